@@ -92,7 +92,7 @@ export interface Provider {
   /** Whether a call that is cancelled before its first output is billed all the same; absent = not. */
   readonly billsOnCancel?: boolean
   /** Fails on purpose: its failures do not affect route health, so that every call gets the same result. */
-  readonly isRehearsal?: boolean
+  readonly ignoresHealth?: boolean
   /** Set for providers inside this process; all others are called over the network. */
   readonly transport?: Transport
 }

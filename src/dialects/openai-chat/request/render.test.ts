@@ -177,8 +177,18 @@ describe('settings and tools', () => {
     expect([renamed.max_tokens, renamed.max_completion_tokens]).toEqual([undefined, 9])
   })
 
-  test('top_k is sent to a host that knows it', () => {
-    expect(rendered({ sampling: { topK: 5 } }, targetWith({ topK: true })).body.top_k).toBe(5)
+  test.each([
+    ['top_k', { topK: 5 }, 5, { topK: true }, { topK: false }],
+    ['frequency_penalty', { frequencyPenalty: 1 }, 1, {}, { penalties: false }],
+    ['presence_penalty', { presencePenalty: -1 }, -1, {}, { penalties: false }],
+    ['seed', { seed: 7 }, 7, { sampling: 'none' }, { seed: false }],
+    ['logit_bias', { logitBias: '{"1":2}' }, { '1': 2 }, {}, { logitBias: false }],
+  ] as const)('%s is sent to a host that accepts it, and dropped with a warning elsewhere', (...row) => {
+    const [name, sampling, value, accepting, refusing] = row
+    const accepted = rendered({ sampling }, targetWith(accepting))
+    expect([accepted.body[name], accepted.warned]).toEqual([value, []])
+    const refused = rendered({ sampling }, targetWith(refusing))
+    expect([refused.body[name], refused.warned]).toEqual([undefined, [`${name}_dropped /${name}`]])
   })
 
   test('vector 50: the gateway matches five stop sequences; four are sent', () => {

@@ -1,14 +1,14 @@
-// How fast a route answers, from its last answers: enough to notice the slow one, to choose the fast one, and to know
-// when waiting longer is pointless. Every figure comes with the number of samples and the span of time behind it.
+// Latency and speed of a route from its recent answers: enough to notice a slow route, to choose a fast one, and to know
+// when to stop waiting. Every figure has the number of samples and the time span behind it.
 
 const samplesMax = 128
-/** Older ones are about another day's provider. */
+/** Older samples no longer describe the provider. */
 const sampleAgeMaxMs = 3_600_000
 
-/** Under this many samples nothing is decided by them. */
+/** Fewer samples decide nothing. */
 export const samplesMin = 20
 
-/** The figures lag by this many samples or this long at most; sorting for every request would cost more than it tells. */
+/** Quantiles are recomputed after this many samples or this long; sorting for every request would cost too much. */
 const lagSamples = 8
 const lagMs = 1_000
 
@@ -17,12 +17,12 @@ export interface Quantiles {
   readonly p95: number
   readonly p99: number
   readonly samples: number
-  /** From the oldest sample to the moment of reading. */
+  /** Since the oldest sample. */
   readonly windowMs: number
 }
 
 export class SampleRing {
-  // Made with the first sample: most routes of most workspaces never see one.
+  // Allocated with the first sample: most routes of most workspaces never have one.
   #values: Float64Array | undefined
   #times: Float64Array | undefined
   #added = 0
@@ -39,7 +39,7 @@ export class SampleRing {
     this.#added++
   }
 
-  /** undefined = no sample young enough. */
+  /** undefined = no recent sample. */
   quantiles(nowMs: number): Quantiles | undefined {
     const isFresh = this.#added - this.#readAdded < lagSamples && nowMs - this.#readMs < lagMs
     if (isFresh && this.#read !== undefined) return this.#read
@@ -49,7 +49,7 @@ export class SampleRing {
     return this.#read
   }
 
-  /** The same, where there are enough samples to decide something by. */
+  /** undefined = too few samples to decide anything. */
   reliable(nowMs: number): Quantiles | undefined {
     if (this.#added < samplesMin) return undefined
     const read = this.quantiles(nowMs)
@@ -95,11 +95,11 @@ export class Latency {
 
 const firstEventLimitMinMs = 15_000
 const firstEventLimitMaxMs = 60_000
-/** A model that reasons may be silent for minutes before it says anything. */
+/** A reasoning model may be silent for minutes before its first event. */
 const firstEventLimitReasoningMs = 180_000
 const firstEventLimitTimes = 3
 
-/** How long to wait for a first event before another route is the better bet. */
+/** How long to wait for a first event before another route is tried. */
 export function firstEventLimitMs(firstEvent: Quantiles | undefined, kind: 'reasoning' | 'ordinary'): number {
   if (kind === 'reasoning') return firstEventLimitReasoningMs
   if (firstEvent === undefined) return firstEventLimitMaxMs
@@ -110,8 +110,8 @@ export function firstEventLimitMs(firstEvent: Quantiles | undefined, kind: 'reas
 const outlierTimes = 3
 
 /**
- * Above this p95 a route is an outlier among these. The lower of two middles: of two routes, the faster one is the
- * measure, and there is always one that is no outlier.
+ * The p95 above which a route is an outlier. Based on the lower median: of two routes the faster one is the measure, so at
+ * least one route is never an outlier.
  */
 export function outlierLimitMs(p95s: readonly number[]): number {
   const sorted = [...p95s].sort((a, b) => a - b)

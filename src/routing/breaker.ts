@@ -1,8 +1,7 @@
-// Whether a model at an endpoint is to be asked at all: faults eject it for a while, real requests test it one by one,
-// and it comes back slowly. Knows time only as it is told, and never decides what a fault is.
+// The circuit breaker of a model at an endpoint: faults eject it for a while, real requests probe it one by one, and its
+// weight returns slowly. Time is passed in; what counts as a fault is decided elsewhere.
 
-import type { FaultClass } from '../fault.ts'
-import { AttemptWindow } from './attempt-window.ts'
+import type { FaultClass } from './faults.ts'
 
 const faultsInRowMax = 5
 const windowAttemptsMin = 20
@@ -10,20 +9,20 @@ const windowFaultShare = 0.5
 
 const ejectionMs = 15_000
 const ejectionMaxMs = 300_000
-/** Spread to both sides, so that replicas do not come back all at once. */
+/** In both directions, so that replicas do not return at the same moment. */
 const ejectionJitter = 0.2
 /** After this long without an ejection the next one is half as long. */
 const quietMs = 300_000
 
 const probeSpacingMs = 5_000
 const probeSuccesses = 3
-/** The longest an attempt may take; a probe that says nothing for longer was lost. */
+/** The longest an attempt may take; a probe without a result for longer was lost. */
 const probeLostMs = 600_000
 
 export const slowStartFactor = 0.1
 const slowStartMs = 30_000
 
-/** A 503 or a 529: it is there, and has too much to do. */
+/** After a 503 or 529 the route is up but overloaded. */
 const overloadFactor = 0.5
 const overloadMs = 30_000
 
@@ -38,13 +37,13 @@ export class Breaker {
   /** The n of 15 s × 2ⁿ. */
   #ejections = 0
   #closedMs = Number.NEGATIVE_INFINITY
-  /** What began earlier tells about a time that has been judged already: before an ejection's end, or before closing. */
+  /** Attempts that began earlier are ignored: they belong to a time before the ejection ended or the breaker closed. */
   #judgesFromMs = Number.NEGATIVE_INFINITY
   #probeStartedMs: number | undefined
   #probedMs = Number.NEGATIVE_INFINITY
   #probeSuccesses = 0
   #overloadedUntilMs = Number.NEGATIVE_INFINITY
-  /** Until then something is to be said about it; the one comparison that a healthy route costs. */
+  /** Until then the state is not plain healthy; the only comparison that a healthy route costs. */
   #restlessUntilMs = Number.NEGATIVE_INFINITY
   #why: FaultClass | undefined
 
@@ -58,7 +57,7 @@ export class Breaker {
     return nowMs < this.#closedMs + slowStartMs ? 'slow start' : 'closed'
   }
 
-  /** What of its weight it gets while it is closed. */
+  /** The share of its weight while it is closed. */
   factor(nowMs: number): number {
     const passed = Math.min(1, (nowMs - this.#closedMs) / slowStartMs)
     const started = slowStartFactor + (1 - slowStartFactor) * passed
@@ -70,7 +69,7 @@ export class Breaker {
     return this.#why
   }
 
-  /** How long the ejection, the wait for the next probe, the slow start or the halved weight still lasts. */
+  /** How long the ejection, the wait for the next probe, the slow start or the reduced weight lasts. */
   waitMs(nowMs: number): number {
     const untilMs = {
       ejected: this.#ejectedUntilMs,
@@ -81,45 +80,44 @@ export class Breaker {
     return Math.max(0, untilMs - nowMs)
   }
 
-  /** Whether a request may test it now; only asked while it is half open. */
+  /** Whether a request may probe it now; used only while half open. */
   isProbeFree(nowMs: number): boolean {
-    const isUnderWay = this.#probeStartedMs !== undefined && nowMs - this.#probeStartedMs < probeLostMs
-    return !isUnderWay && nowMs - this.#probedMs >= probeSpacingMs
+    const isProbing = this.#probeStartedMs !== undefined && nowMs - this.#probeStartedMs < probeLostMs
+    return !isProbing && nowMs - this.#probedMs >= probeSpacingMs
   }
 
-  /** Whoever starts an attempt while it is half open and free is the probe. */
   startProbe(nowMs: number): void {
     this.#probeStartedMs = nowMs
     this.#probedMs = nowMs
   }
 
-  /** An attempt ended without telling anything about health. */
-  noteNothing(startedMs: number): void {
+  /** An attempt ended without a verdict on the route. */
+  recordNothing(startedMs: number): void {
     if (startedMs === this.#probeStartedMs) this.#probeStartedMs = undefined
   }
 
-  /** Answers whether this closed it. */
-  noteSuccess(startedMs: number, nowMs: number): boolean {
+  /** Returns whether this closed it. */
+  recordSuccess(startedMs: number, nowMs: number): boolean {
     if (startedMs < this.#judgesFromMs) return false
-    if (this.#isOpen) return this.#noteProbeSuccess(startedMs, nowMs)
+    if (this.#isOpen) return this.#recordProbeSuccess(startedMs, nowMs)
     this.#faultsInRow = 0
     this.#window.addAttempt(nowMs)
     return false
   }
 
-  /** Answers whether this opened it. `draw` is a number in [0, 1). */
-  noteFault(why: FaultClass, startedMs: number, nowMs: number, draw: number): boolean {
+  /** Returns whether this opened it. `draw` is a number in [0, 1). */
+  recordFault(why: FaultClass, startedMs: number, nowMs: number, draw: number): boolean {
     if (startedMs < this.#judgesFromMs) return false
     if (!this.#isOpen) this.#window.addAttempt(nowMs)
     return this.#countFault(why, nowMs, draw)
   }
 
-  /** A fault of an attempt whose success was noted before, when it had begun to answer: one attempt, not two. */
-  noteInterruption(why: FaultClass, startedMs: number, nowMs: number, draw: number): boolean {
+  /** A fault after the attempt was recorded as a success, when it began to answer: one attempt, not two. */
+  recordInterruption(why: FaultClass, startedMs: number, nowMs: number, draw: number): boolean {
     return startedMs >= this.#judgesFromMs && this.#countFault(why, nowMs, draw)
   }
 
-  noteOverload(nowMs: number): void {
+  recordOverload(nowMs: number): void {
     this.#overloadedUntilMs = nowMs + overloadMs
     this.#restlessUntilMs = Math.max(this.#restlessUntilMs, this.#overloadedUntilMs)
   }
@@ -151,8 +149,8 @@ export class Breaker {
     this.#probeSuccesses = 0
   }
 
-  #noteProbeSuccess(startedMs: number, nowMs: number): boolean {
-    this.noteNothing(startedMs)
+  #recordProbeSuccess(startedMs: number, nowMs: number): boolean {
+    this.recordNothing(startedMs)
     this.#probeSuccesses++
     if (this.#probeSuccesses < probeSuccesses) return false
     this.#isOpen = false
@@ -160,5 +158,53 @@ export class Breaker {
     this.#judgesFromMs = nowMs
     this.#restlessUntilMs = nowMs + slowStartMs
     return true
+  }
+}
+
+const windowSeconds = 30
+
+/**
+ * Attempts and faults of the last 30 seconds, by second in fixed arrays: it is written on every attempt, so it must
+ * neither allocate nor iterate.
+ */
+class AttemptWindow {
+  attempts = 0
+  faults = 0
+  readonly #attempts = new Uint32Array(windowSeconds)
+  readonly #faults = new Uint32Array(windowSeconds)
+  #second = 0
+
+  addAttempt(nowMs: number): void {
+    const slot = this.#roll(nowMs)
+    this.#attempts[slot] = (this.#attempts[slot] ?? 0) + 1
+    this.attempts++
+  }
+
+  addFault(nowMs: number): void {
+    const slot = this.#roll(nowMs)
+    this.#faults[slot] = (this.#faults[slot] ?? 0) + 1
+    this.faults++
+  }
+
+  clear(): void {
+    this.#attempts.fill(0)
+    this.#faults.fill(0)
+    this.attempts = 0
+    this.faults = 0
+  }
+
+  /** Drops the seconds that have left the window; returns the slot of this second. */
+  #roll(nowMs: number): number {
+    const second = Math.floor(nowMs / 1000)
+    const passed = Math.min(second - this.#second, windowSeconds)
+    for (let n = 0; n < passed; n++) {
+      const slot = (second - n) % windowSeconds
+      this.attempts -= this.#attempts[slot] ?? 0
+      this.faults -= this.#faults[slot] ?? 0
+      this.#attempts[slot] = 0
+      this.#faults[slot] = 0
+    }
+    this.#second = second
+    return second % windowSeconds
   }
 }

@@ -23,7 +23,7 @@ describe('quantiles', () => {
     })
   })
 
-  test('are absent without a sample, and one sample is all of them', () => {
+  test('are absent without samples, and equal for one sample', () => {
     expect(new SampleRing().quantiles(0)).toBeUndefined()
     expect(ringOf([7]).quantiles(0)).toEqual({ p50: 7, p95: 7, p99: 7, samples: 1, windowMs: 0 })
   })
@@ -34,7 +34,7 @@ describe('quantiles', () => {
     expect(ring.quantiles(10)).toEqual({ p50: 1, p95: 1, p99: 1, samples: 128, windowMs: 0 })
   })
 
-  test('forget what is more than an hour old', () => {
+  test('ignore samples older than an hour', () => {
     const ring = ringOf([9000, 9000, 9000])
     ring.add(1, 1000)
     expect(ring.quantiles(3_600_000)?.samples).toBe(4)
@@ -42,7 +42,7 @@ describe('quantiles', () => {
     expect(ring.quantiles(3_602_001)).toBeUndefined()
   })
 
-  test('are read anew after eight samples or a second', () => {
+  test('are recomputed after eight samples or a second', () => {
     const ring = ringOf([1])
     ring.quantiles(0)
     for (let n = 0; n < 7; n++) ring.add(5, 0)
@@ -53,7 +53,7 @@ describe('quantiles', () => {
     expect(ring.quantiles(1000)?.samples).toBe(10)
   })
 
-  test('decide something from twenty samples on', () => {
+  test('are reliable from twenty samples on', () => {
     const ring = ringOf(upTo(19, 7))
     expect(ring.reliable(0)).toBeUndefined()
     ring.add(20, 0)
@@ -74,7 +74,7 @@ describe('the wait for a first event', () => {
     expect(firstEventLimitMs(read, 'ordinary')).toBe(limitMs)
   })
 
-  test('is a minute while little is known, and three for a model that reasons', () => {
+  test('is one minute by default, and three for a reasoning model', () => {
     expect(firstEventLimitMs(undefined, 'ordinary')).toBe(60_000)
     expect(firstEventLimitMs(undefined, 'reasoning')).toBe(180_000)
     expect(firstEventLimitMs(ringOf([1]).quantiles(0), 'reasoning')).toBe(180_000)

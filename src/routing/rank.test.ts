@@ -1,10 +1,8 @@
 import { describe, expect, test } from 'bun:test'
-import type { Pico } from '../../kernel/money.ts'
+import type { Pico } from '../kernel/money.ts'
 import type { Quantiles } from './latency.ts'
-import { exclusionReason } from './plan-reason.ts'
-import { type PlanPreferences, planWithHealth, type Rankable, type Rated } from './plan-with-health.ts'
-import { createRouteKeys } from './route-key.ts'
-import { healthy, type Standing } from './standing.ts'
+import { exclusionReason, type PlanPreferences, planWithHealth, type Rankable, type Rated } from './rank.ts'
+import { createRouteKeys, healthy, type RouteState } from './route.ts'
 
 const keys = createRouteKeys()
 
@@ -15,7 +13,7 @@ interface Named extends Rankable {
 interface Facts {
   readonly priority?: number
   readonly weight?: number
-  readonly standing?: Standing
+  readonly state?: RouteState
   readonly credentialId?: string
   readonly firstEvent?: Quantiles
   /** What the operator pays for input and output, in pico-dollars per token. */
@@ -23,10 +21,10 @@ interface Facts {
 }
 
 function rated(name: string, facts: Facts = {}): Rated<Named> {
-  const { priority = 1, weight = 1, standing = healthy, credentialId = 'platform', firstEvent, cost } = facts
+  const { priority = 1, weight = 1, state = healthy, credentialId = 'platform', firstEvent, cost } = facts
   const key = keys.find({ providerId: name, baseUrl: 'https://x', upstreamModel: 'm', credentialId })
   const route = { priority, weight, ...(cost && { cost: { input: cost[0] as Pico, output: cost[1] as Pico } }) }
-  return { candidate: { name, key, route }, standing, firstEvent }
+  return { candidate: { name, key, route }, state, firstEvent }
 }
 
 /** A linear congruential generator: the same draws in every run. */
@@ -57,11 +55,11 @@ function firsts(
   return counts
 }
 
-const ejected: Standing = { state: 'ejected', factor: 0, waitMs: 9000, why: 'failing' }
-const parked: Standing = { state: 'parked', factor: 0, waitMs: 2000, why: 'throttled' }
-const probe: Standing = { state: 'probing', factor: 0.1, waitMs: 0, why: 'failing' }
-const probeTaken: Standing = { state: 'probing', factor: 0, waitMs: 3000, why: 'failing' }
-const slowStart: Standing = { state: 'slow start', factor: 0.1, waitMs: 30_000 }
+const ejected: RouteState = { state: 'ejected', factor: 0, waitMs: 9000, why: 'failing' }
+const parked: RouteState = { state: 'parked', factor: 0, waitMs: 2000, why: 'throttled' }
+const probe: RouteState = { state: 'probing', factor: 0.1, waitMs: 0, why: 'failing' }
+const probeTaken: RouteState = { state: 'probing', factor: 0, waitMs: 3000, why: 'failing' }
+const slowStart: RouteState = { state: 'slow start', factor: 0.1, waitMs: 30_000 }
 
 function measured(p50: number, p95: number): Quantiles {
   return { p50, p95, p99: p95, samples: 50, windowMs: 1000 }
@@ -76,7 +74,7 @@ describe('order', () => {
     })
   })
 
-  test("a workspace's own credentials come before ours, whatever the priorities", () => {
+  test("own credentials come before the operator's, whatever the priorities", () => {
     const list = [rated('ours', { priority: 1 }), rated('own', { priority: 9, credentialId: 'cred_1' })]
     expect(plan(list).ordered).toEqual(['own', 'ours'])
   })
@@ -89,7 +87,7 @@ describe('order', () => {
   })
 
   test('a route in slow start gets its tenth', () => {
-    const { b = 0 } = firsts([rated('a'), rated('b', { standing: slowStart })])
+    const { b = 0 } = firsts([rated('a'), rated('b', { state: slowStart })])
     // 0.1 of 1.1; a standard deviation is 9.
     expect(Math.abs(b - 91)).toBeLessThan(45)
   })
@@ -102,73 +100,73 @@ describe('order', () => {
   })
 
   test('the sticky route yields when it is ejected or parked', () => {
-    for (const standing of [ejected, parked]) {
-      const b = rated('b', { standing })
+    for (const state of [ejected, parked]) {
+      const b = rated('b', { state })
       expect(plan([rated('a'), b], { sticky: b.candidate.key }).ordered).toEqual(['a'])
     }
   })
 })
 
 describe('health', () => {
-  test('leaves out what is ejected or parked, and says so', () => {
-    const list = [rated('a', { standing: ejected }), rated('b'), rated('c', { standing: parked })]
+  test('excludes ejected and parked routes', () => {
+    const list = [rated('a', { state: ejected }), rated('b'), rated('c', { state: parked })]
     const { ordered, excluded } = planWithHealth(list, { random: () => 0.5 })
     expect(ordered.map(({ name }) => name)).toEqual(['b'])
     expect(excluded).toEqual([
-      { candidate: list[0]?.candidate as Named, standing: ejected },
-      { candidate: list[2]?.candidate as Named, standing: parked },
+      { candidate: list[0]?.candidate as Named, state: ejected },
+      { candidate: list[2]?.candidate as Named, state: parked },
     ])
   })
 
   test('a probe goes first in its priority, after the sticky route', () => {
-    const list = [rated('a', { weight: 1000 }), rated('b', { standing: probe }), rated('c', { priority: 2 })]
+    const list = [rated('a', { weight: 1000 }), rated('b', { state: probe }), rated('c', { priority: 2 })]
     expect(plan(list).ordered).toEqual(['b', 'a', 'c'])
     expect(plan(list, { sticky: list[0]?.candidate.key }).ordered).toEqual(['a', 'b', 'c'])
   })
 
-  test('there are no probes while one is under way, or while a failed one would be seen', () => {
-    expect(plan([rated('a'), rated('b', { standing: probeTaken })])).toMatchObject({ ordered: ['a'], excluded: ['b'] })
-    const list = [rated('a'), rated('b', { standing: probe })]
+  test('no probe while one is running, or while the retry budget is empty', () => {
+    expect(plan([rated('a'), rated('b', { state: probeTaken })])).toMatchObject({ ordered: ['a'], excluded: ['b'] })
+    const list = [rated('a'), rated('b', { state: probe })]
     expect(plan(list, { probes: 'off' })).toMatchObject({ ordered: ['a'], excluded: ['b'] })
   })
 })
 
 describe('panic', () => {
   test('all that are ejected are tried by weight', () => {
-    const list = [rated('a', { standing: ejected, weight: 3 }), rated('b', { standing: ejected })]
+    const list = [rated('a', { state: ejected, weight: 3 }), rated('b', { state: ejected })]
     expect(plan(list)).toMatchObject({ excluded: [], mode: 'panic' })
     expect(plan(list).ordered.toSorted()).toEqual(['a', 'b'])
     expect(Math.abs((firsts(list).a ?? 0) - 750)).toBeLessThan(70)
   })
 
-  test('what is parked stays out, also when nothing else is left', () => {
-    expect(plan([rated('a', { standing: ejected }), rated('b', { standing: parked })])).toEqual({
+  test('parked routes stay excluded even if no other is left', () => {
+    expect(plan([rated('a', { state: ejected }), rated('b', { state: parked })])).toEqual({
       ordered: ['a'],
       excluded: ['b'],
       mode: 'panic',
     })
-    expect(plan([rated('b', { standing: parked })])).toMatchObject({ ordered: [], excluded: ['b'] })
+    expect(plan([rated('b', { state: parked })])).toMatchObject({ ordered: [], excluded: ['b'] })
   })
 
-  test('a route under test is nothing to rely on, but is tried first when it is free', () => {
+  test('a probed route does not count as working, but is tried first if it is free', () => {
     for (const probes of ['on', 'off'] as const) {
-      const list = [rated('a', { standing: ejected, weight: 1000 }), rated('b', { standing: probe })]
+      const list = [rated('a', { state: ejected, weight: 1000 }), rated('b', { state: probe })]
       expect(plan(list, { probes })).toEqual({ ordered: ['b', 'a'], excluded: [], mode: 'panic' })
     }
-    expect(plan([rated('a', { standing: probeTaken })])).toEqual({ ordered: ['a'], excluded: [], mode: 'panic' })
+    expect(plan([rated('a', { state: probeTaken })])).toEqual({ ordered: ['a'], excluded: [], mode: 'panic' })
   })
 
-  test('neither a taken probe nor a prompt cache makes a failing route the first', () => {
-    const heavy = rated('a', { standing: ejected, weight: 1000 })
-    const taken = rated('b', { standing: probeTaken, weight: 1 })
-    const sticky = rated('c', { standing: ejected, weight: 1 })
+  test('neither a running probe nor a prompt cache makes a failing route the first', () => {
+    const heavy = rated('a', { state: ejected, weight: 1000 })
+    const taken = rated('b', { state: probeTaken, weight: 1 })
+    const sticky = rated('c', { state: ejected, weight: 1 })
     const { a = 0 } = firsts([taken, sticky, heavy], { sticky: sticky.candidate.key })
     // 2 of 1002 go elsewhere; more than 20 of a thousand never do.
     expect(a).toBeGreaterThan(980)
   })
 
-  test('one route that works is enough to leave the others out', () => {
-    const list = [rated('a', { standing: ejected }), rated('b', { standing: slowStart, priority: 2 })]
+  test('one working route is enough to exclude the others', () => {
+    const list = [rated('a', { state: ejected }), rated('b', { state: slowStart, priority: 2 })]
     expect(plan(list)).toEqual({ ordered: ['b'], excluded: ['a'], mode: 'ordinary' })
   })
 })
@@ -193,12 +191,12 @@ describe('speed', () => {
     const list = [
       rated('slow', { firstEvent: measured(400, 500), weight: 100 }),
       rated('fast', { firstEvent: measured(200, 500) }),
-      rated('starting', { firstEvent: measured(100, 500), standing: slowStart }),
+      rated('starting', { firstEvent: measured(100, 500), state: slowStart }),
     ]
     expect(plan(list, { policy: 'fastest' }).ordered).toEqual(['fast', 'slow', 'starting'])
   })
 
-  test('fastest: a route without figures counts as the best, so that it gets some', () => {
+  test('fastest: a route without samples counts as the best, so that it gets some', () => {
     const list = [
       rated('slow', { firstEvent: measured(400, 500) }),
       rated('new'),
@@ -232,7 +230,7 @@ describe('the cheapest route', () => {
     expect(Math.abs(a - 750)).toBeLessThan(60)
   })
 
-  test('is never one whose cost is not known, unless none is', () => {
+  test('is never one with an unknown cost, unless all are', () => {
     expect(firsts([rated('unknown'), dear], { policy: 'cheapest' })).toEqual({ dear: 1000 })
     const { a = 0, b = 0 } = firsts([rated('a'), rated('b')], { policy: 'cheapest' })
     expect(Math.min(a, b)).toBeGreaterThan(400)
@@ -243,7 +241,7 @@ describe('reasons', () => {
   const reasons = (list: readonly Rated<Named>[], preferences: Omit<PlanPreferences, 'random'> = {}) =>
     planWithHealth(list, { ...preferences, random: () => 0.5 }).reasons
 
-  test('say what decided', () => {
+  test('name what decided', () => {
     const two = [rated('a', { weight: 3 }), rated('b', { priority: 2 })]
     expect(reasons(two)).toEqual(['priority 1', 'priority 2'])
     const rivals = [rated('a', { weight: 3 }), rated('b', { weight: 3 })]
@@ -251,7 +249,7 @@ describe('reasons', () => {
     expect(reasons([rated('own', { credentialId: 'cred_1' })])).toEqual(['own credential, priority 1'])
   })
 
-  test('name the figure that a policy goes by', () => {
+  test('name the figure of the policy', () => {
     const cost = [rated('a', { cost: [1_250_000n, 6_000_000n] }), rated('b')]
     expect(reasons(cost, { policy: 'cheapest' })).toEqual([
       'priority 1, costs $1.25 / $6.00',
@@ -261,24 +259,22 @@ describe('reasons', () => {
     expect(reasons(pace, { policy: 'fastest' })[0]).toBe('priority 1, begins after 120 ms')
   })
 
-  test('name what a route is held back for, and why it is tried all the same', () => {
-    expect(reasons([rated('a', { standing: slowStart })])).toEqual(['priority 1, slow start at 10 %'])
-    expect(reasons([rated('a', { standing: { ...healthy, factor: 0.5 } })])).toEqual(['priority 1, overloaded at 50 %'])
-    expect(reasons([rated('a', { standing: probe }), rated('b', { priority: 2 })])[0]).toBe(
+  test('name a reduced weight, and why a failing route is tried', () => {
+    expect(reasons([rated('a', { state: slowStart })])).toEqual(['priority 1, slow start at 10 %'])
+    expect(reasons([rated('a', { state: { ...healthy, factor: 0.5 } })])).toEqual(['priority 1, overloaded at 50 %'])
+    expect(reasons([rated('a', { state: probe }), rated('b', { priority: 2 })])[0]).toBe(
       'priority 1, tested after an ejection',
     )
-    expect(reasons([rated('a', { standing: ejected })])).toEqual([
-      'priority 1, tried because no route is known to work',
-    ])
+    expect(reasons([rated('a', { state: ejected })])).toEqual(['priority 1, tried because no route is known to work'])
   })
 
-  test('tell the route that has the prompt cache', () => {
+  test('name the route that has the prompt cache', () => {
     const a = rated('a')
     const [reason] = reasons([a, rated('b')], { sticky: a.candidate.key })
     expect(reason).toBe('priority 1, weight 1, has the prompt cache of this conversation')
   })
 
-  test('of those left out give state, cause and time left', () => {
+  test('of excluded routes give state, cause and time left', () => {
     expect(exclusionReason(ejected)).toBe('left out: ejected (failing), 9 s left')
     expect(exclusionReason(parked)).toBe('left out: parked (throttled), 2 s left')
     expect(exclusionReason(probeTaken)).toBe('left out: being tested (failing), 3 s left')

@@ -1,6 +1,100 @@
 import { describe, expect, test } from 'bun:test'
 import { faultFromError } from '../dialects/canonical/faults.ts'
-import { classifyFault, type FaultClass } from './fault.ts'
+import { classifyFault, type FaultClass, faultTable, plainBody, plainWords, refusesReasoning } from './faults.ts'
+
+interface Said {
+  readonly type?: string
+  readonly code?: string
+  readonly message?: string
+}
+
+/** By the table of what a provider's answer becomes. */
+const rows: readonly [status: number | undefined, said: Said, faultClass: FaultClass][] = [
+  [400, { message: 'bad' }, "caller's fault"],
+  [422, { message: 'bad' }, "caller's fault"],
+  [400, { code: 'content_filter', message: 'filtered' }, "caller's fault"],
+  [400, { code: 'model_not_found', message: 'no' }, 'does not know the model'],
+  [401, { message: 'no' }, 'refused our credential'],
+  [402, { message: 'pay' }, 'out of quota'],
+  [403, { message: 'no' }, 'refused our credential'],
+  [403, {}, 'refused our credential'],
+  [403, { code: 'model_not_found', message: 'no' }, 'does not know the model'],
+  [404, { code: 'model_not_found', message: 'no' }, 'does not know the model'],
+  [404, { message: 'no' }, 'failing'],
+  [404, { code: 'invalid_api_key', message: 'Incorrect API key provided' }, 'refused our credential'],
+  [404, { type: 'not_found_error', message: 'File not found: file_1' }, 'lacks what was asked for'],
+  // An address that is wrong, a deployment that is not ready: another route may serve.
+  [405, { message: 'Method Not Allowed' }, 'failing'],
+  [408, {}, 'failing'],
+  [409, {}, 'failing'],
+  [410, {}, 'failing'],
+  [410, { type: 'not_found_error', message: 'The container has expired.' }, 'lacks what was asked for'],
+  [412, { code: 'PRECONDITION_FAILED', message: 'no' }, 'failing'],
+  [415, {}, 'failing'],
+  [414, { message: 'too long' }, "caller's fault"],
+  [451, { message: 'forbidden' }, "caller's fault"],
+  // A tool server that the caller named, a service tier that it chose: no fault of the route's, and others may do.
+  [424, { message: 'Error retrieving tool list from MCP server' }, 'lacks what was asked for'],
+  [498, { code: 'capacity_exceeded', message: 'Flex tier capacity exceeded' }, 'lacks what was asked for'],
+  // Google's CANCELLED: it was not the caller who did.
+  [499, { message: 'The operation was cancelled.' }, 'failing'],
+  [413, { message: 'too big' }, 'too large'],
+  [429, { message: 'slow down' }, 'throttled'],
+  [429, { code: 'insufficient_quota' }, 'out of quota'],
+  [400, { message: 'Your credit balance is too low to access the API.' }, 'out of quota'],
+  [500, {}, 'failing'],
+  [529, { type: 'overloaded_error' }, 'failing'],
+  [302, {}, 'redirecting'],
+  [undefined, { message: 'the engine fell over' }, 'garbled'],
+]
+
+test.each(rows)('a status of %p that says %j is %s', (status, said, faultClass) => {
+  expect(classifyFault(faultFromError(status, undefined, said)).class).toBe(faultClass)
+})
+
+const tooLong = { message: 'prompt is too long: 210000 tokens > 200000 maximum' }
+
+test.each([400, 413, 422, 500, 502, undefined])(
+  'pitfall 147: a prompt that is too long is no fault of the route, under a status of %p either',
+  (status) => {
+    const { class: faultClass } = classifyFault(faultFromError(status, undefined, tooLong))
+    expect(faultClass).toBe("caller's fault")
+    expect(faultTable[faultClass].tryNext).toBe(false)
+  },
+)
+
+test.each([401, 403, 404, 429])('with a status of %p the same words mean something else', (status) => {
+  expect(classifyFault(faultFromError(status, undefined, tooLong)).class).not.toBe("caller's fault")
+})
+
+test.each([
+  [400, { code: 'invalid_encrypted_content', message: 'The encrypted content could not be verified.' }, true],
+  [400, { message: 'Corrupted thought signature.' }, true],
+  [400, { message: 'messages.1.content.0: Invalid `signature` in `thinking` block' }, true],
+  [
+    400,
+    {
+      message:
+        'messages.3.content.1: `thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified. These blocks must remain as they were in the original response.',
+    },
+    true,
+  ],
+  [400, { message: 'messages.1: The final block in an assistant message cannot be `thinking`.' }, true],
+  [400, { message: 'The signature of this request is invalid' }, false],
+  [400, { message: 'The latest assistant message cannot be modified' }, false],
+  [500, { code: 'invalid_encrypted_content', message: 'no' }, false],
+])('pitfall 88: a %p that says %j is about reasoning: %p', (status, said, isAbout) => {
+  expect(refusesReasoning(faultFromError(status, undefined, said))).toBe(isAbout)
+})
+
+test('an unreadable answer of the model is repeated once, then tried elsewhere', () => {
+  const fault = {
+    ...faultFromError(400, undefined, { code: 'tool_use_failed', message: 'no' }),
+    isChance: true,
+  } as const
+  expect(classifyFault(fault)).toMatchObject({ class: 'garbled', isRepeatable: true })
+  expect(faultTable.garbled.tryNext).toBe(true)
+})
 
 interface Said {
   readonly type?: string
@@ -14,7 +108,7 @@ function classOf(status: number, said: Said, sent: string): FaultClass {
 
 const ordinary = JSON.stringify({ model: 'm', messages: [{ role: 'user', content: 'hi' }] })
 
-describe('what providers say of an account that has run dry', () => {
+describe('an account without credit', () => {
   test.each([
     [
       'Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing to upgrade or purchase credits.',
@@ -25,7 +119,7 @@ describe('what providers say of an account that has run dry', () => {
     expect(classOf(400, { type: 'invalid_request_error', message }, ordinary)).toBe('out of quota')
   })
 
-  test('Fireworks says it with a 412, which is about a deployment otherwise', () => {
+  test('is a 412 at Fireworks, which otherwise means a deployment', () => {
     const message = 'Account acme is suspended, possibly due to reaching the monthly spending limit.'
     expect(classOf(412, { code: 'PRECONDITION_FAILED', message }, ordinary)).toBe('out of quota')
     expect(classOf(412, { code: 'PRECONDITION_FAILED', message: 'no' }, ordinary)).toBe('failing')
@@ -45,7 +139,7 @@ describe('what providers say of an account that has run dry', () => {
     expect(classOf(status, { message }, JSON.stringify({ content: message }))).not.toBe('out of quota')
   })
 
-  test('tokens per minute under the same code are no empty account', () => {
+  test('is not meant by tokens per minute under the same code', () => {
     const message =
       'Allocated quota exceeded, please increase your quota limit. See https://help.aliyun.com/x#token-limit'
     expect(classOf(429, { code: 'insufficient_quota', message }, ordinary)).toBe('throttled')
@@ -63,7 +157,7 @@ describe('what providers say of an account that has run dry', () => {
   })
 })
 
-describe('what providers say of one request that is too much for an account', () => {
+describe('a request that exceeds the remaining credit', () => {
   const said: readonly [status: number, message: string][] = [
     [402, 'This request requires more credits, or fewer max_tokens. You requested up to 65536 tokens, but can only …'],
     [402, 'Prompt tokens limit exceeded: 230799 > 91442. To increase, visit https://openrouter.ai/settings/keys'],
@@ -77,7 +171,7 @@ describe('what providers say of one request that is too much for an account', ()
   })
 })
 
-describe('what providers say of our credential with a 400', () => {
+describe('a rejected credential with a 400', () => {
   test.each([
     ['Operation not allowed'],
     ['Access to Anthropic models is not allowed from unsupported countries, regions, or territories.'],
@@ -93,7 +187,7 @@ describe('what providers say of our credential with a 400', () => {
   })
 })
 
-describe('what providers say of a model they do not have', () => {
+describe('an unknown model', () => {
   const sentences: readonly [status: number, message: string][] = [
     [404, 'model: claude-nope'],
     [404, 'The model `gpt-nope` does not exist or you do not have access to it.'],
@@ -158,7 +252,7 @@ describe('what providers say of a model they do not have', () => {
   })
 })
 
-describe('what a caller has a provider say', () => {
+describe('words that a caller gets quoted', () => {
   /** A body, and the answer in which a provider quotes it. */
   const quotes: readonly [status: number, sent: string, message: string, faultClass: FaultClass][] = [
     [400, '{"role":"insufficient_quota"}', "Invalid value: 'insufficient_quota'.", "caller's fault"],
@@ -263,4 +357,80 @@ describe('a 404', () => {
   test.each(rows)('that says %j is %s', (said, faultClass) => {
     expect(classOf(404, said, ordinary)).toBe(faultClass)
   })
+})
+
+function waitOf(message: string, { status = 429, header = undefined as number | undefined, sent = '{}' } = {}) {
+  const fault = faultFromError(status, header, { code: 'rate_limit_exceeded', message })
+  return classifyFault(fault, new TextEncoder().encode(sent)).provider?.retryAfterMs
+}
+
+test.each([
+  ['Please try again in 20s.', 20_000],
+  ['Please try again in 1.5s. Visit …', 1500],
+  ['Please try again in 120ms.', 120],
+  ['Please try again in 6m0s.', 360_000],
+  ['Please try again in 1h2m3s.', 3_723_000],
+  ['Please try again in 1 minute, 30 seconds.', 90_000],
+  ['request reached organization max RPM: 20, please try again after 1 seconds', 1000],
+  ['Please retry after 26 seconds.', 26_000],
+  ['Please retry in 34.074824224s.', 34_075],
+  ['Try again in 5 min', 300_000],
+  ['Try again in 300 milliseconds', 300],
+  ['Please try again in 99h.', 86_400_000],
+  ['Please try again in 3 sparks.', undefined],
+  ['Please try again later.', undefined],
+  ['Please slow down.', undefined],
+])('the wait is read from %j', (message, ms) => {
+  expect(waitOf(message)).toBe(ms)
+})
+
+test('prefers a header, and reads waits only from a 429', () => {
+  expect(waitOf('Please try again in 20s.', { header: 3000 })).toBe(3000)
+  expect(waitOf('Please try again in 20s.', { status: 500 })).toBeUndefined()
+})
+
+test('a caller cannot park a route with a quoted sentence', () => {
+  const message = 'Too many requests of user "try again in 24h"'
+  expect(waitOf(message)).toBe(86_400_000)
+  expect(waitOf(message, { sent: '{"user":"try again in 24h"}' })).toBeUndefined()
+  expect(waitOf(message, { sent: '{"user":"try \\u0061gain in 24h"}' })).toBeUndefined()
+})
+
+test.each([
+  ['Rate limit for user retry in 59 minutes exceeded.', '{"user":"retry in 59 minutes"}'],
+  ['Rate limit for user retry in 59 minutes, slow down', '{"user":"retry in 59 minutes"}'],
+  ['Rate limit for user retry in 59 min limit', '{"user":"retry in 59"}'],
+])('nor by the beginning of one that the provider ends: %j', (message, sent) => {
+  expect(waitOf(message)).toBe(59 * 60_000)
+  expect(waitOf(message, { sent })).toBeUndefined()
+})
+
+const bytes = (text: string) => new TextEncoder().encode(text)
+
+test.each([
+  ['Your Credit', 'your credit'],
+  ['Your Crédit €😀', 'YOUR CRéDIT €😀'],
+  ['\\u0059our \\u0043r\\u00e9dit \\u20AC\\ud83d\\ude00', 'your crédit €😀'],
+  ['a\\nb\\tc\\"d\\\\e\\/f', 'a\nb\tc"d\\e/f'],
+  // Halves of pairs, and escapes that are none.
+  ['a\\ud83db \\ude00 \\u12x', 'a�b � u12x'],
+  ['cut off\\', 'cut off'],
+])('%s is found as %s', (sent, words) => {
+  expect(plainBody(bytes(sent)).toString()).toContain(plainWords(words))
+})
+
+test('finds every character, escaped or not', () => {
+  for (let code = 0; code <= 0xffff; code++) {
+    const sign = String.fromCharCode(code)
+    if (sign === '"' || sign === '\\') continue
+    const escaped = `<\\u${code.toString(16).padStart(4, '0')}>`
+    // Half a pair is no character.
+    const plain = plainWords(`<${sign}>`).toWellFormed()
+    if (plainBody(bytes(escaped)).toString() !== plain) throw new Error(escaped)
+    if (plainBody(bytes(`<${sign}>`)).toString() !== plain) throw new Error(`${escaped} unescaped`)
+  }
+})
+
+test('does not find what was not sent', () => {
+  expect(plainBody(bytes('{"content":"a\\\\u0062c"}')).toString()).not.toContain(plainWords('abc'))
 })

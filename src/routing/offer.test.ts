@@ -2,11 +2,11 @@ import { expect, test } from 'bun:test'
 import { anthropicMessages } from '../dialects/anthropic-messages/index.ts'
 import { openaiChat } from '../dialects/openai-chat/index.ts'
 import type { Caller } from '../tenancy/caller.ts'
-import type { Candidate } from './candidate.ts'
-import { candidateRecords, explainPlan } from './explain-plan.ts'
-import { attemptFault } from './fault.ts'
-import { createHealth } from './health/health.ts'
+import { attemptFault } from './faults.ts'
+import { createHealth } from './health.ts'
 import type { OfferedModel, WorkspaceOffer } from './offer.ts'
+import { explainPlan } from './offer.ts'
+import { type Candidate, candidateRecords } from './plan.ts'
 
 const clock = { now: () => 0, monotonicMs: () => 0 }
 
@@ -24,7 +24,7 @@ function start() {
     make('gamma', 3, { why: 'messages endpoint: tools with reasoning' }),
   ]
   const beta = candidates[1]
-  for (let n = 0; n < 5; n++) if (beta) health.noteFault(beta.key, 0, attemptFault('failing'))
+  for (let n = 0; n < 5; n++) if (beta) health.recordFault(beta.key, 0, attemptFault('failing'))
   return { health, candidates }
 }
 
@@ -34,12 +34,12 @@ const expected = [
   { provider: 'beta', upstreamModel: 'm', why: 'left out: ejected (failing), 15 s left' },
 ]
 
-test('a record has the candidates in the order they are tried, then those left out, with the reasons', () => {
+test('records the candidates in order, then the excluded ones, with reasons', () => {
   const { health, candidates } = start()
   expect(candidateRecords(health.plan(candidates))).toEqual(expected)
 })
 
-test('a dry run says where a request would go, in which dialect, and starts nothing', () => {
+test('explains where a request would go, in which dialect, without calling anything', () => {
   const { health, candidates } = start()
   const model = { id: 'acme/large', routing: 'priority' } as OfferedModel
   const offer = { candidates: () => candidates } as unknown as WorkspaceOffer

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
-import { createJumpClock } from '../../../test/parts/jump-clock.ts'
-import { createRetryBudget, type RetryBudget } from './retry-budget.ts'
+import { createJumpClock } from '../../test/parts/jump-clock.ts'
+import { createRetryBudget, type RetryBudget } from './failover.ts'
 
 function spendAll(budget: RetryBudget): number {
   let spent = 0
@@ -33,7 +33,7 @@ test('holds no more than a hundred', () => {
   expect(spendAll(budget)).toBe(100)
 })
 
-test('when all fail at once, a fifth of the requests and twenty are tried again', () => {
+test('if all fail at once, allows a fifth of the requests and twenty', () => {
   const budget = createRetryBudget({ clock: createJumpClock() })
   let extra = 0
   for (let n = 0; n < 1000; n++) {
@@ -65,7 +65,7 @@ test('lasts for one agent whose every request needs two retries', () => {
   }
 })
 
-test('lets a hundred failing requests a second be repeated for a fifth and two a second', () => {
+test('allows a fifth of a hundred failing requests a second, and two a second', () => {
   const clock = createJumpClock()
   const budget = createRetryBudget({ clock })
   let extra = 0

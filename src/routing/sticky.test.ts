@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
-import { createJumpClock } from '../../../test/parts/jump-clock.ts'
-import { createRouteKeys } from './route-key.ts'
+import { createJumpClock } from '../../test/parts/jump-clock.ts'
+import { createRouteKeys } from './route.ts'
 import { createStickyRoutes } from './sticky.ts'
 
 const minute = 60
@@ -27,7 +27,7 @@ test('remembers a route for five minutes since its last use', () => {
   expect(sticky.size()).toBe(0)
 })
 
-test('remembers for an hour where a long cache was written, also when later turns only read it', () => {
+test('remembers for an hour after a long cache write, also if later turns only read it', () => {
   const { clock, sticky, a } = createBench()
   sticky.remember('talk', a, 'long')
   clock.jump(59 * minute)
@@ -38,7 +38,7 @@ test('remembers for an hour where a long cache was written, also when later turn
   expect(sticky.find('talk')).toBeUndefined()
 })
 
-test('another route that answered takes its place, without the long cache', () => {
+test('a different route replaces it, without the long cache', () => {
   const { clock, sticky, a, b } = createBench()
   sticky.remember('talk', a, 'long')
   sticky.remember('talk', b, 'short')
@@ -47,7 +47,7 @@ test('another route that answered takes its place, without the long cache', () =
   expect(sticky.find('talk')).toBeUndefined()
 })
 
-test('conversations that nobody goes on with are forgotten, each when its cache has ended', () => {
+test('forgets idle conversations when their cache expires', () => {
   const { clock, sticky, a } = createBench()
   sticky.remember('long', a, 'long')
   for (let n = 0; n < 100; n++) sticky.remember(`short ${n}`, a, 'short')
@@ -60,7 +60,7 @@ test('conversations that nobody goes on with are forgotten, each when its cache 
   expect(sticky.size()).toBe(1)
 })
 
-test('is bounded: the conversation longest unused goes first', () => {
+test('evicts the least recently used conversation', () => {
   const { sticky, a } = createBench()
   for (let n = 0; n < 20_000; n++) sticky.remember(`talk ${n}`, a, 'short')
   sticky.remember('talk 0', a, 'short')

@@ -1,14 +1,14 @@
 import { describe, expect, test } from 'bun:test'
-import { createJumpClock } from '../../../test/parts/jump-clock.ts'
-import { readFault as messages } from '../../dialects/anthropic-messages/errors.ts'
-import { faultFromError } from '../../dialects/canonical/faults.ts'
-import { readFault as gemini } from '../../dialects/gemini/errors.ts'
-import { readFault as chat } from '../../dialects/openai-chat/errors.ts'
-import { type AttemptFault, attemptFault, classifyFault, type FaultClass } from '../fault.ts'
+import { createJumpClock } from '../../test/parts/jump-clock.ts'
+import { readFault as messages } from '../dialects/anthropic-messages/errors.ts'
+import { faultFromError } from '../dialects/canonical/faults.ts'
+import { readFault as gemini } from '../dialects/gemini/errors.ts'
+import { readFault as chat } from '../dialects/openai-chat/errors.ts'
+import { type AttemptFault, attemptFault, classifyFault, type FaultClass } from './faults.ts'
+import type { HealthNotice } from './health.ts'
 import { createHealth } from './health.ts'
-import type { HealthNotice } from './note-outcome.ts'
-import type { RouteKey, RouteNames } from './route-key.ts'
-import { healthy } from './standing.ts'
+import type { RouteKey, RouteNames } from './route.ts'
+import { healthy } from './route.ts'
 
 const names: RouteNames = {
   providerId: 'acme',
@@ -25,13 +25,13 @@ function createBench() {
   /** An attempt that is over at once. */
   const fail = (key: RouteKey, fault: FaultClass | AttemptFault) => {
     const startedMs = health.begin(key, 'panic')
-    const told = typeof fault === 'string' ? attemptFault(fault) : fault
-    health.noteFault(key, typeof startedMs === 'number' ? startedMs : clock.monotonicMs(), told)
+    const recorded = typeof fault === 'string' ? attemptFault(fault) : fault
+    health.recordFault(key, typeof startedMs === 'number' ? startedMs : clock.monotonicMs(), recorded)
   }
   const succeed = (key: RouteKey) => {
     const startedMs = health.begin(key, 'ordinary')
     if (typeof startedMs !== 'number') throw new Error(`held back: ${startedMs.state}`)
-    health.noteOk(key, startedMs, 100)
+    health.recordOk(key, startedMs, 100)
   }
   return { clock, health, route, fail, succeed, notices }
 }
@@ -74,43 +74,43 @@ describe('what five attempts of a class do', () => {
     const { health, route, fail } = createBench()
     const key = route()
     for (let n = 0; n < 5; n++) fail(key, faultClass)
-    const standing = health.standing(key)
-    expect(standing.state).toBe(itself as typeof standing.state)
-    if (itself !== 'healthy') expect(standing).toMatchObject({ factor: 0, why: faultClass })
-    expect(health.standing(route({ upstreamModel: 'small' })).state).toBe(otherModel as typeof standing.state)
-    expect(health.standing(route({ credentialId: 'cred_1' })).state).toBe(otherCredential as typeof standing.state)
+    const state = health.state(key)
+    expect(state.state).toBe(itself as typeof state.state)
+    if (itself !== 'healthy') expect(state).toMatchObject({ factor: 0, why: faultClass })
+    expect(health.state(route({ upstreamModel: 'small' })).state).toBe(otherModel as typeof state.state)
+    expect(health.state(route({ credentialId: 'cred_1' })).state).toBe(otherCredential as typeof state.state)
   })
 
   test('throttled: only this model on this credential, at every endpoint', () => {
     const { health, route, fail } = createBench()
     fail(route(), throttled({ type: 'rate_limit_error' }, 7000))
-    expect(health.standing(route())).toEqual({ state: 'parked', factor: 0, waitMs: 7000, why: 'throttled' })
-    expect(health.standing(route({ baseUrl: 'https://us' })).state).toBe('parked')
-    expect(health.standing(route({ upstreamModel: 'small' }))).toBe(healthy)
-    expect(health.standing(route({ credentialId: 'cred_1' }))).toBe(healthy)
+    expect(health.state(route())).toEqual({ state: 'parked', factor: 0, waitMs: 7000, why: 'throttled' })
+    expect(health.state(route({ baseUrl: 'https://us' })).state).toBe('parked')
+    expect(health.state(route({ upstreamModel: 'small' }))).toBe(healthy)
+    expect(health.state(route({ credentialId: 'cred_1' }))).toBe(healthy)
   })
 })
 
 describe('throttling', () => {
-  test('the third 429 in a row that explains nothing is an empty account, at this model', () => {
+  test('the third unexplained 429 in a row counts as an empty account at this model', () => {
     const { clock, health, route, fail, notices } = createBench()
     const key = route()
     fail(key, throttled({ message: 'No.' }))
-    expect(health.standing(key)).toMatchObject({ waitMs: 1000, why: 'throttled' })
+    expect(health.state(key)).toMatchObject({ waitMs: 1000, why: 'throttled' })
     clock.jump(1)
     fail(key, throttled({ message: 'No.' }))
-    expect(health.standing(key)).toMatchObject({ waitMs: 2000, why: 'throttled' })
+    expect(health.state(key)).toMatchObject({ waitMs: 2000, why: 'throttled' })
     expect(notices).toEqual([])
     clock.jump(2)
     fail(key, throttled({ message: 'No.' }))
-    expect(health.standing(key)).toMatchObject({ waitMs: 900_000, why: 'out of quota' })
-    expect(health.standing(route({ baseUrl: 'https://us' })).why).toBe('out of quota')
-    expect(health.standing(route({ upstreamModel: 'small' }))).toBe(healthy)
-    const told = { key, what: 'credential parked at this model', why: 'out of quota' } as const
-    expect(notices).toEqual([{ ...told, waitMs: 900_000 }])
+    expect(health.state(key)).toMatchObject({ waitMs: 900_000, why: 'out of quota' })
+    expect(health.state(route({ baseUrl: 'https://us' })).why).toBe('out of quota')
+    expect(health.state(route({ upstreamModel: 'small' }))).toBe(healthy)
+    const notice = { key, what: 'credential parked at this model', why: 'out of quota' } as const
+    expect(notices).toEqual([{ ...notice, waitMs: 900_000 }])
     clock.jump(900)
     fail(key, throttled({ message: 'No.' }))
-    expect(notices.at(-1)).toEqual({ ...told, waitMs: 1_800_000 })
+    expect(notices.at(-1)).toEqual({ ...notice, waitMs: 1_800_000 })
   })
 
   test.each([
@@ -125,11 +125,11 @@ describe('throttling', () => {
     const { clock, health, route, fail, notices } = createBench()
     for (let n = 0; n < 10; n++) {
       fail(route(), classifyFault(said))
-      const { why, waitMs = 0 } = health.standing(route())
+      const { why, waitMs = 0 } = health.state(route())
       expect([why, waitMs <= 60_000]).toEqual(['throttled', true])
       clock.jump(waitMs / 1000)
     }
-    expect(health.standing(route({ upstreamModel: 'small' }))).toBe(healthy)
+    expect(health.state(route({ upstreamModel: 'small' }))).toBe(healthy)
     expect(notices).toEqual([])
   })
 
@@ -137,54 +137,54 @@ describe('throttling', () => {
     const { clock, health, route, fail } = createBench()
     for (const waitMs of [1000, 2000, 4000, 8000]) {
       fail(route(), throttled({ type: 'rate_limit_error' }))
-      expect(health.standing(route())).toMatchObject({ waitMs, why: 'throttled' })
+      expect(health.state(route())).toMatchObject({ waitMs, why: 'throttled' })
       clock.jump(waitMs / 1000)
     }
   })
 
-  test('a success between begins the row anew', () => {
+  test('a success restarts the row', () => {
     const { clock, health, route, fail, succeed } = createBench()
     for (let n = 0; n < 4; n++) {
       fail(route(), throttled({}))
-      expect(health.standing(route())).toMatchObject({ waitMs: 1000, why: 'throttled' })
+      expect(health.state(route())).toMatchObject({ waitMs: 1000, why: 'throttled' })
       clock.jump(1)
       succeed(route())
     }
   })
 })
 
-test('slips of a model, which a caller may provoke, eject no route', () => {
+test('slips of a model do not eject a route, because callers can provoke them', () => {
   const { health, route, fail } = createBench()
   const slip = '{"error":{"message":"Failed to call a function.","code":"tool_use_failed"}}'
   for (let n = 0; n < 30; n++) fail(route(), classifyFault(chat(400, none, slip)))
-  expect(health.standing(route())).toBe(healthy)
+  expect(health.state(route())).toBe(healthy)
 })
 
-test('an account that was filled up again begins its row anew', () => {
+test('a refilled account restarts its row', () => {
   const { clock, health, route, fail, succeed } = createBench()
   for (let n = 0; n < 2; n++) {
     fail(route(), 'out of quota')
-    expect(health.standing(route()).waitMs).toBe(900_000)
+    expect(health.state(route()).waitMs).toBe(900_000)
     clock.jump(900)
     succeed(route({ upstreamModel: 'small' }))
   }
 })
 
-test('what its provider asked us to leave alone is not asked, in a panic either', () => {
+test('a cooldown from the provider is kept even in a panic', () => {
   const { health, route, fail } = createBench()
   fail(route(), attemptFault('out of quota', faultFromError(429, 3_600_000, {})))
   expect(health.begin(route(), 'panic')).toMatchObject({ state: 'parked', why: 'out of quota', waitMs: 3_600_000 })
 })
 
-test('a new credential is free at once; that of another provider stays parked', () => {
+test('a new credential has no cooldown; that of another provider stays parked', () => {
   const { health, route, fail } = createBench()
   fail(route(), throttled({}, 5000))
   fail(route(), 'does not know the model')
   fail(route(), 'refused our credential')
   fail(route({ providerId: 'other' }), 'refused our credential')
   health.renewCredential({ providerId: 'acme', credentialId: 'platform' })
-  expect(health.standing(route())).toBe(healthy)
-  expect(health.standing(route({ providerId: 'other' })).state).toBe('parked')
+  expect(health.state(route())).toBe(healthy)
+  expect(health.state(route({ providerId: 'other' })).state).toBe('parked')
 })
 
 test.each([
@@ -194,16 +194,16 @@ test.each([
 ])('a %p leaves %p of the weight for 30 seconds', (status, factor) => {
   const { clock, health, route, fail } = createBench()
   fail(route(), failing(status))
-  expect(health.standing(route())).toMatchObject({ state: 'healthy', factor })
+  expect(health.state(route())).toMatchObject({ state: 'healthy', factor })
   clock.jump(30)
-  expect(health.standing(route())).toBe(healthy)
+  expect(health.state(route())).toBe(healthy)
 })
 
 describe('after an ejection', () => {
   function ejectedBench() {
     const bench = createBench()
     for (let n = 0; n < 5; n++) bench.fail(bench.route(), failing(500))
-    expect(bench.health.standing(bench.route())).toEqual({
+    expect(bench.health.state(bench.route())).toEqual({
       state: 'ejected',
       factor: 0,
       waitMs: 15_000,
@@ -213,9 +213,9 @@ describe('after an ejection', () => {
     return { ...bench, key: bench.route() }
   }
 
-  test('one request at a time may try it; in a panic anyone may', () => {
+  test('one request at a time may probe it; in a panic any may', () => {
     const { clock, health, key } = ejectedBench()
-    expect(health.standing(key)).toMatchObject({ state: 'probing', factor: 0.1 })
+    expect(health.state(key)).toMatchObject({ state: 'probing', factor: 0.1 })
     expect(health.begin(key, 'ordinary')).toBe(15_000)
     expect(health.begin(key, 'ordinary')).toMatchObject({ state: 'probing', factor: 0 })
     expect(health.begin(key, 'panic')).toBe(15_000)
@@ -228,41 +228,41 @@ describe('after an ejection', () => {
     for (const faultClass of ['client left', "caller's fault", 'too large'] as const) {
       fail(key, faultClass)
       clock.jump(5)
-      expect(health.standing(key)).toMatchObject({ state: 'probing', factor: 0.1 })
+      expect(health.state(key)).toMatchObject({ state: 'probing', factor: 0.1 })
     }
   })
 
-  test('three successes bring it back, slowly, and somebody is told', () => {
+  test('three successes restore it slowly, with a notice', () => {
     const { clock, health, key, succeed, notices } = ejectedBench()
     for (const seconds of [5, 5, 0]) {
       succeed(key)
       clock.jump(seconds)
     }
-    expect(health.standing(key)).toMatchObject({ state: 'slow start', waitMs: 30_000 })
-    expect(health.standing(key).factor).toBeCloseTo(0.1)
+    expect(health.state(key)).toMatchObject({ state: 'slow start', waitMs: 30_000 })
+    expect(health.state(key).factor).toBeCloseTo(0.1)
     clock.jump(30)
-    expect(health.standing(key)).toBe(healthy)
+    expect(health.state(key)).toBe(healthy)
     expect(notices.map(({ what }) => what)).toEqual(['ejected', 'recovered'])
   })
 })
 
-test('answers that break off eject a route, though each had begun well', () => {
+test('interrupted answers eject a route', () => {
   const { health, route } = createBench()
   for (let n = 0; n < 20; n++) {
-    expect(health.standing(route())).toBe(healthy)
+    expect(health.state(route())).toBe(healthy)
     const startedMs = health.begin(route(), 'ordinary') as number
-    health.noteOk(route(), startedMs, 100)
-    health.noteInterrupted(route(), startedMs, 'client left')
-    health.noteInterrupted(route(), startedMs, 'broken')
+    health.recordOk(route(), startedMs, 100)
+    health.recordInterrupted(route(), startedMs, 'client left')
+    health.recordInterrupted(route(), startedMs, 'broken')
   }
-  expect(health.standing(route())).toMatchObject({ state: 'ejected', why: 'broken' })
+  expect(health.state(route())).toMatchObject({ state: 'ejected', why: 'broken' })
 })
 
-test('the wait for a first event follows what was measured, waits in vain included', () => {
+test('the first-event limit follows measured latency, including timeouts', () => {
   const { health, route, fail } = createBench()
-  for (let n = 0; n < 19; n++) health.noteOk(route(), 0, 100)
+  for (let n = 0; n < 19; n++) health.recordOk(route(), 0, 100)
   expect(health.firstEventLimitMs(route(), 'ordinary')).toBe(60_000)
-  health.noteFault(route(), 0, attemptFault('timed out'), 16_000)
+  health.recordFault(route(), 0, attemptFault('timed out'), 16_000)
   expect(health.firstEventLimitMs(route(), 'ordinary')).toBe(48_000)
   fail(route(), 'timed out')
   expect(health.snapshot()[0]?.firstEventMs?.samples).toBe(20)
@@ -270,28 +270,28 @@ test('the wait for a first event follows what was measured, waits in vain includ
 
 test('a snapshot has every route with its figures', () => {
   const { clock, health, route, fail } = createBench()
-  health.noteOk(route(), 0, 250)
-  health.noteSpeed(route(), 100, 2000)
-  health.noteSpeed(route(), 9, 1)
+  health.recordOk(route(), 0, 250)
+  health.recordSpeed(route(), 100, 2000)
+  health.recordSpeed(route(), 9, 1)
   fail(route({ credentialId: 'cred_1' }), 'out of quota')
   clock.jump(3)
   const [platform, own, ...rest] = health.snapshot()
   expect(rest).toEqual([])
   expect(platform).toEqual({
     key: route(),
-    standing: healthy,
+    state: healthy,
     firstEventMs: { p50: 250, p95: 250, p99: 250, samples: 1, windowMs: 3000 },
     tokensPerSecond: { p50: 50, p95: 50, p99: 50, samples: 1, windowMs: 3000 },
   })
   expect(own).toEqual({
     key: route({ credentialId: 'cred_1' }),
-    standing: { state: 'parked', factor: 0, waitMs: 897_000, why: 'out of quota', isGuess: true },
+    state: { state: 'parked', factor: 0, waitMs: 897_000, why: 'out of quota', isGuess: true },
     firstEventMs: undefined,
     tokensPerSecond: undefined,
   })
 })
 
-describe('the only route, parked for as long as we thought right', () => {
+describe('the only route, in a cooldown of our own guess', () => {
   const refused = attemptFault('refused our credential')
 
   function setUp(fault: AttemptFault) {
@@ -304,7 +304,7 @@ describe('the only route, parked for as long as we thought right', () => {
       return ordered.length === 0 ? 'left out' : health.begin(key, mode)
     }
     const started = begin()
-    if (typeof started === 'number') health.noteFault(key, started, fault)
+    if (typeof started === 'number') health.recordFault(key, started, fault)
     return { ...bench, key, only, begin }
   }
 
@@ -312,25 +312,25 @@ describe('the only route, parked for as long as we thought right', () => {
     '%s: the next request looks, and a success is the end of it',
     (why) => {
       const { health, key, begin } = setUp(attemptFault(why))
-      expect(health.standing(key)).toMatchObject({ state: 'parked', why })
+      expect(health.state(key)).toMatchObject({ state: 'parked', why })
       const started = begin()
       if (typeof started !== 'number') throw new Error('not asked')
-      health.noteOk(key, started)
-      expect(health.standing(key).state).toBe('healthy')
+      health.recordOk(key, started)
+      expect(health.state(key).state).toBe('healthy')
     },
   )
 
-  test('one looks at a time, and what it finds unchanged makes nobody wait longer', () => {
+  test('is probed by one request at a time, and a failed probe does not extend it', () => {
     const { health, key, clock, begin } = setUp(refused)
-    const { waitMs } = health.standing(key)
+    const { waitMs } = health.state(key)
     const started = begin()
     expect(begin()).toMatchObject({ state: 'parked' })
-    if (typeof started === 'number') health.noteFault(key, started, refused)
-    expect(health.standing(key).waitMs).toBe(waitMs)
+    if (typeof started === 'number') health.recordFault(key, started, refused)
+    expect(health.state(key).waitMs).toBe(waitMs)
     const next = begin()
     expect(next).toBeNumber()
     // One that ended in another way was a look too.
-    if (typeof next === 'number') health.noteFault(key, next, attemptFault('failing'))
+    if (typeof next === 'number') health.recordFault(key, next, attemptFault('failing'))
     expect(begin()).toBeNumber()
     // One that never comes back.
     expect(begin()).toMatchObject({ state: 'parked' })
@@ -338,13 +338,13 @@ describe('the only route, parked for as long as we thought right', () => {
     expect(begin()).toBeNumber()
   })
 
-  test('what its provider asked us to wait is waited, and so is a rush', () => {
+  test('is not probed if the provider gave the duration, or during a rate limit', () => {
     const provider = faultFromError(429, 3_600_000, {})
     expect(setUp(attemptFault('out of quota', provider)).begin()).toBe('left out')
     expect(setUp(attemptFault('throttled')).begin()).toBe('left out')
   })
 
-  test('beside a route that works it stays out', () => {
+  test('stays excluded beside a healthy route', () => {
     const { health, only } = setUp(refused)
     const other = health.route({ providerId: 'b', baseUrl: 'https://y', upstreamModel: 'm', credentialId: 'platform' })
     const second = { key: other, route: { priority: 2, weight: 1 } }
@@ -352,7 +352,7 @@ describe('the only route, parked for as long as we thought right', () => {
   })
 })
 
-test('what a host behind the provider says of its own account parks that model alone', () => {
+test('a relayed host’s empty account parks only that model', () => {
   const { health, route, fail } = createBench()
   const error = {
     message: 'Provider returned error',
@@ -361,6 +361,6 @@ test('what a host behind the provider says of its own account parks that model a
   const fault = classifyFault(faultFromError(402, undefined, error))
   expect(fault).toMatchObject({ class: 'out of quota', provider: { message: 'Insufficient Balance' } })
   fail(route(), fault)
-  expect(health.standing(route())).toMatchObject({ state: 'parked', why: 'out of quota' })
-  expect(health.standing(route({ upstreamModel: 'small' })).state).toBe('healthy')
+  expect(health.state(route())).toMatchObject({ state: 'parked', why: 'out of quota' })
+  expect(health.state(route({ upstreamModel: 'small' })).state).toBe('healthy')
 })

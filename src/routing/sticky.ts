@@ -1,16 +1,16 @@
-// Which route served a conversation last, so that the next turn finds the provider's prompt cache there. A preference
-// that may be lost at any time; it never keeps a request on a route that fails.
+// Remembers which route served a conversation last, so that the next turn finds the provider's prompt cache there. It is
+// only a preference: it may be lost at any time and never keeps a request on a failing route.
 
-import type { Clock } from '../../kernel/clock.ts'
-import type { RouteKey } from './route-key.ts'
+import type { Clock } from '../kernel/clock.ts'
+import type { RouteKey } from './route.ts'
 
 /** About 200 bytes each: 4 MB at most. */
 const entriesMax = 20_000
 
 export interface StickyRoutes {
-  /** `conversation` names workspace, model and how it begins. */
+  /** `conversation` identifies workspace, model and beginning (conversationKey in pipeline/admit.ts). */
   find(conversation: string): RouteKey | undefined
-  /** To be told of every answer, so that the time counts from the last use. */
+  /** Called for every answer, so that the time counts from the last use. */
   remember(conversation: string, route: RouteKey, cache: 'short' | 'long'): void
   size(): number
 }
@@ -20,28 +20,28 @@ interface Entry {
   readonly usedMs: number
 }
 
-/** Conversations of one kind of cache, in the order of last use, which is the order in which they end. */
-class Shelf {
+/** Conversations with one cache lifetime, ordered by last use, which is also the order in which they expire. */
+class ExpiringRoutes {
   readonly entries = new Map<string, Entry>()
 
-  constructor(readonly lastsMs: number) {}
+  constructor(readonly lifetimeMs: number) {}
 
   find(conversation: string, nowMs: number): Entry | undefined {
     const entry = this.entries.get(conversation)
-    if (entry === undefined || nowMs - entry.usedMs < this.lastsMs) return entry
+    if (entry === undefined || nowMs - entry.usedMs < this.lifetimeMs) return entry
     this.entries.delete(conversation)
     return undefined
   }
 
-  /** Most conversations are never asked for again, and nobody else would take them away. */
+  /** Removes expired conversations; most are never looked up again. */
   clear(nowMs: number): void {
     for (const [conversation, { usedMs }] of this.entries) {
-      if (nowMs - usedMs < this.lastsMs) return
+      if (nowMs - usedMs < this.lifetimeMs) return
       this.entries.delete(conversation)
     }
   }
 
-  /** When the one longest unused was used. */
+  /** The last use of the least recently used. */
   oldestMs(): number {
     const [oldest] = this.entries.values()
     return oldest?.usedMs ?? Number.POSITIVE_INFINITY
@@ -54,8 +54,8 @@ class Shelf {
 }
 
 export function createStickyRoutes({ clock }: { clock: Clock }): StickyRoutes {
-  const short = new Shelf(300_000)
-  const long = new Shelf(3_600_000)
+  const short = new ExpiringRoutes(300_000)
+  const long = new ExpiringRoutes(3_600_000)
   const size = (): number => short.entries.size + long.entries.size
 
   return {
@@ -65,12 +65,12 @@ export function createStickyRoutes({ clock }: { clock: Clock }): StickyRoutes {
     },
     remember(conversation, route, cache) {
       const usedMs = clock.monotonicMs()
-      // A long cache that is read stays: each use begins its hour anew.
+      // Each use of a long cache renews its hour.
       const staysLong = long.find(conversation, usedMs)?.route === route
       short.entries.delete(conversation)
       long.entries.delete(conversation)
-      const shelf = cache === 'long' || staysLong ? long : short
-      shelf.entries.set(conversation, { route, usedMs })
+      const routes = cache === 'long' || staysLong ? long : short
+      routes.entries.set(conversation, { route, usedMs })
       short.clear(usedMs)
       long.clear(usedMs)
       if (size() > entriesMax) (short.oldestMs() <= long.oldestMs() ? short : long).dropOldest()

@@ -1,11 +1,11 @@
 // Minutes of traffic in an instant: what the parts of health come to together.
 
 import { expect, test } from 'bun:test'
-import { createJumpClock } from '../../../test/parts/jump-clock.ts'
-import { attemptFault } from '../fault.ts'
+import { createJumpClock } from '../../test/parts/jump-clock.ts'
+import { attemptFault } from './faults.ts'
+import type { HealthNotice } from './health.ts'
 import { createHealth } from './health.ts'
-import type { HealthNotice } from './note-outcome.ts'
-import type { RouteKey } from './route-key.ts'
+import type { RouteKey } from './route.ts'
 
 function createBench() {
   const clock = createJumpClock()
@@ -28,10 +28,10 @@ function blackout(seconds: number) {
     const startedMs = health.begin(key, mode)
     if (typeof startedMs !== 'number') return false
     if (key !== first.key || startedMs >= 60_000) {
-      health.noteOk(key, startedMs, 1)
+      health.recordOk(key, startedMs, 1)
       return true
     }
-    health.noteFault(key, startedMs, attemptFault('failing'))
+    health.recordFault(key, startedMs, attemptFault('failing'))
     failedAt.push(startedMs)
     return false
   }
@@ -62,8 +62,8 @@ test('a model with one route is never without it', () => {
     expect(plan.ordered).toEqual([only])
     const startedMs = health.begin(only.key, plan.mode)
     expect(startedMs).toBe(n * 1000)
-    health.noteFault(only.key, n * 1000, attemptFault('timed out'))
+    health.recordFault(only.key, n * 1000, attemptFault('timed out'))
     clock.jump(1)
   }
-  expect(health.standing(only.key).state).toBe('ejected')
+  expect(health.state(only.key).state).toBe('ejected')
 })

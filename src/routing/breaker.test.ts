@@ -5,7 +5,7 @@ import { Breaker } from './breaker.ts'
 const middle = 0.5
 
 function fail(breaker: Breaker, atMs: number, draw = middle): boolean {
-  return breaker.noteFault('failing', atMs, atMs, draw)
+  return breaker.recordFault('failing', atMs, atMs, draw)
 }
 
 function ejected(atMs: number, draw = middle): Breaker {
@@ -19,7 +19,7 @@ function ejected(atMs: number, draw = middle): Breaker {
 function probe(breaker: Breaker, atMs: number): boolean {
   expect(breaker.isProbeFree(atMs)).toBe(true)
   breaker.startProbe(atMs)
-  return breaker.noteSuccess(atMs, atMs)
+  return breaker.recordSuccess(atMs, atMs)
 }
 
 describe('opens', () => {
@@ -32,63 +32,63 @@ describe('opens', () => {
     expect(breaker.why).toBe('failing')
   })
 
-  test('not when a success comes between', () => {
+  test('not if a success comes between', () => {
     const breaker = new Breaker()
     for (let n = 0; n < 4; n++) fail(breaker, n)
-    breaker.noteSuccess(4, 4)
+    breaker.recordSuccess(4, 4)
     for (let n = 5; n < 9; n++) expect(fail(breaker, n)).toBe(false)
   })
 
   test('on half of twenty attempts, though never five faults in a row', () => {
     const breaker = new Breaker()
     for (let n = 0; n < 9; n++) {
-      breaker.noteSuccess(n, n)
+      breaker.recordSuccess(n, n)
       expect(fail(breaker, n)).toBe(false)
     }
-    breaker.noteSuccess(20, 20)
+    breaker.recordSuccess(20, 20)
     expect(fail(breaker, 20)).toBe(true)
   })
 
   test('not on less than half', () => {
     const breaker = new Breaker()
     for (let n = 0; n < 100; n++) {
-      breaker.noteSuccess(n, n)
-      breaker.noteSuccess(n, n)
+      breaker.recordSuccess(n, n)
+      breaker.recordSuccess(n, n)
       expect(fail(breaker, n)).toBe(false)
     }
   })
 
-  test('not on what is more than 30 seconds old', () => {
+  test('not on faults older than 30 seconds', () => {
     const breaker = new Breaker()
     for (let n = 0; n < 9; n++) {
-      breaker.noteSuccess(0, 0)
+      breaker.recordSuccess(0, 0)
       fail(breaker, 0)
     }
-    breaker.noteSuccess(30_000, 30_000)
+    breaker.recordSuccess(30_000, 30_000)
     expect(fail(breaker, 30_000)).toBe(false)
   })
 
   test('not on faults that have left the window, however many there were', () => {
     const breaker = new Breaker()
     for (let n = 0; n < 9; n++) {
-      breaker.noteSuccess(0, 0)
+      breaker.recordSuccess(0, 0)
       fail(breaker, 0)
     }
-    for (let n = 0; n < 11; n++) breaker.noteSuccess(30_000, 30_000)
+    for (let n = 0; n < 11; n++) breaker.recordSuccess(30_000, 30_000)
     for (let n = 0; n < 9; n++) {
       expect(fail(breaker, 30_000)).toBe(false)
-      breaker.noteSuccess(30_000, 30_000)
+      breaker.recordSuccess(30_000, 30_000)
     }
   })
 
   test('counts an attempt that breaks off after its success once, as a fault', () => {
     const breaker = new Breaker()
     for (let n = 0; n < 19; n++) {
-      breaker.noteSuccess(n, n)
-      expect(breaker.noteInterruption('broken', n, n, middle)).toBe(false)
+      breaker.recordSuccess(n, n)
+      expect(breaker.recordInterruption('broken', n, n, middle)).toBe(false)
     }
-    breaker.noteSuccess(19, 19)
-    expect(breaker.noteInterruption('broken', 19, 19, middle)).toBe(true)
+    breaker.recordSuccess(19, 19)
+    expect(breaker.recordInterruption('broken', 19, 19, middle)).toBe(true)
   })
 })
 
@@ -137,9 +137,9 @@ describe('an ejection', () => {
 
   test('is neither lengthened nor ended by attempts that began before it was over', () => {
     const breaker = ejected(0)
-    expect(breaker.noteFault('timed out', 0, 20_000, middle)).toBe(false)
-    expect(breaker.noteFault('timed out', 14_999, 20_000, middle)).toBe(false)
-    for (let n = 0; n < 5; n++) expect(breaker.noteSuccess(1000, 20_000)).toBe(false)
+    expect(breaker.recordFault('timed out', 0, 20_000, middle)).toBe(false)
+    expect(breaker.recordFault('timed out', 14_999, 20_000, middle)).toBe(false)
+    for (let n = 0; n < 5; n++) expect(breaker.recordSuccess(1000, 20_000)).toBe(false)
     expect(breaker.state(20_000)).toBe('half open')
   })
 })
@@ -149,7 +149,7 @@ describe('half open', () => {
     const breaker = ejected(0)
     breaker.startProbe(15_000)
     expect(breaker.isProbeFree(40_000)).toBe(false)
-    breaker.noteSuccess(15_000, 40_000)
+    breaker.recordSuccess(15_000, 40_000)
     expect(breaker.isProbeFree(40_000)).toBe(true)
   })
 
@@ -161,16 +161,16 @@ describe('half open', () => {
     expect(breaker.isProbeFree(20_000)).toBe(true)
   })
 
-  test('a probe that tells nothing makes room for the next', () => {
+  test('a probe without a verdict frees the slot for the next', () => {
     const breaker = ejected(0)
     breaker.startProbe(15_000)
-    breaker.noteNothing(14_000)
+    breaker.recordNothing(14_000)
     expect(breaker.isProbeFree(30_000)).toBe(false)
-    breaker.noteNothing(15_000)
+    breaker.recordNothing(15_000)
     expect(breaker.isProbeFree(30_000)).toBe(true)
   })
 
-  test('a probe that was never heard of again does not block for ever', () => {
+  test('a lost probe does not block forever', () => {
     const breaker = ejected(0)
     breaker.startProbe(15_000)
     expect(breaker.isProbeFree(614_999)).toBe(false)
@@ -186,19 +186,19 @@ describe('half open', () => {
     expect(breaker.state(25_000)).toBe('slow start')
   })
 
-  test('what led to the ejection does not count again after it', () => {
+  test('faults before the ejection do not count after it', () => {
     const breaker = new Breaker()
     for (let n = 0; n < 10; n++) {
-      breaker.noteSuccess(0, 0)
+      breaker.recordSuccess(0, 0)
       fail(breaker, 0)
     }
     for (const atMs of [15_000, 20_000, 25_000]) probe(breaker, atMs)
     expect(fail(breaker, 26_000)).toBe(false)
-    for (let n = 0; n < 5; n++) expect(breaker.noteFault('timed out', 24_000, 26_000, middle)).toBe(false)
+    for (let n = 0; n < 5; n++) expect(breaker.recordFault('timed out', 24_000, 26_000, middle)).toBe(false)
     expect(breaker.state(26_000)).toBe('slow start')
   })
 
-  test('a failed probe takes the successes before it along', () => {
+  test('a failed probe resets the successes before it', () => {
     const breaker = ejected(0)
     probe(breaker, 15_000)
     probe(breaker, 20_000)
@@ -225,7 +225,7 @@ describe('weight', () => {
   test('is halved for 30 seconds by an overload', () => {
     const breaker = new Breaker()
     expect(breaker.isCalm(0)).toBe(true)
-    breaker.noteOverload(0)
+    breaker.recordOverload(0)
     expect(breaker.factor(29_999)).toBe(0.5)
     expect(breaker.isCalm(29_999)).toBe(false)
     expect(breaker.factor(30_000)).toBe(1)

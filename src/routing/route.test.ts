@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { createRouteKeys, type RouteNames } from './route-key.ts'
+import { createRouteKeys, type RouteNames } from './route.ts'
 
 const names: RouteNames = {
   providerId: 'acme',
@@ -22,7 +22,7 @@ test('the same names are the same key', () => {
   }
 })
 
-test('each thing is shared by the routes it is about, and by no other', () => {
+test('breakers and cooldowns are shared by exactly the routes they concern', () => {
   const keys = createRouteKeys()
   const key = keys.find(names)
   const shared = (other: Partial<RouteNames>) => {
@@ -37,7 +37,7 @@ test('each thing is shared by the routes it is about, and by no other', () => {
   expect(shared({ providerId: 'other' })).toEqual([])
 })
 
-test('any number of own credentials pushes out the oldest of them, never a route of the platform', () => {
+test('evicts the oldest own credential, never a route of the operator', () => {
   const keys = createRouteKeys()
   const platform = keys.find(names)
   const first = keys.find({ ...names, credentialId: 'cred_first' })
