@@ -64,7 +64,7 @@ const rough = ({ body, conversation }: { body: Uint8Array; conversation: Convers
 
 describe('expectedInputTokens', () => {
   const unread = (): never => {
-    throw new Error('nobody should read it')
+    throw new Error('must not be parsed')
   }
 
   test('counts four bytes as a token, times the model’s ratio, without parsing', () => {
@@ -100,14 +100,14 @@ describe('expectedInputTokens', () => {
 
   test('mayHaveAudio is true for audio, video and unknown content only', () => {
     const data = (media_type: string) => ({ type: 'document', source: { type: 'base64', media_type, data: base64 } })
-    const heard = (asked: { conversation: Conversation }) => mayHaveAudio(asked.conversation)
-    expect(heard(chatBody([{ type: 'input_audio', input_audio: { data: 'UklGRAAA', format: 'wav' } }]))).toBe(true)
+    const hasAudio = (asked: { conversation: Conversation }) => mayHaveAudio(asked.conversation)
+    expect(hasAudio(chatBody([{ type: 'input_audio', input_audio: { data: 'UklGRAAA', format: 'wav' } }]))).toBe(true)
     const url = 'https://documents.test/1'
-    expect(heard(messagesBody([{ type: 'document', source: { type: 'url', url } }]))).toBe(true)
+    expect(hasAudio(messagesBody([{ type: 'document', source: { type: 'url', url } }]))).toBe(true)
     expect(mayHaveAudio(undefined)).toBe(true)
-    expect(heard(messagesBody([data('application/pdf')]))).toBe(false)
-    expect(heard(messagesBody([{ type: 'image', source: { type: 'url', url } }]))).toBe(true)
-    expect(heard(messagesBody('hi'))).toBe(false)
+    expect(hasAudio(messagesBody([data('application/pdf')]))).toBe(false)
+    expect(hasAudio(messagesBody([{ type: 'image', source: { type: 'url', url } }]))).toBe(true)
+    expect(hasAudio(messagesBody('hi'))).toBe(false)
     const film = { kind: 'document', source: { kind: 'data', mediaType: 'video/mp4', base64 } }
     const turns = [{ role: 'user', blocks: [film] }]
     expect(mayHaveAudio({ ...messagesBody('hi').conversation, turns } as unknown as Conversation)).toBe(true)
@@ -440,9 +440,9 @@ describe('requiredFree', () => {
 
 describe('holdsWithin a low balance', () => {
   test('returns ever smaller holds, down to 256 tokens', () => {
-    const slices = holdsWithin(facts, 0, 1_000_000n as Nano)
-    expect(amounts(slices)).toEqual([40_960n, 20_480n, 10_240n, 5_120n, 2_560n])
-    expect(slices.every(({ cap }) => cap === 20_000)).toBe(true)
+    const holds = holdsWithin(facts, 0, 1_000_000n as Nano)
+    expect(amounts(holds)).toEqual([40_960n, 20_480n, 10_240n, 5_120n, 2_560n])
+    expect(holds.every(({ cap }) => cap === 20_000)).toBe(true)
   })
 
   test('lowers the cap to what the balance pays for, to the last nano-dollar', () => {
@@ -494,8 +494,8 @@ test('no usage within bound and cap costs more than the hold', () => {
           outputTokens: cap,
           source: 'reported',
         } as const
-        const slice = holdAmount({ ...whole, price: dear, without: isMarked ? [] : ['cache_write_1h'] }, bound, cap)
-        expect(priceUsage(dear, usage)).toBeLessThanOrEqual(slice.amount)
+        const hold = holdAmount({ ...whole, price: dear, without: isMarked ? [] : ['cache_write_1h'] }, bound, cap)
+        expect(priceUsage(dear, usage)).toBeLessThanOrEqual(hold.amount)
       },
     ),
   )

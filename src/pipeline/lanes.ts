@@ -147,7 +147,7 @@ function strictRefusal(lost: readonly Warning[]): Failure {
 
 // ── Replies of the translation lane ──
 
-/** A function of its own: the relay lives as long as the answer, and must not keep the rendered request alive. */
+/** A separate function: the relay lives as long as the answer, and must not keep the rendered request alive. */
 function relayTranslated(
   request: GatewayRequest,
   { dialect }: Candidate,

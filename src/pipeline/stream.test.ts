@@ -14,7 +14,7 @@ import type { GatewayRequest } from './request.ts'
 import type { End, Ending } from './settlement.ts'
 import { type Opened, PendingSettlements, StreamClocks, streamAnswer } from './stream.ts'
 
-// Errors in mid-stream: the provider's and our own are told apart, and both are settled once.
+// Errors in mid-stream: the provider's and our own are distinguished, and both are settled once.
 
 const nothing = new Uint8Array(0)
 const relay: StreamRelay = {

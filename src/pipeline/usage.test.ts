@@ -192,13 +192,13 @@ describe('an estimate', () => {
 
   test('drops implausible searches and summaries, and keeps the others', () => {
     const kept = usage({ inputTokens: 9, outputTokens: 60 })
-    const told = usage({
+    const reported = usage({
       inputTokens: 3,
       outputTokens: 5,
       webSearches: 900,
       summaries: [kept, usage({ outputTokens: 9_999 })],
     })
-    const estimate = estimateUsage(told, 8, bounds, () => 100)
+    const estimate = estimateUsage(reported, 8, bounds, () => 100)
     expect(estimate.webSearches).toBeUndefined()
     expect(estimate.summaries).toEqual([kept])
   })

@@ -71,7 +71,7 @@ function start(fates: Record<string, readonly (AttemptFault | 'ok' | 'defect')[]
   }
 }
 
-/** So that nobody knows of any of them that it works. */
+/** Makes none of them known to work. */
 async function ejectAll({ run, calls, health, candidates, budget }: ReturnType<typeof start>): Promise<void> {
   for (let n = 0; n < 5; n++) await run()
   for (const { key } of candidates) expect(health.state(key).state).toBe('ejected')
@@ -278,7 +278,7 @@ test.each([
   [402, 'This request requires more credits, or fewer max_tokens. You requested up to 65536 tokens, but can only …'],
   [400, 'Your organization must be verified to generate reasoning summaries.'],
   [400, 'Project `acme-prod` is not allowed to use Publisher Model `projects/acme-prod/models/m`'],
-])('a %p about the operator’s account is not told: %s', async (status, message) => {
+])('a %p about the operator’s account is not passed on: %s', async (status, message) => {
   const { run } = start({ a: [classifyFault(faultFromError(status, undefined, { type: 'some_error', message }))] })
   const outcome = await run()
   if (!(outcome instanceof Exhausted)) throw new Error('answered')
@@ -330,15 +330,15 @@ test('the message names excluded routes and for how long', async () => {
 test('a throttled caller gets the wait until the route may be called again', async () => {
   const wordless = attemptFault('throttled', faultFromError(429, undefined, { message: 'Too Many Requests' }))
   const { run, jump, calls } = start({ a: [wordless] })
-  const told: (number | undefined)[] = []
+  const waits: (number | undefined)[] = []
   for (let n = 0; n < 4; n++) {
     const outcome = await run()
     if (!(outcome instanceof Exhausted)) throw new Error('answered')
     const failure = exhaustedFailure('acme/large', outcome)
     expect(failure.code).toBe('LIMIT_EXCEEDED')
-    told.push(failure.facts.retryAfterMs)
+    waits.push(failure.facts.retryAfterMs)
     jump(failure.facts.retryAfterMs ?? 0)
   }
-  expect(told).toEqual([1000, 2000, 4000, 8000])
+  expect(waits).toEqual([1000, 2000, 4000, 8000])
   expect(calls).toHaveLength(4)
 })

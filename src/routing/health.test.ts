@@ -25,8 +25,8 @@ function createBench() {
   /** An attempt that is over at once. */
   const fail = (key: RouteKey, fault: FaultClass | AttemptFault) => {
     const startedMs = health.begin(key, 'panic')
-    const told = typeof fault === 'string' ? attemptFault(fault) : fault
-    health.recordFault(key, typeof startedMs === 'number' ? startedMs : clock.monotonicMs(), told)
+    const recorded = typeof fault === 'string' ? attemptFault(fault) : fault
+    health.recordFault(key, typeof startedMs === 'number' ? startedMs : clock.monotonicMs(), recorded)
   }
   const succeed = (key: RouteKey) => {
     const startedMs = health.begin(key, 'ordinary')
@@ -106,11 +106,11 @@ describe('throttling', () => {
     expect(health.state(key)).toMatchObject({ waitMs: 900_000, why: 'out of quota' })
     expect(health.state(route({ baseUrl: 'https://us' })).why).toBe('out of quota')
     expect(health.state(route({ upstreamModel: 'small' }))).toBe(healthy)
-    const told = { key, what: 'credential parked at this model', why: 'out of quota' } as const
-    expect(notices).toEqual([{ ...told, waitMs: 900_000 }])
+    const notice = { key, what: 'credential parked at this model', why: 'out of quota' } as const
+    expect(notices).toEqual([{ ...notice, waitMs: 900_000 }])
     clock.jump(900)
     fail(key, throttled({ message: 'No.' }))
-    expect(notices.at(-1)).toEqual({ ...told, waitMs: 1_800_000 })
+    expect(notices.at(-1)).toEqual({ ...notice, waitMs: 1_800_000 })
   })
 
   test.each([

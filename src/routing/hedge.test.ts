@@ -151,7 +151,7 @@ describe('a race', () => {
     expect(await result).toEqual(['ok second'])
     expect(lost.first?.aborted).toBe(true)
     expect(lost.second?.aborted).toBe(false)
-    // It had answered before it heard of that.
+    // It had answered before it was aborted.
     first.resolve('ok first')
     await Bun.sleep(0)
     expect(discarded).toEqual(['ok first'])

@@ -268,7 +268,7 @@ describe('isLast', () => {
 
 describe('the budget', () => {
   test('ends replays and retries while everything fails', async () => {
-    // Nobody waits, so that time brings nothing back.
+    // No time passes, so the budget is not refilled.
     const scene = startOne([stale, broken], { random: () => 0 })
     for (let n = 0; n < 200; n++) await scene.run()
     // A fifth of the requests, the floor of twenty, and the replay that a stale socket of a healthy route gets for free.
@@ -336,10 +336,10 @@ describe('an ejected route', () => {
 
   test('tells clients to retry after its cooldown, 15 s at most', async () => {
     const scene = startOne([busy], { random: () => 0.5 })
-    const told: (number | undefined)[] = []
-    for (let n = 0; n < 2; n++) told.push((await scene.failure()).facts.retryAfterMs)
+    const waits: (number | undefined)[] = []
+    for (let n = 0; n < 2; n++) waits.push((await scene.failure()).facts.retryAfterMs)
     // The fifth fault ejects it for 15 s; the retry after it took two of them.
-    expect(told).toEqual([4000, 13_000])
+    expect(waits).toEqual([4000, 13_000])
     const { key } = scene.candidates[0] as Candidate
     for (let n = 0; n < 3; n++) {
       // A fault of its time of probation doubles the ejection: 30, 60 and 120 s.
