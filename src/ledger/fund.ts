@@ -8,8 +8,8 @@ import type { Nano } from '../kernel/money.ts'
 import type { Sql } from '../store/sql.ts'
 import { ensureWallet, postedMax, transferMax, walletOf } from './account.ts'
 import { claimKey, freeKey, type MoveKey, rememberMove } from './idempotency-key.ts'
+import type { Unavailable } from './ledger.ts'
 import { readPayment, type Transfer, transferColumns } from './transfer.ts'
-import type { Unavailable } from './unavailable.ts'
 
 export interface Funding {
   /** Must exist. */

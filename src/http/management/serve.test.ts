@@ -4,7 +4,7 @@ import { holdOf, settlementOf } from '../../../test/parts/ledger.ts'
 import { openManagement, type Reply, type TestManagement } from '../../../test/parts/management.ts'
 import { createId } from '../../kernel/ids.ts'
 import type { Funding } from '../../ledger/fund.ts'
-import { unavailable } from '../../ledger/unavailable.ts'
+import { unavailable } from '../../ledger/ledger.ts'
 import { createWorkspace } from '../../tenancy/workspaces.ts'
 
 // The clock of the tests stands at 1 800 000 000 s.
