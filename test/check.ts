@@ -1,5 +1,5 @@
-// The checks that need no running program: types, lint, format and the plan of the house. `npm run check` prints one
-// line for each and what failed; `npm test` counts them among the tests.
+// The static checks: types, lint, format and layers. `npm run check` prints one line for each and what failed; `npm test`
+// counts them among the tests.
 
 import { join } from 'node:path'
 import { readSources } from './layers/read-sources.ts'
@@ -9,15 +9,15 @@ const root = join(import.meta.dir, '..')
 
 export interface CheckResult {
   readonly name: string
-  /** What to mend, as the tool said it; undefined = in order. */
+  /** The tool's output; undefined if the check passed. */
   readonly problem: string | undefined
 }
 
 const checks: Record<string, () => Promise<string | undefined>> = {
   types: () => run('tsc', '--noEmit', '--project', '.'),
-  // The pages know the browser's types, which would spoil the server's.
+  // The pages use the browser's types, which the server must not see.
   pages: () => run('tsc', '--noEmit', '--project', 'src/web/pages'),
-  // Lint includes the order of imports. A warning fails: nobody reads one twice.
+  // Lint includes the order of imports. Warnings fail the check.
   lint: () => run('biome', 'check', '--formatter-enabled=false', '--error-on-warnings'),
   format: () => run('biome', 'format'),
   layers: async () => checkHouse(await readSources(root)).join('\n') || undefined,
@@ -34,7 +34,7 @@ export async function runChecks(): Promise<CheckResult[]> {
   )
 }
 
-/** Runs an installed tool; undefined if it was content, else all that it printed. */
+/** Runs an installed tool. Returns its output if it fails. */
 async function run(tool: string, ...args: string[]): Promise<string | undefined> {
   const child = Bun.spawn([join(root, 'node_modules/.bin', tool), ...args], {
     cwd: root,

@@ -122,7 +122,7 @@ test('the first start prints a key once and a curl line that works as printed; t
   expect(await second.child.exited).toBe(0)
 })
 
-test('a start without the secret of its database is refused with what to do, and makes no other', async () => {
+test('refuses to start without the secret of its database, says what to do, and creates no other secret', async () => {
   const folder = createFolder()
   const first = await start(folder)
   first.child.kill('SIGTERM')
@@ -148,7 +148,7 @@ test('a start without the secret of its database is refused with what to do, and
   expect(await second.child.exited).toBe(0)
 })
 
-test('a start that could not listen has not used up the first start', async () => {
+test('a start that cannot listen does not count as the first start', async () => {
   const other = await start(createFolder())
   const folder = createFolder()
   const refused = await ended(run(folder, { TOLLGATE_PORT: new URL(other.url).port }))
@@ -195,7 +195,7 @@ test('without a terminal the log is JSON without a secret, and the first key and
   expect(lines.find((line) => line.url !== undefined)).toMatchObject({ url, message: `listening on ${url}` })
 })
 
-test('a stop finishes the running stream before the process ends', async () => {
+test('SIGTERM lets the running stream finish before the process ends', async () => {
   const folder = createFolder()
   const { child, url, until } = await start(folder)
   const key = readFileSync(join(folder, 'data', 'first-key'), 'utf8').trim()
@@ -217,7 +217,7 @@ test('a stop finishes the running stream before the process ends', async () => {
 test('a signal ends a start that is still waiting for its database', async () => {
   const folder = createFolder()
   const asked = Promise.withResolvers<void>()
-  // Takes the connection and never says a word.
+  // Accepts the connection and never answers.
   using silent = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data: () => asked.resolve() } })
   const child = run(folder, { DATABASE_URL: `postgres://tollgate@127.0.0.1:${silent.port}/tollgate` })
   await asked.promise
@@ -226,7 +226,7 @@ test('a signal ends a start that is still waiting for its database', async () =>
   expect([exitCode, err]).toEqual([0, expect.stringContaining('SIGTERM while starting; no request was served')])
 })
 
-test('what stops a start is told in a sentence, with what to do, and a non-zero exit', async () => {
+test('a start that fails prints why and what to do, and exits with 1', async () => {
   const folder = createFolder()
   const { child, url } = await start(folder)
   const port = new URL(url).port
@@ -254,7 +254,7 @@ test('what stops a start is told in a sentence, with what to do, and a non-zero 
   expect(refused.err).toContain('models[0].routes')
 })
 
-test('a changed file is picked up while running; a wrong one is refused and the last good one stays', async () => {
+test('loads a changed configuration file while running, and keeps the last good one when the file is wrong', async () => {
   const folder = createFolder()
   const path = join(folder, 'tollgate.yaml')
   const model = (id: string) =>
@@ -279,7 +279,7 @@ test('a changed file is picked up while running; a wrong one is refused and the 
   await child.exited
 })
 
-test('the command line explains itself', async () => {
+test('--version, --help and an unknown command print what they should', async () => {
   const folder = createFolder()
   const version = await ended(run(folder, {}, [...launcher, '--version']))
   expect(version).toMatchObject({ exitCode: 0, out: '0.1.0\n' })

@@ -14,13 +14,12 @@ import type { CredentialDestination, Credentials, ProviderDependencies } from '.
 import { isoTime } from '../kernel/clock.ts'
 import { Failure, invalidRequest } from '../kernel/failure.ts'
 import { nearestNames } from '../kernel/nearest.ts'
-import { EgressRefusal } from '../providers/egress/egress-refusal.ts'
+import { EgressRefusal } from '../providers/egress/egress-guard.ts'
 import type { Endpoint, Provider } from '../providers/provider.ts'
 import { builtInProviderIds, builtInProviders } from '../providers/registry.ts'
-import { readOwnCredential } from '../providers/signing/own-credential.ts'
-import { explainPlan, type PlanExplanation } from '../routing/explain-plan.ts'
-import type { Health, RouteReading } from '../routing/health/health.ts'
-import { ownProviders } from '../routing/own-providers.ts'
+import { readOwnCredential } from '../providers/signing.ts'
+import type { Health, RouteReading } from '../routing/health.ts'
+import { explainPlan, ownProviders, type PlanExplanation } from '../routing/offer.ts'
 import { type ProbedDialects, probeProvider } from '../routing/probe-provider.ts'
 import { createAllowlist } from '../tenancy/allowlist.ts'
 import type { Caller } from '../tenancy/caller.ts'
@@ -73,11 +72,11 @@ function shownRoutes(
         upstream_model: upstreamModel,
         priority,
         weight,
-        health: reading?.standing.state ?? 'healthy',
-        factor: reading?.standing.factor ?? 1,
-        wait_ms: reading?.standing.waitMs ?? null,
-        why: reading?.standing.why ?? null,
-        rehearsal: providers.get(providerId)?.isRehearsal ?? false,
+        health: reading?.state.state ?? 'healthy',
+        factor: reading?.state.factor ?? 1,
+        wait_ms: reading?.state.waitMs ?? null,
+        why: reading?.state.why ?? null,
+        rehearsal: providers.get(providerId)?.ignoresHealth ?? false,
         first_event_ms: figures(reading?.firstEventMs),
         tokens_per_second: figures(reading?.tokensPerSecond),
       }

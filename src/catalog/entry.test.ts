@@ -79,7 +79,7 @@ test('an entry needs only an id and a route, and is then not priced', () => {
   })
 })
 
-test('a model names its routing policy, and a route what it costs the operator and how long it may say nothing', () => {
+test('reads the routing policy, the cost of a route and its content idle timeout', () => {
   const routes = [{ ...route, cost: { input: '1.25', output: '6.00' }, timeouts: { content_idle_ms: 90_000 } }]
   const entry = modelEntrySchema.parse({ id: 'acme/large', routing: 'cheapest', routes })
   const model = modelFromEntry(entry, 'built in')
@@ -91,11 +91,11 @@ test('a model names its routing policy, and a route what it costs the operator a
   expect(modelEntrySchema.safeParse({ id: 'acme/large', routing: 'random', routes }).success).toBe(false)
 })
 
-test('the word free is a price', () => {
+test('reads the price free', () => {
   expect(priceFromEntry('free')).toBe(freePrice)
 })
 
-test('tiers are sorted by size and fall back inside themselves, not to the base price', () => {
+test('tiers are sorted by size and use their own fallbacks, not the base price', () => {
   const price = priceFromEntry({
     input: '1',
     output: '2',
@@ -175,7 +175,7 @@ test('a tier over the largest count is accepted', () => {
   expect(modelFromEntry(entry, 'built in').price?.rows.some(({ when }) => when?.overInputTokens === 2 ** 31)).toBe(true)
 })
 
-test('a cap that contradicts the maximum is told together with other faults of the entry', () => {
+test('a cap above the maximum is reported together with other faults of the entry', () => {
   const entry = { id: 'nonsense', routes: [route], max_output_tokens: 5, default_max_tokens: 6 }
   expect(faultPaths(entry)).toEqual(['id', 'default_max_tokens'])
 })

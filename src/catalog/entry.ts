@@ -1,5 +1,5 @@
-// One entry of the `models:` list as people write it, and how it becomes a Model. Built-in models may be written in the
-// same form. Whether the providers it names exist is not known here.
+// An entry of the `models:` list in the configuration file, and how it becomes a Model. Built-in models have the same form.
+// Does not check whether the named providers exist.
 
 import { z } from 'zod'
 import { assert } from '../kernel/assert.ts'

@@ -1,5 +1,5 @@
-// What we sell: a model, its price, and the routes that serve it. Built-in entries and the configuration file end up
-// in these same shapes; nothing here knows how a provider is called.
+// A model, its price and the routes that serve it, and the catalog of all models. Built-in entries and the configuration file
+// use the same shapes.
 
 import type { Pico } from '../kernel/money.ts'
 import type { Price } from './price.ts'
@@ -7,7 +7,7 @@ import type { Price } from './price.ts'
 export const modelTags = ['tools', 'vision', 'reasoning', 'json', 'caching'] as const
 export type ModelTag = (typeof modelTags)[number]
 
-/** Who is tried first among routes of one priority: shared by weight, the cheapest for the operator, the quickest. */
+/** The order of routes with equal priority: shared by weight, cheapest for the operator first, or fastest first. */
 export const routingPolicies = ['priority', 'cheapest', 'fastest'] as const
 export type RoutingPolicy = (typeof routingPolicies)[number]
 
@@ -15,7 +15,7 @@ export interface RouteTimeouts {
   readonly connectMs: number
   readonly firstEventMs: number
   readonly idleMs: number
-  /** Between two pieces of the answer; what a provider sends to keep the connection open does not count. */
+  /** Between two pieces of the answer; keep-alives do not count. */
   readonly contentIdleMs: number
   readonly totalMs: number
 }
@@ -29,18 +29,18 @@ export interface RouteCost {
 /** A model at a provider. */
 export interface Route {
   readonly providerId: string
-  /** What the provider calls the model. */
+  /** The provider's name for the model. */
   readonly upstreamModel: string
   /** Lower is tried first; routes of one priority share the traffic by weight. */
   readonly priority: number
   readonly weight: number
   readonly timeouts: Partial<RouteTimeouts>
-  /** undefined = not known; it decides the order under `cheapest` and nothing else. */
+  /** undefined = unknown. Only used to order routes under `cheapest`. */
   readonly cost?: RouteCost
 }
 
 export interface Model {
-  /** `creator/model`, exactly what callers pass and what every reply says. */
+  /** `creator/model`, as callers send it and replies return it. */
   readonly id: string
   readonly ownedBy: string
   readonly name: string
@@ -53,7 +53,7 @@ export interface Model {
   readonly price: Price | undefined
   readonly routes: readonly Route[]
   readonly routing: RoutingPolicy
-  /** A second route is asked when the first takes longer than it usually does; costs the operator. */
+  /** Call a second route if the first is slower than usual; the operator pays for both. */
   readonly hedge: boolean
   /** Epoch milliseconds of the model's release, where known. */
   readonly releasedAt: number | undefined

@@ -4,10 +4,10 @@
 import type { Failure } from '../kernel/failure.ts'
 import type { RequestId } from '../kernel/ids.ts'
 import type { JsonSpan } from '../wire/json-spans.ts'
-import type { RequestEdits } from './byte-lane/edits.ts'
+import type { EditedRequest, RequestEdits } from './byte-lane/edits.ts'
 import type { RelayContext, RelayReply, StreamRelay } from './byte-lane/relay.ts'
 import type { ProviderFault } from './canonical/faults.ts'
-import type { Envelope, Translation, UpstreamTranslation, Warning } from './canonical/translation.ts'
+import type { Envelope, Translation, UpstreamTranslation } from './canonical/translation.ts'
 
 /** Dialects that callers can use too. */
 export const surfaceIds = ['openai-chat', 'anthropic-messages'] as const
@@ -18,12 +18,6 @@ export interface TokenCount {
   /** Appended to an endpoint's base URL. */
   readonly path: string
   readEnvelope(body: Uint8Array<ArrayBuffer>, headers: Headers): Envelope | Failure
-}
-
-/** A body for a provider of the caller's own dialect. */
-export interface EditedRequest {
-  readonly body: Uint8Array<ArrayBuffer>
-  readonly warnings: readonly Warning[]
 }
 
 /** A dialect in which providers are called. */

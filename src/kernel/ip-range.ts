@@ -18,35 +18,41 @@ export interface IpRange {
 const bitsOf = { 4: 32, 6: 128 } as const
 /** `::ffff:0:0/96` without its last 32 bits. */
 const mappedPrefix = 0xffffn
-const mappedBits = 96
 
-/** undefined if it is not an address. A zone (`fe80::1%eth0`) is left out: it names an interface, not an address. */
+/** undefined if it is not an address. A zone (`fe80::1%eth0`) is ignored: it names an interface, not an address. */
 export function parseIpAddress(text: string): IpAddress | undefined {
-  const address = readAddress(text.replace(/%[0-9A-Za-z._~-]+$/, ''))
+  const address = parsePlainAddress(text.replace(/%[0-9A-Za-z._~-]+$/, ''))
   if (address?.family !== 6 || address.value >> 32n !== mappedPrefix) return address
   return { family: 4, value: address.value & 0xffff_ffffn }
 }
 
 /** `10.0.0.0/8`, `2001:db8::/32`, or one address; undefined if it is none, or has bits set after its prefix. */
 export function parseIpRange(text: string): IpRange | undefined {
+  const range = parsePlainRange(text)
+  if (range?.family !== 6 || range.freeBits > 32n) return range
+  const start = range.prefix << range.freeBits
+  if (start >> 32n !== mappedPrefix) return range
+  return { family: 4, prefix: (start & 0xffff_ffffn) >> range.freeBits, freeBits: range.freeBits }
+}
+
+/** Without reading IPv4 addresses that are written as IPv6 as IPv4. */
+export function parsePlainRange(text: string): IpRange | undefined {
   const [, start = '', length] = /^([^/]+)(?:\/(0|[1-9][0-9]{0,2}))?$/.exec(text) ?? []
-  const address = readAddress(start)
+  const address = parsePlainAddress(start)
   if (!address) return undefined
   const bits = length === undefined ? bitsOf[address.family] : Number(length)
   if (bits > bitsOf[address.family]) return undefined
   const freeBits = BigInt(bitsOf[address.family] - bits)
   const prefix = address.value >> freeBits
-  if (prefix << freeBits !== address.value) return undefined
-  const isMapped = address.family === 6 && bits >= mappedBits && address.value >> 32n === mappedPrefix
-  if (!isMapped) return { family: address.family, prefix, freeBits }
-  return { family: 4, prefix: (address.value & 0xffff_ffffn) >> freeBits, freeBits }
+  return prefix << freeBits === address.value ? { family: address.family, prefix, freeBits } : undefined
 }
 
 export function isInRange(range: IpRange, address: IpAddress): boolean {
   return range.family === address.family && address.value >> range.freeBits === range.prefix
 }
 
-function readAddress(text: string): IpAddress | undefined {
+/** A literal without a zone; an IPv4 address that is written as IPv6 stays IPv6. */
+export function parsePlainAddress(text: string): IpAddress | undefined {
   const family = text.includes(':') ? 6 : 4
   const value = family === 6 ? readV6(text) : readV4(text)
   return value === undefined ? undefined : { family, value }

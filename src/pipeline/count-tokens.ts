@@ -6,10 +6,10 @@ import { assert } from '../kernel/assert.ts'
 import { Failure } from '../kernel/failure.ts'
 import { tokenCount } from '../kernel/usage.ts'
 import { callEndpoint, isUnreachable } from '../providers/call-endpoint.ts'
-import type { Candidate } from '../routing/candidate.ts'
 import { describeFault, Exhausted, exhaustedFailure } from '../routing/exhausted.ts'
 import { tryCandidates } from '../routing/failover.ts'
-import { type AttemptFault, attemptFault, classifyFault } from '../routing/fault.ts'
+import { type AttemptFault, attemptFault, classifyFault } from '../routing/faults.ts'
+import type { Candidate } from '../routing/plan.ts'
 import { readResponseBody } from '../wire/read-body.ts'
 import { admit } from './admit.ts'
 import { AttemptDeadline } from './deadline.ts'
@@ -28,8 +28,8 @@ const answerBytesMax = 64 * 1024
 
 export function createCountTokens(deps: PipelineDependencies): RunRequest {
   // A provider that cannot count may still generate, so its health is read but not changed.
-  const { standing } = deps.health
-  const health = { begin: () => deps.clock.monotonicMs(), standing, noteOk() {}, noteFault() {}, noteNothing() {} }
+  const { state } = deps.health
+  const health = { begin: () => deps.clock.monotonicMs(), state, recordOk() {}, recordFault() {}, recordNothing() {} }
   const withoutLearning = { ...deps, health }
   return async (http, surface, path, connection) => {
     const request = new GatewayRequest(deps.clock, http, surface, path, connection)

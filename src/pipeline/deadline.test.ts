@@ -1,8 +1,8 @@
 import { afterEach, expect, test } from 'bun:test'
 import { createJumpClock } from '../../test/parts/jump-clock.ts'
 import type { RouteTimeouts } from '../catalog/model.ts'
-import type { Candidate } from '../routing/candidate.ts'
-import { attemptFault } from '../routing/fault.ts'
+import { attemptFault } from '../routing/faults.ts'
+import type { Candidate } from '../routing/plan.ts'
 import type { AttemptRecord } from '../telemetry/request-record.ts'
 import {
   type AttemptLimits,
@@ -185,7 +185,7 @@ test.each([
   ['-3', 10_000],
   ['', 10_000],
   ['soon', 10_000],
-])('a client that says it waits for %p seconds gets its headers within %p ms', (seconds, expected) => {
+])('a client with a timeout of %p seconds gets headers within %p ms', (seconds, expected) => {
   const headers = new Headers(seconds === undefined ? {} : { 'x-stainless-timeout': seconds })
   expect(earlyHeadersMs(headers)).toBe(expected)
 })
@@ -196,6 +196,6 @@ test.each([
   [{ 'x-stainless-read-timeout': '5', 'x-stainless-timeout': '600' }, 4_000],
   [{ 'x-stainless-read-timeout': '600', 'x-stainless-timeout': '5' }, 4_000],
   [{ 'x-stainless-read-timeout': 'inf' }, 10_000],
-])('of two times the shorter one counts: %p is %p ms', (said, expected) => {
+])('the shorter of two timeouts counts: %p is %p ms', (said, expected) => {
   expect(earlyHeadersMs(new Headers(said))).toBe(expected)
 })

@@ -53,67 +53,67 @@ const strict = ({ body, conversation }: { body: Uint8Array; conversation: Conver
 /** Forty thousand characters that begin like a picture. */
 const base64 = `iVBORw0KGgo${'A'.repeat(39_989)}`
 const pictures = {
-  'a picture on the chat surface': () =>
+  'an image on the chat surface': () =>
     chatBody([{ type: 'image_url', image_url: { url: `data:image/png;base64,${base64}` } }]),
-  'a picture on the message surface': () =>
+  'an image on the messages surface': () =>
     messagesBody([{ type: 'image', source: { type: 'base64', media_type: 'image/png', data: base64 } }]),
 }
 
 const rough = ({ body, conversation }: { body: Uint8Array; conversation: Conversation }): number =>
   expectedInputTokens(body, 1, () => conversation, unknownContext)
 
-describe('roughly', () => {
+describe('expectedInputTokens', () => {
   const unread = (): never => {
-    throw new Error('nobody should read it')
+    throw new Error('must not be parsed')
   }
 
-  test('four bytes are a token, times what the model makes of it; nothing is read for that', () => {
+  test('counts four bytes as a token, times the model’s ratio, without parsing', () => {
     const plain = { ...chatBody('hi'), body: new Uint8Array(1001) }
     expect(expectedInputTokens(new Uint8Array(1000), 1, unread, unknownContext)).toBe(250)
     expect(expectedInputTokens(plain.body, 1.5, unread, unknownContext)).toBe(376)
     expect(expectedInputTokens(plain.body, 1.5, unread, { contextTokens: 300 })).toBe(300)
   })
 
-  test('tools with a parameter that is called url are no reason to read it', () => {
+  test('does not parse a body because a tool has a parameter named url', () => {
     const schema = { type: 'object', properties: { url: { type: 'string' } }, required: ['url'] }
     const { body } = messagesBody('hi', { tools: [{ name: 'fetch', input_schema: schema }] })
     expect(expectedInputTokens(body, 1, unread, unknownContext)).toBe(Math.ceil(body.length / 4))
   })
 
-  test.each(Object.entries(pictures))('%s counts as one, whatever its size', (_, make) => {
+  test.each(Object.entries(pictures))('%s counts as one image, whatever its size', (_, make) => {
     const asked = make()
     expect(rough(asked)).toBe(Math.ceil((asked.body.length - base64.length) / 4) + 5000)
   })
 
-  test('a document counts by its size', () => {
+  test('counts a document by its size', () => {
     const source = { type: 'base64', media_type: 'application/pdf', data: base64 }
     const asked = messagesBody([{ type: 'document', source }])
     expect(rough(asked)).toBe(Math.ceil((asked.body.length - base64.length) / 4) + 4000)
   })
 
-  test('sound counts by its length, with room for models that hear more in it', () => {
+  test('counts audio by its length, times four for models that count more', () => {
     const sound = `UklGR${'A'.repeat(1_999_995)}`
     const asked = chatBody([{ type: 'input_audio', input_audio: { data: sound, format: 'wav' } }])
     // A token for about a thousand bytes, which are four thirds as many characters: 1,500 of two million, times four.
     expect(rough(asked)).toBe(Math.ceil((asked.body.length - sound.length) / 4) + 4 * 1500)
   })
 
-  test('something may be heard in sound, in films and in what nobody knows, and in nothing else', () => {
+  test('mayHaveAudio is true for audio, video and unknown content only', () => {
     const data = (media_type: string) => ({ type: 'document', source: { type: 'base64', media_type, data: base64 } })
-    const heard = (asked: { conversation: Conversation }) => mayHaveAudio(asked.conversation)
-    expect(heard(chatBody([{ type: 'input_audio', input_audio: { data: 'UklGRAAA', format: 'wav' } }]))).toBe(true)
+    const hasAudio = (asked: { conversation: Conversation }) => mayHaveAudio(asked.conversation)
+    expect(hasAudio(chatBody([{ type: 'input_audio', input_audio: { data: 'UklGRAAA', format: 'wav' } }]))).toBe(true)
     const url = 'https://documents.test/1'
-    expect(heard(messagesBody([{ type: 'document', source: { type: 'url', url } }]))).toBe(true)
+    expect(hasAudio(messagesBody([{ type: 'document', source: { type: 'url', url } }]))).toBe(true)
     expect(mayHaveAudio(undefined)).toBe(true)
-    expect(heard(messagesBody([data('application/pdf')]))).toBe(false)
-    expect(heard(messagesBody([{ type: 'image', source: { type: 'url', url } }]))).toBe(true)
-    expect(heard(messagesBody('hi'))).toBe(false)
+    expect(hasAudio(messagesBody([data('application/pdf')]))).toBe(false)
+    expect(hasAudio(messagesBody([{ type: 'image', source: { type: 'url', url } }]))).toBe(true)
+    expect(hasAudio(messagesBody('hi'))).toBe(false)
     const film = { kind: 'document', source: { kind: 'data', mediaType: 'video/mp4', base64 } }
     const turns = [{ role: 'user', blocks: [film] }]
     expect(mayHaveAudio({ ...messagesBody('hi').conversation, turns } as unknown as Conversation)).toBe(true)
   })
 
-  test('a picture and a document by address count as the most they may be', () => {
+  test('counts an image and a document behind a URL at their maximum', () => {
     const url = 'https://pictures.test/a'
     const picture = messagesBody([{ type: 'image', source: { type: 'url', url } }])
     expect(rough(picture)).toBe(Math.ceil(picture.body.length / 4) + 5000)
@@ -123,7 +123,7 @@ describe('roughly', () => {
     expect(rough(document)).toBe(Math.ceil(document.body.length / 4) + 300_000)
   })
 
-  test('text that looks like a picture is text', () => {
+  test('counts text that looks like an image as text', () => {
     const prose = `data:image/png;base64,${'all about the case '.repeat(2000)}`
     for (const asked of [chatBody(prose), messagesBody([{ type: 'text', text: prose }])]) {
       expect(rough(asked)).toBe(Math.ceil(asked.body.length / 4))
@@ -138,7 +138,7 @@ describe('roughly', () => {
     expect(rough(asked)).toBe(Math.ceil(asked.body.length / 4))
   })
 
-  test('a name that is written with escapes hides nothing', () => {
+  test('finds names that are written with escapes', () => {
     const asked = messagesBody([{ type: 'document', source: { type: 'url', url: 'https://papers.test/a' } }])
     const text = new TextDecoder().decode(asked.body).replace('"type":"url"', '"type":"u\\u0072l"')
     const hidden = new TextEncoder().encode(text)
@@ -150,7 +150,7 @@ describe('roughly', () => {
     expect(expectedInputTokens(accents, 1, unread, unknownContext)).toBe(Math.ceil(accents.length / 4))
   })
 
-  test('what other dialects cannot carry adds nothing to the input by that', () => {
+  test('adds nothing for fields that other dialects do not support', () => {
     const asked = parsed(openaiChat, {
       model: 'a/b',
       logprobs: true,
@@ -162,30 +162,30 @@ describe('roughly', () => {
     )
   })
 
-  test('a body that would take long to read counts as all that fits, unread', () => {
+  test('counts a body that is too large to parse as a full context window', () => {
     const body = Buffer.concat([Buffer.from('"base64"'), Buffer.alloc(9_000_000, 'a')])
     expect(expectedInputTokens(body, 1, unread, { contextTokens: 200_000 })).toBe(200_000)
   })
 
-  test('what only the provider can read counts as all that fits', () => {
+  test('counts content that only the provider reads as a full context window', () => {
     const search = messagesBody('hi', { tools: [{ type: 'web_search_20250305', name: 'web_search' }] })
     expect(expectedInputTokens(search.body, 1, () => search.conversation, { contextTokens: 200_000 })).toBe(200_000)
     expect(expectedInputTokens(search.body, 1, () => undefined, unknownContext)).toBe(search.body.length + 1024)
   })
 })
 
-describe('strictly', () => {
-  test('a byte is a token, and there is something around it', () => {
+describe('boundedInputTokens', () => {
+  test('counts a token per byte, and the overhead', () => {
     const asked = chatBody('hi')
     expect(strict(asked)).toBe(asked.body.length + 1024)
   })
 
-  test.each(Object.entries(pictures))('%s counts as one', (_, make) => {
+  test.each(Object.entries(pictures))('%s counts as one image', (_, make) => {
     const asked = make()
     expect(strict(asked)).toBe(asked.body.length - base64.length + 1024 + 5000)
   })
 
-  test('a picture inside a tool result counts as one', () => {
+  test('counts an image inside a tool result as one', () => {
     const content = [{ type: 'image', source: { type: 'base64', media_type: 'image/png', data: base64 } }]
     const asked = parsed(anthropicMessages, {
       model: 'a/b',
@@ -200,17 +200,17 @@ describe('strictly', () => {
     expect(strict(asked)).toBe(asked.body.length - base64.length + 1024 + 5000)
   })
 
-  test('a picture at an address counts like any other', () => {
+  test('counts an image behind a URL like any other', () => {
     const asked = chatBody([{ type: 'image_url', image_url: { url: 'https://pictures.test/1.png' } }])
     expect(strict(asked)).toBe(asked.body.length + 1024 + 5000)
   })
 
-  test('a document at an address may be the largest there is', () => {
+  test('counts a document behind a URL at its maximum', () => {
     const asked = messagesBody([{ type: 'document', source: { type: 'url', url: 'https://documents.test/1.pdf' } }])
     expect(strict(asked)).toBe(asked.body.length + 1024 + 300_000)
   })
 
-  test('text in the guise of a picture is text', () => {
+  test('counts text that imitates an image as text', () => {
     const guises = [
       chatBody(`data:image/png;base64,${base64}`),
       messagesBody([
@@ -222,12 +222,12 @@ describe('strictly', () => {
     for (const asked of guises) expect(strict(asked)).toBe(asked.body.length + 1024)
   })
 
-  test('no prompt is larger than what the model takes', () => {
+  test('does not exceed the context window', () => {
     const { body, conversation } = chatBody('x'.repeat(5000))
     expect(boundedInputTokens(body, conversation, { contextTokens: 2000 })).toBe(2000)
   })
 
-  test('what only its provider can read may be anything that fits', () => {
+  test('counts content that only the provider reads as a full context window', () => {
     const tools = [{ type: 'web_search_20250305', name: 'web_search' }]
     const { body, conversation } = messagesBody('hi', { tools })
     expect(boundedInputTokens(body, conversation, { contextTokens: 200_000 })).toBe(200_000)
@@ -236,7 +236,7 @@ describe('strictly', () => {
   })
 })
 
-test('a cache mark is seen wherever it stands', () => {
+test('hasCacheMark finds a cache mark anywhere', () => {
   expect(hasCacheMark(encode({ system: [{ type: 'text', text: 'x', cache_control: { type: 'ephemeral' } }] }))).toBe(
     true,
   )
@@ -247,13 +247,13 @@ test('a cache mark is seen wherever it stands', () => {
   expect(hasCacheMark(encode({ system: 'x' }))).toBe(false)
 })
 
-test('a place for the work is found, however it is written', () => {
+test('mayNameRegion finds a region, also with escapes', () => {
   expect(mayNameRegion(encode({ inference_geo: 'us' }))).toBe(true)
   expect(mayNameRegion(new TextEncoder().encode('{"inference\\u005fgeo":"us"}'))).toBe(true)
   expect(mayNameRegion(encode({ system: 'x' }))).toBe(false)
 })
 
-describe('the most that a provider can report', () => {
+describe('maxReportedInput', () => {
   type Parsed = { readonly body: Uint8Array; readonly conversation: Conversation }
   const most = ({ body, conversation }: Parsed, contextTokens?: number): number =>
     maxReportedInput(body, () => conversation, { contextTokens })
@@ -270,12 +270,12 @@ describe('the most that a provider can report', () => {
     expect(most(picture)).toBe(picture.body.length - base64.length + 40_000 + added)
   })
 
-  test('is 40,000 tokens for a picture at an address', () => {
+  test('is 40,000 tokens for an image behind a URL', () => {
     const picture = chatBody([{ type: 'image_url', image_url: { url: 'https://pictures.test/a.png' } }])
     expect(most(picture)).toBe(picture.body.length + 40_000 + added)
   })
 
-  test('is 300,000 tokens for a small document, and the context window for one at an address', () => {
+  test('is 300,000 tokens for a small document, and the context window for one behind a URL', () => {
     const source = { type: 'base64', media_type: 'application/pdf', data: 'JVBERi0x' }
     const small = messagesBody([{ type: 'document', source }])
     expect(most(small)).toBe(small.body.length - 8 + 300_000 + added)
@@ -284,7 +284,7 @@ describe('the most that a provider can report', () => {
     expect(most(distant)).toBe(1_048_576)
   })
 
-  test('is the context window where a tool of the provider reads', () => {
+  test('is the context window if a hosted tool reads', () => {
     const tools = [{ type: 'web_search_20250305', name: 'web_search' }]
     expect(most(messagesBody('hi', { tools }), 200_000)).toBe(200_000)
   })
@@ -297,18 +297,18 @@ function usage(inputTokens: number, source: Usage['source'] = 'reported'): Usage
   return { inputTokens, cacheReadTokens: 0, cacheWriteTokens: 0, cacheWriteLongTokens: 0, outputTokens: 1, source }
 }
 
-test('a model of which nothing is known gets half as much again', () => {
+test('starts with a ratio of 1.5', () => {
   expect(new InputRatios().of('a/b')).toBe(1.5)
 })
 
-test('a prompt that came out larger is expected at once, of this model only', () => {
+test('adopts a higher ratio at once, for this model only', () => {
   const ratios = new InputRatios()
   ratios.learn('a/b', bodyBytes, usage(2000))
   expect(ratios.of('a/b')).toBe(2)
   expect(ratios.of('a/c')).toBe(1.5)
 })
 
-test('what comes out smaller is believed slowly, and never below four bytes a token', () => {
+test('lowers the ratio slowly, and never below 1', () => {
   const ratios = new InputRatios()
   ratios.learn('a/b', bodyBytes, usage(500))
   // 1.5 × 0.999 + 0.5 × 0.001
@@ -317,13 +317,13 @@ test('what comes out smaller is believed slowly, and never below four bytes a to
   expect(ratios.of('a/b')).toBe(1)
 })
 
-test('what was read from a cache is input too', () => {
+test('counts cache reads as input', () => {
   const ratios = new InputRatios()
   ratios.learn('a/b', bodyBytes, { ...usage(500), cacheReadTokens: 1500 })
   expect(ratios.of('a/b')).toBe(2)
 })
 
-test('nothing is learned from an estimate, from a small body or one with pictures, or beyond reason', () => {
+test('learns nothing from estimates, small bodies or media, and caps the ratio', () => {
   const ratios = new InputRatios()
   ratios.learn('a/b', bodyBytes, usage(3000, 'estimated'))
   ratios.learn('a/b', 1000, usage(3000))
@@ -334,13 +334,13 @@ test('nothing is learned from an estimate, from a small body or one with picture
   expect(ratios.of('a/b')).toBe(4)
 })
 
-test('an input that was counted is learned from, also where the answer ended early', () => {
+test('learns from a reported input, also if the answer ended early', () => {
   const ratios = new InputRatios()
   ratios.learn('a/b', bodyBytes, { ...usage(2000, 'estimated'), inputReported: true })
   expect(ratios.of('a/b')).toBe(2)
 })
 
-test('nothing is learned from hosts that begin with zeros', () => {
+test('learns nothing from a report of zero', () => {
   const ratios = new InputRatios()
   ratios.learn('a/b', bodyBytes, usage(0))
   expect(ratios.of('a/b')).toBe(1.5)
@@ -361,7 +361,7 @@ test.each([
   expect(Math.abs(tokens - 320)).toBeLessThanOrEqual(1)
 })
 
-test('sound in a conversation is counted as sound, and a document as one', () => {
+test('counts audio as audio and a document as a document', () => {
   const counted = (mediaType: string) => {
     // 30,000 bytes.
     const source = { kind: 'data', mediaType, base64: 'A'.repeat(40_000) } as const
@@ -373,7 +373,7 @@ test('sound in a conversation is counted as sound, and a document as one', () =>
   expect(counted('application/pdf') - bare).toBe(1200)
 })
 
-test('counted slowly it comes to the same, and others have their turn meanwhile', async () => {
+test('countTokensInChunks gives the same count and yields in between', async () => {
   const text = 'one two three four '.repeat(60_000)
   const schema = JSON.stringify({ type: 'object', description: text })
   const large = conversation({
@@ -408,13 +408,13 @@ const facts: HoldFacts = {
 const whole: HoldFacts = { ...facts, holdsWholeCap: true }
 const amounts = (slices: readonly { amount: Nano }[]): bigint[] => slices.map(({ amount }) => amount)
 
-describe('a slice', () => {
-  test('of a stream is 4,096 tokens of output, or the cap', () => {
+describe('holdAmount', () => {
+  test('of a stream has 4,096 output tokens, or the cap', () => {
     expect(holdAmount(facts, 100, 20_000)).toMatchObject({ amount: 100n + 40_960n, outputTokens: 4096, cap: 20_000 })
     expect(holdAmount(facts, 100, 7)).toMatchObject({ amount: 170n, outputTokens: 7 })
   })
 
-  test('of a whole answer is the whole cap', () => {
+  test('of a whole answer has the whole cap', () => {
     expect(holdAmount(whole, 100, 20_000).amount).toBe(200_100n as Nano)
   })
 
@@ -422,43 +422,43 @@ describe('a slice', () => {
     expect(holdAmount({ ...whole, choices: 3 }, 100, 7)).toMatchObject({ amount: 310n, outputTokens: 21, cap: 7 })
   })
 
-  test('at least is 256 tokens, or the cap', () => {
+  test('has at least 256 tokens, or the cap', () => {
     expect(smallestHold(facts, 100).amount).toBe(2660n as Nano)
     expect(smallestHold({ ...facts, cap: 7 }, 100).amount).toBe(170n as Nano)
   })
 })
 
-describe('room enough', () => {
-  test('is twice the slice, so that the estimate may be wrong', () => {
+describe('requiredFree', () => {
+  test('is twice the hold, in case the estimate is wrong', () => {
     expect(requiredFree({ ...facts, cap: 5000 }, holdAmount(facts, 100, 5000))).toBe(82_120n as Nano)
   })
 
-  test('is the whole answer where that is more, so that it need not be cut short', () => {
+  test('is the price of the whole answer if that is more', () => {
     expect(requiredFree(facts, holdAmount(facts, 100, 20_000))).toBe(200_100n as Nano)
   })
 })
 
-describe('a thin wallet', () => {
-  test('is tried with ever smaller slices, down to 256 tokens', () => {
-    const slices = holdsWithin(facts, 0, 1_000_000n as Nano)
-    expect(amounts(slices)).toEqual([40_960n, 20_480n, 10_240n, 5_120n, 2_560n])
-    expect(slices.every(({ cap }) => cap === 20_000)).toBe(true)
+describe('holdsWithin a low balance', () => {
+  test('returns ever smaller holds, down to 256 tokens', () => {
+    const holds = holdsWithin(facts, 0, 1_000_000n as Nano)
+    expect(amounts(holds)).toEqual([40_960n, 20_480n, 10_240n, 5_120n, 2_560n])
+    expect(holds.every(({ cap }) => cap === 20_000)).toBe(true)
   })
 
-  test('gets the cap that its balance pays for, to the last nano-dollar', () => {
+  test('lowers the cap to what the balance pays for, to the last nano-dollar', () => {
     expect(holdsWithin(whole, 100, 3_100n as Nano)).toMatchObject([{ cap: 300, amount: 3_100n }])
     expect(holdsWithin(whole, 100, 3_099n as Nano)).toMatchObject([{ cap: 299, amount: 3_090n }])
     expect(holdsWithin({ ...whole, choices: 2 }, 100, 6_119n as Nano)).toMatchObject([{ cap: 300 }])
   })
 
-  test('gets nothing below 256 tokens, unless less was asked for', () => {
+  test('returns nothing below 256 tokens, unless less was requested', () => {
     expect(holdsWithin(whole, 100, 2_660n as Nano)).toHaveLength(1)
     expect(holdsWithin(whole, 100, 2_659n as Nano)).toEqual([])
     expect(holdsWithin({ ...whole, cap: 7 }, 100, 170n as Nano)).toMatchObject([{ cap: 7 }])
     expect(holdsWithin({ ...whole, cap: 7 }, 100, 169n as Nano)).toEqual([])
   })
 
-  test('gets nothing below a cap that must not fall', () => {
+  test('returns nothing below the minimum cap', () => {
     expect(holdsWithin({ ...whole, minCap: 1025 }, 100, 10_350n as Nano)).toMatchObject([{ cap: 1025 }])
     expect(holdsWithin({ ...whole, minCap: 1025 }, 100, 10_349n as Nano)).toEqual([])
     const asAsked = { ...whole, minCap: Number.POSITIVE_INFINITY }
@@ -466,12 +466,12 @@ describe('a thin wallet', () => {
     expect(holdsWithin(asAsked, 100, 200_099n as Nano)).toEqual([])
   })
 
-  test('that cannot pay for the prompt gets nothing', () => {
+  test('returns nothing if the balance does not pay for the prompt', () => {
     expect(holdsWithin(facts, 100, 99n as Nano)).toEqual([])
   })
 })
 
-test('no usage within bound and cap costs more than the slice that was held for it', () => {
+test('no usage within bound and cap costs more than the hold', () => {
   const pico = fc.bigInt(0n, 20_000_000n).map((value) => value as Pico)
   const row = fc.record({ input: pico, output: pico, cache_read: pico, cache_write: pico, cache_write_1h: pico })
   const anyPrice = fc.record({ base: row, tier: row, over: fc.integer({ min: 1, max: 2000 }) })
@@ -494,8 +494,8 @@ test('no usage within bound and cap costs more than the slice that was held for 
           outputTokens: cap,
           source: 'reported',
         } as const
-        const slice = holdAmount({ ...whole, price: dear, without: isMarked ? [] : ['cache_write_1h'] }, bound, cap)
-        expect(priceUsage(dear, usage)).toBeLessThanOrEqual(slice.amount)
+        const hold = holdAmount({ ...whole, price: dear, without: isMarked ? [] : ['cache_write_1h'] }, bound, cap)
+        expect(priceUsage(dear, usage)).toBeLessThanOrEqual(hold.amount)
       },
     ),
   )

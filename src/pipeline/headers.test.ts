@@ -1,16 +1,16 @@
 import { expect, test } from 'bun:test'
-import type { Candidate } from '../routing/candidate.ts'
+import type { Candidate } from '../routing/plan.ts'
 import { routeHeaders } from './headers.ts'
 
 test.each([
   ['gpt-5.1/eu 100%', 'gpt-5.1/eu 100%'],
   ['モデル-1', '%E3%83%A2%E3%83%87%E3%83%AB-1'],
   ['größe', 'gr%C3%B6%C3%9Fe'],
-  // Half a character, of which nobody could make a header.
+  // Half a surrogate pair, which is not a valid header.
   ['half \ud83d', 'half%20%EF%BF%BD'],
   ['two\nlines', 'two%0Alines'],
-])('a model that its host calls %j goes into a header', (upstreamModel, told) => {
+])('encodes the upstream model %j for a header', (upstreamModel, expected) => {
   const candidate = { provider: { id: 'acme' }, route: { upstreamModel } } as Candidate
   const response = new Response('', { headers: routeHeaders('req_1', candidate, 1) })
-  expect(response.headers.get('x-tollgate-upstream-model')).toBe(told)
+  expect(response.headers.get('x-tollgate-upstream-model')).toBe(expected)
 })

@@ -5,7 +5,7 @@ import type { Warning } from '../dialects/canonical/translation.ts'
 import type { Dialect } from '../dialects/dialect.ts'
 import { type Failure, retryHeaders } from '../kernel/failure.ts'
 import type { RequestId } from '../kernel/ids.ts'
-import type { Candidate } from '../routing/candidate.ts'
+import type { Candidate } from '../routing/plan.ts'
 
 export type AnswerHeaders = Record<string, string>
 

@@ -102,27 +102,27 @@ describe('the usual hold', () => {
 })
 
 describe('after a refusal', () => {
-  const thin = (posted: bigint, held = 0n): HoldOutcome => ({
+  const insufficient = (posted: bigint, held = 0n): HoldOutcome => ({
     kind: 'insufficient',
     posted: posted as Nano,
     held: held as Nano,
   })
 
   test('holds the strict bound and needs no more than that free', async () => {
-    const { outcome, requests } = await ask({ outputCap: 300, outcomes: [thin(10_000n), { kind: 'held' }] })
+    const { outcome, requests } = await ask({ outputCap: 300, outcomes: [insufficient(10_000n), { kind: 'held' }] })
     // 400 bytes and 1,024 tokens around them
     expect(requests.at(-1)).toMatchObject({ amount: 1_424n + 3_000n, roomLeast: 1_424n + 3_000n })
     expect(outcome).toMatchObject({ loweredCap: undefined })
   })
 
   test('lowers the cap to what the balance pays for', async () => {
-    const { outcome, requests } = await ask({ outputCap: 900, outcomes: [thin(5_430n), { kind: 'held' }] })
+    const { outcome, requests } = await ask({ outputCap: 900, outcomes: [insufficient(5_430n), { kind: 'held' }] })
     expect(requests.at(-1)).toMatchObject({ amount: 5_424n })
     expect(outcome).toMatchObject({ loweredCap: 400, held: 5_424n })
   })
 
   test('fails with the amount needed if the balance is too low', async () => {
-    const { outcome, requests } = await ask({ outcomes: [thin(3_983n)] })
+    const { outcome, requests } = await ask({ outcomes: [insufficient(3_983n)] })
     expect(requests).toHaveLength(1)
     // 1,424 and 256 × 10
     expect(outcome).toMatchObject({
@@ -148,7 +148,7 @@ describe('after a refusal', () => {
     })
 
     test('fits the tightest of wallet and limits, whichever refuses first', async () => {
-      const outcomes = [thin(9_000n), over(8_000n, 0n), over(7_000n, 1_570n), { kind: 'held' }] as const
+      const outcomes = [insufficient(9_000n), over(8_000n, 0n), over(7_000n, 1_570n), { kind: 'held' }] as const
       const { outcome, requests } = await ask({ outputCap: 900, stream: false, outcomes })
       expect(requests.map(({ amount }) => amount)).toEqual([9_150n, 8_994n, 7_994n, 5_424n] as Nano[])
       expect(outcome).toMatchObject({ loweredCap: 400, initial: { within: 'limit' } })
@@ -170,7 +170,7 @@ describe('after a refusal', () => {
   })
 
   test('fails with a short retry if running requests hold the money', async () => {
-    const { outcome, requests } = await ask({ outputCap: 5000, outcomes: [thin(1_000_000n, 999_000n)] })
+    const { outcome, requests } = await ask({ outputCap: 5000, outcomes: [insufficient(1_000_000n, 999_000n)] })
     expect(requests.slice(1).map(({ amount }) => amount - 1_424n)).toEqual([
       40_960n,
       20_480n,
@@ -185,7 +185,7 @@ describe('after a refusal', () => {
   })
 
   test.each([0, 1])('fails as overloaded if the ledger is unavailable (%i refusals before)', async (before) => {
-    const outcomes: HoldOutcome[] = [thin(1_000_000n), { kind: 'unavailable', retryAfterMs: 700 }]
+    const outcomes: HoldOutcome[] = [insufficient(1_000_000n), { kind: 'unavailable', retryAfterMs: 700 }]
     const { outcome } = await ask({ outcomes: outcomes.slice(1 - before) })
     expect(outcome).toBeInstanceOf(Failure)
     expect(outcome).toMatchObject({ code: 'OVERLOADED', facts: { retryAfterMs: 700 } })

@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import type { TargetRules } from '../dialects/canonical/target-rules.ts'
 import { openaiChat } from '../dialects/openai-chat/index.ts'
 import { Failure } from '../kernel/failure.ts'
-import type { Candidate } from '../routing/candidate.ts'
+import type { Candidate } from '../routing/plan.ts'
 import { openLane } from './lanes.ts'
 import type { GatewayRequest } from './request.ts'
 
@@ -45,19 +45,19 @@ function laneOf(members: object, rules: TargetRules) {
 
 const rules: TargetRules = { unstreamedOutputMax: 4096 }
 
-test('pitfall 179: a long answer is asked for as a stream where the host gives it no other way', () => {
+test('pitfall 179: requests a long answer as a stream if the host requires it', () => {
   expect(laneOf({ max_tokens: 4097 }, rules)).toMatchObject({ lane: 'translation', stream: true, asks: true })
   // Who says nothing gets the model's usual answer, which is long.
   expect(laneOf({}, rules)).toMatchObject({ lane: 'translation', stream: true, max_tokens: 8000 })
 })
 
-test('pitfall 179: a short one, one that streams anyway, and any at other hosts pass as they came', () => {
+test('pitfall 179: leaves short answers, streams and other hosts on the byte lane', () => {
   expect(laneOf({ max_tokens: 4096 }, rules)).toMatchObject({ lane: 'bytes', asks: false })
   expect(laneOf({ max_tokens: 9000, stream: true }, rules)).toMatchObject({ lane: 'bytes', asks: true })
   expect(laneOf({ max_tokens: 9000 }, {})).toMatchObject({ lane: 'bytes', asks: false })
 })
 
-test('what is not held for is lowered or left out, on either lane alike, and told', () => {
+test('lowers or drops what is not held for, on both lanes, with a warning', () => {
   const clamped = { code: 'max_tokens_clamped', field: '/max_tokens' }
   const dropped = { code: 'service_tier_dropped', field: '/service_tier' }
   const asked = { max_tokens: 50_000, service_tier: 'priority' }
@@ -73,7 +73,7 @@ test('what is not held for is lowered or left out, on either lane alike, and tol
   }
 })
 
-test('what costs more passes on the workspace’s own credential, which the provider bills', () => {
+test('passes costly options on the workspace’s own credential, which the provider bills', () => {
   const { lane } = openedLane({ max_tokens: 9, service_tier: 'priority' }, {}, {}, { isOwn: true })
   if (lane instanceof Failure) throw new Error(lane.message)
   expect(lane.warnings).toEqual([])

@@ -23,8 +23,8 @@ import { assert } from '../kernel/assert.ts'
 import { Failure, invalidRequest } from '../kernel/failure.ts'
 import type { Usage } from '../kernel/usage.ts'
 import { wrappings } from '../providers/wrapping/wrappings.ts'
-import type { Candidate } from '../routing/candidate.ts'
 import type { OfferedModel } from '../routing/offer.ts'
+import type { Candidate } from '../routing/plan.ts'
 import { isStrict } from './headers.ts'
 import type { GatewayRequest } from './request.ts'
 
@@ -147,7 +147,7 @@ function strictRefusal(lost: readonly Warning[]): Failure {
 
 // ── Replies of the translation lane ──
 
-/** A function of its own: the relay lives as long as the answer, and must not keep the rendered request alive. */
+/** A separate function: the relay lives as long as the answer, and must not keep the rendered request alive. */
 function relayTranslated(
   request: GatewayRequest,
   { dialect }: Candidate,

@@ -7,12 +7,12 @@ import type { Failpoint } from '../kernel/failpoint.ts'
 import { Failure } from '../kernel/failure.ts'
 import type { RequestId } from '../kernel/ids.ts'
 import type { Usage } from '../kernel/usage.ts'
-import type { Candidate } from '../routing/candidate.ts'
 import { describeFault, Exhausted, exhaustedFailure } from '../routing/exhausted.ts'
+import type { RetryBudget } from '../routing/failover.ts'
 import { type AttemptOptions, type TryDependencies, tryCandidates } from '../routing/failover.ts'
-import type { Health } from '../routing/health/health.ts'
-import type { RetryBudget } from '../routing/health/retry-budget.ts'
-import type { StickyRoutes } from '../routing/health/sticky.ts'
+import type { Health } from '../routing/health.ts'
+import type { Candidate } from '../routing/plan.ts'
+import type { StickyRoutes } from '../routing/sticky.ts'
 import type { TraceContext } from '../telemetry/request-record.ts'
 import type { GenerationKeys } from '../tenancy/idempotency.ts'
 import { type AdmitDependencies, admit } from './admit.ts'
@@ -208,10 +208,10 @@ export function createRunRequest(deps: PipelineDependencies): RunRequest {
     const { candidate, answeredMs, envelope, conversationKey } = request
     if (!candidate || answeredMs === undefined) return
     // A sandbox that fails on purpose breaks off every time.
-    if (why !== undefined && !candidate.provider.isRehearsal) {
-      deps.health.noteInterrupted(candidate.key, answeredMs, why)
+    if (why !== undefined && !candidate.provider.ignoresHealth) {
+      deps.health.recordInterrupted(candidate.key, answeredMs, why)
     } else if (usage && envelope.stream) {
-      deps.health.noteSpeed(candidate.key, usage.outputTokens, clock.monotonicMs() - answeredMs)
+      deps.health.recordSpeed(candidate.key, usage.outputTokens, clock.monotonicMs() - answeredMs)
     }
     if (usage && conversationKey !== undefined) {
       deps.sticky.remember(conversationKey, candidate.key, usage.cacheWriteLongTokens > 0 ? 'long' : 'short')

@@ -5,8 +5,8 @@ import { openaiChat } from '../dialects/openai-chat/index.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { noFailpoint } from '../kernel/failpoint.ts'
 import { Failure } from '../kernel/failure.ts'
-import type { Candidate } from '../routing/candidate.ts'
-import type { FaultClass } from '../routing/fault.ts'
+import type { FaultClass } from '../routing/faults.ts'
+import type { Candidate } from '../routing/plan.ts'
 import { SseOverflow } from '../wire/sse.ts'
 import type { OpenStream } from './attempt.ts'
 import { createTicker } from './deadline.ts'
@@ -14,7 +14,7 @@ import type { GatewayRequest } from './request.ts'
 import type { End, Ending } from './settlement.ts'
 import { type Opened, PendingSettlements, StreamClocks, streamAnswer } from './stream.ts'
 
-// Errors in mid-stream: the provider's and our own are told apart, and both are settled once.
+// Errors in mid-stream: the provider's and our own are distinguished, and both are settled once.
 
 const nothing = new Uint8Array(0)
 const relay: StreamRelay = {

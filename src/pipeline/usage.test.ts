@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import type { Usage } from '../kernel/usage.ts'
-import type { Candidate } from '../routing/candidate.ts'
+import type { Candidate } from '../routing/plan.ts'
 import type { LogFields } from '../telemetry/log.ts'
 import { createRecord, type RequestRecord } from '../telemetry/request-record.ts'
 import {
@@ -89,28 +89,28 @@ describe('a reported count', () => {
     expect(findImplausible(usage(counts), bounds, () => outputBytes)?.count).toBe(found as never)
   })
 
-  test('is judged without measuring the output where that decides nothing', () => {
+  test('is validated without measuring the output if that decides nothing', () => {
     const measure = (): number => {
       throw new Error('measured')
     }
     expect(findImplausible(usage({ inputTokens: 1, outputTokens: 1 }), bounds, measure)).toBeUndefined()
   })
 
-  test('may exceed an assumed bound by as many tokens as bytes passed', () => {
+  test('may exceed an assumed bound by as many tokens as bytes were relayed', () => {
     const assumed = { ...bounds, isCapSent: false }
     const long = usage({ inputTokens: 1, outputTokens: 5000 })
     expect(findImplausible(long, assumed, () => 5000)).toBeUndefined()
     expect(findImplausible(long, assumed, () => 4999)).toMatchObject({ count: 'output', most: 4999 })
   })
 
-  test('does not grow by searches that nobody asked for', () => {
+  test('does not allow more for searches that were not requested', () => {
     const none = { ...bounds, webSearches: 0 }
     expect(findImplausible(usage({ inputTokens: 1, outputTokens: 5, webSearches: 900 }), none, () => 4)).toBeUndefined()
     const long = usage({ inputTokens: 1001, outputTokens: 5, webSearches: 900 })
     expect(findImplausible(long, none, () => 4)).toMatchObject({ count: 'input', most: 1000 })
   })
 
-  test('is told with its numbers', () => {
+  test('is noted with its numbers', () => {
     const found = findImplausible(usage({ inputTokens: 1, outputTokens: 190_000 }), bounds, () => 2)
     expect(found && implausibleNote(found)).toBe(
       'implausible usage: the provider reported 190000 output tokens, and this request allows 66 at most; an estimate was charged instead',
@@ -141,7 +141,7 @@ test.each([
 })
 
 describe('an estimate', () => {
-  test('takes four bytes for a token, and rounds up', () => {
+  test('counts four bytes as a token, rounded up', () => {
     expect(estimateUsage(undefined, 9, bounds, () => 8)).toMatchObject({
       inputTokens: 8,
       outputTokens: 3,
@@ -149,14 +149,14 @@ describe('an estimate', () => {
     })
   })
 
-  test('keeps the input that the provider told at the start, bucket by bucket, and says so', () => {
+  test('keeps the input that was reported at the start, by bucket', () => {
     const atStart = usage({ inputTokens: 3, cacheReadTokens: 2, cacheWriteLongTokens: 1, outputTokens: 1 })
     const estimate = { ...atStart, outputTokens: 2, inputReported: true as const, source: 'estimated' as const }
     expect(estimateUsage(atStart, 8, bounds, () => 100)).toEqual(estimate)
     expect(estimateUsage(undefined, 8, bounds, () => 100).inputReported).toBeUndefined()
   })
 
-  test('never has less output than the provider had counted by then', () => {
+  test('never has less output than was reported', () => {
     expect(estimateUsage(usage({ inputTokens: 3, outputTokens: 40 }), 8, bounds, () => 100).outputTokens).toBe(40)
     expect(estimateUsage(usage({ outputTokens: 40 }), 8, bounds, () => 100)).toMatchObject({
       inputTokens: 100,
@@ -164,7 +164,7 @@ describe('an estimate', () => {
     })
   })
 
-  test('never exceeds the bound, however many bytes passed', () => {
+  test('never exceeds the bound', () => {
     expect(estimateUsage(undefined, 1_000_000, bounds, () => 8).outputTokens).toBe(66)
     expect(estimateUsage(undefined, 1_000_000, { ...bounds, isCapSent: false }, () => 8).outputTokens).toBe(250_000)
   })
@@ -192,30 +192,30 @@ describe('an estimate', () => {
 
   test('drops implausible searches and summaries, and keeps the others', () => {
     const kept = usage({ inputTokens: 9, outputTokens: 60 })
-    const told = usage({
+    const reported = usage({
       inputTokens: 3,
       outputTokens: 5,
       webSearches: 900,
       summaries: [kept, usage({ outputTokens: 9_999 })],
     })
-    const estimate = estimateUsage(told, 8, bounds, () => 100)
+    const estimate = estimateUsage(reported, 8, bounds, () => 100)
     expect(estimate.webSearches).toBeUndefined()
     expect(estimate.summaries).toEqual([kept])
   })
 
-  test('does not believe in a prompt of no tokens', () => {
+  test('replaces a reported input of zero', () => {
     expect(estimateUsage(usage({}), 8, bounds, () => 100)).toMatchObject({ inputTokens: 100, outputTokens: 2 })
   })
 })
 
-describe('what was counted on the way', () => {
+describe('a count in mid-stream', () => {
   const counted = usage({ inputTokens: 3, outputTokens: 40 })
 
-  test('stays the very usage that was told, while nothing has passed since', () => {
+  test('stays the same object if nothing was relayed since', () => {
     expect(usageSince(counted, 0, bounds)).toBe(counted)
   })
 
-  test('grows by what has passed since, however many bytes its own tokens had', () => {
+  test('grows by an estimate of what was relayed since', () => {
     const more = { ...counted, outputTokens: 43, inputReported: true as const, source: 'estimated' as const }
     expect(usageSince(counted, 9, bounds)).toEqual(more)
   })
@@ -224,7 +224,7 @@ describe('what was counted on the way', () => {
     expect(usageSince(counted, 1_000_000, bounds).outputTokens).toBe(66)
   })
 
-  test('has an estimated input where it was an estimate itself', () => {
+  test('keeps an estimated input estimated', () => {
     const estimated = estimateUsage(undefined, 8, bounds, () => 100)
     expect(usageSince(estimated, 4, bounds)).toEqual({ ...estimated, outputTokens: 3 })
   })

@@ -6,7 +6,7 @@ import { Secret } from '../kernel/secret.ts'
 import { callEndpoint, isUnreachable } from './call-endpoint.ts'
 import type { AuthScheme, Endpoint, Provider, UpstreamRequest } from './provider.ts'
 import { builtInProviders, createProviders } from './registry.ts'
-import { createSign } from './signing/create-sign.ts'
+import { createSign } from './signing.ts'
 
 const usual = { 'content-type': 'application/json', 'accept-encoding': 'identity', 'user-agent': 'tollgate' }
 const { signal } = new AbortController()

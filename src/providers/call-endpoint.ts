@@ -1,5 +1,5 @@
-// The one place that dials a provider. It adds the credential, or has the request signed, never follows a redirect, never
-// lets the runtime decompress, and knows of no clock: whoever calls may abort. Hosts are known by what they do, not by name.
+// The one place that calls a provider. Adds the credential or has the request signed, never follows a redirect, never lets
+// the runtime decompress, and has no timeouts: the caller aborts. Knows hosts by their capabilities, not by name.
 
 import type { Secret } from '../kernel/secret.ts'
 import type { AuthScheme, ConnectionWatch, Endpoint, Provider, Transport, UpstreamRequest } from './provider.ts'
@@ -17,7 +17,7 @@ export interface EndpointCall {
   readonly isWrapped?: boolean
 }
 
-/** Rejects as the runtime does when the call never becomes a response; isUnreachable and isBadCredential tell its kinds apart. */
+/** Rejects like fetch if there is no response; isUnreachable and isBadCredential distinguish the reasons. */
 export function callEndpoint(provider: Provider, endpoint: Endpoint, call: EndpointCall): Promise<Response> {
   const wrapping = endpoint.wrapping && wrappings[endpoint.wrapping]
   const wrapped = wrapping && !call.isWrapped ? wrapping.wrap(call, endpoint) : call
@@ -31,7 +31,7 @@ export function callEndpoint(provider: Provider, endpoint: Endpoint, call: Endpo
   const transport = provider.transport ?? networkTransport(baseUrl)
   const sent =
     sign && apiKey
-      ? // A token exchange is shared with other calls and goes on for them when this one is aborted.
+      ? // A token exchange is shared with other calls, so it continues when this one is aborted.
         unlessAborted(sign({ url: baseUrl + path, headers, body }, apiKey), signal).then(async (proof) => {
           const response = await transport({ ...rest, headers: { ...headers, ...proof } })
           if (response.status === 401) sign.refused?.(apiKey, proof)
@@ -49,7 +49,7 @@ function requestHeaders(
   const headers: Record<string, string> = {
     ...dialectHeaders,
     'content-type': 'application/json',
-    // An encoded answer would have to be unpacked before it can be read, and a small one can unpack to gigabytes.
+    // A compressed answer would have to be decompressed, and a small one can expand to gigabytes.
     'accept-encoding': 'identity',
     'user-agent': 'tollgate',
   }
@@ -59,7 +59,7 @@ function requestHeaders(
   return headers
 }
 
-/** Schemes that are called after their header. */
+/** Schemes that are named after their header. */
 function isHeaderName(auth: AuthScheme): boolean {
   return auth === 'x-api-key' || auth === 'x-goog-api-key' || auth === 'api-key'
 }
@@ -74,7 +74,7 @@ function networkTransport(baseUrl: string): Transport {
       signal,
       redirect: 'manual',
       decompress: false,
-      // The runtime's own five-minute limit would cut long answers; the clocks are the gateway's.
+      // The runtime's five-minute limit would cut long answers; the gateway has its own timeouts.
       timeout: false,
       ...(isFresh && { keepalive: false }),
     })
@@ -82,8 +82,8 @@ function networkTransport(baseUrl: string): Transport {
 }
 
 /**
- * fetch does not say when it has a connection, but it asks for a streamed body only then: after TLS, when the head of the
- * request has been written. So whoever aborts before `connected` has sent no body. With its length in the headers, the
+ * fetch does not report when it is connected, but it reads a streamed body only then: after TLS, when the request headers
+ * have been written. So a call that is aborted before `connected` has sent no body. With its length in the headers, the
  * body is sent as it would be from memory, not chunked (Bun 1.4.4, docs/decisions/0020).
  */
 function bodyOnceConnected(body: Uint8Array<ArrayBuffer>, signal: AbortSignal, watch: ConnectionWatch): ReadableStream {
@@ -131,12 +131,12 @@ export function isUnreachable(error: unknown): boolean {
   return unreachableCodes.has(code) || /CERT|TLS|SSL/i.test(code)
 }
 
-/** Whether nothing was sent because the credential itself is of no use: a verdict on it, and on nobody else's. */
+/** Whether nothing was sent because the credential is invalid, which says nothing about other credentials. */
 export function isBadCredential(error: unknown): boolean {
   return codeOf(error) === 'NO_ACCESS_TOKEN'
 }
 
-/** Whether the connection failed; the runtime gives every such error a code, and our own mistakes have none. */
+/** Whether the connection failed: the runtime gives every such error a code, and our own bugs have none. */
 export function isBroken(error: unknown): boolean {
   return codeOf(error) !== undefined || (error instanceof DOMException && error.name === 'AbortError')
 }

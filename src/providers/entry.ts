@@ -1,5 +1,5 @@
-// One entry of the `providers:` list as people write it. References to variables and files are resolved before this
-// schema sees the base URL, and no message here may repeat a base URL or a key.
+// An entry of the `providers:` list in the configuration file. References to variables and files in the base URL are resolved
+// before this schema is applied. No message may repeat a base URL or a key.
 
 import { z } from 'zod'
 import type { TargetRules } from '../dialects/canonical/target-rules.ts'
@@ -10,13 +10,13 @@ import type { AuthScheme, Endpoint } from './provider.ts'
 import { sandboxId } from './sandbox/transport.ts'
 
 /**
- * Two words are not wire formats: the sandbox answers inside this process, in each dialect that callers speak, and
- * `bedrock` is anthropic-messages as one host wraps it.
+ * Two values are not wire formats: the sandbox answers inside this process in each surface dialect, and `bedrock` is
+ * anthropic-messages in that host's form.
  */
 const providerDialects = [...dialectIds, 'bedrock', sandboxId] as const
 type EntryDialect = (typeof providerDialects)[number]
 
-/** How a provider of the file is called when it speaks this. */
+/** How a provider from the file is called in each dialect. */
 const endpointOf: Readonly<Record<Exclude<EntryDialect, typeof sandboxId>, Omit<Endpoint, 'baseUrl'>>> = {
   'openai-chat': { dialect: 'openai-chat', auth: 'bearer' },
   'anthropic-messages': { dialect: 'anthropic-messages', auth: 'x-api-key' },
@@ -25,9 +25,9 @@ const endpointOf: Readonly<Record<Exclude<EntryDialect, typeof sandboxId>, Omit<
   bedrock: invokedClaude,
 }
 
-/** Dialects whose paths begin with the version. */
+/** Dialects whose paths start with the version. */
 const versionAppended: readonly unknown[] = ['anthropic-messages'] satisfies EntryDialect[]
-/** Those whose address must end in it, which is easily forgotten: a path would be the only thing that is there. */
+/** Dialects whose base URL must end with the version. It is easily forgotten, so a base URL without a path is refused. */
 const versionExpected: readonly unknown[] = ['gemini'] satisfies EntryDialect[]
 
 const outputCapNames = ['max_tokens', 'max_completion_tokens'] as const
@@ -42,7 +42,7 @@ export interface ProviderEntry {
   /** Without a trailing slash; undefined for the sandbox. */
   readonly baseUrl: string | undefined
   readonly apiKey: Secret | undefined
-  /** undefined = as the model's name tells, and otherwise as the caller calls it. */
+  /** undefined = by the model's name, or else the caller's name for it. */
   readonly outputCapName?: TargetRules['outputCapName']
   readonly capExcludesReasoning?: boolean
   /** `tollgate.yaml:4` */
@@ -89,11 +89,11 @@ export const providerEntrySchema = z
   .refine((entry) => baseUrlFault(entry) === undefined, {
     path: ['base_url'],
     error: ({ input }) => baseUrlFault(input),
-    // Also when another field is wrong: all faults are told at once.
+    // Also when another field is wrong, so that all faults are reported at once.
     when: ({ value }) => typeof value === 'object' && value !== null,
   })
 
-/** The entry may be wrong in other fields, so nothing about it is taken for granted. */
+/** Other fields of the entry may be invalid. */
 function baseUrlFault(entry: unknown): string | undefined {
   const { dialect, base_url: text } = entry as { readonly dialect?: unknown; readonly base_url?: unknown }
   if (answersInProcess(dialect)) return undefined
@@ -137,7 +137,7 @@ export function resolveProviderEntry(
   }
 }
 
-/** How a key travels to a host of the dialect unless the host wants it otherwise. */
+/** The dialect's default authentication scheme. */
 export function usualAuth(dialect: DialectId): AuthScheme {
   return endpointOf[dialect].auth
 }

@@ -1,7 +1,6 @@
 import { afterEach, describe, expect, test } from 'bun:test'
 import { modelEntrySchema } from '../catalog/entry.ts'
-import { type LocalServerData, localServers } from './data/local-servers.ts'
-import { findLocalServers, type LocalServer } from './local.ts'
+import { findLocalServers, type LocalServer, type LocalServerData, localServers } from './local.ts'
 
 const servers: { stop(closeActive: boolean): unknown }[] = []
 afterEach(() => {

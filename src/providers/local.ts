@@ -1,9 +1,9 @@
-// Finds programs that serve models on this machine, and what they serve right now. It asks loopback alone, only for a
-// list, and takes whatever goes wrong for "nobody there"; generations go through call-endpoint like everybody's.
+// Finds model servers on this machine and the models they serve. Calls only loopback addresses, only for the model list, and
+// treats any failure as no server.
 
 import type { ModelEntry } from '../catalog/entry.ts'
+import type { TargetRules } from '../dialects/canonical/target-rules.ts'
 import { readResponseBody } from '../wire/read-body.ts'
-import { type LocalServerData, localServers } from './data/local-servers.ts'
 import type { Provider } from './provider.ts'
 
 export interface LocalServer {
@@ -13,9 +13,9 @@ export interface LocalServer {
 }
 
 export interface LocalSearch {
-  /** Nobody is asked there: our own, and those of providers that the operator has configured. */
+  /** Ports that are not probed: our own, and those of providers that the operator has configured. */
   readonly exceptPorts: readonly number[]
-  /** Ends the search; what has answered by then counts. */
+  /** Ends the search; servers that have answered by then count. */
   readonly signal: AbortSignal
   readonly servers?: readonly LocalServerData[]
 }
@@ -53,7 +53,7 @@ async function askForModels(server: LocalServerData, signal: AbortSignal): Promi
   }
 }
 
-/** undefined = nobody there, or somebody else. */
+/** undefined = no server, or another program. */
 async function readNames(
   url: string,
   { ownedBy }: LocalServerData,
@@ -67,7 +67,7 @@ async function readNames(
     if (body === 'too-large') return undefined
     list = JSON.parse(new TextDecoder().decode(body))
   } catch {
-    // Refused, cut off, too slow, or not JSON: in each case no server that we know.
+    // Refused, broken, slow or not JSON: not a known server.
     return undefined
   }
   const models = modelsOf(list)
@@ -84,7 +84,7 @@ interface ListedModel {
 
 function modelsOf(list: unknown): readonly ListedModel[] | undefined {
   if (!isObject(list) || list.object !== 'list') return undefined
-  // A server without any model says null instead of an empty list.
+  // A server without models returns null instead of an empty list.
   const items = list.data ?? []
   if (!Array.isArray(items)) return undefined
   return items.flatMap((item: unknown) =>
@@ -95,3 +95,27 @@ function modelsOf(list: unknown): readonly ListedModel[] | undefined {
 function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
+
+// The known servers, each on its default port. Their models are whatever is installed.
+
+export interface LocalServerData {
+  readonly id: string
+  readonly port: number
+  /** What its list of models says as `owned_by`; set where other programs like the same port. */
+  readonly ownedBy?: string
+  readonly rules: TargetRules
+}
+
+const chat: TargetRules = { outputCapName: 'max_tokens', systemRole: 'system' }
+
+export const localServers: readonly LocalServerData[] = [
+  // https://www.developersdigest.tech/reference/api-compatibility/ollama, 2026-11
+  { id: 'ollama', port: 11434, rules: { ...chat, logitBias: false } },
+  // https://lmstudio.ai/docs/developer/openai-compat/chat-completions, 2026-06
+  { id: 'lmstudio', port: 1234, rules: { ...chat, topK: true } },
+  // https://www.developersdigest.tech/reference/api-compatibility/vllm, 2026-11
+  { id: 'vllm', port: 8000, ownedBy: 'vllm', rules: { ...chat, topK: true } },
+  // https://github.com/ggml-org/llama.cpp/tree/master/tools/server, 2025-12. An assistant message must have a content
+  // that is a string (browser-use/browser-use#1635).
+  { id: 'llamacpp', port: 8080, ownedBy: 'llamacpp', rules: { ...chat, topK: true, emptyContent: 'string' } },
+]

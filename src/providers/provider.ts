@@ -1,5 +1,5 @@
-// Who hosts models: where, how they want to be authenticated, and which dialects they speak. A compatible provider is
-// data in this shape; only one with a transport of its own (the sandbox) brings code.
+// Hosts of models: their addresses, authentication and dialects. A compatible provider is data in this shape; only one with
+// its own transport (the sandbox) has code.
 
 import type { TargetRules } from '../dialects/canonical/target-rules.ts'
 import type { DialectId } from '../dialects/dialect.ts'
@@ -13,13 +13,13 @@ export interface UpstreamRequest {
   readonly headers: Readonly<Record<string, string>>
   readonly body: Uint8Array<ArrayBuffer>
   readonly signal: AbortSignal
-  /** Over a connection of its own, because a pooled one may be dead. */
+  /** Use a new connection, because a pooled one may be dead. */
   readonly isFresh?: boolean
   /** Absent = the connection is not watched. Only calls to the operator's own base URLs are; other transports ignore it. */
   readonly watch?: ConnectionWatch
 }
 
-/** Learns when a connection attempt begins and ends, so that it can be given up while nothing has been sent. */
+/** Is notified when a connection attempt begins and ends, so that it can be abandoned before anything is sent. */
 export interface ConnectionWatch {
   connecting(): void
   /** From here on the provider may have received the request. */
@@ -38,23 +38,23 @@ export type SigningScheme = 'sigv4' | 'google-oauth'
 /** How a credential travels. */
 export type AuthScheme = HeaderScheme | SigningScheme | 'none'
 
-/** Where a host puts a dialect's requests and replies into a form of its own. */
+/** A host-specific form of a dialect's requests and replies. */
 export type WrappingId = 'invoke-model' | 'raw-predict'
 
-/** A request as it will be dialled, but for its authorization. */
+/** A request before authorization. */
 export interface UnsignedRequest {
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
   readonly body: Uint8Array<ArrayBuffer>
 }
 
-/** The headers that prove who asks. */
+/** The authorization headers. */
 export type Proof = Readonly<Record<string, string>>
 
 export interface Sign {
-  /** Rejects where they cannot be had. */
+  /** Rejects if there is no proof. */
   (request: UnsignedRequest, credential: Secret): Promise<Proof>
-  /** The host took this proof for none; absent = nothing of it is kept. */
+  /** The host refused this proof; absent = nothing is cached. */
   refused?(credential: Secret, proof: Proof): void
 }
 
@@ -64,7 +64,7 @@ export interface Endpoint {
   /** What the dialect's paths are appended to, without a trailing slash. */
   readonly baseUrl: string
   readonly auth: AuthScheme
-  /** Where a workspace's own credential is called that says itself whose account it is; absent = at `baseUrl`. */
+  /** The base URL for a workspace's credential that names its own account; absent = `baseUrl`. */
   baseUrlOf?(credential: Secret): string
   /** Present where the scheme signs: such a scheme needs a clock, and may remember a token. */
   readonly sign?: Sign
@@ -91,9 +91,9 @@ export interface Provider {
   readonly source: string
   /** Whether a call that is cancelled before its first output is billed all the same; absent = not. */
   readonly billsOnCancel?: boolean
-  /** Its failures are on purpose: nothing is learned from them, so that every call meets the same one. */
-  readonly isRehearsal?: boolean
-  /** Set for providers that live inside this process; everyone else is called over the network. */
+  /** Fails on purpose: its failures do not affect route health, so that every call gets the same result. */
+  readonly ignoresHealth?: boolean
+  /** Set for providers inside this process; all others are called over the network. */
   readonly transport?: Transport
 }
 

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { TargetRules } from '../dialects/canonical/target-rules.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { Secret } from '../kernel/secret.ts'
-import { localServers } from './data/local-servers.ts'
+import { localServers } from './local.ts'
 import type { Endpoint } from './provider.ts'
 import { builtInProviderIds, builtInProviders, createProviders, dormantEndpoints } from './registry.ts'
 

@@ -1,5 +1,5 @@
-// Which providers are switched on: built-in ones whose usual variable is set, the sandbox, and those of the
-// configuration file, which replace a built-in one of the same id.
+// The active providers: built-in ones whose variable is set, the sandbox, and those in the configuration file, which replace
+// a built-in one with the same id.
 
 import type { Clock } from '../kernel/clock.ts'
 import { Secret } from '../kernel/secret.ts'
@@ -28,9 +28,9 @@ import { zai } from './data/zai.ts'
 import { endpointOfEntry, type ProviderEntry } from './entry.ts'
 import type { Endpoint, Provider, ProviderData, ProviderSettings, Transport } from './provider.ts'
 import { createSandboxProvider, sandboxId } from './sandbox/transport.ts'
-import { createSign, type SigningInput } from './signing/create-sign.ts'
+import { createSign, type SigningInput } from './signing.ts'
 
-/** The two whose dialects we speak, then by name. */
+/** The two whose dialects are surfaces, then by name. */
 export const builtInProviders: readonly ProviderData[] = [
   anthropic,
   openai,
@@ -56,10 +56,10 @@ export const builtInProviders: readonly ProviderData[] = [
   zai,
 ]
 
-/** Ids that routes may name although no file defines them. */
+/** Ids that routes may use without an entry in the file. */
 export const builtInProviderIds: readonly string[] = [...builtInProviders.map(({ id }) => id), sandboxId]
 
-/** Every variable that says something of a built-in provider. */
+/** Every variable of a built-in provider. */
 export const providerVariables: readonly string[] = [...new Set(builtInProviders.flatMap(variablesOf))]
 
 export interface ProvidersInput {
@@ -88,7 +88,7 @@ function variablesOf({ variable, needs = [], takes = [] }: ProviderData): readon
   return [variable, ...needs, ...takes]
 }
 
-/** undefined = some variable that it needs is not set. */
+/** undefined = a variable that it needs is not set. */
 function providerFromData(data: ProviderData, { keys, clock }: ProvidersInput): Provider | undefined {
   const { id, variable, needs = [], credential } = data
   const key = keys[variable]
@@ -99,8 +99,8 @@ function providerFromData(data: ProviderData, { keys, clock }: ProvidersInput): 
 }
 
 /**
- * By id: the endpoints of built-in providers that the operator has not switched on, for workspaces with a credential of
- * their own. A place in an address that no setting fills stays as it is written.
+ * By id: the endpoints of built-in providers that the operator has not configured, for workspaces with their own
+ * credential. A placeholder in an address without a value stays as written.
  */
 export function dormantEndpoints(
   providers: ReadonlyMap<string, Provider>,
@@ -134,7 +134,7 @@ function providerFromEntry(entry: ProviderEntry, sandboxTransport: Transport, cl
   return { id, endpoints: [opened(endpoint, { clock, operator: apiKey })], apiKey, source }
 }
 
-/** The endpoint at its real address, able to sign where its scheme does. */
+/** The endpoint with its address filled in, and a signer if its scheme signs. */
 function opened(endpoint: Endpoint, signing: SigningInput, values: ProviderSettings = {}): Endpoint {
   const baseUrl = filledIn(endpoint.baseUrl, values)
   const sign = createSign(endpoint.auth, signing)

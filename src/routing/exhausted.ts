@@ -1,42 +1,42 @@
-// What a caller is told when no candidate answered. The provider's own words only where the request was at fault; trouble
-// with the operator's credentials is the operator's, and never reads as trouble with the caller's key.
+// The error for the caller when no candidate answered. It contains the provider's own words only if the request was at fault;
+// problems with the operator's credentials never read as problems with the caller's key.
 
 import { readOverflow } from '../dialects/canonical/faults.ts'
 import { Failure } from '../kernel/failure.ts'
-import type { Candidate } from './candidate.ts'
-import { type AttemptFault, faultTable, isTransient } from './fault.ts'
-import { maskSecrets } from './mask-secrets.ts'
+import type { Secret } from '../kernel/secret.ts'
+import { type AttemptFault, faultTable, isTransient } from './faults.ts'
+import type { Candidate } from './plan.ts'
 
 const shutDownMessage = 'Tollgate was shut down before a provider had answered. Send the request again.'
 
-/** How long to wait when a throttled provider did not say. */
+/** The wait if a throttled provider gave none. */
 const throttleDefaultMs = 1_000
-/** The same for one that fails: retries of our own have just come to nothing. */
+/** The wait for a failing provider: our own retries have just failed. */
 const failingDefaultMs = 4_000
 /**
- * The most that clients are told to wait for a cooldown. A route is called during it where no other is left, so the wait
- * only slows them down; Claude Code, which comes back ten times, gives up after two minutes this way.
+ * The longest wait that clients are given for a cooldown. If no other route is left, the route is called during it, so a
+ * longer wait only slows clients down; Claude Code, which retries ten times, would give up after two minutes.
  */
 const cooldownMaxMs = 15_000
-/** Official clients disagree on longer waits; above this they are told not to retry by themselves. */
+/** The official clients handle longer waits differently; above this they are told not to retry automatically. */
 const retryWaitMaxMs = 60_000
 
-/** Characters of a provider's own text that a caller gets, and levels of its `error.details`. */
+/** Characters of a provider's message that are passed on, and levels of its `error.details`. */
 const providerTextMax = 4096
 const detailsDepthMax = 16
-/** Where it said nothing, or broke off before it did. */
+/** If the provider gave no message. */
 const silence = 'It did not say why.'
-/** Some hosts repeat their status as the code, or write a sentence into it. */
+/** Some hosts put their status or a sentence into the code. */
 const isWord = /^[A-Za-z][A-Za-z0-9_.-]{2,63}$/
 
 export interface FailedAttempt {
   readonly candidate: Candidate
   readonly fault: AttemptFault
-  /** It was not asked: its provider had told us to leave it alone for now, or it had failed too often. */
+  /** It was not called: a cooldown was active, or it was ejected. */
   readonly heldBackFor?: 'parked' | 'ejected'
-  /** How often it was called; absent = it was not. */
+  /** How often it was called; absent = never. */
   readonly calls?: number
-  /** How long it is left alone from now on. */
+  /** How long its cooldown or ejection lasts. */
   readonly waitMs?: number | undefined
 }
 
@@ -48,7 +48,7 @@ export class Exhausted {
     return this.failed.at(-1)?.fault.class === 'client left'
   }
 
-  /** The last one said that no other route should be tried. */
+  /** The last fault rules out other routes. */
   get isFinal(): boolean {
     const last = this.failed.at(-1)
     return last !== undefined && !faultTable[last.fault.class].tryNext
@@ -56,11 +56,11 @@ export class Exhausted {
 }
 
 export function exhaustedFailure(model: string, { failed: all }: Exhausted): Failure {
-  // What was ejected was not tried and has not failed; the others decide what kind of failure it is.
+  // Ejected routes were not tried; the others decide the kind of failure.
   const failed = all.filter(({ heldBackFor }) => heldBackFor !== 'ejected')
   const last = failed.at(-1)
   if (last?.fault.class === "caller's fault") return callersFailure(last)
-  if (last && failed.every(({ fault }) => isNamedLack(fault))) return callersFailure(last)
+  if (last && failed.every(({ fault }) => isNamedByApi(fault))) return callersFailure(last)
   if (last?.fault.class === 'shut down') return new Failure('OVERLOADED', shutDownMessage, { retryAfterMs: 1000 })
   const refusal = failed[0]?.fault.failure
   if (refusal && failed.every(({ fault }) => fault.failure)) return refusal
@@ -71,7 +71,7 @@ export function exhaustedFailure(model: string, { failed: all }: Exhausted): Fai
   return unavailable(model, all)
 }
 
-/** A 404 that clients are told to retry where its cause may pass, and not where only an operator can remove it. */
+/** A 404 that clients may retry if its cause may pass, and not if only an operator can remove it. */
 function unavailable(model: string, all: readonly FailedAttempt[]): Failure {
   const reasons = [...new Set(all.map((each) => `${each.candidate.provider.id} ${reasonFor(each)}`))].join('; ')
   const passing = all.filter(mayPass)
@@ -88,7 +88,7 @@ function unavailable(model: string, all: readonly FailedAttempt[]): Failure {
   return new Failure('NOT_FOUND', message, { retryAfterMs, shouldRetry: retryAfterMs <= retryWaitMaxMs })
 }
 
-/** Whether the same request may be served by this route after a while, with nothing changed. */
+/** Whether this route may serve the same request later. */
 function mayPass({ fault, heldBackFor }: FailedAttempt): boolean {
   if (heldBackFor === 'ejected' || isTransient(fault)) return true
   return fault.class === 'timed out' || fault.class === 'had too little time' || fault.class === 'throttled'
@@ -122,16 +122,16 @@ function reasonFor({ candidate: { isOwn, refusal }, fault, heldBackFor, calls = 
   return `${describeFault(fault)}${times}${seconds > 0 ? `, ${rest} for ${seconds} s` : ''}`
 }
 
-/** `503`, `timed out`: for messages and log lines; never a provider's billing or credential text. */
+/** `503`, `timed out`: for messages and logs; never a provider's billing or credential text. */
 export function describeFault(fault: AttemptFault): string {
   return fault.class === 'failing' && fault.status !== undefined ? String(fault.status) : fault.class
 }
 
 /**
- * In the words of the provider's API. A 404 without any may be some proxy's, at an address that the operator got wrong;
- * a 400 or 402 tells of the operator's account.
+ * Whether the provider's API itself says that something is missing. A 404 without a code may come from a proxy at a wrong
+ * address; a 400 or 402 is about the operator's account.
  */
-function isNamedLack({ class: faultClass, status, provider }: AttemptFault): boolean {
+function isNamedByApi({ class: faultClass, status, provider }: AttemptFault): boolean {
   const word = provider?.type ?? provider?.code
   return faultClass === 'lacks what was asked for' && word !== undefined && status !== 400 && status !== 402
 }
@@ -153,7 +153,7 @@ function callersFailure({ candidate, fault }: FailedAttempt): Failure {
   })
 }
 
-/** They came as JSON, of any depth; what nests further than people write is left out. */
+/** Masks strings in JSON of any depth; deeper levels are left out. */
 function maskWithin(details: unknown, mask: (text: string) => string, depth = 0): unknown {
   if (typeof details === 'string') return mask(details)
   if (typeof details !== 'object' || details === null) return details
@@ -164,7 +164,7 @@ function maskWithin(details: unknown, mask: (text: string) => string, depth = 0)
 }
 
 function throttledFailure(failed: readonly FailedAttempt[]): Failure {
-  // Whoever comes back earlier would only be told that it is still left alone.
+  // An earlier retry would only hit the cooldown.
   const waits = failed.map(({ fault, waitMs = 0 }) =>
     Math.max(waitMs, fault.provider?.retryAfterMs ?? throttleDefaultMs),
   )
@@ -182,4 +182,55 @@ function throttledFailure(failed: readonly FailedAttempt[]): Failure {
 
 function names(failed: readonly FailedAttempt[]): string {
   return `Provider ${[...new Set(failed.map(({ candidate }) => candidate.provider.id))].join(', ')}`
+}
+
+// ── Secrets in providers' messages ──
+
+// Providers sometimes quote credentials in error messages, and a caller must not see the operator's. Masks too much rather
+// than too little. A secret without a recognisable shape is known only if it is the one that was sent.
+
+/** A shorter key is a placeholder for a host that needs none, and may be a word of the sentence. */
+const ownLengthMin = 8
+
+interface Shape {
+  /** The part matched by `keep` stays. */
+  readonly pattern: RegExp
+  readonly keep: string
+}
+
+/** Applied in this order; the first are the most certain. */
+const shapes: readonly Shape[] = [
+  { pattern: /\b(Bearer) \S+/gi, keep: '$1 ' },
+  // A JWT, whole or cut off.
+  { pattern: /\b(eyJ)[\w-]{8,}(?:\.[\w-]*){0,4}/g, keep: '$1' },
+  // Google's access tokens and keys, the access keys of AWS.
+  { pattern: /\b(ya29)\.[\w.-]+/g, keep: '$1' },
+  { pattern: /\b(AIza)[\w-]{8,}/g, keep: '$1' },
+  { pattern: /\b(A[KS]IA)[A-Z0-9]{12,}/g, keep: '$1' },
+  // Newer keys of Google's, Replicate's tokens, Bedrock's keys.
+  { pattern: /\b(AQ\.|r8_|ABSK)[\w+/=-]{16,}/g, keep: '$1' },
+  { pattern: /\b(sk-)[A-Za-z0-9*_-]{16,}/g, keep: '$1' },
+  // `gsk_…`, `pplx-…`. Parameter names look similar, but are lower case without digits and shorter than 65 letters.
+  { pattern: /\b([A-Za-z]{2,5}[-_])(?=[a-z_-]{0,64}[A-Z0-9*]|[a-z_-]{65})[A-Za-z0-9*_-]{16,}/g, keep: '$1' },
+  // Hex and base64, up to three words after a word that names a secret.
+  {
+    pattern:
+      /((?:key|token|secret|authorization|credential|password)s?\W{1,5}(?:\w{1,12}\W{1,5}){0,3}?)[\w+/-]{32,}={0,2}/gi,
+    keep: '$1',
+  },
+]
+
+/** `own`: the credential of the call. */
+export function maskSecrets(text: string, own: Secret | undefined): string {
+  let masked = text
+  for (const part of partsOf(own)) masked = masked.replaceAll(part, '…')
+  for (const { pattern, keep } of shapes) masked = masked.replace(pattern, `${keep}…`)
+  return masked
+}
+
+/** Some credentials have parts, `ID:SECRET:SESSION_TOKEN`; the whole comes first, or it would no longer be found. */
+function partsOf(own: Secret | undefined): readonly string[] {
+  if (own === undefined) return []
+  const whole = own.reveal()
+  return [whole, ...whole.split(':')].filter(({ length }) => length >= ownLengthMin)
 }

@@ -1,12 +1,11 @@
 import { describe, expect, test } from 'bun:test'
 import { faultFromError, replyFault } from '../dialects/canonical/faults.ts'
 import { Failure } from '../kernel/failure.ts'
-import type { Candidate } from './candidate.ts'
 import { Exhausted, exhaustedFailure } from './exhausted.ts'
-import { tryCandidates } from './failover.ts'
-import { type AttemptFault, attemptFault, classifyFault } from './fault.ts'
-import { createHealth } from './health/health.ts'
-import { createRetryBudget } from './health/retry-budget.ts'
+import { createRetryBudget, tryCandidates } from './failover.ts'
+import { type AttemptFault, attemptFault, classifyFault } from './faults.ts'
+import { createHealth } from './health.ts'
+import type { Candidate } from './plan.ts'
 
 interface Answer {
   readonly text: string
@@ -72,35 +71,35 @@ function start(fates: Record<string, readonly (AttemptFault | 'ok' | 'defect')[]
   }
 }
 
-/** So that nobody knows of any of them that it works. */
+/** Makes none of them known to work. */
 async function ejectAll({ run, calls, health, candidates, budget }: ReturnType<typeof start>): Promise<void> {
   for (let n = 0; n < 5; n++) await run()
-  for (const { key } of candidates) expect(health.standing(key).state).toBe('ejected')
+  for (const { key } of candidates) expect(health.state(key).state).toBe('ejected')
   calls.length = 0
   while (budget.level() < 50) budget.earn()
 }
 
-describe('a model is unavailable only when nobody can serve it', () => {
-  test('a fourth route that works is asked although three failed', async () => {
+describe('a model is unavailable only if no route can serve it', () => {
+  test('a healthy fourth route is tried after three failures', async () => {
     const { run, calls } = start({ a: [failing], b: [failing], c: [failing], d: ['ok'] })
     expect(await run()).toEqual({ text: 'd' })
     expect(calls).toEqual(['a', 'b', 'c', 'd'])
   })
 
-  test('of any number of routes six are', async () => {
+  test('at most six routes are tried', async () => {
     const { run, calls } = start(Object.fromEntries([...'abcdefgh'].map((id) => [id, [failing]])))
     expect(await run()).toBeInstanceOf(Exhausted)
     expect(calls).toEqual([...'abcdef'])
   })
 
-  test('no request of a fresh gateway meets the first five failures of a route', async () => {
+  test('no request of a new gateway fails because of the first five failures of a route', async () => {
     const { run, calls } = start({ a: [failing], b: ['ok'] })
     for (let n = 0; n < 50; n++) expect(await run()).toEqual({ text: 'b' })
     expect(calls.filter((id) => id === 'a')).toHaveLength(5)
   })
 })
 
-test('a route that works is not passed over because a weaker one stands before it', async () => {
+test('a healthy route is tried even if a failing one comes before it', async () => {
   const overloaded = attemptFault('failing', faultFromError(503, undefined, {}))
   const bench = start({ a: [overloaded], b: [overloaded], c: [overloaded], d: [overloaded], e: ['ok'] })
   for (let n = 0; n < 30; n++) {
@@ -109,14 +108,14 @@ test('a route that works is not passed over because a weaker one stands before i
   }
 })
 
-describe('a defect in the attempt that probes a route does not keep the route out:', () => {
+describe('a defect of ours in a probe does not keep the route out:', () => {
   test('ejected', async () => {
     const { run, calls, jump, health, candidates } = start({
       a: [...Array(5).fill(failing), 'defect', 'ok'],
       b: ['ok'],
     })
     for (let n = 0; n < 5; n++) await run()
-    expect(candidates.map(({ key }) => health.standing(key).state)).toEqual(['ejected', 'healthy'])
+    expect(candidates.map(({ key }) => health.state(key).state)).toEqual(['ejected', 'healthy'])
     // An ejection lasts 15 s, and probes are 5 s apart.
     jump(15_000)
     expect(await run().catch(String)).toBe('TypeError: a defect')
@@ -154,7 +153,7 @@ describe('what counts against no route', () => {
   })
 })
 
-test('nothing is said against routes that are well and were not asked', async () => {
+test('healthy routes that were not tried are not named in the error', async () => {
   const { run, budget } = start({ a: [attemptFault('lacks what was asked for')], b: ['ok'], c: ['ok'] })
   while (budget.spend());
   const outcome = await run()
@@ -163,17 +162,17 @@ test('nothing is said against routes that are well and were not asked', async ()
   expect(exhaustedFailure('m', outcome).message).toContain('can serve now: a lacks what was asked for.')
 })
 
-describe('routes of which nobody knows that they work', () => {
+describe('routes that are not known to work', () => {
   const all = { a: [failing], b: [failing], c: [failing], d: [failing] }
 
-  test('are tried three at most', async () => {
+  test('are tried at most three times', async () => {
     const bench = start(all)
     await ejectAll(bench)
     expect(await bench.run()).toBeInstanceOf(Exhausted)
     expect(bench.calls).toHaveLength(3)
   })
 
-  test('and one alone, while the budget is empty', async () => {
+  test('are tried once while the budget is empty', async () => {
     const bench = start(all)
     await ejectAll(bench)
     while (bench.budget.spend());
@@ -182,15 +181,15 @@ describe('routes of which nobody knows that they work', () => {
   })
 })
 
-test('a stale socket is no fault of the route when the fresh one works', async () => {
+test('a stale socket does not count as a fault if a new connection works', async () => {
   const { run, calls, health, candidates } = start({ a: [stale, 'ok'], b: ['ok'] })
   expect(await run()).toEqual({ text: 'a' })
   expect(calls).toEqual(['a', 'a fresh'])
   const [a] = candidates
-  expect(a && health.standing(a.key).state).toBe('healthy')
+  expect(a && health.state(a.key).state).toBe('healthy')
 })
 
-test('pitfall 119: a slip of the model is asked about once more, then another route is', async () => {
+test('pitfall 119: a slip of the model is repeated once, then another route is tried', async () => {
   const slip = classifyFault({ ...replyFault('MALFORMED_FUNCTION_CALL'), isChance: true })
   const lucky = start({ a: [slip, 'ok'], b: ['ok'] })
   expect(await lucky.run()).toEqual({ text: 'a' })
@@ -200,34 +199,34 @@ test('pitfall 119: a slip of the model is asked about once more, then another ro
   expect(unlucky.calls).toEqual(['a', 'a', 'b'])
 })
 
-test('after two calls that may be running somewhere for nobody, no third is made', async () => {
+test('after two calls that may still be running upstream, no third is made', async () => {
   const { run, calls } = start({ a: [ambiguous], b: [ambiguous], c: ['ok'] })
   expect(await run()).toBeInstanceOf(Exhausted)
   expect(calls).toEqual(['a', 'b'])
 })
 
-test('one such call does not keep another kind of failure from moving on', async () => {
+test('one such call does not stop failover after another kind of failure', async () => {
   const { run, calls } = start({ a: [ambiguous], b: [failing], c: ['ok'] })
   expect(await run()).toEqual({ text: 'c' })
   expect(calls).toEqual(['a', 'b', 'c'])
 })
 
-test('no attempt begins after a quarter of an hour', async () => {
+test('no attempt begins after 15 minutes', async () => {
   const { run, calls } = start({ a: [failing], b: [failing], c: ['ok'] })
   expect(await run(450_000)).toBeInstanceOf(Exhausted)
   expect(calls).toEqual(['a', 'b'])
 })
 
-test('an empty retry budget keeps nobody from a route that works', async () => {
+test('an empty retry budget does not stop failover to a healthy route', async () => {
   const { run, calls, budget } = start({ a: [failing], b: ['ok'] })
   while (budget.spend());
   expect(await run()).toEqual({ text: 'b' })
   expect(calls).toEqual(['a', 'b'])
 })
 
-test('rehearsed failures neither earn nor spend what real ones live on', async () => {
+test('failures of the sandbox neither add to the retry budget nor use it', async () => {
   const { run, budget, candidates } = start({ a: [failing], b: ['ok'] })
-  for (const { provider } of candidates) Object.assign(provider, { isRehearsal: true })
+  for (const { provider } of candidates) Object.assign(provider, { ignoresHealth: true })
   const before = budget.level()
   for (let n = 0; n < 100; n++) expect(await run()).toEqual({ text: 'b' })
   expect(budget.level()).toBe(before)
@@ -243,7 +242,7 @@ test.each([
   expect(calls).toEqual(asked)
 })
 
-test('nor is a route asked once more with less than a second left', async () => {
+test('no route is retried with less than a second left', async () => {
   const { run, calls } = start({ a: [{ ...failing, isRepeatable: true }] })
   await run(899_001)
   expect(calls).toEqual(['a'])
@@ -252,7 +251,7 @@ test('nor is a route asked once more with less than a second left', async () => 
 describe('a candidate that refuses', () => {
   const refusal = new Failure('NOT_FOUND', 'the key is broken')
 
-  test('is not asked, costs no retry, and leaves the turn to the next', async () => {
+  test('is not called, costs no retry, and the next one is tried', async () => {
     const { run, calls, budget, candidates } = start({ a: ['ok'], b: ['ok'] })
     Object.assign(candidates[0] ?? {}, { refusal })
     while (budget.spend());
@@ -260,7 +259,7 @@ describe('a candidate that refuses', () => {
     expect(calls).toEqual(['b'])
   })
 
-  test('alone is told in its own words, and its health stays as it was', async () => {
+  test('returns its own error if it is the only one, and keeps its health', async () => {
     const { run, calls, health, candidates } = start({ a: ['ok'] })
     Object.assign(candidates[0] ?? {}, { refusal })
     for (let n = 0; n < 6; n++) {
@@ -269,7 +268,7 @@ describe('a candidate that refuses', () => {
       expect(exhaustedFailure('acme/large', outcome)).toBe(refusal)
     }
     expect(calls).toEqual([])
-    expect(candidates[0] && health.standing(candidates[0].key).state).toBe('healthy')
+    expect(candidates[0] && health.state(candidates[0].key).state).toBe('healthy')
   })
 })
 
@@ -279,7 +278,7 @@ test.each([
   [402, 'This request requires more credits, or fewer max_tokens. You requested up to 65536 tokens, but can only …'],
   [400, 'Your organization must be verified to generate reasoning summaries.'],
   [400, 'Project `acme-prod` is not allowed to use Publisher Model `projects/acme-prod/models/m`'],
-])('a %p about the operator’s account is not told: %s', async (status, message) => {
+])('a %p about the operator’s account is not passed on: %s', async (status, message) => {
   const { run } = start({ a: [classifyFault(faultFromError(status, undefined, { type: 'some_error', message }))] })
   const outcome = await run()
   if (!(outcome instanceof Exhausted)) throw new Error('answered')
@@ -288,7 +287,7 @@ test.each([
   expect(failure.message).not.toMatch(/credits|organization|acme-prod/)
 })
 
-test('what every route lacks is told as the caller’s, in the words of the last', async () => {
+test('if every route lacks something, the caller gets the last one’s message', async () => {
   const lacking = classifyFault({ ...replyFault(noFile.message), ...noFile })
   const { run, candidates } = start({ a: [lacking], b: [lacking] })
   for (const each of candidates) Object.assign(each, { dialect: { id: 'anthropic-messages' } })
@@ -297,7 +296,7 @@ test('what every route lacks is told as the caller’s, in the words of the last
   expect(exhaustedFailure('acme/large', outcome)).toMatchObject({ code: 'INVALID_REQUEST', message: noFile.message })
 })
 
-test('a 404 in nobody’s words is no fault of the caller’s', async () => {
+test('a 404 without an API’s error code is not the caller’s fault', async () => {
   const { run } = start({ a: [classifyFault({ ...replyFault('<h1>nginx</h1>'), status: 404 })] })
   const outcome = await run()
   if (!(outcome instanceof Exhausted)) throw new Error('answered')
@@ -306,20 +305,20 @@ test('a 404 in nobody’s words is no fault of the caller’s', async () => {
   )
 })
 
-test('a route that is ejected has not failed: throttled everywhere else is a 429, and says what cools', async () => {
+test('if all other routes are throttled, an ejected one does not change the 429', async () => {
   const { run, health, candidates } = start({ a: [failing], b: [throttled] })
   const [a] = candidates
-  for (let n = 0; n < 5; n++) if (a) health.noteFault(a.key, 0, { ...failing, status: 503 })
+  for (let n = 0; n < 5; n++) if (a) health.recordFault(a.key, 0, { ...failing, status: 503 })
   const outcome = await run()
   if (!(outcome instanceof Exhausted)) throw new Error('answered')
   const failure = exhaustedFailure('acme/large', outcome)
   expect(failure).toMatchObject({ code: 'LIMIT_EXCEEDED', facts: { retryAfterMs: 9000 } })
 })
 
-test('the message names what was left out and for how long', async () => {
+test('the message names excluded routes and for how long', async () => {
   const { run, health, candidates } = start({ a: ['ok'], b: [failing] })
   const [a] = candidates
-  for (let n = 0; n < 5; n++) if (a) health.noteFault(a.key, 0, attemptFault('timed out'))
+  for (let n = 0; n < 5; n++) if (a) health.recordFault(a.key, 0, attemptFault('timed out'))
   const outcome = await run()
   if (!(outcome instanceof Exhausted)) throw new Error('answered')
   // The first ejection lasts 15 s; the draw of 0.5 adds and takes nothing.
@@ -328,18 +327,18 @@ test('the message names what was left out and for how long', async () => {
   )
 })
 
-test('a throttled caller is told to come back when the route may be asked again', async () => {
+test('a throttled caller gets the wait until the route may be called again', async () => {
   const wordless = attemptFault('throttled', faultFromError(429, undefined, { message: 'Too Many Requests' }))
   const { run, jump, calls } = start({ a: [wordless] })
-  const told: (number | undefined)[] = []
+  const waits: (number | undefined)[] = []
   for (let n = 0; n < 4; n++) {
     const outcome = await run()
     if (!(outcome instanceof Exhausted)) throw new Error('answered')
     const failure = exhaustedFailure('acme/large', outcome)
     expect(failure.code).toBe('LIMIT_EXCEEDED')
-    told.push(failure.facts.retryAfterMs)
+    waits.push(failure.facts.retryAfterMs)
     jump(failure.facts.retryAfterMs ?? 0)
   }
-  expect(told).toEqual([1000, 2000, 4000, 8000])
+  expect(waits).toEqual([1000, 2000, 4000, 8000])
   expect(calls).toHaveLength(4)
 })

@@ -1,7 +1,7 @@
 import { describe, expect, jest, test } from 'bun:test'
-import type { Candidate } from './candidate.ts'
-import { createHealth } from './health/health.ts'
-import { createHedgeBudget, hedgePair, type Race, race } from './hedge.ts'
+import { createHedgeBudget, hedgePair, type Race, race } from './failover.ts'
+import { createHealth } from './health.ts'
+import type { Candidate } from './plan.ts'
 
 const clock = { now: () => 0, monotonicMs: () => 0 }
 
@@ -16,7 +16,7 @@ describe('the budget', () => {
     expect(hedged).toBe(50)
   })
 
-  test('saves up five and no more', () => {
+  test('saves up at most five', () => {
     const budget = createHedgeBudget()
     for (let n = 0; n < 1000; n++) budget.earn()
     let hedged = 0
@@ -25,7 +25,7 @@ describe('the budget', () => {
   })
 })
 
-describe('whom to ask', () => {
+describe('the second route', () => {
   /** Routes at these addresses; the first has a hundred answers behind it, the k-th after k ms. */
   function plan(urls: readonly string[], more: Partial<Candidate['provider']> = {}, samples = 100) {
     const health = createHealth({ clock, random: () => 0.5 })
@@ -34,30 +34,30 @@ describe('whom to ask', () => {
       return { provider: { id: `p${at}`, ...more }, key } as unknown as Candidate
     })
     const [first] = ordered
-    for (let ms = 1; ms <= samples; ms++) if (first) health.noteOk(first.key, 0, ms)
+    for (let ms = 1; ms <= samples; ms++) if (first) health.recordOk(first.key, 0, ms)
     return { ordered, reasons: [], excluded: [], mode: 'ordinary' as const }
   }
 
-  test('the next route at another host, after the time 95 of 100 answers took', () => {
+  test('is the next one at another host, after the p95 of the first', () => {
     const pair = hedgePair(plan(['https://a.test/v1', 'https://a.test/v2', 'https://b.test/v1']), clock)
     expect(pair?.first.provider.id).toBe('p0')
     expect(pair?.second.provider.id).toBe('p2')
     expect(pair?.afterMs).toBe(95)
   })
 
-  test('nobody where all are at one host', () => {
+  test('is none if all are at one host', () => {
     expect(hedgePair(plan(['https://a.test/v1', 'https://a.test/v2']), clock)).toBeUndefined()
   })
 
-  test('nobody before twenty answers have been measured', () => {
+  test('is none before twenty samples', () => {
     expect(hedgePair(plan(['https://a.test', 'https://b.test'], {}, 19), clock)).toBeUndefined()
   })
 
-  test('nobody who bills what was cancelled', () => {
+  test('is none that bills cancelled calls', () => {
     expect(hedgePair(plan(['https://a.test', 'https://b.test'], { billsOnCancel: true }), clock)).toBeUndefined()
   })
 
-  test('nobody in a panic', () => {
+  test('is none in a panic', () => {
     expect(hedgePair({ ...plan(['https://a.test', 'https://b.test']), mode: 'panic' }, clock)).toBeUndefined()
   })
 })
@@ -87,7 +87,7 @@ describe('a race', () => {
     return { first, second, waited, lost, discarded, result }
   }
 
-  test('has one runner while that is quick', async () => {
+  test('has one runner while that is fast', async () => {
     const { first, lost, result } = start()
     first.resolve('ok first')
     expect(await result).toEqual(['ok first'])
@@ -136,14 +136,14 @@ describe('a race', () => {
     }
   })
 
-  test('has one runner where that fails early: failing over is not hedging', async () => {
+  test('has one runner if that fails early: failover is not hedging', async () => {
     const { first, result, lost } = start()
     first.resolve('503')
     expect(await result).toEqual(['503'])
     expect(lost.second).toBeUndefined()
   })
 
-  test('is won by whoever answers first, and the other is ended', async () => {
+  test('is won by the first answer, and the other is aborted', async () => {
     const { first, second, waited, lost, result, discarded } = start()
     waited.resolve()
     await Bun.sleep(0)
@@ -151,13 +151,13 @@ describe('a race', () => {
     expect(await result).toEqual(['ok second'])
     expect(lost.first?.aborted).toBe(true)
     expect(lost.second?.aborted).toBe(false)
-    // It had answered before it heard of that.
+    // It had answered before it was aborted.
     first.resolve('ok first')
     await Bun.sleep(0)
     expect(discarded).toEqual(['ok first'])
   })
 
-  test('goes on with the other when one fails', async () => {
+  test('continues with the other if one fails', async () => {
     const { first, second, waited, lost, result } = start()
     waited.resolve()
     await Bun.sleep(0)
@@ -182,7 +182,7 @@ describe('a race', () => {
     expect(discarded).toEqual(['ok after all'])
   })
 
-  test('that nobody wins tells what became of both', async () => {
+  test('without a winner returns both outcomes', async () => {
     const { first, second, waited, result } = start()
     waited.resolve()
     await Bun.sleep(0)
@@ -191,7 +191,7 @@ describe('a race', () => {
     expect(await result).toEqual(['timed out', '503'])
   })
 
-  test('has one runner where no second may start', async () => {
+  test('has one runner if no second may start', async () => {
     const { first, waited, result } = start({ runSecond: () => undefined })
     waited.resolve()
     await Bun.sleep(0)

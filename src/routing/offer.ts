@@ -1,5 +1,5 @@
-// What one configuration offers to one caller: which models it may see, and the candidates of one of them. Every endpoint
-// asks here, so that a model outside the caller's reach reads exactly like one that does not exist.
+// What the configuration offers to a caller: the visible models, and the candidates of one of them. Every endpoint asks here,
+// so that a model the caller may not use reads exactly like one that does not exist.
 
 import type { Catalog, Model } from '../catalog/model.ts'
 import type { Price } from '../catalog/price.ts'
@@ -7,42 +7,55 @@ import type { Fee } from '../catalog/price-versions.ts'
 import type { Dialect, Dialects } from '../dialects/dialect.ts'
 import { Failure } from '../kernel/failure.ts'
 import { nearestNames } from '../kernel/nearest.ts'
-import type { Provider } from '../providers/provider.ts'
+import { usualAuth } from '../providers/entry.ts'
+import type { Provider, Transport } from '../providers/provider.ts'
+import type { CandidateRecord } from '../telemetry/request-record.ts'
 import { allowsModel } from '../tenancy/allowlist.ts'
 import type { Caller } from '../tenancy/caller.ts'
-import type { WorkspaceCredentials } from '../tenancy/credentials.ts'
-import type { Candidate } from './candidate.ts'
-import type { Health } from './health/health.ts'
-import { plainId } from './model-alias.ts'
-import { type OwnProvider, type OwnProvidersInput, ownProviders } from './own-providers.ts'
-import { candidatesOf, type PlanInput, type PlanWishes, rememberRules } from './plan.ts'
+import {
+  type BrokenCredential,
+  mayBeSentTo,
+  type OpenedCredential,
+  type WorkspaceCredentials,
+} from '../tenancy/credentials.ts'
+import type { Health } from './health.ts'
+import {
+  type Candidate,
+  candidateRecords,
+  candidatesOf,
+  type OwnProvider,
+  type PlanInput,
+  type PlanWishes,
+  rememberRules,
+} from './plan.ts'
+import type { HealthPlan } from './rank.ts'
 
-/** A model that can be called: it has a price and a provider that is switched on, or that a workspace opens. */
+/** A model that can be called: it has a price and a provider, of the operator or of a workspace. */
 export interface OfferedModel extends Model {
   readonly price: Price
-  /** Names the price for ever; a charge is kept with it. */
+  /** Identifies the price permanently; a charge is stored with it. */
   readonly priceVersion: string | undefined
-  /** What a call on the workspace's own credential costs; absent = nothing. */
+  /** The cost of a call on the workspace's own credential; absent = none. */
   readonly fee?: Fee | undefined
   /** The id as JSON, as replies carry it. */
   readonly idJson: Uint8Array
 }
 
-/** What one workspace may choose from. */
+/** The models of one workspace. */
 export interface WorkspaceOffer {
   /** Sorted by id. */
   list(caller: Caller): readonly OfferedModel[]
   find(caller: Caller, id: string): OfferedModel | Failure
-  /** Whether a credential of the workspace's own opens a route to it. */
+  /** Whether one of the workspace's own credentials opens a route to it. */
   isOwn(model: OfferedModel): boolean
   /** In no particular order; at least one. */
   candidates(model: OfferedModel, surface: Dialect, caller: Caller, wishes?: PlanWishes): readonly Candidate[]
 }
 
 export interface Offer {
-  /** With the credentials of the workspace, whose map is the same object until they change. */
+  /** With the workspace's own credentials, whose map stays the same object until they change. */
   with(credentials: WorkspaceCredentials): WorkspaceOffer
-  /** What everybody can see who has no allowlist and no credentials. */
+  /** For callers without an allowlist and without own credentials. */
   readonly platform: WorkspaceOffer
 }
 
@@ -52,7 +65,7 @@ export interface OfferInput extends OwnProvidersInput {
   readonly dialects: Dialects
   /** By model id. */
   readonly priceVersions: ReadonlyMap<string, string>
-  /** The same. */
+  /** By model id. */
   readonly fees: ReadonlyMap<string, Fee>
   readonly health: Pick<Health, 'route'>
 }
@@ -67,8 +80,8 @@ export function createOffer(input: OfferInput): Offer {
     platform,
     with(credentials) {
       if (credentials.size === 0) return platform
-      const remembered = known.get(credentials)
-      if (remembered) return remembered
+      const cached = known.get(credentials)
+      if (cached) return cached
       const offer = offerWith(ownProviders(credentials, input))
       known.set(credentials, offer)
       return offer
@@ -85,9 +98,6 @@ function soldModels({ catalog, priceVersions, fees }: OfferInput): readonly Offe
   })
 }
 
-/** By model, and by what else decides. */
-type RememberedPlans = Map<OfferedModel, Map<string, readonly Candidate[]>>
-
 const noWishes: PlanWishes = { offersTools: false, reasoning: undefined }
 
 function createWorkspaceOffer(
@@ -99,8 +109,9 @@ function createWorkspaceOffer(
     routes.some(({ providerId }) => providers.has(providerId) || own.has(providerId))
   const all = sold.filter(isServed)
   const byId = new Map(all.map((model) => [model.id, model]))
-  const ownPlans: RememberedPlans = new Map()
-  const sharedPlans: RememberedPlans = new Map()
+  /** By model, and by everything else that decides. */
+  const plans = new Map<OfferedModel, Map<string, readonly Candidate[]>>()
+  const keyOf: PlanInput['keyOf'] = (names) => health.route(names)
 
   const list = ({ allow }: Caller): readonly OfferedModel[] =>
     allow.length === 0 ? all : all.filter((model) => allowsModel(allow, model.id))
@@ -110,15 +121,14 @@ function createWorkspaceOffer(
     find(caller, id) {
       const model = byId.get(id) ?? byId.get(plainId(id))
       if (model && allowsModel(caller.allow, model.id)) return model
-      const seen = list(caller).map((each) => each.id)
-      return unknownModel(id, seen)
+      const visible = list(caller).map((each) => each.id)
+      return unknownModel(id, visible)
     },
     candidates(model, surface, { sharesRoutes }, wishes = noWishes) {
-      const plans = sharesRoutes ? sharedPlans : ownPlans
-      const key = `${surface.id} ${wishes.offersTools ? (wishes.reasoning ?? 'unsaid') : ''}`
-      const settled = plans.get(model)?.get(key)
-      if (settled) return settled
-      const keyOf: PlanInput['keyOf'] = (names) => health.route(names)
+      const reasoning = wishes.offersTools ? (wishes.reasoning ?? 'default') : ''
+      const key = `${surface.id} ${sharesRoutes ? 'shared' : 'own'} ${reasoning}`
+      const cached = plans.get(model)?.get(key)
+      if (cached) return cached
       const shared = { platform: providers, own, sharesRoutes, rulesOf, keyOf }
       const candidates = candidatesOf({ model, surface, wishes, dialects, ...shared })
       plans.set(model, (plans.get(model) ?? new Map<string, readonly Candidate[]>()).set(key, candidates))
@@ -129,8 +139,8 @@ function createWorkspaceOffer(
 
 const suggestionsMax = 3
 
-function unknownModel(id: string, seen: readonly string[]): Failure {
-  const near = nearestNames(id, seen, suggestionsMax)
+function unknownModel(id: string, visible: readonly string[]): Failure {
+  const near = nearestNames(id, visible, suggestionsMax)
   const hint =
     near.length === 0
       ? ' GET /v1/models lists what this key can use.'
@@ -138,8 +148,139 @@ function unknownModel(id: string, seen: readonly string[]): Failure {
   return new Failure('NOT_FOUND', `No model \`${shorten(id)}\`.${hint}`, { param: 'model' })
 }
 
+/** A key may have been put into the wrong field, so keys are masked. */
 function shorten(id: string): string {
-  // A key in the wrong field is still a key.
   const shown = id.replace(/sk-tg-\w+/g, 'sk-tg-…')
   return shown.length > 100 ? `${shown.slice(0, 100)}…` : shown
+}
+
+// ── Explaining a plan ──
+
+export interface ExplainedCandidate extends CandidateRecord {
+  /** 1 is tried first; undefined = it would not be tried now. */
+  readonly place: number | undefined
+  /** The dialect of its endpoint. */
+  readonly dialect: string
+  readonly lane: 'bytes' | 'translation'
+}
+
+export interface PlanExplanation {
+  readonly model: string
+  /** Panic: no route is known to work, so all that are not parked are tried. */
+  readonly mode: HealthPlan<unknown>['mode']
+  readonly candidates: readonly ExplainedCandidate[]
+}
+
+export interface ExplainPlanInput {
+  readonly offer: WorkspaceOffer
+  readonly health: Pick<Health, 'plan'>
+  readonly caller: Caller
+  readonly model: OfferedModel
+  readonly surface: Dialect
+}
+
+/** Where a request of this caller would go now. Among routes that share by weight, the order is one of many. */
+export function explainPlan({ offer, health, caller, model, surface }: ExplainPlanInput): PlanExplanation {
+  const plan = health.plan(offer.candidates(model, surface, caller), { policy: model.routing })
+  const all = [...plan.ordered, ...plan.excluded.map(({ candidate }) => candidate)]
+  const candidates = candidateRecords(plan).map((record, at): ExplainedCandidate => {
+    const dialect = all[at]?.dialect
+    return {
+      ...record,
+      place: at < plan.ordered.length ? at + 1 : undefined,
+      dialect: dialect?.id ?? '',
+      lane: dialect === surface ? 'bytes' : 'translation',
+    }
+  })
+  return { model: model.id, mode: plan.mode, candidates }
+}
+
+// ── Own credentials ──
+
+export interface OwnProvidersInput {
+  /** Endpoints of a provider, whether or not the operator has a key for it. */
+  endpointsOf(providerId: string): Provider['endpoints'] | undefined
+  /** For an address that a tenant chose: through the egress guard. */
+  guardedTransport(baseUrl: string): Transport
+}
+
+const ownSource = 'the workspace'
+
+/**
+ * The providers that a workspace opens with its own credentials: the known provider with the workspace's key and, if the
+ * operator allows it, its own address. A key is sent only to the address it was stored for. A key that cannot be used is
+ * not replaced by another: the provider stays, and refuses.
+ */
+export function ownProviders(
+  credentials: WorkspaceCredentials,
+  input: OwnProvidersInput,
+): ReadonlyMap<string, OwnProvider> {
+  const own = new Map<string, OwnProvider>()
+  for (const [providerId, credential] of credentials) {
+    const { id: credentialId } = credential
+    const opened = 'fault' in credential ? credential.fault : openProvider(providerId, credential, input)
+    if (typeof opened === 'string') {
+      // It keeps its endpoints, which every candidate needs; nothing is sent to them.
+      const endpoints = input.endpointsOf(providerId) ?? []
+      const provider: Provider = { id: providerId, endpoints, apiKey: undefined, source: ownSource }
+      own.set(providerId, { provider, credentialId, refusal: brokenKey(providerId, opened) })
+    } else own.set(providerId, { provider: opened, credentialId })
+  }
+  return own
+}
+
+/** `elsewhere`: the provider's address was changed in the configuration. */
+type KeyFault = BrokenCredential['fault'] | 'elsewhere'
+
+const keyFaults: Readonly<Record<KeyFault, string>> = {
+  unknown_secret: 'was encrypted under a master secret that this gateway was not given',
+  altered: 'is not what was stored',
+  elsewhere: 'was stored for another address than the provider has now',
+}
+
+function brokenKey(providerId: string, fault: KeyFault): Failure {
+  const message = `The workspace's own key for ${providerId} ${keyFaults[fault]}, and no other key is used in its place. Store the key again, or delete it.`
+  return new Failure('NOT_FOUND', message, { shouldRetry: false })
+}
+
+function openProvider(
+  id: string,
+  credential: OpenedCredential,
+  { endpointsOf, guardedTransport }: OwnProvidersInput,
+): Provider | 'elsewhere' {
+  const { apiKey, baseUrl } = credential
+  const known = (endpointsOf(id) ?? []).map((endpoint) => {
+    return endpoint.baseUrlOf ? { ...endpoint, baseUrl: endpoint.baseUrlOf(apiKey) } : endpoint
+  })
+  const first = known[0]
+  const endpoints = baseUrl === undefined ? known : first ? [{ ...first, baseUrl }] : []
+  // A provider that the operator calls without a key gets the workspace's key in the dialect's usual way.
+  const reachable = endpoints
+    .filter((endpoint) => mayBeSentTo(credential, endpoint.baseUrl))
+    .map((endpoint) => (endpoint.auth === 'none' ? { ...endpoint, auth: usualAuth(endpoint.dialect) } : endpoint))
+  if (reachable.length === 0) return 'elsewhere'
+  const provider: Provider = { id, endpoints: reachable, apiKey, source: ownSource }
+  return baseUrl === undefined ? provider : { ...provider, transport: guardedTransport(baseUrl) }
+}
+
+// ── Names for Claude Code ──
+
+// Claude Code's model picker shows only ids that begin with `claude` or `anthropic` (newer versions: contain one), so other
+// models are listed for it with a prefix, which is removed from requests. Other clients see plain ids.
+
+/** Works in every version (BerriAI/litellm#40515, 2026-09). */
+const pickerPrefix = 'claude/'
+/** Claude Code's suffix for a long context, which its beta flag also requests (tombii/better-ccflare#243, 2026-09). */
+const windowSuffix = /\[1m\]$/i
+
+/** The id in the list for a client. */
+export function listedId(id: string, headers: Headers): string {
+  const isPicker = /^claude-(cli|code)\//i.test(headers.get('user-agent') ?? '')
+  return isPicker && !/claude|anthropic/i.test(id) ? pickerPrefix + id : id
+}
+
+/** The id without a client's prefix and suffix. */
+export function plainId(id: string): string {
+  const plain = id.replace(windowSuffix, '')
+  return plain.startsWith(pickerPrefix) ? plain.slice(pickerPrefix.length) : plain
 }

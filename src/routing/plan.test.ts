@@ -8,21 +8,21 @@ import { openaiResponses } from '../dialects/openai-responses/index.ts'
 import { googleVertex } from '../providers/data/google-vertex.ts'
 import { openai } from '../providers/data/openai.ts'
 import type { Endpoint, Provider } from '../providers/provider.ts'
-import type { RouteKey } from './health/route-key.ts'
 import { candidatesOf, type PlanWishes, rememberRules } from './plan.ts'
+import type { RouteKey } from './route.ts'
 
 const route: Route = { providerId: 'acme', upstreamModel: 'gpt-5', priority: 1, weight: 1, timeouts: {} }
 const endpoint: Endpoint = { dialect: 'openai-chat', baseUrl: 'https://api.example', auth: 'none' }
 const untagged: Pick<Model, 'tags'> = { tags: [] }
 
-test('the rules of a route are the model’s and the endpoint’s, worked out once', () => {
+test('caches the rules of a model at an endpoint', () => {
   const rulesOf = rememberRules()
   const rules = rulesOf(route, endpoint, untagged)
   expect(rules).toMatchObject({ sampling: 'none', outputCapName: 'max_completion_tokens' })
   expect(rulesOf(route, endpoint, untagged)).toBe(rules)
 })
 
-test('another endpoint, dialect or model is another answer', () => {
+test('keeps the rules of different endpoints, dialects and models apart', () => {
   const rulesOf = rememberRules()
   rulesOf(route, endpoint, untagged)
   expect(rulesOf(route, { ...endpoint, rules: { outputCapName: 'max_tokens' } }, untagged).outputCapName).toBe(
@@ -32,7 +32,7 @@ test('another endpoint, dialect or model is another answer', () => {
   expect(rulesOf({ ...route, upstreamModel: 'gpt-4o' }, endpoint, untagged).sampling).toBe('all')
 })
 
-test('what the host says of a model, and the catalog of what it can do, are heard', () => {
+test('applies the host’s model rules and the catalog’s tags', () => {
   const rulesOf = rememberRules()
   const llama = { ...route, upstreamModel: 'llama-3.3-70b-versatile' }
   expect(rulesOf(llama, endpoint, { tags: ['tools'] }).efforts).toEqual([])
@@ -88,17 +88,17 @@ test.each([
   expect(chosen(model, wishes, anthropicMessages)).toEqual(expected)
 })
 
-test('where no endpoint takes both, the usual one is asked', () => {
+test('uses the usual endpoint if none accepts both', () => {
   const wishes = { offersTools: true, reasoning: 'on' } as const
   expect(chosen('gpt-5.6', wishes, openaiChat, [endpoint])).toEqual(['openai-chat', undefined])
 })
 
-test('prefers an endpoint that speaks the client’s dialect', () => {
+test('prefers an endpoint in the client’s dialect', () => {
   const wishes = { offersTools: true, reasoning: 'on' } as const
   expect(chosen('gpt-5.6', wishes, anthropicMessages, [endpoint, responses, messages])[0]).toBe('anthropic-messages')
 })
 
-describe('where each endpoint serves models of its own', () => {
+describe('endpoints that serve only some models', () => {
   const wishes = { offersTools: true, reasoning: undefined } as const
 
   test.each([
@@ -120,7 +120,7 @@ describe('where each endpoint serves models of its own', () => {
     (model) => expect(chosen(model, wishes, openaiChat, openai.endpoints)[0]).toBe('openai-chat'),
   )
 
-  test('a model that no endpoint claims is asked for in the caller’s dialect all the same', () => {
+  test('a model that no endpoint claims uses the endpoint in the caller’s dialect', () => {
     const only = [
       { ...endpoint, models: /^a/ },
       { ...messages, models: /^b/ },

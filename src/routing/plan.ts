@@ -1,27 +1,54 @@
-// The candidates of a model for a caller, before anyone asks how they are: one for each route to a provider that can be
-// called, in the endpoint that fits the caller's dialect best and takes what the request asks for together. Pure; order
-// comes with health.
+// The candidates of a model for a caller, before health: one for each route to a provider that can be called, at the
+// endpoint that fits the caller's dialect best and accepts the combination the request asks for. Also the plan as people
+// read it.
 
 import type { Model, Route } from '../catalog/model.ts'
 import type { TargetRules } from '../dialects/canonical/target-rules.ts'
-import type { Dialect, Dialects } from '../dialects/dialect.ts'
+import type { Dialect, Dialects, UpstreamDialect } from '../dialects/dialect.ts'
 import type { Failure } from '../kernel/failure.ts'
 import type { Endpoint, Provider } from '../providers/provider.ts'
 import { rulesFor } from '../providers/rules/rules-for.ts'
-import type { Candidate } from './candidate.ts'
-import { platformCredential, type RouteKey, type RouteNames } from './health/route-key.ts'
-import type { OwnProvider } from './own-providers.ts'
+import type { CandidateRecord } from '../telemetry/request-record.ts'
+import { exclusionReason, type HealthPlan } from './rank.ts'
+import { platformCredential, type RouteKey, type RouteNames } from './route.ts'
+
+/** A route chosen for a request: its endpoint, dialect and credential. */
+export interface Candidate {
+  readonly route: Route
+  readonly provider: Provider
+  readonly endpoint: Endpoint
+  /** The dialect of the endpoint. */
+  readonly dialect: UpstreamDialect
+  /** What the model at this endpoint accepts. */
+  readonly rules: TargetRules
+  /** Why this endpoint, if it is not the one that the caller's dialect suggests. */
+  readonly why?: string
+  /** Its health. */
+  readonly key: RouteKey
+  /** On the workspace's own credential: the provider bills the workspace, not the operator. */
+  readonly isOwn: boolean
+  /** It is not called, and no other credential in its place; this is the error. */
+  readonly refusal?: Failure
+}
+
+/** A provider opened with a workspace's own credential. */
+export interface OwnProvider {
+  readonly provider: Provider
+  readonly credentialId: string
+  /** Its key cannot be used; this is the error. */
+  readonly refusal?: Failure
+}
 
 /** What a request asks for that not every endpoint of a provider can do at once. */
 export interface PlanWishes {
   readonly offersTools: boolean
-  /** undefined = as the model does by itself. */
+  /** undefined = the model's default. */
   readonly reasoning: 'on' | 'off' | undefined
 }
 
 export interface PlanInput {
   readonly model: Model
-  /** The dialect the caller speaks; an endpoint of the same one is preferred, since nothing is lost on the way to it. */
+  /** The caller's dialect; an endpoint of the same one is preferred, because nothing is lost on the way to it. */
   readonly surface: Dialect
   readonly wishes: PlanWishes
   readonly dialects: Dialects
@@ -40,9 +67,11 @@ export function candidatesOf(input: PlanInput): readonly Candidate[] {
   for (const route of model.routes) {
     const found = own.get(route.providerId)
     const candidate = found && candidateFor(input, route, found.provider, found.credentialId)
-    if (candidate) candidates.push(found.refusal ? refusing(candidate, found.refusal) : candidate)
+    if (!candidate) continue
+    const { refusal } = found
+    candidates.push(refusal ? { ...candidate, refusal, why: 'its key cannot be used' } : candidate)
   }
-  // What the workspace pays its provider for is not billed by us as well, unless it said so; with a broken key neither.
+  // The workspace pays its own provider, so we do not bill it as well unless it allows that, not even with a broken key.
   if (candidates.length > 0 && !sharesRoutes) return candidates
   for (const route of model.routes) {
     const provider = platform.get(route.providerId)
@@ -69,22 +98,14 @@ function candidateFor(input: PlanInput, route: Route, provider: Provider, creden
   }
 }
 
-function refusing(candidate: Candidate, refusal: Failure): Candidate {
-  return { ...candidate, refusal, why: 'its key cannot be used' }
-}
-
-interface ChosenEndpoint {
-  readonly endpoint: Endpoint
-  readonly why?: string
-}
-
-/**
- * Of those that serve the model the one in the caller's dialect, or the first, unless the model there refuses what another
- * of them takes.
- */
-function chooseEndpoint(input: PlanInput, route: Route, provider: Provider): ChosenEndpoint | undefined {
+/** Of the endpoints that serve the model the one in the caller's dialect, or the first, unless only another accepts it all. */
+function chooseEndpoint(
+  input: PlanInput,
+  route: Route,
+  provider: Provider,
+): { readonly endpoint: Endpoint; readonly why?: string } | undefined {
   const serving = provider.endpoints.filter(({ models }) => models?.test(route.upstreamModel) !== false)
-  // A name that nobody expected is better asked for than not.
+  // An unexpected model name is tried anyway.
   const endpoints = serving.length > 0 ? serving : provider.endpoints
   const usual = endpoints.find(({ dialect }) => dialect === input.surface.id) ?? endpoints[0]
   if (!usual || endpoints.length === 1 || takesTogether(input, route, usual)) return usual && { endpoint: usual }
@@ -99,15 +120,27 @@ function takesTogether({ wishes, model, rulesOf }: PlanInput, route: Route, endp
   return toolsWithReasoning !== false || (wishes.reasoning === undefined && thinksByDefault !== true)
 }
 
-/** Rules hang on names and tags alone: each pair is asked for once, however often it is planned with. */
+/** Caches the rules, which depend on names and tags only. */
 export function rememberRules(): PlanInput['rulesOf'] {
   const known = new Map<Route, Map<Endpoint, TargetRules>>()
   return (route, endpoint, { tags }) => {
-    const settled = known.get(route)?.get(endpoint)
-    if (settled) return settled
+    const cached = known.get(route)?.get(endpoint)
+    if (cached) return cached
     const { dialect, rules: endpointRules, modelRules } = endpoint
     const rules = rulesFor({ dialect, upstreamModel: route.upstreamModel, endpointRules, modelRules, tags })
     known.set(route, (known.get(route) ?? new Map<Endpoint, TargetRules>()).set(endpoint, rules))
     return rules
   }
+}
+
+/** For the request's record: the candidates in order, then the excluded ones. */
+export function candidateRecords({ ordered, reasons, excluded }: HealthPlan<Candidate>): readonly CandidateRecord[] {
+  const records = ordered.map((candidate, place) => recordOf(candidate, reasons[place] ?? ''))
+  for (const { candidate, state } of excluded) records.push(recordOf(candidate, exclusionReason(state)))
+  return records
+}
+
+function recordOf({ provider, route, why: endpointWhy }: Candidate, place: string): CandidateRecord {
+  const why = endpointWhy === undefined ? place : `${place}, ${endpointWhy}`
+  return { provider: provider.id, upstreamModel: route.upstreamModel, why }
 }

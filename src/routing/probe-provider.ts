@@ -1,35 +1,35 @@
-// Whether a provider takes a key, asked with one call that costs nothing: a request without a model or a message is refused
-// by everybody, but a wrong key is refused first. What a provider says may quote the key, so none of it is passed on.
+// Tests whether a provider accepts a key, with one free call: every provider refuses a request without a model or message, but
+// refuses a wrong key first. The provider's message may quote the key, so none of it is passed on.
 
 import type { ProviderFault } from '../dialects/canonical/faults.ts'
 import type { Dialect, DialectId, UpstreamDialect } from '../dialects/dialect.ts'
 import { callEndpoint, isBadCredential } from '../providers/call-endpoint.ts'
 import type { Endpoint, Provider } from '../providers/provider.ts'
 import { readResponseBody } from '../wire/read-body.ts'
-import { classifyFault } from './fault.ts'
+import { classifyFault } from './faults.ts'
 
 export type ProbeVerdict =
-  /** It answered as it answers to a good key, or needs none. */
+  /** The key is accepted, or none is needed. */
   | 'accepted'
   | 'refused'
-  /** The key is good, and nothing is left to spend on it. */
+  /** The key is valid, but its account has no credit. */
   | 'out of credit'
   | 'throttled'
   | 'failing'
   | 'redirecting'
-  /** Somebody answers there, but not a provider of this dialect. */
+  /** A server answers, but not with this dialect. */
   | 'wrong address'
   | 'unreachable'
-  /** It lives in this process: there is nothing to call. */
+  /** It runs in this process: there is nothing to call. */
   | 'inside'
 
 export interface Probe {
   readonly verdict: ProbeVerdict
-  /** undefined = no answer came. */
+  /** undefined = no response. */
   readonly status?: number
-  /** Why no answer came: a code, or that the time was up. */
+  /** Why there was no response: an error code or a timeout. */
   readonly why?: string
-  /** What the answer said the time was, epoch milliseconds. */
+  /** The response's date, in epoch milliseconds. */
   readonly date?: number
 }
 
@@ -65,16 +65,16 @@ export async function probeProvider(
   }
 }
 
-/** A workspace's own address has a transport too, the guarded one; only the sandbox has no address. */
+/** A workspace's own address has a transport too, the guarded one; only the sandbox has no URL. */
 function isInside({ transport }: Pick<Provider, 'transport'>, { baseUrl }: Endpoint): boolean {
   return transport !== undefined && !/^https?:/.test(baseUrl)
 }
 
 function verdictOf(fault: ProviderFault): ProbeVerdict {
   const status = fault.status ?? 0
-  // Said with a 400 by one of them.
+  // One provider rejects keys with a 400.
   if (status === 400 && /api.?key/i.test(`${fault.message} ${JSON.stringify(fault.details ?? '')}`)) return 'refused'
-  // A request without a model is a 400 elsewhere; a 404 that speaks of none is a wrong address.
+  // A request without a model is a 400 elsewhere; a 404 that does not mention a model is a wrong address.
   if (isAddressFault(fault)) return 'wrong address'
   switch (classifyFault(fault).class) {
     case 'refused our credential':
@@ -96,7 +96,7 @@ function isAddressFault({ status, message, code, type }: ProviderFault): boolean
   return status === 404 && !/model/i.test(`${message} ${code ?? ''} ${type ?? ''}`)
 }
 
-/** Of the runtime's errors only the code: a message may quote an address with a password. */
+/** Only the code of runtime errors: a message may contain a URL with a password. */
 function codeOf(thrown: unknown): string {
   return thrown instanceof Error && 'code' in thrown ? String(thrown.code) : 'the call failed'
 }

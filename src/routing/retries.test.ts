@@ -3,12 +3,11 @@
 
 import { describe, expect, test } from 'bun:test'
 import { faultFromError, replyFault } from '../dialects/canonical/faults.ts'
-import type { Candidate } from './candidate.ts'
 import { Exhausted, exhaustedFailure } from './exhausted.ts'
-import { tryCandidates } from './failover.ts'
-import { type AttemptFault, attemptFault, classifyFault } from './fault.ts'
-import { createHealth } from './health/health.ts'
-import { createRetryBudget } from './health/retry-budget.ts'
+import { createRetryBudget, tryCandidates } from './failover.ts'
+import { type AttemptFault, attemptFault, classifyFault } from './faults.ts'
+import { createHealth } from './health.ts'
+import type { Candidate } from './plan.ts'
 
 const status = (code: number, retryAfterMs?: number) =>
   classifyFault(faultFromError(code, retryAfterMs, { message: 'rate_limit_exceeded' }))
@@ -33,12 +32,12 @@ interface Wishes {
   readonly streams?: boolean
   /** The client goes during the first wait. */
   readonly leaves?: boolean
-  readonly isRehearsal?: boolean
+  readonly ignoresHealth?: boolean
 }
 
 /** Routes that meet these fates, one for each call; the last one repeats. */
 function startRoutes(fates: Readonly<Record<string, readonly (AttemptFault | Answer)[]>>, wishes: Wishes = {}) {
-  const { random = () => 0.5, patienceMs, attempts = 3, tookMs = 0, streams = true, isRehearsal = false } = wishes
+  const { random = () => 0.5, patienceMs, attempts = 3, tookMs = 0, streams = true, ignoresHealth = false } = wishes
   let nowMs = 0
   const clock = { now: () => nowMs, monotonicMs: () => nowMs }
   const health = createHealth({ clock, random })
@@ -46,13 +45,13 @@ function startRoutes(fates: Readonly<Record<string, readonly (AttemptFault | Ans
   const candidates = Object.keys(fates).map((id, priority) => {
     const key = health.route({ providerId: id, baseUrl: 'https://x', upstreamModel: 'm', credentialId: 'platform' })
     const route = { providerId: id, upstreamModel: 'm', priority, weight: 1, timeouts: {} }
-    return { route, provider: { id, isRehearsal }, key, isOwn: false } as unknown as Candidate
+    return { route, provider: { id, ignoresHealth }, key, isOwn: false } as unknown as Candidate
   })
   const calls: string[] = []
   const lasts: string[] = []
   const waits: { milliseconds: number; state: string }[] = []
   const deps = { clock, health, budget, random, retries: { attempts, backoffMs: 2000, totalMs: 8000 } }
-  const state = () => candidates.map(({ key }) => health.standing(key).state).join(' ')
+  const state = () => candidates.map(({ key }) => health.state(key).state).join(' ')
   const run = () =>
     tryCandidates<Answer>(deps, {
       plan: health.plan(candidates),
@@ -123,14 +122,14 @@ describe('a fault that may pass is retried on the only route', () => {
     expect([scene.calls.length, scene.waits]).toEqual([calls, []])
   })
 
-  test('a connection that is reset is replayed at once, then after a wait', async () => {
+  test('a reset connection is replayed at once, then after a wait', async () => {
     const scene = startOne([stale, broken, ok])
     expect(await scene.run()).toEqual(ok)
     expect(scene.calls).toEqual(['a', 'a fresh', 'a fresh'])
     expect(waitsOf(scene)).toEqual([1000])
   })
 
-  test('a refused request that was mended is repeated at once, and a second refusal is final', async () => {
+  test('a repaired request is repeated at once, and a second refusal is final', async () => {
     const mended: AttemptFault = { ...status(400), isRepeatable: true }
     const scene = startRoutes({ a: [mended, ok], b: [ok] })
     expect(await scene.run()).toEqual(ok)
@@ -147,14 +146,14 @@ describe('a fault that may pass is retried on the only route', () => {
   })
 })
 
-describe('how often and for how long', () => {
-  test('three attempts in all', async () => {
+describe('attempts and waits', () => {
+  test('are three attempts by default', async () => {
     const scene = startOne([busy])
     await scene.run()
     expect(scene.calls).toEqual(['a', 'a', 'a'])
   })
 
-  test('as many as are configured, the waits doubling until eight seconds are over', async () => {
+  test('are as many as configured, with doubling waits for up to eight seconds', async () => {
     const five = startOne([busy], { attempts: 5 })
     await five.run()
     // Half of 2, 4 and 8 s; of the next one only the last second is left.
@@ -164,21 +163,21 @@ describe('how often and for how long', () => {
     expect(one.calls).toEqual(['a'])
   })
 
-  test('a wait that the provider asks for is kept', async () => {
+  test('follow the provider’s wait', async () => {
     const scene = startOne([status(503, 3000), ok])
     expect(await scene.run()).toEqual(ok)
     // And half of a quarter of a second, so that not all come back at once.
     expect(waitsOf(scene)).toEqual([3125])
   })
 
-  test('one of more than five seconds is left to the client', async () => {
+  test('leave a wait of more than five seconds to the client', async () => {
     const scene = startOne([status(503, 5001)])
     const { facts } = await scene.failure()
     expect(scene.calls).toEqual(['a'])
     expect(facts).toEqual({ retryAfterMs: 5001, shouldRetry: true })
   })
 
-  test('no retry begins when the client has stopped waiting', async () => {
+  test('start no retry after the client’s timeout', async () => {
     const scene = startOne([busy], { patienceMs: 4000, tookMs: 1500, streams: false })
     await scene.run()
     // The first fails at 1.5 s, the second begins at 2.5 s and fails at 4 s, where the third begins without a wait.
@@ -188,7 +187,7 @@ describe('how often and for how long', () => {
     expect(late.calls).toHaveLength(1)
   })
 
-  test('a slow fault costs no retry of its own: eight seconds count from the first failure', async () => {
+  test('count the eight seconds from the first failure', async () => {
     const scene = startOne([busy, ok], { tookMs: 60_000 })
     expect(await scene.run()).toEqual(ok)
     const twice = startOne([busy], { tookMs: 60_000 })
@@ -196,15 +195,15 @@ describe('how often and for how long', () => {
     expect(twice.calls).toHaveLength(2)
   })
 
-  test('a client that leaves during the wait ends the request', async () => {
+  test('end when the client leaves during a wait', async () => {
     const scene = startOne([busy, ok], { leaves: true })
     const outcome = await scene.run()
     if (!(outcome instanceof Exhausted)) throw new Error('was answered')
     expect([outcome.clientLeft, scene.calls]).toEqual([true, ['a']])
   })
 
-  test('a rehearsed failure is repeated without a wait', async () => {
-    const scene = startOne([busy], { isRehearsal: true })
+  test('repeat failures of the sandbox without a wait', async () => {
+    const scene = startOne([busy], { ignoresHealth: true })
     const { message, facts } = await scene.failure()
     expect([scene.calls.length, scene.waits, scene.budget.level()]).toEqual([3, [], 20])
     expect(message).toContain('its provider a is failing (503 after 3 tries). Retry in 4 s')
@@ -213,27 +212,27 @@ describe('how often and for how long', () => {
 })
 
 describe('with several routes', () => {
-  test('each is tried before one of them is tried again', async () => {
+  test('each is tried before any is retried', async () => {
     const scene = startRoutes({ a: [busy, ok], b: [busy] })
     expect(await scene.run()).toEqual(ok)
     expect(scene.calls).toEqual(['a', 'b', 'a'])
     expect(waitsOf(scene)).toEqual([1000])
   })
 
-  test('only those whose fault may pass are', async () => {
+  test('only those with a transient fault are retried', async () => {
     const scene = startRoutes({ a: [attemptFault('refused our credential')], b: [busy, busy, ok] })
     expect(await scene.run()).toBeInstanceOf(Exhausted)
     expect(scene.calls).toEqual(['a', 'b', 'b'])
   })
 
-  test('they take turns', async () => {
+  test('retries alternate', async () => {
     const scene = startRoutes({ a: [busy], b: [busy] }, { attempts: 5, random: () => 0.1 })
     await scene.run()
     expect(scene.calls).toEqual(['a', 'b', 'a', 'b', 'a'])
   })
 })
 
-describe('whether a route is the last one to be tried', () => {
+describe('isLast', () => {
   test.each<[string, Readonly<Record<string, readonly (AttemptFault | Answer)[]>>, string[]]>([
     ['the only one', { a: [ok] }, ['a last']],
     ['the second of two', { a: [busy], b: [ok] }, ['a', 'b last']],
@@ -246,21 +245,21 @@ describe('whether a route is the last one to be tried', () => {
     expect(scene.lasts).toEqual(expected)
   })
 
-  test('nor is one that the budget leaves no call for counted as another', async () => {
+  test('does not count a route that the budget cannot pay for', async () => {
     const scene = startRoutes({ a: [busy], b: [busy] })
-    for (const { key } of scene.candidates) for (let n = 0; n < 5; n++) scene.health.noteFault(key, 0, busy)
+    for (const { key } of scene.candidates) for (let n = 0; n < 5; n++) scene.health.recordFault(key, 0, busy)
     while (scene.budget.spend());
     await scene.run()
     expect(scene.lasts).toEqual(['a last'])
   })
 
-  test('one that was given up for another may be tried again with all the time there is', async () => {
+  test('a route that was given up early may be retried with the full time', async () => {
     const scene = startRoutes({ a: [attemptFault('timed out'), ok], b: [busy] })
     expect(await scene.run()).toEqual(ok)
     expect(scene.lasts).toEqual(['a', 'b last', 'a last'])
   })
 
-  test('after the last one had all of that time nothing is tried again', async () => {
+  test('nothing is retried after the last route had the full time', async () => {
     const scene = startRoutes({ a: [busy], b: [attemptFault('timed out')] })
     await scene.run()
     expect(scene.calls).toEqual(['a', 'b'])
@@ -268,8 +267,8 @@ describe('whether a route is the last one to be tried', () => {
 })
 
 describe('the budget', () => {
-  test('while everything breaks, replays and retries end with it', async () => {
-    // Nobody waits, so that time brings nothing back.
+  test('ends replays and retries while everything fails', async () => {
+    // No time passes, so the budget is not refilled.
     const scene = startOne([stale, broken], { random: () => 0 })
     for (let n = 0; n < 200; n++) await scene.run()
     // A fifth of the requests, the floor of twenty, and the replay that a stale socket of a healthy route gets for free.
@@ -277,14 +276,14 @@ describe('the budget', () => {
     expect(scene.budget.level()).toBeLessThan(1)
   })
 
-  test('a stale socket of a route in good health is replayed whatever is left of it', async () => {
+  test('is not needed to replay a stale socket of a healthy route', async () => {
     const scene = startOne(Array.from({ length: 40 }, (_, call) => (call % 2 === 0 ? stale : ok)))
     while (scene.budget.spend());
     for (let n = 0; n < 20; n++) expect(await scene.run()).toEqual(ok)
     expect(scene.calls).toHaveLength(40)
   })
 
-  test('is paid by every retry', async () => {
+  test('is used by every retry', async () => {
     const scene = startOne([busy, busy, ok], { random: () => 0 })
     await scene.run()
     // Twenty, a fifth for the request, and two less.
@@ -295,7 +294,7 @@ describe('the budget', () => {
     expect(poor.calls).toEqual(['a'])
   })
 
-  test('lets one agent go on whose every request fails twice', async () => {
+  test('is enough for one agent whose every request fails twice', async () => {
     const scene = startOne(Array.from({ length: 300 }, (_, call) => (call % 3 === 2 ? ok : status(529))))
     for (let n = 0; n < 100; n++) expect(await scene.run()).toEqual(ok)
   })
@@ -304,21 +303,21 @@ describe('the budget', () => {
 describe('a throttle', () => {
   const throttled = status(429, 1000)
 
-  test('is told to everybody before it is waited for, and forgotten when it is over', async () => {
+  test('is recorded before the wait, and cleared after it', async () => {
     const scene = startOne([throttled, ok], { random: () => 0 })
     expect(await scene.run()).toEqual(ok)
     expect(scene.waits).toEqual([{ milliseconds: 1000, state: 'parked' }])
     expect(scene.state()).toBe('healthy')
   })
 
-  test('is not waited for without a budget', async () => {
+  test('is not waited for with an empty budget', async () => {
     const scene = startOne([throttled])
     while (scene.budget.spend());
     await scene.run()
     expect([scene.calls.length, scene.waits]).toEqual([1, []])
   })
 
-  test('that does not say for how long is left to the client', async () => {
+  test('without a duration is left to the client', async () => {
     const scene = startOne([status(429)])
     expect(await scene.failure()).toMatchObject({ code: 'LIMIT_EXCEEDED', facts: { retryAfterMs: 1000 } })
     expect(scene.calls).toHaveLength(1)
@@ -326,7 +325,7 @@ describe('a throttle', () => {
 })
 
 describe('an ejected route', () => {
-  test('that is the only one is tried, and tried again', async () => {
+  test('is tried and retried if it is the only one', async () => {
     const scene = startOne([busy, busy, busy, busy, busy, busy, busy, ok])
     await scene.run()
     await scene.run()
@@ -335,23 +334,23 @@ describe('an ejected route', () => {
     expect(scene.calls).toHaveLength(8)
   })
 
-  test('tells clients to come back after its cooldown, 15 s at most', async () => {
+  test('tells clients to retry after its cooldown, 15 s at most', async () => {
     const scene = startOne([busy], { random: () => 0.5 })
-    const told: (number | undefined)[] = []
-    for (let n = 0; n < 2; n++) told.push((await scene.failure()).facts.retryAfterMs)
+    const waits: (number | undefined)[] = []
+    for (let n = 0; n < 2; n++) waits.push((await scene.failure()).facts.retryAfterMs)
     // The fifth fault ejects it for 15 s; the retry after it took two of them.
-    expect(told).toEqual([4000, 13_000])
+    expect(waits).toEqual([4000, 13_000])
     const { key } = scene.candidates[0] as Candidate
     for (let n = 0; n < 3; n++) {
       // A fault of its time of probation doubles the ejection: 30, 60 and 120 s.
-      scene.health.noteFault(key, 1e6, busy)
+      scene.health.recordFault(key, 1e6, busy)
     }
     expect((await scene.failure()).facts).toEqual({ retryAfterMs: 15_000, shouldRetry: true })
   })
 })
 
-describe('what the caller is told', () => {
-  test('of one failing provider: which, how, how often, and when to come back', async () => {
+describe('the error', () => {
+  test('of one failing provider names it, the fault, the attempts and the wait', async () => {
     const failure = await startOne([status(529)]).failure()
     expect(failure).toMatchObject({ code: 'NOT_FOUND', facts: { retryAfterMs: 4000, shouldRetry: true } })
     expect(failure.message).toBe(
@@ -359,14 +358,14 @@ describe('what the caller is told', () => {
     )
   })
 
-  test('of several: each', async () => {
+  test('of several names each', async () => {
     const failure = await startRoutes({ a: [attemptFault('timed out')], b: [busy] }).failure()
     expect(failure.message).toBe(
       '`acme/large` exists, but none of its routes can serve now: b 503; a timed out after 2 tries. Retry in 4 s, or use another model.',
     )
   })
 
-  test('of a refused credential: whose it is, who has to replace it, and not to retry', async () => {
+  test('of a rejected credential names its owner and says not to retry', async () => {
     const scene = startOne([attemptFault('refused our credential')])
     const failure = await scene.failure()
     expect(failure.facts).toEqual({ shouldRetry: false })
@@ -379,7 +378,7 @@ describe('what the caller is told', () => {
     )
   })
 
-  test('of a refused credential beside a route that fails: to retry', async () => {
+  test('of a rejected credential beside a failing route says to retry', async () => {
     const failure = await startRoutes({ a: [attemptFault('refused our credential')], b: [busy] }).failure()
     expect(failure.facts).toEqual({ retryAfterMs: 4000, shouldRetry: true })
   })

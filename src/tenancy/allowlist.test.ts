@@ -19,7 +19,7 @@ function allowed(...lists: readonly (readonly string[])[]): string[] {
   return models.filter((id) => allowsModel(allow, id))
 }
 
-test('reads ids and patterns that end in a slash and a star, and nothing else', () => {
+test('accepts ids and patterns ending in a slash and a star, and nothing else', () => {
   for (const text of ['openai/gpt-5.6', 'openai/*', 'a/b:c@d+e_f', 'acme/team/*']) expect(parsePattern(text)).toBe(text)
   const wrong = ['', '*', '/', '/*', 'openai', 'openai/', 'openai*', 'openai/gpt-*', '*/gpt-5.6', 'openai/**', 'a b/*']
   for (const text of [...wrong, 'openai/*\n', ' openai/*', 'open\u0000ai/*']) expect(parsePattern(text)).toBeUndefined()
@@ -30,21 +30,21 @@ test('no list allows everything, an empty one nothing', () => {
   expect(allowed([])).toEqual([])
 })
 
-test('an id allows itself, a pattern what stands below its slash and not what merely begins alike', () => {
+test('an id allows itself, a pattern everything below its slash', () => {
   expect(allowed(['openai/gpt-5.6'])).toEqual(['openai/gpt-5.6'])
   expect(allowed(['openai/*'])).toEqual(['openai/gpt-5.6', 'openai/gpt-5.6-mini'])
   expect(allowed(['acme/*'])).toEqual(['acme/large', 'acme/team/small'])
   expect(allowed(['acme/team/*'])).toEqual(['acme/team/small'])
 })
 
-test('of two lists both must allow it, in any order', () => {
+test('both lists must allow a model, in any order', () => {
   const [project, key] = [['openai/*'], ['openai/gpt-5.6', 'acme/*']]
   expect(allowed(project, key)).toEqual(['openai/gpt-5.6'])
   expect(allowed(key, project)).toEqual(['openai/gpt-5.6'])
   expect(allowed(project, [])).toEqual([])
 })
 
-test('a wrong list is refused by the place in it', () => {
+test('an invalid entry is refused with its index', () => {
   expect(checkModels([])).toBeUndefined()
   expect(checkModels(['openai/*', 'acme/large'])).toBeUndefined()
   expect(checkModels(['openai/*', 'gpt-*'])).toMatchObject({ code: 'INVALID_REQUEST', facts: { param: 'models[1]' } })
@@ -52,7 +52,7 @@ test('a wrong list is refused by the place in it', () => {
   expect(checkModels(Array(201).fill('a/b'))).toMatchObject({ facts: { param: 'models' } })
 })
 
-test('equal lists are one in memory, and one that cannot be read is a defect and not every model', () => {
+test('equal lists share memory, and an unreadable one throws', () => {
   const listOf = createAllowlistPool()
   expect(listOf('["a/b"]')).toBe(listOf('["a/b"]') as never)
   expect(listOf('["a/c"]')).not.toBe(listOf('["a/b"]') as never)
@@ -75,12 +75,12 @@ function callerFrom(sources: readonly string[] | undefined): Caller {
   }
 }
 
-test('T5: a key without addresses is good anywhere, even from nowhere', () => {
+test('T5: a key without addresses is accepted from anywhere, even from an unknown address', () => {
   for (const address of ['203.0.113.7', '::1', undefined])
     expect(allowsSource(callerFrom(undefined), address)).toBe(true)
 })
 
-test('T5: a key with addresses is good from those and from no others', () => {
+test('T5: a key with addresses is accepted from those only', () => {
   const caller = callerFrom(['10.0.0.0/8', '203.0.113.7', '2001:db8::/32'])
   for (const address of ['10.0.0.0', '10.255.255.255', '::ffff:10.1.2.3', '203.0.113.7', '2001:db8:ffff::1']) {
     expect(allowsSource(caller, address)).toBe(true)
@@ -90,7 +90,7 @@ test('T5: a key with addresses is good from those and from no others', () => {
   }
 })
 
-test('what is no address or range is refused by the place in the list', () => {
+test('an entry that is no address or range is refused with its index', () => {
   expect(checkSources(undefined)).toBeUndefined()
   expect(checkSources(['10.0.0.0/8', '::1'])).toBeUndefined()
   expect(checkSources([])).toMatchObject({ code: 'INVALID_REQUEST', facts: { param: 'sources' } })
@@ -100,7 +100,7 @@ test('what is no address or range is refused by the place in the list', () => {
   }
 })
 
-test('the refusal is a 403 that names the key and the address, and none of the ranges', () => {
+test('the refusal is a 403 with the key and the address, without the ranges', () => {
   const failure = sourceFailure(callerFrom(['10.0.0.0/8']), '203.0.113.7')
   expect(failure.code).toBe('FORBIDDEN')
   expect(failure.message).toContain('"office" from 203.0.113.7')

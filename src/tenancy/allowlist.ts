@@ -1,5 +1,5 @@
-// Allowlists of models: ids and `prefix/*` patterns. A project has one and a key may have its own; a model must be in
-// both, so a key can narrow what its project allows and never widen it.
+// What a key may be used for: models (ids and `prefix/*` patterns) and source addresses. A model must be in the allowlist
+// of the project and in that of the key, so a key can narrow what its project allows and never widen it.
 
 import { assert } from '../kernel/assert.ts'
 import { Failure, invalidRequest } from '../kernel/failure.ts'
@@ -8,7 +8,7 @@ import { type IpRange, isInRange, parseIpAddress, parseIpRange } from '../kernel
 /** An id as itself, `prefix/*` as `prefix/`. An id never ends in a slash, so the two cannot be mixed up. */
 export type Allowlist = ReadonlySet<string>
 
-/** Enough for a catalog picked by hand, and little enough that ten thousand remembered callers fit into memory. */
+/** Enough for a hand-picked catalog, and small enough that ten thousand cached callers fit into memory. */
 const patternsMax = 200
 const pattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}\/(\*|[A-Za-z0-9][A-Za-z0-9._:@+-]{0,127}(\/\*)?)$/
 
@@ -17,7 +17,7 @@ export function parsePattern(text: string): string | undefined {
   return pattern.test(text) ? text : undefined
 }
 
-/** What is wrong with a list that somebody sent as `models`. */
+/** What is wrong with the field `models` of a request. */
 export function checkModels(models: readonly string[]): Failure | undefined {
   if (models.length > patternsMax) {
     return invalidRequest(`\`models\` has ${models.length} entries; at most ${patternsMax}.`, 'models')
@@ -52,7 +52,7 @@ export function modelsToSql(models: readonly string[] | undefined): string | nul
   return models === undefined ? null : JSON.stringify(models)
 }
 
-/** A list that cannot be read must not turn into "every model". */
+/** Throws if the list cannot be read: it must not become "every model". */
 export function modelsFromSql(json: string | null): readonly string[] | undefined {
   if (json === null) return undefined
   const models: unknown = JSON.parse(json)
@@ -60,7 +60,7 @@ export function modelsFromSql(json: string | null): readonly string[] | undefine
   return Object.freeze(models)
 }
 
-/** Remembers lists by their stored text: the keys of one project share one list in memory. */
+/** Caches lists by their stored text: the keys of one project share one list in memory. */
 export function createAllowlistPool(): (json: string | null) => Allowlist | undefined {
   const listsMax = 1000
   const lists = new Map<string, Allowlist>()
@@ -74,12 +74,9 @@ export function createAllowlistPool(): (json: string | null) => Allowlist | unde
   }
 }
 
-// Where a key may be used from: addresses and ranges, checked when they are set and judged for every request that
-// carries such a key. Which address a request comes from is not decided here.
-
 const sourcesMax = 100
 
-/** What is wrong with a list that somebody sent as `sources`. */
+/** What is wrong with the field `sources` of a request. */
 export function checkSources(sources: readonly string[] | undefined): Failure | undefined {
   if (sources === undefined) return undefined
   if (sources.length === 0 || sources.length > sourcesMax) {
@@ -97,7 +94,7 @@ export function sourcesToSql(sources: readonly string[] | undefined): string | n
   return sources === undefined ? null : JSON.stringify(sources)
 }
 
-/** A list that cannot be read must not turn into "anywhere". */
+/** Throws if the list cannot be read: it must not become "anywhere". */
 export function sourcesFromSql(json: string | null): readonly string[] | undefined {
   if (json === null) return undefined
   const sources: unknown = JSON.parse(json)
@@ -116,7 +113,7 @@ export function rangesOf(sources: readonly string[] | undefined): readonly IpRan
   )
 }
 
-/** undefined = where the request comes from is not known; a restricted key is then not accepted. */
+/** `address`: undefined if it is unknown; a restricted key is then refused. */
 export function allowsSource(
   { sources }: { readonly sources: readonly IpRange[] | undefined },
   address: string | undefined,
@@ -126,7 +123,7 @@ export function allowsSource(
   return parsed !== undefined && sources.some((range) => isInRange(range, parsed))
 }
 
-/** Names the address, because behind a proxy it is often another one than expected; never the ranges. */
+/** Names the address, because behind a proxy it is often not the expected one. Never names the ranges. */
 export function sourceFailure({ keyName }: { readonly keyName: string }, address: string | undefined): Failure {
   const from = address === undefined ? 'an unknown address' : address
   return new Failure(

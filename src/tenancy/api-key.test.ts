@@ -4,13 +4,13 @@ import { createApiKey, createVerifier, hasApiKeyForm, lastFour } from './api-key
 // Checksums and the HMAC worked out with Python's zlib and hmac.
 const known = 'sk-tg-0123456789ABCDEFGHIJKLMNOPQR47EiTD'
 
-test('knows a key by its checksum, over the prefix too, with leading zeros kept', () => {
+test('the checksum covers the prefix and keeps leading zeros', () => {
   expect(hasApiKeyForm(known)).toBe(true)
   expect(hasApiKeyForm('sk-tg-aaaaaaaaaaaaaaaaaaaaaaaaaaaa3HQ6Rf')).toBe(true)
   expect(hasApiKeyForm('sk-tg-zzzzzzzzzzzzzzzzzzzzzzz151660005jL')).toBe(true)
 })
 
-test('every single wrong, missing, added or swapped character is noticed', () => {
+test('every wrong, missing, added or swapped character is detected', () => {
   for (let at = 0; at < known.length; at++) {
     const other = known[at] === 'x' ? 'y' : 'x'
     expect(hasApiKeyForm(known.slice(0, at) + other + known.slice(at + 1))).toBe(false)
@@ -22,13 +22,13 @@ test('every single wrong, missing, added or swapped character is noticed', () =>
   }
 })
 
-test('other texts are no keys', () => {
+test('other texts are not keys', () => {
   for (const text of ['', 'sk-tg-', 'sk-proj-abc', known.toUpperCase(), `${known}\n`, ` ${known}`, 'ä'.repeat(40)]) {
     expect(hasApiKeyForm(text)).toBe(false)
   }
 })
 
-test('makes keys of the right form, each a different one, from the whole alphabet', () => {
+test('creates distinct keys of the right form from the whole alphabet', () => {
   const keys = Array.from({ length: 1000 }, createApiKey)
   expect(keys.every((key) => hasApiKeyForm(key) && key.length === 40)).toBe(true)
   expect(new Set(keys).size).toBe(1000)
@@ -36,7 +36,7 @@ test('makes keys of the right form, each a different one, from the whole alphabe
   expect(new Set(keys.flatMap((key) => [...key.slice(6, 34)])).size).toBe(62)
 })
 
-test('draws every character equally often', () => {
+test('every character is equally likely', () => {
   const counts = new Map<string, number>()
   for (let n = 0; n < 5000; n++)
     for (const letter of createApiKey().slice(6, 34)) counts.set(letter, (counts.get(letter) ?? 0) + 1)
@@ -47,7 +47,7 @@ test('draws every character equally often', () => {
   expect(chiSquare).toBeLessThan(160)
 })
 
-test('A2: what is stored is the HMAC under the pepper, and is no key itself', () => {
+test('A2: the HMAC under the pepper is stored, and it is not a key', () => {
   const pepper = Uint8Array.from({ length: 32 }, (_, at) => at)
   const verifier = createVerifier(pepper)(known)
   expect(verifier).toBe('6e21d8b7982dc5c8b5ea9d4fd34a00b9fb545b600f393fe6810a922cab00bb26')

@@ -1,5 +1,5 @@
 // The form of an API key, and what is stored instead of it. `sk-tg-`, 28 random base62 characters (166 bits), and 6
-// that are the CRC32 of all before them: a mistyped or invented key is recognised without asking the database.
+// that are the CRC32 of the rest: a mistyped or invented key is detected without a query.
 
 import { hkdfSync } from 'node:crypto'
 import { assert } from '../kernel/assert.ts'
@@ -10,7 +10,6 @@ const prefix = 'sk-tg-'
 const randomLength = 28
 const checksumLength = 6
 const bodyLength = prefix.length + randomLength
-/** Of all keys alike. */
 export const apiKeyLength = bodyLength + checksumLength
 const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 const form = new RegExp(`^${prefix}[0-9A-Za-z]{${randomLength + checksumLength}}$`)
@@ -24,33 +23,33 @@ export function hasApiKeyForm(text: string): text is ApiKey {
   return form.test(text) && checksum(text.slice(0, bodyLength)) === text.slice(bodyLength)
 }
 
-/** All that is ever shown of a key after its creation. */
+/** All that is shown of a key after its creation. */
 export function lastFour(key: ApiKey): string {
   return key.slice(-4)
 }
 
-/** Computes what is stored of a key: its HMAC under a pepper that is not in the database, so a dump opens nothing. */
+/** Computes what is stored of a key: its HMAC under a pepper that is not in the database, so a dump has no usable key. */
 export interface ComputeVerifier {
   (key: ApiKey): string
-  /** Stored beside what it computed. Follows from the pepper, so that nobody has to count or configure versions. */
+  /** Stored with the result. Derived from the pepper, so that versions need no configuration. */
   readonly version: bigint
 }
 
 export function createVerifier(pepper: Uint8Array): ComputeVerifier {
   assert(pepper.length === 32, 'a pepper has 32 bytes')
-  // Copied for each key: setting up the HMAC costs more than running it over 40 characters.
+  // Copied for each key: setting up the HMAC costs more than hashing 40 characters.
   const keyed = new Bun.CryptoHasher('sha256', pepper)
   return Object.assign((key: ApiKey) => keyed.copy().update(key).digest('hex'), { version: versionOf(pepper) })
 }
 
-/** Of a derivation of its own: the name of a pepper is public and must say nothing about it. Fits a BIGINT. */
+/** From a separate derivation: the version is public and must say nothing about the pepper. Fits a BIGINT. */
 function versionOf(pepper: Uint8Array): bigint {
   const name = new DataView(hkdfSync('sha256', pepper, new Uint8Array(0), 'pepper-version', 8))
   return BigInt.asUintN(62, name.getBigUint64(0))
 }
 
 function randomBase62(length: number): string {
-  // 62 × 4 = 248: bytes from there on would make the first eight characters likelier than the others.
+  // 62 × 4 = 248: larger bytes would make the first eight characters more likely than the others.
   const usableBelow = 248
   let text = ''
   while (text.length < length) {

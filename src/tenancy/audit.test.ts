@@ -48,7 +48,7 @@ test('the hash covers every column and its place in the chain', () => {
 })
 
 forEachEngine((engine) => {
-  test('an untouched log is whole, also an empty one', async () => {
+  test('an unchanged log verifies, also an empty one', async () => {
     await using empty = await engine.openStore()
     expect(await verifyAudit(empty.database)).toEqual({ findings: [], rows: 0, head: { sequence: 0, hash: '' } })
     await using bench = await createBench(engine)
@@ -57,7 +57,7 @@ forEachEngine((engine) => {
     expect(await verifyAudit(bench.database)).toEqual({ findings: [], rows: 5, head: { sequence: 5, hash } })
   })
 
-  test('G1: the database refuses to change or remove an entry', async () => {
+  test('G1: the database rejects changing or deleting an entry', async () => {
     await using bench = await createBench(engine)
     const { database } = bench
     const attempts = [
@@ -71,7 +71,7 @@ forEachEngine((engine) => {
     expect(await bench.wrongRows()).toEqual([])
   })
 
-  test('G1: a changed entry is found, whichever column it is, and named alone', async () => {
+  test('G1: a change of any column is found, as one finding', async () => {
     for (const change of [
       'actor = 1',
       'at = 2',
@@ -86,7 +86,7 @@ forEachEngine((engine) => {
     }
   })
 
-  test('G1: a changed entry whose hash was made to fit is given away by the next one', async () => {
+  test('G1: a changed entry with a recomputed hash is found by the next one', async () => {
     await using bench = await createBench(engine)
     const { database } = bench
     await bench.tamper("UPDATE audit SET object = 'key_x' WHERE sequence = 3")
@@ -95,7 +95,7 @@ forEachEngine((engine) => {
     expect(await bench.wrongRows()).toEqual([4])
   })
 
-  test('G1: a removed entry is found: first, in the middle, last, and all of them', async () => {
+  test('G1: a deleted entry is found: the first, a middle one, the last, and all of them', async () => {
     for (const [condition, wrong] of [
       ['= 1', [2, 2]],
       ['= 3', [4, 4]],
@@ -108,7 +108,7 @@ forEachEngine((engine) => {
     }
   })
 
-  test('G1: a removed entry is found also when the rest moved up to close the gap', async () => {
+  test('G1: a deleted entry is found even if the following ones are renumbered', async () => {
     await using bench = await createBench(engine)
     await bench.tamper(`DELETE FROM audit WHERE sequence = 3;
       UPDATE audit SET sequence = 3 WHERE sequence = 4; UPDATE audit SET sequence = 4 WHERE sequence = 5;
@@ -130,7 +130,7 @@ forEachEngine((engine) => {
     expect(await between.wrongRows()).toEqual([5, 6])
   })
 
-  test('the chain does not fork when replicas append at once, and a change that is undone leaves no gap', async () => {
+  test('concurrent appends do not fork the chain, and a rollback leaves no gap', async () => {
     await using store = await engine.openStore()
     const others =
       engine.name === 'postgres' ? await Promise.all([openDatabase(store.place), openDatabase(store.place)]) : []
@@ -151,7 +151,7 @@ forEachEngine((engine) => {
     expect(items.some(({ object }) => object === 'undone')).toBe(false)
   })
 
-  test('entries are listed newest first, page by page, with what they were made of', async () => {
+  test('entries are listed newest first, in pages, with their content', async () => {
     await using bench = await createBench(engine)
     const { sql } = bench.database
     const first = await listAudit(sql, { limit: 3 })

@@ -1,5 +1,5 @@
-// The audit log: who changed what, written in the transaction of the change itself. Rows are only ever added, each with
-// the hash of the one before; they hold ids, settings and reasons, never a secret or a name that may have to be erased.
+// The audit log: who changed what, written in the transaction of the change. Rows are only added, each with the hash of
+// the previous one. They contain ids, settings and reasons, never a secret or a name that may have to be erased.
 
 import { createHash } from 'node:crypto'
 import { assert } from '../kernel/assert.ts'
@@ -8,7 +8,7 @@ import { type Sql, timeFromSql, timeToSql } from '../store/sql.ts'
 import type { Act, Page, PageQuery } from './management.ts'
 
 export interface AuditEntry extends Act {
-  /** What kind of thing, and what was done to it: `key.revoke`. */
+  /** Object type and action: `key.revoke`. */
   readonly action: `${string}.${string}`
   /** The id of what was changed. */
   readonly object: string
@@ -16,7 +16,6 @@ export interface AuditEntry extends Act {
   readonly details?: Readonly<Record<string, unknown>>
 }
 
-/** An entry in its place in the chain. */
 export interface AuditRow {
   readonly sequence: number
   readonly at: number
@@ -28,7 +27,7 @@ export interface AuditRow {
   readonly hash: string
 }
 
-/** As it is in the database; the hash is made of all the rest. */
+/** As stored; the hash covers all other columns. */
 export interface StoredAudit {
   readonly sequence: bigint
   readonly at: bigint
@@ -42,11 +41,11 @@ export interface StoredAudit {
 }
 
 /**
- * Inside the transaction of the change, as its last statements: the head of the chain is one row for all replicas, and
- * whoever has it lets the others wait until the commit.
+ * Call last in the transaction of the change: the head of the chain is one row for all replicas, and its lock makes the
+ * others wait until the commit.
  */
 export async function appendAudit(sql: Sql, entry: AuditEntry): Promise<void> {
-  // Taken before it is read: a twin on another replica reads what this one leaves behind.
+  // Locked before it is read, so that a concurrent append continues from this one.
   const [head] = await sql<{ sequence: bigint; hash: string }>`UPDATE audit_head SET sequence = sequence + 1
     WHERE id = 1 RETURNING sequence, hash`
   assert(head, 'the audit log has a head')
@@ -66,20 +65,20 @@ export async function appendAudit(sql: Sql, entry: AuditEntry): Promise<void> {
 }
 
 /**
- * For a change that commits by itself: its entry comes behind it, from the call that made it or, where that one was cut
- * off, from one that was sent again. `mark`: the member of the details by which the entry is known, such as an id.
+ * For a change that has its own commit: the entry follows it, from the call that made the change or, if that was
+ * interrupted, from its retry. `mark`: the member of the details that identifies the entry, such as an id.
  */
 export async function appendAuditOnce(sql: Sql, entry: AuditEntry, mark: string): Promise<void> {
   const marked = JSON.stringify({ [mark]: entry.details?.[mark] }).slice(1, -1)
-  assert(marked !== '', 'what an entry is known by is in its details')
-  // Taken before the look: of two that look at once the second finds what the first has written.
+  assert(marked !== '', 'the mark of an entry is in its details')
+  // Locked before the check, so that the second of two concurrent calls finds the entry of the first.
   await sql`UPDATE audit_head SET sequence = sequence WHERE id = 1`
   const [noted] = await sql`SELECT 1 AS noted FROM audit WHERE object = ${entry.object} AND action = ${entry.action}
     AND replace(details, ${marked}, '') <> details LIMIT 1`
   if (!noted) await appendAudit(sql, entry)
 }
 
-/** SHA-256 over the row as JSON, in the order of its columns; a JSON array leaves no doubt where one ends. */
+/** SHA-256 of the columns in order, as a JSON array, which is unambiguous about where each ends. */
 export function auditHash(row: Omit<StoredAudit, 'hash'>): string {
   const { sequence, at, actor, action, object, details, request_id, previous_hash } = row
   return createHash('sha256')
@@ -87,13 +86,12 @@ export function auditHash(row: Omit<StoredAudit, 'hash'>): string {
     .digest('hex')
 }
 
-/** After every sequence there will ever be. */
 const sequenceMax = 9_000_000_000_000_000_000n
 
 /** Newest first. */
 export async function listAudit(sql: Sql, page: PageQuery): Promise<Page<AuditRow>> {
   const { limit, cursor } = page
-  // What is no number comes before the first entry, so that nothing follows.
+  // An invalid cursor is before the first entry, so the page is empty.
   const before = cursor === undefined ? sequenceMax : /^[0-9]{1,18}$/.test(cursor) ? BigInt(cursor) : 0n
   const rows = await sql<StoredAudit>`SELECT * FROM audit WHERE sequence < ${before}
     ORDER BY sequence DESC LIMIT ${BigInt(limit + 1)}`
@@ -101,7 +99,7 @@ export async function listAudit(sql: Sql, page: PageQuery): Promise<Page<AuditRo
   return { items, nextCursor: rows.length > limit ? String(items.at(-1)?.sequence) : undefined }
 }
 
-/** What was done to one thing, oldest first. */
+/** The entries of one object, oldest first. */
 export async function listAuditOf(sql: Sql, object: string): Promise<readonly AuditRow[]> {
   const rows = await sql<StoredAudit>`SELECT * FROM audit WHERE object = ${object} ORDER BY sequence`
   return rows.map(auditFromRow)
@@ -120,25 +118,21 @@ function auditFromRow(row: StoredAudit): AuditRow {
   }
 }
 
-// Follows the chain of the audit log from its first row to its head and names every row that does not fit. It only
-// reads, in one snapshot, so it may run beside a serving gateway.
-
 export interface AuditFinding {
   readonly sequence: number
   readonly detail: string
 }
 
 export interface AuditVerification {
-  /** Empty = the chain is whole. The first ones, if there are many. */
+  /** Empty = the chain is intact. The first ones, if there are many. */
   readonly findings: readonly AuditFinding[]
   readonly rows: number
-  /** Where the chain ends. */
   readonly head: AuditHead
 }
 
 /**
- * An entry by its number and its hash. That of a head, noted somewhere else, proves later that nobody wrote the whole
- * chain anew: who can change every row can make every hash fit.
+ * The number and the hash of an entry. A head that was noted elsewhere proves later that the whole chain was not rewritten:
+ * whoever can change every row can also recompute every hash.
  */
 export interface AuditHead {
   readonly sequence: number
@@ -146,7 +140,7 @@ export interface AuditHead {
 }
 
 export interface VerifyAuditOptions {
-  /** A head from before that must still be in the chain. */
+  /** An earlier head that must still be in the chain. */
   readonly noted?: AuditHead | undefined
   onProgress?(done: number, total: number): void
 }
@@ -154,6 +148,7 @@ export interface VerifyAuditOptions {
 const portion = 1000n
 const findingsMax = 20
 
+/** Checks the chain from its first row to its head. Reads one snapshot, so it may run beside a serving gateway. */
 export function verifyAudit(database: Database, options: VerifyAuditOptions = {}): Promise<AuditVerification> {
   const { noted, onProgress } = options
   return database.snapshot(async (sql) => {
@@ -168,7 +163,7 @@ export function verifyAudit(database: Database, options: VerifyAuditOptions = {}
       if (next.length === 0) break
       for (const row of next) {
         if (findings.length < findingsMax) findings.push(...faultsOf(row, last))
-        // On with the hash it carries, so that one changed row is one finding and not all that follow.
+        // Continues with the stored hash, so that one changed row is one finding and not all that follow.
         last = row
         rows++
         isNotedThere ||= row.sequence === BigInt(noted?.sequence ?? 0) && row.hash === noted?.hash
@@ -182,7 +177,7 @@ export function verifyAudit(database: Database, options: VerifyAuditOptions = {}
     if (noted && !isNotedThere) {
       findings.push({
         sequence: noted.sequence,
-        detail: 'it is not the entry that was noted: the log was written anew',
+        detail: 'it is not the entry that was noted: the log was rewritten',
       })
     }
     return { findings, rows, head: { sequence: Number(head.sequence), hash: head.hash } }

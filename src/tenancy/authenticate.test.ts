@@ -118,7 +118,7 @@ forEachEngine((engine) => {
     for (const headers of forms) expect(await bench.authenticator.authenticate(headers)).toEqual(caller)
   })
 
-  test('answers a key it has just seen without a promise and without a query', async () => {
+  test('a cached key needs no promise and no query', async () => {
     await using bench = await createBench(engine)
     const { id, key } = await bench.addKey('ci')
     const first = bench.authenticator.authenticate(bearer(key))
@@ -130,7 +130,7 @@ forEachEngine((engine) => {
     expect(bench.database.queries).toBe(1)
   })
 
-  test('a missing key is asked for by the names of both headers', async () => {
+  test('the error for a missing key names both headers', async () => {
     await using bench = await createBench(engine)
     const message = `Tollgate needs an API key: send \`Authorization: Bearer sk-tg-…\` or \`x-api-key: sk-tg-…\`. ${getOne}`
     for (const headers of [new Headers(), new Headers({ authorization: 'Basic dXNlcjpwYXNz' }), bearer('')]) {
@@ -138,7 +138,7 @@ forEachEngine((engine) => {
     }
   })
 
-  test('A1, A8: what is not a key is refused without a query and without an echo', async () => {
+  test('A1, A8: a malformed key is refused without a query and not repeated', async () => {
     await using bench = await createBench(engine)
     const { key } = await bench.addKey('ci')
     const notKeys = [
@@ -164,7 +164,7 @@ forEachEngine((engine) => {
     expect(bench.database.queries).toBe(0)
   })
 
-  test('an unknown key is named by its last four characters and asked for once', async () => {
+  test('an unknown key is named by its last four characters and looked up once', async () => {
     await using bench = await createBench(engine)
     const key = createApiKey()
     const message = `Tollgate does not accept this key (…${key.slice(-4)}): there is no such key here. ${getOne}`
@@ -195,7 +195,7 @@ forEachEngine((engine) => {
     expect(refusalOf(await bench.authenticator.authenticate(bearer(key)))).toContain('revoked 2026-11-08')
   })
 
-  test('A9: a remembered key ends at its expiry, to the millisecond', async () => {
+  test('A9: a cached key is refused from its expiry, to the millisecond', async () => {
     await using bench = await createBench(engine)
     const { key } = await bench.addKey('expiring', { expiresAt: noon + 2000 })
     bench.advance(1999)
@@ -216,7 +216,7 @@ forEachEngine((engine) => {
     )
   })
 
-  test('A9: a rotated secret lives on for the overlap asked for, to the millisecond, also where it is remembered', async () => {
+  test('A9: a rotated secret is valid for exactly the overlap, also if it is cached', async () => {
     await using bench = await createBench(engine)
     const { id, key } = await bench.addKey('ci')
     const secret = await bench.rotate(id, 2)
@@ -230,7 +230,7 @@ forEachEngine((engine) => {
     expect(await bench.authenticator.authenticate(bearer(secret))).toMatchObject({ keyId: id })
   })
 
-  test('A9: a rotation without an overlap also ends the secrets that were still in theirs', async () => {
+  test('A9: a rotation without an overlap also ends earlier overlaps', async () => {
     await using bench = await createBench(engine)
     const { id, key: first } = await bench.addKey('ci')
     const second = await bench.rotate(id, 3600)
@@ -243,7 +243,7 @@ forEachEngine((engine) => {
     expect(await bench.authenticator.authenticate(bearer(third))).toMatchObject({ keyId: id })
   })
 
-  test('A9: a revoked key takes all its secrets with it, also those in their overlap', async () => {
+  test('A9: revoking a key ends all of its secrets, also those in their overlap', async () => {
     await using bench = await createBench(engine)
     const { id, key } = await bench.addKey('ci')
     const secret = await bench.rotate(id, 3600)
@@ -253,7 +253,7 @@ forEachEngine((engine) => {
     }
   })
 
-  test('A9: a revocation holds where the clock is behind, and so does a rotation without an overlap', async () => {
+  test('A9: revocation and rotation without overlap apply on replicas whose clock is behind', async () => {
     await using bench = await createBench(engine)
     const revoked = await bench.addKey('revoked')
     const rotated = await bench.addKey('rotated')
@@ -283,7 +283,7 @@ forEachEngine((engine) => {
     expect(await visible()).toEqual(['openai/gpt-5.6', 'anthropic/claude-opus-5.5'])
   })
 
-  test('one caller is made per key, frozen to the bottom, and every request gets that one', async () => {
+  test('all requests of a key share one deeply frozen caller', async () => {
     await using bench = await createBench(engine)
     const { key } = await bench.addKey('ci', { limits: { requestsPerMinute: 1 }, sources: ['10.0.0.0/8'] })
     const caller = (await bench.authenticator.authenticate(bearer(key))) as Caller
@@ -292,7 +292,7 @@ forEachEngine((engine) => {
     for (const part of [...parts, caller.sources?.[0]]) expect(Object.isFrozen(part)).toBe(true)
   })
 
-  test('the use of a key is noted when it was good, and only then', async () => {
+  test('the use of a key is recorded only if it was accepted', async () => {
     await using bench = await createBench(engine)
     const { id, key } = await bench.addKey('ci')
     await bench.authenticator.authenticate(bearer(createApiKey()))
@@ -304,7 +304,7 @@ forEachEngine((engine) => {
     expect(bench.used).toEqual([id, id])
   })
 
-  test('A5: of two different keys the only good one counts, two good ones are refused', async () => {
+  test('A5: of two different keys the only valid one counts, two valid ones are refused', async () => {
     await using bench = await createBench(engine)
     const { id, key } = await bench.addKey('one')
     const other = await bench.addKey('two')
@@ -343,7 +343,7 @@ forEachEngine((engine) => {
     }
   })
 
-  test('a store that does not answer is a 503 to come back from, never a 401', async () => {
+  test('an unreachable database is a 503 with a retry time, never a 401', async () => {
     await using bench = await createBench(engine)
     const { key } = await bench.addKey('ci')
     await bench.database.close()

@@ -1,5 +1,5 @@
-// From the headers of a request to its caller. On the path of every request: a key seen in the last seconds is answered
-// without a promise. Of a key that is refused at most the last four characters are shown, of anything else nothing.
+// From the headers of a request to its caller. On the path of every request: a cached key costs no promise. Error messages
+// contain at most the last four characters of a key, and nothing of any other text.
 
 import { type Clock, isoTime } from '../kernel/clock.ts'
 import { Failure } from '../kernel/failure.ts'
@@ -7,27 +7,27 @@ import type { KeyId, ProjectId, WorkspaceId } from '../kernel/ids.ts'
 import type { Database } from '../store/database.ts'
 import { isStoreUnavailable } from '../store/sql-error.ts'
 import { type ApiKey, apiKeyLength, createVerifier, hasApiKeyForm, lastFour } from './api-key.ts'
-import { type Caller, createFindKey, createKeyCache, createRehash, type StoredKey } from './caller.ts'
+import { type Caller, createFindKey, createKeyCache, createRehash, isKeyOf, type StoredKey } from './caller.ts'
 import type { Limits } from './limits.ts'
 
 export interface AuthenticatorOptions {
   readonly database: Database
   readonly pepper: Uint8Array
-  /** Of the master secret that is being replaced: keys stored under it are good too, and move over when they are used. */
+  /** Of the previous master secret, during a rotation: keys stored under it are valid, and move when they are used. */
   readonly previousPepper?: Uint8Array | undefined
   readonly clock: Clock
   readonly cacheTtlMs?: number
-  /** What holds for every key that sets nothing else itself; asked when a key is looked up. */
+  /** The limits of keys that set none themselves; called when a key is looked up. */
   keyLimits?(): Limits
-  /** A key was good. On the path of every request: must cost next to nothing. */
+  /** Called for every accepted request: must be cheap. */
   noteUse?(keyId: KeyId): void
 }
 
 export interface Authenticator {
   authenticate(headers: Headers): Caller | Failure | Promise<Caller | Failure>
-  /** After a key, a project or a workspace changed here: the next request of each of its keys asks the database. */
+  /** Call after a key, project or workspace changed: its keys are loaded again at their next request. */
   invalidate(id: KeyId | ProjectId | WorkspaceId): void
-  /** After something changed that every key is looked up with. */
+  /** Call after a change that concerns every key. */
   invalidateAll(): void
 }
 
@@ -42,7 +42,8 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
   const computeVerifier = createVerifier(pepper)
   const computePrevious = previousPepper && createVerifier(previousPepper)
   const rehash = createRehash(database, computeVerifier.version)
-  const cache = createKeyCache({ load: createFindKey(database, keyLimits, rehash), clock, ttlMs: cacheTtlMs })
+  const findKey = createFindKey(database, keyLimits, rehash)
+  const cache = createKeyCache(clock, cacheTtlMs)
 
   function judgeNow(key: ApiKey, stored: StoredKey | undefined): Verdict {
     const verdict = judge(key, stored, clock.now())
@@ -52,12 +53,12 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
 
   function check(text: string): Verdict | Promise<Verdict> {
     if (text.length !== apiKeyLength) return malformed()
-    // What is remembered under it is a key: the form is looked at when the database would have to be asked.
+    // What is cached under it is a key: the form is only checked before a query.
     const verifier = computeVerifier(text as ApiKey)
     const known = cache.peek(verifier)
     if (known !== undefined) return judgeNow(text as ApiKey, known)
     if (!hasApiKeyForm(text)) return malformed()
-    const found = cache.find(verifier, computePrevious && (() => computePrevious(text)))
+    const found = cache.find(verifier, () => findKey(verifier, computePrevious?.(text)))
     if (!(found instanceof Promise)) return judgeNow(text, found)
     return found.then((stored) => judgeNow(text, stored), storeFailure)
   }
@@ -70,8 +71,8 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
       if (apiKey === undefined || apiKey === bearer) return check(bearer)
       return checkBoth(check(bearer), check(apiKey), hasApiKeyForm(bearer))
     },
-    invalidate: (id) => cache.invalidate(id),
-    invalidateAll: () => cache.invalidateAll(),
+    invalidate: (id) => cache.deleteWhere((key) => isKeyOf(key, id)),
+    invalidateAll: () => cache.deleteWhere(() => true),
   }
 }
 
@@ -81,14 +82,14 @@ const plainBearer = 'Bearer '
 function bearerToken(headers: Headers): string | undefined {
   const header = headers.get('authorization')
   if (header === null) return undefined
-  // As nearly every client spells it.
+  // The spelling of nearly every client.
   if (header.length === plainBearer.length + apiKeyLength && header.startsWith(plainBearer)) {
     return header.slice(plainBearer.length)
   }
   return /^\s*bearer +(\S.*)$/i.exec(header)?.[1]?.trim()
 }
 
-/** Clients with two settings often leave a foreign key in one of them; only two good keys leave a doubt who pays. */
+/** Clients with two settings often have a foreign key in one of them; only with two valid keys is it unclear who pays. */
 async function checkBoth(
   bearer: Verdict | Promise<Verdict>,
   apiKey: Verdict | Promise<Verdict>,
@@ -105,7 +106,7 @@ async function checkBoth(
 function judge(key: ApiKey, stored: StoredKey | undefined, now: number): Verdict {
   if (stored === undefined) return refused(key, 'there is no such key here')
   const { caller, revokedAt, expiresAt, rotated } = stored
-  // Without a look at the clock: this one may be behind the one of the replica that revoked it.
+  // Regardless of the time: this clock may be behind that of the replica that revoked the key.
   if (revokedAt !== undefined) return refused(key, `revoked ${day(revokedAt)}`)
   if (rotated !== undefined && rotated.endsAt <= Math.max(now, rotated.at)) {
     return refused(key, `replaced by a new secret ${day(rotated.at)}`)
@@ -134,7 +135,7 @@ function unauthorized(message: string): Failure {
   return new Failure('UNAUTHORIZED', message)
 }
 
-/** No answer from the store is not a wrong key: a 401 would make clients throw theirs away. */
+/** An unreachable database does not mean that the key is wrong: after a 401 clients may discard it. */
 function storeFailure(thrown: unknown): Failure {
   if (!isStoreUnavailable(thrown)) throw thrown
   return new Failure('OVERLOADED', 'Tollgate cannot reach its database. Retry in a second.', {

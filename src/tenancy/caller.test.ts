@@ -7,7 +7,7 @@ import type { Database } from '../store/database.ts'
 import type { Sql } from '../store/sql.ts'
 import { allowsSource } from './allowlist.ts'
 import { createApiKey, createVerifier } from './api-key.ts'
-import { createFindKey, createKeyCache, type StoredKey } from './caller.ts'
+import { createFindKey, createKeyCache, isKeyOf, type StoredKey } from './caller.ts'
 import { getKey, insertKey, listKeys } from './keys.ts'
 import { type Limits, putLimits } from './limits.ts'
 import { insertProject, insertWorkspace } from './workspaces.ts'
@@ -52,7 +52,7 @@ async function plansOf(database: Database, work: (database: Database) => Promise
 }
 
 forEachEngine((engine) => {
-  test('a caller carries the limits of key, project and workspace by name; what a key leaves open is the default', async () => {
+  test('a caller has the limits of key, project and workspace; limits that a key does not set have the default', async () => {
     await using bench = await createBench(engine, { requestsPerMinute: 60 })
     const { database, keyId, projectId, workspaceId } = bench
     const ofProject: Limits = { tokensPerMinute: 200_000 }
@@ -70,13 +70,13 @@ forEachEngine((engine) => {
     ])
   })
 
-  test('a caller without limits, lists and addresses has none to check', async () => {
+  test('a caller without limits, allowlists and addresses has none to check', async () => {
     await using bench = await createBench(engine, {})
     const found = await createFindKey(bench.database, () => ({}))(bench.verifier)
     expect(found?.caller).toMatchObject({ allow: [], limits: [], sources: undefined })
   })
 
-  test('T5: a key that is bound to addresses carries them', async () => {
+  test('T5: the caller of a key that is restricted to addresses has them', async () => {
     await using bench = await createBench(engine, {}, ['203.0.113.0/24', '2001:db8::1'])
     const found = await createFindKey(bench.database, () => ({}))(bench.verifier)
     const addresses = ['203.0.113.7', '203.0.114.7', '2001:db8::1', '2001:db8::2']
@@ -84,7 +84,7 @@ forEachEngine((engine) => {
     expect(allowed).toEqual(['203.0.113.7', '2001:db8::1'])
   })
 
-  test('keys are looked up and listed by indexes alone, however many there are', async () => {
+  test('keys are looked up and listed by indexes alone', async () => {
     await using bench = await createBench(engine, {})
     const { database, keyId, projectId, workspaceId, verifier } = bench
     const page = { limit: 10, cursor: keyId }
@@ -118,7 +118,7 @@ function stored(keyId: KeyId, projectId: ProjectId = 'prj_1', workspaceId: Works
   return { caller, expiresAt: undefined, revokedAt: undefined, rotated: undefined }
 }
 
-/** A cache over a database that answers when it is told to. */
+/** A cache over a database whose queries the test answers. */
 function createCacheBench() {
   let nowMs = 0
   const clock: Clock = { now: () => nowMs, monotonicMs: () => nowMs }
@@ -128,10 +128,12 @@ function createCacheBench() {
     asked.push({ verifier, answer: resolve, fail: reject })
     return promise
   }
-  const cache = createKeyCache({ load, clock, ttlMs })
-  /** Looks the key up and answers the question that this must lead to. */
+  const cache = createKeyCache(clock, ttlMs)
+  const find = (verifier: string) => cache.find(verifier, () => load(verifier))
+  const invalidate = (id: KeyId | ProjectId | WorkspaceId) => cache.deleteWhere((key) => isKeyOf(key, id))
+  /** Looks the key up and answers the query that this must cause. */
   async function fill(verifier: string, key: StoredKey | undefined) {
-    const found = cache.find(verifier)
+    const found = find(verifier)
     expect(found).toBeInstanceOf(Promise)
     asked.at(-1)?.answer(key)
     expect(await found).toBe(key)
@@ -139,96 +141,96 @@ function createCacheBench() {
   const advance = (ms: number): void => {
     nowMs += ms
   }
-  return { cache, asked, fill, advance }
+  return { find, invalidate, asked, fill, advance }
 }
 
-test('A9: answers at once for five seconds, then asks again', async () => {
+test('A9: a key is cached for five seconds, then loaded again', async () => {
   const bench = createCacheBench()
   const key = stored('key_1')
   await bench.fill('v1', key)
   bench.advance(ttlMs - 1)
-  expect(bench.cache.find('v1')).toBe(key)
+  expect(bench.find('v1')).toBe(key)
   expect(bench.asked).toHaveLength(1)
   bench.advance(1)
   await bench.fill('v1', undefined)
-  expect(bench.cache.find('v1')).toBeUndefined()
+  expect(bench.find('v1')).toBeUndefined()
   expect(bench.asked).toHaveLength(2)
 })
 
-test('A9: counts the age from the question, so a slow answer is not kept longer', async () => {
+test('A9: the age counts from the query, so a slow result is not cached for longer', async () => {
   const bench = createCacheBench()
-  const found = bench.cache.find('v1')
+  const found = bench.find('v1')
   bench.advance(4000)
   bench.asked[0]?.answer(stored('key_1'))
   await found
   bench.advance(1000)
-  expect(bench.cache.find('v1')).toBeInstanceOf(Promise)
+  expect(bench.find('v1')).toBeInstanceOf(Promise)
 })
 
-test('asks once for many that wait for the same key', async () => {
+test('one query serves all requests that wait for the same key', async () => {
   const bench = createCacheBench()
-  const waiting = Array.from({ length: 100 }, () => bench.cache.find('v1'))
+  const waiting = Array.from({ length: 100 }, () => bench.find('v1'))
   expect(bench.asked).toHaveLength(1)
   const key = stored('key_1')
   bench.asked[0]?.answer(key)
   expect(await Promise.all(waiting)).toEqual(waiting.map(() => key))
 })
 
-test('does not remember a failed question', async () => {
+test('a failed query is not cached', async () => {
   const bench = createCacheBench()
-  const found = bench.cache.find('v1') as Promise<unknown>
+  const found = bench.find('v1') as Promise<unknown>
   bench.asked[0]?.fail(new Error('gone'))
   await expect(found).rejects.toThrow('gone')
   await bench.fill('v1', stored('key_1'))
 })
 
-test('A9: an invalidated key is asked for at the next request, the others are not', async () => {
+test('A9: an invalidated key is loaded at the next request, the others are not', async () => {
   const bench = createCacheBench()
   await bench.fill('v1', stored('key_1'))
   await bench.fill('v2', stored('key_2'))
-  bench.cache.invalidate('key_1')
-  expect(bench.cache.find('v2')).not.toBeInstanceOf(Promise)
+  bench.invalidate('key_1')
+  expect(bench.find('v2')).not.toBeInstanceOf(Promise)
   await bench.fill('v1', stored('key_1'))
 })
 
-test('T6: a changed project or workspace is asked for by all of its keys, and by no others', async () => {
+test('T6: all keys of a changed project or workspace are loaded again, and no others', async () => {
   const bench = createCacheBench()
-  const remembered = () => ['v1', 'v2', 'v3'].filter((verifier) => !(bench.cache.find(verifier) instanceof Promise))
+  const remembered = () => ['v1', 'v2', 'v3'].filter((verifier) => !(bench.find(verifier) instanceof Promise))
   await bench.fill('v1', stored('key_1', 'prj_1', 'ws_1'))
   await bench.fill('v2', stored('key_2', 'prj_2', 'ws_1'))
   await bench.fill('v3', stored('key_3', 'prj_3', 'ws_2'))
-  bench.cache.invalidate('prj_1')
+  bench.invalidate('prj_1')
   expect(remembered()).toEqual(['v2', 'v3'])
-  bench.cache.invalidate('ws_1')
+  bench.invalidate('ws_1')
   expect(remembered()).toEqual(['v3'])
 })
 
-test('A9: an answer that was under way when the key was invalidated is neither kept nor shared', async () => {
+test('A9: the result of a query that ran while the key was invalidated is neither cached nor shared', async () => {
   const bench = createCacheBench()
-  const before = bench.cache.find('v1')
-  bench.cache.invalidate('key_1')
-  const after = bench.cache.find('v1')
+  const before = bench.find('v1')
+  bench.invalidate('key_1')
+  const after = bench.find('v1')
   expect(bench.asked).toHaveLength(2)
   const [old, revoked] = [stored('key_1'), { ...stored('key_1'), revokedAt: 1 }]
   bench.asked[1]?.answer(revoked)
   expect(await after).toBe(revoked)
   bench.asked[0]?.answer(old)
   expect(await before).toBe(old)
-  expect(bench.cache.find('v1')).toBe(revoked)
+  expect(bench.find('v1')).toBe(revoked)
 })
 
-test('A9: a flood of unknown keys is bounded and leaves the known ones in place', async () => {
+test('A9: unknown keys are bounded and do not push out known ones', async () => {
   const bench = createCacheBench()
   await bench.fill('known', stored('key_1'))
   for (let n = 0; n < 10_001; n++) await bench.fill(`invented ${n}`, undefined)
-  expect(bench.cache.find('known')).not.toBeInstanceOf(Promise)
-  expect(bench.cache.find('invented 1')).toBeUndefined()
-  expect(bench.cache.find('invented 0')).toBeInstanceOf(Promise)
+  expect(bench.find('known')).not.toBeInstanceOf(Promise)
+  expect(bench.find('invented 1')).toBeUndefined()
+  expect(bench.find('invented 0')).toBeInstanceOf(Promise)
 })
 
-test('A9: known keys are bounded too; the oldest goes', async () => {
+test('A9: known keys are bounded too, and the oldest is removed', async () => {
   const bench = createCacheBench()
   for (let n = 0; n < 10_001; n++) await bench.fill(`v${n}`, stored(`key_${n}`))
-  expect(bench.cache.find('v1')).not.toBeInstanceOf(Promise)
-  expect(bench.cache.find('v0')).toBeInstanceOf(Promise)
+  expect(bench.find('v1')).not.toBeInstanceOf(Promise)
+  expect(bench.find('v0')).toBeInstanceOf(Promise)
 })

@@ -1,5 +1,5 @@
-// Looks a key up by its verifier. The answer says what is stored, not whether the key is good: that depends on the time
-// and is judged anew for every request.
+// The caller of a request: looked up by the verifier of its key, and cached. The result says what is stored, not whether
+// the key is valid: that depends on the time and is checked for every request.
 
 import { timingSafeEqual } from 'node:crypto'
 import type { Clock } from '../kernel/clock.ts'
@@ -9,6 +9,7 @@ import type { Database } from '../store/database.ts'
 import { type Sql, timeFromSql } from '../store/sql.ts'
 import { type Allowlist, createAllowlistPool, rangesOf, sourcesFromSql } from './allowlist.ts'
 import { hasLimits, type LimitScope, type Limits, limitsFromSql } from './limits.ts'
+import { LoadingCache } from './loading-cache.ts'
 
 /**
  * As everything after authentication sees it. Holds no secret and no part of one. Created once for each cached key and
@@ -21,22 +22,22 @@ export interface Caller {
   readonly projectName: string
   readonly workspaceId: WorkspaceId
   readonly workspaceName: string
-  /** Of the project and of the key, where they have one; `allowsModel` asks all of them. Empty = every model. */
+  /** Of the project and of the key, where they have one; a model must be in all of them. Empty = every model. */
   readonly allow: readonly Allowlist[]
-  /** Key, project and workspace, those that are limited; the tightest holds. */
+  /** Of key, project and workspace those that have limits; the tightest applies. */
   readonly limits: readonly LimitScope[]
-  /** Whether routes on the operator's credentials may follow those on the workspace's own. */
+  /** Whether routes on the operator's credentials may be tried after those on the workspace's own. */
   readonly sharesRoutes: boolean
-  /** Where the key may be used from; undefined = anywhere. See `allowsSource`. */
+  /** Addresses the key may be used from; undefined = anywhere. See `allowsSource`. */
   readonly sources: readonly IpRange[] | undefined
 }
 
 export interface StoredKey {
   readonly caller: Caller
-  /** From then on it is not accepted; undefined = never. */
+  /** undefined = never. */
   readonly expiresAt: number | undefined
   readonly revokedAt: number | undefined
-  /** The secret that was sent is not the key's any more; undefined = it is. */
+  /** Set if the secret was replaced by a newer one of the same key. */
   readonly rotated: { readonly at: number; readonly endsAt: number } | undefined
 }
 
@@ -61,16 +62,16 @@ interface KeyRow {
   readonly shares_routes: bigint
 }
 
-/** `previous`: the verifier under the pepper that a rotation of the master secret leaves behind. */
+/** `previous`: the verifier under the pepper of the previous master secret, during a rotation. */
 export type FindKey = (verifier: string, previous?: string) => Promise<StoredKey | undefined>
 
-/** A key that was found under the previous pepper. */
+/** Of a key that was found under the previous pepper. */
 export interface StaleVerifier {
   readonly stored: string
   readonly replacement: string
 }
 
-/** `keyLimits`: what holds for a key that sets nothing else itself. `onStale` must cost next to nothing. */
+/** `keyLimits`: the limits of keys that set none themselves. `onStale` must be cheap. */
 export function createFindKey(
   database: Database,
   keyLimits: () => Limits,
@@ -80,7 +81,7 @@ export function createFindKey(
   return async (verifier, previous = verifier) => {
     const row = await readKey(database, verifier, previous)
     if (row === undefined) return undefined
-    // The database compared with its own rules (collation, early exit); this comparison is ours.
+    // The database compares by its own rules (collation, early exit); this comparison takes constant time.
     if (!sameVerifier(row.verifier, verifier)) {
       if (!sameVerifier(row.verifier, previous)) return undefined
       onStale({ stored: row.verifier, replacement: verifier })
@@ -109,8 +110,8 @@ export function createFindKey(
 }
 
 /**
- * One statement, by unique indexes alone: the secret in use, or one that a rotation replaced. Also for both peppers: a
- * verifier that changes between two questions would be found by neither.
+ * One statement, by unique indexes alone: the secret in use, or one that was replaced. Both peppers at once, because a
+ * verifier that changes between two statements would be found by neither.
  */
 async function readKey({ sql }: Database, verifier: string, previous: string): Promise<KeyRow | undefined> {
   const [row] = await sql<KeyRow>`
@@ -148,113 +149,32 @@ function limitsOf(row: KeyRow, keyLimits: Limits): readonly LimitScope[] {
   return limited.length === 0 ? unlimited : Object.freeze(limited.map((scope) => Object.freeze(scope)))
 }
 
-// Remembers looked-up keys for a few seconds, by the whole verifier, so that a hit costs no promise and no query.
-// Unknown keys are remembered apart and bounded apart: a flood of invented ones cannot push out those in use.
-
 /** About 1 KB each, 10 MB in all; a key with the longest lists of its own takes some 20 KB. */
-const knownMax = 10_000
-const unknownMax = 10_000
+const cachedMax = 10_000
 
-export interface KeyCacheOptions {
-  readonly load: FindKey
-  readonly clock: Clock
-  /** How long a change made elsewhere may go unnoticed. */
-  readonly ttlMs: number
+/** By verifier. Unknown keys are bounded separately: a flood of invented ones cannot push out those in use. */
+export type KeyCache = LoadingCache<string, StoredKey | undefined>
+
+export function createKeyCache(clock: Clock, ttlMs: number): KeyCache {
+  return new LoadingCache({ clock, ttlMs, max: cachedMax, isSeparate: (key) => key === undefined })
 }
 
-export interface KeyCache {
-  /**
-   * undefined = no such key. A promise only when the database has to be asked; `previous` is computed only then: what
-   * the verifier was under the pepper that a rotation of the master secret leaves behind.
-   */
-  find(verifier: string, previous?: () => string): StoredKey | undefined | Promise<StoredKey | undefined>
-  /** What is remembered of a key that exists, without a query. */
-  peek(verifier: string): StoredKey | undefined
-  /** Of a key, or of all keys of a project or workspace. */
-  invalidate(id: KeyId | ProjectId | WorkspaceId): void
-  /** Of every key that exists. */
-  invalidateAll(): void
+/** Of a key, or of all keys of a project or workspace. */
+export function isKeyOf(key: StoredKey | undefined, id: KeyId | ProjectId | WorkspaceId): boolean {
+  if (!key) return false
+  const { keyId, projectId, workspaceId } = key.caller
+  return keyId === id || projectId === id || workspaceId === id
 }
 
-interface Entry {
-  readonly key: StoredKey | undefined
-  readonly loadedMs: number
-}
-
-export function createKeyCache({ load, clock, ttlMs }: KeyCacheOptions): KeyCache {
-  const known = new Map<string, Entry>()
-  const unknown = new Map<string, Entry>()
-  /** One query per key at a time, however many requests wait for it. */
-  const loading = new Map<string, Promise<StoredKey | undefined>>()
-
-  function startLoading(verifier: string, previous: (() => string) | undefined): Promise<StoredKey | undefined> {
-    // The age counts from the question, not from the answer: what is read may have changed while it travelled.
-    const loadedMs = clock.monotonicMs()
-    const answer = load(verifier, previous?.())
-      .then((key) => {
-        // Not remembered if an invalidation came in between: the answer may be from before it.
-        if (loading.get(verifier) === answer) remember(verifier, { key, loadedMs })
-        return key
-      })
-      .finally(() => {
-        if (loading.get(verifier) === answer) loading.delete(verifier)
-      })
-    loading.set(verifier, answer)
-    return answer
-  }
-
-  function remember(verifier: string, entry: Entry): void {
-    known.delete(verifier)
-    unknown.delete(verifier)
-    if (entry.key === undefined) put(unknown, verifier, entry, unknownMax)
-    else put(known, verifier, entry, knownMax)
-  }
-
-  const isYoung = ({ loadedMs }: Entry): boolean => clock.monotonicMs() - loadedMs < ttlMs
-
-  return {
-    peek(verifier) {
-      const entry = known.get(verifier)
-      return entry !== undefined && isYoung(entry) ? entry.key : undefined
-    },
-    find(verifier, previous) {
-      const entry = known.get(verifier) ?? unknown.get(verifier)
-      if (entry !== undefined && isYoung(entry)) return entry.key
-      return loading.get(verifier) ?? startLoading(verifier, previous)
-    },
-    invalidate(id) {
-      // Whom a running query is about is not known yet, so all of them are asked again.
-      loading.clear()
-      for (const [verifier, { key }] of known) {
-        if (key === undefined) continue
-        const { keyId, projectId, workspaceId } = key.caller
-        if (keyId === id || projectId === id || workspaceId === id) known.delete(verifier)
-      }
-    },
-    invalidateAll() {
-      loading.clear()
-      known.clear()
-    },
-  }
-}
-
-/** A Map iterates in the order of insertion, and entries live seconds: the first is the oldest and goes. */
-function put(entries: Map<string, Entry>, verifier: string, entry: Entry, max: number): void {
-  if (entries.size >= max) {
-    const oldest = entries.keys().next()
-    if (!oldest.done) entries.delete(oldest.value)
-  }
-  entries.set(verifier, entry)
-}
-
-// Moves keys from the pepper of the previous master secret to the current one: a key's secret is known only while it is
-// used, so each moves when it is. In the background and a few at a time; what is not written now is met again.
-
-/** Rows in one transaction: on the embedded engine it keeps the commits of settlements waiting. */
+/** Rows in one transaction: on the embedded engine it delays the commits of settlements. */
 const portionMax = 50
-/** More than are waiting at once in any orderly rotation; what does not fit moves at a later use. */
+/** The others move when they are used again. */
 const waitingMax = 10_000
 
+/**
+ * Moves keys from the pepper of the previous master secret to the current one, in the background. A key's secret is known
+ * only while it is used, so each key moves when it is used.
+ */
 export function createRehash(database: Database, version: bigint): (stale: StaleVerifier) => void {
   /** By the verifier that is stored. */
   const waiting = new Map<string, string>()
@@ -269,7 +189,7 @@ export function createRehash(database: Database, version: bigint): (stale: Stale
         await database.transaction((sql) => move(sql, portion, version))
       }
     } catch {
-      // The database is busy or closing. Whoever uses the key next is found under the previous pepper again.
+      // The database is busy or closing. At its next use the key is found under the previous pepper again.
       waiting.clear()
     } finally {
       isRunning = false
@@ -282,7 +202,7 @@ export function createRehash(database: Database, version: bigint): (stale: Stale
   }
 }
 
-/** In one order on every replica, so that none waits for another in a circle. */
+/** In one order on every replica, so that there is no deadlock. */
 async function move(sql: Sql, portion: readonly (readonly [string, string])[], version: bigint): Promise<void> {
   for (const [stored, replacement] of portion.toSorted(([a], [b]) => (a < b ? -1 : 1))) {
     const moved = await sql`UPDATE api_keys SET verifier = ${replacement}, pepper_version = ${version}

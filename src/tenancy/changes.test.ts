@@ -16,13 +16,13 @@ import {
   renderChange,
 } from './changes.ts'
 
-test('what an id names is in its prefix', () => {
+test('the kind of a change follows from the id prefix', () => {
   expect(changeOf('key_1')).toEqual({ kind: 'key', id: 'key_1' })
   expect(changeOf('prj_1')).toEqual({ kind: 'project', id: 'prj_1' })
   expect(changeOf('ws_1')).toEqual({ kind: 'workspace', id: 'ws_1' })
 })
 
-test('a change arrives as it was told', () => {
+test('a rendered change parses to the same change', () => {
   const told = { change: { kind: 'credential', id: 'ws_1' }, sequence: 9_007_199_254_740_993n } as const
   expect(parseChange(renderChange(told))).toEqual(told)
   const alone = { change: { kind: 'price', id: 'acme/large' } } as const
@@ -40,11 +40,11 @@ const strange = [
   '{"kind":"key","id":5}',
 ]
 
-test.each(strange)('what is not understood says nothing: %p', (text) => {
+test.each(strange)('an unknown message is ignored: %p', (text) => {
   expect(parseChange(text)).toBeUndefined()
 })
 
-test('a number that is none does not hide the change', () => {
+test('an invalid number does not hide the change', () => {
   expect(parseChange('{"kind":"key","id":"key_1","sequence":"x"}')).toEqual({ change: { kind: 'key', id: 'key_1' } })
 })
 
@@ -80,7 +80,7 @@ async function until(condition: () => boolean): Promise<void> {
 }
 
 describe.skipIf(findPostgresPrograms() === undefined)('through postgres', () => {
-  test('every other replica hears of a change once, and it that told it never', async () => {
+  test('every other replica gets a change once, the sender never', async () => {
     await using store = await openPostgresStore()
     const [teller, ...others] = [await join(store.database), await join(store.database), await join(store.database)]
     await teller?.changes.announce(revoked)
@@ -94,7 +94,7 @@ describe.skipIf(findPostgresPrograms() === undefined)('through postgres', () => 
     for (const replica of [teller, ...others]) replica?.changes.close()
   })
 
-  test('who joins later forgets once what it may remember, and hears of nothing old', async () => {
+  test('a replica that joins later clears its cache once and gets no old changes', async () => {
     await using store = await openPostgresStore()
     const first = await join(store.database)
     await first.changes.announce(revoked)
@@ -105,7 +105,7 @@ describe.skipIf(findPostgresPrograms() === undefined)('through postgres', () => 
     late.changes.close()
   })
 
-  test('a change that is recorded in its transaction is heard with the commit, though its teller died; undone, never', async () => {
+  test('a recorded change arrives with its commit, even if the sender died; after a rollback never', async () => {
     await using store = await openPostgresStore()
     const { database } = store
     const [teller, other] = [await join(database), await join(database)]
@@ -125,7 +125,7 @@ describe.skipIf(findPostgresPrograms() === undefined)('through postgres', () => 
     other.changes.close()
   })
 
-  test('a change that becomes visible after a later one is heard too', async () => {
+  test('a change that becomes visible after a later one arrives too', async () => {
     await using store = await openPostgresStore()
     const { database } = store
     const [teller, other] = [await join(database), await join(database)]
@@ -149,7 +149,7 @@ describe.skipIf(findPostgresPrograms() === undefined)('through postgres', () => 
     other.changes.close()
   })
 
-  test('a replica that could not look for a while forgets everything it remembers', async () => {
+  test('a replica that could not poll for a while clears its cache', async () => {
     await using store = await openPostgresStore()
     let isAway = false
     const sql = ((...args: Parameters<Database['sql']>) =>
@@ -170,7 +170,7 @@ describe.skipIf(findPostgresPrograms() === undefined)('through postgres', () => 
     other.changes.close()
   })
 
-  test('a change that cannot be told is reported, and throws nothing at who made it', async () => {
+  test('a change that cannot be announced is reported and does not throw', async () => {
     await using store = await openPostgresStore()
     const transaction = () => Promise.reject(new Error('away'))
     const replica = await join({ ...store.database, transaction })
@@ -179,7 +179,7 @@ describe.skipIf(findPostgresPrograms() === undefined)('through postgres', () => 
     replica.changes.close()
   })
 
-  test('what a newer version tells is passed over', async () => {
+  test('changes of unknown kinds are ignored', async () => {
     await using store = await openPostgresStore()
     const replica = await join(store.database)
     await store.database.transaction(
@@ -191,7 +191,7 @@ describe.skipIf(findPostgresPrograms() === undefined)('through postgres', () => 
     replica.changes.close()
   })
 
-  test('rows of more than an hour ago go', async () => {
+  test('rows older than an hour are deleted', async () => {
     await using store = await openPostgresStore()
     const replica = await join(store.database)
     await replica.changes.announce(revoked)
@@ -204,7 +204,7 @@ describe.skipIf(findPostgresPrograms() === undefined)('through postgres', () => 
   })
 
   describe.skipIf(findRedisProgram() === undefined)('and redis', () => {
-    test('others hear at once, without looking, and the table says nothing new', async () => {
+    test('others are notified through redis before they poll, and once', async () => {
       await using store = await openPostgresStore()
       await using server = await startRedis()
       const clients = [openRedis({ url: server.url }), openRedis({ url: server.url })]
@@ -228,7 +228,7 @@ describe.skipIf(findPostgresPrograms() === undefined)('through postgres', () => 
       for (const client of clients) client.close()
     })
 
-    test('while redis is away the table tells it', async () => {
+    test('while redis is unreachable the table is used', async () => {
       await using store = await openPostgresStore()
       await using server = await startRedis()
       const redis = openRedis({ url: server.url })
@@ -246,7 +246,7 @@ describe.skipIf(findPostgresPrograms() === undefined)('through postgres', () => 
 })
 
 forEachEngine((engine) => {
-  test('a replica that looks by itself hears within seconds; the embedded engine has nobody to tell', async () => {
+  test('a polling replica is notified within seconds; the embedded engine does nothing', async () => {
     await using store = await engine.openStore()
     const [teller, other] = [await join(store.database), await join(store.database, { pollMs: 10 })]
     await teller.changes.announce(revoked)

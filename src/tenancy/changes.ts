@@ -1,5 +1,7 @@
-// What replicas tell each other: that something changed, never what it is now. Whoever hears it forgets what it
-// remembers and asks the database, so that a change heard twice, late or out of order does no harm.
+// Tells the other replicas that something changed, never what it is now: each clears its cache and reads the database, so
+// that a notification that arrives twice, late or out of order does no harm. Through a table that is polled every
+// second, and at once through Redis if there is one. Cached data that expires within seconds is announced after its
+// change, so a lost notification does little harm; what is cached without expiry is recorded in the change's transaction.
 
 import type { Clock } from '../kernel/clock.ts'
 import type { KeyId, ProjectId, WorkspaceId } from '../kernel/ids.ts'
@@ -17,19 +19,22 @@ export type Change =
   | { readonly kind: 'price'; readonly id: string }
   | { readonly kind: 'config'; readonly id: string }
 
-/** The number is absent where the database could not be told. */
+/** Without a number if it could not be written to the database. */
 export interface NumberedChange {
   readonly change: Change
   readonly sequence?: bigint | undefined
 }
 
-/** After a key, a project or a workspace changed: what an id names is in its prefix. */
+const isKey = (id: string): id is KeyId => id.startsWith('key_')
+const isProject = (id: string): id is ProjectId => id.startsWith('prj_')
+const isWorkspace = (id: string): id is WorkspaceId => id.startsWith('ws_')
+
 export function changeOf(id: KeyId | ProjectId | WorkspaceId): Change {
   if (isKey(id)) return { kind: 'key', id }
   return isProject(id) ? { kind: 'project', id } : { kind: 'workspace', id: id as WorkspaceId }
 }
 
-/** undefined for what is not understood: a newer version may tell of more. */
+/** undefined if it is not understood: a newer version may have more kinds. */
 export function readChange(kind: string, id: string): Change | undefined {
   if (kind === 'key') return isKey(id) ? { kind, id } : undefined
   if (kind === 'project') return isProject(id) ? { kind, id } : undefined
@@ -41,7 +46,7 @@ export function renderChange({ change: { kind, id }, sequence }: NumberedChange)
   return JSON.stringify({ kind, id, ...(sequence !== undefined && { sequence: String(sequence) }) })
 }
 
-/** undefined for what is not understood: the channel is not ours alone. */
+/** undefined if it is not understood: others may publish on the channel too. */
 export function parseChange(text: string): NumberedChange | undefined {
   let value: unknown
   try {
@@ -57,35 +62,25 @@ export function parseChange(text: string): NumberedChange | undefined {
   return { change, ...(isNumber && { sequence: BigInt(sequence) }) }
 }
 
-const isKey = (id: string): id is KeyId => id.startsWith('key_')
-const isProject = (id: string): id is ProjectId => id.startsWith('prj_')
-const isWorkspace = (id: string): id is WorkspaceId => id.startsWith('ws_')
-
-// The table through which replicas tell each other of changes. Rows are read by time and not by number alone: a
-// transaction with a lower number may be committed after one with a higher, and would be passed over.
+// The table. It is read by time and not only by number: a transaction with a lower number may commit after one with a
+// higher number, and would be skipped.
 
 /** A row is committed within two statements of at most 2 s each, or after 5 s of silence never. */
-export const overlapMs = 10_000n
+const overlapMs = 10_000n
 const keptMs = 3_600_000n
 const cleanMax = 1000n
 
-export interface ChangesRead {
-  readonly changes: readonly { readonly change: Change; readonly sequence: bigint }[]
-  /** Of the database's clock. */
-  readonly nowMs: bigint
-}
-
-/** To be the last before the commit: its time is that of the row, and readers look back for so long only. */
-export async function writeChange(sql: Sql, { kind, id }: Change): Promise<bigint | undefined> {
+/** The last statement before the commit: readers look back only `overlapMs` from the time of the row. */
+async function writeChange(sql: Sql, { kind, id }: Change): Promise<bigint | undefined> {
   const at = await databaseNow(sql)
   const [row] = await sql<{ sequence: bigint }>`INSERT INTO changes (kind, object, at)
     VALUES (${kind}, ${id}, ${at}) RETURNING sequence`
   return row?.sequence
 }
 
-/** Those of the last seconds before `sinceMs`, too: they may have become visible since. undefined = since now. */
-export async function readChanges(sql: Sql, sinceMs: bigint | undefined): Promise<ChangesRead> {
-  // Asked first: what is committed after this is read the next time.
+/** Includes the last seconds before `sinceMs`, whose rows may have become visible since. undefined = since now. */
+async function readChanges(sql: Sql, sinceMs: bigint | undefined) {
+  // Read first: what is committed after this is read the next time.
   const nowMs = await databaseNow(sql)
   const rows = await sql<{ sequence: bigint; kind: string; object: string }>`SELECT sequence, kind, object
     FROM changes WHERE at >= ${(sinceMs ?? nowMs) - overlapMs} ORDER BY sequence`
@@ -105,21 +100,14 @@ export async function clearOldChanges(database: Database): Promise<number> {
   return rows.length
 }
 
-// Tells the other replicas of a change, and hears of theirs: through the database, looked at every second, and at once
-// through Redis where there is one. What forgets after a few seconds anyway is announced after its change, so one that
-// could not be told is noticed then; what is remembered for good is recorded in the transaction of the change itself.
-
 export interface Changes {
-  /**
-   * Inside the transaction of the change, as the last of it: with the commit the others know, whatever becomes of this
-   * process. To be handed to `tell` afterwards.
-   */
+  /** Call last in the transaction of the change: with its commit the others know. Pass the result to `tell` afterwards. */
   record(sql: Sql, change: Change): Promise<NumberedChange>
-  /** What was recorded is committed, and this process has acted on it itself: the others need not wait. Never throws. */
+  /** Call after the commit, once this process has applied the change: the others need not wait. Never throws. */
   tell(recorded: NumberedChange): Promise<void>
-  /** After the change is committed, and after this process has acted on it itself. Never throws. */
+  /** `record` and `tell` in one, after the change is committed and applied here. Never throws. */
   announce(change: Change): Promise<void>
-  /** Looks now instead of within a second. */
+  /** Polls now. */
   poll(): Promise<void>
   close(): void
 }
@@ -128,13 +116,13 @@ export interface ChangesOptions {
   readonly database: Database
   readonly redis?: Pick<Redis, 'publish' | 'subscribe'> | undefined
   readonly clock: Clock
-  /** Of another replica; may come twice, and after what it tells of was read already. */
+  /** A change by another replica; may be called twice, and after its effect was already read. */
   onChange(change: Change): void
-  /** Changes may have been missed: everything that is remembered is to be forgotten. */
+  /** Changes may have been missed: clear every cache. */
   onGap(): void
-  /** A change could not be told to others; they notice it when what they remember is too old. */
+  /** A change could not be recorded; the others notice it when their caches expire. */
   onFault?(error: unknown): void
-  /** 0 = only when asked to, for tests. */
+  /** 0 = never, for tests. */
   readonly pollMs?: number
 }
 
@@ -142,7 +130,7 @@ const channel = 'tollgate:changes'
 const defaultPollMs = 1000
 const cleanEveryMs = 600_000
 
-/** On the embedded engine there is nobody to tell. */
+/** For the embedded engine, which has one process. */
 export const noChanges: Changes = {
   record: async (_, change) => ({ change }),
   tell: async () => {},
@@ -154,27 +142,26 @@ export const noChanges: Changes = {
 export function createChanges(options: ChangesOptions): Changes {
   const { database, redis, onFault = () => {}, pollMs = defaultPollMs } = options
   if (database.engine === 'sqlite') return noChanges
-  const heard = createHearing(options)
-  const reader = createReader(options, heard)
+  const inbox = new Inbox(options)
 
   const subscription = redis?.subscribe(channel, {
     onMessage(message) {
       const change = parseChange(message)
-      if (change) heard.hear(change)
+      if (change) inbox.receive(change)
     },
-    // What was published while nobody listened stands in the table.
-    onBegin: () => void reader.poll(),
+    // The table has what was published before.
+    onBegin: () => void inbox.poll(),
   })
-  const polling = pollMs > 0 ? setInterval(() => void reader.poll(), pollMs) : undefined
+  const polling = pollMs > 0 ? setInterval(() => void inbox.poll(), pollMs) : undefined
   const cleaning = setInterval(() => void clearOldChanges(database).catch(() => {}), cleanEveryMs)
   polling?.unref()
   cleaning.unref()
-  void reader.poll()
+  void inbox.poll()
 
   const record = async (sql: Sql, change: Change) => ({ change, sequence: await writeChange(sql, change) })
   const tell = async (recorded: NumberedChange) => {
-    if (recorded.sequence !== undefined) heard.note(recorded.sequence)
-    // The table tells it too, only later.
+    if (recorded.sequence !== undefined) inbox.markKnown(recorded.sequence)
+    // If this fails, the others read it from the table.
     await redis?.publish(channel, renderChange(recorded)).catch(() => {})
   }
   return {
@@ -188,7 +175,7 @@ export function createChanges(options: ChangesOptions): Changes {
         await tell({ change })
       }
     },
-    poll: reader.poll,
+    poll: () => inbox.poll(),
     close() {
       subscription?.close()
       clearInterval(polling)
@@ -197,63 +184,57 @@ export function createChanges(options: ChangesOptions): Changes {
   }
 }
 
-interface Hearing {
-  /** Passes on what was not heard yet. */
-  hear(change: NumberedChange): void
-  /** This process knows it: it is its own. */
-  note(sequence: bigint): void
-  /** All that is read now: older numbers do not come again. */
-  keep(sequences: readonly bigint[]): void
-}
+/** Passes each change of another replica on once, from the table or from Redis. */
+class Inbox {
+  readonly #options: ChangesOptions
+  #known = new Set<bigint>()
+  /** When the table was last read, by its clock and by ours. */
+  #last: { readonly databaseMs: bigint; readonly hereMs: number } | undefined
+  #polling: Promise<void> | undefined
 
-function createHearing({ onChange }: ChangesOptions): Hearing {
-  let known = new Set<bigint>()
-  return {
-    hear({ change, sequence }) {
-      if (sequence !== undefined) {
-        if (known.has(sequence)) return
-        known.add(sequence)
-      }
-      onChange(change)
-    },
-    note: (sequence) => void known.add(sequence),
-    keep(sequences) {
-      const last = sequences.at(-1) ?? 0n
-      const read = new Set(sequences)
-      known = new Set([...known].filter((sequence) => read.has(sequence) || sequence > last))
-    },
+  constructor(options: ChangesOptions) {
+    this.#options = options
   }
-}
 
-function createReader({ database, clock, onGap }: ChangesOptions, heard: Hearing) {
-  /** When the table was last read: by its clock, and by ours. */
-  let last: { readonly databaseMs: bigint; readonly hereMs: number } | undefined
-  let running: Promise<void> | undefined
+  receive({ change, sequence }: NumberedChange): void {
+    if (sequence !== undefined) {
+      if (this.#known.has(sequence)) return
+      this.#known.add(sequence)
+    }
+    this.#options.onChange(change)
+  }
 
-  const read = async (): Promise<void> => {
+  markKnown(sequence: bigint): void {
+    this.#known.add(sequence)
+  }
+
+  poll(): Promise<void> {
+    this.#polling ??= this.#read().finally(() => {
+      this.#polling = undefined
+    })
+    return this.#polling
+  }
+
+  async #read(): Promise<void> {
+    const { database, clock, onGap } = this.#options
     const hereMs = clock.monotonicMs()
-    const before = last
+    const before = this.#last
     try {
       const { changes, nowMs } = await readChanges(database.sql, before?.databaseMs)
       for (const change of changes) {
-        if (before) heard.hear(change)
-        else heard.note(change.sequence)
+        if (before) this.receive(change)
+        else this.markKnown(change.sequence)
       }
-      heard.keep(changes.map(({ sequence }) => sequence))
-      last = { databaseMs: nowMs, hereMs }
-      // From the first look on all is heard, but not what came before it. And after a long silence nobody knows: rows
-      // that were committed late may have been passed over, and those of an hour ago are gone.
+      // Numbers that were not read and are lower do not come again.
+      const last = changes.at(-1)?.sequence ?? 0n
+      const read = new Set(changes.map(({ sequence }) => sequence))
+      this.#known = new Set([...this.#known].filter((sequence) => read.has(sequence) || sequence > last))
+      this.#last = { databaseMs: nowMs, hereMs }
+      // The first read does not cover what came before it. After a long pause, rows that were committed late may have
+      // been skipped, and those of an hour ago are gone.
       if (!before || hereMs - before.hereMs > Number(overlapMs)) onGap()
     } catch {
-      // The next look reads from where the last one was.
+      // The next poll continues from the last one.
     }
-  }
-  return {
-    poll(): Promise<void> {
-      running ??= read().finally(() => {
-        running = undefined
-      })
-      return running
-    },
   }
 }

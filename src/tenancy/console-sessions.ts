@@ -1,5 +1,5 @@
-// The rows of console sessions and sign-in links, named by hashes. One database keeps them for all replicas, so that what
-// is ended is ended everywhere at once. Who may open one, and how long it lasts, is decided by who calls.
+// The rows of console sessions and sign-in links, by hash. All replicas share them, so a session that is ended is ended
+// everywhere at once. The caller decides who may open one and how long it lasts.
 
 import type { Database } from '../store/database.ts'
 import { type Sql, timeFromSql, timeToSql } from '../store/sql.ts'
@@ -7,7 +7,7 @@ import { type Sql, timeFromSql, timeToSql } from '../store/sql.ts'
 export interface ConsoleSession {
   readonly openedAt: number
   readonly usedAt: number
-  /** Of the management token under which it was opened. */
+  /** Of the management token with which it was opened. */
   readonly fingerprint: string
 }
 
@@ -16,7 +16,7 @@ export interface ConsoleLink {
   readonly fingerprint: string
 }
 
-/** A session is over when it was opened or used before these moments. */
+/** A session has expired if it was opened or last used before these times. */
 export interface SessionAges {
   readonly openedAfter: number
   readonly usedAfter: number
@@ -24,18 +24,17 @@ export interface SessionAges {
 
 export interface ConsoleSessions {
   addLink(hash: string, link: ConsoleLink, now: number): Promise<void>
-  /** It is gone afterwards, so that of two who use it at once one gets it. */
+  /** Deletes it, so that of two simultaneous uses one succeeds. */
   takeLink(hash: string): Promise<ConsoleLink | undefined>
-  /** In place of the browser's old one. Those that are over go, and the oldest where there are too many. */
+  /** Replaces the browser's old session. Deletes expired ones, and the oldest if there are too many. */
   open(hash: string, before: string | undefined, session: ConsoleSession, ages: SessionAges): Promise<void>
   find(hash: string): Promise<ConsoleSession | undefined>
   use(hash: string, now: number): Promise<void>
   end(hash: string): Promise<void>
-  /** With all links; answers how many sessions there were. */
+  /** Deletes all links too; returns the number of sessions. */
   endAll(): Promise<number>
 }
 
-/** More are nobody's. */
 const sessionsMax = 1000
 const linksMax = 100
 

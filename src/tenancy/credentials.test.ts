@@ -48,7 +48,7 @@ async function createBench(engine: TestEngine) {
 }
 
 forEachEngine((engine) => {
-  test('K4: what is read is the last four characters, the base URL and the dates', async () => {
+  test('K4: only the last four characters, the base URL and the dates can be read', async () => {
     await using bench = await createBench(engine)
     const [one] = bench.workspaces
     const plain = await bench.put(one)
@@ -109,7 +109,7 @@ forEachEngine((engine) => {
     expect(await bench.list(two)).toEqual([elsewhere])
   })
 
-  test('T2: deleting touches the own workspace only, and says whether there was anything', async () => {
+  test('T2: a delete affects its own workspace only and returns whether there was a credential', async () => {
     await using bench = await createBench(engine)
     const [one, two] = bench.workspaces
     const kept = await bench.put(one)
@@ -121,7 +121,7 @@ forEachEngine((engine) => {
     expect(await bench.list(one)).toEqual([])
   })
 
-  test('shows nothing of a key that is shorter than eight characters', async () => {
+  test('nothing of a key shorter than eight characters is shown', async () => {
     await using bench = await createBench(engine)
     const [one] = bench.workspaces
     expect((await bench.put(one, { apiKey: new Secret('1234567') })).last4).toBe('')
@@ -145,7 +145,7 @@ forEachEngine((engine) => {
   })
 })
 
-test('K6: a key is what one header can carry, and a refusal does not repeat it', () => {
+test('K6: a key must fit into one header, and the error does not repeat it', () => {
   for (const good of ['x', 'sk-ant-api03-A_b-9', 'AKIA:secret/+=', 'k'.repeat(4096)]) {
     expect(apiKeyFault(good)).toBeUndefined()
   }
@@ -228,7 +228,7 @@ function revealed(credentials: WorkspaceCredentials): Record<string, string> {
 }
 
 forEachEngine((engine) => {
-  test('opens the credentials of one workspace, each with where it may go', async () => {
+  test('opens the credentials of one workspace, each with its origin', async () => {
     await using bench = await createCacheBench(engine)
     const [one, two] = bench.workspaces
     const { id } = await bench.put(one, 'acme', 'sk-of-one')
@@ -241,7 +241,7 @@ forEachEngine((engine) => {
     expect(revealed(await bench.cache.open(two))).toEqual({ acme: 'sk-of-two' })
   })
 
-  test('answers a workspace it knows without a promise and without a query, also one that has none', async () => {
+  test('a cached workspace needs no promise and no query, also without credentials', async () => {
     await using bench = await createCacheBench(engine)
     const [one, two] = bench.workspaces
     await bench.put(one, 'acme', 'sk-of-one')
@@ -268,7 +268,7 @@ forEachEngine((engine) => {
     expect(revealed(await bench.cache.open(one))).toEqual({})
   })
 
-  test('an answer that was on its way when the credential changed is not remembered', async () => {
+  test('the result of a query that ran while the credential changed is not cached', async () => {
     await using bench = await createCacheBench(engine)
     const [one] = bench.workspaces
     await bench.put(one, 'acme', 'sk-first')
@@ -285,7 +285,7 @@ forEachEngine((engine) => {
     expect(revealed(await bench.cache.open(one))).toEqual({ acme: 'sk-second' })
   })
 
-  test('K1: a row copied to another workspace or provider is altered there and fine where it was', async () => {
+  test('K1: a row copied to another workspace or provider does not decrypt there', async () => {
     await using bench = await createCacheBench(engine)
     const [one, two] = bench.workspaces
     await bench.put(one, 'acme', 'sk-canary-of-one')
@@ -310,7 +310,7 @@ forEachEngine((engine) => {
     expect(revealed(await bench.cache.open(one))).toEqual({})
   })
 
-  test('S6: a row pointed at another address in the database does not open', async () => {
+  test('S6: a row whose address was changed in the database does not decrypt', async () => {
     await using bench = await createCacheBench(engine)
     const [one] = bench.workspaces
     const columns = ['base_url', 'origin'] as const
@@ -324,7 +324,7 @@ forEachEngine((engine) => {
     }
   })
 
-  test('a credential under a master secret that is not here is told as such', async () => {
+  test('a credential under an unknown master secret is reported as such', async () => {
     await using bench = await createCacheBench(engine)
     const [one] = bench.workspaces
     const { id } = await bench.put(one, 'acme', 'sk-of-one')

@@ -1,5 +1,5 @@
-// What a credential is to the rest of the house: a provider's key that a workspace brought. Its secret is written once
-// and from then on only opened for dispatch; people see the last four characters.
+// Credentials: provider keys that a workspace brings. A secret is written once and only decrypted for dispatch; what can
+// be read of it are its last four characters. Every statement is limited to one workspace.
 
 import { assert } from '../kernel/assert.ts'
 import type { Clock } from '../kernel/clock.ts'
@@ -8,26 +8,27 @@ import { Secret } from '../kernel/secret.ts'
 import type { Database } from '../store/database.ts'
 import { type Sql, timeFromSql, timeToSql } from '../store/sql.ts'
 import { type Belonging, type CredentialId, type Envelope, type KeyRing, openEnvelope, sealSecret } from './envelope.ts'
+import { LoadingCache } from './loading-cache.ts'
 
 export interface NewCredential {
   readonly workspaceId: WorkspaceId
   readonly provider: string
-  /** Checked by how its provider takes it; apiKeyFault where it travels in a header. */
+  /** Already validated; by `apiKeyFault` if it is sent in a header. */
   readonly apiKey: Secret
-  /** What people tell it by where the secret itself has no telling end; its last four characters are shown. */
+  /** Identifies a secret whose end says nothing, such as a key file; its last four characters are shown. */
   readonly name?: string
-  /** The only place it may be sent to: the origin of `baseUrl`, or of the provider's own endpoint. */
+  /** The only origin it may be sent to: that of `baseUrl`, or of the provider's endpoint. */
   readonly origin: string
-  /** Without a trailing slash; absent = the provider's own. Must have passed the egress guard. */
+  /** Without a trailing slash; absent = the provider's. Must have passed the egress guard. */
   readonly baseUrl?: string
   readonly storedAt: number
 }
 
-/** All that can be read of a credential. */
+/** Everything that can be read of a credential. */
 export interface CredentialSummary {
   readonly id: CredentialId
   readonly provider: string
-  /** Empty for a secret so short that four characters would be most of it. */
+  /** Empty if the secret is so short that four characters would be most of it. */
   readonly last4: string
   readonly baseUrl: string | undefined
   readonly createdAt: number
@@ -44,12 +45,12 @@ export interface OpenedCredential {
   readonly origin: string
 }
 
-/** There is one, and it cannot be used. Never a reason to use somebody else's key without saying so. */
+/** Cannot be used. The operator's key must not silently take its place. */
 export interface BrokenCredential {
   readonly id: CredentialId
   /**
-   * `unknown_secret`: encrypted under a master secret this process was not given, such as one left out too early in a
-   * rotation. `altered`: the row is not what was written; only storing the key again helps.
+   * `unknown_secret`: encrypted under a master secret that this process does not have, for example because a rotation was
+   * ended too early. `altered`: the row is not what was written; the key must be stored again.
    */
   readonly fault: 'unknown_secret' | 'altered'
 }
@@ -60,7 +61,7 @@ export type WorkspaceCredentials = ReadonlyMap<string, OpenedCredential | Broken
 /** Long enough for any provider's key and short enough for one header. */
 const apiKeyLengthMax = 4096
 
-/** Why a text cannot be a key; undefined = it can. It travels in a header, so only visible ASCII passes. */
+/** Why a text cannot be a key; undefined = it can. It is sent in a header, so only visible ASCII is valid. */
 export function apiKeyFault(text: string): string | undefined {
   if (text === '') return 'must not be empty'
   if (text.length > apiKeyLengthMax) return `must have at most ${apiKeyLengthMax} characters`
@@ -68,21 +69,18 @@ export function apiKeyFault(text: string): string | undefined {
   return undefined
 }
 
-/** Whether a URL is where the credential was stored for; anywhere else would be giving the key away. */
+/** Whether a URL has the origin that the credential was stored for. Any other would receive a key that is not its own. */
 export function mayBeSentTo(credential: OpenedCredential, url: string): boolean {
   return URL.parse(url)?.origin === credential.origin
 }
 
-// Reads and writes the rows of credentials, always of one workspace. Writing takes a secret; reading gives what may be
-// shown, or the row as it is stored, still encrypted.
-
-/** A shorter secret is not shown in part: four characters would be more than half of it. */
+/** Of a shorter secret four characters would be more than half. */
 const shownLengthMin = 8
 
-/** Replaces the workspace's credential for this provider, if there is one. Afterwards: `forget` in the cache. */
+/** Replaces the workspace's credential for this provider, if there is one. Call `forget` of the cache afterwards. */
 export async function putCredential(sql: Sql, credential: NewCredential, keys: KeyRing): Promise<CredentialSummary> {
   const { workspaceId, provider, apiKey, name = apiKey.reveal(), origin, baseUrl, storedAt } = credential
-  assert(apiKey.reveal() !== '', 'a stored key says something')
+  assert(apiKey.reveal() !== '', 'a stored key is not empty')
   assert(originOf(baseUrl ?? origin) === origin, 'a credential goes to the origin of its base URL')
   const id: CredentialId = `cred_${Bun.randomUUIDv7().replaceAll('-', '')}`
   const envelope = sealSecret(apiKey, { id, workspaceId, provider, origin, baseUrl }, keys.current)
@@ -111,7 +109,7 @@ export async function putCredential(sql: Sql, credential: NewCredential, keys: K
   return { id, provider, last4, baseUrl, createdAt: timeFromSql(stored.created_at), updatedAt: storedAt }
 }
 
-/** False: there was none. Afterwards: `forget` in the cache. */
+/** false = there was none. Call `forget` of the cache afterwards. */
 export async function deleteCredential(sql: Sql, workspaceId: WorkspaceId, provider: string): Promise<boolean> {
   const deleted = await sql`
     DELETE FROM credentials WHERE workspace_id = ${workspaceId} AND provider = ${provider} RETURNING id`
@@ -143,7 +141,7 @@ export async function listCredentials(sql: Sql, workspaceId: WorkspaceId): Promi
     .sort((a, b) => (a.provider < b.provider ? -1 : 1))
 }
 
-/** A row as it is stored, with what it must be bound to in order to open. */
+/** A stored row, still encrypted, with what it is bound to. */
 export type SealedCredential = Belonging & Envelope
 
 export interface SealedRow {
@@ -181,9 +179,6 @@ function originOf(url: string): string | undefined {
   return URL.parse(url)?.origin
 }
 
-// A workspace's credentials, decrypted and remembered for a few seconds, so that a request costs no promise, no query
-// and no decryption. The only place where opened secrets stay, and they do not stay long.
-
 /** Mostly empty maps; with ten credentials of 500 bytes each 50 MB, and a key file more for each that is one. */
 const workspacesMax = 10_000
 const ttlLimitMs = 60_000
@@ -196,69 +191,25 @@ export interface CredentialCacheOptions {
   readonly ttlMs?: number
 }
 
+/** The only place that keeps decrypted secrets, for a few seconds. */
 export interface CredentialCache {
-  /** A promise only when the database has to be asked; it rejects as the database does. */
+  /** A promise only if the database has to be queried; it rejects as the database does. */
   open(workspaceId: WorkspaceId): WorkspaceCredentials | Promise<WorkspaceCredentials>
-  /** After a credential was written or deleted here, once that is committed. */
+  /** Call after a credential was written or deleted here, once that is committed. */
   forget(workspaceId: WorkspaceId): void
-}
-
-interface Entry {
-  readonly credentials: WorkspaceCredentials
-  readonly loadedMs: number
 }
 
 export function createCredentialCache(options: CredentialCacheOptions): CredentialCache {
   const { database, keys, clock, ttlMs = 5000 } = options
   assert(ttlMs <= ttlLimitMs, 'opened secrets are kept for a minute at most')
-  /** In the order of loading: the first is the oldest. */
-  const entries = new Map<WorkspaceId, Entry>()
-  /** One query per workspace at a time, however many requests wait for it. */
-  const loading = new Map<WorkspaceId, Promise<WorkspaceCredentials>>()
-
-  const isFresh = (entry: Entry) => clock.monotonicMs() - entry.loadedMs < ttlMs
-
-  async function load(workspaceId: WorkspaceId): Promise<WorkspaceCredentials> {
+  const cache = new LoadingCache<WorkspaceId, WorkspaceCredentials>({ clock, ttlMs, max: workspacesMax })
+  const load = async (workspaceId: WorkspaceId): Promise<WorkspaceCredentials> => {
     const sealed = await readSealed(database.sql, workspaceId)
     return new Map(sealed.map((credential) => [credential.provider, openCredential(credential, keys)]))
   }
-
-  function startLoading(workspaceId: WorkspaceId): Promise<WorkspaceCredentials> {
-    // The age counts from the question: what is read may have changed while it travelled.
-    const loadedMs = clock.monotonicMs()
-    const answer = load(workspaceId)
-      .then((credentials) => {
-        // Not remembered if it was forgotten in between: the answer may be from before the change.
-        if (loading.get(workspaceId) === answer) remember(workspaceId, { credentials, loadedMs })
-        return credentials
-      })
-      .finally(() => {
-        if (loading.get(workspaceId) === answer) loading.delete(workspaceId)
-      })
-    loading.set(workspaceId, answer)
-    return answer
-  }
-
-  function remember(workspaceId: WorkspaceId, entry: Entry): void {
-    entries.delete(workspaceId)
-    entries.set(workspaceId, entry)
-    // Also drops the secrets of workspaces that no longer ask.
-    for (const [oldest, { loadedMs }] of entries) {
-      if (entries.size <= workspacesMax && clock.monotonicMs() - loadedMs < ttlMs) break
-      entries.delete(oldest)
-    }
-  }
-
   return {
-    open(workspaceId) {
-      const entry = entries.get(workspaceId)
-      if (entry !== undefined && isFresh(entry)) return entry.credentials
-      return loading.get(workspaceId) ?? startLoading(workspaceId)
-    },
-    forget(workspaceId) {
-      entries.delete(workspaceId)
-      loading.delete(workspaceId)
-    },
+    open: (workspaceId) => cache.peek(workspaceId) ?? cache.find(workspaceId, () => load(workspaceId)),
+    forget: (workspaceId) => cache.delete(workspaceId),
   }
 }
 

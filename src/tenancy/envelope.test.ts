@@ -83,14 +83,14 @@ test('K1: does not open with any byte of it changed, nor with parts of another e
   }
 })
 
-test('tells a secret it was not given from a row that was altered', () => {
+test('distinguishes an unknown master secret from an altered row', () => {
   const envelope = seal()
   expect(openEnvelope(envelope, belonging, createKeyRing(newSecret))).toBe('unknown_secret')
   const claim = { ...envelope, keyVersion: createWrappingKey(newSecret).version }
   expect(openEnvelope(claim, belonging, createKeyRing(newSecret, oldSecret))).toBe('altered')
 })
 
-test('K3: a data key wrapped anew opens under the new secret alone, with the ciphertext as it was', () => {
+test('K3: a rewrapped data key opens under the new secret only, with the same ciphertext', () => {
   const envelope = seal()
   const [from, to] = [createWrappingKey(oldSecret), createWrappingKey(newSecret)]
   const wrappedKey = rewrap(envelope.wrappedKey, belonging, { from, to })

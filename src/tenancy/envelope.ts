@@ -1,6 +1,6 @@
-// A credential's secret as it is stored: encrypted with a data key of its own, which is wrapped by a key made from the
-// master secret. Both are bound to whose it is and where it may go, so a row that was copied to another tenant, or
-// pointed at another address, does not open. Rotation changes the wrapping only.
+// Envelope encryption of credentials: each secret is encrypted with its own data key, which is wrapped by a key derived
+// from the master secret. Both are bound to the owner and the destination, so a row that was copied to another workspace
+// or pointed at another address does not decrypt. A rotation only rewraps the data keys.
 
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
 import { assert } from '../kernel/assert.ts'
@@ -8,10 +8,10 @@ import type { WorkspaceId } from '../kernel/ids.ts'
 import { Secret } from '../kernel/secret.ts'
 import { deriveSubkey, type MasterSecret } from './secrets.ts'
 
-/** Of one secret: replacing it makes a new id, so that what was learned about the old one ends with it. */
+/** Of one secret: replacing it creates a new id, so that what was learned about the old one no longer applies. */
 export type CredentialId = `cred_${string}`
 
-/** What a secret is bound to: every fact of its row that decides who uses it, for what, and where it is sent. */
+/** What a secret is bound to: every column that decides who uses it, for what, and where it is sent. */
 export interface Belonging {
   readonly id: CredentialId
   readonly workspaceId: WorkspaceId
@@ -26,7 +26,7 @@ export interface Envelope {
   readonly keyVersion: string
 }
 
-/** `unknown_secret`: wrapped under a master secret we do not have. `altered`: not the row that was written. */
+/** `unknown_secret`: wrapped under a master secret that this process does not have. `altered`: the row was changed. */
 export type EnvelopeFault = 'unknown_secret' | 'altered'
 
 const dataKeyBytes = 32
@@ -55,7 +55,7 @@ export function openEnvelope(envelope: Envelope, belonging: Belonging, keys: Key
   return secret
 }
 
-/** The data key under another master secret; the ciphertext stays as it is and is not decrypted. */
+/** Wraps the data key under another master secret; the ciphertext stays and is not decrypted. */
 export function rewrap(
   wrappedKey: string,
   belonging: Belonging,
@@ -69,30 +69,27 @@ export function rewrap(
   return rewrapped
 }
 
-/** JSON, because joined texts could be cut apart in two ways. Stored rows depend on every character of it. */
+/** JSON, because joined texts would be ambiguous. Stored rows depend on every character of it. */
 function bindingOf(purpose: 'secret' | 'data-key', belonging: Belonging): string {
   const { workspaceId, provider, id, origin, baseUrl } = belonging
   return JSON.stringify(['tollgate-credential-1', purpose, workspaceId, provider, id, origin, baseUrl ?? null])
 }
 
-// The keys that wrap the data keys of credentials, each made from a master secret. During a rotation there are two: new
-// credentials are wrapped by the current one, and both are tried for reading. The bytes stay inside.
-
 export interface WrappingKey {
-  /** Stored beside what it wrapped. Follows from the secret, so that nobody has to count or configure versions. */
+  /** Stored with what it wrapped. Derived from the secret, so that versions need no configuration. */
   readonly version: string
   wrap(dataKey: Uint8Array, binding: string): string
   /** undefined: altered, or wrapped by another key or for another binding. */
   unwrap(wrapped: string, binding: string): Uint8Array | undefined
 }
 
+/** During a rotation there are two keys: new credentials use the current one, and both are used for reading. */
 export interface KeyRing {
   readonly current: WrappingKey
-  /** undefined: wrapped under a master secret that this process was not given. */
+  /** undefined: wrapped under a master secret that this process does not have. */
   find(version: string): WrappingKey | undefined
 }
 
-/** `previous` is what a rotation is leaving behind. */
 export function createKeyRing(current: MasterSecret, previous?: MasterSecret): KeyRing {
   const keys = [current, ...(previous === undefined ? [] : [previous])].map(createWrappingKey)
   const byVersion = new Map(keys.map((key) => [key.version, key]))
@@ -101,26 +98,26 @@ export function createKeyRing(current: MasterSecret, previous?: MasterSecret): K
 
 export function createWrappingKey(secret: MasterSecret): WrappingKey {
   const key = deriveSubkey(secret, 'credential-kek')
-  // A derivation of its own: the name of a key is public and must say nothing about it. Eight bytes tell two secrets
-  // apart; a stranger's secret that had the same name would still fail to unwrap.
+  // From a separate derivation: the version is public and must say nothing about the key. Eight bytes tell two secrets
+  // apart; another secret with the same version would still fail to unwrap.
   const version = Buffer.from(hkdfSync('sha256', key, new Uint8Array(0), 'key-version', 8)).toString('hex')
   return {
     version,
-    // The version is part of the binding: a row that claims another key than it was wrapped with is an altered row.
+    // The version is part of the binding, so a row that names another key than it was wrapped with does not unwrap.
     wrap: (dataKey, binding) => seal(key, dataKey, `${binding} ${version}`),
     unwrap: (wrapped, binding) => open(key, wrapped, `${binding} ${version}`),
   }
 }
-
-// AES-256-GCM over texts for the database: base64url of nonce (12 bytes), ciphertext, tag (16 bytes). The binding is
-// authenticated and not stored: whoever opens must know what it was sealed for. Knows nothing of what it encrypts.
 
 const algorithm = 'aes-256-gcm'
 const keyBytes = 32
 const nonceBytes = 12
 const tagBytes = 16
 
-/** The nonce is random: among 2³² seals with one key two are equal with a probability of 2⁻³³. */
+/**
+ * AES-256-GCM: base64url of nonce (12 bytes), ciphertext, tag (16 bytes). The binding is authenticated and not stored. The
+ * nonce is random: of 2³² with one key two are equal with a probability of 2⁻³³.
+ */
 export function seal(key: Uint8Array, plain: Uint8Array, binding: string): string {
   assert(key.length === keyBytes, 'a key has 32 bytes')
   const nonce = randomBytes(nonceBytes)
@@ -130,7 +127,7 @@ export function seal(key: Uint8Array, plain: Uint8Array, binding: string): strin
   return Buffer.concat(sealed).toString('base64url')
 }
 
-/** undefined: it was not sealed with this key for this binding, or was altered since; which of them cannot be told. */
+/** undefined: not sealed with this key for this binding, or altered since; there is no way to tell which. */
 export function open(key: Uint8Array, text: string, binding: string): Buffer | undefined {
   const sealed = Buffer.from(text, 'base64url')
   if (sealed.length < nonceBytes + tagBytes) return undefined
@@ -141,7 +138,7 @@ export function open(key: Uint8Array, text: string, binding: string): Buffer | u
   try {
     return Buffer.concat([plain, decipher.final()])
   } catch {
-    // The tag does not fit. What the runtime throws says no more, and must not carry what was decrypted.
+    // The tag does not match. The runtime's error says no more and must not carry decrypted data.
     return undefined
   }
 }

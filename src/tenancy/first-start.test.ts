@@ -22,7 +22,7 @@ async function shownBy({ show }: FirstStart): Promise<FirstStart['firstKey'][]> 
 }
 
 forEachEngine((engine) => {
-  test('the first start makes a workspace, a project and a key that works and stands in its file', async () => {
+  test('the first start creates a workspace, a project and a working key in its file', async () => {
     await using store = await engine.openStore()
     const options = open(store)
     const { firstKey, workspaceId, firstKeyFile } = await ensureFirstStart(options)
@@ -43,7 +43,7 @@ forEachEngine((engine) => {
     expect([...(await store.database.sql`SELECT name FROM projects`)]).toEqual([{ name: 'default' }])
   })
 
-  test('the second start makes nothing and shows nothing, even when the key was deleted or its file removed', async () => {
+  test('the second start creates and shows nothing, even if the key or its file was deleted', async () => {
     await using store = await engine.openStore()
     const options = open(store)
     await shownBy(await ensureFirstStart(options))
@@ -59,7 +59,7 @@ forEachEngine((engine) => {
     expect(await store.database.sql`SELECT id FROM workspaces`).toHaveLength(1)
   })
 
-  test('a key that no start has shown is shown by the next one that comes so far, and by no later one', async () => {
+  test('a key that was never shown is shown by the next start that gets that far, once', async () => {
     await using store = await engine.openStore()
     const options = open(store)
     // The port was taken, say.
@@ -73,7 +73,7 @@ forEachEngine((engine) => {
     expect(await store.database.sql`SELECT id FROM api_keys`).toHaveLength(1)
   })
 
-  test('a start whose printing fails has shown nothing', async () => {
+  test('a start that fails to print has not shown the key', async () => {
     await using store = await engine.openStore()
     const options = open(store)
     const { firstKey, show } = await ensureFirstStart(options)
@@ -84,7 +84,7 @@ forEachEngine((engine) => {
     expect(await shownBy(await ensureFirstStart(options))).toEqual([firstKey])
   })
 
-  test('a key that does not work any more is not shown, nor is one of another database', async () => {
+  test('an invalid key and one of another database are not shown', async () => {
     for (const change of ['revoked', 'deleted', 'another', 'no file'] as const) {
       await using store = await engine.openStore()
       const options = open(store)
@@ -99,7 +99,7 @@ forEachEngine((engine) => {
     }
   })
 
-  test('of several that start for the first time at once, one makes the key and one shows it', async () => {
+  test('of concurrent first starts one creates the key and one shows it', async () => {
     await using store = await engine.openStore()
     const options = open(store)
     const others =
@@ -114,7 +114,7 @@ forEachEngine((engine) => {
     for (const database of others) await database.close()
   })
 
-  test('K2: a start with another secret is refused and leaves the first one in force', async () => {
+  test('K2: a start with another secret is refused and changes nothing', async () => {
     await using store = await engine.openStore()
     const options = open(store)
     const first = await ensureFirstStart(options)
@@ -127,7 +127,7 @@ forEachEngine((engine) => {
     expect(readFileSync(options.folder.file('first-key'), 'utf8').trim()).toBe(first.firstKey ?? '')
   })
 
-  test('a key left in the folder by another database is replaced, not brought back to life', async () => {
+  test('a key of another database in the folder is replaced, not reused', async () => {
     await using store = await engine.openStore()
     const options = open(store)
     options.folder.write('first-key', 'sk-tg-0123456789ABCDEFGHIJKLMNOPQR47EiTD\n')
@@ -136,7 +136,7 @@ forEachEngine((engine) => {
     expect(readFileSync(firstKeyFile, 'utf8').trim()).toBe(firstKey ?? '')
   })
 
-  test('nothing is made when the key cannot be written down', async () => {
+  test('nothing is created if the key file cannot be written', async () => {
     await using store = await engine.openStore()
     const options = open(store)
     const fullDisk = {

@@ -1,6 +1,6 @@
-// What a new installation starts with: a workspace, a project, a key. All of it is one transaction, and the key's
-// secret is on the disk before that commits, so a crash at any point leaves either nothing or a key somebody can read.
-// A start may end before it has shown the key, on a port that is taken say; until one has, each later start may show it.
+// Creates the first workspace, project and key of an installation in one transaction. The key's secret is on disk before
+// the commit, so a crash at any point leaves either nothing or a key that can be read. A start may end before it has shown
+// the key, for example because the port is taken; until one has, each later start may show it.
 
 import { readFileSync } from 'node:fs'
 import { type Clock, isoTime } from '../kernel/clock.ts'
@@ -14,28 +14,28 @@ import { confirmSecret, deriveSubkey, type MasterSecret } from './secrets.ts'
 import { insertProject, insertWorkspace } from './workspaces.ts'
 
 const firstKeyFile = 'first-key'
-/** A row of `installation` from the key's creation until it was shown. Installations from before have none. */
+/** A row of `installation` from the creation of the key until it was shown. */
 const unshownName = 'first_key_unshown'
 
 export interface FirstStartOptions {
   readonly database: Database
   readonly folder: DataFolder
   readonly secret: MasterSecret
-  /** The one it takes the place of, while a rotation is under way. */
+  /** The one it replaces, during a rotation. */
   readonly previousSecret?: MasterSecret | undefined
   readonly clock: Clock
-  /** Belongs to the first start and to its transaction: the opening credit. */
+  /** Runs in the transaction of the first start: the opening credit. */
   onWorkspace?(sql: Sql, workspaceId: WorkspaceId): Promise<void>
 }
 
 export interface FirstStart {
-  /** Until a start has shown it. */
+  /** undefined once a start has shown it. */
   readonly firstKey: ApiKey | undefined
   /** The workspace this start created. */
   readonly workspaceId: WorkspaceId | undefined
   /** Where the first key is, or was, written. */
   readonly firstKeyFile: string
-  /** To be called once requests are accepted. `print` gets the key where it is this start that shows it. */
+  /** Call once requests are accepted. `print` gets the key if this start shows it. */
   show(print: (firstKey: ApiKey | undefined) => void): Promise<void>
 }
 
@@ -55,7 +55,7 @@ export async function ensureFirstStart(options: FirstStartOptions): Promise<Firs
   }
 }
 
-/** Printed before the commit: a crash in between shows the key twice, never not at all. Others wait at the row. */
+/** Printed before the commit: after a crash in between the key is shown again rather than never. Locks the row. */
 function showOnce(database: Database, firstKey: ApiKey, print: (firstKey: ApiKey | undefined) => void): Promise<void> {
   return database.transaction(async (sql) => {
     const claimed = await sql`DELETE FROM installation WHERE name = ${unshownName} RETURNING name`
@@ -79,13 +79,13 @@ async function createDefaults(sql: Sql, { folder, secret, clock, onWorkspace }: 
   const computeVerifier = createVerifier(deriveSubkey(secret, 'api-key-pepper'))
   await insertKey(sql, { projectId, name: 'first-key', key: firstKey, createdAt }, computeVerifier)
   await sql`INSERT INTO installation ${sql([{ name: unshownName, value: isoTime(createdAt) }])}`
-  // Last before the commit. A key that a crashed start left in the file was never committed and is replaced; one of an
-  // earlier database must not come back to life, it may have been revoked there.
+  // Last before the commit. A key that a crashed start left in the file was never committed and is replaced; a key of an
+  // earlier database must not be reused, because it may have been revoked there.
   folder.write(firstKeyFile, `${firstKey}\n`)
   return { firstKey, workspaceId }
 }
 
-/** Only a key that works is shown: the file may be gone, of another database, or of a key that was revoked or rotated. */
+/** Only a valid key: the file may be missing, of another database, or of a key that was revoked or rotated. */
 async function findUnshown(sql: Sql, options: FirstStartOptions): Promise<ApiKey | undefined> {
   const { folder, secret, previousSecret = secret } = options
   const unshown = await sql`SELECT name FROM installation WHERE name = ${unshownName}`

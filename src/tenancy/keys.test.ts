@@ -57,7 +57,7 @@ async function createBench(engine: TestEngine) {
 }
 
 forEachEngine((engine) => {
-  test('a key is read as it was made, and its secret is shown once', async () => {
+  test('a key is read as it was created, and its secret is returned once', async () => {
     await using bench = await createBench(engine)
     const { key, secret } = await bench.addKey({
       models: ['openai/*'],
@@ -85,13 +85,13 @@ forEachEngine((engine) => {
     expect(await listKeys(bench.sql, { page: { limit: 1 } })).toEqual({ items: [key], nextCursor: undefined })
   })
 
-  test('a key that sets nothing has nothing set', async () => {
+  test('a key without options has none', async () => {
     await using bench = await createBench(engine)
     const { key } = await bench.addKey()
     expect(key).toMatchObject({ models: undefined, limits: {}, sources: undefined, expiresAt: undefined })
   })
 
-  test('T4: a wrong wish is refused by the field, and nothing is written', async () => {
+  test('T4: an invalid field is refused by name, and nothing is written', async () => {
     await using bench = await createBench(engine)
     const wrong: [wish: Partial<KeyWish>, param: string][] = [
       [{ name: '' }, 'name'],
@@ -109,7 +109,7 @@ forEachEngine((engine) => {
     expect((await listAudit(bench.sql, { limit: 1 })).items).toEqual([])
   })
 
-  test('T2: what is unknown or of another kind is not found', async () => {
+  test('T2: an unknown id and one of another kind are not found', async () => {
     await using bench = await createBench(engine)
     expect(await bench.tryKey({ projectId: bench.workspaceId })).toBe('not found')
     expect(await bench.tryKey({ projectId: createId('prj') })).toBe('not found')
@@ -120,7 +120,7 @@ forEachEngine((engine) => {
     }
   })
 
-  test('a key is revoked once; the date of the first time stays', async () => {
+  test('a key is revoked once; the first date stays', async () => {
     await using bench = await createBench(engine)
     const { key } = await bench.addKey()
     expect(await bench.revoke(key.id, noon + 5)).toEqual({ ...key, revokedAt: noon + 5 })
@@ -137,7 +137,7 @@ forEachEngine((engine) => {
     expect(after.key).toEqual({ ...before.key, last4: after.secret.slice(-4) })
   })
 
-  test('a key that has ended cannot be rotated, and overlaps have bounds', async () => {
+  test('a revoked or expired key cannot be rotated, and the overlap is bounded', async () => {
     await using bench = await createBench(engine)
     const revoked = await bench.addKey()
     await bench.revoke(revoked.key.id)
@@ -179,7 +179,7 @@ forEachEngine((engine) => {
     }
   })
 
-  test('of many rotations at once each has its turn, and exactly the last secret is the key’s', async () => {
+  test('of concurrent rotations exactly the last secret is the key’s', async () => {
     await using bench = await createBench(engine)
     const { key, secret } = await bench.addKey()
     const another = engine.name === 'postgres' ? await openDatabase(bench.place) : bench.database
@@ -259,7 +259,7 @@ async function createLastUsedBench(engine: TestEngine) {
 }
 
 forEachEngine((engine) => {
-  test('many uses of a key are one row, written when flushed and not before', async () => {
+  test('many uses of a key are one row, written by the flush', async () => {
     await using bench = await createLastUsedBench(engine)
     const [one, two] = [createId('key'), createId('key')]
     bench.lastUsed.note(one)
@@ -276,7 +276,7 @@ forEachEngine((engine) => {
     )
   })
 
-  test('a later use replaces an earlier one, never the other way round, and without uses nothing is written', async () => {
+  test('a later use replaces an earlier one only, and without uses nothing is written', async () => {
     await using bench = await createLastUsedBench(engine)
     const key = createId('key')
     for (const [at, expected] of [
@@ -294,7 +294,7 @@ forEachEngine((engine) => {
     expect(bench.transactions()).toBe(before)
   })
 
-  test('what cannot be written is reported, kept, and does not hide a later use', async () => {
+  test('a failed write is reported and retried, and does not hide a later use', async () => {
     await using bench = await createLastUsedBench(engine)
     const [one, two] = [createId('key'), createId('key')]
     bench.lastUsed.note(one)

@@ -1,6 +1,5 @@
-// Keys: created, rotated, revoked, read. A secret leaves here once, in the answer to the call that made it; what is read
-// later holds its last four characters. What writes runs inside a transaction of the caller's, who afterwards
-// invalidates the key where requests are authenticated.
+// API keys: create, rotate, revoke, read. A secret is returned once, by the call that creates it; later reads have its last
+// four characters. Functions that write run inside the caller's transaction; the caller invalidates the key afterwards.
 
 import { assert } from '../kernel/assert.ts'
 import type { Clock } from '../kernel/clock.ts'
@@ -32,16 +31,16 @@ export interface KeyInfo {
   readonly workspaceId: WorkspaceId
   readonly name: string
   readonly last4: string
-  /** Its own allowlist, beside its project's; undefined = all that the project allows. */
+  /** Narrows the project's allowlist; undefined = all that the project allows. */
   readonly models: readonly string[] | undefined
   readonly limits: Limits
-  /** Addresses and ranges it may be used from; undefined = anywhere. */
+  /** Addresses and ranges from which it may be used; undefined = anywhere. */
   readonly sources: readonly string[] | undefined
   readonly createdAt: number
-  /** undefined = never, as for the two below. */
+  /** undefined = never, also for the next two. */
   readonly expiresAt: number | undefined
   readonly revokedAt: number | undefined
-  /** To within a minute or two. */
+  /** Accurate to a minute or two. */
   readonly lastUsedAt: number | undefined
   readonly managedBy: ManagedBy
 }
@@ -80,7 +79,7 @@ export interface KeyWithSecret {
 
 const overlapSecondsMax = 30 * 24 * 60 * 60
 
-/** `not found`: the project. */
+/** `not found` refers to the project. */
 export async function createKey(
   sql: Sql,
   wish: KeyWish,
@@ -113,7 +112,7 @@ function checkWish({ name, models, limits, expiresAt, sources }: KeyWish, act: A
   return invalidRequest('`expires_at` must be a time in the future.', 'expires_at')
 }
 
-/** A key that was revoked before stays as it is. */
+/** A key that is already revoked stays unchanged. */
 export async function revokeKey(sql: Sql, id: string, act: Act): Promise<KeyInfo | 'not found' | Failure> {
   const key = await getKey(sql, id)
   if (key === 'not found') return key
@@ -126,11 +125,11 @@ export async function revokeKey(sql: Sql, id: string, act: Act): Promise<KeyInfo
 }
 
 export interface Rotation {
-  /** How long the old secret lives on beside the new one; none = it ends at once. */
+  /** How long the old secret stays valid; default: not at all. */
   readonly overlapSeconds?: number | undefined
 }
 
-/** The same key with a new secret. Also of a key that a file declares: files say nothing about secrets. */
+/** Gives the key a new secret. Allowed for keys that a file declares too: files contain no secrets. */
 export async function rotateKey(
   sql: Sql,
   id: string,
@@ -155,7 +154,7 @@ export async function rotateKey(
 }
 
 function endedKey(how: 'revoked' | 'expired'): Failure {
-  return invalidRequest(`This key is ${how}: a new secret would not bring it back. Create a new key.`)
+  return invalidRequest(`This key is ${how}, and a new secret would not change that. Create a new key.`)
 }
 
 async function readBack(sql: Sql, id: KeyId): Promise<KeyInfo> {
@@ -166,12 +165,12 @@ async function readBack(sql: Sql, id: KeyId): Promise<KeyInfo> {
 
 export interface KeyQuery {
   readonly workspaceId?: WorkspaceId | undefined
-  /** Decides alone where both are given: a project belongs to one workspace. */
+  /** If both are given, only this one counts: a project belongs to one workspace. */
   readonly projectId?: ProjectId | undefined
   readonly page: PageQuery
 }
 
-/** Three statements and not one with optional conditions: each is served by an index of its own. */
+/** Three statements, not one with optional conditions, because each uses a different index. */
 export async function listKeys(sql: Sql, query: KeyQuery): Promise<Page<KeyInfo>> {
   const rows = await listRows(sql, query)
   return pageOf(rows.map(keyFromRow), query.page)
@@ -199,7 +198,7 @@ export async function getKey(sql: Sql, id: string): Promise<KeyInfo | 'not found
   return row ? keyFromRow(row) : 'not found'
 }
 
-/** Field by field: the row holds the verifier too. */
+/** Field by field, because the row also has the verifier. */
 function keyFromRow(row: KeyInfoRow): KeyInfo {
   return {
     id: row.id,
@@ -251,15 +250,13 @@ export async function replaceSecret(sql: Sql, id: KeyId, replacement: NewSecret)
   return true
 }
 
-// When each key was used last: noted in memory on the request's path, written in the background. What was noted since
-// the last flush is lost in a crash, and nothing depends on it.
-
-/** How often to flush: each key is written at most once in that time. */
+/** Each key is written at most once in this time. */
 export const lastUsedFlushMs = 60_000
 
+/** When each key was last used. Kept in memory and written in the background; a crash loses the last minute. */
 export interface LastUsed {
   note(keyId: KeyId): void
-  /** Writes what was noted; never throws. What could not be written is kept for the next time. */
+  /** Never throws. What could not be written is kept for the next flush. */
   flush(): Promise<void>
 }
 
@@ -269,7 +266,7 @@ export interface LastUsedOptions {
   onFault(thrown: unknown): void
 }
 
-/** Rows in one transaction: on the embedded engine it keeps the commits of settlements waiting. */
+/** Rows in one transaction: on the embedded engine it delays the commits of settlements. */
 const portionMax = 128
 
 export function createLastUsed({ database, clock, onFault }: LastUsedOptions): LastUsed {
@@ -280,7 +277,7 @@ export function createLastUsed({ database, clock, onFault }: LastUsedOptions): L
     async flush() {
       const pending = noted
       noted = new Map()
-      // Replicas write the same keys; in one order none of them waits for another in a circle.
+      // Replicas write the same keys; in one order, so that there is no deadlock.
       const uses = [...pending].sort(([a], [b]) => (a < b ? -1 : 1))
       while (uses.length > 0) {
         const portion = uses.slice(0, portionOf(uses.length))
@@ -302,7 +299,7 @@ async function writeUses(sql: Sql, uses: readonly (readonly [KeyId, number])[]):
     SET last_used_at = excluded.last_used_at WHERE excluded.last_used_at > key_uses.last_used_at`
 }
 
-/** Powers of two: PostgreSQL keeps every text it has prepared, so there are eight of them. */
+/** Powers of two: PostgreSQL keeps every prepared statement, so there are only eight. */
 function portionOf(count: number): number {
   return Math.min(portionMax, 2 ** Math.floor(Math.log2(count)))
 }

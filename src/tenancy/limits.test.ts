@@ -27,7 +27,7 @@ const audited = {
   spend_per_month: '1000000000.00',
 }
 
-test('what is stored is read back exactly, and nothing set is nothing stored', () => {
+test('stored limits are read back exactly, and no limits are stored as NULL', () => {
   expect(limitsToSql(all)).toBe(
     '{"requests_per_minute":600,"tokens_per_minute":200000,"concurrent_requests":50,"spend_per_day":"1","spend_per_month":"1000000000000000000"}',
   )
@@ -36,13 +36,13 @@ test('what is stored is read back exactly, and nothing set is nothing stored', (
   expect(hasLimits(limitsFromSql(null))).toBe(false)
 })
 
-test('a stored limit that cannot be read is a defect, not no limit', () => {
+test('an unreadable stored limit throws', () => {
   for (const broken of ['', '{"requests_per_minute":"600"}', '{"spend_per_day":5}', '{"spend_per_day":"x"}', 'null']) {
     expect(() => limitsFromSql(broken)).toThrow()
   }
 })
 
-test('limits are whole and positive and have an upper bound, and are refused by their name', () => {
+test('invalid limits are refused by name', () => {
   expect(checkLimits(all)).toBeUndefined()
   expect(checkLimits({})).toBeUndefined()
   const wrong: [limits: Limits, name: string][] = [
@@ -63,7 +63,7 @@ test('limits are whole and positive and have an upper bound, and are refused by 
 })
 
 forEachEngine((engine) => {
-  test('limits of key, project and workspace are put as a whole', async () => {
+  test('limits of key, project and workspace are replaced as a whole', async () => {
     await using store = await engine.openStore()
     const { database } = store
     const ids = await database.transaction(async (sql) => {
@@ -93,7 +93,7 @@ forEachEngine((engine) => {
     }
   })
 
-  test('T2: nobody is limited by an id that is unknown or of another kind', async () => {
+  test('T2: an unknown id and one of another kind change no limits', async () => {
     await using store = await engine.openStore()
     const { database } = store
     const workspace = await database.transaction((sql) => insertWorkspace(sql, { name: 'w', createdAt: 0 }))

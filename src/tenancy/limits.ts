@@ -1,5 +1,4 @@
-// How much a key, a project or a workspace may use: what is stored, and what a caller carries. Nothing is counted here;
-// that is done by whoever admits requests and holds money.
+// The limits of keys, projects and workspaces as they are stored. Counting is done in limits/ and in the ledger.
 
 import { assert } from '../kernel/assert.ts'
 import { type Failure, invalidRequest } from '../kernel/failure.ts'
@@ -19,7 +18,7 @@ export interface Limits {
   readonly spendPerMonth?: Nano | undefined
 }
 
-/** One of the three that hold for a caller; the tightest decides. */
+/** A caller has up to three; the tightest applies. */
 export type LimitScope =
   | (ScopeFacts & { readonly kind: 'key'; readonly id: KeyId })
   | (ScopeFacts & { readonly kind: 'project'; readonly id: ProjectId })
@@ -30,7 +29,7 @@ interface ScopeFacts {
   readonly limits: Limits
 }
 
-/** Each with its name in the management API and in the database. The bounds keep every sum with them exact. */
+/** With the name in the management API and in the database. The maximum keeps every sum exact. */
 const counts = [
   { field: 'requestsPerMinute', name: 'requests_per_minute', max: 10_000_000 },
   { field: 'tokensPerMinute', name: 'tokens_per_minute', max: 10_000_000_000 },
@@ -43,7 +42,7 @@ const spends = [
 /** A billion dollars. */
 const spendMax = 10n ** 18n
 
-/** What is wrong with them, by the field's name; `at` is where they stand in the request, such as `limits.`. */
+/** What is wrong with them; `at` is their place in the request, such as `limits.`. */
 export function checkLimits(limits: Limits, at = ''): Failure | undefined {
   for (const { field, name, max } of counts) {
     const value = limits[field]
@@ -68,15 +67,12 @@ export function hasLimits(limits: Limits): boolean {
   return [...counts, ...spends].some(({ field }) => limits[field] !== undefined)
 }
 
-/** As they are stored: amounts as strings, in nano-dollars. */
+/** Amounts as strings, in nano-dollars. */
 export function limitsToSql(limits: Limits): string | null {
   return hasLimits(limits) ? JSON.stringify(limitsByName(limits, String)) : null
 }
 
-/**
- * As the audit log has them: amounts in USD, such as `1.00`. Older entries have nano-dollars there, which have no point;
- * they stay, because the chain of hashes covers them.
- */
+/** For the audit log: amounts in USD, such as `1.00`. */
 export function auditedLimits(limits: Limits): Record<string, number | string> {
   return limitsByName(limits, formatUsd)
 }
@@ -96,7 +92,7 @@ function limitsByName(limits: Limits, amountText: (amount: Nano) => string): Rec
 
 const noLimits: Limits = Object.freeze({})
 
-/** A limit that cannot be read must not turn into none. */
+/** Throws if a limit cannot be read: it must not become "unlimited". */
 export function limitsFromSql(json: string | null): Limits {
   if (json === null) return noLimits
   const stored: Record<string, unknown> = JSON.parse(json)
@@ -122,7 +118,7 @@ const places = {
   key: { table: 'api_keys', prefix: 'key' },
 } as const
 
-/** Replaces all limits of one; what is left out is unlimited from then on. Answers with what holds now. */
+/** Replaces all limits of a scope; omitted ones become unlimited. Returns the stored limits. */
 export async function putLimits(
   sql: Sql,
   kind: LimitScope['kind'],

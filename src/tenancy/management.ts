@@ -3,20 +3,18 @@
 import { type Failure, invalidRequest } from '../kernel/failure.ts'
 import type { RequestId } from '../kernel/ids.ts'
 
-/** Who does something, and when. */
+/** Who makes a change, and when. */
 export interface Act {
   /** Such as `management token`, `console session`. */
   readonly actor: string
   readonly at: number
   readonly requestId?: RequestId | undefined
-  /** On behalf of a file, which says nothing about who did it. */
+  /** Set for changes by `config apply`; the actor is still whoever ran it. */
   readonly managedBy?: 'file' | undefined
 }
 
-// Names of workspaces, projects and keys are free text for people; only what could not be shown or stored is refused.
-
 const nameLengthMax = 100
-/** Control characters and lone surrogates: they break terminals and logs, and PostgreSQL refuses some of them. */
+/** Control characters and lone surrogates: they break terminals and logs, and PostgreSQL rejects some of them. */
 const unshowable = /[\p{Cc}\p{Cs}\u2028\u2029]/u
 
 export function checkName(name: string): Failure | undefined {
@@ -26,39 +24,37 @@ export function checkName(name: string): Failure | undefined {
   return undefined
 }
 
-// Things that a file declares are changed by that file alone: whoever else changed one would see it undone by the next
-// `config apply`, and the file would no longer say what is in force.
-
-/** A file that was applied, or whoever has the management token. */
+/**
+ * Objects that a file declares are changed by that file only: the next `config apply` would undo any other change, and
+ * the file would no longer describe the state.
+ */
 export type ManagedBy = 'api' | 'file'
 
 export function managerOf({ managedBy }: Act): ManagedBy {
   return managedBy ?? 'api'
 }
 
-const wayOut = {
+const advice = {
   workspace: '',
   project: '',
   key: ' If its secret leaked, rotate it: that ends the secret and leaves the key as the file has it.',
 } as const
 
-/** undefined = it may be changed so. */
+/** undefined = the change is allowed. */
 export function refuseChange(
-  kind: keyof typeof wayOut,
-  thing: { readonly managedBy: ManagedBy },
+  kind: keyof typeof advice,
+  object: { readonly managedBy: ManagedBy },
   act: Act,
 ): Failure | undefined {
-  if (thing.managedBy === 'api' || managerOf(act) === 'file') return undefined
-  const message = `This ${kind} is managed by a file; change it there and run \`tollgate config apply FILE\`.${wayOut[kind]}`
+  if (object.managedBy === 'api' || managerOf(act) === 'file') return undefined
+  const message = `This ${kind} is managed by a file; change it there and run \`tollgate config apply FILE\`.${advice[kind]}`
   return invalidRequest(message)
 }
 
-// Lists in pages, by id: an id ascends with time, so what is added while somebody turns the pages comes on a later one.
-
+/** Pages are ordered by id. Ids ascend with time, so objects added meanwhile come on a later page. */
 export interface PageQuery {
-  /** How many items at most. */
   readonly limit: number
-  /** `nextCursor` of the page before. */
+  /** `nextCursor` of the previous page. */
   readonly cursor?: string | undefined
 }
 
@@ -68,12 +64,12 @@ export interface Page<Item> {
   readonly nextCursor: string | undefined
 }
 
-/** One more than asked for tells whether another page follows. */
+/** One more than the limit, to know whether another page follows. */
 export function rowsWanted({ limit }: PageQuery): bigint {
   return BigInt(limit + 1)
 }
 
-/** Ids come after the cursor; without one, from the first. Not an id: nothing comes after it. */
+/** An invalid cursor is after every id, so the page is empty. */
 export function afterCursor({ cursor = '' }: PageQuery): string {
   return /^[0-9A-Za-z_]{0,40}$/.test(cursor) ? cursor : 'zzzz'
 }

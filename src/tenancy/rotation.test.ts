@@ -64,7 +64,7 @@ function dyingAt(database: Database, statements: number): Database {
 }
 
 forEachEngine((engine) => {
-  test('K3: moves every credential, and the old secret is needed no more', async () => {
+  test('K3: moves every credential, and the old secret is no longer needed', async () => {
     await using bench = await createBench(engine)
     await bench.fill(120)
     const progress: RotationProgress[] = []
@@ -79,7 +79,7 @@ forEachEngine((engine) => {
     expect(await bench.readable(onlyOld)).toBe(0)
   })
 
-  test('K3: a gateway with both secrets reads everything at every moment', async () => {
+  test('K3: a gateway with both secrets can read everything at any time', async () => {
     await using bench = await createBench(engine)
     await bench.fill(101)
     const readable: Promise<number>[] = [bench.readable(both)]
@@ -89,7 +89,7 @@ forEachEngine((engine) => {
     expect(await Promise.all(readable)).toEqual([101, 101, 101, 101, 101])
   })
 
-  test('K3: killed at any statement, it loses nothing and goes on where it was', async () => {
+  test('K3: killed at any statement, it loses nothing and can be continued', async () => {
     await using bench = await createBench(engine)
     await bench.fill(53)
     let deaths = 0
@@ -109,7 +109,7 @@ forEachEngine((engine) => {
     expect(await bench.readable(onlyNew)).toBe(53)
   })
 
-  test('two that run at once do the work once', async () => {
+  test('two concurrent runs do the work once', async () => {
     await using bench = await createBench(engine)
     await bench.fill(60)
     const run = () => rotateSecrets({ database: bench.database, from, to })
@@ -120,7 +120,7 @@ forEachEngine((engine) => {
     expect(await bench.readable(onlyNew)).toBe(60)
   })
 
-  test('takes along what is stored meanwhile under the old secret, and leaves what is replaced alone', async () => {
+  test('includes what is stored meanwhile under the old secret, and skips what is replaced', async () => {
     await using bench = await createBench(engine)
     await bench.fill(51)
     // After the portion of 50 was read and before it is written.
@@ -143,7 +143,7 @@ forEachEngine((engine) => {
     expect(await bench.readable(onlyNew)).toBe(52)
   })
 
-  test('names a row that does not open, leaves it, and moves the rest', async () => {
+  test('reports a row that does not decrypt, skips it, and moves the rest', async () => {
     await using bench = await createBench(engine)
     await bench.fill(3)
     const { id } = await bench.put('broken', onlyOld)
@@ -153,7 +153,7 @@ forEachEngine((engine) => {
     expect(await bench.readable(onlyNew)).toBe(3)
   })
 
-  test('counts what belongs to neither secret as remaining', async () => {
+  test('counts rows of neither secret as remaining', async () => {
     await using bench = await createBench(engine)
     await bench.fill(2)
     await bench.put('forgotten', createKeyRing(older))
@@ -217,7 +217,7 @@ async function createKeyBench(engine: TestEngine) {
   }
 }
 
-test('the version of a pepper is a number of its own that a BIGINT holds', () => {
+test('the version of a pepper is distinct and fits a BIGINT', () => {
   const versions = [from, to].map((secret) => createVerifier(pepperOf(secret)).version)
   expect(versions[0]).toBe(createVerifier(pepperOf(from)).version)
   expect(versions[0]).not.toBe(versions[1] as bigint)
@@ -225,7 +225,7 @@ test('the version of a pepper is a number of its own that a BIGINT holds', () =>
 })
 
 forEachEngine((engine) => {
-  test('A4: both peppers are good, and a key that is used needs the old one no more', async () => {
+  test('A4: both peppers are valid, and a key that was used no longer needs the old one', async () => {
     await using bench = await createKeyBench(engine)
     const used = await bench.addKey('used')
     const idle = await bench.addKey('idle')
@@ -246,7 +246,7 @@ forEachEngine((engine) => {
     expect(await bench.ask(idle.secret, from, to)).toBe('idle')
   })
 
-  test('A4: a secret in its overlap moves as well, and one that is over does not count', async () => {
+  test('A4: a secret in its overlap moves too, and an expired one does not count', async () => {
     await using bench = await createKeyBench(engine)
     const first = await bench.addKey('ci')
     const second = await bench.rotate(first.key.id)
@@ -263,7 +263,7 @@ forEachEngine((engine) => {
     expect((await bench.status(noon + 3_600_000)).overlaps).toBe(0)
   })
 
-  test('keys that are revoked or expired do not keep the old secret alive', async () => {
+  test('revoked and expired keys do not need the old secret', async () => {
     await using bench = await createKeyBench(engine)
     const { key } = await bench.addKey('revoked')
     await bench.addKey('short', noon + 1000)

@@ -1,6 +1,6 @@
-// Moves every credential from one master secret to another while gateways that know both keep serving: only the data
-// keys are wrapped anew, few at a time. What is done is told by the rows themselves, so a run that was cut off anywhere
-// is continued by running it again.
+// Rotation of the master secret: moves every credential from one secret to another while gateways that have both keep
+// serving, and reports what still needs the previous one. Only the data keys are rewrapped, a few at a time. The rows
+// show what is done, so an interrupted run is continued by running it again.
 
 import type { KeyId } from '../kernel/ids.ts'
 import type { Database } from '../store/database.ts'
@@ -10,7 +10,7 @@ import { type SealedCredential, type SealedRow, sealedFromRow } from './credenti
 import { type CredentialId, createWrappingKey, rewrap, type WrappingKey } from './envelope.ts'
 import { deriveSubkey, type MasterSecret } from './secrets.ts'
 
-/** Rows per transaction: a few milliseconds, in which the embedded engine lets nobody else write. */
+/** Rows per transaction: a few milliseconds, during which the embedded engine blocks other writes. */
 const portion = 50
 
 export interface RotateSecretsOptions {
@@ -22,28 +22,28 @@ export interface RotateSecretsOptions {
 }
 
 export interface RotationProgress {
-  /** Looked at in this run. */
+  /** Processed in this run. */
   readonly done: number
-  /** As many as there were when it began; a credential stored meanwhile is not counted. */
+  /** When it began; credentials stored meanwhile are not counted. */
   readonly total: number
 }
 
 export interface Rotation {
   readonly kind: 'rotated'
   readonly rewrapped: number
-  /** Left as they were because they do not open: no secret brings them back, their keys must be stored again. */
+  /** Unchanged because they do not decrypt under any secret; their keys must be stored again. */
   readonly altered: readonly CredentialId[]
   /**
-   * Credentials that still need another secret than `to`, the altered ones not counted. Above 0: a gateway that has only
-   * the old secret is still writing (run again), or there are rows from before an earlier rotation.
+   * Credentials that need another secret than `to`, without the altered ones. Above 0: a gateway that has only the old
+   * secret is still writing (run again), or there are rows from before an earlier rotation.
    */
   readonly remaining: number
 }
 
-/** `same_secret`: from and to are equal, nothing was done. */
+/** `same_secret`: `from` and `to` are equal, nothing was done. */
 export type RotationOutcome = Rotation | { readonly kind: 'same_secret' }
 
-/** Gateways must have been started with both secrets first, the new one as their current one. */
+/** Start the gateways with both secrets first, the new one as the current one. */
 export async function rotateSecrets(options: RotateSecretsOptions): Promise<RotationOutcome> {
   const { database, onProgress = () => {} } = options
   const from = createWrappingKey(options.from)
@@ -55,7 +55,7 @@ export async function rotateSecrets(options: RotateSecretsOptions): Promise<Rota
   let done = 0
   let after = ''
   for (;;) {
-    // Ids ascend in time and a replaced credential gets a new one, so one pass meets also what is stored meanwhile.
+    // Ids ascend with time and a replaced credential gets a new one, so one pass includes what is stored meanwhile.
     const sealed = await readPortion(database, from, after)
     const last = sealed.at(-1)
     if (last === undefined) break
@@ -73,7 +73,7 @@ export async function rotateSecrets(options: RotateSecretsOptions): Promise<Rota
     done += sealed.length
     onProgress({ done, total: Math.max(total, done) })
   }
-  const remaining = (await countNotUnder(database, to)) - altered.length
+  const remaining = (await countNotUnder(database.sql, to)) - altered.length
   return { kind: 'rotated', rewrapped, altered, remaining: Math.max(0, remaining) }
 }
 
@@ -89,7 +89,7 @@ async function readPortion(database: Database, from: WrappingKey, after: string)
   return rows.map(sealedFromRow)
 }
 
-/** How many were written; one that was replaced, deleted or moved since it was read is left alone. */
+/** Returns how many were written; rows that changed since they were read are skipped. */
 function writeMoves(database: Database, moves: readonly Move[], to: WrappingKey): Promise<number> {
   return database.transaction(async (sql) => {
     let written = 0
@@ -103,54 +103,53 @@ function writeMoves(database: Database, moves: readonly Move[], to: WrappingKey)
   })
 }
 
-async function countUnder(database: Database, key: WrappingKey): Promise<number> {
-  const [row] = await database.sql<{ n: bigint }>`
-    SELECT COUNT(*) AS n FROM credentials WHERE key_version = ${key.version}`
-  return Number(row?.n ?? 0n)
+async function countUnder({ sql }: Database, key: WrappingKey): Promise<number> {
+  return countOf(await sql<Counted>`SELECT COUNT(*) AS n FROM credentials WHERE key_version = ${key.version}`)
 }
 
-async function countNotUnder(database: Database, key: WrappingKey): Promise<number> {
-  const [row] = await database.sql<{ n: bigint }>`
-    SELECT COUNT(*) AS n FROM credentials WHERE key_version <> ${key.version}`
-  return Number(row?.n ?? 0n)
+async function countNotUnder(sql: Sql, key: WrappingKey): Promise<number> {
+  return countOf(await sql<Counted>`SELECT COUNT(*) AS n FROM credentials WHERE key_version <> ${key.version}`)
 }
 
-// What still hangs on the previous master secret: keys that were not used since, secrets in their overlap, and
-// credentials that were not wrapped anew. It only reads.
+interface Counted {
+  readonly n: bigint
+}
+
+function countOf([row]: readonly Counted[]): number {
+  return Number(row?.n ?? 0n)
+}
 
 export interface WaitingKey {
   readonly id: KeyId
   readonly name: string
   readonly last4: string
-  /** To within a minute or two; undefined = never. */
+  /** Accurate to a minute or two; undefined = never. */
   readonly lastUsedAt: number | undefined
 }
 
 export interface RotationStatus {
-  /** Keys that are good, and would end with the previous secret. */
+  /** Valid keys that would stop working without the previous secret. */
   readonly keys: number
-  /** The first of them. */
   readonly firstKeys: readonly WaitingKey[]
-  /** Replaced secrets of keys whose overlap is not over. */
+  /** Replaced secrets that are still valid. */
   readonly overlaps: number
   readonly credentials: number
 }
 
 const shownMax = 20
 
+/** What still needs the previous master secret: keys not used since, overlapping secrets, and credentials. */
 export async function readRotationStatus(sql: Sql, current: MasterSecret, now: number): Promise<RotationStatus> {
   const { version } = createVerifier(deriveSubkey(current, 'api-key-pepper'))
   const at = timeToSql(now)
-  const [keys] = await sql<Counted>`SELECT COUNT(*) AS n FROM api_keys
+  const keys = await sql<Counted>`SELECT COUNT(*) AS n FROM api_keys
     WHERE pepper_version <> ${version} AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ${at})`
   const first = await sql<WaitingRow>`SELECT k.id, k.name, k.last4, u.last_used_at FROM api_keys k
     LEFT JOIN key_uses u ON u.key_id = k.id
     WHERE k.pepper_version <> ${version} AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > ${at})
     ORDER BY k.id LIMIT ${BigInt(shownMax)}`
-  const [overlaps] = await sql<Counted>`SELECT COUNT(*) AS n FROM rotated_secrets r JOIN api_keys k ON k.id = r.key_id
+  const overlaps = await sql<Counted>`SELECT COUNT(*) AS n FROM rotated_secrets r JOIN api_keys k ON k.id = r.key_id
     WHERE r.pepper_version <> ${version} AND r.ends_at > ${at} AND k.revoked_at IS NULL`
-  const [credentials] = await sql<Counted>`SELECT COUNT(*) AS n FROM credentials
-    WHERE key_version <> ${createWrappingKey(current).version}`
   return {
     keys: countOf(keys),
     firstKeys: first.map(({ id, name, last4, last_used_at }) => ({
@@ -160,12 +159,8 @@ export async function readRotationStatus(sql: Sql, current: MasterSecret, now: n
       lastUsedAt: timeFromSql(last_used_at),
     })),
     overlaps: countOf(overlaps),
-    credentials: countOf(credentials),
+    credentials: await countNotUnder(sql, createWrappingKey(current)),
   }
-}
-
-interface Counted {
-  readonly n: bigint
 }
 
 interface WaitingRow {
@@ -173,8 +168,4 @@ interface WaitingRow {
   readonly name: string
   readonly last4: string
   readonly last_used_at: bigint | null
-}
-
-function countOf(row: Counted | undefined): number {
-  return Number(row?.n ?? 0n)
 }

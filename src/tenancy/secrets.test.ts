@@ -25,7 +25,7 @@ function load(text: string) {
   )
 }
 
-test('derives a key of its own for every label', () => {
+test('derives a different key for every label', () => {
   const secret = { bytes: counting, source }
   // RFC 5869 with SHA-256, no salt, the label as info; worked out with Python's hmac.
   expect(Buffer.from(deriveSubkey(secret, 'api-key-pepper')).toString('hex')).toBe(
@@ -44,7 +44,7 @@ test('reads the same bytes from base64, base64url and hexadecimal', () => {
   }
 })
 
-test('a text of 32 characters or more that encodes no 32 bytes is taken as it is', () => {
+test('a text of 32 characters or more that does not encode 32 bytes is used as text', () => {
   const texts = [
     'a passphrase: 12 green Herrings & more',
     'prod-master-key-7f3e91ab20c4d5-Zurich',
@@ -56,7 +56,7 @@ test('a text of 32 characters or more that encodes no 32 bytes is taken as it is
   expect(load(`  ${texts[0]}\n`).bytes).toEqual(load(texts[0] as string).bytes)
 })
 
-test('K2: refuses what is short or repeats itself, and never shows it', () => {
+test('K2: refuses short and repetitive secrets, and never shows them', () => {
   const refusals: [text: string, reason: string][] = [
     ['', 'has 0 characters; at least 32'],
     ['correct horse battery staple', 'has 28 characters; at least 32'],
@@ -75,7 +75,7 @@ test('K2: refuses what is short or repeats itself, and never shows it', () => {
   }
 })
 
-test('K2: without a configured secret makes one in the data folder, private, and keeps to it', () => {
+test('K2: without a configured secret creates a private one in the data folder, once', () => {
   using folder = createThrowAwayFolder()
   const data = openDataFolder(folder.path, () => {})
   const made = loadMasterSecret(undefined, data)
@@ -86,7 +86,7 @@ test('K2: without a configured secret makes one in the data folder, private, and
 })
 
 forEachEngine((engine) => {
-  test('accepts the secret a database was set up with and refuses another, naming where it came from', async () => {
+  test('accepts the secret of the database and refuses another, naming its source', async () => {
     await using store = await engine.openStore()
     const { database } = store
     const right = { bytes: counting, source }
@@ -101,7 +101,7 @@ forEachEngine((engine) => {
     await database.transaction((sql) => confirmSecret(sql, right))
   })
 
-  test('a secret file that is gone is refused, not made anew; a database without a secret yet gets one', async () => {
+  test('a missing secret file stops the start; a database without a secret gets one', async () => {
     await using store = await engine.openStore()
     const { database, place } = store
     const folder = openDataFolder(place.dataFolder, () => {})
@@ -122,7 +122,7 @@ forEachEngine((engine) => {
     await refuseLostSecret(database.sql, new Secret('x'), folder)
   })
 
-  test('K2: the database holds nothing of the secret', async () => {
+  test('K2: the database contains nothing of the secret', async () => {
     await using store = await engine.openStore()
     await store.database.transaction((sql) => confirmSecret(sql, { bytes: counting, source }))
     const rows = await store.database.sql<{ value: string }>`SELECT value FROM installation`
@@ -132,7 +132,7 @@ forEachEngine((engine) => {
     expect(rows[0]?.value).not.toBe(hex)
   })
 
-  test('K3: the new secret takes the place of the one on record where that one is given as the previous', async () => {
+  test('K3: the new secret replaces the recorded one if that is given as the previous', async () => {
     await using store = await engine.openStore()
     const { database } = store
     const first = { bytes: counting, source }
@@ -153,7 +153,7 @@ forEachEngine((engine) => {
   })
 })
 
-test('a token is made at the first start, private to the owner, and stays the same', () => {
+test('a token is created at the first start, private to the owner, and stays the same', () => {
   using place = createThrowAwayFolder()
   const folder = openDataFolder(place.path, () => {})
   const token = loadAdminToken(undefined, folder)
@@ -197,7 +197,7 @@ test.each([
   expect(token.matches('canary-token')).toBe(true)
 })
 
-test('two tokens have two fingerprints, and neither shows its token', () => {
+test('two tokens have different fingerprints, which reveal neither', () => {
   using place = createThrowAwayFolder()
   const folder = openDataFolder(place.path, () => {})
   const tokens = ['canary-one', 'canary-two'].map((text) => loadAdminToken(new Secret(text), folder))

@@ -1,6 +1,6 @@
-// The master secret and the keys made from it. The secret comes from the operator or from a file made at first start,
-// never from the database; the database holds a check of it, so that a wrong one stops the start with a clear message
-// instead of turning every key into a 401.
+// The master secret and the keys derived from it, and the management token. The secret is set by the operator or created
+// in the data folder at first start, never stored in the database. The database has a check of it, so that a wrong secret
+// stops the start with a clear message instead of making every key a 401.
 
 import { createHash, createHmac, hkdfSync, timingSafeEqual } from 'node:crypto'
 import { existsSync } from 'node:fs'
@@ -9,7 +9,7 @@ import type { DataFolder } from '../store/data-folder.ts'
 import type { Sql } from '../store/sql.ts'
 import { StartRefusal } from '../store/start-refusal.ts'
 
-/** One label per use, so that no key is ever used for two things. */
+/** One label per use, so that no key has two uses. */
 export type SubkeyLabel = 'api-key-pepper' | 'credential-kek' | 'idempotency-store' | 'session' | 'secret-check'
 
 export interface MasterSecret {
@@ -27,15 +27,15 @@ export function deriveSubkey(secret: MasterSecret, label: SubkeyLabel): Uint8Arr
   return new Uint8Array(hkdfSync('sha256', secret.bytes, new Uint8Array(0), label, 32))
 }
 
-/** The operator's secret, or the one in the data folder, made there if need be. */
+/** The operator's secret, or the one in the data folder, which is created if it is missing. */
 export function loadMasterSecret(configured: Secret | undefined, folder: DataFolder): MasterSecret {
   if (configured !== undefined) return parseMasterSecret(configured, 'TOLLGATE_SECRET')
   return parseSecret(folder.readOrCreateSecret(secretFile, bytesMin).text, folder.file(secretFile))
 }
 
 /**
- * Throws a StartRefusal if the database was set up with a secret and the file that held it is gone. A new one in its
- * place would open nothing, and would look like the wrong secret ever after.
+ * Throws a StartRefusal if the database was set up with a secret and its file is missing. A new secret would decrypt
+ * nothing and be rejected as wrong from then on.
  */
 export async function refuseLostSecret(sql: Sql, configured: Secret | undefined, folder: DataFolder): Promise<void> {
   const file = folder.file(secretFile)
@@ -45,7 +45,7 @@ export async function refuseLostSecret(sql: Sql, configured: Secret | undefined,
   )
 }
 
-/** A secret that comes from a variable; throws a StartRefusal if it is not one. */
+/** Throws a StartRefusal if the text cannot be a secret. */
 export function parseMasterSecret(configured: Secret, source: string): MasterSecret {
   return parseSecret(configured.reveal().trim(), source)
 }
@@ -62,11 +62,11 @@ function parseSecret(text: string, source: string): MasterSecret {
   if (new Set<number | string>(isEncoded ? decoded : text).size < distinctMin) {
     throw new StartRefusal(`${source} repeats itself too much to be random. ${advice}`)
   }
-  // What is no encoding of enough bytes is a text of the operator's own; its hash has the length that is needed.
+  // A text that does not encode enough bytes is hashed to the required length.
   return { bytes: isEncoded ? decoded : createHash('sha256').update(text).digest(), source }
 }
 
-/** Hexadecimal first: as base64 it would seem half as long again as it is. */
+/** Hexadecimal first: read as base64 it would seem half as long again. */
 function decode(text: string): Uint8Array | undefined {
   if (/^([0-9a-f]{2})+$/i.test(text)) return Buffer.from(text, 'hex')
   if (/^[0-9A-Za-z_\-+/]+={0,2}$/.test(text)) return Buffer.from(text, 'base64')
@@ -76,9 +76,9 @@ function decode(text: string): Uint8Array | undefined {
 const checkName = 'secret_check'
 
 /**
- * Records the secret's check the first time and compares it ever after. The row is also what concurrent first starts
- * wait for: the second continues when the first has committed. Where the one on record is `previous`, a rotation has
- * begun, and the new secret takes its place.
+ * Records the check of the secret at first start and compares it later. The row also serialises concurrent first starts:
+ * the second continues when the first has committed. If the recorded one is `previous`, a rotation has begun, and the
+ * new secret replaces it.
  */
 export async function confirmSecret(sql: Sql, secret: MasterSecret, previous?: MasterSecret): Promise<void> {
   const row = { name: checkName, value: checkOf(secret) }
@@ -94,7 +94,7 @@ export async function confirmSecret(sql: Sql, secret: MasterSecret, previous?: M
   )
 }
 
-/** Whether the gateway was last started with this secret as its current one; false also where none ever started. */
+/** Whether a gateway was last started with this secret as the current one; false also if none ever started. */
 export async function isSecretOnRecord(sql: Sql, secret: MasterSecret): Promise<boolean> {
   return isSame(await readCheck(sql), checkOf(secret))
 }
@@ -112,15 +112,16 @@ function isSame(stored: string, check: string): boolean {
   return stored.length === check.length && timingSafeEqual(Buffer.from(stored), Buffer.from(check))
 }
 
-// The management token: the operator's, or one made into the data folder at first start. It is compared by hashes of
-// equal length in constant time, and is never shown, logged or stored anywhere else.
-
+/**
+ * The management token: set by the operator, or created in the data folder at first start. It is compared by hashes of
+ * equal length in constant time, and never shown, logged or stored anywhere else.
+ */
 export interface AdminToken {
   /** For messages: `TOLLGATE_ADMIN_TOKEN`, or the file. */
   readonly source: string
   /** Where it was written; undefined if the operator set it. */
   readonly file: string | undefined
-  /** Changes with the token and tells nothing of it: what was granted under another one is void. */
+  /** Changes with the token and reveals nothing of it: sessions of another token are invalid. */
   readonly fingerprint: string
   matches(text: string): boolean
 }
@@ -139,7 +140,7 @@ function createAdminToken(token: string, source: string, file: string | undefine
   return {
     source,
     file,
-    // A second hash: the first one is what a guess is compared with, and stays in here.
+    // A second hash: the first one is what a guess is compared with, and must not leave this function.
     fingerprint: digest(`session ${expected.toString('hex')}`)
       .toString('hex')
       .slice(0, 16),

@@ -43,7 +43,7 @@ async function createBench(engine: TestEngine) {
 }
 
 forEachEngine((engine) => {
-  test('a workspace is read as it was made', async () => {
+  test('a workspace is read as it was created', async () => {
     await using bench = await createBench(engine)
     const workspace = await bench.addWorkspace('Größe 🚀')
     const { id } = workspace
@@ -58,14 +58,14 @@ forEachEngine((engine) => {
     expect(await getWorkspace(bench.sql, id)).toEqual(workspace)
   })
 
-  test('what the file declares is marked as such', async () => {
+  test('objects declared by a file are marked', async () => {
     await using bench = await createBench(engine)
     const byFile = { actor: 'management token', at: noon, managedBy: 'file' } as const
     const workspace = made(await bench.database.transaction((sql) => createWorkspace(sql, { name: 'w' }, byFile)))
     expect(await getWorkspace(bench.sql, workspace.id)).toMatchObject({ managedBy: 'file' })
   })
 
-  test('names that cannot be shown are refused, and nothing is written', async () => {
+  test('unprintable names are refused, and nothing is written', async () => {
     await using bench = await createBench(engine)
     for (const name of ['', '  ', 'two\nlines', 'nul\u0000', '\ud800', 'x'.repeat(101)]) {
       const refused = await bench.database.transaction((sql) => createWorkspace(sql, { name }, act))
@@ -75,7 +75,7 @@ forEachEngine((engine) => {
     expect((await listAudit(bench.sql, { limit: 10 })).items).toEqual([])
   })
 
-  test('T2: ids that are unknown, of another kind or no ids at all are not found', async () => {
+  test('T2: unknown ids, ids of another kind and malformed ids are not found', async () => {
     await using bench = await createBench(engine)
     const { id } = await bench.addWorkspace('w')
     for (const wrong of [
@@ -94,7 +94,7 @@ forEachEngine((engine) => {
     }
   })
 
-  test('a project is read as it was made, and changed field by field', async () => {
+  test('a project is read as it was created, and changed field by field', async () => {
     await using bench = await createBench(engine)
     const workspace = await bench.addWorkspace('w')
     const project = await bench.addProject(workspace.id, 'web', ['openai/*', 'acme/large'])
@@ -121,7 +121,7 @@ forEachEngine((engine) => {
     expect(await getProject(bench.sql, id)).toEqual({ ...expected, name: 'api', models: undefined })
   })
 
-  test('G1, G2: every change leaves an entry with ids and settings, and without names', async () => {
+  test('G1, G2: every change adds an entry with ids and settings, without names', async () => {
     await using bench = await createBench(engine)
     const workspace = await bench.addWorkspace('Maria')
     const project = await bench.addProject(workspace.id, 'Maria', ['openai/*'])
@@ -137,7 +137,7 @@ forEachEngine((engine) => {
     expect(JSON.stringify(items)).not.toContain('Mari')
   })
 
-  test('pages hold everything once and in order, also what is added while they are turned', async () => {
+  test('pages contain everything once and in order, also what is added meanwhile', async () => {
     await using bench = await createBench(engine)
     const workspace = await bench.addWorkspace('w')
     const other = await bench.addWorkspace('other')
@@ -156,7 +156,7 @@ forEachEngine((engine) => {
     expect(seen).toEqual([...names, 'late'])
   })
 
-  test('a last page that is just full has none after it, and a cursor nobody gave out leads nowhere', async () => {
+  test('a full last page has no next page, and an invalid cursor gives an empty page', async () => {
     await using bench = await createBench(engine)
     const first = await bench.addWorkspace('a')
     const second = await bench.addWorkspace('b')
@@ -175,7 +175,7 @@ const byHand = { actor: 'management token', at: noon }
 const verifier = createVerifier(new Uint8Array(32))
 
 forEachEngine((engine) => {
-  test('what a file made, nobody else changes; the file does', async () => {
+  test('an object of a file can be changed by the file only', async () => {
     await using store = await engine.openStore()
     const { database } = store
     const { workspace, project, key } = await database.transaction(async (sql) => {
@@ -209,7 +209,7 @@ forEachEngine((engine) => {
     expect(await getProject(database.sql, project.id)).toMatchObject({ models: ['acme/*'], managedBy: 'file' })
   })
 
-  test("a leaked secret of a file's key can be ended by anybody: files say nothing about secrets", async () => {
+  test('a key that a file declares can be rotated by any caller', async () => {
     await using store = await engine.openStore()
     const rotated = await store.database.transaction(async (sql) => {
       const workspace = made(await createWorkspace(sql, { name: 'acme' }, byFile))
@@ -220,7 +220,7 @@ forEachEngine((engine) => {
     expect(made(rotated).key.managedBy).toBe('file')
   })
 
-  test('what was made by hand, a file may change, and it stays in the hands it was in', async () => {
+  test('an object created by hand can be changed by a file, and its manager stays', async () => {
     await using store = await engine.openStore()
     const changed = await store.database.transaction(async (sql) => {
       const workspace = made(await createWorkspace(sql, { name: 'acme' }, byHand))

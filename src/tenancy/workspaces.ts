@@ -1,4 +1,5 @@
-// Workspaces: who pays. What writes runs inside a transaction of the caller's and leaves an audit entry in it.
+// Workspaces, which pay, and their projects, which group keys and restrict their models. Functions that write run inside
+// the caller's transaction and add an audit entry to it.
 
 import type { Failure } from '../kernel/failure.ts'
 import { createId, isId, type ProjectId, type WorkspaceId } from '../kernel/ids.ts'
@@ -25,7 +26,7 @@ export interface Workspace {
   readonly name: string
   readonly createdAt: number
   readonly limits: Limits
-  /** Whether routes on the operator's credentials may follow those on its own. */
+  /** Whether routes on the operator's credentials may be tried after those on its own. */
   readonly sharesRoutes: boolean
   readonly managedBy: ManagedBy
 }
@@ -69,7 +70,7 @@ export interface WorkspaceChange {
   readonly sharesRoutes?: boolean | undefined
 }
 
-/** What is left out stays as it is. */
+/** Omitted fields stay unchanged. */
 export async function updateWorkspace(
   sql: Sql,
   id: string,
@@ -101,9 +102,6 @@ function workspaceFromRow(row: WorkspaceRow): Workspace {
   }
 }
 
-// Projects: they group keys and say which models those may see. What writes runs inside a transaction of the caller's
-// and leaves an audit entry in it.
-
 export interface Project {
   readonly id: ProjectId
   readonly workspaceId: WorkspaceId
@@ -131,7 +129,7 @@ export interface ProjectWish {
   readonly models?: readonly string[] | undefined
 }
 
-/** `not found`: the workspace. */
+/** `not found` refers to the workspace. */
 export async function createProject(sql: Sql, wish: ProjectWish, act: Act): Promise<Project | 'not found' | Failure> {
   const { name, models } = wish
   const wrong = checkName(name) ?? checkModels(models ?? [])
@@ -151,7 +149,7 @@ export interface ProjectChange {
   readonly models?: readonly string[] | null | undefined
 }
 
-/** What is left out stays as it is. */
+/** Omitted fields stay unchanged. */
 export async function updateProject(
   sql: Sql,
   id: string,
@@ -205,12 +203,12 @@ export const erasedName = 'erased'
 
 export interface Erased {
   readonly id: WorkspaceId
-  /** Ended for good, and not erased before. */
+  /** Revoked keys; those that were already erased do not count. */
   readonly keys: number
   readonly credentials: number
 }
 
-/** Inside a transaction of the caller's, who afterwards forgets what is cached of the workspace. May be repeated. */
+/** The caller invalidates the caches afterwards. May be repeated. */
 export async function eraseWorkspace(sql: Sql, id: string, act: Act): Promise<Erased | 'not found' | Failure> {
   const known = await getWorkspace(sql, id)
   if (known === 'not found') return known
@@ -220,7 +218,7 @@ export async function eraseWorkspace(sql: Sql, id: string, act: Act): Promise<Er
   await sql`UPDATE projects SET name = ${erasedName} WHERE workspace_id = ${known.id}`
   await sql`DELETE FROM rotated_secrets WHERE key_id IN (SELECT id FROM api_keys WHERE workspace_id = ${known.id})`
   await sql`DELETE FROM key_uses WHERE key_id IN (SELECT id FROM api_keys WHERE workspace_id = ${known.id})`
-  // No key has such a verifier: it is no hash.
+  // Never matches a key, because it is not a hash.
   const keys = await sql`UPDATE api_keys SET name = ${erasedName}, verifier = 'erased ' || id, last4 = '',
       sources = NULL, revoked_at = COALESCE(revoked_at, ${timeToSql(act.at)})
     WHERE workspace_id = ${known.id} AND verifier <> 'erased ' || id RETURNING id`

@@ -33,14 +33,14 @@ test('a page that fails to render is counted and does not block the queue', asyn
 test('concurrent pages are rendered one by one, with a yield between them', async () => {
   const budget = createPageBudget(createJumpClock())
   const seen: string[] = []
-  const breath = async (): Promise<void> => {
+  const others = async (): Promise<void> => {
     for (let turn = 0; turn < 3; turn++) {
       await new Promise((resolve) => setImmediate(resolve))
       seen.push('others')
     }
   }
   const pages = ['a', 'b', 'c'].map((name) => budget.spend(() => seen.push(name)))
-  await Promise.all([breath(), ...pages])
+  await Promise.all([others(), ...pages])
   expect(seen.join(' ')).toBe('a others b others c others')
 })
 
@@ -53,18 +53,18 @@ test('concurrent visitors are refused at their turn', async () => {
       return 'page'
     }),
   )
-  // 750 ms each stay counted, and up to 2,000 are granted.
+  // 750 ms of each second stay counted, and the burst is 2,000 ms.
   expect(await Promise.all(views)).toEqual([...Array<string>(3).fill('page'), ...Array<undefined>(7).fill(undefined)])
 })
 
 test('a flood of visitors delays users by one page, and the queues alternate', async () => {
   const budget = createPageBudget(createJumpClock())
   const seen: string[] = []
-  const strangers = Array.from({ length: 20 }, (_, at) => budget.spend(() => seen.push(`s${at}`)))
-  await strangers[1]
-  const known = ['console', 'requests'].map((name) => budget.spendFreely(() => seen.push(name)))
-  await Promise.all([...known, ...strangers])
-  expect(seen.slice(0, 6)).toEqual(['s0', 's1', 'console', 's2', 'requests', 's3'])
+  const visitors = Array.from({ length: 20 }, (_, at) => budget.spend(() => seen.push(`v${at}`)))
+  await visitors[1]
+  const users = ['console', 'requests'].map((name) => budget.spendFreely(() => seen.push(name)))
+  await Promise.all([...users, ...visitors])
+  expect(seen.slice(0, 6)).toEqual(['v0', 'v1', 'console', 'v2', 'requests', 'v3'])
   expect(seen).toHaveLength(22)
 })
 

@@ -14,26 +14,20 @@ interface Token {
 }
 
 /** As one process has them. */
-function sessionsOn(
-  database: Database,
-  clock: Clock,
-  token: Token,
-  { publicUrl, forwardedProto }: Partial<VisitClues> = {},
-) {
-  const sessions = createSessions({
+function sessionsOn(database: Database, clock: Clock, token: Token, clues: Partial<VisitClues> = {}) {
+  return createSessions({
     clock,
     rows: createConsoleSessions(database),
     adminToken: () => ({ fingerprint: `of ${token.text}`, matches: (text) => text === token.text }),
-    visitOf: (request) => readVisit(request, { publicUrl, forwardedProto }),
+    visitOf: (request) => readVisit(request, { publicUrl: undefined, forwardedProto: undefined, ...clues }),
   })
-  return { sessions }
 }
 
 async function setUp(engine: TestEngine, clues: Partial<VisitClues> = {}) {
   const store = await engine.openStore()
   const clock = createJumpClock()
   const token: Token = { text: 'the management token' }
-  return { ...store, clock, token, ...sessionsOn(store.database, clock, token, clues) }
+  return { ...store, clock, token, sessions: sessionsOn(store.database, clock, token, clues) }
 }
 
 interface Asked {
@@ -54,27 +48,27 @@ function cookieOf(line: string | Failure): string {
 }
 
 forEachEngine((engine) => {
+  const sessionTest = (name: string, run: (world: Awaited<ReturnType<typeof setUp>>) => Promise<void>) =>
+    test(name, async () => {
+      await using world = await setUp(engine)
+      await run(world)
+    })
+
   describe('a one-time link', () => {
-    test('opens a session once, and never again', async () => {
-      await using desk = await setUp(engine)
-      const { sessions } = desk
+    sessionTest('opens a session only once', async ({ sessions }) => {
       const link = await sessions.createLink()
       const cookie = cookieOf(await sessions.openByLink(request(), link))
       expect(await sessions.sessionOf(request({ cookie }))).toEqual({ name: 'console session' })
       expect(await sessions.openByLink(request(), link)).toMatchObject({ code: 'UNAUTHORIZED' })
     })
 
-    test('opens one session for two who use it at once', async () => {
-      await using desk = await setUp(engine)
-      const { sessions } = desk
+    sessionTest('opens one session when it is used several times at once', async ({ sessions }) => {
       const link = await sessions.createLink()
       const opened = await Promise.all([1, 2, 3].map(() => sessions.openByLink(request(), link)))
       expect(opened.filter((line) => typeof line === 'string')).toHaveLength(1)
     })
 
-    test('is dead after fifteen minutes', async () => {
-      await using desk = await setUp(engine)
-      const { clock, sessions } = desk
+    sessionTest('expires after fifteen minutes', async ({ clock, sessions }) => {
       const [early, late] = [await sessions.createLink(), await sessions.createLink()]
       clock.jump(15 * 60 - 1)
       expect(typeof (await sessions.openByLink(request(), early))).toBe('string')
@@ -82,9 +76,7 @@ forEachEngine((engine) => {
       expect(await sessions.openByLink(request(), late)).toMatchObject({ code: 'UNAUTHORIZED' })
     })
 
-    test('is dead when the management token has changed', async () => {
-      await using desk = await setUp(engine)
-      const { token, sessions } = desk
+    sessionTest('is void after the management token has changed', async ({ token, sessions }) => {
       const link = await sessions.createLink()
       token.text = 'another'
       expect(await sessions.openByLink(request(), link)).toBeInstanceOf(Failure)
@@ -92,17 +84,13 @@ forEachEngine((engine) => {
   })
 
   describe('a session', () => {
-    test('is opened by the management token and by no other', async () => {
-      await using desk = await setUp(engine)
-      const { token, sessions } = desk
+    sessionTest('is opened by the management token and by no other', async ({ token, sessions }) => {
       expect(await sessions.openByToken(request(), 'a guess')).toMatchObject({ code: 'UNAUTHORIZED' })
       const cookie = cookieOf(await sessions.openByToken(request(), token.text))
       expect(await sessions.sessionOf(request({ cookie }))).toEqual({ name: 'console session' })
     })
 
-    test('ends twelve hours after it was last used', async () => {
-      await using desk = await setUp(engine)
-      const { clock, token, sessions } = desk
+    sessionTest('ends twelve hours after it was last used', async ({ clock, token, sessions }) => {
       const cookie = cookieOf(await sessions.openByToken(request(), token.text))
       clock.jump(12 * hour - 1)
       expect(await sessions.sessionOf(request({ cookie }))).toBeDefined()
@@ -110,9 +98,7 @@ forEachEngine((engine) => {
       expect(await sessions.sessionOf(request({ cookie }))).toBeUndefined()
     })
 
-    test('ends after seven days, however much it is used', async () => {
-      await using desk = await setUp(engine)
-      const { clock, token, sessions } = desk
+    sessionTest('ends after seven days, however much it is used', async ({ clock, token, sessions }) => {
       const cookie = cookieOf(await sessions.openByToken(request(), token.text))
       for (let hours = 0; hours < 7 * 24 - 6; hours += 6) {
         clock.jump(6 * hour)
@@ -122,26 +108,24 @@ forEachEngine((engine) => {
       expect(await sessions.sessionOf(request({ cookie }))).toBeUndefined()
     })
 
-    test('ends when the management token changes, and stays ended when it changes back', async () => {
-      await using desk = await setUp(engine)
-      const { token, sessions } = desk
-      const cookie = cookieOf(await sessions.openByToken(request(), token.text))
-      token.text = 'another'
-      expect(await sessions.sessionOf(request({ cookie }))).toBeUndefined()
-      token.text = 'the management token'
-      expect(await sessions.sessionOf(request({ cookie }))).toBeUndefined()
-    })
+    sessionTest(
+      'ends when the management token changes, and stays ended when it changes back',
+      async ({ token, sessions }) => {
+        const cookie = cookieOf(await sessions.openByToken(request(), token.text))
+        token.text = 'another'
+        expect(await sessions.sessionOf(request({ cookie }))).toBeUndefined()
+        token.text = 'the management token'
+        expect(await sessions.sessionOf(request({ cookie }))).toBeUndefined()
+      },
+    )
 
-    test('outlives the process that opened it', async () => {
-      await using desk = await setUp(engine)
-      const cookie = cookieOf(await desk.sessions.openByToken(request(), desk.token.text))
-      const { sessions: next } = sessionsOn(desk.database, desk.clock, desk.token)
+    sessionTest('outlives the process that opened it', async ({ database, clock, token, sessions }) => {
+      const cookie = cookieOf(await sessions.openByToken(request(), token.text))
+      const next = sessionsOn(database, clock, token)
       expect(await next.sessionOf(request({ cookie }))).toEqual({ name: 'console session' })
     })
 
-    test('of a thousand others makes the oldest go', async () => {
-      await using desk = await setUp(engine)
-      const { clock, token, sessions } = desk
+    sessionTest('ends when it is the oldest of more than a thousand', async ({ database, clock, token, sessions }) => {
       const first = cookieOf(await sessions.openByToken(request(), token.text))
       clock.jump(1)
       const second = cookieOf(await sessions.openByToken(request(), token.text))
@@ -153,16 +137,14 @@ forEachEngine((engine) => {
         used_at: at,
         fingerprint: '',
       }))
-      await desk.database.transaction((sql) => sql`INSERT INTO console_sessions ${sql(others)}`)
+      await database.transaction((sql) => sql`INSERT INTO console_sessions ${sql(others)}`)
       expect(await sessions.sessionOf(request({ cookie: first }))).toBeDefined()
       await sessions.openByToken(request(), token.text)
       expect(await sessions.sessionOf(request({ cookie: first }))).toBeUndefined()
       expect(await sessions.sessionOf(request({ cookie: second }))).toBeDefined()
     })
 
-    test('ends when its browser signs in anew or signs out', async () => {
-      await using desk = await setUp(engine)
-      const { token, sessions } = desk
+    sessionTest('ends when its browser signs in again or signs out', async ({ token, sessions }) => {
       const first = cookieOf(await sessions.openByToken(request(), token.text))
       const second = cookieOf(await sessions.openByToken(request({ cookie: first }), token.text))
       expect(second).not.toBe(first)
@@ -178,25 +160,21 @@ forEachEngine((engine) => {
   })
 
   describe('the cookie', () => {
-    test('is closed to scripts and to other sites', async () => {
-      await using desk = await setUp(engine)
-      const { token, sessions } = desk
+    sessionTest('is hidden from scripts and other sites', async ({ token, sessions }) => {
       const line = await sessions.openByToken(request(), token.text)
       expect(line).toMatch(/^tollgate-8080=[\w-]{43}; Path=\/; HttpOnly; SameSite=Strict; Max-Age=604800$/)
     })
 
     test('is bound to the host and to encryption behind https', async () => {
       const pattern = /^__Host-tollgate=[\w-]{43}; Path=\/; HttpOnly; SameSite=Strict; Max-Age=604800; Secure$/
-      await using desk = await setUp(engine, { publicUrl: 'https://gate.example' })
-      const stated = request({ headers: { host: 'gate.example' } })
-      expect(await desk.sessions.openByToken(stated, desk.token.text)).toMatch(pattern)
+      await using stated = await setUp(engine, { publicUrl: 'https://gate.example' })
+      const atHost = request({ headers: { host: 'gate.example' } })
+      expect(await stated.sessions.openByToken(atHost, stated.token.text)).toMatch(pattern)
       await using proxied = await setUp(engine, { forwardedProto: 'https' })
       expect(await proxied.sessions.openByToken(request(), proxied.token.text)).toMatch(pattern)
     })
 
-    test('of a session cannot be made from what the gateway keeps of it', async () => {
-      await using desk = await setUp(engine)
-      const { token, sessions } = desk
+    sessionTest('cannot be made from the stored hash', async ({ token, sessions }) => {
       const cookie = cookieOf(await sessions.openByToken(request(), token.text))
       const [name, secret = ''] = cookie.split('=')
       const kept = new Bun.CryptoHasher('sha256').update(secret).digest('base64')
@@ -209,53 +187,53 @@ forEachEngine((engine) => {
     const cases: readonly (readonly [string, Record<string, string>, string | undefined])[] = [
       ['with a same-origin Sec-Fetch-Site', { ...json, 'sec-fetch-site': 'same-origin' }, undefined],
       ['with our own Origin', { ...json, origin: 'http://127.0.0.1:8080' }, undefined],
-      ['from a neighbour on the same site', { ...json, 'sec-fetch-site': 'same-site' }, 'FORBIDDEN'],
+      ['from another origin of the same site', { ...json, 'sec-fetch-site': 'same-site' }, 'FORBIDDEN'],
       ['from another site', { ...json, 'sec-fetch-site': 'cross-site', origin: 'http://127.0.0.1:8080' }, 'FORBIDDEN'],
       ['from another port', { ...json, origin: 'http://127.0.0.1:9090' }, 'FORBIDDEN'],
       ['from a page without an origin', { ...json, origin: 'null' }, 'FORBIDDEN'],
-      ['that does not say where it comes from', json, 'FORBIDDEN'],
+      ['without an origin', json, 'FORBIDDEN'],
       [
-        'that a form could have sent',
+        'as plain text, which a form can send',
         { 'content-type': 'text/plain', 'sec-fetch-site': 'same-origin' },
         'UNSUPPORTED_MEDIA_TYPE',
       ],
       [
-        'that a body without a type came with',
+        'with a body of unknown type',
         { 'content-length': '2', 'sec-fetch-site': 'same-origin' },
         'UNSUPPORTED_MEDIA_TYPE',
       ],
     ]
     for (const [name, headers, code] of cases) {
-      test(`${name} is ${code === undefined ? 'taken' : `refused as ${code}`}`, async () => {
-        await using desk = await setUp(engine)
-        const { token, sessions } = desk
-        const cookie = cookieOf(await sessions.openByToken(request(), token.text))
-        const found = await sessions.sessionOf(request({ method: 'POST', cookie, headers }))
-        if (code === undefined) expect(found).toEqual({ name: 'console session' })
-        else expect(found).toMatchObject({ code })
-      })
+      sessionTest(
+        `${name} is ${code === undefined ? 'accepted' : `refused as ${code}`}`,
+        async ({ token, sessions }) => {
+          const cookie = cookieOf(await sessions.openByToken(request(), token.text))
+          const found = await sessions.sessionOf(request({ method: 'POST', cookie, headers }))
+          if (code === undefined) expect(found).toEqual({ name: 'console session' })
+          else expect(found).toMatchObject({ code })
+        },
+      )
     }
 
-    test('of somebody without one is nobody’s, and not refused here', async () => {
-      await using desk = await setUp(engine)
-      const { sessions } = desk
+    sessionTest('without a session is anonymous and not refused here', async ({ sessions }) => {
       expect(await sessions.sessionOf(request({ method: 'POST', headers: json }))).toBeUndefined()
     })
   })
 
   describe('signing out everywhere', () => {
-    test('ends every session and every link that nobody has used, and says how many', async () => {
-      await using desk = await setUp(engine)
-      const { sessions } = desk
-      const signIn = async () => cookieOf(await sessions.openByLink(request(), await sessions.createLink()))
-      const [here, there] = [await signIn(), await signIn()]
-      const unused = await sessions.createLink()
-      const { cookie, ended } = await sessions.endAll(request({ cookie: here }))
-      expect(ended).toBe(2)
-      expect(cookie).toContain('Max-Age=0')
-      for (const old of [here, there]) expect(await sessions.sessionOf(request({ cookie: old }))).toBeUndefined()
-      expect(await sessions.openByLink(request(), unused)).toBeInstanceOf(Failure)
-      expect(typeof (await sessions.openByToken(request(), 'the management token'))).toBe('string')
-    })
+    sessionTest(
+      'ends every session and every unused link, and returns the number of sessions',
+      async ({ sessions }) => {
+        const signIn = async () => cookieOf(await sessions.openByLink(request(), await sessions.createLink()))
+        const [here, there] = [await signIn(), await signIn()]
+        const unused = await sessions.createLink()
+        const { cookie, ended } = await sessions.endAll(request({ cookie: here }))
+        expect(ended).toBe(2)
+        expect(cookie).toContain('Max-Age=0')
+        for (const old of [here, there]) expect(await sessions.sessionOf(request({ cookie: old }))).toBeUndefined()
+        expect(await sessions.openByLink(request(), unused)).toBeInstanceOf(Failure)
+        expect(typeof (await sessions.openByToken(request(), 'the management token'))).toBe('string')
+      },
+    )
   })
 })

@@ -38,7 +38,7 @@ export interface Sessions {
   sessionOf(request: Request): Promise<SessionActor | Failure | undefined>
 }
 
-export const linkLifeMs = 15 * 60_000
+const linkLifeMs = 15 * 60_000
 const idleMs = 12 * 3_600_000
 const absoluteMs = 7 * 24 * 3_600_000
 /** How often the time of last use is written. */
@@ -151,13 +151,13 @@ export function isExposed({ isSecure, host }: Visit): boolean {
 }
 
 /** Bound to the host behind https. On plain http the name contains the port, because ports share cookies. */
-export function sessionCookieName({ isSecure, host }: Visit): string {
+function sessionCookieName({ isSecure, host }: Visit): string {
   if (isSecure) return '__Host-tollgate'
   const port = /:(\d+)$/.exec(host)?.[1]
   return port === undefined ? 'tollgate' : `tollgate-${port}`
 }
 
-export function setSessionCookie(visit: Visit, value: string, maxAgeSeconds: number): string {
+function setSessionCookie(visit: Visit, value: string, maxAgeSeconds: number): string {
   const secure = visit.isSecure ? '; Secure' : ''
   const name = sessionCookieName(visit)
   return `${name}=${value}; Path=/; HttpOnly; SameSite=Strict; Max-Age=${maxAgeSeconds}${secure}`

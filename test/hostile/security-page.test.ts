@@ -40,11 +40,9 @@ describe('a row names a test that is there, or says why there is none:', () => {
 const dialling: Readonly<Record<string, string>> = {
   'src/http/payments/stripe-checkout.ts': 'payments',
   'src/providers/call-endpoint.ts': 'providers',
-  'src/providers/egress/address.ts': 'opens nothing: tells an address from a name',
-  'src/providers/egress/egress-guard.ts': 'asks for the address of a host that a workspace named',
-  'src/providers/egress/pinned-fetch.ts': 'providers that a workspace named',
+  'src/providers/egress/egress-guard.ts': 'providers that a workspace named, and the address of their host',
+  'src/providers/google-tokens.ts': 'tokens for providers',
   'src/providers/local.ts': 'local model servers',
-  'src/providers/signing/access-tokens.ts': 'tokens for providers',
   'src/store/postgres.ts': 'the database',
   'src/store/redis.ts': 'limits that replicas share',
   'src/store/sqlite.ts': 'opens a file',

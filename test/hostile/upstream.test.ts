@@ -1,5 +1,5 @@
-// Hostile providers against the whole gateway: every trick, met by a provider of each dialect, seen from each surface,
-// streamed and not. Whatever the provider does, the client gets something legal, and the next request is served.
+// Hostile providers against the whole gateway: every trick, from a provider of each dialect, on each surface, streamed and
+// not. Whatever the provider does, the client gets a legal answer or error, and the next request is served.
 
 import { afterAll, describe, expect, test } from 'bun:test'
 import { type Answer, allPaths, openTill, type Path } from '../money/till.ts'
@@ -12,12 +12,12 @@ import { toolTricks } from './tool-tricks.ts'
 import { goodBody, mebibyte, respond, type Trick, turnOf } from './turn.ts'
 
 const tricks: readonly Trick[] = [...httpTricks, ...formTricks, ...bodyTricks, ...toolTricks]
-/** What sockets and the garbage of sixteen requests may come to; a held-back answer would be far above. */
+/** MiB. Sockets and the garbage of sixteen requests stay below it; a buffered answer would be far above. */
 const growthMax = 100
 
 const canary = startUpstream((_, reply) => reply.json(200, {}))
-// A model for each cell, since routes that failed are not asked again for a while.
-// Each trick is played once: what it does a second time is no other, and some of them send hundreds of megabytes.
+// A model for each cell: a route that failed is not tried again for a while. No retries: a second attempt shows nothing
+// new, and some tricks send hundreds of megabytes.
 const till = await openTill({ models: 4 * tricks.length + 1, retries: '{ attempts: 1 }' })
 await expectGood()
 afterAll(async () => {
@@ -25,7 +25,7 @@ afterAll(async () => {
   canary.stop()
 })
 
-/** A provider that is well, asked on every path over connections that a hostile one may have left behind. */
+/** A good provider is called on every path, over connections that a hostile one may have left behind. */
 async function expectGood(): Promise<void> {
   till.upstream.handle((call, reply) => {
     const turn = turnOf(call, reply, canary.url)
@@ -59,7 +59,7 @@ async function playEverywhere(trick: Trick): Promise<void> {
   const answers: Answer[] = []
   if (trick.growthMax === undefined) answers.push(...(await Promise.all(allPaths.map(askOn))))
   else for (const path of allPaths) answers.push(await askOn(path))
-  // At once: what was refused is written down a moment later, and that is waited for.
+  // Concurrently: the record of a refused request is written a moment later, and each judgement waits for it.
   await Promise.all(allPaths.map((path, at) => judge(trick, path, answers[at] as Answer)))
 }
 
@@ -81,11 +81,11 @@ describe('U6: both surfaces, both dialects, streamed and whole:', () => {
     expectPrototypesIntact()
     expect((await till.wallets.read()).held).toBe(0n)
     expectBoundedMemory(trick.growthMax ?? growthMax)
-    // A defect of ours would be one, whatever the client was told.
+    // A defect in the gateway is logged as an error even if the client got a legal answer.
     expect(till.gateway.logged().filter(({ level }) => level === 'error')).toEqual([])
   })
 })
 
-test('S4: nobody has called the address that redirects lead to', () => {
+test('S4: no redirect was followed', () => {
   expect(canary.calls).toEqual([])
 })

@@ -135,7 +135,7 @@ test('spans and metrics arrive as JSON at the usual paths, with the headers of t
   expect(exporter.dropped().every(({ value }) => value === 0)).toBe(true)
 })
 
-test('a collector that redirects is not followed, and nothing of the headers is told', async () => {
+test('a redirect of the collector is not followed, and no header is sent there', async () => {
   using collector = startCollector(307)
   const { exporter, observe, lines } = openExporter(collector.url)
   observe(answeredRequest())
@@ -150,7 +150,7 @@ test('a collector that redirects is not followed, and nothing of the headers is 
   expect(lines.join()).not.toContain('canary')
 })
 
-test('a collector that is not there fails nothing', async () => {
+test('an unreachable collector fails no request', async () => {
   const collector = startCollector()
   collector[Symbol.dispose]()
   const { exporter, observe, lines } = openExporter(collector.url)
@@ -160,7 +160,7 @@ test('a collector that is not there fails nothing', async () => {
   expect(lines.length).toBe(1)
 })
 
-test("a whole gateway's spans belong to the trace that the caller named", async () => {
+test("the spans of a gateway belong to the caller's trace", async () => {
   using collector = startCollector()
   const gateway = await startGateway({ env: { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url } })
   const answer = await fetch(`${gateway.url}/v1/chat/completions`, {

@@ -40,7 +40,7 @@ const variableQueries = dashboard.templating.list.flatMap(({ name, query }) => {
 
 const metricsIn = (expr: string) => [...new Set(expr.match(/\b(tollgate|process)_[a-z0-9_]+/g) ?? [])]
 
-test('every query asks for metrics that exist', () => {
+test('every query uses existing metrics', () => {
   expect(queries.length).toBeGreaterThan(10)
   for (const { title, expr } of [...queries, ...variableQueries]) {
     const names = metricsIn(expr)
@@ -49,7 +49,7 @@ test('every query asks for metrics that exist', () => {
   }
 })
 
-test('every label in a query is one of a metric in it', () => {
+test('every label in a query is a label of its metric', () => {
   for (const { title, expr } of queries) {
     const known = new Set([...added, ...metricsIn(expr).flatMap((name) => realLabels.get(name) ?? [])])
     const grouped = [...expr.matchAll(/\b(?:by|without|on|ignoring)\s*\(([^)]*)\)/g)].flatMap(([, list = '']) =>
@@ -61,7 +61,7 @@ test('every label in a query is one of a metric in it', () => {
   }
 })
 
-test('the names behind a legend and the variables are there', () => {
+test('legends and variables are defined', () => {
   for (const { title, targets = [] } of dashboard.panels) {
     for (const { expr, legendFormat = '' } of targets) {
       const shown = [...legendFormat.matchAll(/\{\{([a-z_]+)\}\}/g)].map(([, label = '']) => label)
@@ -80,7 +80,7 @@ test('the names behind a legend and the variables are there', () => {
   }
 })
 
-test('counters are asked for their rate and brackets are closed', () => {
+test('counters are queried as rates, and brackets are balanced', () => {
   for (const { title, expr } of queries) {
     for (const name of metricsIn(expr).filter((each) => each.endsWith('_total') || each.endsWith('_bucket'))) {
       const asked = new RegExp(`\\b(rate|increase)\\(${name}(\\{[^}]*\\})?\\[`).test(expr)
@@ -92,7 +92,7 @@ test('counters are asked for their rate and brackets are closed', () => {
   }
 })
 
-test('the tiles of the plan are there, none over another', () => {
+test('all panels exist and none overlaps another', () => {
   const rows = dashboard.panels.filter(({ type }) => type === 'row').map(({ title }) => title)
   expect(rows).toEqual([
     'Traffic and errors',

@@ -12,7 +12,7 @@ async function pageOf({ registry }: Metrics) {
   return (name: string, labels?: Record<string, string>) => sampleValue(page, name, labels)
 }
 
-test('how things stand is told in seconds and dollars', async () => {
+test('state is reported in seconds and dollars', async () => {
   const value = await pageOf(openGatewayMetrics())
   expect(value('tollgate_wallet_balance_usd', { workspace: 'ws_1' })).toBe(5)
   expect(value('tollgate_wallet_held_usd')).toBe(1.5)
@@ -44,7 +44,7 @@ test('of several routes under one name the worst is shown', async () => {
   expect(value('tollgate_route_state', { model: 'acme/large', provider: 'acme-eu' })).toBe(4)
 })
 
-test('streams are counted while they run, refused files for ever', async () => {
+test('running streams are a gauge, rejected files a counter', async () => {
   const metrics = openGatewayMetrics()
   metrics.streamOpened()
   metrics.streamOpened()
@@ -55,7 +55,7 @@ test('streams are counted while they run, refused files for ever', async () => {
   expect(value('tollgate_config_reload_failures_total')).toBe(1)
 })
 
-test('a database that is away costs its own line only, and says so at the next reading', async () => {
+test('an unreachable database omits only its own metric, and the next read reports it', async () => {
   const metrics = openGatewayMetrics({ wallets: () => Promise.reject(new Error('away')) })
   await metrics.registry.read()
   const value = await pageOf(metrics)
@@ -64,7 +64,7 @@ test('a database that is away costs its own line only, and says so at the next r
   expect(value('tollgate_metrics_read_failures_total', { metric: 'tollgate_wallet_balance_usd' })).toBe(1)
 })
 
-test('the delay of the event loop is what a timer is late', async () => {
+test('the event loop delay is how late a timer fires', async () => {
   let nowMs = 1000
   let tick: () => unknown = () => undefined
   const metrics = openGatewayMetrics({
@@ -84,7 +84,7 @@ test('the delay of the event loop is what a timer is late', async () => {
   expect(value('tollgate_event_loop_delay_seconds_sum')).toBeCloseTo(0.03, 9)
 })
 
-test('many projects cannot make the page grow without end', async () => {
+test('the number of series is bounded with many projects', async () => {
   const metrics = openGatewayMetrics()
   for (let at = 0; at < 5_000; at++) {
     metrics.observeRequest(answeredRequest({ caller: { keyId: 'key_1', workspaceId: 'ws_1', projectId: `prj_${at}` } }))
@@ -98,7 +98,7 @@ test('many projects cannot make the page grow without end', async () => {
   expect(sampleValue(page, 'tollgate_metrics_folded_total', { metric: 'tollgate_requests_total' })).toBe(3_000)
 })
 
-test('every metric is described in the documentation with its labels, and nothing else is', async () => {
+test('the documentation describes exactly the existing metrics and labels', async () => {
   const text = await Bun.file(join(import.meta.dir, '../../docs/operate/observe.md')).text()
   const described = new Map<string, string>()
   for (const [, name = '', labels = ''] of text.matchAll(
@@ -114,7 +114,7 @@ test('every metric is described in the documentation with its labels, and nothin
   expect(Object.fromEntries(described)).toEqual(Object.fromEntries(real))
 })
 
-test('an alert in the documentation asks for metrics that exist', async () => {
+test('alerts in the documentation use existing metrics', async () => {
   const text = await Bun.file(join(import.meta.dir, '../../docs/operate/observe.md')).text()
   const alerts = text.slice(text.indexOf('### Alerts'), text.indexOf('## Dashboard'))
   const named = [...new Set(alerts.match(/\btollgate_[a-z0-9_]+/g) ?? [])]
@@ -125,7 +125,7 @@ test('an alert in the documentation asks for metrics that exist', async () => {
   expect(named.filter((name) => !real.includes(name))).toEqual([])
 })
 
-test('the names that were promised exist', () => {
+test('the promised metric names exist', () => {
   const promised = {
     tollgate_requests_total: 'dialect,model,provider,status,project',
     tollgate_request_duration_seconds: undefined,

@@ -1,11 +1,10 @@
-// The gateway as a process of its own on data that outlives it: started, killed, and started again. It knows nothing of
-// what is sent to it.
+// The gateway as a process on data that outlives it: started, killed, and started again.
 
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gatewayCommand, sourceCommand } from './program.ts'
 
-/** What stays when a gateway dies. */
+/** What remains when a gateway dies. */
 export interface CrashData {
   readonly dataFolder: string
   /** undefined = SQLite in the data folder. */
@@ -21,9 +20,9 @@ export interface CrashGateway {
   /** Resolves with how it ended: an exit code, or the name of a signal. */
   readonly ended: Promise<number | string>
   isAlive(): boolean
-  /** As a power cut would end it. */
+  /** Sends SIGKILL. */
   kill(): Promise<void>
-  /** As an operator would; answers with how it ended. */
+  /** Sends SIGTERM. Resolves with how it ended. */
   stop(): Promise<number | string>
   /** Log lines of level error, which a test must not cause. */
   errors(): readonly string[]
@@ -50,7 +49,7 @@ export interface CrashStart {
 
 const keptLines = 50
 
-/** On a machine that it shares with other tests it would turn calls away for being late. */
+/** On a machine that it shares with other tests it would shed load. */
 const neverBusyFile = join(import.meta.dir, 'never-busy.ts')
 
 /** PostgreSQL ends connections that are slow for seconds, and on a busy machine a gateway that starts is. */

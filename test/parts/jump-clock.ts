@@ -1,5 +1,5 @@
-// A clock that stands still until it is pushed, so that minutes of waiting pass in an instant. The gateway looks at its
-// clocks ten times a second: what is due then happens soon after, and a test waits for that and not for the time.
+// A clock that stands still until it is pushed, so that minutes pass in an instant. The gateway checks its timers ten times
+// a second: a test pushes the clock and waits for the effect.
 
 import { type Clock, systemClock } from '../../src/kernel/clock.ts'
 
@@ -7,7 +7,7 @@ export interface JumpClock extends Clock {
   jump(seconds: number): void
 }
 
-/** Pushes it in small steps until the promise is over: whatever else waits for a time of its own is done long before. */
+/** Pushes the clock in small steps until the promise settles, so that other timers fire in order on the way. */
 export async function passTimeUntil<Value>(clock: JumpClock, awaited: Promise<Value>): Promise<Value> {
   let isOver = false
   const over = awaited.finally(() => {

@@ -1,5 +1,5 @@
-// The gateway as one program, for tests that start it again and again: from source, most of a start is reading and
-// compiling some four hundred files. It is the program that users get.
+// The gateway compiled into one program, for tests that start it often: from source, most of a start is reading and
+// compiling some four hundred files. It is the program that users run.
 
 import { join } from 'node:path'
 import { compile } from '../../deploy/compile.ts'
@@ -18,7 +18,7 @@ export function gatewayCommand(): readonly string[] {
   return program === undefined ? sourceCommand : [program]
 }
 
-/** Makes the program in a folder, and answers with the environment that names it to the tests. */
+/** Compiles the program into a folder. Returns the environment variable that tells the tests where it is. */
 export async function makeProgram(folder: string): Promise<Readonly<Record<string, string>>> {
   const program = join(folder, 'tollgate')
   await compile(program)

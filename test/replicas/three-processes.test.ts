@@ -39,7 +39,7 @@ function expectOneLimit(counts: readonly Counts[]): void {
   expect([sum(({ one }) => one), sum(({ two }) => two)]).toEqual([80, 60])
 }
 
-describe('three processes let through what one would', () => {
+describe('three processes admit what one would', () => {
   test.skipIf(findRedisProgram() === undefined)('with redis', async () => {
     await using server = await startRedis()
     expectOneLimit(await runChildren(server.url))

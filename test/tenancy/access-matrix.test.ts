@@ -98,7 +98,7 @@ test('the document has the routes of the contract', () => {
   expect(calls.filter(({ path, kind }) => path.includes('{id}') && kind === undefined)).toEqual([])
 })
 
-test('T3, A10: every management route × nobody, an API key, the token', async () => {
+test('T3, A10: every management route × no credentials, an API key, the token', async () => {
   const { key } = await tenancy.tenant()
   for (const call of calls.filter(isServedHere)) {
     clock.pass(61_000)
@@ -118,7 +118,7 @@ test('T3, A10: every management route × nobody, an API key, the token', async (
   }
 })
 
-test('T2: an unknown id, an id of another kind and no id at all are one and the same 404', async () => {
+test('T2: an unknown id, an id of another kind and a malformed id get the same 404', async () => {
   const ids = await freshIds()
   for (const call of calls.filter(({ kind }) => kind !== undefined)) {
     const kind = call.kind as Kind
@@ -132,7 +132,7 @@ test('T2: an unknown id, an id of another kind and no id at all are one and the 
   }
 })
 
-test('A7: without credentials everything is a 401 but for the allowed list', async () => {
+test('A7: without credentials every route is a 401, except those on the list', async () => {
   const { url } = tenancy.gateway
   const generation = { model: 'sandbox/echo', max_tokens: 5, messages: [{ role: 'user', content: 'hi' }] }
   const posts = ['/v1/chat/completions', '/v1/messages', '/v1/messages/count_tokens']
@@ -159,7 +159,7 @@ test('A7: without credentials everything is a 401 but for the allowed list', asy
   expect(unsigned.status).toBe(400)
 })
 
-test('A10: the management token buys no generation', async () => {
+test('A10: the management token cannot be used for generation', async () => {
   await using other = await startTenancy({ env: { TOLLGATE_ADMIN_TOKEN: 'token-of-the-operator-0123456789' } })
   const authorization = 'Bearer token-of-the-operator-0123456789'
   expect((await other.api('GET', '/v1/models', undefined, { authorization })).status).toBe(401)

@@ -5,7 +5,7 @@ import { openDatabase } from '../../src/store/open-database.ts'
 import { verifyAudit } from '../../src/tenancy/audit.ts'
 import { startTenancy } from './tenancy.ts'
 
-test('G1, G2: every change is on record with who and what, and the chain verifies', async () => {
+test('G1, G2: every change is in the audit log with actor and object, and the chain verifies', async () => {
   await using tenancy = await startTenancy()
   const { api, must, gateway } = tenancy
   const earlier = (await must('GET', '/api/audit')).data.length as number

@@ -23,7 +23,7 @@ async function logged(query: string, count: number): Promise<readonly { readonly
   }
 }
 
-test('T7: records of requests are read by workspace, and by no API key, not even the one that made them', async () => {
+test('T7: request records are read by workspace, and by no API key, not even the one that made them', async () => {
   const [one, two] = [await tenancy.tenant({ credit: '5.00' }), await tenancy.tenant({ credit: '5.00' })]
   for (const { key } of [one, two, two]) {
     for (const surface of bothSurfaces) expect((await tenancy.generate(surface, key, 'sandbox/echo')).status).toBe(200)
@@ -68,7 +68,7 @@ async function ask(at: Tenancy, key: string, surface: Surface, headers: Record<s
   return await at.api('POST', surface.path, body, { authorization: `Bearer ${key}`, ...surface.headers, ...headers })
 }
 
-test('R4: the address of a client is its socket’s, whatever the headers say', async () => {
+test('R4: the address of a client is that of its socket, whatever the headers say', async () => {
   const { projectId } = await tenancy.tenant({ credit: '5.00' })
   const elsewhere = await tenancy.key(projectId, { sources: ['203.0.113.7'] })
   const here = await tenancy.key(projectId, { sources: ['127.0.0.1'] })
@@ -81,7 +81,7 @@ test('R4: the address of a client is its socket’s, whatever the headers say', 
   }
 })
 
-test('R4: a trusted proxy says whose address it is, and the list is in force while it runs', async () => {
+test('R4: a trusted proxy names the client address, and changes of the list apply at once', async () => {
   const trusting = (list: string) => `server: { trusted_proxies: [${list}] }\n`
   await using proxied = await startTenancy({ config: trusting('127.0.0.0/8, 10.0.0.0/8') })
   const { projectId } = await proxied.tenant({ credit: '5.00' })
@@ -102,7 +102,7 @@ test('R4: a trusted proxy says whose address it is, and the list is in force whi
   expect(await statuses({ 'x-forwarded-for': '203.0.113.7' })).toEqual(refused)
 })
 
-test('R4: X-Forwarded-Proto makes a session cookie secure only where a trusted proxy sends it', async () => {
+test('R4: X-Forwarded-Proto makes a session cookie secure only if a trusted proxy sends it', async () => {
   const cookie = async ({ gateway }: Pick<Tenancy, 'gateway'>): Promise<string | null> => {
     const token = readFileSync(join(gateway.dataFolder, 'admin-token'), 'utf8').trim()
     const headers = {
@@ -118,7 +118,7 @@ test('R4: X-Forwarded-Proto makes a session cookie secure only where a trusted p
   expect(await cookie(proxied)).toMatch(/^__Host-tollgate=.*; Secure$/)
 })
 
-test('A10, H2: who guesses the management token from one address slows nobody else down, at no door', async () => {
+test('A10, H2: guessing the management token from one address does not slow down others, on any endpoint', async () => {
   await using proxied = await startTenancy({ env: { TOLLGATE_TRUSTED_PROXIES: '127.0.0.1' } })
   const doors = ['/api/workspaces', '/metrics', '/console/session']
   const guess = async (door: string, from: string): Promise<number> => {
@@ -140,7 +140,7 @@ test('A10, H2: who guesses the management token from one address slows nobody el
   }
 })
 
-test('S7: no call of the management API fills in a part of an address, but for the base URL that is checked', async () => {
+test('S7: no management API call sets a part of an address, except the base URL, which is checked', async () => {
   const document = JSON.stringify((await tenancy.must('GET', '/api/openapi.json')).paths)
   const bodies = [...document.matchAll(/"requestBody":(\{.*?\})\s*,"responses"/gs)].map(([, body = '']) => body).join()
   const names = new Set([...bodies.matchAll(/"([a-z0-9_]+)":\{/g)].map(([, name]) => name))

@@ -79,7 +79,7 @@ forEachEngine((engine) => {
     upstream.stop()
   })
 
-  test('a key that cannot be opened refuses, and the operator’s is not used', async () => {
+  test('a key that cannot be decrypted fails the request, and the operator’s is not used', async () => {
     const { workspaceId, key, credentials } = await ownTenant('acme', 'key-of-the-tenant')
     await loseSecretOf(workspaceId, credentials)
     for (const surface of bothSurfaces) {
@@ -97,7 +97,7 @@ forEachEngine((engine) => {
     expect(keysSent()).toEqual(['Bearer key-stored-again'])
   })
 
-  test('with shared routes the operator follows, at the usual price', async () => {
+  test('with shared routes the operator’s key is tried next, at the usual price', async () => {
     const { workspaceId, key, credentials } = await ownTenant('acme', 'key-of-the-tenant')
     await loseSecretOf(workspaceId, credentials)
     await tenancy.must('PATCH', `/api/workspaces/${workspaceId}`, { shares_routes: true })
@@ -106,7 +106,7 @@ forEachEngine((engine) => {
     expect(keysSent()).toEqual(['Bearer key-of-the-operator'])
   })
 
-  test('a key that was stored for another address refuses until the provider is back there', async () => {
+  test('a key that was stored for another address fails the request until the provider has that address again', async () => {
     const { key, credentials } = await ownTenant('acme', 'key-of-the-tenant')
     const { configPath } = tenancy.gateway
     const before = readFileSync(configPath, 'utf8')
@@ -124,7 +124,7 @@ forEachEngine((engine) => {
     expect(new Set(keysSent())).toEqual(new Set(['Bearer key-of-the-tenant']))
   })
 
-  test('a key that no token can be had with parks itself, and not the model of everybody', async () => {
+  test('a key without a valid token is put in cooldown by itself, not the model for all', async () => {
     const { key, credentials } = await ownTenant('google-vertex', JSON.stringify(serviceAccount('tenant')))
     expect(await tenancy.must('POST', `${credentials}/google-vertex/test`)).toMatchObject({ verdict: 'refused' })
     // Five faults in a row would eject the model.

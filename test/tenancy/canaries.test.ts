@@ -236,7 +236,7 @@ function readable(_name: string, value: unknown): unknown {
   return typeof value === 'bigint' ? String(value) : value
 }
 
-test('L1, L2, K4: no secret and no prompt in logs, database, answers or records, whatever was asked', async () => {
+test('L1, L2, K4: no secret and no prompt is in logs, database, answers or records', async () => {
   const { projectId, keyId, key } = await tenancy.tenant({ credit: '5' })
   const path = `/api/projects/${projectId}/keys`
   const token = { authorization: `Bearer ${secrets['management token']}` }
@@ -279,7 +279,7 @@ test('L1, L2, K4: no secret and no prompt in logs, database, answers or records,
 })
 
 // What a provider says of a bad request is passed on, and kept as the reason that the caller was given.
-test('L2: a prompt that a provider quotes in its refusal is not written down', async () => {
+test('L2: a prompt that a provider quotes in an error is not stored', async () => {
   const { key } = await tenancy.tenant({ credit: '5' })
   const message = `Invalid content: ${secrets.prompt}`
   upstream.handle((_, reply) => reply.json(400, { error: { message, type: 'invalid_request_error' } }))
@@ -291,7 +291,7 @@ test('L2: a prompt that a provider quotes in its refusal is not written down', a
   expect(JSON.stringify(tenancy.gateway.logged())).not.toContain(secrets.prompt)
 })
 
-test('A8: a key that was put where the model belongs is neither repeated nor written down', async () => {
+test('A8: a key that is sent as the model is neither repeated nor stored', async () => {
   const { key } = await tenancy.tenant({ credit: '5' })
   for (const surface of bothSurfaces) {
     const { status, text } = await tenancy.generate(surface, key, key)
@@ -306,7 +306,7 @@ function contextOf(text: string, canary: string): string | undefined {
   return found === -1 ? undefined : text.slice(Math.max(0, found - 200), found + 200)
 }
 
-test('L3: the words of a provider reach a caller only for what the caller did, and without keys', async () => {
+test('L3: a provider’s message reaches the caller only for the caller’s own errors, and without keys', async () => {
   const { key } = await tenancy.tenant({ credit: '5' })
   // With a code or words of its own it would be about our key, and nothing of it for the caller.
   const refusal = 'No such setting beside'

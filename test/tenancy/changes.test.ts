@@ -87,7 +87,7 @@ forEachEngine((engine) => {
     }
   }
 
-  test('A9: a rotated key has a new secret at once; with an overlap the old one lives just as long', async () => {
+  test('A9: a rotated key has a new secret at once; with an overlap the old one stays valid for exactly that long', async () => {
     const { keyId, key: old } = await tenancy.tenant()
     const rotate = (body: object) => tenancy.must('POST', `/api/keys/${keyId}/rotate`, body)
     const { secret: second } = await rotate({ overlap_seconds: 60 })
@@ -105,7 +105,7 @@ forEachEngine((engine) => {
     expect([await statusOf(third), await statusOf(fourth)]).toEqual([401, 401])
   })
 
-  test('a key ends at the moment it expires', async () => {
+  test('a key is refused from the moment it expires', async () => {
     const expiresAt = new Date(clock.now() + 60_000).toISOString()
     const { key } = await tenancy.tenant({ with: { expires_at: expiresAt } })
     clock.turn(59_999)
@@ -115,7 +115,7 @@ forEachEngine((engine) => {
     expect([reply.status, failureOf(chat, reply)[1]]).toEqual([401, expect.stringContaining('expired 2027-01-15')])
   })
 
-  test('a key is good for the places it is restricted to, on both surfaces, and told so elsewhere', async () => {
+  test('a key is accepted from its addresses only, on both surfaces', async () => {
     const { projectId } = await tenancy.tenant()
     const { secret: near } = await tenancy.key(projectId, { sources: ['127.0.0.0/8', '::1'] })
     const { secret: far } = await tenancy.key(projectId, { name: 'far', sources: ['10.0.0.0/8', '2001:db8::/32'] })
@@ -129,7 +129,7 @@ forEachEngine((engine) => {
     }
   })
 
-  test('T5: a key that is restricted to other places lists no models here', async () => {
+  test('T5: a key that is restricted to other addresses lists no models here', async () => {
     const { key } = await tenancy.tenant({ with: { sources: ['10.0.0.0/8'] } })
     const headers = { authorization: `Bearer ${key}` }
     for (const path of ['/v1/models', '/v1/models/acme/large']) {

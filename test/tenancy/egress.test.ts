@@ -35,7 +35,7 @@ function startCanary() {
   return { ...upstream, port: new URL(upstream.url).port, [Symbol.dispose]: () => upstream.stop() }
 }
 
-test('S1, S3: no form of an address inside is stored, and none is called on the way', async () => {
+test('S1, S3: no spelling of a private address is stored or called', async () => {
   using canary = startCanary()
   await using tenancy = await startTenancy({ config: config(wide) })
   const { workspaceId, key } = await tenancy.tenant()
@@ -54,7 +54,7 @@ test('S1, S3: no form of an address inside is stored, and none is called on the 
   expect([canary.calls.length, canary.openConnections()]).toEqual([0, 0])
 })
 
-test('S1: where the operator does not allow addresses none is taken, not even a public one', async () => {
+test('S1: if the operator does not allow custom addresses none is accepted, not even a public one', async () => {
   await using tenancy = await startTenancy({ config: config('{ base_urls: false }') })
   const { workspaceId } = await tenancy.tenant()
   const body = { api_key: 'gsk-of-the-tenant', base_url: 'https://93.184.216.34/v1' }
@@ -63,7 +63,7 @@ test('S1: where the operator does not allow addresses none is taken, not even a 
   expect(reply.body.error.message).toContain('own_keys.base_urls')
 })
 
-test('the address that a provider has anyway is nobody’s own, and always taken', async () => {
+test('the default address of a provider is always accepted', async () => {
   await using tenancy = await startTenancy({ config: config('{ base_urls: false }') })
   const { workspaceId } = await tenancy.tenant()
   const path = `/api/workspaces/${workspaceId}/credentials/groq`
@@ -80,7 +80,7 @@ test('the address that a provider has anyway is nobody’s own, and always taken
   }
 })
 
-test('S2: the guard looks at every call: an address that was good when it was stored is not called after', async () => {
+test('S2: the guard checks every call: an address that has become private is not called', async () => {
   using canary = startCanary()
   await using tenancy = await startTenancy({ config: config(canaryAllowed) })
   const { workspaceId, key } = await tenancy.tenant()
@@ -109,7 +109,7 @@ test('S2: the guard looks at every call: an address that was good when it was st
   }
 })
 
-test('S4, S6: a redirect is a failed attempt, and the key goes nowhere else', async () => {
+test('S4, S6: a redirect is a failed attempt, and the key is sent nowhere else', async () => {
   using canary = startCanary()
   const redirecting = startUpstream((_, reply) =>
     reply.send(307, { location: `${canary.url}/v1/chat/completions` }, ''),

@@ -17,7 +17,7 @@ afterAll(() => tenancy[Symbol.asyncDispose]())
 const limitHeadersOf = (headers: Headers) =>
   Object.fromEntries([...headers].filter(([name]) => name.includes('ratelimit')))
 
-test('the chat surface tells limit, rest and reset of requests; refused or not', async () => {
+test('the chat surface returns limit, remaining and reset of requests, also when refused', async () => {
   const { key } = await tenancy.tenant({ credit: '1', with: { limits: { requests_per_minute: 2 } } })
   const first = await tenancy.generate(chat, key, 'sandbox/echo')
   const all = (remaining: string, reset: string) => ({
@@ -33,7 +33,7 @@ test('the chat surface tells limit, rest and reset of requests; refused or not',
   expect([third.status, limitHeadersOf(third.headers)]).toEqual([429, all('0', '1m0s')])
 })
 
-test('the message surface tells the same, the reset as a moment', async () => {
+test('the message surface returns the same, with the reset as a time', async () => {
   const { key } = await tenancy.tenant({ credit: '1', with: { limits: { requests_per_minute: 2 } } })
   const reply = await tenancy.generate(messages, key, 'sandbox/echo')
   const reset = new Date(clock.now() + 30_000).toISOString().replace('.000Z', 'Z')
@@ -47,7 +47,7 @@ test('the message surface tells the same, the reset as a moment', async () => {
   ])
 })
 
-test('the tightest of key, project and workspace is told, and nothing to whom nothing is limited', async () => {
+test('the headers are of the tightest scope, and absent without limits', async () => {
   const { workspaceId, projectId, key } = await tenancy.tenant({ credit: '1' })
   expect(limitHeadersOf((await tenancy.generate(chat, key, 'sandbox/echo')).headers)).toEqual({})
   await tenancy.must('PUT', `/api/workspaces/${workspaceId}/limits`, { requests_per_minute: 10 })

@@ -75,7 +75,7 @@ forEachEngine((engine) => {
     upstream.stop()
   })
 
-  test('without a fee an empty wallet may call; the call is recorded and costs nothing', async () => {
+  test('without a fee an empty wallet may be used; the request is recorded and costs nothing', async () => {
     const { workspaceId, key } = await ownTenant(free)
     for (const surface of bothSurfaces) {
       const reply = await free.generate(surface, key, 'acme/large')
@@ -96,7 +96,7 @@ forEachEngine((engine) => {
     expect(wallet).toEqual({ balance: '0.00', held: '0.00', available: '0.00', currency: 'USD' })
   })
 
-  test('with a fee that is what it costs, to the nano-dollar, and an empty wallet may not call', async () => {
+  test('with a fee a request costs exactly the fee, and an empty wallet is refused', async () => {
     const { workspaceId, key } = await ownTenant(charging, '1')
     for (const surface of bothSurfaces) {
       const reply = await charging.generate(surface, key, 'acme/large')
@@ -114,7 +114,7 @@ forEachEngine((engine) => {
     expect([refused.status, failureOf(chat, refused)[0]]).toEqual([402, 'INSUFFICIENT_BALANCE'])
   })
 
-  test('with shared routes a failing own key is followed by the operator, at the usual price', async () => {
+  test('with shared routes the operator’s key is tried after a failing own key, at the usual price', async () => {
     const { workspaceId, key } = await ownTenant(charging, '1')
     upstream.handle(refusesOwn)
     await charging.must('PATCH', `/api/workspaces/${workspaceId}`, { shares_routes: true })
@@ -126,7 +126,7 @@ forEachEngine((engine) => {
     expect((await explained(charging, workspaceId)).charge).toMatchObject({ total: cost, charged: cost })
   })
 
-  test("K: a rejected own key is told as the workspace's, and the operator's is neither used nor blamed", async () => {
+  test("K: a rejected own key is reported as the workspace's, and the operator's is neither used nor marked unhealthy", async () => {
     const { key } = await ownTenant(charging, '1')
     upstream.handle(refusesOwn)
     for (const surface of bothSurfaces) {
@@ -144,7 +144,7 @@ forEachEngine((engine) => {
     expect(model?.routes).toMatchObject([{ provider: 'acme', health: 'healthy' }])
   })
 
-  test('a provider that takes no key is not found, and not suggested', async () => {
+  test('a provider without keys is not found and not suggested', async () => {
     const { workspaceId } = await free.tenant()
     for (const provider of ['sandbox', 'sandbo', 'nobody']) {
       const reply = await free.api('PUT', `/api/workspaces/${workspaceId}/credentials/${provider}`, { api_key: ownKey })
@@ -155,7 +155,7 @@ forEachEngine((engine) => {
     expect(near.body.error.message).toEndWith('Did you mean `acme`?')
   })
 
-  test('a provider whose address nobody has said takes no key without one', async () => {
+  test('a provider without a default address needs one with the key', async () => {
     const { workspaceId } = await free.tenant()
     for (const provider of ['amazon-bedrock', 'azure']) {
       const reply = await free.api('PUT', `/api/workspaces/${workspaceId}/credentials/${provider}`, { api_key: ownKey })
@@ -166,7 +166,7 @@ forEachEngine((engine) => {
     }
   })
 
-  test('a replaced key is used by the next call, a deleted one leaves the operator to serve', async () => {
+  test('a replaced key is used by the next request; after a delete the operator’s is used', async () => {
     const { workspaceId, key } = await ownTenant(free, '1')
     const credential = `/api/workspaces/${workspaceId}/credentials/acme`
     await free.generate(chat, key, 'acme/large')

@@ -32,7 +32,7 @@ afterAll(async () => {
   upstream.stop()
 })
 
-test('a resource of the workspace’s own at Azure serves both surfaces, by its key and for nobody else', async () => {
+test('a workspace’s Azure resource serves both surfaces, for that workspace only', async () => {
   const { workspaceId, key } = await tenancy.tenant()
   const credential = `/api/workspaces/${workspaceId}/credentials/azure`
   const unplaced = await tenancy.api('PUT', credential, { api_key: 'key-of-the-tenant' })
@@ -52,7 +52,7 @@ test('a resource of the workspace’s own at Azure serves both surfaces, by its 
   expect(await tenancy.models(other)).not.toContain('own/deployed')
 })
 
-test('a service account opens the models of its project, bound to the host that they are at', async () => {
+test('a service account serves the models of its project, bound to their host', async () => {
   const { workspaceId, key } = await tenancy.tenant()
   const api_key = JSON.stringify(serviceAccount('tenant'))
   await tenancy.must('PUT', `/api/workspaces/${workspaceId}/credentials/google-vertex`, { api_key })
@@ -66,7 +66,7 @@ test('a service account opens the models of its project, bound to the host that 
   expect(await tenancy.models(other)).not.toContain('own/gemini')
 })
 
-test('who asks for providers that take a key hears of all that are built in, and of none that the operator named', async () => {
+test('the list of providers that accept a key has the built-in ones and none of the operator’s', async () => {
   const { providers } = await tenancy.must('GET', '/catalog/providers')
   expect(providers).toEqual(builtInProviders.map(({ id }) => id).sort())
 })

@@ -48,7 +48,7 @@ forEachEngine((engine) => {
     trap.stop()
   })
 
-  test('is stored with all its lines, never shown, and serves both surfaces on one token', async () => {
+  test('is stored whole, never shown, and serves both surfaces with one token', async () => {
     const { workspaceId, key } = await tenancy.tenant()
     const path = `/api/workspaces/${workspaceId}/credentials/google-vertex`
     const account = serviceAccount('tenant', `${trap.url}/token`)
@@ -77,7 +77,7 @@ forEachEngine((engine) => {
     expect(trap.calls).toEqual([])
   })
 
-  test('what is no such file is refused with what is wrong, and none of what it says', async () => {
+  test('another file is refused with a reason, without its content', async () => {
     const { workspaceId } = await tenancy.tenant()
     const path = `/api/workspaces/${workspaceId}/credentials/google-vertex`
     const api_key = JSON.stringify({ ...serviceAccount('tenant'), private_key: 'shh-not-a-key' }, undefined, 2)

@@ -81,7 +81,7 @@ async function startHeld(key: string, count: number, more: object = {}) {
   }
 }
 
-test('R3: 10,000 requests from 50 connections against 300 a minute: the burst, then what the minute refills', async () => {
+test('R3: of 10,000 requests from 50 connections at 300 a minute, the burst and the refill are admitted', async () => {
   const { key } = await tenancy.tenant({ with: { limits: { requests_per_minute: 300 } } })
   expect(await flood(key, 5000)).toEqual({ 200: 300, 429: 4700 })
   // 300 a minute are 5 a second: 35 in 7 s.
@@ -97,7 +97,7 @@ test('R3: 10,000 requests from 50 connections against 300 a minute: the burst, t
   expect(await flood(key, 400)).toEqual({ 200: 300, 429: 100 })
 })
 
-test('each refused client that waits exactly as long as it was told is admitted', async () => {
+test('a refused client that waits for exactly the returned time is admitted', async () => {
   const { key } = await tenancy.tenant({ with: { limits: { requests_per_minute: 7 } } })
   expect(await flood(key, 50)).toEqual({ 200: 7, 429: 43 })
   for (let client = 0; client < 50; client++) {
@@ -113,7 +113,7 @@ test('each refused client that waits exactly as long as it was told is admitted'
   }
 })
 
-test('the refusal has the shape of the surface, says whose limit it is, and counts for every endpoint', async () => {
+test('the refusal has the format of the surface, names the limit, and counts for every endpoint', async () => {
   const { workspaceId, projectId, key } = await tenancy.tenant()
   await tenancy.must('PUT', `/api/workspaces/${workspaceId}/limits`, { requests_per_minute: 2 })
   await tenancy.must('PUT', `/api/projects/${projectId}/limits`, { requests_per_minute: 100 })
@@ -132,7 +132,7 @@ test('the refusal has the shape of the surface, says whose limit it is, and coun
   expect((await tenancy.api('GET', '/v1/models', undefined, { authorization })).status).toBe(429)
 })
 
-test('tokens are reserved by estimate, at once for all who ask at once, and corrected by what was used', async () => {
+test('tokens are reserved by estimate, also for simultaneous requests, and corrected by usage', async () => {
   const { key } = await tenancy.tenant({ with: { limits: { tokens_per_minute: 10_000 } } })
   // Each may use its cap of 1,000 and what the few words of the prompt come to: nine fit, a tenth does not.
   const held = await startHeld(key, 50)
@@ -149,7 +149,7 @@ test('tokens are reserved by estimate, at once for all who ask at once, and corr
   expect((await call(key)).status).toBe(200)
 })
 
-test('what a request really used is what counts: ten times 5 tokens of 10,000', async () => {
+test('the real usage counts: ten times 5 tokens of 10,000', async () => {
   const { key } = await tenancy.tenant({ with: { limits: { tokens_per_minute: 10_000 } } })
   const held = await startHeld(key, 9)
   expect(held.admitted).toBe(9)
@@ -160,7 +160,7 @@ test('what a request really used is what counts: ten times 5 tokens of 10,000', 
   expect(counting.headers.get('anthropic-ratelimit-tokens-remaining')).toBe('9950')
 })
 
-test('as many run at the same time as may, and a place that is free is given to the next', async () => {
+test('no more than the limit run concurrently, and a free slot goes to the next request', async () => {
   const { key } = await tenancy.tenant({ with: { limits: { concurrent_requests: 5 } } })
   const held = await startHeld(key, 50)
   expect([held.admitted, held.refused.length]).toEqual([5, 45])
@@ -171,7 +171,7 @@ test('as many run at the same time as may, and a place that is free is given to 
   await again.finish()
 })
 
-test('a changed limit acts on the next request, and what was used stays used', async () => {
+test('a changed limit applies to the next request, and what was used stays used', async () => {
   const { keyId, key } = await tenancy.tenant({ with: { limits: { requests_per_minute: 3 } } })
   expect(await flood(key, 10, 1)).toEqual({ 200: 3, 429: 7 })
   await tenancy.must('PUT', `/api/keys/${keyId}/limits`, { requests_per_minute: 5 })
@@ -180,7 +180,7 @@ test('a changed limit acts on the next request, and what was used stays used', a
   expect(await flood(key, 10, 1)).toEqual({ 200: 10 })
 })
 
-test('a request counts when it comes, also one that cannot be served, and one refused by a limit does not', async () => {
+test('a request counts even if it cannot be served, but not if a limit refuses it', async () => {
   const { key } = await tenancy.tenant({ with: { limits: { requests_per_minute: 3 } } })
   const bad = [
     () => call(key, { messages: 'none' }),
@@ -195,7 +195,7 @@ test('a request counts when it comes, also one that cannot be served, and one re
   expect((await call(key)).status).toBe(429)
 })
 
-test('a request has its place before its body is there: nobody is sent more than the places it has', async () => {
+test('a request takes its slot before its body is read', async () => {
   const { key } = await tenancy.tenant({ with: { limits: { concurrent_requests: 1 } } })
   const slow = await connect(tenancy.gateway.url)
   const head = ['POST /v1/chat/completions HTTP/1.1', 'Host: gateway', 'Content-Type: application/json']

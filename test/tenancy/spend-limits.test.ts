@@ -67,7 +67,7 @@ forEachEngine((engine) => {
     expect(failureOf(chat, refused)[1]).toContain('$0.00045 of $0.0005 per day')
   })
 
-  test('at once as many as their holds fit: five of fifty, and no cent more', async () => {
+  test('of fifty simultaneous requests the five whose holds fit are admitted', async () => {
     const { workspaceId, key } = await tenancy.tenant({ credit: '1', with: { limits: { spend_per_day: '0.0005' } } })
     gate = Promise.withResolvers<void>()
     const before = upstream.calls.length
@@ -91,7 +91,7 @@ forEachEngine((engine) => {
     expect(balance).toBe('0.99955')
   })
 
-  test('an answer that could cost more than is left is capped to that, and says so', async () => {
+  test('an answer that could cost more than is left is capped, with a warning', async () => {
     const { key } = await tenancy.tenant({ credit: '1', with: { limits: { spend_per_day: '0.0005' } } })
     let left = 500
     for (const surface of bothSurfaces) {
@@ -103,7 +103,7 @@ forEachEngine((engine) => {
     }
   })
 
-  test('a month counts over its days, and both surfaces are told in their own shape', async () => {
+  test('a monthly limit adds up its days, and both surfaces get their own format', async () => {
     const { workspaceId, key } = await tenancy.tenant({ credit: '1' })
     await tenancy.must('PUT', `/api/workspaces/${workspaceId}/limits`, { spend_per_month: '0.0002' })
     expect((await callsUntilRefused(key))[0]).toBe(3)
@@ -116,7 +116,7 @@ forEachEngine((engine) => {
     }
   })
 
-  test('with the next day there is a new cap; the month goes on', async () => {
+  test('the daily limit resets the next day; the month goes on', async () => {
     const limits = { spend_per_day: '0.0002', spend_per_month: '0.0003' }
     const { key } = await tenancy.tenant({ credit: '1', with: { limits } })
     const [today, refused] = await callsUntilRefused(key)

@@ -82,14 +82,14 @@ test('T5: a project narrows, a key narrows further, and neither widens the other
   expect(await seenBy(outside.secret)).toEqual([])
 })
 
-test('without an allowlist everything is seen that the platform can serve; a prefix ends at a slash', async () => {
+test('without an allowlist every model is visible; a prefix ends at a slash', async () => {
   const { key } = await tenancy.tenant()
   expect(await seenBy(key)).toEqual(everything)
   const { key: prefixed } = await tenancy.tenant({ models: ['acme/larg', 'acm/*', 'own/*'] })
   expect(await seenBy(prefixed)).toEqual([])
 })
 
-test("a workspace's own key opens the provider's models for that workspace, and for nobody else", async () => {
+test("a workspace's own key makes the provider's models visible to that workspace only", async () => {
   const [opener, neighbour] = [await tenancy.tenant(), await tenancy.tenant()]
   const credential = `/api/workspaces/${opener.workspaceId}/credentials/groq`
   expect(await seenBy(opener.key)).toEqual(everything)
@@ -111,7 +111,7 @@ test("a workspace's own key opens the provider's models for that workspace, and 
   expect(await seenBy(opener.key)).toEqual(everything)
 })
 
-test('an allowlist holds for what an own key opens, too', async () => {
+test('an allowlist also applies to models of an own key', async () => {
   const { workspaceId, projectId } = await tenancy.tenant({ models: ['own/*', 'acme/small'] })
   const body = { api_key: 'gsk-of-the-tenant', base_url: `${own.url}/v1` }
   await tenancy.must('PUT', `/api/workspaces/${workspaceId}/credentials/groq`, body)
@@ -128,7 +128,7 @@ test('an allowlist holds for what an own key opens, too', async () => {
   expect(await seenBy(narrow.secret)).toEqual(['acme/small'])
 })
 
-test('T6: a narrowed project narrows its keys with the next request, a widened one widens them', async () => {
+test('T6: a changed allowlist of a project applies to its keys with the next request', async () => {
   const { projectId, key } = await tenancy.tenant()
   const change = (models: readonly string[] | null) => tenancy.must('PATCH', `/api/projects/${projectId}`, { models })
   expect((await tenancy.generate(chat, key, 'acme/large')).status).toBe(200)
@@ -139,7 +139,7 @@ test('T6: a narrowed project narrows its keys with the next request, a widened o
   expect(await seenBy(key)).toEqual(everything)
 })
 
-test('the public catalog names the configuration file, not where it lies', async () => {
+test('the public catalog names the configuration file without its path', async () => {
   using folder = createThrowAwayFolder()
   const path = join(folder.path, 'elsewhere.yaml')
   writeFileSync(path, config(platform.url))

@@ -1,28 +1,19 @@
-// axe-core over every page, by day and by night, wide and narrow.
+// axe-core over the catalog's pages and the sign-in page, in light and dark mode, on desktop and mobile.
 
-import { afterAll, beforeAll, expect } from 'bun:test'
-import type { Browser } from 'playwright-core'
+import { afterAll, expect } from 'bun:test'
 import { seriousFaultsInBoth } from '../parts/axe.ts'
 import { browserTest, openBrowser, openPage } from '../parts/browser.ts'
-import { builtInEntries, startWeb, type WebHarness } from '../parts/web.ts'
+import { builtInEntries, startWeb } from '../parts/web.ts'
 
-let browser: Browser | undefined
-let web: WebHarness
-
-beforeAll(async () => {
-  browser = await openBrowser()
-  const some = builtInEntries().filter(({ id }) => /^(sandbox\/|anthropic\/claude-opus)/.test(id))
-  web = await startWeb({
-    entries: some.map((entry, index) =>
-      index % 3 === 0
-        ? { ...entry, price: null, callable: false }
-        : {
-            ...entry,
-            routes: entry.routes.map((route) => ({ ...route, health: index % 3 === 1 ? 'ejected' : 'probing' })),
-          },
-    ),
+const entries = builtInEntries()
+  .filter(({ id }) => /^(sandbox\/|anthropic\/claude-opus)/.test(id))
+  .map((entry, index) => {
+    if (index % 3 === 0) return { ...entry, price: null, callable: false }
+    const health = index % 3 === 1 ? 'ejected' : 'probing'
+    return { ...entry, routes: entry.routes.map((route) => ({ ...route, health }) as const) }
   })
-})
+const browser = await openBrowser()
+const web = await startWeb({ entries })
 afterAll(async () => {
   await browser?.close()
   await web.stop()

@@ -1,16 +1,11 @@
-// The catalog as one viewer sees it, in a real browser on the real gateway: what a key or a project can use, and what a
-// model has cost so far.
+// The catalog limited to a key or a project, and a model's price history, in a real browser over the real gateway.
 
-import { afterAll, beforeAll, expect } from 'bun:test'
+import { afterAll, expect } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { browserTest } from '../parts/browser.ts'
-import { button, type ConsoleHarness, field, startConsole } from './console-manage-harness.ts'
+import { button, field, idsOf, startConsole } from './console-harness.ts'
 
-let harness: ConsoleHarness
-
-beforeAll(async () => {
-  harness = await startConsole()
-})
+const harness = await startConsole()
 afterAll(() => harness.stop())
 
 async function makeKey(name: string) {
@@ -19,14 +14,6 @@ async function makeKey(name: string) {
   const key = await harness.manage(`POST /api/projects/${project.id}/keys`, { name: 'ci' })
   return { workspace, project, key }
 }
-
-/** As GET /v1/models answers to the key. */
-async function offered(secret: string): Promise<readonly { id: string; own_key?: boolean }[]> {
-  const response = await fetch(`${harness.gateway.url}/v1/models`, { headers: { authorization: `Bearer ${secret}` } })
-  return ((await response.json()) as { data: { id: string; own_key?: boolean }[] }).data
-}
-
-const idsOf = (models: readonly { id: string }[]) => models.map(({ id }) => id).sort()
 
 async function shownIds(page: Page): Promise<readonly string[]> {
   const rows = await page.locator('[data-row]').all()
@@ -48,7 +35,7 @@ browserTest('the list shows what a key can use, and an allowlist shrinks the lis
   expect(await page.locator('#access-project').count()).toBe(0)
   await field(page, 'Your key').fill(key.secret)
   await button(page, 'Show its models').click()
-  const wide = await offered(key.secret)
+  const wide = await harness.modelsOf(key.secret)
   await waitForRows(page, wide.length)
   expect(await shownIds(page)).toEqual(idsOf(wide))
   await page.waitForSelector('.live .status-ok')
@@ -56,8 +43,8 @@ browserTest('the list shows what a key can use, and an allowlist shrinks the lis
   await harness.manage(`PATCH /api/projects/${project.id}`, { models: ['sandbox/echo', 'sandbox/cache'] })
   await waitForRows(page, 2)
   expect(await shownIds(page)).toEqual(['sandbox/cache', 'sandbox/echo'])
-  expect(idsOf(await offered(key.secret))).toEqual(['sandbox/cache', 'sandbox/echo'])
-  // It outlives a reload of the tab, and is in no place that outlives the tab.
+  expect(idsOf(await harness.modelsOf(key.secret))).toEqual(['sandbox/cache', 'sandbox/echo'])
+  // The key survives a reload of the tab, and is stored nowhere that survives the tab.
   await page.reload()
   await waitForRows(page, 2)
   expect(await page.evaluate('JSON.stringify([document.cookie, localStorage])')).not.toContain(key.secret)
@@ -75,9 +62,9 @@ browserTest('the list shows what a key can use, and an allowlist shrinks the lis
 
 browserTest('models that an own provider key unlocks are marked, also those not in the catalog', async () => {
   const { workspace, key } = await makeKey('bringer')
-  const before = new Set(idsOf(await offered(key.secret)))
+  const before = new Set(idsOf(await harness.modelsOf(key.secret)))
   await harness.manage(`PUT /api/workspaces/${workspace.id}/credentials/groq`, { api_key: 'not-a-key-either' })
-  const models = await offered(key.secret)
+  const models = await harness.modelsOf(key.secret)
   const [fresh] = models.filter(({ id }) => !before.has(id))
   expect(fresh?.own_key).toBe(true)
   const { page, reports, go, close } = await harness.signIn()

@@ -1,18 +1,12 @@
 // The catalog in a real browser: what a visitor sees, filters, copies and compares, with scripts and without.
 
-import { afterAll, beforeAll, describe, expect } from 'bun:test'
-import type { Browser } from 'playwright-core'
+import { afterAll, describe, expect } from 'bun:test'
 import type { CatalogEntry } from '../../src/web/catalog/entry.ts'
 import { browserTest, openBrowser, openPage, sidewaysPixels } from '../parts/browser.ts'
-import { builtInEntries, startWeb, type WebHarness } from '../parts/web.ts'
+import { builtInEntries, startWeb } from '../parts/web.ts'
 
-let browser: Browser | undefined
-let web: WebHarness
-
-beforeAll(async () => {
-  browser = await openBrowser()
-  web = await startWeb({ entries: builtInEntries() })
-})
+const browser = await openBrowser()
+const web = await startWeb({ entries: builtInEntries() })
 afterAll(async () => {
   await browser?.close()
   await web.stop()

@@ -1,23 +1,113 @@
-// Wallet, projects, providers and settings in the console, in a real browser over the real gateway. Every test works in a
-// workspace of its own.
+// Keys, billing, projects, provider keys and settings in the console, in a real browser over the real gateway. Every test has
+// its own workspace.
 
-import { afterAll, beforeAll, expect } from 'bun:test'
-import { readFileSync } from 'node:fs'
+import { afterAll, expect } from 'bun:test'
+import { readFileSync, writeFileSync } from 'node:fs'
+import type { Page } from 'playwright-core'
 import { browserTest } from '../parts/browser.ts'
-import { button, type ConsoleHarness, field, startConsole } from './console-manage-harness.ts'
+import { button, field, idsOf, startConsole } from './console-harness.ts'
 
-let harness: ConsoleHarness
-
-beforeAll(async () => {
-  harness = await startConsole()
-})
+const harness = await startConsole()
 afterAll(() => harness.stop())
 
-async function offeredTo(secret: string): Promise<readonly string[]> {
-  const response = await fetch(`${harness.gateway.url}/v1/models`, { headers: { authorization: `Bearer ${secret}` } })
-  const { data } = (await response.json()) as { data: readonly { id: string }[] }
-  return data.map(({ id }) => id).sort()
-}
+const offeredTo = async (secret: string) => idsOf(await harness.modelsOf(secret))
+
+const focused = (page: Page) => page.evaluate('document.activeElement.ariaLabel ?? document.activeElement.textContent')
+
+browserTest('a new key shows its secret once, and its first request is received', async () => {
+  const { page, reports, close } = await harness.openConsole('first call', 'keys')
+  await button(page, 'New key').click()
+  // The field has the focus: a name and Enter are enough.
+  await page.waitForSelector('dialog.sheet[open]')
+  await page.keyboard.type('laptop')
+  await page.keyboard.press('Enter')
+  const secret = (await page.textContent('[data-what=secret]')) ?? ''
+  expect(secret).toMatch(/^sk-tg-\w{20,}$/)
+  expect(await page.textContent('[data-what=".env lines"]')).toBe(
+    `OPENAI_BASE_URL=${harness.gateway.url}/v1\nOPENAI_API_KEY=${secret}\nANTHROPIC_BASE_URL=${harness.gateway.url}\nANTHROPIC_API_KEY=${secret}`,
+  )
+  expect(await page.textContent('[data-what="connect command"]')).toContain(
+    `TOLLGATE_KEY=${secret} npx tollgate connect`,
+  )
+  await page.waitForSelector('text=waiting for the first request')
+  // Esc does not close it, because the secret cannot be shown again.
+  await page.keyboard.press('Escape')
+  expect(await harness.call(secret)).toBe(200)
+  await page.waitForSelector('.first-request:has-text("received")')
+  expect(await page.getAttribute('.first-request a', 'href')).toMatch(/^\/console\/requests\/req_/)
+  await button(page, 'Done, I have copied it').click()
+  await page.waitForSelector('th:has-text("laptop")')
+  expect(await page.content()).not.toContain(secret)
+  expect(await focused(page)).toBe('New key')
+  expect(reports).toEqual([])
+  await close()
+})
+
+browserTest('revoking shows the last use, returns the focus when cancelled, and revokes the key', async () => {
+  const { page, key, close } = await harness.openConsole('revoking', 'keys')
+  expect(await harness.call(key.secret, 'claude-cli/2.1')).toBe(200)
+  await button(page, 'Revoke ci').click()
+  await page.waitForSelector('.last-use:has-text("Last used just now by claude-cli/2.1")')
+  await page.keyboard.press('Escape')
+  await page.waitForSelector('dialog.sheet', { state: 'detached' })
+  expect(await focused(page)).toBe('Revoke ci')
+  expect(await harness.call(key.secret)).toBe(200)
+  await page.keyboard.press('Enter')
+  await button(page, 'Revoke key').click()
+  await page.waitForSelector('tr:has-text("ci") >> text=revoked')
+  expect(await harness.call(key.secret)).toBe(401)
+  await close()
+})
+
+browserTest('rotating keeps the old secret for the chosen time, or not at all', async () => {
+  const { page, key, close } = await harness.openConsole('rotating', 'keys')
+  const rotate = async (overlap: string) => {
+    await button(page, 'Rotate ci').click()
+    await page.getByRole('combobox', { name: 'The old secret expires' }).selectOption({ label: overlap })
+    await button(page, 'Rotate').click()
+    const secret = (await page.textContent('[data-what=secret]')) ?? ''
+    await button(page, 'Done, I have copied it').click()
+    return secret
+  }
+  const second = await rotate('After 1 hour')
+  expect([await harness.call(key.secret), await harness.call(second)]).toEqual([200, 200])
+  const third = await rotate('Immediately')
+  expect([await harness.call(second), await harness.call(third)]).toEqual([401, 200])
+  await close()
+})
+
+browserTest('the tightest limit is shown with its holder, and changes are previewed', async () => {
+  const { page, project, key, go, close } = await harness.openConsole('limits', 'keys')
+  await harness.manage(`PUT /api/projects/${project.id}/limits`, { requests_per_minute: 3 })
+  await harness.manage(`PUT /api/keys/${key.id}/limits`, { requests_per_minute: 50 })
+  await go(`${harness.gateway.url}/console/keys`)
+  await page.waitForSelector('.limits:has-text("3 requests/min by the project")')
+  await button(page, 'Limits of ci').click()
+  await field(page, 'Requests per minute').fill('2')
+  await field(page, 'Spend per day (UTC), USD').fill('1.5')
+  expect(await page.locator('.diff li').allTextContents()).toEqual([
+    'Requests per minute: 50 requests/min → 2 requests/min',
+    'Spend per day (UTC), USD: no limit → $1.50/day',
+  ])
+  await button(page, 'Save limits').click()
+  await page.waitForSelector('.limits:has-text("$1.50/day")')
+  expect(await page.locator('.limits li').allTextContents()).toEqual(['2 requests/min ', '$1.50/day '])
+  await close()
+})
+
+browserTest('a failed page shows the error and request id, and can be retried', async () => {
+  const { page, go, close } = await harness.openConsole('out of order', 'keys')
+  const refusal = { status: 503, headers: { 'x-request-id': 'req_of_the_refusal' } }
+  const body = JSON.stringify({ error: { message: 'The store does not answer.' } })
+  await page.route('**/api/keys?**', (route) => route.fulfill({ ...refusal, contentType: 'application/json', body }))
+  await go(`${harness.gateway.url}/console/keys`)
+  await page.waitForSelector('[role=alert]:has-text("The store does not answer."):has-text("req_of_the_refusal")')
+  await page.unroute('**/api/keys?**')
+  await button(page, 'Try again').click()
+  await page.waitForSelector('th:has-text("ci")')
+  expect(await page.locator('[role=alert]').filter({ hasText: 'store' }).count()).toBe(0)
+  await close()
+})
 
 browserTest(
   'a top-up is booked once, however often the button is pressed, and the CSV has every transfer',
@@ -132,5 +222,88 @@ browserTest('settings list the changes, and sign out', async () => {
   await page.waitForSelector(`tr:has-text("wallet.topup"):has-text("${workspace.id}")`)
   await button(page, 'Sign out of this browser').click()
   await page.waitForSelector('#token')
+  await close()
+})
+
+const menu = (page: Page, name: string) => page.getByRole('combobox', { name, exact: true })
+
+const optionsOf = (page: Page, name: string) =>
+  menu(page, name)
+    .locator('option')
+    .evaluateAll((options) => options.map((option) => option.getAttribute('value')))
+
+/** The gateway reloads its file when it changes. */
+async function untilAllowed(): Promise<void> {
+  for (;;) {
+    const answer: unknown = await harness.manage('GET /api/config')
+    const { data } = answer as { data: readonly { name: string; value: string }[] }
+    if (data.some(({ name, value }) => name === 'own_keys.base_urls' && value === 'true')) return
+    await Bun.sleep(10)
+  }
+}
+
+browserTest(
+  'every built-in provider that takes a key is offered, enabled or not, and a base URL only where allowed',
+  async () => {
+    const { page, reports, close } = await harness.openConsole('offered', 'providers')
+    await button(page, 'Add key').click()
+    await menu(page, 'Provider').locator('option[value=groq]').waitFor({ state: 'attached' })
+    const offered = await optionsOf(page, 'Provider')
+    for (const id of ['anthropic', 'openai', 'mistral']) expect(offered).toContain(id)
+    // The sandbox takes no key, and amazon-bedrock has no address without the operator's settings.
+    for (const id of ['sandbox', 'amazon-bedrock']) expect(offered).not.toContain(id)
+    expect(await field(page, 'Base URL').count()).toBe(0)
+    await page.keyboard.press('Escape')
+    writeFileSync(harness.gateway.configPath, 'own_keys: { base_urls: true }\n')
+    await untilAllowed()
+    await button(page, 'Add key').click()
+    await field(page, 'Base URL').waitFor()
+    expect(reports).toEqual([])
+    await close()
+  },
+)
+
+browserTest('a key can be read from a file, and is not shown', async () => {
+  const { page, workspace, reports, close } = await harness.openConsole('from a file', 'providers')
+  await button(page, 'Add key').click()
+  await menu(page, 'Provider').selectOption('groq')
+  const file = { name: 'groq.key', mimeType: 'text/plain', buffer: Buffer.from('gsk-from-a-file-7788\n') }
+  await field(page, 'Or from a file').setInputFiles(file)
+  while ((await page.locator('input[type=password]').inputValue()) === '') await Bun.sleep(10)
+  expect(await page.locator('dialog.sheet').textContent()).not.toContain('gsk-from')
+  await button(page, 'Save key').click()
+  await page.waitForSelector('td:has-text("…7788")')
+  const stored: unknown = await harness.manage(`GET /api/workspaces/${workspace.id}/credentials/groq`)
+  expect(stored).toMatchObject({ provider: 'groq', last4: '7788' })
+  expect(reports).toEqual([])
+  await close()
+})
+
+browserTest('models that only an own key unlocks work in the playground and in allowlists', async () => {
+  const { page, workspace, key, go, reports, close } = await harness.openConsole('own models', 'projects')
+  const catalog = await offeredTo(key.secret)
+  await harness.manage(`PUT /api/workspaces/${workspace.id}/credentials/openai`, { api_key: 'sk-made-up-1234' })
+  const own = (await offeredTo(key.secret)).filter((id) => !catalog.includes(id))
+  expect(own.length).toBeGreaterThan(0)
+  const [first = ''] = own
+  await go(`${harness.gateway.url}/console/playground?model=${first}`)
+  await page.waitForSelector(`[data-answer="${first}"]`)
+  expect(await optionsOf(page, 'Model')).toEqual([...catalog, ...own].sort())
+  await page.waitForSelector('text=uses the workspace’s own provider key')
+  await go(`${harness.gateway.url}/console/projects`)
+  await button(page, 'Models of web').click()
+  await field(page, 'Only these').check()
+  await field(page, 'Search models and creators').fill(first)
+  await page.getByLabel(first, { exact: true }).check()
+  await page.waitForSelector('.preview:has-text("Its keys will see 1 of ")')
+  expect(await page.locator('.preview').textContent()).not.toContain('refused')
+  await button(page, 'Save').click()
+  await page.waitForSelector('td:has-text("1 of ")')
+  expect(await offeredTo(key.secret)).toEqual([first])
+  // Now no project may call all models, so the other models that the key unlocks are not known.
+  await button(page, 'Models of web').click()
+  await page.waitForSelector('.preview:has-text("are counted")')
+  expect(await page.locator('.model-ids code').allTextContents()).toEqual([first])
+  expect(reports).toEqual([])
   await close()
 })

@@ -1,15 +1,14 @@
-// What runs through several pages of the console, in a real browser over the real gateway: files of requests, the palette,
-// undo, two models side by side, keys tried at their providers, first steps, and signing out everywhere.
+// Features across several pages of the console, in a real browser over the real gateway: exports, the palette, undo, two
+// models side by side, key tests, getting started, and signing out everywhere.
 
-import { afterAll, beforeAll, expect } from 'bun:test'
+import { afterAll, expect } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import type { Page } from 'playwright-core'
 import { seriousFaults } from '../parts/axe.ts'
 import { browserTest, sidewaysPixels } from '../parts/browser.ts'
-import { button, type ConsoleHarness, field, startConsole } from './console-manage-harness.ts'
+import { button, field, startConsole } from './console-harness.ts'
 
-let harness: ConsoleHarness
-/** The last four characters are all that pages may show of it. */
+/** Accepts one of the two keys. */
 const upstream = Bun.serve({
   hostname: '127.0.0.1',
   port: 0,
@@ -18,18 +17,15 @@ const upstream = Bun.serve({
       ? Response.json({ error: { message: 'you must provide a model parameter' } }, { status: 400 })
       : Response.json({ error: { message: 'wrong key' } }, { status: 401 }),
 })
-
-beforeAll(async () => {
-  const address = `http://127.0.0.1:${upstream.port}/v1`
-  harness = await startConsole({
-    config: `
+const address = `http://127.0.0.1:${upstream.port}/v1`
+const harness = await startConsole({
+  config: `
 providers:
   - { id: acme, dialect: openai-chat, base_url: "${address}", api_key: canary-good-9f3e }
   - { id: acme-eu, dialect: openai-chat, base_url: "${address}", api_key: canary-bad-77aa }
 models:
   - { id: acme/large, price: { input: "1.00", output: "2.00" }, routes: [{ provider: acme, model: large }] }
 `,
-  })
 })
 afterAll(async () => {
   await harness.stop()
@@ -67,7 +63,7 @@ browserTest('requests are filtered by project, and the exports contain the match
     .split('\n')
     .map((line) => JSON.parse(line))
   expect([jsonl.name, ...objects.map(({ id }) => id)]).toEqual(['requests.jsonl', ...ids])
-  // A request that comes in now is not in the project, and stays out of the live list too.
+  // A new request of another project stays out of the live list too.
   await go(`${harness.gateway.url}/console/requests?project=${project.id}`)
   await page.waitForSelector('.live .status-ok')
   await harness.call(otherKey.secret)
@@ -106,22 +102,16 @@ browserTest('Ctrl K opens pages, models, keys and requests from the keyboard alo
   await page.keyboard.press('Escape')
   await page.waitForSelector('dialog.sheet', { state: 'detached' })
 
-  const jump = async (typed: string, landed: RegExp) => {
+  const jump = async (typed: string, landed: RegExp, shown = '[role=option][aria-selected=true]') => {
     await page.keyboard.press('Meta+k')
     await box.waitFor()
     await page.keyboard.type(typed)
-    await page.waitForSelector(`[role=option][aria-selected=true]`)
+    await page.waitForSelector(shown)
     await page.keyboard.press('Enter')
     await page.waitForURL(landed)
     await go(`${harness.gateway.url}/console/keys`)
   }
-  await page.keyboard.press('Control+k')
-  await box.waitFor()
-  await page.keyboard.type('acme/lar')
-  await page.waitForSelector('[role=option]:has-text("acme/large")')
-  await page.keyboard.press('Enter')
-  await page.waitForURL(/\/catalog\/acme\/large$/)
-  await go(`${harness.gateway.url}/console/keys`)
+  await jump('acme/lar', /\/catalog\/acme\/large$/, '[role=option]:has-text("acme/large")')
   await jump('bil', /\/console\/wallet$/)
   await jump('req_00000000000000000000000000', /\/console\/requests\/req_0{26}$/)
   await page.keyboard.press('Control+k')
@@ -148,7 +138,7 @@ browserTest('a changed allowlist and changed limits can be undone with the mouse
   await page.getByLabel('sandbox/cache').check()
   await button(page, 'Save').click()
   await page.waitForSelector('.toast:has-text("Project web changed.")')
-  // The offer stays as long as the pointer is on it, however slow the machine is.
+  // The toast stays while the pointer is on it, so a slow machine does not miss it.
   await page.hover('.toast')
   expect(await models()).toMatchObject({ models: ['sandbox/cache'] })
   expect(await seriousFaults(page)).toEqual([])

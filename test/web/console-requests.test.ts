@@ -1,17 +1,13 @@
 // Requests that went wrong, and addresses that are wrong, in a real browser over the real gateway: the pages say what
 // happened, and nothing that did not.
 
-import { afterAll, beforeAll, expect } from 'bun:test'
+import { afterAll, expect } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { browserTest } from '../parts/browser.ts'
-import { button, type ConsoleHarness, field, startConsole } from './console-manage-harness.ts'
+import { button, field, startConsole } from './console-harness.ts'
 
-let harness: ConsoleHarness
-
-beforeAll(async () => {
-  harness = await startConsole()
-})
+const harness = await startConsole()
 afterAll(() => harness.stop())
 
 browserTest('an invalid time in the address is reported and ignored', async () => {
@@ -42,7 +38,7 @@ browserTest(
   async () => {
     const { page, key, go, close } = await harness.openConsole('unserved', 'keys')
     await harness.call(key.secret, 'test-client/1.0', 'sandbox/throttled')
-    await harness.call(key.secret, 'test-client/1.0', 'nobody/knows')
+    await harness.call(key.secret, 'test-client/1.0', 'acme/unknown')
     await harness.call(key.secret)
     const fact = (name: string) => page.locator('.facts-grid > div', { hasText: name }).locator('dd').textContent()
     const open = async (text: string) => {
@@ -79,7 +75,7 @@ browserTest('a refused playground request replaces the placeholder, and one toke
   const { page, go, close } = await harness.openConsole('refused call', 'keys')
   await go(`${harness.gateway.url}/console/playground?model=sandbox/echo`)
   await page.waitForSelector('text=The answer appears here.')
-  await page.fill('input[type=password]', 'sk-tg-of-nobody')
+  await page.fill('input[type=password]', 'sk-tg-made-up')
   await field(page, 'Max output tokens').fill('1')
   await page.waitForSelector('.hint:has-text("1 token ×")')
   await button(page, 'Send').click()

@@ -1,33 +1,22 @@
-// How the console's pages are laid out at the widths of usual windows, with long names in them: nothing is wider than the
-// window, nothing runs into its neighbour, and short things are not broken.
+// The layout of the console's pages at common widths, with long names: nothing overflows, and short texts are not wrapped.
 
-import { afterAll, beforeAll, expect } from 'bun:test'
+import { afterAll, expect } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { browserTest, sidewaysPixels } from '../parts/browser.ts'
-import { type ConsoleHarness, type Made, startConsole } from './console-manage-harness.ts'
+import { type Made, startConsole } from './console-harness.ts'
 
-let harness: ConsoleHarness
-let interrupted = ''
-
-beforeAll(async () => {
-  harness = await startConsole()
-  const { manage, gateway } = harness
-  const answer: unknown = await manage('GET /api/workspaces')
-  const [workspace] = (answer as { data: readonly Made[] }).data
-  const project = await manage(`POST /api/workspaces/${workspace?.id}/projects`, { name: 'p'.repeat(60) })
-  const key = await manage(`POST /api/projects/${project.id}/keys`, { name: 'k'.repeat(60) })
-  await harness.call(key.secret)
-  await harness.call(key.secret, 'a client', 'sandbox/throttled')
-  const headers = { authorization: `Bearer ${key.secret}`, 'content-type': 'application/json' }
-  const messages = [{ role: 'user', content: 'one two three four five six' }]
-  const body = JSON.stringify({ model: 'sandbox/breaks-off', stream: true, messages })
-  const broken = await fetch(`${gateway.url}/v1/chat/completions`, { method: 'POST', headers, body })
-  await broken.text()
-  interrupted = broken.headers.get('x-request-id') ?? ''
-})
+const harness = await startConsole()
 afterAll(() => harness.stop())
+const answer: unknown = await harness.manage('GET /api/workspaces')
+const [workspace] = (answer as { data: readonly Made[] }).data
+const project = await harness.manage(`POST /api/workspaces/${workspace?.id}/projects`, { name: 'p'.repeat(60) })
+const key = await harness.manage(`POST /api/projects/${project.id}/keys`, { name: 'k'.repeat(60) })
+await harness.call(key.secret)
+await harness.call(key.secret, 'a client', 'sandbox/throttled')
+const messages = [{ role: 'user', content: 'one two three four five six' }]
+const interrupted = await harness.ask('sandbox/breaks-off', { stream: true, messages }, 'a client', key.secret)
 
-/** Each row's buttons stand on one line, with their words whole. */
+/** The number of buttons that are wrapped, or not on one line with the other buttons of their row. */
 async function brokenButtons(page: Page): Promise<unknown> {
   return await page.locator('.data-table .button').evaluateAll(
     (buttons) =>
@@ -60,7 +49,9 @@ for (const width of [1280, 1100, 1024, 360]) {
     await page.waitForSelector('.facts-grid .status:has-text("stream interrupted")')
     const over = await page
       .locator('.facts-grid .status')
-      .evaluate((lamp) => lamp.getBoundingClientRect().right - (lamp.parentElement?.getBoundingClientRect().right ?? 0))
+      .evaluate(
+        (status) => status.getBoundingClientRect().right - (status.parentElement?.getBoundingClientRect().right ?? 0),
+      )
     expect(over).toBeLessThanOrEqual(0)
     await close()
   })

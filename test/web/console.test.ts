@@ -1,48 +1,24 @@
-// The console over a real gateway in a real browser: signing in, requests and their charges to the last digit, live
-// requests, filters in the address, the playground with a real key, and the keys.
+// Usage, requests and the playground in the console, in a real browser over the real gateway: charges to the last digit, live
+// requests, and filters in the address.
 
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import type { Browser } from 'playwright-core'
+import { afterAll, describe, expect, test } from 'bun:test'
 import { seriousFaultsInBoth } from '../parts/axe.ts'
 import { browserTest, openBrowser, openPage, sidewaysPixels, type WatchedPage } from '../parts/browser.ts'
-import { type Gateway, startGateway } from '../parts/gateway.ts'
+import { startGateway } from '../parts/gateway.ts'
+import { hostileTexts, startConsole } from './console-harness.ts'
 
-let browser: Browser | undefined
-let gateway: Gateway
+const harness = await startConsole()
+afterAll(() => harness.stop())
+const { gateway, ask, signIn } = harness
 
-beforeAll(async () => {
-  browser = await openBrowser()
-  gateway = await startGateway()
-})
-afterAll(async () => {
-  await browser?.close()
-  await gateway.stop()
-})
-
-async function ask(model: string, more: object = {}): Promise<string> {
-  const response = await fetch(`${gateway.url}/v1/chat/completions`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${gateway.key}`, 'content-type': 'application/json' },
-    body: JSON.stringify({ model, messages: [{ role: 'user', content: 'hello from the other side' }], ...more }),
-  })
-  await response.text()
-  return response.headers.get('x-request-id') ?? ''
-}
-
-async function signIn(options: Parameters<typeof openPage>[2] = {}): Promise<WatchedPage> {
-  const watched = await openPage(browser, gateway.url + (await gateway.app.createSignInPath()), options)
-  await watched.page.waitForSelector('text=You are signed in')
-  return watched
-}
-
-/** What a page of the console shows when it has something to show; that of a request has its facts. */
+/** Selectors of the pages' content; a request's page has facts. */
 const contents: Readonly<Record<string, string>> = {
   '': '.tile strong',
   '/requests': '[data-row]',
   '/playground': 'textarea',
 }
 
-/** Resolves when its content is there: that nothing is loading is also true before anything was asked for. */
+/** Waits for the content: before the first call nothing is loading either. */
 async function visit({ page, go }: WatchedPage, path: string): Promise<void> {
   await go(`${gateway.url}/console${path}`)
   await page.waitForSelector(contents[path] ?? '.facts-grid')
@@ -51,12 +27,13 @@ async function visit({ page, go }: WatchedPage, path: string): Promise<void> {
 
 browserTest('a new user sees an example request, and then the request and its exact charge', async () => {
   const fresh = await startGateway()
+  const browser = await openBrowser()
   const { page, go, reports, close } = await openPage(browser, fresh.url + (await fresh.app.createSignInPath()))
   await page.waitForSelector('text=No requests in this period')
   await page.waitForSelector(`text=curl -N ${fresh.url}/v1/chat/completions`)
   await go(`${fresh.url}/console/requests`)
   await page.waitForSelector('text=No requests yet')
-  // The code on the page, run.
+  // Runs the code on the page.
   const code = await page.locator('pre code').textContent()
   const run = Bun.spawn(['sh', '-c', code ?? ''], {
     env: { ...process.env, TOLLGATE_KEY: fresh.key },
@@ -67,7 +44,7 @@ browserTest('a new user sees an example request, and then the request and its ex
   await page.waitForSelector('[data-row]')
   await page.click('.row-link')
   await page.waitForSelector('[data-charge]')
-  // echo of "hello": the sandbox counts tokens, we multiply: $1.00 and $2.00 per million.
+  // The sandbox counts the tokens; they cost $1.00 and $2.00 per million.
   const lines = await page.locator('.charge-table').first().locator('tbody tr').allTextContents()
   const counted = lines.map((line) => Number(/(\d+) × /.exec(line)?.[1]))
   const [input = 0, output = 0] = counted
@@ -76,12 +53,13 @@ browserTest('a new user sees an example request, and then the request and its ex
   const charge = `$0.${String(micros).padStart(6, '0').replace(/0+$/, '')}`
   expect(await page.locator('[data-charge]').textContent()).toBe(charge)
   await page.waitForSelector(`text=moved ${charge} out of the wallet`)
-  // Who asked is told by name; the link leads to all that it asked.
+  // The key is shown by name and links to its requests.
   await page.click('.facts-grid a:has-text("first-key")')
   await page.waitForSelector('button:has-text("key first-key")')
   await page.waitForSelector('[data-row]')
   expect(reports).toEqual([])
   await close()
+  await browser?.close()
   await fresh.stop()
 })
 
@@ -141,7 +119,7 @@ for (const dialect of ['chat', 'messages'] as const) {
 browserTest('a wrong key is refused with the gateway’s message', async () => {
   const { page, go, close } = await signIn()
   await go(`${gateway.url}/console/playground`)
-  await page.fill('input[type=password]', 'sk-tg-of-nobody')
+  await page.fill('input[type=password]', 'sk-tg-made-up')
   await page.click('text=Send')
   await page.waitForSelector('[role=alert]:has-text("does not accept this key")')
   await close()
@@ -205,22 +183,8 @@ for (const width of [1280, 360]) {
 }
 
 browserTest('text from requests never runs', async () => {
-  const corpus = [
-    '<script>window.ran=1</script>',
-    '"><img src=x onerror=window.ran=1>',
-    "'><svg onload=window.ran=1>",
-    'javascript:window.ran=1',
-  ]
   const ids: string[] = []
-  for (const text of corpus) {
-    const response = await fetch(`${gateway.url}/v1/chat/completions`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${gateway.key}`, 'content-type': 'application/json', 'user-agent': text },
-      body: JSON.stringify({ model: text, messages: [{ role: 'user', content: text }] }),
-    })
-    await response.text()
-    ids.push(response.headers.get('x-request-id') ?? '')
-  }
+  for (const text of hostileTexts) ids.push(await ask(text, { messages: [{ role: 'user', content: text }] }, text))
   const { page, go, reports, close } = await signIn()
   await go(`${gateway.url}/console/requests?outcome=failed`)
   await page.waitForSelector(`[data-row="${ids.at(-1)}"]`)
@@ -228,7 +192,7 @@ browserTest('text from requests never runs', async () => {
   for (const [at, id] of ids.entries()) {
     await go(`${gateway.url}/console/requests/${id}`)
     await page.waitForSelector('.facts-grid')
-    expect(await page.locator('.facts-grid').textContent()).toContain(corpus[at] ?? '')
+    expect(await page.locator('.facts-grid').textContent()).toContain(hostileTexts[at] ?? '')
     expect({ id, ran: await page.evaluate('window.ran') }).toEqual({ id, ran: undefined })
   }
   await go(`${gateway.url}/console?group=model`)

@@ -1,5 +1,5 @@
-// What the pages read does not grow with the log: with ten times the requests the same questions look at about as many
-// rows, and none goes through a whole table.
+// The work of a page does not grow with the request log: with ten times the requests the same queries read about as many
+// rows, and none scans a whole table.
 
 import { expect, test } from 'bun:test'
 import { type Seed, seededModel, seedLog } from '../../bench/seed-log.ts'
@@ -18,7 +18,7 @@ const workspaceId = 'ws_1' as WorkspaceId
 const keyId = 'key_1' as KeyId
 const model = seededModel(7)
 const dayMs = 86_400_000
-/** The most that a list can be asked for. */
+/** The longest page of a list. */
 const longestPage = 200
 
 const tenants = Array.from({ length: 4 }, (_, at) => ({
@@ -47,7 +47,7 @@ const pages: readonly Page[] = [
   ['requests of a workspace', list({ workspaceId })],
   ['requests of a key', list({ keyId })],
   ['requests for a model', list({ model })],
-  ['requests for a model that nobody asked for', list({ model: 'acme/none' })],
+  ['requests for a model without requests', list({ model: 'acme/none' })],
   ['requests for a model of a workspace', list({ model, workspaceId })],
   ['failed requests', list({ outcome: 'failed' })],
   ['failed requests of a workspace', list({ outcome: 'failed', workspaceId })],
@@ -93,7 +93,7 @@ forEachEngine((engine) => {
     for (const [page, read] of pages) {
       const before = await readingOf(small.database, read)
       const after = await readingOf(large.database, read)
-      // A page is the least that a list can read, also where the short log has fewer rows.
+      // At least a page, because the short log may have fewer rows than that.
       const bound = 3 * Math.max(before.rows, longestPage)
       expect({ page, scans: after.scans, fits: after.rows <= bound, rows: after.rows, bound }).toEqual({
         page,

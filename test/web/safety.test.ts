@@ -1,43 +1,24 @@
-// What the pages must not do, whatever is written into the catalog: run foreign text, load foreign things, or let
-// somebody in who has no session.
+// Safety of the pages, whatever the catalog contains: no foreign text runs, nothing foreign loads, and a private catalog needs
+// a session.
 
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import type { Browser } from 'playwright-core'
+import { afterAll, describe, expect, test } from 'bun:test'
 import type { CatalogEntry } from '../../src/web/catalog/entry.ts'
 import { browserTest, openBrowser, openPage } from '../parts/browser.ts'
-import { sandboxEntries, startWeb, type WebHarness } from '../parts/web.ts'
+import { sandboxEntries, startWeb } from '../parts/web.ts'
+import { hostileTexts } from './console-harness.ts'
 
-let browser: Browser | undefined
-let web: WebHarness
-
-beforeAll(async () => {
-  browser = await openBrowser()
-  web = await startWeb()
-})
+const browser = await openBrowser()
+const web = await startWeb()
 afterAll(async () => {
   await browser?.close()
   await web.stop()
 })
 
-/** Each would call alert or set a global if it ran. */
-const corpus = [
-  '<script>window.ran=1</script>',
-  '"><img src=x onerror=window.ran=1>',
-  "'><svg onload=window.ran=1>",
-  '</script><script>window.ran=1</script>',
-  '<!--<script>window.ran=1//-->',
-  'javascript:window.ran=1',
-  `\`\${window.ran=1}\``,
-  '</title><script>window.ran=1</script>',
-  '\u2028window.ran=1\u2029',
-  '{{constructor.constructor("window.ran=1")()}}',
-  '<a href="javascript:window.ran=1">x</a>',
-  '&lt;script&gt;window.ran=1&lt;/script&gt;',
-]
+const corpus = [...hostileTexts, '\u2028window.ran=1\u2029']
 
 function hostile(text: string, index: number): CatalogEntry {
   const [base] = sandboxEntries()
-  if (!base) throw new Error('the sandbox sells nothing')
+  if (!base) throw new Error('the sandbox has no models')
   const [route] = base.routes
   if (!route) throw new Error('the sandbox has no route')
   return {
@@ -57,30 +38,30 @@ function hostile(text: string, index: number): CatalogEntry {
 describe('script-like text', () => {
   browserTest('does not run on any page', async () => {
     const entries = corpus.map(hostile)
-    const shop = await startWeb({ entries })
+    const other = await startWeb({ entries })
     const first = encodeURIComponent(entries[0]?.id ?? '')
     const paths = ['/', `/?q=${encodeURIComponent(corpus[1] ?? '')}`, `/compare?m=${first}`]
     for (const { id } of entries) paths.push(`/catalog/${id.split('/').map(encodeURIComponent).join('/')}`)
-    paths.push(`/catalog/nobody/${encodeURIComponent('<script>window.ran=1</script>')}`)
-    const { page, go, reports, close } = await openPage(browser, shop.url)
+    paths.push(`/catalog/acme/${encodeURIComponent('<script>window.ran=1</script>')}`)
+    const { page, go, reports, close } = await openPage(browser, other.url)
     for (const path of paths) {
-      await go(shop.url + path)
+      await go(other.url + path)
       const ran = await page.evaluate('window.ran')
-      // A model that is not there is a 404, which the browser reports; nothing else is.
-      const said = reports.filter((report) => !report.includes('404'))
-      expect({ path, ran, said }).toEqual({ path, ran: undefined, said: [] })
+      // The browser reports the 404 of an unknown model, and nothing else.
+      const reported = reports.filter((report) => !report.includes('404'))
+      expect({ path, ran, reported }).toEqual({ path, ran: undefined, reported: [] })
     }
     await close()
-    await shop.stop()
+    await other.stop()
   })
 
   browserTest('is shown literally', async () => {
-    const shop = await startWeb({ entries: corpus.map(hostile) })
-    const { page, close } = await openPage(browser, shop.url)
+    const other = await startWeb({ entries: corpus.map(hostile) })
+    const { page, close } = await openPage(browser, other.url)
     const names = await page.locator('.model-link').allTextContents()
     expect(names.sort()).toEqual([...corpus].sort())
     await close()
-    await shop.stop()
+    await other.stop()
   })
 })
 
@@ -142,11 +123,11 @@ describe('assets', () => {
 })
 
 test('a private catalog redirects visitors to sign in, its data included', async () => {
-  const shop = await startWeb()
-  shop.isPublic = false
+  const other = await startWeb()
+  other.isPublic = false
   for (const path of ['/', '/compare', '/catalog/sandbox/echo', '/catalog/entries', '/catalog/events']) {
-    const { status, headers } = await fetch(shop.url + path, { redirect: 'manual' })
+    const { status, headers } = await fetch(other.url + path, { redirect: 'manual' })
     expect({ path, status, to: headers.get('location') }).toEqual({ path, status: 303, to: '/console' })
   }
-  await shop.stop()
+  await other.stop()
 })

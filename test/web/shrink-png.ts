@@ -1,5 +1,5 @@
-// Makes a picture of a page small enough to commit: at most 256 colours, which a page hardly has more of, each pixel one
-// byte. Reads only what Chromium writes: 8 bits, RGB or RGBA, not interlaced.
+// Shrinks a screenshot for the repository: at most 256 colours, one byte per pixel. Reads only what Chromium writes: 8 bits,
+// RGB or RGBA, not interlaced.
 
 import { crc32, deflateSync, inflateSync } from 'node:zlib'
 
@@ -95,7 +95,7 @@ function countColours(pixels: Uint32Array): ReadonlyMap<number, number> {
   return counts
 }
 
-/** Of areas the exact colour; of the rest, shades of the edges of letters, some at a distance from each other. */
+/** The exact colours of areas, and a selection of the shades at the edges of letters. */
 function choosePalette(counts: ReadonlyMap<number, number>): readonly number[] {
   const byCount = [...counts].sort((a, b) => b[1] - a[1]).map(([colour]) => colour)
   if (byCount.length <= coloursMax) return byCount

@@ -1,17 +1,11 @@
-// The door of the console in a real browser: by one-time link, by management token, and out again.
+// Signing in to the console by one-time link or management token, and signing out, in a real browser.
 
-import { afterAll, beforeAll, expect, test } from 'bun:test'
-import type { Browser } from 'playwright-core'
+import { afterAll, expect, test } from 'bun:test'
 import { browserTest, openBrowser, openPage } from '../parts/browser.ts'
-import { startWeb, type WebHarness } from '../parts/web.ts'
+import { startWeb } from '../parts/web.ts'
 
-let browser: Browser | undefined
-let web: WebHarness
-
-beforeAll(async () => {
-  browser = await openBrowser()
-  web = await startWeb()
-})
+const browser = await openBrowser()
+const web = await startWeb()
 afterAll(async () => {
   await browser?.close()
   await web.stop()
@@ -24,7 +18,7 @@ browserTest('a link signs in and is removed from the address', async () => {
   const [cookie, ...others] = await page.context().cookies()
   expect(others).toEqual([])
   expect(cookie).toMatchObject({ httpOnly: true, sameSite: 'Strict', secure: false, path: '/' })
-  // There is no management API behind these pages, and the browser says so.
+  // The browser reports 404, because there is no management API behind these pages.
   expect(reports.filter((report) => !report.includes('404'))).toEqual([])
   await close()
 })
@@ -61,7 +55,7 @@ browserTest('the management token signs in, a wrong one does not, and signing ou
   await page.click('text=Sign out')
   await page.waitForSelector('#token')
   expect(await page.context().cookies()).toEqual([])
-  // Also for who kept the cookie.
+  // A copy of the cookie does not work either.
   await page.context().addCookies(cookies)
   await page.goto(`${web.url}/console`)
   expect(await page.locator('#token').isVisible()).toBe(true)

@@ -1,20 +1,14 @@
-// The code on a model's page, run as it stands there against the real gateway. Python's clients are run by the recipes,
-// whose calls these are.
+// Runs the code on a model's page against the real gateway. The Python clients are run by the recipes, which make the same
+// calls.
 
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { afterAll, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { snippetsFor } from '../../src/web/catalog/snippets.ts'
-import { type Gateway, startGateway } from '../parts/gateway.ts'
+import { startGateway } from '../parts/gateway.ts'
 
 const root = join(import.meta.dir, '../..')
-let gateway: Gateway
-
-beforeAll(async () => {
-  gateway = await startGateway()
-})
-afterAll(async () => {
-  await gateway.stop()
-})
+const gateway = await startGateway()
+afterAll(() => gateway.stop())
 
 function snippet(client: string) {
   const options = { address: gateway.url, modelId: 'sandbox/echo', maxOutputTokens: 64_000 }
@@ -54,7 +48,7 @@ test.skipIf(Bun.which('curl') === null)('curl streams an answer and its cost', a
 test('text from the catalog cannot break out of its quotes', () => {
   const options = { address: 'http://gate', modelId: `a/b'"; touch x #`, maxOutputTokens: undefined }
   const [curl, openai] = snippetsFor(options)
-  // What is in single quotes ends only at a quote, and that one is written outside of them.
+  // In a shell only a quote ends single quotes, so it is written outside of them.
   expect(curl?.code).toContain(`"model": "a/b'\\''\\"; touch x #"`)
   expect(openai?.code).toContain(`model: "a/b'\\"; touch x #"`)
 })

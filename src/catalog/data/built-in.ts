@@ -1,17 +1,17 @@
-// The models that come with the gateway, read from models.json, which scripts/write-catalog.ts writes: nobody edits it,
-// and nothing here asks the network. Entries are what anybody could write in the configuration file.
+// The built-in models, from models.json, which scripts/write-catalog.ts generates; do not edit it. Entries have the form of
+// the configuration file.
 
 import type { ModelEntry } from '../entry.ts'
 import models from './models.json' with { type: 'json' }
 
-/** Where a fact is from and the day somebody last looked there, `YYYY-MM-DD`. */
+/** The source of a fact and the day it was last checked, `YYYY-MM-DD`. */
 export interface Origin {
   readonly source: string
   readonly checked: string
 }
 
 export interface BuiltInModel extends ModelEntry {
-  /** The day its creator switches it off, `YYYY-MM-DD`; undefined = none is known. */
+  /** The day its creator retires it, `YYYY-MM-DD`; undefined = unknown. */
   readonly retires?: string
   readonly provenance: {
     /** Context, caps, tags and dates. */
@@ -20,5 +20,5 @@ export interface BuiltInModel extends ModelEntry {
   }
 }
 
-// A test holds every line against the schema, so that a start need not.
+// A test checks every entry against the schema, so that startup need not.
 export const builtInModels: readonly BuiltInModel[] = models as unknown as readonly BuiltInModel[]

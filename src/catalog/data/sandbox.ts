@@ -1,5 +1,5 @@
-// The sandbox's models, written as anybody would write them in the configuration file. The prices are made up but not
-// zero, so that ledger, limits and charts have something to show; docs/sandbox.md tells users what each model does.
+// The sandbox's models, in the form of the configuration file. The prices are made up but not zero, so that ledger, limits and
+// charts have something to show. docs/sandbox.md describes each model.
 
 import type { ModelEntry } from '../entry.ts'
 

@@ -11,6 +11,7 @@ import {
   memberText,
   readJsonElements,
   readJsonValueMembers,
+  spliceBytes,
 } from '../../wire/json-members.ts'
 import type { JsonSpan } from '../../wire/json-spans.ts'
 import type { TargetRules } from '../canonical/target-rules.ts'
@@ -30,34 +31,110 @@ export interface RequestEdits {
   readonly rules: TargetRules
 }
 
-/** The cap that is sent; undefined = none. */
-export function sentCap({ outputCap }: Envelope, edits: RequestEdits): number | undefined {
-  const affordable = edits.affordableOutputCap ?? Number.POSITIVE_INFINITY
-  const cap = Math.min(outputCap ?? edits.defaultOutputCap ?? affordable, affordable)
-  // Do not add a cap only to state the model's maximum: hosts may refuse one that does not fit beside the prompt.
-  return cap === Number.POSITIVE_INFINITY ? undefined : Math.min(cap, edits.maxOutputTokens ?? cap)
+/** A body for a provider of the caller's own dialect. */
+export interface EditedRequest {
+  readonly body: Uint8Array<ArrayBuffer>
+  readonly warnings: readonly Warning[]
 }
 
-/** The same warning about the caller's cap that a translation gives. */
-export function capWarnings({ outputCap }: Envelope, edits: RequestEdits, member: JsonMember | undefined): Warning[] {
-  const { affordableOutputCap = Number.POSITIVE_INFINITY, maxOutputTokens = Number.POSITIVE_INFINITY } = edits
-  const isClamped = outputCap !== undefined && Math.min(outputCap, affordableOutputCap) > maxOutputTokens
-  return isClamped && member ? [{ code: 'max_tokens_clamped', field: `/${member.name}` }] : []
+/** The names that a dialect's hosts use. */
+export interface PaidMembers {
+  /** The member that requests a more expensive service tier, and the values that do. */
+  readonly tier: readonly [name: string, ...dearer: string[]]
+  /** Members in which other models can be named. */
+  readonly models: readonly string[]
 }
 
-/** The member `name` if it requests a more expensive service tier that is not paid for. */
-export function dearerMember(
-  { body, members }: Envelope,
-  { rules, isOwn }: RequestEdits,
-  name: string,
-  dearer: readonly string[],
-): JsonMember | undefined {
-  const member = rules.fastTier === true || isOwn ? undefined : members.find(name)
-  return member && dearer.includes(memberText(body, member) ?? '') ? member : undefined
+/** Collects the edits of one body. */
+export class BodyEdits {
+  readonly changes: ByteEdit[] = []
+  readonly #warnings: Warning[] = []
+  readonly #cut: string[] = []
+  readonly #added: string[] = []
+
+  constructor(
+    private readonly envelope: Envelope,
+    private readonly edits: RequestEdits,
+  ) {
+    const model = envelope.members.find('model')
+    if (model) this.replace(model, JSON.stringify(edits.upstreamModel))
+  }
+
+  replace({ valueStart, valueEnd }: JsonMember, json: string): void {
+    this.changes.push(byteEdit(valueStart, valueEnd, json))
+  }
+
+  /** Removes members of the body. */
+  cut(...names: readonly string[]): void {
+    this.#cut.push(...names)
+  }
+
+  /** Adds a member at the end of the body. */
+  add(name: string, json: string): void {
+    this.#added.push(`"${name}":${json}`)
+  }
+
+  /** The cap that is sent; undefined = none. Warns, like a translation, if it is below the caller's. */
+  cap(written: JsonMember | undefined): number | undefined {
+    const { affordableOutputCap: affordable = Number.POSITIVE_INFINITY, defaultOutputCap } = this.edits
+    const { maxOutputTokens = Number.POSITIVE_INFINITY } = this.edits
+    const { outputCap } = this.envelope
+    const cap = Math.min(outputCap ?? defaultOutputCap ?? affordable, affordable)
+    if (written && outputCap !== undefined && cap > maxOutputTokens) {
+      this.#warnings.push({ code: 'max_tokens_clamped', field: `/${written.name}` })
+    }
+    // Do not add a cap only to state the model's maximum: hosts may refuse one that does not fit beside the prompt.
+    return cap === Number.POSITIVE_INFINITY ? undefined : Math.min(cap, maxOutputTokens)
+  }
+
+  /** Removes a service tier and models that are not paid for. */
+  cutUnpaid({ tier: [name, ...dearer], models }: PaidMembers): void {
+    const { body, members } = this.envelope
+    const { rules, isOwn } = this.edits
+    const tier = rules.fastTier === true || isOwn ? undefined : members.find(name)
+    if (tier && dearer.includes(textAt(body, tier))) {
+      this.cut(name)
+      this.#warnings.push({ code: 'service_tier_dropped', field: `/${name}` })
+    }
+    const unpaid = isOwn ? undefined : unpaidModels(this.envelope, models)
+    if (!unpaid) return
+    this.cut(...unpaid.members)
+    this.changes.push(...unpaid.edits)
+    this.#warnings.push(...unpaid.warnings)
+  }
+
+  finish(): EditedRequest {
+    const { body, members } = this.envelope
+    const changes = this.#cut.length > 0 ? [...this.changes, ...cutMembers(members, this.#cut)] : this.changes
+    if (this.#added.length > 0) {
+      const last = members.list.at(-1)?.valueEnd ?? members.start + 1
+      changes.push(byteEdit(last, last, `,${this.#added.join(',')}`))
+    }
+    changes.sort((a, b) => a.start - b.start)
+    return { body: spliceBytes(body, changes), warnings: this.#warnings }
+  }
 }
 
-export function tierWarning({ name }: JsonMember): Warning {
-  return { code: 'service_tier_dropped', field: `/${name}` }
+const encoder = new TextEncoder()
+
+export function byteEdit(start: number, end: number, text: string): ByteEdit {
+  return { start, end, bytes: encoder.encode(text) }
+}
+
+/** undefined if it is not an object, or has duplicate names, which the host has to judge. */
+export function objectAt(body: Uint8Array, { start, end }: JsonSpan): JsonMembers | undefined {
+  const members = readJsonValueMembers(body, start, end)
+  return members instanceof JsonFault ? undefined : members
+}
+
+/** '' if there is no such member, or it is not a string. */
+export function textAt(body: Uint8Array, member: JsonMember | undefined): string {
+  return (member && memberText(body, member)) ?? ''
+}
+
+/** The spans of a list's elements; none if it is not a list. */
+export function elementsOf(body: Uint8Array, list: JsonMember | undefined): JsonSpan[] {
+  return list && memberKind(body, list) === 'array' ? readJsonElements(body, list.valueStart, list.valueEnd) : []
 }
 
 /**
@@ -78,7 +155,7 @@ export function mustStream(
 // allowlists would not apply. Requests with the workspace's own credential keep them. Everything else stays byte for
 // byte.
 
-export interface UnpaidModels {
+interface UnpaidModels {
   /** Members of the body to remove. */
   readonly members: readonly string[]
   /** Edits that remove elements of lists. */
@@ -98,12 +175,7 @@ const openRouterTools = 'openrouter:'
 const toolWords = ['"model"', openRouterTools, '\\u00'].map((word) => Buffer.from(word))
 
 /** `names`: members in which the dialect's hosts accept other models. */
-export function unpaidModels(
-  { body, members }: Envelope,
-  { isOwn }: RequestEdits,
-  names: readonly string[],
-): UnpaidModels | undefined {
-  if (isOwn) return undefined
+function unpaidModels({ body, members }: Envelope, names: readonly string[]): UnpaidModels | undefined {
   const isNamed = names.some((name) => members.find(name))
   const tools = members.find('tools')
   const plugins = members.find('plugins')
@@ -135,14 +207,17 @@ interface ElementCuts {
   readonly warnings: readonly Warning[]
 }
 
+/** Parsers disagree about duplicate names, so an element with any may be anything and is removed. */
 function elementCuts(
   body: Uint8Array,
   member: JsonMember,
   isCut: (element: JsonMembers, body: Uint8Array) => boolean,
 ): ElementCuts {
-  if (memberKind(body, member) !== 'array') return { whole: [], edits: [], warnings: [] }
-  const spans = readJsonElements(body, member.valueStart, member.valueEnd)
-  const cut = spans.map((span) => isUnread(body, span) || isCut(readObject(body, span), body))
+  const spans = elementsOf(body, member)
+  const cut = spans.map((span) => {
+    const element = objectAt(body, span)
+    return !element || isCut(element, body)
+  })
   if (cut.length > 0 && !cut.includes(false)) return { whole: [member.name], edits: [], warnings: [] }
   const places = [...cut.keys()].filter((i) => cut[i])
   const code = `${member.name.slice(0, -1)}_dropped`
@@ -153,28 +228,14 @@ function elementCuts(
   }
 }
 
-/** Parsers disagree about duplicate names, so such an element may be anything and is removed. */
-function isUnread(body: Uint8Array, { start, end }: JsonSpan): boolean {
-  return readJsonValueMembers(body, start, end) instanceof JsonFault
-}
-
-function readObject(body: Uint8Array, { start, end }: JsonSpan): JsonMembers {
-  return readJsonValueMembers(body, start, end) as JsonMembers
-}
-
 /** A caller's tool may use any name inside its schema, but has no `model` member itself. */
 function isModelTool(tool: JsonMembers, body: Uint8Array): boolean {
-  const type = textOf(tool, 'type', body)
+  const type = textAt(body, tool.find('type'))
   return tool.find('model') !== undefined || (type.startsWith(openRouterTools) && !plainTools.has(type))
 }
 
 function callsOtherModels(plugin: JsonMembers, body: Uint8Array): boolean {
-  return !plainPlugins.has(textOf(plugin, 'id', body))
-}
-
-function textOf(object: JsonMembers, name: string, body: Uint8Array): string {
-  const member = object.find(name)
-  return (member && memberText(body, member)) ?? ''
+  return !plainPlugins.has(textAt(body, plugin.find('id')))
 }
 
 // Removing elements of a list, or members of an object, without changing the rest.
@@ -196,7 +257,11 @@ export function cutSpans(spans: readonly JsonSpan[], isCut: (index: number) => b
   })
 }
 
-export function cutMembers({ list }: JsonMembers, names: readonly string[]): ByteEdit[] {
+export function cutMembers(members: JsonMembers, names: readonly string[]): ByteEdit[] {
+  return cutMembersIf(members, ({ name }) => names.includes(name))
+}
+
+export function cutMembersIf({ list }: JsonMembers, isCut: (member: JsonMember) => boolean): ByteEdit[] {
   const spans = list.map(({ start, valueEnd }) => ({ start, end: valueEnd }))
-  return cutSpans(spans, (i) => names.includes(list[i]?.name ?? ''))
+  return cutSpans(spans, (i) => list[i] !== undefined && isCut(list[i]))
 }

@@ -13,7 +13,7 @@ export interface CacheMark {
 }
 
 interface Marked {
-  readonly cacheMark?: CacheMark
+  readonly cacheMark?: CacheMark | undefined
 }
 
 export interface TextBlock extends Marked {
@@ -35,9 +35,9 @@ export interface DocumentBlock extends Marked {
   readonly kind: 'document'
   /** `text` is plain text. */
   readonly source: MediaSource | { readonly kind: 'text'; readonly text: string }
-  readonly title?: string
+  readonly title?: string | undefined
   /** The author's note about the document, for the model. */
-  readonly context?: string
+  readonly context?: string | undefined
 }
 
 export interface ToolCallBlock extends Marked {
@@ -91,7 +91,7 @@ export type Turn =
 
 /** JSON pointer into the caller's body, used in refusals and warnings. */
 interface Placed {
-  readonly place?: string
+  readonly place?: string | undefined
 }
 
 export interface FunctionTool extends Marked, Placed {
@@ -128,15 +128,15 @@ export type Effort = (typeof efforts)[number]
  * supports.
  */
 export interface ReasoningWish {
-  readonly effort?: Effort
-  readonly budgetTokens?: number
+  readonly effort?: Effort | undefined
+  readonly budgetTokens?: number | undefined
   /**
    * off = do not reason; adaptive = the model decides; on = reason, by effort or budget; between-tools = only between
    * tool calls.
    */
-  readonly mode?: 'off' | 'adaptive' | 'on' | 'between-tools'
+  readonly mode?: 'off' | 'adaptive' | 'on' | 'between-tools' | undefined
   /** Whether readable reasoning was requested or declined; undefined = the provider's default. */
-  readonly visible?: boolean
+  readonly visible?: boolean | undefined
 }
 
 export type OutputFormat =
@@ -151,14 +151,14 @@ export type OutputFormat =
     }
 
 export interface Sampling {
-  readonly temperature?: number
-  readonly topP?: number
-  readonly topK?: number
-  readonly frequencyPenalty?: number
-  readonly presencePenalty?: number
-  readonly seed?: number
+  readonly temperature?: number | undefined
+  readonly topP?: number | undefined
+  readonly topK?: number | undefined
+  readonly frequencyPenalty?: number | undefined
+  readonly presencePenalty?: number | undefined
+  readonly seed?: number | undefined
   /** Token id → bias, as written. */
-  readonly logitBias?: RawJson
+  readonly logitBias?: RawJson | undefined
 }
 
 export interface Conversation {
@@ -180,7 +180,7 @@ export interface Conversation {
   readonly verbosity: 'low' | 'medium' | 'high' | undefined
   /** Groups requests for a provider's implicit prompt cache. */
   readonly promptCacheKey: string | undefined
-  readonly promptCacheOptions?: PromptCacheOptions
+  readonly promptCacheOptions?: PromptCacheOptions | undefined
   /** Cache the whole request where possible, without individual marks. */
   readonly automaticCache: CacheMark | undefined
   readonly stream: boolean
@@ -209,7 +209,7 @@ export type Places = {
     | 'endUserId'
     | 'serviceTier'
     | 'parallelTools'
-    | 'automaticCache']?: string
+    | 'automaticCache']?: string | undefined
 }
 
 /** A field that only the caller's dialect has. */
@@ -222,18 +222,18 @@ export interface UnsupportedField {
    */
   readonly refuse: boolean
   /** Added to the refusal: what to do instead. */
-  readonly reason?: string
+  readonly reason?: string | undefined
   /** The provider adds input for this field, and only the provider knows how much. */
-  readonly addsInput?: true
+  readonly addsInput?: boolean | undefined
   /** The maximum number of web searches that the provider runs, and bills, for this field. */
-  readonly maxSearches?: number
+  readonly maxSearches?: number | undefined
   /** The caller wants audio in the response. */
-  readonly wantsAudio?: true
+  readonly wantsAudio?: boolean | undefined
 }
 
 // JSON pointers for refusals and warnings: the place recorded by the caller's parser, or the most common field name.
 
-const usual: Required<Places> = {
+const usual: Readonly<Record<keyof Places, string>> = {
   system: '/messages',
   outputCap: '/max_tokens',
   stop: '/stop',

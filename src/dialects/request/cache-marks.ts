@@ -32,11 +32,6 @@ export function writeCacheControl(mark: CacheMark | undefined): RawJson | undefi
   return mark && cacheControls[mark.life]
 }
 
-/** Spread into a block: `cacheMark`, or nothing. */
-export function spreadMark(cacheMark: CacheMark | undefined): { readonly cacheMark?: CacheMark } {
-  return cacheMark ? { cacheMark } : {}
-}
-
 /** Warns about a mark that the target cannot honour. Each one is named, even if a caller marks dozens of blocks. */
 function warnMark({ place }: CacheMark, usualPlace: string, warnings: WarningList): void {
   warnings.add('cache_mark_dropped', place ?? usualPlace)
@@ -49,7 +44,7 @@ export function warnCacheOptions({ promptCacheOptions }: Conversation, warnings:
 
 type ContentBlock = TextBlock | ImageBlock | DocumentBlock
 interface MaybeMarked {
-  readonly cacheMark?: CacheMark
+  readonly cacheMark?: CacheMark | undefined
 }
 
 /** A marked tool or block, and the part of the prompt it is in. */

@@ -2,9 +2,11 @@
 // readRequest turns that into a result, so parsers do not have to pass failures along.
 
 import { type Failure, invalidRequest } from '../../kernel/failure.ts'
-import type { Turn } from '../canonical/conversation.ts'
+import { JsonNode } from '../../wire/json-members.ts'
+import type { RawJson, TextBlock, Turn, UnsupportedField } from '../canonical/conversation.ts'
 import { isRecord } from '../canonical/json.ts'
-import { paramOf, pointerStep, type WarningList } from './warnings.ts'
+import type { Envelope } from '../canonical/translation.ts'
+import { paramOf, pointerStep, WarningList } from './warnings.ts'
 
 class Refused {
   constructor(readonly failure: Failure) {}
@@ -122,6 +124,11 @@ export class RequestFields {
   }
 }
 
+/** Content that is a string; an empty one says nothing. */
+export function textBlocks(text: string): TextBlock[] {
+  return text === '' ? [] : [{ kind: 'text', text }]
+}
+
 export function wrongType(pointer: string, expected: string, value: unknown): never {
   const got =
     value === null ? 'null' : Array.isArray(value) ? 'an array' : isRecord(value) ? 'an object' : `a ${typeof value}`
@@ -160,4 +167,34 @@ const prefillMessage =
 
 export function refusePrefill(last: Turn | undefined): never {
   return refuseAt(last?.place ?? '/messages', prefillMessage)
+}
+
+// What the parsers of a request share: its warnings, and its texts as written.
+
+export interface ParseContext {
+  readonly warnings: WarningList
+  readonly unsupported: UnsupportedField[]
+  /** The value at a pointer, as written. */
+  rawText(pointer: string): RawJson
+}
+
+export function createParseContext({ body, members }: Envelope): ParseContext {
+  // Nodes cache the positions of their children, so each container is scanned once.
+  const nodes = new Map<string, JsonNode | undefined>([['', JsonNode.root(body, members)]])
+  const nodeAt = (pointer: string): JsonNode | undefined => {
+    if (nodes.has(pointer)) return nodes.get(pointer)
+    const cut = pointer.lastIndexOf('/')
+    const step = pointer.slice(cut + 1)
+    const parent = nodeAt(pointer.slice(0, cut))
+    const node = /^\d+$/.test(step) ? parent?.element(Number(step)) : parent?.member(step)
+    nodes.set(pointer, node)
+    return node
+  }
+  return {
+    warnings: new WarningList(),
+    unsupported: [],
+    rawText: (pointer) =>
+      nodeAt(pointer)?.text ??
+      refuseAt(pointer, `\`${paramOf(pointer)}\` cannot be read: a name around it stands twice.`),
+  }
 }

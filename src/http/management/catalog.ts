@@ -17,7 +17,7 @@ import {
 import { isoTime } from '../../kernel/clock.ts'
 import { Failure, invalidRequest } from '../../kernel/failure.ts'
 import { formatPrice } from '../../kernel/money.ts'
-import type { PlanExplanation } from '../../routing/explain-plan.ts'
+import type { PlanExplanation } from '../../routing/offer.ts'
 import type { Database } from '../../store/database.ts'
 import { appendAudit } from '../../tenancy/audit.ts'
 import type { Changes, NumberedChange } from '../../tenancy/changes.ts'

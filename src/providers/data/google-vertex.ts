@@ -1,5 +1,5 @@
+import { parseServiceAccount } from '../google-tokens.ts'
 import type { ProviderData, ProviderSettings } from '../provider.ts'
-import { parseServiceAccount } from '../signing/service-account.ts'
 
 const place = 'https://{HOST}/v1/projects/{GOOGLE_CLOUD_PROJECT}/locations/{LOCATION}/publishers'
 

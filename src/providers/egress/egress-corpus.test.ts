@@ -1,9 +1,7 @@
 // URLs that were made for getting through, each tried against a listener on loopback that counts who comes.
 
 import { expect, test } from 'bun:test'
-import { createEgressGuard } from './egress-guard.ts'
-import { EgressRefusal } from './egress-refusal.ts'
-import { createGuardedTransport } from './guarded-transport.ts'
+import { createEgressGuard, createGuardedTransport, EgressRefusal } from './egress-guard.ts'
 
 const words = (text: string) =>
   text

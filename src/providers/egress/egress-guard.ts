@@ -1,13 +1,83 @@
-// Decides whether a URL that a tenant chose may be called, and at which addresses. The name is resolved here, every
-// answer is checked, and what is called later are the checked addresses and never the name: a name that answers
-// differently the second time changes nothing. URLs of the configuration file do not come here, its writer is trusted.
+// Calls to URLs that a tenant chose. The name is resolved here, every address is checked, and only checked addresses are
+// dialled, never the name: a name that resolves differently the second time changes nothing. URLs of the configuration file
+// are trusted and do not come here.
 
 import { lookup } from 'node:dns/promises'
 import { type Clock, systemClock } from '../../kernel/clock.ts'
-import { parseAddress } from './address.ts'
-import { type AllowList, judgeAddress, parseAllowList, withoutRootDot } from './allow-list.ts'
-import { EgressRefusal } from './egress-refusal.ts'
-import { type EgressUrl, parseEgressUrl } from './egress-url.ts'
+import { parsePlainAddress } from '../../kernel/ip-range.ts'
+import { isUnreachable, unlessAborted } from '../call-endpoint.ts'
+import type { Transport } from '../provider.ts'
+import { type AllowList, judgeAddress, parseAllowList, withoutRootDot } from './addresses.ts'
+
+export type EgressRefusalReason = 'url' | 'scheme' | 'port' | 'unresolved' | 'address'
+
+export class EgressRefusal extends Error {
+  override readonly name: string = 'EgressRefusal'
+  /** Where the runtime has its codes; nothing was sent. */
+  readonly code = 'EGRESS_REFUSED'
+
+  /** `message` is for the tenant, to follow the name of the field; `detail` for the operator's log alone. */
+  constructor(
+    readonly reason: EgressRefusalReason,
+    message: string,
+    readonly detail: string = message,
+  ) {
+    super(message)
+  }
+}
+
+// Parsing a tenant's URL, once. Anything that two parsers might read differently is refused instead of normalised, and only
+// the parsed parts are used from here on.
+
+export interface EgressUrl {
+  readonly scheme: 'https:' | 'http:'
+  /** Lower case, without brackets and without the root's dot. */
+  readonly hostname: string
+  readonly port: number
+  /** The host and, where it is not the usual one, the port. */
+  readonly host: string
+  readonly origin: string
+  /** Path and query. */
+  readonly rest: string
+}
+
+const lengthMax = 2048
+
+export function parseEgressUrl(text: string): EgressUrl | EgressRefusal {
+  if (text.length > lengthMax) return new EgressRefusal('url', `must have at most ${lengthMax} characters`)
+  if (!/^https?:\/\//i.test(text)) return new EgressRefusal('scheme', 'must start with https://')
+  // The parser would drop or turn these; what is left over might look different to whoever reads the text.
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+  if (/[\s\\\u0000-\u001f\u007f-\u009f]/.test(text)) return malformed('spaces, control characters or backslashes')
+  if (text.includes('#')) return malformed('#')
+  const url = URL.parse(text)
+  if (url === null) return new EgressRefusal('url', 'must be an address such as https://api.example.com/v1')
+  if (url.username !== '' || url.password !== '' || /^[^/]*\/\/[^/?]*@/.test(text))
+    return malformed('a user or password')
+  const hostname = withoutRootDot(url.hostname.replace(/^\[|\]$/g, ''))
+  if (!isHost(hostname)) return new EgressRefusal('url', 'must have a host name, such as https://api.example.com/v1')
+  const scheme = url.protocol === 'https:' ? 'https:' : 'http:'
+  const literal = hostname.includes(':') ? `[${hostname}]` : hostname
+  const host = url.port === '' ? literal : `${literal}:${url.port}`
+  const port = url.port === '' ? usualPort[scheme] : Number(url.port)
+  if (port === 0) return new EgressRefusal('port', 'must not name port 0')
+  return { scheme, hostname, port, host, origin: `${scheme}//${host}`, rest: url.pathname + url.search }
+}
+
+const usualPort = { 'https:': 443, 'http:': 80 } as const
+
+/** An address, or labels of a name, none of them empty. */
+function isHost(hostname: string): boolean {
+  if (parsePlainAddress(hostname) !== undefined) return true
+  return (
+    hostname.length <= 253 &&
+    /^([a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?)(\.[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?)*$/.test(hostname)
+  )
+}
+
+function malformed(what: string): EgressRefusal {
+  return new EgressRefusal('url', `must not contain ${what}`)
+}
 
 /** All addresses of a name; rejects where there are none. */
 export type Resolve = (hostname: string) => Promise<readonly string[]>
@@ -44,7 +114,7 @@ export interface Pinned {
 
 const rememberMs = 30_000
 const rememberedMax = 1000
-/** More than a few addresses of one host help nobody, and a hostile name server can send hundreds. */
+/** A hostile name server can send hundreds. */
 const dialUrlsMax = 4
 
 interface Checked {
@@ -95,7 +165,7 @@ export function createEgressGuard(options: EgressGuardOptions): EgressGuard {
   }
 }
 
-/** Whoever is not listed by the operator is called by https on its own port. */
+/** Hosts that the operator has not listed are called by https on its default port. */
 function wayFault({ scheme, port }: EgressUrl, plainHttp: boolean): EgressRefusal | undefined {
   if (scheme === 'http:' && !plainHttp) return new EgressRefusal('scheme', 'must start with https://')
   if (port === (scheme === 'https:' ? 443 : 80)) return undefined
@@ -103,7 +173,7 @@ function wayFault({ scheme, port }: EgressUrl, plainHttp: boolean): EgressRefusa
 }
 
 async function addressesOf(hostname: string, resolve: Resolve): Promise<readonly string[]> {
-  if (parseAddress(hostname) !== undefined) return [hostname]
+  if (parsePlainAddress(hostname) !== undefined) return [hostname]
   try {
     return await resolve(hostname)
   } catch {
@@ -116,14 +186,14 @@ function judgeAddresses(
   addresses: readonly string[],
   allow: AllowList,
 ): { readonly addresses: readonly string[]; readonly listed: boolean } | EgressRefusal {
-  // One sentence for both: whether a name exists inside the operator's network is not a tenant's business.
+  // One message for both: tenants must not learn whether a name exists inside the operator's network.
   const message = 'must be a host with public addresses; others only if the operator lists them in own_keys.allow_hosts'
   if (addresses.length === 0) return new EgressRefusal('unresolved', message, `${hostname} has no address`)
   const hostListed = allow.hosts.has(withoutRootDot(hostname))
   let listed = true
   for (const address of addresses) {
     const verdict = judgeAddress(address, allow, { hostListed })
-    // One bad answer spoils all: a name that mixes them is made for getting through.
+    // One forbidden address is enough: a name that mixes them is built to get through.
     if (verdict.fault !== undefined) {
       return new EgressRefusal('address', message, `${hostname} is at ${address}: ${verdict.fault}`)
     }
@@ -137,7 +207,7 @@ function pin(url: EgressUrl, addresses: readonly string[]): Pinned {
   const dialUrls = addresses.slice(0, dialUrlsMax).map((address) => {
     return `${scheme}//${address.includes(':') ? `[${address}]` : address}:${port}${rest}`
   })
-  const named = scheme === 'https:' && parseAddress(hostname) === undefined
+  const named = scheme === 'https:' && parsePlainAddress(hostname) === undefined
   const pinned: Omit<Pinned, typeof checked> = { origin, dialUrls, host, serverName: named ? hostname : undefined }
   return Object.freeze(pinned) as Pinned
 }
@@ -145,4 +215,63 @@ function pin(url: EgressUrl, addresses: readonly string[]): Pinned {
 async function resolveBySystem(hostname: string): Promise<readonly string[]> {
   const answers = await lookup(hostname, { all: true })
   return answers.map(({ address }) => address)
+}
+
+// Calling a checked address. fetch takes no resolver, so the address is in the URL and the name in the Host header and in
+// the TLS handshake, against which the certificate is verified. Redirects are never followed.
+
+export interface PinnedInit {
+  readonly method: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body?: Uint8Array<ArrayBuffer>
+  readonly signal?: AbortSignal
+  /** Over a connection of its own, because a pooled one may be dead. */
+  readonly isFresh?: boolean
+  /** PEM of the authorities to trust; absent = the runtime's own. */
+  readonly ca?: string
+}
+
+/** Rejects as fetch does. Another address is tried only where nothing was sent to the one before. */
+export async function pinnedFetch(pinned: Pinned, init: PinnedInit): Promise<Response> {
+  let failure: unknown
+  for (const url of pinned.dialUrls) {
+    try {
+      return await fetch(url, requestOptions(pinned, init))
+    } catch (thrown) {
+      if (init.signal?.aborted || !isUnreachable(thrown)) throw thrown
+      failure = thrown
+    }
+  }
+  throw failure
+}
+
+function requestOptions({ host, serverName }: Pinned, { method, headers, body, signal, isFresh, ca }: PinnedInit) {
+  // A second Host header in other letters would be joined to ours.
+  const others = Object.entries(headers).filter(([name]) => name.toLowerCase() !== 'host')
+  return {
+    method,
+    headers: { ...Object.fromEntries(others), host },
+    redirect: 'manual',
+    decompress: false,
+    // The gateway has its own timeouts.
+    timeout: false,
+    ...(isFresh && { keepalive: false }),
+    ...(body === undefined ? {} : { body }),
+    ...(signal === undefined ? {} : { signal }),
+    // The runtime keeps connections apart by this name too: hosts that share an address share no connection.
+    tls: { ...(serverName === undefined ? {} : { serverName }), ...(ca === undefined ? {} : { ca }) },
+  } as const
+}
+
+// The transport to a tenant's base URL. The guard checks every call when the socket is about to be opened, not only when the
+// URL was stored.
+
+/** Rejects with an EgressRefusal where the URL may not be called, and as fetch does otherwise. */
+export function createGuardedTransport(guard: EgressGuard, baseUrl: string): Transport {
+  return async ({ path, headers, body, signal, isFresh }) => {
+    // Resolving may take long.
+    const pinned = await unlessAborted(guard.check(baseUrl + path), signal)
+    if (pinned instanceof EgressRefusal) throw pinned
+    return pinnedFetch(pinned, { method: 'POST', headers, body, signal, isFresh: isFresh ?? false })
+  }
 }

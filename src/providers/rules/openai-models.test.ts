@@ -153,3 +153,31 @@ describe('names that only look alike', () => {
     expect(facts('gpt-5.10').efforts).toBeUndefined()
   })
 })
+
+function responsesFacts(upstreamModel: string): TargetRules {
+  return rulesFor({ dialect: 'openai-responses', upstreamModel, endpointRules: undefined })
+}
+
+test.each(['gpt-4o', 'gpt-4.1', 'gpt-5-chat-latest'])('%s has no dial, or it would be asked for reasoning', (model) => {
+  expect(responsesFacts(model)).toMatchObject({ efforts: [], thinksByDefault: false })
+})
+
+test('what a model is asked to think is the same in both dialects', () => {
+  expect(responsesFacts('gpt-5.6')).toMatchObject({
+    efforts: ['none', 'low', 'medium', 'high', 'xhigh'],
+    thinksByDefault: true,
+    sampling: 'without-reasoning',
+    cacheStyle: 'breakpoint',
+  })
+  expect(responsesFacts('gpt-5-pro').efforts).toEqual(['high'])
+})
+
+test('tools and reasoning go together here, whatever the other dialect says', () => {
+  expect(rulesFor({ dialect: 'openai-chat', upstreamModel: 'gpt-5.6', endpointRules: undefined })).toMatchObject({
+    toolsWithReasoning: false,
+    outputCapName: 'max_completion_tokens',
+  })
+  expect(responsesFacts('gpt-5.6').toolsWithReasoning).toBeUndefined()
+  expect(responsesFacts('gpt-5.6').outputCapName).toBeUndefined()
+  expect(responsesFacts('o3').parallelFlag).toBeUndefined()
+})

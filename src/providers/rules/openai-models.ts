@@ -1,5 +1,5 @@
-// What OpenAI's models take on Chat Completions, family by family. A later row wins over an earlier one, member by
-// member: first what all reasoning models share, then each generation, then what only OpenAI's own API adds.
+// What OpenAI's models accept on Chat Completions, by family. A later row wins over an earlier one, member by member: first
+// what all reasoning models share, then each generation, then what only OpenAI's own API adds.
 
 import type { TargetRules } from '../../dialects/canonical/target-rules.ts'
 import { bareFamily, family, type RuleRow } from './rule-table.ts'
@@ -220,3 +220,28 @@ const chatVariant: RuleRow = {
 }
 
 export const openaiModels: readonly RuleRow[] = [...families, ...ownApi, chatVariant]
+
+// What OpenAI's models accept on Responses: the same rows as on Chat Completions, without the fields of that dialect. A new
+// model is added once.
+
+/**
+ * Tools and reasoning go together there, one call at a time can be asked of every model, a system message may always
+ * stand inside, as many tools are taken of everybody, and stops, penalties and biases do not exist.
+ */
+const elsewhere = [
+  'outputCapName',
+  'stopMax',
+  'penalties',
+  'logitBias',
+  'toolsWithReasoning',
+  'parallelFlag',
+  'midSystem',
+  'toolsMax',
+] as const satisfies readonly (keyof TargetRules)[]
+
+export const responsesModels: readonly RuleRow[] = openaiModels.flatMap((row): RuleRow[] => {
+  const rules: TargetRules = Object.fromEntries(
+    Object.entries(row.rules).filter(([name]) => !elsewhere.some((each) => each === name)),
+  )
+  return Object.keys(rules).length === 0 ? [] : [{ ...row, dialect: 'openai-responses', rules }]
+})

@@ -6,9 +6,8 @@ import type { TargetRules } from '../../dialects/canonical/target-rules.ts'
 import type { DialectId } from '../../dialects/dialect.ts'
 import { claudeModels } from './claude-models.ts'
 import { geminiModels } from './gemini-models.ts'
-import { openaiModels } from './openai-models.ts'
+import { openaiModels, responsesModels } from './openai-models.ts'
 import { otherModels } from './other-models.ts'
-import { responsesModels } from './responses-models.ts'
 import type { ModelRules, RuleRow } from './rule-table.ts'
 
 /** In the order in which they are read. */
@@ -20,7 +19,7 @@ export const ruleTable: readonly RuleRow[] = [
   ...otherModels,
 ]
 
-/** What a dialect's own definition fixes, whoever hosts it. */
+/** What a dialect's definition fixes on any host. */
 export const dialectDefaults: Readonly<Record<DialectId, TargetRules>> = {
   'openai-chat': { temperatureMax: 2, stopMax: 4, toolNameMax: 64, toolIdMax: 40 },
   'anthropic-messages': {
@@ -81,7 +80,7 @@ export function rulesFor(question: RuleQuestion, table: readonly RuleRow[] = rul
   return Object.freeze(rules.efforts === undefined && hasNoDial(tags) ? { ...rules, efforts: [] } : rules)
 }
 
-/** A word for how hard to think is a 400 where nobody thinks. */
+/** A reasoning effort is a 400 for models that do not reason. */
 function hasNoDial(tags: readonly string[]): boolean {
   return tags.length > 0 && !tags.includes('reasoning')
 }

@@ -21,7 +21,7 @@ export const sandboxId = 'sandbox'
 const endpoints: readonly Endpoint[] = surfaceIds.map((dialect) => ({ dialect, baseUrl: 'sandbox:', auth: 'none' }))
 
 export function createSandboxProvider(id: string, source: string, transport: Transport): Provider {
-  return { id, endpoints, apiKey: undefined, source, transport, isRehearsal: true }
+  return { id, endpoints, apiKey: undefined, source, transport, ignoresHealth: true }
 }
 
 /** What every sandbox model can read at most, as its catalog entries say. */

@@ -66,13 +66,13 @@ describe('the list', () => {
   ]
   const cases: readonly (readonly [string, string, readonly string[]])[] = [
     ['everything, by id', '', ['acme/dear', 'acme/free', 'bolt/cheap', 'bolt/none']],
-    ['words in any order and case', 'q=LIGHT+bolt', ['bolt/cheap']],
-    ['a creator', 'creator=acme', ['acme/dear', 'acme/free']],
-    ['all of the tags', 'tag=tools&tag=vision', ['acme/dear']],
-    ['a highest input price, which an unknown one does not keep', 'max_input=1.00', ['acme/free', 'bolt/cheap']],
-    ['a smallest context, which an unknown one does not reach', 'min_context=200000', ['bolt/none']],
-    ['two routes or more', 'routes=2', ['bolt/cheap']],
-    ['free ones', 'free=1', ['acme/free']],
+    ['models with the words, in any order and case', 'q=LIGHT+bolt', ['bolt/cheap']],
+    ['models of a creator', 'creator=acme', ['acme/dear', 'acme/free']],
+    ['models with all of the tags', 'tag=tools&tag=vision', ['acme/dear']],
+    ['models up to an input price, without those of unknown price', 'max_input=1.00', ['acme/free', 'bolt/cheap']],
+    ['models from a context size, without those of unknown size', 'min_context=200000', ['bolt/none']],
+    ['models with several routes', 'routes=2', ['bolt/cheap']],
+    ['free models', 'free=1', ['acme/free']],
     ['the cheapest first and the unpriced last', 'sort=price', ['acme/free', 'bolt/cheap', 'acme/dear', 'bolt/none']],
     ['the longest first and the unknown last', 'sort=context', ['bolt/none', 'acme/dear', 'bolt/cheap', 'acme/free']],
   ]

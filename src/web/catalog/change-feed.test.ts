@@ -3,20 +3,20 @@ import { sandboxEntries } from '../../../test/parts/web.ts'
 import { createChangeFeed } from './change-feed.ts'
 import type { CatalogEntry } from './entry.ts'
 
-/** A feed whose seconds pass when a test says so. */
+/** A feed whose timer is run by the test. */
 function setUp() {
-  const shop = { entries: sandboxEntries() }
-  let look: (() => void) | undefined
+  const catalog = { entries: sandboxEntries() }
+  let poll: (() => void) | undefined
   const feed = createChangeFeed({
-    entries: () => shop.entries,
+    entries: () => catalog.entries,
     every(_milliseconds, run) {
-      look = run
+      poll = run
       return () => {
-        look = undefined
+        poll = undefined
       }
     },
   })
-  return { shop, feed, isLooking: () => look !== undefined, second: () => look?.() }
+  return { catalog, feed, isPolling: () => poll !== undefined, second: () => poll?.() }
 }
 
 async function read(reader: ReturnType<typeof listen>): Promise<string> {
@@ -26,7 +26,7 @@ async function read(reader: ReturnType<typeof listen>): Promise<string> {
 
 function listen(feed: ReturnType<typeof createChangeFeed>) {
   const reader = feed.listen(new AbortController().signal, '192.0.2.1')?.getReader()
-  if (!reader) throw new Error('nobody may listen')
+  if (!reader) throw new Error('the feed refused a listener')
   return reader
 }
 
@@ -35,68 +35,68 @@ function changeFirst(entries: readonly CatalogEntry[], change: (entry: CatalogEn
 }
 
 test('a changed price is announced at the next poll, once', async () => {
-  const { shop, feed, second } = setUp()
+  const { catalog, feed, second } = setUp()
   const reader = listen(feed)
   const first = await read(reader)
   expect(first).toMatch(/^retry: 2000\nevent: changed\ndata: \S+\n\n$/)
-  shop.entries = changeFirst(shop.entries, (entry) => ({ ...entry, price: 'free' }))
+  catalog.entries = changeFirst(catalog.entries, (entry) => ({ ...entry, price: 'free' }))
   second()
-  const told = await read(reader)
-  expect(told).toMatch(/^event: changed\ndata: \S+\n\n$/)
-  expect(first).not.toContain(told.slice(told.indexOf('data: ')))
+  const change = await read(reader)
+  expect(change).toMatch(/^event: changed\ndata: \S+\n\n$/)
+  expect(first).not.toContain(change.slice(change.indexOf('data: ')))
   for (let seconds = 1; seconds < 15; seconds++) second()
   // Fourteen polls without a change send nothing; the fifteenth keeps the connection alive.
   expect(await read(reader)).toBe(': keep-alive\n\n')
 })
 
 test('measurements are announced every fifteenth poll, and passing time is not a change', async () => {
-  const { shop, feed, second } = setUp()
+  const { catalog, feed, second } = setUp()
   const reader = listen(feed)
   await read(reader)
   const measure = (samples: number, window: number) =>
-    changeFirst(shop.entries, (entry) => ({
+    changeFirst(catalog.entries, (entry) => ({
       ...entry,
       routes: entry.routes.map((route) => ({
         ...route,
         first_event_ms: { p50: 41, p95: 88, samples, window_ms: window },
       })),
     }))
-  shop.entries = measure(1, 1000)
+  catalog.entries = measure(1, 1000)
   for (let seconds = 0; seconds < 15; seconds++) second()
   expect(await read(reader)).toBe('event: measured\ndata: again\n\n')
-  shop.entries = measure(1, 2000)
+  catalog.entries = measure(1, 2000)
   for (let seconds = 0; seconds < 15; seconds++) second()
   expect(await read(reader)).toBe(': keep-alive\n\n')
 })
 
 test('the catalog is not polled without listeners', async () => {
-  const { feed, isLooking } = setUp()
-  expect(isLooking()).toBe(false)
+  const { feed, isPolling } = setUp()
+  expect(isPolling()).toBe(false)
   const [one, other] = [listen(feed), listen(feed)]
   await one.cancel()
-  expect(isLooking()).toBe(true)
+  expect(isPolling()).toBe(true)
   await other.cancel()
-  expect(isLooking()).toBe(false)
+  expect(isPolling()).toBe(false)
 })
 
 test('closing ends every stream', async () => {
-  const { feed, isLooking } = setUp()
+  const { feed, isPolling } = setUp()
   const reader = listen(feed)
   await read(reader)
   feed.close()
   expect(await read(reader)).toBe('the end')
-  expect(isLooking()).toBe(false)
-  // A page that comes back while the gateway stops would keep it from stopping.
+  expect(isPolling()).toBe(false)
+  // A page that reconnects would keep the gateway from stopping.
   expect(feed.listen(new AbortController().signal, '192.0.2.1')).toBeUndefined()
 })
 
 test('a change of access is announced once at the next poll, to slow readers when they read', async () => {
-  const { shop, feed, second } = setUp()
+  const { catalog, feed, second } = setUp()
   const [quick, slow] = [listen(feed), listen(feed)]
   await read(quick)
-  // The first word and three more are all that waits for somebody who does not read.
+  // The first message and three more fill the buffer of a listener that does not read.
   for (const price of ['free', null, 'free'] as const) {
-    shop.entries = changeFirst(shop.entries, (entry) => ({ ...entry, price }))
+    catalog.entries = changeFirst(catalog.entries, (entry) => ({ ...entry, price }))
     second()
     await read(quick)
   }
@@ -105,10 +105,10 @@ test('a change of access is announced once at the next poll, to slow readers whe
   second()
   expect(await read(quick)).toBe('event: access\ndata: changed\n\n')
   second()
-  for (let word = 1; word <= 4; word++) expect(await read(slow)).toContain('event: changed')
+  for (let message = 1; message <= 4; message++) expect(await read(slow)).toContain('event: changed')
   second()
   expect(await read(slow)).toBe('event: access\ndata: changed\n\n')
-  shop.entries = changeFirst(shop.entries, (entry) => ({ ...entry, price: null }))
+  catalog.entries = changeFirst(catalog.entries, (entry) => ({ ...entry, price: null }))
   second()
   for (const reader of [quick, slow]) expect(await read(reader)).toContain('event: changed')
 })
@@ -126,7 +126,7 @@ test('one address cannot use up all listeners, and unknown addresses share one',
   expect(listenFrom(undefined)).toBe(false)
   leaving.abort()
   expect(listenFrom('192.0.2.1')).toBe(true)
-  // Five hundred in all, from wherever.
+  // Five hundred in total, from any address.
   for (let more = 101; more < 500; more++) expect(listenFrom(`198.51.100.${more % 100}`)).toBe(true)
   expect(listenFrom('203.0.113.1')).toBe(false)
   feed.close()

@@ -7,7 +7,7 @@ import { busiestFigures, hasEnoughSamples } from './status.ts'
 import { isOwnKeyOnly } from './usable-models.ts'
 
 /** In the order of the menu. */
-export const sortKinds = ['name', 'price', 'output', 'context', 'newest', 'first-token', 'speed'] as const
+const sortKinds = ['name', 'price', 'output', 'context', 'newest', 'first-token', 'speed'] as const
 export type SortKind = (typeof sortKinds)[number]
 
 export interface CatalogQuery {

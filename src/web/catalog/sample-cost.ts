@@ -19,7 +19,7 @@ export interface Sample {
   readonly calls: number
 }
 
-export const exampleSample: Sample = { inputTokens: 3000, outputTokens: 500, cachedPercent: 60, calls: 1000 }
+const exampleSample: Sample = { inputTokens: 3000, outputTokens: 500, cachedPercent: 60, calls: 1000 }
 
 /** Fields of the form and the address: whole numbers from 0. */
 export const sampleFields = [

@@ -2,6 +2,8 @@
 
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { CatalogEntry, DatedPrice } from '../catalog/entry.ts'
+import { ApiError, readJson } from './api.ts'
+import { useQuery } from './hooks.ts'
 
 export type LiveState = 'waiting' | 'live' | 'lost'
 
@@ -30,15 +32,14 @@ export function useLiveCatalog(
   const pick = useRef(select)
   pick.current = select
   useEffect(() => {
-    const load = async () => {
-      const response = await fetch('/catalog/entries', { headers: { accept: 'application/json' } })
-      if (!response.ok) return
-      const answer = (await response.json()) as EntriesAnswer
+    const reload = async () => {
+      const answer = await readJson<EntriesAnswer>('/catalog/entries')
+      // After a failure the next change loads it again.
+      if (answer instanceof ApiError) return setLive('lost')
+      setLive('live')
       known.current = answer.state
       setEntries(pick.current(answer.entries))
     }
-    // After a failure the next change loads it again.
-    const reload = () => void load().catch(() => setLive('lost'))
     const bumpAccess = () => setAccessVersion((before) => before + 1)
     let wasLost = false
     return followEvents('/catalog/events', {
@@ -54,11 +55,11 @@ export function useLiveCatalog(
       },
       changed(state) {
         if (state === known.current) return
-        reload()
+        void reload()
         bumpAccess()
       },
       access: bumpAccess,
-      measured: reload,
+      measured: () => void reload(),
     })
   }, [])
   return { entries, live, accessVersion }
@@ -88,19 +89,15 @@ export function followEvents(path: string, handlers: Readonly<Record<string, (da
   }
 }
 
-/** A model's price history, loaded again when the model gets a new price. */
+/** A model's price history, loaded again when the model gets a new price; after a failure, when the page is opened again. */
 export function usePriceHistory({ id, price_version: version }: CatalogEntry, initial: readonly DatedPrice[]) {
-  const [history, setHistory] = useState(initial)
-  const known = useRef(version)
-  useEffect(() => {
-    if (known.current === version) return
-    known.current = version
-    const load = async () => {
-      const response = await fetch(`/catalog/history?model=${encodeURIComponent(id)}`)
-      if (response.ok) setHistory(((await response.json()) as { history: readonly DatedPrice[] }).history)
-    }
-    // After a failure the history is right when the page is opened again.
-    void load().catch(() => {})
-  }, [id, version])
-  return history
+  const [first] = useState(version)
+  const path = `/catalog/history?model=${encodeURIComponent(id)}`
+  const isNew = version !== first
+  const { value } = useQuery(
+    isNew ? `${path} ${version}` : undefined,
+    () => readJson<{ readonly history: readonly DatedPrice[] }>(path),
+    { keepPrevious: true },
+  )
+  return value?.history ?? initial
 }

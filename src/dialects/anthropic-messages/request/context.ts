@@ -1,19 +1,14 @@
-// Shared by the request parsers and renderers: warnings, content blocks for the wire, and cache marks.
+// Shared by the request parsers and renderers: content blocks for the wire, and cache marks.
 
-import type { CacheMark, RawJson, UnsupportedField } from '../../canonical/conversation.ts'
+import type { CacheMark, RawJson } from '../../canonical/conversation.ts'
 import { jsonObject, jsonString, type Members } from '../../canonical/json.ts'
-import { type Marked, readCacheControl, spreadMark, writeCacheControl } from '../../request/cache-marks.ts'
+import { type Marked, readCacheControl, writeCacheControl } from '../../request/cache-marks.ts'
 import type { RequestFields } from '../../request/fields.ts'
-import type { WarningList } from '../../request/warnings.ts'
 
-export interface ParseContext {
-  readonly warnings: WarningList
-  readonly unsupported: UnsupportedField[]
-}
-
-/** Spread into a block: `cacheMark` if the caller marked it, otherwise nothing. */
+/** Spread into a block. */
 export function markOf(fields: RequestFields): { readonly cacheMark?: CacheMark } {
-  return spreadMark(readCacheControl(fields))
+  const cacheMark = readCacheControl(fields)
+  return cacheMark ? { cacheMark } : {}
 }
 
 // Content blocks before it is decided which cache marks are sent. Marks on blocks that are not sent move to a

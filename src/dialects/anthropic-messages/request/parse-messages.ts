@@ -1,7 +1,6 @@
 // Parses messages into turns. Blocks of Anthropic's server-side tools have no equivalent elsewhere and are omitted with
 // a warning. What a user sent is never omitted silently.
 
-import type { JsonNode } from '../../../wire/json-members.ts'
 import type {
   AssistantBlock,
   DocumentBlock,
@@ -13,9 +12,9 @@ import type {
   UserBlock,
 } from '../../canonical/conversation.ts'
 import { isRecord } from '../../canonical/json.ts'
-import { RequestFields, shownWord } from '../../request/fields.ts'
+import { type ParseContext, type RequestFields, shownWord, textBlocks } from '../../request/fields.ts'
 import { knownMediaType, readMediaUrl } from '../../request/media.ts'
-import { markOf, type ParseContext } from './context.ts'
+import { markOf } from './context.ts'
 import { parseToolChange, type ToolChange } from './parse-tools.ts'
 
 export interface ParsedMessages {
@@ -28,28 +27,25 @@ export interface ParsedMessages {
 const spokenMembers: ReadonlySet<string> = new Set(['role', 'content'])
 const systemMembers: ReadonlySet<string> = new Set(['role', 'content', 'clear_at', 'output_config'])
 
-/** `raw` is the list as written, for the text of tool inputs. */
-export function parseMessages(list: readonly unknown[], raw: JsonNode, context: ParseContext): ParsedMessages {
-  const messages = list.map((message, i) => RequestFields.of(message, `/messages/${i}`))
+export function parseMessages(messages: readonly RequestFields[], context: ParseContext): ParsedMessages {
   const roles = messages.map((message) => message.text('role'))
   const lastUser = roles.lastIndexOf('user')
   let leading: TextBlock[] = []
   let toolChanges: ToolChange[] = []
   let turns: Turn[] = []
   for (const [i, message] of messages.entries()) {
-    const node = () => raw.element(i)
     if (roles[i] === 'user') {
       message.warnUnknown(spokenMembers, context.warnings)
-      turns.push({ role: 'user', blocks: parseUser(message, node, context), place: message.at })
+      turns.push({ role: 'user', blocks: parseUser(message, context), place: message.at })
     } else if (roles[i] === 'assistant') {
       message.warnUnknown(spokenMembers, context.warnings)
-      const parsed = parseAssistant(message, node, context)
+      const parsed = parseAssistant(message, context)
       if (parsed.toolChanges.length > 0) toolChanges = toolChanges.concat(parsed.toolChanges)
       // Everything before a compaction is replaced by its summary.
       if (parsed.startsAnew) turns = []
       turns.push(...parsed.turns)
     } else if (roles[i] === 'system') {
-      const system = parseSystemMessage(message, node, context)
+      const system = parseSystemMessage(message, context)
       if (system.toolChanges.length > 0) toolChanges = toolChanges.concat(system.toolChanges)
       if (message.value('clear_at') === 'next_user_message' && lastUser > i) continue
       if (turns.length === 0) leading = leading.concat(system.blocks)
@@ -61,30 +57,24 @@ export function parseMessages(list: readonly unknown[], raw: JsonNode, context: 
   return { leading, turns, toolChanges }
 }
 
-function parseUser(message: RequestFields, node: () => JsonNode | undefined, context: ParseContext): UserBlock[] {
+function parseUser(message: RequestFields, context: ParseContext): UserBlock[] {
   const content = message.textOrObjects('content')
   if (typeof content === 'string') {
     if (message.value('content') === undefined) message.missing('content')
-    return content === '' ? [] : [{ kind: 'text', text: content }]
+    return textBlocks(content)
   }
-  return content.flatMap((block, i): UserBlock[] => {
+  return content.flatMap((block): UserBlock[] => {
     const parsed = parseContentBlock(block, context)
     if (parsed) return parsed
     const type = block.text('type')
-    if (type === 'tool_result') {
-      return [parseToolResult(block, () => node()?.member('content')?.element(i)?.member('content'), context)]
-    }
+    if (type === 'tool_result') return [parseToolResult(block, context)]
     return block.refuse('type', `A ${shownWord(type)} block in a user message is not available for this model.`)
   })
 }
 
 const resultMembers: ReadonlySet<string> = new Set(['type', 'tool_use_id', 'content', 'is_error', 'cache_control'])
 
-function parseToolResult(
-  fields: RequestFields,
-  node: () => JsonNode | undefined,
-  context: ParseContext,
-): ToolResultBlock {
+function parseToolResult(fields: RequestFields, context: ParseContext): ToolResultBlock {
   fields.warnUnknown(resultMembers, context.warnings)
   const content = fields.textOrObjects('content')
   return {
@@ -93,23 +83,19 @@ function parseToolResult(
     content:
       typeof content === 'string'
         ? textBlocks(content)
-        : content.flatMap((block, i) => {
-            // Unknown blocks, such as references and browser states, are passed as JSON, which the model can read.
-            const asJson = () => node()?.element(i)?.text ?? ''
-            return parseContentBlock(block, context) ?? [{ kind: 'text' as const, text: asJson(), ...markOf(block) }]
-          }),
+        : content.flatMap((block) => parseContentBlock(block, context) ?? [asJson(block, context)]),
     isError: fields.optionalBoolean('is_error') ?? false,
     ...markOf(fields),
   }
 }
 
-function textBlocks(text: string): TextBlock[] {
-  return text === '' ? [] : [{ kind: 'text', text }]
+/** Unknown blocks, such as references and browser states, are passed as JSON, which the model can read. */
+function asJson(block: RequestFields, context: ParseContext): TextBlock {
+  return { kind: 'text', text: context.rawText(block.at), ...markOf(block) }
 }
 
 function parseSystemMessage(
   message: RequestFields,
-  node: () => JsonNode | undefined,
   context: ParseContext,
 ): { blocks: TextBlock[]; toolChanges: ToolChange[] } {
   message.warnUnknown(systemMembers, context.warnings)
@@ -121,13 +107,13 @@ function parseSystemMessage(
   if (typeof content === 'string') return { blocks: textBlocks(content), toolChanges: [] }
   const blocks: TextBlock[] = []
   const toolChanges: ToolChange[] = []
-  for (const [i, block] of content.entries()) {
+  for (const block of content) {
     if (block.text('type') === 'text') {
       warnBlockMembers(block, context)
       blocks.push(parseText(block, context))
       continue
     }
-    const change = parseToolChange(block, () => node()?.member('content')?.element(i), context)
+    const change = parseToolChange(block, context)
     if (change) toolChanges.push(change)
   }
   return { blocks, toolChanges }
@@ -136,37 +122,25 @@ function parseSystemMessage(
 // Assistant messages. Text, calls and reasoning keep their order. Blocks of Anthropic's own tools are omitted with a
 // warning, or described in text if nothing else would be left.
 
-export interface ParsedAssistant {
+interface ParsedAssistant {
   readonly turns: readonly Turn[]
   /** It contains a summary that replaces everything before it. */
   readonly startsAnew: boolean
   readonly toolChanges: readonly ToolChange[]
 }
 
-export function parseAssistant(
-  message: RequestFields,
-  node: () => JsonNode | undefined,
-  context: ParseContext,
-): ParsedAssistant {
+function parseAssistant(message: RequestFields, context: ParseContext): ParsedAssistant {
   const content = message.textOrObjects('content')
   if (typeof content === 'string') {
-    const blocks: AssistantBlock[] = content === '' ? [] : [{ kind: 'text', text: content }]
-    return { turns: [{ role: 'assistant', blocks, place: message.at }], startsAnew: false, toolChanges: [] }
+    const turn: Turn = { role: 'assistant', blocks: textBlocks(content), place: message.at }
+    return { turns: [turn], startsAnew: false, toolChanges: [] }
   }
   const turns: Turn[] = []
   const toolChanges: ToolChange[] = []
   let startsAnew = false
   let blocks: AssistantBlock[] = []
   let dropped: string[] = []
-  const endTurn = () => {
-    const described = dropped.map((text): AssistantBlock => ({ kind: 'text', text }))
-    const kept = blocks.length > 0 ? blocks : described
-    if (kept.length > 0) turns.push({ role: 'assistant', blocks: kept, place: message.at })
-    blocks = []
-    dropped = []
-  }
-  for (const [i, block] of content.entries()) {
-    const blockNode = () => node()?.member('content')?.element(i)
+  for (const block of content) {
     const type = block.text('type')
     if (type === 'compaction') {
       // Only the last summary counts; it replaces everything before it, in this message too.
@@ -175,33 +149,25 @@ export function parseAssistant(
       dropped = []
       startsAnew = true
       turns.push(...summaryTurn(block, context))
-      for (const [j, change] of block.objects('tool_changes').entries()) {
-        const changeNode = () => blockNode()?.member('tool_changes')?.element(j)
-        const parsed = parseToolChange(change, changeNode, context)
-        if (parsed) toolChanges.push(parsed)
-      }
+      toolChanges.push(...block.objects('tool_changes').flatMap((change) => parseToolChange(change, context) ?? []))
       continue
     }
-    const parsed = parseBlock(block, type, blockNode, context)
+    const parsed = parseBlock(block, type, context)
     if (parsed) blocks.push(parsed)
-    else dropped.push(inWords(block, type, blockNode))
+    else dropped.push(inWords(block, type, context))
   }
-  endTurn()
+  const kept = blocks.length > 0 ? blocks : dropped.map((text): AssistantBlock => ({ kind: 'text', text }))
+  if (kept.length > 0) turns.push({ role: 'assistant', blocks: kept, place: message.at })
   return { turns, startsAnew, toolChanges }
 }
 
 /** undefined = omitted with a warning. */
-function parseBlock(
-  block: RequestFields,
-  type: string,
-  node: () => JsonNode | undefined,
-  context: ParseContext,
-): AssistantBlock | undefined {
+function parseBlock(block: RequestFields, type: string, context: ParseContext): AssistantBlock | undefined {
   switch (type) {
     case 'text':
       return parseText(block, context)
     case 'tool_use':
-      return parseToolUse(block, node)
+      return parseToolUse(block, context)
     case 'thinking':
       return { kind: 'thinking', text: block.text('thinking'), signature: block.optionalText('signature') || undefined }
     case 'redacted_thinking':
@@ -216,7 +182,7 @@ function parseBlock(
   }
 }
 
-function parseToolUse(block: RequestFields, node: () => JsonNode | undefined): AssistantBlock {
+function parseToolUse(block: RequestFields, context: ParseContext): AssistantBlock {
   const caller = block.optionalObject('caller')
   const callerType = caller?.text('type') ?? 'direct'
   if (caller && callerType !== 'direct') {
@@ -224,13 +190,12 @@ function parseToolUse(block: RequestFields, node: () => JsonNode | undefined): A
   }
   const input = block.value('input')
   // Some clients send the object's text, or an empty string for a call without arguments.
-  const raw = typeof input === 'string' ? input : input === undefined ? '{}' : node()?.member('input')?.text
-  if (raw === undefined) block.refuse('input', 'A member of this block stands twice.')
+  const written = typeof input === 'string' ? input : inputText(block, context)
   return {
     kind: 'tool-call',
     id: block.text('id'),
     name: block.text('name'),
-    arguments: raw,
+    arguments: written,
     custom: false,
     ...markOf(block),
   }
@@ -246,11 +211,13 @@ function summaryTurn(block: RequestFields, context: ParseContext): Turn[] {
   return [{ role: 'user', blocks: [{ kind: 'text', text, ...markOf(block) }], place: block.at }]
 }
 
-function inWords(block: RequestFields, type: string, node: () => JsonNode | undefined): string {
+function inputText(block: RequestFields, context: ParseContext): string {
+  return block.value('input') === undefined ? '{}' : context.rawText(block.pointer('input'))
+}
+
+function inWords(block: RequestFields, type: string, context: ParseContext): string {
   const name = block.value('name')
-  if (type.endsWith('_tool_use') && typeof name === 'string') {
-    return `[${name} ${node()?.member('input')?.text ?? '{}'}]`
-  }
+  if (type.endsWith('_tool_use') && typeof name === 'string') return `[${name} ${inputText(block, context)}]`
   const results = block.value('content')
   const titles = Array.isArray(results)
     ? results.flatMap((result: { title?: unknown; url?: unknown } | null) =>
@@ -343,9 +310,7 @@ function parseDocument(fields: RequestFields, context: ParseContext): ContentBlo
   if (fields.optionalObject('citations')?.optionalBoolean('enabled')) {
     context.warnings.add('citations_dropped', fields.pointer('citations'))
   }
-  const title = fields.optionalText('title')
-  const about = fields.optionalText('context')
-  const named = { ...(title === undefined ? {} : { title }), ...(about === undefined ? {} : { context: about }) }
+  const named = { title: fields.optionalText('title'), context: fields.optionalText('context') }
   const document = (of: DocumentBlock['source']): DocumentBlock => ({ kind: 'document', source: of, ...named })
   const type = source.text('type')
   if (type === 'text') return [{ ...document({ kind: 'text', text: source.text('data') }), ...markOf(fields) }]

@@ -1,10 +1,9 @@
 // Parses tools into functions. Tools that run at Anthropic, or whose schema is not published, are refused by type.
 
 import { tokenCount } from '../../../kernel/usage.ts'
-import type { JsonNode } from '../../../wire/json-members.ts'
 import type { RawJson, Tool } from '../../canonical/conversation.ts'
-import { RequestFields, shownWord } from '../../request/fields.ts'
-import { markOf, type ParseContext } from './context.ts'
+import { type ParseContext, type RequestFields, shownWord } from '../../request/fields.ts'
+import { markOf } from './context.ts'
 
 /** If the caller sets no limit. */
 const defaultMaxSearches = 10
@@ -27,32 +26,20 @@ const clientToolFields: ReadonlySet<string> = new Set([
   ...['type', 'name', 'cache_control', 'defer_loading', 'eager_input_streaming', 'allowed_callers'],
 ])
 
-export function parseTools(list: readonly unknown[], raw: JsonNode | undefined, context: ParseContext): Tool[] {
-  return list.flatMap((value, i) => {
-    const fields = RequestFields.of(value, `/tools/${i}`)
-    return parseTool(fields, () => raw?.element(i), context) ?? []
-  })
-}
-
 /** undefined = recorded as unsupported, and refused if the request goes to another dialect. */
-export function parseTool(
-  fields: RequestFields,
-  node: () => JsonNode | undefined,
-  context: ParseContext,
-): Tool | undefined {
+export function parseTool(fields: RequestFields, context: ParseContext): Tool | undefined {
   warnLoadingHints(fields, context)
   requireDirectCalls(fields)
   const type = fields.optionalText('type') ?? 'custom'
   const place = { place: fields.at, ...markOf(fields) }
   if (type === 'custom') {
     fields.warnUnknown(customFields, context.warnings)
-    const schema = fields.value('input_schema') === undefined ? undefined : fields.optionalObject('input_schema')
-    const rawSchema = schema && (node()?.member('input_schema')?.text ?? fields.refuse('', 'A member stands twice.'))
+    const schema = fields.optionalObject('input_schema')
     return {
       kind: 'function',
       name: toolName(fields),
-      description: withExamples(fields, node),
-      schema: rawSchema,
+      description: withExamples(fields, context),
+      schema: schema && context.rawText(schema.at),
       strict: fields.optionalBoolean('strict'),
       ...place,
     }
@@ -92,12 +79,11 @@ function requireDirectCalls(fields: RequestFields): void {
   fields.refuse('allowed_callers', `The tool ${shownWord(name)} may only be called by code that runs at Anthropic.`)
 }
 
-function withExamples(fields: RequestFields, node: () => JsonNode | undefined): string | undefined {
+function withExamples(fields: RequestFields, context: ParseContext): string | undefined {
   const description = fields.optionalText('description')
   const examples = fields.optionalList('input_examples') ?? []
   if (examples.length === 0) return description
-  const raw = node()?.member('input_examples')
-  const lines = examples.map((_, i) => raw?.element(i)?.text ?? '')
+  const lines = examples.map((_, i) => context.rawText(`${fields.pointer('input_examples')}/${i}`))
   return [...(description ? [description, ''] : []), 'Examples of input:', ...lines].join('\n')
 }
 
@@ -109,11 +95,7 @@ export type ToolChange =
   | { readonly kind: 'offer' | 'withdraw'; readonly name: string }
 
 /** undefined = it concerns something that this gateway does not offer. */
-export function parseToolChange(
-  block: RequestFields,
-  node: () => JsonNode | undefined,
-  context: ParseContext,
-): ToolChange | undefined {
+export function parseToolChange(block: RequestFields, context: ParseContext): ToolChange | undefined {
   const type = block.text('type')
   if (type !== 'tool_addition' && type !== 'tool_removal') {
     return block.refuse('type', `A ${shownWord(type)} block in a system message is not available for this model.`)
@@ -126,7 +108,7 @@ export function parseToolChange(
   }
   if (subjectType !== 'tool_definition') return undefined
   const definition = subject.optionalObject('definition') ?? subject.missing('definition')
-  const tool = parseTool(definition, () => node()?.member('tool')?.member('definition'), context)
+  const tool = parseTool(definition, context)
   return tool && { kind: 'define', tool }
 }
 

@@ -3,36 +3,38 @@
 
 import type { Failure } from '../../../kernel/failure.ts'
 import { utf8Text } from '../../../wire/bytes.ts'
-import { JsonNode } from '../../../wire/json-members.ts'
-import type { Sampling, TextBlock } from '../../canonical/conversation.ts'
+import {
+  type Conversation,
+  efforts,
+  type OutputFormat,
+  type Places,
+  type ReasoningWish,
+  type Sampling,
+  type TextBlock,
+  type ToolChoice,
+} from '../../canonical/conversation.ts'
 import type { Envelope, ParsedRequest } from '../../canonical/translation.ts'
 import { readCacheControl } from '../../request/cache-marks.ts'
-import { RequestFields, readRequest } from '../../request/fields.ts'
-import { WarningList } from '../../request/warnings.ts'
-import type { ParseContext } from './context.ts'
+import {
+  createParseContext,
+  type ParseContext,
+  RequestFields,
+  readRequest,
+  textBlocks,
+  wrongType,
+} from '../../request/fields.ts'
 import { withoutAttribution } from './edit.ts'
 import { parseMessages, parseText, warnBlockMembers } from './parse-messages.ts'
-import {
-  collectUnsupported,
-  parseOutputFormat,
-  parseReasoning,
-  parseServiceTier,
-  parseStop,
-  parseToolChoice,
-  placesOf,
-} from './parse-settings.ts'
-import { applyToolChanges, parseTools } from './parse-tools.ts'
+import { applyToolChanges, parseTool } from './parse-tools.ts'
 
 export function parseRequest(envelope: Envelope): ParsedRequest | Failure {
   return readRequest(() => {
-    const { body, members } = envelope
-    const fields = RequestFields.of(JSON.parse(utf8Text(body, 0, body.length)), '')
+    const fields = RequestFields.of(JSON.parse(utf8Text(envelope.body, 0, envelope.body.length)), '')
     refuseUntranslatable(fields, envelope)
-    const context: ParseContext = { warnings: new WarningList(), unsupported: [] }
-    const raw = JsonNode.root(body, members)
-    const rawMessages = raw.member('messages') ?? fields.missing('messages')
-    const messages = parseMessages(fields.optionalList('messages') ?? [], rawMessages, context)
-    const declared = parseTools(fields.optionalList('tools') ?? [], raw.member('tools'), context)
+    const context = createParseContext(envelope)
+    if (fields.value('messages') === undefined) fields.missing('messages')
+    const messages = parseMessages(fields.objects('messages'), context)
+    const declared = fields.objects('tools').flatMap((tool) => parseTool(tool, context) ?? [])
     const { choice, parallel } = parseToolChoice(fields)
     collectUnsupported(fields, context)
     return {
@@ -46,7 +48,7 @@ export function parseRequest(envelope: Envelope): ParsedRequest | Failure {
         outputCap: envelope.outputCap,
         stop: parseStop(fields),
         reasoning: parseReasoning(fields),
-        outputFormat: parseOutputFormat(fields, raw),
+        outputFormat: parseOutputFormat(fields, context),
         // An empty id identifies no one.
         endUserId: fields.optionalObject('metadata')?.optionalText('user_id') || undefined,
         serviceTier: parseServiceTier(fields),
@@ -76,9 +78,7 @@ function parseSystem(fields: RequestFields, context: ParseContext): TextBlock[] 
   const system = fields.textOrObjects('system')
   const blocks: TextBlock[] =
     typeof system === 'string'
-      ? system === ''
-        ? []
-        : [{ kind: 'text', text: system }]
+      ? textBlocks(system)
       : system.map((block) => {
           block.optionalWord('type', ['text'])
           warnBlockMembers(block, context)
@@ -92,12 +92,152 @@ function parseSystem(fields: RequestFields, context: ParseContext): TextBlock[] 
 }
 
 function parseSampling(fields: RequestFields): Sampling {
-  const temperature = fields.optionalNumber('temperature')
-  const topP = fields.optionalNumber('top_p')
-  const topK = fields.optionalNumber('top_k')
   return {
-    ...(temperature === undefined ? {} : { temperature }),
-    ...(topP === undefined ? {} : { topP }),
-    ...(topK === undefined ? {} : { topK }),
+    temperature: fields.optionalNumber('temperature'),
+    topP: fields.optionalNumber('top_p'),
+    topK: fields.optionalNumber('top_k'),
   }
+}
+
+// Parses everything except messages and tools: tool choice, reasoning, output format, stop sequences, tier, and the
+// fields that only this dialect has.
+
+function parseToolChoice(body: RequestFields): { choice: ToolChoice | undefined; parallel: false | undefined } {
+  const fields = body.optionalObject('tool_choice')
+  if (!fields) return { choice: undefined, parallel: undefined }
+  const parallel = fields.optionalBoolean('disable_parallel_tool_use') ? false : undefined
+  const type = fields.optionalWord('type', ['auto', 'any', 'tool', 'none']) ?? fields.missing('type')
+  if (type === 'tool') return { choice: { kind: 'named', name: fields.text('name') }, parallel }
+  return { choice: { kind: type === 'any' ? 'required' : type }, parallel }
+}
+
+const modes = { adaptive: 'adaptive', enabled: 'on', disabled: 'off', between_tools: 'between-tools' } as const
+
+function parseReasoning(body: RequestFields): ReasoningWish | undefined {
+  const thinking = body.optionalObject('thinking')
+  const effort = body.optionalObject('output_config')?.optionalWord('effort', efforts)
+  const type = thinking?.optionalWord('type', ['adaptive', 'enabled', 'disabled', 'between_tools'])
+  if (thinking && !type) thinking.missing('type')
+  const budgetTokens = thinking?.optionalNumber('budget_tokens')
+  const display = thinking?.optionalText('display')
+  if (!thinking && effort === undefined) return undefined
+  const visible = display === undefined ? undefined : display !== 'omitted'
+  return { effort, budgetTokens, mode: type && modes[type], visible }
+}
+
+/** `output_config.format`, or its older name `output_format`. */
+function parseOutputFormat(body: RequestFields, context: ParseContext): OutputFormat | undefined {
+  const format = body.optionalObject('output_config')?.optionalObject('format') ?? body.optionalObject('output_format')
+  if (!format) return undefined
+  format.optionalWord('type', ['json_schema'])
+  const schema = format.optionalObject('schema') ?? format.missing('schema')
+  const written = context.rawText(schema.at)
+  return { kind: 'json-schema', name: undefined, description: undefined, schema: written, strict: undefined }
+}
+
+function parseStop(body: RequestFields): string[] {
+  return (body.optionalList('stop_sequences') ?? []).map((value, i) =>
+    typeof value === 'string' ? value : wrongType(`/stop_sequences/${i}`, 'a string', value),
+  )
+}
+
+/** Only speed costs more; the tier says whether purchased capacity may be used. */
+function parseServiceTier(body: RequestFields): Conversation['serviceTier'] {
+  if (body.optionalWord('speed', ['standard', 'fast']) === 'fast') return 'fast'
+  const tier = body.optionalWord('service_tier', ['auto', 'standard_only'])
+  return tier === 'standard_only' ? 'standard' : tier
+}
+
+/** JSON pointers to the settings whose names differ between dialects. */
+function placesOf(body: RequestFields): Places {
+  const effort = body.optionalObject('output_config')?.value('effort') !== undefined
+  const format = body.optionalObject('output_config')?.value('format') !== undefined
+  return {
+    system: '/system',
+    outputCap: '/max_tokens',
+    stop: '/stop_sequences',
+    reasoning: effort ? '/output_config/effort' : '/thinking',
+    outputFormat: format ? '/output_config/format' : '/output_format',
+    endUserId: '/metadata/user_id',
+    serviceTier: body.value('speed') === 'fast' ? '/speed' : '/service_tier',
+    parallelTools: '/tool_choice/disable_parallel_tool_use',
+    automaticCache: '/cache_control',
+  }
+}
+
+/** Fields of Anthropic's platform, refused if omitting them would break a guarantee. */
+const platformFields: readonly { readonly name: string; readonly refuse?: string; readonly addsInput?: true }[] = [
+  { name: 'context_management' },
+  { name: 'diagnostics' },
+  { name: 'fallbacks' },
+  { name: 'fallback_credit_token' },
+  {
+    name: 'inference_geo',
+    refuse: '`inference_geo` cannot be guaranteed for this model; leave it out or choose one that Anthropic serves.',
+  },
+  {
+    name: 'container',
+    refuse: '`container` (with its skills) runs at Anthropic and is not available for this model.',
+    addsInput: true,
+  },
+  {
+    name: 'mcp_servers',
+    refuse: '`mcp_servers` are called by Anthropic and are not available for this model.',
+    addsInput: true,
+  },
+  { name: 'compaction', refuse: '`compaction` is done by Anthropic and is not available for this model.' },
+]
+
+const ownFields = [
+  'model',
+  'messages',
+  'max_tokens',
+  'system',
+  'cache_control',
+  'metadata',
+  'output_config',
+  'output_format',
+  'service_tier',
+  'speed',
+  'stop_sequences',
+  'stream',
+  'thinking',
+  'thread',
+  'tool_choice',
+  'tools',
+  'temperature',
+  'top_p',
+  'top_k',
+]
+
+/** Records everything that has no place in the canonical form. */
+function collectUnsupported(body: RequestFields, context: ParseContext): void {
+  for (const { name, refuse, addsInput } of platformFields) {
+    if (isEmptyValue(body.value(name))) continue
+    context.unsupported.push({
+      field: `/${name}`,
+      refuse: refuse !== undefined,
+      reason: refuse,
+      addsInput,
+    })
+  }
+  const known = [...ownFields, ...platformFields.map(({ name }) => name)]
+  const unknown = (fields: RequestFields | undefined, names: readonly string[]) => {
+    for (const name of fields?.names ?? []) {
+      if (fields && !names.includes(name) && !isEmptyValue(fields.value(name))) {
+        context.unsupported.push({ field: fields.pointer(name), refuse: false })
+      }
+    }
+  }
+  unknown(body, known)
+  const config = body.optionalObject('output_config')
+  unknown(config, ['effort', 'format'])
+  unknown(config?.optionalObject('format') ?? body.optionalObject('output_format'), ['type', 'schema', 'name'])
+  unknown(body.optionalObject('thinking'), ['type', 'budget_tokens', 'display'])
+  unknown(body.optionalObject('tool_choice'), ['type', 'name', 'disable_parallel_tool_use'])
+  unknown(body.optionalObject('metadata'), ['user_id'])
+}
+
+function isEmptyValue(value: unknown): boolean {
+  return value === undefined || (Array.isArray(value) && value.length === 0)
 }

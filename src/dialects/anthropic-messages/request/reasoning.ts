@@ -10,7 +10,7 @@ import {
   type ReasoningWish,
   type Turn,
 } from '../../canonical/conversation.ts'
-import { jsonObject, jsonString } from '../../canonical/json.ts'
+import { jsonNumber, jsonObject, jsonString } from '../../canonical/json.ts'
 import { blobFor, isOwnSignature } from '../../canonical/signature.ts'
 import type { TargetRules, ThinkingMode } from '../../canonical/target-rules.ts'
 import { effortOfBudget, isThinking } from '../../request/reasoning.ts'
@@ -58,8 +58,8 @@ export interface Thinking {
   /** undefined = omit it. */
   readonly mode: ThinkingMode | undefined
   readonly budgetTokens?: number
-  readonly effort?: Effort
-  readonly display?: 'summarized' | 'omitted'
+  readonly effort?: Effort | undefined
+  readonly display?: 'summarized' | 'omitted' | undefined
 }
 
 /** Supported by the provider's own models, if the target has no rules. */
@@ -96,7 +96,7 @@ export function chooseThinking(
   if (modes.includes('enabled')) return enabled(wish, maxTokens, effort, (code) => warnings.add(code, place))
   const chosen = effort.take(wish.effort ?? budgetEffort(wish), undefined)
   if (chosen === undefined) warnings.add('reasoning_dropped', place)
-  return { mode: undefined, ...(chosen === undefined ? {} : { effort: chosen }) }
+  return { mode: undefined, effort: chosen }
 }
 
 /** Only the visibility of reasoning was set. */
@@ -115,14 +115,10 @@ function quiet(
     wish.mode === 'between-tools' ? ['between-tools', 'disabled'] : ['disabled', 'between-tools']
   const mode = order.find((known) => modes.includes(known))
   const word = wish.effort === 'none' ? undefined : wish.effort
-  if (mode) {
-    const chosen = effort.take(word, mode)
-    return { mode, ...(chosen === undefined ? {} : { effort: chosen }) }
-  }
+  if (mode) return { mode, effort: effort.take(word, mode) }
   if (rules.thinksByDefault === false && wish.mode !== 'between-tools') return { mode: undefined }
   warn()
-  const least = effort.least
-  return { mode: undefined, ...(least === undefined ? {} : { effort: least }) }
+  return { mode: undefined, effort: effort.least }
 }
 
 function adaptive(wish: ReasoningWish, rules: TargetRules, effort: EffortDial): Thinking {
@@ -131,8 +127,8 @@ function adaptive(wish: ReasoningWish, rules: TargetRules, effort: EffortDial): 
   const mode = rules.thinksByDefault && wish.visible !== true && wish.mode !== 'adaptive' ? undefined : 'adaptive'
   return {
     mode,
-    ...(chosen === undefined ? {} : { effort: chosen }),
-    ...(mode && wish.visible !== undefined ? { display: wish.visible ? 'summarized' : 'omitted' } : {}),
+    effort: chosen,
+    display: mode && displayOf(wish),
   }
 }
 
@@ -146,13 +142,11 @@ function enabled(wish: ReasoningWish, maxTokens: number, effort: EffortDial, war
   }
   const budgetTokens = Math.min(Math.max(Math.floor(wanted ?? 8192), budgetMin), maxTokens - 1)
   if (wish.budgetTokens !== undefined && wish.budgetTokens !== budgetTokens) warn('reasoning_budget_clamped')
-  const chosen = effort.take(wish.effort, 'enabled')
-  return {
-    mode: 'enabled',
-    budgetTokens,
-    ...(chosen === undefined ? {} : { effort: chosen }),
-    ...(wish.visible === undefined ? {} : { display: wish.visible ? 'summarized' : 'omitted' }),
-  }
+  return { mode: 'enabled', budgetTokens, effort: effort.take(wish.effort, 'enabled'), display: displayOf(wish) }
+}
+
+function displayOf({ visible }: ReasoningWish): Thinking['display'] {
+  return visible === undefined ? undefined : visible ? 'summarized' : 'omitted'
 }
 
 function budgetEffort({ budgetTokens }: ReasoningWish): Effort | undefined {
@@ -199,8 +193,8 @@ export function writeThinking({ mode, budgetTokens, display }: Thinking, dropSta
   if (!mode) return undefined
   return jsonObject({
     type: jsonString(modeNames[mode]),
-    budget_tokens: budgetTokens === undefined ? undefined : String(budgetTokens),
-    display: display === undefined ? undefined : jsonString(display),
+    budget_tokens: jsonNumber(budgetTokens),
+    display: jsonString(display),
     block_binding: dropStale ? '{"prefix_mismatch_behavior":"drop_block"}' : undefined,
   })
 }
@@ -231,7 +225,7 @@ export function restoreThinking(turns: readonly Turn[], issuer: string, warnings
     const { place, blocks } = turn
     const kept = blocks.filter((block) => block !== undefined && (i > lost || !isThinking(block))) as AssistantBlock[]
     if (kept.length < blocks.length) warnings.add('thinking_dropped', place ?? '/messages')
-    return { role: 'assistant', blocks: kept, ...(place === undefined ? {} : { place }) }
+    return { role: 'assistant', blocks: kept, place }
   })
 }
 

@@ -1,47 +1,17 @@
-// Shared by the request parsers and renderers: warnings, raw text by pointer, and cache marks.
+// Shared by the request parsers and renderers: cache marks, and how the dialect writes what it shares with Responses.
 
-import { JsonNode } from '../../../wire/json-members.ts'
-import type { CacheMark, DocumentBlock, MediaSource, RawJson, UnsupportedField } from '../../canonical/conversation.ts'
+import type { CacheMark, DocumentBlock, MediaSource } from '../../canonical/conversation.ts'
 import { jsonObject, jsonString, type Members } from '../../canonical/json.ts'
 import type { TargetRules } from '../../canonical/target-rules.ts'
-import type { Envelope } from '../../canonical/translation.ts'
-import { type FoundMark, type MarkRules, readCacheControl, spreadMark } from '../../request/cache-marks.ts'
-import { type RequestFields, refuseAt } from '../../request/fields.ts'
+import { type FoundMark, type MarkRules, readCacheControl } from '../../request/cache-marks.ts'
+import { type ParseContext, type RequestFields, refuseAt } from '../../request/fields.ts'
 import { isAudio } from '../../request/media.ts'
 import { dataUrl, type OpenaiForm, type OpenaiRendering, textMembers } from '../../request/openai.ts'
-import { paramOf, WarningList } from '../../request/warnings.ts'
 
-export interface ParseContext {
-  readonly warnings: WarningList
-  readonly unsupported: UnsupportedField[]
-  /** The value at a pointer, as written. */
-  rawText(pointer: string): RawJson
-}
-
-export function createParseContext({ body, members }: Envelope): ParseContext {
-  // Nodes cache the positions of their children, so each container is scanned once.
-  const nodes = new Map<string, JsonNode | undefined>([['', JsonNode.root(body, members)]])
-  const nodeAt = (pointer: string): JsonNode | undefined => {
-    if (nodes.has(pointer)) return nodes.get(pointer)
-    const cut = pointer.lastIndexOf('/')
-    const step = pointer.slice(cut + 1)
-    const parent = nodeAt(pointer.slice(0, cut))
-    const node = /^\d+$/.test(step) ? parent?.element(Number(step)) : parent?.member(step)
-    nodes.set(pointer, node)
-    return node
-  }
-  return {
-    warnings: new WarningList(),
-    unsupported: [],
-    rawText: (pointer) =>
-      nodeAt(pointer)?.text ??
-      refuseAt(pointer, `\`${paramOf(pointer)}\` cannot be read: a name around it stands twice.`),
-  }
-}
-
-/** Spread into a block: `cacheMark` if the caller marked it, otherwise nothing. */
+/** Spread into a block. */
 export function markOf(fields: RequestFields, context: ParseContext): { readonly cacheMark?: CacheMark } {
-  return spreadMark(readMark(fields, context))
+  const cacheMark = readMark(fields, context)
+  return cacheMark ? { cacheMark } : {}
 }
 
 /** OpenAI's breakpoint, or `cache_control`, which other gateways introduced. */

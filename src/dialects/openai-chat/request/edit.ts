@@ -9,94 +9,64 @@ import {
   type JsonMember,
   type JsonMembers,
   memberKind,
-  memberText,
-  readJsonElements,
   readJsonValueMembers,
-  spliceBytes,
 } from '../../../wire/json-members.ts'
 import type { JsonSpan } from '../../../wire/json-spans.ts'
 import {
-  capWarnings,
-  cutMembers,
+  BodyEdits,
+  byteEdit,
+  cutMembersIf,
   cutSpans,
-  dearerMember,
+  type EditedRequest,
+  elementsOf,
+  objectAt,
+  type PaidMembers,
   type RequestEdits,
-  sentCap,
-  tierWarning,
-  unpaidModels,
+  textAt,
 } from '../../byte-lane/edits.ts'
 import { isOwnSignature } from '../../canonical/signature.ts'
 import type { TargetRules } from '../../canonical/target-rules.ts'
 import type { Envelope } from '../../canonical/translation.ts'
-import type { EditedRequest } from '../../dialect.ts'
 import { reasoningFieldNames } from '../reasoning.ts'
 
 /** The name for an added cap, if the host's is not known; most hosts accept it. */
 const capNameUsual = 'max_tokens'
-/** Two names for the same tier. */
-const dearerTiers = ['priority', 'fast']
-/** OpenRouter's lists of fallback models, and stored presets that may contain such lists. */
-const modelNames = ['models', 'route', 'preset']
-const endUserNames = ['user', 'safety_identifier']
-const encoder = new TextEncoder()
+const paid: PaidMembers = {
+  // Two names for the same tier.
+  tier: ['service_tier', 'priority', 'fast'],
+  // OpenRouter's lists of fallback models, and stored presets that may contain such lists.
+  models: ['models', 'route', 'preset'],
+}
 
 export function editRequest(envelope: Envelope, edits: RequestEdits): EditedRequest {
-  const { body, members } = envelope
-  const added: string[] = []
-  const refused: string[] = []
-  const changes = messageEdits(envelope, edits.rules)
-  const model = members.find('model')
-  if (model) changes.push(replaceValue(model, JSON.stringify(edits.upstreamModel)))
-  const { counting, other } = capsOf(envelope)
-  const cap = capEdit(envelope, edits, counting, added)
-  if (cap) changes.push(cap)
-  // Send one cap: some hosts refuse two, others refuse the name they do not know, and of two a host may use the larger.
-  if (other) refused.push(other.name)
-  const warnings = capWarnings(envelope, edits, counting)
-  const tier = dearerMember(envelope, edits, 'service_tier', dearerTiers)
-  if (tier) {
-    refused.push(tier.name)
-    warnings.push(tierWarning(tier))
-  }
-  const unpaid = unpaidModels(envelope, edits, modelNames)
-  if (unpaid) {
-    refused.push(...unpaid.members)
-    changes.push(...unpaid.edits)
-    warnings.push(...unpaid.warnings)
-  }
   const { streamUsage, endUserId } = edits.rules
-  if (endUserId === false) refused.push(...endUserNames)
-  if (streamUsage === false) refused.push('stream_options')
-  else if (envelope.stream && !envelope.wantsStreamUsage) changes.push(...usageEdits(envelope, added))
-  if (refused.length > 0) changes.push(...cutMembers(members, refused))
-  if (added.length > 0) {
-    const last = members.list.at(-1)?.valueEnd ?? members.start + 1
-    changes.push({ start: last, end: last, bytes: encoder.encode(`,${added.join(',')}`) })
-  }
-  changes.sort((a, b) => a.start - b.start)
-  return { body: spliceBytes(body, changes), warnings }
+  const body = new BodyEdits(envelope, edits)
+  body.changes.push(...messageEdits(envelope, edits.rules))
+  editCap(body, envelope, edits)
+  body.cutUnpaid(paid)
+  if (endUserId === false) body.cut('user', 'safety_identifier')
+  if (streamUsage === false) body.cut('stream_options')
+  else if (envelope.stream && !envelope.wantsStreamUsage) requestUsage(body, envelope)
+  return body.finish()
 }
 
 /**
  * The cap under the host's name: renamed if the caller used the other one, added if there was none. For an unknown host
  * keep the caller's name: some models refuse the older name, some hosts the newer.
  */
-function capEdit(
-  envelope: Envelope,
-  edits: RequestEdits,
-  counting: JsonMember | undefined,
-  added: string[],
-): ByteEdit | undefined {
-  const cap = sentCap(envelope, edits)
-  const name = edits.rules.outputCapName ?? counting?.name ?? capNameUsual
-  if (cap === undefined) return undefined
-  if (!counting) {
-    added.push(`"${name}":${cap}`)
-    return undefined
+function editCap(body: BodyEdits, envelope: Envelope, { rules }: RequestEdits): void {
+  const { counting, other } = capsOf(envelope)
+  // Send one cap: some hosts refuse two, others refuse the name they do not know, and of two a host may use the larger.
+  if (other) body.cut(other.name)
+  const cap = body.cap(counting)
+  const name = rules.outputCapName ?? counting?.name ?? capNameUsual
+  if (cap === undefined) return
+  if (!counting) body.add(name, String(cap))
+  else if (cap !== envelope.outputCap || counting.name !== name) {
+    const written = cap === envelope.outputCap ? undefined : cap
+    const end = written === undefined ? counting.valueStart : counting.valueEnd
+    body.changes.push(byteEdit(counting.start, end, `"${name}":${written ?? ''}`))
   }
-  const { start, valueStart, valueEnd } = counting
-  if (cap !== envelope.outputCap) return { start, end: valueEnd, bytes: encoder.encode(`"${name}":${cap}`) }
-  return counting.name === name ? undefined : { start, end: valueStart, bytes: encoder.encode(`"${name}":`) }
 }
 
 /** Which of two caps counts: the newer name, unless it is null. */
@@ -110,21 +80,15 @@ function capsOf({ body, members }: Envelope): { counting: JsonMember | undefined
 /**
  * Usage is always requested from the provider; if the caller did not ask for it, the relay withholds the extra record.
  */
-function usageEdits({ body, members }: Envelope, added: string[]): ByteEdit[] {
+function requestUsage(body: BodyEdits, { body: bytes, members }: Envelope): void {
   const options = members.find('stream_options')
-  if (!options) {
-    added.push('"stream_options":{"include_usage":true}')
-    return []
-  }
-  if (memberKind(body, options) === 'null') return [replaceValue(options, '{"include_usage":true}')]
-  const inner = readJsonValueMembers(body, options.valueStart, options.valueEnd)
-  if (inner instanceof JsonFault) return []
+  if (!options) return body.add('stream_options', '{"include_usage":true}')
+  if (memberKind(bytes, options) === 'null') return body.replace(options, '{"include_usage":true}')
+  const inner = readJsonValueMembers(bytes, options.valueStart, options.valueEnd)
+  if (inner instanceof JsonFault) return
   const include = inner.find('include_usage')
-  return [include ? replaceValue(include, 'true') : insertMember(body, inner, 'include_usage', 'true')]
-}
-
-function replaceValue(member: JsonMember, jsonText: string): ByteEdit {
-  return { start: member.valueStart, end: member.valueEnd, bytes: encoder.encode(jsonText) }
+  if (include) body.replace(include, 'true')
+  else body.changes.push(insertMember(bytes, inner, 'include_usage', 'true'))
 }
 
 // Message edits: a role that the host does not know, reasoning that the host refuses or requires, and signatures that
@@ -137,7 +101,6 @@ const traces = {
   blocks: Buffer.from('"thinking_blocks"'),
   own: Buffer.from('"tg1.'),
 }
-const systemRole = new TextEncoder().encode('"system"')
 
 /** In order within each message, without overlap. */
 export function messageEdits({ body, members }: Envelope, rules: TargetRules): ByteEdit[] {
@@ -151,7 +114,7 @@ export function messageEdits({ body, members }: Envelope, rules: TargetRules): B
   }
   const messages = members.find('messages')
   if (!messages || !(edits.renameDeveloper || edits.stripReasoning || edits.stripOurSignatures || edits.echo)) return []
-  return readJsonElements(body, messages.valueStart, messages.valueEnd).flatMap((span) => editsIn(body, span, edits))
+  return elementsOf(body, messages).flatMap((span) => editsIn(body, span, edits))
 }
 
 interface MessageEdits {
@@ -170,16 +133,14 @@ function editsIn(body: Uint8Array, span: JsonSpan, edits: MessageEdits): ByteEdi
   const message = objectAt(body, span)
   const role = message?.find('role')
   if (!message || !role) return []
-  const word = memberText(body, role)
-  if (word === 'developer' && renameDeveloper)
-    return [{ start: role.valueStart, end: role.valueEnd, bytes: systemRole }]
+  const word = textAt(body, role)
+  if (word === 'developer' && renameDeveloper) return [byteEdit(role.valueStart, role.valueEnd, '"system"')]
   if (word !== 'assistant') return []
   const own = stripOurSignatures ? ownDetails(body, message) : []
-  const cut = message.list.map(
+  const members = cutMembersIf(
+    message,
     ({ name }) => (stripReasoning && isReasoning(name)) || (own === 'all' && name === 'reasoning_details'),
   )
-  const spans = message.list.map(({ start, valueEnd }) => ({ start, end: valueEnd }))
-  const members = cutSpans(spans, (i) => cut[i] === true)
   const proofs = stripOurSignatures ? ownProofs(body, message) : []
   return [...members, ...proofs, ...(own === 'all' || stripReasoning ? [] : own), ...missedEcho(body, message, echo)]
 }
@@ -192,12 +153,9 @@ function missedEcho(body: Uint8Array, message: JsonMembers, echo: TargetRules['r
 
 /** Removes our signatures from the extension on calls. */
 function ownProofs(body: Uint8Array, message: JsonMembers): ByteEdit[] {
-  const calls = message.find('tool_calls')
-  if (!calls || memberKind(body, calls) !== 'array') return []
-  return readJsonElements(body, calls.valueStart, calls.valueEnd).flatMap((span) => {
-    const list = objectAt(body, span)?.list ?? []
-    const spans = list.map(({ start, valueEnd }) => ({ start, end: valueEnd }))
-    return cutSpans(spans, (i) => list[i]?.name === 'extra_content' && holdsOwn(body, list[i]))
+  return elementsOf(body, message.find('tool_calls')).flatMap((span) => {
+    const call = objectAt(body, span)
+    return call ? cutMembersIf(call, (member) => member.name === 'extra_content' && holdsOwn(body, member)) : []
   })
 }
 
@@ -211,23 +169,11 @@ function isReasoning(name: string): boolean {
 
 /** The edits that remove the entries with our signature; `all` = there are no others. */
 function ownDetails(body: Uint8Array, message: JsonMembers): ByteEdit[] | 'all' {
-  const details = message.find('reasoning_details')
-  if (!details || memberKind(body, details) !== 'array') return []
-  const entries = readJsonElements(body, details.valueStart, details.valueEnd)
+  const entries = elementsOf(body, message.find('reasoning_details'))
   const isOwn = entries.map((entry) => {
     const fields = objectAt(body, entry)
-    return ['signature', 'data'].some((name) => isOwnSignature(textOf(body, fields?.find(name))))
+    return ['signature', 'data'].some((name) => isOwnSignature(textAt(body, fields?.find(name))))
   })
   if (isOwn.length > 0 && isOwn.every(Boolean)) return 'all'
   return cutSpans(entries, (i) => isOwn[i] === true)
-}
-
-function textOf(body: Uint8Array, member: JsonMember | undefined): string {
-  return (member && memberText(body, member)) ?? ''
-}
-
-/** undefined if it is not an object, or has duplicate names, which the host has to judge. */
-function objectAt(body: Uint8Array, { start, end }: JsonSpan): JsonMembers | undefined {
-  const members = readJsonValueMembers(body, start, end)
-  return members instanceof JsonFault ? undefined : members
 }

@@ -14,11 +14,18 @@ import type {
 } from '../../canonical/conversation.ts'
 import { isRecord, recordOf } from '../../canonical/json.ts'
 import { isOwnSignature, writeSignature } from '../../canonical/signature.ts'
-import { type RequestFields, refuseAt, shownWord, wrongType } from '../../request/fields.ts'
+import {
+  type ParseContext,
+  type RequestFields,
+  refuseAt,
+  shownWord,
+  textBlocks,
+  wrongType,
+} from '../../request/fields.ts'
 import { isWebUrl, readDataUrl, readMediaUrl, sniffMediaType } from '../../request/media.ts'
 import { paramOf } from '../../request/warnings.ts'
 import { type PlacedReasoning, placeReasoning, reasoningFieldNames } from '../reasoning.ts'
-import { markOf, type ParseContext, readMark } from './context.ts'
+import { markOf, readMark } from './context.ts'
 
 interface ParsedMessages {
   readonly system: readonly TextBlock[]
@@ -88,9 +95,9 @@ function parseTurn(message: RequestFields, { role, index, legacy }: Position, co
     case 'user':
       return { role: 'user', blocks: marked(parseUser(message, context), message, context), place }
     case 'tool':
-      return { role: 'user', blocks: [parseTool(message, message.text('tool_call_id'), context)], place }
+      return { role: 'user', blocks: [parseToolResult(message, message.text('tool_call_id'), context)], place }
     case 'function':
-      return { role: 'user', blocks: [parseTool(message, answeredLegacyId(message, legacy), context)], place }
+      return { role: 'user', blocks: [parseToolResult(message, answeredLegacyId(message, legacy), context)], place }
     default: {
       const legacyId = `call_legacy_${index}`
       const blocks = parseAssistant(message, legacyId, context)
@@ -104,7 +111,7 @@ function parseTurn(message: RequestFields, { role, index, legacy }: Position, co
 
 function parseSystem(message: RequestFields, context: ParseContext): TextBlock[] {
   const content = message.textOrObjects('content')
-  if (typeof content === 'string') return content === '' ? [] : [{ kind: 'text', text: content }]
+  if (typeof content === 'string') return textBlocks(content)
   return content.map((part) => {
     warnPartMembers(part, context)
     return part.text('type') === 'text' ? parseTextPart(part, context) : refusePart(part, message.text('role'))
@@ -115,30 +122,24 @@ function parseUser(message: RequestFields, context: ParseContext): UserBlock[] {
   const content = message.textOrObjects('content')
   if (typeof content === 'string') return [{ kind: 'text', text: content }]
   return content.map((part): UserBlock => {
-    if (part.text('type') === 'tool_result') return parseToolResult(part, context)
+    // In the form of Messages.
+    if (part.text('type') === 'tool_result') return parseToolResult(part, part.text('tool_use_id'), context)
     return parsePart(part, context) ?? refusePart(part, 'user')
   })
 }
 
-function parseTool(message: RequestFields, callId: string, context: ParseContext): ToolResultBlock {
+function parseToolResult(fields: RequestFields, callId: string, context: ParseContext): ToolResultBlock {
+  const content = fields.textOrObjects('content')
   return {
     kind: 'tool-result',
     callId,
-    content: parseResultContent(message, context),
-    isError: message.optionalBoolean('is_error') ?? false,
-    ...markOf(message, context),
+    content:
+      typeof content === 'string'
+        ? textBlocks(content)
+        : content.map((part) => parsePart(part, context) ?? refusePart(part, 'tool')),
+    isError: fields.optionalBoolean('is_error') ?? false,
+    ...markOf(fields, context),
   }
-}
-
-/** In the form of Messages. */
-function parseToolResult(part: RequestFields, context: ParseContext): ToolResultBlock {
-  return parseTool(part, part.text('tool_use_id'), context)
-}
-
-function parseResultContent(fields: RequestFields, context: ParseContext): ContentBlock[] {
-  const content = fields.textOrObjects('content')
-  if (typeof content === 'string') return content === '' ? [] : [{ kind: 'text', text: content }]
-  return content.map((part) => parsePart(part, context) ?? refusePart(part, 'tool'))
 }
 
 function answeredLegacyId(message: RequestFields, legacy: LegacyCall[]): string {
@@ -192,7 +193,7 @@ function isAmong(calls: readonly AssistantBlock[], block: AssistantBlock): boole
 
 function parseContent(message: RequestFields, context: ParseContext): AssistantBlock[] {
   const content = message.textOrObjects('content')
-  if (typeof content === 'string') return content === '' ? [] : [{ kind: 'text', text: content }]
+  if (typeof content === 'string') return textBlocks(content)
   return content.flatMap((part): AssistantBlock[] => {
     switch (part.text('type')) {
       case 'text':
@@ -361,17 +362,16 @@ function parseFile(part: RequestFields): ImageBlock | DocumentBlock {
     return file.refuse('file_id', 'Files by id are kept by one provider and not available here; send `file_data`.')
   }
   const title = file.optionalText('filename')
-  const titled = title === undefined ? {} : { title }
   const fileData = file.text('file_data')
   const pointer = file.pointer('file_data')
-  if (isWebUrl(fileData)) return { kind: 'document', source: readMediaUrl(fileData, pointer), ...titled }
+  if (isWebUrl(fileData)) return { kind: 'document', source: readMediaUrl(fileData, pointer), title }
   const { mediaType, base64 } = readDataUrl(fileData) ?? { mediaType: 'application/octet-stream', base64: fileData }
   if (mediaType.startsWith('text/') || mediaType === 'application/json') {
     const text = Buffer.from(base64, 'base64').toString('utf8')
-    return { kind: 'document', source: { kind: 'text', text }, ...titled }
+    return { kind: 'document', source: { kind: 'text', text }, title }
   }
   const medium = mediaByContent(base64, mediaType, pointer)
-  return medium.kind === 'document' ? { ...medium, ...titled } : medium
+  return medium.kind === 'document' ? { ...medium, title } : medium
 }
 
 /** wav and mp3 are documented; some hosts accept the others. */
@@ -394,8 +394,7 @@ function parseAudio(part: RequestFields): DocumentBlock {
 function parseSource(part: RequestFields): ImageBlock | DocumentBlock {
   const source = part.optionalObject('source') ?? part.missing('source')
   const title = part.optionalText('title')
-  const about = part.optionalText('context')
-  const named = { ...(title === undefined ? {} : { title }), ...(about === undefined ? {} : { context: about }) }
+  const named = { title, context: part.optionalText('context') }
   const kind = part.text('type') === 'image' ? 'image' : 'document'
   switch (source.text('type')) {
     case 'base64': {
@@ -439,14 +438,9 @@ function parseDetail(detail: RequestFields, { warnings }: ParseContext): Reasoni
   const format = detail.optionalText('format') || messagesFormat
   switch (detail.text('type')) {
     case 'reasoning.text': {
-      const signature = detail.optionalText('signature') || undefined
-      return [
-        {
-          kind: 'thinking',
-          text: detail.optionalText('text') ?? '',
-          signature: signature && issuedAs(signature, format),
-        },
-      ]
+      const proof = detail.optionalText('signature') || undefined
+      const signature = proof && issuedAs(proof, format)
+      return [{ kind: 'thinking', text: detail.optionalText('text') ?? '', signature }]
     }
     case 'reasoning.summary':
       return [{ kind: 'thinking', text: detail.text('summary'), signature: undefined }]

@@ -3,8 +3,8 @@
 
 import type { RawJson, Tool, ToolChoice } from '../../canonical/conversation.ts'
 import { jsonObject, jsonString } from '../../canonical/json.ts'
-import { type RequestFields, shownWord, wrongType } from '../../request/fields.ts'
-import { markOf, type ParseContext } from './context.ts'
+import { type ParseContext, type RequestFields, shownWord, wrongType } from '../../request/fields.ts'
+import { markOf } from './context.ts'
 
 const marks = ['cache_control', 'prompt_cache_breakpoint']
 const knownMembers: ReadonlySet<string> = new Set([

@@ -3,19 +3,27 @@
 
 import type { Failure } from '../../../kernel/failure.ts'
 import { utf8Text } from '../../../wire/bytes.ts'
-import type { Conversation, Places } from '../../canonical/conversation.ts'
-import type { Envelope, ParsedRequest } from '../../canonical/translation.ts'
-import { RequestFields, readRequest } from '../../request/fields.ts'
-import { createParseContext, type ParseContext, readMark } from './context.ts'
-import { parseMessages } from './parse-messages.ts'
 import {
-  parseOutputFormat,
-  parseReasoning,
-  parseSampling,
-  parseServiceTier,
-  parseStop,
-  parseUnsupported,
-} from './parse-settings.ts'
+  type Conversation,
+  efforts,
+  type OutputFormat,
+  type Places,
+  type ReasoningWish,
+  type Sampling,
+} from '../../canonical/conversation.ts'
+import { isRecord } from '../../canonical/json.ts'
+import type { Envelope, ParsedRequest } from '../../canonical/translation.ts'
+import {
+  createParseContext,
+  type ParseContext,
+  RequestFields,
+  readRequest,
+  shownWord,
+  wrongType,
+} from '../../request/fields.ts'
+import { pointerStep } from '../../request/warnings.ts'
+import { readMark } from './context.ts'
+import { parseMessages } from './parse-messages.ts'
 import { impliesOneCall, parseToolChoice, parseTools } from './parse-tools.ts'
 
 export function parseRequest(envelope: Envelope): ParsedRequest | Failure {
@@ -44,7 +52,7 @@ function parseConversation(body: RequestFields, envelope: Envelope, context: Par
     serviceTier: parseServiceTier(body, context),
     verbosity: body.optionalWord('verbosity', ['low', 'medium', 'high']),
     promptCacheKey: body.optionalText('prompt_cache_key') || undefined,
-    ...parseCacheOptions(body, context),
+    promptCacheOptions: parseCacheOptions(body, context),
     automaticCache: readMark(body, context),
     stream: envelope.stream,
     wantsStreamUsage: envelope.wantsStreamUsage,
@@ -53,11 +61,9 @@ function parseConversation(body: RequestFields, envelope: Envelope, context: Par
   }
 }
 
-function parseCacheOptions(body: RequestFields, context: ParseContext): Pick<Conversation, 'promptCacheOptions'> {
+function parseCacheOptions(body: RequestFields, context: ParseContext): Conversation['promptCacheOptions'] {
   const options = body.optionalObject('prompt_cache_options')
-  if (!options) return {}
-  const onlyMarked = options.optionalText('mode') === 'explicit'
-  return { promptCacheOptions: { written: context.rawText(options.at), onlyMarked } }
+  return options && { written: context.rawText(options.at), onlyMarked: options.optionalText('mode') === 'explicit' }
 }
 
 /** If two caps differ, the newer name counts. */
@@ -77,6 +83,203 @@ function placesOf(body: RequestFields, reasoning: string | undefined): Places {
     serviceTier: '/service_tier',
     parallelTools: impliesOneCall(body) ? '/functions' : '/parallel_tool_calls',
     automaticCache: '/cache_control',
-    ...(reasoning === undefined ? {} : { reasoning }),
+    reasoning,
   }
+}
+
+// Parses everything except messages and tools: sampling, stop sequences, reasoning, output format, and the fields that
+// only this dialect has. An explicit default counts as not set.
+
+function parseSampling(body: RequestFields, context: ParseContext): Sampling {
+  const topK = body.optionalNumber('top_k')
+  const bias = body.optionalObject('logit_bias')
+  return {
+    temperature: within(body, 'temperature', 0, 2),
+    topP: within(body, 'top_p', 0, 1),
+    // In vLLM, -1 or 0 means all tokens.
+    topK: topK !== undefined && topK > 0 ? topK : undefined,
+    // 0 is the default of both penalties.
+    frequencyPenalty: within(body, 'frequency_penalty', -2, 2) || undefined,
+    presencePenalty: within(body, 'presence_penalty', -2, 2) || undefined,
+    seed: body.optionalNumber('seed'),
+    logitBias: bias && bias.names.length > 0 ? context.rawText(bias.at) : undefined,
+  }
+}
+
+function within(body: RequestFields, name: string, least: number, most: number): number | undefined {
+  const value = body.optionalNumber(name)
+  if (value === undefined || (value >= least && value <= most)) return value
+  return body.refuse(name, `\`${name}\` must be from ${least} to ${most}.`)
+}
+
+function parseStop(body: RequestFields, { warnings }: ParseContext): string[] {
+  const value = body.value('stop')
+  if (value === undefined) return []
+  const list = typeof value === 'string' ? [value] : (body.optionalList('stop') ?? [])
+  const stop = list.map((text, i) =>
+    typeof text === 'string' ? text : wrongType(`${body.pointer('stop')}/${i}`, 'a string', text),
+  )
+  if (stop.includes('')) warnings.add('stop_dropped', '/stop')
+  return stop.filter((text) => text !== '')
+}
+
+/** The reasoning settings and where they were written. Of several fields the native one comes first. */
+function parseReasoning(body: RequestFields): { wish: ReasoningWish; place: string } | undefined {
+  const native = body.optionalWord('reasoning_effort', efforts)
+  const reasoning = body.optionalObject('reasoning')
+  const thinking = body.optionalObject('thinking')
+  const effort = native ?? reasoning?.optionalWord('effort', efforts)
+  const budgetTokens =
+    effort === undefined ? (tokens(reasoning, 'max_tokens') ?? tokens(thinking, 'budget_tokens')) : undefined
+  const mode = effort === undefined ? modeOf(reasoning, thinking) : undefined
+  const visible = visibility(body, reasoning)
+  if (effort === undefined && budgetTokens === undefined && mode === undefined && visible === undefined)
+    return undefined
+  const place = native ? '/reasoning_effort' : reasoning ? '/reasoning' : thinking ? '/thinking' : '/include_reasoning'
+  return { wish: { effort, budgetTokens, mode, visible }, place }
+}
+
+function tokens(fields: RequestFields | undefined, name: string): number | undefined {
+  const value = fields?.optionalNumber(name)
+  if (value === undefined || (Number.isInteger(value) && value >= 0)) return value
+  return fields?.refuse(name, `\`${name}\` must be a whole number of tokens.`)
+}
+
+function modeOf(reasoning: RequestFields | undefined, thinking: RequestFields | undefined): ReasoningWish['mode'] {
+  const type = thinking?.optionalWord('type', ['enabled', 'disabled', 'adaptive', 'auto', 'between_tools'])
+  if (type === 'disabled') return 'off'
+  if (type === 'between_tools') return 'between-tools'
+  if (type === 'adaptive' || type === 'auto') return 'adaptive'
+  const enabled = reasoning?.optionalBoolean('enabled') ?? (type === 'enabled' ? true : undefined)
+  return enabled === undefined ? undefined : enabled ? 'on' : 'off'
+}
+
+function visibility(body: RequestFields, reasoning: RequestFields | undefined): boolean | undefined {
+  const exclude = reasoning?.optionalBoolean('exclude')
+  return exclude === undefined ? body.optionalBoolean('include_reasoning') : !exclude
+}
+
+const formatMembers: ReadonlySet<string> = new Set(['name', 'description', 'schema', 'strict'])
+
+function parseOutputFormat(body: RequestFields, context: ParseContext): OutputFormat | undefined {
+  const format = body.optionalObject('response_format')
+  if (!format) return undefined
+  const type = format.text('type')
+  if (type === 'text') return undefined
+  if (type === 'json_object') return { kind: 'json-object' }
+  if (type !== 'json_schema') {
+    return format.refuse('type', `The response format ${shownWord(type)} is not available for this model.`)
+  }
+  const wanted = format.optionalObject('json_schema') ?? format.missing('json_schema')
+  wanted.warnUnknown(formatMembers, context.warnings)
+  const schema = wanted.optionalObject('schema')
+  // Without a schema, any JSON is accepted.
+  if (!schema) return { kind: 'json-object' }
+  return {
+    kind: 'json-schema',
+    name: wanted.optionalText('name'),
+    description: wanted.optionalText('description'),
+    schema: context.rawText(schema.at),
+    strict: wanted.optionalBoolean('strict'),
+  }
+}
+
+// Fields without an equivalent in other dialects. A field that changes the shape of the response or a guarantee is
+// refused; others are omitted with a warning; explicit defaults are ignored.
+
+/** Parsed elsewhere, or without meaning for a provider. */
+const supported: ReadonlySet<string> = new Set([
+  ...['model', 'messages', 'stream', 'stream_options', 'tools', 'tool_choice', 'parallel_tool_calls'],
+  ...['functions', 'function_call', 'max_tokens', 'max_completion_tokens', 'temperature', 'top_p', 'top_k'],
+  ...['frequency_penalty', 'presence_penalty', 'seed', 'logit_bias', 'stop', 'response_format'],
+  ...['reasoning_effort', 'reasoning', 'thinking', 'include_reasoning', 'verbosity', 'service_tier'],
+  ...['user', 'safety_identifier', 'prompt_cache_key', 'prompt_cache_options', 'cache_control'],
+  // For the caller's records.
+  'metadata',
+])
+
+interface OtherField {
+  /** Whether a value is the default, which needs no warning. */
+  readonly isDefault?: (value: unknown) => boolean
+  /** Refused, with this advice, because it changes the response. */
+  readonly reason?: string
+  /** Makes the provider search and read its findings. */
+  readonly searches?: true
+  readonly wantsAudio?: true
+}
+
+const isOff = (value: unknown) => value === false
+const isText = (value: unknown) => Array.isArray(value) && value.every((modality) => modality === 'text')
+
+const otherFields: Readonly<Record<string, OtherField>> = {
+  n: {
+    isDefault: (value) => value === 1,
+    reason: 'This model gives one answer per request: leave out `n`, or send the request several times.',
+  },
+  logprobs: { isDefault: isOff, reason: '`logprobs` are not available for this model.' },
+  top_logprobs: { isDefault: (value) => value === 0, reason: '`top_logprobs` are not available for this model.' },
+  audio: { wantsAudio: true, reason: '`audio` output is not available for this model.' },
+  modalities: {
+    isDefault: isText,
+    wantsAudio: true,
+    reason: '`modalities` other than text are not available for this model.',
+  },
+  moderation: { reason: '`moderation` is not available for this model.' },
+  web_search_options: { searches: true, reason: '`web_search_options` is not available for this model.' },
+  plugins: { searches: true },
+  search_parameters: { searches: true },
+  web_search: { searches: true },
+  store: { isDefault: isOff },
+  min_p: { isDefault: (value) => value === 0 },
+  repetition_penalty: { isDefault: (value) => value === 1 },
+}
+
+/** Searches that hosts run at most if the caller sets no limit. */
+const maxSearches = 20
+
+function parseUnsupported(body: RequestFields, { unsupported }: ParseContext): void {
+  for (const name of body.names) {
+    const value = body.value(name)
+    if (value === undefined || supported.has(name)) continue
+    const { isDefault, reason, searches, wantsAudio } = Object.hasOwn(otherFields, name)
+      ? (otherFields[name] ?? {})
+      : {}
+    if (isDefault?.(value)) continue
+    const found = searches && { addsInput: true, maxSearches }
+    unsupported.push({ field: body.pointer(name), refuse: reason !== undefined, reason, wantsAudio, ...found })
+  }
+  for (const [name, known] of Object.entries(knownInside)) {
+    const inner = isRecord(body.value(name)) ? body.optionalObject(name) : undefined
+    for (const member of inner?.names ?? []) {
+      const value = inner?.value(member)
+      if (known.includes(member) || value === undefined || value === false) continue
+      unsupported.push({ field: `/${name}${pointerStep(member)}`, refuse: false })
+    }
+  }
+}
+
+/** Known members of settings that are objects; others are omitted with a warning. */
+const knownInside: Readonly<Record<string, readonly string[]>> = {
+  stream_options: ['include_usage'],
+  reasoning: ['effort', 'max_tokens', 'enabled', 'exclude'],
+  thinking: ['type', 'budget_tokens'],
+  response_format: ['type', 'json_schema'],
+  // Also flat, as some clients send it.
+  tool_choice: [
+    ...['type', 'name', 'function', 'custom', 'tool', 'allowed_tools', 'mode', 'tools'],
+    'disable_parallel_tool_use',
+  ],
+}
+
+const tiers = { auto: 'auto', default: 'standard', flex: 'economy', priority: 'fast', fast: 'fast' } as const
+
+function parseServiceTier(
+  body: RequestFields,
+  { unsupported }: ParseContext,
+): (typeof tiers)[keyof typeof tiers] | undefined {
+  const tier = body.optionalText('service_tier')
+  if (tier === undefined) return undefined
+  if (Object.hasOwn(tiers, tier)) return tiers[tier as keyof typeof tiers]
+  unsupported.push({ field: '/service_tier', refuse: false })
+  return undefined
 }

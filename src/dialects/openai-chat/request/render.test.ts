@@ -1,8 +1,15 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { emptyConversation, rendered, targetWith } from '../../../../test/parts/chat-requests.ts'
+import { emptyConversation, refusedRender, rendered, targetWith } from '../../../../test/parts/chat-requests.ts'
 import { Failure } from '../../../kernel/failure.ts'
-import type { AssistantBlock, Conversation, TextBlock, Turn, UserBlock } from '../../canonical/conversation.ts'
+import type {
+  AssistantBlock,
+  Conversation,
+  ReasoningWish,
+  TextBlock,
+  Turn,
+  UserBlock,
+} from '../../canonical/conversation.ts'
 import type { TargetRules } from '../../canonical/target-rules.ts'
 import { renderRequest } from './render.ts'
 
@@ -148,5 +155,98 @@ describe('determinism', () => {
     const idIn = (target: TargetRules) => rendered({ turns }, targetWith(target)).body.messages[1].tool_calls[0].id
     expect(idIn({})).toMatch(/^[A-Za-z0-9_-]{1,40}$/)
     expect(idIn({ toolIdMax: 9, toolIdPattern: /^[A-Za-z0-9]{9}$/ })).toMatch(/^[A-Za-z0-9]{9}$/)
+  })
+})
+
+describe('settings and tools', () => {
+  const schema = '{"type":"object","properties":{"a":{"type":"null"}},"required":["a"],"additionalProperties":false}'
+  const format = { kind: 'json-schema', name: undefined, description: undefined, schema, strict: undefined } as const
+
+  test('the call is always streamed, with usage', () => {
+    expect(rendered({}).body).toEqual({
+      model: 'up-1',
+      stream: true,
+      stream_options: { include_usage: true },
+      messages: [{ role: 'user', content: 'hi' }],
+    })
+  })
+
+  test('pitfall 3: the cap has the name that the target knows', () => {
+    expect(rendered({ outputCap: 9 }).body.max_tokens).toBe(9)
+    const renamed = rendered({ outputCap: 9 }, targetWith({ outputCapName: 'max_completion_tokens' })).body
+    expect([renamed.max_tokens, renamed.max_completion_tokens]).toEqual([undefined, 9])
+  })
+
+  test.each([
+    ['top_k', { topK: 5 }, 5, { topK: true }, { topK: false }],
+    ['frequency_penalty', { frequencyPenalty: 1 }, 1, {}, { penalties: false }],
+    ['presence_penalty', { presencePenalty: -1 }, -1, {}, { penalties: false }],
+    ['seed', { seed: 7 }, 7, { sampling: 'none' }, { seed: false }],
+    ['logit_bias', { logitBias: '{"1":2}' }, { '1': 2 }, {}, { logitBias: false }],
+  ] as const)('%s is sent to a host that accepts it, and dropped with a warning elsewhere', (...row) => {
+    const [name, sampling, value, accepting, refusing] = row
+    const accepted = rendered({ sampling }, targetWith(accepting))
+    expect([accepted.body[name], accepted.warned]).toEqual([value, []])
+    const refused = rendered({ sampling }, targetWith(refusing))
+    expect([refused.body[name], refused.warned]).toEqual([undefined, [`${name}_dropped /${name}`]])
+  })
+
+  test('vector 50: the gateway matches five stop sequences; four are sent', () => {
+    const five = rendered({ stop: ['a', 'b', 'c', 'd', 'e'] })
+    expect([five.body.stop, five.mapping.stop]).toEqual([undefined, ['a', 'b', 'c', 'd', 'e']])
+    const four = rendered({ stop: ['a', 'b', 'c', 'd'] })
+    expect([four.body.stop, four.mapping.stop]).toEqual([['a', 'b', 'c', 'd'], []])
+  })
+
+  test('pitfall 15: a host without stop sequences gets none; the gateway matches them', () => {
+    const { body, mapping, warned } = rendered({ stop: ['END'] }, targetWith({ stopMax: 0 }))
+    expect([body.stop, mapping.stop, warned]).toEqual([undefined, ['END'], []])
+  })
+
+  test('pitfall 13: reasoning is turned off, with a warning, where the host refuses it together with tools', () => {
+    const efforts = ['none', 'low', 'high'] as const
+    const tools = [
+      { kind: 'function', name: 'f', description: undefined, schema: undefined, strict: undefined } as const,
+    ]
+    const sent = (reasoning: ReasoningWish | undefined, rules: TargetRules = {}) => {
+      const target = targetWith({ toolsWithReasoning: false, efforts, thinksByDefault: true, ...rules })
+      const { body, warned } = rendered({ tools, reasoning }, target)
+      return [body.reasoning_effort, warned]
+    }
+    expect(sent({ mode: 'off' })).toEqual(['none', []])
+    expect(sent({ effort: 'high' })).toEqual(['none', ['reasoning_dropped /reasoning_effort']])
+    expect(sent(undefined)).toEqual(['none', ['reasoning_dropped /tools']])
+    expect(sent(undefined, { thinksByDefault: false })).toEqual([undefined, []])
+    expect(sent({ effort: 'high' }, { toolsWithReasoning: true })).toEqual(['high', []])
+    const hidden = targetWith({ toolsWithReasoning: false, efforts, jsonOutput: 'emulated' })
+    expect(rendered({ outputFormat: format, reasoning: { effort: 'high' } }, hidden).body.reasoning_effort).toBe('none')
+    expect(rendered({ reasoning: { effort: 'high' } }, hidden).body.reasoning_effort).toBe('high')
+  })
+
+  test('pitfall 125: a hidden tool emulates the format, under a name that no tool of the caller has', () => {
+    const target = targetWith({ jsonOutput: 'emulated' })
+    const alone = rendered({ outputFormat: format }, target)
+    expect(alone.mapping.jsonTool).toBe('json_output')
+    expect(alone.body.tool_choice).toEqual({ type: 'function', function: { name: 'json_output' } })
+    const own = { kind: 'function', name: 'json_output', description: undefined, schema, strict: undefined } as const
+    const both = rendered({ outputFormat: format, tools: [own] }, target)
+    expect([both.mapping.jsonTool, both.body.tool_choice, both.body.tools.length]).toEqual([
+      'json_output_2',
+      'required',
+      2,
+    ])
+    expect(
+      refusedRender({ outputFormat: format }, targetWith({ jsonOutput: 'emulated', forcedToolChoice: false })).param,
+    ).toBe('response_format')
+  })
+
+  test('pitfall 50: a tool has the same name in the history', () => {
+    const turns: Turn[] = [
+      { role: 'assistant', blocks: [{ kind: 'tool-call', id: 't', name: 'a.b', arguments: '{}', custom: false }] },
+      { role: 'user', blocks: [{ kind: 'tool-result', callId: 't', content: [], isError: false }] },
+    ]
+    const own = { kind: 'function', name: 'a.b', description: undefined, schema, strict: undefined } as const
+    const { body } = rendered({ tools: [own], turns })
+    expect(body.messages[0].tool_calls[0].function.name).toBe(body.tools[0].function.name)
   })
 })

@@ -3,95 +3,69 @@
 // only sent to GET /v1/models.
 
 import type { TargetedSubmitEvent } from 'preact'
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useState } from 'preact/hooks'
 import type { UsableModel } from '../../catalog/usable-models.ts'
+import { ApiError, callForAll, type ListAnswer, readJson, targetOfCall } from '../api.ts'
+import { Button } from '../components.tsx'
+import { useQuery } from '../hooks.ts'
 
 type Subject =
   | { readonly kind: 'key'; readonly secret: string }
   | { readonly kind: 'project'; readonly id: string; readonly name: string }
 
-interface AccessState {
-  /** Absent = the whole catalog is shown. */
-  readonly subject?: Subject
-  /** What the subject can use. */
-  readonly models?: readonly UsableModel[]
+export interface Access {
+  readonly subject: Subject | undefined
+  /** What the subject can use; undefined = the whole catalog is shown. */
+  readonly models: readonly UsableModel[] | undefined
   readonly isLoading: boolean
-  /** Why the list is not filtered, or not up to date; empty = no error. */
-  readonly error: string
-}
-
-export interface Access extends AccessState {
+  /** Why the list is not filtered, or not up to date. */
+  readonly error: ApiError | undefined
   choose(subject: Subject): void
   clear(): void
 }
 
 const storageName = 'tollgate-viewer'
-const wholeCatalog: AccessState = { isLoading: false, error: '' }
 
 /** Loads the models again when `accessVersion` grows. */
 export function useAccess(accessVersion: number): Access {
-  const [state, setState] = useState(wholeCatalog)
-  /** The result of a superseded call is dropped. */
-  const calls = useRef(0)
-  const choose = async (subject: Subject) => {
-    const call = ++calls.current
-    setState({ ...wholeCatalog, isLoading: true })
-    const models = await readModels(subject)
-    if (call !== calls.current) return
-    if (typeof models === 'string') {
-      sessionStorage.removeItem(storageName)
-      return setState({ ...wholeCatalog, error: models })
-    }
-    sessionStorage.setItem(storageName, JSON.stringify(subject))
-    setState({ ...wholeCatalog, subject, models })
-  }
-  /** Keeps what is shown until there is something newer; an error is shown beside it. */
-  const refresh = async (subject: Subject) => {
-    const call = ++calls.current
-    const models = await readModels(subject)
-    if (call !== calls.current) return
-    setState((before) =>
-      typeof models === 'string' ? { ...before, error: models } : { ...wholeCatalog, subject, models },
-    )
-  }
-  useEffect(() => {
-    if (accessVersion > 0 && state.subject) void refresh(state.subject)
-  }, [accessVersion])
+  const [subject, setSubject] = useState<Subject | undefined>(undefined)
+  const { value, error, isLoading, reload } = useQuery(
+    subject && JSON.stringify(subject),
+    async () => await readModels(subject),
+  )
   useEffect(() => {
     const kept = sessionStorage.getItem(storageName)
-    if (kept !== null) void choose(JSON.parse(kept) as Subject)
+    if (kept !== null) setSubject(JSON.parse(kept) as Subject)
   }, [])
+  useEffect(() => {
+    if (accessVersion > 0) reload()
+  }, [accessVersion])
+  useEffect(() => {
+    if (value) sessionStorage.setItem(storageName, JSON.stringify(subject))
+    else if (error) sessionStorage.removeItem(storageName)
+  }, [value, error])
   return {
-    ...state,
-    choose: (subject) => void choose(subject),
+    subject,
+    models: value?.data,
+    isLoading: subject !== undefined && isLoading,
+    error,
+    choose(next) {
+      setSubject(next)
+      reload()
+    },
     clear() {
-      calls.current++
       sessionStorage.removeItem(storageName)
-      setState(wholeCatalog)
+      setSubject(undefined)
     },
   }
 }
 
-/** A string is an error message. */
-async function readModels(subject: Subject): Promise<readonly UsableModel[] | string> {
-  const answer = await (subject.kind === 'key'
-    ? readJson<{ data: UsableModel[] }>('/v1/models', { authorization: `Bearer ${subject.secret}` })
-    : readJson<{ data: UsableModel[] }>(`/api/projects/${encodeURIComponent(subject.id)}/models`))
-  return typeof answer === 'string' ? answer : answer.data
-}
-
-/** A string is an error message. */
-async function readJson<Answer>(path: string, headers: Record<string, string> = {}): Promise<Answer | string> {
-  try {
-    const response = await fetch(path, { headers: { accept: 'application/json', ...headers } })
-    const answer = (await response.json()) as Answer & { error?: { message?: string } }
-    return response.ok ? answer : (answer.error?.message ?? `The gateway responded with status ${response.status}.`)
-  } catch (thrown) {
-    // A key with a character that a header cannot carry is not a key.
-    return thrown instanceof TypeError && headers.authorization !== undefined
-      ? 'This is not a key, or the gateway does not respond.'
-      : 'The gateway does not respond. Is it running?'
-  }
+/** Not by callApi, which leaves the page when there is no session. */
+async function readModels(subject: Subject | undefined): Promise<ListAnswer<UsableModel> | ApiError> {
+  if (subject?.kind === 'project') return await readJson(targetOfCall('listProjectModels', { id: subject.id }).path)
+  // Other characters cannot be sent in a header.
+  if (!subject || !/^[!-~]+$/.test(subject.secret)) return new ApiError(0, 'This is not a key.', '')
+  return await readJson('/v1/models', { authorization: `Bearer ${subject.secret}` })
 }
 
 export interface AccessFilterProps {
@@ -100,18 +74,18 @@ export interface AccessFilterProps {
 }
 
 export function AccessFilter({ access, isSignedIn }: AccessFilterProps) {
-  const { subject, isLoading, error, clear } = access
-  if (subject) {
+  const { subject, models, isLoading, error, clear } = access
+  if (subject && models) {
     return (
       <div class="access-filter" role="status">
         <p>Showing only models that {subject.kind === 'key' ? 'your key' : `project ${subject.name}`} can use.</p>
-        <button type="button" class="button quiet small" disabled={isLoading} onClick={() => access.choose(subject)}>
+        <Button look="quiet small" disabled={isLoading} onClick={() => access.choose(subject)}>
           Refresh
-        </button>
-        <button type="button" class="button quiet small" onClick={clear}>
+        </Button>
+        <Button look="quiet small" onClick={clear}>
           {subject.kind === 'key' ? 'Forget the key' : 'Show all models'}
-        </button>
-        {error !== '' && <p class="warning">The list may be out of date: {error}</p>}
+        </Button>
+        {error && <p class="warning">The list may be out of date: {error.message}</p>}
       </div>
     )
   }
@@ -120,9 +94,9 @@ export function AccessFilter({ access, isSignedIn }: AccessFilterProps) {
       <summary>What can my key use?</summary>
       <KeyForm access={access} />
       {isSignedIn && <ProjectForm access={access} />}
-      {error !== '' && (
+      {error && (
         <p class="warning" role="alert">
-          {error}
+          {error.message}
         </p>
       )}
     </details>
@@ -158,38 +132,28 @@ function KeyForm({ access }: Pick<AccessFilterProps, 'access'>) {
   )
 }
 
-interface Named {
+interface ProjectChoice {
   readonly id: string
   readonly name: string
-}
-
-interface ProjectChoice extends Named {
   readonly workspace: string
 }
 
 /** Loads the projects when the menu gets the focus. */
 function ProjectForm({ access }: Pick<AccessFilterProps, 'access'>) {
-  const [projects, setProjects] = useState<readonly ProjectChoice[] | undefined>(undefined)
-  const [error, setError] = useState('')
-  const load = async () => {
-    if (projects !== undefined) return
-    setProjects([])
-    const found = await readProjects()
-    if (typeof found === 'string') setError(found)
-    else setProjects(found)
-  }
+  const [isWanted, setWanted] = useState(false)
+  const { value: projects, error } = useQuery(isWanted ? 'projects' : undefined, readProjects)
   const pick = (id: string) => {
     const project = projects?.find((each) => each.id === id)
     if (project) access.choose({ kind: 'project', id, name: project.name })
   }
-  if (error !== '') return <p class="warning">{error}</p>
+  if (error) return <p class="warning">{error.message}</p>
   return (
     <div class="access-form">
       <label for="access-project">Or a project</label>
       <select
         id="access-project"
         value=""
-        onFocus={() => void load()}
+        onFocus={() => setWanted(true)}
         onChange={({ currentTarget }) => pick(currentTarget.value)}
       >
         <option value="">choose one</option>
@@ -203,14 +167,14 @@ function ProjectForm({ access }: Pick<AccessFilterProps, 'access'>) {
   )
 }
 
-/** A string is an error message. */
-async function readProjects(): Promise<readonly ProjectChoice[] | string> {
-  const workspaces = await readJson<{ data: Named[] }>('/api/workspaces?limit=200')
-  if (typeof workspaces === 'string') return workspaces
+/** Projects of a workspace that cannot be read are left out. */
+async function readProjects(): Promise<readonly ProjectChoice[] | ApiError> {
+  const workspaces = await callForAll('listWorkspaces', {})
+  if (workspaces instanceof ApiError) return workspaces
   const lists = await Promise.all(
-    workspaces.data.map(async ({ id, name }) => {
-      const projects = await readJson<{ data: Named[] }>(`/api/workspaces/${id}/projects?limit=200`)
-      return typeof projects === 'string' ? [] : projects.data.map((each) => ({ ...each, workspace: name }))
+    workspaces.map(async ({ id, name: workspace }) => {
+      const projects = await callForAll('listProjects', { id })
+      return projects instanceof ApiError ? [] : projects.map((each) => ({ id: each.id, name: each.name, workspace }))
     }),
   )
   return lists.flat()

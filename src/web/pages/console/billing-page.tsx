@@ -4,14 +4,14 @@
 
 import { useState } from 'preact/hooks'
 import { usdText } from '../../catalog/format.ts'
+import { type AnswerOf, ApiError, callApi, callForAll, callForPage, type ListAnswer } from '../api.ts'
 import { Button } from '../components.tsx'
+import { usePages, useQuery, useSubmit } from '../hooks.ts'
 import { type Column, DataTable } from '../table.tsx'
-import { type AnswerOf, ApiError, callApi, callForAll, callForPage, type ListAnswer } from './api.ts'
 import { Empty, ErrorNotice, MoreButton, QueryView, Section, Tile, WorkspacePage } from './components.tsx'
 import { Moment } from './context.tsx'
 import { csvText, type LedgerRow, type Transfer, withBalances } from './figures.ts'
 import { Choice, Fields, Form } from './form.tsx'
-import { usePages, useQuery, useSubmit } from './hooks.ts'
 
 const intro = 'The workspace’s prepaid balance, exact to a billionth of a dollar. Requests are charged as they finish.'
 

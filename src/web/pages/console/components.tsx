@@ -5,11 +5,11 @@
 import type { ComponentChildren } from 'preact'
 import { type CatalogEntry, isSandbox } from '../../catalog/entry.ts'
 import { exactCount, usdText } from '../../catalog/format.ts'
+import type { ApiError, RequestItem } from '../api.ts'
 import { Button, CodeBlock, CopyButton, Status } from '../components.tsx'
+import { type List, type Pages, type Query, useApi } from '../hooks.ts'
 import { DataTable, type DataTableProps } from '../table.tsx'
-import type { ApiError, RequestItem } from './api.ts'
 import { useTimeFormats, useWorkspaces } from './context.tsx'
-import { type List, type Pages, type Query, useApi } from './hooks.ts'
 
 export function Loading({ what }: { readonly what: string }) {
   return (

@@ -4,9 +4,9 @@
 import { type ComponentChildren, createContext } from 'preact'
 import { useCallback, useContext, useEffect, useState } from 'preact/hooks'
 import { systemClock } from '../../../kernel/clock.ts'
+import { ApiError, type Workspace } from '../api.ts'
 import { Button } from '../components.tsx'
-import { ApiError, type Workspace } from './api.ts'
-import { useApi } from './hooks.ts'
+import { useApi } from '../hooks.ts'
 
 interface Children {
   readonly children: ComponentChildren

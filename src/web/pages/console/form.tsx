@@ -3,10 +3,10 @@
 
 import type { ComponentChildren, TargetedSubmitEvent } from 'preact'
 import { useEffect, useId } from 'preact/hooks'
+import type { ApiError, CallOptions } from '../api.ts'
 import { Button, useModal } from '../components.tsx'
-import type { ApiError, CallOptions } from './api.ts'
+import { useIdempotencyKey, useSubmit } from '../hooks.ts'
 import { ErrorNotice } from './components.tsx'
-import { useIdempotencyKey, useSubmit } from './hooks.ts'
 
 export interface SheetProps {
   readonly title: string
@@ -107,6 +107,8 @@ export interface FieldProps {
   readonly kind?: 'text' | 'password' | 'decimal' | 'whole' | 'moment' | 'lines'
   readonly isRequired?: boolean
   readonly lengthMax?: number
+  /** Further attributes of the element. */
+  readonly attributes?: Readonly<Record<string, unknown>>
   onChange(value: string): void
 }
 
@@ -122,7 +124,7 @@ const numbers = {
 } as const
 
 export function Field(props: FieldProps) {
-  const { label, value, hint, kind = 'text', isRequired = false, lengthMax, onChange } = props
+  const { label, value, hint, kind = 'text', isRequired = false, lengthMax, attributes, onChange } = props
   const id = useId()
   const shared = {
     id,
@@ -132,6 +134,7 @@ export function Field(props: FieldProps) {
     autocomplete: kind === 'password' ? 'new-password' : 'off',
     ...(hint !== undefined && { 'aria-describedby': `${id}-hint` }),
     ...(lengthMax !== undefined && { maxLength: lengthMax }),
+    ...attributes,
     onInput: ({ currentTarget }: { readonly currentTarget: { readonly value: string } }) =>
       onChange(currentTarget.value),
   }

@@ -3,13 +3,13 @@
 
 import { useEffect, useState } from 'preact/hooks'
 import { isoTime, systemClock } from '../../../kernel/clock.ts'
+import { callApi, type Key, type KeyWithSecret, type Project, type RequestItem } from '../api.ts'
 import { Button, Status } from '../components.tsx'
-import { callApi, type Key, type KeyWithSecret, type Project, type RequestItem } from './api.ts'
+import { useApi } from '../hooks.ts'
 import { CopyField, curlText, ErrorNotice, exampleModel, helloBody } from './components.tsx'
 import { Ago } from './context.tsx'
 import { dayMs } from './figures.ts'
 import { Choice, Field, Fields, FormSheet, linesOf, Sheet } from './form.tsx'
-import { useApi } from './hooks.ts'
 import { LimitsFields, limitInputs, limitsOf } from './limits.tsx'
 
 export interface NewKeySheetProps {

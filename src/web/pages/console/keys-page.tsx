@@ -7,8 +7,6 @@ import { isoTime, systemClock } from '../../../kernel/clock.ts'
 import { usdText } from '../../catalog/format.ts'
 import type { StatusLevel } from '../../catalog/status.ts'
 import type { ConsoleData } from '../../page-data.ts'
-import { Button, CopyButton, Status } from '../components.tsx'
-import { type Column, DataTable } from '../table.tsx'
 import {
   ApiError,
   callApi,
@@ -19,10 +17,12 @@ import {
   type Project,
   type RequestItem,
   type Workspace,
-} from './api.ts'
+} from '../api.ts'
+import { Button, CopyButton, Status } from '../components.tsx'
+import { useQuery } from '../hooks.ts'
+import { type Column, DataTable } from '../table.tsx'
 import { Empty, QueryView, WorkspacePage } from './components.tsx'
 import { Ago, Moment } from './context.tsx'
-import { useQuery } from './hooks.ts'
 import { NewKeySheet, RevokeSheet, RotateSheet, SecretSheet } from './key-sheets.tsx'
 import { LimitsList, LimitsSheet } from './limits.tsx'
 import { projectYaml } from './workspace-data.ts'

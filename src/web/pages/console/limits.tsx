@@ -2,7 +2,7 @@
 // Limits of keys, projects and workspaces: which one applies, the fields to enter them, and the sheet that changes them.
 
 import { useState } from 'preact/hooks'
-import { callApi } from './api.ts'
+import { callApi } from '../api.ts'
 import { useToast } from './context.tsx'
 import { effectiveLimits, type LimitHolder, type LimitName, type Limits, limitKinds, limitText } from './figures.ts'
 import { Fields, FormSheet } from './form.tsx'

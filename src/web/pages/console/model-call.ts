@@ -2,7 +2,7 @@
 // sent along.
 
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { ApiError, apiErrorOf } from './api.ts'
+import { ApiError, apiErrorOf } from '../api.ts'
 
 export type Dialect = 'chat' | 'messages'
 

@@ -4,21 +4,13 @@
 
 import type { TargetedEvent } from 'preact'
 import { useId, useState } from 'preact/hooks'
+import { type AnswerOf, type ApiError, callApi, callTogether, type ItemOf, readJson, type Workspace } from '../api.ts'
 import { Button, Status } from '../components.tsx'
+import { useApi, useQuery, useSubmit } from '../hooks.ts'
 import { DataTable } from '../table.tsx'
-import {
-  type AnswerOf,
-  type ApiError,
-  callApi,
-  callTogether,
-  type ItemOf,
-  readKeyedProviders,
-  type Workspace,
-} from './api.ts'
 import { Empty, ErrorNotice, QueryView, Section } from './components.tsx'
 import { Moment, useToast } from './context.tsx'
 import { Checkbox, Choice, Field, FormSheet } from './form.tsx'
-import { useApi, useQuery, useSubmit } from './hooks.ts'
 
 type Credential = ItemOf<'listCredentials'>
 type OpenSheet = { readonly sheet: 'put' | 'delete'; readonly provider: string }
@@ -220,9 +212,11 @@ function KeyFileField({ onRead }: { onRead(text: string): void }) {
   )
 }
 
+const readBuiltIn = () => readJson<{ readonly providers: readonly string[] }>('/catalog/providers')
+
 /** Every provider that takes a key: the built-in ones, enabled or not, and those the operator declared. */
 function ProviderField({ value, onChange }: { readonly value: string; onChange(value: string): void }) {
-  const builtIn = useQuery('built in', readKeyedProviders).value?.providers ?? []
+  const builtIn = useQuery('built in', readBuiltIn).value?.providers ?? []
   const enabled = useApi('listProviders', {}).value?.data ?? []
   // A provider without an address runs inside the gateway and takes no key.
   const declared = enabled.filter(({ address }) => address !== null).map(({ id }) => id)

@@ -6,7 +6,7 @@ import { useEffect, useState } from 'preact/hooks'
 import { countOf } from '../../catalog/format.ts'
 import { consoleSections, sectionPath } from '../../page-data.ts'
 import { Button, focusNextRow, focusOn, isTyping, openShortcuts, type Shortcuts, useModal } from '../components.tsx'
-import { useApi } from './hooks.ts'
+import { useApi } from '../hooks.ts'
 import { paletteEntries } from './palette-entries.ts'
 
 export const consoleShortcuts: Shortcuts = [

@@ -9,12 +9,12 @@ import type { CatalogEntry } from '../../catalog/entry.ts'
 import { countOf, exactCount, shortMs, usdText } from '../../catalog/format.ts'
 import { withOwnKeyModels } from '../../catalog/usable-models.ts'
 import type { ConsoleData } from '../../page-data.ts'
+import { ApiError } from '../api.ts'
 import { Button, CodeBlock } from '../components.tsx'
-import { ApiError } from './api.ts'
+import { useAddressQuery, useApi, useQuery } from '../hooks.ts'
 import { Amount, Card, curlText, ErrorNotice, exampleModel, Loading } from './components.tsx'
 import { useWorkspaces } from './context.tsx'
-import { Checkbox, Choice, Fields } from './form.tsx'
-import { useAddressQuery, useApi, useQuery } from './hooks.ts'
+import { Checkbox, Choice, Field, Fields } from './form.tsx'
 import {
   bodyOf,
   type Dialect,
@@ -117,28 +117,22 @@ function Prompt({ model, other, dialect, address }: PromptProps) {
   return (
     <>
       <form class="card" onSubmit={submit}>
-        <label class="field">
-          <span>API key. Its limits apply and its workspace is charged. The key stays on this page.</span>
-          <input
-            type="password"
-            autocomplete="off"
-            spellcheck={false}
-            required
-            placeholder="sk-tg-…"
-            value={key}
-            onInput={({ currentTarget }) => setKey(currentTarget.value.trim())}
-          />
-        </label>
-        <label class="field">
-          <span>Message</span>
-          <textarea
-            rows={4}
-            data-search
-            required
-            value={prompt}
-            onInput={({ currentTarget }) => setPrompt(currentTarget.value)}
-          />
-        </label>
+        <Field
+          label="API key. Its limits apply and its workspace is charged. The key stays on this page."
+          kind="password"
+          value={key}
+          isRequired
+          attributes={{ placeholder: 'sk-tg-…' }}
+          onChange={(text) => setKey(text.trim())}
+        />
+        <Field
+          label="Message"
+          kind="lines"
+          value={prompt}
+          isRequired
+          attributes={{ rows: 4, 'data-search': true, spellcheck: true }}
+          onChange={setPrompt}
+        />
         <ToolFields input={toolInput} onChange={setToolInput} />
         <div class="controls">
           <label class="field">
@@ -313,18 +307,14 @@ function ToolFields({ input, onChange }: { readonly input: ToolInput; onChange(i
           <div class="field-grid">
             <Fields rows={toolFields} values={input} onChange={change} />
           </div>
-          <label class="field">
-            <span>Parameters (JSON Schema)</span>
-            <textarea
-              rows={5}
-              class="code"
-              spellcheck={false}
-              required
-              aria-invalid={isInvalid}
-              value={input.parameters}
-              onInput={({ currentTarget }) => change({ parameters: currentTarget.value })}
-            />
-          </label>
+          <Field
+            label="Parameters (JSON Schema)"
+            kind="lines"
+            value={input.parameters}
+            isRequired
+            attributes={{ rows: 5, class: 'code', 'aria-invalid': isInvalid }}
+            onChange={(parameters) => change({ parameters })}
+          />
           {isInvalid && (
             <p class="problem" role="alert">
               The parameters are not a JSON object.

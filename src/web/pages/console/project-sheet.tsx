@@ -4,8 +4,8 @@
 import { useId, useState } from 'preact/hooks'
 import { allowsModel, createAllowlist, parsePattern } from '../../../tenancy/allowlist.ts'
 import type { CatalogEntry } from '../../catalog/entry.ts'
+import { callApi, type Project } from '../api.ts'
 import { Button } from '../components.tsx'
-import { callApi, type Project } from './api.ts'
 import { useToast } from './context.tsx'
 import { Field, FormSheet } from './form.tsx'
 

@@ -5,12 +5,12 @@ import { type ComponentChildren, Fragment } from 'preact'
 import { buckets } from '../../../kernel/usage.ts'
 import { countOf, exactCount, shortMs, usdText } from '../../catalog/format.ts'
 import type { ConsoleData } from '../../page-data.ts'
+import type { RequestDetails } from '../api.ts'
 import { CodeBlock, CopyButton, Facts } from '../components.tsx'
+import { useApi } from '../hooks.ts'
 import { type Column, DataTable } from '../table.tsx'
-import type { RequestDetails } from './api.ts'
 import { Amount, Card, NameOf, Outcome, QueryView } from './components.tsx'
 import { Moment } from './context.tsx'
-import { useApi } from './hooks.ts'
 
 export function RequestPage({ subject, address }: ConsoleData) {
   const query = useApi('getRequest', { id: subject })

@@ -5,15 +5,15 @@ import type { ComponentChildren, TargetedSubmitEvent } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import { exactCount, shortMs } from '../../catalog/format.ts'
 import type { ConsoleData } from '../../page-data.ts'
+import { type CallOf, type RequestItem, targetOfCall } from '../api.ts'
 import { Button, LiveStatus } from '../components.tsx'
+import { type AddressQuery, useAddressQuery, useApi, useList } from '../hooks.ts'
 import { followEvents, type LiveState } from '../live-catalog.ts'
 import type { Column } from '../table.tsx'
-import { type CallOf, type RequestItem, targetOfCall } from './api.ts'
 import { Amount, Empty, ExampleRequest, ListView, NameOf, Outcome } from './components.tsx'
 import { Moment, useTimeFormats, useWorkspaces } from './context.tsx'
 import { isoTimeOf } from './figures.ts'
 import { Checkbox, Choice } from './form.tsx'
-import { type AddressQuery, useAddressQuery, useApi, useList } from './hooks.ts'
 
 const filterNames = ['model', 'outcome', 'project', 'key', 'from', 'to', 'live'] as const
 type Filters = AddressQuery<(typeof filterNames)[number]>

@@ -3,14 +3,14 @@
 
 import { useState } from 'preact/hooks'
 import type { ConsoleData } from '../../page-data.ts'
+import { callApi, callForAll, type ItemOf, signOut, signOutEverywhere, type Workspace } from '../api.ts'
 import { Button } from '../components.tsx'
+import { useApi, useList, useQuery, useSubmit } from '../hooks.ts'
 import { type Column, DataTable } from '../table.tsx'
-import { callApi, callForAll, type ItemOf, signOut, signOutEverywhere, type Workspace } from './api.ts'
 import { auditLines } from './audit-text.ts'
 import { Card, CopyField, Empty, ErrorNotice, ListView, PageIntro, QueryView, Section } from './components.tsx'
 import { Moment, useTimeFormats } from './context.tsx'
 import { Field, FormSheet } from './form.tsx'
-import { useApi, useList, useQuery, useSubmit } from './hooks.ts'
 
 export function SettingsPage({ address, actor }: ConsoleData) {
   return (

@@ -5,8 +5,8 @@
 import type { TargetedSubmitEvent } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type { SignInData } from '../../page-data.ts'
-import { signIn, takeSessionEnded } from './api.ts'
-import { useSubmit } from './hooks.ts'
+import { signIn, takeSessionEnded } from '../api.ts'
+import { useSubmit } from '../hooks.ts'
 
 export function SignInPage({ isExposed, tokenPlace }: SignInData) {
   const [token, setToken] = useState('')

@@ -5,13 +5,13 @@ import { useEffect, useState } from 'preact/hooks'
 import { isoTime, systemClock } from '../../../kernel/clock.ts'
 import { exactCount, usdText } from '../../catalog/format.ts'
 import type { ConsoleData } from '../../page-data.ts'
+import { ApiError, callApi, callTogether, withQuery } from '../api.ts'
+import { useAddressQuery, useApi, useQuery } from '../hooks.ts'
 import { type Column, DataTable } from '../table.tsx'
-import { ApiError, callApi, callTogether, withQuery } from './api.ts'
 import { Amount, Card, ColumnChart, Empty, ExampleRequest, QueryView, Tile } from './components.tsx'
 import { useTimeFormats, useWorkspaces } from './context.tsx'
 import { dayMs, firstTokenText, runwayText, type Stats, spendRateDays, spendRateOf, statColumns } from './figures.ts'
 import { Choice } from './form.tsx'
-import { useAddressQuery, useApi, useQuery } from './hooks.ts'
 
 const ranges = [
   { value: '24h', label: 'Last 24 hours', days: 1 },

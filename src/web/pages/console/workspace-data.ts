@@ -3,7 +3,7 @@
 
 import type { CatalogEntry } from '../../catalog/entry.ts'
 import type { UsableModel } from '../../catalog/usable-models.ts'
-import { ApiError, callApi, callForAll, callTogether, type Key, type Project, type Workspace } from './api.ts'
+import { ApiError, callApi, callForAll, callTogether, type Key, type Project, type Workspace } from '../api.ts'
 import type { Limits } from './figures.ts'
 
 export interface OwnKeyModels {

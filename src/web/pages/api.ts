@@ -1,0 +1,175 @@
+// Calls the management API, the session endpoints and the catalog's JSON with the browser's session. Changes are sent as JSON from the same
+// origin, which is what the gateway requires of a session. Failures are returned as values, never thrown.
+
+import {
+  type AnswerOf,
+  type CallOf,
+  errorOf,
+  type ItemOf,
+  type ListName,
+  type QueryValues,
+  type Target,
+  targetOf,
+} from '../../api/client.ts'
+import type { OperationName } from '../../api/endpoints.ts'
+
+export type { AnswerOf, CallOf, ItemOf, ListName, OperationName }
+export type Workspace = ItemOf<'listWorkspaces'>
+export type Project = ItemOf<'listProjects'>
+export type Key = ItemOf<'listKeys'>
+export type KeyWithSecret = AnswerOf<'createKey'>
+export type RequestItem = ItemOf<'listRequests'>
+export type RequestDetails = AnswerOf<'getRequest'>
+
+/** Why a call failed, in words for the user. */
+export class ApiError {
+  readonly status: number
+  readonly message: string
+  /** For looking it up in the log; empty = the gateway was not reached. */
+  readonly requestId: string
+
+  constructor(status: number, message: string, requestId: string) {
+    this.status = status
+    this.message = message
+    this.requestId = requestId
+  }
+}
+
+export interface CallOptions {
+  /** For a POST that must not take effect twice. */
+  readonly idempotencyKey?: string
+  readonly signal?: AbortSignal
+}
+
+/** An answer without a body gives undefined. */
+export async function callApi<Name extends OperationName>(
+  name: Name,
+  call: CallOf<Name>,
+  options: CallOptions = {},
+): Promise<AnswerOf<Name> | ApiError> {
+  const answer = await send<AnswerOf<Name>>(targetOfCall(name, call), { ...options, body: call.body })
+  if (answer instanceof ApiError && answer.status === 401) {
+    // The same address now shows the sign-in page, which explains why and leads back here.
+    sessionStorage.setItem(sessionEndedKey, 'yes')
+    location.reload()
+  }
+  return answer
+}
+
+export function targetOfCall<Name extends OperationName>(name: Name, call: CallOf<Name>): Target {
+  // The schemas check the query's types; here only its values matter.
+  return targetOf(name, call, call.query as QueryValues | undefined)
+}
+
+interface SendOptions {
+  readonly body?: unknown
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+/** For answers outside the management API. */
+export function readJson<Answer>(path: string, headers: Readonly<Record<string, string>> = {}) {
+  return send<Answer>({ method: 'GET', path }, { headers })
+}
+
+async function send<Answer>(
+  { method, path }: Target,
+  { body, idempotencyKey, signal, headers: more = {} }: CallOptions & SendOptions = {},
+): Promise<Answer | ApiError> {
+  const headers: Record<string, string> = { accept: 'application/json', ...more }
+  if (body !== undefined) headers['content-type'] = 'application/json'
+  if (idempotencyKey !== undefined) headers['idempotency-key'] = idempotencyKey
+  try {
+    const response = await fetch(path, {
+      method,
+      headers,
+      credentials: 'same-origin',
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+      ...(signal && { signal }),
+    })
+    if (response.ok) return (response.status === 204 ? undefined : await response.json()) as Answer
+    return await apiErrorOf(response)
+  } catch {
+    return new ApiError(0, 'The gateway does not respond. Is it running?', '')
+  }
+}
+
+/** Also handles responses that are not the gateway's, such as a proxy's. */
+export async function apiErrorOf(response: Response): Promise<ApiError> {
+  const json: unknown = await response.json().catch(() => undefined)
+  const message = errorOf(json)?.message ?? `The gateway responded with status ${response.status}.`
+  return new ApiError(response.status, message, response.headers.get('x-request-id') ?? '')
+}
+
+/** A page of the console with filters in its address; empty and undefined ones are left out. */
+export function withQuery(path: string, query: Readonly<Record<string, string | undefined>>): string {
+  const set = Object.entries(query).filter((pair): pair is [string, string] => pair[1] !== undefined && pair[1] !== '')
+  const text = new URLSearchParams(set).toString()
+  return text === '' ? path : `${path}?${text}`
+}
+
+export interface ListAnswer<Item> {
+  readonly data: readonly Item[]
+  readonly next_cursor: string | null
+}
+
+/** One page of a list; `cursor` is the previous page's. */
+export async function callForPage<Name extends ListName>(
+  name: Name,
+  call: CallOf<Name>,
+  cursor: string | undefined,
+  options: CallOptions = {},
+): Promise<ListAnswer<ItemOf<Name>> | ApiError> {
+  const paged = { ...call, query: { ...call.query, cursor } } as unknown as CallOf<Name>
+  return (await callApi(name, paged, options)) as ListAnswer<ItemOf<Name>> | ApiError
+}
+
+/** Stops an endless list. */
+const pagesMax = 1000
+
+/** The items of all pages. */
+export async function callForAll<Name extends ListName>(
+  name: Name,
+  call: CallOf<Name>,
+): Promise<readonly ItemOf<Name>[] | ApiError> {
+  const items: ItemOf<Name>[] = []
+  const longest = { ...call, query: { ...call.query, limit: 200 } } as unknown as CallOf<Name>
+  let cursor: string | undefined
+  for (let page = 0; page < pagesMax; page++) {
+    const answer = await callForPage(name, longest, cursor)
+    if (answer instanceof ApiError) return answer
+    items.push(...answer.data)
+    if (answer.next_cursor === null) break
+    cursor = answer.next_cursor
+  }
+  return items
+}
+
+/** The results of several calls, or the first error among them. */
+export async function callTogether<Values extends readonly unknown[]>(
+  ...calls: { readonly [Index in keyof Values]: Promise<Values[Index] | ApiError> }
+): Promise<Values | ApiError> {
+  const answers: readonly unknown[] = await Promise.all(calls)
+  return answers.find((answer) => answer instanceof ApiError) ?? (answers as unknown as Values)
+}
+
+const sessionEndedKey = 'tollgate-session-ended'
+
+/** Whether the session ended while a page of this tab was open. True only once, for the sign-in page. */
+export function takeSessionEnded(): boolean {
+  const hasEnded = sessionStorage.getItem(sessionEndedKey) !== null
+  sessionStorage.removeItem(sessionEndedKey)
+  return hasEnded
+}
+
+export function signIn(credentials: { link: string } | { token: string }): Promise<unknown> {
+  return send({ method: 'POST', path: '/console/session' }, { body: credentials })
+}
+
+export function signOut(): Promise<unknown> {
+  return send({ method: 'DELETE', path: '/console/session' })
+}
+
+/** Ends the sessions of all browsers. */
+export function signOutEverywhere(): Promise<unknown> {
+  return send({ method: 'DELETE', path: '/console/sessions' })
+}

@@ -1,0 +1,121 @@
+// A real gateway and a signed-in browser for the tests of the console, with the management API to prepare what a page shows.
+
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { BrowserContextOptions, Page } from 'playwright-core'
+import { openBrowser, openPage, type WatchedPage } from '../parts/browser.ts'
+import { type Gateway, type GatewayOptions, startGateway } from '../parts/gateway.ts'
+
+export interface Made {
+  readonly id: string
+  readonly secret: string
+}
+
+export interface OpenedConsole extends WatchedPage {
+  readonly workspace: Made
+  readonly project: Made
+  readonly key: Made
+}
+
+export interface ConsoleHarness {
+  readonly gateway: Gateway
+  /** The management token. */
+  readonly token: string
+  /** Calls the management API with the management token; throws on an error. */
+  manage(call: string, body?: object, headers?: Record<string, string>): Promise<Made>
+  /** The models that GET /v1/models lists for a key, by id. */
+  modelsOf(secret: string): Promise<readonly { readonly id: string; readonly own_key?: boolean }[]>
+  /** A signed-in page. */
+  signIn(options?: BrowserContextOptions): Promise<WatchedPage>
+  /** Creates a workspace with a project, a key and 5 dollars, and opens a page that shows it. */
+  openConsole(name: string, section: string): Promise<OpenedConsole>
+  /** Calls a model, sandbox/echo by default, and returns the status. */
+  call(secret: string, client?: string, model?: string): Promise<number>
+  /** Calls a model and returns the request's id. `secret` is the gateway's first key by default. */
+  ask(model: string, more?: object, client?: string, secret?: string): Promise<string>
+  stop(): Promise<void>
+}
+
+export async function startConsole({ config }: Pick<GatewayOptions, 'config'> = {}): Promise<ConsoleHarness> {
+  const browser = await openBrowser()
+  const gateway = await startGateway({
+    env: { ANTHROPIC_API_KEY: 'not-a-key' },
+    ...(config !== undefined && { config }),
+  })
+  const { url } = gateway
+  const token = readFileSync(join(gateway.dataFolder, 'admin-token'), 'utf8').trim()
+  const chat = async (secret: string, body: object, client: string): Promise<Response> => {
+    const headers = { authorization: `Bearer ${secret}`, 'content-type': 'application/json', 'user-agent': client }
+    const messages = [{ role: 'user', content: 'hello from the other side' }]
+    const init = { method: 'POST', headers, body: JSON.stringify({ messages, ...body }) }
+    const response = await fetch(`${url}/v1/chat/completions`, init)
+    await response.text()
+    return response
+  }
+  const manage: ConsoleHarness['manage'] = async (call, body, more = {}) => {
+    const [method = '', path = ''] = call.split(' ')
+    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json', ...more }
+    const response = await fetch(url + path, { method, headers, ...(body && { body: JSON.stringify(body) }) })
+    if (!response.ok) throw new Error(`${call}: ${await response.text()}`)
+    return (await response.json()) as Made
+  }
+  const signIn: ConsoleHarness['signIn'] = async (options = {}) => {
+    const opened = await openPage(browser, url + (await gateway.app.createSignInPath()), options)
+    await opened.page.waitForSelector('.console')
+    return opened
+  }
+  return {
+    gateway,
+    token,
+    manage,
+    signIn,
+    async modelsOf(secret) {
+      const response = await fetch(`${url}/v1/models`, { headers: { authorization: `Bearer ${secret}` } })
+      const { data } = (await response.json()) as { data: { id: string; own_key?: boolean }[] }
+      return data.sort((a, b) => (a.id < b.id ? -1 : 1))
+    },
+    async openConsole(name, section) {
+      const workspace = await manage('POST /api/workspaces', { name })
+      const project = await manage(`POST /api/workspaces/${workspace.id}/projects`, { name: 'web' })
+      const key = await manage(`POST /api/projects/${project.id}/keys`, { name: 'ci' })
+      await manage(`POST /api/workspaces/${workspace.id}/topups`, { amount: '5.00' })
+      const opened = await signIn()
+      await opened.go(`${url}/console/${section}`)
+      await button(opened.page, name).click()
+      return { ...opened, workspace, project, key }
+    },
+    call: async (secret, client = 'test-client/1.0', model = 'sandbox/echo') =>
+      (await chat(secret, { model }, client)).status,
+    ask: async (model, more = {}, client = 'test-client/1.0', secret = gateway.key) =>
+      (await chat(secret, { model, ...more }, client)).headers.get('x-request-id') ?? '',
+    async stop() {
+      await browser?.close()
+      await gateway.stop()
+    },
+  }
+}
+
+export function button(page: Page, name: string) {
+  return page.getByRole('button', { name, exact: true })
+}
+
+export function field(page: Page, name: string) {
+  return page.getByLabel(name, { exact: true })
+}
+
+export const idsOf = (models: readonly { readonly id: string }[]) => models.map(({ id }) => id)
+
+/** Each would set `window.ran` if a page ran it. */
+export const hostileTexts = [
+  '<script>window.ran=1</script>',
+  '"><img src=x onerror=window.ran=1>',
+  "'><svg onload=window.ran=1>",
+  '</script><script>window.ran=1</script>',
+  '<!--<script>window.ran=1//-->',
+  'javascript:window.ran=1',
+  `\`\${window.ran=1}\``,
+  '</title><script>window.ran=1</script>',
+  '{{constructor.constructor("window.ran=1")()}}',
+  '<a href="javascript:window.ran=1">x</a>',
+  '&lt;script&gt;window.ran=1&lt;/script&gt;',
+]
