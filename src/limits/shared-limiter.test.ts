@@ -173,7 +173,7 @@ test('three limiters that find the store empty exceed the limit only by what the
   await untilShared(...bench.limiters)
   await Promise.all(bench.limiters.map((limiter) => limiter.settled()))
   const [first, ...others] = await Promise.all(bench.limiters.map((limiter) => exhaust(limiter, scope, 100)))
-  // Whoever comes back first says what it knew of, 20 at least, and everyone the 49 that they let through.
+  // The first limiter that is back reports what it knew, at least 20, and each reports its part of the 49 admitted.
   total += (first?.count ?? 0) + others.reduce((sum, { count }) => sum + count, 0)
   expect(total).toBeLessThanOrEqual(60 + 49 + (90 - 20 - 49))
 })

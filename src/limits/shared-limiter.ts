@@ -331,7 +331,7 @@ class StoreLimiter implements SharedLimiter {
     for (const scope of this.#scopes.all()) if (hasSlots(scope)) this.#exchange.submit(syncOf(scope))
   }
 
-  /** Scopes that the store has to be told of at once after a loss. The others follow with their next request. */
+  /** Scopes to sync at once after a loss. The others follow with their next request. */
   #unsynced(): SyncEntry[] {
     return this.#scopes
       .all()

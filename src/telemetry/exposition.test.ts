@@ -75,9 +75,9 @@ test('quotes, backslashes and line ends in a label survive a round trip', () => 
 })
 
 test('line ends in the help are escaped, and quotes where OpenMetrics requires it', () => {
-  const told = { ...counter, help: 'one\n"two" \\' }
-  expect(renderExposition([told], 'text')).toStartWith('# HELP calls_total one\\n"two" \\\\\n')
-  expect(renderExposition([told], 'openmetrics')).toStartWith('# HELP calls one\\n\\"two\\" \\\\\n')
+  const reading = { ...counter, help: 'one\n"two" \\' }
+  expect(renderExposition([reading], 'text')).toStartWith('# HELP calls_total one\\n"two" \\\\\n')
+  expect(renderExposition([reading], 'openmetrics')).toStartWith('# HELP calls one\\n\\"two\\" \\\\\n')
 })
 
 test('infinite numbers and NaN are written as the format requires', () => {

@@ -54,8 +54,8 @@ test('requests are counted by surface, model, the provider that answered, status
     1,
   )
   expect(value('tollgate_requests_total', { ...thisProject, provider: 'acme-eu', status: '200' })).toBe(1)
-  const nobody = { dialect: 'anthropic-messages', model: 'none', provider: 'none', project: 'none' }
-  expect(value('tollgate_requests_total', { ...nobody, status: '401' })).toBe(1)
+  const unauthenticated = { dialect: 'anthropic-messages', model: 'none', provider: 'none', project: 'none' }
+  expect(value('tollgate_requests_total', { ...unauthenticated, status: '401' })).toBe(1)
   expect(value('tollgate_failures_total', { code: 'UNAUTHORIZED' })).toBe(1)
 })
 

@@ -239,7 +239,7 @@ export interface LedgerReading {
   readonly writtenOff: bigint
   readonly reaped: number
   readonly reapedSent: number
-  /** Absent where the database has no clock of its own. */
+  /** Absent on the embedded engine, which uses this machine's clock. */
   readonly clockSkewMs?: number
 }
 

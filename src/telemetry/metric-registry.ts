@@ -83,7 +83,7 @@ const askedSeriesMax = 1_000
 const seriesMaxDefault = 2_000
 const noLabels: readonly string[] = []
 
-/** The label value of everything that has no series of its own. */
+/** The label value for everything beyond the maximum of series. */
 export const other = 'other'
 
 export function createRegistry(): MetricRegistry {

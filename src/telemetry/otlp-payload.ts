@@ -147,7 +147,7 @@ function operationOf(record: RequestRecord): string {
 function requestSpan({ record, trace }: TracedRequest): Span {
   const { model, code, status, startedAt, totalMs } = record
   const operation = operationOf(record)
-  // For a server a rejected request is no error of its own; an interrupted answer is.
+  // A rejected request is not a server error; an interrupted answer is.
   const failed = status >= 500 || (status < 400 && code !== undefined)
   return {
     traceId: trace.traceId,

@@ -15,7 +15,7 @@ interface Sent {
   readonly requests: number
 }
 
-/** A collector in memory that answers as it is told, and timers that fire when they are told. */
+/** A collector in memory whose responses, and timers whose ticks, the test controls. */
 function createHarness(options: Partial<OtlpExporterOptions> = {}) {
   const sent: Sent[] = []
   const lines: string[] = []

@@ -149,7 +149,7 @@ function limitsOf(row: KeyRow, keyLimits: Limits): readonly LimitScope[] {
   return limited.length === 0 ? unlimited : Object.freeze(limited.map((scope) => Object.freeze(scope)))
 }
 
-/** About 1 KB each, 10 MB in all; a key with the longest lists of its own takes some 20 KB. */
+/** About 1 KB each, 10 MB in all; a key with the longest lists takes some 20 KB. */
 const cachedMax = 10_000
 
 /** By verifier. Unknown keys are bounded separately: a flood of invented ones cannot push out those in use. */

@@ -23,8 +23,8 @@ test('the kind of a change follows from the id prefix', () => {
 })
 
 test('a rendered change parses to the same change', () => {
-  const told = { change: { kind: 'credential', id: 'ws_1' }, sequence: 9_007_199_254_740_993n } as const
-  expect(parseChange(renderChange(told))).toEqual(told)
+  const sent = { change: { kind: 'credential', id: 'ws_1' }, sequence: 9_007_199_254_740_993n } as const
+  expect(parseChange(renderChange(sent))).toEqual(sent)
   const alone = { change: { kind: 'price', id: 'acme/large' } } as const
   expect(parseChange(renderChange(alone))).toEqual(alone)
 })
@@ -53,19 +53,19 @@ const replaced: Change = { kind: 'credential', id: 'ws_1' }
 
 interface Replica {
   readonly changes: Changes
-  readonly heard: Change[]
+  readonly received: Change[]
   readonly faults: unknown[]
   gaps: number
   hereMs: number
 }
 
-/** Looks at the table only when told to. */
+/** Polls only when the test says so. */
 async function join(database: Database, options: Partial<ChangesOptions> = {}): Promise<Replica> {
-  const replica = { heard: [] as Change[], faults: [] as unknown[], gaps: 0, hereMs: 0 }
+  const replica = { received: [] as Change[], faults: [] as unknown[], gaps: 0, hereMs: 0 }
   const changes = createChanges({
     database,
     clock: { now: () => 0, monotonicMs: () => replica.hereMs },
-    onChange: (change) => void replica.heard.push(change),
+    onChange: (change) => void replica.received.push(change),
     onGap: () => void replica.gaps++,
     onFault: (error) => void replica.faults.push(error),
     pollMs: 0,
@@ -82,16 +82,16 @@ async function until(condition: () => boolean): Promise<void> {
 describe.skipIf(findPostgresPrograms() === undefined)('through postgres', () => {
   test('every other replica gets a change once, the sender never', async () => {
     await using store = await openPostgresStore()
-    const [teller, ...others] = [await join(store.database), await join(store.database), await join(store.database)]
-    await teller?.changes.announce(revoked)
-    await teller?.changes.announce(replaced)
-    for (const replica of [teller, ...others]) {
+    const [sender, ...others] = [await join(store.database), await join(store.database), await join(store.database)]
+    await sender?.changes.announce(revoked)
+    await sender?.changes.announce(replaced)
+    for (const replica of [sender, ...others]) {
       await replica?.changes.poll()
       await replica?.changes.poll()
     }
-    expect(teller?.heard).toEqual([])
-    for (const other of others) expect(other.heard).toEqual([revoked, replaced])
-    for (const replica of [teller, ...others]) replica?.changes.close()
+    expect(sender?.received).toEqual([])
+    for (const other of others) expect(other.received).toEqual([revoked, replaced])
+    for (const replica of [sender, ...others]) replica?.changes.close()
   })
 
   test('a replica that joins later clears its cache once and gets no old changes', async () => {
@@ -100,7 +100,7 @@ describe.skipIf(findPostgresPrograms() === undefined)('through postgres', () => 
     await first.changes.announce(revoked)
     const late = await join(store.database)
     await late.changes.poll()
-    expect([late.gaps, late.heard]).toEqual([1, []])
+    expect([late.gaps, late.received]).toEqual([1, []])
     first.changes.close()
     late.changes.close()
   })
@@ -108,27 +108,27 @@ describe.skipIf(findPostgresPrograms() === undefined)('through postgres', () => 
   test('a recorded change arrives with its commit, even if the sender died; after a rollback never', async () => {
     await using store = await openPostgresStore()
     const { database } = store
-    const [teller, other] = [await join(database), await join(database)]
+    const [sender, other] = [await join(database), await join(database)]
     const undone = database.transaction(async (sql) => {
-      await teller.changes.record(sql, replaced)
+      await sender.changes.record(sql, replaced)
       throw new Error('undone')
     })
     await expect(undone).rejects.toThrow('undone')
-    const recorded = await database.transaction((sql) => teller.changes.record(sql, revoked))
+    const recorded = await database.transaction((sql) => sender.changes.record(sql, revoked))
     await other.changes.poll()
-    expect(other.heard).toEqual([revoked])
-    // Once it is told, its teller knows that it is its own.
-    await teller.changes.tell(recorded)
-    await teller.changes.poll()
-    expect(teller.heard).toEqual([])
-    teller.changes.close()
+    expect(other.received).toEqual([revoked])
+    // After `tell` the sender knows the change as its own.
+    await sender.changes.tell(recorded)
+    await sender.changes.poll()
+    expect(sender.received).toEqual([])
+    sender.changes.close()
     other.changes.close()
   })
 
   test('a change that becomes visible after a later one arrives too', async () => {
     await using store = await openPostgresStore()
     const { database } = store
-    const [teller, other] = [await join(database), await join(database)]
+    const [sender, other] = [await join(database), await join(database)]
     const { promise: mayCommit, resolve: commit } = Promise.withResolvers<void>()
     const { promise: written, resolve: noteWritten } = Promise.withResolvers<void>()
     const slow = database.transaction(async (sql) => {
@@ -138,14 +138,14 @@ describe.skipIf(findPostgresPrograms() === undefined)('through postgres', () => 
       await mayCommit
     })
     await written
-    await teller.changes.announce(revoked)
+    await sender.changes.announce(revoked)
     await other.changes.poll()
-    expect(other.heard).toEqual([revoked])
+    expect(other.received).toEqual([revoked])
     commit()
     await slow
     await other.changes.poll()
-    expect(other.heard).toEqual([revoked, { kind: 'project', id: 'prj_1' }])
-    teller.changes.close()
+    expect(other.received).toEqual([revoked, { kind: 'project', id: 'prj_1' }])
+    sender.changes.close()
     other.changes.close()
   })
 
@@ -154,19 +154,19 @@ describe.skipIf(findPostgresPrograms() === undefined)('through postgres', () => 
     let isAway = false
     const sql = ((...args: Parameters<Database['sql']>) =>
       isAway ? Promise.reject(new Error('away')) : store.database.sql(...args)) as Database['sql']
-    const [teller, other] = [await join(store.database), await join({ ...store.database, sql })]
+    const [sender, other] = [await join(store.database), await join({ ...store.database, sql })]
     isAway = true
     other.hereMs += 9000
     await other.changes.poll()
-    await teller.changes.announce(revoked)
+    await sender.changes.announce(revoked)
     isAway = false
     await other.changes.poll()
     // Nothing can have been missed yet.
-    expect([other.gaps, other.heard]).toEqual([1, [revoked]])
+    expect([other.gaps, other.received]).toEqual([1, [revoked]])
     other.hereMs += 10_001
     await other.changes.poll()
     expect(other.gaps).toBe(2)
-    teller.changes.close()
+    sender.changes.close()
     other.changes.close()
   })
 
@@ -187,7 +187,7 @@ describe.skipIf(findPostgresPrograms() === undefined)('through postgres', () => 
         VALUES ('weather', 'sun', CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT))`,
     )
     await replica.changes.poll()
-    expect([replica.heard, replica.gaps]).toEqual([[], 1])
+    expect([replica.received, replica.gaps]).toEqual([[], 1])
     replica.changes.close()
   })
 
@@ -209,22 +209,22 @@ describe.skipIf(findPostgresPrograms() === undefined)('through postgres', () => 
       await using server = await startRedis()
       const clients = [openRedis({ url: server.url }), openRedis({ url: server.url })]
       await until(() => clients.every(({ connected }) => connected))
-      const [teller, other] = [
+      const [sender, other] = [
         await join(store.database, { redis: clients[0] }),
         await join(store.database, { redis: clients[1] }),
       ]
-      // Who is not subscribed yet is told by the next announcement.
-      while (!other.heard.length) {
-        await teller.changes.announce(revoked)
+      // A replica that is not subscribed yet gets the next announcement.
+      while (!other.received.length) {
+        await sender.changes.announce(revoked)
         await Bun.sleep(20)
       }
-      const { length } = other.heard
-      await teller.changes.announce(replaced)
-      await until(() => other.heard.length > length)
+      const { length } = other.received
+      await sender.changes.announce(replaced)
+      await until(() => other.received.length > length)
       await other.changes.poll()
-      expect(other.heard.filter(({ kind }) => kind === 'credential')).toEqual([replaced])
-      expect(teller.heard).toEqual([])
-      for (const { changes } of [teller, other]) changes.close()
+      expect(other.received.filter(({ kind }) => kind === 'credential')).toEqual([replaced])
+      expect(sender.received).toEqual([])
+      for (const { changes } of [sender, other]) changes.close()
       for (const client of clients) client.close()
     })
 
@@ -234,11 +234,11 @@ describe.skipIf(findPostgresPrograms() === undefined)('through postgres', () => 
       const redis = openRedis({ url: server.url })
       await until(() => redis.connected)
       await server.kill()
-      const [teller, other] = [await join(store.database, { redis }), await join(store.database, { redis })]
-      await teller.changes.announce(revoked)
+      const [sender, other] = [await join(store.database, { redis }), await join(store.database, { redis })]
+      await sender.changes.announce(revoked)
       await other.changes.poll()
-      expect([other.heard, teller.faults]).toEqual([[revoked], []])
-      for (const { changes } of [teller, other]) changes.close()
+      expect([other.received, sender.faults]).toEqual([[revoked], []])
+      for (const { changes } of [sender, other]) changes.close()
       redis.close()
       await server.start()
     })
@@ -248,12 +248,12 @@ describe.skipIf(findPostgresPrograms() === undefined)('through postgres', () => 
 forEachEngine((engine) => {
   test('a polling replica is notified within seconds; the embedded engine does nothing', async () => {
     await using store = await engine.openStore()
-    const [teller, other] = [await join(store.database), await join(store.database, { pollMs: 10 })]
-    await teller.changes.announce(revoked)
-    if (engine.name === 'postgres') await until(() => other.heard.length > 0)
+    const [sender, other] = [await join(store.database), await join(store.database, { pollMs: 10 })]
+    await sender.changes.announce(revoked)
+    if (engine.name === 'postgres') await until(() => other.received.length > 0)
     const rows = await store.database.sql<{ object: string }>`SELECT object FROM changes`
     expect(rows).toEqual(engine.name === 'postgres' ? [{ object: 'key_1' }] : [])
-    teller.changes.close()
+    sender.changes.close()
     other.changes.close()
   })
 })

@@ -9,7 +9,7 @@ export interface Act {
   readonly actor: string
   readonly at: number
   readonly requestId?: RequestId | undefined
-  /** Set for changes by `config apply`; the actor is still whoever ran it. */
+  /** Set for changes by `config apply`; the actor is still the caller. */
   readonly managedBy?: 'file' | undefined
 }
 

@@ -1,5 +1,5 @@
-// A workspace's own key that is of no use: its workspace is told which key and what to do, is never served on somebody
-// else's key without having said so, and nobody else notices.
+// A workspace's own key that cannot be used: the error names the key and what to do, the operator's key is used only if
+// the workspace allows it, and other workspaces are not affected.
 
 import { Database } from 'bun:sqlite'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'

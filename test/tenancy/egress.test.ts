@@ -87,7 +87,7 @@ test('S2: the guard checks every call: an address that has become private is not
   const path = `/api/workspaces/${workspaceId}/credentials/groq`
   const credential = { api_key: 'gsk-of-the-tenant', base_url: `${canary.url}/v1` }
   await tenancy.must('PUT', path, credential)
-  // It sees whoever does come.
+  // It records every call.
   expect((await tenancy.generate(chat, key, 'own/model')).status).toBe(200)
   expect(canary.calls).toHaveLength(1)
   for (const narrower of [wide, '{ base_urls: false }']) {

@@ -1,5 +1,5 @@
-// A workspace's own service account: stored as the file that Google gave out, shown by the end of its key's id, exchanged
-// for tokens where the operator has them exchanged, and sent to nobody.
+// A workspace's own service account: stored as Google's key file, shown by the end of its key id, exchanged for tokens at
+// the operator's token endpoint, and never sent to a provider.
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { forEachEngine } from '../parts/engines.ts'

@@ -1,5 +1,5 @@
-// Limits of requests, tokens and concurrency over the wire: what is admitted is exact to the definition however many ask
-// at once, and whoever waits as long as they were told is let in. The clock moves only when a test says so.
+// Limits of requests, tokens and concurrency over HTTP: the number of admitted requests is exact under concurrency, and a
+// client that waits for the returned time is admitted. The clock moves only when a test says so.
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { connect } from '../parts/raw-client.ts'
@@ -92,7 +92,7 @@ test('R3: of 10,000 requests from 50 connections at 300 a minute, the burst and 
   expect(await flood(key, 1000)).toEqual({ 200: 7, 429: 993 })
   clock.pass(500)
   expect(await flood(key, 900)).toEqual({ 200: 3, 429: 897 })
-  // However long nobody asks, it is a burst of 300 and no more.
+  // However long there are no requests, the burst is 300 and no more.
   clock.pass(3_600_000)
   expect(await flood(key, 400)).toEqual({ 200: 300, 429: 100 })
 })
@@ -103,7 +103,7 @@ test('a refused client that waits for exactly the returned time is admitted', as
   for (let client = 0; client < 50; client++) {
     const refused = await call(key)
     const { milliseconds, seconds } = waitOf(refused)
-    // 60 s ÷ 7 = 8571.43 ms, never told as less; and not before.
+    // 60 s ÷ 7 = 8571.43 ms, never rounded down; and not before.
     expect([milliseconds, seconds]).toEqual([8572, 9])
     clock.pass(client % 2 === 0 ? milliseconds : seconds * 1000)
     expect((await call(key)).status).toBe(200)
