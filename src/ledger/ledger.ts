@@ -7,6 +7,7 @@ import type { KeyId, ProjectId, ReplicaId, RequestId, WorkspaceId } from '../ker
 import type { Nano } from '../kernel/money.ts'
 import type { Database } from '../store/database.ts'
 import type { RequestRow } from '../store/request-rows.ts'
+import type { Insufficient, Unavailable } from './account.ts'
 import type { Budget, BudgetState, OverBudget } from './budget.ts'
 import type { Correction, CorrectOutcome } from './correct.ts'
 import type { Funding, FundOutcome } from './fund.ts'
@@ -147,24 +148,6 @@ export interface Ledger {
   /** Waits for what was submitted, then stops. */
   close(): Promise<void>
 }
-
-/** The wallet can pay once `posted - held` covers the amount; if even `posted` does not, waiting is no use. */
-export interface Insufficient {
-  readonly kind: 'insufficient'
-  readonly posted: Nano
-  readonly held: Nano
-}
-
-// The result of every ledger call that could not be carried out because no commit was confirmed; the caller may try again.
-// For holds, extensions, releases and top-ups, a commit whose reply was lost may have been made all the same, so a repeated
-// call has to find it. A settlement in that state is `unknown`, never this.
-
-export interface Unavailable {
-  readonly kind: 'unavailable'
-  readonly retryAfterMs: number
-}
-
-export const unavailable: Unavailable = { kind: 'unavailable', retryAfterMs: 1000 }
 
 // Numbers for metrics: of this process alone, counted as things happen and never read from the database.
 

@@ -8,14 +8,9 @@ import type { Clock } from '../kernel/clock.ts'
 import { Failure } from '../kernel/failure.ts'
 import { formatUsd, type Nano } from '../kernel/money.ts'
 import { type Bucket, tokenBuckets } from '../kernel/usage.ts'
+import type { Insufficient } from '../ledger/account.ts'
 import { type Budget, dayWindow, monthWindow, type OverBudget, windowEnd } from '../ledger/budget.ts'
-import {
-  type HoldOutcome,
-  type HoldRequest,
-  type Insufficient,
-  type Ledger,
-  usualHoldLifetimeMs,
-} from '../ledger/ledger.ts'
+import { type HoldOutcome, type HoldRequest, type Ledger, usualHoldLifetimeMs } from '../ledger/ledger.ts'
 import type { Caller } from '../tenancy/caller.ts'
 import { defaultTotalMs } from './deadline.ts'
 import {

@@ -4,7 +4,8 @@
 // with real stalls in test/crash/stalls.test.ts.
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { type Ledger, type SettleOutcome, type Settlement, unavailable } from '../../src/ledger/ledger.ts'
+import { unavailable } from '../../src/ledger/account.ts'
+import type { Ledger, Settlement, SettleOutcome } from '../../src/ledger/ledger.ts'
 import { ask } from '../parts/ask.ts'
 import { forEachEngine } from '../parts/engines.ts'
 import { type Gateway, startGateway } from '../parts/gateway.ts'

@@ -10,7 +10,7 @@ import type { Database } from '../../store/database.ts'
 import { timeToSql } from '../../store/sql.ts'
 import { isStoreUnavailable } from '../../store/sql-error.ts'
 import type { BatchWriter, WriteOperation } from '../../store/write-batch.ts'
-import { type WalletId, walletOf, workspaceOf } from '../account.ts'
+import { type Insufficient, unavailable, type WalletId, walletOf, workspaceOf } from '../account.ts'
 import {
   BudgetCounters,
   type BudgetName,
@@ -22,16 +22,14 @@ import {
 import { clean, cleanMs } from '../clean.ts'
 import { type Correction, type CorrectOutcome, recordCorrection } from '../correct.ts'
 import { type Funding, type FundOutcome, recordFunding } from '../fund.ts'
-import {
-  type HoldOutcome,
-  type HoldRequest,
-  type Insufficient,
-  type Ledger,
-  type LedgerOptions,
-  type SettleEnd,
-  type Settlement,
-  type SettleOutcome,
-  unavailable,
+import type {
+  HoldOutcome,
+  HoldRequest,
+  Ledger,
+  LedgerOptions,
+  SettleEnd,
+  Settlement,
+  SettleOutcome,
 } from '../ledger.ts'
 import { createBudgetSeeds, seedRoundMs } from '../seed-budgets.ts'
 import { type SettledTransfers, settledTransfers, settleOnce, storedOutcome } from '../settlement.ts'

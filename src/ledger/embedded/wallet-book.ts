@@ -4,8 +4,9 @@
 import { assert } from '../../kernel/assert.ts'
 import type { RequestId, WorkspaceId } from '../../kernel/ids.ts'
 import type { Nano } from '../../kernel/money.ts'
+import type { Insufficient } from '../account.ts'
 import { type Budget, BudgetCounters, type BudgetName, budgetNames, noBudgets, type OverBudget } from '../budget.ts'
-import type { HoldStats, Insufficient, ReapReport, Wallet } from '../ledger.ts'
+import type { HoldStats, ReapReport, Wallet } from '../ledger.ts'
 
 interface Balance {
   posted: bigint

@@ -1,26 +1,19 @@
 // Applies a batch of operations in one transaction. Rows are locked in the order that the whole ledger keeps: holds, then
 // balances by id, then budgets, then inserts, then hours. The answers are returned, to be given after the commit.
 
-import type { RequestId, WorkspaceId } from '../../kernel/ids.ts'
+import type { RequestId } from '../../kernel/ids.ts'
 import { type Nano, zeroNano } from '../../kernel/money.ts'
 import { insertList } from '../../store/insert-rows.ts'
 import { HourBuckets, writeHours } from '../../store/request-rows.ts'
 import type { Sql, SqlValue } from '../../store/sql.ts'
 import { ensureWallet, type WalletId, walletOf } from '../account.ts'
 import { type Budget, budgetNames, noBudgets } from '../budget.ts'
-import type {
-  ExtendOutcome,
-  HoldOutcome,
-  HoldRequest,
-  ReleaseOutcome,
-  SettleEnd,
-  Settlement,
-  SettleOutcome,
-} from '../ledger.ts'
+import type { HoldOutcome, SettleOutcome } from '../ledger.ts'
 import { dueOf, settledTransfers, storedOutcome } from '../settlement.ts'
 import { readTransfersOf, transferColumns } from '../transfer.ts'
 import { type Demand, grantAll, type MoveOutcome, moveBalances, type WalletMove } from './balances.ts'
 import { awaitHolds, type EndedHold, endHolds, insertHolds, lowerHold, markHoldsSent, raiseHolds } from './holds.ts'
+import { type ExtendOperation, ofKind, type SettleOperation, type SharedOperation } from './operation.ts'
 import type { Owner } from './replica.ts'
 
 /** Gives one answer. */
@@ -225,47 +218,4 @@ function answer(operation: SharedOperation, { taken, moved, settled }: Results):
     case 'sent':
       return operation.answer(undefined)
   }
-}
-
-// What a replica asks of the shared database. Each operation is answered once, after the commit that decided it.
-
-interface Common<Kind extends string, Outcome> {
-  readonly kind: Kind
-  readonly requestId: RequestId
-  readonly workspaceId: WorkspaceId
-  /** How long it is retried while the database cannot be reached; 0 = one attempt. */
-  readonly patienceMs: number
-  answer(outcome: Outcome): void
-  /** Called instead of `answer` when the operation cannot be carried out although the database works: a defect. */
-  fail(thrown: unknown): void
-}
-
-export interface HoldOperation extends Common<'hold', HoldOutcome> {
-  readonly request: HoldRequest
-  readonly lifetimeMs: number
-}
-
-export interface ExtendOperation extends Common<'extend', ExtendOutcome> {
-  readonly more: Nano
-  /** The budgets of the hold. */
-  readonly budgets: readonly Budget[]
-}
-
-/** `unknown`: it may have been committed, and was not confirmed in time. It is not tried again. */
-interface SettleOperation extends Common<'settle', SettleEnd | { readonly kind: 'unknown' }> {
-  readonly settlement: Settlement
-}
-
-type ReleaseOperation = Common<'release', ReleaseOutcome>
-
-/** Nobody waits for its answer. */
-export type SentOperation = Common<'sent', unknown>
-
-export type SharedOperation = HoldOperation | ExtendOperation | SettleOperation | ReleaseOperation | SentOperation
-
-export function ofKind<Kind extends SharedOperation['kind']>(
-  batch: readonly SharedOperation[],
-  kind: Kind,
-): Extract<SharedOperation, { kind: Kind }>[] {
-  return batch.filter((operation): operation is Extract<SharedOperation, { kind: Kind }> => operation.kind === kind)
 }

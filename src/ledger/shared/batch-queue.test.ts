@@ -8,8 +8,8 @@ import type { Nano } from '../../kernel/money.ts'
 import type { Database } from '../../store/database.ts'
 import type { HoldRequest, Settlement } from '../ledger.ts'
 import { createWriteHealth } from '../write-health.ts'
-import type { SharedOperation } from './apply-batch.ts'
 import { createBatchQueue, type Entry, takeBatch } from './batch-queue.ts'
+import type { SharedOperation } from './operation.ts'
 import type { Owner } from './replica.ts'
 
 const sqlError = (errno: string) =>

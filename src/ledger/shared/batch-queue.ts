@@ -7,10 +7,11 @@ import type { Clock } from '../../kernel/clock.ts'
 import type { WorkspaceId } from '../../kernel/ids.ts'
 import type { Database } from '../../store/database.ts'
 import { CommitUnknown, isContention, isRowLocked, isStoreUnavailable, isTimedOut } from '../../store/sql-error.ts'
-import { unavailable } from '../ledger.ts'
+import { unavailable } from '../account.ts'
 import type { Pace } from '../pace.ts'
 import { commitEndOf, type WriteHealth } from '../write-health.ts'
-import { type Answer, applyBatch, type SharedOperation } from './apply-batch.ts'
+import { type Answer, applyBatch } from './apply-batch.ts'
+import type { SharedOperation } from './operation.ts'
 import type { Owner } from './replica.ts'
 
 const batchMax = 256

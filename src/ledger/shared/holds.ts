@@ -15,8 +15,8 @@ import { type WalletId, walletOf } from '../account.ts'
 import { type BudgetName, budgetNames, noBudgets, parseBudgetNames, renderBudgetNames } from '../budget.ts'
 import { type CleanOptions, portionMax as cleanMax, cleanPortions } from '../clean.ts'
 import type { ReapReport } from '../ledger.ts'
-import type { ExtendOperation, HoldOperation } from './apply-batch.ts'
 import { lockBudgets, writeBudgets } from './balances.ts'
+import type { ExtendOperation, HoldOperation } from './operation.ts'
 import { type Owner, silenceOfDeathMs } from './replica.ts'
 
 const portionMax = 500n

@@ -9,22 +9,12 @@ import type { Nano } from '../../kernel/money.ts'
 import type { Database } from '../../store/database.ts'
 import type { Sql } from '../../store/sql.ts'
 import { isContention, isStoreUnavailable } from '../../store/sql-error.ts'
-import { walletOf } from '../account.ts'
+import { type Unavailable, unavailable, walletOf } from '../account.ts'
 import { type Budget, noBudgets } from '../budget.ts'
 import { clean, cleanMs } from '../clean.ts'
 import { recordCorrection } from '../correct.ts'
 import { recordFunding } from '../fund.ts'
-import {
-  type HoldStats,
-  type Ledger,
-  type LedgerOptions,
-  type SettleEnd,
-  type Settlement,
-  type SettleOutcome,
-  type Unavailable,
-  unavailable,
-  type Wallet,
-} from '../ledger.ts'
+import type { HoldStats, Ledger, LedgerOptions, SettleEnd, Settlement, SettleOutcome, Wallet } from '../ledger.ts'
 import type { Pace } from '../pace.ts'
 import { createBudgetSeeds, seedRoundMs } from '../seed-budgets.ts'
 import { settleOnce, storedOutcome } from '../settlement.ts'
@@ -36,10 +26,10 @@ import {
   type EndCounters,
   type WriteHealth,
 } from '../write-health.ts'
-import type { SharedOperation } from './apply-batch.ts'
 import { readBudget } from './balances.ts'
 import { type BatchQueue, createBatchQueue, settlePatienceMs as patienceMs } from './batch-queue.ts'
 import { awaitHolds, clearEnded, reapHolds } from './holds.ts'
+import type { SharedOperation } from './operation.ts'
 import { describeSkew, heartbeatMs, joinReplicas } from './replica.ts'
 
 const probeMs = 1000
