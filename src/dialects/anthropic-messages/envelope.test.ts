@@ -47,7 +47,7 @@ test.each([...none, '0000-01-01', '2023-6-1', '2023-06-01 ', 'latest'])('%s is n
 // 2027-01-15T08:00:00Z
 const now = 1_800_000_000_000
 
-test('each limit is told by three headers, the reset as a moment in whole seconds, never too early', () => {
+test('each limit has three headers; the reset is a time in whole seconds, rounded up', () => {
   expect(limitHeaders({}, now)).toEqual({})
   expect(limitHeaders({ requests: { limit: 60, remaining: 59, resetMs: 1 } }, now)).toEqual({
     'anthropic-ratelimit-requests-limit': '60',

@@ -1,13 +1,13 @@
 import { expect, test } from 'bun:test'
 import { mergeUsage, readUsage } from './usage.ts'
 
-test('searches that the provider ran are counted, and none is the same as not told', () => {
+test('web searches are counted, and zero is the same as not reported', () => {
   const counts = { input_tokens: 10, output_tokens: 2 }
   expect(readUsage({ ...counts, server_tool_use: { web_search_requests: 3 } })?.webSearches).toBe(3)
   expect(readUsage({ ...counts, server_tool_use: { web_search_requests: 0 } })).toEqual(readUsage(counts) as never)
 })
 
-test('work that was kept in the United States is told apart, and nothing else that may stand there', () => {
+test('only US inference is flagged, and no other value of inference_geo', () => {
   const counts = { input_tokens: 10, output_tokens: 2 }
   expect(readUsage(mergeUsage({ ...counts, inference_geo: 'us' }, { inference_geo: null }))?.isUsOnly).toBe(true)
   for (const inference_geo of ['global', 'not_available', 'US', '', 1, true, ['us'], { us: 1 }]) {

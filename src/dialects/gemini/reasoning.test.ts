@@ -138,7 +138,7 @@ describe('reasoning of others', () => {
     ])
   })
 
-  test('pitfall 80: each step of a loop has a signature of its own, or the word for a lost one', () => {
+  test('pitfall 80: each step of a loop keeps its signature, or gets the placeholder for a lost one', () => {
     const turns = [user('u'), assistant(call('a')), user(result('a')), assistant(call('b')), user(result('b'))]
     const { contents } = rendered({ turns }, geminis.g3).body
     expect(contents[1].parts[0].thoughtSignature).toBe(lost)

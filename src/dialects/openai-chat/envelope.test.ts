@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { limitHeaders } from './envelope.ts'
 
-test('each limit is told by three headers, and an unlimited caller gets none', () => {
+test('each limit has three headers, and an unlimited caller gets none', () => {
   expect(limitHeaders({})).toEqual({})
   const requests = { limit: 60, remaining: 59, resetMs: 1000 }
   const ofRequests = {

@@ -7,7 +7,7 @@ function told(status: number | undefined): string {
   return JSON.parse(renderFailure(new Failure('INVALID_REQUEST', 'no', { refusal }))).error.message
 }
 
-test('a refusal is told with the status the provider gave it', () => {
+test('a refusal names the status that the provider sent', () => {
   expect(told(422)).toBe('Provider acme refused the request (422): no')
   expect(told(405)).toBe('Provider acme refused the request (405): no')
 })
@@ -16,7 +16,7 @@ test('one inside a 200 is what it would have been', () => {
   expect(told(undefined)).toBe('Provider acme refused the request (400): no')
 })
 
-test.each(['tool_use_failed', 'json_validate_failed'])('%s is a slip of the model, wherever it is told', (code) => {
+test.each(['tool_use_failed', 'json_validate_failed'])('%s is retryable, in an error body and inside a 200', (code) => {
   const error = { message: "Failed. See 'failed_generation'.", type: 'invalid_request_error', code }
   expect(readFault(400, new Headers(), JSON.stringify({ error })).isChance).toBe(true)
   expect(readErrorObject(error).isChance).toBe(true)

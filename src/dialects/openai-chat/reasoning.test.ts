@@ -128,7 +128,7 @@ describe('reasoning', () => {
     ).toEqual(['start c1', 'thinking', '+hm', '+m', `${signed} ${blob}`, '.', 'text', '+a', '.', 'end end stop'])
   })
 
-  test('pitfall 85: is told from text by its tags only where the model is known to write them', () => {
+  test('pitfall 85: is separated from text by its tags only for models known to write them', () => {
     const stream = `${chunk({ content: '<th' })}${chunk({ content: 'ink>\nhm</thi' })}${chunk({ content: 'nk>\n\na < b' }, 'stop')}${done}`
     expect(noted(parseWhole(parseStream({ ...target, rules: { thinkTags: true } }), stream))).toEqual([
       'start c1',

@@ -40,7 +40,7 @@ test.each([
   expect(relay.usage).toMatchObject({ inputTokens: 100, outputTokens: 5, source: 'reported' })
 })
 
-test('sound is a part of what was read and written; a cache gives text where nobody says otherwise', () => {
+test('audio is part of input and output; cached tokens are text unless reported otherwise', () => {
   const details = { prompt_tokens_details: { cached_tokens: 40, audio_tokens: 30 } }
   const usage = readUsage({ ...counted, ...details, completion_tokens_details: { audio_tokens: 2 } })
   expect(usage).toMatchObject({ inputTokens: 60, audioInputTokens: 30, outputTokens: 5, audioOutputTokens: 2 })

@@ -28,7 +28,7 @@ test('no bucket is negative, and together they are never more than the input', (
   })
 })
 
-test('what nobody reported is not taken for zero', () => {
+test('a count that was not reported is not zero', () => {
   expect(readUsage({ input_tokens: 3, output_tokens: 1 })).toEqual({
     inputTokens: 3,
     cacheReadTokens: 0,

@@ -128,7 +128,7 @@ test('vector 70: a cap that was reached', () => {
   expect(messages(created + incomplete('max_output_tokens'))).toMatchObject({ stop_reason: 'max_tokens' })
 })
 
-test('a refusal is told as one', () => {
+test('a refusal is emitted as a refusal', () => {
   const refused = [created, done(0, message(0, { type: 'refusal', refusal: 'No.' })), completed()].join('')
   expect(chat(refused)).toMatchObject({ finish_reason: 'content_filter', message: { refusal: 'No.' } })
   expect(messages(refused)).toMatchObject({ stop_reason: 'refusal', stop_details: { explanation: 'No.' } })

@@ -214,7 +214,7 @@ describe('stop sequences matched here', () => {
     expect(read({ stop }, events, toolCalls)).toEqual([...noted(events), 'end tool-calls tool_use'])
   })
 
-  test('end a reply that has called for the calls: nobody would run them otherwise', () => {
+  test('a reply with tool calls stops with tool-calls, because callers check for that to run them', () => {
     const events = [...call('1', 'f', '{}'), ...text('so END and more')]
     expect(read({ stop }, events, toolCalls)).toEqual([
       'call 1 f',
@@ -366,7 +366,7 @@ test('what the provider reports at the end counts', () => {
   expect(metered(started, ...text('a'), ended(undefined, usageOf({ outputTokens: 99 }))).usage?.outputTokens).toBe(99)
 })
 
-test('vector 82: what nobody reported is estimated, four bytes to a token, and put into the end', () => {
+test('vector 82: usage that was not reported is estimated at four bytes per token and added to the end', () => {
   const meter = metered(started, ...text('1234', 'é'), ...call('1', 'now', '{}'))
   // 4 + 2 bytes of text, 3 of the name, 2 of arguments: 11.
   expect(meter.outputBytes).toBe(11)

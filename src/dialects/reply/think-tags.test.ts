@@ -30,7 +30,7 @@ const cases: [name: string, pieces: string[], lines: string[]][] = [
   ['that is empty', ['<think>\n\n</think>\n\nso'], ['text', '+so', '.']],
   ['without an answer', ['<think>hm</think>\n'], thought('hm')],
 ]
-test.each(cases)('pitfall 85: reasoning is told from text %s', (_, pieces, lines) => {
+test.each(cases)('pitfall 85: reasoning is separated from text %s', (_, pieces, lines) => {
   expect(read(...text(...pieces))).toEqual(lines)
 })
 

@@ -85,7 +85,7 @@ test('an array that does not say what it holds may hold anything, wherever it st
   })
 })
 
-test('a choice at the root is merged and told in words, and stays where it cannot be', () => {
+test('a choice at the root is merged and explained in the description, or kept if it cannot be merged', () => {
   const choice = '{"type":"object","properties":{"a":{},"b":{}},"anyOf":[{"required":["a"]},{"required":["b"]}]}'
   expect(sent(choice, 'Finds.')).toEqual({
     parameters: '{"type":"object","properties":{"a":{},"b":{}}}',

@@ -39,7 +39,7 @@ test('pointers escape what would part them, and read as callers write paths', ()
   expect(paramOf('')).toBe('')
 })
 
-test('the first leftover that must not be dropped refuses; a name that is no word gets a code of its own', () => {
+test('the first field that must not be dropped refuses the request; an unusual field name gets a general code', () => {
   const warnings = new WarningList()
   const failure = reportUnsupported(
     [

@@ -222,7 +222,7 @@ describe('blocks of a stream', () => {
       ])
     })
 
-    test('of server tools and of kinds nobody knows are left out, and what follows knows it', () => {
+    test('of server tools and of unknown kinds are omitted, and the next text is marked as separate', () => {
       const search = [
         open(1, { type: 'server_tool_use', id: 's', name: 'web_search', input: {} }),
         delta(1, 'input_json_delta', { partial_json: '{"q":1}' }),

@@ -346,7 +346,7 @@ describe('whole replies', () => {
     })
   })
 
-  test('pitfall 102: a count that nobody reported is null, one that was reported as zero is 0', () => {
+  test('pitfall 102: a count that was not reported is null, and a reported zero is 0', () => {
     const cache = (cacheReported?: 'none' | 'reads') => {
       const { usage } = reply(...text('Hi'), ended(undefined, usageOf(cacheReported ? { cacheReported } : {})))
       return [usage.cache_read_input_tokens, usage.cache_creation_input_tokens]

@@ -125,7 +125,7 @@ test('what is not paid for: a cap above what the model writes, and speed at a hi
   expect(sent('"speed":"standard","max_tokens":9', {})).toEqual(['"speed":"standard","max_tokens":9'])
 })
 
-describe('models that nobody asked us for', () => {
+describe('unpaid models', () => {
   const body = (more: string) => `{"model":"a/b","max_tokens":9,${more}"messages":[${hi}]}`
   const sent = (more: string, isOwn = false) => {
     const { body: bytes, warnings } = editRequest(messagesEnvelope(body(more)), { ...edits, isOwn })
@@ -169,11 +169,11 @@ describe('models that nobody asked us for', () => {
     expect(sent(plugins, true)).toEqual([body(plugins), []])
   })
 
-  test('are the business of whoever pays for them', () => {
+  test('are kept if the workspace uses its own credential', () => {
     expect(sent(fallbacks, true)).toEqual([body(fallbacks), []])
   })
 
-  test('tools that only speak of models stay', () => {
+  test('tools that only mention models in their schema stay', () => {
     expect(sent(`"tools":[${own}],`)).toEqual([body(`"tools":[${own}],`), []])
   })
 })

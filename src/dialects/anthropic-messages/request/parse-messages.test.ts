@@ -288,7 +288,7 @@ describe('assistant content', () => {
     )
   })
 
-  test('what server tools left is dropped with a warning, and told in words where nothing else is left', () => {
+  test('blocks of server tools are dropped with a warning, or described in text if nothing else is left', () => {
     const search = { type: 'server_tool_use', id: 's', name: 'web_search', input: { query: 'q' } }
     const found = {
       type: 'web_search_tool_result',
@@ -309,7 +309,7 @@ describe('assistant content', () => {
     ])
   })
 
-  test('a compaction is a summary from the user that stands for all before it', () => {
+  test('a compaction becomes a user turn with the summary and replaces everything before it', () => {
     const messages = [
       hi,
       { role: 'assistant', content: 'old' },

@@ -79,7 +79,7 @@ describe('settings', () => {
     expect(refused({ stop_sequences: ['1', 2] }).facts.param).toBe('stop_sequences[1]')
   })
 
-  test('vector 57: a long user id is carried whole; whoever sends it knows its limit', () => {
+  test('vector 57: a long user id is parsed whole; the renderer shortens it', () => {
     expect(parsed({ metadata: { user_id: 'x'.repeat(300) } }).endUserId).toHaveLength(300)
     expect(parsed({ metadata: { user_id: '' } }).endUserId).toBeUndefined()
   })
@@ -101,7 +101,7 @@ describe('settings', () => {
 })
 
 describe('what only Anthropic has', () => {
-  test('vector 49: a cap of zero warms a cache nobody else has', () => {
+  test('vector 49: a cap of zero, which warms a cache, is refused for other dialects', () => {
     expect(refused({ max_tokens: 0 }).facts.param).toBe('max_tokens')
   })
 

@@ -81,7 +81,7 @@ describe('models that reason as they see fit', () => {
     })
   })
 
-  test('a budget becomes the effort it stands for', () => {
+  test('a budget becomes an effort', () => {
     const effort = (budgetTokens: number) => asked({ budgetTokens, mode: 'on' }, models.opus55).effort
     expect([2048, 2049, 8193, 20_000, 20_001].map(effort)).toEqual(['low', 'medium', 'high', 'high', 'xhigh'])
   })

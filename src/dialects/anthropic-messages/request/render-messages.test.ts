@@ -249,7 +249,7 @@ describe('tool calls and results', () => {
     expect(refusalOf({ turns: [user(sound)] }, { documents: false }).message).toContain('does not take audio')
   })
 
-  test('a cache of nothing but what is marked is what there is, unless the host has a way of its own', () => {
+  test('cache options need no warning, because only marked blocks are cached, unless the host has another cache style', () => {
     const promptCacheOptions = { written: '{"mode":"explicit"}', onlyMarked: true }
     expect(renderMessagesBody({ promptCacheOptions }).warnings).toEqual([])
     expect(renderMessagesBody({ promptCacheOptions }, { cacheStyle: 'implicit' }).warnings).toEqual([

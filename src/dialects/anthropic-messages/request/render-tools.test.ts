@@ -48,7 +48,7 @@ describe('schemas', () => {
     expect(refusalOf({ tools: [tool('f', { schema: '{"type":"string"}' })] }).message).toContain('`f`')
   })
 
-  test('vector 23: a choice at the root is merged and told in the description, with a warning', () => {
+  test('vector 23: a choice at the root is merged and explained in the description, with a warning', () => {
     const { tool: sent, warnings } = schemaOf(
       '{"type":"object","properties":{"k":{"type":"string"}},"required":["k"],"anyOf":[' +
         '{"properties":{"a":{"type":"string"}},"required":["a"]},' +

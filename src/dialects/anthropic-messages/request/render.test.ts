@@ -174,7 +174,7 @@ describe('the form of the answer', () => {
     expect(warnings).toEqual(['json_object_emulated;/response_format'])
   })
 
-  test('pitfall 124: constraints that cannot be enforced are told, objects are closed', () => {
+  test('pitfall 124: constraints that cannot be enforced are described, and objects are closed', () => {
     const { body, warnings } = renderMessagesBody({
       outputFormat: format(
         '{"$schema":"x","type":"object","properties":{"n":{"type":"integer","minimum":1,"description":"N"},' +
@@ -314,7 +314,7 @@ describe('the form of the answer', () => {
     expect(over.warnings).toEqual(['strict_dropped;/response_format'])
   })
 
-  test('pitfall 21: thinking with a budget yields to the tool that stands for the answer', () => {
+  test('pitfall 21: thinking with a budget is dropped if the answer must be a tool call', () => {
     const { body, warnings } = renderMessagesBody(
       { outputFormat: format('{}'), reasoning: { effort: 'low' }, outputCap: 9000 },
       { ...models.s45, jsonOutput: 'emulated' },
@@ -436,7 +436,7 @@ describe('around the request', () => {
     expect(renderMessagesBody({ verbosity: 'medium' }).warnings).toEqual([])
   })
 
-  test('leftovers are refused by name or left out with a warning, one for each field name', () => {
+  test('unsupported fields are refused by name or omitted with a warning, one per field name', () => {
     const unsupported = [
       { field: '/foo', refuse: false },
       { field: '/stream_options/bar', refuse: false },

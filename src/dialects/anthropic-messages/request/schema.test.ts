@@ -63,7 +63,7 @@ describe('schemas that all hold', () => {
     })
   })
 
-  test('what contradicts itself is told, and never sent', () => {
+  test('contradicting schemas are described, never sent', () => {
     const other = { type: 'object', properties: { a: { type: 'integer' } } }
     const { schema, loosened } = fieldOf({ allOf: [reference, other], description: 'd' }, { $defs })
     expect(schema).toEqual({ description: `d (allOf: ${JSON.stringify([reference, other])})` })
@@ -131,7 +131,7 @@ describe('a value that may be null', () => {
     expect(fieldOf({ type: 'string', nullable: false })).toMatchObject({ ...same, schema: { type: 'string' } })
   })
 
-  test('is only told to be so beside values that are listed', () => {
+  test('is only described beside listed values', () => {
     const listed = fieldOf({ type: 'string', enum: ['x'], nullable: true })
     expect(listed.schema).toEqual({ type: 'string', enum: ['x'], description: '(nullable: true)' })
     expect(listed.loosened).toBe(true)
@@ -139,7 +139,7 @@ describe('a value that may be null', () => {
 })
 
 describe('a choice', () => {
-  test('of exactly one is a choice of any; beside another choice it is told', () => {
+  test('oneOf becomes anyOf; beside another anyOf it is described', () => {
     const choices = [{ type: 'string' }, { type: 'null' }]
     expect(fieldOf({ oneOf: choices })).toMatchObject({ ...same, schema: { anyOf: choices } })
     const { text, loosened } = fieldOf({ anyOf: choices, oneOf: [{ enum: ['x'] }] })

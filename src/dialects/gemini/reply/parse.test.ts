@@ -23,7 +23,7 @@ test('what was counted so far is known before the end', () => {
 })
 
 describe('text and thoughts', () => {
-  test('are told as they come, and the end only when the provider closes', () => {
+  test('are emitted as they arrive, and the end only when the provider closes', () => {
     const parser = parseStream(geminiTarget())
     const push = (chunk: string): string[] => noted(parser.push(new TextEncoder().encode(chunk)))
     expect(push(said([thought('Hm')]))).toEqual(['start r1', 'thinking', '+Hm'])
@@ -50,7 +50,7 @@ describe('text and thoughts', () => {
     ])
   })
 
-  test('parts nobody asked for are left out, and keep the texts around them apart', () => {
+  test('parts that were not requested are omitted, and the texts around them stay separate', () => {
     const image = { inlineData: { mimeType: 'image/png', data: 'iVBO' } }
     expect(read(said([text('a'), image, text('b')], 'STOP'))).toEqual([
       'start r1',
@@ -175,7 +175,7 @@ describe('endings', () => {
     expect(read(said([text('a')], finish))).toEqual(['start r1', 'text', '+a', '.', end])
   })
 
-  test('a word nobody knows is told as odd', () => {
+  test('an unknown finish reason is flagged', () => {
     const stopOf = (finish: string) => eventsOf(said([text('a')], finish)).at(-1)
     expect(stopOf('OTHER')).toMatchObject({ stop: { isUnknown: true } })
     expect(stopOf('STOP')).not.toMatchObject({ stop: { isUnknown: true } })
@@ -265,7 +265,7 @@ describe('failures', () => {
   })
 })
 
-test('whatever a provider sends, what is told is a reply', () => {
+test('emits a well-formed reply whatever the provider sends', () => {
   const odd = fc.oneof(fc.jsonValue({ maxDepth: 1 }), fc.constantFrom('a', '', ' ', 'STOP', true, {}, []))
   const part = fc.record(
     {

@@ -89,7 +89,7 @@ describe('calls and results', () => {
     ])
   })
 
-  test('vectors 42 and 43: an error is told as one, and nothing as nothing', () => {
+  test('vectors 42 and 43: an error is sent as an error, and an empty result as empty output', () => {
     const failed = (words: string): UserBlock => ({
       kind: 'tool-result',
       callId: 't1',
@@ -129,7 +129,7 @@ describe('calls and results', () => {
     ])
   })
 
-  test('the title of a document in a result is told in words, since only data may stand there', () => {
+  test('the title of a document in a result is sent as text, because only data is allowed there', () => {
     const paper = {
       kind: 'document',
       source: { kind: 'data', mediaType: 'application/pdf', base64: pdf },
@@ -185,7 +185,7 @@ describe('calls and results', () => {
 describe('media', () => {
   const parts = (...blocks: UserBlock[]) => contents([user(...blocks)])[0].parts
 
-  test('by value are told by their bytes, not their label', () => {
+  test('by value are identified by their bytes, not their label', () => {
     const wrong = (mediaType: string): UserBlock => ({
       kind: 'image',
       source: { kind: 'data', mediaType, base64: png },

@@ -42,7 +42,7 @@ describe('thinking by level', () => {
     }
   })
 
-  test('is not spoken of where nothing was asked for', () => {
+  test('is not sent if nothing was requested', () => {
     expect(config({}).config).toBeUndefined()
   })
 })
@@ -180,7 +180,7 @@ describe('the rest', () => {
     expect(warned(false)).toEqual([])
   })
 
-  test('leftovers are warnings or refusals', () => {
+  test('unsupported fields cause warnings or refusals', () => {
     expect(rendered({ unsupported: [{ field: '/store', refuse: false }] }).warnings).toEqual(['store_dropped;/store'])
     expect(refusedBy({ unsupported: [{ field: '/logprobs', refuse: true }] })).toContain('logprobs')
   })

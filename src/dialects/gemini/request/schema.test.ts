@@ -62,7 +62,7 @@ describe('pitfall 127: what is outside of them', () => {
     })
   })
 
-  test('is told in the description, and is a loss if it demanded something', () => {
+  test('is moved into the description, and counts as loosened if it was a constraint', () => {
     expect(narrowed({ type: 'string', description: 'A name.', minLength: 2, pattern: '^a' })).toEqual({
       schema: { type: 'string', description: 'A name. (minLength: 2, pattern: "^a")' },
       loosened: true,

@@ -11,7 +11,7 @@ const read = (...records: string[]): string[] => noted(parseWhole(parseStream(ta
 const eventsOf = (...records: string[]): ReplyEvent[] => parseWhole(parseStream(target), records.join(''))
 
 describe('text and endings', () => {
-  test('become one block, with the end told after the terminal marker', () => {
+  test('become one block, and the end is emitted after the terminal marker', () => {
     const parser = parseStream(target)
     const push = (text: string): string[] => noted(parser.push(new TextEncoder().encode(text)))
     expect(push(chunk({ role: 'assistant', content: '' }))).toEqual(['start c1'])
@@ -365,7 +365,7 @@ describe('pitfall 139: a whole reply as the stream that was asked for', () => {
     expect(events({ choices: [choice({ tool_calls: [call] }, null)] }).at(-1)).toStartWith('end tool-calls ')
   })
 
-  test('every choice is told, each with its end', () => {
+  test('every choice is emitted with its finish reason', () => {
     const text = stream({ choices: [choice({ content: 'a' }), choice({ content: 'b' }, 'length', 1)] })
     expect(text.match(/"index":1/g)).toHaveLength(2)
     expect(text).toContain('"finish_reason":"length"')

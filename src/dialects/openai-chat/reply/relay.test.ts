@@ -69,7 +69,7 @@ describe('meaningful chunks', () => {
     return outputMeter.count(bytes, 0, bytes.length)
   }
 
-  test('what is spoken is output, and counts by what was said', () => {
+  test('audio is output, and its transcript is counted', () => {
     const spoken = chunk({ audio: { id: 'audio_1', transcript: 'hello you', data: 'UklGRg==' } })
     expect(isMeaningfulChunk(spoken)).toBe(true)
     expect(bytesOf(spoken)).toBe('hello you'.length)

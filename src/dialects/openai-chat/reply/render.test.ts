@@ -72,7 +72,7 @@ describe('streams', () => {
       expect(rendered([started, ...text('a'), ended()])).not.toContain('usage')
     })
 
-    test('pitfall 66: begins with the role and an empty content, once, whoever starts again', () => {
+    test('pitfall 66: begins with the role and an empty content, once, even if a fallback provider starts again', () => {
       const chunks = chunksOf(rendered([started, { ...started, id: 'up-2' } as ReplyEvent, ...text('a'), ended()]))
       expect(chunks.map(({ choices }) => choices[0]?.delta)).toEqual([
         { role: 'assistant', content: '' },
@@ -321,7 +321,7 @@ describe('streams', () => {
     })
   })
 
-  test('pitfall 102: counts of the cache that nobody reported are left out', () => {
+  test('pitfall 102: cache counts that were not reported are omitted', () => {
     const details = (cacheReported?: 'none' | 'reads') => {
       const usage = usageOf(cacheReported ? { cacheReported } : {})
       const shown = chunksOf(rendered([started, ...text('a'), ended(undefined, usage)], context)).at(-1)?.usage

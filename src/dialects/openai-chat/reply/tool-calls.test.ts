@@ -271,7 +271,7 @@ describe('interleaved calls', () => {
         ],
       ],
     ]
-    test.each(forms)('pitfall 64: are told apart with %s', (_, fragments) => {
+    test.each(forms)('pitfall 64: are distinguished with %s', (_, fragments) => {
       const merged = parse(...fragments.map((fragment) => calls(fragment)), finished)
       const blocks = collectReply(merged).blocks
       expect(blocks).toEqual([
@@ -280,7 +280,7 @@ describe('interleaved calls', () => {
       ])
     })
 
-    test('pitfall 64: are told apart with neither numbers nor ids', () => {
+    test('pitfall 64: are distinguished without index and id', () => {
       expect(read(calls(named('f', '{"x":1}')), calls(named('f', '{"x":2}')), finished)).toEqual([
         'call toolu_tg_c1_1 f',
         '+{"x":1}',
@@ -364,7 +364,7 @@ describe('interleaved calls', () => {
   describe('text beside calls', () => {
     const call = calls({ index: 0, id: 'a', ...named('f', '{"x":1}') })
 
-    test('after them opens a block of its own', () => {
+    test('after them opens a separate block', () => {
       expect(read(call, chunk({ content: 'so' }), finished)).toEqual([
         'call a f',
         '+{"x":1}',

@@ -197,7 +197,7 @@ describe('messages', () => {
     expect(edited(around(own), always)).toBe(around(`{"role":"assistant","content":"hi"${empty}}`))
   })
 
-  test('pitfall 79: reasoning that we have signed goes to nobody else, and a real signature is not touched', () => {
+  test('pitfall 79: reasoning with our signature is removed, and a provider’s signature is kept', () => {
     const sent = (...details: string[]) => edited(around(user, thoughtful(`[${details.join(',')}]`)), {})
     expect(sent(own, real, sealed)).toBe(around(user, thoughtful(`[${real}]`)))
     expect(sent(real)).toBe(around(user, thoughtful(`[${real}]`)))
@@ -222,11 +222,11 @@ test.each([
   expect(envelopeOf(`{"model":"m",${plain},${members}}`)).toMatchObject({ offersTools, reasoning })
 })
 
-describe('models that nobody asked us for', () => {
+describe('unpaid models', () => {
   const body = `{"model":"m","models":["x/dear"],"route":"fallback",${plain},"preset":"mine"}`
   const edits = { upstreamModel: 'up', defaultOutputCap: undefined, rules: {} }
 
-  test('are left out, and the caller is told', () => {
+  test('are removed with a warning', () => {
     const { body: sent, warnings } = editRequest(envelopeOf(body), edits)
     expect(new TextDecoder().decode(sent)).toBe(`{"model":"up",${plain}}`)
     expect(warnings.map(({ code }) => code)).toEqual(['models_dropped', 'route_dropped', 'preset_dropped'])
@@ -241,7 +241,7 @@ describe('models that nobody asked us for', () => {
     expect(warnings.map(({ code }) => code)).toEqual(['plugins_dropped', 'tool_dropped'])
   })
 
-  test('are the business of whoever pays for them', () => {
+  test('are kept if the workspace uses its own credential', () => {
     const { body: sent, warnings } = editRequest(envelopeOf(body), { ...edits, isOwn: true })
     expect(new TextDecoder().decode(sent)).toBe(body.replace('"model":"m"', '"model":"up"'))
     expect(warnings).toEqual([])

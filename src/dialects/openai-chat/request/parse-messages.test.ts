@@ -108,7 +108,7 @@ describe('messages', () => {
       expect(warnings).toEqual([{ code: 'duplicate_tool_result_dropped', field: '/messages/2' }])
     })
 
-    test('vector 9: an id used again is told apart on both sides, and the first stays', () => {
+    test('vector 9: a repeated id is made unique in call and result, and the first one stays', () => {
       const twice = [calls('call_1'), result('call_1'), calls('call_1'), result('call_1')]
       const { turns, warnings } = pair(twice)
       const [first, firstResult, second, secondResult] = ids(turns)
@@ -537,7 +537,7 @@ describe('parts', () => {
       expect(conversation.automaticCache).toEqual({ life: 'short', place: '/cache_control' })
     })
 
-    test('pitfall 105: and inside the description of a tool, where unknown members are told', () => {
+    test('pitfall 105: are read inside a tool definition too, where unknown members cause a warning', () => {
       const { tools, warned } = parsed({
         messages: [{ role: 'user', content: 'hi' }],
         tools: [{ type: 'function', function: { name: 'f', cache_control: { type: 'ephemeral' }, colour: 'red' } }],

@@ -59,7 +59,7 @@ describe('tools', () => {
     expect(tools).toMatchObject([{ grammar: written }, { grammar: written }])
   })
 
-  test('pitfall 45: a tool type nobody else knows is refused by name', () => {
+  test('pitfall 45: a tool type that only one provider has is refused by name', () => {
     const refused = refusedParse({ messages, tools: [{ type: 'web_search_20250305', name: 'web_search' }] })
     expect([refused.param, refused.message.includes('web_search_20250305')]).toEqual(['tools[0].type', true])
     expect(refusedParse({ messages, tools: [{ name: 'x' }] }).param).toBe('tools[0].type')
@@ -94,7 +94,7 @@ describe('tool choice', () => {
     })
   })
 
-  test('vector 26: the parallel flag is a wish of its own', () => {
+  test('vector 26: the parallel flag is independent of the choice', () => {
     expect(parsed({ messages, tool_choice: 'none', parallel_tool_calls: false })).toMatchObject({
       toolChoice: { kind: 'none' },
       parallelTools: false,

@@ -245,7 +245,7 @@ describe('messages', () => {
       expect(refusedRender({ turns: [user(url)] }, targetWith({ mediaUrls: false })).message).toContain('by URL')
     })
 
-    test('sound is a part of its own', () => {
+    test('audio is an input_audio part', () => {
       const sound: UserBlock = { kind: 'document', source: { kind: 'data', mediaType: 'audio/wav', base64: 'UklG' } }
       expect(messages([user(sound)])[0].content).toEqual([
         { type: 'input_audio', input_audio: { data: 'UklG', format: 'wav' } },

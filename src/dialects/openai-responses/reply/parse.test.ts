@@ -33,7 +33,7 @@ describe('parse stream', () => {
   })
 
   describe('a stream as the provider sends it', () => {
-    test('is told once, though everything in it is told twice', () => {
+    test('emits each piece once, although the provider sends everything twice', () => {
       const events = eventsOf(recorded)
       expect(noted(events)).toEqual([
         'start resp_1',
@@ -58,7 +58,7 @@ describe('parse stream', () => {
       })
     })
 
-    test('is told as it comes', () => {
+    test('is emitted as it arrives', () => {
       const parser = parseStream(responsesTarget())
       const push = (chunk: string): string[] => noted(parser.push(new TextEncoder().encode(chunk)))
       expect(push(created)).toEqual(['start resp_1'])
@@ -72,7 +72,7 @@ describe('parse stream', () => {
       expect(parser.end()).toEqual([])
     })
 
-    test('may hold events nobody knows, records nobody can read, and a mark at the end', () => {
+    test('may contain unknown events, unreadable records and a final [DONE]', () => {
       const parser = parseStream(responsesTarget())
       const stream = [
         created,
@@ -282,7 +282,7 @@ describe('output items', () => {
   })
 
   describe('items without deltas', () => {
-    test('count as they are told in the end', () => {
+    test('are taken from the end of the reply', () => {
       expect(
         read(
           created,
@@ -356,7 +356,7 @@ describe('output items', () => {
     })
   })
 
-  test('arguments end with their object, whatever is written behind it, streamed or told as a whole', () => {
+  test('arguments end with their object, whatever follows it, streamed or whole', () => {
     const streamed = [
       added(0, functionCall(0)),
       argumentsDelta(0, '{"a":'),
@@ -419,7 +419,7 @@ describe('output items', () => {
       ])
     })
 
-    test('are told apart by their ids where they have no numbers', () => {
+    test('are distinguished by id if they have no index', () => {
       const delta = (item_id: string, text: string) =>
         sent('response.function_call_arguments.delta', { item_id, delta: text })
       const begin = (n: number) => sent('response.output_item.added', { item: functionCall(n) })
@@ -435,7 +435,7 @@ describe('output items', () => {
       ])
     })
 
-    test('are told apart although a host gives all of them one number', () => {
+    test('are distinguished although a host gives all of them one index', () => {
       const whole = (text: string) => [added(0, message(0)), textDelta(0, text), done(0, message(0, outputText(text)))]
       expect(read(created, ...whole('a'), ...whole('b'), completed()).slice(1, -1)).toEqual([
         'text',

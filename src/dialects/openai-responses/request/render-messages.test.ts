@@ -81,7 +81,7 @@ describe('what the user says', () => {
 })
 
 describe('what the assistant said', () => {
-  test('is items in its order, with the phase told from the turn', () => {
+  test('becomes items in order, with the phase derived from the turn', () => {
     expect(
       inputOf(
         user('u'),
@@ -233,7 +233,7 @@ describe('cache marks', () => {
     expect(warnings).toEqual(['cache_mark_dropped;/messages'])
   })
 
-  test('take no place on what is empty, and stay with a result whose media stand elsewhere', () => {
+  test('are not put on empty blocks, and stay on a result whose media are placed elsewhere', () => {
     const empty = user({ ...text(''), ...mark }, 'u')
     expect(rendered({ turns: [empty] }, gpts.gpt56).warnings).toEqual(['cache_mark_dropped;/messages'])
     const blank = { kind: 'tool-result', callId: 'c', content: [{ ...text(''), ...mark }], isError: false } as UserBlock
