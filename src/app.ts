@@ -22,7 +22,7 @@ import type { Ledger } from './ledger/ledger.ts'
 import { cannotCharge } from './pipeline/hold.ts'
 import type { Provider } from './providers/provider.ts'
 import { isStoreUnavailable } from './store/sql-error.ts'
-import { StartRefusal } from './store/start-refusal.ts'
+import { causeText, StartRefusal } from './store/start-refusal.ts'
 import type { Log } from './telemetry/log.ts'
 import type { FirstStart } from './tenancy/first-start.ts'
 import type { AdminToken } from './tenancy/secrets.ts'
@@ -69,7 +69,20 @@ const sharedDrainDelayMs = 5_000
 /** Never late. */
 const stillClock: Clock = { now: () => 0, monotonicMs: () => 0 }
 
+/** Throws a StartRefusal for what the operator can mend. */
 export async function startApp(deps: AppDependencies): Promise<App> {
+  try {
+    return await start(deps)
+  } catch (thrown) {
+    if (thrown instanceof StartRefusal || !isStoreUnavailable(thrown)) throw thrown
+    throw new StartRefusal(
+      `Tollgate could not start: the database did not answer in time (${causeText(thrown)}). Check that it is running, not overloaded, and that no other session holds locks on Tollgate's tables. Then start Tollgate again.`,
+      { cause: thrown },
+    )
+  }
+}
+
+async function start(deps: AppDependencies): Promise<App> {
   const { source, clock, loopClock = stillClock, log, dressLedger, requestLogFlushMs, sharesPort = false } = deps
   const base = { source, clock, log }
   // An unreachable database is not a defect: the caller can retry.

@@ -29,3 +29,21 @@ export async function ensureWallet(sql: Sql, workspaceId: WorkspaceId, now: numb
     VALUES (${id}, 'wallet', ${workspaceId}, ${timeToSql(now)}) ON CONFLICT DO NOTHING`
   await sql`INSERT INTO balances (account_id, posted, held) VALUES (${id}, 0, 0) ON CONFLICT DO NOTHING`
 }
+
+/** The wallet can pay once `posted - held` covers the amount; if even `posted` does not, waiting is no use. */
+export interface Insufficient {
+  readonly kind: 'insufficient'
+  readonly posted: Nano
+  readonly held: Nano
+}
+
+// The result of every ledger call that could not be carried out because no commit was confirmed; the caller may try again.
+// For holds, extensions, releases and top-ups, a commit whose reply was lost may have been made all the same, so a repeated
+// call has to find it. A settlement in that state is `unknown`, never this.
+
+export interface Unavailable {
+  readonly kind: 'unavailable'
+  readonly retryAfterMs: number
+}
+
+export const unavailable: Unavailable = { kind: 'unavailable', retryAfterMs: 1000 }

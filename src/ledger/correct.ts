@@ -6,11 +6,17 @@ import type { Failpoint } from '../kernel/failpoint.ts'
 import { createId, type WorkspaceId } from '../kernel/ids.ts'
 import { type Nano, zeroNano } from '../kernel/money.ts'
 import type { Sql } from '../store/sql.ts'
-import { ensureWallet, postedMax, transferMax, type WalletId, walletOf } from './account.ts'
+import {
+  ensureWallet,
+  type Insufficient,
+  postedMax,
+  transferMax,
+  type Unavailable,
+  type WalletId,
+  walletOf,
+} from './account.ts'
 import { claimKey, freeKey, type MoveKey, rememberMove } from './idempotency-key.ts'
-import type { Insufficient } from './insufficient.ts'
 import { type Transfer, transferColumns } from './transfer.ts'
-import type { Unavailable } from './unavailable.ts'
 
 export interface Correction {
   /** Must exist. */

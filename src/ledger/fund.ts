@@ -6,10 +6,9 @@ import { type Failpoint, noFailpoint } from '../kernel/failpoint.ts'
 import { createId, type WorkspaceId } from '../kernel/ids.ts'
 import type { Nano } from '../kernel/money.ts'
 import type { Sql } from '../store/sql.ts'
-import { ensureWallet, postedMax, transferMax, walletOf } from './account.ts'
+import { ensureWallet, postedMax, transferMax, type Unavailable, walletOf } from './account.ts'
 import { claimKey, freeKey, type MoveKey, rememberMove } from './idempotency-key.ts'
 import { readPayment, type Transfer, transferColumns } from './transfer.ts'
-import type { Unavailable } from './unavailable.ts'
 
 export interface Funding {
   /** Must exist. */

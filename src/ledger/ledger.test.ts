@@ -231,18 +231,21 @@ forEachEngine((engine) => {
     const { ledger } = books
     await ledger.fund({ workspaceId, amount: 100n as Nano, kind: 'topup' })
     // A quote below the hold, and one above it.
-    for (const [charge, told, posted] of [
+    for (const [charge, quoted, posted] of [
       [9n, 6n, 94n],
       [30n, 20n, 74n],
     ] as const) {
       const request = holdOf(workspaceId, 10n)
       await ledger.hold(request)
-      const settlement = { ...settlementOf(request.requestId, charge), told: told as Nano }
-      expect(await ledger.settle(settlement)).toMatchObject({ transfer: { amount: told }, writtenOff: charge - told })
+      const settlement = { ...settlementOf(request.requestId, charge), quoted: quoted as Nano }
+      expect(await ledger.settle(settlement)).toMatchObject({
+        transfer: { amount: quoted },
+        writtenOff: charge - quoted,
+      })
       const transfers = await ledger.transfersOf(request.requestId)
       expect(transfers.map(({ kind, amount }) => `${kind} ${amount}`)).toEqual([
-        `charge ${told}`,
-        `writeoff ${charge - told}`,
+        `charge ${quoted}`,
+        `writeoff ${charge - quoted}`,
       ])
       expect(await ledger.wallet(workspaceId)).toMatchObject({ posted, held: 0n })
     }

@@ -1,16 +1,18 @@
 // What the rest of the house knows of the ledger: amounts, workspaces and request ids go in, results come out. Tokens,
 // models and prices never do; usage and price version pass through as text. Amounts are nano-dollars.
 
+import type { Clock } from '../kernel/clock.ts'
+import type { Failpoint } from '../kernel/failpoint.ts'
 import type { KeyId, ProjectId, ReplicaId, RequestId, WorkspaceId } from '../kernel/ids.ts'
 import type { Nano } from '../kernel/money.ts'
+import type { Database } from '../store/database.ts'
 import type { RequestRow } from '../store/request-rows.ts'
+import type { Insufficient, Unavailable } from './account.ts'
 import type { Budget, BudgetState, OverBudget } from './budget.ts'
 import type { Correction, CorrectOutcome } from './correct.ts'
 import type { Funding, FundOutcome } from './fund.ts'
-import type { Insufficient } from './insufficient.ts'
-import type { LedgerStats } from './stats.ts'
+import type { Pace } from './pace.ts'
 import type { Transfer, TransferPage, TransferQuery } from './transfer.ts'
-import type { Unavailable } from './unavailable.ts'
 
 /** Longer than a request may take whose routes have the usual deadlines: 15 minutes. */
 export const usualHoldLifetimeMs = 20 * 60_000
@@ -35,8 +37,8 @@ export interface Settlement {
   readonly requestId: RequestId
   /** What the request costs, also where that is more than was held. */
   readonly charge: Nano
-  /** What the caller was told: the wallet pays no more than that. Absent = the charge. */
-  readonly told?: Nano | undefined
+  /** The cost that the caller was quoted: the wallet pays no more than that. Absent = the charge. */
+  readonly quoted?: Nano | undefined
   /** undefined = not priced (the caller's own provider key, without a fee). */
   readonly priceVersion: string | undefined
   readonly usage: string
@@ -145,4 +147,61 @@ export interface Ledger {
   readonly replica?: ReplicaView | undefined
   /** Waits for what was submitted, then stops. */
   close(): Promise<void>
+}
+
+// Numbers for metrics: of this process alone, counted as things happen and never read from the database.
+
+export interface HoldStats {
+  readonly openHolds: number
+  readonly heldTotal: Nano
+  /** Epoch milliseconds; undefined = nothing is held. */
+  readonly oldestHoldAt: number | undefined
+}
+
+/** Of charges, top-ups and, with several replicas, heartbeats; many operations may share one. */
+export interface CommitStats {
+  readonly commits: number
+  readonly commitsFailed: number
+  /** 0 before the first. */
+  readonly commitMsLast: number
+  readonly commitMsTotal: number
+}
+
+export interface EndStats {
+  readonly charges: number
+  /** Charges by estimated usage. */
+  readonly estimated: number
+  /** Charges above what was held. */
+  readonly overruns: number
+  /** What wallets could not pay. */
+  readonly writtenOff: Nano
+  /** Holds that ended because their process died or their lifetime was over, as far as this process ended them. */
+  readonly reaped: number
+  /** Of these, the ones whose body had gone upstream. */
+  readonly reapedSent: number
+}
+
+export interface LedgerStats extends HoldStats, CommitStats, EndStats {
+  /** How far this machine's clock is ahead of the database's (less than 0: behind it); absent where they are one. */
+  readonly clockSkewMs?: number
+}
+
+export interface LedgerOptions {
+  readonly database: Database
+  readonly clock: Clock
+  readonly pace: Pace
+  readonly reach: Failpoint
+  /** Of holds that name no lifetime of their own. */
+  readonly holdLifetimeMs: number
+  /** Work in the background failed; it is tried again by itself. */
+  onFault(what: string, error: unknown): void
+  /**
+   * The wallets in memory contradict what was committed. Nothing more is admitted; running requests can still be settled.
+   * Only a restart, which reads the wallets again, mends it. Called once.
+   */
+  onBroken(error: unknown): void
+  /** False only in tests: a spend limit then begins with nothing. */
+  readonly seedsBudgets: boolean
+  /** In [0, 1); spreads the retries of several processes. */
+  random(): number
 }

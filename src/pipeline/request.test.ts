@@ -348,7 +348,7 @@ describe('a charge', () => {
     const used = usage(30)
     expect(asked.hold.quote(used)).toBe(300n as Nano)
     await asked.hold.settle(used, '{}', undefined)
-    expect(asked.settled).toMatchObject([{ told: 300n, charge: 400n }])
+    expect(asked.settled).toMatchObject([{ quoted: 300n, charge: 400n }])
   })
 
   test('never exceeds the hold if it is an estimate', () => {
@@ -364,7 +364,7 @@ describe('a charge', () => {
     const left: Usage = { ...usage(9, 'estimated'), inputTokens: 400, inputReported: true }
     expect(asked.hold.quote(left)).toBe(450n as Nano)
     await asked.hold.settle(left, '{}', undefined)
-    expect(asked.settled).toMatchObject([{ told: 450n, charge: 490n, estimated: true }])
+    expect(asked.settled).toMatchObject([{ quoted: 450n, charge: 490n, estimated: true }])
   })
 
   test('has no more estimated output than was held for, whatever its input', () => {

@@ -517,7 +517,7 @@ export class Hold {
   settle(usage: Usage, usageJson: string, rows: Settlement['rows']): Promise<SettleOutcome> {
     return this.ledger.settle({
       requestId: this.requestId,
-      told: this.quote(usage),
+      quoted: this.quote(usage),
       charge: this.#cost,
       priceVersion: this.#priceVersion,
       usage: usageJson,

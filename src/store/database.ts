@@ -1,6 +1,7 @@
 // The database handle: the only way to the tables. One SQL text runs on both engines (portable SQL, see sql.ts), so
 // callers ask for a transaction, never for an engine; `engine` is for messages and for migrations.
 
+import type { Clock } from '../kernel/clock.ts'
 import type { Engine, Sql } from './sql.ts'
 import type { BatchWriter } from './write-batch.ts'
 
@@ -33,3 +34,24 @@ export type TransactionShape = 'at_once'
 
 /** Runs fixed text of our own, several statements, no parameters. */
 export type RunScript = (text: string) => Promise<void>
+
+// The time for all processes on one database: clocks of replicas differ, and each judges what the others have written.
+
+/** Epoch milliseconds of PostgreSQL's clock. */
+export async function databaseNow(sql: Sql): Promise<bigint> {
+  const [row] = await sql<{ now: bigint }>`SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT) AS now`
+  return row?.now ?? 0n
+}
+
+/** When the transaction began, by the same clock: the time of what is seen in a snapshot, however long it is looked at. */
+export async function snapshotNow(sql: Sql): Promise<bigint> {
+  const [row] = await sql<{
+    now: bigint
+  }>`SELECT CAST(EXTRACT(EPOCH FROM transaction_timestamp()) * 1000 AS BIGINT) AS now`
+  return row?.now ?? 0n
+}
+
+/** The embedded database is this process, and has its clock. */
+export async function storeNow({ engine, sql }: Pick<Database, 'engine' | 'sql'>, clock: Clock): Promise<number> {
+  return engine === 'postgres' ? Number(await databaseNow(sql)) : clock.now()
+}

@@ -3,10 +3,9 @@
 // a pid file alone would outlive its writer.
 
 import { Database } from 'bun:sqlite'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { assertNotFenced } from './copy/fence.ts'
-import { ensurePrivateFile } from './data-folder.ts'
+import { type DataFolder, ensurePrivateFile } from './data-folder.ts'
 import { causeText, StartRefusal } from './start-refusal.ts'
 
 /** Another process has the folder. */
@@ -14,7 +13,7 @@ export class FolderInUse extends StartRefusal {
   override readonly name = 'FolderInUse'
 }
 
-export interface FolderLock {
+interface FolderLock {
   release(): void
 }
 
@@ -70,4 +69,23 @@ function readHolder(holderFile: string): string | undefined {
   } catch {
     return undefined
   }
+}
+
+// The mark in a data folder whose database was moved to PostgreSQL. Two gateways, one on each copy, would spend every balance
+// twice, so the embedded database is not served while the mark exists. Only a person removes it.
+
+const fenceFile = 'moved-to-postgres'
+
+/** `target` without a password; `at` for people. On return it is on the disk. */
+export function writeFence(folder: DataFolder, target: string, at: string): void {
+  folder.write(fenceFile, `${target} on ${at}\n`)
+}
+
+/** Throws a StartRefusal if the folder's database was moved. */
+function assertNotFenced(folder: string): void {
+  const file = join(folder, fenceFile)
+  if (!existsSync(file)) return
+  throw new StartRefusal(
+    `The database in ${folder} was moved to ${readFileSync(file, 'utf8').trim()}; served from here as well, its wallets would be spent twice. Set DATABASE_URL to where it is now. Only if nothing was ever served from there: delete ${file}`,
+  )
 }

@@ -12,7 +12,7 @@ const lockPollMs = 200
 const firstProgressMs = 1000
 const nextProgressMs = 5000
 
-export interface MigrateOptions {
+interface MigrateOptions {
   readonly database: Database
   readonly clock: Clock
   readonly migrations?: readonly Migration[]
@@ -121,4 +121,23 @@ export function textForEngine(text: string, engine: Database['engine']): string 
 /** Line ends are not content: a checkout may have changed them. */
 function checksum(text: string): string {
   return createHash('sha256').update(text.replaceAll('\r\n', '\n')).digest('hex')
+}
+
+// How far a database has come, read without changing it.
+
+interface MigrationState {
+  readonly applied: number
+  /** What the next start of this program would apply. */
+  readonly pending: number
+  /** What only another version knows. */
+  readonly unknown: readonly string[]
+}
+
+/** Rejects where there is no table of migrations: then it is no database of ours, or an empty one. */
+export async function readMigrationState(sql: Sql): Promise<MigrationState> {
+  const records = await sql<{ name: string }>`SELECT name FROM schema_migrations`
+  const known = new Set(allMigrations.map(({ name }) => name))
+  const unknown = records.map(({ name }) => name).filter((name) => !known.has(name))
+  const applied = records.length - unknown.length
+  return { applied, pending: allMigrations.length - applied, unknown }
 }

@@ -3,7 +3,6 @@
 
 import { SQL } from 'bun'
 import type { Database } from './database.ts'
-import { createPatientPool, createWatchedPool, type PatientPool, type WatchedPool } from './postgres-pools.ts'
 import type { Sql } from './sql.ts'
 import { CommitUnknown, isConnectionLost } from './sql-error.ts'
 import { causeText, StartRefusal } from './start-refusal.ts'
@@ -171,5 +170,179 @@ async function transactAtOnce<T>(pool: WatchedPool, work: (sql: Sql) => Promise<
     return await worked
   } finally {
     release()
+  }
+}
+
+// Two kinds of pools. Short statements share one that is replaced when an answer does not come: PostgreSQL ends statements
+// that take too long, but a connection whose other end is gone stays silent for ever, and so would everything that waits
+// for it. Work that may take minutes has its own connections, so that nothing cuts it off.
+
+interface WatchedPool {
+  readonly sql: Sql
+  /** A connection for one transaction. */
+  reserve(): Promise<{ readonly sql: Sql; release(): void }>
+  close(): Promise<void>
+}
+
+interface PoolOptions {
+  open(): SQL
+  /** Lets what still runs end, and fails what does not. */
+  close(pool: SQL): Promise<void>
+}
+
+interface WatchedPoolOptions extends PoolOptions {
+  /** How long a statement may wait for its answer. */
+  readonly turnMs: number
+  readonly turnsMax: number
+}
+
+function createWatchedPool({ turnMs, turnsMax, open, close }: WatchedPoolOptions): WatchedPool {
+  let current = make()
+
+  function make(): { readonly pool: SQL; readonly watch: SilenceWatch } {
+    const pool = open()
+    const watch = createSilenceWatch({
+      turnMs,
+      turnsMax,
+      // Its other connections may be as dead. What comes from now on is sent to new ones.
+      onSilence() {
+        current = make()
+        // Whoever waited is told by the statement; here is nobody to tell.
+        void close(pool).catch(() => {})
+      },
+    })
+    return { pool, watch }
+  }
+
+  /** Waiting for a connection is our own crowd, not the server's silence: only what follows is watched. */
+  async function reserve(): Promise<{ readonly sql: Sql; release(): void }> {
+    const { pool, watch } = current
+    const connection = await pool.reserve()
+    return { sql: watched(connection, watch), release: () => connection.release() }
+  }
+
+  async function runAlone(args: Parameters<Sql>): Promise<unknown> {
+    const { sql, release } = await reserve()
+    try {
+      return await sql(...args)
+    } finally {
+      release()
+    }
+  }
+
+  return {
+    sql: ((...args: Parameters<Sql>) =>
+      isStatement(args) ? runAlone(args) : (current.pool as unknown as Sql)(...args)) as Sql,
+    reserve,
+    async close() {
+      current.watch.close()
+      await close(current.pool)
+    },
+  }
+}
+
+function isStatement([first]: readonly unknown[]): boolean {
+  return Array.isArray(first) && 'raw' in first
+}
+
+/** Bun's statements are lazy: these start in the order in which they are made, and are waited for from then on. */
+function watched(connection: SQL, { watch }: SilenceWatch): Sql {
+  const call = connection as unknown as (...args: unknown[]) => SQL.Query<unknown>
+  const tag = (...args: unknown[]) => {
+    const made = call(...args)
+    return isStatement(args) ? watch(made.execute()) : made
+  }
+  return tag as unknown as Sql
+}
+
+interface PatientPool {
+  use<T>(work: (pool: SQL) => Promise<T>): Promise<T>
+  close(): Promise<void>
+}
+
+/**
+ * A connection for each use: nobody can tell a long statement from a lost one, and one that is lost must not take the
+ * place of the next.
+ */
+function createPatientPool({ open, close }: PoolOptions): PatientPool {
+  const pools = new Set<SQL>()
+  return {
+    async use(work) {
+      const own = open()
+      pools.add(own)
+      try {
+        return await work(own)
+      } finally {
+        pools.delete(own)
+        await close(own)
+      }
+    },
+    async close() {
+      await Promise.all([...pools].map((pool) => close(pool)))
+    },
+  }
+}
+
+// Notices statements that get no answer: a host that vanished, or a firewall that dropped a connection, sends nothing at
+// all. It counts the turns of a timer and reads no clock, so that a process that was stopped for a while blames no connection.
+
+interface SilenceWatch {
+  /** The same answer, which is waited for from now on. */
+  watch<T>(answer: PromiseLike<T>): Promise<T>
+  close(): void
+}
+
+interface SilenceWatchOptions {
+  readonly turnMs: number
+  /** How many turns a statement may wait for its answer. */
+  readonly turnsMax: number
+  /** Called once; after that nothing is watched any more. */
+  onSilence(): void
+}
+
+interface Waiting {
+  readonly sinceTurn: number
+}
+
+export function createSilenceWatch({ turnMs, turnsMax, onSilence }: SilenceWatchOptions): SilenceWatch {
+  /** In the order in which they began. */
+  const waiting = new Set<Waiting>()
+  let turn = 0
+  let timer: ReturnType<typeof setTimeout> | undefined
+  let isClosed = false
+
+  function close(): void {
+    isClosed = true
+    clearTimeout(timer)
+  }
+
+  function start(): void {
+    timer ??= setTimeout(look, turnMs)
+    // The connection keeps the process for as long as there is something to wait for.
+    timer.unref()
+  }
+
+  function look(): void {
+    turn++
+    timer = undefined
+    const [oldest] = waiting
+    if (oldest === undefined) return
+    if (turn - oldest.sinceTurn <= turnsMax) return start()
+    close()
+    onSilence()
+  }
+
+  return {
+    async watch(answer) {
+      const one: Waiting = { sinceTurn: turn }
+      waiting.add(one)
+      if (!isClosed) start()
+      try {
+        return await answer
+      } finally {
+        waiting.delete(one)
+      }
+    },
+    close,
   }
 }

@@ -5,10 +5,9 @@
 
 import type { Clock } from '../kernel/clock.ts'
 import type { KeyId, ProjectId, WorkspaceId } from '../kernel/ids.ts'
-import type { Database } from '../store/database.ts'
+import { type Database, databaseNow } from '../store/database.ts'
 import type { Redis } from '../store/redis.ts'
 import type { Sql } from '../store/sql.ts'
-import { databaseNow } from '../store/store-now.ts'
 
 export type Change =
   | { readonly kind: 'key'; readonly id: KeyId }

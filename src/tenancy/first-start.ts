@@ -3,8 +3,7 @@
 // the key, for example because the port is taken; until one has, each later start may show it.
 
 import { readFileSync } from 'node:fs'
-import type { Clock } from '../kernel/clock.ts'
-import { isoTime } from '../kernel/clock.ts'
+import { type Clock, isoTime } from '../kernel/clock.ts'
 import type { WorkspaceId } from '../kernel/ids.ts'
 import type { DataFolder } from '../store/data-folder.ts'
 import type { Database } from '../store/database.ts'

@@ -2,8 +2,8 @@
 // an error in its surface's own form, not as a wallet that is empty, and not as an answer that is whole.
 
 import { afterAll, describe, expect, test } from 'bun:test'
+import { unavailable } from '../../src/ledger/account.ts'
 import type { Ledger } from '../../src/ledger/ledger.ts'
-import { unavailable } from '../../src/ledger/unavailable.ts'
 import { growStream } from './growing-stream.ts'
 import { say, usageIn, wordsOf } from './provider-words.ts'
 import { openTill, type Path, streamedPaths } from './till.ts'

@@ -4,8 +4,8 @@
 // with real stalls in test/crash/stalls.test.ts.
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { unavailable } from '../../src/ledger/account.ts'
 import type { Ledger, Settlement, SettleOutcome } from '../../src/ledger/ledger.ts'
-import { unavailable } from '../../src/ledger/unavailable.ts'
 import { ask } from '../parts/ask.ts'
 import { forEachEngine } from '../parts/engines.ts'
 import { type Gateway, startGateway } from '../parts/gateway.ts'
@@ -24,7 +24,7 @@ let stall: PromiseWithResolvers<'made' | 'not made'> | undefined
 function dressLedger(real: Ledger): Ledger {
   const settleLater = (settlement: Settlement, outcome: Promise<'made' | 'not made'>): SettleOutcome => {
     // As in a commit that hangs, the rows were made before anybody knew that it would.
-    const rows = settlement.rows?.(settlement.told ?? settlement.charge) ?? []
+    const rows = settlement.rows?.(settlement.quoted ?? settlement.charge) ?? []
     const end = outcome.then(async (known) => {
       if (known === 'not made') await real.release(settlement.requestId)
       const settled = known === 'made' ? await real.settle({ ...settlement, rows: () => rows }) : unavailable

@@ -3,8 +3,7 @@
 import type { KeyId, ProjectId, RequestId, WorkspaceId } from '../../src/kernel/ids.ts'
 import type { Nano } from '../../src/kernel/money.ts'
 import type { Usage } from '../../src/kernel/usage.ts'
-import type { RequestRecord } from '../../src/telemetry/request-record.ts'
-import { createRecord } from '../../src/telemetry/request-record.ts'
+import { createRecord, type RequestRecord } from '../../src/telemetry/request-record.ts'
 
 export const usageOf = (inputTokens: number, outputTokens: number): Usage => ({
   inputTokens,

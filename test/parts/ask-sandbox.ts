@@ -2,8 +2,7 @@
 // of what comes back. Shares no code with what it tests.
 
 import type { Transport } from '../../src/providers/provider.ts'
-import type { Delay } from '../../src/providers/sandbox/transport.ts'
-import { createSandboxTransport } from '../../src/providers/sandbox/transport.ts'
+import { createSandboxTransport, type Delay } from '../../src/providers/sandbox/transport.ts'
 
 export type Path = '/chat/completions' | '/v1/messages' | '/v1/messages/count_tokens'
 

@@ -22,7 +22,7 @@ export const mutations: readonly Mutation[] = [
     engine: 'embedded',
     edits: [
       {
-        file: 'ledger/settle-once.ts',
+        file: 'ledger/settlement.ts',
         from: /const first = running\.get\(requestId\)/,
         to: 'const first = undefined as Promise<SettleOutcome> | undefined',
       },
@@ -40,12 +40,12 @@ export const mutations: readonly Mutation[] = [
     engine: 'embedded',
     edits: [
       {
-        file: 'ledger/embedded/correct.ts',
+        file: 'ledger/embedded/embedded-ledger.ts',
         from: /if \('kind' in set\) return set\n\s+claim = set/,
         to: "if ('kind' in set) return set\n    book.drop(set)",
       },
       {
-        file: 'ledger/embedded/correct.ts',
+        file: 'ledger/embedded/embedded-ledger.ts',
         from: /else if \(isMade\) book\.credit\(correction\.workspaceId, correction\.amount\)/,
         to: "else if (isMade) book.credit(correction.workspaceId, (correction.direction === 'add' ? correction.amount : -correction.amount) as never)",
       },
@@ -89,9 +89,7 @@ export const mutations: readonly Mutation[] = [
   {
     name: 'what the wallet could not pay is not written off',
     engine: 'embedded',
-    edits: [
-      { file: 'ledger/settlement-transfers.ts', from: /if \(lost === 0n\) return/, to: 'if (lost >= 0n) return' },
-    ],
+    edits: [{ file: 'ledger/settlement.ts', from: /if \(lost === 0n\) return/, to: 'if (lost >= 0n) return' }],
   },
   {
     name: 'a hold that ends does not leave its budgets',

@@ -77,7 +77,7 @@ export class Witness {
       const settlement = {
         requestId: request.id as RequestId,
         charge: priced as Nano,
-        told: (told < priced ? told : priced) as Nano,
+        quoted: (told < priced ? told : priced) as Nano,
         priceVersion: undefined,
         usage,
         estimated: false,

@@ -2,8 +2,7 @@
 // a share of them leaves in the middle. Prints its counts every second; on its input the line `pause` keeps it from
 // sending until `resume`, and `stop` lets what runs end.
 
-import type { Order } from '../parts/crash-upstream.ts'
-import { promptOf } from '../parts/crash-upstream.ts'
+import { type Order, promptOf } from '../parts/crash-upstream.ts'
 import { bothSurfaces, type TestSurface } from '../parts/surfaces.ts'
 import { letIn, type TrafficCounts, type TrafficPlan } from './counts.ts'
 

@@ -5,8 +5,7 @@ import { hostname } from 'node:os'
 import type { AnswerOf } from '../../api/client.ts'
 import { nearestNames } from '../../kernel/nearest.ts'
 import { type CommandContext, type CommandDefinition, type CommandInput, printResult } from '../command.ts'
-import type { Client, ConnectFacts, Member } from '../connect/clients.ts'
-import { clients } from '../connect/clients.ts'
+import { type Client, type ConnectFacts, clients, type Member } from '../connect/clients.ts'
 import {
   backupOf,
   keepBackup,

@@ -8,8 +8,7 @@ import { gatewayCommand } from '../../../test/parts/program.ts'
 import type { Config } from '../../config/config.ts'
 import { Secret } from '../../kernel/secret.ts'
 import { confirmSecret } from '../../tenancy/secrets.ts'
-import type { Finding } from './doctor.ts'
-import { checkClock, checkDatabase, checkDataFolder, checkProxy } from './doctor.ts'
+import { checkClock, checkDatabase, checkDataFolder, checkProxy, type Finding } from './doctor.ts'
 
 const folders: string[] = []
 const children = new Set<Bun.Subprocess>()

@@ -7,12 +7,16 @@ import { readRecomputeCharge } from '../../catalog/price-versions.ts'
 import { isoTime, systemClock } from '../../kernel/clock.ts'
 import { formatUsd, type Nano } from '../../kernel/money.ts'
 import { verify } from '../../ledger/verify.ts'
-import { type CopyOutcome, type CopyProgress, copyDatabase } from '../../store/copy/copy-database.ts'
-import { writeFence } from '../../store/copy/fence.ts'
-import { openCopyTarget, shownTarget } from '../../store/copy/open-target.ts'
+import {
+  type CopyOutcome,
+  type CopyProgress,
+  copyDatabase,
+  openCopyTarget,
+  shownTarget,
+} from '../../store/copy-database.ts'
 import { openDataFolder } from '../../store/data-folder.ts'
 import type { Database } from '../../store/database.ts'
-import { lockDataFolder } from '../../store/folder-lock.ts'
+import { lockDataFolder, writeFence } from '../../store/folder-lock.ts'
 import { StartRefusal } from '../../store/start-refusal.ts'
 import { type CommandContext, type CommandDefinition, printResult } from '../command.ts'
 import { openReadOnly, storeRefusal } from '../read-only-database.ts'

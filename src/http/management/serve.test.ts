@@ -3,8 +3,8 @@ import { forEachEngine } from '../../../test/parts/engines.ts'
 import { holdOf, settlementOf } from '../../../test/parts/ledger.ts'
 import { openManagement, type Reply, type TestManagement } from '../../../test/parts/management.ts'
 import { createId } from '../../kernel/ids.ts'
+import { unavailable } from '../../ledger/account.ts'
 import type { Funding } from '../../ledger/fund.ts'
-import { unavailable } from '../../ledger/unavailable.ts'
 import { createWorkspace } from '../../tenancy/workspaces.ts'
 
 // The clock of the tests stands at 1 800 000 000 s.

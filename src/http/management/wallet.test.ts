@@ -2,8 +2,8 @@ import { expect, test } from 'bun:test'
 import { forEachEngine } from '../../../test/parts/engines.ts'
 import { holdOf } from '../../../test/parts/ledger.ts'
 import { openManagement, type Reply } from '../../../test/parts/management.ts'
+import { unavailable } from '../../ledger/account.ts'
 import type { Correction } from '../../ledger/correct.ts'
-import { unavailable } from '../../ledger/unavailable.ts'
 
 const keyed = (key: string, body: unknown) => ({ headers: { 'Idempotency-Key': key }, body })
 

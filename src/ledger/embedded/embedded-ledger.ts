@@ -1,50 +1,64 @@
 // The ledger of one process on the embedded engine. The process is the only writer, so holds live in memory and are
 // decided at once; only what moves money is committed. After a crash the holds are gone and nobody was charged for them.
 
-import type { WorkspaceId } from '../../kernel/ids.ts'
+import { assert } from '../../kernel/assert.ts'
+import type { Clock } from '../../kernel/clock.ts'
+import type { Failpoint } from '../../kernel/failpoint.ts'
+import { createId, type WorkspaceId } from '../../kernel/ids.ts'
 import { type Nano, zeroNano } from '../../kernel/money.ts'
 import type { Database } from '../../store/database.ts'
 import { timeToSql } from '../../store/sql.ts'
 import { isStoreUnavailable } from '../../store/sql-error.ts'
-import type { BatchWriter } from '../../store/write-batch.ts'
-import { type WalletId, workspaceOf } from '../account.ts'
-import { type BudgetName, type BudgetState, budgetName, isWindowPast } from '../budget.ts'
-import { BudgetCounters } from '../budget-counters.ts'
+import type { BatchWriter, WriteOperation } from '../../store/write-batch.ts'
+import { type Insufficient, unavailable, type WalletId, walletOf, workspaceOf } from '../account.ts'
+import {
+  BudgetCounters,
+  type BudgetName,
+  type BudgetState,
+  budgetName,
+  isWindowPast,
+  splitBudgetName,
+} from '../budget.ts'
 import { clean, cleanMs } from '../clean.ts'
+import { type Correction, type CorrectOutcome, recordCorrection } from '../correct.ts'
 import { type Funding, type FundOutcome, recordFunding } from '../fund.ts'
-import { createGate, type Gate } from '../gate.ts'
-import type { HoldOutcome, HoldRequest, Ledger } from '../ledger.ts'
-import type { LedgerOptions } from '../options.ts'
+import type {
+  HoldOutcome,
+  HoldRequest,
+  Ledger,
+  LedgerOptions,
+  SettleEnd,
+  Settlement,
+  SettleOutcome,
+} from '../ledger.ts'
 import { createBudgetSeeds, seedRoundMs } from '../seed-budgets.ts'
-import { createTally } from '../tally.ts'
-import { listTransfers, readTransfersOf } from '../transfer.ts'
-import { unavailable } from '../unavailable.ts'
-import { correct } from './correct.ts'
-import { createGroupCommit } from './group-commit.ts'
-import { createSettle } from './settle.ts'
-import { WalletBook } from './wallet-book.ts'
+import { type SettledTransfers, settledTransfers, settleOnce, storedOutcome } from '../settlement.ts'
+import { listTransfers, readTransfersOf, transferColumns } from '../transfer.ts'
+import { createEndCounters, createWriteHealth, type EndCounters, type WriteHealth } from '../write-health.ts'
+import { createGroupCommit, type GroupCommit } from './group-commit.ts'
+import { type Claim, WalletBook } from './wallet-book.ts'
 
 const maintenanceMs = 1000
 
 export async function createEmbeddedLedger(options: LedgerOptions, writer: BatchWriter): Promise<Ledger> {
   const { database, clock, pace, reach, holdLifetimeMs } = options
-  const gate = createGate(clock)
+  const writeHealth = createWriteHealth(clock)
   let isBroken = false
   const onBroken = (error: unknown) => {
-    gate.close()
+    writeHealth.close()
     if (!isBroken) options.onBroken(error)
     isBroken = true
   }
   const book = new WalletBook(await readPosted(database), new BudgetCounters(await readSpent(database)))
   // What throws after a commit leaves the book without what was committed.
-  const commits = createGroupCommit({ writer, clock, gate, pace, onDefect: onBroken })
-  const tally = createTally()
+  const commits = createGroupCommit({ writer, clock, writeHealth, pace, onDefect: onBroken })
+  const counters = createEndCounters()
   const seeds = createBudgetSeeds({ ...options, onRaised: (name, by) => book.budgets.spend([name], by) })
 
   const reap = async () => {
     await reach('in_reap')
     const reports = book.releaseExpired(clock.monotonicMs())
-    tally.reaped(reports)
+    counters.reaped(reports)
     return reports
   }
   const onSeedFault = (error: unknown) => options.onFault('a spend limit could not be brought up to date', error)
@@ -58,7 +72,7 @@ export async function createEmbeddedLedger(options: LedgerOptions, writer: Batch
   const stops = [
     pace.every(seedRoundMs, () => seeds.round().catch(onSeedFault)),
     pace.every(maintenanceMs, async () => {
-      if (gate.failed()) await probe(options, gate)
+      if (writeHealth.failed()) await probe(options, writeHealth)
       await reap()
     }),
     pace.every(cleanMs, async () => {
@@ -70,26 +84,26 @@ export async function createEmbeddedLedger(options: LedgerOptions, writer: Batch
 
   return {
     hold(request) {
-      if (!gate.admits()) return unavailable
+      if (!writeHealth.admits()) return unavailable
       const seeding = seeds.ensure(request.budgets)
       return seeding ? seeding.then((isDone) => (isDone ? hold(request) : unavailable)) : hold(request)
     },
-    // A closed gate is no reason to end what is running: the hold is in memory, and its settlement is tried for long.
+    // Failing commits do not end running requests: the hold is in memory, and its settlement is retried.
     extend: (requestId, more) => book.extend(requestId, more) ?? { kind: 'gone' },
     cover: (requestId, more) => book.cover(requestId, more),
     markSent: (requestId) => book.markSent(requestId),
-    settle: createSettle({ book, commits, database, clock, reach, tally, onFault: options.onFault }),
+    settle: createSettle({ book, commits, database, clock, reach, counters, onFault: options.onFault }),
     release: (requestId) => (book.release(requestId) ? { kind: 'released' } : { kind: 'gone' }),
-    fund: (funding) => fund(options, { book, gate }, funding),
-    correct: (correction) => correct(options, { book, gate, onBroken }, correction),
+    fund: (funding) => fund(options, { book, writeHealth }, funding),
+    correct: (correction) => correct(options, { book, writeHealth, onBroken }, correction),
     recount: (scopeId) => void seeds.recount(scopeId).catch(onSeedFault),
     wallet: async (workspaceId) => book.wallet(workspaceId),
     budget: async (scopeId, window) => book.budgets.state(budgetName(scopeId, window)),
     transfers: (workspaceId, query) => listTransfers(database.sql, workspaceId, query),
     transfersOf: (requestId) => readTransfersOf(database.sql, requestId),
     reap,
-    admits: () => gate.admits(),
-    stats: () => ({ ...book.stats(), ...gate.stats(), ...tally.stats }),
+    admits: () => writeHealth.admits(),
+    stats: () => ({ ...book.stats(), ...writeHealth.stats(), ...counters.stats }),
     async close() {
       for (const stop of stops) stop()
       await commits.idle()
@@ -111,10 +125,10 @@ async function readSpent(database: Database): Promise<(readonly [BudgetName, Bud
 
 async function fund(
   { database, clock, reach }: LedgerOptions,
-  { book, gate }: { readonly book: WalletBook; readonly gate: Gate },
+  { book, writeHealth }: { readonly book: WalletBook; readonly writeHealth: WriteHealth },
   funding: Funding,
 ): Promise<FundOutcome> {
-  const end = gate.begin()
+  const end = writeHealth.begin()
   try {
     const outcome = await database.transaction((sql) => recordFunding(sql, funding, clock.now(), reach))
     end('committed')
@@ -129,9 +143,9 @@ async function fund(
   }
 }
 
-/** A failed commit closes the gate; with nothing left to commit, only another attempt can open it again. */
-async function probe({ database, clock }: LedgerOptions, gate: Gate): Promise<void> {
-  const end = gate.begin()
+/** After a failed commit, and with nothing left to commit, only another attempt can show that commits work again. */
+async function probe({ database, clock }: LedgerOptions, writeHealth: WriteHealth): Promise<void> {
+  const end = writeHealth.begin()
   try {
     await database.transaction(
       (sql) => sql`INSERT INTO replicas (id, epoch, heartbeat_at) VALUES ('embedded', 1, ${timeToSql(clock.now())})
@@ -141,4 +155,204 @@ async function probe({ database, clock }: LedgerOptions, gate: Gate): Promise<vo
   } catch {
     end('failed')
   }
+}
+
+// The one way a hold becomes a charge: claimed in memory, written with everything that belongs to it in one operation, and
+// only then taken from the balance.
+
+export interface SettleDependencies {
+  readonly book: WalletBook
+  readonly commits: GroupCommit
+  readonly database: Database
+  readonly clock: Clock
+  readonly reach: Failpoint
+  readonly counters: EndCounters
+  /** A settlement whose outcome was unknown could not be ended properly. */
+  onFault(what: string, error: unknown): void
+}
+
+function createSettle(dependencies: SettleDependencies): (settlement: Settlement) => Promise<SettleOutcome> {
+  const { book, database } = dependencies
+  return settleOnce(async (settlement) => {
+    const { requestId, charge, quoted } = settlement
+    const claim = book.claim(requestId, charge, quoted)
+    if (!claim) return storedOutcome(await readTransfersOf(database.sql, requestId))
+    return await settleClaim(dependencies, claim, settlement)
+  })
+}
+
+async function settleClaim(
+  dependencies: SettleDependencies,
+  claim: Claim,
+  settlement: Settlement,
+): Promise<SettleOutcome> {
+  const { book, commits, clock, reach, onFault } = dependencies
+  let transfers: SettledTransfers
+  let operation: WriteOperation
+  try {
+    await reach('before_settle')
+    transfers = settledTransfers(settlement, claim.workspaceId, { charged: claim.charged, now: clock.now() })
+    operation = settleOperation(claim, transfers, settlement)
+  } catch (thrown) {
+    // A claim that nothing was written for is nobody else's to end.
+    book.drop(claim)
+    throw thrown
+  }
+  const finish = async (end: CommitEnd): Promise<SettleEnd> => {
+    const outcome = await endOf(dependencies, claim, transfers, end)
+    dependencies.counters.settled(settlement, outcome, claim.held)
+    return outcome
+  }
+  const end = await commit(commits, book, claim, operation)
+  if (typeof end === 'string') return await finish(end)
+  const known = end.later.then(finish).catch((thrown) => {
+    onFault(`the settlement of ${claim.requestId} could not be ended`, thrown)
+    return undefined
+  })
+  return { kind: 'unknown', retryAfterMs: unavailable.retryAfterMs, end: known }
+}
+
+async function endOf(
+  { book, database, reach }: SettleDependencies,
+  claim: Claim,
+  transfers: SettledTransfers,
+  end: CommitEnd,
+): Promise<SettleEnd> {
+  if (end === 'given up') return unavailable
+  if (end === 'refused') return await endRefused(book, database, claim, transfers)
+  await reach('after_commit')
+  return {
+    kind: 'settled',
+    transfer: transfers.charge,
+    posted: book.wallet(claim.workspaceId).posted,
+    writtenOff: claim.writtenOff,
+    repeated: false,
+  }
+}
+
+/** A commit that was taken for failed, though it was written, is found by its retry, which is refused. */
+async function endRefused(
+  book: WalletBook,
+  database: Database,
+  claim: Claim,
+  { charge }: SettledTransfers,
+): Promise<SettleEnd> {
+  // If this read fails, nobody knows whether the claim was charged, and it stays open.
+  const stored = storedOutcome(await readTransfersOf(database.sql, claim.requestId))
+  if (stored.kind === 'settled' && stored.transfer.id === charge.id) book.commit(claim)
+  else book.drop(claim)
+  if (stored.kind === 'settled') return stored
+  throw new Error(`the database refused the settlement of ${claim.requestId}; it was not charged`)
+}
+
+type CommitEnd = 'committed' | 'refused' | 'given up'
+
+/** `later`: how a commit ends that was not confirmed in time. After `refused` the claim is still open. */
+function commit(
+  commits: GroupCommit,
+  book: WalletBook,
+  claim: Claim,
+  operation: WriteOperation,
+): Promise<CommitEnd | { readonly later: Promise<CommitEnd> }> {
+  return new Promise((resolve) => {
+    let report: (end: CommitEnd) => void = resolve
+    commits.submit({
+      operation,
+      onCommitted() {
+        // The charge is durable, whatever is wrong with the book: the caller gets what was paid for.
+        try {
+          book.commit(claim)
+        } finally {
+          report('committed')
+        }
+      },
+      onRefused: () => report('refused'),
+      onGivenUp() {
+        try {
+          book.drop(claim)
+        } finally {
+          report('given up')
+        }
+      },
+      onOverdue() {
+        const { promise: later, resolve: reportLater } = Promise.withResolvers<CommitEnd>()
+        report = reportLater
+        resolve({ later })
+      },
+    })
+  })
+}
+
+function settleOperation(
+  { workspaceId, charged, walletMissing, budgetNames }: Claim,
+  { charge, writeoff }: SettledTransfers,
+  settlement: Settlement,
+): WriteOperation {
+  return {
+    wallet: walletOf(workspaceId),
+    amount: charged,
+    budgets: budgetNames.map(splitBudgetName),
+    ...(walletMissing && { newWallet: { workspaceId, createdAt: charge.createdAt } }),
+    transfers: [transferColumns(charge, budgetNames), ...(writeoff ? [transferColumns(writeoff)] : [])],
+    requests: settlement.rows?.(charged) ?? [],
+  }
+}
+
+// A correction. What it takes is set aside in memory like the hold of a request, so that no request can be promised it
+// meanwhile, and leaves the balance only when the transfer is durable.
+
+interface CorrectDependencies {
+  readonly book: WalletBook
+  readonly writeHealth: WriteHealth
+  /** The correction is committed, and the book could not be changed with it. */
+  onBroken(thrown: unknown): void
+}
+
+export async function correct(
+  { database, clock, reach }: LedgerOptions,
+  { book, writeHealth, onBroken }: CorrectDependencies,
+  correction: Correction,
+): Promise<CorrectOutcome> {
+  let claim: Claim | undefined
+  const reserve = () => {
+    const set = setAside(book, correction, clock.now())
+    if ('kind' in set) return set
+    claim = set
+    return undefined
+  }
+  const end = writeHealth.begin()
+  let outcome: CorrectOutcome
+  try {
+    outcome = await database.transaction((sql) =>
+      recordCorrection(sql, correction, { now: clock.now(), reach, reserve }),
+    )
+    end('committed')
+  } catch (thrown) {
+    // SQLite has undone what it could not commit.
+    if (claim) book.drop(claim)
+    const isUnavailable = isStoreUnavailable(thrown)
+    end(isUnavailable ? 'failed' : 'undecided')
+    if (isUnavailable) return unavailable
+    throw thrown
+  }
+  const isMade = outcome.kind === 'corrected' && !outcome.repeated
+  // Before anything else can happen: the next hold must see what the database says.
+  try {
+    if (claim) isMade ? book.commit(claim) : book.drop(claim)
+    else if (isMade) book.credit(correction.workspaceId, correction.amount)
+  } catch (thrown) {
+    onBroken(thrown)
+  }
+  return outcome
+}
+
+/** Claimed at once: the reaper, which ends holds past their time, must not end this one. */
+function setAside(book: WalletBook, { workspaceId, amount }: Correction, now: number): Claim | Insufficient {
+  const id = createId('req')
+  const terms = { amount, roomLeast: undefined, now, expiresAtMs: Number.POSITIVE_INFINITY, budgets: undefined }
+  const reservation = book.hold(id, workspaceId, terms)
+  if (reservation.kind === 'insufficient') return reservation
+  const claim = book.claim(id, amount)
+  assert(claim, 'what was just held is open')
+  return claim
 }

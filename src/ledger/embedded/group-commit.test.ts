@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { createTestClock, createTestPace } from '../../../test/parts/ledger.ts'
-import { createGate } from '../gate.ts'
+import { createWriteHealth } from '../write-health.ts'
 import { createGroupCommit, type Submission } from './group-commit.ts'
 
 function open() {
@@ -8,7 +8,7 @@ function open() {
   const defects: unknown[] = []
   const writer = { commitBatch: async (operations: readonly unknown[]) => operations.map(() => undefined) }
   const commits = createGroupCommit({
-    ...{ writer, clock, gate: createGate(clock), pace: createTestPace() },
+    ...{ writer, clock, writeHealth: createWriteHealth(clock), pace: createTestPace() },
     onDefect: (thrown) => void defects.push(thrown),
   })
   return { commits, defects }

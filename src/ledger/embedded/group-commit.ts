@@ -4,8 +4,8 @@
 
 import type { Clock } from '../../kernel/clock.ts'
 import type { BatchWriter, OperationRefusal, WriteOperation } from '../../store/write-batch.ts'
-import type { Gate } from '../gate.ts'
 import type { Pace } from '../pace.ts'
+import type { WriteHealth } from '../write-health.ts'
 
 const batchMax = 512
 /**
@@ -50,13 +50,13 @@ interface Entry extends Submission {
 export interface GroupCommitOptions {
   readonly writer: BatchWriter
   readonly clock: Clock
-  readonly gate: Gate
+  readonly writeHealth: WriteHealth
   readonly pace: Pace
   /** The callback of a submission threw. It is called once all the others of that commit have been. */
   onDefect(thrown: unknown): void
 }
 
-export function createGroupCommit({ writer, clock, gate, pace, onDefect }: GroupCommitOptions): GroupCommit {
+export function createGroupCommit({ writer, clock, writeHealth, pace, onDefect }: GroupCommitOptions): GroupCommit {
   let queue: Entry[] = []
   let running: readonly Entry[] = []
   let busy: Promise<void> | undefined
@@ -92,7 +92,7 @@ export function createGroupCommit({ writer, clock, gate, pace, onDefect }: Group
 
   /** undefined = the commit failed, and nothing of it was written. */
   const commitOnce = async (batch: readonly Entry[]) => {
-    const end = gate.begin()
+    const end = writeHealth.begin()
     running = batch
     const watch = setInterval(giveUpOld, watchMs)
     try {

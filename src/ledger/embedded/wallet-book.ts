@@ -4,11 +4,9 @@
 import { assert } from '../../kernel/assert.ts'
 import type { RequestId, WorkspaceId } from '../../kernel/ids.ts'
 import type { Nano } from '../../kernel/money.ts'
-import { type Budget, type BudgetName, budgetNames, noBudgets, type OverBudget } from '../budget.ts'
-import { BudgetCounters } from '../budget-counters.ts'
-import type { Insufficient } from '../insufficient.ts'
-import type { ReapReport, Wallet } from '../ledger.ts'
-import type { HoldStats } from '../stats.ts'
+import type { Insufficient } from '../account.ts'
+import { type Budget, BudgetCounters, type BudgetName, budgetNames, noBudgets, type OverBudget } from '../budget.ts'
+import type { HoldStats, ReapReport, Wallet } from '../ledger.ts'
 
 interface Balance {
   posted: bigint
@@ -124,16 +122,16 @@ export class WalletBook {
   }
 
   /** undefined: there is no such open hold. */
-  claim(requestId: RequestId, charge: Nano, told = charge): Claim | undefined {
+  claim(requestId: RequestId, charge: Nano, quoted = charge): Claim | undefined {
     assert(charge >= 0n, 'a charge is not negative')
     const hold = this.#open(requestId)
     if (!hold) return undefined
     hold.claimed = true
     const { balance, workspaceId, budgetNames } = hold
     // The rest is reserved at once, so that what is committed later is covered whatever happens until then.
-    this.#cover(hold, told - hold.amount)
+    this.#cover(hold, quoted - hold.amount)
     const held = hold.amount - hold.covered
-    const charged = (told < hold.amount ? told : hold.amount) as Nano
+    const charged = (quoted < hold.amount ? quoted : hold.amount) as Nano
     const writtenOff = (charge - charged) as Nano
     return { requestId, workspaceId, held, charged, writtenOff, walletMissing: !balance.stored, budgetNames }
   }

@@ -9,13 +9,13 @@ import type { Sql } from '../../store/sql.ts'
 import type { WalletId } from '../account.ts'
 import {
   type Budget,
+  BudgetCounters,
   type BudgetName,
   type BudgetState,
   budgetName,
   type OverBudget,
   splitBudgetName,
 } from '../budget.ts'
-import { BudgetCounters } from '../budget-counters.ts'
 
 /** An amount that is taken if the free part of the wallet covers it. One that leaves at once may be taken in part. */
 export interface Demand {

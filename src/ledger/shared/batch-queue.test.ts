@@ -6,8 +6,8 @@ import { SQL } from 'bun'
 import type { RequestId, WorkspaceId } from '../../kernel/ids.ts'
 import type { Nano } from '../../kernel/money.ts'
 import type { Database } from '../../store/database.ts'
-import { createGate } from '../gate.ts'
 import type { HoldRequest, Settlement } from '../ledger.ts'
+import { createWriteHealth } from '../write-health.ts'
 import { createBatchQueue, type Entry, takeBatch } from './batch-queue.ts'
 import type { SharedOperation } from './operation.ts'
 import type { Owner } from './replica.ts'
@@ -46,11 +46,11 @@ function openQueue(meet: (advance: (milliseconds: number) => void) => Meet) {
   }
   const database = { sql, transaction: (work: (given: unknown) => unknown) => work(sql) } as unknown as Database
   const clock = { now: () => nowMs, monotonicMs: () => nowMs }
-  const gate = createGate(clock)
+  const writeHealth = createWriteHealth(clock)
   const queue = createBatchQueue({
     database,
     clock,
-    gate,
+    writeHealth,
     // What can be done without waiting is done first.
     pace: { wait, every: () => () => {} },
     random: () => 0,
@@ -62,7 +62,7 @@ function openQueue(meet: (advance: (milliseconds: number) => void) => Meet) {
       queue.submit({ ...rest, ...ids, answer, fail } as unknown as SharedOperation)
     })
   return {
-    gate,
+    writeHealth,
     nowMs: () => nowMs,
     settle(workspace: string, request: string) {
       const settlement = { requestId: `req_${request}` as RequestId, charge: 5n as Nano, usage: '{}', estimated: false }
@@ -112,7 +112,7 @@ for (const errno of ['55P03', '57014']) {
       'settle locked unavailable at last',
     ])
     // A lock says nothing of the store; a statement that takes too long may.
-    expect(queue.gate.failed()).toBe(errno === '57014')
+    expect(queue.writeHealth.failed()).toBe(errno === '57014')
   })
 }
 

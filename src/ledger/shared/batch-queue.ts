@@ -7,9 +7,9 @@ import type { Clock } from '../../kernel/clock.ts'
 import type { WorkspaceId } from '../../kernel/ids.ts'
 import type { Database } from '../../store/database.ts'
 import { CommitUnknown, isContention, isRowLocked, isStoreUnavailable, isTimedOut } from '../../store/sql-error.ts'
-import { commitEndOf, type Gate } from '../gate.ts'
+import { unavailable } from '../account.ts'
 import type { Pace } from '../pace.ts'
-import { unavailable } from '../unavailable.ts'
+import { commitEndOf, type WriteHealth } from '../write-health.ts'
 import { type Answer, applyBatch } from './apply-batch.ts'
 import type { SharedOperation } from './operation.ts'
 import type { Owner } from './replica.ts'
@@ -40,7 +40,7 @@ export interface BatchQueue {
 export interface BatchQueueOptions {
   readonly database: Database
   readonly clock: Clock
-  readonly gate: Gate
+  readonly writeHealth: WriteHealth
   readonly pace: Pace
   /** In [0, 1). */
   random(): number
@@ -211,14 +211,14 @@ async function commitBatch(
 }
 
 async function transact(
-  { database, clock, gate, pace, random, owner }: BatchQueueOptions,
+  { database, clock, writeHealth, pace, random, owner }: BatchQueueOptions,
   locks: LockedWallets,
   batch: readonly Entry[],
 ): Promise<readonly Answer[]> {
   const operations = batch.map((entry) => entry.operation)
   const mayBeLocked = operations.some(({ workspaceId }) => locks.isApart(workspaceId))
   for (let retries = 0; ; retries++) {
-    const end = gate.begin()
+    const end = writeHealth.begin()
     try {
       const answers = await database.transaction(async (sql) => {
         if (mayBeLocked) await sql`SELECT set_config('lock_timeout', ${String(shortLockMs)}, true)`

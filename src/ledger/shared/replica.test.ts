@@ -4,7 +4,7 @@ import { findPostgresPrograms } from '../../../test/parts/postgres.ts'
 import { openPostgresStore } from '../../../test/replicas/postgres-store.ts'
 import type { ReplicaId } from '../../kernel/ids.ts'
 import type { Nano } from '../../kernel/money.ts'
-import { createGate } from '../gate.ts'
+import { createWriteHealth } from '../write-health.ts'
 import { createSkewWatch, joinReplicas } from './replica.ts'
 
 describe.skipIf(findPostgresPrograms() === undefined)('whether the silence of others means that they are dead', () => {
@@ -12,7 +12,12 @@ describe.skipIf(findPostgresPrograms() === undefined)('whether the silence of ot
     await using store = await openPostgresStore()
     let nowMs = 0
     const clock = { now: () => nowMs, monotonicMs: () => nowMs }
-    const replica = await joinReplicas({ database: store.database, clock, gate: createGate(clock), onSkew: () => {} })
+    const replica = await joinReplicas({
+      database: store.database,
+      clock,
+      writeHealth: createWriteHealth(clock),
+      onSkew: () => {},
+    })
     const beatAt = async (ms: number) => {
       nowMs = ms
       await replica.beat()

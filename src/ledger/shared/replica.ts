@@ -3,10 +3,9 @@
 
 import type { Clock } from '../../kernel/clock.ts'
 import { createId, type ReplicaId } from '../../kernel/ids.ts'
-import type { Database } from '../../store/database.ts'
-import { databaseNow } from '../../store/store-now.ts'
-import type { Gate } from '../gate.ts'
+import { type Database, databaseNow } from '../../store/database.ts'
 import type { ReplicaView } from '../ledger.ts'
+import type { WriteHealth } from '../write-health.ts'
 
 export const heartbeatMs = 5000
 /** Four heartbeats. */
@@ -39,7 +38,7 @@ export interface Replica extends ReplicaView {
   mayJudge(): boolean
   /** How far this machine's clock is from the database's, as of the last heartbeat. */
   clockSkewMs(): number
-  /** Never throws; a heartbeat that fails closes the gate, one that succeeds opens it. */
+  /** Never throws. A heartbeat that fails stops new holds; one that succeeds admits them again. */
   beat(): Promise<void>
   /** Takes the row away: whatever is still held may be reaped at once. */
   leave(): Promise<void>
@@ -48,12 +47,12 @@ export interface Replica extends ReplicaView {
 export interface ReplicaOptions {
   readonly database: Database
   readonly clock: Clock
-  readonly gate: Gate
+  readonly writeHealth: WriteHealth
   /** This machine's clock is too far from the database's; more than 0 = it is ahead. */
   onSkew(skewMs: number): void
 }
 
-export async function joinReplicas({ database, clock, gate, onSkew }: ReplicaOptions): Promise<Replica> {
+export async function joinReplicas({ database, clock, writeHealth, onSkew }: ReplicaOptions): Promise<Replica> {
   const id = createId('rep')
   let epoch = 1n
   /** When the last heartbeat was written: here, and there. From its begin: what others see may be as old as that. */
@@ -102,7 +101,7 @@ export async function joinReplicas({ database, clock, gate, onSkew }: ReplicaOpt
     async beat() {
       const monotonicMs = clock.monotonicMs()
       const begunAt = clock.now()
-      const end = gate.begin()
+      const end = writeHealth.begin()
       try {
         const databaseMs = await writeHeartbeat()
         if (silentMs() > outageMs) steadySinceMs = clock.monotonicMs()

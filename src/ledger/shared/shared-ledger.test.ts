@@ -402,7 +402,7 @@ forEachEngine((engine) => {
     expect(await books.ledger.hold(holdOf(workspaceId, 0n))).toMatchObject({ kind: 'unavailable' })
     // The four tries of the hold; behind them the release of what may have been committed has begun.
     expect(database.calls).toBeGreaterThanOrEqual(calls + 4)
-    // It says nothing about the database, so the gate stays open.
+    // It says nothing about the database, so new holds are still admitted.
     expect(books.ledger.admits()).toBe(true)
     database.fault = 'none'
     expect(await books.ledger.hold(holdOf(workspaceId, 0n))).toEqual({ kind: 'held' })

@@ -1,26 +1,35 @@
 // The ledger of one replica among several on PostgreSQL. Holds are rows, committed before anything goes upstream. This
 // process only remembers which of them are its own; the database decides everything.
 
-import type { WorkspaceId } from '../../kernel/ids.ts'
+import { assert } from '../../kernel/assert.ts'
+import type { Clock } from '../../kernel/clock.ts'
+import type { Failpoint } from '../../kernel/failpoint.ts'
+import type { RequestId, WorkspaceId } from '../../kernel/ids.ts'
 import type { Nano } from '../../kernel/money.ts'
 import type { Database } from '../../store/database.ts'
 import type { Sql } from '../../store/sql.ts'
 import { isContention, isStoreUnavailable } from '../../store/sql-error.ts'
-import { walletOf } from '../account.ts'
+import { type Unavailable, unavailable, walletOf } from '../account.ts'
+import { type Budget, noBudgets } from '../budget.ts'
 import { clean, cleanMs } from '../clean.ts'
 import { recordCorrection } from '../correct.ts'
 import { recordFunding } from '../fund.ts'
-import { commitEndOf, createGate, type Gate } from '../gate.ts'
-import type { Ledger, Wallet } from '../ledger.ts'
-import type { LedgerOptions } from '../options.ts'
+import type { HoldStats, Ledger, LedgerOptions, SettleEnd, Settlement, SettleOutcome, Wallet } from '../ledger.ts'
+import type { Pace } from '../pace.ts'
 import { createBudgetSeeds, seedRoundMs } from '../seed-budgets.ts'
-import { createTally } from '../tally.ts'
+import { settleOnce, storedOutcome } from '../settlement.ts'
 import { listTransfers, readTransfersOf } from '../transfer.ts'
-import { type Unavailable, unavailable } from '../unavailable.ts'
+import {
+  commitEndOf,
+  createEndCounters,
+  createWriteHealth,
+  type EndCounters,
+  type WriteHealth,
+} from '../write-health.ts'
 import { readBudget } from './balances.ts'
-import { createBatchQueue } from './batch-queue.ts'
-import { clearEnded, reapHolds } from './holds.ts'
-import { createOwnHolds } from './own-holds.ts'
+import { type BatchQueue, createBatchQueue, settlePatienceMs as patienceMs } from './batch-queue.ts'
+import { awaitHolds, clearEnded, reapHolds } from './holds.ts'
+import type { SharedOperation } from './operation.ts'
 import { describeSkew, heartbeatMs, joinReplicas } from './replica.ts'
 
 const probeMs = 1000
@@ -29,27 +38,27 @@ const contentionRetriesMax = 3
 
 export async function createSharedLedger(options: LedgerOptions): Promise<Ledger> {
   const { database, clock, pace, reach, holdLifetimeMs, onFault, random } = options
-  const gate = createGate(clock)
+  const writeHealth = createWriteHealth(clock)
   const onSkew = (skewMs: number) => onFault("this machine's clock is wrong", describeSkew(skewMs))
-  const replica = await joinReplicas({ database, clock, gate, onSkew })
-  const queue = createBatchQueue({ database, clock, gate, pace, random, owner: () => replica.owner() })
-  const tally = createTally()
-  const holds = createOwnHolds({ queue, database, reach, holdLifetimeMs, clock, pace, tally })
+  const replica = await joinReplicas({ database, clock, writeHealth, onSkew })
+  const queue = createBatchQueue({ database, clock, writeHealth, pace, random, owner: () => replica.owner() })
+  const counters = createEndCounters()
+  const holds = createOwnHolds({ queue, database, reach, holdLifetimeMs, clock, pace, counters })
 
   const seeds = createBudgetSeeds(options)
   const onSeedFault = (error: unknown) => onFault('a spend limit could not be brought up to date', error)
 
-  const admits = () => gate.admits() && replica.isAlive()
+  const admits = () => writeHealth.admits() && replica.isAlive()
   const reap = async () => {
     const reports = await reapHolds(database, reach)
     holds.forget(reports.map(({ requestId }) => requestId))
-    tally.reaped(reports)
+    counters.reaped(reports)
     return reports
   }
   const stops = [
     pace.every(heartbeatMs, () => replica.beat()),
-    // Once a commit failed, only a successful one opens the gate again.
-    pace.every(probeMs, async () => void (gate.failed() && (await replica.beat()))),
+    // Once a commit failed, only a successful one lets new holds in again.
+    pace.every(probeMs, async () => void (writeHealth.failed() && (await replica.beat()))),
     pace.every(seedRoundMs, () => seeds.round().catch(onSeedFault)),
     // A round that fails is tried again in the next one.
     pace.every(reapMs, async () => {
@@ -70,9 +79,9 @@ export async function createSharedLedger(options: LedgerOptions): Promise<Ledger
     markSent: holds.markSent,
     settle: holds.settle,
     release: holds.release,
-    fund: (funding) => commit(options, gate, (sql) => recordFunding(sql, funding, clock.now(), reach)),
+    fund: (funding) => commit(options, writeHealth, (sql) => recordFunding(sql, funding, clock.now(), reach)),
     correct: (correction) =>
-      commit(options, gate, (sql) => recordCorrection(sql, correction, { now: clock.now(), reach })),
+      commit(options, writeHealth, (sql) => recordCorrection(sql, correction, { now: clock.now(), reach })),
     recount: (scopeId) => void seeds.recount(scopeId).catch(onSeedFault),
     wallet: (workspaceId) => readWallet(database, workspaceId),
     budget: (scopeId, window) => readBudget(database, scopeId, window),
@@ -81,7 +90,7 @@ export async function createSharedLedger(options: LedgerOptions): Promise<Ledger
     reap,
     admits,
     replica,
-    stats: () => ({ ...holds.stats(), ...gate.stats(), ...tally.stats, clockSkewMs: replica.clockSkewMs() }),
+    stats: () => ({ ...holds.stats(), ...writeHealth.stats(), ...counters.stats, clockSkewMs: replica.clockSkewMs() }),
     async close() {
       for (const stop of stops) stop()
       holds.close()
@@ -107,11 +116,11 @@ async function readWallet({ sql }: Database, workspaceId: WorkspaceId): Promise<
 /** Commits a transaction of its own, outside the batches; used for what is rare. */
 async function commit<T>(
   { database }: LedgerOptions,
-  gate: Gate,
+  writeHealth: WriteHealth,
   work: (sql: Sql) => Promise<T>,
 ): Promise<T | Unavailable> {
   for (let retries = 0; ; retries++) {
-    const end = gate.begin()
+    const end = writeHealth.begin()
     try {
       const outcome = await database.transaction(work)
       end('committed')
@@ -123,4 +132,192 @@ async function commit<T>(
       throw thrown
     }
   }
+}
+
+// The holds of this replica: which requests are open here, and what is asked of the database about them. This is only what
+// the process remembers; the rows in the database decide. The first call that ends a hold takes it out of the list, so two
+// ends of one request cannot both be on their way.
+
+interface OwnHolds extends Pick<Ledger, 'hold' | 'extend' | 'markSent' | 'settle' | 'release'> {
+  /** Removes holds that the reaper has ended. */
+  forget(requestIds: Iterable<RequestId>): void
+  /** Settlements whose outcome is unknown are asked for once more at most. */
+  close(): void
+  stats(): HoldStats
+}
+
+interface OwnHoldsDependencies {
+  readonly queue: BatchQueue
+  readonly database: Database
+  readonly reach: Failpoint
+  readonly holdLifetimeMs: number
+  readonly clock: Clock
+  readonly pace: Pace
+  readonly counters: EndCounters
+}
+
+function createOwnHolds(dependencies: OwnHoldsDependencies): OwnHolds {
+  const { queue, database, reach, holdLifetimeMs, clock, pace, counters } = dependencies
+  const open = new OpenHolds()
+  let isClosed = false
+
+  /** For a hold that may or may not be committed: if it is, it must end. Retried for as long as the hold could live. */
+  const releaseLater = (requestId: RequestId, workspaceId: WorkspaceId): void => {
+    submit(queue, { kind: 'release', requestId, workspaceId, patienceMs: holdLifetimeMs }).catch(() => {})
+  }
+  const insistOnStored = async (requestId: RequestId): Promise<SettleEnd | undefined> => {
+    while (!isClosed) {
+      const end = await readStored(database, requestId)
+      if (end.kind !== 'unavailable') return end
+      await pace.wait(unavailable.retryAfterMs)
+    }
+    return undefined
+  }
+  /**
+   * Ends the hold, unless a commit of the settlement ends it first: whichever locks its row second finds it ended. So no
+   * charge can be made any more once this has an answer.
+   */
+  const findOut = async (settlement: Settlement, own: OpenHold): Promise<SettleEnd | undefined> => {
+    const { requestId } = settlement
+    const { workspaceId } = own
+    const released = await submit(queue, { kind: 'release', requestId, workspaceId, patienceMs: holdLifetimeMs })
+    if (released.kind === 'released') return unavailable
+    if (released.kind === 'unavailable') return undefined
+    const end = await insistOnStored(requestId)
+    if (end) counters.settled(settlement, end, own.amount)
+    return end
+  }
+  const settle = async (settlement: Settlement): Promise<SettleOutcome> => {
+    const { requestId, charge } = settlement
+    assert(charge >= 0n, 'a charge is not negative')
+    const own = open.take(requestId)
+    if (own === undefined) {
+      const end = await readStored(database, requestId)
+      return end.kind === 'unavailable' ? unknown(insistOnStored(requestId)) : end
+    }
+    const { workspaceId } = own
+    try {
+      await reach('before_settle')
+      const outcome = await submit(queue, { kind: 'settle', requestId, workspaceId, patienceMs, settlement })
+      if (outcome.kind === 'unknown') return unknown(findOut(settlement, own))
+      counters.settled(settlement, outcome, own.amount)
+      if (outcome.kind === 'unavailable') releaseLater(requestId, workspaceId)
+      else await reach('after_commit')
+      return outcome
+    } catch (thrown) {
+      releaseLater(requestId, workspaceId)
+      throw thrown
+    }
+  }
+
+  return {
+    async hold(request) {
+      const { requestId, workspaceId, amount, lifetimeMs = holdLifetimeMs, budgets = noBudgets } = request
+      assert(amount >= 0n, 'a hold is not negative')
+      const outcome = await submit(queue, { kind: 'hold', requestId, workspaceId, patienceMs: 0, request, lifetimeMs })
+      if (outcome.kind === 'unavailable') releaseLater(requestId, workspaceId)
+      if (outcome.kind !== 'held') return outcome
+      open.add(requestId, { workspaceId, budgets, amount, heldAt: clock.now() })
+      await reach('after_hold')
+      return outcome
+    },
+    async extend(requestId, more) {
+      assert(more >= 0n, 'an extension is not negative')
+      const own = open.find(requestId)
+      if (!own) return { kind: 'gone' }
+      const { workspaceId, budgets } = own
+      const outcome = await submit(queue, { kind: 'extend', requestId, workspaceId, patienceMs: 0, more, budgets })
+      if (outcome.kind === 'held') open.raise(requestId, own, more)
+      return outcome
+    },
+    markSent(requestId) {
+      const own = open.find(requestId)
+      if (own === undefined) return
+      submit(queue, { kind: 'sent', requestId, workspaceId: own.workspaceId, patienceMs: 0 }).catch(() => {})
+    },
+    settle: settleOnce(settle),
+    release(requestId) {
+      const own = open.take(requestId)
+      if (!own) return { kind: 'gone' }
+      return submit(queue, { kind: 'release', requestId, workspaceId: own.workspaceId, patienceMs })
+    },
+    forget(requestIds) {
+      for (const requestId of requestIds) open.take(requestId)
+    },
+    close() {
+      isClosed = true
+    },
+    stats: () => open.stats(),
+  }
+}
+
+interface OpenHold {
+  readonly workspaceId: WorkspaceId
+  readonly budgets: readonly Budget[]
+  readonly heldAt: number
+  amount: bigint
+}
+
+class OpenHolds {
+  /** In the order in which they were held. */
+  readonly #holds = new Map<RequestId, OpenHold>()
+  #total = 0n
+
+  add(requestId: RequestId, hold: OpenHold): void {
+    this.#holds.set(requestId, hold)
+    this.#total += hold.amount
+  }
+
+  find(requestId: RequestId): OpenHold | undefined {
+    return this.#holds.get(requestId)
+  }
+
+  /** The hold may have been taken out since it was found. */
+  raise(requestId: RequestId, hold: OpenHold, more: bigint): void {
+    hold.amount += more
+    if (this.#holds.get(requestId) === hold) this.#total += more
+  }
+
+  /** Takes the hold out of the list, so that nothing else in this process ends it. */
+  take(requestId: RequestId): OpenHold | undefined {
+    const hold = this.#holds.get(requestId)
+    if (!hold) return undefined
+    this.#holds.delete(requestId)
+    this.#total -= hold.amount
+    return hold
+  }
+
+  stats(): HoldStats {
+    const oldest = this.#holds.values().next().value
+    return { openHolds: this.#holds.size, heldTotal: this.#total as Nano, oldestHoldAt: oldest?.heldAt }
+  }
+}
+
+function unknown(end: Promise<SettleEnd | undefined>): SettleOutcome {
+  // If finding out meets a defect, the next process to look at the request finds out.
+  return { kind: 'unknown', retryAfterMs: unavailable.retryAfterMs, end: end.catch(() => undefined) }
+}
+
+/** Returns what an earlier call has come to; `unavailable` = the database cannot be asked. */
+async function readStored(database: Database, requestId: RequestId): Promise<SettleEnd> {
+  try {
+    return await database.transaction(async (sql) => {
+      await awaitHolds(sql, [requestId])
+      return storedOutcome(await readTransfersOf(sql, requestId))
+    })
+  } catch (thrown) {
+    if (isStoreUnavailable(thrown)) return unavailable
+    throw thrown
+  }
+}
+
+type Asked<Operation> = Operation extends SharedOperation ? Omit<Operation, 'answer' | 'fail'> : never
+type OutcomeOf<Kind> =
+  Extract<SharedOperation, { kind: Kind }> extends { answer(outcome: infer Outcome): void } ? Outcome : never
+
+function submit<Kind extends SharedOperation['kind']>(
+  queue: BatchQueue,
+  operation: Asked<Extract<SharedOperation, { kind: Kind }>> & { readonly kind: Kind },
+): Promise<OutcomeOf<Kind>> {
+  return new Promise((answer, fail) => queue.submit({ ...operation, answer, fail } as unknown as SharedOperation))
 }

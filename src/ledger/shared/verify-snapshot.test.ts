@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test'
 import { findPostgresPrograms } from '../../../test/parts/postgres.ts'
 import { openPostgresStore } from '../../../test/replicas/postgres-store.ts'
+import { databaseNow, snapshotNow } from '../../store/database.ts'
 import type { Sql } from '../../store/sql.ts'
-import { databaseNow, snapshotNow } from '../../store/store-now.ts'
 import { verify } from '../verify.ts'
 
 describe.skipIf(findPostgresPrograms() === undefined)('on postgres', () => {

@@ -1,9 +1,10 @@
-// Whether money can be committed at the moment, judged by the commits themselves: closed after one that failed and while
-// one takes too long, open again after the next that succeeds. A closed gate refuses holds, never settlements.
+// Whether money can be committed at the moment, judged by the commits themselves, and how holds end, for the metrics. A failed
+// commit, or one that takes too long, stops new holds until the next commit succeeds; it never stops settlements.
 
 import type { Clock } from '../kernel/clock.ts'
+import type { Nano } from '../kernel/money.ts'
 import { isRowLocked, isStoreUnavailable } from '../store/sql-error.ts'
-import type { CommitStats } from './stats.ts'
+import type { CommitStats, EndStats, ReapReport, SettleEnd, Settlement } from './ledger.ts'
 
 const outstandingMaxMs = 2000
 
@@ -15,7 +16,7 @@ export function commitEndOf(thrown: unknown): CommitEnd {
   return isStoreUnavailable(thrown) && !isRowLocked(thrown) ? 'failed' : 'undecided'
 }
 
-export interface Gate {
+export interface WriteHealth {
   admits(): boolean
   /** Admits nothing from now on, whatever is committed. */
   close(): void
@@ -26,7 +27,7 @@ export interface Gate {
   stats(): CommitStats
 }
 
-export function createGate(clock: Clock): Gate {
+export function createWriteHealth(clock: Clock): WriteHealth {
   const startsMs = new Set<{ readonly at: number }>()
   let lastFailed = false
   let isClosed = false
@@ -61,5 +62,29 @@ export function createGate(clock: Clock): Gate {
       }
     },
     stats: () => ({ ...stats }),
+  }
+}
+
+export interface EndCounters {
+  readonly stats: EndStats
+  settled(settlement: Settlement, end: SettleEnd, held: bigint): void
+  reaped(reports: readonly ReapReport[]): void
+}
+
+export function createEndCounters(): EndCounters {
+  const stats = { charges: 0, estimated: 0, overruns: 0, writtenOff: 0n as Nano, reaped: 0, reapedSent: 0 }
+  return {
+    stats,
+    settled({ charge, estimated }, end, held) {
+      if (end.kind !== 'settled') return
+      stats.charges++
+      if (estimated) stats.estimated++
+      if (charge > held) stats.overruns++
+      stats.writtenOff = (stats.writtenOff + end.writtenOff) as Nano
+    },
+    reaped(reports) {
+      stats.reaped += reports.length
+      stats.reapedSent += reports.filter(({ sent }) => sent).length
+    },
   }
 }

@@ -89,7 +89,7 @@ test('while the disk is full nothing is admitted, what runs is charged once ther
   await expectBooksRight(database)
 })
 
-test('a top-up that cannot be committed is unavailable, credits nothing, and closes the gate until a probe succeeds', async () => {
+test('a top-up that cannot be committed is unavailable, credits nothing, and stops new holds until a probe succeeds', async () => {
   await using setup = await setUp()
   const { database, workspaceId } = setup
   let readOnly = true
@@ -111,7 +111,7 @@ test('a top-up that cannot be committed is unavailable, credits nothing, and clo
   expect((await ledger.wallet(workspaceId)).posted).toBe(100n as Nano)
 })
 
-test('a commit that is outstanding for more than two seconds closes the gate until it is through', async () => {
+test('a commit that is outstanding for more than two seconds stops new holds until it has ended', async () => {
   await using faulty = await setUpFaulty()
   const { ledger, workspaceId, writer, clock } = faulty
   const request = holdOf(workspaceId, 10n)

@@ -1,0 +1,176 @@
+// A backup of the embedded database: one file, of one moment, made beside a serving gateway and checked before it gets
+// its name. Secrets are in the data folder and not in the database; they come along only when asked for by name.
+
+import { Database } from 'bun:sqlite'
+import {
+  chmodSync,
+  closeSync,
+  copyFileSync,
+  existsSync,
+  fsyncSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from 'node:fs'
+import { dirname, join } from 'node:path'
+import { type DataFolder, ensurePrivateFile } from './data-folder.ts'
+import { allMigrations } from './migrations/registry.ts'
+import { causeText, StartRefusal } from './start-refusal.ts'
+
+/** In a backup only: a restore takes it out again. */
+const secretsTable = 'backup_secrets'
+
+/** Long enough for a checkpoint on a slow disk. */
+const busyTimeoutMs = 5000
+
+interface BackUpOptions {
+  readonly dataFolder: string
+  /** Absolute; must not exist. */
+  readonly file: string
+  /** Files of the data folder to take along; those that are not there are left out. */
+  readonly secretFiles: readonly string[]
+}
+
+interface BackUpOutcome {
+  readonly bytes: number
+  readonly secretFiles: readonly string[]
+}
+
+/** Blocks until the file is on the disk. Throws a StartRefusal where there is nothing to back up, or no place for it. */
+export function backUp({ dataFolder, file, secretFiles }: BackUpOptions): BackUpOutcome {
+  const database = join(dataFolder, 'tollgate.db')
+  if (!existsSync(database)) throw new StartRefusal(`There is no database ${database}.`)
+  if (existsSync(file)) throw new StartRefusal(`${file} is there already, and is not overwritten.`)
+  const draft = `${file}.${crypto.randomUUID()}.draft`
+  try {
+    ensurePrivateFile(draft)
+    vacuumInto(database, draft)
+    const taken = secretFiles.filter((name) => existsSync(join(dataFolder, name)))
+    check(draft)
+    addSecrets(draft, dataFolder, taken)
+    // SQLite does not sync what it writes there.
+    sync(draft)
+    renameSync(draft, file)
+    sync(dirname(file))
+    return { bytes: statSync(file).size, secretFiles: taken }
+  } finally {
+    for (const rest of [draft, `${draft}-journal`]) rmSync(rest, { force: true })
+  }
+}
+
+/** One read transaction: a writer goes on beside it, and is not in it. */
+function vacuumInto(database: string, draft: string): void {
+  using source = new Database(database, { readonly: true })
+  source.run(`PRAGMA busy_timeout = ${busyTimeoutMs}`)
+  source.run('VACUUM INTO ?', [draft])
+}
+
+function check(draft: string): void {
+  using copy = new Database(draft, { readonly: true })
+  const [result] = copy.query<{ integrity_check: string }, []>('PRAGMA integrity_check(1)').all()
+  if (result?.integrity_check === 'ok') return
+  throw new StartRefusal(`The database is damaged: ${result?.integrity_check}. Restore the last good backup.`)
+}
+
+function addSecrets(draft: string, dataFolder: string, names: readonly string[]): void {
+  if (names.length === 0) return
+  using copy = new Database(draft, { readwrite: true })
+  copy.run(`CREATE TABLE ${secretsTable} (name TEXT PRIMARY KEY, content TEXT NOT NULL)`)
+  const insert = copy.prepare(`INSERT INTO ${secretsTable} VALUES (?, ?)`)
+  for (const name of names) insert.run(name, readFileSync(join(dataFolder, name), 'utf8'))
+  insert.finalize()
+}
+
+/** A file or a folder. */
+export function sync(path: string): void {
+  const descriptor = openSync(path, 'r')
+  try {
+    fsyncSync(descriptor)
+  } finally {
+    closeSync(descriptor)
+  }
+}
+
+// A restore overwrites nothing. The database gets its name last, so that a restore which was cut off can be run again.
+
+interface RestoreOptions {
+  /** Whoever calls holds its lock. */
+  readonly folder: DataFolder
+  /** Absolute. */
+  readonly file: string
+}
+
+interface RestoreOutcome {
+  /** Files that came with the backup. */
+  readonly secretFiles: readonly string[]
+}
+
+/** Throws a StartRefusal, with the folder's database still missing, where the backup or the folder is not fit. */
+export function restore({ folder, file }: RestoreOptions): RestoreOutcome {
+  if (!existsSync(file)) throw new StartRefusal(`There is no file ${file}.`)
+  // The log of another database beside a restored one would be played into it.
+  const present = readdirSync(folder.path)
+    .sort()
+    .find((name) => /^tollgate\.db(-wal|-shm|-journal)?$/.test(name))
+  if (present !== undefined) {
+    throw new StartRefusal(`${folder.file(present)} is there already. Restore into a folder without a database.`)
+  }
+  const draft = folder.file(`tollgate.db.${crypto.randomUUID()}.draft`)
+  try {
+    copyFileSync(file, draft)
+    chmodSync(draft, 0o600)
+    const secretFiles = inspect(draft, file, folder)
+    sync(draft)
+    renameSync(draft, folder.file('tollgate.db'))
+    sync(folder.path)
+    return { secretFiles }
+  } finally {
+    for (const rest of [draft, `${draft}-journal`]) rmSync(rest, { force: true })
+  }
+}
+
+function inspect(draft: string, file: string, folder: DataFolder): readonly string[] {
+  using copy = openDraft(draft, file)
+  const known = new Set(allMigrations.map(({ name }) => name))
+  const applied = copy.query<{ name: string }, []>('SELECT name FROM schema_migrations').all()
+  const newer = applied.find(({ name }) => !known.has(name))
+  if (newer) {
+    throw new StartRefusal(`${file} was made by a newer Tollgate (${newer.name}). Restore it with that version.`)
+  }
+  const [table] = copy.query('SELECT 1 FROM sqlite_master WHERE name = ?').all(secretsTable)
+  return table ? takeSecrets(copy, folder) : []
+}
+
+function openDraft(draft: string, file: string): Database {
+  let copy: Database | undefined
+  try {
+    copy = new Database(draft, { readwrite: true })
+    const [result] = copy.query<{ integrity_check: string }, []>('PRAGMA integrity_check(1)').all()
+    if (result?.integrity_check !== 'ok') throw new Error(result?.integrity_check)
+    copy.query('SELECT 1 FROM schema_migrations LIMIT 1').all()
+    return copy
+  } catch (thrown) {
+    copy?.close()
+    throw new StartRefusal(`${file} is not a whole backup of Tollgate: ${causeText(thrown)}.`, { cause: thrown })
+  }
+}
+
+function takeSecrets(copy: Database, folder: DataFolder): readonly string[] {
+  const rows = copy.query<{ name: string; content: string }, []>(`SELECT name, content FROM ${secretsTable}`).all()
+  for (const { name, content } of rows) {
+    // A name from a file is not to be trusted with a path.
+    if (!/^[a-z][a-z-]*$/.test(name)) throw new StartRefusal(`The backup has a secret with the odd name "${name}".`)
+    const path = folder.file(name)
+    if (existsSync(path) && readFileSync(path, 'utf8') !== content) {
+      throw new StartRefusal(`${path} is not the one of the backup. Move one of the two away.`)
+    }
+  }
+  for (const { name, content } of rows) folder.write(name, content)
+  // What is dropped must not stay readable in free pages of the database.
+  copy.run('PRAGMA secure_delete = ON')
+  copy.run(`DROP TABLE ${secretsTable}`)
+  return rows.map(({ name }) => name)
+}
