@@ -47,7 +47,10 @@ export function requestRow(record: RequestRecord, usageJson = jsonOf(record.usag
   const firstEventMs = record.firstEventMs === undefined ? undefined : Math.round(record.firstEventMs)
   return {
     counted: {
-      ...caller,
+      // Not the whole caller: its limits are none of the writer's business, and their amounts are bigints.
+      workspaceId: caller.workspaceId,
+      projectId: caller.projectId,
+      keyId: caller.keyId,
       startedAt: record.startedAt,
       model: model ?? '',
       isError: record.code !== undefined,
