@@ -3,7 +3,7 @@
 
 import { estimatedInput, totalInputTokens, type Usage } from '../../../kernel/usage.ts'
 import type { RawJson } from '../../canonical/conversation.ts'
-import { jsonArray, jsonMembers, jsonObject, jsonString } from '../../canonical/json.ts'
+import { jsonArray, jsonObject, jsonString, type Members } from '../../canonical/json.ts'
 import {
   type CollectedBlock,
   collectReply,
@@ -39,7 +39,7 @@ class MessagesStreamRenderer extends BlockRenderer {
     this.#isStarted = true
     const usage = reported && totalInputTokens(reported) > 0 ? reported : this.#estimate()
     const parts = { id, content: [], stop: undefined, usage, cost: undefined }
-    return record('message_start', [['message', renderMessage(parts, this.context)]])
+    return record('message_start', { message: renderMessage(parts, this.context) })
   }
 
   /** Clients take 0 for an empty context and never check again. */
@@ -77,19 +77,19 @@ class MessagesStreamRenderer extends BlockRenderer {
       written += this.#openWith(thinkingBlock('', ''))
       written += this.#delta('signature_delta', 'signature', this.signature?.toWellFormed() ?? '')
     }
-    if (this.#isOpen) written += record('content_block_stop', [this.#index()])
+    if (this.#isOpen) written += record('content_block_stop', { index: this.#index })
     this.#isOpen = false
     return written
   }
 
   protected end(stop: Stop, usage: Usage): string {
     let written = ''
-    if (this.#blocks === 0) written += this.#open(textBlock('')) + record('content_block_stop', [this.#index()])
-    written += record('message_delta', [
-      ['delta', jsonMembers([...stopMembers(stop), ['container', 'null']])],
-      ['usage', renderDeltaUsage(usage, this.context.costOf(usage))],
-    ])
-    this.terminal = record('message_stop', [])
+    if (this.#blocks === 0) written += this.#open(textBlock('')) + record('content_block_stop', { index: this.#index })
+    written += record('message_delta', {
+      delta: jsonObject({ ...stopMembers(stop), container: 'null' }),
+      usage: renderDeltaUsage(usage, this.context.costOf(usage)),
+    })
+    this.terminal = record('message_stop', {})
     return written
   }
 
@@ -109,24 +109,21 @@ class MessagesStreamRenderer extends BlockRenderer {
     const start = this.start(undefined, undefined)
     this.#isOpen = true
     this.#blocks += 1
-    return start + record('content_block_start', [this.#index(), ['content_block', block]])
+    return start + record('content_block_start', { index: this.#index, content_block: block })
   }
 
   #delta(type: string, member: string, text: string): string {
-    const delta = jsonMembers([
-      ['type', jsonString(type)],
-      [member, jsonString(text)],
-    ])
-    return record('content_block_delta', [this.#index(), ['delta', delta]])
+    const delta = jsonObject({ type: jsonString(type), [member]: jsonString(text) })
+    return record('content_block_delta', { index: this.#index, delta })
   }
 
-  #index(): readonly [string, RawJson] {
-    return ['index', String(this.#blocks - 1)]
+  get #index(): RawJson {
+    return String(this.#blocks - 1)
   }
 }
 
-function record(type: string, members: readonly (readonly [string, RawJson])[]): string {
-  return `event: ${type}\ndata: ${jsonMembers([['type', jsonString(type)], ...members])}\n\n`
+function record(type: string, members: Members): string {
+  return `event: ${type}\ndata: ${jsonObject({ type: jsonString(type), ...members })}\n\n`
 }
 
 export function renderReply(events: readonly ReplyEvent[], context: RenderContext): string {
@@ -153,25 +150,25 @@ export interface MessageParts {
 
 /** Includes all members of the official types. */
 export function renderMessage({ id, content, stop, usage, cost }: MessageParts, context: RenderContext): RawJson {
-  return jsonMembers([
-    ['id', jsonString(messageId(id ?? context.requestId))],
-    ['type', '"message"'],
-    ['role', '"assistant"'],
-    ['model', jsonString(context.model)],
-    ['content', jsonArray(content)],
+  return jsonObject({
+    id: jsonString(messageId(id ?? context.requestId)),
+    type: '"message"',
+    role: '"assistant"',
+    model: jsonString(context.model),
+    content: jsonArray(content),
     ...stopMembers(stop),
-    ['container', 'null'],
-    ['diagnostics', 'null'],
-    ['usage', renderUsage(usage, cost)],
-  ])
+    container: 'null',
+    diagnostics: 'null',
+    usage: renderUsage(usage, cost),
+  })
 }
 
-export function stopMembers(stop: Stop | undefined): (readonly [string, RawJson])[] {
-  return [
-    ['stop_reason', stop ? jsonString(reasonOf(stop)) : 'null'],
-    ['stop_sequence', stop?.sequence === undefined ? 'null' : jsonString(stop.sequence.toWellFormed())],
-    ['stop_details', stop?.unified === 'refusal' ? refusalDetails(stop.explanation) : 'null'],
-  ]
+function stopMembers(stop: Stop | undefined): Members {
+  return {
+    stop_reason: stop ? jsonString(reasonOf(stop)) : 'null',
+    stop_sequence: jsonString(stop?.sequence?.toWellFormed()) ?? 'null',
+    stop_details: stop?.unified === 'refusal' ? refusalDetails(stop.explanation) : 'null',
+  }
 }
 
 const stopReasons: Readonly<Record<StopReason, string>> = {
@@ -192,7 +189,7 @@ function refusalDetails(explanation: string | undefined): RawJson {
   return jsonObject({
     type: '"refusal"',
     category: 'null',
-    explanation: explanation === undefined ? 'null' : jsonString(explanation.toWellFormed()),
+    explanation: jsonString(explanation?.toWellFormed()) ?? 'null',
   })
 }
 

@@ -4,7 +4,7 @@
 
 import type { Usage } from '../../../kernel/usage.ts'
 import type { RawJson } from '../../canonical/conversation.ts'
-import { jsonArray, jsonMembers, jsonObject, jsonString } from '../../canonical/json.ts'
+import { jsonArray, jsonObject, jsonString, type Members } from '../../canonical/json.ts'
 import {
   type CollectedBlock,
   collectReply,
@@ -64,11 +64,11 @@ class ChatStreamRenderer extends BlockRenderer {
       case 'tool-call':
         this.#calls += 1
         this.#hasArguments = false
-        return this.#call(calledMember(block.custom, [['name', jsonString(block.name.toWellFormed())]], ''), [
-          ['id', jsonString(block.id.toWellFormed())],
-          ['type', block.custom ? '"custom"' : '"function"'],
-          ['extra_content', proof],
-        ])
+        return this.#call(block.custom, { name: jsonString(block.name.toWellFormed()) }, '', {
+          id: jsonString(block.id.toWellFormed()),
+          type: block.custom ? '"custom"' : '"function"',
+          extra_content: proof,
+        })
       default:
         return ''
     }
@@ -87,7 +87,7 @@ class ChatStreamRenderer extends BlockRenderer {
         return this.#delta(jsonObject({ reasoning_content: jsonString(this.#thoughts.separator() + text) }))
       case 'tool-call':
         this.#hasArguments ||= text.trim() !== ''
-        return this.#call(calledMember(this.block.custom, [], text))
+        return this.#call(this.block.custom, {}, text)
       default:
         return ''
     }
@@ -103,7 +103,7 @@ class ChatStreamRenderer extends BlockRenderer {
     }
     // A call without arguments would have an empty string, which is not JSON.
     const isEmptyCall = block.kind === 'tool-call' && !block.custom && !this.#hasArguments
-    return isEmptyCall ? this.#call(calledMember(false, [], '{}')) : ''
+    return isEmptyCall ? this.#call(false, {}, '{}') : ''
   }
 
   protected end(stop: Stop, usage: Usage): string {
@@ -114,7 +114,7 @@ class ChatStreamRenderer extends BlockRenderer {
     }
     if (this.#details.length > 0) written += this.#delta(jsonObject({ reasoning_details: this.#writeDetails() }))
     const finish = finishMembers(stop, this.context)
-    const choice = jsonMembers([['index', '0'], ['delta', '{}'], ['logprobs', 'null'], ...finish])
+    const choice = jsonObject({ index: '0', delta: '{}', logprobs: 'null', ...finish })
     written += this.#record(jsonArray([choice]), 'null')
     if (this.context.wantsStreamUsage) {
       written += this.#record('[]', renderUsage(usage, this.context.costOf(usage)))
@@ -132,13 +132,14 @@ class ChatStreamRenderer extends BlockRenderer {
     return jsonArray(this.#details.map((render, i) => render(places[i] ?? 0)))
   }
 
-  /** `first`: members of the first record of a call. */
-  #call(called: readonly [string, RawJson], first: readonly (readonly [string, RawJson | undefined])[] = []): string {
+  /** `called`: members before the text of the call; `first`: members of the first record of a call. */
+  #call(custom: boolean, called: Members, text: string, first: Members = {}): string {
+    const detail = jsonObject({ ...called, [custom ? 'input' : 'arguments']: jsonString(text) })
     if (this.context.legacyCalls) {
       // The older form has one call, and no id.
-      return this.#calls > 1 ? '' : this.#delta(jsonObject({ function_call: called[1] }))
+      return this.#calls > 1 ? '' : this.#delta(jsonObject({ function_call: detail }))
     }
-    const call = jsonMembers([['index', String(this.#calls - 1)], ...first, called])
+    const call = jsonObject({ index: String(this.#calls - 1), ...first, [custom ? 'custom' : 'function']: detail })
     return this.#delta(jsonObject({ tool_calls: jsonArray([call]) }))
   }
 
@@ -153,20 +154,15 @@ class ChatStreamRenderer extends BlockRenderer {
   }
 }
 
-function calledMember(custom: boolean, members: readonly (readonly [string, RawJson])[], text: string) {
-  const input = [custom ? 'input' : 'arguments', jsonString(text)] as const
-  return [custom ? 'custom' : 'function', jsonMembers([...members, input])] as const
-}
-
 export function renderReply(events: readonly ReplyEvent[], context: RenderContext): string {
   const { id, blocks, stop, usage: reported } = collectReply(events)
   const usage = reported ?? context.finalUsage(undefined, undefined, () => 0)
-  const choice = jsonMembers([
-    ['index', '0'],
-    ['message', renderMessage(blocks, stop, context)],
-    ['logprobs', 'null'],
+  const choice = jsonObject({
+    index: '0',
+    message: renderMessage(blocks, stop, context),
+    logprobs: 'null',
     ...finishMembers(stop, context),
-  ])
+  })
   const head = replyHead('chat.completion', id, context)
   return `{${head},"choices":${jsonArray([choice])},"usage":${renderUsage(usage, context.costOf(usage))}}`
 }
@@ -183,7 +179,7 @@ function renderMessage(blocks: readonly CollectedBlock[], stop: Stop, { legacyCa
   return jsonObject({
     role: '"assistant"',
     content: isSilent ? 'null' : jsonString(content),
-    refusal: refusal === undefined ? 'null' : jsonString(refusal),
+    refusal: jsonString(refusal) ?? 'null',
     reasoning_content: thinking === '' ? undefined : jsonString(thinking),
     reasoning_details: details.length === 0 ? undefined : jsonArray(details),
     tool_calls: calls.length === 0 || legacyCalls ? undefined : jsonArray(rendered),
@@ -230,13 +226,15 @@ function renderDetails(blocks: readonly CollectedBlock[], refusal: string | unde
 type CollectedCall = CollectedBlock & { readonly kind: 'tool-call' }
 
 function renderCall(call: CollectedCall, before: CollectedBlock | undefined): RawJson {
-  const custom = () => jsonObject({ name: jsonString(call.name.toWellFormed()), input: jsonString(call.arguments) })
-  return jsonMembers([
-    ['id', jsonString(call.id.toWellFormed())],
-    ['type', call.custom ? '"custom"' : '"function"'],
-    [call.custom ? 'custom' : 'function', call.custom ? custom() : renderFunction(call)],
-    ['extra_content', before?.kind === 'thinking' ? callProof(before.signature?.toWellFormed()) : undefined],
-  ])
+  const name = jsonString(call.name.toWellFormed())
+  const custom = call.custom ? jsonObject({ name, input: jsonString(call.arguments) }) : undefined
+  return jsonObject({
+    id: jsonString(call.id.toWellFormed()),
+    type: call.custom ? '"custom"' : '"function"',
+    custom,
+    function: call.custom ? undefined : renderFunction(call),
+    extra_content: before?.kind === 'thinking' ? callProof(before.signature?.toWellFormed()) : undefined,
+  })
 }
 
 function renderFunction(call: CollectedCall): RawJson {
@@ -268,13 +266,13 @@ const finishReasons: Readonly<Record<StopReason, string>> = {
 }
 
 /** The members that say why a choice ended; the last two are extensions of some hosts. */
-export function finishMembers(stop: Stop, context: RenderContext): (readonly [string, RawJson | undefined])[] {
+function finishMembers(stop: Stop, context: RenderContext): Members {
   const isLegacyCall = context.legacyCalls === true && stop.unified === 'tool-calls'
-  return [
-    ['finish_reason', isLegacyCall ? '"function_call"' : jsonString(finishReasons[stop.unified])],
-    ['stop_reason', stop.sequence === undefined ? undefined : jsonString(stop.sequence.toWellFormed())],
-    ['native_finish_reason', stop.unified === 'pause' ? jsonString(stop.raw.toWellFormed()) : undefined],
-  ]
+  return {
+    finish_reason: isLegacyCall ? '"function_call"' : jsonString(finishReasons[stop.unified]),
+    stop_reason: jsonString(stop.sequence?.toWellFormed()),
+    native_finish_reason: stop.unified === 'pause' ? jsonString(stop.raw.toWellFormed()) : undefined,
+  }
 }
 
 /** The text for a refusal without one. */
