@@ -46,8 +46,8 @@ export function requestRow(record: RequestRecord, usageJson = jsonOf(record.usag
   const model = textToSql(record.model)
   const firstEventMs = record.firstEventMs === undefined ? undefined : Math.round(record.firstEventMs)
   return {
+    // Field by field: the caller of a running request has more, such as limits, which must not cross to the writing thread.
     counted: {
-      // Not the whole caller: its limits are none of the writer's business, and their amounts are bigints.
       workspaceId: caller.workspaceId,
       projectId: caller.projectId,
       keyId: caller.keyId,
