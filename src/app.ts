@@ -183,8 +183,8 @@ async function start(deps: AppDependencies): Promise<App> {
       const drained = await listening.stop({ delayMs, drainMs }, () => pipeline.ticker.expireAll())
       shedding.close()
       source.close()
-      await auth.close()
       await pipeline.close()
+      await auth.close()
       await storage.close()
       log.flush()
       return drained
