@@ -7,7 +7,8 @@ import { createConfigSource } from '../src/config/source.ts'
 import { systemClock } from '../src/kernel/clock.ts'
 import type { Nano } from '../src/kernel/money.ts'
 import type { Ledger, Settlement, SettleOutcome } from '../src/ledger/ledger.ts'
-import { builtInProviderIds, builtInProviders } from '../src/providers/registry.ts'
+import { builtInProviders } from '../src/providers/data/built-in.ts'
+import { builtInProviderIds } from '../src/providers/registry.ts'
 import { createLog } from '../src/telemetry/log.ts'
 
 function settled({ requestId, charge, priceVersion, usage, estimated }: Settlement): SettleOutcome {

@@ -14,7 +14,7 @@ import { type Config, loadConfig, readProcess, setAboveEnvironment, shownSetting
 import { formatFault } from './config/document.ts'
 import { type ConfigReport, createConfigSource } from './config/source.ts'
 import { systemClock } from './kernel/clock.ts'
-import { builtInProviders } from './providers/registry.ts'
+import { builtInProviders } from './providers/data/built-in.ts'
 import { openDataFolder } from './store/data-folder.ts'
 import { StartRefusal } from './store/start-refusal.ts'
 import { createLog, type Log } from './telemetry/log.ts'

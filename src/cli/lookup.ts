@@ -2,7 +2,7 @@
 // and omitted if there is only one. Names need not be unique: where two are equal, the id is shown too.
 
 import { builtInModels } from '../catalog/data/built-in.ts'
-import { builtInProviders } from '../providers/registry.ts'
+import { builtInProviders } from '../providers/data/built-in.ts'
 import { allowsModel, createAllowlist } from '../tenancy/allowlist.ts'
 import type { ApiClient } from './api-client.ts'
 import type { CommandContext } from './command.ts'

@@ -4,8 +4,9 @@ import { startUpstream } from '../../test/parts/upstream.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { Secret } from '../kernel/secret.ts'
 import { callEndpoint, isUnreachable } from './call-endpoint.ts'
+import { builtInProviders } from './data/built-in.ts'
 import type { AuthScheme, Endpoint, Provider, UpstreamRequest } from './provider.ts'
-import { builtInProviders, createProviders } from './registry.ts'
+import { createProviders } from './registry.ts'
 import { createSign } from './signing.ts'
 
 const usual = { 'content-type': 'application/json', 'accept-encoding': 'identity', 'user-agent': 'tollgate' }

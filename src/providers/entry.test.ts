@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { Secret } from '../kernel/secret.ts'
-import { invokedClaude } from './data/amazon-bedrock.ts'
+import { invokedClaude } from './data/built-in.ts'
 import { endpointOfEntry, providerEntrySchema, resolveProviderEntry } from './entry.ts'
 
 const acme = { id: 'acme', dialect: 'openai-chat', base_url: 'http://127.0.0.1:9000/v1' }

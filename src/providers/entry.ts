@@ -5,7 +5,7 @@ import { z } from 'zod'
 import type { TargetRules } from '../dialects/canonical/target-rules.ts'
 import { type DialectId, dialectIds } from '../dialects/dialect.ts'
 import type { Secret } from '../kernel/secret.ts'
-import { invokedClaude } from './data/amazon-bedrock.ts'
+import { invokedClaude } from './data/built-in.ts'
 import type { AuthScheme, Endpoint } from './provider.ts'
 import { sandboxId } from './sandbox/transport.ts'
 

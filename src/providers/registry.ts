@@ -3,58 +3,11 @@
 
 import type { Clock } from '../kernel/clock.ts'
 import { Secret } from '../kernel/secret.ts'
-import { alibaba } from './data/alibaba.ts'
-import { amazonBedrock } from './data/amazon-bedrock.ts'
-import { anthropic } from './data/anthropic.ts'
-import { azure } from './data/azure.ts'
-import { cerebras } from './data/cerebras.ts'
-import { cohere } from './data/cohere.ts'
-import { deepseek } from './data/deepseek.ts'
-import { fireworks } from './data/fireworks.ts'
-import { google } from './data/google.ts'
-import { googleVertex } from './data/google-vertex.ts'
-import { groq } from './data/groq.ts'
-import { huggingface } from './data/huggingface.ts'
-import { minimax } from './data/minimax.ts'
-import { mistral } from './data/mistral.ts'
-import { moonshot } from './data/moonshot.ts'
-import { nvidia } from './data/nvidia.ts'
-import { openai } from './data/openai.ts'
-import { openrouter } from './data/openrouter.ts'
-import { perplexity } from './data/perplexity.ts'
-import { together } from './data/together.ts'
-import { xai } from './data/xai.ts'
-import { zai } from './data/zai.ts'
+import { builtInProviders } from './data/built-in.ts'
 import { endpointOfEntry, type ProviderEntry } from './entry.ts'
 import type { Endpoint, Provider, ProviderData, ProviderSettings, Transport } from './provider.ts'
 import { createSandboxProvider, sandboxId } from './sandbox/transport.ts'
 import { createSign, type SigningInput } from './signing.ts'
-
-/** The two whose dialects are surfaces, then by name. */
-export const builtInProviders: readonly ProviderData[] = [
-  anthropic,
-  openai,
-  alibaba,
-  amazonBedrock,
-  azure,
-  cerebras,
-  cohere,
-  deepseek,
-  fireworks,
-  google,
-  googleVertex,
-  groq,
-  huggingface,
-  minimax,
-  mistral,
-  moonshot,
-  nvidia,
-  openrouter,
-  perplexity,
-  together,
-  xai,
-  zai,
-]
 
 /** Ids that routes may use without an entry in the file. */
 export const builtInProviderIds: readonly string[] = [...builtInProviders.map(({ id }) => id), sandboxId]

@@ -5,8 +5,7 @@ import type { Dialect } from '../dialects/dialect.ts'
 import { gemini } from '../dialects/gemini/index.ts'
 import { openaiChat } from '../dialects/openai-chat/index.ts'
 import { openaiResponses } from '../dialects/openai-responses/index.ts'
-import { googleVertex } from '../providers/data/google-vertex.ts'
-import { openai } from '../providers/data/openai.ts'
+import { builtInProviders } from '../providers/data/built-in.ts'
 import type { Endpoint, Provider } from '../providers/provider.ts'
 import { candidatesOf, type PlanWishes, rememberRules } from './plan.ts'
 import type { RouteKey } from './route.ts'
@@ -40,6 +39,7 @@ test('applies the host’s model rules and the catalog’s tags', () => {
   expect(rulesOf(llama, { ...endpoint, modelRules }, untagged).efforts).toEqual(['high'])
 })
 
+const endpointsOf = (id: string) => builtInProviders.find((provider) => provider.id === id)?.endpoints ?? []
 const responses: Endpoint = { ...endpoint, dialect: 'openai-responses' }
 const messages: Endpoint = { ...endpoint, dialect: 'anthropic-messages' }
 
@@ -106,18 +106,18 @@ describe('endpoints that serve only some models', () => {
     ['claude-opus-5-5', 'anthropic-messages'],
   ] as const)('%s at Vertex is asked for in %s, whatever the caller speaks', (model, dialect) => {
     for (const surface of [openaiChat, anthropicMessages]) {
-      expect(chosen(model, wishes, surface, googleVertex.endpoints)[0]).toBe(dialect)
+      expect(chosen(model, wishes, surface, endpointsOf('google-vertex'))[0]).toBe(dialect)
     }
   })
 
   test.each(['gpt-5.5-pro', 'o3-pro-2025-06-10', 'gpt-5.3-codex', 'o3-deep-research'])(
     '%s is asked for where OpenAI has it',
-    (model) => expect(chosen(model, wishes, openaiChat, openai.endpoints)[0]).toBe('openai-responses'),
+    (model) => expect(chosen(model, wishes, openaiChat, endpointsOf('openai'))[0]).toBe('openai-responses'),
   )
 
   test.each(['gpt-4.1', 'ft:gpt-4o-mini-2024-07-18:acme-pro::x', 'ft:gpt-4.1:codex-labs::y'])(
     '%s is asked for by chat',
-    (model) => expect(chosen(model, wishes, openaiChat, openai.endpoints)[0]).toBe('openai-chat'),
+    (model) => expect(chosen(model, wishes, openaiChat, endpointsOf('openai'))[0]).toBe('openai-chat'),
   )
 
   test('a model that no endpoint claims uses the endpoint in the caller’s dialect', () => {

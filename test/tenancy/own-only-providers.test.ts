@@ -2,7 +2,7 @@
 // operator's settings would have said.
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { builtInProviders } from '../../src/providers/registry.ts'
+import { builtInProviders } from '../../src/providers/data/built-in.ts'
 import { serviceAccount } from '../parts/service-account.ts'
 import { bothSurfaces } from '../parts/surfaces.ts'
 import { startUpstream, type Upstream } from '../parts/upstream.ts'

@@ -9,9 +9,9 @@ import { type Config, loadConfig } from '../../config/config.ts'
 import { variable } from '../../config/environment.ts'
 import { addProvider, entryText, type Insertion, type NewProvider } from '../../config/file.ts'
 import type { Clock } from '../../kernel/clock.ts'
+import { builtInProviders } from '../../providers/data/built-in.ts'
 import { answersInProcess } from '../../providers/entry.ts'
 import { findLocalServers } from '../../providers/local.ts'
-import { builtInProviders } from '../../providers/registry.ts'
 import {
   type CommandContext,
   type CommandDefinition,

@@ -11,8 +11,8 @@ import { gemini } from '../../dialects/gemini/index.ts'
 import { openaiChat } from '../../dialects/openai-chat/index.ts'
 import { openaiResponses } from '../../dialects/openai-responses/index.ts'
 import { Failure } from '../../kernel/failure.ts'
-import { builtInProviders } from '../registry.ts'
 import { rulesFor } from '../rules/rules-for.ts'
+import { builtInProviders } from './built-in.ts'
 
 const dialects: Dialects = {
   'openai-chat': openaiChat,

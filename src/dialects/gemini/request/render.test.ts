@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { geminis, geminiTarget, refusedBy, rendered } from '../../../../test/parts/gemini.ts'
 import { text, user } from '../../../../test/parts/translation.ts'
-import { google } from '../../../providers/data/google.ts'
+import { builtInProviders } from '../../../providers/data/built-in.ts'
 import type { Conversation, ReasoningWish } from '../../canonical/conversation.ts'
 import type { TargetRules } from '../../canonical/target-rules.ts'
 
@@ -150,7 +150,7 @@ describe('the rest', () => {
   })
 
   test('the provider gets the cheaper tier, and not the one that no price covers', () => {
-    const { rules } = google.endpoints[0] ?? {}
+    const { rules } = builtInProviders.find(({ id }) => id === 'google')?.endpoints[0] ?? {}
     expect(rendered({ serviceTier: 'economy' }, rules).body.serviceTier).toBe('flex')
     expect(rendered({ serviceTier: 'fast' }, rules).body).not.toHaveProperty('serviceTier')
   })
