@@ -51,7 +51,8 @@ export async function createEmbeddedLedger(options: LedgerOptions, writer: Batch
   }
   const book = new WalletBook(await readPosted(database), new BudgetCounters(await readSpent(database)))
   // What throws after a commit leaves the book without what was committed.
-  const commits = createGroupCommit({ writer, clock, writeHealth, pace, onDefect: onBroken })
+  const onFailing = (error: unknown) => options.onFault('cannot commit charges, so new requests are refused', error)
+  const commits = createGroupCommit({ writer, clock, writeHealth, pace, onDefect: onBroken, onFailing })
   const counters = createEndCounters()
   const seeds = createBudgetSeeds({ ...options, onRaised: (name, by) => book.budgets.spend([name], by) })
 

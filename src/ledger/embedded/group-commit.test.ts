@@ -3,15 +3,24 @@ import { createTestClock, createTestPace } from '../../../test/parts/ledger.ts'
 import { createWriteHealth } from '../write-health.ts'
 import { createGroupCommit, type Submission } from './group-commit.ts'
 
-function open() {
+/** `faults`: what the first commits throw. */
+function open(faults: unknown[] = []) {
   const clock = createTestClock()
   const defects: unknown[] = []
-  const writer = { commitBatch: async (operations: readonly unknown[]) => operations.map(() => undefined) }
+  const failing: unknown[] = []
+  const writer = {
+    async commitBatch(operations: readonly unknown[]) {
+      const fault = faults.shift()
+      if (fault !== undefined) throw fault
+      return operations.map(() => undefined)
+    },
+  }
   const commits = createGroupCommit({
     ...{ writer, clock, writeHealth: createWriteHealth(clock), pace: createTestPace() },
     onDefect: (thrown) => void defects.push(thrown),
+    onFailing: (thrown) => void failing.push(thrown),
   })
-  return { commits, defects }
+  return { commits, defects, failing }
 }
 
 function submission(onCommitted: () => void): Submission {
@@ -22,7 +31,7 @@ function submission(onCommitted: () => void): Submission {
   return { operation, onCommitted, onRefused: never, onGivenUp: never, onOverdue: never }
 }
 
-test('a callback that throws keeps no other member of its commit from being told, and no later commit from being made', async () => {
+test('a callback that throws stops neither the other callbacks of its commit nor later commits', async () => {
   const { commits, defects } = open()
   const told: string[] = []
   const defect = new Error('assertion failed')
@@ -34,7 +43,7 @@ test('a callback that throws keeps no other member of its commit from being told
   )
   commits.submit(
     submission(() => {
-      // The defect is reported last: whoever ends the process for it must not take the others with it.
+      // The defect is reported last, because it may end the process.
       expect(defects).toEqual([])
       told.push('third')
     }),
@@ -45,4 +54,12 @@ test('a callback that throws keeps no other member of its commit from being told
   commits.submit(submission(() => void told.push('later')))
   await commits.idle()
   expect(told).toEqual(['first', 'third', 'later'])
+})
+
+test('reports the first failure of each outage, and commits when it is over', async () => {
+  const { commits, failing } = open(['full', 'full', 'still full'])
+  let committed = 0
+  commits.submit(submission(() => committed++))
+  await commits.idle()
+  expect([committed, ...failing]).toEqual([1, 'full'])
 })

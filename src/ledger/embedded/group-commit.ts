@@ -54,9 +54,18 @@ export interface GroupCommitOptions {
   readonly pace: Pace
   /** The callback of a submission threw. It is called once all the others of that commit have been. */
   onDefect(thrown: unknown): void
+  /** The first commit that failed after one that did not. */
+  onFailing(thrown: unknown): void
 }
 
-export function createGroupCommit({ writer, clock, writeHealth, pace, onDefect }: GroupCommitOptions): GroupCommit {
+export function createGroupCommit({
+  writer,
+  clock,
+  writeHealth,
+  pace,
+  onDefect,
+  onFailing,
+}: GroupCommitOptions): GroupCommit {
   let queue: Entry[] = []
   let running: readonly Entry[] = []
   let busy: Promise<void> | undefined
@@ -99,7 +108,8 @@ export function createGroupCommit({ writer, clock, writeHealth, pace, onDefect }
       const refusals = await writer.commitBatch(batch.map((entry) => entry.operation))
       end('committed')
       return refusals
-    } catch {
+    } catch (thrown) {
+      if (!writeHealth.failed()) onFailing(thrown)
       end('failed')
       return undefined
     } finally {
