@@ -92,7 +92,7 @@ function expectErrorRecord(surface: TestSurface, text: string, id: string | null
   const data = JSON.parse(text.slice(`${name}data: `.length)) as { error: { message: string } }
   const { message } = data.error
   // Five bytes, as they are billed; not the one that Messages begins with.
-  expect(message).toContain(`${surface.name}-0 ${says} after 2 output tokens;`)
+  expect(message).toContain(`${surface.name}-0 ${says} after 2 output tokens. The answer ends here.`)
   expect(message).toContain(String(id))
   const error = { message, type: 'api_error', code: 'STREAM_INTERRUPTED' }
   if (surface.name === 'chat') expect<object>(data).toMatchObject({ error: { ...error, param: null } })

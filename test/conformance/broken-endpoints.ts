@@ -213,8 +213,7 @@ export const brokenMessages: readonly BrokenRow[] = [
   [
     'input as text',
     inReplies(/"input":\{[^}]*\}/g, '"input":"{}"'),
-    // What came back is sent back.
-    { 'tool call': 'tool-input', 'parallel tools': 'no JSON object', 'tool round trip': 'refused' },
+    { 'tool call': 'tool-input', 'parallel tools': 'no JSON object' },
   ],
   [
     'calls that end as if there were none',

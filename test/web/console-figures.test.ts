@@ -129,11 +129,9 @@ const moment = (at: number) => new Date(at).toISOString()
 const wordsOf = (action: string, details: Readonly<Record<string, unknown>>) =>
   auditLines({ action, details }, moment).map(({ name, text }) => (name === '' ? text : `${name}: ${text}`))
 
-test('limits in the audit log are shown in dollars, also where an entry has nano-dollars', () => {
+test('limits in the audit log are shown in dollars', () => {
   const now = { requests_per_minute: 60, spend_per_day: '1.00', spend_per_month: '0.000000001' }
   expect(wordsOf('limits.put', now)).toEqual(['60 requests/min, $1.00/day, $0.000000001/month'])
-  const before = { requests_per_minute: 60, spend_per_day: '1000000000', spend_per_month: '1' }
-  expect(wordsOf('limits.put', before)).toEqual(wordsOf('limits.put', now))
   expect(wordsOf('limits.put', {})).toEqual(['no limits'])
 })
 
@@ -150,7 +148,7 @@ test('null is shown by its meaning', () => {
 })
 
 test('values are shown formatted', () => {
-  const details = { models: ['a/*', 'b/c'], limits: { spend_per_day: '7000000000' }, expires_at: 0 }
+  const details = { models: ['a/*', 'b/c'], limits: { spend_per_day: '7.00' }, expires_at: 0 }
   expect(wordsOf('key.create', details)).toEqual([
     'models: a/*, b/c',
     'limits: $7.00/day',
