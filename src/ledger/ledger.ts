@@ -25,7 +25,7 @@ export interface HoldRequest {
   readonly projectId: ProjectId
   /** 0 is always granted, even without a wallet: a call that costs nothing still leaves its transfer. */
   readonly amount: Nano
-  /** Granted only where wallet and spend limits have this much free, though no more than the amount is held. */
+  /** What must be free in the wallet and the spend limits. Only `amount` is held. */
   readonly roomLeast?: Nano
   /** After this long the hold is reaped even if its process lives; must exceed the request's total deadline. */
   readonly lifetimeMs?: number
@@ -103,14 +103,14 @@ export interface ReapReport {
 
 export interface ReplicaView {
   readonly id: ReplicaId
-  /** Whether another process is not known to be dead: true also while nobody can say, or what it holds can be charged. */
+  /** False once the process is known to be dead. True while that is unknown, and while its holds can still be charged. */
   isLive(id: ReplicaId): Promise<boolean>
 }
 
 export interface Ledger {
   /**
-   * Answers at once, without a promise, on the embedded engine, but for the first that names a new day or month of a
-   * spend limit. Nothing may go upstream before `held`.
+   * Synchronous on the embedded engine, except for the first hold in a new day or month of a spend limit. Nothing may go
+   * upstream before `held`.
    */
   hold(request: HoldRequest): HoldOutcome | Promise<HoldOutcome>
   extend(requestId: RequestId, more: Nano): ExtendOutcome | Promise<ExtendOutcome>

@@ -66,8 +66,8 @@ export async function admit(
     if (!allowsSource(caller, address)) return sourceFailure(caller, address)
   }
 
-  // Before the body: a caller at its concurrency limit must not make us buffer what it sends. Every end of the request
-  // from here on ends the arrival, and so counts a request that could not be served.
+  // Before the body: a caller at its concurrency limit must not make us buffer what it sends. However the request ends
+  // from here on, ending its `admission` counts it.
   const arrival = caller.limits.length === 0 ? undefined : deps.limiter.arrive(caller.limits)
   if (arrival?.kind === 'refused') return overLimit(request, arrival)
   request.admission = arrival

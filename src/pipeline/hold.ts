@@ -1,4 +1,4 @@
-// The hold: the highest possible cost of a request is reserved before anything is sent to a provider. A wallet or a spend
+// The hold: an upper estimate of a request's cost is reserved before anything is sent to a provider. A wallet or a spend
 // limit with less room than that gets a smaller hold with strict bounds, or the request is refused with the numbers and
 // what to do.
 

@@ -1,6 +1,6 @@
 // How the embedded engine commits settlements: many in one transaction, so that one sync of the disk pays for all that
 // queued up during the last one. The thread that writes runs a fixed set of prepared statements; a batch crosses to it as
-// one text, because copying a string between threads costs half of what copying objects does.
+// one text.
 
 import { SQLiteError } from 'bun:sqlite'
 import {

@@ -9,8 +9,8 @@ import type { WriteHealth } from '../write-health.ts'
 
 const batchMax = 512
 /**
- * A commit costs as much as several operations, whatever is in it: two threads are woken and a disk is synced. When the
- * last one had company, just now, more is on its way, and a millisecond is given to it, unless there is enough already.
+ * A commit costs as much as several operations, whatever is in it: two threads are woken and a disk is synced. If the
+ * previous batch was large and has just ended, more operations are likely on their way, so wait a millisecond for them.
  */
 const gatherMs = 1
 const companyLeast = 3
