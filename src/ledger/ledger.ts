@@ -26,7 +26,7 @@ export interface HoldRequest {
   /** 0 is always granted, even without a wallet: a call that costs nothing still leaves its transfer. */
   readonly amount: Nano
   /** What must be free in the wallet and the spend limits. Only `amount` is held. */
-  readonly roomLeast?: Nano
+  readonly requiredFree?: Nano
   /** After this long the hold is reaped even if its process lives; must exceed the request's total deadline. */
   readonly lifetimeMs?: number
   /** Spend limits that must have room too; reserved and charged together with the wallet. Absent = none. */

@@ -14,7 +14,7 @@ forEachEngine((engine) => {
     const workspaceId = await addWorkspace(database)
     await ledger.fund({ workspaceId, amount: 100n as Nano, kind: 'topup' })
     const ask = (amount: bigint, room: bigint) =>
-      ledger.hold({ ...holdOf(workspaceId, amount), roomLeast: room as Nano })
+      ledger.hold({ ...holdOf(workspaceId, amount), requiredFree: room as Nano })
     expect(await ask(10n, 101n)).toEqual({ kind: 'insufficient', posted: 100n as Nano, held: 0n as Nano })
     expect(await ask(10n, 100n)).toMatchObject({ kind: 'held' })
     expect(await ledger.wallet(workspaceId)).toMatchObject({ posted: 100n, held: 10n })
@@ -33,7 +33,9 @@ forEachEngine((engine) => {
     const { ledger } = books
     const workspaceId = await addWorkspace(database)
     await ledger.fund({ workspaceId, amount: 100n as Nano, kind: 'topup' })
-    const asked = Array.from({ length: 10 }, () => ledger.hold({ ...holdOf(workspaceId, 10n), roomLeast: 50n as Nano }))
+    const asked = Array.from({ length: 10 }, () =>
+      ledger.hold({ ...holdOf(workspaceId, 10n), requiredFree: 50n as Nano }),
+    )
     const outcomes = await Promise.all(asked)
     // 100, 90, 80, 70, 60 and 50 are room enough.
     expect(outcomes.filter(({ kind }) => kind === 'held')).toHaveLength(6)
@@ -49,7 +51,7 @@ forEachEngine((engine) => {
     await ledger.fund({ workspaceId, amount: 1000n as Nano, kind: 'topup' })
     const budgets = [{ scopeId: 'key_1', window: 'day:2100-01-01', cap: 100n as Nano }]
     const ask = (amount: bigint, room: bigint) =>
-      ledger.hold({ ...holdOf(workspaceId, amount), roomLeast: room as Nano, budgets })
+      ledger.hold({ ...holdOf(workspaceId, amount), requiredFree: room as Nano, budgets })
     expect(await ask(10n, 101n)).toMatchObject({ kind: 'over budget', spent: 0n, held: 0n, cap: 100n })
     expect(await ask(10n, 100n)).toMatchObject({ kind: 'held' })
     expect(await ask(10n, 91n)).toMatchObject({ kind: 'over budget', held: 10n })

@@ -59,12 +59,12 @@ const input = 150n
 describe('the usual hold', () => {
   test('of a stream is one step, and needs twice as much free', async () => {
     const { requests } = await ask({ outputCap: 4096 })
-    expect(requests).toMatchObject([{ amount: input + 40_960n, roomLeast: 2n * (input + 40_960n) }])
+    expect(requests).toMatchObject([{ amount: input + 40_960n, requiredFree: 2n * (input + 40_960n) }])
   })
 
   test('needs the whole answer free if that is more', async () => {
     const { requests } = await ask({ outputCap: 20_000 })
-    expect(requests).toMatchObject([{ amount: input + 40_960n, roomLeast: input + 200_000n }])
+    expect(requests).toMatchObject([{ amount: input + 40_960n, requiredFree: input + 200_000n }])
   })
 
   test.each([
@@ -77,7 +77,7 @@ describe('the usual hold', () => {
 
   test('is zero for a free model', async () => {
     const { requests } = await ask({ price: freePrice })
-    expect(requests).toMatchObject([{ amount: 0n, roomLeast: 0n }])
+    expect(requests).toMatchObject([{ amount: 0n, requiredFree: 0n }])
   })
 
   test('of an audio answer is the whole cap at the audio price', async () => {
@@ -111,7 +111,7 @@ describe('after a refusal', () => {
   test('holds the strict bound and needs no more than that free', async () => {
     const { outcome, requests } = await ask({ outputCap: 300, outcomes: [insufficient(10_000n), { kind: 'held' }] })
     // 400 bytes and 1,024 tokens around them
-    expect(requests.at(-1)).toMatchObject({ amount: 1_424n + 3_000n, roomLeast: 1_424n + 3_000n })
+    expect(requests.at(-1)).toMatchObject({ amount: 1_424n + 3_000n, requiredFree: 1_424n + 3_000n })
     expect(outcome).toMatchObject({ loweredCap: undefined })
   })
 

@@ -56,7 +56,7 @@ export function hold(
     request.hold = new Hold(request.record.id, deps.ledger, request.model, facts, usual)
     return undefined
   }
-  const outcome = deps.ledger.hold({ ...template, amount: usual.amount, roomLeast: required })
+  const outcome = deps.ledger.hold({ ...template, amount: usual.amount, requiredFree: required })
   return outcome instanceof Promise ? outcome.then(take) : take(outcome)
 }
 
@@ -150,7 +150,7 @@ async function holdOnLowBalance(
   for (let room = roomOf(refused); ; room = roomOf(last)) {
     const amounts = holdsWithin(facts, inputTokens, room.amount)
     for (const hold of amounts) {
-      const outcome = await ledger.hold({ ...template, amount: hold.amount, roomLeast: hold.amount })
+      const outcome = await ledger.hold({ ...template, amount: hold.amount, requiredFree: hold.amount })
       if (outcome.kind === 'held') {
         request.hold = new Hold(request.record.id, ledger, request.model, facts, { ...hold, within: room.of })
         return undefined

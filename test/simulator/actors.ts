@@ -47,7 +47,7 @@ export class Actor {
       id,
       workspaceId: this.#workspace(),
       amount,
-      roomLeast: amount > 0n && dice.chance(0.2) ? amount + BigInt(dice.int(0, 500)) : undefined,
+      requiredFree: amount > 0n && dice.chance(0.2) ? amount + BigInt(dice.int(0, 500)) : undefined,
       lifetimeMs: dice.pick(lifetimesMs[world.plan.engine]),
       budgets: this.#budgets(process.now()),
     })

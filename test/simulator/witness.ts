@@ -16,7 +16,7 @@ export interface HoldWish {
   readonly id: string
   readonly workspaceId: string
   readonly amount: bigint
-  readonly roomLeast: bigint | undefined
+  readonly requiredFree: bigint | undefined
   readonly lifetimeMs: number
   readonly budgets: readonly Budget[]
 }
@@ -26,7 +26,7 @@ export class Witness {
 
   hold(process: SimulatedProcess, wish: HoldWish): Promise<HoldOutcome | Lost> {
     const { oracle, scheduler } = this.world
-    const { id, workspaceId, amount, roomLeast = amount, lifetimeMs, budgets } = wish
+    const { id, workspaceId, amount, requiredFree = amount, lifetimeMs, budgets } = wish
     return this.#ask(process, `hold ${amount} for ${id}`, (ledger) => {
       const mustRefuse = this.world.faultsOf(process).lastCommitFailed && this.world.plan.engine === 'embedded'
       const hear = oracle.hold({
@@ -35,7 +35,7 @@ export class Witness {
         wallet: oracle.room(`wallet:${workspaceId}`),
         budgets: budgets.map(({ scopeId, window, cap }) => ({ room: oracle.room(`${scopeId} ${window}`), cap })),
         amount,
-        room: roomLeast > amount ? roomLeast : amount,
+        room: requiredFree > amount ? requiredFree : amount,
         expiresAt: Math.floor(scheduler.now) + lifetimeMs - 2,
       })
       const asked = {
@@ -44,7 +44,7 @@ export class Witness {
         keyId: 'key_1',
         projectId: 'prj_1',
         amount: amount as Nano,
-        ...(wish.roomLeast === undefined ? {} : { roomLeast: wish.roomLeast as Nano }),
+        ...(wish.requiredFree === undefined ? {} : { requiredFree: wish.requiredFree as Nano }),
         lifetimeMs,
         budgets,
       } as const

@@ -64,9 +64,9 @@ export async function createEmbeddedLedger(options: LedgerOptions, writer: Batch
   }
   const onSeedFault = (error: unknown) => options.onFault('a spend limit could not be brought up to date', error)
   const hold = (request: HoldRequest): HoldOutcome | Promise<HoldOutcome> => {
-    const { requestId, workspaceId, amount, roomLeast, lifetimeMs = holdLifetimeMs, budgets } = request
+    const { requestId, workspaceId, amount, requiredFree, lifetimeMs = holdLifetimeMs, budgets } = request
     const expiresAtMs = clock.monotonicMs() + lifetimeMs
-    const outcome = book.hold(requestId, workspaceId, { amount, roomLeast, now: clock.now(), expiresAtMs, budgets })
+    const outcome = book.hold(requestId, workspaceId, { amount, requiredFree, now: clock.now(), expiresAtMs, budgets })
     const pause = outcome.kind === 'held' ? reach('after_hold') : undefined
     return pause ? pause.then(() => outcome) : outcome
   }
@@ -350,7 +350,7 @@ export async function correct(
 /** Claimed at once: the reaper, which ends holds past their time, must not end this one. */
 function setAside(book: WalletBook, { workspaceId, amount }: Correction, now: number): Claim | Insufficient {
   const id = createId('req')
-  const terms = { amount, roomLeast: undefined, now, expiresAtMs: Number.POSITIVE_INFINITY, budgets: undefined }
+  const terms = { amount, requiredFree: undefined, now, expiresAtMs: Number.POSITIVE_INFINITY, budgets: undefined }
   const reservation = book.hold(id, workspaceId, terms)
   if (reservation.kind === 'insufficient') return reservation
   const claim = book.claim(id, amount)

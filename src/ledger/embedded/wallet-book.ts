@@ -47,7 +47,7 @@ export interface Claim {
 
 export interface HoldTerms {
   readonly amount: Nano
-  readonly roomLeast: Nano | undefined
+  readonly requiredFree: Nano | undefined
   readonly now: number
   /** By the monotonic clock: a clock that is set must end no hold. */
   readonly expiresAtMs: number
@@ -83,7 +83,7 @@ export class WalletBook {
   }
 
   hold(requestId: RequestId, workspaceId: WorkspaceId, terms: HoldTerms): Reservation {
-    const { amount, roomLeast = amount, now, expiresAtMs, budgets = noBudgets } = terms
+    const { amount, requiredFree = amount, now, expiresAtMs, budgets = noBudgets } = terms
     assert(amount >= 0n, 'a hold is not negative')
     assert(!this.#holds.has(requestId), `${requestId} holds already`)
     const hold: Hold = {
@@ -98,7 +98,7 @@ export class WalletBook {
       sent: false,
       claimed: false,
     }
-    const reservation = this.#reserve(hold, amount, roomLeast)
+    const reservation = this.#reserve(hold, amount, requiredFree)
     if (reservation.kind === 'held') this.#holds.set(requestId, hold)
     return reservation
   }
@@ -186,9 +186,9 @@ export class WalletBook {
     return hold?.claimed ? undefined : hold
   }
 
-  #reserve(hold: Hold, amount: bigint, roomLeast = amount): Reservation {
+  #reserve(hold: Hold, amount: bigint, requiredFree = amount): Reservation {
     const { posted, held: reserved } = hold.balance
-    const needed = roomLeast > amount ? roomLeast : amount
+    const needed = requiredFree > amount ? requiredFree : amount
     if (posted - reserved < needed) return { kind: 'insufficient', posted: posted as Nano, held: reserved as Nano }
     const over = this.budgets.refusal(hold.budgets, needed)
     if (over) return over

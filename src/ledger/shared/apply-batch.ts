@@ -109,7 +109,7 @@ function addEnd(move: WalletMove, operation: SharedOperation, { amount, budgets 
 function demandOf(operation: SharedOperation, hold: EndedHold | undefined): Demand | undefined {
   switch (operation.kind) {
     case 'hold':
-      return reservation(operation.request.amount, operation.request.budgets, operation.request.roomLeast)
+      return reservation(operation.request.amount, operation.request.budgets, operation.request.requiredFree)
     case 'extend':
       return reservation(operation.more, operation.budgets)
     case 'settle': {
@@ -122,8 +122,14 @@ function demandOf(operation: SharedOperation, hold: EndedHold | undefined): Dema
   }
 }
 
-function reservation(amount: bigint, caps: readonly Budget[] = noBudgets, roomLeast = amount): Demand {
-  return { amount, room: roomLeast > amount ? roomLeast : amount, takes: 'held', caps, budgets: budgetNames(caps) }
+function reservation(amount: bigint, caps: readonly Budget[] = noBudgets, requiredFree = amount): Demand {
+  return {
+    amount,
+    room: requiredFree > amount ? requiredFree : amount,
+    takes: 'held',
+    caps,
+    budgets: budgetNames(caps),
+  }
 }
 
 function movesMoney({ charged, freed, demands }: WalletMove): boolean {
