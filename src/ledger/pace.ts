@@ -1,6 +1,8 @@
 // How the ledger waits: between two attempts, and between two rounds of maintenance. Tests pass their own, so that none
 // of them depends on how long something takes.
 
+import { onTimer } from '../kernel/timers.ts'
+
 export interface Pace {
   wait(milliseconds: number): Promise<void>
   /** Calls the work again and again, never twice at once; answers with how to stop. Must not keep a process alive. */
@@ -9,18 +11,5 @@ export interface Pace {
 
 export const realPace: Pace = {
   wait: (milliseconds) => Bun.sleep(milliseconds),
-  every(milliseconds, work) {
-    let running = false
-    const timer = setInterval(async () => {
-      if (running) return
-      running = true
-      try {
-        await work()
-      } finally {
-        running = false
-      }
-    }, milliseconds)
-    timer.unref()
-    return () => clearInterval(timer)
-  },
+  every: onTimer,
 }

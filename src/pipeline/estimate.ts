@@ -11,9 +11,9 @@ import type {
   UserBlock,
 } from '../dialects/canonical/conversation.ts'
 import type { Nano } from '../kernel/money.ts'
+import { yieldToEventLoop } from '../kernel/timers.ts'
 import { estimateTokens } from '../kernel/token-estimate.ts'
 import { totalInputTokens, type Usage } from '../kernel/usage.ts'
-import { yieldToEventLoop } from '../kernel/yield-to-event-loop.ts'
 import { findBytes, hasBytes } from '../wire/bytes.ts'
 
 const bytesPerToken = 4

@@ -3,7 +3,7 @@
 // Every name is documented in docs/operate/observe.md, and a test reports what is missing there.
 
 import type { Clock } from '../kernel/clock.ts'
-import { type Every, onTimer } from '../kernel/every.ts'
+import { type Every, onTimer } from '../kernel/timers.ts'
 import { wholeBuckets } from '../kernel/usage.ts'
 import type { Database } from '../store/database.ts'
 import { type Asked, createRegistry, type MetricRegistry, type NumberPoint, other } from './metric-registry.ts'

@@ -3,8 +3,8 @@
 // nothing else.
 
 import type { Clock } from '../kernel/clock.ts'
-import { type Every, onTimer } from '../kernel/every.ts'
 import { Secret } from '../kernel/secret.ts'
+import { type Every, onTimer } from '../kernel/timers.ts'
 import type { MetricReading, NumberPoint } from './metric-registry.ts'
 import { createGenAiMetrics, hex, metricsPayload, type TracedRequest, tracesPayload } from './otlp-payload.ts'
 import type { RequestRecord, TraceContext } from './request-record.ts'

@@ -2,8 +2,8 @@
 // them yet, so the number of rows depends on the span and not on the traffic.
 
 import type { Clock } from '../kernel/clock.ts'
-import { type Every, onTimer } from '../kernel/every.ts'
 import type { WorkspaceId } from '../kernel/ids.ts'
+import { type Every, onTimer } from '../kernel/timers.ts'
 import type { Database } from '../store/database.ts'
 import { templateOf } from '../store/insert-rows.ts'
 import {

@@ -2,9 +2,8 @@
 // the log once a second. Under load it skips requests: the tail is for people to watch, not for bookkeeping.
 
 import type { Clock } from '../kernel/clock.ts'
-import { type Every, onTimer } from '../kernel/every.ts'
 import type { RequestId } from '../kernel/ids.ts'
-import { yieldToEventLoop } from '../kernel/yield-to-event-loop.ts'
+import { type Every, onTimer, yieldToEventLoop } from '../kernel/timers.ts'
 import type { Database } from '../store/database.ts'
 import { findRequest } from './request-log.ts'
 import { firstIdAt, type LoggedRequest } from './request-row.ts'

@@ -2,8 +2,8 @@
 // on request. Always in small portions, because charges wait behind a write on the embedded engine. Sums and transfers stay.
 
 import type { Clock } from '../kernel/clock.ts'
-import { type Every, onTimer } from '../kernel/every.ts'
 import type { WorkspaceId } from '../kernel/ids.ts'
+import { type Every, onTimer } from '../kernel/timers.ts'
 import type { Database } from '../store/database.ts'
 import { type Sql, timeToSql } from '../store/sql.ts'
 import { firstIdAt } from './request-row.ts'

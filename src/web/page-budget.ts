@@ -3,7 +3,7 @@
 // their own queue, so a flood of visitors delays them by one page at most.
 
 import type { Clock } from '../kernel/clock.ts'
-import { yieldToEventLoop } from '../kernel/yield-to-event-loop.ts'
+import { yieldToEventLoop } from '../kernel/timers.ts'
 
 export interface PageBudget {
   /**

@@ -18,3 +18,11 @@ export const onTimer: Every = (milliseconds, work) => {
   timer.unref()
   return () => clearInterval(timer)
 }
+
+/**
+ * Lets waiting work run. Call it between pieces of synchronous work: the embedded engine answers reads on
+ * this thread, so several in a row would hold up every running request.
+ */
+export function yieldToEventLoop(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve))
+}
