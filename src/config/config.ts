@@ -14,6 +14,7 @@ import {
   errorCode,
   readVariables,
   serverVariables,
+  setProxyVariables,
   unknownVariables,
   variable,
 } from './environment.ts'
@@ -64,6 +65,8 @@ export interface Config extends EnvironmentSettings {
   readonly localModels: boolean
   /** Addresses and ranges of the proxies whose X-Forwarded-For is believed. */
   readonly trustedProxies: readonly string[]
+  /** Whether the environment names an HTTP proxy for calls to providers. */
+  readonly hasHttpProxy: boolean
   /** Whether the catalog pages need no session. */
   readonly catalogIsPublic: boolean
   /** 0 = forever. */
@@ -157,6 +160,7 @@ export function loadConfig(inputs: ConfigInputs): LoadedConfig | RefusedConfig {
     requestsRetentionDays: server.requests_retention_days ?? 90,
     localModels: server.local_models !== 'off' && server.local_models !== false,
     trustedProxies: server.trusted_proxies ?? [],
+    hasHttpProxy: setProxyVariables(env).length > 0,
     providers: settings.providers,
     models: settings.models,
     configPath,

@@ -3,6 +3,7 @@
 
 import type { Failure } from '../kernel/failure.ts'
 import type { RequestId } from '../kernel/ids.ts'
+import type { HeaderReader } from '../wire/http-response.ts'
 import type { JsonSpan } from '../wire/json-spans.ts'
 import type { EditedRequest, RequestEdits } from './byte-lane/edits.ts'
 import type { RelayContext, RelayReply, StreamRelay } from './byte-lane/relay.ts'
@@ -27,7 +28,7 @@ export interface UpstreamDialect {
   generationPath(upstreamModel: string): string
   /** Converts a whole reply into a stream, for a provider that was asked to stream and did not. */
   replyAsStream(body: Uint8Array): Uint8Array | { readonly fault: ProviderFault }
-  readFault(status: number, headers: Headers, body: string): ProviderFault
+  readFault(status: number, headers: HeaderReader, body: string): ProviderFault
   /** For callers of other dialects. */
   readonly translation: UpstreamTranslation
 }

@@ -13,6 +13,7 @@ import type { Failpoint } from '../kernel/failpoint.ts'
 import { Failure } from '../kernel/failure.ts'
 import type { Usage } from '../kernel/usage.ts'
 import { callEndpoint, isBadCredential, isBroken, isUnreachable } from '../providers/call-endpoint.ts'
+import type { UpstreamResponse } from '../providers/provider.ts'
 import type { AttemptOptions } from '../routing/failover.ts'
 import { type AttemptFault, attemptFault, cannotCarry, classifyFault, refusesReasoning } from '../routing/faults.ts'
 import type { Health } from '../routing/health.ts'
@@ -67,11 +68,6 @@ const faultBytesMax = 64 * 1024
 const errorBodyMs = 2_000
 /** Bytes buffered for the client before the first meaningful event: as much as one record. */
 const preludeBytesMax = 4 * 1024 * 1024
-/**
- * A route that responded this recently can be reached, so its calls are sent without watching the connection, which
- * would cost about 50 µs of CPU each (docs/decisions/0020).
- */
-const respondedRecentlyMs = 1_000
 /** A pooled connection that breaks this soon and without a byte was most likely already closed. */
 const staleMs = 1_000
 
@@ -109,15 +105,12 @@ export async function attempt(
   let gotHeaders = false
   ticker.watch(deadline)
   try {
-    const { provider, endpoint, key } = candidate
+    const { provider, endpoint } = candidate
     const { path, headers, body } = lane
-    const watch = startedMs - key.respondedMs > respondedRecentlyMs ? deadline : undefined
     const response = await callEndpoint(provider, endpoint, {
-      ...{ path, headers, body, signal: deadline.signal, isFresh, isWrapped: true },
-      ...(watch && { watch }),
+      ...{ path, headers, body, signal: deadline.signal, isFresh, isWrapped: true, watch: deadline },
     })
     gotHeaders = true
-    key.respondedMs = ticker.nowMs
     const paused = reach('after_send')
     if (paused) await paused
     if (!isSuccess(response)) {
@@ -150,12 +143,15 @@ export async function attempt(
 }
 
 /** Some hosts answer with 201, or with the 203 of a proxy that has changed something. */
-function isSuccess({ status }: Response): boolean {
+function isSuccess({ status }: UpstreamResponse): boolean {
   return status >= 200 && status <= 203
 }
 
 /** Classifies an error response by its status, its headers and as much of its text as arrives in time. */
-async function readRefusal({ request, candidate, lane, deadline }: Running, response: Response): Promise<AttemptFault> {
+async function readRefusal(
+  { request, candidate, lane, deadline }: Running,
+  response: UpstreamResponse,
+): Promise<AttemptFault> {
   const body = await readResponseStart(response, faultBytesMax)
   const aborted = deadline.abortedByUs()
   if (aborted) return aborted
@@ -167,7 +163,7 @@ async function readRefusal({ request, candidate, lane, deadline }: Running, resp
   return canRetry ? { ...fault, isRepeatable: true } : fault
 }
 
-async function readReply(running: Running, response: Response): Promise<WholeReply | AttemptFault> {
+async function readReply(running: Running, response: UpstreamResponse): Promise<WholeReply | AttemptFault> {
   const { request, candidate, lane } = running
   const body = await readWhole(running, response)
   if ('class' in body) return body
@@ -182,13 +178,13 @@ async function readReply(running: Running, response: Response): Promise<WholeRep
 /** With the idle limit of a stream from its first byte on. */
 async function readWhole(
   { limits, deadline }: Running,
-  response: Response,
+  response: UpstreamResponse,
 ): Promise<Uint8Array<ArrayBuffer> | AttemptFault> {
   const body = await readResponseBody(response, replyBytesMax, () => deadline.gotBytes(limits))
   return body === 'too-large' ? garbled(`an answer of over ${replyBytesMax} bytes`, deadline) : body
 }
 
-function isEventStream({ headers }: Response): boolean {
+function isEventStream({ headers }: UpstreamResponse): boolean {
   return headers.get('content-type')?.startsWith('text/event-stream') ?? false
 }
 
@@ -196,7 +192,7 @@ function isEventStream({ headers }: Response): boolean {
  * Whether a provider streams although a whole reply was requested; on the byte lane the stream is then collected. Some
  * hosts label a whole reply as a stream. Of several choices only the first would be collected.
  */
-function isUnrequestedStream({ envelope }: GatewayRequest, response: Response, body: Uint8Array): boolean {
+function isUnrequestedStream({ envelope }: GatewayRequest, response: UpstreamResponse, body: Uint8Array): boolean {
   return isEventStream(response) && envelope.choices === 1 && body.find((byte) => byte > space) !== openBrace
 }
 
@@ -207,7 +203,7 @@ function collectReply(relay: StreamRelay, stream: Uint8Array): ReturnType<Dialec
   return finished && usage ? { body: terminal, usage } : { fault }
 }
 
-async function openStream(running: Running, response: Response): Promise<Answered | AttemptFault> {
+async function openStream(running: Running, response: UpstreamResponse): Promise<Answered | AttemptFault> {
   const { candidate, lane, limits, deadline, ticker } = running
   const reader = await streamReader(running, response)
   if ('class' in reader) return reader
@@ -243,7 +239,10 @@ async function openStream(running: Running, response: Response): Promise<Answere
 }
 
 /** The provider's stream, or a stream made of a whole reply that was sent in its place. */
-async function streamReader(running: Running, response: Response): Promise<OpenStream['reader'] | AttemptFault> {
+async function streamReader(
+  running: Running,
+  response: UpstreamResponse,
+): Promise<OpenStream['reader'] | AttemptFault> {
   const { candidate, lane, deadline } = running
   const type = response.headers.get('content-type') ?? ''
   if (isEventStream(response) && response.body) return response.body.getReader()

@@ -27,8 +27,6 @@ export interface RouteKey extends RouteNames {
   readonly throttle: Cooldown
   readonly route: Cooldown
   readonly latency: Latency
-  /** When a response of any status last arrived, in monotonic milliseconds; written by the attempt. */
-  respondedMs: number
 }
 
 export interface RouteKeys {
@@ -64,7 +62,6 @@ export function createRouteKeys(): RouteKeys {
         throttle: cooldowns.find([providerId, credentialId, upstreamModel], createCooldown),
         route: new Cooldown(),
         latency: new Latency(),
-        respondedMs: Number.NEGATIVE_INFINITY,
       }))
     },
     renewCredential({ providerId, credentialId }, nowMs) {
