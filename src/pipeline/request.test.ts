@@ -8,6 +8,7 @@ import type { Usage } from '../kernel/usage.ts'
 import type { ExtendOutcome, Ledger, Settlement, SettleOutcome } from '../ledger/ledger.ts'
 import type { OfferedModel } from '../routing/offer.ts'
 import type { Candidate } from '../routing/plan.ts'
+import type { RequestRow } from '../store/request-rows.ts'
 import { type HoldFacts, holdAmount } from './estimate.ts'
 import { GatewayRequest, Hold } from './request.ts'
 import { cutShort } from './stream.ts'
@@ -333,6 +334,8 @@ function usage(outputTokens: number, source: Usage['source'] = 'reported'): Usag
   return { inputTokens: 100, cacheReadTokens: 0, cacheWriteTokens: 0, cacheWriteLongTokens: 0, outputTokens, source }
 }
 
+const row = () => ({}) as RequestRow
+
 describe('a charge', () => {
   test('is the price of the reported usage, also above the hold', () => {
     const { hold } = openHold({ cap: 10 })
@@ -347,8 +350,8 @@ describe('a charge', () => {
     asked.free = 100n
     const used = usage(30)
     expect(asked.hold.quote(used)).toBe(300n as Nano)
-    await asked.hold.settle(used, '{}', undefined)
-    expect(asked.settled).toMatchObject([{ quoted: 300n, charge: 400n }])
+    await asked.hold.settle(used, row)
+    expect(asked.settled).toMatchObject([{ quoted: 300n, cost: 400n }])
   })
 
   test('never exceeds the hold if it is an estimate', () => {
@@ -363,8 +366,8 @@ describe('a charge', () => {
     // 200 were held, for 100 in and 10 out. 400 in and 9 out cost 490.
     const left: Usage = { ...usage(9, 'estimated'), inputTokens: 400, inputReported: true }
     expect(asked.hold.quote(left)).toBe(450n as Nano)
-    await asked.hold.settle(left, '{}', undefined)
-    expect(asked.settled).toMatchObject([{ quoted: 450n, charge: 490n, estimated: true }])
+    await asked.hold.settle(left, row)
+    expect(asked.settled).toMatchObject([{ quoted: 450n, cost: 490n, estimated: true }])
   })
 
   test('has no more estimated output than was held for, whatever its input', () => {
@@ -380,8 +383,8 @@ describe('a charge', () => {
     const quoted = usage(5000, 'estimated')
     expect(hold.quote(quoted)).toBe(41_060n as Nano)
     hold.grow(9_216)
-    await hold.settle(quoted, '{}', undefined)
-    expect(settled).toMatchObject([{ charge: 41_060n, estimated: true, priceVersion: 'v1' }])
+    await hold.settle(quoted, row)
+    expect(settled).toMatchObject([{ cost: 41_060n, estimated: true }])
   })
 
   test('is decided again when another route answers', () => {

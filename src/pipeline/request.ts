@@ -513,16 +513,15 @@ export class Hold {
     return certain > this.#held ? certain : this.#held
   }
 
-  /** Charges the usage, together with `rows` in the same commit. */
-  settle(usage: Usage, usageJson: string, rows: Settlement['rows']): Promise<SettleOutcome> {
+  /** Charges the usage. The row of the request is written in the same commit. */
+  settle(usage: Usage, row: Settlement['row']): Promise<SettleOutcome> {
+    const quoted = this.quote(usage)
     return this.ledger.settle({
       requestId: this.requestId,
-      quoted: this.quote(usage),
-      charge: this.#cost,
-      priceVersion: this.#priceVersion,
-      usage: usageJson,
+      cost: this.#cost,
+      quoted,
       estimated: usage.source === 'estimated',
-      ...(rows && { rows }),
+      row,
     })
   }
 

@@ -73,7 +73,7 @@ test.each(['client left after content', 'interrupted', 'out of money', 'ended by
 // Ending a request.
 
 const none = { ended: 0, kept: 0, freed: 0, left: 0, released: 0, written: 0, observed: 0 }
-const charged = { kind: 'settled', transfer: { amount: 5n } } as SettleEnd
+const charged = { kind: 'settled', charge: 5n } as SettleEnd
 const measured = { usage: whole, usageSoFar: undefined, outputBytes: 4, countedBytes: undefined }
 const complete = { ending: 'complete' } as const
 const defect = new Failure('INTERNAL', 'Tollgate failed.')
@@ -145,14 +145,14 @@ test('ends a charged request once: a later error only gets a response', async ()
 test('records what a shared wallet paid, if it is less than quoted', async () => {
   const { deps, request, record, hold } = start()
   const rows: unknown[] = []
-  hold.settle = async (_usage, _json, rowsOf) => {
-    rows.push(...(rowsOf?.(3n as Nano) ?? []))
-    return { ...charged, transfer: { amount: 3n }, posted: 0n } as SettleEnd
+  hold.settle = async (_usage, row) => {
+    rows.push(row({ workspaceId: 'ws_1', charge: 3n as Nano, writtenOff: 2n as Nano, budgets: null }))
+    return { ...charged, charge: 3n, posted: 0n } as SettleEnd
   }
   record.caller = { keyId: 'key_1', projectId: 'prj_1', workspaceId: 'ws_1' }
   expect(await settle(deps, request, complete, measured)).toEqual({ cost: '0.000000003' })
   expect([record.charge, record.balance]).toEqual([3n as Nano, 0n as Nano])
-  expect(rows).toHaveLength(1)
+  expect(rows).toMatchObject([{ charge: 3, written_off: 2 }])
 })
 
 test('does not charge a request that was refused', async () => {

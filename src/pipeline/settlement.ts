@@ -5,15 +5,14 @@ import { assert } from '../kernel/assert.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { Failure, type FailureCode } from '../kernel/failure.ts'
 import type { RequestId } from '../kernel/ids.ts'
-import { formatUsd, type Nano } from '../kernel/money.ts'
+import { formatUsd } from '../kernel/money.ts'
 import { totalInputTokens, type Usage } from '../kernel/usage.ts'
 import type { SettleEnd, SettleOutcome } from '../ledger/ledger.ts'
 import type { FaultClass } from '../routing/faults.ts'
-import type { RequestRow } from '../store/request-rows.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { RequestLog } from '../telemetry/request-log.ts'
 import { logRequest, type RequestRecord } from '../telemetry/request-record.ts'
-import { requestRow } from '../telemetry/request-row.ts'
+import { chargedRow } from '../telemetry/request-row.ts'
 import type { GenerationKeys } from '../tenancy/idempotency.ts'
 import { type AnswerHeaders, failureResponse, routeHeaders } from './headers.ts'
 import type { GatewayRequest } from './request.ts'
@@ -148,12 +147,11 @@ export async function settle(
   record.costUsd = hold.quotedUsd(usage)
   record.priceVersion = hold.priceVersion
   record.held = hold.held
-  const usageJson = JSON.stringify(usage)
   request.hasEnded = true
   request.mayBeCharged = true
   let outcome: SettleOutcome
   try {
-    outcome = await hold.settle(usage, usageJson, (charged) => rowsOf(record, usageJson, charged))
+    outcome = await hold.settle(usage, (charge) => chargedRow(record, charge))
   } catch (error) {
     request.hasEnded = false
     forgetCharge(record)
@@ -168,13 +166,6 @@ export async function settle(
   forgetCharge(record)
   release(deps, request)
   return { unsettled }
-}
-
-/** With a shared wallet, the amount charged may be less than quoted and is known only inside the transaction. */
-function rowsOf(record: RequestRecord, usageJson: string, charged: Nano): readonly RequestRow[] {
-  const charge = charged === record.charge ? record : { ...record, charge: charged, costUsd: formatUsd(charged) }
-  const row = requestRow(charge, usageJson)
-  return row ? [row] : []
 }
 
 type Charged = Extract<SettleEnd, { kind: 'settled' }>
@@ -235,12 +226,12 @@ function finishLater(
   return { unsettled: failure }
 }
 
-function recordCharge(record: RequestRecord, { transfer, posted }: Charged): void {
+/** With a shared wallet, the charge may be less than quoted. */
+function recordCharge(record: RequestRecord, { charge, posted }: Charged): void {
   record.balance = posted
-  const charged = transfer.amount
-  if (charged === record.charge) return
-  record.charge = charged
-  record.costUsd = formatUsd(charged)
+  if (charge === record.charge) return
+  record.charge = charge
+  record.costUsd = formatUsd(charge)
 }
 
 /** Waiting for the commit is part of the request's duration. */

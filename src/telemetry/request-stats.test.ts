@@ -6,10 +6,11 @@ import { addWorkspace, holdOf, openLedger, settlementOf } from '../../test/parts
 import type { Clock } from '../kernel/clock.ts'
 import type { KeyId, WorkspaceId } from '../kernel/ids.ts'
 import type { Nano } from '../kernel/money.ts'
+import type { Charge } from '../ledger/ledger.ts'
 import type { Database } from '../store/database.ts'
 import { type Figures, grainMs, type RequestRow, writeRequests } from '../store/request-rows.ts'
 import { createRequestLog } from './request-log.ts'
-import { requestRow } from './request-row.ts'
+import { chargedRow, requestRow } from './request-row.ts'
 import { createFolding, daysAndHours, firstEventsOf, readStats, type StatGroup } from './request-stats.ts'
 
 const hourMs = grainMs.hour
@@ -152,11 +153,8 @@ forEachEngine((engine) => {
     await books.ledger.hold(request)
     const caller = { workspaceId, projectId: 'prj_1', keyId: 'key_1' } as const
     const record = answeredRequest({ id: request.requestId, startedAt: noon, caller, usage })
-    const rows = (charge: Nano) => {
-      const row = requestRow({ ...record, charge })
-      return row ? [row] : []
-    }
-    await books.ledger.settle({ ...settlementOf(request.requestId, 7n), rows })
+    const row = (charge: Charge) => chargedRow(record, charge)
+    await books.ledger.settle({ ...settlementOf(request.requestId, 7n), row })
     const sum = async () => gist((await statsOf(database, { workspaceId })).total)
     expect(await sum()).toBe('1 requests, 0 errors, 3 in, 5 out, 7 nano')
     const correct = async (code: string | undefined) => {

@@ -23,11 +23,9 @@ let stall: PromiseWithResolvers<'made' | 'not made'> | undefined
 
 function dressLedger(real: Ledger): Ledger {
   const settleLater = (settlement: Settlement, outcome: Promise<'made' | 'not made'>): SettleOutcome => {
-    // As in a commit that hangs, the rows were made before anybody knew that it would.
-    const rows = settlement.rows?.(settlement.quoted ?? settlement.charge) ?? []
     const end = outcome.then(async (known) => {
       if (known === 'not made') await real.release(settlement.requestId)
-      const settled = known === 'made' ? await real.settle({ ...settlement, rows: () => rows }) : unavailable
+      const settled = known === 'made' ? await real.settle(settlement) : unavailable
       return settled.kind === 'unknown' ? undefined : settled
     })
     return { kind: 'unknown', retryAfterMs: 1000, end }

@@ -1,6 +1,7 @@
 // Writes rows of the request log at chosen times, with the ids they would have had.
 
 import type { RequestId } from '../../src/kernel/ids.ts'
+import { zeroNano } from '../../src/kernel/money.ts'
 import type { Database } from '../../src/store/database.ts'
 import { writeRequests } from '../../src/store/request-rows.ts'
 import type { RequestRecord } from '../../src/telemetry/request-record.ts'
@@ -14,7 +15,10 @@ export async function storeRequests(
 ): Promise<readonly RequestId[]> {
   const rows = requests.map((facts, place) => {
     const id = `${firstIdAt(facts.startedAt).slice(0, -6)}${String(place + 1).padStart(6, '0')}` as RequestId
-    return { id, row: requestRow(answeredRequest({ ...facts, id })) }
+    const record = answeredRequest({ ...facts, id })
+    const charge =
+      record.charge === undefined ? undefined : { charge: record.charge, writtenOff: zeroNano, budgets: null }
+    return { id, row: requestRow(record, charge) }
   })
   await database.transaction((sql) =>
     writeRequests(
