@@ -13,19 +13,19 @@ export async function storeRequests(
   database: Database,
   requests: readonly (Partial<RequestRecord> & { readonly startedAt: number })[],
 ): Promise<readonly RequestId[]> {
-  const rows = requests.map((facts, place) => {
+  const records = requests.map((facts, place) => {
     const id = `${firstIdAt(facts.startedAt).slice(0, -6)}${String(place + 1).padStart(6, '0')}` as RequestId
-    const record = answeredRequest({ ...facts, id })
-    const charge =
-      record.charge === undefined ? undefined : { charge: record.charge, writtenOff: zeroNano, budgets: null }
-    return { id, row: requestRow(record, charge) }
+    return answeredRequest({ ...facts, id })
   })
-  await database.transaction((sql) =>
-    writeRequests(
-      sql,
-      database.engine,
-      rows.flatMap(({ row }) => (row ? [row] : [])),
-    ),
-  )
-  return rows.map(({ id }) => id)
+  await storeRecords(database, records)
+  return records.map(({ id }) => id)
+}
+
+/** With the charge that the record has. */
+export async function storeRecords(database: Database, records: readonly RequestRecord[]): Promise<void> {
+  const rows = records.flatMap((record) => {
+    const { charge } = record
+    return requestRow(record, charge === undefined ? undefined : { charge, writtenOff: zeroNano, budgets: null }) ?? []
+  })
+  await database.transaction((sql) => writeRequests(sql, database.engine, rows))
 }
