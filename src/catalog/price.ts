@@ -118,7 +118,11 @@ function tiersWith(price: Price, flags: Flags): readonly Tier[] {
   let at = 0
   for (const name of factorNames) at = at * 2 + (flags[factors[name].flag] ? 1 : 0)
   const { byFlags } = tiersOf(price)
-  return (byFlags[at] ??= createTiers(price, flags))
+  const known = byFlags[at]
+  if (known) return known
+  const tiers = createTiers(price, flags)
+  byFlags[at] = tiers
+  return tiers
 }
 
 function createTiers({ rows, factors: multiplied }: Price, flags: Flags): readonly Tier[] {
