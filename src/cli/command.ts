@@ -1,13 +1,73 @@
 // A command as data: its words, its arguments and options, its help, and what it does. Argument parsing, help and the
-// reference page are all made from these definitions, so they cannot disagree.
+// reference page are all made from these definitions, so they cannot disagree. A command that cannot do what was asked
+// throws a Refusal.
 
 import type { ClientSettings } from '../config/client-settings.ts'
 import { type Config, type ConfigInputs, loadConfig } from '../config/config.ts'
 import { type ConfigFault, formatFault } from '../config/document.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { ApiClient } from './api-client.ts'
-import { exitCodes, Refusal } from './refusal.ts'
 import type { Terminal } from './terminal.ts'
+
+export const exitCodes = {
+  done: 0,
+  failed: 1,
+  usage: 2,
+  unauthorized: 3,
+  notFound: 4,
+  /** A limit was reached, or the balance is too low. */
+  limit: 5,
+} as const
+
+export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes]
+
+/** How a command ends that did not do what was asked: a message, what to try, and the exit code for scripts. */
+export class Refusal extends Error {
+  constructor(
+    readonly exit: ExitCode,
+    message: string,
+    /** A command or a setting, as one would type it. */
+    readonly attempt?: string,
+  ) {
+    super(message)
+  }
+
+  /** Every refusal suggests something to try, at least the command's help. */
+  text(otherwise: string): string {
+    return `tollgate: ${this.message}\nTry: ${this.attempt ?? otherwise}\n`
+  }
+}
+
+export function usageRefusal(message: string, attempt?: string): Refusal {
+  return new Refusal(exitCodes.usage, message, attempt)
+}
+
+/** The result, or the refusal it ended in. */
+export async function tryTo<Result>(
+  work: Promise<Result> | (() => Result | Promise<Result>),
+): Promise<Result | Refusal> {
+  try {
+    return await (work instanceof Promise ? work : work())
+  } catch (thrown) {
+    if (thrown instanceof Refusal) return thrown
+    throw thrown
+  }
+}
+
+/** The result, or undefined if it was refused: for calls that only add to what is printed. */
+export async function ifPossible<Result>(work: Promise<Result> | (() => Result)): Promise<Result | undefined> {
+  const result = await tryTo(work)
+  return result instanceof Refusal ? undefined : result
+}
+
+/** If the object does not exist, suggests the command that lists those that do. */
+export async function listedBy<Result>(attempt: string | undefined, work: Promise<Result>): Promise<Result> {
+  const result = await tryTo(work)
+  if (!(result instanceof Refusal)) return result
+  throw attempt !== undefined && result.exit === exitCodes.notFound
+    ? new Refusal(result.exit, result.message, attempt)
+    : result
+}
 
 export interface OptionDefinition {
   /** The placeholder of the value in help, as in `--name TEXT`; absent = a switch. */
@@ -44,38 +104,34 @@ export interface CommandDefinition extends CommandShape {
   readonly isLocal?: true
   /** Works on the database or the data folder without calling the gateway: also runs when its port is unknown. */
   readonly isOffline?: true
-  /** Throws a Refusal if it cannot do what was asked. */
-  run(context: CommandContext, input: CommandInput): Promise<void>
-}
-
-const commonOptions: Readonly<Record<string, OptionDefinition>> = {
-  json: { help: 'print JSON instead of text' },
+  run(context: CommandContext): Promise<void>
 }
 
 /** With those that every command has. */
-export function optionsOf(definition: CommandShape): Readonly<Record<string, OptionDefinition>> {
-  return { ...definition.options, ...commonOptions }
+export function optionsOf({ options }: CommandShape): Readonly<Record<string, OptionDefinition>> {
+  return { ...options, json: { help: 'print JSON instead of text' } }
 }
 
 /** The command line, checked against the definition. */
 export interface CommandInput {
-  /** Undefined for an optional one that is absent. */
-  readonly positionals: readonly (string | undefined)[]
+  readonly positionals: readonly string[]
+  /** The first positional; empty if it is optional and absent. */
+  readonly first: string
   text(option: string): string | undefined
   /** The values of a repeatable option, also split at commas. */
   texts(option: string): readonly string[] | undefined
   isSet(option: string): boolean
+  /** Print JSON instead of text. */
+  readonly json: boolean
 }
 
-export interface CommandContext {
+export interface CommandContext extends CommandInput {
   readonly settings: ClientSettings
   /** What the settings were made from. */
   readonly inputs: ConfigInputs
   readonly api: ApiClient
   readonly terminal: Terminal
   readonly clock: Clock
-  /** Print JSON instead of text. */
-  readonly json: boolean
 }
 
 /** Prints the value with --json, the text otherwise. */
@@ -86,13 +142,13 @@ export function printResult({ terminal, json }: CommandContext, value: unknown, 
 export const yesOption: OptionDefinition = { help: 'do not ask for confirmation' }
 
 /** Only on a terminal and without --yes: scripts mean what they say. */
-export function isAsked({ terminal }: CommandContext, input: CommandInput): boolean {
-  return terminal.isInteractive && !input.isSet('yes')
+export function isAsked({ terminal, isSet }: CommandContext): boolean {
+  return terminal.isInteractive && !isSet('yes')
 }
 
 /** Throws if the answer is no. */
-export async function confirm(context: CommandContext, input: CommandInput, question: string): Promise<void> {
-  if (!isAsked(context, input)) return
+export async function confirm(context: CommandContext, question: string): Promise<void> {
+  if (!isAsked(context)) return
   const answer = await context.terminal.ask(`${question} [y/N] `)
   if (!/^y(es)?$/i.test(answer.trim())) throw new Refusal(exitCodes.failed, 'nothing was changed.', '--yes')
 }
@@ -100,8 +156,12 @@ export async function confirm(context: CommandContext, input: CommandInput, ques
 /** The configuration that a gateway started here would read. */
 export function readConfig({ inputs }: CommandContext): Config {
   const loaded = loadConfig(inputs)
-  if (!('faults' in loaded)) return loaded.config
-  throw new Refusal(exitCodes.failed, `the configuration is wrong:${faultLines(loaded.faults)}`, 'tollgate doctor')
+  if ('faults' in loaded) throw wrongConfig(loaded.faults)
+  return loaded.config
+}
+
+export function wrongConfig(faults: readonly ConfigFault[]): Refusal {
+  return new Refusal(exitCodes.failed, `the configuration is wrong:${faultLines(faults)}`, 'tollgate doctor')
 }
 
 export function faultLines(faults: readonly ConfigFault[]): string {
