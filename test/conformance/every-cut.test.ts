@@ -53,7 +53,8 @@ const pieceBytes = 192
 /** All that the caller gets when the provider's bytes come in pieces of 192 bytes, the first of them of `first` bytes. */
 function relayed(relay: StreamRelay, stream: Uint8Array, first: number): string {
   const bytes = [relay.push(stream.subarray(0, first))]
-  for (let at = first; at < stream.length; at += pieceBytes) bytes.push(relay.push(stream.subarray(at, at + pieceBytes)))
+  for (let at = first; at < stream.length; at += pieceBytes)
+    bytes.push(relay.push(stream.subarray(at, at + pieceBytes)))
   return Buffer.concat([...bytes, relay.end(), relay.terminal]).toString()
 }
 
