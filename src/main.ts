@@ -2,7 +2,7 @@
 // loaded only when they are needed, so that the program starts quickly.
 
 import { readArguments } from './cli/arguments.ts'
-import { Refusal } from './cli/command.ts'
+import { Refusal } from './cli/refusal.ts'
 import { systemClock } from './kernel/clock.ts'
 
 async function run(args: readonly string[]): Promise<void> {

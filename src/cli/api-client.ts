@@ -12,7 +12,7 @@ import {
 } from '../api/client.ts'
 import type { OperationName } from '../api/endpoints.ts'
 import type { Secret } from '../kernel/secret.ts'
-import { type ExitCode, exitCodes, Refusal } from './command.ts'
+import { type ExitCode, exitCodes, Refusal } from './refusal.ts'
 import { cleanText } from './values.ts'
 
 /** What the command line calls a field of the API, `group_by` → `--by`, so that errors name what was typed. */

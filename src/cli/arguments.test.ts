@@ -2,9 +2,10 @@ import { expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type ManagementCall, readArguments } from './arguments.ts'
-import { optionsOf, Refusal } from './command.ts'
+import { optionsOf } from './command.ts'
 import { commands } from './commands/registry.ts'
 import { help, usageLine } from './help.ts'
+import { Refusal } from './refusal.ts'
 
 const read = (line: string) => readArguments(line === '' ? [] : line.split(' '))
 

@@ -10,10 +10,10 @@ import {
   type CommandShape,
   type OptionDefinition,
   optionsOf,
-  usageRefusal,
 } from './command.ts'
 import { commands } from './commands/registry.ts'
 import { commandHelp, help, nounHelp } from './help.ts'
+import { usageRefusal } from './refusal.ts'
 import { workerWord } from './supervise.ts'
 
 export interface ManagementCall {

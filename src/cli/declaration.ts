@@ -15,7 +15,7 @@ import {
 } from '../config/document.ts'
 import { formatUsd, parseUsd } from '../kernel/money.ts'
 import type { ApiClient } from './api-client.ts'
-import { Refusal, tryTo } from './command.ts'
+import { Refusal, tryTo } from './refusal.ts'
 import { shownLimits } from './values.ts'
 
 const count = z.int().min(1).optional()

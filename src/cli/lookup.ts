@@ -5,7 +5,8 @@ import { builtInModels } from '../catalog/data/built-in.ts'
 import { builtInProviders } from '../providers/data/built-in.ts'
 import { allowsModel, createAllowlist } from '../tenancy/allowlist.ts'
 import type { ApiClient } from './api-client.ts'
-import { type CommandContext, exitCodes, ifPossible, Refusal, usageRefusal } from './command.ts'
+import type { CommandContext } from './command.ts'
+import { exitCodes, ifPossible, Refusal, usageRefusal } from './refusal.ts'
 import { cleanText } from './values.ts'
 
 interface Named {

@@ -9,18 +9,14 @@ import {
   type CommandDefinition,
   type CommandShape,
   confirm,
-  exitCodes,
   isAsked,
-  listedBy,
   type OptionDefinition,
   type Positional,
   printResult,
-  Refusal,
-  tryTo,
-  usageRefusal,
   yesOption,
 } from './command.ts'
 import { findProject, findWorkspace } from './lookup.ts'
+import { exitCodes, listedBy, Refusal, tryTo, usageRefusal } from './refusal.ts'
 import { type Columns, type ReadValue, readCount, renderTable } from './values.ts'
 
 type Fields<Name extends OperationName> = NonNullable<BodyOf<Name>> | NonNullable<QueryOf<Name>>

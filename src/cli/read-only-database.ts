@@ -12,7 +12,8 @@ import { readMigrationState } from '../store/migrate.ts'
 import { openPostgres } from '../store/postgres.ts'
 import type { Sql } from '../store/sql.ts'
 import { StartRefusal } from '../store/start-refusal.ts'
-import { type CommandContext, exitCodes, Refusal } from './command.ts'
+import type { CommandContext } from './command.ts'
+import { exitCodes, Refusal } from './refusal.ts'
 import { shownCount } from './values.ts'
 
 /** Long enough for a checkpoint on a slow disk. */

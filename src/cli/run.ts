@@ -6,7 +6,8 @@ import type { Clock } from '../kernel/clock.ts'
 import { builtInProviderIds, providerVariables } from '../providers/registry.ts'
 import { createApiClient } from './api-client.ts'
 import type { ManagementCall } from './arguments.ts'
-import { type CommandDefinition, type ExitCode, exitCodes, faultLines, Refusal, tryTo } from './command.ts'
+import { type CommandDefinition, faultLines } from './command.ts'
+import { type ExitCode, exitCodes, Refusal, tryTo } from './refusal.ts'
 import type { Terminal } from './terminal.ts'
 
 export function configInputs(): ConfigInputs {

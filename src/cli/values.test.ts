@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { Refusal } from './command.ts'
+import { Refusal } from './refusal.ts'
 import { allowsColor } from './terminal.ts'
 import {
   type Columns,

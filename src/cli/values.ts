@@ -5,7 +5,7 @@
 import type { AnswerOf } from '../api/client.ts'
 import { isoTime } from '../kernel/clock.ts'
 import { formatUsd, parseUsd } from '../kernel/money.ts'
-import { usageRefusal } from './command.ts'
+import { usageRefusal } from './refusal.ts'
 
 /** `label` is the argument or option as typed. */
 export type ReadValue = (text: string, label: string, now: number) => string | number

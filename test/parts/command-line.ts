@@ -4,7 +4,7 @@
 import { describe, expect } from 'bun:test'
 import { join } from 'node:path'
 import { readArguments } from '../../src/cli/arguments.ts'
-import { Refusal } from '../../src/cli/command.ts'
+import { Refusal } from '../../src/cli/refusal.ts'
 import { configInputs, runCommand } from '../../src/cli/run.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
 import { createEngine, createThrowAwayFolder, type Place, type TestEngine } from './engines.ts'

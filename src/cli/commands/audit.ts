@@ -3,9 +3,10 @@
 
 import type { Verification } from '../../ledger/verify.ts'
 import { type AuditHead, type AuditVerification, verifyAudit } from '../../tenancy/audit.ts'
-import { type CommandDefinition, exitCodes, printResult, Refusal } from '../command.ts'
+import { type CommandDefinition, printResult } from '../command.ts'
 import { listCommand, listLimitOption } from '../operation-command.ts'
 import { goThrough, verifyBooks } from '../read-only-database.ts'
+import { exitCodes, Refusal } from '../refusal.ts'
 import type { Terminal } from '../terminal.ts'
 import { type Columns, counted, renderTable, shownCount, shownTime } from '../values.ts'
 

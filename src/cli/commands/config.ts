@@ -8,10 +8,8 @@ import {
   type CommandContext,
   type CommandDefinition,
   confirm,
-  exitCodes,
   faultLines,
   printResult,
-  Refusal,
   wrongConfig,
   yesOption,
 } from '../command.ts'
@@ -27,6 +25,7 @@ import {
   readInstallation,
   renderDeclaration,
 } from '../declaration.ts'
+import { exitCodes, Refusal } from '../refusal.ts'
 import { type Columns, cleanText, renderTable } from '../values.ts'
 
 const file = { name: 'FILE' }

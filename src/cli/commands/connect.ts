@@ -4,15 +4,7 @@
 import { hostname } from 'node:os'
 import type { AnswerOf } from '../../api/client.ts'
 import { nearestNames } from '../../kernel/nearest.ts'
-import {
-  type CommandContext,
-  type CommandDefinition,
-  exitCodes,
-  ifPossible,
-  printResult,
-  Refusal,
-  usageRefusal,
-} from '../command.ts'
+import { type CommandContext, type CommandDefinition, printResult } from '../command.ts'
 import { type Client, type ConnectFacts, clients, type Member } from '../connect/clients.ts'
 import {
   backupOf,
@@ -27,6 +19,7 @@ import {
   writeText,
 } from '../connect/settings-file.ts'
 import { findProject, namesakesIn } from '../lookup.ts'
+import { exitCodes, ifPossible, Refusal, usageRefusal } from '../refusal.ts'
 import { cleanText } from '../values.ts'
 
 const shownKey = 'sk-tg-…'

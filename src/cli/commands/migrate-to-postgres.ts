@@ -16,15 +16,9 @@ import { openDataFolder } from '../../store/data-folder.ts'
 import type { Database } from '../../store/database.ts'
 import { lockDataFolder, writeFence } from '../../store/folder-lock.ts'
 import { StartRefusal } from '../../store/start-refusal.ts'
-import {
-  type CommandContext,
-  type CommandDefinition,
-  exitCodes,
-  printResult,
-  Refusal,
-  usageRefusal,
-} from '../command.ts'
+import { type CommandContext, type CommandDefinition, printResult } from '../command.ts'
 import { openReadOnly, orRefuse, verifyBooks, withDatabase } from '../read-only-database.ts'
+import { exitCodes, Refusal, usageRefusal } from '../refusal.ts'
 import { shownCount } from '../values.ts'
 
 export const migrateToPostgresCommand: CommandDefinition = {

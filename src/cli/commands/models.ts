@@ -4,19 +4,10 @@
 import type { AnswerOf, BodyOf, ItemOf } from '../../api/client.ts'
 import { factorNames, factors, listedBuckets, unitBuckets } from '../../kernel/usage.ts'
 import type { ApiClient } from '../api-client.ts'
-import {
-  type CommandContext,
-  type CommandDefinition,
-  confirm,
-  exitCodes,
-  printResult,
-  Refusal,
-  tryTo,
-  usageRefusal,
-  yesOption,
-} from '../command.ts'
+import { type CommandContext, type CommandDefinition, confirm, printResult, yesOption } from '../command.ts'
 import { findProject, findWorkspace, missingModel } from '../lookup.ts'
 import { answerCommand } from '../operation-command.ts'
+import { exitCodes, Refusal, tryTo, usageRefusal } from '../refusal.ts'
 import { type Columns, cleanText, renderTable, shownCount, shownTime } from '../values.ts'
 
 type CatalogModel = ItemOf<'getCatalog'>

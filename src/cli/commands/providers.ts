@@ -16,14 +16,12 @@ import {
   type CommandContext,
   type CommandDefinition,
   confirm,
-  exitCodes,
   faultLines,
   printResult,
-  Refusal,
   readConfig,
-  usageRefusal,
   yesOption,
 } from '../command.ts'
+import { exitCodes, Refusal, usageRefusal } from '../refusal.ts'
 import { type Columns, renderTable } from '../values.ts'
 import { providersOf } from './doctor.ts'
 

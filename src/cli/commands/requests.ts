@@ -2,17 +2,11 @@
 
 import type { AnswerOf, CallOf, ItemOf } from '../../api/client.ts'
 import { isoTime } from '../../kernel/clock.ts'
-import {
-  type CommandContext,
-  type CommandDefinition,
-  exitCodes,
-  ifPossible,
-  Refusal,
-  usageRefusal,
-} from '../command.ts'
+import type { CommandContext, CommandDefinition } from '../command.ts'
 import { explainText } from '../explain-text.ts'
 import { projectNames } from '../lookup.ts'
 import { answerCommand, downloadCommand, listCommand, listLimitOption } from '../operation-command.ts'
+import { exitCodes, ifPossible, Refusal, usageRefusal } from '../refusal.ts'
 import {
   type Columns,
   cleanText,

@@ -11,8 +11,9 @@ import { openDatabase } from '../../store/open-database.ts'
 import { StartRefusal } from '../../store/start-refusal.ts'
 import { type RotationStatus, readRotationStatus, rotateSecrets } from '../../tenancy/rotation.ts'
 import { isSecretOnRecord, type MasterSecret, parseMasterSecret } from '../../tenancy/secrets.ts'
-import { type CommandContext, type CommandDefinition, exitCodes, printResult, Refusal, readConfig } from '../command.ts'
+import { type CommandContext, type CommandDefinition, printResult, readConfig } from '../command.ts'
 import { openReadOnly, orRefuse, otherDatabase, withDatabase } from '../read-only-database.ts'
+import { exitCodes, Refusal } from '../refusal.ts'
 import { type Columns, counted, renderTable, shownCount, shownTime } from '../values.ts'
 
 const steps = `To replace the master secret without a failed request:

@@ -3,7 +3,7 @@
 
 import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import { type CommandContext, type CommandDefinition, type CommandInput, usageRefusal } from '../command.ts'
+import type { CommandContext, CommandDefinition, CommandInput } from '../command.ts'
 import { workspaceTitle } from '../lookup.ts'
 import {
   answerCommand,
@@ -12,6 +12,7 @@ import {
   listLimitOption,
   workspaceOption,
 } from '../operation-command.ts'
+import { usageRefusal } from '../refusal.ts'
 import { cleanText, readAmount, renderFacts, shownTime, shownUsd } from '../values.ts'
 
 const workspace = { ...workspaceOption, parameter: 'id' } as const

@@ -2,7 +2,7 @@
 // alone on the standard output, so that `KEY=$(tollgate keys create …)` contains nothing else.
 
 import type { AnswerOf, BodyOf } from '../../api/client.ts'
-import { type CommandContext, type CommandDefinition, listedBy, printResult, usageRefusal } from '../command.ts'
+import { type CommandContext, type CommandDefinition, printResult } from '../command.ts'
 import { findWorkspace, namesakesIn, noteNamesakes, projectNames, warnIfNoModels } from '../lookup.ts'
 import {
   answerCommand,
@@ -12,6 +12,7 @@ import {
   projectOption,
   workspaceOption,
 } from '../operation-command.ts'
+import { listedBy, usageRefusal } from '../refusal.ts'
 import {
   cleanText,
   limitOptions,
