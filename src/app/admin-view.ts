@@ -7,8 +7,7 @@ import type { OfferedModel } from '../api/projects.ts'
 import type { ShownProvider } from '../api/providers.ts'
 import type { Model } from '../catalog/model.ts'
 import { showPrice } from '../catalog/price.ts'
-import { anthropicMessages } from '../dialects/anthropic-messages/index.ts'
-import { openaiChat } from '../dialects/openai-chat/index.ts'
+import { surfaces } from '../dialects/registry.ts'
 import type { SurfaceName } from '../http/management/catalog.ts'
 import type { CredentialDestination, Credentials, ProviderDependencies } from '../http/management/providers.ts'
 import { isoTime } from '../kernel/clock.ts'
@@ -143,7 +142,7 @@ export function planOf(
     health,
     caller: anyone,
     model,
-    surface: surface === 'chat' ? openaiChat : anthropicMessages,
+    surface: surfaces[surface].dialect,
   })
 }
 

@@ -9,17 +9,14 @@ import type { ClientSettings } from '../../config/client-settings.ts'
 import { type Config, loadConfig } from '../../config/config.ts'
 import { type ConfigFault, formatFault } from '../../config/document.ts'
 import { type Environment, setProxyVariables, variable } from '../../config/environment.ts'
-import { anthropicMessages } from '../../dialects/anthropic-messages/index.ts'
-import { gemini } from '../../dialects/gemini/index.ts'
-import { openaiChat } from '../../dialects/openai-chat/index.ts'
-import { openaiResponses } from '../../dialects/openai-responses/index.ts'
+import { dialects } from '../../dialects/registry.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import { Secret } from '../../kernel/secret.ts'
 import { builtInProviders } from '../../providers/data/built-in.ts'
 import { findLocalServers } from '../../providers/local.ts'
 import type { Provider } from '../../providers/provider.ts'
 import { createProviders } from '../../providers/registry.ts'
-import { type Probe, type ProbedDialects, probeProvider } from '../../routing/probe-provider.ts'
+import { type Probe, probeProvider } from '../../routing/probe-provider.ts'
 import type { Database } from '../../store/database.ts'
 import { readMigrationState } from '../../store/migrate.ts'
 import { causeText, StartRefusal } from '../../store/start-refusal.ts'
@@ -267,13 +264,6 @@ async function checkSecret({ sql }: Database, secrets: MasterSecrets | Refusal, 
 
 function octal(mode: number): string {
   return (mode & 0o777).toString(8).padStart(4, '0')
-}
-
-const dialects: ProbedDialects = {
-  'openai-chat': openaiChat,
-  'anthropic-messages': anthropicMessages,
-  gemini,
-  'openai-responses': openaiResponses,
 }
 
 const localSearchMs = 1000
