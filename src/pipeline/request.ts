@@ -117,7 +117,7 @@ export class GatewayRequest implements RelayContext {
     readonly connection: Connection,
   ) {
     this.#clock = clock
-    this.record = createRecord(createId('req'), clock.now(), path)
+    this.record = createRecord(createId('req'), clock.now(), path, surface.id)
     this.record.attempts = this.attempts
     this.startedMs = clock.monotonicMs()
   }
