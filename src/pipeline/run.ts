@@ -209,12 +209,12 @@ export function createRunRequest(deps: PipelineDependencies): RunRequest {
     if (!candidate || answeredMs === undefined) return
     // A sandbox that fails on purpose breaks off every time.
     if (why !== undefined && !candidate.provider.ignoresHealth) {
-      deps.health.recordInterrupted(candidate.key, answeredMs, why)
+      deps.health.recordInterrupted(candidate.health, answeredMs, why)
     } else if (usage && envelope.stream) {
-      deps.health.recordSpeed(candidate.key, usage.outputTokens, clock.monotonicMs() - answeredMs)
+      deps.health.recordSpeed(candidate.health, usage.outputTokens, clock.monotonicMs() - answeredMs)
     }
     if (usage && conversationKey !== undefined) {
-      deps.sticky.remember(conversationKey, candidate.key, usage.cacheWriteLongTokens > 0 ? 'long' : 'short')
+      deps.sticky.remember(conversationKey, candidate.health, usage.cacheWriteLongTokens > 0 ? 'long' : 'short')
     }
   }
 
