@@ -213,7 +213,7 @@ function readServerVariables(env: Environment, faults: ConfigFault[], warnings: 
     // Kubernetes sets such variables in every pod next to a service called tollgate.
     if (key === 'port' && text?.startsWith('tcp://')) {
       warnings.push(environmentFault(name, 'is ignored: it is a Kubernetes service link, not a port'))
-    } else if (text !== undefined) section[key] = typedText(key, text)
+    } else if (text !== undefined) section[key] = typedText(key, name, text)
   }
   const checked = checkSchema(serverSchema, section)
   if ('value' in checked) return checked.value
@@ -224,13 +224,13 @@ function readServerVariables(env: Environment, faults: ConfigFault[], warnings: 
 }
 
 const numbers = ['port', 'body_bytes_max', 'drain_seconds', 'drain_delay_seconds', 'requests_retention_days']
-const switches = ['sandbox', 'local_models']
+const switches: readonly string[] = [serverVariables.sandbox, serverVariables.local_models]
 
 /** Anything that is not a number or a switch stays text, which the schema then rejects. */
-function typedText(key: string, text: string): unknown {
+function typedText(key: string, name: string, text: string): unknown {
   if (key === 'trusted_proxies') return text.split(',').map((entry) => entry.trim())
   if (numbers.includes(key)) return /^[0-9]+(\.[0-9]+)?$/.test(text) ? Number(text) : text
-  if (!switches.includes(key)) return text
+  if (!switches.includes(name)) return text
   return { true: true, '1': true, false: false, '0': false }[text.toLowerCase()] ?? text.toLowerCase()
 }
 
