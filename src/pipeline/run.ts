@@ -8,9 +8,9 @@ import { Failure } from '../kernel/failure.ts'
 import type { RequestId } from '../kernel/ids.ts'
 import type { Usage } from '../kernel/usage.ts'
 import { describeFault, Exhausted, exhaustedFailure } from '../routing/exhausted.ts'
-import type { RetryBudget } from '../routing/failover.ts'
 import { type AttemptOptions, type TryDependencies, tryCandidates } from '../routing/failover.ts'
 import type { Health } from '../routing/health.ts'
+import type { CallBudget } from '../routing/hedge.ts'
 import type { Candidate } from '../routing/plan.ts'
 import type { StickyRoutes } from '../routing/sticky.ts'
 import type { TraceContext } from '../telemetry/request-record.ts'
@@ -39,7 +39,7 @@ import { createImplausibleWarnings, type MeasuredReply, nothingMeasured } from '
 
 export interface PipelineDependencies extends AdmitDependencies, SettleDependencies, HoldDependencies, TryDependencies {
   readonly health: Health
-  readonly budget: RetryBudget
+  readonly budget: CallBudget
   readonly sticky: StickyRoutes
   readonly ticker: Ticker
   readonly reach: Failpoint

@@ -2,9 +2,10 @@ import { describe, expect, test } from 'bun:test'
 import { faultFromError, replyFault } from '../dialects/canonical/faults.ts'
 import { Failure } from '../kernel/failure.ts'
 import { Exhausted, exhaustedFailure } from './exhausted.ts'
-import { createRetryBudget, tryCandidates } from './failover.ts'
+import { tryCandidates } from './failover.ts'
 import { type AttemptFault, attemptFault, classifyFault } from './faults.ts'
 import { createHealth } from './health.ts'
+import { createRetryBudget } from './hedge.ts'
 import type { Candidate } from './plan.ts'
 
 interface Answer {
