@@ -109,15 +109,15 @@ export async function attempt(
   let gotHeaders = false
   ticker.watch(deadline)
   try {
-    const { provider, endpoint, key } = candidate
+    const { provider, endpoint } = candidate
     const { path, headers, body } = lane
-    const watch = startedMs - key.respondedMs > respondedRecentlyMs ? deadline : undefined
+    const watch = startedMs - candidate.health.respondedMs > respondedRecentlyMs ? deadline : undefined
     const response = await callEndpoint(provider, endpoint, {
       ...{ path, headers, body, signal: deadline.signal, isFresh, isWrapped: true },
       ...(watch && { watch }),
     })
     gotHeaders = true
-    key.respondedMs = ticker.nowMs
+    candidate.health.respondedMs = ticker.nowMs
     const paused = reach('after_send')
     if (paused) await paused
     if (!isSuccess(response)) {
@@ -208,9 +208,9 @@ function collectReply(relay: StreamRelay, stream: Uint8Array): ReturnType<Dialec
 }
 
 async function openStream(running: Running, response: Response): Promise<Answered | AttemptFault> {
-  const { candidate, lane, limits, deadline, ticker } = running
-  const reader = await streamReader(running, response)
-  if ('class' in reader) return reader
+  const { lane, limits, deadline } = running
+  if (!isEventStream(response) || !response.body) return openWhole(running, response)
+  const reader = response.body.getReader()
   const relay = lane.relayStream()
   const first = new ByteBuffer()
   let readBytes = 0
@@ -230,6 +230,15 @@ async function openStream(running: Running, response: Response): Promise<Answere
     const isTooMuch = first.length > preludeBytesMax || readBytes > replyBytesMax
     if (isTooMuch && !relay.meaningful) return garbled('an answer without a beginning or an end', deadline)
   }
+  return opened(running, relay, reader, first.take())
+}
+
+function opened(
+  { candidate, lane, limits, deadline, ticker }: Running,
+  relay: StreamRelay,
+  reader: OpenStream['reader'],
+  first: Uint8Array,
+): Answered {
   const { name, warnings } = lane
   const { abort } = deadline
   if (relay.isWhole) {
@@ -239,26 +248,20 @@ async function openStream(running: Running, response: Response): Promise<Answere
     return { kind: 'whole', candidate, lane: name, warnings, body: relay.terminal, usage: relay.usage }
   }
   const { timeouts } = limits
-  return { kind: 'stream', candidate, lane: name, warnings, reader, relay, first: first.take(), timeouts, abort }
+  return { kind: 'stream', candidate, lane: name, warnings, reader, relay, first, timeouts, abort }
 }
 
-/** The provider's stream, or a stream made of a whole reply that was sent in its place. */
-async function streamReader(running: Running, response: Response): Promise<OpenStream['reader'] | AttemptFault> {
-  const { candidate, lane, deadline } = running
-  const type = response.headers.get('content-type') ?? ''
-  if (isEventStream(response) && response.body) return response.body.getReader()
-  if (!type.includes('json')) return garbled('an answer that is no event stream', deadline)
+const ended: OpenStream['reader'] = { read: () => Promise.resolve({ done: true, value: undefined }) }
+
+/** A whole reply in place of a stream. Of several choices only the first could be passed on. */
+async function openWhole(running: Running, response: Response): Promise<Answered | AttemptFault> {
+  const { request, lane, deadline } = running
+  const isJson = response.headers.get('content-type')?.includes('json')
+  if (!isJson || request.envelope.choices > 1) return garbled('an answer that is no event stream', deadline)
   const body = await readWhole(running, response)
   if ('class' in body) return body
-  const stream = candidate.dialect.replyAsStream(body)
-  if ('fault' in stream) return classifyFault(stream.fault, lane.body)
-  const pieces = [stream]
-  return {
-    read() {
-      const value = pieces.pop()
-      return Promise.resolve({ done: value === undefined, value })
-    },
-  }
+  const { relay, bytes } = lane.relayWhole(body)
+  return relay.fault ? classifyFault(relay.fault, lane.body) : opened(running, relay, ended, bytes)
 }
 
 function garbled(what: string, deadline: AttemptDeadline): AttemptFault {

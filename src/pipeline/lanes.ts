@@ -39,6 +39,8 @@ export interface Lane {
   /** Whether a stream is requested upstream; the translation lane always does, also for callers that want a whole reply. */
   readonly streamsUpstream: boolean
   relayStream(): StreamRelay
+  /** Relays a whole reply that was sent in place of a stream. `bytes`: what precedes the terminal bytes. */
+  relayWhole(reply: Uint8Array): { readonly relay: StreamRelay; readonly bytes: Uint8Array }
 }
 
 export function openLane(request: GatewayRequest, candidate: Candidate): Lane | Failure {
@@ -55,6 +57,7 @@ export function openLane(request: GatewayRequest, candidate: Candidate): Lane | 
 function byteLane(request: GatewayRequest, candidate: Candidate): Omit<Lane, 'path'> {
   const { route, rules, isOwn } = candidate
   const { envelope, model, surface: dialect, http } = request
+  const translated = () => relayTranslated(request, candidate, targetOf(model, candidate), noMapping)
   const { body, warnings } = dialect.editRequest(envelope, {
     upstreamModel: route.upstreamModel,
     defaultOutputCap: model.defaultMaxTokens,
@@ -69,11 +72,9 @@ function byteLane(request: GatewayRequest, candidate: Candidate): Omit<Lane, 'pa
     body,
     warnings,
     streamsUpstream: envelope.stream,
-    // A provider that streams although it was not asked to is collected, as on the other lane.
-    relayStream: () =>
-      envelope.stream
-        ? dialect.relayStream(request)
-        : relayTranslated(request, candidate, targetOf(model, candidate), noMapping),
+    // A provider that streams without being asked to, or does not although it was, is read as on the other lane.
+    relayStream: () => (envelope.stream ? dialect.relayStream(request) : translated()),
+    relayWhole: (reply) => wholeThrough(translated(), reply),
   }
 }
 
@@ -103,6 +104,7 @@ function translationLane(request: GatewayRequest, candidate: Candidate): Omit<La
     warnings: warnings.list,
     streamsUpstream: true,
     relayStream: () => relayTranslated(request, candidate, target, mapping),
+    relayWhole: (reply) => wholeThrough(relayTranslated(request, candidate, target, mapping), reply),
   }
 }
 
@@ -160,6 +162,11 @@ function relayTranslated(
   return envelope.stream ? new TranslatedStream(translated) : new CollectedReply(translated)
 }
 
+function wholeThrough(relay: TranslatedRelay, reply: Uint8Array): ReturnType<Lane['relayWhole']> {
+  const bytes = relay.whole(reply)
+  return { relay, bytes }
+}
+
 export interface Translated {
   readonly from: UpstreamDialect
   readonly to: Dialect
@@ -210,7 +217,7 @@ abstract class TranslatedRelay implements StreamRelay {
   }
 
   get outputBytes(): number {
-    return this.#meter.outputBytes
+    return this.#meter.outputBytes + this.#mapper.heldBytes
   }
 
   push(chunk: Uint8Array): Uint8Array {
@@ -219,6 +226,11 @@ abstract class TranslatedRelay implements StreamRelay {
 
   end(): Uint8Array {
     return this.#write(this.#parser.end())
+  }
+
+  /** Reads a whole reply, instead of `push` and `end`. */
+  whole(reply: Uint8Array): Uint8Array {
+    return this.#write(this.#parser.whole(reply))
   }
 
   abstract keepAlive(): Uint8Array

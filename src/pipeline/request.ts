@@ -117,7 +117,7 @@ export class GatewayRequest implements RelayContext {
     readonly connection: Connection,
   ) {
     this.#clock = clock
-    this.record = createRecord(createId('req'), clock.now(), path)
+    this.record = createRecord(createId('req'), clock.now(), path, surface.id)
     this.record.attempts = this.attempts
     this.startedMs = clock.monotonicMs()
   }
@@ -471,10 +471,11 @@ export class Hold {
 
   /** Sets the price by the route: on the workspace's own credential its provider bills it, and we charge at most a fee. */
   serveBy({ isOwn }: Pick<Candidate, 'isOwn'>): void {
-    this.#quoted = undefined
-    const { price, priceVersion, fee } = this.model
-    this.#price = isOwn ? (fee?.price ?? freePrice) : price
-    this.#priceVersion = isOwn ? fee?.version : priceVersion
+    const { fee } = this.model
+    const price = isOwn ? (fee?.price ?? freePrice) : this.model.price
+    this.#priceVersion = isOwn ? fee?.version : this.model.priceVersion
+    if (price !== this.#price) this.#quoted = undefined
+    this.#price = price
   }
 
   /** Decides the charge of a usage: its cost, as far as the wallet can pay it. The caller is quoted exactly this. */
@@ -549,7 +550,7 @@ export class Hold {
   #extend(step = stepTokens): Promise<void> | undefined {
     const outputTokens = Math.min(this.#outputTokens + step * this.facts.choices, this.#outputTokensMax)
     const { inputTokens } = this.initial
-    const bound = priceBound(this.facts.price, { ...this.facts, inputTokens, outputTokens })
+    const bound = priceBound(this.facts.price, inputTokens, outputTokens, this.facts)
     // A provider that reports usage on the way may already have cost more than the bound.
     const amount = bound > this.#held ? bound : this.#held
     const apply = (kind: ExtendOutcome['kind']): Promise<void> | undefined => {

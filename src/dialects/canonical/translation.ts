@@ -84,6 +84,8 @@ export interface StreamParser {
   push(chunk: Uint8Array): readonly ReplyEvent[]
   /** The provider closed the stream. Yields a reply-failure if the dialect's terminal marker is missing. */
   end(): readonly ReplyEvent[]
+  /** Reads a whole reply, instead of `push` and `end`. Its last event is a reply-end or a reply-failure. */
+  whole(body: Uint8Array): readonly ReplyEvent[]
   /** The number of unreadable records that were skipped. */
   readonly skipped: number
   /** Usage reported between the start and the end, if the dialect does that. */

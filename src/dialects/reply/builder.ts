@@ -134,6 +134,18 @@ export abstract class SseReplyParser implements StreamParser {
     return this.reply.take()
   }
 
+  /** `readWhole` of a dialect reads what its records would hold, without writing and splitting them. */
+  whole(body: Uint8Array): readonly ReplyEvent[] {
+    const text = utf8Text(body, 0, body.length)
+    const value = parseRecord(text)
+    if (value) this.readWhole(value, () => JsonNode.of(text))
+    else this.reply.fail('a reply that is no JSON object, or not all of it')
+    return this.reply.take()
+  }
+
+  /** `node`: the reply's text, for values that must be passed on as written. */
+  protected readWhole(_value: Readonly<Record<string, unknown>>, _node: () => JsonNode): void {}
+
   #read({ event, data }: SseEvent): void {
     if (this.reply.over) return
     if (data.trim() === '[DONE]') return this.done()

@@ -52,6 +52,13 @@ class GeminiStreamParser extends SseReplyParser {
     return [...events, ...super.end()]
   }
 
+  override whole(body: Uint8Array): readonly ReplyEvent[] {
+    const stream = replyAsStream(body)
+    if (!('fault' in stream)) return [...this.push(stream), ...this.end()]
+    this.reply.fail(stream.fault)
+    return this.reply.take()
+  }
+
   protected read(record: Record<string, unknown>, _event: string, json: string): void {
     const error = record.error ?? null
     if (error !== null) this.reply.fail(readErrorObject(error))

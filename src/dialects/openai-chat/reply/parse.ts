@@ -62,6 +62,13 @@ class ChatStreamParser extends SseReplyParser {
     else this.done()
   }
 
+  override whole(body: Uint8Array): readonly ReplyEvent[] {
+    const stream = replyAsStream(body)
+    if (!('fault' in stream)) return [...this.push(stream), ...this.end()]
+    this.reply.fail(stream.fault)
+    return this.reply.take()
+  }
+
   protected read(chunk: Record<string, unknown>, event: string, json: string): void {
     const error = chunk.error ?? (event === 'error' || chunk.object === 'error' ? chunk : null)
     if (error !== null) this.reply.fail(readErrorObject(error))

@@ -4,7 +4,7 @@
 import type { RawJson } from '../../canonical/conversation.ts'
 import { type ProviderFault, replyFault } from '../../canonical/faults.ts'
 import { isRecord, jsonMembers, jsonString, rawJsonAt, recordOf, textOf } from '../../canonical/json.ts'
-import type { ReplyBlock, Stop } from '../../canonical/reply.ts'
+import type { ReplyBlock, ReplyEvent, Stop } from '../../canonical/reply.ts'
 import type { StreamParser, Target } from '../../canonical/translation.ts'
 import { ArgumentScan, membersBut, openReply, ReplyBuilder, SseReplyParser } from '../../reply/builder.ts'
 import { unwrapArguments } from '../../request/tools.ts'
@@ -40,6 +40,13 @@ class ResponsesStreamParser extends SseReplyParser {
 
   /** The terminal event is what counts. */
   protected override done(): void {}
+
+  override whole(body: Uint8Array): readonly ReplyEvent[] {
+    const stream = replyAsStream(body)
+    if (!('fault' in stream)) return [...this.push(stream), ...this.end()]
+    this.reply.fail(stream.fault)
+    return this.reply.take()
+  }
 
   protected read(record: Fields, event: string, data: string): void {
     const type = textOf(record.type) || event
