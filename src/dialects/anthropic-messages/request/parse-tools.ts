@@ -2,8 +2,8 @@
 
 import { tokenCount } from '../../../kernel/usage.ts'
 import type { RawJson, Tool } from '../../canonical/conversation.ts'
+import { markOf } from '../../request/cache-marks.ts'
 import { type ParseContext, type RequestFields, shownWord } from '../../request/fields.ts'
-import { markOf } from './context.ts'
 
 /** If the caller sets no limit. */
 const defaultMaxSearches = 10
@@ -81,11 +81,11 @@ function withExamples(fields: RequestFields, context: ParseContext): string | un
 // collected and applied to that list.
 
 export type ToolChange =
-  | { readonly kind: 'define'; readonly tool: Tool }
+  | { readonly kind: 'define'; readonly name: string; readonly tool: Tool }
   | { readonly kind: 'offer' | 'withdraw'; readonly name: string }
 
-/** undefined = it concerns something that this gateway does not offer. */
-export function parseToolChange(block: RequestFields, context: ParseContext): ToolChange | undefined {
+/** Empty if it concerns something that this gateway does not offer. */
+export function parseToolChange(block: RequestFields, context: ParseContext): ToolChange[] {
   const type = block.text('type')
   if (type !== 'tool_addition' && type !== 'tool_removal') {
     return block.refuse('type', `A ${shownWord(type)} block in a system message is not available for this model.`)
@@ -94,26 +94,23 @@ export function parseToolChange(block: RequestFields, context: ParseContext): To
   const subject = block.optionalObject('tool') ?? block.missing('tool')
   const subjectType = subject.text('type')
   if (subjectType === 'tool_reference') {
-    return { kind: type === 'tool_addition' ? 'offer' : 'withdraw', name: subject.text('name') }
+    return [{ kind: type === 'tool_addition' ? 'offer' : 'withdraw', name: subject.text('name') }]
   }
-  if (subjectType !== 'tool_definition') return undefined
-  const definition = subject.optionalObject('definition') ?? subject.missing('definition')
-  const tool = parseTool(definition, context)
-  return tool && { kind: 'define', tool }
+  if (subjectType !== 'tool_definition') return []
+  const tool = parseTool(subject.optionalObject('definition') ?? subject.missing('definition'), context)
+  return tool ? [{ kind: 'define', name: tool.name, tool }] : []
 }
 
 /** The tools offered at the end of the conversation. */
 export function applyToolChanges(tools: readonly Tool[], changes: readonly ToolChange[]): Tool[] {
-  const known = new Map(tools.map((tool) => [tool.name, { tool, offered: true }]))
+  const known = new Map(tools.map((tool) => [tool.name, tool]))
+  const withdrawn = new Set<string>()
   for (const change of changes) {
-    if (change.kind === 'define') {
-      known.set(change.tool.name, { tool: change.tool, offered: true })
-      continue
-    }
-    const entry = known.get(change.name)
-    if (entry) entry.offered = change.kind === 'offer'
+    if (change.kind === 'define') known.set(change.name, change.tool)
+    if (change.kind === 'withdraw') withdrawn.add(change.name)
+    else withdrawn.delete(change.name)
   }
-  return [...known.values()].flatMap(({ tool, offered }) => (offered ? tool : []))
+  return [...known.values()].filter(({ name }) => !withdrawn.has(name))
 }
 
 // Tools that the caller runs but describes only by a dated type, because Claude was trained on them. For other models
