@@ -6,7 +6,6 @@ import type { RouteTimeouts } from '../catalog/model.ts'
 import type { StreamRelay } from '../dialects/byte-lane/relay.ts'
 import { replyFault } from '../dialects/canonical/faults.ts'
 import type { Warning } from '../dialects/canonical/translation.ts'
-import type { Dialect } from '../dialects/dialect.ts'
 import { assert } from '../kernel/assert.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { Failpoint } from '../kernel/failpoint.ts'
@@ -29,7 +28,7 @@ import {
   type Ticker,
   type Watched,
 } from './deadline.ts'
-import { type Lane, openLane } from './lanes.ts'
+import { collectedReply, type Lane, openLane } from './lanes.ts'
 import type { GatewayRequest } from './request.ts'
 
 /** A provider that has begun to answer; its first bytes for the client are ready. */
@@ -172,8 +171,8 @@ async function readReply(running: Running, response: Response): Promise<WholeRep
   const body = await readWhole(running, response)
   if ('class' in body) return body
   const reply = isUnrequestedStream(request, response, body)
-    ? collectReply(lane.relayStream(), body)
-    : request.surface.relayReply(body, request)
+    ? collectStream(lane.relayStream(), body)
+    : lane.relayReply(body)
   if ('fault' in reply) return classifyFault(reply.fault, lane.body)
   const { name, warnings } = lane
   return { kind: 'whole', candidate, lane: name, warnings, body: reply.body, usage: reply.usage }
@@ -200,19 +199,20 @@ function isUnrequestedStream({ envelope }: GatewayRequest, response: Response, b
   return isEventStream(response) && envelope.choices === 1 && body.find((byte) => byte > space) !== openBrace
 }
 
-function collectReply(relay: StreamRelay, stream: Uint8Array): ReturnType<Dialect['relayReply']> {
+function collectStream(relay: StreamRelay, stream: Uint8Array): ReturnType<Lane['relayReply']> {
   relay.push(stream)
   if (!relay.finished && relay.fault === undefined) relay.end()
-  const { fault = replyFault('an empty answer'), usage, finished, terminal } = relay
-  return finished && usage ? { body: terminal, usage } : { fault }
+  return collectedReply(relay)
 }
 
 async function openStream(running: Running, response: Response): Promise<Answered | AttemptFault> {
   const { candidate, lane, limits, deadline, ticker } = running
-  const reader = await streamReader(running, response)
-  if ('class' in reader) return reader
+  const opened = await openBody(running, response)
+  if ('class' in opened) return opened
   const relay = lane.relayStream()
   const first = new ByteBuffer()
+  if (opened instanceof Uint8Array) first.append(relay.whole(opened))
+  const reader = opened instanceof Uint8Array ? endedReader : opened
   let readBytes = 0
   while (!relay.meaningful) {
     const { done, value } = await reader.read()
@@ -242,24 +242,18 @@ async function openStream(running: Running, response: Response): Promise<Answere
   return { kind: 'stream', candidate, lane: name, warnings, reader, relay, first: first.take(), timeouts, abort }
 }
 
-/** The provider's stream, or a stream made of a whole reply that was sent in its place. */
-async function streamReader(running: Running, response: Response): Promise<OpenStream['reader'] | AttemptFault> {
-  const { candidate, lane, deadline } = running
-  const type = response.headers.get('content-type') ?? ''
+/** The provider's stream, or the whole reply that it sent instead. */
+async function openBody(
+  running: Running,
+  response: Response,
+): Promise<OpenStream['reader'] | Uint8Array | AttemptFault> {
   if (isEventStream(response) && response.body) return response.body.getReader()
-  if (!type.includes('json')) return garbled('an answer that is no event stream', deadline)
-  const body = await readWhole(running, response)
-  if ('class' in body) return body
-  const stream = candidate.dialect.replyAsStream(body)
-  if ('fault' in stream) return classifyFault(stream.fault, lane.body)
-  const pieces = [stream]
-  return {
-    read() {
-      const value = pieces.pop()
-      return Promise.resolve({ done: value === undefined, value })
-    },
-  }
+  const type = response.headers.get('content-type') ?? ''
+  if (!type.includes('json')) return garbled('an answer that is no event stream', running.deadline)
+  return await readWhole(running, response)
 }
+
+const endedReader: OpenStream['reader'] = { read: () => Promise.resolve({ done: true }) }
 
 function garbled(what: string, deadline: AttemptDeadline): AttemptFault {
   deadline.abort()

@@ -3,6 +3,7 @@
 
 import fc from 'fast-check'
 import { anthropicMessages } from '../../src/dialects/anthropic-messages/index.ts'
+import type { StreamRelay } from '../../src/dialects/byte-lane/relay.ts'
 import type { ReplyEvent } from '../../src/dialects/canonical/reply.ts'
 import type { Dialect, UpstreamDialect } from '../../src/dialects/dialect.ts'
 import { gemini } from '../../src/dialects/gemini/index.ts'
@@ -90,11 +91,12 @@ const surfaces: readonly Surface[] = [
   },
 ]
 
-function checkTranslation(from: UpstreamDialect, pieces: readonly Uint8Array[]): void {
+/** `feed` gives a relay everything and returns the bytes for the client. */
+function checkTranslation(from: UpstreamDialect, feed: (relay: StreamRelay) => readonly Uint8Array[]): void {
   for (const { dialect: to, violations, wholeViolations } of surfaces) {
     const translated = { from, to, target: upstreamTarget, mapping, context, note: () => {} }
     for (const relay of [new TranslatedStream(translated), new CollectedReply(translated)]) {
-      const bytes = [...pieces.map((piece) => relay.push(piece)), relay.end()]
+      const bytes = feed(relay)
       insist(relay.finished !== (relay.fault !== undefined), 'neither an end nor a fault, or both')
       insist(Number.isSafeInteger(relay.outputBytes) && relay.outputBytes >= 0, `${relay.outputBytes} bytes of output`)
       checkCounts(relay.usage)
@@ -109,10 +111,10 @@ function checkTranslation(from: UpstreamDialect, pieces: readonly Uint8Array[]):
 }
 
 /** The byte lane of a dialect that callers speak: bytes pass, and are counted. */
-function checkRelay(dialect: Dialect, pieces: readonly Uint8Array[]): void {
+function checkRelay(dialect: Dialect, feed: (relay: StreamRelay) => void): void {
   const modelJson = new TextEncoder().encode('"acme/large"')
   const relay = dialect.relayStream({ ...context, modelJson, envelope: { choices: 1 } })
-  for (const piece of pieces) relay.push(piece)
+  feed(relay)
   relay.end()
   insist(Number.isSafeInteger(relay.outputBytes) && relay.outputBytes >= 0, `${relay.outputBytes} bytes of output`)
   insist(!relay.finished || relay.usage !== undefined, 'an end without usage')
@@ -133,8 +135,10 @@ function streamTarget(dialect: UpstreamDialect): FuzzTarget {
           const events = parse(dialect, pieces)
           checkOrder(events)
           insist(JSON.stringify(events) === JSON.stringify(parse(dialect, [bytes])), 'the cut changes what is read')
-          checkTranslation(dialect, pieces)
-          if (dialect === openaiChat || dialect === anthropicMessages) checkRelay(dialect as Dialect, pieces)
+          checkTranslation(dialect, (relay) => [...pieces.map((piece) => relay.push(piece)), relay.end()])
+          if (dialect === openaiChat || dialect === anthropicMessages) {
+            checkRelay(dialect as Dialect, (relay) => pieces.map((piece) => relay.push(piece)))
+          }
         } catch (error) {
           if (!(error instanceof SseOverflow)) throw error
         }
@@ -156,17 +160,15 @@ function replyTarget(dialect: UpstreamDialect): FuzzTarget {
     open() {
       const corpus = [...trouble(name), ...replyCorpus[dialect.id]]
       const check = (bytes: Uint8Array<ArrayBuffer>, status: number): void => {
-        const stream = dialect.replyAsStream(bytes)
-        if (!('fault' in stream)) {
-          checkOrder(parse(dialect, [stream]))
-          checkTranslation(dialect, [stream])
-        }
+        checkOrder(dialect.translation.parseStream(upstreamTarget).whole(bytes))
+        checkTranslation(dialect, (relay) => [relay.whole(bytes)])
         const fault = dialect.readFault(status, new Headers({ 'retry-after': '7' }), Buffer.from(bytes).toString())
         insist(fault.message.length <= 4096, 'a fault without an end')
         if ('relayReply' in dialect) {
           const modelJson = new TextEncoder().encode('"acme/large"')
           const reply = (dialect as Dialect).relayReply(bytes, { ...context, modelJson, envelope: { choices: 1 } })
           if (!('fault' in reply)) checkCounts(reply.usage)
+          checkRelay(dialect as Dialect, (relay) => relay.whole(bytes))
         }
       }
       return {

@@ -41,9 +41,8 @@ async function expectGood(): Promise<void> {
 const askOn = (path: Path): Promise<Answer> => till.ask(path, till.fresh(path))
 
 async function judge(trick: Trick, path: Path, answer: Answer): Promise<void> {
-  const streamsUpstream = path.stream || path.surface.name !== path.provider
   const { outcome: expected } = trick
-  const wanted = typeof expected === 'string' ? expected : expected({ stream: path.stream, streamsUpstream })
+  const wanted = typeof expected === 'string' ? expected : expected(path)
   try {
     const outcome = outcomeOf(path, answer)
     if (wanted !== 'legal') expect(outcome).toBe(wanted)

@@ -50,6 +50,8 @@ export interface Target {
   /** Sent if the caller gave no cap and the dialect requires one. */
   readonly defaultOutputCap: number | undefined
   readonly maxOutputTokens: number | undefined
+  /** Ask for a whole reply instead of a stream. */
+  readonly wantsWhole?: boolean
 }
 
 export interface RenderedRequest {
@@ -84,6 +86,8 @@ export interface StreamParser {
   push(chunk: Uint8Array): readonly ReplyEvent[]
   /** The provider closed the stream. Yields a reply-failure if the dialect's terminal marker is missing. */
   end(): readonly ReplyEvent[]
+  /** The provider sent a whole reply, this one, instead of a stream. Ends the reply. */
+  whole(body: Uint8Array): readonly ReplyEvent[]
   /** The number of unreadable records that were skipped. */
   readonly skipped: number
   /** Usage reported between the start and the end, if the dialect does that. */

@@ -110,6 +110,11 @@ export class ReplyBuilder {
 
 // The common part of stream parsers: splits a stream into records and counts those that cannot be read.
 
+export interface ReplyForm {
+  readErrorObject(error: unknown): ProviderFault
+  readonly recordBytesMax?: number
+}
+
 export abstract class SseReplyParser implements StreamParser {
   skipped = 0
   usageSoFar: Usage | undefined
@@ -118,9 +123,9 @@ export abstract class SseReplyParser implements StreamParser {
 
   constructor(
     protected readonly reply: ReplyBuilder,
-    options: { readonly recordBytesMax?: number } = {},
+    private readonly form: ReplyForm,
   ) {
-    this.#reader = new SseReader(options)
+    this.#reader = new SseReader(form)
   }
 
   push(chunk: Uint8Array): readonly ReplyEvent[] {
@@ -134,16 +139,35 @@ export abstract class SseReplyParser implements StreamParser {
     return this.reply.take()
   }
 
+  whole(body: Uint8Array): readonly ReplyEvent[] {
+    const json = utf8Text(body, 0, body.length)
+    const reply = parseRecord(json)
+    if (reply === undefined) this.reply.fail('a reply that is no JSON object, or not all of it')
+    else if (!this.#isError(reply, '')) this.readWhole(reply, json)
+    return this.reply.take()
+  }
+
   #read({ event, data }: SseEvent): void {
     if (this.reply.over) return
     if (data.trim() === '[DONE]') return this.done()
     const record = parseRecord(data)
     if (record === undefined) this.skipped += 1
-    else this.read(record, event, data)
+    else if (!this.#isError(record, event)) this.read(record, event, data)
+  }
+
+  /** An error with a success status; its members are in an `error` object or in the record itself. */
+  #isError(record: Record<string, unknown>, event: string): boolean {
+    const isItself = event === 'error' || record.type === 'error' || record.object === 'error'
+    const error = record.error ?? (isItself ? record : null)
+    if (error !== null) this.reply.fail(this.form.readErrorObject(error))
+    return error !== null
   }
 
   /** `event` is the name on the event line; `json` is the record's text. */
   protected abstract read(record: Record<string, unknown>, event: string, json: string): void
+
+  /** Parses a whole reply up to its end or failure; `json` is its text. */
+  protected abstract readWhole(reply: Record<string, unknown>, json: string): void
 
   /** A record that only says `[DONE]`. */
   protected done(): void {

@@ -91,7 +91,7 @@ export function createSandboxTransport({ clock, delay = timerDelay }: SandboxPar
     }
 
     const isCount = path === dialect.tokenCount?.path
-    if (!isCount && path !== dialect.generationPath('')) return refuse(unknownPath(path))
+    if (!isCount && path !== dialect.generationPath('', true)) return refuse(unknownPath(path))
     const prompt = parsePrompt(wire, body, isCount)
     if (prompt instanceof Failure) return refuse(refusalOf(prompt))
     const model = models.get(prompt.model)

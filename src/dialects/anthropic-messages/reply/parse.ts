@@ -31,7 +31,7 @@ class MessagesStreamParser extends SseReplyParser {
   #startInput = ''
 
   constructor() {
-    super(new ReplyBuilder())
+    super(new ReplyBuilder(), { readErrorObject })
   }
 
   get isOutputUncounted(): boolean {
@@ -39,28 +39,41 @@ class MessagesStreamParser extends SseReplyParser {
   }
 
   protected read(record: Record<string, unknown>, event: string, data: string): void {
-    const type = textOf(record.type) || event
-    if (type === 'error' || (record.error ?? null) !== null) return this.reply.fail(readErrorObject(record.error))
-    switch (type) {
+    switch (textOf(record.type) || event) {
       case 'message_start':
         return this.#readStart(recordOf(record.message))
       case 'content_block_start':
-        return this.#readBlockStart(record, data)
+        return this.#readBlockStart(recordOf(record.content_block), record.index, data, ['content_block'])
       case 'content_block_delta':
         return this.#readDelta(recordOf(record.delta), record.index)
       case 'content_block_stop':
         if (record.index === undefined || record.index === this.#index) this.#close()
         return
       case 'message_delta':
-        this.#merge(record.usage)
-        this.#isCounted ||= countsOutput(record.usage)
-        this.#ending = mergeUsage(this.#ending, record.delta)
-        return
+        return this.#readEnding(record.usage, record.delta)
       case 'message_stop':
         return this.#end()
       case 'ping':
         return this.reply.keepAlive()
     }
+  }
+
+  /** Each block is complete at its start. */
+  protected readWhole(message: Record<string, unknown>, json: string): void {
+    if (!Array.isArray(message.content)) return this.reply.fail('a reply without content')
+    if (textOf(message.stop_reason) === '') return this.reply.fail('a reply without an end')
+    this.#readStart(message)
+    for (const [index, block] of (message.content as unknown[]).entries()) {
+      this.#readBlockStart(recordOf(block), index, json, ['content', index])
+    }
+    this.#readEnding(message.usage, message)
+    this.#end()
+  }
+
+  #readEnding(usage: unknown, ending: unknown): void {
+    this.#merge(usage)
+    this.#isCounted ||= countsOutput(usage)
+    this.#ending = mergeUsage(this.#ending, ending)
   }
 
   #readStart(message: Record<string, unknown>): void {
@@ -74,11 +87,16 @@ class MessagesStreamParser extends SseReplyParser {
     this.usageSoFar = readUsage(this.#usage)
   }
 
-  #readBlockStart(record: Record<string, unknown>, json: string): void {
+  /** `path`: where the block is in the JSON text. */
+  #readBlockStart(
+    block: Record<string, unknown>,
+    index: unknown,
+    json: string,
+    path: readonly (string | number)[],
+  ): void {
     this.reply.start(undefined, undefined)
     this.#close()
-    this.#index = record.index
-    const block = recordOf(record.content_block)
+    this.#index = index
     switch (block.type) {
       case 'text':
         return this.#openText(textOf(block.text))
@@ -91,7 +109,7 @@ class MessagesStreamParser extends SseReplyParser {
         this.reply.open({ kind: 'sealed-thinking', data: textOf(block.data) })
         break
       case 'tool_use':
-        this.#openCall(block, json)
+        this.#openCall(block, json, path)
         break
       default:
         this.#isSwallowing = true
@@ -108,14 +126,14 @@ class MessagesStreamParser extends SseReplyParser {
     this.reply.text(text)
   }
 
-  #openCall(block: Record<string, unknown>, json: string): void {
+  #openCall(block: Record<string, unknown>, json: string, path: readonly (string | number)[]): void {
     const name = textOf(block.name)
     if (name === '') return this.reply.fail('a tool call without a name')
     this.#calls += 1
     const id = textOf(block.id) || `toolu_tg_${this.#calls}`
     this.reply.open({ kind: 'tool-call', id, name, custom: false })
     const hasInput = Object.keys(recordOf(block.input)).length > 0
-    this.#startInput = hasInput ? (rawJsonAt(json, ['content_block', 'input']) ?? JSON.stringify(block.input)) : ''
+    this.#startInput = hasInput ? (rawJsonAt(json, [...path, 'input']) ?? JSON.stringify(block.input)) : ''
   }
 
   /** The kind of the delta counts, not the announced kind of its block. */

@@ -5,7 +5,8 @@ import { targetWith } from '../../../../test/parts/chat-requests.ts'
 import { calls, chunk, done, record, signed, target } from '../../../../test/parts/chat-stream.ts'
 import { noted, parseCut, parseWhole } from '../../../../test/parts/reply-notation.ts'
 import type { ReplyEvent } from '../../canonical/reply.ts'
-import { parseStream, replyAsStream } from './parse.ts'
+import { parseStream } from './parse.ts'
+import { replyAsStream } from './relay.ts'
 
 const read = (...records: string[]): string[] => noted(parseWhole(parseStream(target), records.join('')))
 const eventsOf = (...records: string[]): ReplyEvent[] => parseWhole(parseStream(target), records.join(''))
@@ -292,7 +293,7 @@ const faultOf = (reply: object | string) => {
   if (!('fault' in result)) throw new Error('was taken')
   return result.fault
 }
-const events = (reply: object | string): string[] => noted(parseWhole(parseStream(targetWith()), stream(reply)))
+const events = (reply: object | string): string[] => noted(parseStream(targetWith()).whole(encode(reply)))
 const choice = (message: object, finish: unknown = 'stop', index = 0) => ({ index, message, finish_reason: finish })
 
 describe('pitfall 139: a whole reply as the stream that was asked for', () => {
@@ -350,8 +351,7 @@ describe('pitfall 139: a whole reply as the stream that was asked for', () => {
       '+{"n": 12345678901234567890}',
       '.',
       'call b g',
-      // Line breaks between values become spaces: a record is one line.
-      expect.stringMatching(/^\+\{ +"n": 12345678901234567890, "x": 1\.0 \}$/),
+      expect.stringMatching(/^\+\{\s+"n": 12345678901234567890, "x": 1\.0 \}$/),
       '.',
       'end tool-calls tool_calls',
     ])
@@ -380,22 +380,18 @@ describe('pitfall 139: a whole reply as the stream that was asked for', () => {
   })
 })
 
-describe('is no reply', () => {
-  test.each(['', 'null', '[]', '{', '<html>'])('%p', (body) => {
-    expect(faultOf(body).message).toContain('no JSON object')
-  })
-
-  test('without choices, or without an end', () => {
-    expect(faultOf({}).message).toBe('a reply without choices')
-    expect(faultOf({ choices: [] }).message).toBe('a reply without choices')
-    expect(faultOf({ choices: [choice({ content: 'a' }, 'error')] }).message).toBe('a reply without an end')
-    expect(faultOf({ choices: [{ finish_reason: 'stop' }] }).message).toBe('a reply without an end')
-  })
-
-  test('but an error in disguise', () => {
-    expect(faultOf({ error: { message: 'slow down', code: 'rate_limit_exceeded' } })).toMatchObject({
-      status: 429,
-      message: 'slow down',
-    })
+describe('rejects a body that is no reply, on both lanes', () => {
+  const noJson = 'a reply that is no JSON object, or not all of it'
+  test.each<[unknown, string]>([
+    ...['', 'null', '[]', '{', '<html>'].map((body): [unknown, string] => [body, noJson]),
+    [{}, 'a reply without choices'],
+    [{ choices: [] }, 'a reply without choices'],
+    [{ choices: [choice({ content: 'a' }, 'error')] }, 'a reply without an end'],
+    [{ choices: [{ finish_reason: 'stop' }] }, 'a reply without an end'],
+    [{ error: { message: 'slow down', code: 'rate_limit_exceeded' } }, 'slow down'],
+  ])('%j', (body, message) => {
+    const fault = faultOf(body as object)
+    expect(fault).toMatchObject({ message, ...(message === 'slow down' && { status: 429 }) })
+    expect(parseStream(targetWith()).whole(encode(body as object))).toEqual([{ type: 'reply-failure', fault }])
   })
 })
