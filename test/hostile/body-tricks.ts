@@ -21,8 +21,8 @@ const edited =
 
 const ifStreamed =
   (streamed: Outcome, whole: Outcome): Trick['outcome'] =>
-  ({ streamsUpstream }) =>
-    streamsUpstream ? streamed : whole
+  ({ stream }) =>
+    stream ? streamed : whole
 
 const endless: readonly Trick[] = [
   {

@@ -34,10 +34,8 @@ export interface Trick {
 
 /** Where a trick is played. */
 export interface Cell {
-  /** The client asked for a stream. */
+  /** The client asked for a stream, and so the provider was asked for one. */
   readonly stream: boolean
-  /** The provider was asked for one: always so where the dialects differ. */
-  readonly streamsUpstream: boolean
 }
 
 export const mebibyte = 1024 * 1024
