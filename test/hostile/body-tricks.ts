@@ -21,8 +21,8 @@ const edited =
 
 const ifStreamed =
   (streamed: Outcome, whole: Outcome): Trick['outcome'] =>
-  ({ stream }) =>
-    stream ? streamed : whole
+  ({ streamsUpstream }) =>
+    streamsUpstream ? streamed : whole
 
 const endless: readonly Trick[] = [
   {

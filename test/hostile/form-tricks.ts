@@ -33,7 +33,7 @@ const encodings: readonly Trick[] = Object.entries(bombs).flatMap(([coding, bomb
 const types: readonly Trick[] = [
   {
     name: 'an answer called HTML',
-    outcome: ({ stream }) => (stream ? 'refused' : 'answered'),
+    outcome: ({ streamsUpstream }) => (streamsUpstream ? 'refused' : 'answered'),
     play: (turn) => respond(turn, goodBody(turn), { 'content-type': 'text/html' }),
   },
   {
@@ -54,7 +54,7 @@ const types: readonly Trick[] = [
   },
   {
     name: 'a whole reply called a stream',
-    outcome: ({ stream }) => (stream ? 'refused' : 'answered'),
+    outcome: ({ streamsUpstream }) => (streamsUpstream ? 'refused' : 'answered'),
     play: (turn) => respond(turn, turn.words.whole, { 'content-type': 'text/event-stream' }),
   },
   {
@@ -76,7 +76,7 @@ const halves: readonly Trick[] = [
   },
   {
     name: 'half a body, then half-closed',
-    outcome: ({ stream }) => (stream ? 'legal' : 'refused'),
+    outcome: ({ streamsUpstream }) => (streamsUpstream ? 'legal' : 'refused'),
     play: raw((turn) => {
       const body = goodBody(turn)
       const length = String(Buffer.byteLength(body))

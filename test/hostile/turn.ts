@@ -34,8 +34,10 @@ export interface Trick {
 
 /** Where a trick is played. */
 export interface Cell {
-  /** The client asked for a stream, and so the provider was asked for one. */
+  /** The client asked for a stream. */
   readonly stream: boolean
+  /** The provider was asked for one, which is also so for a translated call without an output cap. */
+  readonly streamsUpstream: boolean
 }
 
 export const mebibyte = 1024 * 1024
