@@ -2,11 +2,7 @@
 // pipeline over all of them.
 
 import manifest from '../../package.json' with { type: 'json' }
-import { anthropicMessages } from '../dialects/anthropic-messages/index.ts'
-import type { Dialects } from '../dialects/dialect.ts'
-import { gemini } from '../dialects/gemini/index.ts'
-import { openaiChat } from '../dialects/openai-chat/index.ts'
-import { openaiResponses } from '../dialects/openai-responses/index.ts'
+import { dialects } from '../dialects/registry.ts'
 import { createMetricsRoute } from '../http/metrics.ts'
 import { memoryLimit } from '../http/shedding.ts'
 import { randomUnit } from '../kernel/clock.ts'
@@ -37,14 +33,6 @@ import { catalogItems } from './admin-view.ts'
 import type { Auth } from './auth.ts'
 import { createLiveCatalog, type LiveCatalog } from './live-catalog.ts'
 import { type Base, errorFields, type Storage } from './open-storage.ts'
-
-/** One line per dialect. */
-export const dialects: Dialects = {
-  'openai-chat': openaiChat,
-  'anthropic-messages': anthropicMessages,
-  gemini,
-  'openai-responses': openaiResponses,
-}
 
 /** The share of the memory limit for request bodies; requests are shed long before all of it is in use. */
 const bodyRoomShare = 0.25

@@ -9,9 +9,7 @@ import type { RelayContext, RelayReply, StreamRelay } from './byte-lane/relay.ts
 import type { ProviderFault } from './canonical/faults.ts'
 import type { Envelope, Translation, UpstreamTranslation } from './canonical/translation.ts'
 
-/** Dialects that callers can use too. */
-export const surfaceIds = ['openai-chat', 'anthropic-messages'] as const
-export const dialectIds = [...surfaceIds, 'gemini', 'openai-responses'] as const
+export const dialectIds = ['openai-chat', 'anthropic-messages', 'gemini', 'openai-responses'] as const
 export type DialectId = (typeof dialectIds)[number]
 
 export interface TokenCount {

@@ -206,13 +206,11 @@ function collectStream(relay: StreamRelay, stream: Uint8Array): ReturnType<Lane[
 }
 
 async function openStream(running: Running, response: Response): Promise<Answered | AttemptFault> {
-  const { candidate, lane, limits, deadline, ticker } = running
-  const opened = await openBody(running, response)
-  if ('class' in opened) return opened
+  const { lane, limits, deadline } = running
+  if (!isEventStream(response) || !response.body) return openWhole(running, response)
+  const reader = response.body.getReader()
   const relay = lane.relayStream()
   const first = new ByteBuffer()
-  if (opened instanceof Uint8Array) first.append(relay.whole(opened))
-  const reader = opened instanceof Uint8Array ? endedReader : opened
   let readBytes = 0
   while (!relay.meaningful) {
     const { done, value } = await reader.read()
@@ -230,6 +228,15 @@ async function openStream(running: Running, response: Response): Promise<Answere
     const isTooMuch = first.length > preludeBytesMax || readBytes > replyBytesMax
     if (isTooMuch && !relay.meaningful) return garbled('an answer without a beginning or an end', deadline)
   }
+  return opened(running, relay, reader, first.take())
+}
+
+function opened(
+  { candidate, lane, limits, deadline, ticker }: Running,
+  relay: StreamRelay,
+  reader: OpenStream['reader'],
+  first: Uint8Array,
+): Answered {
   const { name, warnings } = lane
   const { abort } = deadline
   if (relay.isWhole) {
@@ -239,21 +246,21 @@ async function openStream(running: Running, response: Response): Promise<Answere
     return { kind: 'whole', candidate, lane: name, warnings, body: relay.terminal, usage: relay.usage }
   }
   const { timeouts } = limits
-  return { kind: 'stream', candidate, lane: name, warnings, reader, relay, first: first.take(), timeouts, abort }
+  return { kind: 'stream', candidate, lane: name, warnings, reader, relay, first, timeouts, abort }
 }
 
-/** The provider's stream, or the whole reply that it sent instead. */
-async function openBody(
-  running: Running,
-  response: Response,
-): Promise<OpenStream['reader'] | Uint8Array | AttemptFault> {
-  if (isEventStream(response) && response.body) return response.body.getReader()
-  const type = response.headers.get('content-type') ?? ''
-  if (!type.includes('json')) return garbled('an answer that is no event stream', running.deadline)
-  return await readWhole(running, response)
-}
+const ended: OpenStream['reader'] = { read: () => Promise.resolve({ done: true, value: undefined }) }
 
-const endedReader: OpenStream['reader'] = { read: () => Promise.resolve({ done: true }) }
+/** A whole reply in place of a stream. Of several choices only the first could be passed on. */
+async function openWhole(running: Running, response: Response): Promise<Answered | AttemptFault> {
+  const { request, lane, deadline } = running
+  const isJson = response.headers.get('content-type')?.includes('json')
+  if (!isJson || request.envelope.choices > 1) return garbled('an answer that is no event stream', deadline)
+  const body = await readWhole(running, response)
+  if ('class' in body) return body
+  const { relay, bytes } = lane.relayWhole(body)
+  return relay.fault ? classifyFault(relay.fault, lane.body) : opened(running, relay, ended, bytes)
+}
 
 function garbled(what: string, deadline: AttemptDeadline): AttemptFault {
   deadline.abort()

@@ -370,7 +370,7 @@ export class InputRatios {
 // ── The amount to hold ──
 
 /** What determines how much is held for a request. */
-export interface HoldFacts extends Omit<UsageBound, 'inputTokens' | 'outputTokens'> {
+export interface HoldFacts extends UsageBound {
   readonly price: Price
   /** The most output tokens of one choice. */
   readonly cap: number
@@ -402,7 +402,7 @@ export const stepTokensMin = 256
 /** Holds the input at its highest possible price, and the output up to `step` tokens. */
 export function holdAmount(facts: HoldFacts, inputTokens: number, cap: number, step = stepTokens): HoldAmount {
   const outputTokens = (facts.holdsWholeCap ? cap : Math.min(cap, step)) * facts.choices
-  const amount = priceBound(facts.price, { ...facts, inputTokens, outputTokens })
+  const amount = priceBound(facts.price, inputTokens, outputTokens, facts)
   return { amount, inputTokens, outputTokens, cap }
 }
 
@@ -437,8 +437,7 @@ export function holdsWithin(facts: HoldFacts, inputTokens: number, room: Nano): 
 
 /** The largest cap whose whole price fits into `room`; -1 = not even the input fits. */
 function affordableCap(facts: HoldFacts, inputTokens: number, room: Nano): number {
-  const fits = (cap: number): boolean =>
-    priceBound(facts.price, { ...facts, inputTokens, outputTokens: cap * facts.choices }) <= room
+  const fits = (cap: number): boolean => priceBound(facts.price, inputTokens, cap * facts.choices, facts) <= room
   if (fits(facts.cap)) return facts.cap
   let low = -1
   let high = facts.cap

@@ -7,7 +7,7 @@ import type { Conversation } from '../dialects/canonical/conversation.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { Failure } from '../kernel/failure.ts'
 import { formatUsd, type Nano } from '../kernel/money.ts'
-import { type Bucket, tokenBuckets } from '../kernel/usage.ts'
+import type { Bucket } from '../kernel/usage.ts'
 import type { Insufficient } from '../ledger/account.ts'
 import { type Budget, dayWindow, monthWindow, type OverBudget, windowEnd } from '../ledger/budget.ts'
 import { type HoldOutcome, type HoldRequest, type Ledger, usualHoldLifetimeMs } from '../ledger/ledger.ts'
@@ -73,20 +73,19 @@ function expectedTokens(request: GatewayRequest, ratios: InputRatios): number {
 }
 
 /** Whether a request may use a bucket. The price of a token bucket that is not listed is held for every request. */
-const mayUse: Readonly<Partial<Record<Bucket, (request: GatewayRequest) => boolean>>> = {
-  cache_write_1h: ({ envelope }) => hasCacheMark(envelope.body),
-  audio_input: mayContainAudio,
-  audio_cache_read: mayContainAudio,
-  audio_output: wantsAudio,
-}
+const conditionalBuckets: readonly (readonly [Bucket, mayUse: (request: GatewayRequest) => boolean])[] = [
+  ['cache_write_1h', ({ envelope }) => hasCacheMark(envelope.body)],
+  ['audio_input', mayContainAudio],
+  ['audio_cache_read', mayContainAudio],
+  ['audio_output', wantsAudio],
+]
 
 function holdFacts(request: GatewayRequest): HoldFacts {
   const { envelope, model, plan, mayHaveMedia } = request
   const isOwnOnly = plan.ordered.length > 0 && plan.ordered.every(({ isOwn }) => isOwn)
   const price = isOwnOnly ? (model.fee?.price ?? freePrice) : model.price
-  const without = tokenBuckets
-    .map(({ bucket }) => bucket)
-    .filter((bucket) => hasRow(price, bucket) && mayUse[bucket]?.(request) === false)
+  const without: Bucket[] = []
+  for (const [bucket, mayUse] of conditionalBuckets) if (hasRow(price, bucket) && !mayUse(request)) without.push(bucket)
   const isSpoken = hasRow(price, 'audio_output') && !without.includes('audio_output')
   return {
     price,

@@ -36,11 +36,13 @@ export interface Lane {
   readonly body: Uint8Array<ArrayBuffer>
   /** What was dropped or approximated. */
   readonly warnings: readonly Warning[]
-  /** Whether a stream is requested upstream, which can also happen for callers that want a whole reply. */
+  /** Whether a stream is requested upstream, which can also be so for a caller that wants a whole reply. */
   readonly streamsUpstream: boolean
-  relayStream(): StreamRelay
-  /** Converts a provider's whole reply for a caller that wants one. */
+  /** For a caller that wants a whole reply and a provider that sent one. */
   relayReply(body: Uint8Array<ArrayBuffer>): ReturnType<RelayReply>
+  relayStream(): StreamRelay
+  /** Relays a whole reply that was sent in place of a stream. `bytes`: what precedes the terminal bytes. */
+  relayWhole(reply: Uint8Array): { readonly relay: StreamRelay; readonly bytes: Uint8Array }
 }
 
 export function openLane(request: GatewayRequest, candidate: Candidate): Lane | Failure {
@@ -57,6 +59,7 @@ export function openLane(request: GatewayRequest, candidate: Candidate): Lane | 
 function byteLane(request: GatewayRequest, candidate: Candidate): Omit<Lane, 'path'> {
   const { route, rules, isOwn } = candidate
   const { envelope, model, surface: dialect, http } = request
+  const translated = () => relayTranslated(request, candidate, targetOf(model, candidate), noMapping)
   const { body, warnings } = dialect.editRequest(envelope, {
     upstreamModel: route.upstreamModel,
     defaultOutputCap: model.defaultMaxTokens,
@@ -71,12 +74,10 @@ function byteLane(request: GatewayRequest, candidate: Candidate): Omit<Lane, 'pa
     body,
     warnings,
     streamsUpstream: envelope.stream,
-    // A provider that streams although it was not asked to is collected, as on the other lane.
-    relayStream: () =>
-      envelope.stream
-        ? dialect.relayStream(request)
-        : relayTranslated(request, candidate, targetOf(model, candidate), noMapping),
     relayReply: (reply) => dialect.relayReply(reply, request),
+    // A provider that streams without being asked to, or does not although it was, is read as on the other lane.
+    relayStream: () => (envelope.stream ? dialect.relayStream(request) : translated()),
+    relayWhole: (reply) => wholeThrough(translated(), reply),
   }
 }
 
@@ -106,12 +107,10 @@ function translationLane(request: GatewayRequest, candidate: Candidate): Omit<La
     body,
     warnings: warnings.list,
     streamsUpstream: !target.wantsWhole,
+    relayReply: (reply) =>
+      collectedReply(wholeThrough(relayTranslated(request, candidate, target, mapping), reply).relay),
     relayStream: () => relayTranslated(request, candidate, target, mapping),
-    relayReply(reply) {
-      const relay = relayTranslated(request, candidate, target, mapping)
-      relay.whole(reply)
-      return collectedReply(relay)
-    },
+    relayWhole: (reply) => wholeThrough(relayTranslated(request, candidate, target, mapping), reply),
   }
 }
 
@@ -194,6 +193,11 @@ function relayTranslated(
   return envelope.stream ? new TranslatedStream(translated) : new CollectedReply(translated)
 }
 
+function wholeThrough(relay: TranslatedRelay, reply: Uint8Array): ReturnType<Lane['relayWhole']> {
+  const bytes = relay.whole(reply)
+  return { relay, bytes }
+}
+
 export interface Translated {
   readonly from: UpstreamDialect
   readonly to: Dialect
@@ -255,8 +259,9 @@ abstract class TranslatedRelay implements StreamRelay {
     return this.#write(this.#parser.end())
   }
 
-  whole(body: Uint8Array): Uint8Array {
-    return this.#write(this.#parser.whole(body))
+  /** Reads a whole reply, instead of `push` and `end`. */
+  whole(reply: Uint8Array): Uint8Array {
+    return this.#write(this.#parser.whole(reply))
   }
 
   abstract keepAlive(): Uint8Array

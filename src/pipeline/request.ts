@@ -117,7 +117,7 @@ export class GatewayRequest implements RelayContext {
     readonly connection: Connection,
   ) {
     this.#clock = clock
-    this.record = createRecord(createId('req'), clock.now(), path)
+    this.record = createRecord(createId('req'), clock.now(), path, surface.id)
     this.record.attempts = this.attempts
     this.startedMs = clock.monotonicMs()
   }
@@ -550,7 +550,7 @@ export class Hold {
   #extend(step = stepTokens): Promise<void> | undefined {
     const outputTokens = Math.min(this.#outputTokens + step * this.facts.choices, this.#outputTokensMax)
     const { inputTokens } = this.initial
-    const bound = priceBound(this.facts.price, { ...this.facts, inputTokens, outputTokens })
+    const bound = priceBound(this.facts.price, inputTokens, outputTokens, this.facts)
     // A provider that reports usage on the way may already have cost more than the bound.
     const amount = bound > this.#held ? bound : this.#held
     const apply = (kind: ExtendOutcome['kind']): Promise<void> | undefined => {

@@ -20,7 +20,6 @@ const nothing = new Uint8Array(0)
 const relay: StreamRelay = {
   push: (chunk) => chunk,
   end: () => nothing,
-  whole: () => nothing,
   meaningful: true,
   finished: false,
   terminal: nothing,

@@ -25,8 +25,6 @@ export interface StreamRelay {
   push(chunk: Uint8Array): Uint8Array
   /** The provider closed the connection: reads a last unterminated record. */
   end(): Uint8Array
-  /** Takes a whole reply, which the provider sent instead of a stream. */
-  whole(body: Uint8Array): Uint8Array
   /**
    * Something that a client would display has passed: text, reasoning, a tool call or an end. From here on the request
    * cannot move to another provider.
@@ -114,17 +112,7 @@ export abstract class RecordRelay implements StreamRelay {
     return this.#take()
   }
 
-  whole(body: Uint8Array): Uint8Array {
-    const stream = this.replyAsStream(body)
-    if (!('fault' in stream)) return this.push(stream)
-    this.fault = stream.fault
-    return nothing
-  }
-
   abstract keepAlive(): Uint8Array
-
-  /** Converts a whole reply into a stream with the same content, ending included. */
-  protected abstract replyAsStream(body: Uint8Array): Uint8Array | { readonly fault: ProviderFault }
 
   /** Reads a record with one data line, then passes, edits or finishes it, or withholds it by doing nothing. */
   protected abstract read(record: Uint8Array): void

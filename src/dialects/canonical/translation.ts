@@ -86,7 +86,7 @@ export interface StreamParser {
   push(chunk: Uint8Array): readonly ReplyEvent[]
   /** The provider closed the stream. Yields a reply-failure if the dialect's terminal marker is missing. */
   end(): readonly ReplyEvent[]
-  /** The provider sent a whole reply, this one, instead of a stream. Ends the reply. */
+  /** Reads a whole reply, instead of `push` and `end`. Its last event is a reply-end or a reply-failure. */
   whole(body: Uint8Array): readonly ReplyEvent[]
   /** The number of unreadable records that were skipped. */
   readonly skipped: number

@@ -3,9 +3,7 @@
 
 import type { Usage } from '../../kernel/usage.ts'
 import { utf8Text } from '../../wire/bytes.ts'
-import { JsonNode } from '../../wire/json-members.ts'
 import { type SseEvent, SseReader } from '../../wire/sse.ts'
-import type { RawJson } from '../canonical/conversation.ts'
 import { type ProviderFault, replyFault } from '../canonical/faults.ts'
 import { parseRecord } from '../canonical/json.ts'
 import type { ReplyBlock, ReplyEvent, Stop } from '../canonical/reply.ts'
@@ -234,34 +232,4 @@ export class ArgumentScan {
       this.complete = this.#depth === 0
     }
   }
-}
-
-// A provider's whole reply: its parsed value and the text of each part.
-
-export interface WholeReply {
-  readonly value: Readonly<Record<string, unknown>>
-  /** The same on one line, so that any part can be put into a stream record. */
-  readonly node: JsonNode
-}
-
-/** Returns a fault if the body is not a reply or is an error with a success status. */
-export function openReply(
-  body: Uint8Array,
-  readErrorObject: (error: unknown) => ProviderFault,
-): WholeReply | { readonly fault: ProviderFault } {
-  const text = utf8Text(body, 0, body.length)
-  const value = parseRecord(text)
-  if (!value) return { fault: replyFault('a reply that is no JSON object, or not all of it') }
-  const error = value.error ?? null
-  if (error !== null) return { fault: readErrorObject(error) }
-  // JSON has line breaks only between values, where a space means the same.
-  return { value, node: JsonNode.of(text.replaceAll(/[\r\n]/g, ' ')) }
-}
-
-/** The members of an object as written, except some. */
-export function membersBut(
-  node: JsonNode | undefined,
-  left: readonly string[],
-): (readonly [name: string, value: RawJson])[] {
-  return (node?.members() ?? []).flatMap(([name, value]) => (left.includes(name) ? [] : [[name, value.text] as const]))
 }

@@ -17,7 +17,6 @@ import {
 import { recordOf } from '../../canonical/json.ts'
 import { readErrorObject } from '../errors.ts'
 import { countsOutput, mergeUsage, readUsage, renderDeltaUsage, renderUsage, type UsageMembers } from '../usage.ts'
-import { replyAsStream } from './parse.ts'
 
 /** Before message_start only a comment is legal. */
 export const earlyKeepAlive = sseComment('keep-alive')
@@ -36,10 +35,6 @@ export class MessagesStreamRelay extends RecordRelay {
 
   keepAlive(): Uint8Array {
     return this.#started ? ping : earlyKeepAlive
-  }
-
-  protected replyAsStream(body: Uint8Array): ReturnType<typeof replyAsStream> {
-    return replyAsStream(body)
   }
 
   protected read(record: Uint8Array): void {

@@ -473,7 +473,7 @@ function unifiedStop({ finish, hasCalls, refusal, matched }: ReplyEnding): Stop 
 }
 
 /** undefined if the reply has choices and all have ended. */
-export function incompleteReply({ choices }: Record<string, unknown>): string | undefined {
+function incompleteReply({ choices }: Record<string, unknown>): string | undefined {
   const list: unknown[] = Array.isArray(choices) ? choices : []
   if (list.length === 0) return 'a reply without choices'
   const hasEnded = (choice: unknown) => isRecord(choice) && choice.finish_reason !== 'error' && isRecord(choice.message)

@@ -16,11 +16,9 @@ import {
   spliceReply,
   usageEdit,
 } from '../../byte-lane/relay.ts'
-import { type ProviderFault, replyFault } from '../../canonical/faults.ts'
 import { isRecord, jsonArray, jsonMembers, jsonObject, parseRecord, recordOf } from '../../canonical/json.ts'
 import { readErrorObject } from '../errors.ts'
 import { readUsage, renderUsage, usageIn } from '../usage.ts'
-import { incompleteReply } from './parse.ts'
 
 const done = new TextEncoder().encode('[DONE]')
 const ownTerminal = sseEvent(undefined, '[DONE]')
@@ -37,10 +35,6 @@ export class ChatStreamRelay extends RecordRelay {
 
   keepAlive(): Uint8Array {
     return keepAlive
-  }
-
-  protected replyAsStream(body: Uint8Array): Uint8Array | { readonly fault: ProviderFault } {
-    return replyAsStream(body)
   }
 
   protected read(record: Uint8Array): void {
@@ -162,37 +156,6 @@ function isDone(record: Uint8Array, start: number, end: number): boolean {
 
 function isEmptyList(record: Uint8Array, span: { start: number; end: number }): boolean {
   return span.end - span.start === 2 && record[span.start] === 0x5b
-}
-
-// Converts a whole reply into chunks, for a provider that was asked to stream and did not.
-
-type Fields = Record<string, unknown>
-
-export function replyAsStream(body: Uint8Array): Uint8Array | { readonly fault: ProviderFault } {
-  const reply = parseRecord(utf8Text(body, 0, body.length))
-  if (!reply) return { fault: replyFault('a reply that is no JSON object, or not all of it') }
-  if ((reply.error ?? null) !== null) return { fault: readErrorObject(reply.error) }
-  const incomplete = incompleteReply(reply)
-  if (incomplete !== undefined) return { fault: replyFault(incomplete) }
-  const { choices: all, usage, ...head } = reply
-  const choices = (all as Fields[]).map((choice, index): Fields => ({ index, ...choice }))
-  const contents = choices.map(({ message, logprobs, ...choice }) => ({
-    index: choice.index,
-    delta: asDelta(recordOf(message)),
-    logprobs,
-    finish_reason: null,
-  }))
-  const endings = choices.map(({ message: _, logprobs: __, ...choice }) => ({ ...choice, delta: {} }))
-  const chunks: object[] = [...contents, ...endings].map((choice) => ({ choices: [choice] }))
-  if (isRecord(usage)) chunks.push({ choices: [], usage })
-  const records = chunks.map((chunk) => JSON.stringify({ ...head, object: 'chat.completion.chunk', ...chunk }))
-  return new TextEncoder().encode([...records, '[DONE]'].map((record) => `data: ${record}\n\n`).join(''))
-}
-
-/** In a stream, calls are identified by index. */
-function asDelta({ tool_calls: calls, ...message }: Fields): object {
-  const numbered = Array.isArray(calls) ? calls.map((call, index) => ({ ...recordOf(call), index })) : undefined
-  return { ...message, role: 'assistant', ...(numbered && { tool_calls: numbered }) }
 }
 
 export const relayReply = createReplyRelay({
