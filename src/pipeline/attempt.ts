@@ -108,15 +108,15 @@ export async function attempt(
   let gotHeaders = false
   ticker.watch(deadline)
   try {
-    const { provider, endpoint, key } = candidate
+    const { provider, endpoint } = candidate
     const { path, headers, body } = lane
-    const watch = startedMs - key.respondedMs > respondedRecentlyMs ? deadline : undefined
+    const watch = startedMs - candidate.health.respondedMs > respondedRecentlyMs ? deadline : undefined
     const response = await callEndpoint(provider, endpoint, {
       ...{ path, headers, body, signal: deadline.signal, isFresh, isWrapped: true },
       ...(watch && { watch }),
     })
     gotHeaders = true
-    key.respondedMs = ticker.nowMs
+    candidate.health.respondedMs = ticker.nowMs
     const paused = reach('after_send')
     if (paused) await paused
     if (!isSuccess(response)) {

@@ -11,8 +11,8 @@ import type { Bucket } from '../kernel/usage.ts'
 import type { Insufficient } from '../ledger/account.ts'
 import { type Budget, dayWindow, monthWindow, type OverBudget, windowEnd } from '../ledger/budget.ts'
 import { type HoldOutcome, type HoldRequest, type Ledger, usualHoldLifetimeMs } from '../ledger/ledger.ts'
+import { requestTotalMs } from '../routing/failover.ts'
 import type { Caller } from '../tenancy/caller.ts'
-import { defaultTotalMs } from './deadline.ts'
 import {
   boundedInputTokens,
   expectedInputTokens,
@@ -124,7 +124,7 @@ function holdRequest(
   const totals = plan.ordered.map(({ route }) => route.timeouts.totalMs)
   if (totals.every((totalMs) => totalMs === undefined)) return request
   // Longer deadlines extend the ledger's default lifetime; nothing shortens it.
-  const longestMs = Math.max(...totals.map((totalMs) => totalMs ?? defaultTotalMs(envelope)))
+  const longestMs = Math.max(...totals.map((totalMs) => totalMs ?? requestTotalMs(envelope.stream)))
   return { ...request, lifetimeMs: Math.max(usualHoldLifetimeMs, longestMs * totals.length + lifetimeMarginMs) }
 }
 

@@ -248,7 +248,7 @@ abstract class TranslatedRelay implements StreamRelay {
   }
 
   get outputBytes(): number {
-    return this.#meter.outputBytes
+    return this.#meter.outputBytes + this.#mapper.heldBytes
   }
 
   push(chunk: Uint8Array): Uint8Array {

@@ -471,10 +471,11 @@ export class Hold {
 
   /** Sets the price by the route: on the workspace's own credential its provider bills it, and we charge at most a fee. */
   serveBy({ isOwn }: Pick<Candidate, 'isOwn'>): void {
-    this.#quoted = undefined
-    const { price, priceVersion, fee } = this.model
-    this.#price = isOwn ? (fee?.price ?? freePrice) : price
-    this.#priceVersion = isOwn ? fee?.version : priceVersion
+    const { fee } = this.model
+    const price = isOwn ? (fee?.price ?? freePrice) : this.model.price
+    this.#priceVersion = isOwn ? fee?.version : this.model.priceVersion
+    if (price !== this.#price) this.#quoted = undefined
+    this.#price = price
   }
 
   /** Decides the charge of a usage: its cost, as far as the wallet can pay it. The caller is quoted exactly this. */

@@ -8,9 +8,9 @@ import { Failure } from '../kernel/failure.ts'
 import type { RequestId } from '../kernel/ids.ts'
 import type { Usage } from '../kernel/usage.ts'
 import { describeFault, Exhausted, exhaustedFailure } from '../routing/exhausted.ts'
-import type { RetryBudget } from '../routing/failover.ts'
 import { type AttemptOptions, type TryDependencies, tryCandidates } from '../routing/failover.ts'
 import type { Health } from '../routing/health.ts'
+import type { CallBudget } from '../routing/hedge.ts'
 import type { Candidate } from '../routing/plan.ts'
 import type { StickyRoutes } from '../routing/sticky.ts'
 import type { TraceContext } from '../telemetry/request-record.ts'
@@ -39,7 +39,7 @@ import { createImplausibleWarnings, type MeasuredReply, nothingMeasured } from '
 
 export interface PipelineDependencies extends AdmitDependencies, SettleDependencies, HoldDependencies, TryDependencies {
   readonly health: Health
-  readonly budget: RetryBudget
+  readonly budget: CallBudget
   readonly sticky: StickyRoutes
   readonly ticker: Ticker
   readonly reach: Failpoint
@@ -209,12 +209,12 @@ export function createRunRequest(deps: PipelineDependencies): RunRequest {
     if (!candidate || answeredMs === undefined) return
     // A sandbox that fails on purpose breaks off every time.
     if (why !== undefined && !candidate.provider.ignoresHealth) {
-      deps.health.recordInterrupted(candidate.key, answeredMs, why)
+      deps.health.recordInterrupted(candidate.health, answeredMs, why)
     } else if (usage && envelope.stream) {
-      deps.health.recordSpeed(candidate.key, usage.outputTokens, clock.monotonicMs() - answeredMs)
+      deps.health.recordSpeed(candidate.health, usage.outputTokens, clock.monotonicMs() - answeredMs)
     }
     if (usage && conversationKey !== undefined) {
-      deps.sticky.remember(conversationKey, candidate.key, usage.cacheWriteLongTokens > 0 ? 'long' : 'short')
+      deps.sticky.remember(conversationKey, candidate.health, usage.cacheWriteLongTokens > 0 ? 'long' : 'short')
     }
   }
 

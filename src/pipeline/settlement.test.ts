@@ -8,16 +8,7 @@ import type { SettleEnd } from '../ledger/ledger.ts'
 import { createLog } from '../telemetry/log.ts'
 import type { KeyedRequest } from '../tenancy/idempotency.ts'
 import { GatewayRequest, type Hold } from './request.ts'
-import {
-  abandon,
-  billedUsage,
-  conclude,
-  type Ending,
-  refuse,
-  type SettleDependencies,
-  type SettlementFacts,
-  settle,
-} from './settlement.ts'
+import { abandon, billedUsage, conclude, type Ending, refuse, type SettleDependencies, settle } from './settlement.ts'
 
 const whole: Usage = {
   inputTokens: 7,
@@ -28,45 +19,33 @@ const whole: Usage = {
   source: 'reported',
 }
 const relayed: Usage = { ...whole, outputTokens: 4, source: 'estimated' }
-const onlyInput: Usage = { ...relayed, outputTokens: 0 }
 
 // Which usage is billed for each ending; what a client sees of it is in test/money.
 
-function facts(more: Partial<SettlementFacts>): SettlementFacts {
-  return { usage: undefined, outputBytes: 0, billsOnCancel: false, delivered: () => relayed, ...more }
-}
+const delivered = () => relayed
 
-test.each<
-  [
-    ending: Ending,
-    afterOutput: Usage | undefined,
-    beforeOutput: Usage | undefined,
-    /** At a provider that bills cancelled calls. */
-    beforeOutputBilled: Usage | undefined,
-  ]
->([
-  ['complete', whole, whole, whole],
-  ['not served', undefined, undefined, undefined],
-  ['client left before content', undefined, undefined, onlyInput],
-  ['client left after content', relayed, undefined, onlyInput],
-  ['interrupted', relayed, undefined, undefined],
-  ['out of money', relayed, undefined, undefined],
-  ['ended by us', relayed, undefined, onlyInput],
-])('bills a request that ended as %p', (ending, afterOutput, beforeOutput, beforeOutputBilled) => {
+test.each<[ending: Ending, afterOutput: Usage | undefined, beforeOutput: Usage | undefined]>([
+  ['complete', whole, whole],
+  ['not served', undefined, undefined],
+  ['client left before content', undefined, undefined],
+  ['client left after content', relayed, undefined],
+  ['interrupted', relayed, undefined],
+  ['out of money', relayed, undefined],
+  ['ended by us', relayed, undefined],
+])('bills a request that ended as %p', (ending, afterOutput, beforeOutput) => {
   const usage = ending === 'complete' ? whole : undefined
-  expect(billedUsage(ending, facts({ usage, outputBytes: 16 }))).toEqual(afterOutput)
-  expect(billedUsage(ending, facts({ usage }))).toEqual(beforeOutput)
-  expect(billedUsage(ending, facts({ usage, billsOnCancel: true }))).toEqual(beforeOutputBilled)
+  expect(billedUsage(ending, { usage, outputBytes: 16 }, delivered)).toEqual(afterOutput)
+  expect(billedUsage(ending, { usage, outputBytes: 0 }, delivered)).toEqual(beforeOutput)
 })
 
 test('bills a complete answer without usage by what was relayed', () => {
-  expect(billedUsage('complete', facts({ outputBytes: 16 }))).toEqual(relayed)
+  expect(billedUsage('complete', { usage: undefined, outputBytes: 16 }, delivered)).toEqual(relayed)
 })
 
 test.each(['client left after content', 'interrupted', 'out of money', 'ended by us'] as const)(
   'bills a quoted usage even without output: %s',
   (ending) => {
-    expect(billedUsage(ending, facts({ usage: whole, delivered: () => whole }))).toBe(whole)
+    expect(billedUsage(ending, { usage: whole, outputBytes: 0 }, () => whole)).toBe(whole)
   },
 )
 

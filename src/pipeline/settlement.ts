@@ -21,70 +21,42 @@ import { type MeasuredReply, nothingMeasured } from './usage.ts'
 
 // ── What each ending costs ──
 
-/** How a request that had a hold ended. */
-export type Ending =
+/**
+ * How a request that had a hold can end, and what it then pays. usage: the usage of the whole answer · delivered: the
+ * input, and the output that was relayed; nothing while there is neither output nor a count · nothing: the hold is
+ * released and no transfer is written.
+ */
+export const endings = {
   /** The whole answer arrived, whatever its stop reason: end, length, tools, refusal. */
-  | 'complete'
+  complete: 'usage',
   /** No provider answered. */
-  | 'not served'
-  | 'client left before content'
-  | 'client left after content'
+  'not served': 'nothing',
+  'client left before content': 'nothing',
+  'client left after content': 'delivered',
   /** The provider broke off. */
-  | 'interrupted'
+  interrupted: 'delivered',
   /** The hold could not grow any further. */
-  | 'out of money'
+  'out of money': 'delivered',
   /** The gateway ended it: shutdown, deadline, defect. */
-  | 'ended by us'
+  'ended by us': 'delivered',
+} as const satisfies Record<string, 'usage' | 'delivered' | 'nothing'>
 
-interface Row {
-  /**
-   * usage: the usage of the whole answer · delivered: the input, and the output that was relayed · input: only the input,
-   * if the provider bills cancelled calls · nothing: the hold is released and no transfer is written.
-   */
-  readonly pays: 'usage' | 'delivered' | 'input' | 'nothing'
-  /** Replaces `delivered` while there is neither output nor a count. */
-  readonly withoutOutput?: 'input' | 'nothing'
-}
+export type Ending = keyof typeof endings
 
-export const settlementMatrix = {
-  complete: { pays: 'usage' },
-  'not served': { pays: 'nothing' },
-  'client left before content': { pays: 'input' },
-  'client left after content': { pays: 'delivered', withoutOutput: 'input' },
-  interrupted: { pays: 'delivered', withoutOutput: 'nothing' },
-  'out of money': { pays: 'delivered', withoutOutput: 'nothing' },
-  'ended by us': { pays: 'delivered', withoutOutput: 'input' },
-} as const satisfies Record<Ending, Row>
-
-export interface SettlementFacts {
-  /** The usage of a complete answer, or the one whose cost the caller was shown. */
-  readonly usage: Usage | undefined
-  /** The usage of what was relayed; estimated if the provider reported none. */
-  delivered(): Usage
-  /** Bytes of generated text relayed. */
-  readonly outputBytes: number
-  /** Whether the body went to a provider that bills cancelled calls. */
-  readonly billsOnCancel: boolean
-}
-
-/** The usage that is billed; undefined = nothing, and no transfer. */
-export function billedUsage(ending: Ending, facts: SettlementFacts): Usage | undefined {
-  const { pays, withoutOutput }: Row = settlementMatrix[ending]
-  const isAnswered = facts.outputBytes > 0 || facts.usage !== undefined
-  switch (isAnswered ? pays : (withoutOutput ?? pays)) {
+/** The usage that is billed; undefined = nothing, and no transfer. `delivered` returns the usage of what was relayed. */
+export function billedUsage(
+  ending: Ending,
+  { usage, outputBytes }: Pick<MeasuredReply, 'usage' | 'outputBytes'>,
+  delivered: () => Usage,
+): Usage | undefined {
+  switch (endings[ending]) {
     case 'usage':
-      return facts.usage ?? facts.delivered()
+      return usage ?? delivered()
     case 'delivered':
-      return facts.delivered()
-    case 'input':
-      return facts.billsOnCancel ? inputOnly(facts.delivered()) : undefined
+      return outputBytes > 0 || usage !== undefined ? delivered() : undefined
     case 'nothing':
       return undefined
   }
-}
-
-function inputOnly({ audioOutputTokens: _, ...usage }: Usage): Usage {
-  return { ...usage, outputTokens: 0 }
 }
 
 // ── Settling ──
@@ -130,12 +102,7 @@ export async function settle(
 ): Promise<Settled> {
   const { record, hold } = request
   if (request.hasEnded) return { cost: record.costUsd }
-  const usage = billedUsage(ending, {
-    usage: measured.usage,
-    outputBytes: measured.outputBytes,
-    delivered: () => request.usageSoFar(measured),
-    billsOnCancel: request.candidate?.provider.billsOnCancel ?? false,
-  })
+  const usage = billedUsage(ending, measured, () => request.usageSoFar(measured))
   const hasLeft = ending === 'client left before content' || ending === 'client left after content'
   recordEnd(request, hasLeft ? clientLeftStatus : 200, failure)
   if (usage === undefined) {

@@ -1,13 +1,13 @@
 import { expect, test } from 'bun:test'
 import { createJumpClock } from '../../test/parts/jump-clock.ts'
-import { createRouteKeys } from './route.ts'
+import { createRoutes } from './route.ts'
 import { createStickyRoutes } from './sticky.ts'
 
 const minute = 60
 
 function createBench() {
   const clock = createJumpClock()
-  const keys = createRouteKeys()
+  const keys = createRoutes()
   const at = (providerId: string) =>
     keys.find({ providerId, baseUrl: 'https://x', upstreamModel: 'm', credentialId: 'platform' })
   return { clock, sticky: createStickyRoutes({ clock }), a: at('a'), b: at('b') }

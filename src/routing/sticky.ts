@@ -2,21 +2,21 @@
 // only a preference: it may be lost at any time and never keeps a request on a failing route.
 
 import type { Clock } from '../kernel/clock.ts'
-import type { RouteKey } from './route.ts'
+import type { RouteHealth } from './route.ts'
 
 /** About 200 bytes each: 4 MB at most. */
 const entriesMax = 20_000
 
 export interface StickyRoutes {
   /** `conversation` identifies workspace, model and beginning (conversationKey in pipeline/admit.ts). */
-  find(conversation: string): RouteKey | undefined
+  find(conversation: string): RouteHealth | undefined
   /** Called for every answer, so that the time counts from the last use. */
-  remember(conversation: string, route: RouteKey, cache: 'short' | 'long'): void
+  remember(conversation: string, route: RouteHealth, cache: 'short' | 'long'): void
   size(): number
 }
 
 interface Entry {
-  readonly route: RouteKey
+  readonly route: RouteHealth
   readonly usedMs: number
 }
 
