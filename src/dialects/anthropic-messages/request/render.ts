@@ -82,7 +82,7 @@ function render(conversation: Conversation, target: Target): RenderedRequest {
   const body = jsonObject({
     model: jsonString(target.upstreamModel),
     max_tokens: String(maxTokens),
-    stream: 'true',
+    stream: String(!target.wantsWhole),
     system: filledArray(system.map(writeBlock)),
     tools: filledArray(tools.map(writeTool)),
     tool_choice: toolChoice,
