@@ -9,8 +9,8 @@ import type { ExtendOutcome, Ledger, Settlement, SettleOutcome } from '../ledger
 import type { OfferedModel } from '../routing/offer.ts'
 import type { Candidate } from '../routing/plan.ts'
 import type { RequestRow } from '../store/request-rows.ts'
-import { type HoldFacts, holdAmount } from './estimate.ts'
-import { GatewayRequest, Hold } from './request.ts'
+import { Hold, type HoldFacts, holdAmount } from './hold.ts'
+import { GatewayRequest } from './request.ts'
 import { cutShort } from './stream.ts'
 import type { MeasuredReply } from './usage.ts'
 

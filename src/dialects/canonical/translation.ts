@@ -50,6 +50,8 @@ export interface Target {
   /** Sent if the caller gave no cap and the dialect requires one. */
   readonly defaultOutputCap: number | undefined
   readonly maxOutputTokens: number | undefined
+  /** Ask for a whole reply instead of a stream. */
+  readonly wantsWhole?: boolean
 }
 
 export interface RenderedRequest {

@@ -1,4 +1,4 @@
-// Parses a generateContent stream. Blocks are implied by the parts. There is no terminal record: the reply ends when
+// Parses a generateContent stream or whole reply. Blocks are implied by the parts. There is no terminal record: the reply ends when
 // the provider closes the stream after a finish reason.
 
 import { ByteBuffer, utf8Text } from '../../../wire/bytes.ts'
@@ -31,6 +31,7 @@ class GeminiStreamParser extends SseReplyParser {
         const signed = this.#parts.takeSigned()
         return writeSignature({ issuer, blob: signed && writeBlob(signed) })
       }),
+      { readErrorObject },
     )
     this.#parts = new PartReader(this.reply, () => this.id)
   }
@@ -46,26 +47,28 @@ class GeminiStreamParser extends SseReplyParser {
   /** A body without a stream is mostly an error, which may arrive as plain JSON whatever the content type says. */
   override end(): readonly ReplyEvent[] {
     const body = this.#bare.take()
-    const stream = body && replyAsStream(body)
-    if (stream && 'fault' in stream && !this.reply.over) this.reply.fail(stream.fault)
-    const events = stream && !('fault' in stream) ? super.push(stream) : []
-    return [...events, ...super.end()]
+    return body && !this.reply.over ? this.whole(body) : super.end()
   }
 
+  /**
+   * A list holds the records of a stream: the form of errors, and of streams without `alt=sse`. JSON has line breaks
+   * only between values, where a space means the same.
+   */
   override whole(body: Uint8Array): readonly ReplyEvent[] {
-    const stream = replyAsStream(body)
-    if (!('fault' in stream)) return [...this.push(stream), ...this.end()]
-    this.reply.fail(stream.fault)
-    return this.reply.take()
+    const text = utf8Text(body, 0, body.length)
+    if (!Array.isArray(parseJson(text))) return super.whole(body)
+    const records = JsonNode.of(text.replaceAll(/[\r\n]/g, ' ')).elements() ?? []
+    const stream = records.map((record) => `data: ${record.text}\n\n`).join('')
+    return [...super.push(new TextEncoder().encode(stream)), ...super.end()]
+  }
+
+  protected readWhole(reply: Record<string, unknown>, json: string): void {
+    if (!hasEnded(reply)) return this.reply.fail('a reply without an end')
+    this.read(reply, '', json)
+    this.close()
   }
 
   protected read(record: Record<string, unknown>, _event: string, json: string): void {
-    const error = record.error ?? null
-    if (error !== null) this.reply.fail(readErrorObject(error))
-    else this.#readRecord(record, json)
-  }
-
-  #readRecord(record: Record<string, unknown>, json: string): void {
     if (this.id === '') this.id = textOf(record.responseId)
     this.usageSoFar = readUsage(record.usageMetadata) ?? this.usageSoFar
     const feedback = recordOf(record.promptFeedback)
@@ -326,25 +329,6 @@ export class BareBody {
 function startsBare(chunk: Uint8Array): boolean | undefined {
   const first = chunk.find((byte) => byte > 0x20)
   return first === undefined ? undefined : first === 0x7b || first === 0x5b
-}
-
-// Converts a whole reply into a stream. Stream records have the form of whole replies, so each is passed on as it is;
-// without `alt=sse` the provider sends them as one list. A reply without a finish reason is a fault.
-
-export function replyAsStream(body: Uint8Array): Uint8Array | { readonly fault: ProviderFault } {
-  const text = utf8Text(body, 0, body.length)
-  const value = parseJson(text)
-  const replies: unknown[] = Array.isArray(value) ? value : [value]
-  if (replies.length === 0 || !replies.every(isRecord)) {
-    return { fault: replyFault('a reply that is no JSON object, or not all of it') }
-  }
-  const failed = replies.find(({ error }) => (error ?? null) !== null)
-  if (failed) return { fault: readErrorObject(failed.error) }
-  if (!replies.some(hasEnded)) return { fault: replyFault('a reply without an end') }
-  // JSON has line breaks only between values, where a space means the same.
-  const node = JsonNode.of(text.replaceAll(/[\r\n]/g, ' '))
-  const records = node.elements() ?? [node]
-  return new TextEncoder().encode(records.map((record) => `data: ${record.text}\n\n`).join(''))
 }
 
 function hasEnded({ candidates, promptFeedback }: Record<string, unknown>): boolean {

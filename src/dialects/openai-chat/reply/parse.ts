@@ -1,14 +1,11 @@
-// Parses a Chat Completions stream. Blocks are implied by the deltas. The reply ends once, after usage had a chance to
+// Parses a Chat Completions stream or whole reply. Blocks are implied by the deltas. The reply ends once, after usage had a chance to
 // arrive, and only if the provider ended it.
 
-import type { JsonNode } from '../../../wire/json-members.ts'
-import type { RawJson } from '../../canonical/conversation.ts'
-import { type ProviderFault, replyFault } from '../../canonical/faults.ts'
-import { isRecord, jsonArray, jsonMembers, jsonObject, rawJsonAt, recordOf, textOf } from '../../canonical/json.ts'
+import { isRecord, rawJsonAt, recordOf, textOf } from '../../canonical/json.ts'
 import type { ReplyEvent, Stop } from '../../canonical/reply.ts'
 import { writeSignature } from '../../canonical/signature.ts'
 import type { StreamParser, Target } from '../../canonical/translation.ts'
-import { ArgumentScan, membersBut, openReply, ReplyBuilder, SseReplyParser } from '../../reply/builder.ts'
+import { ArgumentScan, ReplyBuilder, SseReplyParser } from '../../reply/builder.ts'
 import { ThinkTags } from '../../reply/think-tags.ts'
 import { unwrapArguments } from '../../request/tools.ts'
 import { readErrorObject } from '../errors.ts'
@@ -37,7 +34,7 @@ class ChatStreamParser extends SseReplyParser {
   constructor({ issuer, rules }: Target) {
     const reasoning = new ReasoningBlob()
     const sign = (): string => writeSignature({ issuer, blob: reasoning.take() })
-    super(new ReplyBuilder(sign))
+    super(new ReplyBuilder(sign), { readErrorObject })
     this.#reasoning = reasoning
     this.#calls = new ToolCallMerge(this.reply, (place) => this.mintId('toolu_tg', place))
     this.#thinkTags = rules.thinkTags ? new ThinkTags(sign) : undefined
@@ -51,6 +48,10 @@ class ChatStreamParser extends SseReplyParser {
     return this.#untagged(super.end())
   }
 
+  override whole(body: Uint8Array): readonly ReplyEvent[] {
+    return this.#untagged(super.whole(body))
+  }
+
   #untagged(events: readonly ReplyEvent[]): readonly ReplyEvent[] {
     const tags = this.#thinkTags
     return tags ? events.flatMap((event) => tags.push(event)) : events
@@ -62,20 +63,15 @@ class ChatStreamParser extends SseReplyParser {
     else this.done()
   }
 
-  override whole(body: Uint8Array): readonly ReplyEvent[] {
-    const stream = replyAsStream(body)
-    if (!('fault' in stream)) return [...this.push(stream), ...this.end()]
-    this.reply.fail(stream.fault)
-    return this.reply.take()
+  /** A whole reply is one chunk. One with complete JSON has ended, even without a finish_reason. */
+  protected readWhole(reply: Record<string, unknown>, json: string): void {
+    const fault = incompleteReply(reply)
+    if (fault) return this.reply.fail(fault)
+    this.read(reply, '', json)
+    if (!this.reply.over) this.done()
   }
 
-  protected read(chunk: Record<string, unknown>, event: string, json: string): void {
-    const error = chunk.error ?? (event === 'error' || chunk.object === 'error' ? chunk : null)
-    if (error !== null) this.reply.fail(readErrorObject(error))
-    else this.#readChunk(chunk, json)
-  }
-
-  #readChunk(chunk: Record<string, unknown>, json: string): void {
+  protected read(chunk: Record<string, unknown>, _event: string, json: string): void {
     if (this.id === '') this.id = textOf(chunk.id)
     const choices: unknown[] = Array.isArray(chunk.choices) ? chunk.choices : []
     const place = choices.findIndex(isRecord)
@@ -476,62 +472,10 @@ function unifiedStop({ finish, hasCalls, refusal, matched }: ReplyEnding): Stop 
   return { unified: 'end', raw: finish }
 }
 
-// Converts a whole reply into a stream: the same members in chunks, not reinterpreted. A reply with complete JSON has
-// ended, even without a finish_reason.
-
-export function replyAsStream(body: Uint8Array): Uint8Array | { readonly fault: ProviderFault } {
-  const reply = openReply(body, readErrorObject)
-  if ('fault' in reply) return reply
-  const { value, node } = reply
-  const choices: unknown[] = Array.isArray(value.choices) ? value.choices : []
-  if (choices.length === 0) return { fault: replyFault('a reply without choices') }
-  if (!choices.every(hasEnded)) return { fault: replyFault('a reply without an end') }
-  const head = [['object', '"chat.completion.chunk"'] as const, ...membersBut(node, ['object', 'choices', 'usage'])]
-  const record = (list: readonly RawJson[], usage?: RawJson): string =>
-    `data: ${jsonMembers([...head, ['choices', jsonArray(list)], ['usage', usage]])}\n\n`
-  const nodes = node.member('choices')?.elements() ?? []
-  let text = ''
-  for (const [place, choice] of nodes.entries()) text += record([contentChoice(choice, place)])
-  for (const [place, choice] of nodes.entries()) text += record([finishChoice(choice, place)])
-  if (isRecord(value.usage)) text += record([], node.member('usage')?.text)
-  return new TextEncoder().encode(`${text}data: [DONE]\n\n`)
-}
-
-function hasEnded(choice: unknown): boolean {
-  const { finish_reason: finish, message } = recordOf(choice)
-  return finish !== 'error' && isRecord(message)
-}
-
-/** All content in one chunk. */
-function contentChoice(choice: JsonNode, place: number): RawJson {
-  const message = choice.member('message')
-  const calls = message?.member('tool_calls')?.elements()
-  const delta = jsonMembers([
-    ['role', '"assistant"'],
-    ...membersBut(message, ['role', 'tool_calls']),
-    ['tool_calls', calls && jsonArray(calls.map(numberedCall))],
-  ])
-  return jsonObject({
-    index: indexOf(choice, place),
-    delta,
-    logprobs: choice.member('logprobs')?.text,
-    finish_reason: 'null',
-  })
-}
-
-function finishChoice(choice: JsonNode, place: number): RawJson {
-  return jsonMembers([
-    ['index', indexOf(choice, place)],
-    ['delta', '{}'],
-    ...membersBut(choice, ['index', 'message', 'logprobs']),
-  ])
-}
-
-function indexOf(choice: JsonNode, place: number): RawJson {
-  return choice.member('index')?.text ?? String(place)
-}
-
-/** In a stream, fragments of calls are identified by index. */
-function numberedCall(call: JsonNode, place: number): RawJson {
-  return jsonMembers([['index', String(place)], ...membersBut(call, ['index'])])
+/** undefined if the reply has choices and all have ended. */
+function incompleteReply({ choices }: Record<string, unknown>): string | undefined {
+  const list: unknown[] = Array.isArray(choices) ? choices : []
+  if (list.length === 0) return 'a reply without choices'
+  const hasEnded = (choice: unknown) => isRecord(choice) && choice.finish_reason !== 'error' && isRecord(choice.message)
+  return list.every(hasEnded) ? undefined : 'a reply without an end'
 }

@@ -1,12 +1,10 @@
-// Parses a Responses stream. Items are identified by their index. Content that arrives both as deltas and as a whole
+// Parses a Responses stream or whole reply. Items are identified by their index. Content that arrives both as deltas and as a whole
 // counts once. The reply only ends with the provider's terminal event.
 
-import type { RawJson } from '../../canonical/conversation.ts'
-import { type ProviderFault, replyFault } from '../../canonical/faults.ts'
-import { isRecord, jsonMembers, jsonString, rawJsonAt, recordOf, textOf } from '../../canonical/json.ts'
-import type { ReplyBlock, ReplyEvent, Stop } from '../../canonical/reply.ts'
+import { isRecord, rawJsonAt, recordOf, textOf } from '../../canonical/json.ts'
+import type { ReplyBlock, Stop } from '../../canonical/reply.ts'
 import type { StreamParser, Target } from '../../canonical/translation.ts'
-import { ArgumentScan, membersBut, openReply, ReplyBuilder, SseReplyParser } from '../../reply/builder.ts'
+import { ArgumentScan, ReplyBuilder, SseReplyParser } from '../../reply/builder.ts'
 import { unwrapArguments } from '../../request/tools.ts'
 import { readErrorObject } from '../errors.ts'
 import {
@@ -34,29 +32,23 @@ class ResponsesStreamParser extends SseReplyParser {
   readonly #items: OutputItems
 
   constructor({ issuer }: Target) {
-    super(new ReplyBuilder(() => signReasoning(issuer, this.#items.takeProof())), { recordBytesMax })
+    super(new ReplyBuilder(() => signReasoning(issuer, this.#items.takeProof())), { readErrorObject, recordBytesMax })
     this.#items = new OutputItems(this.reply, (place) => this.mintId('call_tg', place))
   }
 
   /** The terminal event is what counts. */
   protected override done(): void {}
 
-  override whole(body: Uint8Array): readonly ReplyEvent[] {
-    const stream = replyAsStream(body)
-    if (!('fault' in stream)) return [...this.push(stream), ...this.end()]
-    this.reply.fail(stream.fault)
-    return this.reply.take()
+  /** Without a final status it is a fault. */
+  protected readWhole(response: Fields, json: string): void {
+    const { output, status } = response
+    if (!Array.isArray(output)) return this.reply.fail('a reply without output')
+    if (status !== 'completed' && status !== 'incomplete') return this.reply.fail('a reply without an end')
+    this.#end(response, status, json, [])
   }
 
-  protected read(record: Fields, event: string, data: string): void {
+  protected read(record: Fields, event: string, json: string): void {
     const type = textOf(record.type) || event
-    // The members of an error are in the event itself or in an `error` object.
-    if (type === 'error' || (record.error ?? null) !== null)
-      return this.reply.fail(readErrorObject(record.error ?? record))
-    this.#readEvent(type, record, data)
-  }
-
-  #readEvent(type: string, record: Fields, json: string): void {
     switch (type) {
       case 'response.created':
       case 'response.queued':
@@ -82,7 +74,7 @@ class ResponsesStreamParser extends SseReplyParser {
       case 'response.incomplete':
       case 'response.failed':
       case 'response.cancelled':
-        return this.#end(recordOf(record.response), type.slice('response.'.length), json)
+        return this.#end(recordOf(record.response), type.slice('response.'.length), json, ['response'])
       case 'keepalive':
       case 'ping':
         if (this.reply.started) this.reply.keepAlive()
@@ -115,7 +107,8 @@ class ResponsesStreamParser extends SseReplyParser {
     this.#items.advance()
   }
 
-  #end(response: Fields, word: string, json: string): void {
+  /** `path`: where the response is in the JSON text. */
+  #end(response: Fields, word: string, json: string, path: readonly string[]): void {
     const status = textOf(response.status) || word
     const usage = readUsage(response.usage)
     // Also for a failed reply: reported usage is better than an estimate.
@@ -124,7 +117,7 @@ class ResponsesStreamParser extends SseReplyParser {
       return this.reply.fail(readErrorObject(response.error ?? { message: `the reply was ${status}` }))
     }
     this.#start(response)
-    this.#readOutput(response.output, json)
+    this.#readOutput(response.output, (index) => argumentsAt(json, [...path, 'output', index]))
     this.#items.end()
     const reason = textOf(recordOf(response.incomplete_details).reason) || 'incomplete'
     const { hasCalls, refusal } = this.#items
@@ -133,12 +126,12 @@ class ResponsesStreamParser extends SseReplyParser {
   }
 
   /** The terminal event repeats all items. They count if none was streamed, or for an item that was not completed. */
-  #readOutput(output: unknown, json: string): void {
+  #readOutput(output: unknown, argumentsOf: (index: number) => string): void {
     if (!Array.isArray(output)) return
     const isAll = !this.#items.hasAny
     for (const [index, value] of output.entries()) {
       const fields = recordOf(value)
-      const rawArguments = () => argumentsAt(json, ['response', 'output', index])
+      const rawArguments = () => argumentsOf(index)
       if (isAll) this.#readItem({ index, id: '' }, fields, true, rawArguments)
       else this.#items.findAgain(index, textOf(fields.id), kindOf(fields))?.describe(fields, rawArguments)
     }
@@ -466,31 +459,4 @@ export function readStop({ incomplete, hasCalls, refusal }: ReplyEnding): Stop {
   if (incomplete !== '') return { unified: 'length', raw }
   if (hasCalls) return { unified: 'tool-calls', raw }
   return refusal === '' ? { unified: 'end', raw } : { unified: 'refusal', raw, ...explained }
-}
-
-// Converts a whole reply into a stream, with each item complete. A reply without a final status is a fault.
-
-const endings = ['completed', 'incomplete']
-
-export function replyAsStream(body: Uint8Array): Uint8Array | { readonly fault: ProviderFault } {
-  const reply = openReply(body, readErrorObject)
-  if ('fault' in reply) return reply
-  const { value, node } = reply
-  if (!Array.isArray(value.output)) return { fault: replyFault('a reply without output') }
-  const status = textOf(value.status)
-  if (!endings.includes(status)) return { fault: replyFault('a reply without an end') }
-  const head = [...membersBut(node, ['output', 'status', 'usage']), ['output', '[]'] as const]
-  const items = node.member('output')?.elements() ?? []
-  const text = [
-    event('response.created', ['response', jsonMembers([...head, ['status', '"in_progress"']])]),
-    ...items.map((item, place) =>
-      event('response.output_item.done', ['output_index', String(place)], ['item', item.text]),
-    ),
-    event(`response.${status}`, ['response', jsonMembers([...membersBut(node, ['output']), ['output', '[]']])]),
-  ]
-  return new TextEncoder().encode(text.join(''))
-}
-
-function event(type: string, ...members: readonly (readonly [name: string, value: RawJson])[]): string {
-  return `event: ${type}\ndata: ${jsonMembers([['type', jsonString(type)], ...members])}\n\n`
 }
