@@ -40,21 +40,9 @@ class ChatStreamParser extends SseReplyParser {
     this.#thinkTags = rules.thinkTags ? new ThinkTags(sign) : undefined
   }
 
-  override push(chunk: Uint8Array): readonly ReplyEvent[] {
-    return this.#untagged(super.push(chunk))
-  }
-
-  override end(): readonly ReplyEvent[] {
-    return this.#untagged(super.end())
-  }
-
-  override whole(body: Uint8Array): readonly ReplyEvent[] {
-    return this.#untagged(super.whole(body))
-  }
-
-  #untagged(events: readonly ReplyEvent[]): readonly ReplyEvent[] {
+  protected override take(): readonly ReplyEvent[] {
     const tags = this.#thinkTags
-    return tags ? events.flatMap((event) => tags.push(event)) : events
+    return tags ? super.take().flatMap((event) => tags.push(event)) : super.take()
   }
 
   /** A host that closes after a finish_reason has finished; a close without one is a failure. */
@@ -153,8 +141,7 @@ class ChatStreamParser extends SseReplyParser {
     this.#passReasoningBlob()
     if (!this.reply.filled) this.reply.text(this.#blank)
     if (!this.reply.hasOutput && this.#finish === '') return this.reply.fail('an empty answer')
-    const ending = { finish: this.#finish, hasCalls: this.#calls.hasCalls, refusal: this.#refusal }
-    this.reply.end(readStop({ ...ending, matched: this.#matched }), this.usageSoFar)
+    this.reply.end(readStop(this.#finish, this.#calls.hasCalls, this.#refusal, this.#matched), this.usageSoFar)
   }
 }
 
@@ -168,7 +155,7 @@ class ChatStreamParser extends SseReplyParser {
 // Hosts that send reasoning under two names send the same text, so the first non-empty one counts. Some, like this gateway,
 // stream the plain text and send the details once, at the end.
 
-export interface DeltaPiece {
+interface DeltaPiece {
   readonly kind: 'text' | 'thinking' | 'refusal'
   readonly text: string
 }
@@ -201,12 +188,12 @@ function readPart(part: unknown): DeltaPiece {
   return { kind: 'thinking', text: inner.map((each) => textOf(isRecord(each) ? each.text : each)).join('') }
 }
 
-export function readDetails(delta: Record<string, unknown>): Record<string, unknown>[] {
+function readDetails(delta: Record<string, unknown>): Record<string, unknown>[] {
   return Array.isArray(delta.reasoning_details) ? delta.reasoning_details.filter(isRecord) : []
 }
 
 /** `rawArguments` returns the text of arguments that a host sent as an object instead of a string. */
-export function readCalls(
+function readCalls(
   delta: Record<string, unknown>,
   rawArguments: (place: readonly (string | number)[]) => string,
 ): CallFragment[] {
@@ -238,7 +225,7 @@ export function readCalls(
 // as null, and interleave the fragments of several calls. The output is whole calls in order.
 
 /** One entry of `tool_calls`; '' stands for a missing value or null. */
-export interface CallFragment {
+interface CallFragment {
   readonly index: number | undefined
   readonly id: string
   readonly name: string
@@ -248,6 +235,8 @@ export interface CallFragment {
   readonly isFurther: boolean
 }
 
+const blankOrBraces = /^[\s{}]*$/
+
 class Call {
   id = ''
   name = ''
@@ -256,9 +245,10 @@ class Call {
   /** Arguments not passed on yet. */
   held = ''
   scan = new ArgumentScan()
-  /** The first characters of the arguments, and of what follows them if they are empty, without spaces. */
-  #start = ''
-  #behind = ''
+  /** An empty object was passed on, and something else came after it. */
+  isAmended = false
+  /** So far no more than an empty object. */
+  #isEmpty = true
 
   constructor(readonly index: number | undefined) {}
 
@@ -276,11 +266,6 @@ class Call {
     return !this.custom && this.scan.complete && /^\s*\{\s*\}$/.test(this.held)
   }
 
-  /** An empty object was passed on, and a non-empty one has started after it. */
-  get isAmended(): boolean {
-    return /^\{[^}]/.test(this.#behind)
-  }
-
   take(fragment: CallFragment): void {
     // The first non-empty value counts: hosts repeat them, or send others later.
     if (this.id === '') this.id = fragment.id
@@ -294,24 +279,21 @@ class Call {
     if (this.scan.complete) {
       // Text after a complete object repeats it, but some hosts announce arguments with an empty object.
       if (!this.isBare) {
-        // A repeated empty object carries no information.
-        const known = this.#behind === '{}' ? '' : this.#behind
-        if (this.#start === '{}') this.#behind = begun(known, text)
+        this.isAmended ||= this.#isEmpty && !blankOrBraces.test(text)
         return
       }
       if (!text.trimStart().startsWith('{')) return
       this.held = ''
       this.scan = new ArgumentScan()
-      this.#start = ''
     }
     const value = this.scan.push(text)
-    this.#start = begun(this.#start, value)
     // A string is examined as a whole at the end.
     this.held += this.scan.first === '"' ? text : value
+    this.#isEmpty &&= blankOrBraces.test(value)
   }
 }
 
-export class ToolCallMerge {
+class ToolCallMerge {
   readonly #calls: Call[] = []
   readonly #ids = new Set<string>()
   /** A call was passed on. */
@@ -421,11 +403,6 @@ export class ToolCallMerge {
   }
 }
 
-/** The first characters of a text in pieces: enough to tell an empty object from any other. */
-function begun(start: string, piece: string): string {
-  return start.length > 2 ? start : (start + piece.replace(/\s+/g, '')).slice(0, 3)
-}
-
 /** Whether a fragment with the index of a call starts another call. */
 function beginsAnother(call: Call, { id, name, arguments: text }: CallFragment): boolean {
   if (id !== '' && call.id !== '' && id !== call.id) return name !== '' || call.isWhole
@@ -444,32 +421,20 @@ function beginsAnother(call: Call, { id, name, arguments: text }: CallFragment):
 //
 // `error` does not get here.
 
-/** The reported end of a stream, and what the stream contained. */
-export interface ReplyEnding {
-  /** The last finish_reason; '' if there was none before a clean end. */
-  readonly finish: string
-  readonly hasCalls: boolean
-  /** The refusal's text; '' = none. */
-  readonly refusal: string
-  /** The matched stop sequence, if the host reports it. */
-  readonly matched: string | undefined
-}
-
 const knownReasons: ReadonlySet<string> = new Set(['stop', 'length', 'content_filter', 'tool_calls', 'function_call'])
 
-export function readStop(ending: ReplyEnding): Stop {
-  const stop = unifiedStop(ending)
-  return knownReasons.has(ending.finish) ? stop : { ...stop, isUnknown: true }
-}
-
-function unifiedStop({ finish, hasCalls, refusal, matched }: ReplyEnding): Stop {
+/**
+ * `finish`: the last finish_reason, '' if there was none before a clean end. `refusal`: its text, '' if there is none.
+ * `sequence`: the matched stop sequence, if the host reports it.
+ */
+function readStop(finish: string, hasCalls: boolean, refusal: string, sequence: string | undefined): Stop {
+  const end = { raw: finish, ...(!knownReasons.has(finish) && { isUnknown: true as const }) }
   const explained = refusal === '' ? {} : { explanation: refusal }
-  if (finish === 'length') return { unified: 'length', raw: finish }
-  if (finish === 'content_filter') return { unified: 'refusal', raw: finish, ...explained }
-  if (hasCalls) return { unified: 'tool-calls', raw: finish }
-  if (refusal !== '') return { unified: 'refusal', raw: finish, ...explained }
-  if (matched !== undefined) return { unified: 'stop-sequence', raw: finish, sequence: matched }
-  return { unified: 'end', raw: finish }
+  if (finish === 'length') return { unified: 'length', ...end }
+  if (finish === 'content_filter') return { unified: 'refusal', ...end, ...explained }
+  if (hasCalls) return { unified: 'tool-calls', ...end }
+  if (refusal !== '') return { unified: 'refusal', ...end, ...explained }
+  return sequence === undefined ? { unified: 'end', ...end } : { unified: 'stop-sequence', ...end, sequence }
 }
 
 /** undefined if the reply has choices and all have ended. */
