@@ -1,5 +1,5 @@
-// Parses a Chat Completions stream or whole reply. Blocks are implied by the deltas. The reply ends once, after usage had a chance to
-// arrive, and only if the provider ended it.
+// Parses a Chat Completions stream or whole reply. Blocks are implied by the deltas. The reply ends once, after usage had
+// a chance to arrive, and only if the provider ended it.
 
 import { isRecord, rawJsonAt, recordOf, textOf } from '../../canonical/json.ts'
 import type { ReplyEvent, Stop } from '../../canonical/reply.ts'
@@ -29,7 +29,7 @@ class ChatStreamParser extends SseReplyParser {
   /** Reasoning came as plain text, so `reasoning_details` only repeat it, in the same delta or at the end. */
   #hasPlainThinking = false
   /** Pieces that arrived in the middle of a call's arguments. */
-  #later: DeltaPiece[] = []
+  readonly #later: DeltaPiece[] = []
 
   constructor({ issuer, rules }: Target) {
     const reasoning = new ReasoningBlob()
@@ -87,28 +87,20 @@ class ChatStreamParser extends SseReplyParser {
     for (const fragment of readCalls(delta, rawArguments)) {
       this.#passReasoningBlob()
       this.#calls.push(fragment)
-      if (this.#calls.fault) this.reply.fail(this.#calls.fault)
     }
     if (this.#later.length > 0 && !this.#calls.isBusy) this.#passLater()
   }
 
   #piece(piece: DeltaPiece): void {
-    if (this.#calls.isBusy) {
-      this.#later.push(piece)
-      return
-    }
     const { kind, text } = piece
-    if (kind === 'thinking') {
-      this.#settleCalls()
-      this.reply.thinking(text)
-      return
-    }
+    if (this.#calls.isBusy) return void this.#later.push(piece)
     // Providers refuse a blank block when it comes back as history.
     if (kind === 'text' && this.reply.openKind !== 'text' && text.trim() === '') {
       this.#blank += text
       return
     }
-    this.#settleCalls()
+    this.#calls.settle()
+    if (kind === 'thinking') return this.reply.thinking(text)
     if (this.reply.openKind !== kind) this.#passReasoningBlob()
     if (kind === 'refusal') this.#refusal += text
     this.reply.text(kind === 'text' ? this.#blank + text : text, kind)
@@ -116,27 +108,20 @@ class ChatStreamParser extends SseReplyParser {
   }
 
   #passLater(): void {
-    const later = this.#later
-    this.#later = []
-    for (const piece of later) this.#piece(piece)
+    for (const piece of this.#later.splice(0)) this.#piece(piece)
   }
 
   /** Emits reasoning that is not readable and has no text to sign. */
   #passReasoningBlob(): void {
     if (!this.#reasoning.isOpaque || this.reply.openKind === 'thinking' || !this.#calls.isResting) return
-    this.#settleCalls()
+    this.#calls.settle()
     this.reply.open({ kind: 'thinking' })
     this.reply.close()
   }
 
-  #settleCalls(): void {
-    this.#calls.settle()
-    if (this.#calls.fault) this.reply.fail(this.#calls.fault)
-  }
-
   protected override done(): void {
     if (!this.reply.started) return this.reply.fail('a stream without a reply')
-    this.#settleCalls()
+    this.#calls.settle()
     this.#passLater()
     this.#passReasoningBlob()
     if (!this.reply.filled) this.reply.text(this.#blank)
@@ -197,19 +182,16 @@ function readCalls(
   delta: Record<string, unknown>,
   rawArguments: (place: readonly (string | number)[]) => string,
 ): CallFragment[] {
-  if (isRecord(delta.function_call)) {
-    const { name, arguments: written } = delta.function_call
-    const text = isRecord(written) ? rawArguments(['function_call', 'arguments']) : textOf(written)
-    return [{ index: undefined, id: '', name: textOf(name), custom: false, arguments: text, isFurther: false }]
-  }
-  const entries: unknown[] = Array.isArray(delta.tool_calls) ? delta.tool_calls : []
-  return entries.flatMap((entry, place) => {
-    if (!isRecord(entry)) return []
+  const isLegacy = isRecord(delta.function_call)
+  const listed: unknown[] = Array.isArray(delta.tool_calls) ? delta.tool_calls : []
+  const entries = isLegacy ? [{ function: delta.function_call }] : listed
+  return entries.flatMap((value, place) => {
+    if (!isRecord(value)) return []
+    const entry: Record<string, unknown> = value
     const called = recordOf(entry.function)
     const custom = isRecord(entry.custom) ? entry.custom : undefined
-    const text = isRecord(called.arguments)
-      ? rawArguments(['tool_calls', place, 'function', 'arguments'])
-      : textOf(called.arguments)
+    const path = isLegacy ? ['function_call'] : ['tool_calls', place, 'function']
+    const text = isRecord(called.arguments) ? rawArguments([...path, 'arguments']) : textOf(called.arguments)
     return {
       index: typeof entry.index === 'number' ? entry.index : undefined,
       id: textOf(entry.id),
@@ -298,8 +280,6 @@ class ToolCallMerge {
   readonly #ids = new Set<string>()
   /** A call was passed on. */
   hasCalls = false
-  /** Set if a call cannot be passed on as intended. */
-  fault: string | undefined
 
   /** `mintId` creates an id for a call without one; the argument is its number among the calls, from 1. */
   constructor(
@@ -321,7 +301,7 @@ class ToolCallMerge {
     const call = this.#callOf(fragment)
     call.take(fragment)
     const isLate = call.isAmended || (call.state === 'closed' && call.held.trim() !== '')
-    if (isLate) this.fault = 'arguments for a tool call that had ended'
+    if (isLate) this.reply.fail('arguments for a tool call that had ended')
     this.#advance()
   }
 
@@ -330,7 +310,7 @@ class ToolCallMerge {
     for (const call of this.#calls) {
       if (call.state === 'waiting' && call.name !== '') this.#open(call)
       if (call.state === 'open') this.#close(call)
-      if (call.state === 'waiting' && call.held.trim() !== '') this.fault = 'a tool call without a name'
+      if (call.state === 'waiting' && call.held.trim() !== '') this.reply.fail('a tool call without a name')
       call.state = 'closed'
     }
   }
