@@ -13,10 +13,10 @@ import type { Candidate } from '../routing/plan.ts'
 import { readResponseBody } from '../wire/read-body.ts'
 import { admit } from './admit.ts'
 import { AttemptDeadline } from './deadline.ts'
-import { countTokensInChunks } from './estimate.ts'
 import { GatewayRequest } from './request.ts'
 import type { PipelineDependencies, RunRequest } from './run.ts'
 import { abandon, answerHeaders, conclude, refuse } from './settlement.ts'
+import { countTokensInChunks } from './token-count.ts'
 
 interface Count {
   readonly body: Uint8Array<ArrayBuffer>

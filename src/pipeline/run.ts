@@ -19,9 +19,9 @@ import { type AdmitDependencies, admit } from './admit.ts'
 import { type Answered, attempt, isAnswered, type OpenStream, type WholeReply } from './attempt.ts'
 import { before, clientTimeoutMs, earlyHeadersMs, pauseBetweenAttempts, type Ticker } from './deadline.ts'
 import { failureResponse, streamHeaders, warningsHeader } from './headers.ts'
-import { estimateAllTokens, type HoldDependencies, hold } from './hold.ts'
 import { claimKey, confirmKey, replayHeaders } from './idempotency.ts'
 import { type Connection, GatewayRequest } from './request.ts'
+import { estimateAllTokens, type ReserveDependencies, reserve } from './reserve.ts'
 import {
   abandon,
   answerHeaders,
@@ -37,7 +37,11 @@ import {
 import { type Opened, type PendingSettlements, streamAnswer } from './stream.ts'
 import { createImplausibleWarnings, type MeasuredReply, nothingMeasured } from './usage.ts'
 
-export interface PipelineDependencies extends AdmitDependencies, SettleDependencies, HoldDependencies, TryDependencies {
+export interface PipelineDependencies
+  extends AdmitDependencies,
+    SettleDependencies,
+    ReserveDependencies,
+    TryDependencies {
   readonly health: Health
   readonly budget: CallBudget
   readonly sticky: StickyRoutes
@@ -73,8 +77,8 @@ export function createRunRequest(deps: PipelineDependencies): RunRequest {
       const replay = key === null ? undefined : await claimKey(deps.idempotencyKeys, request, key)
       if (replay) return replay instanceof Failure ? refuse(deps, request, replay) : answerStored(replay, request)
 
-      const holding = hold(deps, request)
-      const notHeld = holding instanceof Promise ? await holding : holding
+      const reserving = reserve(deps, request)
+      const notHeld = reserving instanceof Promise ? await reserving : reserving
       if (notHeld) return refuseUnsent(request, notHeld)
       const overtaken = request.claimedKey && (await confirmKey(deps.idempotencyKeys, request))
       if (overtaken) return refuseUnsent(request, overtaken)

@@ -7,7 +7,8 @@ import type { Usage } from '../kernel/usage.ts'
 import type { SettleEnd } from '../ledger/ledger.ts'
 import { createLog } from '../telemetry/log.ts'
 import type { KeyedRequest } from '../tenancy/idempotency.ts'
-import { GatewayRequest, type Hold } from './request.ts'
+import type { Hold } from './hold.ts'
+import { GatewayRequest } from './request.ts'
 import { abandon, billedUsage, conclude, type Ending, refuse, type SettleDependencies, settle } from './settlement.ts'
 
 const whole: Usage = {
