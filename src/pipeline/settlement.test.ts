@@ -9,7 +9,15 @@ import { createLog } from '../telemetry/log.ts'
 import type { KeyedRequest } from '../tenancy/idempotency.ts'
 import type { Hold } from './hold.ts'
 import { GatewayRequest } from './request.ts'
-import { abandon, billedUsage, conclude, type Ending, refuse, type SettleDependencies, settle } from './settlement.ts'
+import {
+  billedUsage,
+  type Ending,
+  endFree,
+  endLeft,
+  endRefused,
+  type SettlementDependencies,
+  settle,
+} from './settlement.ts'
 
 const whole: Usage = {
   inputTokens: 7,
@@ -66,7 +74,7 @@ function start() {
     logged += text
   }
   const log = createLog({ format: 'json', clock: systemClock, write })
-  const deps: SettleDependencies = {
+  const deps: SettlementDependencies = {
     clock: systemClock,
     log,
     requests: { write: () => void counts.written++ },
@@ -106,9 +114,9 @@ function start() {
 test('ends a charged request once: a later error only gets a response', async () => {
   const { deps, request, record, counts, requestLines } = start()
   await settle(deps, request, complete, measured)
-  expect(refuse(deps, request, defect).status).toBe(500)
-  expect(abandon(deps, request).status).toBe(499)
-  conclude(deps, request)
+  expect(endRefused(deps, request, defect).status).toBe(500)
+  expect(endLeft(deps, request).status).toBe(499)
+  endFree(deps, request)
   expect(await settle(deps, request, { ending: 'ended by us', failure: defect }, measured)).toEqual({
     cost: '0.000000005',
   })
@@ -137,7 +145,7 @@ test('records what a shared wallet paid, if it is less than quoted', async () =>
 
 test('does not charge a request that was refused', async () => {
   const { deps, request, counts, requestLines } = start()
-  expect(refuse(deps, request, defect).status).toBe(500)
+  expect(endRefused(deps, request, defect).status).toBe(500)
   expect(await settle(deps, request, complete, measured)).toEqual({ cost: undefined })
   expect(counts).toEqual({ ...none, ended: 1, freed: 1, released: 1, written: 1, observed: 1 })
   expect(requestLines()).toBe(1)
@@ -147,7 +155,7 @@ test('after a settlement that throws, says that the charge is unknown and keeps 
   const { deps, request, record, counts, hold } = start()
   hold.settle = () => Promise.reject(new Error('no ledger'))
   expect(await settle(deps, request, complete, measured).catch(String)).toBe('Error: no ledger')
-  const response = refuse(deps, request, defect)
+  const response = endRefused(deps, request, defect)
   expect([response.status, response.headers.get('x-should-retry')]).toEqual([500, 'true'])
   expect(await response.text()).toContain('it is not known yet whether it was charged')
   expect(counts).toEqual({ ...none, ended: 1, left: 1, released: 1, written: 1, observed: 1 })
