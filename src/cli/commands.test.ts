@@ -2,13 +2,10 @@ import { describe, expect, test } from 'bun:test'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { onSqlite, openWorld } from '../../test/parts/command-line.ts'
+import { onSqlite, openWorld, ranOf } from '../../test/parts/command-line.ts'
 import { managementToken } from '../../test/parts/management.ts'
-import { gatewayCommand } from '../../test/parts/program.ts'
 import { createId } from '../kernel/ids.ts'
 import { namesOf } from './lookup.ts'
-
-// Each test starts some ten processes, on a machine that may be busy.
 
 onSqlite((engine) => {
   test('creates everything up to a key with limits, without naming the only workspace or project', async () => {
@@ -243,12 +240,7 @@ onSqlite((engine) => {
     await using world = await openWorld(engine)
     const ids = [createId('req'), createId('req'), createId('req')] as const
     world.management.logged.push({ id: ids[0] }, { id: ids[1] })
-    const args = ['requests', '--follow', '--json', '--limit', String(limit)]
-    const child = Bun.spawn([...gatewayCommand(), ...args], {
-      cwd: world.folder,
-      env: { PATH: process.env.PATH ?? '', TOLLGATE_URL: world.management.url, TOLLGATE_ADMIN_TOKEN: managementToken },
-      stdout: 'pipe',
-    })
+    const child = world.spawn(`requests --follow --json --limit ${limit}`)
     const expected = ids.slice(limit === 1 ? 1 : 0)
     let text = ''
     for await (const chunk of child.stdout) {
@@ -396,8 +388,6 @@ onSqlite((engine) => {
   })
 })
 
-// Some processes per test, on a machine that may be busy.
-
 onSqlite((engine) => {
   test('G3: exports a workspace as lines, and erases it only with --yes', async () => {
     await using world = await openWorld(engine)
@@ -435,6 +425,21 @@ onSqlite((engine) => {
 })
 
 onSqlite((engine) => {
+  test('the program reads its arguments, environment and standard input, and exits with the code', async () => {
+    await using world = await openWorld(engine)
+    const { id } = await world.management.make('/api/workspaces', { name: 'acme' })
+    const [put, unknown, refused] = await Promise.all(
+      [
+        world.spawn('credentials put acme', { input: 'sk-provider-secret-9876\n' }),
+        world.spawn('kyes'),
+        world.spawn('wallet topup five'),
+      ].map(ranOf),
+    )
+    expect(put).toEqual({ exit: 0, out: `Key …9876 for acme is stored in ${id}.\n`, err: '' })
+    expect(unknown).toEqual({ exit: 2, out: '', err: 'tollgate: unknown command "kyes".\nTry: tollgate keys\n' })
+    expect(refused).toMatchObject({ exit: 2, out: '', err: expect.stringContaining('AMOUNT must be an amount') })
+  })
+
   describe('what goes wrong has an exit code and something to try', () => {
     test('usage 2, not authorised 3, not found 4, limit 5, nobody there 1', async () => {
       await using world = await openWorld(engine)

@@ -14,13 +14,11 @@ interface Named {
   readonly name: string
 }
 
-/** Beyond this, a workspace has to be named by its id. */
-const searchedMax = 1000
 const choicesMax = 10
 
 export async function findWorkspace(api: ApiClient, wanted: string | undefined): Promise<string> {
   if (wanted?.startsWith('ws_')) return wanted
-  const { data } = await api.list('listWorkspaces', {}, searchedMax)
+  const { data } = await api.list('listWorkspaces', {})
   return choose(data, wanted, 'workspace')
 }
 
@@ -32,7 +30,7 @@ export async function findProject(
 ): Promise<string> {
   if (wanted?.startsWith('prj_')) return wanted
   const id = await findWorkspace(api, workspace)
-  const { data } = await api.list('listProjects', { id }, searchedMax)
+  const { data } = await api.list('listProjects', { id })
   return choose(data, wanted, 'project')
 }
 
@@ -63,7 +61,6 @@ export function namesOf(all: readonly Named[]): (id: string) => string {
 
 /** One call per workspace; a list over more workspaces shows ids. */
 const workspacesMax = 20
-const projectsMax = 10_000
 
 /** Names of the projects that these keys or requests belong to. */
 export async function projectNames(
@@ -72,7 +69,7 @@ export async function projectNames(
 ): Promise<(id: string) => string> {
   const workspaces = [...new Set(members.map((member) => member.workspace_id))]
   if (workspaces.length > workspacesMax) return (id) => id
-  const lists = await Promise.all(workspaces.map((id) => ifPossible(api.list('listProjects', { id }, projectsMax))))
+  const lists = await Promise.all(workspaces.map((id) => ifPossible(api.list('listProjects', { id }))))
   return namesOf(lists.flatMap((list) => list?.data ?? []))
 }
 

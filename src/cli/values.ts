@@ -49,14 +49,52 @@ export function readTime(text: string, label: string, now: number): string {
   throw usageRefusal(`${label} must be a span such as 30d, a day such as 2027-01-31 or a time with Z, not "${text}".`)
 }
 
-/** With the field of the API each sets. */
-export const limitFields = {
-  rpm: { value: 'N', help: 'requests per minute', field: 'requests_per_minute', read: readCount },
-  tpm: { value: 'N', help: 'tokens per minute', field: 'tokens_per_minute', read: readCount },
-  concurrent: { value: 'N', help: 'concurrent requests', field: 'concurrent_requests', read: readCount },
-  'spend-per-day': { value: 'USD', help: 'spend per UTC day', field: 'spend_per_day', read: readAmount },
-  'spend-per-month': { value: 'USD', help: 'spend per UTC month', field: 'spend_per_month', read: readAmount },
-} as const
+/** The limits: option, field of the API, and how each is shown, such as `60 rpm`. */
+const limits = [
+  {
+    option: 'rpm',
+    value: 'N',
+    help: 'requests per minute',
+    field: 'requests_per_minute',
+    read: readCount,
+    unit: ' rpm',
+  },
+  { option: 'tpm', value: 'N', help: 'tokens per minute', field: 'tokens_per_minute', read: readCount, unit: ' tpm' },
+  {
+    option: 'concurrent',
+    value: 'N',
+    help: 'concurrent requests',
+    field: 'concurrent_requests',
+    read: readCount,
+    unit: ' at once',
+  },
+  {
+    option: 'spend-per-day',
+    value: 'USD',
+    help: 'spend per UTC day',
+    field: 'spend_per_day',
+    read: readAmount,
+    unit: '/day',
+  },
+  {
+    option: 'spend-per-month',
+    value: 'USD',
+    help: 'spend per UTC month',
+    field: 'spend_per_month',
+    read: readAmount,
+    unit: '/month',
+  },
+] as const
+
+type LimitField = (typeof limits)[number]['field']
+
+/** `fieldOf` says where the value goes. */
+export function limitOptions<Field extends string>(fieldOf: (field: LimitField) => Field) {
+  const options = limits.map(({ option, value, help, field, read }) => {
+    return [option, { value, help, field: fieldOf(field), read }] as const
+  })
+  return Object.fromEntries(options)
+}
 
 type Cell<Item> = (item: Item) => string | number | null | undefined
 /** `right` aligns numbers; a missing value is shown as a dash. */
@@ -133,18 +171,11 @@ export function shownModels({ models }: { readonly models?: readonly string[] | 
   return models == null ? 'all' : models.join(', ')
 }
 
-type Limits = AnswerOf<'putKeyLimits'>
-
 /** `60 rpm, $5.00/day`, or `none`. */
-export function shownLimits(limits: Limits | null | undefined): string {
-  const { requests_per_minute: rpm, tokens_per_minute: tpm, concurrent_requests: concurrent } = limits ?? {}
-  const { spend_per_day: day, spend_per_month: month } = limits ?? {}
-  const parts = [
-    rpm != null && `${shownCount(rpm)} rpm`,
-    tpm != null && `${shownCount(tpm)} tpm`,
-    concurrent != null && `${shownCount(concurrent)} at once`,
-    day != null && `$${day}/day`,
-    month != null && `$${month}/month`,
-  ].filter((part) => part !== false)
+export function shownLimits(given: AnswerOf<'putKeyLimits'> | null | undefined): string {
+  const parts = limits.flatMap(({ field, unit }) => {
+    const value = given?.[field]
+    return value == null ? [] : [`${typeof value === 'number' ? shownCount(value) : `$${value}`}${unit}`]
+  })
   return parts.length === 0 ? 'none' : parts.join(', ')
 }

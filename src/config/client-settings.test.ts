@@ -111,14 +111,3 @@ test('sends the token of the data folder to this machine only, and the variable 
   expect(tokenOf({ TOLLGATE_ADMIN_TOKEN: 'set', TOLLGATE_URL: 'https://gate.example' })).toBe('set')
   expect(settingsOf(folder.path, { TOLLGATE_DATA: 'elsewhere' }).tokenAbsence).toContain('elsewhere/admin-token')
 })
-
-test('respects NO_COLOR with any value', () => {
-  using folder = createThrowAwayFolder()
-  const colored = (env: Record<string, string>) => settingsOf(folder.path, env).allowsColor
-  expect([colored({}), colored({ NO_COLOR: '1' }), colored({ NO_COLOR: '' }), colored({ TERM: 'dumb' })]).toEqual([
-    true,
-    false,
-    true,
-    false,
-  ])
-})

@@ -1,6 +1,4 @@
 import { expect, test } from 'bun:test'
-import { anthropicMessages } from '../dialects/anthropic-messages/index.ts'
-import { openaiChat } from '../dialects/openai-chat/index.ts'
 import { Failure } from '../kernel/failure.ts'
 import { createHandler } from './handler.ts'
 
@@ -11,8 +9,6 @@ const defect = async (): Promise<Response> => {
 }
 const reported: { error: unknown; id: string }[] = []
 const handler = createHandler({
-  chat: openaiChat,
-  messages: anthropicMessages,
   generate: defect,
   countTokens: defect,
   models: { list: defect, retrieve: defect },

@@ -6,7 +6,6 @@ import type { RouteTimeouts } from '../catalog/model.ts'
 import type { StreamRelay } from '../dialects/byte-lane/relay.ts'
 import { replyFault } from '../dialects/canonical/faults.ts'
 import type { Warning } from '../dialects/canonical/translation.ts'
-import type { Dialect } from '../dialects/dialect.ts'
 import { assert } from '../kernel/assert.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { Failpoint } from '../kernel/failpoint.ts'
@@ -30,7 +29,7 @@ import {
   type Ticker,
   type Watched,
 } from './deadline.ts'
-import { type Lane, openLane } from './lanes.ts'
+import { collectedReply, type Lane, openLane } from './lanes.ts'
 import type { GatewayRequest } from './request.ts'
 
 /** A provider that has begun to answer; its first bytes for the client are ready. */
@@ -168,8 +167,8 @@ async function readReply(running: Running, response: UpstreamResponse): Promise<
   const body = await readWhole(running, response)
   if ('class' in body) return body
   const reply = isUnrequestedStream(request, response, body)
-    ? collectReply(lane.relayStream(), body)
-    : request.surface.relayReply(body, request)
+    ? collectStream(lane.relayStream(), body)
+    : lane.relayReply(body)
   if ('fault' in reply) return classifyFault(reply.fault, lane.body)
   const { name, warnings } = lane
   return { kind: 'whole', candidate, lane: name, warnings, body: reply.body, usage: reply.usage }
@@ -196,17 +195,16 @@ function isUnrequestedStream({ envelope }: GatewayRequest, response: UpstreamRes
   return isEventStream(response) && envelope.choices === 1 && body.find((byte) => byte > space) !== openBrace
 }
 
-function collectReply(relay: StreamRelay, stream: Uint8Array): ReturnType<Dialect['relayReply']> {
+function collectStream(relay: StreamRelay, stream: Uint8Array): ReturnType<Lane['relayReply']> {
   relay.push(stream)
   if (!relay.finished && relay.fault === undefined) relay.end()
-  const { fault = replyFault('an empty answer'), usage, finished, terminal } = relay
-  return finished && usage ? { body: terminal, usage } : { fault }
+  return collectedReply(relay)
 }
 
 async function openStream(running: Running, response: UpstreamResponse): Promise<Answered | AttemptFault> {
-  const { candidate, lane, limits, deadline, ticker } = running
-  const reader = await streamReader(running, response)
-  if ('class' in reader) return reader
+  const { lane, limits, deadline } = running
+  if (!isEventStream(response) || !response.body) return openWhole(running, response)
+  const reader = response.body.getReader()
   const relay = lane.relayStream()
   const first = new ByteBuffer()
   let readBytes = 0
@@ -226,6 +224,15 @@ async function openStream(running: Running, response: UpstreamResponse): Promise
     const isTooMuch = first.length > preludeBytesMax || readBytes > replyBytesMax
     if (isTooMuch && !relay.meaningful) return garbled('an answer without a beginning or an end', deadline)
   }
+  return opened(running, relay, reader, first.take())
+}
+
+function opened(
+  { candidate, lane, limits, deadline, ticker }: Running,
+  relay: StreamRelay,
+  reader: OpenStream['reader'],
+  first: Uint8Array,
+): Answered {
   const { name, warnings } = lane
   const { abort } = deadline
   if (relay.isWhole) {
@@ -235,29 +242,20 @@ async function openStream(running: Running, response: UpstreamResponse): Promise
     return { kind: 'whole', candidate, lane: name, warnings, body: relay.terminal, usage: relay.usage }
   }
   const { timeouts } = limits
-  return { kind: 'stream', candidate, lane: name, warnings, reader, relay, first: first.take(), timeouts, abort }
+  return { kind: 'stream', candidate, lane: name, warnings, reader, relay, first, timeouts, abort }
 }
 
-/** The provider's stream, or a stream made of a whole reply that was sent in its place. */
-async function streamReader(
-  running: Running,
-  response: UpstreamResponse,
-): Promise<OpenStream['reader'] | AttemptFault> {
-  const { candidate, lane, deadline } = running
-  const type = response.headers.get('content-type') ?? ''
-  if (isEventStream(response) && response.body) return response.body.getReader()
-  if (!type.includes('json')) return garbled('an answer that is no event stream', deadline)
+const ended: OpenStream['reader'] = { read: () => Promise.resolve({ done: true, value: undefined }) }
+
+/** A whole reply in place of a stream. Of several choices only the first could be passed on. */
+async function openWhole(running: Running, response: UpstreamResponse): Promise<Answered | AttemptFault> {
+  const { request, lane, deadline } = running
+  const isJson = response.headers.get('content-type')?.includes('json')
+  if (!isJson || request.envelope.choices > 1) return garbled('an answer that is no event stream', deadline)
   const body = await readWhole(running, response)
   if ('class' in body) return body
-  const stream = candidate.dialect.replyAsStream(body)
-  if ('fault' in stream) return classifyFault(stream.fault, lane.body)
-  const pieces = [stream]
-  return {
-    read() {
-      const value = pieces.pop()
-      return Promise.resolve({ done: value === undefined, value })
-    },
-  }
+  const { relay, bytes } = lane.relayWhole(body)
+  return relay.fault ? classifyFault(relay.fault, lane.body) : opened(running, relay, ended, bytes)
 }
 
 function garbled(what: string, deadline: AttemptDeadline): AttemptFault {

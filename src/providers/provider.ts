@@ -96,8 +96,6 @@ export interface Provider {
   readonly apiKey: Secret | undefined
   /** Where the credential came from, for people: `OPENAI_API_KEY`, `tollgate.yaml:4`. Never the value. */
   readonly source: string
-  /** Whether a call that is cancelled before its first output is billed all the same; absent = not. */
-  readonly billsOnCancel?: boolean
   /** Fails on purpose: its failures do not affect route health, so that every call gets the same result. */
   readonly ignoresHealth?: boolean
   /** Set for providers inside this process; all others are called over the network. */

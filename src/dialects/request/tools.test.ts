@@ -48,6 +48,12 @@ test('pitfall 36: results belong to the calls still open, not to every call with
   ).toEqual(['0', '0_1', '=0', '=0_1', '0_3', '=0_3'])
 })
 
+test.each([0, 1, 8])('ids stay unique where a host allows %d characters', (max) => {
+  const ids = new ToolIds({ pattern: /^[\s\S]+$/, max })
+  const taken = Array.from({ length: 100 }, (_, turn) => ids.take('call_of_some_length', turn))
+  expect(new Set(taken).size).toBe(100)
+})
+
 test('pitfall 35: a second result for one call is left out, with one warning', () => {
   const warnings = new WarningList()
   const turns = [user('u'), assistant(call('a')), user(result('a', '1'), result('a', '2'), result('a', '3'))]

@@ -132,13 +132,22 @@ export interface ToolIdRule {
   readonly max: number
 }
 
+/** A lower limit leaves no room for unique ids. It means that the host takes none, and the longer ones are harmless. */
+const idLengthMin = 8
+
 /** Assigns unique ids in the order of the calls. */
 export class ToolIds {
   readonly #used = new Set<string>()
   /** Number of calls by turn and id. */
   readonly #repeated = new Map<string, number>()
 
-  constructor(private readonly rule: ToolIdRule) {}
+  readonly #pattern: RegExp
+  readonly #max: number
+
+  constructor({ pattern, max }: ToolIdRule) {
+    this.#pattern = pattern
+    this.#max = Math.max(max, idLengthMin)
+  }
 
   /** The id sent for a call; `turn` distinguishes calls with the same id. */
   take(id: string, turn: number): string {
@@ -154,15 +163,15 @@ export class ToolIds {
   }
 
   #fits(id: string): boolean {
-    return id.length <= this.rule.max && this.rule.pattern.test(id)
+    return id.length <= this.#max && this.#pattern.test(id)
   }
 
   /** `wanted` if it fits, otherwise part of it with a hash, or only a hash if ids are short. */
   #shaped(wanted: string, original: string): string {
     if (wanted !== original && this.#fits(wanted)) return wanted
     const hash = new Bun.CryptoHasher('sha256').update(wanted).digest('hex')
-    const readable = `${wanted.replaceAll(/[^A-Za-z0-9_-]/g, '_').slice(0, Math.max(0, this.rule.max - 9))}_${hash.slice(0, 8)}`
-    return this.#fits(readable) ? readable : hash.slice(0, this.rule.max)
+    const readable = `${wanted.replaceAll(/[^A-Za-z0-9_-]/g, '_').slice(0, Math.max(0, this.#max - 9))}_${hash.slice(0, 8)}`
+    return this.#fits(readable) ? readable : hash.slice(0, this.#max)
   }
 }
 

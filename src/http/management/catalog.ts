@@ -61,7 +61,7 @@ export function catalogRoutes(deps: CatalogDependencies): readonly Route[] {
     implement(operations.getPlan, {
       async run({ model, query: { surface } }) {
         const plan = deps.planOf(model, surface)
-        if (!plan) return new Failure('NOT_FOUND', `There is no model \`${model.slice(0, 100)}\`.`)
+        if (!plan) throw new Failure('NOT_FOUND', `There is no model \`${model.slice(0, 100)}\`.`)
         const candidates = plan.candidates.map(({ place, provider, upstreamModel, dialect, lane, why = '' }) => ({
           place: place ?? null,
           provider,
@@ -81,16 +81,16 @@ function priceRoutes(deps: CatalogDependencies): readonly Route[] {
   return [
     implement(operations.getPrice, {
       async run({ model }) {
-        const found = deps.prices.find(model)
-        return found ? await priceAnswer(deps, model, []) : noModel(model)
+        if (!deps.prices.find(model)) throw noModel(model)
+        return await priceAnswer(deps, model, [])
       },
     }),
     implement(operations.putPrice, {
       // Not a `write`: the answer waits until the committed price is in effect.
       async run({ model, body, act }) {
         const before = deps.prices.find(model)
-        if (!before) return noModel(model)
-        if (before.setter === 'file') return managedByFile(model, before)
+        if (!before) throw noModel(model)
+        if (before.setter === 'file') throw managedByFile(model, before)
         const price = priceFromEntry(body)
         const recorded = await deps.database.transaction(async (sql) => {
           await putPriceOverride(sql, { modelId: model, price, setAt: act.at })
@@ -104,13 +104,14 @@ function priceRoutes(deps: CatalogDependencies): readonly Route[] {
     implement(operations.resetPrice, {
       async run({ model, act }) {
         const before = deps.prices.find(model)
-        if (!before) return noModel(model)
+        if (!before) throw noModel(model)
         const recorded = await deps.database.transaction(async (sql) => {
           if (!(await deletePriceOverride(sql, model))) return undefined
           await appendAudit(sql, { ...act, action: 'price.reset', object: model })
           return await deps.changes.record(sql, { kind: 'price', id: model })
         })
-        return recorded ? await renewedAnswer(deps, recorded, before) : nothingSet(model)
+        if (!recorded) throw nothingSet(model)
+        return await renewedAnswer(deps, recorded, before)
       },
     }),
   ]
@@ -120,11 +121,11 @@ async function renewedAnswer(
   deps: CatalogDependencies,
   recorded: NumberedChange,
   before: PriceInForce,
-): Promise<ModelPrice | Failure> {
+): Promise<ModelPrice> {
   const { id: model } = recorded.change
   const isInForce = await deps.prices.renew()
   await deps.changes.tell(recorded)
-  if (!isInForce) return notInForceYet(model)
+  if (!isInForce) throw notInForceYet(model)
   const after = deps.prices.find(model)
   return await priceAnswer(deps, model, before.price && after?.price ? jumpWords(before.price, after.price) : [])
 }

@@ -18,7 +18,7 @@ import {
   updateProject,
 } from '../../tenancy/workspaces.ts'
 import { keyAnswer, limitsAnswer, limitsFromBody, pageAnswer, pageOf, projectAnswer } from './answers.ts'
-import { answerOr404, type Call, implement, notFound, type Route } from './route.ts'
+import { type Call, implement, type Route } from './route.ts'
 
 export interface ProjectDependencies {
   readonly database: Database
@@ -33,30 +33,26 @@ export function projectRoutes({ database, invalidate, modelsOf }: ProjectDepende
   return [
     implement(operations.createProject, {
       async write(sql, { id, body: { name, models }, act }) {
-        const project = await createProject(sql, { workspaceId: id, name, models: models ?? undefined }, act)
-        return answerOr404('workspace', id, project, projectAnswer)
+        return projectAnswer(await createProject(sql, { workspaceId: id, name, models: models ?? undefined }, act))
       },
     }),
     implement(operations.listProjects, {
       async run({ id, query }) {
-        if ((await getWorkspace(database.sql, id)) === 'not found') return notFound('workspace', id)
+        await getWorkspace(database.sql, id)
         return pageAnswer(await listProjects(database.sql, id, pageOf(query)), projectAnswer)
       },
     }),
     implement(operations.getProject, {
-      run: async ({ id }) => answerOr404('project', id, await getProject(database.sql, id), projectAnswer),
+      run: async ({ id }) => projectAnswer(await getProject(database.sql, id)),
     }),
     implement(operations.updateProject, {
       async write(sql, { id, body, act }) {
-        return answerOr404('project', id, await updateProject(sql, id, body, act), projectAnswer)
+        return projectAnswer(await updateProject(sql, id, body, act))
       },
       committed: ({ id }) => invalidate(id),
     }),
     implement(operations.listProjectModels, {
-      async run({ id }) {
-        const project = await getProject(database.sql, id)
-        return project === 'not found' ? notFound('project', id) : listAnswer(await modelsOf(project))
-      },
+      run: async ({ id }) => listAnswer(await modelsOf(await getProject(database.sql, id))),
     }),
   ]
 }
@@ -73,8 +69,8 @@ export function keyRoutes({ database, computeVerifier, invalidate }: ProjectDepe
           expiresAt: body.expires_at ?? undefined,
           sources: body.sources ?? undefined,
         }
-        const created = await createKey(sql, wanted, act, computeVerifier)
-        return answerOr404('project', id, created, ({ key, secret }) => ({ ...keyAnswer(key, act.at), secret }))
+        const { key, secret } = await createKey(sql, wanted, act, computeVerifier)
+        return { ...keyAnswer(key, act.at), secret }
       },
     }),
     implement(operations.listKeys, {
@@ -85,21 +81,17 @@ export function keyRoutes({ database, computeVerifier, invalidate }: ProjectDepe
       },
     }),
     implement(operations.getKey, {
-      async run({ id, act }) {
-        return answerOr404('key', id, await getKey(database.sql, id), (key) => keyAnswer(key, act.at))
-      },
+      run: async ({ id, act }) => keyAnswer(await getKey(database.sql, id), act.at),
     }),
     implement(operations.revokeKey, {
-      async write(sql, { id, act }) {
-        return answerOr404('key', id, await revokeKey(sql, id, act), (key) => keyAnswer(key, act.at))
-      },
+      write: async (sql, { id, act }) => keyAnswer(await revokeKey(sql, id, act), act.at),
       committed: ({ id }) => invalidate(id),
     }),
     implement(operations.rotateKey, {
       async write(sql, { id, body, act }) {
         const wanted = { overlapSeconds: body.overlap_seconds ?? undefined }
-        const rotated = await rotateKey(sql, id, wanted, act, computeVerifier)
-        return answerOr404('key', id, rotated, ({ key, secret }) => ({ ...keyAnswer(key, act.at), secret }))
+        const { key, secret } = await rotateKey(sql, id, wanted, act, computeVerifier)
+        return { ...keyAnswer(key, act.at), secret }
       },
       committed: ({ id }) => invalidate(id),
     }),
@@ -114,8 +106,7 @@ export function limitRoutes({ invalidate, ledger }: ProjectDependencies): readon
   return limitOperations.map((operation) =>
     implement<(typeof limitOperations)[number]>(operation, {
       async write(sql, { id, body, act }: LimitCall) {
-        const limits = await putLimits(sql, operation.kind, id, limitsFromBody(body), act)
-        return answerOr404(operation.kind, id, limits, limitsAnswer)
+        return limitsAnswer(await putLimits(sql, operation.kind, id, limitsFromBody(body), act))
       },
       committed({ id, body: { spend_per_day: day, spend_per_month: month } }: LimitCall) {
         invalidate(id)

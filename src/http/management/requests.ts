@@ -26,10 +26,10 @@ import type { LoggedRequest as StoredRequest } from '../../telemetry/request-row
 import { firstEventsOf, readStats, type StatGroup } from '../../telemetry/request-stats.ts'
 import type { RequestTail } from '../../telemetry/request-tail.ts'
 import { exportUsage } from '../../telemetry/usage-export.ts'
-import type { Page, PageQuery } from '../../tenancy/management.ts'
+import { notFound, type Page, type PageQuery } from '../../tenancy/management.ts'
 import { type CsvValue, csvLine } from '../../wire/csv.ts'
 import { everyPage, given, pageOf, transferAnswer } from './answers.ts'
-import { type Call, implement, notFound, type Route } from './route.ts'
+import { type Call, implement, type Route } from './route.ts'
 
 interface RequestFilters {
   readonly workspaceId?: WorkspaceId
@@ -70,7 +70,7 @@ export function requestRoutes({ database, clock, requests, tail }: RequestDepend
       events({ query }, signal) {
         const stream = follow(filtersOf(query), signal)
         if (stream) return stream
-        return new Failure('OVERLOADED', 'Too many clients are already following the request log.', {
+        throw new Failure('OVERLOADED', 'Too many clients are already following the request log.', {
           retryAfterMs: 10_000,
         })
       },
@@ -95,15 +95,19 @@ export function requestRoutes({ database, clock, requests, tail }: RequestDepend
       },
     }),
     implement(operations.getRequest, {
-      run: async ({ id }) => (await requests.find(id)) ?? notFound('request', id),
+      async run({ id }) {
+        const found = await requests.find(id)
+        if (!found) throw notFound('request', id)
+        return found
+      },
     }),
     implement(operations.getStats, {
       async run({ query }) {
         const to = query.to ?? clock.now()
         const from = query.from ?? Math.max(0, to - dayMs)
-        if (from >= to) return invalidRequest('`from` must be before `to`.', 'from')
+        if (from >= to) throw invalidRequest('`from` must be before `to`.', 'from')
         if (to - from > statsDaysMax * dayMs) {
-          return invalidRequest(`At most ${statsDaysMax} days can be summed up at once.`, 'from')
+          throw invalidRequest(`At most ${statsDaysMax} days can be summed up at once.`, 'from')
         }
         const { workspace_id: workspaceId, group } = query
         const stats = await readStats(database, clock, { from, to, group, ...given({ workspaceId }) })

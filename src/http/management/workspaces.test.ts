@@ -75,8 +75,12 @@ forEachEngine((engine) => {
   })
 
   test('a payment that could not be started leaves its Idempotency-Key free', async () => {
-    const answers = [new Failure('OVERLOADED', 'Later.', { retryAfterMs: 3000 }), { id: 'cs_1', url: 'https://s.test' }]
-    await using management = await openManagement(engine, { checkout: async () => answers.shift() as Failure })
+    const failures = [new Failure('OVERLOADED', 'Later.', { retryAfterMs: 3000 })]
+    const checkout = async () => {
+      for (const failure of failures.splice(0)) throw failure
+      return { id: 'cs_1', url: 'https://s.test' }
+    }
+    await using management = await openManagement(engine, { checkout })
     const { id } = await management.make('/api/workspaces', { name: 'acme' })
     const ask = () =>
       management.ask('POST', `/api/workspaces/${id}/checkouts`, {

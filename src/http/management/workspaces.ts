@@ -2,7 +2,6 @@
 // export contains the ledger's transfers; the erasure leaves them alone.
 
 import { operations } from '../../api/operations.ts'
-import { Failure } from '../../kernel/failure.ts'
 import type { WorkspaceId } from '../../kernel/ids.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 import type { Database } from '../../store/database.ts'
@@ -34,7 +33,7 @@ import {
 } from './answers.ts'
 import type { Credentials } from './providers.ts'
 import type { RequestLog } from './requests.ts'
-import { answerOr404, implement, notFound, type Route } from './route.ts'
+import { implement, type Route } from './route.ts'
 
 export interface WorkspaceDependencies {
   readonly database: Database
@@ -49,8 +48,7 @@ export function workspaceRoutes(deps: WorkspaceDependencies): readonly Route[] {
   return [
     implement(operations.createWorkspace, {
       async write(sql, { body, act }) {
-        const workspace = await createWorkspace(sql, body, act)
-        return workspace instanceof Failure ? workspace : workspaceAnswer(workspace)
+        return workspaceAnswer(await createWorkspace(sql, body, act))
       },
     }),
     implement(operations.listWorkspaces, {
@@ -59,23 +57,17 @@ export function workspaceRoutes(deps: WorkspaceDependencies): readonly Route[] {
       },
     }),
     implement(operations.getWorkspace, {
-      run: async ({ id }) => answerOr404('workspace', id, await getWorkspace(database.sql, id), workspaceAnswer),
+      run: async ({ id }) => workspaceAnswer(await getWorkspace(database.sql, id)),
     }),
     implement(operations.updateWorkspace, {
       async write(sql, { id, body: { name, shares_routes: sharesRoutes }, act }) {
-        return answerOr404(
-          'workspace',
-          id,
-          await updateWorkspace(sql, id, { name, sharesRoutes }, act),
-          workspaceAnswer,
-        )
+        return workspaceAnswer(await updateWorkspace(sql, id, { name, sharesRoutes }, act))
       },
       committed: ({ id }) => invalidate(id),
     }),
     implement(operations.exportWorkspace, {
       async download({ id, act }) {
         const workspace = await getWorkspace(database.sql, id)
-        if (workspace === 'not found') return notFound('workspace', id)
         await database.transaction((sql) => appendAudit(sql, { ...act, action: 'workspace.export', object: id }))
         return { type: 'application/x-ndjson', name: `${id}.jsonl`, pieces: exportPieces(deps, workspace, act.at) }
       },
@@ -84,8 +76,6 @@ export function workspaceRoutes(deps: WorkspaceDependencies): readonly Route[] {
       // Not a `write`: a million requests are deleted in batches, each of which may stay deleted.
       async run({ id, act }) {
         const erased = await database.transaction((sql) => eraseWorkspace(sql, id, act))
-        if (erased === 'not found') return notFound('workspace', id)
-        if (erased instanceof Failure) return erased
         // Before the long part, so that its keys stop working now.
         invalidate(id)
         credentials.forget(id)

@@ -23,19 +23,14 @@ export interface Written extends StoredAnswer {
   readonly replayed: boolean
 }
 
-/** A Failure is rolled back and not remembered, so the key stays free for the corrected request. */
+/** What the work throws rolls back and is not remembered, so the key stays free for the corrected request. */
 export type RunWrite = (
   keyed: (KeyedRequest & { readonly at: number }) | undefined,
-  work: (sql: Sql) => Promise<StoredAnswer | Failure>,
-) => Promise<Written | Failure>
+  work: (sql: Sql) => Promise<StoredAnswer>,
+) => Promise<Written>
 
 /** After a conflict between two transactions the loser's second attempt nearly always succeeds. */
 const attemptsMax = 4
-
-/** Thrown to leave a transaction without a commit; caught in this file. */
-class RolledBack {
-  constructor(readonly failure: Failure) {}
-}
 
 export function createRunWrite({ database, idempotency }: RunWriteDependencies): RunWrite {
   return async (keyed, work) => {
@@ -44,14 +39,12 @@ export function createRunWrite({ database, idempotency }: RunWriteDependencies):
         return await database.transaction(async (sql) => {
           const claim = keyed && (await idempotency.claim(sql, keyed, keyed.at))
           if (claim?.kind === 'answered') return { ...claim.answer, replayed: true }
-          if (claim?.kind === 'conflict') throw new RolledBack(keyReused())
+          if (claim?.kind === 'conflict') throw keyReused()
           const answer = await work(sql)
-          if (answer instanceof Failure) throw new RolledBack(answer)
           if (keyed) await idempotency.complete(sql, keyed, answer)
           return { ...answer, replayed: false }
         })
       } catch (thrown) {
-        if (thrown instanceof RolledBack) return thrown.failure
         if (attempt === attemptsMax || !isContention(thrown)) throw thrown
       }
     }

@@ -31,11 +31,8 @@ export interface CheckoutDependencies {
   readonly log: Log
 }
 
-export type Checkout = (
-  workspaceId: WorkspaceId,
-  amount: Nano,
-  requestId: RequestId,
-) => Promise<CheckoutSession | Failure>
+/** Throws a Failure if no payment can be started. */
+export type Checkout = (workspaceId: WorkspaceId, amount: Nano, requestId: RequestId) => Promise<CheckoutSession>
 
 /** Stripe takes between 50 cents and eight digits of cents: https://docs.stripe.com/currencies */
 const amountMin = (50n * nanoPerCent) as Nano
@@ -51,19 +48,18 @@ const replyBytesMax = 1024 * 1024
 export function createStripeCheckout(deps: CheckoutDependencies, settings: CheckoutSettings): Checkout {
   return async (workspaceId, amount, requestId) => {
     const { secretKey } = settings
-    if (!secretKey) return new Failure('NOT_FOUND', 'Payments cannot be started here: STRIPE_SECRET_KEY is not set.')
+    if (!secretKey) throw new Failure('NOT_FOUND', 'Payments cannot be started here: STRIPE_SECRET_KEY is not set.')
     if (amount < amountMin || amount > amountMax || amount % nanoPerCent !== 0n) {
       const range = `from ${formatUsd(amountMin)} to ${formatUsd(amountMax)}`
-      return invalidRequest(`\`amount\` must be ${range} in whole cents to be paid by card.`, 'amount')
+      throw invalidRequest(`\`amount\` must be ${range} in whole cents to be paid by card.`, 'amount')
     }
     // Checked before the payment, which otherwise could not be credited to anyone.
-    if ((await getWorkspace(deps.database.sql, workspaceId)) === 'not found') {
-      return new Failure('NOT_FOUND', `There is no workspace ${workspaceId.slice(0, 60)}.`)
-    }
+    await getWorkspace(deps.database.sql, workspaceId)
     const form = sessionForm(workspaceId, amount, settings.publicUrl())
     const call = () => post(`${settings.baseUrl}/v1/checkout/sessions`, { secretKey, form, requestId })
     const reply = await withRetry(call)
-    return reply instanceof Unreached ? notReached(deps.log, reply, requestId) : sessionOf(deps.log, reply, requestId)
+    if (reply instanceof Unreached) throw notReached(deps.log, reply, requestId)
+    return sessionOf(deps.log, reply, requestId)
   }
 }
 
@@ -142,7 +138,7 @@ async function post(url: string, { secretKey, form, requestId }: Post): Promise<
   }
 }
 
-function sessionOf(log: Log, reply: Reply, requestId: RequestId): CheckoutSession | Failure {
+function sessionOf(log: Log, reply: Reply, requestId: RequestId): CheckoutSession {
   const { status, json, stripeRequestId } = reply
   const id = textAt(json, 'id')
   const url = textAt(json, 'url')
@@ -157,8 +153,8 @@ function sessionOf(log: Log, reply: Reply, requestId: RequestId): CheckoutSessio
     code: textAt(error, 'code'),
     param: textAt(error, 'param'),
   })
-  if (status === 429 || status >= 500) return tryLater()
-  return new Failure('INTERNAL', 'Stripe refused to start the payment; the log has the cause under the request id.')
+  if (status === 429 || status >= 500) throw tryLater()
+  throw new Failure('INTERNAL', 'Stripe refused to start the payment; the log has the cause under the request id.')
 }
 
 function notReached(log: Log, { error }: Unreached, requestId: RequestId): Failure {
