@@ -91,8 +91,8 @@ function figures(quantiles: RouteReading['firstEventMs']) {
 
 /** Only of the operator's credential: the health of a workspace's own key is private. */
 function readingsByRoute(readings: readonly RouteReading[]): ReadonlyMap<string, RouteReading> {
-  const platform = readings.filter(({ key }) => key.credentialId === 'platform')
-  return new Map(platform.map((reading) => [`${reading.key.providerId} ${reading.key.upstreamModel}`, reading]))
+  const platform = readings.filter(({ route }) => route.credentialId === 'platform')
+  return new Map(platform.map((reading) => [`${reading.route.providerId} ${reading.route.upstreamModel}`, reading]))
 }
 
 /** A caller that may use every model on the operator's credentials. */

@@ -157,11 +157,10 @@ export async function createPipeline(deps: PipelineDependencies): Promise<Pipeli
   }
 }
 
-function describeNotice({ key, what, why, waitMs }: HealthNotice): string {
-  const route = `${key.providerId} ${key.upstreamModel}`
+function describeNotice({ route: { providerId, upstreamModel }, what, why, waitMs }: HealthNotice): string {
   const wait = waitMs > 0 ? ` for ${Math.ceil(waitMs / 1000)} s` : ''
   const hint = why === 'refused our credential' ? '; check its key with tollgate doctor' : ''
-  return `route ${route}: ${what}${wait}${why === undefined ? '' : ` (${why})`}${hint}`
+  return `route ${providerId} ${upstreamModel}: ${what}${wait}${why === undefined ? '' : ` (${why})`}${hint}`
 }
 
 interface Observed {

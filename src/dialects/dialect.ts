@@ -21,8 +21,8 @@ export interface TokenCount {
 /** A dialect in which providers are called. */
 export interface UpstreamDialect {
   readonly id: DialectId
-  /** Appended to an endpoint's base URL; some dialects put the model into it. */
-  generationPath(upstreamModel: string): string
+  /** Appended to an endpoint's base URL; some dialects put the model and the wish for a stream into it. */
+  generationPath(upstreamModel: string, isStreamed: boolean): string
   readFault(status: number, headers: Headers, body: string): ProviderFault
   /** For callers of other dialects. */
   readonly translation: UpstreamTranslation

@@ -6,7 +6,6 @@ import type { RouteTimeouts } from '../catalog/model.ts'
 import type { StreamRelay } from '../dialects/byte-lane/relay.ts'
 import { replyFault } from '../dialects/canonical/faults.ts'
 import type { Warning } from '../dialects/canonical/translation.ts'
-import type { Dialect } from '../dialects/dialect.ts'
 import { assert } from '../kernel/assert.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { Failpoint } from '../kernel/failpoint.ts'
@@ -29,7 +28,7 @@ import {
   type Ticker,
   type Watched,
 } from './deadline.ts'
-import { type Lane, openLane } from './lanes.ts'
+import { collectedReply, type Lane, openLane } from './lanes.ts'
 import type { GatewayRequest } from './request.ts'
 
 /** A provider that has begun to answer; its first bytes for the client are ready. */
@@ -109,15 +108,15 @@ export async function attempt(
   let gotHeaders = false
   ticker.watch(deadline)
   try {
-    const { provider, endpoint, key } = candidate
+    const { provider, endpoint } = candidate
     const { path, headers, body } = lane
-    const watch = startedMs - key.respondedMs > respondedRecentlyMs ? deadline : undefined
+    const watch = startedMs - candidate.health.respondedMs > respondedRecentlyMs ? deadline : undefined
     const response = await callEndpoint(provider, endpoint, {
       ...{ path, headers, body, signal: deadline.signal, isFresh, isWrapped: true },
       ...(watch && { watch }),
     })
     gotHeaders = true
-    key.respondedMs = ticker.nowMs
+    candidate.health.respondedMs = ticker.nowMs
     const paused = reach('after_send')
     if (paused) await paused
     if (!isSuccess(response)) {
@@ -172,8 +171,8 @@ async function readReply(running: Running, response: Response): Promise<WholeRep
   const body = await readWhole(running, response)
   if ('class' in body) return body
   const reply = isUnrequestedStream(request, response, body)
-    ? collectReply(lane.relayStream(), body)
-    : request.surface.relayReply(body, request)
+    ? collectStream(lane.relayStream(), body)
+    : lane.relayReply(body)
   if ('fault' in reply) return classifyFault(reply.fault, lane.body)
   const { name, warnings } = lane
   return { kind: 'whole', candidate, lane: name, warnings, body: reply.body, usage: reply.usage }
@@ -200,11 +199,10 @@ function isUnrequestedStream({ envelope }: GatewayRequest, response: Response, b
   return isEventStream(response) && envelope.choices === 1 && body.find((byte) => byte > space) !== openBrace
 }
 
-function collectReply(relay: StreamRelay, stream: Uint8Array): ReturnType<Dialect['relayReply']> {
+function collectStream(relay: StreamRelay, stream: Uint8Array): ReturnType<Lane['relayReply']> {
   relay.push(stream)
   if (!relay.finished && relay.fault === undefined) relay.end()
-  const { fault = replyFault('an empty answer'), usage, finished, terminal } = relay
-  return finished && usage ? { body: terminal, usage } : { fault }
+  return collectedReply(relay)
 }
 
 async function openStream(running: Running, response: Response): Promise<Answered | AttemptFault> {

@@ -116,8 +116,8 @@ export interface AttemptLimits {
 
 export function attemptLimits(
   { envelope, model, record }: Pick<GatewayRequest, 'envelope' | 'model' | 'record'>,
-  { route, key }: Candidate,
-  health: Pick<Health, 'firstEventLimitMs'>,
+  { route, health }: Candidate,
+  { firstEventLimitMs }: Pick<Health, 'firstEventLimitMs'>,
   isLast: boolean,
 ): AttemptLimits {
   // A reasoning model may be silent for minutes before its first event.
@@ -129,7 +129,7 @@ export function attemptLimits(
   return {
     timeouts: {
       connectMs: connectMs ?? 3_000,
-      firstEventMs: firstEventMs ?? (isLast ? firstEventMaxMs : health.firstEventLimitMs(key, kind)),
+      firstEventMs: firstEventMs ?? (isLast ? firstEventMaxMs : firstEventLimitMs(health, kind)),
       idleMs: idleMs ?? silenceMaxMs,
       contentIdleMs: contentIdleMs ?? silenceMaxMs,
       totalMs,

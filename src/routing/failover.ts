@@ -98,7 +98,7 @@ export async function tryCandidates<Answer extends object>(
       continue
     }
     // The only route left is retried although its own failures may just have ejected it.
-    const begunMs = deps.health.begin(candidate.key, isRepeat ? 'panic' : plan.mode)
+    const begunMs = deps.health.begin(candidate.health, isRepeat ? 'panic' : plan.mode)
     if (typeof begunMs !== 'number') {
       progress.holdBack(candidate, begunMs)
       continue
@@ -176,7 +176,7 @@ class Progress<Answer extends object> {
     if (!fault.failure) this.#attempts++
     if (fault.isAmbiguous) this.#ambiguousCalls++
     if (isRouteNeutral(fault)) this.#hadNeutralFault = true
-    const { state, waitMs } = this.#deps.health.state(candidate.key)
+    const { state, waitMs } = this.#deps.health.state(candidate.health)
     const isLeftOut = state === 'parked' || state === 'ejected'
     this.#last = { candidate, fault, calls, wasLast, waitMs: isLeftOut ? waitMs : undefined }
     this.#record(this.#last)
@@ -225,7 +225,7 @@ class Progress<Answer extends object> {
       else if (this.#attempts === 0 || this.#mayMoveOn(candidate))
         return { candidate, waitMs: 0, isFresh: false, isRepeat: false, isLast: !this.#hasAnother() }
       else {
-        const state = this.#deps.health.state(candidate.key)
+        const state = this.#deps.health.state(candidate.health)
         // A healthy route that was not tried is not a cause of the failure.
         if (state.state !== 'healthy') this.#record(heldBack(candidate, state))
       }
@@ -245,7 +245,7 @@ class Progress<Answer extends object> {
     this.#lastRetryMs ??= Math.min(nowMs + retries.totalMs, patienceEndMs, this.#lastBeginMs)
     const leftMs = this.#lastRetryMs - nowMs
     // Other requests may have learned meanwhile that a throttled route must wait longer.
-    const { state, waitMs: parkedMs = 0 } = this.#deps.health.state(candidate.key)
+    const { state, waitMs: parkedMs = 0 } = this.#deps.health.state(candidate.health)
     const askedMs = Math.max(fault.provider?.retryAfterMs ?? 0, state === 'parked' ? parkedMs : 0)
     if (leftMs < 0 || askedMs > leftMs || !this.#spend(candidate)) return undefined
     const backoffMs = Math.min(random() * retries.backoffMs * 2 ** this.#retries++, leftMs)
@@ -299,8 +299,8 @@ function mayPassSoon({ fault, calls, wasLast }: Failed): boolean {
 }
 
 /** A provider that fails on purpose always counts as healthy. */
-function isInGoodHealth({ health }: TryDependencies, { key, provider }: Candidate): boolean {
-  return provider.ignoresHealth || health.state(key).state === 'healthy'
+function isInGoodHealth(deps: TryDependencies, { health, provider }: Candidate): boolean {
+  return provider.ignoresHealth || deps.health.state(health).state === 'healthy'
 }
 
 /** Whether the fault depends on the request, so that a caller may cause it on purpose. */
@@ -321,13 +321,13 @@ async function tryOne<Answer extends object>(
     outcome = await tries.attempt(candidate, { isFresh, isLast, lost })
   } catch (error) {
     // Ends a probe: a defect of ours must not keep the route out.
-    health.recordNothing(candidate.key, begunMs)
+    health.recordNothing(candidate.health, begunMs)
     throw error
   }
   if (candidate.provider.ignoresHealth) return outcome
   const tookMs = tries.streams ? clock.monotonicMs() - begunMs : undefined
-  if (tries.isAnswer(outcome)) health.recordOk(candidate.key, begunMs, tookMs)
-  else health.recordFault(candidate.key, begunMs, outcome, tookMs)
+  if (tries.isAnswer(outcome)) health.recordOk(candidate.health, begunMs, tookMs)
+  else health.recordFault(candidate.health, begunMs, outcome, tookMs)
   return outcome
 }
 
@@ -353,7 +353,7 @@ function tryPair<Answer extends object>(
     runFirst: (lost) => call(next, begunMs, lost),
     runSecond(lost) {
       if (!tries.isWanted() || !deps.hedges?.spend() || !deps.budget.spend()) return undefined
-      const startMs = deps.health.begin(second.key, tries.plan.mode)
+      const startMs = deps.health.begin(second.health, tries.plan.mode)
       return typeof startMs === 'number' ? call({ ...next, candidate: second }, startMs, lost) : undefined
     },
     hasWon: ({ outcome }) => tries.isAnswer(outcome),

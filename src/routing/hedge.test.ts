@@ -31,10 +31,10 @@ describe('the second route', () => {
     const health = createHealth({ clock, random: () => 0.5 })
     const ordered = urls.map((baseUrl, at) => {
       const key = health.route({ providerId: `p${at}`, baseUrl, upstreamModel: 'm', credentialId: 'platform' })
-      return { provider: { id: `p${at}` }, key } as unknown as Candidate
+      return { provider: { id: `p${at}` }, health: key } as unknown as Candidate
     })
     const [first] = ordered
-    for (let ms = 1; ms <= samples; ms++) if (first) health.recordOk(first.key, 0, ms)
+    for (let ms = 1; ms <= samples; ms++) if (first) health.recordOk(first.health, 0, ms)
     return { ordered, reasons: [], excluded: [], mode: 'ordinary' as const }
   }
 

@@ -85,7 +85,7 @@ export interface HedgePair {
 export function hedgePair({ ordered, mode }: HealthPlan<Candidate>, clock: Clock): HedgePair | undefined {
   const [first, ...others] = ordered.filter(({ refusal }) => !refusal)
   if (!first || mode === 'panic') return undefined
-  const figures = first.key.latency.firstEventMs.reliable(clock.monotonicMs())
+  const figures = first.health.latency.firstEventMs.reliable(clock.monotonicMs())
   const second = others.find((other) => isElsewhere(first, other))
   return figures && second && { first, second, afterMs: figures.p95 }
 }
@@ -95,8 +95,8 @@ function isElsewhere(first: Candidate, other: Candidate): boolean {
   return first.provider.id !== other.provider.id && originOf(first) !== originOf(other)
 }
 
-function originOf({ key }: Candidate): string {
-  return URL.parse(key.baseUrl)?.origin ?? key.baseUrl
+function originOf({ health }: Candidate): string {
+  return URL.parse(health.baseUrl)?.origin ?? health.baseUrl
 }
 
 /** A race that may have a second runner. */

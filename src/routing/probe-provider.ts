@@ -48,7 +48,7 @@ export async function probeProvider(
   const dialect = dialects[endpoint.dialect]
   try {
     const response = await callEndpoint(provider, endpoint, {
-      path: dialect.generationPath('doctor'),
+      path: dialect.generationPath('doctor', true),
       headers: 'forwardedHeaders' in dialect ? dialect.forwardedHeaders(new Headers()) : {},
       body: new TextEncoder().encode('{}'),
       signal,

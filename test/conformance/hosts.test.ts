@@ -146,8 +146,7 @@ test.each(everyWay)(
     const { told } = readReply(surface, await response.text(), { stream })
     expect([response.status, told.text, told.models]).toEqual([200, 'Grüße 🎉', ['test/framed']])
     const call = lastCall()
-    // The translation lane streams in any case.
-    const verb = stream || surface === 'chat' ? 'invoke-with-response-stream' : 'invoke'
+    const verb = stream ? 'invoke-with-response-stream' : 'invoke'
     expect(call.path).toBe(`/model/anthropic.claude-sonnet-4-5-v1%3A0/${verb}`)
     expect(call.json()).toMatchObject({ anthropic_version: 'bedrock-2023-05-31', max_tokens: 50 })
     expect(Object.keys(call.json())).not.toContain('model')

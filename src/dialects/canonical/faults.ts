@@ -147,27 +147,12 @@ export function replyFault(message: string): ProviderFault {
 
 /** Details are passed on whole or not at all, because part of them would be misleading. */
 function shortDetails(details: unknown): unknown {
-  return sizeOf(details, detailsMax) <= detailsMax ? details : undefined
-}
-
-/**
- * The approximate number of characters. Stops counting above `enough` and does not recurse, so deep nesting is safe.
- */
-function sizeOf(json: unknown, enough: number): number {
-  const rest: unknown[] = [json]
-  let size = 0
-  while (rest.length > 0 && size <= enough) {
-    const value = rest.pop()
-    if (typeof value === 'string') size += value.length
-    else if (Array.isArray(value)) for (const one of value as unknown[]) rest.push(one)
-    else
-      for (const [name, one] of Object.entries(recordOf(value))) {
-        size += name.length
-        rest.push(one)
-      }
-    size++
+  try {
+    return (JSON.stringify(details)?.length ?? 0) <= detailsMax ? details : undefined
+  } catch {
+    // Nested deeper than the stack.
+    return undefined
   }
-  return size
 }
 
 // Google's additions to errors in any dialect, including Claude on Vertex: a status word (google.rpc.Status) and

@@ -8,7 +8,8 @@ import { renderRequest } from './request/render.ts'
 export const gemini: UpstreamDialect = {
   id: 'gemini',
   /** Base URLs end in the version, such as /v1beta. */
-  generationPath: (upstreamModel: string) => `/models/${upstreamModel}:streamGenerateContent?alt=sse`,
+  generationPath: (upstreamModel, isStreamed) =>
+    `/models/${upstreamModel}:${isStreamed ? 'streamGenerateContent?alt=sse' : 'generateContent'}`,
   readFault,
   translation: { renderRequest, parseStream },
 }

@@ -85,7 +85,7 @@ export function createSandboxTransport({ clock, delay = timerDelay }: SandboxPar
   return async ({ path: target, body, signal }) => {
     signal.throwIfAborted()
     const path = target.split('?', 1)[0] ?? target
-    const wire = wires.find(({ dialect }) => path.startsWith(dialect.generationPath(''))) ?? chatWire
+    const wire = wires.find(({ dialect }) => path.startsWith(dialect.generationPath('', true))) ?? chatWire
     const { dialect } = wire
     const digest = new Bun.CryptoHasher('sha256').update(body).digest('hex').slice(0, 24)
     const requestId = `req_sandbox_${digest}`
@@ -98,7 +98,7 @@ export function createSandboxTransport({ clock, delay = timerDelay }: SandboxPar
     }
 
     const isCount = path === dialect.tokenCount?.path
-    if (!isCount && path !== dialect.generationPath('')) return refuse(unknownPath(path))
+    if (!isCount && path !== dialect.generationPath('', true)) return refuse(unknownPath(path))
     const prompt = parsePrompt(wire, body, isCount)
     if (prompt instanceof Failure) return refuse(refusalOf(prompt))
     const model = models.get(prompt.model)
@@ -165,7 +165,7 @@ function renderContext(prompt: Prompt, requestId: string, clock: Clock): RenderC
     estimatedInputTokens: prompt.tokens,
     // Providers report no cost; renderers omit an undefined member.
     costOf: () => undefined as unknown as string,
-    finalUsage: () => estimatedInput(prompt.tokens),
+    decideCharge: () => estimatedInput(prompt.tokens),
   }
 }
 

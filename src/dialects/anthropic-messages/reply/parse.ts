@@ -1,6 +1,5 @@
 // Parses a Messages stream. Blocks that only the provider can use (server tools and their results) are omitted.
 
-import type { JsonNode } from '../../../wire/json-members.ts'
 import type { RawJson } from '../../canonical/conversation.ts'
 import { isRecord, rawJsonAt, recordOf, textOf } from '../../canonical/json.ts'
 import type { Stop, StopReason } from '../../canonical/reply.ts'
@@ -30,7 +29,7 @@ class MessagesStreamParser extends SseReplyParser {
   #startInput = ''
 
   constructor() {
-    super(new ReplyBuilder())
+    super(new ReplyBuilder(), { readErrorObject })
   }
 
   get isOutputUncounted(): boolean {
@@ -38,9 +37,7 @@ class MessagesStreamParser extends SseReplyParser {
   }
 
   protected read(record: Record<string, unknown>, event: string, data: string): void {
-    const type = textOf(record.type) || event
-    if (type === 'error' || (record.error ?? null) !== null) return this.reply.fail(readErrorObject(record.error))
-    switch (type) {
+    switch (textOf(record.type) || event) {
       case 'message_start':
         return this.#readStart(recordOf(record.message))
       case 'content_block_start':
@@ -65,14 +62,13 @@ class MessagesStreamParser extends SseReplyParser {
     }
   }
 
-  protected override readWhole(value: Readonly<Record<string, unknown>>, node: () => JsonNode): void {
+  protected readWhole(value: Readonly<Record<string, unknown>>, json: string): void {
     const { content, usage } = value
-    if ((value.error ?? null) !== null) return this.reply.fail(readErrorObject(value.error))
     if (!Array.isArray(content)) return this.reply.fail('a reply without content')
     if (textOf(value.stop_reason) === '') return this.reply.fail('a reply without an end')
     this.#readStart(value)
     for (const [i, block] of content.entries()) {
-      this.#openBlock(recordOf(block), () => node().member('content')?.element(i)?.member('input')?.text)
+      this.#openBlock(recordOf(block), () => rawJsonAt(json, ['content', i, 'input']))
       this.#close()
     }
     this.#isCounted = countsOutput(usage)

@@ -12,7 +12,6 @@ import { toolSchema } from '../../request/schema.ts'
 import { hashedId, renderSampling, type SamplingRow, warnHints } from '../../request/settings.ts'
 import { ArgumentNames, customNames, offeredTools, pairTools, ToolNames, toolNamesIn } from '../../request/tools.ts'
 import { reportUnsupported, WarningList } from '../../request/warnings.ts'
-import { writeBlock } from './context.ts'
 import { isReasoning, renderReasoning, restoreThinking, writeThinking } from './reasoning.ts'
 import {
   checkPrefill,
@@ -20,6 +19,7 @@ import {
   renderMessages,
   renderSystem,
   type WireMessage,
+  writeBlock,
   writeMessages,
 } from './render-messages.ts'
 import {
@@ -82,7 +82,7 @@ function render(conversation: Conversation, target: Target): RenderedRequest {
   const body = jsonObject({
     model: jsonString(target.upstreamModel),
     max_tokens: String(maxTokens),
-    stream: 'true',
+    stream: String(!target.wantsWhole),
     system: filledArray(system.map(writeBlock)),
     tools: filledArray(tools.map(writeTool)),
     tool_choice: toolChoice,

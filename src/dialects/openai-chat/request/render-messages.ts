@@ -20,8 +20,9 @@ import {
   mediaOutside,
   message,
   renderParts,
+  type TurnWriter,
   textIn,
-  turnPlace,
+  writeTurns,
 } from '../../request/openai.ts'
 import { isThinking, proofOf } from '../../request/reasoning.ts'
 import type { Rendering } from './context.ts'
@@ -29,39 +30,18 @@ import type { Rendering } from './context.ts'
 /** Inserted between a tool message and a user message for hosts whose templates require it. */
 const bridge = '{"role":"assistant","content":"OK."}'
 
-type UserTurn = Turn & { readonly role: 'user' }
-
 export function renderMessages(
   system: readonly TextBlock[],
   turns: readonly Turn[],
   rendering: Rendering,
 ): readonly RawJson[] {
   const messages = new MessageList(rendering)
-  messages.pushSystem(system)
-  let at = 0
-  while (at < turns.length) {
-    const end = turns[at]?.role === 'assistant' ? assistantEnd(turns, at) : othersEnd(turns, at)
-    const run = turns.slice(at, end)
-    if (run[0]?.role === 'assistant') messages.pushAssistant(run)
-    else messages.pushOthers(run)
-    at = end
-  }
+  messages.system(system)
+  writeTurns(turns, messages, rendering)
   return messages.end()
 }
 
-/** Calls must be answered by the next messages, so an assistant turn that follows calls is joined with them. */
-function assistantEnd(turns: readonly Turn[], from: number): number {
-  let end = from + 1
-  while (turns[end]?.role === 'assistant' && turns[end - 1]?.blocks.some(({ kind }) => kind === 'tool-call')) end++
-  return end
-}
-
-function othersEnd(turns: readonly Turn[], from: number): number {
-  const end = turns.findIndex((turn, i) => i > from && turn.role === 'assistant')
-  return end === -1 ? turns.length : end
-}
-
-class MessageList {
+class MessageList implements TurnWriter {
   readonly #list: RawJson[] = []
   #said: SaidTurn[] = []
   #lastSpoken: string | undefined
@@ -73,39 +53,24 @@ class MessageList {
     return this.#list
   }
 
-  pushAssistant(run: readonly Turn[]): void {
-    const blocks = run.flatMap((turn) => (turn.role === 'assistant' ? turn.blocks : []))
-    const message = renderAssistant(blocks, this.rendering, turnPlace(run[0]))
+  assistant(blocks: readonly AssistantBlock[], place: string): void {
+    const message = renderAssistant(blocks, this.rendering, place)
     if (message !== undefined) this.#push('assistant', message)
   }
 
-  /** Everything up to the next assistant turn: first all tool messages, then the rest, in order. */
-  pushOthers(run: readonly Turn[]): void {
-    const media: RawJson[] = []
-    let lastResult: Turn | undefined
-    for (const turn of run) {
-      for (const block of turn.blocks) {
-        if (block.kind !== 'tool-result') continue
-        const rendered = renderToolResult(block, this.rendering, turnPlace(turn))
-        this.#push('tool', rendered.message)
-        media.push(...rendered.media)
-        lastResult = turn
-      }
-    }
-    for (const turn of run) {
-      if (turn.role === 'system') this.#pushSystemTurn(turn)
-      // Media go with the turn of the last result, which later turns cannot change.
-      else if (turn.role === 'user') this.#sayUser(turn, turn === lastResult ? media : [])
-    }
+  result(result: ToolResultBlock, place: string): readonly RawJson[] {
+    const rendered = renderToolResult(result, this.rendering, place)
+    this.#push('tool', rendered.message)
+    return rendered.media
   }
 
-  #sayUser({ blocks, place = '/messages' }: UserTurn, media: readonly RawJson[]): void {
-    const said = blocks.flatMap((block) => (block.kind === 'tool-result' ? [] : [{ block, marked: block }]))
-    if (said.length > 0 || media.length > 0) this.#said.push({ media, blocks: said, place })
+  user(blocks: readonly ContentBlock[], media: readonly RawJson[], place: string): void {
+    if (blocks.length === 0 && media.length === 0) return
+    this.#said.push({ media, blocks: blocks.map((block) => ({ block, marked: block })), place })
   }
 
-  pushSystem(blocks: readonly TextBlock[]): void {
-    const filled = blocks.filter(({ text }) => text !== '')
+  system(blocks: readonly TextBlock[]): void {
+    const filled = blocks.filter(isFilled)
     if (filled.length === 0) return
     const { rules, marks } = this.rendering
     const content =
@@ -115,19 +80,10 @@ class MessageList {
     this.#push('system', message(rules.systemRole ?? 'system', content))
   }
 
-  /** Where a host accepts system messages only at the front, a later one stays in place as tagged user text. */
-  #pushSystemTurn(turn: Turn & { readonly role: 'system' }): void {
-    const { rules, marks, warnings } = this.rendering
-    if (rules.midSystem) {
-      this.pushSystem(turn.blocks)
-      return
-    }
-    const text = joinedText(turn.blocks)
-    if (text === '') return
-    warnings.add('system_inlined', turnPlace(turn))
-    const block = { kind: 'text', text: `<system>\n${text}\n</system>` } as const
-    const marked = turn.blocks.findLast((each) => marks.keeps(each)) ?? block
-    this.#said.push({ media: [], blocks: [{ block, marked }], place: turnPlace(turn) })
+  inlinedSystem(text: string, blocks: readonly TextBlock[], place: string): void {
+    const block = { kind: 'text', text } as const
+    const marked = blocks.findLast((each) => this.rendering.marks.keeps(each)) ?? block
+    this.#said.push({ media: [], blocks: [{ block, marked }], place })
   }
 
   #push(role: 'system' | 'assistant' | 'tool', text: RawJson): void {
