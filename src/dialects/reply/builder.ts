@@ -128,13 +128,13 @@ export abstract class SseReplyParser implements StreamParser {
 
   push(chunk: Uint8Array): readonly ReplyEvent[] {
     for (const event of this.#reader.push(chunk)) this.#read(event)
-    return this.reply.take()
+    return this.take()
   }
 
   end(): readonly ReplyEvent[] {
     for (const event of this.#reader.end()) this.#read(event)
     if (!this.reply.over) this.close()
-    return this.reply.take()
+    return this.take()
   }
 
   whole(body: Uint8Array): readonly ReplyEvent[] {
@@ -142,6 +142,11 @@ export abstract class SseReplyParser implements StreamParser {
     const reply = parseRecord(json)
     if (reply === undefined) this.reply.fail('a reply that is no JSON object, or not all of it')
     else if (!this.#isError(reply, '')) this.readWhole(reply, json)
+    return this.take()
+  }
+
+  /** The events since the last call. */
+  protected take(): readonly ReplyEvent[] {
     return this.reply.take()
   }
 

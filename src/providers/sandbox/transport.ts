@@ -165,7 +165,7 @@ function renderContext(prompt: Prompt, requestId: string, clock: Clock): RenderC
     estimatedInputTokens: prompt.tokens,
     // Providers report no cost; renderers omit an undefined member.
     costOf: () => undefined as unknown as string,
-    finalUsage: () => estimatedInput(prompt.tokens),
+    decideCharge: () => estimatedInput(prompt.tokens),
   }
 }
 

@@ -1,5 +1,5 @@
-// Parses a Chat Completions stream or whole reply. Blocks are implied by the deltas. The reply ends once, after usage had a chance to
-// arrive, and only if the provider ended it.
+// Parses a Chat Completions stream or whole reply. Blocks are implied by the deltas. The reply ends once, after usage had
+// a chance to arrive, and only if the provider ended it.
 
 import { isRecord, rawJsonAt, recordOf, textOf } from '../../canonical/json.ts'
 import type { ReplyEvent, Stop } from '../../canonical/reply.ts'
@@ -29,7 +29,7 @@ class ChatStreamParser extends SseReplyParser {
   /** Reasoning came as plain text, so `reasoning_details` only repeat it, in the same delta or at the end. */
   #hasPlainThinking = false
   /** Pieces that arrived in the middle of a call's arguments. */
-  #later: DeltaPiece[] = []
+  readonly #later: DeltaPiece[] = []
 
   constructor({ issuer, rules }: Target) {
     const reasoning = new ReasoningBlob()
@@ -40,21 +40,9 @@ class ChatStreamParser extends SseReplyParser {
     this.#thinkTags = rules.thinkTags ? new ThinkTags(sign) : undefined
   }
 
-  override push(chunk: Uint8Array): readonly ReplyEvent[] {
-    return this.#untagged(super.push(chunk))
-  }
-
-  override end(): readonly ReplyEvent[] {
-    return this.#untagged(super.end())
-  }
-
-  override whole(body: Uint8Array): readonly ReplyEvent[] {
-    return this.#untagged(super.whole(body))
-  }
-
-  #untagged(events: readonly ReplyEvent[]): readonly ReplyEvent[] {
+  protected override take(): readonly ReplyEvent[] {
     const tags = this.#thinkTags
-    return tags ? events.flatMap((event) => tags.push(event)) : events
+    return tags ? super.take().flatMap((event) => tags.push(event)) : super.take()
   }
 
   /** A host that closes after a finish_reason has finished; a close without one is a failure. */
@@ -99,28 +87,20 @@ class ChatStreamParser extends SseReplyParser {
     for (const fragment of readCalls(delta, rawArguments)) {
       this.#passReasoningBlob()
       this.#calls.push(fragment)
-      if (this.#calls.fault) this.reply.fail(this.#calls.fault)
     }
     if (this.#later.length > 0 && !this.#calls.isBusy) this.#passLater()
   }
 
   #piece(piece: DeltaPiece): void {
-    if (this.#calls.isBusy) {
-      this.#later.push(piece)
-      return
-    }
     const { kind, text } = piece
-    if (kind === 'thinking') {
-      this.#settleCalls()
-      this.reply.thinking(text)
-      return
-    }
+    if (this.#calls.isBusy) return void this.#later.push(piece)
     // Providers refuse a blank block when it comes back as history.
     if (kind === 'text' && this.reply.openKind !== 'text' && text.trim() === '') {
       this.#blank += text
       return
     }
-    this.#settleCalls()
+    this.#calls.settle()
+    if (kind === 'thinking') return this.reply.thinking(text)
     if (this.reply.openKind !== kind) this.#passReasoningBlob()
     if (kind === 'refusal') this.#refusal += text
     this.reply.text(kind === 'text' ? this.#blank + text : text, kind)
@@ -128,33 +108,25 @@ class ChatStreamParser extends SseReplyParser {
   }
 
   #passLater(): void {
-    const later = this.#later
-    this.#later = []
-    for (const piece of later) this.#piece(piece)
+    for (const piece of this.#later.splice(0)) this.#piece(piece)
   }
 
   /** Emits reasoning that is not readable and has no text to sign. */
   #passReasoningBlob(): void {
     if (!this.#reasoning.isOpaque || this.reply.openKind === 'thinking' || !this.#calls.isResting) return
-    this.#settleCalls()
+    this.#calls.settle()
     this.reply.open({ kind: 'thinking' })
     this.reply.close()
   }
 
-  #settleCalls(): void {
-    this.#calls.settle()
-    if (this.#calls.fault) this.reply.fail(this.#calls.fault)
-  }
-
   protected override done(): void {
     if (!this.reply.started) return this.reply.fail('a stream without a reply')
-    this.#settleCalls()
+    this.#calls.settle()
     this.#passLater()
     this.#passReasoningBlob()
     if (!this.reply.filled) this.reply.text(this.#blank)
     if (!this.reply.hasOutput && this.#finish === '') return this.reply.fail('an empty answer')
-    const ending = { finish: this.#finish, hasCalls: this.#calls.hasCalls, refusal: this.#refusal }
-    this.reply.end(readStop({ ...ending, matched: this.#matched }), this.usageSoFar)
+    this.reply.end(readStop(this.#finish, this.#calls.hasCalls, this.#refusal, this.#matched), this.usageSoFar)
   }
 }
 
@@ -168,7 +140,7 @@ class ChatStreamParser extends SseReplyParser {
 // Hosts that send reasoning under two names send the same text, so the first non-empty one counts. Some, like this gateway,
 // stream the plain text and send the details once, at the end.
 
-export interface DeltaPiece {
+interface DeltaPiece {
   readonly kind: 'text' | 'thinking' | 'refusal'
   readonly text: string
 }
@@ -201,28 +173,25 @@ function readPart(part: unknown): DeltaPiece {
   return { kind: 'thinking', text: inner.map((each) => textOf(isRecord(each) ? each.text : each)).join('') }
 }
 
-export function readDetails(delta: Record<string, unknown>): Record<string, unknown>[] {
+function readDetails(delta: Record<string, unknown>): Record<string, unknown>[] {
   return Array.isArray(delta.reasoning_details) ? delta.reasoning_details.filter(isRecord) : []
 }
 
 /** `rawArguments` returns the text of arguments that a host sent as an object instead of a string. */
-export function readCalls(
+function readCalls(
   delta: Record<string, unknown>,
   rawArguments: (place: readonly (string | number)[]) => string,
 ): CallFragment[] {
-  if (isRecord(delta.function_call)) {
-    const { name, arguments: written } = delta.function_call
-    const text = isRecord(written) ? rawArguments(['function_call', 'arguments']) : textOf(written)
-    return [{ index: undefined, id: '', name: textOf(name), custom: false, arguments: text, isFurther: false }]
-  }
-  const entries: unknown[] = Array.isArray(delta.tool_calls) ? delta.tool_calls : []
-  return entries.flatMap((entry, place) => {
-    if (!isRecord(entry)) return []
+  const isLegacy = isRecord(delta.function_call)
+  const listed: unknown[] = Array.isArray(delta.tool_calls) ? delta.tool_calls : []
+  const entries = isLegacy ? [{ function: delta.function_call }] : listed
+  return entries.flatMap((value, place) => {
+    if (!isRecord(value)) return []
+    const entry: Record<string, unknown> = value
     const called = recordOf(entry.function)
     const custom = isRecord(entry.custom) ? entry.custom : undefined
-    const text = isRecord(called.arguments)
-      ? rawArguments(['tool_calls', place, 'function', 'arguments'])
-      : textOf(called.arguments)
+    const path = isLegacy ? ['function_call'] : ['tool_calls', place, 'function']
+    const text = isRecord(called.arguments) ? rawArguments([...path, 'arguments']) : textOf(called.arguments)
     return {
       index: typeof entry.index === 'number' ? entry.index : undefined,
       id: textOf(entry.id),
@@ -238,7 +207,7 @@ export function readCalls(
 // as null, and interleave the fragments of several calls. The output is whole calls in order.
 
 /** One entry of `tool_calls`; '' stands for a missing value or null. */
-export interface CallFragment {
+interface CallFragment {
   readonly index: number | undefined
   readonly id: string
   readonly name: string
@@ -248,6 +217,8 @@ export interface CallFragment {
   readonly isFurther: boolean
 }
 
+const blankOrBraces = /^[\s{}]*$/
+
 class Call {
   id = ''
   name = ''
@@ -256,9 +227,10 @@ class Call {
   /** Arguments not passed on yet. */
   held = ''
   scan = new ArgumentScan()
-  /** The first characters of the arguments, and of what follows them if they are empty, without spaces. */
-  #start = ''
-  #behind = ''
+  /** An empty object was passed on, and something else came after it. */
+  isAmended = false
+  /** So far no more than an empty object. */
+  #isEmpty = true
 
   constructor(readonly index: number | undefined) {}
 
@@ -276,11 +248,6 @@ class Call {
     return !this.custom && this.scan.complete && /^\s*\{\s*\}$/.test(this.held)
   }
 
-  /** An empty object was passed on, and a non-empty one has started after it. */
-  get isAmended(): boolean {
-    return /^\{[^}]/.test(this.#behind)
-  }
-
   take(fragment: CallFragment): void {
     // The first non-empty value counts: hosts repeat them, or send others later.
     if (this.id === '') this.id = fragment.id
@@ -294,30 +261,25 @@ class Call {
     if (this.scan.complete) {
       // Text after a complete object repeats it, but some hosts announce arguments with an empty object.
       if (!this.isBare) {
-        // A repeated empty object carries no information.
-        const known = this.#behind === '{}' ? '' : this.#behind
-        if (this.#start === '{}') this.#behind = begun(known, text)
+        this.isAmended ||= this.#isEmpty && !blankOrBraces.test(text)
         return
       }
       if (!text.trimStart().startsWith('{')) return
       this.held = ''
       this.scan = new ArgumentScan()
-      this.#start = ''
     }
     const value = this.scan.push(text)
-    this.#start = begun(this.#start, value)
     // A string is examined as a whole at the end.
     this.held += this.scan.first === '"' ? text : value
+    this.#isEmpty &&= blankOrBraces.test(value)
   }
 }
 
-export class ToolCallMerge {
+class ToolCallMerge {
   readonly #calls: Call[] = []
   readonly #ids = new Set<string>()
   /** A call was passed on. */
   hasCalls = false
-  /** Set if a call cannot be passed on as intended. */
-  fault: string | undefined
 
   /** `mintId` creates an id for a call without one; the argument is its number among the calls, from 1. */
   constructor(
@@ -339,7 +301,7 @@ export class ToolCallMerge {
     const call = this.#callOf(fragment)
     call.take(fragment)
     const isLate = call.isAmended || (call.state === 'closed' && call.held.trim() !== '')
-    if (isLate) this.fault = 'arguments for a tool call that had ended'
+    if (isLate) this.reply.fail('arguments for a tool call that had ended')
     this.#advance()
   }
 
@@ -348,7 +310,7 @@ export class ToolCallMerge {
     for (const call of this.#calls) {
       if (call.state === 'waiting' && call.name !== '') this.#open(call)
       if (call.state === 'open') this.#close(call)
-      if (call.state === 'waiting' && call.held.trim() !== '') this.fault = 'a tool call without a name'
+      if (call.state === 'waiting' && call.held.trim() !== '') this.reply.fail('a tool call without a name')
       call.state = 'closed'
     }
   }
@@ -421,11 +383,6 @@ export class ToolCallMerge {
   }
 }
 
-/** The first characters of a text in pieces: enough to tell an empty object from any other. */
-function begun(start: string, piece: string): string {
-  return start.length > 2 ? start : (start + piece.replace(/\s+/g, '')).slice(0, 3)
-}
-
 /** Whether a fragment with the index of a call starts another call. */
 function beginsAnother(call: Call, { id, name, arguments: text }: CallFragment): boolean {
   if (id !== '' && call.id !== '' && id !== call.id) return name !== '' || call.isWhole
@@ -444,32 +401,20 @@ function beginsAnother(call: Call, { id, name, arguments: text }: CallFragment):
 //
 // `error` does not get here.
 
-/** The reported end of a stream, and what the stream contained. */
-export interface ReplyEnding {
-  /** The last finish_reason; '' if there was none before a clean end. */
-  readonly finish: string
-  readonly hasCalls: boolean
-  /** The refusal's text; '' = none. */
-  readonly refusal: string
-  /** The matched stop sequence, if the host reports it. */
-  readonly matched: string | undefined
-}
-
 const knownReasons: ReadonlySet<string> = new Set(['stop', 'length', 'content_filter', 'tool_calls', 'function_call'])
 
-export function readStop(ending: ReplyEnding): Stop {
-  const stop = unifiedStop(ending)
-  return knownReasons.has(ending.finish) ? stop : { ...stop, isUnknown: true }
-}
-
-function unifiedStop({ finish, hasCalls, refusal, matched }: ReplyEnding): Stop {
+/**
+ * `finish`: the last finish_reason, '' if there was none before a clean end. `refusal`: its text, '' if there is none.
+ * `sequence`: the matched stop sequence, if the host reports it.
+ */
+function readStop(finish: string, hasCalls: boolean, refusal: string, sequence: string | undefined): Stop {
+  const end = { raw: finish, ...(!knownReasons.has(finish) && { isUnknown: true as const }) }
   const explained = refusal === '' ? {} : { explanation: refusal }
-  if (finish === 'length') return { unified: 'length', raw: finish }
-  if (finish === 'content_filter') return { unified: 'refusal', raw: finish, ...explained }
-  if (hasCalls) return { unified: 'tool-calls', raw: finish }
-  if (refusal !== '') return { unified: 'refusal', raw: finish, ...explained }
-  if (matched !== undefined) return { unified: 'stop-sequence', raw: finish, sequence: matched }
-  return { unified: 'end', raw: finish }
+  if (finish === 'length') return { unified: 'length', ...end }
+  if (finish === 'content_filter') return { unified: 'refusal', ...end, ...explained }
+  if (hasCalls) return { unified: 'tool-calls', ...end }
+  if (refusal !== '') return { unified: 'refusal', ...end, ...explained }
+  return sequence === undefined ? { unified: 'end', ...end } : { unified: 'stop-sequence', ...end, sequence }
 }
 
 /** undefined if the reply has choices and all have ended. */
