@@ -191,14 +191,20 @@ export class ToolNames {
   readonly #sent = new Map<string, string>()
   readonly #taken: ReadonlySet<string>
   readonly #pattern: RegExp
+  readonly #first: RegExp
 
-  /** `names`: every name in the request. `characters`: the legal ones, as in a character class. */
+  /**
+   * `names`: every name in the request. `characters`: the legal ones, as in a character class. `first`: those that a
+   * name may start with, among them the underscore.
+   */
   constructor(
     names: Iterable<string>,
     private readonly max: number,
     characters = 'A-Za-z0-9_-',
+    first = characters,
   ) {
-    this.#pattern = new RegExp(`^[${characters}]{1,${max}}$`)
+    this.#pattern = new RegExp(`^[${first}][${characters}]{0,${max - 1}}$`)
+    this.#first = new RegExp(`^[${first}]`)
     const all = [...names]
     this.#taken = new Set(all.filter((name) => this.#pattern.test(name)))
     for (const name of all) this.#sent.set(name, this.#nameFor(name))
@@ -223,7 +229,8 @@ export class ToolNames {
   #nameFor(name: string): string {
     if (this.#pattern.test(name)) return name
     const hash = new Bun.CryptoHasher('sha256').update(name).digest('hex')
-    const readable = name.replaceAll(/[^A-Za-z0-9_-]/g, '_')
+    const legal = name.replaceAll(/[^A-Za-z0-9_-]/g, '_')
+    const readable = this.#first.test(legal) ? legal : `_${legal}`
     // Eight digits avoid collisions, unless a caller chose such a name on purpose.
     for (let digits = 8; ; digits += 8) {
       const sent = `${readable.slice(0, this.max - digits - 1)}_${hash.slice(0, digits)}`

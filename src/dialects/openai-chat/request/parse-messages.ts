@@ -38,27 +38,22 @@ interface LegacyCall {
   readonly name: string
 }
 
-const everywhere = ['role', 'content', 'name', 'cache_control', 'prompt_cache_breakpoint']
-const knownMembers: ReadonlyMap<string, ReadonlySet<string>> = new Map([
-  ['system', new Set(everywhere)],
-  ['developer', new Set(everywhere)],
-  ['user', new Set(everywhere)],
-  ['tool', new Set([...everywhere, 'tool_call_id', 'is_error'])],
-  ['function', new Set(everywhere)],
-  [
-    'assistant',
-    new Set([
-      ...everywhere,
-      ...reasoningFieldNames,
-      'refusal',
-      'audio',
-      'tool_calls',
-      'function_call',
-      // Output only; clients send the whole message back.
-      'annotations',
-    ]),
-  ],
-])
+/** Besides those that every message may have. */
+const membersByRole: Readonly<Record<string, readonly string[]>> = {
+  system: [],
+  developer: [],
+  user: [],
+  function: [],
+  tool: ['tool_call_id', 'is_error'],
+  // Annotations are output only, but clients send the whole message back.
+  assistant: [...reasoningFieldNames, 'refusal', 'audio', 'tool_calls', 'function_call', 'annotations'],
+}
+const knownMembers: ReadonlyMap<string, ReadonlySet<string>> = new Map(
+  Object.entries(membersByRole).map(([role, members]) => [
+    role,
+    new Set(['role', 'content', 'name', 'cache_control', 'prompt_cache_breakpoint', ...members]),
+  ]),
+)
 
 export function parseMessages(body: RequestFields, context: ParseContext): ParsedMessages {
   const system: TextBlock[] = []
@@ -280,9 +275,6 @@ function nonEmpty(fields: RequestFields, name: string): string {
 
 export type ContentBlock = TextBlock | ImageBlock | DocumentBlock
 
-const contentTypes: ReadonlySet<string> = new Set([
-  ...['text', 'input_text', 'image_url', 'file', 'image', 'document', 'input_audio'],
-])
 const partMembers: ReadonlySet<string> = new Set([
   ...['type', 'text', 'image_url', 'file', 'input_audio', 'source', 'title', 'context'],
   ...['cache_control', 'prompt_cache_breakpoint'],
@@ -294,32 +286,28 @@ const detailMembers: ReadonlySet<string> = new Set([
 
 /** Warns about members that have no place in the canonical form. */
 export function warnPartMembers(part: RequestFields, { warnings }: ParseContext): void {
-  if (!contentTypes.has(part.text('type'))) return
+  if (!partParsers.has(part.text('type'))) return
   part.warnUnknown(partMembers, warnings)
   for (const name of ['image_url', 'file', 'input_audio', 'source']) {
     if (isRecord(part.value(name))) part.optionalObject(name)?.warnUnknown(detailMembers, warnings)
   }
 }
 
+const partParsers: ReadonlyMap<string, (part: RequestFields, context: ParseContext) => ContentBlock> = new Map([
+  ['text', parseTextPart],
+  ['input_text', parseTextPart],
+  ['image_url', parseImageUrl],
+  ['file', parseFile],
+  ['image', parseSource],
+  ['document', parseSource],
+  ['input_audio', parseAudio],
+] as const)
+
 /** undefined = not a content type. */
 export function parsePart(part: RequestFields, context: ParseContext): ContentBlock | undefined {
   warnPartMembers(part, context)
-  switch (part.text('type')) {
-    case 'text':
-    case 'input_text':
-      return parseTextPart(part, context)
-    case 'image_url':
-      return { ...parseImageUrl(part, context), ...markOf(part, context) }
-    case 'file':
-      return { ...parseFile(part), ...markOf(part, context) }
-    case 'image':
-    case 'document':
-      return { ...parseSource(part), ...markOf(part, context) }
-    case 'input_audio':
-      return { ...parseAudio(part), ...markOf(part, context) }
-    default:
-      return undefined
-  }
+  const parse = partParsers.get(part.text('type'))
+  return parse && { ...parse(part, context), ...markOf(part, context) }
 }
 
 export function parseTextPart(part: RequestFields, context: ParseContext): TextBlock {
