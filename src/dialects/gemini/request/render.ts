@@ -86,7 +86,7 @@ function render(conversation: Conversation, target: Target): RenderedRequest {
 
 function renderSystem({ system }: Conversation, instruction: string | undefined): RawJson | undefined {
   const texts = [...system.map(({ text }) => text), instruction ?? ''].filter((text) => text !== '')
-  return texts.length === 0 ? undefined : jsonObject({ parts: jsonArray(texts.map(textPart)) })
+  return texts.length === 0 ? undefined : jsonObject({ parts: jsonArray(texts.map((text) => textPart(text))) })
 }
 
 // Renders sampling, service tier and output format as far as the target supports them.

@@ -32,12 +32,6 @@ interface ParsedMessages {
   readonly turns: readonly Turn[]
 }
 
-/** A `function_call` without a `function` message so far. */
-interface LegacyCall {
-  readonly id: string
-  readonly name: string
-}
-
 /** Besides those that every message may have. */
 const membersByRole: Readonly<Record<string, readonly string[]>> = {
   system: [],
@@ -58,7 +52,8 @@ const knownMembers: ReadonlyMap<string, ReadonlySet<string>> = new Map(
 export function parseMessages(body: RequestFields, context: ParseContext): ParsedMessages {
   const system: TextBlock[] = []
   const turns: Turn[] = []
-  const legacy: LegacyCall[] = []
+  /** Every `function_call` without a `function` message so far. */
+  const legacy: ToolCallBlock[] = []
   for (const [index, message] of body.objects('messages').entries()) {
     const role = message.text('role')
     const known = knownMembers.get(role)
@@ -68,22 +63,17 @@ export function parseMessages(body: RequestFields, context: ParseContext): Parse
     if (role !== 'tool' && role !== 'function' && message.optionalText('name')) {
       context.warnings.add('name_dropped', message.pointer('name'))
     }
-    const turn = parseTurn(message, { role, index, legacy }, context)
+    const turn = parseTurn(message, `call_legacy_${index}`, legacy, context)
     if (turn.role === 'system' && turns.length === 0) system.push(...turn.blocks)
     else turns.push(turn)
   }
   return { system, turns }
 }
 
-interface Position {
-  readonly role: string
-  readonly index: number
-  readonly legacy: LegacyCall[]
-}
-
-function parseTurn(message: RequestFields, { role, index, legacy }: Position, context: ParseContext): Turn {
+/** `legacyId` becomes the id of the message's `function_call`. */
+function parseTurn(message: RequestFields, legacyId: string, legacy: ToolCallBlock[], context: ParseContext): Turn {
   const place = message.at
-  switch (role) {
+  switch (message.text('role')) {
     case 'system':
     case 'developer':
       return { role: 'system', blocks: marked(parseSystem(message, context), message, context), place }
@@ -94,11 +84,8 @@ function parseTurn(message: RequestFields, { role, index, legacy }: Position, co
     case 'function':
       return { role: 'user', blocks: [parseToolResult(message, answeredLegacyId(message, legacy), context)], place }
     default: {
-      const legacyId = `call_legacy_${index}`
       const blocks = parseAssistant(message, legacyId, context)
-      for (const block of blocks) {
-        if (block.kind === 'tool-call' && block.id === legacyId) legacy.push({ id: legacyId, name: block.name })
-      }
+      legacy.push(...blocks.filter((block) => block.kind === 'tool-call').filter(({ id }) => id === legacyId))
       return { role: 'assistant', blocks: marked(blocks, message, context), place }
     }
   }
@@ -137,7 +124,7 @@ function parseToolResult(fields: RequestFields, callId: string, context: ParseCo
   }
 }
 
-function answeredLegacyId(message: RequestFields, legacy: LegacyCall[]): string {
+function answeredLegacyId(message: RequestFields, legacy: ToolCallBlock[]): string {
   const name = message.text('name')
   const call = legacy.findIndex((open) => open.name === name)
   if (call === -1)
@@ -160,8 +147,7 @@ const unmarkable: ReadonlySet<string> = new Set(['thinking', 'sealed-thinking', 
 
 // One assistant message: its text, then its calls, with the reasoning between them.
 
-/** `legacyId` becomes the id of this message's `function_call`. */
-export function parseAssistant(message: RequestFields, legacyId: string, context: ParseContext): AssistantBlock[] {
+function parseAssistant(message: RequestFields, legacyId: string, context: ParseContext): AssistantBlock[] {
   if (message.value('audio') !== undefined) {
     message.refuse('audio', 'Audio of an earlier answer is not available for this model; send its text.')
   }
@@ -273,7 +259,7 @@ function nonEmpty(fields: RequestFields, name: string): string {
 // Content parts of user and tool messages: text, images, files and audio. Parts in the form of Messages, which some
 // clients send, are accepted too. The media type decides the kind of block, not the type of the part.
 
-export type ContentBlock = TextBlock | ImageBlock | DocumentBlock
+type ContentBlock = TextBlock | ImageBlock | DocumentBlock
 
 const partMembers: ReadonlySet<string> = new Set([
   ...['type', 'text', 'image_url', 'file', 'input_audio', 'source', 'title', 'context'],
@@ -285,7 +271,7 @@ const detailMembers: ReadonlySet<string> = new Set([
 ])
 
 /** Warns about members that have no place in the canonical form. */
-export function warnPartMembers(part: RequestFields, { warnings }: ParseContext): void {
+function warnPartMembers(part: RequestFields, { warnings }: ParseContext): void {
   if (!partParsers.has(part.text('type'))) return
   part.warnUnknown(partMembers, warnings)
   for (const name of ['image_url', 'file', 'input_audio', 'source']) {
@@ -293,7 +279,9 @@ export function warnPartMembers(part: RequestFields, { warnings }: ParseContext)
   }
 }
 
-const partParsers: ReadonlyMap<string, (part: RequestFields, context: ParseContext) => ContentBlock> = new Map([
+type PartParser = (part: RequestFields, context: ParseContext) => ContentBlock
+
+const partParsers = new Map<string, PartParser>([
   ['text', parseTextPart],
   ['input_text', parseTextPart],
   ['image_url', parseImageUrl],
@@ -301,20 +289,20 @@ const partParsers: ReadonlyMap<string, (part: RequestFields, context: ParseConte
   ['image', parseSource],
   ['document', parseSource],
   ['input_audio', parseAudio],
-] as const)
+])
 
 /** undefined = not a content type. */
-export function parsePart(part: RequestFields, context: ParseContext): ContentBlock | undefined {
+function parsePart(part: RequestFields, context: ParseContext): ContentBlock | undefined {
   warnPartMembers(part, context)
   const parse = partParsers.get(part.text('type'))
   return parse && { ...parse(part, context), ...markOf(part, context) }
 }
 
-export function parseTextPart(part: RequestFields, context: ParseContext): TextBlock {
+function parseTextPart(part: RequestFields, context: ParseContext): TextBlock {
   return { kind: 'text', text: part.text('text'), ...markOf(part, context) }
 }
 
-export function refusePart(part: RequestFields, role: string): never {
+function refusePart(part: RequestFields, role: string): never {
   const type = part.text('type')
   return part.refuse('type', `A content part of type ${shownWord(type)} is not supported in a ${role} message.`)
 }
@@ -407,7 +395,7 @@ type ReasoningBlock = ThinkingBlock | SealedThinkingBlock
 /** The format of Messages signatures, also assumed for entries without a format. */
 const messagesFormat = 'anthropic-claude-v1'
 
-export function parseReasoningFields(message: RequestFields, context: ParseContext): PlacedReasoning<ReasoningBlock>[] {
+function parseReasoningFields(message: RequestFields, context: ParseContext): PlacedReasoning<ReasoningBlock>[] {
   const details = message.objects('reasoning_details')
   if (details.length > 0) {
     return details.flatMap((detail) => placed(parseDetail(detail, context), detail.value('index')))
@@ -447,7 +435,7 @@ function issuedAs(proof: string, format: string): string {
 }
 
 /** Blocks in the form of Messages, and Mistral's thinking part, whose text is a list of text parts. */
-export function parseReasoningPart(part: RequestFields): ReasoningBlock[] {
+function parseReasoningPart(part: RequestFields): ReasoningBlock[] {
   if (part.text('type') === 'redacted_thinking') return [{ kind: 'sealed-thinking', data: part.text('data') }]
   const text = Array.isArray(part.value('thinking'))
     ? part
