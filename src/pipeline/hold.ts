@@ -197,17 +197,11 @@ export class Hold {
     return certain > this.#held ? certain : this.#held
   }
 
-  /** Charges the usage, together with `rows` in the same commit. */
-  settle(usage: Usage, usageJson: string, rows: Settlement['rows']): Promise<SettleOutcome> {
-    return this.ledger.settle({
-      requestId: this.requestId,
-      quoted: this.quote(usage),
-      charge: this.#cost,
-      priceVersion: this.#priceVersion,
-      usage: usageJson,
-      estimated: usage.source === 'estimated',
-      ...(rows && { rows }),
-    })
+  /** Charges the usage. The row of the request is written in the same commit. */
+  settle(usage: Usage, row: Settlement['row']): Promise<SettleOutcome> {
+    const quoted = this.quote(usage)
+    const estimated = usage.source === 'estimated'
+    return this.ledger.settle({ requestId: this.requestId, cost: this.#cost, quoted, estimated, row })
   }
 
   /** Ends the hold without a charge. If that fails, the reaper ends it later. */

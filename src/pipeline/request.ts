@@ -225,13 +225,13 @@ export class GatewayRequest implements RelayContext {
   }
 
   /** Decides the usage of a complete reply and its charge, which `costOf` then returns. */
-  finalUsage(reported: Usage | undefined, atStart: Usage | undefined, outputBytes: () => number): Usage {
+  decideCharge(reported: Usage | undefined, atStart: Usage | undefined, outputBytes: () => number): Usage {
     const usage = this.#validUsage(reported, atStart, outputBytes)
     this.hold?.quote(usage)
     return usage
   }
 
-  /** The charge of a usage that `finalUsage` returned, as decimal USD. */
+  /** The charge of a usage that `decideCharge` returned, as decimal USD. */
   costOf(usage: Usage): string {
     assert(this.hold, 'nothing is answered without a hold')
     return this.hold.quotedUsd(usage)
@@ -276,7 +276,7 @@ export class GatewayRequest implements RelayContext {
         return inputTokens()
       },
       costOf: (usage) => this.costOf(usage),
-      finalUsage: (reported, atStart, outputBytes) => this.finalUsage(reported, atStart, outputBytes),
+      decideCharge: (reported, atStart, outputBytes) => this.decideCharge(reported, atStart, outputBytes),
     }
   }
 

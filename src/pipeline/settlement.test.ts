@@ -9,7 +9,15 @@ import { createLog } from '../telemetry/log.ts'
 import type { KeyedRequest } from '../tenancy/idempotency.ts'
 import type { Hold } from './hold.ts'
 import { GatewayRequest } from './request.ts'
-import { abandon, billedUsage, conclude, type Ending, refuse, type SettleDependencies, settle } from './settlement.ts'
+import {
+  billedUsage,
+  type Ending,
+  endFree,
+  endLeft,
+  endRefused,
+  type SettlementDependencies,
+  settle,
+} from './settlement.ts'
 
 const whole: Usage = {
   inputTokens: 7,
@@ -53,7 +61,7 @@ test.each(['client left after content', 'interrupted', 'out of money', 'ended by
 // Ending a request.
 
 const none = { ended: 0, kept: 0, freed: 0, left: 0, released: 0, written: 0, observed: 0 }
-const charged = { kind: 'settled', transfer: { amount: 5n } } as SettleEnd
+const charged = { kind: 'settled', charge: 5n } as SettleEnd
 const measured = { usage: whole, usageSoFar: undefined, outputBytes: 4, countedBytes: undefined }
 const complete = { ending: 'complete' } as const
 const defect = new Failure('INTERNAL', 'Tollgate failed.')
@@ -66,7 +74,7 @@ function start() {
     logged += text
   }
   const log = createLog({ format: 'json', clock: systemClock, write })
-  const deps: SettleDependencies = {
+  const deps: SettlementDependencies = {
     clock: systemClock,
     log,
     requests: { write: () => void counts.written++ },
@@ -106,9 +114,9 @@ function start() {
 test('ends a charged request once: a later error only gets a response', async () => {
   const { deps, request, record, counts, requestLines } = start()
   await settle(deps, request, complete, measured)
-  expect(refuse(deps, request, defect).status).toBe(500)
-  expect(abandon(deps, request).status).toBe(499)
-  conclude(deps, request)
+  expect(endRefused(deps, request, defect).status).toBe(500)
+  expect(endLeft(deps, request).status).toBe(499)
+  endFree(deps, request)
   expect(await settle(deps, request, { ending: 'ended by us', failure: defect }, measured)).toEqual({
     cost: '0.000000005',
   })
@@ -125,19 +133,19 @@ test('ends a charged request once: a later error only gets a response', async ()
 test('records what a shared wallet paid, if it is less than quoted', async () => {
   const { deps, request, record, hold } = start()
   const rows: unknown[] = []
-  hold.settle = async (_usage, _json, rowsOf) => {
-    rows.push(...(rowsOf?.(3n as Nano) ?? []))
-    return { ...charged, transfer: { amount: 3n }, posted: 0n } as SettleEnd
+  hold.settle = async (_usage, row) => {
+    rows.push(row({ workspaceId: 'ws_1', charge: 3n as Nano, writtenOff: 2n as Nano, budgets: null }))
+    return { ...charged, charge: 3n, posted: 0n } as SettleEnd
   }
   record.caller = { keyId: 'key_1', projectId: 'prj_1', workspaceId: 'ws_1' }
   expect(await settle(deps, request, complete, measured)).toEqual({ cost: '0.000000003' })
   expect([record.charge, record.balance]).toEqual([3n as Nano, 0n as Nano])
-  expect(rows).toHaveLength(1)
+  expect(rows).toMatchObject([{ charge: 3, written_off: 2 }])
 })
 
 test('does not charge a request that was refused', async () => {
   const { deps, request, counts, requestLines } = start()
-  expect(refuse(deps, request, defect).status).toBe(500)
+  expect(endRefused(deps, request, defect).status).toBe(500)
   expect(await settle(deps, request, complete, measured)).toEqual({ cost: undefined })
   expect(counts).toEqual({ ...none, ended: 1, freed: 1, released: 1, written: 1, observed: 1 })
   expect(requestLines()).toBe(1)
@@ -147,7 +155,7 @@ test('after a settlement that throws, says that the charge is unknown and keeps 
   const { deps, request, record, counts, hold } = start()
   hold.settle = () => Promise.reject(new Error('no ledger'))
   expect(await settle(deps, request, complete, measured).catch(String)).toBe('Error: no ledger')
-  const response = refuse(deps, request, defect)
+  const response = endRefused(deps, request, defect)
   expect([response.status, response.headers.get('x-should-retry')]).toEqual([500, 'true'])
   expect(await response.text()).toContain('it is not known yet whether it was charged')
   expect(counts).toEqual({ ...none, ended: 1, left: 1, released: 1, written: 1, observed: 1 })

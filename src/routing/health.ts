@@ -2,6 +2,7 @@
 // is local to the process and may be lost on restart. Nothing here calls a provider; a healthy route costs next to nothing.
 
 import type { Clock } from '../kernel/clock.ts'
+import { onlyRoute } from '../telemetry/request-record.ts'
 import {
   type Cooldown,
   type CooldownReason,
@@ -108,7 +109,7 @@ export interface Health {
 }
 
 const noneExcluded: readonly Excluded<never>[] = []
-const onlyRoute: readonly string[] = ['the only route']
+const onlyRouteReasons: readonly string[] = [onlyRoute]
 
 export function createHealth(deps: HealthDependencies): Health {
   const { clock, random } = deps
@@ -143,7 +144,7 @@ export function createHealth(deps: HealthDependencies): Health {
       const nowMs = clock.monotonicMs()
       const [only] = candidates
       if (candidates.length === 1 && only && routeState(only.health, nowMs) === healthy) {
-        return { ordered: candidates, reasons: onlyRoute, excluded: noneExcluded, mode: 'ordinary' }
+        return { ordered: candidates, reasons: onlyRouteReasons, excluded: noneExcluded, mode: 'ordinary' }
       }
       const rated = candidates.map((candidate) => ({
         candidate,

@@ -35,6 +35,9 @@ export interface CandidateRecord {
   readonly why?: string
 }
 
+/** Why the candidate of a plan with one route is in it. */
+export const onlyRoute = 'the only route'
+
 /** Whose request it is. */
 export interface RecordedCaller {
   readonly keyId: KeyId

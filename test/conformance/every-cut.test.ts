@@ -31,7 +31,7 @@ const relayContext = {
   wantsStreamUsage: true,
   envelope: { choices: 1 },
   costOf: context.costOf,
-  finalUsage: context.finalUsage,
+  decideCharge: context.decideCharge,
 }
 
 /** Warnings about a reply are not tested here. */

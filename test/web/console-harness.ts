@@ -2,8 +2,8 @@
 
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { BrowserContextOptions, Page } from 'playwright-core'
-import { openBrowser, openPage, type WatchedPage } from '../parts/browser.ts'
+import type { Browser, BrowserContext, Page, ViewportSize } from 'playwright-core'
+import { openBrowser, openContext, type WatchedPage, watchPage } from '../parts/browser.ts'
 import { type Gateway, type GatewayOptions, startGateway } from '../parts/gateway.ts'
 
 export interface Made {
@@ -25,8 +25,12 @@ export interface ConsoleHarness {
   manage(call: string, body?: object, headers?: Record<string, string>): Promise<Made>
   /** The models that GET /v1/models lists for a key, by id. */
   modelsOf(secret: string): Promise<readonly { readonly id: string; readonly own_key?: boolean }[]>
-  /** A signed-in page. */
-  signIn(options?: BrowserContextOptions): Promise<WatchedPage>
+  readonly browser: Browser | undefined
+  /**
+   * A signed-in page. All pages of a harness share a browser context, which costs half as much
+   * as a context for each; `context` is for a page that must not share cookies.
+   */
+  signIn(path?: string, options?: { viewport?: ViewportSize; context?: BrowserContext }): Promise<WatchedPage>
   /** Creates a workspace with a project, a key and 5 dollars, and opens a page that shows it. */
   openConsole(name: string, section: string): Promise<OpenedConsole>
   /** Calls a model, sandbox/echo by default, and returns the status. */
@@ -59,13 +63,35 @@ export async function startConsole({ config }: Pick<GatewayOptions, 'config'> = 
     if (!response.ok) throw new Error(`${call}: ${await response.text()}`)
     return (await response.json()) as Made
   }
-  const signIn: ConsoleHarness['signIn'] = async (options = {}) => {
-    const opened = await openPage(browser, url + (await gateway.app.createSignInPath()), options)
-    await opened.page.waitForSelector('.console')
-    return opened
+  /** A new session's cookie, as the sign-in page gets it. */
+  const sessionCookie = async () => {
+    const headers = { origin: url, 'sec-fetch-site': 'same-origin', 'content-type': 'application/json' }
+    const response = await fetch(`${url}/console/session`, { method: 'POST', headers, body: JSON.stringify({ token }) })
+    const [name = '', value = ''] = response.headers.get('set-cookie')?.split(';')[0]?.split('=') ?? []
+    return { name, value, url }
+  }
+  let shared: BrowserContext | undefined
+  const signIn: ConsoleHarness['signIn'] = async (path = '/console', { viewport, context } = {}) => {
+    // Skeletons that shimmer while a page loads take a fifth of its time.
+    if (!context) shared ??= await openContext(browser, { reducedMotion: 'reduce' })
+    const used = context ?? (shared as BrowserContext)
+    await used.clearCookies()
+    await used.addCookies([await sessionCookie()])
+    const opened = await watchPage(used)
+    const { page, go } = opened
+    if (viewport) await page.setViewportSize(viewport)
+    await go(url + path)
+    if (path.startsWith('/console')) await page.waitForSelector('.console')
+    const close = async () => {
+      // The chosen workspace is kept there.
+      await page.evaluate('localStorage.clear()')
+      await page.close()
+    }
+    return { ...opened, close }
   }
   return {
     gateway,
+    browser,
     token,
     manage,
     signIn,
@@ -79,8 +105,7 @@ export async function startConsole({ config }: Pick<GatewayOptions, 'config'> = 
       const project = await manage(`POST /api/workspaces/${workspace.id}/projects`, { name: 'web' })
       const key = await manage(`POST /api/projects/${project.id}/keys`, { name: 'ci' })
       await manage(`POST /api/workspaces/${workspace.id}/topups`, { amount: '5.00' })
-      const opened = await signIn()
-      await opened.go(`${url}/console/${section}`)
+      const opened = await signIn(`/console/${section}`)
       await button(opened.page, name).click()
       return { ...opened, workspace, project, key }
     },

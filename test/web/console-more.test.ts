@@ -5,7 +5,7 @@ import { afterAll, expect } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import type { Page } from 'playwright-core'
 import { seriousFaults } from '../parts/axe.ts'
-import { browserTest, sidewaysPixels } from '../parts/browser.ts'
+import { browserTest, openContext, sidewaysPixels } from '../parts/browser.ts'
 import { button, field, startConsole } from './console-harness.ts'
 
 /** Accepts one of the two keys. */
@@ -245,9 +245,9 @@ browserTest('getting started shows what is left to do, and the runway names the 
 })
 
 browserTest('on a phone the menu shows the current page, and nothing is too wide', async () => {
-  const { page, go, close } = await harness.signIn({ viewport: { width: 360, height: 760 } })
+  const { page, go, close } = await harness.signIn('/console', { viewport: { width: 360, height: 760 } })
   for (const section of ['', '/requests', '/providers', '/settings', '/playground?other=sandbox/echo']) {
-    await go(`${harness.gateway.url}/console${section}`)
+    if (section !== '') await go(`${harness.gateway.url}/console${section}`)
     const box = await page.locator('.console-menu [aria-current]').boundingBox()
     const [left, right] = [box?.x ?? -1, (box?.x ?? 0) + (box?.width ?? 0)]
     expect({ section, isSeen: left >= 0 && right <= 360 }).toEqual({ section, isSeen: true })
@@ -263,10 +263,11 @@ browserTest('on a phone the menu shows the current page, and nothing is too wide
 browserTest(
   'settings show the configuration, and sign out all browsers at once, which the audit log records',
   async () => {
-    const [here, elsewhere] = [await harness.signIn(), await harness.signIn()]
+    const here = await harness.signIn('/console/settings')
+    const context = await openContext(harness.browser)
+    const elsewhere = await harness.signIn('/console', { context })
     const link = harness.gateway.url + (await harness.gateway.app.createSignInPath())
     const { page } = here
-    await here.go(`${harness.gateway.url}/console/settings`)
     const setting = page.locator('section[aria-label=Configuration] tr', { hasText: 'TOLLGATE_PORT' })
     expect(await setting.textContent()).toBe('server.port0TOLLGATE_PORT')
     expect(await page.locator('section[aria-label=Configuration] tr', { hasText: 'ANTHROPIC' }).textContent()).toBe(
@@ -289,6 +290,6 @@ browserTest(
     }
     expect(data.map(({ action }) => action)).toContain('session.end_all')
     await here.close()
-    await elsewhere.close()
+    await context.close()
   },
 )

@@ -72,8 +72,7 @@ browserTest(
 )
 
 browserTest('a refused playground request replaces the placeholder, and one token is singular', async () => {
-  const { page, go, close } = await harness.openConsole('refused call', 'keys')
-  await go(`${harness.gateway.url}/console/playground?model=sandbox/echo`)
+  const { page, close } = await harness.signIn('/console/playground?model=sandbox/echo')
   await page.waitForSelector('text=The answer appears here.')
   await page.fill('input[type=password]', 'sk-tg-made-up')
   await field(page, 'Max output tokens').fill('1')

@@ -104,9 +104,11 @@ async function readBooks(side: Database): Promise<Books> {
     )
   }
   const accounts = await side.sql<{ id: string; kind: string; total: bigint }>`SELECT a.id, a.kind,
-      COALESCE((SELECT CAST(SUM(amount) AS BIGINT) FROM transfers WHERE credit_account = a.id), 0)
-      - COALESCE((SELECT CAST(SUM(amount) AS BIGINT) FROM transfers WHERE debit_account = a.id), 0) AS total
-    FROM accounts a`
+      COALESCE(c.total, 0) - COALESCE(d.total, 0) AS total FROM accounts a
+    LEFT JOIN (SELECT credit_account, CAST(SUM(amount) AS BIGINT) AS total FROM transfers GROUP BY credit_account) c
+      ON c.credit_account = a.id
+    LEFT JOIN (SELECT debit_account, CAST(SUM(amount) AS BIGINT) AS total FROM transfers GROUP BY debit_account) d
+      ON d.debit_account = a.id`
   const inWallets = accounts.filter(({ kind }) => kind === 'wallet')
   return {
     // Sorted here, because the two engines may collate differently.

@@ -96,13 +96,13 @@ export interface StreamParser {
   readonly isOutputUncounted?: boolean
 }
 
-/** Decides the usage that is billed and shown. */
+/** Decides the usage that is charged and shown. */
 export interface UsageReconciler {
   /**
-   * The usage of a complete reply: `reported` if it is plausible, otherwise an estimate from the provider's initial
-   * usage and the bytes of output relayed.
+   * Decides what a complete reply is charged for, and returns that usage: `reported` if it is plausible, otherwise an
+   * estimate from the provider's initial usage and the bytes of output relayed.
    */
-  finalUsage(reported: Usage | undefined, atStart: Usage | undefined, outputBytes: () => number): Usage
+  decideCharge(reported: Usage | undefined, atStart: Usage | undefined, outputBytes: () => number): Usage
 }
 
 export interface RenderContext extends UsageReconciler {

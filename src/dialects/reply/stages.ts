@@ -344,7 +344,7 @@ export class UsageMeter implements ReplyStage {
         this.outputBytes += Buffer.byteLength(event.text)
         break
       case 'reply-end':
-        this.usage = this.reconciler.finalUsage(event.usage, this.usageSoFar, () => this.outputBytes)
+        this.usage = this.reconciler.decideCharge(event.usage, this.usageSoFar, () => this.outputBytes)
         if (this.usage !== event.usage) return [{ ...event, usage: this.usage }]
     }
     return [event]

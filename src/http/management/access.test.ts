@@ -5,8 +5,9 @@ import { idPrefixes } from '../../api/operation.ts'
 import { Failure } from '../../kernel/failure.ts'
 import { createId } from '../../kernel/ids.ts'
 import { createApiKey } from '../../tenancy/api-key.ts'
+import type { RouteDependencies } from './dependencies.ts'
 import type { Route } from './route.ts'
-import { managementRoutes, type RouteDependencies } from './serve.ts'
+import { managementRoutes } from './serve.ts'
 
 // Only the rows are read here; nothing of what they would need is called.
 const checkout: NonNullable<RouteDependencies['checkout']> = async () => ({ id: 'unused', url: 'unused' })

@@ -59,7 +59,7 @@ forEachEngine((engine) => {
     await management.make(`/api/workspaces/${id}/topups`, { amount: '1.00' })
     const requestId = createId('req')
     await management.ledger.hold(holdOf(id, 300_000_000n, requestId))
-    await management.ledger.settle({ ...settlementOf(requestId, 250_000_000n), usage: '{"output":7}' })
+    await management.ledger.settle(settlementOf(requestId, 250_000_000n, { usage: '{"output":7}' }))
     const { body } = await management.ask('GET', `/api/workspaces/${id}/transfers?limit=1`)
     expect(body.data).toMatchObject([
       { kind: 'charge', direction: 'out', amount: '0.25', request_id: requestId, usage: { output: 7 } },

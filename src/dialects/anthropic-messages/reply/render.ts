@@ -128,7 +128,7 @@ function record(type: string, members: Members): string {
 
 export function renderReply(events: readonly ReplyEvent[], context: RenderContext): string {
   const { id, blocks, stop, usage: reported } = collectReply(events)
-  const usage = reported ?? context.finalUsage(undefined, undefined, () => 0)
+  const usage = reported ?? context.decideCharge(undefined, undefined, () => 0)
   const said = blocks.flatMap((block) => renderBlock(block) ?? [])
   const content = said.length === 0 ? [emptyTextBlock] : said
   return renderMessage({ id, content, stop, usage, cost: context.costOf(usage) }, context)

@@ -41,9 +41,7 @@ function render(conversation: Conversation, target: Target): RenderedRequest {
   const turns = preparedTurns(conversation, { rules, toolIdMax, warnings }, (all) =>
     restoreThinking(all, target.issuer, warnings),
   )
-  const nameMax = rules.toolNameMax ?? toolNameMaxDefault
-  // Names start with a letter or an underscore.
-  const names = new ToolNames(toolNamesIn(conversation), nameMax, 'A-Za-z0-9_-', 'A-Za-z_')
+  const names = new ToolNames(toolNamesIn(conversation), rules.toolNameMax ?? toolNameMaxDefault, /^[A-Za-z_][\w-]*$/)
   const rendering: Rendering = { rules, warnings, names, schemas: new SchemaBudget() }
   // The provider only caches implicitly and accepts no marks.
   chooseMarks(conversation, { style: undefined, canCarry: () => false, isImplicit: true }, warnings)
