@@ -149,8 +149,7 @@ export function createRunRequest(deps: RunDependencies): RunRequest {
   }
 
   async function answerWhole(opened: Opened, request: GatewayRequest): Promise<Response> {
-    const ended = await notAnswered(opened, request)
-    if (ended) return ended
+    if (isUnanswered(opened)) return await endUnanswered(opened, request)
     const { surface, record } = request
     const reply = opened as WholeReply
     const headers = answerHeaders(request, clock)
@@ -172,9 +171,8 @@ export function createRunRequest(deps: RunDependencies): RunRequest {
   async function answerStreamed(opening: Opened | Promise<Opened>, request: GatewayRequest): Promise<Response> {
     const headers = streamHeaders(answerHeaders(request, clock))
     if (!(opening instanceof Promise)) {
-      const ended = await notAnswered(opening, request)
-      if (ended) return ended
-      const warnings = warningsOf(opening as OpenStream, request)
+      if (isUnanswered(opening)) return await endUnanswered(opening, request)
+      const warnings = warningsOf(opening, request)
       if (warnings.length > 0) headers['x-tollgate-warnings'] = warningsHeader(warnings)
     }
     deps.streams.opened()
@@ -194,10 +192,9 @@ export function createRunRequest(deps: RunDependencies): RunRequest {
     return new Response(body, { headers })
   }
 
-  /** The response to a request that no provider answered. */
-  async function notAnswered(opened: Opened, request: GatewayRequest): Promise<Response | undefined> {
+  /** Ends a request that no provider answered. */
+  async function endUnanswered(opened: Unanswered, request: GatewayRequest): Promise<Response> {
     if (opened instanceof Failure) return endRefused(deps, request, opened)
-    if (opened !== 'client left') return undefined
     await settle(deps, request, { ending: 'client left before content' })
     return goneResponse()
   }
@@ -232,6 +229,12 @@ export function createRunRequest(deps: RunDependencies): RunRequest {
     if (!counted || request.candidate?.isOwn) return
     deps.ratios.learn(request.model.id, request.bodyBytes, counted, request.mayHaveMedia)
   }
+}
+
+type Unanswered = Exclude<Opened, Answered>
+
+function isUnanswered(opened: Opened): opened is Unanswered {
+  return opened instanceof Failure || opened === 'client left'
 }
 
 /** Whether the plan mixes own and shared routes, which differ in who pays: parallel attempts could be priced wrongly. */
