@@ -114,7 +114,7 @@ export function createRunRequest(deps: RunDependencies): RunRequest {
       // Providers may run tools themselves, so a request with tools is never sent twice.
       mayHedge: model.hedge && envelope.stream && !envelope.offersTools && !mixesCredentials(request),
       // A stream gets keep-alives for as long as it takes; a whole answer must arrive while the client waits.
-      patienceMs: envelope.stream ? undefined : clientTimeoutMs(http.headers),
+      clientTimeoutMs: envelope.stream ? undefined : clientTimeoutMs(http.headers),
       attempt: (candidate, options) => tryRoute(candidate, request, options),
       pause: (milliseconds) => pause(milliseconds, request),
       discard: (answer) => (answer.kind === 'stream' ? answer.abort() : undefined),
