@@ -17,7 +17,7 @@ import type { TraceContext } from '../telemetry/request-record.ts'
 import type { GenerationKeys } from '../tenancy/idempotency.ts'
 import { type AdmitDependencies, admit } from './admit.ts'
 import { type Answered, attempt, isAnswered, type OpenStream, type WholeReply } from './attempt.ts'
-import { before, clientTimeoutMs, earlyHeadersMs, pauseBetweenAttempts, type Ticker } from './deadline.ts'
+import type { Ticker } from './deadline.ts'
 import { failureResponse, streamHeaders, warningsHeader } from './headers.ts'
 import { claimKey, confirmKey, replayHeaders } from './idempotency.ts'
 import { type Connection, GatewayRequest } from './request.ts'
@@ -36,6 +36,7 @@ import {
 } from './settlement.ts'
 import { type Opened, type PendingSettlements, streamAnswer } from './stream.ts'
 import { createImplausibleWarnings, type MeasuredReply, nothingMeasured } from './usage.ts'
+import { before, clientTimeoutMs, earlyHeadersMs, pauseBetweenAttempts } from './waiting.ts'
 
 export interface RunDependencies
   extends AdmitDependencies,
