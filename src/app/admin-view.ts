@@ -8,8 +8,7 @@ import type { ShownProvider } from '../api/providers.ts'
 import type { Model } from '../catalog/model.ts'
 import { showPrice } from '../catalog/price.ts'
 import { surfaces } from '../dialects/registry.ts'
-import type { SurfaceName } from '../http/management/catalog.ts'
-import type { CredentialDestination, Credentials, ProviderDependencies } from '../http/management/providers.ts'
+import type { CredentialDestination, Credentials, RouteDependencies } from '../http/management/dependencies.ts'
 import { isoTime } from '../kernel/clock.ts'
 import { Failure, invalidRequest } from '../kernel/failure.ts'
 import { nearestNames } from '../kernel/nearest.ts'
@@ -132,7 +131,7 @@ export async function modelsOf(
 export function planOf(
   { catalog, health }: { readonly catalog: LiveCatalog; readonly health: Health },
   modelId: string,
-  surface: SurfaceName,
+  surface: keyof typeof surfaces,
 ): PlanExplanation | undefined {
   const offer = catalog.current.offer.platform
   const model = offer.find(anyone, modelId)
@@ -154,7 +153,7 @@ export function providerAdmin(
   catalog: LiveCatalog,
   credentials: Pick<CredentialCache, 'open'>,
   dialects: ProbedDialects,
-): ProviderDependencies['providers'] {
+): RouteDependencies['providers'] {
   return {
     list: () => [...catalog.current.providers.values()].map((provider) => shownProvider(provider, catalog.current)),
     async test(id) {

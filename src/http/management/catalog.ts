@@ -1,8 +1,7 @@
 // Handlers of the catalog, prices and the routing plan. A changed price is in effect here before the answer is sent;
 // running requests keep the price they started with. A price in the configuration file can only be changed there.
 
-import type { CatalogItem, ModelPrice } from '../../api/catalog.ts'
-import type { AnswerOf } from '../../api/client.ts'
+import type { ModelPrice } from '../../api/catalog.ts'
 import { listAnswer } from '../../api/fields.ts'
 import { operations } from '../../api/operations.ts'
 import { priceFromEntry } from '../../catalog/entry.ts'
@@ -17,35 +16,14 @@ import {
 import { isoTime } from '../../kernel/clock.ts'
 import { Failure, invalidRequest } from '../../kernel/failure.ts'
 import { formatPrice } from '../../kernel/money.ts'
-import type { PlanExplanation } from '../../routing/offer.ts'
-import type { Database } from '../../store/database.ts'
 import { appendAudit } from '../../tenancy/audit.ts'
-import type { Changes, NumberedChange } from '../../tenancy/changes.ts'
+import type { NumberedChange } from '../../tenancy/changes.ts'
+import type { RouteDependencies } from './dependencies.ts'
 import { implement, type Route } from './route.ts'
-
-export type SurfaceName = AnswerOf<'getPlan'>['surface']
-
-export interface CatalogDependencies {
-  readonly database: Database
-  catalog(): readonly CatalogItem[]
-  /** Whether everyone may read the catalog, or only the operator. */
-  catalogIsPublic(): boolean
-  /** The plan for a caller without own credentials and allowlist; undefined = there is no such model. */
-  planOf(modelId: string, surface: SurfaceName): PlanExplanation | undefined
-  /** The prices in effect in this process. */
-  readonly prices: {
-    /** undefined = there is no such model. */
-    find(modelId: string): PriceInForce | undefined
-    /** After a change was committed. False: it is not in effect yet. */
-    renew(): Promise<boolean>
-  }
-  /** Tells other replicas of a price when it is committed. */
-  readonly changes: Pick<Changes, 'record' | 'tell'>
-}
 
 const renewRetryMs = 1000
 
-export function catalogRoutes(deps: CatalogDependencies): readonly Route[] {
+export function catalogRoutes(deps: RouteDependencies): readonly Route[] {
   return [
     implement(operations.getCatalog, {
       isPublic: () => deps.catalogIsPublic(),
@@ -77,7 +55,7 @@ export function catalogRoutes(deps: CatalogDependencies): readonly Route[] {
   ]
 }
 
-function priceRoutes(deps: CatalogDependencies): readonly Route[] {
+function priceRoutes(deps: RouteDependencies): readonly Route[] {
   return [
     implement(operations.getPrice, {
       async run({ model }) {
@@ -118,7 +96,7 @@ function priceRoutes(deps: CatalogDependencies): readonly Route[] {
 }
 
 async function renewedAnswer(
-  deps: CatalogDependencies,
+  deps: RouteDependencies,
   recorded: NumberedChange,
   before: PriceInForce,
 ): Promise<ModelPrice> {
@@ -131,7 +109,7 @@ async function renewedAnswer(
 }
 
 async function priceAnswer(
-  { database, prices }: CatalogDependencies,
+  { database, prices }: RouteDependencies,
   model: string,
   warnings: string[],
 ): Promise<ModelPrice> {

@@ -3,55 +3,19 @@
 
 import { listAnswer } from '../../api/fields.ts'
 import { operations } from '../../api/operations.ts'
-import type { ShownProvider, TestResult } from '../../api/providers.ts'
+import type { TestResult } from '../../api/providers.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import { Failure, invalidRequest } from '../../kernel/failure.ts'
-import type { WorkspaceId } from '../../kernel/ids.ts'
 import { Secret } from '../../kernel/secret.ts'
-import type { CredentialFault, OwnCredential } from '../../providers/signing.ts'
 import type { Probe, ProbeVerdict } from '../../routing/probe-provider.ts'
-import type { Database } from '../../store/database.ts'
-import type { Sql } from '../../store/sql.ts'
 import { appendAudit } from '../../tenancy/audit.ts'
-import type { CredentialSummary, NewCredential } from '../../tenancy/credentials.ts'
+import type { NewCredential } from '../../tenancy/credentials.ts'
 import { getWorkspace } from '../../tenancy/workspaces.ts'
 import { credentialAnswer } from './answers.ts'
+import type { RouteDependencies } from './dependencies.ts'
 import { implement, type Route } from './route.ts'
 
-/** Where a credential may be sent. */
-export interface CredentialDestination {
-  readonly origin: string
-  /** undefined = the provider's own. */
-  readonly baseUrl: string | undefined
-}
-
-export interface Credentials {
-  /** Throws a Failure if the provider does not exist or the base URL may not be called. May query DNS. */
-  destinationOf(provider: string, baseUrl: string | undefined): Promise<CredentialDestination>
-  /** What is stored of a credential, or why it is not one of this provider. */
-  read(provider: string, text: string): OwnCredential | CredentialFault
-  put(sql: Sql, credential: NewCredential): Promise<CredentialSummary>
-  /** False: there was none. */
-  delete(sql: Sql, workspaceId: WorkspaceId, provider: string): Promise<boolean>
-  list(sql: Sql, workspaceId: WorkspaceId): Promise<readonly CredentialSummary[]>
-  /** After a change was committed. */
-  forget(workspaceId: WorkspaceId): void
-}
-
-export interface ProviderDependencies {
-  readonly database: Database
-  readonly credentials: Credentials
-  readonly providers: {
-    /** The enabled ones. */
-    list(): readonly ShownProvider[]
-    /** undefined = it is not enabled. */
-    test(provider: string): Promise<Probe | undefined>
-    /** Tests a workspace's own key; throws a Failure if there is none or it cannot be used. */
-    testOwn(workspaceId: WorkspaceId, provider: string): Promise<Probe>
-  }
-}
-
-export function providerRoutes({ database, credentials, providers }: ProviderDependencies): readonly Route[] {
+export function providerRoutes({ database, credentials, providers }: RouteDependencies): readonly Route[] {
   return [
     implement(operations.listCredentials, {
       async run({ id }) {
@@ -94,7 +58,7 @@ export function providerRoutes({ database, credentials, providers }: ProviderDep
   ]
 }
 
-function putCredential({ database, credentials }: Omit<ProviderDependencies, 'providers'>): Route {
+function putCredential({ database, credentials }: Pick<RouteDependencies, 'database' | 'credentials'>): Route {
   return implement(operations.putCredential, {
     // Not a `write`: host names are resolved on the way, and a transaction must not wait for that.
     async run({ id, provider, body, act }) {

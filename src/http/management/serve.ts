@@ -4,22 +4,21 @@ import { createHash } from 'node:crypto'
 import { listAnswer } from '../../api/fields.ts'
 import { openApiDocument } from '../../api/open-api.ts'
 import { operations } from '../../api/operations.ts'
-import type { Setting } from '../../api/system.ts'
 import { Failure, invalidRequest, retryHeaders } from '../../kernel/failure.ts'
 import { createId, type RequestId } from '../../kernel/ids.ts'
 import { isStoreUnavailable } from '../../store/sql-error.ts'
 import { listAudit } from '../../tenancy/audit.ts'
-import type { Idempotency, StoredAnswer } from '../../tenancy/idempotency.ts'
+import type { StoredAnswer } from '../../tenancy/idempotency.ts'
 import { notFound } from '../../tenancy/management.ts'
 import { queryOf } from '../request.ts'
 import { type ApiAnswer, apiHeaders, respond, respondEvents, respondFile } from '../responses.ts'
 import { auditAnswer, pageAnswer, pageOf } from './answers.ts'
 import { type Actor, type AuthorizeDependencies, createAuthorize } from './authorize.ts'
-import { type CatalogDependencies, catalogRoutes } from './catalog.ts'
+import { catalogRoutes } from './catalog.ts'
+import type { RouteDependencies } from './dependencies.ts'
 import { checkBody, checkQuery, readJson } from './input.ts'
-import { keyRoutes, limitRoutes, type ProjectDependencies, projectRoutes } from './projects.ts'
-import { type ProviderDependencies, providerRoutes } from './providers.ts'
-import { type RequestDependencies, requestRoutes } from './requests.ts'
+import { providerRoutes } from './providers.ts'
+import { requestRoutes } from './requests.ts'
 import {
   createMatchRoute,
   type Download,
@@ -29,28 +28,11 @@ import {
   type Route,
   type UntypedCall,
 } from './route.ts'
-import { type WalletDependencies, walletRoutes } from './wallet.ts'
-import { type WorkspaceDependencies, workspaceRoutes } from './workspaces.ts'
-import { createRunWrite } from './writes.ts'
-
-export interface RouteDependencies
-  extends WorkspaceDependencies,
-    WalletDependencies,
-    ProjectDependencies,
-    ProviderDependencies,
-    CatalogDependencies,
-    RequestDependencies {
-  readonly ledger: WorkspaceDependencies['ledger'] & WalletDependencies['ledger'] & ProjectDependencies['ledger']
-  readonly credentials: ProviderDependencies['credentials']
-  readonly requests: RequestDependencies['requests']
-  /** The configuration in effect, without secrets. */
-  settings(): readonly Setting[]
-  /** The program's version, for the OpenAPI document. */
-  readonly version: string
-}
+import { walletRoutes } from './wallet.ts'
+import { keyRoutes, limitRoutes, projectRoutes, workspaceRoutes } from './workspaces.ts'
+import { runWrite } from './writes.ts'
 
 export interface ManagementDependencies extends RouteDependencies, AuthorizeDependencies {
-  readonly idempotency: Idempotency
   /** Limits the work done for callers without a token. */
   readonly budget: {
     /** undefined = the budget is used up for now. */
@@ -83,7 +65,6 @@ export function createManagementApi(deps: ManagementDependencies): ManagementApi
   const { clock } = deps
   const matchRoute = createMatchRoute(managementRoutes(deps))
   const authorize = createAuthorize(deps)
-  const runWrite = createRunWrite(deps)
   /** Idempotency keys of requests running in this process; the same key elsewhere waits in the database. */
   const running = new Set<string>()
 
@@ -150,7 +131,7 @@ export function createManagementApi(deps: ManagementDependencies): ManagementApi
     const { act, idempotencyKey: key } = call
     const request = keyed && key !== undefined ? { ...keyed, key, ...act } : undefined
     const answer = route.write
-      ? await runWrite(request, async (sql) => answerOf(route, await route.write?.(sql, call)))
+      ? await runWrite(deps, request, async (sql) => answerOf(route, await route.write?.(sql, call)))
       : answerOf(route, await route.run?.(call))
     route.committed?.(call)
     return answer

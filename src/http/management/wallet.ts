@@ -8,22 +8,14 @@ import { Failure } from '../../kernel/failure.ts'
 import { formatUsd, type Nano } from '../../kernel/money.ts'
 import type { Insufficient } from '../../ledger/account.ts'
 import type { Correction } from '../../ledger/correct.ts'
-import type { Ledger } from '../../ledger/ledger.ts'
-import type { Idempotency } from '../../tenancy/idempotency.ts'
 import { getWorkspace } from '../../tenancy/workspaces.ts'
 import type { Checkout, CheckoutSession } from '../payments/stripe-checkout.ts'
 import { given, pageAnswer, pageOf, transferAnswer, walletAnswer } from './answers.ts'
+import type { RouteDependencies } from './dependencies.ts'
 import { type Handler, implement, type Route } from './route.ts'
-import { auditMove, createRunWrite, type MoveDependencies, moveFailure } from './writes.ts'
+import { auditMove, moveFailure, runWrite } from './writes.ts'
 
-export interface WalletDependencies extends MoveDependencies {
-  readonly ledger: Pick<Ledger, 'fund' | 'wallet' | 'transfers' | 'correct'>
-  readonly idempotency: Idempotency
-  /** undefined = no payments are configured, and then the operation does not exist. */
-  readonly checkout?: Checkout | undefined
-}
-
-export function walletRoutes(deps: WalletDependencies): readonly Route[] {
+export function walletRoutes(deps: RouteDependencies): readonly Route[] {
   const { database, ledger, checkout } = deps
   return [
     implement(operations.getWallet, {
@@ -85,8 +77,7 @@ function tooLittleAvailable({ posted, held }: Insufficient, amount: Nano): Failu
 const notAnswered = Symbol('no earlier request had this Idempotency-Key')
 
 /** Nothing is credited here: the webhook does that once the payment was made. */
-function startCheckout(deps: WalletDependencies, checkout: Checkout): Handler<typeof operations.createCheckout> {
-  const runWrite = createRunWrite(deps)
+function startCheckout(deps: RouteDependencies, checkout: Checkout): Handler<typeof operations.createCheckout> {
   return {
     // Not a `write`: a transaction must not wait for another server.
     async run({ id, body: { amount }, act, idempotencyKey: key }) {
@@ -99,13 +90,14 @@ function startCheckout(deps: WalletDependencies, checkout: Checkout): Handler<ty
       const rollBack = async () => {
         throw notAnswered
       }
-      const earlier = await runWrite(request, rollBack).catch((thrown) => {
+      const earlier = await runWrite(deps, request, rollBack).catch((thrown) => {
         if (thrown !== notAnswered) throw thrown
       })
       if (earlier) return storedSession(earlier)
       const session = await start()
       // The same request on another replica may have been faster; then its session counts and this one expires unpaid.
-      return storedSession(await runWrite(request, async () => ({ status: 201, body: JSON.stringify(session) })))
+      const made = async () => ({ status: 201, body: JSON.stringify(session) })
+      return storedSession(await runWrite(deps, request, made))
     },
   }
 }

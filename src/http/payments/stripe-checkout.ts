@@ -1,6 +1,7 @@
 // Starts a card payment: creates a Checkout Session at Stripe, where the payer is sent. The webhook credits the wallet
 // once Stripe reports that it was paid.
 
+import { z } from 'zod'
 import { Failure, invalidRequest } from '../../kernel/failure.ts'
 import type { RequestId, WorkspaceId } from '../../kernel/ids.ts'
 import { formatUsd, type Nano } from '../../kernel/money.ts'
@@ -138,20 +139,20 @@ async function post(url: string, { secretKey, form, requestId }: Post): Promise<
   }
 }
 
-function sessionOf(log: Log, reply: Reply, requestId: RequestId): CheckoutSession {
-  const { status, json, stripeRequestId } = reply
-  const id = textAt(json, 'id')
-  const url = textAt(json, 'url')
-  if (status === 200 && id?.startsWith('cs_') && url?.startsWith('https://')) return { id, url }
-  const error = memberOf(json, 'error')
-  // Not its message, which may quote the key.
+const sessionSchema = z.object({ id: z.string().startsWith('cs_'), url: z.string().startsWith('https://') })
+const text = z.string().optional().catch(undefined)
+/** Not its message, which may quote the key. */
+const errorSchema = z.object({ error: z.object({ type: text, code: text, param: text }) })
+
+function sessionOf(log: Log, { status, json, stripeRequestId }: Reply, requestId: RequestId): CheckoutSession {
+  const session = sessionSchema.safeParse(json)
+  if (status === 200 && session.success) return session.data
+  const error = errorSchema.safeParse(json).data?.error
   log.error('Stripe did not start a payment', {
     request_id: requestId,
     status,
     stripe_request_id: stripeRequestId,
-    type: textAt(error, 'type'),
-    code: textAt(error, 'code'),
-    param: textAt(error, 'param'),
+    ...error,
   })
   if (status === 429 || status >= 500) throw tryLater()
   throw new Failure('INTERNAL', 'Stripe refused to start the payment; the log has the cause under the request id.')
@@ -169,13 +170,4 @@ function tryLater(): Failure {
   return new Failure('OVERLOADED', 'Stripe cannot start a payment at the moment. Retry in a few seconds.', {
     retryAfterMs: 3000,
   })
-}
-
-function memberOf(json: unknown, name: string): unknown {
-  return typeof json === 'object' && json !== null ? (json as Record<string, unknown>)[name] : undefined
-}
-
-function textAt(json: unknown, name: string): string | undefined {
-  const value = memberOf(json, name)
-  return typeof value === 'string' ? value : undefined
 }

@@ -11,7 +11,7 @@ import type { Clock } from '../../kernel/clock.ts'
 import { Failure, invalidRequest } from '../../kernel/failure.ts'
 import type { RequestId } from '../../kernel/ids.ts'
 import { estimatedInput } from '../../kernel/usage.ts'
-import type { Endpoint, Provider, Transport } from '../provider.ts'
+import type { Endpoint, Provider, Transport, UpstreamRequest } from '../provider.ts'
 import { composeReply, createModels, type Outage, type Reply, type Step, signThinking } from './models.ts'
 import { checkTexts, checkToolResults, type Prompt, readPrompt } from './prompt.ts'
 
@@ -80,7 +80,9 @@ export interface SandboxParts {
   readonly delay?: Delay
 }
 
-export function createSandboxTransport({ clock, delay = timerDelay }: SandboxParts): Transport {
+export type SandboxTransport = (request: UpstreamRequest) => Promise<Response>
+
+export function createSandboxTransport({ clock, delay = timerDelay }: SandboxParts): SandboxTransport {
   const models = createModels()
   return async ({ path: target, body, signal }) => {
     signal.throwIfAborted()
