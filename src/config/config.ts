@@ -120,7 +120,7 @@ function settingsOf(
     localModels: server.local_models !== 'off' && server.local_models !== false,
     /** Addresses and ranges of the proxies whose X-Forwarded-For is believed. */
     trustedProxies: server.trusted_proxies ?? [],
-    /** Of every key that has none of its own; undefined = unlimited. */
+    /** Of every key without limits; undefined = unlimited. */
     limits: {
       requestsPerMinute: limits.requests_per_minute,
       tokensPerMinute: limits.tokens_per_minute,
