@@ -52,7 +52,7 @@ browserTest('script-like text is shown literally, in rows and in sheets', async 
   await visit(page, go, 'keys')
   for (const text of hostileTexts) {
     const row = page.locator('tbody tr').filter({ has: page.locator('.row-name').getByText(text, { exact: true }) })
-    expect(await row.locator('td[data-label="Last used"] .row-note').textContent()).toBe(`by ${text}`)
+    expect(await row.locator('td[data-label="Last used"] .note').textContent()).toBe(`by ${text}`)
     await row.locator('button.revoke').click()
     await page.waitForSelector('.last-use strong')
     expect(await page.textContent('.last-use strong')).toBe(text)
@@ -69,7 +69,7 @@ browserTest('model names from a file are shown literally everywhere', async () =
   await visit(page, go, 'providers')
   const routes = page.locator('section[aria-label="Routes at anthropic"] tbody tr', { hasText: 'hostile/' })
   await routes.first().waitFor()
-  const upstream = await routes.locator('th .row-note code').allTextContents()
+  const upstream = await routes.locator('th .note code').allTextContents()
   for (const text of hostileTexts) expect(upstream).toContain(text)
   await page.keyboard.press('Control+k')
   await page.waitForSelector('.palette [role=option]')

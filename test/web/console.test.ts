@@ -70,7 +70,7 @@ browserTest('new requests appear on an open page, and the filter is in the addre
   const [ok, failed] = [await ask('sandbox/echo'), await ask('sandbox/throttled')]
   await page.waitForSelector(`[data-row="${ok}"]`)
   await page.waitForSelector(`[data-row="${failed}"] >> text=429 limit exceeded`)
-  await page.selectOption('label:has-text("Outcome") select', 'failed')
+  await page.getByLabel('Outcome').selectOption('failed')
   await page.waitForSelector(`[data-row="${ok}"]`, { state: 'detached' })
   expect(new URL(page.url()).search).toBe('?outcome=failed')
   await go(`${gateway.url}/console/requests?model=sandbox/echo`)

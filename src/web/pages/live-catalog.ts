@@ -40,25 +40,18 @@ export function useLiveCatalog(
       known.current = answer.state
       setEntries(pick.current(answer.entries))
     }
-    const bumpAccess = () => setAccessVersion((before) => before + 1)
-    let wasLost = false
+    let knownAccess = ''
     return followEvents('/catalog/events', {
-      open() {
-        setLive('live')
-        // Changes of access are not announced again after a lost connection.
-        if (wasLost) bumpAccess()
-        wasLost = false
+      open: () => setLive('live'),
+      error: () => setLive('lost'),
+      changed(version) {
+        const [state = '', access = ''] = version.split(' ')
+        const isNew = state !== known.current
+        if (isNew) void reload()
+        // The first message only tells what is known.
+        if (isNew || (knownAccess !== '' && access !== knownAccess)) setAccessVersion((before) => before + 1)
+        knownAccess = access
       },
-      error() {
-        setLive('lost')
-        wasLost = true
-      },
-      changed(state) {
-        if (state === known.current) return
-        void reload()
-        bumpAccess()
-      },
-      access: bumpAccess,
       measured: () => void reload(),
     })
   }, [])

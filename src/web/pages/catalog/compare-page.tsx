@@ -50,7 +50,7 @@ export function ComparePage({ entries: initial, state, sample }: CompareData) {
   const { entries, live } = useLiveCatalog(initial, state, select)
   if (entries.length === 0) {
     return (
-      <section class="notice">
+      <section class="notice card stack">
         <h1>Compare</h1>
         <p>
           No models are selected. Select up to four in the <a href="/">model list</a>, or press x on them.
@@ -71,7 +71,7 @@ export function ComparePage({ entries: initial, state, sample }: CompareData) {
   }))
   return (
     <>
-      <div class="page-head">
+      <div class="page-head row">
         <h1>Compare</h1>
         <p class="lede">
           Example request: {exactCount(sample.inputTokens)} input tokens, {sample.cachedPercent} % of them cached,{' '}
