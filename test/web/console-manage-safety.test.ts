@@ -1,9 +1,8 @@
-// Script-like text in everything that the console's management pages show, axe-core over them, and their width on a phone.
+// Script-like text in everything that the console's management pages show.
 
 import { afterAll, expect } from 'bun:test'
 import type { Page } from 'playwright-core'
-import { type AxeScope, seriousFaultsInBoth } from '../parts/axe.ts'
-import { browserTest, sidewaysPixels } from '../parts/browser.ts'
+import { browserTest } from '../parts/browser.ts'
 import { hostileTexts, type Made, startConsole } from './console-harness.ts'
 
 const sections = ['keys', 'wallet', 'projects', 'providers', 'settings']
@@ -112,35 +111,3 @@ browserTest('the first request of a new key may name any client and model', asyn
   expect(reports).toEqual([])
   await close()
 })
-
-/** Each opens a sheet of its page. */
-const sheets: Readonly<Record<string, string>> = {
-  keys: 'New key',
-  projects: 'New project',
-  providers: 'Add key',
-  settings: 'New workspace',
-}
-
-for (const width of [1280, 360]) {
-  browserTest(
-    `axe finds no serious issue in light and dark mode, and nothing is too wide, at ${width} pixels`,
-    async () => {
-      const { page, go, close } = await harness.signIn({ viewport: { width, height: 800 } })
-      const check = async (place: string, scope: AxeScope = {}) => {
-        const serious = await seriousFaultsInBoth(page, scope)
-        const sideways = await sidewaysPixels(page)
-        expect({ place, serious, sideways }).toEqual({ place, serious: [], sideways: 0 })
-      }
-      for (const section of sections) {
-        await visit(page, go, section)
-        await check(section)
-        const opener = sheets[section]
-        if (opener === undefined) continue
-        await page.getByRole('button', { name: opener, exact: true }).click()
-        await page.waitForSelector('dialog.sheet[open]')
-        await check(`${section}, ${opener}`, { within: 'dialog.sheet[open]' })
-      }
-      await close()
-    },
-  )
-}

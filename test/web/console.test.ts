@@ -2,28 +2,13 @@
 // requests, and filters in the address.
 
 import { afterAll, describe, expect, test } from 'bun:test'
-import { seriousFaultsInBoth } from '../parts/axe.ts'
-import { browserTest, openBrowser, openPage, sidewaysPixels, type WatchedPage } from '../parts/browser.ts'
+import { browserTest, openBrowser, openPage } from '../parts/browser.ts'
 import { startGateway } from '../parts/gateway.ts'
 import { hostileTexts, startConsole } from './console-harness.ts'
 
 const harness = await startConsole()
 afterAll(() => harness.stop())
 const { gateway, ask, signIn } = harness
-
-/** Selectors of the pages' content; a request's page has facts. */
-const contents: Readonly<Record<string, string>> = {
-  '': '.tile strong',
-  '/requests': '[data-row]',
-  '/playground': 'textarea',
-}
-
-/** Waits for the content: before the first call nothing is loading either. */
-async function visit({ page, go }: WatchedPage, path: string): Promise<void> {
-  await go(`${gateway.url}/console${path}`)
-  await page.waitForSelector(contents[path] ?? '.facts-grid')
-  await page.waitForSelector('.loading', { state: 'detached' })
-}
 
 browserTest('a new user sees an example request, and then the request and its exact charge', async () => {
   const fresh = await startGateway()
@@ -159,28 +144,6 @@ browserTest('shortcuts move between pages and rows', async () => {
   expect(await page.evaluate('document.activeElement.hasAttribute("data-search")')).toBe(true)
   await close()
 })
-
-browserTest('no page is wider than a phone', async () => {
-  const id = await ask('sandbox/flaky')
-  const watched = await signIn({ viewport: { width: 360, height: 760 } })
-  for (const path of ['', '/requests', `/requests/${id}`, '/playground']) {
-    await visit(watched, path)
-    expect({ path, pixels: await sidewaysPixels(watched.page) }).toEqual({ path, pixels: 0 })
-  }
-  await watched.close()
-})
-
-for (const width of [1280, 360]) {
-  browserTest(`axe finds no serious issue, in light and dark mode, at ${width} pixels`, async () => {
-    const ids = [await ask('sandbox/flaky'), await ask('sandbox/throttled')]
-    const watched = await signIn({ viewport: { width, height: 800 } })
-    for (const path of ['', '/requests', `/requests/${ids[0]}`, `/requests/${ids[1]}`, '/playground']) {
-      await visit(watched, path)
-      expect({ path, serious: await seriousFaultsInBoth(watched.page) }).toEqual({ path, serious: [] })
-    }
-    await watched.close()
-  })
-}
 
 browserTest('text from requests never runs', async () => {
   const ids: string[] = []

@@ -8,7 +8,7 @@ import { jsonResponse } from '../responses.ts'
 import { originOf, type Visit } from '../session.ts'
 import { stateOf } from './change-feed.ts'
 import { type CatalogEntry, type DatedPrice, modelPath } from './entry.ts'
-import { parseCompared, parseQuery } from './query.ts'
+import { parseQuery } from './query.ts'
 import { parseSample } from './sample-cost.ts'
 import { snippetsFor } from './snippets.ts'
 
@@ -59,7 +59,7 @@ export function createCatalogPages(deps: CatalogPagesDependencies, show: ShowPag
   }
   const compare = (request: Request, params: URLSearchParams): Promise<Response> => {
     const entries = catalog()
-    const found = parseCompared(params).flatMap((id) => entries.find((entry) => entry.id === id) ?? [])
+    const found = parseQuery(params).m.flatMap((id) => entries.find((entry) => entry.id === id) ?? [])
     const data = { entries: found, state: stateOf(entries), sample: parseSample(params) }
     return show(request, { kind: 'compare', title: 'Compare', data })
   }

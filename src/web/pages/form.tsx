@@ -3,7 +3,7 @@
 
 import type { ComponentChildren, TargetedSubmitEvent } from 'preact'
 import { useState } from 'preact/hooks'
-import type { ApiError, CallOptions } from './api.ts'
+import type { CallOptions } from './api.ts'
 import { Button, ErrorNotice } from './components.tsx'
 import { useIdempotencyKey, useSubmit, useUniqueId } from './hooks.ts'
 
@@ -165,7 +165,7 @@ export interface FormProps<Row extends FieldRow, Value> {
   /** What is sent besides the fields. */
   readonly content?: unknown
   /** Sending the same again has the same idempotency key. */
-  send(body: BodyOf<Row>, options: CallOptions): Promise<Value | ApiError>
+  send(body: BodyOf<Row>, options: CallOptions): Promise<Value>
   onDone(value: Value): void
   /** Below the fields, such as a preview of what is typed. */
   children?(values: Values, change: (part: Values) => void): ComponentChildren

@@ -22,6 +22,16 @@ export interface Query<Value> {
   reload(): void
 }
 
+/** What a call returned, or why it failed. Anything else that is thrown is a defect. */
+async function outcomeOf<Value>(call: Promise<Value>): Promise<{ value: Value } | { error: ApiError }> {
+  try {
+    return { value: await call }
+  } catch (thrown) {
+    if (thrown instanceof ApiError) return { error: thrown }
+    throw thrown
+  }
+}
+
 export interface QueryOptions {
   /** Shows the value of the previous key until the new one has loaded. */
   readonly keepPrevious?: boolean
@@ -39,7 +49,7 @@ interface QueryState<Value> {
  */
 export function useQuery<Value>(
   key: string | undefined,
-  load: (signal: AbortSignal) => Promise<Value | ApiError>,
+  load: (signal: AbortSignal) => Promise<Value>,
   { keepPrevious = false }: QueryOptions = {},
 ): Query<Value> {
   const [state, setState] = useState<QueryState<Value>>({ key })
@@ -51,13 +61,10 @@ export function useQuery<Value>(
     if (key === undefined) return
     const leaving = new AbortController()
     const run = async () => {
-      const answer = await latest.current(leaving.signal)
+      const answer = await outcomeOf(latest.current(leaving.signal))
       if (leaving.signal.aborted) return
       setLoading(false)
-      setState((before) => {
-        if (!(answer instanceof ApiError)) return { key, value: answer }
-        return { ...(before.key === key && { value: before.value }), key, error: answer }
-      })
+      setState((before) => ({ ...(before.key === key && { value: before.value }), key, ...answer }))
     }
     setLoading(true)
     void run()
@@ -98,8 +105,8 @@ const idOf = (item: unknown) => (item as { readonly id?: string }).id
 export function useList<Name extends ListName, First extends ListAnswer<ItemOf<Name>> = ListAnswer<ItemOf<Name>>>(
   name: Name,
   call: CallOf<Name> | undefined,
-  read: (signal: AbortSignal) => Promise<First | ApiError> = async (signal) =>
-    (await callForPage(name, call as CallOf<Name>, undefined, { signal })) as First | ApiError,
+  read: (signal: AbortSignal) => Promise<First> = async (signal) =>
+    (await callForPage(name, call as CallOf<Name>, undefined, { signal })) as First,
 ): List<ItemOf<Name>, First> {
   type Items = readonly ItemOf<Name>[]
   const query = useQuery(call && targetOfCall(name, call).path, read, { keepPrevious: true })
@@ -133,7 +140,7 @@ export function useList<Name extends ListName, First extends ListAnswer<ItemOf<N
 export interface Submit {
   readonly isBusy: boolean
   readonly error: ApiError | undefined
-  run<Value>(call: () => Promise<Value | ApiError>, onDone: (value: Value) => void): void
+  run<Value>(call: () => Promise<Value>, onDone: (value: Value) => void): void
 }
 
 /** Sends a change once, however often its button is pressed. */
@@ -151,11 +158,11 @@ export function useSubmit(): Submit {
       setBusy(true)
       setError(undefined)
       const finish = async () => {
-        const answer = await call()
+        const answer = await outcomeOf(call())
         isRunning.current = false
         setBusy(false)
-        if (answer instanceof ApiError) setError(answer)
-        else onDone(answer)
+        if ('error' in answer) setError(answer.error)
+        else onDone(answer.value)
       }
       void finish()
     },

@@ -2,7 +2,7 @@
 
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { CatalogEntry, DatedPrice } from '../catalog/entry.ts'
-import { ApiError, readJson } from './api.ts'
+import { readJson } from './api.ts'
 import { useQuery } from './hooks.ts'
 
 export type LiveState = 'waiting' | 'live' | 'lost'
@@ -33,9 +33,9 @@ export function useLiveCatalog(
   pick.current = select
   useEffect(() => {
     const reload = async () => {
-      const answer = await readJson<EntriesAnswer>('/catalog/entries')
       // After a failure the next change loads it again.
-      if (answer instanceof ApiError) return setLive('lost')
+      const answer = await readJson<EntriesAnswer>('/catalog/entries').catch(() => setLive('lost'))
+      if (!answer) return
       setLive('live')
       known.current = answer.state
       setEntries(pick.current(answer.entries))

@@ -62,10 +62,10 @@ export function useAccess(accessVersion: number): Access {
 }
 
 /** Not by callApi, which leaves the page when there is no session. */
-async function readModels(subject: Subject | undefined): Promise<ListAnswer<UsableModel> | ApiError> {
+async function readModels(subject: Subject | undefined): Promise<ListAnswer<UsableModel>> {
   if (subject?.kind === 'project') return await readJson(targetOfCall('listProjectModels', { id: subject.id }).path)
   // Other characters cannot be sent in a header.
-  if (!subject || !/^[!-~]+$/.test(subject.secret)) return new ApiError(0, 'This is not a key.', '')
+  if (!subject || !/^[!-~]+$/.test(subject.secret)) throw new ApiError(0, 'This is not a key.')
   return await readJson('/v1/models', { authorization: `Bearer ${subject.secret}` })
 }
 
@@ -156,12 +156,9 @@ function ProjectForm({ access }: Pick<AccessFilterProps, 'access'>) {
 /** Projects of a workspace that cannot be read are left out. */
 async function readProjects() {
   const workspaces = await callForAll('listWorkspaces', {})
-  if (workspaces instanceof ApiError) return workspaces
-  const lists = await Promise.all(
-    workspaces.map(async ({ id, name: workspace }) => {
-      const projects = await callForAll('listProjects', { id })
-      return projects instanceof ApiError ? [] : projects.map((each) => ({ id: each.id, name: each.name, workspace }))
-    }),
-  )
-  return lists.flat()
+  const lists = workspaces.map(async ({ id, name: workspace }) => {
+    const projects = await callForAll('listProjects', { id }).catch(() => [])
+    return projects.map((project) => ({ id: project.id, name: project.name, workspace }))
+  })
+  return (await Promise.all(lists)).flat()
 }

@@ -2,7 +2,7 @@
 // Search and filters of the model list. A plain form without scripts; with them every change applies at once.
 
 import type { TargetedSubmitEvent } from 'preact'
-import type { CatalogQuery, Choices, SortKind } from '../../catalog/query.ts'
+import { type CatalogQuery, type Choices, sortNames } from '../../catalog/query.ts'
 import { Field, type Option } from '../form.tsx'
 
 export interface FilterFormProps {
@@ -11,90 +11,42 @@ export interface FilterFormProps {
   change(part: Partial<CatalogQuery>): void
 }
 
-const sortNames: Readonly<Record<SortKind, string>> = {
-  name: 'creator and name',
-  price: 'input price',
-  output: 'output price',
-  context: 'context',
-  newest: 'newest',
-  'first-token': 'latency',
-  speed: 'throughput',
-}
-
 const inputSteps = ['0.10', '0.50', '1.00', '3.00', '10.00']
 const contextSteps = ['32000', '128000', '200000', '1000000']
 
-interface Menu {
-  /** In the address. */
-  readonly name: string
-  readonly label: string
-  readonly value: string
-  readonly options: readonly Option[]
-  pick(value: string): Partial<CatalogQuery>
-}
-
 export function FilterForm({ query, choices, change }: FilterFormProps) {
-  const { creator, provider, inputMax, sort } = query
-  const contextMin = query.contextMin === 0 ? '' : String(query.contextMin)
-  const menus: readonly Menu[] = [
-    {
-      name: 'creator',
-      label: 'Creator',
-      value: creator,
-      options: anyOf(choices.creators),
-      pick: (value) => ({ creator: value }),
-    },
-    {
-      name: 'provider',
-      label: 'Provider',
-      value: provider,
-      options: anyOf(choices.providers),
-      pick: (value) => ({ provider: value }),
-    },
-    {
-      name: 'max_input',
-      label: 'Max price',
-      value: inputMax,
-      options: anyOf(withValue(inputSteps, inputMax), (value) => `$${value}`),
-      pick: (value) => ({ inputMax: value }),
-    },
-    {
-      name: 'min_context',
-      label: 'Min context',
-      value: contextMin,
-      options: anyOf(withValue(contextSteps, contextMin), contextName),
-      pick: (value) => ({ contextMin: Number(value) }),
-    },
-    {
-      name: 'sort',
-      label: 'Sort by',
-      value: sort,
-      options: Object.entries(sortNames).map(([value, label]) => ({ value, label })),
-      pick: (value) => ({ sort: value as SortKind }),
-    },
-  ]
+  const inputs = withValue(inputSteps, query.max_input)
+  const contexts = withValue(contextSteps, query.min_context)
+  const sorts = Object.entries(sortNames).map(([value, label]) => ({ value, label }))
+  const menus = [
+    { name: 'creator', label: 'Creator', options: anyOf(choices.creators) },
+    { name: 'provider', label: 'Provider', options: anyOf(choices.providers) },
+    { name: 'max_input', label: 'Max price', options: anyOf(inputs, (value) => `$${value}`) },
+    { name: 'min_context', label: 'Min context', options: anyOf(contexts, contextName) },
+    { name: 'sort', label: 'Sort by', options: sorts },
+  ] as const
   const submit = (event: TargetedSubmitEvent<HTMLFormElement>) => event.preventDefault()
   return (
     <form class="filters controls" method="get" action="/" aria-label="Search and filter" onSubmit={submit}>
-      {query.compared.map((id) => (
+      {query.m.map((id) => (
         <input key={id} type="hidden" name="m" value={id} />
       ))}
       <Field
         label="Search"
         id="q"
-        value={query.text}
+        value={query.q}
         isWide
         attributes={{ type: 'search', name: 'q', 'data-search': true, placeholder: 'Press / to search' }}
-        onChange={(text) => change({ text })}
+        onChange={(q) => change({ q })}
       />
-      {menus.map(({ name, label, value, options, pick }) => (
+      {menus.map(({ name, label, options }) => (
         <Field
           key={name}
           label={label}
-          value={value}
+          value={query[name]}
           options={options}
           attributes={{ name }}
-          onChange={(next) => change(pick(next))}
+          onChange={(value) => change({ [name]: value })}
         />
       ))}
       <Toggles query={query} tags={choices.tags} change={change} />
@@ -109,21 +61,15 @@ interface TogglesProps extends Pick<FilterFormProps, 'query' | 'change'> {
   readonly tags: readonly string[]
 }
 
-function Toggles({ query: { tags: chosen, severalRoutes, free }, tags, change }: TogglesProps) {
+function Toggles({ query: { tag: chosen, routes, free }, tags, change }: TogglesProps) {
   const toggles = [
     ...tags.map((tag) => {
       const isOn = chosen.includes(tag)
       const next = isOn ? chosen.filter((each) => each !== tag) : [...chosen, tag]
-      return { name: 'tag', value: tag, label: tag, isOn, next: { tags: next } }
+      return { name: 'tag', value: tag, label: tag, isOn, next: { tag: next } }
     }),
-    {
-      name: 'routes',
-      value: '2',
-      label: 'several routes',
-      isOn: severalRoutes,
-      next: { severalRoutes: !severalRoutes },
-    },
-    { name: 'free', value: '1', label: 'free', isOn: free, next: { free: !free } },
+    { name: 'routes', value: '2', label: 'several routes', isOn: routes !== '', next: { routes: routes ? '' : '2' } },
+    { name: 'free', value: '1', label: 'free', isOn: free !== '', next: { free: free ? '' : '1' } },
   ]
   return (
     <fieldset class="toggles row">

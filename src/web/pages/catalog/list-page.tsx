@@ -46,8 +46,8 @@ export function ListPage({ entries: initial, state, query: initialQuery, builtIn
   const shown = useMemo(() => selectEntries(entries, query), [entries, query])
   const choices = useMemo(() => choicesOf(entries), [entries])
   const change = (part: Partial<CatalogQuery>) => setQuery((before) => ({ ...before, ...part }))
-  const toggleCompared = (id: string) => setQuery((before) => ({ ...before, compared: toggled(before.compared, id) }))
-  const compared = query.compared.filter((id) => entries.some((entry) => entry.id === id))
+  const toggleCompared = (id: string) => setQuery((before) => ({ ...before, m: toggled(before.m, id) }))
+  const compared = query.m.filter((id) => entries.some((entry) => entry.id === id))
   const hidden = compared.filter((id) => !shown.some((entry) => entry.id === id))
   useEffect(() => {
     const text = renderQuery(query)
@@ -83,7 +83,7 @@ export function ListPage({ entries: initial, state, query: initialQuery, builtIn
               href="/"
               onClick={(event) => {
                 event.preventDefault()
-                setQuery({ ...emptyQuery, sort: query.sort, compared: query.compared })
+                setQuery({ ...emptyQuery, sort: query.sort, m: query.m })
               }}
             >
               Clear filters
@@ -115,7 +115,7 @@ export function ListPage({ entries: initial, state, query: initialQuery, builtIn
               : 'No models match. Remove a filter or search for something else.'}
         </p>
       )}
-      <CompareBar compared={compared} hidden={hidden} onClear={() => change({ compared: [] })} />
+      <CompareBar compared={compared} hidden={hidden} onClear={() => change({ m: [] })} />
       <ShortcutsDialog shortcuts={shortcuts} />
     </>
   )
@@ -123,7 +123,7 @@ export function ListPage({ entries: initial, state, query: initialQuery, builtIn
 
 /** Drops unknown models from an address, so that they do not take up places in the comparison. */
 function withKnownModels(query: CatalogQuery, entries: readonly CatalogEntry[]): CatalogQuery {
-  return { ...query, compared: query.compared.filter((id) => entries.some((entry) => entry.id === id)) }
+  return { ...query, m: query.m.filter((id) => entries.some((entry) => entry.id === id)) }
 }
 
 function toggled(compared: readonly string[], id: string): readonly string[] {

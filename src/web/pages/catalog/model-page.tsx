@@ -30,7 +30,7 @@ export function ModelPage({ entry: initial, state, sample, snippets, history: in
       </p>
       <header class="model-head stack tight">
         <h1>{entry.name}</h1>
-        <p class="id large">
+        <p class="id">
           <code>{entry.id}</code>
           <CopyButton text={entry.id} what="id" label="Copy id" />
         </p>

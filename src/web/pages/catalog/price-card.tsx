@@ -101,13 +101,6 @@ function amountOf(text: string) {
   return text.startsWith('×') ? text : <Money amount={text} />
 }
 
-const fieldLabels: Readonly<Record<SampleField, string>> = {
-  in: 'Input tokens',
-  cached: 'Cached, %',
-  out: 'Output tokens',
-  calls: 'Requests',
-}
-
 export interface CalculatorProps {
   readonly entry: CatalogEntry
   readonly sample: Sample
@@ -115,13 +108,7 @@ export interface CalculatorProps {
 
 /** Without scripts the form asks the server, which computes the same. */
 export function Calculator({ entry, sample: initial }: CalculatorProps) {
-  const { inputTokens, cachedPercent, outputTokens, calls } = initial
-  const [typed, setTyped] = useState<Readonly<Record<SampleField, string>>>({
-    in: String(inputTokens),
-    cached: String(cachedPercent),
-    out: String(outputTokens),
-    calls: String(calls),
-  })
+  const [typed, setTyped] = useState(() => sampleFields.map(({ name }) => [name, String(initial[name])]))
   const params = new URLSearchParams(typed)
   const wrong = wrongSampleFields(params)
   const price = priceOf(entry)
@@ -129,21 +116,20 @@ export function Calculator({ entry, sample: initial }: CalculatorProps) {
     <form class="calculator card stack" method="get" onSubmit={(event) => event.preventDefault()}>
       <fieldset class="columns">
         <legend>Cost calculator</legend>
-        {sampleFields.map(({ name, max }) => (
+        {sampleFields.map((field, at) => (
           <Field
-            key={name}
-            label={fieldLabels[name]}
-            value={typed[name]}
+            key={field.name}
+            label={field.label}
+            value={params.get(field.name) ?? ''}
             isRequired
             attributes={{
               type: 'number',
-              name,
+              name: field.name,
               min: 0,
-              max,
-              inputMode: 'numeric',
-              'aria-invalid': wrong.includes(name),
+              max: field.max,
+              'aria-invalid': wrong.includes(field),
             }}
-            onChange={(text) => setTyped((before) => ({ ...before, [name]: text }))}
+            onChange={(text) => setTyped((before) => before.with(at, [field.name, text]))}
           />
         ))}
       </fieldset>
@@ -159,9 +145,8 @@ export function Calculator({ entry, sample: initial }: CalculatorProps) {
   )
 }
 
-function rangeText(name: SampleField): string {
-  const max = sampleFields.find((field) => field.name === name)?.max ?? 0
-  return `“${fieldLabels[name]}” must be a whole number from 0 to ${exactCount(max)}.`
+function rangeText({ label, max }: SampleField): string {
+  return `“${label}” must be a whole number from 0 to ${exactCount(max)}.`
 }
 
 function Receipt({ price, sample }: { readonly price: Price; readonly sample: Sample }) {

@@ -5,7 +5,7 @@
 import { useState } from 'preact/hooks'
 import { usdText } from '../../catalog/format.ts'
 import type { WorkspaceData } from '../../page-data.ts'
-import { type AnswerOf, ApiError, callApi, callForAll, callForPage } from '../api.ts'
+import { type AnswerOf, callApi, callForAll, callForPage } from '../api.ts'
 import { Button, ErrorNotice } from '../components.tsx'
 import { Form } from '../form.tsx'
 import { useList, useSubmit } from '../hooks.ts'
@@ -27,7 +27,7 @@ export function BillingView({ workspaceId: id }: WorkspaceData) {
   const file = useSubmit()
   const download = () =>
     file.run(
-      () => readWithBalance(id, async () => withData(await callForAll('listTransfers', { id }))),
+      () => readWithBalance(id, async () => ({ data: await callForAll('listTransfers', { id }) })),
       ({ wallet, data }) => saveFile(csvText(withBalances(wallet.balance, data)), `${id}.csv`),
     )
   return (
@@ -114,21 +114,16 @@ const triesMax = 4
 /** Repeats until the balance is the same before and after: another transfer in between would make every row wrong. */
 async function readWithBalance<Transfers extends object>(
   id: string,
-  read: () => Promise<Transfers | ApiError>,
-): Promise<(Transfers & { readonly wallet: Wallet }) | ApiError> {
+  read: () => Promise<Transfers>,
+): Promise<Transfers & { readonly wallet: Wallet }> {
   let before = await callApi('getWallet', { id })
   for (let tries = 1; ; tries++) {
-    if (before instanceof ApiError) return before
     const transfers = await read()
-    if (transfers instanceof ApiError) return transfers
     const wallet = await callApi('getWallet', { id })
-    if (wallet instanceof ApiError) return wallet
     if (before.balance === wallet.balance || tries === triesMax) return { ...transfers, wallet }
     before = wallet
   }
 }
-
-const withData = <Item,>(data: readonly Item[] | ApiError) => (data instanceof ApiError ? data : { data })
 
 const topUpRows = [
   {

@@ -8,10 +8,8 @@ import { usdText } from '../../catalog/format.ts'
 import type { StatusLevel } from '../../catalog/status.ts'
 import type { WorkspaceData } from '../../page-data.ts'
 import {
-  ApiError,
   callApi,
   callForAll,
-  callTogether,
   type Key,
   type KeyWithSecret,
   type Project,
@@ -39,19 +37,16 @@ interface Row {
 }
 
 /** A handful of calls, however many keys there are. Inactive keys come last. */
-async function readKeys(id: string): Promise<{ projects: readonly Project[]; rows: readonly Row[] } | ApiError> {
-  const answers = await callTogether(
+async function readKeys(id: string): Promise<{ projects: readonly Project[]; rows: readonly Row[] }> {
+  const from = `${isoTime(systemClock.now()).slice(0, 7)}-01T00:00:00Z`
+  const [workspace, projects, keys, { data: requests }, stats] = await Promise.all([
     callApi('getWorkspace', { id }),
     callForAll('listProjects', { id }),
     callForAll('listKeys', { query: { workspace_id: id } }),
     callApi('listRequests', { query: { workspace_id: id, limit: 200 } }),
-  )
-  if (answers instanceof ApiError) return answers
-  const [workspace, projects, keys, { data: requests }] = answers
-  const from = `${isoTime(systemClock.now()).slice(0, 7)}-01T00:00:00Z`
-  const stats = await callApi('getStats', { query: { workspace_id: id, group: 'key', from } })
-  // Keys can be managed without it, so an error only leaves the column empty.
-  const groups = stats instanceof ApiError ? [] : stats.groups
+    // Keys can be managed without it, so an error only leaves the column empty.
+    callApi('getStats', { query: { workspace_id: id, group: 'key', from } }).catch(() => undefined),
+  ])
   const rows = [...keys]
     .sort((a, b) => Number(a.status !== 'active') - Number(b.status !== 'active'))
     .map((apiKey) => ({
@@ -59,7 +54,7 @@ async function readKeys(id: string): Promise<{ projects: readonly Project[]; row
       workspace,
       project: projects.find((project) => project.id === apiKey.project_id),
       request: requests.find(({ key_id }) => key_id === apiKey.id),
-      spent: groups.find((group) => group.id === apiKey.id)?.cost,
+      spent: stats?.groups.find((group) => group.id === apiKey.id)?.cost,
     }))
   return { projects, rows }
 }

@@ -4,7 +4,6 @@
 
 import { type ComponentChildren, createContext, Fragment } from 'preact'
 import { useContext, useEffect, useMemo, useState } from 'preact/hooks'
-import { ApiError } from '../api.ts'
 import { Button, useModal } from '../components.tsx'
 import { type FieldRow, Form, type FormProps } from '../form.tsx'
 import { useUniqueId } from '../hooks.ts'
@@ -123,10 +122,13 @@ function Toast({ change }: { readonly change: Undoable | undefined }) {
   const undo = async ({ undo: call, onUndone }: Undoable) => {
     setShown({ text: 'Undoing …' })
     setHeld(false)
-    const answer = await call()
-    if (answer instanceof ApiError) return setShown({ text: `The change could not be undone: ${answer.message}` })
-    setShown({ text: 'Undone.' })
-    onUndone()
+    try {
+      await call()
+      setShown({ text: 'Undone.' })
+      onUndone()
+    } catch (error) {
+      setShown({ text: `The change could not be undone: ${error instanceof Error ? error.message : error}` })
+    }
   }
   const offered = shown?.change
   return (

@@ -4,7 +4,7 @@
 
 import type { TargetedEvent } from 'preact'
 import { useState } from 'preact/hooks'
-import { type AnswerOf, type ApiError, callApi, callTogether, type ItemOf, readJson, type Workspace } from '../api.ts'
+import { type AnswerOf, callApi, type ItemOf, readJson, type Workspace } from '../api.ts'
 import { Button, ErrorNotice, Status } from '../components.tsx'
 import { Checkbox } from '../form.tsx'
 import { useApi, useQuery, useSubmit, useUniqueId } from '../hooks.ts'
@@ -16,7 +16,7 @@ import { FormDialog, useOverlay } from './overlay.tsx'
 type Credential = ItemOf<'listCredentials'>
 
 export function OwnKeys({ workspaceId: id }: { readonly workspaceId: string }) {
-  const query = useQuery(id, () => callTogether(callApi('getWorkspace', { id }), callApi('listCredentials', { id })))
+  const query = useQuery(id, () => Promise.all([callApi('getWorkspace', { id }), callApi('listCredentials', { id })]))
   const { open } = useOverlay()
   const put = (provider: string) =>
     open(<PutKeyDialog workspaceId={id} provider={provider} onDone={() => query.reload()} />)
@@ -188,7 +188,7 @@ const testLevels: Readonly<Record<string, 'ok' | 'warning'>> = { ok: 'ok', throt
 
 export interface KeyTestProps {
   readonly provider: string
-  test(): Promise<TestResult | ApiError>
+  test(): Promise<TestResult>
 }
 
 /** Tests a key at its provider. The gateway makes the request, which is empty and costs nothing. */

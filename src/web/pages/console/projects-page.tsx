@@ -7,7 +7,7 @@ import type { CatalogEntry } from '../../catalog/entry.ts'
 import { countOf } from '../../catalog/format.ts'
 import { withOwnKeyModels } from '../../catalog/usable-models.ts'
 import type { WorkspaceData } from '../../page-data.ts'
-import { ApiError, callApi, callForAll, callTogether, type Key, type Project, type Workspace } from '../api.ts'
+import { callApi, callForAll, type Key, type Project, type Workspace } from '../api.ts'
 import { Button, CopyButton } from '../components.tsx'
 import { Checkbox, Field } from '../form.tsx'
 import { useQuery, useUniqueId } from '../hooks.ts'
@@ -32,16 +32,14 @@ interface ProjectsData {
   readonly isComplete: boolean
 }
 
-async function readProjects(id: string): Promise<ProjectsData | ApiError> {
-  const answers = await callTogether(
+async function readProjects(id: string): Promise<ProjectsData> {
+  const [workspace, projects, allKeys, { data }, { models, isComplete }] = await Promise.all([
     callApi('getWorkspace', { id }),
     callForAll('listProjects', { id }),
     callForAll('listKeys', { query: { workspace_id: id } }),
     callApi('getCatalog', {}),
     readOwnKeyModels(id),
-  )
-  if (answers instanceof ApiError) return answers
-  const [workspace, projects, allKeys, { data }, { models, isComplete }] = answers
+  ])
   const entries = withOwnKeyModels(data, models)
   const rows = projects.map((project) => {
     const keys = allKeys.filter(({ project_id }) => project_id === project.id)

@@ -5,7 +5,7 @@ import { useEffect, useState } from 'preact/hooks'
 import { isoTime, systemClock } from '../../../kernel/clock.ts'
 import { exactCount, usdText } from '../../catalog/format.ts'
 import type { ConsoleData } from '../../page-data.ts'
-import { ApiError, callApi, callTogether, withQuery } from '../api.ts'
+import { callApi, withQuery } from '../api.ts'
 import { Field } from '../form.tsx'
 import { useAddressQuery, useApi, useQuery } from '../hooks.ts'
 import { type Column, DataTable } from '../table.tsx'
@@ -276,14 +276,12 @@ function StatGroups({ stats, group: { value, label }, onChoose }: StatGroupsProp
 
 /** Getting started, with what is done already. */
 async function readSteps(id: string) {
-  const answers = await callTogether(
+  const [keys, wallet, requests, providers] = await Promise.all([
     callApi('listKeys', { query: { workspace_id: id, limit: 200 } }),
     callApi('getWallet', { id }),
     callApi('listRequests', { query: { workspace_id: id, outcome: 'ok', limit: 1 } }),
     callApi('listProviders', {}),
-  )
-  if (answers instanceof ApiError) return answers
-  const [keys, wallet, requests, providers] = answers
+  ])
   return [
     {
       isDone: keys.data.some(({ status }) => status === 'active'),
