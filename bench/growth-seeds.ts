@@ -52,16 +52,15 @@ async function addKeys(database: Database, dataFolder: string, count: number): P
 
 /** Charges of nothing to the wallet that is in use: rows like any other, and balances that still agree with them. */
 async function addTransfers(database: Database, count: number): Promise<void> {
-  const [wallet] = await database.sql<{ id: string }>`SELECT id FROM accounts WHERE kind = 'wallet'`
+  const [wallet] = await database.sql<{ workspace_id: string }>`SELECT workspace_id FROM accounts
+    WHERE kind = 'wallet'`
   if (!wallet) throw new Error('the first start made no wallet')
   const at = BigInt(systemClock.now() - HOUR_MS)
   const usage = '{"inputTokens":220,"outputTokens":100,"source":"reported"}'
   await inPortions(database, count, async (sql, from, until, ids) => {
     await sql`WITH RECURSIVE n(i) AS (SELECT ${from} UNION ALL SELECT i + 1 FROM n WHERE i + 1 < ${until})
-      INSERT INTO transfers (id, kind, request_id, seq, debit_account, credit_account, amount, price_version, usage,
-        estimated, created_at)
-      SELECT 'tr_' || ${ids} || printf('%010d', i), 'charge', 'req_' || ${ids} || printf('%010d', i), 0, ${wallet.id},
-        'revenue', 0, 'seed', ${usage}, 0, ${at} FROM n`
+      INSERT INTO archived_charges (id, workspace_id, charge, price_version, usage, estimated, created_at)
+      SELECT 'req_' || ${ids} || printf('%010d', i), ${wallet.workspace_id}, 0, 'seed', ${usage}, 0, ${at} FROM n`
   })
 }
 
@@ -71,14 +70,13 @@ async function addLogRows(database: Database, count: number): Promise<void> {
   if (!key) throw new Error('the first start made no key')
   const at = BigInt(systemClock.now() - HOUR_MS)
   const usage = '{"inputTokens":220,"outputTokens":100,"source":"reported"}'
-  const tried = '[{"provider":"fake-chat","model":"fake-large-2026-01-15"}]'
   await inPortions(database, count, async (sql, from, until, ids) => {
     await sql`WITH RECURSIVE n(i) AS (SELECT ${from} UNION ALL SELECT i + 1 FROM n WHERE i + 1 < ${until})
       INSERT INTO requests (id, started_at, workspace_id, project_id, key_id, path, stream, model, status, provider,
-        upstream_model, lane, candidates, attempts, warnings, notes, usage, held, charge, first_event_ms, total_ms)
+        upstream_model, lane, usage, held, charge, first_event_ms, total_ms, estimated)
       SELECT 'req_' || ${ids} || printf('%010d', i), ${at}, ${key.workspace_id}, ${key.project_id}, ${key.id},
-        '/v1/chat/completions', 0, 'bench/chat', 200, 'fake-chat', 'fake-large-2026-01-15', 'bytes', ${tried}, ${tried},
-        '[]', '[]', ${usage}, 2100, 320, 5, 6 FROM n`
+        '/v1/chat/completions', 0, 'bench/chat', 200, 'fake-chat', 'fake-large-2026-01-15', 'bytes', ${usage}, 2100, 0, 5, 6,
+        0 FROM n`
   })
 }
 

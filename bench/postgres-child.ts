@@ -5,10 +5,11 @@ import { systemClock } from '../src/kernel/clock.ts'
 import { createId, type RequestId, type WorkspaceId } from '../src/kernel/ids.ts'
 import type { Nano } from '../src/kernel/money.ts'
 import { createLedger } from '../src/ledger/create-ledger.ts'
+import type { Charge } from '../src/ledger/ledger.ts'
 import { openDatabase } from '../src/store/open-database.ts'
 import type { RequestRow } from '../src/store/request-rows.ts'
 import { createRecord } from '../src/telemetry/request-record.ts'
-import { requestRow } from '../src/telemetry/request-row.ts'
+import { chargedRow } from '../src/telemetry/request-row.ts'
 
 export interface ChildPlan {
   readonly url: string
@@ -26,14 +27,13 @@ export interface ChildResult {
 }
 
 const held = 40_000_000n as Nano
-const charge = 3_000_000n as Nano
+const cost = 3_000_000n as Nano
 
 /** The request's row, which the gateway writes with every charge. */
-function rowOf(id: RequestId, workspaceId: WorkspaceId): readonly RequestRow[] {
+function rowOf(id: RequestId, charge: Charge): RequestRow {
   const record = createRecord(id, systemClock.now(), '/v1/chat/completions')
-  const caller = { workspaceId, projectId: 'prj_1', keyId: 'key_1' } as const
-  const row = requestRow({ ...record, caller, model: 'bench/model', status: 200, lane: 'bytes', held, charge }, '{}')
-  return row ? [row] : []
+  const caller = { workspaceId: charge.workspaceId, projectId: 'prj_1', keyId: 'key_1' } as const
+  return chargedRow({ ...record, caller, model: 'bench/model', status: 200, lane: 'bytes', held }, charge)
 }
 
 async function run(plan: ChildPlan): Promise<ChildResult> {
@@ -54,9 +54,8 @@ async function run(plan: ChildPlan): Promise<ChildResult> {
       ledger.markSent(requestId)
       // The answer's time: holds of several requests are open beside each other, as they are behind a provider.
       await Bun.sleep(0)
-      const rows = () => rowOf(requestId, workspaceId)
-      const settlement = { requestId, charge, priceVersion: undefined, usage: '{}', estimated: false, rows }
-      const settled = await ledger.settle(settlement)
+      const row = (charge: Charge) => rowOf(requestId, charge)
+      const settled = await ledger.settle({ requestId, cost, estimated: false, row })
       if (settled.kind === 'settled') counts.charged++
     }
   }

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { SQL } from 'bun'
 import { systemClock } from '../src/kernel/clock.ts'
 import { openDatabase } from '../src/store/open-database.ts'
-import { type CountedRequest, HourBuckets, writeSums } from '../src/store/request-rows.ts'
+import { foldHours, HourSums, type RequestRow, requestValues, writeHours } from '../src/store/request-rows.ts'
 import { firstIdAt } from '../src/telemetry/request-row.ts'
 
 export interface Tenant {
@@ -32,7 +32,7 @@ export interface Seed {
   progress(done: string): void
 }
 
-type Row = Readonly<Record<string, string | number | null>>
+type Row = RequestRow | Readonly<Record<string, string | number | null>>
 
 const spanMs = 30 * 86_400_000
 const portion = 5_000
@@ -47,7 +47,7 @@ export const seededModel = (at: number): string => `acme/model-${at}`
 
 export async function seedLog(seed: Seed): Promise<void> {
   const writer = seed.url === undefined ? openFile(seed.dataFolder) : openServer(seed.url)
-  const sums = new HourBuckets()
+  const sums = new HourSums()
   const end = systemClock.now() - 5_000
   const idOf = (at: number): string => {
     const id = firstIdAt(Math.floor(end - spanMs + (spanMs * at) / seed.requests))
@@ -59,15 +59,10 @@ export async function seedLog(seed: Seed): Promise<void> {
     const startOf = (at: number): number => Math.floor(end - spanMs + (spanMs * at) / seed.requests)
     const rows = places.map((at) => requestRow(idOf(at), startOf(at), at, seed))
     await writer.insert('requests', rows)
-    for (const row of rows) sums.add(countedOf(row))
-    const charged = places.filter((at) => isCharged(at, seed))
-    await writer.insert(
-      'transfers',
-      charged.map((at) => chargeRow(idOf(at), startOf(at), at, seed)),
-    )
+    for (const row of rows) sums.add(requestValues(row))
     seed.progress(`${from + size} of ${seed.requests} requests written`)
   }
-  await writer.insert('transfers', refunds(seed, end))
+  await writer.insert('fundings', refunds(seed, end))
   await writer.close()
   await writeAllSums(seed, sums)
   if (seed.url !== undefined) await tidy(seed.url)
@@ -104,7 +99,7 @@ function tenantOf(at: number, seed: Seed): Tenant {
   return tenant
 }
 
-function requestRow(id: string, startedAt: number, at: number, seed: Seed): Row {
+function requestRow(id: string, startedAt: number, at: number, seed: Seed): RequestRow {
   const { workspaceId, projectId, keyId } = tenantOf(at, seed)
   const isFailed = isExample(at, seed) || scattered(at, 50, 2) === 0
   const model = isExample(at, seed) ? exampleModel : scattered(at, seed.models ?? modelsUsual, 4)
@@ -122,31 +117,25 @@ function requestRow(id: string, startedAt: number, at: number, seed: Seed): Row 
     model: seededModel(model),
     status: isFailed ? 502 : 200,
     code: isFailed ? 'PROVIDER_ERROR' : null,
+    reason: null,
     provider: 'acme',
     upstream_model: 'acme-large-v1',
     lane: 'bytes',
-    candidates: JSON.stringify([candidate]),
-    attempts: JSON.stringify([{ provider: 'acme', upstreamModel: 'acme-large-v1', outcome: 'ok', ms: 812 }]),
-    warnings: '[]',
-    notes: '[]',
-    usage: JSON.stringify({ ...usage, outputTokens: 200, source: 'reported' }),
-    price_version: null,
-    held: charge,
-    charge,
+    attempt_start_ms: 1,
+    attempt_ms: 812,
     first_event_ms: 120 + scattered(at, 900, 5),
     total_ms: isLong ? 90_000 : 1_250,
     client: 'seed/1.0',
-  }
-}
-
-function chargeRow(requestId: string, createdAt: number, at: number, seed: Seed): Row {
-  return {
-    ...transferRow(`tr_${requestId.slice(4)}`, createdAt),
-    kind: 'charge',
-    request_id: requestId,
-    debit_account: `wallet:${tenantOf(at, seed).workspaceId}`,
-    credit_account: 'revenue',
-    amount: charge,
+    details: JSON.stringify({ candidates: [candidate] }),
+    held: charge,
+    charge: isCharged(at, seed) ? charge : null,
+    written_off: null,
+    price_version: null,
+    input_tokens: 1000,
+    output_tokens: 200,
+    usage: JSON.stringify({ ...usage, outputTokens: 200, source: 'reported' }),
+    estimated: 0,
+    budgets: null,
   }
 }
 
@@ -158,17 +147,14 @@ function refunds(seed: Seed, createdAt: number): readonly Row[] {
     spent.set(workspaceId, (spent.get(workspaceId) ?? 0) + charge)
   }
   return [...spent].map(([workspaceId, amount]) => ({
-    ...transferRow(`tr_${firstIdAt(createdAt - spanMs).slice(4, -6)}${workspaceId.slice(-6)}`, createdAt - spanMs),
+    id: `tr_${firstIdAt(createdAt - spanMs).slice(4, -6)}${workspaceId.slice(-6)}`,
     kind: 'topup',
-    request_id: null,
+    workspace_id: workspaceId,
     debit_account: 'funding',
     credit_account: `wallet:${workspaceId}`,
     amount,
+    created_at: createdAt - spanMs,
   }))
-}
-
-function transferRow(id: string, createdAt: number): Row {
-  return { id, seq: 0, price_version: null, usage: null, estimated: 0, created_at: createdAt }
 }
 
 interface Writer {
@@ -206,24 +192,12 @@ function openServer(url: string): Writer {
 }
 
 /** The sums that the gateway writes with every request. */
-async function writeAllSums({ url, dataFolder }: Seed, sums: HourBuckets): Promise<void> {
+async function writeAllSums({ url, dataFolder }: Seed, sums: HourSums): Promise<void> {
   const database = await openDatabase({ url, dataFolder })
   // Without the time limit of a usual transaction.
-  await database.schemaTransaction((sql) => writeSums(sql, database.engine, sums.all()))
+  await database.schemaTransaction(async (sql) => {
+    await writeHours(sql, database.engine, sums)
+    await foldHours(sql, database.engine, systemClock.now(), Number.MAX_SAFE_INTEGER)
+  })
   await database.close()
-}
-
-function countedOf(row: Row): CountedRequest {
-  return {
-    startedAt: Number(row.started_at),
-    workspaceId: String(row.workspace_id),
-    projectId: String(row.project_id),
-    keyId: String(row.key_id),
-    model: String(row.model),
-    isError: row.code !== null,
-    inputTokens: 1_000,
-    outputTokens: 200,
-    charge,
-    firstEventMs: Number(row.first_event_ms),
-  }
 }

@@ -11,22 +11,8 @@ import { builtInProviders } from '../src/providers/data/built-in.ts'
 import { builtInProviderIds } from '../src/providers/registry.ts'
 import { createLog } from '../src/telemetry/log.ts'
 
-function settled({ requestId, charge, priceVersion, usage, estimated }: Settlement): SettleOutcome {
-  const transfer = {
-    id: 'tr_unbilled' as const,
-    kind: 'charge' as const,
-    requestId,
-    debitAccount: 'revenue' as const,
-    creditAccount: 'revenue' as const,
-    amount: charge,
-    priceVersion,
-    usage,
-    estimated,
-    reference: undefined,
-    paymentId: undefined,
-    createdAt: 0,
-  }
-  return { kind: 'settled', transfer, writtenOff: 0n as Nano, repeated: false }
+function settled({ cost }: Settlement): SettleOutcome {
+  return { kind: 'settled', charge: cost, writtenOff: 0n as Nano, repeated: false }
 }
 
 const unbilled: Pick<Ledger, 'hold' | 'extend' | 'cover' | 'markSent' | 'settle' | 'release' | 'admits'> = {

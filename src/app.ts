@@ -6,8 +6,7 @@ import type { LiveCatalog } from './app/live-catalog.ts'
 import { type Base, openingCredit, openStorage } from './app/open-storage.ts'
 import { createPipeline } from './app/pipeline.ts'
 import type { Config } from './config/config.ts'
-import { anthropicMessages } from './dialects/anthropic-messages/index.ts'
-import { openaiChat } from './dialects/openai-chat/index.ts'
+import { surfaces } from './dialects/registry.ts'
 import { createHandler, refusePath } from './http/handler.ts'
 import { ListenFault, listen } from './http/listen.ts'
 import { createModelsRoutes } from './http/models.ts'
@@ -19,7 +18,7 @@ import { Failure } from './kernel/failure.ts'
 import { createId, type RequestId } from './kernel/ids.ts'
 import { formatUsd } from './kernel/money.ts'
 import type { Ledger } from './ledger/ledger.ts'
-import { cannotCharge } from './pipeline/hold.ts'
+import { cannotCharge } from './pipeline/low-balance.ts'
 import type { Provider } from './providers/provider.ts'
 import { isStoreUnavailable } from './store/sql-error.ts'
 import { causeText, StartRefusal } from './store/start-refusal.ts'
@@ -121,8 +120,6 @@ async function start(deps: AppDependencies): Promise<App> {
   const shedding = createShedding({ clock: loopClock, random: randomUnit, running: () => running() })
   const { authenticate, credentials, limiter } = auth
   const handler = createHandler({
-    chat: openaiChat,
-    messages: anthropicMessages,
     generate: pipeline.generate,
     countTokens: pipeline.countTokens,
     models: createModelsRoutes({ authenticate, credentials, limiter, offer: () => catalog.current.offer }),
@@ -148,11 +145,11 @@ async function start(deps: AppDependencies): Promise<App> {
     idleSeconds,
     // A proxy that reuses connections must not find one closed just as it sends the next request.
     handler: (request, socket) => (leaving ? lastOnItsConnection(handler(request, socket)) : handler(request, socket)),
-    refusePath: (request) => refusePath(request, { chat: openaiChat, messages: anthropicMessages }),
+    refusePath,
     sharesPort,
     onDefect(error) {
       const id = createId('req')
-      return refuse(openaiChat, logDefect(log, error, id), id)
+      return refuse(surfaces.chat.dialect, logDefect(log, error, id), id)
     },
   })
   if (listening instanceof ListenFault) throw refusedPort(source.current, listening)

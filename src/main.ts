@@ -1,34 +1,39 @@
 // The entry point. Help, the version and usage errors are answered at once; the modules of the gateway and of commands are
 // loaded only when they are needed, so that the program starts quickly.
 
-import manifest from '../package.json' with { type: 'json' }
 import { readArguments } from './cli/arguments.ts'
+import { Refusal } from './cli/refusal.ts'
 import { systemClock } from './kernel/clock.ts'
 
-const command = readArguments(process.argv.slice(2))
-switch (command.kind) {
-  case 'help':
-    process.stdout.write(command.text)
-    break
-  case 'version':
-    process.stdout.write(`${manifest.version}\n`)
-    break
-  case 'unknown':
-    process.stderr.write(`tollgate: ${command.message}\n`)
-    process.exitCode = 2
-    break
-  case 'management': {
-    const { configInputs, runCommand } = await import('./cli/run-command.ts')
-    process.exitCode = await runCommand(command.call, { inputs: configInputs(), clock: systemClock })
-    break
+async function run(args: readonly string[]): Promise<void> {
+  const command = readArguments(args)
+  switch (command.kind) {
+    case 'print':
+      process.stdout.write(command.text)
+      return
+    case 'management': {
+      const { configInputs, runCommand } = await import('./cli/run.ts')
+      const { processTerminal } = await import('./cli/terminal.ts')
+      const inputs = configInputs()
+      const terminal = processTerminal(inputs.env)
+      process.exitCode = await runCommand(command.call, { inputs, terminal, clock: systemClock })
+      return
+    }
+    case 'worker': {
+      const { serve } = await import('./serve.ts')
+      return await serve('shared port')
+    }
+    case 'serve': {
+      const { start } = await import('./serve.ts')
+      await start(command.options)
+    }
   }
-  case 'worker': {
-    const { serve } = await import('./serve.ts')
-    await serve('shared port')
-    break
-  }
-  case 'serve': {
-    const { start } = await import('./serve.ts')
-    await start(command.options)
-  }
+}
+
+try {
+  await run(process.argv.slice(2))
+} catch (thrown) {
+  if (!(thrown instanceof Refusal)) throw thrown
+  process.stderr.write(thrown.text('tollgate --help'))
+  process.exitCode = thrown.exit
 }

@@ -6,7 +6,7 @@ import manifest from '../package.json' with { type: 'json' }
 import { type App, startApp } from './app.ts'
 import type { ServeOptions } from './cli/arguments.ts'
 import { faultLines } from './cli/command.ts'
-import { configInputs } from './cli/run-command.ts'
+import { configInputs } from './cli/run.ts'
 import { firstStartNotice, prettyStart, type StartFacts, startLogLines } from './cli/start-output.ts'
 import { startWithRoom, startWorker, supervise } from './cli/supervise.ts'
 import { addressFile } from './config/client-settings.ts'

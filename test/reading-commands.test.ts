@@ -5,13 +5,11 @@ import { afterAll, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { ask } from './parts/ask.ts'
+import { runHere } from './parts/command-line.ts'
 import { requestRecords, startGateway, stopAll, upstreamConfig } from './parts/gateway.ts'
-import { gatewayCommand } from './parts/program.ts'
 import { bodyOf, chat, messages, type TestSurface } from './parts/surfaces.ts'
 import { startUpstream } from './parts/upstream.ts'
 import { wordsFor } from './parts/upstream-words.ts'
-
-// A process for each command, on a machine that may be busy.
 
 const upstream = startUpstream((call, reply) =>
   reply.send(200, { 'content-type': 'application/json' }, wordsFor(call).whole),
@@ -28,19 +26,10 @@ await requestRecords(gateway, ids.length)
 afterAll(() => stopAll(gateway, upstream))
 
 async function run(...args: string[]): Promise<string> {
-  const child = Bun.spawn([...gatewayCommand(), ...args], {
-    cwd: gateway.dataFolder,
-    env: {
-      PATH: process.env.PATH ?? '',
-      HOME: gateway.dataFolder,
-      TOLLGATE_URL: gateway.url,
-      TOLLGATE_ADMIN_TOKEN: readFileSync(join(gateway.dataFolder, 'admin-token'), 'utf8').trim(),
-    },
-    stdin: 'ignore',
-    stdout: 'pipe',
-    stderr: 'pipe',
-  })
-  const [out, err, exit] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited])
+  const { dataFolder, url } = gateway
+  const token = readFileSync(join(dataFolder, 'admin-token'), 'utf8').trim()
+  const env = { HOME: dataFolder, TOLLGATE_URL: url, TOLLGATE_ADMIN_TOKEN: token }
+  const { exit, out, err } = await runHere(args, { env, cwd: dataFolder })
   expect([args, exit, err]).toEqual([args, 0, ''])
   return out
 }

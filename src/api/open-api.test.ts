@@ -2,8 +2,8 @@ import { expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { forEachEngine } from '../../test/parts/engines.ts'
 import { openManagement } from '../../test/parts/management.ts'
-import { managementRoutes, type RouteDependencies } from '../http/management/serve.ts'
-import { Failure } from '../kernel/failure.ts'
+import type { RouteDependencies } from '../http/management/dependencies.ts'
+import { managementRoutes } from '../http/management/serve.ts'
 import { endpoints } from './endpoints.ts'
 import { openApiDocument } from './open-api.ts'
 import type { Operation } from './operation.ts'
@@ -13,7 +13,7 @@ const rows: readonly Operation[] = Object.values(operationsByName)
 // As a reader gets it.
 const document = JSON.parse(JSON.stringify(openApiDocument(rows, '1.2.3')))
 
-const checkout: NonNullable<RouteDependencies['checkout']> = async () => new Failure('NOT_FOUND', 'unused')
+const checkout: NonNullable<RouteDependencies['checkout']> = async () => ({ id: 'unused', url: 'unused' })
 
 type Json = Record<string, unknown>
 const isObject = (value: unknown): value is Json => typeof value === 'object' && value !== null

@@ -7,10 +7,8 @@ import type { OfferedModel } from '../api/projects.ts'
 import type { ShownProvider } from '../api/providers.ts'
 import type { Model } from '../catalog/model.ts'
 import { showPrice } from '../catalog/price.ts'
-import { anthropicMessages } from '../dialects/anthropic-messages/index.ts'
-import { openaiChat } from '../dialects/openai-chat/index.ts'
-import type { SurfaceName } from '../http/management/catalog.ts'
-import type { CredentialDestination, Credentials, ProviderDependencies } from '../http/management/providers.ts'
+import { surfaces } from '../dialects/registry.ts'
+import type { CredentialDestination, Credentials, RouteDependencies } from '../http/management/dependencies.ts'
 import { isoTime } from '../kernel/clock.ts'
 import { Failure, invalidRequest } from '../kernel/failure.ts'
 import { nearestNames } from '../kernel/nearest.ts'
@@ -93,8 +91,8 @@ function figures(quantiles: RouteReading['firstEventMs']) {
 
 /** Only of the operator's credential: the health of a workspace's own key is private. */
 function readingsByRoute(readings: readonly RouteReading[]): ReadonlyMap<string, RouteReading> {
-  const platform = readings.filter(({ key }) => key.credentialId === 'platform')
-  return new Map(platform.map((reading) => [`${reading.key.providerId} ${reading.key.upstreamModel}`, reading]))
+  const platform = readings.filter(({ route }) => route.credentialId === 'platform')
+  return new Map(platform.map((reading) => [`${reading.route.providerId} ${reading.route.upstreamModel}`, reading]))
 }
 
 /** A caller that may use every model on the operator's credentials. */
@@ -133,7 +131,7 @@ export async function modelsOf(
 export function planOf(
   { catalog, health }: { readonly catalog: LiveCatalog; readonly health: Health },
   modelId: string,
-  surface: SurfaceName,
+  surface: keyof typeof surfaces,
 ): PlanExplanation | undefined {
   const offer = catalog.current.offer.platform
   const model = offer.find(anyone, modelId)
@@ -143,7 +141,7 @@ export function planOf(
     health,
     caller: anyone,
     model,
-    surface: surface === 'chat' ? openaiChat : anthropicMessages,
+    surface: surfaces[surface].dialect,
   })
 }
 
@@ -155,7 +153,7 @@ export function providerAdmin(
   catalog: LiveCatalog,
   credentials: Pick<CredentialCache, 'open'>,
   dialects: ProbedDialects,
-): ProviderDependencies['providers'] {
+): RouteDependencies['providers'] {
   return {
     list: () => [...catalog.current.providers.values()].map((provider) => shownProvider(provider, catalog.current)),
     async test(id) {
@@ -164,15 +162,15 @@ export function providerAdmin(
     },
     async testOwn(workspaceId, id) {
       const credential = (await credentials.open(workspaceId)).get(id)
-      if (!credential) return new Failure('NOT_FOUND', `The workspace has no credential for the provider ${id}.`)
+      if (!credential) throw new Failure('NOT_FOUND', `The workspace has no credential for the provider ${id}.`)
       if ('fault' in credential) {
         const message = `The key for ${id} cannot be decrypted with the current master secret. Store it again.`
-        return new Failure('INVALID_REQUEST', message)
+        throw new Failure('INVALID_REQUEST', message)
       }
       const own = ownProviders(new Map([[id, credential]]), catalog.current).get(id)
       if (own && !own.refusal) return await probeProvider(own.provider, dialects)
       const message = `The key for ${id} was stored for another address than the provider has now. Store it again.`
-      return new Failure('INVALID_REQUEST', message)
+      throw new Failure('INVALID_REQUEST', message)
     },
   }
 }
@@ -227,21 +225,23 @@ async function destinationOf(
   snapshot: CatalogSnapshot,
   provider: string,
   baseUrl: string | undefined,
-): Promise<CredentialDestination | Failure> {
+): Promise<CredentialDestination> {
   const { guard } = snapshot
   const endpoint = endpointOf(snapshot, provider)
-  if (!takesKey(endpoint)) return takesNoKey(provider, keyedProviders(snapshot))
+  if (!takesKey(endpoint)) throw takesNoKey(provider, keyedProviders(snapshot))
   if (baseUrl === undefined || isSameAddress(baseUrl, endpoint?.baseUrl)) {
     const origin = originOf(endpoint)
-    return origin === undefined ? needsAddress(provider, guard !== undefined) : { origin, baseUrl: undefined }
+    if (origin === undefined) throw needsAddress(provider, guard !== undefined)
+    return { origin, baseUrl: undefined }
   }
   if (!guard) {
     const message =
       'This gateway does not allow workspaces to bring addresses. Its operator can set `own_keys.base_urls`.'
-    return new Failure('INVALID_REQUEST', message, { param: 'base_url' })
+    throw new Failure('INVALID_REQUEST', message, { param: 'base_url' })
   }
   const checked = await guard.checkBaseUrl(baseUrl)
-  return checked instanceof EgressRefusal ? invalidRequest(`\`base_url\` ${checked.message}.`, 'base_url') : checked
+  if (checked instanceof EgressRefusal) throw invalidRequest(`\`base_url\` ${checked.message}.`, 'base_url')
+  return checked
 }
 
 /** The first one: all endpoints of a provider have the same host and take credentials in the same way. */

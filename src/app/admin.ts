@@ -4,6 +4,7 @@ import manifest from '../../package.json' with { type: 'json' }
 import { showPrice } from '../catalog/price.ts'
 import { readPriceHistory } from '../catalog/price-versions.ts'
 import { openaiChat } from '../dialects/openai-chat/index.ts'
+import { dialects } from '../dialects/registry.ts'
 import { createTokenCheck } from '../http/management/authorize.ts'
 import { createRequestReader } from '../http/management/requests.ts'
 import { createManagementApi, type ManagementApi } from '../http/management/serve.ts'
@@ -30,7 +31,7 @@ import {
 } from './admin-view.ts'
 import type { Auth } from './auth.ts'
 import type { Base, Storage } from './open-storage.ts'
-import { dialects, type Pipeline } from './pipeline.ts'
+import type { Pipeline } from './pipeline.ts'
 
 export interface AdminDependencies extends Base {
   readonly storage: Storage

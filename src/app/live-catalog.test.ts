@@ -5,6 +5,7 @@ import { createThrowAwayFolder, createEngine as openEngine } from '../../test/pa
 import { ratesAt } from '../catalog/price.ts'
 import { type Config, loadConfig } from '../config/config.ts'
 import type { ConfigListener } from '../config/source.ts'
+import { dialects } from '../dialects/registry.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { formatPrice, type Pico } from '../kernel/money.ts'
 import { createSandboxTransport } from '../providers/sandbox/transport.ts'
@@ -12,7 +13,6 @@ import { createHealth } from '../routing/health.ts'
 import type { Database } from '../store/database.ts'
 import { createLog } from '../telemetry/log.ts'
 import { createLiveCatalog } from './live-catalog.ts'
-import { dialects } from './pipeline.ts'
 
 function configWith(price: string): Config {
   using folder = createThrowAwayFolder()

@@ -2,11 +2,7 @@
 // pipeline over all of them.
 
 import manifest from '../../package.json' with { type: 'json' }
-import { anthropicMessages } from '../dialects/anthropic-messages/index.ts'
-import type { Dialects } from '../dialects/dialect.ts'
-import { gemini } from '../dialects/gemini/index.ts'
-import { openaiChat } from '../dialects/openai-chat/index.ts'
-import { openaiResponses } from '../dialects/openai-responses/index.ts'
+import { dialects } from '../dialects/registry.ts'
 import { createMetricsRoute } from '../http/metrics.ts'
 import { memoryLimit } from '../http/shedding.ts'
 import { randomUnit } from '../kernel/clock.ts'
@@ -21,8 +17,8 @@ import { InputRatios } from '../pipeline/estimate.ts'
 import { createRunRequest, type RunRequest } from '../pipeline/run.ts'
 import { PendingSettlements } from '../pipeline/stream.ts'
 import { createSandboxTransport } from '../providers/sandbox/transport.ts'
-import { createHedgeBudget, createRetryBudget, type RetryBudget } from '../routing/failover.ts'
 import { createHealth, type Health, type HealthNotice } from '../routing/health.ts'
+import { type CallBudget, createHedgeBudget, createRetryBudget } from '../routing/hedge.ts'
 import { createStickyRoutes } from '../routing/sticky.ts'
 import { storeNow } from '../store/database.ts'
 import { createGatewayMetrics, readWallets } from '../telemetry/gateway-metrics.ts'
@@ -37,14 +33,6 @@ import { catalogItems } from './admin-view.ts'
 import type { Auth } from './auth.ts'
 import { createLiveCatalog, type LiveCatalog } from './live-catalog.ts'
 import { type Base, errorFields, type Storage } from './open-storage.ts'
-
-/** One line per dialect. */
-export const dialects: Dialects = {
-  'openai-chat': openaiChat,
-  'anthropic-messages': anthropicMessages,
-  gemini,
-  'openai-responses': openaiResponses,
-}
 
 /** The share of the memory limit for request bodies; requests are shed long before all of it is in use. */
 const bodyRoomShare = 0.25
@@ -135,7 +123,7 @@ export async function createPipeline(deps: PipelineDependencies): Promise<Pipeli
     beginTrace: observers.beginTrace,
     streams: observers.streams,
     sticky: createStickyRoutes({ clock }),
-    hedges: createHedgeBudget(),
+    hedges: createHedgeBudget({ clock }),
     ratios: new InputRatios(),
     idempotencyKeys,
     offer: () => catalog.current.offer,
@@ -169,17 +157,16 @@ export async function createPipeline(deps: PipelineDependencies): Promise<Pipeli
   }
 }
 
-function describeNotice({ key, what, why, waitMs }: HealthNotice): string {
-  const route = `${key.providerId} ${key.upstreamModel}`
+function describeNotice({ route: { providerId, upstreamModel }, what, why, waitMs }: HealthNotice): string {
   const wait = waitMs > 0 ? ` for ${Math.ceil(waitMs / 1000)} s` : ''
   const hint = why === 'refused our credential' ? '; check its key with tollgate doctor' : ''
-  return `route ${route}: ${what}${wait}${why === undefined ? '' : ` (${why})`}${hint}`
+  return `route ${providerId} ${upstreamModel}: ${what}${wait}${why === undefined ? '' : ` (${why})`}${hint}`
 }
 
 interface Observed {
   readonly ledger: Pick<Ledger, 'stats'>
   readonly health: Health
-  readonly budget: RetryBudget
+  readonly budget: CallBudget
   readonly catalog: LiveCatalog
 }
 

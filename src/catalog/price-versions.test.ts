@@ -297,9 +297,9 @@ describe('fees for calls on own credentials', () => {
       const chargeWith = async (charge: Nano) => {
         const request = holdOf(workspaceId, 1000n)
         await ledger.hold(request)
-        const settlement = { ...settlementOf(request.requestId, charge), priceVersion: fee?.version }
-        const outcome = await ledger.settle({ ...settlement, usage: JSON.stringify(usage) })
-        return outcome.kind === 'settled' ? outcome.transfer.id : outcome.kind
+        const facts = { priceVersion: fee?.version, usage: JSON.stringify(usage) }
+        const outcome = await ledger.settle(settlementOf(request.requestId, charge, facts))
+        return outcome.kind === 'settled' ? request.requestId : outcome.kind
       }
       const findings = async () => (await verify(database, { readPrice: readRecomputeCharge })).findings
       // 10 × 75 + 3 × 8 + 5 × 201 + 500,000 = 501,779 pico → 502
@@ -372,12 +372,9 @@ describe('recomputing charges', () => {
       const chargeWith = async (charge: Nano) => {
         const request = holdOf(workspaceId, 100n)
         await ledger.hold(request)
-        const outcome = await ledger.settle({
-          ...settlementOf(request.requestId, charge),
-          priceVersion: 'acme/large#1',
-          usage: JSON.stringify(usage),
-        })
-        return outcome.kind === 'settled' ? outcome.transfer.id : outcome.kind
+        const facts = { priceVersion: 'acme/large#1', usage: JSON.stringify(usage) }
+        const outcome = await ledger.settle(settlementOf(request.requestId, charge, facts))
+        return outcome.kind === 'settled' ? request.requestId : outcome.kind
       }
       await chargeWith(priceUsage(price, usage))
       expect((await verify(database, { readPrice: readRecomputeCharge })).findings).toEqual([])

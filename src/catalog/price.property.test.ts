@@ -218,9 +218,9 @@ test('what is held for a bound covers every usage within it, whatever the tiers'
         const inputTokens = totalInputTokens(usageOf(used)) + spare
         for (const isSpoken of [false, true]) {
           const without = isSpoken ? inputUnused : [...inputUnused, 'audio_output' as const]
-          const bound = { inputTokens, outputTokens, webSearches, without }
-          const held = priceBound(price, bound)
-          const heldForUs = priceBound(price, { ...bound, isUsOnly: true })
+          const bound = { webSearches, without }
+          const held = priceBound(price, inputTokens, outputTokens, bound)
+          const heldForUs = priceBound(price, inputTokens, outputTokens, { ...bound, isUsOnly: true })
           for (const said of [0, Math.floor(outputTokens / 2), outputTokens]) {
             const output = isSpoken
               ? { outputTokens: outputTokens - said, audioOutputTokens: said }

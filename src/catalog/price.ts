@@ -90,21 +90,63 @@ function larger(a: Pico, b: Pico | undefined): Pico {
   return b !== undefined && b > a ? b : a
 }
 
+/** What all buckets cost for requests with more than so many input tokens, or with any number of them (-1). */
+interface Tier {
+  readonly overInputTokens: number
+  readonly rates: Rates
+  /** The highest price of a token on each side, by the list of buckets that a request cannot use. */
+  readonly highest: WeakMap<readonly Bucket[], Record<'input' | 'output', Pico>>
+}
+
+interface Tiers {
+  readonly buckets: ReadonlySet<Bucket>
+  /** Ascending, for each combination of flags; the combination is the index, in binary. */
+  readonly byFlags: (readonly Tier[])[]
+}
+
+/** Every request is priced several times, so a price's rows are turned into tiers once. */
+const tiersOfPrices = new WeakMap<Price, Tiers>()
+
+function tiersOf(price: Price): Tiers {
+  let tiers = tiersOfPrices.get(price)
+  if (!tiers) {
+    tiers = { buckets: new Set(price.rows.map(({ bucket }) => bucket)), byFlags: [] }
+    tiersOfPrices.set(price, tiers)
+  }
+  return tiers
+}
+
+function tiersWith(price: Price, flags: Flags): readonly Tier[] {
+  let at = 0
+  for (const name of factorNames) at = at * 2 + (flags[factors[name].flag] ? 1 : 0)
+  const { byFlags } = tiersOf(price)
+  const known = byFlags[at]
+  if (known) return known
+  const tiers = createTiers(price, flags)
+  byFlags[at] = tiers
+  return tiers
+}
+
+function createTiers({ rows, factors: multiplied }: Price, flags: Flags): readonly Tier[] {
+  const starts = new Set([-1, ...rows.map(({ when }) => when?.overInputTokens ?? -1)])
+  const applied = factorNames.flatMap((name) => (flags[factors[name].flag] ? (multiplied[name] ?? []) : []))
+  return [...starts].map((overInputTokens) => {
+    const rates: Partial<Record<Bucket, Pico>> = {}
+    for (const { bucket, when, picoDollarsPerUnit } of rows) {
+      if ((when?.overInputTokens ?? -1) > overInputTokens) continue
+      const isToken = tokenBuckets.some((token) => token.bucket === bucket)
+      rates[bucket] = isToken ? applied.reduce(shareOf, picoDollarsPerUnit) : picoDollarsPerUnit
+    }
+    return { overInputTokens, rates, highest: new WeakMap() }
+  })
+}
+
 /** The price of each bucket for a request with so many input tokens. */
 export function ratesAt(price: Price, inputTokens: number, flags: Flags = {}): Rates {
-  const rates: Partial<Record<Bucket, Pico>> = {}
-  for (const { bucket, when, picoDollarsPerUnit } of price.rows) {
-    if (when === undefined || inputTokens > when.overInputTokens) rates[bucket] = picoDollarsPerUnit
-  }
-  for (const name of factorNames) {
-    const factor = price.factors[name]
-    if (factor === undefined || !flags[factors[name].flag]) continue
-    for (const { bucket } of tokenBuckets) {
-      const rate = rates[bucket]
-      if (rate !== undefined) rates[bucket] = shareOf(rate, factor)
-    }
-  }
-  return rates
+  const tiers = tiersWith(price, flags)
+  let at = tiers.length - 1
+  while (at > 0 && inputTokens <= (tiers[at]?.overInputTokens ?? 0)) at--
+  return tiers[at]?.rates ?? {}
 }
 
 type Flags = { readonly [Flag in keyof UsageFlags]?: boolean | undefined }
@@ -115,7 +157,7 @@ function shareOf(pico: Pico, basisPoints: bigint): Pico {
 }
 
 export function hasRow(price: Price, bucket: Bucket): boolean {
-  return price.rows.some((row) => row.bucket === bucket)
+  return tiersOf(price).buckets.has(bucket)
 }
 
 /** One bucket of a charge, exact to the pico-dollar. */
@@ -133,40 +175,47 @@ const wholesWithParts = wholeBuckets.map((whole) => ({
   parts: tokenBuckets.filter(({ partOf }) => partOf === whole.bucket),
 }))
 
-/**
- * The lines of a charge; their sum, rounded up once, is the charge. Buckets without units have no line. The prompt of
- * each summary selects its own tier, so a summary has its own lines.
- */
-export function chargeLines(price: Price, usage: Usage): readonly ChargeLine[] {
-  const lines: ChargeLine[] = []
-  const add = (kind: Bucket, tokens: number, rate = 0n as Pico) => {
-    if (tokens > 0) lines.push({ kind, tokens, price: rate, pico: BigInt(tokens) * rate })
-  }
+/** Calls `add` for every bucket of a usage with its units and its price. */
+function eachCharge(price: Price, usage: Usage, add: (bucket: Bucket, units: number, rate?: Pico) => void): void {
+  // The prompt of each summary selects its own tier.
   for (const counts of usage.summaries ? [usage, ...usage.summaries] : [usage]) {
     const rates = ratesAt(price, totalInputTokens(counts), usage)
     for (const { bucket, count, parts } of wholesWithParts) {
-      const priced = parts.filter((part) => rates[part.bucket] !== undefined && counts[part.count])
-      let rest = counts[count] ?? 0
+      const whole = counts[count] ?? 0
       // A part can exceed a whole that was cut down to what was held.
-      const units = priced.map((part) => {
-        const tokens = Math.min(counts[part.count] ?? 0, rest)
-        rest -= tokens
-        return tokens
-      })
-      add(bucket, rest, rates[bucket])
-      priced.forEach((part, at) => {
-        add(part.bucket, units[at] ?? 0, rates[part.bucket])
-      })
+      const unitsOf = (part: (typeof parts)[number], left: number): number =>
+        rates[part.bucket] === undefined ? 0 : Math.min(counts[part.count] ?? 0, left)
+      let rest = whole
+      for (const part of parts) rest -= unitsOf(part, rest)
+      if (rest > 0) add(bucket, rest, rates[bucket])
+      let left = whole
+      for (const part of rest < whole ? parts : []) {
+        const units = unitsOf(part, left)
+        if (units > 0) add(part.bucket, units, rates[part.bucket])
+        left -= units
+      }
     }
   }
-  const rates = ratesAt(price, 0)
-  for (const { bucket, count } of unitBuckets) add(bucket, usage[count] ?? 0, rates[bucket])
+  for (const { bucket, count } of unitBuckets) {
+    const units = usage[count] ?? 0
+    if (units > 0) add(bucket, units, ratesAt(price, 0)[bucket])
+  }
+}
+
+/** The lines of a charge; their sum, rounded up once, is the charge. Buckets without units have no line. */
+export function chargeLines(price: Price, usage: Usage): readonly ChargeLine[] {
+  const lines: ChargeLine[] = []
+  eachCharge(price, usage, (kind, tokens, rate = 0n as Pico) => {
+    lines.push({ kind, tokens, price: rate, pico: BigInt(tokens) * rate })
+  })
   return lines
 }
 
 export function priceUsage(price: Price, usage: Usage): Nano {
   let pico = 0n
-  for (const line of chargeLines(price, usage)) pico += line.pico
+  eachCharge(price, usage, (_, units, rate) => {
+    if (rate) pico += BigInt(units) * rate
+  })
   assert(pico >= 0n, 'a charge is never negative')
   return picoToNano(pico)
 }
@@ -176,34 +225,38 @@ export function priceUsd(price: Price, usage: Usage): string {
   return formatUsd(priceUsage(price, usage))
 }
 
-/** What a request may consume at most. */
+/** What a request may use beside its tokens. */
 export interface UsageBound extends Flags, UnitCounts {
-  readonly inputTokens: number
-  readonly outputTokens: number
-  /** Buckets that the request cannot use. Any other one may apply to every token of its side. */
-  readonly without?: readonly Bucket[] | undefined
+  /** Buckets that the request cannot use; use the same list for all such requests. Any other bucket may apply to every token of its side. */
+  readonly without: readonly Bucket[]
 }
 
 /** No usage within the bound costs more: every token at the highest price it could have. */
-export function priceBound(price: Price, bound: UsageBound): Nano {
-  let highest = 0n
-  for (const { bucket, when } of price.rows) {
-    // Every tier has a row for input, so these are the tiers.
-    if (bucket !== 'input' || (when && when.overInputTokens >= bound.inputTokens)) continue
-    const pico = boundPico(ratesAt(price, when ? when.overInputTokens + 1 : 0, bound), bound)
-    if (pico > highest) highest = pico
+export function priceBound(price: Price, inputTokens: number, outputTokens: number, bound: UsageBound): Nano {
+  let most = 0n
+  for (const tier of tiersWith(price, bound)) {
+    if (tier.overInputTokens >= inputTokens) break
+    const { input, output } = highestIn(tier, bound.without)
+    let pico = BigInt(inputTokens) * input + BigInt(outputTokens) * output
+    for (const { bucket, count } of unitBuckets) {
+      const units = bound[count]
+      if (units) pico += BigInt(units) * (tier.rates[bucket] ?? 0n)
+    }
+    if (pico > most) most = pico
   }
-  return picoToNano(highest)
+  return picoToNano(most)
 }
 
-function boundPico(rates: Rates, bound: UsageBound): bigint {
-  const highest = { input: 0n as Pico, output: 0n as Pico }
-  for (const { bucket, side } of tokenBuckets) {
-    if (!bound.without?.includes(bucket)) highest[side] = larger(highest[side], rates[bucket])
+function highestIn({ rates, highest }: Tier, without: readonly Bucket[]): Record<'input' | 'output', Pico> {
+  let found = highest.get(without)
+  if (!found) {
+    found = { input: 0n as Pico, output: 0n as Pico }
+    for (const { bucket, side } of tokenBuckets) {
+      if (!without.includes(bucket)) found[side] = larger(found[side], rates[bucket])
+    }
+    highest.set(without, found)
   }
-  let pico = BigInt(bound.inputTokens) * highest.input + BigInt(bound.outputTokens) * highest.output
-  for (const { bucket, count } of unitBuckets) pico += BigInt(bound[count] ?? 0) * (rates[bucket] ?? 0n)
-  return pico
+  return found
 }
 
 /** A share of every price, in hundredths of a percent: what a call on the caller's own credential costs. */

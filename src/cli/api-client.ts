@@ -25,7 +25,7 @@ export interface CallSettings {
   /** Also works without a token. */
   readonly isPublic?: true
   /** If 30 s may not be enough. */
-  readonly timeoutMs?: number
+  readonly timeoutMs?: number | undefined
   readonly typed?: TypedNames
 }
 
@@ -37,8 +37,8 @@ export interface ApiList<Item> {
 export interface ApiClient {
   readonly url: string
   call<Name extends OperationName>(name: Name, call: CallOf<Name> & CallSettings): Promise<AnswerOf<Name>>
-  /** Up to `most` items, over as many pages as it takes. */
-  list<Name extends ListName>(name: Name, call: CallOf<Name>, most: number): Promise<ApiList<ItemOf<Name>>>
+  /** Up to `most` items, over as many pages as it takes. By default more than anyone reads. */
+  list<Name extends ListName>(name: Name, call: CallOf<Name>, most?: number): Promise<ApiList<ItemOf<Name>>>
   /** A file, as text in pieces; may take any time. */
   download<Name extends OperationName>(name: Name, call: CallOf<Name> & CallSettings): AsyncIterable<string>
 }
@@ -55,6 +55,7 @@ type UntypedCall = CallSettings & { readonly body?: unknown; readonly query?: Qu
 
 const timeoutMs = 30_000
 const pageMax = 200
+const itemsMax = 10_000
 
 export function createApiClient({ url, token, tokenAbsence }: ApiClientOptions): ApiClient {
   async function send(name: OperationName, call: UntypedCall, signal?: AbortSignal): Promise<Response> {
@@ -80,7 +81,7 @@ export function createApiClient({ url, token, tokenAbsence }: ApiClientOptions):
     }
   }
 
-  async function list(name: ListName, wanted: UntypedCall, most: number): Promise<ApiList<unknown>> {
+  async function list(name: ListName, wanted: UntypedCall, most = itemsMax): Promise<ApiList<unknown>> {
     const data: unknown[] = []
     let cursor: string | undefined
     for (;;) {

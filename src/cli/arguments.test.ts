@@ -5,6 +5,7 @@ import { type ManagementCall, readArguments } from './arguments.ts'
 import { optionsOf } from './command.ts'
 import { commands } from './commands/registry.ts'
 import { help, usageLine } from './help.ts'
+import { Refusal } from './refusal.ts'
 
 const read = (line: string) => readArguments(line === '' ? [] : line.split(' '))
 
@@ -27,8 +28,8 @@ test('finds commands by noun and verb, and runs the default command of a noun', 
 })
 
 test('reads options in every usual form', () => {
-  const { input, json } = callOf('keys create --name=ci --models a/*,b/c --rpm 60 --json --models d/e')
-  expect(json).toBe(true)
+  const { input } = callOf('keys create --name=ci --models a/*,b/c --rpm 60 --json --models d/e')
+  expect(input.json).toBe(true)
   expect([input.text('name'), input.text('rpm'), input.text('expires')]).toEqual(['ci', '60', undefined])
   expect(input.texts('models')).toEqual(['a/*', 'b/c', 'd/e'])
   expect([input.isSet('rpm'), input.isSet('tpm')]).toEqual([true, false])
@@ -50,10 +51,10 @@ test('serve takes settings of one start, with and without the word', () => {
       options: { settings: { TOLLGATE_LOG: 'json' }, workers: 3 },
     })
   }
-  expect(read('serve --help')).toMatchObject({ kind: 'help', text: expect.stringContaining('--data FOLDER') })
+  expect(read('serve --help')).toMatchObject({ kind: 'print', text: expect.stringContaining('--data FOLDER') })
 })
 
-const refused: readonly (readonly [line: string, message: string])[] = [
+test.each([
   ['kyes', 'unknown command "kyes".\nTry: tollgate keys'],
   ['srve', 'unknown command "srve".\nTry: tollgate serve'],
   ['xyzzy', 'unknown command "xyzzy".\nTry: tollgate --help'],
@@ -76,20 +77,36 @@ const refused: readonly (readonly [line: string, message: string])[] = [
   ['keys create --name -5', '--name needs a value, TEXT.\nTry: tollgate keys create --help'],
   ['keys revoke', 'ID is missing.\nTry: tollgate keys revoke --help'],
   ['keys revoke key_1 key_2', '"key_2" is not understood.\nTry: tollgate keys revoke --help'],
-]
-for (const [line, message] of refused) {
-  test(`refuses: ${line}`, () => expect(read(line)).toEqual({ kind: 'unknown', message }))
+])('refuses: %s', (line, message) => {
+  const refusal = catchRefusal(() => read(line))
+  expect([refusal.exit, refusal.text('')]).toEqual([2, `tollgate: ${message}\n`])
+})
+
+function catchRefusal(work: () => unknown): Refusal {
+  try {
+    throw new Error(`understood: ${JSON.stringify(work())}`)
+  } catch (thrown) {
+    if (thrown instanceof Refusal) return thrown
+    throw thrown
+  }
 }
+
+test('prints the version and the help, and nothing else behind them', () => {
+  for (const line of ['version', '--version', '-v']) expect(read(line)).toEqual({ kind: 'print', text: '0.1.0\n' })
+  for (const line of ['help', '--help', '-h', 'version --help'])
+    expect(read(line)).toEqual({ kind: 'print', text: help })
+  expect(() => read('version keys')).toThrow('"keys" is not understood.')
+})
 
 test('every command has a help page, and every noun is on the main one', () => {
   for (const definition of commands) {
     const page = read(`${definition.words.join(' ')} --help`)
-    expect(page).toMatchObject({ kind: 'help', text: expect.stringContaining(usageLine(definition)) })
+    expect(page).toMatchObject({ kind: 'print', text: expect.stringContaining(usageLine(definition)) })
     expect(read(`help ${definition.words.join(' ')}`)).toEqual(page)
     expect(help).toContain(`tollgate ${definition.words[0]} `)
     if (definition.words[0] === 'workspaces') expect(help).toMatch(new RegExp(`workspaces .*${definition.words[1]}`))
   }
-  expect(read('keys --help')).toMatchObject({ kind: 'help', text: expect.stringContaining('keys rotate ID') })
+  expect(read('keys --help')).toMatchObject({ kind: 'print', text: expect.stringContaining('keys rotate ID') })
 })
 
 test('the reference page has every command and every option', () => {

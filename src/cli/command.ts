@@ -1,5 +1,6 @@
 // A command as data: its words, its arguments and options, its help, and what it does. Argument parsing, help and the
-// reference page are all made from these definitions, so they cannot disagree.
+// reference page are all made from these definitions, so they cannot disagree. A command that cannot do what was asked
+// throws a Refusal.
 
 import type { ClientSettings } from '../config/client-settings.ts'
 import { type Config, type ConfigInputs, loadConfig } from '../config/config.ts'
@@ -44,38 +45,34 @@ export interface CommandDefinition extends CommandShape {
   readonly isLocal?: true
   /** Works on the database or the data folder without calling the gateway: also runs when its port is unknown. */
   readonly isOffline?: true
-  /** Throws a Refusal if it cannot do what was asked. */
-  run(context: CommandContext, input: CommandInput): Promise<void>
-}
-
-const commonOptions: Readonly<Record<string, OptionDefinition>> = {
-  json: { help: 'print JSON instead of text' },
+  run(context: CommandContext): Promise<void>
 }
 
 /** With those that every command has. */
-export function optionsOf(definition: CommandShape): Readonly<Record<string, OptionDefinition>> {
-  return { ...definition.options, ...commonOptions }
+export function optionsOf({ options }: CommandShape): Readonly<Record<string, OptionDefinition>> {
+  return { ...options, json: { help: 'print JSON instead of text' } }
 }
 
 /** The command line, checked against the definition. */
 export interface CommandInput {
-  /** Undefined for an optional one that is absent. */
-  readonly positionals: readonly (string | undefined)[]
+  readonly positionals: readonly string[]
+  /** The first positional; empty if it is optional and absent. */
+  readonly first: string
   text(option: string): string | undefined
   /** The values of a repeatable option, also split at commas. */
   texts(option: string): readonly string[] | undefined
   isSet(option: string): boolean
+  /** Print JSON instead of text. */
+  readonly json: boolean
 }
 
-export interface CommandContext {
+export interface CommandContext extends CommandInput {
   readonly settings: ClientSettings
   /** What the settings were made from. */
   readonly inputs: ConfigInputs
   readonly api: ApiClient
   readonly terminal: Terminal
   readonly clock: Clock
-  /** Print JSON instead of text. */
-  readonly json: boolean
 }
 
 /** Prints the value with --json, the text otherwise. */
@@ -86,13 +83,13 @@ export function printResult({ terminal, json }: CommandContext, value: unknown, 
 export const yesOption: OptionDefinition = { help: 'do not ask for confirmation' }
 
 /** Only on a terminal and without --yes: scripts mean what they say. */
-export function isAsked({ terminal }: CommandContext, input: CommandInput): boolean {
-  return terminal.isInteractive && !input.isSet('yes')
+export function isAsked({ terminal, isSet }: CommandContext): boolean {
+  return terminal.isInteractive && !isSet('yes')
 }
 
 /** Throws if the answer is no. */
-export async function confirm(context: CommandContext, input: CommandInput, question: string): Promise<void> {
-  if (!isAsked(context, input)) return
+export async function confirm(context: CommandContext, question: string): Promise<void> {
+  if (!isAsked(context)) return
   const answer = await context.terminal.ask(`${question} [y/N] `)
   if (!/^y(es)?$/i.test(answer.trim())) throw new Refusal(exitCodes.failed, 'nothing was changed.', '--yes')
 }
@@ -100,8 +97,12 @@ export async function confirm(context: CommandContext, input: CommandInput, ques
 /** The configuration that a gateway started here would read. */
 export function readConfig({ inputs }: CommandContext): Config {
   const loaded = loadConfig(inputs)
-  if (!('faults' in loaded)) return loaded.config
-  throw new Refusal(exitCodes.failed, `the configuration is wrong:${faultLines(loaded.faults)}`, 'tollgate doctor')
+  if ('faults' in loaded) throw wrongConfig(loaded.faults)
+  return loaded.config
+}
+
+export function wrongConfig(faults: readonly ConfigFault[]): Refusal {
+  return new Refusal(exitCodes.failed, `the configuration is wrong:${faultLines(faults)}`, 'tollgate doctor')
 }
 
 export function faultLines(faults: readonly ConfigFault[]): string {

@@ -2,13 +2,10 @@ import { describe, expect, test } from 'bun:test'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { onSqlite, openWorld } from '../../test/parts/command-line.ts'
+import { onSqlite, openWorld, ranOf } from '../../test/parts/command-line.ts'
 import { managementToken } from '../../test/parts/management.ts'
-import { gatewayCommand } from '../../test/parts/program.ts'
 import { createId } from '../kernel/ids.ts'
 import { namesOf } from './lookup.ts'
-
-// Each test starts some ten processes, on a machine that may be busy.
 
 onSqlite((engine) => {
   test('creates everything up to a key with limits, without naming the only workspace or project', async () => {
@@ -67,7 +64,7 @@ onSqlite((engine) => {
     ])
   })
 
-  test('a top-up with an idempotency key counts once in the wallet and its transfers', async () => {
+  test('counts a top-up with an idempotency key once in the wallet and its transfers', async () => {
     await using world = await openWorld(engine)
     const workspace = await world.management.make('/api/workspaces', { name: 'acme' })
     for (const _ of [1, 2]) {
@@ -86,7 +83,7 @@ onSqlite((engine) => {
     expect(end).toBe('')
   })
 
-  test('a correction takes money out, shows the balance, and is refused with what is available', async () => {
+  test('corrects a wallet, shows the balance, and refuses to take more than is available', async () => {
     await using world = await openWorld(engine)
     const workspace = await world.management.make('/api/workspaces', { name: 'acme' })
     await world.run('wallet topup 2500')
@@ -222,7 +219,7 @@ onSqlite((engine) => {
     world.management.logged.push({ ...request, id: wrong, charge: { lines, total: '0.00003' }, transfers: [] })
     // A name does as well as an id; one that nothing has is not found.
     for (const command of ['requests --workspace', 'usage --workspace', 'requests --project']) {
-      expect([command, (await world.run(`${command} nobody`)).exit]).toEqual([command, 4])
+      expect([command, (await world.run(`${command} unknown`)).exit]).toEqual([command, 4])
     }
     const listed = (await world.run('requests')).out.split('\n')
     expect(listed[1]).toBe(
@@ -239,16 +236,11 @@ onSqlite((engine) => {
     })
   })
 
-  test.each([20, 1])('a tail prints what there is up to its limit (%i), then what comes, each once', async (limit) => {
+  test.each([20, 1])('follows requests: prints the last %i, then new ones, each once', async (limit) => {
     await using world = await openWorld(engine)
     const ids = [createId('req'), createId('req'), createId('req')] as const
     world.management.logged.push({ id: ids[0] }, { id: ids[1] })
-    const args = ['requests', '--follow', '--json', '--limit', String(limit)]
-    const child = Bun.spawn([...gatewayCommand(), ...args], {
-      cwd: world.folder,
-      env: { PATH: process.env.PATH ?? '', TOLLGATE_URL: world.management.url, TOLLGATE_ADMIN_TOKEN: managementToken },
-      stdout: 'pipe',
-    })
+    const child = world.spawn(`requests --follow --json --limit ${limit}`)
     const expected = ids.slice(limit === 1 ? 1 : 0)
     let text = ''
     for await (const chunk of child.stdout) {
@@ -291,7 +283,7 @@ onSqlite((engine) => {
     expect(await notes(createKey)).toEqual([])
     const [key] = (await world.json('keys')).data
     expect(await notes(createKey)).toEqual([`Note: another key has the name "ci": ${key.id}`])
-    // One that has ended is in nobody's way.
+    // Revoked keys do not count.
     for (const { id } of (await world.json('keys')).data) await world.run(`keys revoke ${id}`)
     expect(await notes(createKey)).toEqual([])
   })
@@ -337,7 +329,7 @@ onSqlite((engine) => {
     ['route nope', 'tollgate models'],
     ['prices set nope --free', 'tollgate models'],
     ['prices history nope', 'tollgate models'],
-  ])('what is not there is looked for in a list: %s', async (args, attempt) => {
+  ])('suggests the command that lists what does not exist: %s', async (args, attempt) => {
     await using world = await openWorld(engine)
     const { exit, err } = await world.run(args)
     expect([exit, err.split('\n').at(-2)]).toEqual([4, `Try: ${attempt}`])
@@ -396,8 +388,6 @@ onSqlite((engine) => {
   })
 })
 
-// Some processes per test, on a machine that may be busy.
-
 onSqlite((engine) => {
   test('G3: exports a workspace as lines, and erases it only with --yes', async () => {
     await using world = await openWorld(engine)
@@ -435,8 +425,23 @@ onSqlite((engine) => {
 })
 
 onSqlite((engine) => {
-  describe('what goes wrong has an exit code and something to try', () => {
-    test('usage 2, not authorised 3, not found 4, limit 5, nobody there 1', async () => {
+  test('the program reads its arguments, environment and standard input, and exits with the code', async () => {
+    await using world = await openWorld(engine)
+    const { id } = await world.management.make('/api/workspaces', { name: 'acme' })
+    const [put, unknown, refused] = await Promise.all(
+      [
+        world.spawn('credentials put acme', { input: 'sk-provider-secret-9876\n' }),
+        world.spawn('kyes'),
+        world.spawn('wallet topup five'),
+      ].map(ranOf),
+    )
+    expect(put).toEqual({ exit: 0, out: `Key …9876 for acme is stored in ${id}.\n`, err: '' })
+    expect(unknown).toEqual({ exit: 2, out: '', err: 'tollgate: unknown command "kyes".\nTry: tollgate keys\n' })
+    expect(refused).toMatchObject({ exit: 2, out: '', err: expect.stringContaining('AMOUNT must be an amount') })
+  })
+
+  describe('errors have an exit code and something to try', () => {
+    test('exits with 2 for usage, 3 if not authorised, 4 if not found, 1 if nothing answers', async () => {
       await using world = await openWorld(engine)
       await world.management.make('/api/workspaces', { name: 'acme' })
       const ran = (args: string, env = {}) => world.run(args, { env })
@@ -472,7 +477,7 @@ onSqlite((engine) => {
       })
     })
 
-    test('a 402 and a 429 of the gateway are 5, and what is no gateway is said to be none', async () => {
+    test('exits with 5 for a 402 and a 429, and recognises a server that is not a gateway', async () => {
       await using world = await openWorld(engine)
       const error = { message: 'Slow\u001b[2J down.', type: 't', param: null, code: 'LIMIT_EXCEEDED' }
       using server = Bun.serve({
@@ -501,7 +506,7 @@ onSqlite((engine) => {
       }
     })
 
-    test('the token of the data folder is used for this machine', async () => {
+    test('uses the token of the data folder on this machine', async () => {
       await using world = await openWorld(engine)
       await world.management.make('/api/workspaces', { name: 'acme' })
       mkdirSync(join(world.folder, 'data'))

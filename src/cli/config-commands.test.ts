@@ -3,8 +3,6 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { onSqlite, openWorld } from '../../test/parts/command-line.ts'
 
-// Some ten processes per test, on a machine that may be busy.
-
 const declared = `workspaces:
   - name: acme
     limits: { spend_per_month: "500.00" }

@@ -29,36 +29,46 @@ const amount = z
   })
   .optional()
 
-const limitFields = {
-  requests_per_minute: count,
-  tokens_per_minute: count,
-  concurrent_requests: count,
-  spend_per_day: amount,
-  spend_per_month: amount,
+/** What all three have. The id is only needed if several have the same name. */
+const common = {
+  name: z.string().min(1),
+  id: z.string().min(1).optional(),
+  limits: z
+    .strictObject({
+      requests_per_minute: count,
+      tokens_per_minute: count,
+      concurrent_requests: count,
+      spend_per_day: amount,
+      spend_per_month: amount,
+    })
+    .nullish(),
 }
-const limits = z.strictObject(limitFields).nullish()
-
-const name = z.string().min(1)
-/** Only needed if several have the same name. */
-const id = z.string().min(1).optional()
 const models = z.array(z.string().min(1)).nullish()
 
 const keySchema = z.strictObject({
-  name,
-  id,
+  ...common,
   models,
-  limits,
   sources: z.array(z.string().min(1)).nullish(),
   expires_at: z.iso.datetime({ offset: true, error: 'expected a time such as "2027-01-31T00:00:00Z"' }).nullish(),
 })
-const projectSchema = z.strictObject({ name, id, models, limits, keys: z.array(keySchema).nullish() })
-const workspaceSchema = z.strictObject({ name, id, limits, projects: z.array(projectSchema).nullish() })
+const projectSchema = z.strictObject({ ...common, models, keys: z.array(keySchema).nullish() })
+const workspaceSchema = z.strictObject({ ...common, projects: z.array(projectSchema).nullish() })
 const declarationSchema = z.strictObject({ workspaces: z.array(workspaceSchema).nullish() })
 
 export type Declaration = z.output<typeof declarationSchema>
-type DeclaredWorkspace = z.output<typeof workspaceSchema>
-type DeclaredProject = z.output<typeof projectSchema>
 type DeclaredKey = z.output<typeof keySchema>
+
+/** One of the three; what it cannot have is absent. */
+interface Declared extends DeclaredKey, Children<Declared> {}
+
+interface Children<Node> {
+  readonly projects?: readonly Node[] | null | undefined
+  readonly keys?: readonly Node[] | null | undefined
+}
+
+function childrenOf<Node extends object>({ projects, keys }: Children<Node>): readonly Node[] {
+  return projects ?? keys ?? []
+}
 
 export function readDeclaration(
   fileName: string,
@@ -67,7 +77,7 @@ export function readDeclaration(
   const document = readDocument(fileName, text)
   if ('faults' in document) return document
   const checked = checkSchema(declarationSchema, document.value ?? {})
-  const found = 'faults' in checked ? checked.faults : repeatedNames(checked.value)
+  const found = 'faults' in checked ? checked.faults : repeatedNames(checked.value.workspaces ?? [], ['workspaces'])
   if ('value' in checked && found.length === 0) return checked.value
   return {
     faults: found.map(({ path, at, message }) => ({
@@ -78,25 +88,17 @@ export function readDeclaration(
   }
 }
 
-interface Named {
-  readonly name: string
-  readonly id?: string | undefined
-}
-
-function repeatedNames({ workspaces }: Declaration): SchemaFault[] {
-  const inList = (list: readonly Named[], path: ConfigPath): SchemaFault[] =>
-    list.flatMap(({ name: own, id: ownId }, at) => {
-      const isRepeated = ownId === undefined && list.findIndex((each) => each.name === own) < at
-      const message = 'this name is used twice; give both an id'
-      return isRepeated ? [{ path: [...path, at, 'name'], at: 'value' as const, message }] : []
-    })
-  return [
-    ...inList(workspaces ?? [], ['workspaces']),
-    ...(workspaces ?? []).flatMap(({ projects }, w) => [
-      ...inList(projects ?? [], ['workspaces', w, 'projects']),
-      ...(projects ?? []).flatMap(({ keys }, p) => inList(keys ?? [], ['workspaces', w, 'projects', p, 'keys'])),
-    ]),
-  ]
+function repeatedNames(list: readonly Declared[], path: ConfigPath): SchemaFault[] {
+  return list.flatMap((each, at) => {
+    const isRepeated = each.id === undefined && list.findIndex(({ name }) => name === each.name) < at
+    const fault = {
+      path: [...path, at, 'name'],
+      at: 'value',
+      message: 'this name is used twice; give both an id',
+    } as const
+    const inner = repeatedNames(childrenOf(each), [...path, at, each.projects ? 'projects' : 'keys'])
+    return isRepeated ? [fault, ...inner] : inner
+  })
 }
 
 /** As `readDeclaration` takes it. */
@@ -110,78 +112,55 @@ export type InstalledKey = AnswerOf<'getKey'>
 export type InstalledProject = AnswerOf<'getProject'> & { readonly keys: readonly InstalledKey[] }
 export type InstalledWorkspace = AnswerOf<'getWorkspace'> & { readonly projects: readonly InstalledProject[] }
 
-const allOfThem = 1_000_000
+/** One of the three. */
+interface Installed extends Children<Installed> {
+  readonly id: string
+  readonly name: string
+  readonly limits: AnswerOf<'putKeyLimits'>
+  /** `file`: a file created it, and only files change it. */
+  readonly managed_by: string
+  readonly models?: List
+  readonly sources?: List
+  readonly expires_at?: string | null
+}
 
 /** One list for all keys, and one for the projects of each workspace. Revoked and expired keys are left out. */
 export async function readInstallation(api: ApiClient): Promise<readonly InstalledWorkspace[]> {
-  const workspaces = await api.list('listWorkspaces', {}, allOfThem)
-  const keys = await api.list('listKeys', {}, allOfThem)
+  const workspaces = await api.list('listWorkspaces', {}, Number.POSITIVE_INFINITY)
+  const keys = await api.list('listKeys', {}, Number.POSITIVE_INFINITY)
   const active = Map.groupBy(
     keys.data.filter(({ status }) => status === 'active'),
     (key) => key.project_id,
   )
   const installed: InstalledWorkspace[] = []
   for (const workspace of workspaces.data) {
-    const projects = await api.list('listProjects', { id: workspace.id }, allOfThem)
+    const projects = await api.list('listProjects', { id: workspace.id }, Number.POSITIVE_INFINITY)
     const withKeys = projects.data.map((project) => ({ ...project, keys: active.get(project.id) ?? [] }))
     installed.push({ ...workspace, projects: withKeys })
   }
   return installed
 }
 
-type LimitValues = Readonly<Record<string, number | string>>
-
-/** In a fixed order and spelling, so that two can be compared. */
-function limitsOf(limits: Readonly<Record<string, unknown>> | null | undefined): LimitValues {
-  const known: Record<string, number | string> = {}
-  for (const field of Object.keys(limitFields)) {
-    const value = limits?.[field]
-    if (typeof value === 'number') known[field] = value
-    const spend = typeof value === 'string' ? parseUsd(value) : undefined
-    if (spend !== undefined) known[field] = formatUsd(spend)
-  }
-  return known
-}
-
 /** The installation as a file would declare it, with ids only where a name is not unique. */
 export function declarationOf(installation: readonly InstalledWorkspace[]): Declaration {
-  return {
-    workspaces: installation.map((workspace) => ({
-      ...declared(workspace, installation),
-      projects: workspace.projects.map((project) => ({
-        ...declared(project, workspace.projects),
-        keys: project.keys.map((key) => ({
-          ...declared(key, project.keys),
-          ...(key.sources && { sources: [...key.sources] }),
-          ...(key.expires_at !== null && { expires_at: key.expires_at }),
-        })),
-      })),
-    })),
-  }
+  return { workspaces: declared(installation) } as Declaration
 }
 
-function declared(thing: Installed & { readonly models?: readonly string[] | null }, siblings: readonly Installed[]) {
-  const isUnique = siblings.filter((each) => each.name === thing.name).length === 1
-  const own = limitsOf(thing.limits)
-  return {
-    name: thing.name,
-    ...(!isUnique && { id: thing.id }),
-    ...(thing.models && { models: [...thing.models] }),
-    ...(Object.keys(own).length > 0 && { limits: own }),
-  }
+function declared(list: readonly Installed[]): readonly object[] {
+  return list.map(({ id, name, models, limits, sources, expires_at, projects, keys }) => ({
+    name,
+    ...(list.filter((each) => each.name === name).length > 1 && { id }),
+    ...(models && { models }),
+    ...(Object.keys(limits).length > 0 && { limits }),
+    ...(sources && { sources }),
+    ...(expires_at && { expires_at }),
+    ...(projects && { projects: declared(projects) }),
+    ...(keys && { keys: declared(keys) }),
+  }))
 }
 
 /** The path of an object by the names in the file: `acme`, `acme/web`, `acme/web/ci`. */
 type Place = string
-type Kind = 'workspace' | 'project' | 'key'
-
-interface Installed {
-  readonly id: string
-  readonly name: string
-  readonly limits: Readonly<Record<string, unknown>>
-  /** `file`: a file created it, and only files change it. */
-  readonly managed_by: string
-}
 
 export interface Change {
   readonly action: 'create' | 'allow' | 'limit' | 'revoke'
@@ -209,152 +188,108 @@ export interface PlanOptions {
   readonly now: number
 }
 
-export function planChanges(
-  { workspaces }: Declaration,
-  installation: readonly InstalledWorkspace[],
-  options: PlanOptions,
-): Plan {
-  const draft = new PlanDraft(options)
-  draft.workspaces(workspaces ?? [], installation)
-  return draft
-}
-
+const kinds = ['workspace', 'project', 'key'] as const
+type Kind = (typeof kinds)[number]
 const putLimits = { workspace: 'putWorkspaceLimits', project: 'putProjectLimits', key: 'putKeyLimits' } as const
 const managedBy = 'file'
 
-class PlanDraft implements Plan {
-  readonly changes: Change[] = []
-  readonly ids = new Map<Place, string>()
-  readonly faults: string[] = []
-  readonly left: string[] = []
+export function planChanges(
+  { workspaces }: Declaration,
+  installation: readonly InstalledWorkspace[],
+  { prune, now }: PlanOptions,
+): Plan {
+  const changes: Change[] = []
+  const ids = new Map<Place, string>()
+  const faults: string[] = []
+  const left: string[] = []
 
-  constructor(private readonly options: PlanOptions) {}
-
-  workspaces(wishes: readonly DeclaredWorkspace[], installed: readonly InstalledWorkspace[]): void {
-    const what = 'workspace'
-    const named = this.match(what, '', wishes, installed)
-    for (const { wish, place, found } of named) {
-      if (!found) {
-        const call: Change['call'] = (api) => api.call('createWorkspace', { body: { name: wish.name }, managedBy })
-        this.changes.push({ action: 'create', what, place, detail: '', call })
-      }
-      this.limits(what, place, found, wish)
-      this.projects(place, wish.projects ?? [], found?.projects ?? [])
+  function planLevel(level: number, parent: Place, wishes: readonly Declared[], installed: readonly Installed[]): void {
+    const what = kinds[level] ?? 'key'
+    const prefix = level === 0 ? '' : `${parent}/`
+    const change = (action: Change['action'], place: Place, detail: string, call: Change['call']): void => {
+      changes.push({ action, what, place, detail, call })
     }
-    for (const workspace of unnamed(installed, named)) {
-      if (workspace.managed_by === 'file') this.left.push(`workspace ${workspace.name} (cannot be deleted)`)
-      this.projects(step(workspace.name), [], workspace.projects)
-    }
-  }
-
-  private projects(parent: Place, wishes: readonly DeclaredProject[], installed: readonly InstalledProject[]): void {
-    const what = 'project'
-    const named = this.match(what, `${parent}/`, wishes, installed)
-    for (const { wish, place, found } of named) {
-      const models = wish.models ?? null
-      if (!found) {
-        const body = { name: wish.name, models }
-        const call: Change['call'] = (api, idOf) => api.call('createProject', { id: idOf(parent), body, managedBy })
-        this.changes.push({ action: 'create', what, place, detail: `: models ${shownList(models)}`, call })
-      } else if (!sameList(found.models, models)) {
+    const matched = wishes.map((wish) => match(what, prefix, wish, installed))
+    for (const { wish, place, found } of matched) {
+      const { id: _, limits, ...body } = wish
+      const { name, models = null } = body
+      if (found && what === 'key') faults.push(...fixedMembers(place, wish, found))
+      if (found && what === 'project' && !sameList(found.models, models)) {
         const detail = `: models ${shownList(found.models)} → ${shownList(models)}`
-        const call: Change['call'] = (api) => api.call('updateProject', { id: found.id, body: { models }, managedBy })
-        this.changes.push({ action: 'allow', what, place, detail, call })
+        change('allow', place, detail, (api) =>
+          api.call('updateProject', { id: found.id, body: { models }, managedBy }),
+        )
       }
-      this.limits(what, place, found, wish)
-      this.keys(place, wish.keys ?? [], found?.keys ?? [])
-    }
-    for (const project of unnamed(installed, named)) {
-      const place = `${parent}/${step(project.name)}`
-      if (project.managed_by === 'file') this.left.push(`project ${place} (cannot be deleted)`)
-      this.keys(place, [], project.keys)
-    }
-  }
-
-  private keys(parent: Place, wishes: readonly DeclaredKey[], installed: readonly InstalledKey[]): void {
-    const what = 'key'
-    const named = this.match(what, `${parent}/`, wishes, installed)
-    for (const { wish, place, found } of named) {
-      if (!found) this.createKey(parent, place, wish)
-      else {
-        this.refuseFixedMembers(place, wish, found)
-        this.limits(what, place, found, wish)
+      if (!found && what === 'workspace') {
+        change('create', place, '', (api) => api.call('createWorkspace', { body: { name }, managedBy }))
       }
-    }
-    for (const { id, name, managed_by } of unnamed(installed, named)) {
-      if (managed_by !== 'file') continue
-      const place = `${parent}/${step(name)}`
-      const call: Change['call'] = (api) => api.call('revokeKey', { id, body: {}, managedBy })
-      if (this.options.prune) this.changes.push({ action: 'revoke', what, place, detail: ': revoked', call })
-      else this.left.push(`key ${place} (revoked with --prune)`)
-    }
-  }
-
-  /** With its limits in one call. An expired key was created and has ended, or never needs to be created. */
-  private createKey(parent: Place, place: Place, { id: _, ...body }: DeclaredKey): void {
-    if (body.expires_at != null && Date.parse(body.expires_at) <= this.options.now) {
-      this.left.push(`key ${place} (expired)`)
-      return
-    }
-    // A key without an allowlist may call what its project may, which need not be everything.
-    const models = body.models == null ? "its project's" : shownList(body.models)
-    const detail = `: models ${models}, limits ${shownLimits(body.limits)}`
-    const call: Change['call'] = (api, idOf) => api.call('createKey', { id: idOf(parent), body, managedBy })
-    this.changes.push({ action: 'create', what: 'key', place, detail, call })
-  }
-
-  private refuseFixedMembers(place: Place, wish: DeclaredKey, found: InstalledKey): void {
-    const wrong = [
-      ...(sameList(found.models, wish.models) ? [] : ['models']),
-      ...(sameList(found.sources, wish.sources) ? [] : ['sources']),
-      ...(sameTime(found.expires_at, wish.expires_at) ? [] : ['expires_at']),
-    ]
-    if (wrong.length === 0) return
-    this.faults.push(
-      `key ${place}: ${wrong.join(', ')} of a key cannot be changed; declare a key of another name instead`,
-    )
-  }
-
-  private limits(what: Kind, place: Place, found: Installed | undefined, wish: Pick<DeclaredKey, 'limits'>): void {
-    const [from, to] = [limitsOf(found?.limits), limitsOf(wish.limits)]
-    if (Bun.deepEquals(from, to)) return
-    const detail = `: limits ${shownLimits(from)} → ${shownLimits(to)}`
-    const call: Change['call'] = (api, idOf) => api.call(putLimits[what], { id: idOf(place), body: to, managedBy })
-    this.changes.push({ action: 'limit', what, place, detail, call })
-  }
-
-  private match<Wish extends Named, Found extends Installed>(
-    what: Kind,
-    prefix: string,
-    wishes: readonly Wish[],
-    installed: readonly Found[],
-  ): readonly { readonly wish: Wish; readonly place: Place; readonly found: Found | undefined }[] {
-    return wishes.map((wish) => {
-      const { id, name } = wish
-      const place = `${prefix}${step(name)}${id === undefined ? '' : `#${id}`}`
-      const found = installed.filter((each) => (id === undefined ? each.name === name : each.id === id))
-      if (found.length > 1) {
-        const ids = found.map((each) => each.id).join(', ')
-        this.faults.push(`${what} ${place}: several have this name; say which with id: ${ids}`)
+      if (!found && what === 'project') {
+        const create: Change['call'] = (api, idOf) =>
+          api.call('createProject', { id: idOf(parent), body: { name, models }, managedBy })
+        change('create', place, `: models ${shownList(models)}`, create)
       }
-      if (id !== undefined && found.length === 0) this.faults.push(`${what} ${place}: there is none with this id`)
-      const [only] = found
-      if (only) this.ids.set(place, only.id)
-      return { wish, place, found: only }
-    })
+      if (!found && what === 'key') {
+        // It was created and has ended, or never needs to be created.
+        if (body.expires_at != null && Date.parse(body.expires_at) <= now) left.push(`key ${place} (expired)`)
+        // With its limits in one call. Without an allowlist it may call what its project may.
+        else {
+          const allowed = models === null ? "its project's" : shownList(models)
+          const detail = `: models ${allowed}, limits ${shownLimits(limits)}`
+          const create: Change['call'] = (api, idOf) =>
+            api.call('createKey', { id: idOf(parent), body: { ...body, limits }, managedBy })
+          change('create', place, detail, create)
+        }
+      } else if (!Bun.deepEquals(found?.limits ?? {}, limits ?? {})) {
+        const detail = `: limits ${shownLimits(found?.limits)} → ${shownLimits(limits)}`
+        const put: Change['call'] = (api, idOf) =>
+          api.call(putLimits[what], { id: idOf(place), body: limits ?? {}, managedBy })
+        change('limit', place, detail, put)
+      }
+      planLevel(level + 1, place, childrenOf(wish), found ? childrenOf(found) : [])
+    }
+    for (const unnamed of installed.filter(({ id }) => !matched.some(({ found }) => found?.id === id))) {
+      const { id, name, managed_by } = unnamed
+      const place = `${prefix}${step(name)}`
+      if (managed_by !== 'file') {
+        // Left as it is, and so are those in it that no file created.
+      } else if (what !== 'key') left.push(`${what} ${place} (cannot be deleted)`)
+      else if (!prune) left.push(`key ${place} (revoked with --prune)`)
+      else change('revoke', place, ': revoked', (api) => api.call('revokeKey', { id, body: {}, managedBy }))
+      planLevel(level + 1, place, [], childrenOf(unnamed))
+    }
   }
+
+  function match(what: Kind, prefix: string, wish: Declared, installed: readonly Installed[]) {
+    const { id, name } = wish
+    const place = `${prefix}${step(name)}${id === undefined ? '' : `#${id}`}`
+    const candidates = installed.filter((each) => (id === undefined ? each.name === name : each.id === id))
+    const [found] = candidates
+    if (candidates.length > 1) {
+      const known = candidates.map((each) => each.id).join(', ')
+      faults.push(`${what} ${place}: several have this name; say which with id: ${known}`)
+    }
+    if (id !== undefined && !found) faults.push(`${what} ${place}: there is none with this id`)
+    if (found) ids.set(place, found.id)
+    return { wish, place, found }
+  }
+
+  planLevel(0, '', workspaces ?? [], installation)
+  return { changes, ids, faults, left }
+}
+
+function fixedMembers(place: Place, wish: Declared, found: Installed): readonly string[] {
+  const wrong = [
+    ...(sameList(found.models, wish.models) ? [] : ['models']),
+    ...(sameList(found.sources, wish.sources) ? [] : ['sources']),
+    ...(sameTime(found.expires_at, wish.expires_at) ? [] : ['expires_at']),
+  ]
+  if (wrong.length === 0) return []
+  return [`key ${place}: ${wrong.join(', ')} of a key cannot be changed; declare a key of another name instead`]
 }
 
 /** A name as a part of a place, escaped so that different names never give the same place. */
 function step(name: string): string {
   return name.replace(/[\\/#]/g, '\\$&')
-}
-
-function unnamed<Found extends Installed>(
-  installed: readonly Found[],
-  named: readonly { readonly found: Found | undefined }[],
-): readonly Found[] {
-  return installed.filter(({ id }) => !named.some(({ found }) => found?.id === id))
 }
 
 type List = readonly string[] | null | undefined
@@ -364,8 +299,8 @@ function sameList(a: List, b: List): boolean {
   return Bun.deepEquals(a?.toSorted(), b?.toSorted())
 }
 
-function sameTime(a: string | null, b: string | null | undefined): boolean {
-  return a === null || b == null ? a === (b ?? null) : Date.parse(a) === Date.parse(b)
+function sameTime(a: string | null | undefined, b: string | null | undefined): boolean {
+  return a == null || b == null ? (a ?? null) === (b ?? null) : Date.parse(a) === Date.parse(b)
 }
 
 function shownList(list: List): string {

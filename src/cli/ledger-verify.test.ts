@@ -73,7 +73,7 @@ forEachEngine((engine) => {
     const hold = holdOf(workspaceId, 1_000_000n)
     await ledger.hold(hold)
     // No price of this name was ever recorded, so the amount cannot be recomputed.
-    const settled = await ledger.settle({ ...settlementOf(hold.requestId, 500_000n), priceVersion: 'acme/gone#1' })
+    const settled = await ledger.settle(settlementOf(hold.requestId, 500_000n, { priceVersion: 'acme/gone#1' }))
     expect(settled.kind).toBe('settled')
     await store.database.transaction((sql) => sql`UPDATE balances SET posted = posted + 7`)
     const { exit, out, err } = await verify(store.place, '--json')

@@ -7,7 +7,6 @@ import type { CallSettings } from './api-client.ts'
 import {
   type CommandContext,
   type CommandDefinition,
-  type CommandInput,
   type CommandShape,
   confirm,
   isAsked,
@@ -35,7 +34,7 @@ interface Destination<Name extends OperationName> {
   readonly set?: null
   /** A part of the path. */
   readonly parameter?: keyof ParametersOf<Name> & string
-  /** Takes a name as well as an id, and may be absent if only one exists. */
+  /** Takes a name as well as an id. As a parameter it may be absent if only one exists. */
   readonly find?: 'workspace' | 'project'
   readonly isRequired?: true
 }
@@ -47,15 +46,15 @@ interface Row<Name extends OperationName> extends Omit<CommandShape, 'positional
   readonly arguments?: readonly (Positional & Destination<Name>)[]
   readonly options?: Readonly<Record<string, OptionDefinition & Destination<Name>>>
   /** Checks of options against each other. */
-  check?(input: CommandInput): void
+  check?(context: CommandContext): void
   /** Fields that are not simply one option. */
-  body?(context: CommandContext, input: CommandInput): Promise<Partial<BodyOf<Name>>>
+  body?(context: CommandContext): Partial<Fields<Name>> | Promise<Partial<Fields<Name>>>
   /** The question before the call; adds the option --yes. undefined = no question this time. */
-  confirm?(context: CommandContext, input: CommandInput, parameters: Parameters): Promise<string | undefined>
+  confirm?(context: CommandContext, parameters: Parameters): string | undefined | Promise<string | undefined>
   /** The command that lists what can be named, for ids that do not exist. */
   readonly listedBy?: string
   /** Explains a name that does not exist, where that takes more than `listedBy`. */
-  missing?(context: CommandContext, parameters: Parameters): Promise<Refusal>
+  missing?(context: CommandContext, parameters: Parameters): Refusal | Promise<Refusal>
   readonly timeoutMs?: number
 }
 
@@ -72,6 +71,10 @@ interface ListRow<Name extends ListName> extends Row<Name> {
   readonly columns:
     | Columns<ItemOf<Name>>
     | ((context: CommandContext, items: readonly ItemOf<Name>[]) => Promise<Columns<ItemOf<Name>>>)
+  /** In place of the table; never returns if it has been used. */
+  follow?(context: CommandContext, call: CallOf<Name>, limit: number): Promise<void> | undefined
+  /** On the standard error, if there are none. */
+  whenEmpty?(context: CommandContext): string
 }
 
 export const workspaceOption = {
@@ -84,21 +87,15 @@ export const projectOption = {
   help: 'the project; optional if there is only one',
   find: 'project',
 } as const
-export const idempotencyOption = { value: 'TEXT', help: 'makes a repeated call do nothing' } as const
-
+export const idempotencyOption = {
+  value: 'TEXT',
+  help: 'a repeated call with the same text gets the first answer, and nothing is done twice',
+} as const
 export const listLimitOption = { value: 'N', help: 'maximum number of items (20)' } as const
-
-export function readListLimit(input: CommandInput): number {
-  const text = input.text('limit')
-  return text === undefined ? 20 : readCount(text, '--limit')
-}
-
-/** More than anyone reads. */
-export const everyItem = 10_000
 
 /** Prints one answer. */
 export function answerCommand<const Name extends OperationName>(row: AnswerRow<Name>): CommandDefinition {
-  return command(row, async (context, _input, { call, parameters }) => {
+  return command(row, async (context, call, parameters) => {
     const answer = await tryTo(listedBy(row.listedBy, context.api.call(row.operation, call)))
     if (answer instanceof Refusal) {
       throw row.missing && answer.exit === exitCodes.notFound ? await row.missing(context, parameters) : answer
@@ -111,22 +108,41 @@ export function answerCommand<const Name extends OperationName>(row: AnswerRow<N
 
 /** Prints a table of all items, or of as many as --limit says. */
 export function listCommand<const Name extends ListName>(row: ListRow<Name>): CommandDefinition {
-  return command(row, async (context, input, { call }) => {
-    const limit = row.options && 'limit' in row.options ? readListLimit(input) : everyItem
-    const list = await listedBy(row.listedBy, context.api.list(row.operation, call, limit))
+  return command(row, async (context, call) => {
+    const { api, terminal, json, text } = context
+    const limited = row.options && 'limit' in row.options ? (text('limit') ?? '20') : undefined
+    const limit = limited === undefined ? undefined : readCount(limited, '--limit')
+    const following = row.follow?.(context, call, limit ?? 0)
+    if (following) return await following
+    const list = await listedBy(row.listedBy, api.list(row.operation, call, limit))
     const columns = typeof row.columns === 'function' ? await row.columns(context, list.data) : row.columns
-    printResult(context, list, () => renderTable(columns, list.data, context.terminal))
+    printResult(context, list, () => renderTable(columns, list.data, terminal))
+    if (list.data.length === 0 && row.whenEmpty && !json) terminal.complain(row.whenEmpty(context))
   })
 }
 
-interface Prepared<Name extends OperationName> {
-  readonly call: CallOf<Name> & CallSettings
-  readonly parameters: Parameters
+interface DownloadRow<Name extends OperationName> extends Row<Name> {
+  /** On the standard error, if the file has no more lines than its head. */
+  readonly whenEmpty?: string
 }
+
+/** Prints a file as it arrives. */
+export function downloadCommand<const Name extends OperationName>(row: DownloadRow<Name>): CommandDefinition {
+  return command(row, async ({ api, terminal, json }, call) => {
+    let lines = 0
+    for await (const text of api.download(row.operation, call)) {
+      lines += text.split('\n').length - 1
+      terminal.print(text)
+    }
+    if (row.whenEmpty !== undefined && lines <= (json ? 0 : 1)) terminal.complain(row.whenEmpty)
+  })
+}
+
+type PreparedCall<Name extends OperationName> = CallOf<Name> & CallSettings
 
 function command<Name extends OperationName>(
   row: Row<Name>,
-  run: (context: CommandContext, input: CommandInput, prepared: Prepared<Name>) => Promise<void>,
+  run: (context: CommandContext, call: PreparedCall<Name>, parameters: Parameters) => Promise<void>,
 ): CommandDefinition {
   const { operation, arguments: positionals, ...shape } = row
   const options = row.confirm ? { ...row.options, yes: yesOption } : row.options
@@ -134,106 +150,85 @@ function command<Name extends OperationName>(
     ...shape,
     ...(positionals && { positionals }),
     ...(options && { options }),
-    async run(context, input) {
-      await run(context, input, await prepare(row, context, input))
+    async run(context) {
+      const { fields, filters, named, typed } = readInput(row, context)
+      const parameters = await findAll(named, row, context)
+      const values = { ...fields, ...(await findAll(filters, row, context)), ...(await row.body?.(context)) }
+      const question = row.confirm && isAsked(context) ? await row.confirm(context, parameters) : undefined
+      if (question !== undefined) await confirm(context, question)
+      const [method] = endpoints[operation]
+      const call = {
+        ...parameters,
+        ...(method === 'GET' ? { query: values } : method === 'DELETE' ? {} : { body: values }),
+        typed,
+        timeoutMs: row.timeoutMs,
+        idempotencyKey: row.options && 'idempotency-key' in row.options ? context.text('idempotency-key') : undefined,
+      }
+      // The rows name fields of their operation; the API checks the values.
+      await run(context, call as unknown as PreparedCall<Name>, parameters)
     },
   }
 }
 
-/** Fields first, because they need no call; then what is found by name; then the question. */
-async function prepare<Name extends OperationName>(
-  row: Row<Name>,
-  context: CommandContext,
-  input: CommandInput,
-): Promise<Prepared<Name>> {
-  row.check?.(input)
-  const given = givenValues(row, input)
-  const fields = readFields(given, context.clock.now())
-  const parameters = await findParameters(given, context, input)
-  const more = await row.body?.(context, input)
-  const question = row.confirm && isAsked(context, input) ? await row.confirm(context, input, parameters) : undefined
-  if (question !== undefined) await confirm(context, input, question)
-  // If two options fill one field, errors name the one that was typed.
-  const typedLast = given.toSorted((a, b) => Number(isGiven(a)) - Number(isGiven(b)))
-  const typed = typedLast.flatMap(({ destination: { field }, label }) => (field === undefined ? [] : [[field, label]]))
-  const [method] = endpoints[row.operation]
-  const values = { ...fields, ...more }
-  const call = {
-    ...parameters,
-    ...(method === 'GET' ? { query: values } : method === 'DELETE' ? {} : { body: values }),
-    typed: Object.fromEntries(typed),
-    ...(row.timeoutMs !== undefined && { timeoutMs: row.timeoutMs }),
-    ...(row.options && 'idempotency-key' in row.options && { idempotencyKey: input.text('idempotency-key') }),
-  }
-  // The rows name fields of their operation; the API checks the values.
-  return { call: call as unknown as CallOf<Name> & CallSettings, parameters }
+interface Named {
+  readonly text: string | undefined
+  readonly find: Destination<OperationName>['find']
 }
 
-interface Given {
-  /** As an error names it: `--name` or `NAME`. */
-  readonly label: string
-  readonly destination: Destination<OperationName>
-  readonly value: string | readonly string[] | undefined
-  readonly isSwitchedOn: boolean
-}
-
-function isGiven({ value, isSwitchedOn }: Given): boolean {
-  return value !== undefined || isSwitchedOn
-}
-
-function givenValues<Name extends OperationName>(row: Row<Name>, input: CommandInput): readonly Given[] {
-  const positionals = (row.arguments ?? []).map((destination, at): Given => {
-    return { label: destination.name, destination, value: input.positionals[at], isSwitchedOn: false }
-  })
-  const options = Object.entries(row.options ?? {}).map(([name, destination]): Given => {
-    const value = destination.isRepeatable ? input.texts(name) : input.text(name)
-    const isSwitch = destination.value === undefined
-    return {
-      label: `--${name}`,
-      destination,
-      value: isSwitch ? undefined : value,
-      isSwitchedOn: isSwitch && input.isSet(name),
-    }
-  })
-  return [...positionals, ...options]
-}
-
-function readFields(given: readonly Given[], now: number): Record<string, unknown> {
+/** The fields, those that still have to be found by name, what the path names, and what errors call each field. */
+function readInput<Name extends OperationName>(row: Row<Name>, context: CommandContext) {
+  row.check?.(context)
   const fields: Record<string, unknown> = {}
-  for (const { label, destination, value, isSwitchedOn } of given) {
-    const { field, read, set, isRequired } = destination
+  const filters: Record<string, Named> = {}
+  const named: Record<string, Named> = {}
+  const typed: Record<string, string> = {}
+  for (const { label, destination, value } of givenValues(row, context)) {
+    const { field, read, isRequired, parameter, find } = destination
+    // A part of the path may come from an argument or an option; the first one given counts.
+    if (parameter !== undefined && named[parameter]?.text === undefined) {
+      named[parameter] = { text: typeof value === 'string' ? value : undefined, find }
+    }
     if (field === undefined) continue
+    // If two options fill one field, errors name the one that was given.
+    if (value !== undefined || typed[field] === undefined) typed[field] = label
     if (value === undefined && isRequired) throw usageRefusal(`${label} is missing.`)
-    if (value === undefined && !isSwitchedOn) continue
-    const result = isSwitchedOn ? set : typeof value === 'string' && read ? read(value, label, now) : value
+    if (value === undefined) continue
+    const result = typeof value === 'string' && read ? read(value, label, context.clock.now()) : value
     const [outer = '', inner] = field.split('.')
-    if (inner === undefined) fields[outer] = result
-    else fields[outer] = { ...(fields[outer] as object | undefined), [inner]: result }
+    if (find !== undefined) filters[field] = { text: String(value), find }
+    else fields[outer] = inner === undefined ? result : { ...(fields[outer] as object | undefined), [inner]: result }
   }
-  return fields
+  return { fields, filters, named, typed }
 }
 
-/** A part of the path may come from an argument or an option; the first one given counts. */
-async function findParameters(
-  given: readonly Given[],
-  { api }: CommandContext,
-  input: CommandInput,
+/** `label` is how an error names it: `--name` or `NAME`. */
+function givenValues<Name extends OperationName>(row: Row<Name>, { positionals, text, texts, isSet }: CommandContext) {
+  return [
+    ...(row.arguments ?? []).map((destination, at) => {
+      return { label: destination.name, destination, value: positionals[at] }
+    }),
+    ...Object.entries(row.options ?? {}).map(([name, destination]) => {
+      const { value: placeholder, isRepeatable, set } = destination
+      const given = isRepeatable ? texts(name) : text(name)
+      return {
+        label: `--${name}`,
+        destination,
+        value: placeholder !== undefined ? given : isSet(name) ? set : undefined,
+      }
+    }),
+  ]
+}
+
+async function findAll<Name extends OperationName>(
+  named: Readonly<Record<string, Named>>,
+  { options = {} }: Row<Name>,
+  { api, text: optionText }: CommandContext,
 ): Promise<Parameters> {
-  const parameters: Record<string, string> = {}
-  for (const [parameter, sources] of Map.groupBy(given, ({ destination }) => destination.parameter)) {
-    if (parameter === undefined) continue
-    const found = sources.find(({ value }) => value !== undefined) ?? sources[0]
-    const text = typeof found?.value === 'string' ? found.value : undefined
-    const kind = found?.destination.find
-    const isProject = kind === 'project'
-    const workspace =
-      isProject && given.some(({ label }) => label === '--workspace') ? input.text('workspace') : undefined
-    const id = isProject
-      ? await findProject(api, text, workspace)
-      : kind === 'workspace'
-        ? await findWorkspace(api, text)
-        : (text ?? '')
-    parameters[parameter] = id
+  const workspace = 'workspace' in options ? optionText('workspace') : undefined
+  const found: Record<string, string> = {}
+  for (const [name, { text, find }] of Object.entries(named)) {
+    if (find === 'project') found[name] = await findProject(api, text, workspace)
+    else found[name] = find === 'workspace' ? await findWorkspace(api, text) : (text ?? '')
   }
-  return parameters
+  return found
 }

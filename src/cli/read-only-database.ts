@@ -4,6 +4,9 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { SQL } from 'bun'
+import { readRecomputeCharge } from '../catalog/price-versions.ts'
+import { systemClock } from '../kernel/clock.ts'
+import { type Verification, verify } from '../ledger/verify.ts'
 import type { Database } from '../store/database.ts'
 import { readMigrationState } from '../store/migrate.ts'
 import { openPostgres } from '../store/postgres.ts'
@@ -39,11 +42,28 @@ export async function openReadOnly(url: string | undefined, dataFolder: string):
 /** What to try if the database is the wrong one or cannot be opened. */
 export const otherDatabase = 'TOLLGATE_DATA=FOLDER or DATABASE_URL=postgres://… of the gateway'
 
-/** An error of the database or the data folder as a refusal; `what` introduces an unexpected one. */
-export function storeRefusal(thrown: unknown, what: string, attempt?: string): Refusal {
-  if (thrown instanceof Refusal) return thrown
-  const message = thrown instanceof Error ? thrown.message : String(thrown)
-  return new Refusal(exitCodes.failed, thrown instanceof StartRefusal ? message : `${what}: ${message}`, attempt)
+/** Throws errors of the database or the data folder as refusals; `what` introduces an unexpected one. */
+export async function orRefuse<T>(work: () => Promise<T>, what: string, attempt?: string): Promise<T> {
+  try {
+    return await work()
+  } catch (thrown) {
+    if (thrown instanceof Refusal) throw thrown
+    const message = thrown instanceof Error ? thrown.message : String(thrown)
+    throw new Refusal(exitCodes.failed, thrown instanceof StartRefusal ? message : `${what}: ${message}`, attempt)
+  }
+}
+
+/** Closes the database after the work. */
+export async function withDatabase<T>(
+  opening: Promise<Database>,
+  work: (database: Database) => Promise<T>,
+): Promise<T> {
+  const database = await opening
+  try {
+    return await work(database)
+  } finally {
+    await database.close()
+  }
 }
 
 /** Tables of another version cannot be checked by this version's rules. */
@@ -62,23 +82,22 @@ export type OnProgress = (done: number, total: number) => void
 
 /** Runs a check over the database, with progress on a terminal. */
 export async function goThrough<T>(
-  { settings, terminal }: CommandContext,
+  { settings: { databaseUrl, dataFolder }, terminal }: CommandContext,
   names: { readonly whole: string; readonly parts: string },
   work: (database: Database, onProgress: OnProgress) => Promise<T>,
 ): Promise<T> {
   const onProgress: OnProgress = (done, total) => {
     terminal.showProgress(`checking ${names.parts}: ${shownCount(done)} of ${shownCount(total)}`)
   }
-  try {
-    const database = await openReadOnly(settings.databaseUrl?.reveal(), settings.dataFolder)
-    try {
-      await refuseOtherVersion(database, names.whole)
-      return await work(database, onProgress)
-    } finally {
-      terminal.showProgress('')
-      await database.close()
-    }
-  } catch (thrown) {
-    throw storeRefusal(thrown, `${names.whole} cannot be read`, otherDatabase)
+  const check = async (database: Database): Promise<T> => {
+    await refuseOtherVersion(database, names.whole)
+    return await work(database, onProgress).finally(() => terminal.showProgress(''))
   }
+  const checked = () => withDatabase(openReadOnly(databaseUrl?.reveal(), dataFolder), check)
+  return await orRefuse(checked, `${names.whole} cannot be read`, otherDatabase)
+}
+
+/** Recomputes the books. */
+export function verifyBooks(database: Database, onProgress?: OnProgress): Promise<Verification> {
+  return verify(database, { readPrice: readRecomputeCharge, now: systemClock.now(), ...(onProgress && { onProgress }) })
 }

@@ -34,9 +34,11 @@ export function usageRefusal(message: string, attempt?: string): Refusal {
 }
 
 /** The result, or the refusal it ended in. */
-export async function tryTo<Result>(work: Promise<Result> | (() => Result)): Promise<Result | Refusal> {
+export async function tryTo<Result>(
+  work: Promise<Result> | (() => Result | Promise<Result>),
+): Promise<Result | Refusal> {
   try {
-    return work instanceof Promise ? await work : work()
+    return await (work instanceof Promise ? work : work())
   } catch (thrown) {
     if (thrown instanceof Refusal) return thrown
     throw thrown

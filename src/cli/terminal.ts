@@ -3,6 +3,7 @@
 
 import { createInterface } from 'node:readline/promises'
 import { Writable } from 'node:stream'
+import { type Environment, variable } from '../config/environment.ts'
 
 export interface Terminal {
   /** Whether output may be coloured. */
@@ -23,7 +24,11 @@ export interface Terminal {
   askSecret(question: string): Promise<string>
 }
 
-export function processTerminal(allowsColor: boolean): Terminal {
+export function allowsColor(env: Environment): boolean {
+  return variable(env, 'NO_COLOR') === undefined && variable(env, 'TERM') !== 'dumb'
+}
+
+export function processTerminal(env: Environment): Terminal {
   const { stdin, stdout, stderr } = process
   // The reader has closed the pipe (`| head`): not a failure, and nothing is left to do.
   stdout.on('error', (error: Error & { readonly code?: string }) => {
@@ -31,7 +36,7 @@ export function processTerminal(allowsColor: boolean): Terminal {
     throw error
   })
   return {
-    color: allowsColor && stdout.isTTY === true,
+    color: allowsColor(env) && stdout.isTTY === true,
     isInteractive: stdin.isTTY === true && stderr.isTTY === true,
     isWatched: stderr.isTTY === true,
     showProgress: (text) => void (stderr.isTTY && stderr.write(`\r\u001b[K${text}`)),

@@ -1,5 +1,6 @@
 import { expect, test } from 'bun:test'
 import { Refusal } from './refusal.ts'
+import { allowsColor } from './terminal.ts'
 import {
   type Columns,
   cleanText,
@@ -125,4 +126,9 @@ test('lists facts below each other without unknown ones', () => {
       ['balance', '$5.00'],
     ]),
   ).toBe('  id       ws_1\n  balance  $5.00\n')
+})
+
+test('respects NO_COLOR with any value', () => {
+  const environments = [{}, { NO_COLOR: '1' }, { NO_COLOR: '' }, { TERM: 'dumb' }]
+  expect(environments.map(allowsColor)).toEqual([true, false, true, false])
 })

@@ -49,14 +49,23 @@ export function readTime(text: string, label: string, now: number): string {
   throw usageRefusal(`${label} must be a span such as 30d, a day such as 2027-01-31 or a time with Z, not "${text}".`)
 }
 
-/** With the field of the API each sets. */
-export const limitFields = {
-  rpm: { value: 'N', help: 'requests per minute', field: 'requests_per_minute', read: readCount },
-  tpm: { value: 'N', help: 'tokens per minute', field: 'tokens_per_minute', read: readCount },
-  concurrent: { value: 'N', help: 'concurrent requests', field: 'concurrent_requests', read: readCount },
-  'spend-per-day': { value: 'USD', help: 'spend per UTC day', field: 'spend_per_day', read: readAmount },
-  'spend-per-month': { value: 'USD', help: 'spend per UTC month', field: 'spend_per_month', read: readAmount },
-} as const
+/** The limits: option, its value and help, field of the API, and how each is shown, such as `60 rpm`. */
+const limits = [
+  ['rpm', 'N', 'requests per minute', 'requests_per_minute', readCount, ' rpm'],
+  ['tpm', 'N', 'tokens per minute', 'tokens_per_minute', readCount, ' tpm'],
+  ['concurrent', 'N', 'concurrent requests', 'concurrent_requests', readCount, ' at once'],
+  ['spend-per-day', 'USD', 'spend per UTC day', 'spend_per_day', readAmount, '/day'],
+  ['spend-per-month', 'USD', 'spend per UTC month', 'spend_per_month', readAmount, '/month'],
+] as const
+
+type LimitField = (typeof limits)[number][3]
+
+/** `fieldOf` says where the value goes. */
+export function limitOptions<Field extends string>(fieldOf: (field: LimitField) => Field) {
+  return Object.fromEntries(
+    limits.map(([option, value, help, field, read]) => [option, { value, help, field: fieldOf(field), read }] as const),
+  )
+}
 
 type Cell<Item> = (item: Item) => string | number | null | undefined
 /** `right` aligns numbers; a missing value is shown as a dash. */
@@ -133,18 +142,11 @@ export function shownModels({ models }: { readonly models?: readonly string[] | 
   return models == null ? 'all' : models.join(', ')
 }
 
-type Limits = AnswerOf<'putKeyLimits'>
-
 /** `60 rpm, $5.00/day`, or `none`. */
-export function shownLimits(limits: Limits | null | undefined): string {
-  const { requests_per_minute: rpm, tokens_per_minute: tpm, concurrent_requests: concurrent } = limits ?? {}
-  const { spend_per_day: day, spend_per_month: month } = limits ?? {}
-  const parts = [
-    rpm != null && `${shownCount(rpm)} rpm`,
-    tpm != null && `${shownCount(tpm)} tpm`,
-    concurrent != null && `${shownCount(concurrent)} at once`,
-    day != null && `$${day}/day`,
-    month != null && `$${month}/month`,
-  ].filter((part) => part !== false)
+export function shownLimits(given: AnswerOf<'putKeyLimits'> | null | undefined): string {
+  const parts = limits.flatMap(([, , , field, , unit]) => {
+    const value = given?.[field]
+    return value == null ? [] : [`${typeof value === 'number' ? shownCount(value) : `$${value}`}${unit}`]
+  })
   return parts.length === 0 ? 'none' : parts.join(', ')
 }

@@ -28,8 +28,6 @@ export interface ClientSettings {
   readonly configFolder: string
   /** undefined = Claude Code's default. */
   readonly claudeFolder: string | undefined
-  /** False with NO_COLOR, or on a terminal without colours. */
-  readonly allowsColor: boolean
   /** What is wrong with the settings; the gateway may still run with the last valid ones. */
   readonly doubts: readonly ConfigFault[]
 }
@@ -66,7 +64,6 @@ export function readClientSettings(
     homeFolder,
     configFolder: variable(env, 'XDG_CONFIG_HOME') ?? join(homeFolder, '.config'),
     claudeFolder: variable(env, 'CLAUDE_CONFIG_DIR'),
-    allowsColor: variable(env, 'NO_COLOR') === undefined && variable(env, 'TERM') !== 'dumb',
     doubts: given === undefined ? faults : [],
   }
 }

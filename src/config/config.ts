@@ -7,67 +7,25 @@ import type { Model } from '../catalog/model.ts'
 import { formatPrice, type Pico } from '../kernel/money.ts'
 import { Secret } from '../kernel/secret.ts'
 import type { ProviderEntry } from '../providers/entry.ts'
-import { type ConfigDocument, type ConfigFault, type ConfigPath, readDocument, valueAt } from './document.ts'
+import { type ConfigDocument, type ConfigFault, readDocument, valueAt } from './document.ts'
 import {
   type Environment,
   type EnvironmentSettings,
   errorCode,
   readVariables,
+  secretVariables,
   serverVariables,
+  setProxyVariables,
   unknownVariables,
   variable,
 } from './environment.ts'
-import { type FileReading, readConfigFile } from './file.ts'
+import { type FileReading, type FileSettings, readConfigFile } from './file.ts'
 import type { LimitsSection, OwnKeysSection, RetriesSection, ServerSection } from './schema.ts'
 
-/** Limits of every key that has none of its own; undefined = unlimited. */
-export interface LimitDefaults {
-  readonly requestsPerMinute: number | undefined
-  readonly tokensPerMinute: number | undefined
-  readonly concurrentRequests: number | undefined
-}
-
-/** Provider keys that workspaces bring themselves. */
-export interface OwnKeySettings {
-  /** In hundredths of a percent of the model's price. */
-  readonly feeBasisPoints: number
-  readonly mayBringAddress: boolean
-  readonly allowHosts: readonly string[]
-  readonly plainHttp: boolean
-}
-
-/** Retries on the same route when no other is left. */
-export interface RetrySettings {
-  /** Including the first one. */
-  readonly attempts: number
-  readonly backoffMs: number
-  readonly totalMs: number
-}
-
-export interface Config extends EnvironmentSettings {
-  readonly host: string
-  /** 0 = any free one. */
-  readonly port: number
-  /** Absolute. */
-  readonly dataFolder: string
-  readonly sandbox: boolean
-  readonly logFormat: 'pretty' | 'json'
-  readonly bodyBytesMax: number
-  readonly drainMs: number
-  /** undefined = depends on the database. */
-  readonly drainDelayMs: number | undefined
-  readonly limits: LimitDefaults
-  readonly ownKeys: OwnKeySettings
-  readonly retries: RetrySettings
-  /** Where people reach the gateway; undefined = where it listens. */
-  readonly publicUrl: string | undefined
-  readonly localModels: boolean
-  /** Addresses and ranges of the proxies whose X-Forwarded-For is believed. */
-  readonly trustedProxies: readonly string[]
-  /** Whether the catalog pages need no session. */
-  readonly catalogIsPublic: boolean
-  /** 0 = forever. */
-  readonly requestsRetentionDays: number
+/** Frozen. */
+export type Config = Readonly<ReturnType<typeof settingsOf> & EnvironmentSettings> & {
+  /** Whether the environment names an HTTP proxy for calls to providers. */
+  readonly hasHttpProxy: boolean
   readonly providers: readonly ProviderEntry[]
   readonly models: readonly Model[]
   /** Absolute; where the file is, or would be looked for. */
@@ -124,39 +82,10 @@ export function loadConfig(inputs: ConfigInputs): LoadedConfig | RefusedConfig {
   const { settings } = reading
   if (settings === undefined || faults.length > 0) return { faults, warnings, keyFiles }
 
-  const { limits, ownKeys, retries } = settings
-  const server = { ...settings.server, ...variables.server }
   const config: Config = {
-    host: server.host ?? '127.0.0.1',
-    port: server.port ?? 8080,
-    dataFolder: resolve(cwd, server.data ?? 'data'),
-    sandbox: server.sandbox !== 'off' && server.sandbox !== false,
-    logFormat: server.log ?? (inputs.stdoutIsTerminal ? 'pretty' : 'json'),
+    ...settingsOf({ ...settings, server: { ...settings.server, ...variables.server } }, inputs),
     ...variables.settings,
-    bodyBytesMax: server.body_bytes_max ?? 32 * 1024 * 1024,
-    drainMs: Math.round((server.drain_seconds ?? 120) * 1000),
-    drainDelayMs: server.drain_delay_seconds === undefined ? undefined : server.drain_delay_seconds * 1000,
-    limits: {
-      requestsPerMinute: limits.requests_per_minute,
-      tokensPerMinute: limits.tokens_per_minute,
-      concurrentRequests: limits.concurrent_requests,
-    },
-    ownKeys: {
-      feeBasisPoints: Math.round((ownKeys.fee_percent ?? 0) * 100),
-      mayBringAddress: ownKeys.base_urls ?? false,
-      allowHosts: ownKeys.allow_hosts ?? [],
-      plainHttp: ownKeys.plain_http ?? false,
-    },
-    retries: {
-      attempts: retries.attempts ?? 3,
-      backoffMs: retries.backoff_ms ?? 2_000,
-      totalMs: retries.total_ms ?? 8_000,
-    },
-    publicUrl: server.public_url?.replace(/\/+$/, ''),
-    catalogIsPublic: server.catalog !== 'signed-in',
-    requestsRetentionDays: server.requests_retention_days ?? 90,
-    localModels: server.local_models !== 'off' && server.local_models !== false,
-    trustedProxies: server.trusted_proxies ?? [],
+    hasHttpProxy: setProxyVariables(env).length > 0,
     providers: settings.providers,
     models: settings.models,
     configPath,
@@ -165,13 +94,55 @@ export function loadConfig(inputs: ConfigInputs): LoadedConfig | RefusedConfig {
   return { config: frozenConfig(config), warnings, fileDigest, keyFiles }
 }
 
-interface ReadFile {
-  readonly reading: FileReading
-  readonly fileDigest: string | undefined
-  readonly keyFiles: KeyFiles
+/** The sections of the file with their defaults. */
+function settingsOf(
+  { server, limits, ownKeys, retries }: Omit<FileSettings, 'providers' | 'models'>,
+  { cwd, stdoutIsTerminal }: ConfigInputs,
+) {
+  return {
+    host: server.host ?? '127.0.0.1',
+    /** 0 = any free one. */
+    port: server.port ?? 8080,
+    /** Absolute. */
+    dataFolder: resolve(cwd, server.data ?? 'data'),
+    sandbox: server.sandbox !== 'off' && server.sandbox !== false,
+    logFormat: server.log ?? (stdoutIsTerminal ? ('pretty' as const) : ('json' as const)),
+    bodyBytesMax: server.body_bytes_max ?? 32 * 1024 * 1024,
+    drainMs: Math.round((server.drain_seconds ?? 120) * 1000),
+    /** undefined = depends on the database. */
+    drainDelayMs: server.drain_delay_seconds === undefined ? undefined : server.drain_delay_seconds * 1000,
+    /** Where people reach the gateway; undefined = where it listens. */
+    publicUrl: server.public_url?.replace(/\/+$/, ''),
+    /** Whether the catalog pages need no session. */
+    catalogIsPublic: server.catalog !== 'signed-in',
+    /** 0 = forever. */
+    requestsRetentionDays: server.requests_retention_days ?? 90,
+    localModels: server.local_models !== 'off' && server.local_models !== false,
+    /** Addresses and ranges of the proxies whose X-Forwarded-For is believed. */
+    trustedProxies: server.trusted_proxies ?? [],
+    /** Of every key without limits; undefined = unlimited. */
+    limits: {
+      requestsPerMinute: limits.requests_per_minute,
+      tokensPerMinute: limits.tokens_per_minute,
+      concurrentRequests: limits.concurrent_requests,
+    },
+    /** Provider keys that workspaces bring themselves. The fee is in hundredths of a percent of the model's price. */
+    ownKeys: {
+      feeBasisPoints: Math.round((ownKeys.fee_percent ?? 0) * 100),
+      mayBringAddress: ownKeys.base_urls ?? false,
+      allowHosts: ownKeys.allow_hosts ?? [],
+      plainHttp: ownKeys.plain_http ?? false,
+    },
+    /** On the same route, when no other is left. `attempts` includes the first one. */
+    retries: {
+      attempts: retries.attempts ?? 3,
+      backoffMs: retries.backoff_ms ?? 2_000,
+      totalMs: retries.total_ms ?? 8_000,
+    },
+  }
 }
 
-function readFile(path: string, inputs: ConfigInputs): ReadFile {
+function readFile(path: string, inputs: ConfigInputs) {
   const keyFiles = new Map<string, string | undefined>()
   const read = inputs.readFile ?? readText
   const fileName = fileNameIn(inputs.cwd, path)
@@ -183,11 +154,8 @@ function readFile(path: string, inputs: ConfigInputs): ReadFile {
     const named = variable(inputs.env, 'TOLLGATE_CONFIG') !== undefined
     if (code === 'ENOENT' && !named) return { reading: noFile, fileDigest: undefined, keyFiles }
     const message = `the configuration file cannot be read (${code})${named ? '; TOLLGATE_CONFIG names it' : ''}`
-    return {
-      reading: { ...noFile, settings: undefined, faults: [{ where: fileName, field: '', message }] },
-      fileDigest: undefined,
-      keyFiles,
-    }
+    const reading = { ...noFile, settings: undefined, faults: [{ where: fileName, field: '', message }] }
+    return { reading, fileDigest: undefined, keyFiles }
   }
   const { env, builtInProviderIds } = inputs
   const readKey = (file: string) => {
@@ -248,52 +216,44 @@ export interface ShownSetting {
 
 type Shown<Section> = { readonly [Key in keyof Required<Section>]: (config: Config) => unknown }
 
-const serverValues: Shown<ServerSection> = {
-  host: ({ host }) => host,
-  port: ({ port }) => port,
-  data: ({ dataFolder }) => dataFolder,
-  log: ({ logFormat }) => logFormat,
-  sandbox: ({ sandbox }) => onOff(sandbox),
-  body_bytes_max: ({ bodyBytesMax }) => bodyBytesMax,
-  drain_seconds: ({ drainMs }) => drainMs / 1000,
-  drain_delay_seconds: ({ drainDelayMs }) =>
-    drainDelayMs === undefined ? 'depends on the database' : drainDelayMs / 1000,
-  public_url: ({ publicUrl }) => publicUrl ?? 'where it listens',
-  requests_retention_days: ({ requestsRetentionDays }) => requestsRetentionDays,
-  catalog: ({ catalogIsPublic }) => (catalogIsPublic ? 'public' : 'signed-in'),
-  local_models: ({ localModels }) => onOff(localModels),
-  trusted_proxies: ({ trustedProxies }) => listed(trustedProxies),
+const shownValues: {
+  readonly server: Shown<ServerSection>
+  readonly limits: Shown<LimitsSection>
+  readonly own_keys: Shown<OwnKeysSection>
+  readonly retries: Shown<RetriesSection>
+} = {
+  server: {
+    host: ({ host }) => host,
+    port: ({ port }) => port,
+    data: ({ dataFolder }) => dataFolder,
+    log: ({ logFormat }) => logFormat,
+    sandbox: ({ sandbox }) => onOff(sandbox),
+    body_bytes_max: ({ bodyBytesMax }) => bodyBytesMax,
+    drain_seconds: ({ drainMs }) => drainMs / 1000,
+    drain_delay_seconds: ({ drainDelayMs: ms }) => (ms === undefined ? 'depends on the database' : ms / 1000),
+    public_url: ({ publicUrl }) => publicUrl ?? 'where it listens',
+    requests_retention_days: ({ requestsRetentionDays }) => requestsRetentionDays,
+    catalog: ({ catalogIsPublic }) => (catalogIsPublic ? 'public' : 'signed-in'),
+    local_models: ({ localModels }) => onOff(localModels),
+    trusted_proxies: ({ trustedProxies }) => listed(trustedProxies),
+  },
+  limits: {
+    requests_per_minute: ({ limits }) => limits.requestsPerMinute ?? 'unlimited',
+    tokens_per_minute: ({ limits }) => limits.tokensPerMinute ?? 'unlimited',
+    concurrent_requests: ({ limits }) => limits.concurrentRequests ?? 'unlimited',
+  },
+  own_keys: {
+    fee_percent: ({ ownKeys }) => ownKeys.feeBasisPoints / 100,
+    base_urls: ({ ownKeys }) => ownKeys.mayBringAddress,
+    allow_hosts: ({ ownKeys }) => listed(ownKeys.allowHosts),
+    plain_http: ({ ownKeys }) => ownKeys.plainHttp,
+  },
+  retries: {
+    attempts: ({ retries }) => retries.attempts,
+    backoff_ms: ({ retries }) => retries.backoffMs,
+    total_ms: ({ retries }) => retries.totalMs,
+  },
 }
-
-const limitValues: Shown<LimitsSection> = {
-  requests_per_minute: ({ limits }) => limits.requestsPerMinute ?? 'unlimited',
-  tokens_per_minute: ({ limits }) => limits.tokensPerMinute ?? 'unlimited',
-  concurrent_requests: ({ limits }) => limits.concurrentRequests ?? 'unlimited',
-}
-
-const ownKeyValues: Shown<OwnKeysSection> = {
-  fee_percent: ({ ownKeys }) => ownKeys.feeBasisPoints / 100,
-  base_urls: ({ ownKeys }) => ownKeys.mayBringAddress,
-  allow_hosts: ({ ownKeys }) => listed(ownKeys.allowHosts),
-  plain_http: ({ ownKeys }) => ownKeys.plainHttp,
-}
-
-const retryValues: Shown<RetriesSection> = {
-  attempts: ({ retries }) => retries.attempts,
-  backoff_ms: ({ retries }) => retries.backoffMs,
-  total_ms: ({ retries }) => retries.totalMs,
-}
-
-const secretValues: Readonly<Record<string, { readonly of: (config: Config) => unknown; readonly otherwise: string }>> =
-  {
-    TOLLGATE_ADMIN_TOKEN: { of: ({ adminToken }) => adminToken, otherwise: 'generated, in the data folder' },
-    TOLLGATE_SECRET: { of: ({ secret }) => secret, otherwise: 'generated, in the data folder' },
-    TOLLGATE_SECRET_PREVIOUS: { of: ({ secretPrevious }) => secretPrevious, otherwise: 'not set' },
-    DATABASE_URL: { of: ({ databaseUrl }) => databaseUrl, otherwise: 'not set: SQLite in the data folder' },
-    REDIS_URL: { of: ({ redisUrl }) => redisUrl, otherwise: 'not set' },
-    STRIPE_SECRET_KEY: { of: ({ stripe }) => stripe.secretKey, otherwise: 'not set' },
-    STRIPE_WEBHOOK_SECRET: { of: ({ stripe }) => stripe.webhookSecret, otherwise: 'not set' },
-  }
 
 export function listSettings(inputs: ConfigInputs): readonly ShownSetting[] | RefusedConfig {
   const loaded = loadConfig(inputs)
@@ -303,25 +263,31 @@ export function listSettings(inputs: ConfigInputs): readonly ShownSetting[] | Re
 
 /** The configuration may have been loaded long ago; its file is read again for the line numbers. */
 export function shownSettings(config: Config, inputs: ConfigInputs): readonly ShownSetting[] {
-  const file = openFile(config, inputs)
-  const fromFile = (path: ConfigPath) => file.source(path) ?? 'default'
-  const section = (name: string, values: Readonly<Record<string, (config: Config) => unknown>>) =>
-    Object.entries(values).map(([key, of]) => {
-      return { name: `${name}.${key}`, value: String(of(config)), source: fromFile([name, key]) }
+  const { configPath, configFileExists } = config
+  const fileName = fileNameIn(inputs.cwd, configPath)
+  const document = configFileExists ? parseFile(configPath, fileName, inputs) : undefined
+  const isSet = (name: string | undefined) => name !== undefined && variable(inputs.env, name) !== undefined
+  const section = (name: keyof typeof shownValues) =>
+    Object.entries<(config: Config) => unknown>(shownValues[name]).map(([key, of]): ShownSetting => {
+      const setBy = name === 'server' ? serverVariables[key as keyof ServerSection] : undefined
+      const line = valueAt(document?.value, [name, key]) === undefined ? undefined : document?.line([name, key])
+      const source =
+        setBy !== undefined && isSet(setBy) ? setBy : line === undefined ? 'default' : `${fileName}:${line}`
+      return { name: `${name}.${key}`, value: String(of(config)), source }
     })
   return [
-    { name: 'TOLLGATE_CONFIG', value: file.value, source: given(inputs, 'TOLLGATE_CONFIG') ?? 'default' },
-    ...section('server', serverValues).map((setting) => {
-      const name = serverVariables[setting.name.slice('server.'.length) as keyof ServerSection]
-      return { ...setting, source: given(inputs, name) ?? setting.source }
-    }),
-    ...Object.entries(secretValues).map(([name, { of, otherwise }]) => {
-      const isSet = of(config) !== undefined
-      return { name, value: isSet ? 'set' : otherwise, source: isSet ? name : 'default' }
-    }),
-    ...section('limits', limitValues),
-    ...section('own_keys', ownKeyValues),
-    ...section('retries', retryValues),
+    {
+      name: 'TOLLGATE_CONFIG',
+      value: configFileExists ? configPath : `no file in ${dirname(configPath)}`,
+      source: isSet('TOLLGATE_CONFIG') ? 'TOLLGATE_CONFIG' : 'default',
+    },
+    ...section('server'),
+    ...Object.entries(secretVariables).map(([name, { otherwise }]) =>
+      isSet(name) ? { name, value: 'set', source: name } : { name, value: otherwise, source: 'default' },
+    ),
+    ...section('limits'),
+    ...section('own_keys'),
+    ...section('retries'),
     ...Object.keys(config.providerKeys).map((name) => ({ name, value: 'set', source: name })),
     ...config.providers.map(({ id, dialect, baseUrl, apiKey, source }) => {
       const value = [dialect, baseUrl, apiKey === undefined ? 'no key' : 'key set'].filter(Boolean).join(', ')
@@ -342,21 +308,7 @@ function listed(entries: readonly string[]): string {
   return entries.length === 0 ? 'none' : entries.join(', ')
 }
 
-function given({ env }: ConfigInputs, name: string): string | undefined {
-  return variable(env, name) === undefined ? undefined : name
-}
-
-/** A file that is gone or wrong by now gives no line numbers. */
-function openFile({ configPath, configFileExists }: Config, inputs: ConfigInputs) {
-  const name = fileNameIn(inputs.cwd, configPath)
-  const document = configFileExists ? parseFile(configPath, name, inputs) : undefined
-  return {
-    value: configFileExists ? configPath : `no file in ${dirname(configPath)}`,
-    source: (path: ConfigPath) =>
-      valueAt(document?.value, path) === undefined ? undefined : `${name}:${document?.line(path)}`,
-  }
-}
-
+/** undefined: it is gone or wrong by now, and gives no line numbers. */
 function parseFile(path: string, name: string, { readFile = readText }: ConfigInputs): ConfigDocument | undefined {
   try {
     const document = readDocument(name, readFile(path))

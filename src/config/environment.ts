@@ -101,89 +101,67 @@ export const serverVariables = {
   trusted_proxies: 'TOLLGATE_TRUSTED_PROXIES',
 } as const satisfies Record<keyof ServerSection, string>
 
-/** Variables without a name in the file: where the file is, and what does not belong in a file that gets copied. */
-const otherVariables = [
-  'TOLLGATE_CONFIG',
-  'TOLLGATE_ADMIN_TOKEN',
-  'TOLLGATE_SECRET',
-  'TOLLGATE_SECRET_PREVIOUS',
-  'TOLLGATE_URL',
-  'TOLLGATE_KEY',
-  'TOLLGATE_TEST',
-  'TOLLGATE_FAILPOINTS',
-  'DATABASE_URL',
-  'REDIS_URL',
-  'OTEL_EXPORTER_OTLP_ENDPOINT',
-  'OTEL_EXPORTER_OTLP_HEADERS',
-  'OTEL_SERVICE_NAME',
-  'OTEL_TRACES_SAMPLER_ARG',
-  'STRIPE_SECRET_KEY',
-  'STRIPE_WEBHOOK_SECRET',
-] as const
-
-export const knownVariables: readonly string[] = [...Object.values(serverVariables), ...otherVariables]
-
-/** As written; telemetry interprets them. */
-export interface OtelVariables {
-  readonly endpoint: string | undefined
-  readonly headers: Secret | undefined
-  readonly serviceName: string | undefined
-  readonly samplerArg: string | undefined
+interface SecretVariable {
+  /** As `tollgate config` shows it while it is not set. */
+  readonly otherwise: string
+  /** What it must be, and the fault if it is not. */
+  readonly check?: readonly [isValid: (value: string) => boolean, fault: string]
 }
 
-/** undefined = that part of Stripe is not used. */
-export interface StripeSecrets {
-  readonly secretKey: Secret | undefined
-  readonly webhookSecret: Secret | undefined
-}
+const headerFault = 'has characters that cannot be sent in a header'
+const inData = 'generated, in the data folder'
+const startsWith = (pattern: RegExp) => (value: string) => pattern.test(value)
+
+/** Variables that hold a secret or an address with a password, so they have no place in a file that gets copied. */
+export const secretVariables = {
+  TOLLGATE_ADMIN_TOKEN: { otherwise: inData, check: [travelsInHeader, headerFault] },
+  TOLLGATE_SECRET: { otherwise: inData },
+  TOLLGATE_SECRET_PREVIOUS: { otherwise: 'not set' },
+  DATABASE_URL: {
+    otherwise: 'not set: SQLite in the data folder',
+    check: [
+      startsWith(/^postgres(ql)?:\/\//i),
+      'expected an address that starts with postgres:// (unset it to use the embedded database)',
+    ],
+  },
+  REDIS_URL: {
+    otherwise: 'not set',
+    check: [startsWith(/^rediss?:\/\//i), 'expected an address that starts with redis:// or rediss://'],
+  },
+  STRIPE_SECRET_KEY: { otherwise: 'not set', check: [travelsInHeader, headerFault] },
+  STRIPE_WEBHOOK_SECRET: { otherwise: 'not set' },
+} as const satisfies Readonly<Record<string, SecretVariable>>
+
+export const knownVariables: readonly string[] = [
+  ...Object.values(serverVariables),
+  ...Object.keys(secretVariables),
+  ...['TOLLGATE_CONFIG', 'TOLLGATE_URL', 'TOLLGATE_KEY', 'TOLLGATE_TEST', 'TOLLGATE_FAILPOINTS'],
+  ...['OTEL_EXPORTER_OTLP_ENDPOINT', 'OTEL_EXPORTER_OTLP_HEADERS', 'OTEL_SERVICE_NAME', 'OTEL_TRACES_SAMPLER_ARG'],
+]
 
 /** Settings that have no place in the file. */
-export interface EnvironmentSettings {
-  /** undefined = generated into the data folder. */
-  readonly adminToken: Secret | undefined
-  readonly secret: Secret | undefined
-  /** The one that is being replaced; what it encrypted can still be decrypted. */
-  readonly secretPrevious: Secret | undefined
-  /** undefined = the embedded database in the data folder. Both addresses may contain a password. */
-  readonly databaseUrl: Secret | undefined
-  readonly redisUrl: Secret | undefined
-  readonly stripe: StripeSecrets
-  readonly otel: OtelVariables
-  /** For crash tests. */
-  readonly failpoints: readonly FailpointPlan[]
-  /** Values of the usual provider variables that are set, by variable. */
-  readonly providerKeys: Readonly<Record<string, Secret>>
-}
+export type EnvironmentSettings = ReturnType<typeof readVariables>['settings']
 
-export interface VariableSettings {
-  readonly server: ServerSection
-  readonly settings: EnvironmentSettings
-  readonly faults: readonly ConfigFault[]
-  readonly warnings: readonly ConfigFault[]
-}
-
-export function readVariables(env: Environment, providerVariables: readonly string[]): VariableSettings {
+export function readVariables(env: Environment, providerVariables: readonly string[]) {
   const faults: ConfigFault[] = []
   const warnings: ConfigFault[] = []
   const fault = (name: string, message: string) => faults.push(environmentFault(name, message))
   const warn = (name: string, message: string) => warnings.push(environmentFault(name, message))
-  const secretOf = (name: string) => {
+  const secretOf = (name: string): Secret | undefined => {
     const value = variable(env, name)
     return value === undefined ? undefined : new Secret(value)
   }
-
-  /** A secret that has to match; the message says what was expected. */
-  const checkedSecret = (name: string, isValid: (value: string) => boolean, message: string) => {
+  const secrets = {} as Record<keyof typeof secretVariables, Secret | undefined>
+  for (const [name, { check }] of Object.entries<SecretVariable>(secretVariables)) {
     const secret = secretOf(name)
-    if (secret && !isValid(secret.reveal())) fault(name, message)
-    return secret
+    if (secret && check && !check[0](secret.reveal())) fault(name, check[1])
+    secrets[name as keyof typeof secretVariables] = secret
   }
-  const headerFault = 'has characters that cannot be sent in a header'
-
-  const adminToken = checkedSecret('TOLLGATE_ADMIN_TOKEN', travelsInHeader, headerFault)
+  const adminToken = secrets.TOLLGATE_ADMIN_TOKEN
   if (adminToken && adminToken.reveal().length < 16) {
     warn('TOLLGATE_ADMIN_TOKEN', 'is short enough to be guessed; use at least 16 random characters')
   }
+  /** Of the usual provider variables that are set, by variable. */
   const providerKeys: Record<string, Secret> = {}
   for (const name of providerVariables) {
     const key = secretOf(name)
@@ -192,39 +170,30 @@ export function readVariables(env: Environment, providerVariables: readonly stri
     if (travelsInHeader(key.reveal())) providerKeys[name] = key
     else warn(name, `is ignored: it ${headerFault}`)
   }
-  const server = readServerVariables(env)
-  return {
-    server: server.section,
-    settings: {
-      adminToken,
-      secret: secretOf('TOLLGATE_SECRET'),
-      secretPrevious: secretOf('TOLLGATE_SECRET_PREVIOUS'),
-      databaseUrl: checkedSecret(
-        'DATABASE_URL',
-        (value) => /^postgres(ql)?:\/\//i.test(value),
-        'expected an address that starts with postgres:// (unset it to use the embedded database)',
-      ),
-      redisUrl: checkedSecret(
-        'REDIS_URL',
-        (value) => /^rediss?:\/\//i.test(value),
-        'expected an address that starts with redis:// or rediss://',
-      ),
-      stripe: {
-        secretKey: checkedSecret('STRIPE_SECRET_KEY', travelsInHeader, headerFault),
-        webhookSecret: secretOf('STRIPE_WEBHOOK_SECRET'),
-      },
-      otel: {
-        endpoint: variable(env, 'OTEL_EXPORTER_OTLP_ENDPOINT'),
-        headers: secretOf('OTEL_EXPORTER_OTLP_HEADERS'),
-        serviceName: variable(env, 'OTEL_SERVICE_NAME'),
-        samplerArg: variable(env, 'OTEL_TRACES_SAMPLER_ARG'),
-      },
-      failpoints: readFailpoints(env, (message) => fault('TOLLGATE_FAILPOINTS', message)),
-      providerKeys,
+  const server = readServerVariables(env, faults, warnings)
+  const settings = {
+    /** undefined = generated into the data folder. */
+    adminToken,
+    secret: secrets.TOLLGATE_SECRET,
+    /** The one that is being replaced; what it encrypted can still be decrypted. */
+    secretPrevious: secrets.TOLLGATE_SECRET_PREVIOUS,
+    /** undefined = the embedded database in the data folder. */
+    databaseUrl: secrets.DATABASE_URL,
+    redisUrl: secrets.REDIS_URL,
+    /** undefined = that part of Stripe is not used. */
+    stripe: { secretKey: secrets.STRIPE_SECRET_KEY, webhookSecret: secrets.STRIPE_WEBHOOK_SECRET },
+    /** As written; telemetry interprets them. */
+    otel: {
+      endpoint: variable(env, 'OTEL_EXPORTER_OTLP_ENDPOINT'),
+      headers: secretOf('OTEL_EXPORTER_OTLP_HEADERS'),
+      serviceName: variable(env, 'OTEL_SERVICE_NAME'),
+      samplerArg: variable(env, 'OTEL_TRACES_SAMPLER_ARG'),
     },
-    faults: [...faults, ...server.faults],
-    warnings: [...warnings, ...server.warnings],
+    /** For crash tests. */
+    failpoints: readFailpoints(env, (message) => fault('TOLLGATE_FAILPOINTS', message)),
+    providerKeys,
   }
+  return { server, settings, faults, warnings }
 }
 
 /** Failpoints kill the process on purpose; one left over in an environment must not. */
@@ -237,29 +206,21 @@ function readFailpoints(env: Environment, fault: (message: string) => void): rea
   return plans ?? []
 }
 
-function readServerVariables(env: Environment): {
-  readonly section: ServerSection
-  readonly faults: readonly ConfigFault[]
-  readonly warnings: readonly ConfigFault[]
-} {
+function readServerVariables(env: Environment, faults: ConfigFault[], warnings: ConfigFault[]): ServerSection {
   const section: Record<string, unknown> = {}
-  const warnings: ConfigFault[] = []
   for (const [key, name] of Object.entries(serverVariables)) {
     const text = variable(env, name)
-    if (text === undefined) continue
-    if (key === 'port' && text.startsWith('tcp://')) {
-      // Kubernetes sets such variables in every pod next to a service called tollgate.
+    // Kubernetes sets such variables in every pod next to a service called tollgate.
+    if (key === 'port' && text?.startsWith('tcp://')) {
       warnings.push(environmentFault(name, 'is ignored: it is a Kubernetes service link, not a port'))
-      continue
-    }
-    section[key] = typedText(key, name, text)
+    } else if (text !== undefined) section[key] = typedText(key, name, text)
   }
   const checked = checkSchema(serverSchema, section)
-  if ('value' in checked) return { section: checked.value, faults: [], warnings }
-  const faults = checked.faults.map(({ path, message }) => {
-    return environmentFault(serverVariables[path[0] as keyof ServerSection], message)
-  })
-  return { section: {}, faults, warnings }
+  if ('value' in checked) return checked.value
+  for (const { path, message } of checked.faults) {
+    faults.push(environmentFault(serverVariables[path[0] as keyof ServerSection], message))
+  }
+  return {}
 }
 
 const numbers = ['port', 'body_bytes_max', 'drain_seconds', 'drain_delay_seconds', 'requests_retention_days']
@@ -287,7 +248,7 @@ function environmentFault(name: string, message: string): ConfigFault {
   return { where: 'environment', field: name, message }
 }
 
-/** Bun sends calls through a proxy if one of these is set; the gateway only reports it. */
+/** fetch sends calls through a proxy if one of these is set; the gateway then calls providers by fetch. */
 const proxyVariables = ['HTTPS_PROXY', 'HTTP_PROXY', 'https_proxy', 'http_proxy']
 
 export function setProxyVariables(env: Environment): readonly string[] {

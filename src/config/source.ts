@@ -27,8 +27,7 @@ export type ConfigListener = (config: Config) => Promise<boolean> | undefined
 
 export interface ConfigSource {
   readonly current: Config
-  /** Returns a function that removes the listener. */
-  onChange(listener: ConfigListener): () => void
+  onChange(listener: ConfigListener): void
   /** Called when a changed file is wrong. Must not throw. */
   onRefused(listener: () => void): void
   /** Each setting in effect and where it came from; secrets are "set". */
@@ -63,11 +62,10 @@ const fixedSettings = {
 
 export function createConfigSource(options: ConfigSourceOptions): ConfigSource {
   const { initial, load, report } = options
-  const listeners = new Set<ConfigListener>()
-  const refusalListeners = new Set<() => void>()
+  const listeners: ConfigListener[] = []
+  const refusalListeners: (() => void)[] = []
   let current = initial.config
-
-  const keyWatches = new Map<string, FileWatch>()
+  const closers = new Map<string, () => void>()
 
   const reload = (): void => {
     const outcome = load()
@@ -83,43 +81,36 @@ export function createConfigSource(options: ConfigSourceOptions): ConfigSource {
     }
     const { config, needsRestart } = keepFixedSettings(current, outcome.config)
     current = config
-    const pending = [...listeners].flatMap((listener) => listener(config) ?? [])
+    const pending = listeners.flatMap((listener) => listener(config) ?? [])
     const applied = () => report({ kind: 'applied', needsRestart, warnings: fromFile(outcome.warnings) })
     if (pending.length === 0) return applied()
     // A listener that could not apply it has logged that itself.
     void Promise.all(pending).then((results) => results.every(Boolean) && applied())
   }
   const watchFile = (path: string, digest: string | undefined) =>
-    watchConfigFile(path, {
-      onChange: reload,
-      known: { digest },
-      ...(options.intervalMs !== undefined && { intervalMs: options.intervalMs }),
-    })
+    watchConfigFile({ path, digest, intervalMs: options.intervalMs, onChange: reload })
   /** A key replaced in its file takes effect, and a missing key that appears makes the configuration valid. */
   const watchKeys = (keyFiles: KeyFiles): void => {
-    for (const [path, watch] of keyWatches) {
+    for (const [path, close] of closers) {
       if (keyFiles.has(path)) continue
-      watch.close()
-      keyWatches.delete(path)
+      close()
+      closers.delete(path)
     }
-    for (const [path, digest] of keyFiles) if (!keyWatches.has(path)) keyWatches.set(path, watchFile(path, digest))
+    for (const [path, digest] of keyFiles) if (!closers.has(path)) closers.set(path, watchFile(path, digest))
   }
-  const watch = watchFile(current.configPath, initial.fileDigest)
+  const close = watchFile(current.configPath, initial.fileDigest)
   watchKeys(initial.keyFiles)
 
   return {
     get current() {
       return current
     },
-    onChange(listener) {
-      listeners.add(listener)
-      return () => void listeners.delete(listener)
-    },
-    onRefused: (listener) => void refusalListeners.add(listener),
+    onChange: (listener) => void listeners.push(listener),
+    onRefused: (listener) => void refusalListeners.push(listener),
     settings: () => options.describe?.(current) ?? [],
     reload,
     close() {
-      for (const each of [watch, ...keyWatches.values()]) each.close()
+      for (const each of [close, ...closers.values()]) each()
     },
   }
 }
@@ -147,16 +138,13 @@ function plain(value: string | number | boolean | Secret | undefined): string | 
   return value instanceof Secret ? value.reveal() : value
 }
 
-export interface FileWatch {
-  close(): void
-}
-
 export interface FileWatchOptions {
+  readonly path: string
+  /** Of the content as it was read; undefined = there was no file. */
+  readonly digest: string | undefined
+  readonly intervalMs?: number | undefined
   /** Called once per change; the callee reads the file itself. */
   onChange(): void
-  /** Digest of the known content, undefined = no file; absent = whatever the first look finds. */
-  readonly known?: { readonly digest: string | undefined }
-  readonly intervalMs?: number
 }
 
 /** A digest, which never equals one of these words. */
@@ -167,11 +155,10 @@ type Content = string | 'absent' | 'unreadable'
  * elsewhere now. It polls, because notifications are lost in exactly those cases and on network mounts.
  *
  * A change is reported when two looks in a row find the same new content, so that a half-written file, or one
- * between an editor's delete and rename, is not taken for the new configuration.
+ * between an editor's delete and rename, is not taken for the new configuration. Returns a function that ends it.
  */
-export function watchConfigFile(path: string, options: FileWatchOptions): FileWatch {
-  const intervalMs = options.intervalMs ?? 500
-  let reported: Content | undefined = options.known && (options.known.digest ?? 'absent')
+export function watchConfigFile({ path, digest, intervalMs = 500, onChange }: FileWatchOptions): () => void {
+  let reported: Content = digest ?? 'absent'
   let pending: Content | undefined
   let lastState: string | undefined
   let settledState: string | undefined
@@ -186,7 +173,6 @@ export function watchConfigFile(path: string, options: FileWatchOptions): FileWa
     // File times advance in steps of milliseconds: a state seen once may still cover another write.
     const settled = state === lastState
     lastState = state
-    reported ??= content
     const changed = content !== reported
     if (changed && content !== pending) {
       pending = content
@@ -195,7 +181,7 @@ export function watchConfigFile(path: string, options: FileWatchOptions): FileWa
     reported = content
     pending = undefined
     if (settled) settledState = state
-    if (changed) options.onChange()
+    if (changed) onChange()
   }
   const again = (): void => {
     timer = setTimeout(() => void look().finally(() => closed || again()), intervalMs)
@@ -203,11 +189,9 @@ export function watchConfigFile(path: string, options: FileWatchOptions): FileWa
     timer.unref()
   }
   again()
-  return {
-    close() {
-      closed = true
-      clearTimeout(timer)
-    },
+  return () => {
+    closed = true
+    clearTimeout(timer)
   }
 }
 

@@ -3,15 +3,14 @@
 
 import type { Failure } from '../kernel/failure.ts'
 import type { RequestId } from '../kernel/ids.ts'
+import type { HeaderReader } from '../wire/http-response.ts'
 import type { JsonSpan } from '../wire/json-spans.ts'
 import type { EditedRequest, RequestEdits } from './byte-lane/edits.ts'
 import type { RelayContext, RelayReply, StreamRelay } from './byte-lane/relay.ts'
 import type { ProviderFault } from './canonical/faults.ts'
 import type { Envelope, Translation, UpstreamTranslation } from './canonical/translation.ts'
 
-/** Dialects that callers can use too. */
-export const surfaceIds = ['openai-chat', 'anthropic-messages'] as const
-export const dialectIds = [...surfaceIds, 'gemini', 'openai-responses'] as const
+export const dialectIds = ['openai-chat', 'anthropic-messages', 'gemini', 'openai-responses'] as const
 export type DialectId = (typeof dialectIds)[number]
 
 export interface TokenCount {
@@ -23,11 +22,9 @@ export interface TokenCount {
 /** A dialect in which providers are called. */
 export interface UpstreamDialect {
   readonly id: DialectId
-  /** Appended to an endpoint's base URL; some dialects put the model into it. */
-  generationPath(upstreamModel: string): string
-  /** Converts a whole reply into a stream, for a provider that was asked to stream and did not. */
-  replyAsStream(body: Uint8Array): Uint8Array | { readonly fault: ProviderFault }
-  readFault(status: number, headers: Headers, body: string): ProviderFault
+  /** Appended to an endpoint's base URL; some dialects put the model and the wish for a stream into it. */
+  generationPath(upstreamModel: string, isStreamed: boolean): string
+  readFault(status: number, headers: HeaderReader, body: string): ProviderFault
   /** For callers of other dialects. */
   readonly translation: UpstreamTranslation
 }

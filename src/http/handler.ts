@@ -1,6 +1,7 @@
 // Routes inbound requests by path. It authorises nothing and reads no body; unknown paths get a 404 with a suggestion.
 
 import type { Dialect } from '../dialects/dialect.ts'
+import { type Surface, surfaceList, surfaces } from '../dialects/registry.ts'
 import { Failure, invalidRequest } from '../kernel/failure.ts'
 import { createId, type RequestId } from '../kernel/ids.ts'
 import { nearestNames } from '../kernel/nearest.ts'
@@ -18,8 +19,6 @@ export interface SocketControl {
 }
 
 export interface HandlerDependencies {
-  readonly chat: Dialect
-  readonly messages: Dialect
   readonly generate: RunRequest
   readonly countTokens: RunRequest
   readonly models: {
@@ -56,10 +55,12 @@ export interface HandlerDependencies {
 
 export type Handler = (request: Request, server: SocketControl) => Response | Promise<Response>
 
-const knownPaths = ['/v1/chat/completions', '/v1/messages', '/v1/messages/count_tokens', '/v1/models']
+const countPath = '/count_tokens'
+const generationPaths = surfaceList.map(({ path }) => `/v1${path}`)
+const countPaths = surfaceList.flatMap(({ path, dialect }) => (dialect.tokenCount ? [`/v1${path}${countPath}`] : []))
+const knownPaths = [...generationPaths, ...countPaths, '/v1/models']
 
 export function createHandler(deps: HandlerDependencies): Handler {
-  const { chat, messages } = deps
   const guard = async (surface: Dialect, run: () => Promise<Response>): Promise<Response> => {
     try {
       return await run()
@@ -75,18 +76,19 @@ export function createHandler(deps: HandlerDependencies): Handler {
     return run(request, surface, pathOf(request.url), new ClientSocket(request, server, deps))
   }
   const routes: Record<string, Handler> = {
-    '/chat/completions': generation(deps.generate, chat),
-    '/messages': generation(deps.generate, messages),
-    '/messages/count_tokens': generation(deps.countTokens, messages),
     '/healthz': () => plainText(200, 'ok'),
     '/readyz': () => readiness(deps.notReady() ?? deps.notAble(), deps.degraded()),
+  }
+  for (const { path, dialect } of surfaceList) {
+    routes[path] = generation(deps.generate, dialect)
+    if (dialect.tokenCount) routes[path + countPath] = generation(deps.countTokens, dialect)
   }
   return (request, server) => {
     const path = publicPath(pathOf(request.url))
     const route = routes[path]
     if (route) return route(request, server)
     if (path === '/models' || path.startsWith('/models/')) {
-      const surface = surfaceOf(request, deps)
+      const surface = surfaceOf(request)
       // The runtime leaves out the body of a HEAD response.
       if (request.method !== 'GET' && request.method !== 'HEAD') return refuse(surface, wrongMethod(request, 'GET'))
       const id = path.slice('/models/'.length)
@@ -105,19 +107,21 @@ export function createHandler(deps: HandlerDependencies): Handler {
     if (page) return withRequestId(page)
     const managed = deps.management(request, exact, new ClientSocket(request, server, deps))
     if (managed) return managed
-    return refuse(surfaceOf(request, deps), unknownPath(request))
+    return refuse(surfaceOf(request), unknownPath(request))
   }
 }
 
 /** For paths that are not plain (`isPlainSegment`). Nothing but the shape of the answer depends on what was sent. */
-export function refusePath(request: Request, surfaces: Pick<HandlerDependencies, 'chat' | 'messages'>): Response {
-  return refuse(surfaceOf(request, surfaces), unplainPath(request))
+export function refusePath(request: Request): Response {
+  return refuse(surfaceOf(request), unplainPath(request))
 }
 
-/** For paths that both client families use, the version header tells them apart. */
-function surfaceOf(request: Request, { chat, messages }: Pick<HandlerDependencies, 'chat' | 'messages'>): Dialect {
-  const isMessages = publicPath(pathOf(request.url)).startsWith('/messages')
-  return isMessages || request.headers.has('anthropic-version') ? messages : chat
+/** For paths that several client families use, a header tells them apart. */
+function surfaceOf(request: Request): Dialect {
+  const asked = publicPath(pathOf(request.url))
+  const isMeant = ({ path, clientHeader }: Surface) =>
+    asked.startsWith(path) || (clientHeader !== undefined && request.headers.has(clientHeader))
+  return (surfaceList.find(isMeant) ?? surfaces.chat).dialect
 }
 
 function readiness(unready: Failure | undefined, degraded: string | undefined): Response {
@@ -187,7 +191,7 @@ function unknownPath(request: Request): Failure {
   const path = pathOf(request.url)
   const shown = path.length > 200 ? `${path.slice(0, 200)}…` : path
   if (publicPath(path) === '/responses') {
-    return new Failure('NOT_FOUND', `${shown} is not served: use /v1/chat/completions or /v1/messages.`)
+    return new Failure('NOT_FOUND', `${shown} is not served: use ${generationPaths.join(' or ')}.`)
   }
   const near = nearestNames(path, knownPaths, 1)
   const hint = near.length > 0 ? ` Did you mean ${near[0]}?` : ` Served are ${knownPaths.join(', ')}.`

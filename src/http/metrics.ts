@@ -13,11 +13,9 @@ export interface MetricsRouteDependencies extends Omit<AuthorizeDependencies, 's
 
 export const metricsPath = '/metrics'
 
-export type MetricsRoute = (request: Request) => Promise<Response>
-
-export function createMetricsRoute({ registry, ...access }: MetricsRouteDependencies): MetricsRoute {
+export function createMetricsRoute({ registry, ...access }: MetricsRouteDependencies) {
   const authorize = createAuthorize(access)
-  return async (request) => {
+  return async (request: Request): Promise<Response> => {
     const actor = await authorize(request)
     if (actor instanceof Failure) return refusal(actor)
     if (request.method !== 'GET' && request.method !== 'HEAD') {

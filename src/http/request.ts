@@ -52,17 +52,10 @@ export interface AddressClues {
   readonly trustedProxies: readonly IpRange[]
 }
 
-export interface ClientAddresses {
-  /** undefined = unknown. */
-  addressOf(request: Request): string | undefined
-  /** The protocol of the client according to a trusted proxy, such as `https`; undefined = no trusted proxy says. */
-  forwardedProtoOf(request: Request): string | undefined
-}
-
 export function createClientAddresses(
   trustedProxiesNow: () => readonly string[],
   socketAddress: (request: Request) => string | undefined,
-): ClientAddresses {
+) {
   // Parsed once per configuration, not per request.
   let listed: readonly string[] = []
   let trustedProxies: readonly IpRange[] = []
@@ -75,8 +68,8 @@ export function createClientAddresses(
     return { socket: socketAddress(request), headers: request.headers, trustedProxies }
   }
   return {
-    addressOf: (request) => clientAddress(cluesOf(request)),
-    forwardedProtoOf: (request) => forwardedProto(cluesOf(request)),
+    addressOf: (request: Request) => clientAddress(cluesOf(request)),
+    forwardedProtoOf: (request: Request) => forwardedProto(cluesOf(request)),
   }
 }
 
@@ -102,7 +95,7 @@ export function clientAddress(clues: AddressClues): string | undefined {
   return farthest
 }
 
-/** undefined = no trusted proxy says. The first entry is the proxy that the client spoke to. */
+/** The protocol of the client, such as `https`; undefined = no trusted proxy says. The first entry is the proxy that the client spoke to. */
 export function forwardedProto(clues: AddressClues): string | undefined {
   if (clues.socket === undefined || !isTrustedProxy(clues.socket, clues)) return undefined
   return clues.headers.get('x-forwarded-proto')?.split(',')[0]?.trim()

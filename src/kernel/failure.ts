@@ -67,7 +67,7 @@ export interface ContextOverflow {
   readonly outputCap?: number
 }
 
-/** An expected outcome, returned and not thrown. The message says who refused, what happened, and what to do. */
+/** An expected outcome: returned in the pipeline, thrown in the management API. The message says who refused, what happened, and what to do. */
 export class Failure {
   constructor(
     readonly code: FailureCode,

@@ -70,7 +70,7 @@ interface UnitBucketInfo {
 
 /**
  * To add a price dimension, add its count to TokenCounts or UnitCounts, a row here, and the lines in a dialect's usage.ts
- * that read it. Holds assume that any request may use a token bucket; pipeline code may rule it out (`mayUse`).
+ * that read it. Holds assume that any request may use a token bucket; pipeline code may rule it out (`conditionalBuckets`).
  */
 export const buckets = {
   input: {

@@ -133,7 +133,7 @@ forEachEngine((engine) => {
     expect(taken.every(({ kind }) => kind === 'corrected' || kind === 'insufficient')).toBe(true)
     for (const { requestId } of granted) {
       const outcome = await ledger.settle(settlementOf(requestId, 10n))
-      expect(outcome).toMatchObject({ kind: 'settled', transfer: { amount: 10n }, writtenOff: 0n })
+      expect(outcome).toMatchObject({ kind: 'settled', charge: 10n, writtenOff: 0n })
     }
     expect(await ledger.wallet(workspaceId)).toEqual({ posted: 0n, held: 0n, available: 0n } as never)
     await expectBooksRight(store.database)

@@ -16,7 +16,7 @@ import {
   walletOf,
 } from './account.ts'
 import { claimKey, freeKey, type MoveKey, rememberMove } from './idempotency-key.ts'
-import { type Transfer, transferColumns } from './transfer.ts'
+import { fundingColumns, type Transfer } from './transfer.ts'
 
 export interface Correction {
   /** Must exist. */
@@ -73,7 +73,7 @@ export async function recordCorrection(
   }
   const posted = balance.posted as Nano
   const transfer = transferFor(correction, now)
-  await sql`INSERT INTO transfers ${sql([transferColumns(transfer)])}`
+  await sql`INSERT INTO fundings ${sql([fundingColumns(workspaceId, transfer)])}`
   await reach('in_topup')
   await rememberMove(sql, key, { transfer, posted })
   return { kind: 'corrected', transfer, posted, repeated: false }

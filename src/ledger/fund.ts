@@ -8,7 +8,7 @@ import type { Nano } from '../kernel/money.ts'
 import type { Sql } from '../store/sql.ts'
 import { ensureWallet, postedMax, transferMax, type Unavailable, walletOf } from './account.ts'
 import { claimKey, freeKey, type MoveKey, rememberMove } from './idempotency-key.ts'
-import { readPayment, type Transfer, transferColumns } from './transfer.ts'
+import { fundingColumns, readPayment, type Transfer } from './transfer.ts'
 
 export interface Funding {
   /** Must exist. */
@@ -62,7 +62,7 @@ export async function recordFunding(
   const posted = balance.posted as Nano
   const transfer = transferFor(funding, now)
   const inserted =
-    await sql`INSERT INTO transfers ${sql([transferColumns(transfer)])} ON CONFLICT DO NOTHING RETURNING id`
+    await sql`INSERT INTO fundings ${sql([fundingColumns(workspaceId, transfer)])} ON CONFLICT DO NOTHING RETURNING id`
   if (inserted.length === 0) {
     await sql`UPDATE balances SET posted = posted - ${amount} WHERE account_id = ${wallet}`
     return await earlierPayment(sql, funding, (posted - amount) as Nano)

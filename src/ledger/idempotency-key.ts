@@ -4,7 +4,7 @@
 import type { Nano } from '../kernel/money.ts'
 import { abandonKey, claimKey as claimRow, completeKey } from '../store/idempotency.ts'
 import type { Sql } from '../store/sql.ts'
-import { readTransfer, type Transfer } from './transfer.ts'
+import { readFunding, type Transfer } from './transfer.ts'
 
 export interface MoveKey {
   /** What kind of move, of which workspace. */
@@ -32,7 +32,7 @@ export async function claimKey(
   if (found === 'claimed') return undefined
   if (found?.body_sha256 !== digest) return 'conflict'
   const [id = '', posted = '0'] = (found.response ?? '').split(' ')
-  const transfer = await readTransfer(sql, id)
+  const transfer = await readFunding(sql, id)
   if (!transfer) throw new Error(`the idempotency key ${key} names the transfer ${id}, which does not exist`)
   return { transfer, posted: BigInt(posted) as Nano }
 }

@@ -2,15 +2,16 @@ import { expect, test } from 'bun:test'
 import { forEachEngine } from '../../test/parts/engines.ts'
 import {
   addWorkspace,
+  chargedRowOf,
   expectBooksRight,
   holdOf,
   openLedger,
-  requestRowOf,
   settlementOf,
 } from '../../test/parts/ledger.ts'
 import { runTable } from '../../test/parts/ledger-table.ts'
 import { createId } from '../kernel/ids.ts'
-import type { Nano } from '../kernel/money.ts'
+import { type Nano, zeroNano } from '../kernel/money.ts'
+import { writeRequests } from '../store/request-rows.ts'
 
 const tables: Record<string, string> = {
   'a charge below the hold frees the rest': `
@@ -134,7 +135,7 @@ forEachEngine((engine) => {
     await expectBooksRight(store.database)
   })
 
-  test('settling one request many times at once charges once, and everyone hears of the same transfer', async () => {
+  test('settling one request many times at once charges once, and every caller gets the charge', async () => {
     await using store = await engine.openStore()
     const workspaceId = await addWorkspace(store.database)
     await using books = await openLedger(store.database)
@@ -145,8 +146,9 @@ forEachEngine((engine) => {
     const outcomes = await Promise.all(
       Array.from({ length: 20 }, () => ledger.settle(settlementOf(request.requestId, 7n))),
     )
-    const transfers = outcomes.map((outcome) => (outcome.kind === 'settled' ? outcome.transfer.id : outcome.kind))
-    expect(new Set(transfers).size).toBe(1)
+    expect(outcomes.map((outcome) => (outcome.kind === 'settled' ? outcome.charge : outcome.kind))).toEqual(
+      outcomes.map(() => 7n as Nano),
+    )
     expect(outcomes.filter((outcome) => outcome.kind === 'settled' && !outcome.repeated)).toHaveLength(1)
     expect((await ledger.wallet(workspaceId)).posted).toBe(93n as Nano)
   })
@@ -163,8 +165,8 @@ forEachEngine((engine) => {
       clock.advance(1000)
       const request = holdOf(workspaceId, 10n)
       await ledger.hold(request)
-      const settlement = settlementOf(request.requestId, charge)
-      await ledger.settle({ ...settlement, priceVersion: `pv_${charge}`, usage: `{"n":${charge}}`, estimated: true })
+      const facts = { priceVersion: `pv_${charge}`, usage: `{"n":${charge}}`, estimated: true, startedAt: clock.now() }
+      await ledger.settle(settlementOf(request.requestId, charge, facts))
     }
     const first = await ledger.transfers(workspaceId, { limit: 3 })
     expect(first.transfers.map(({ kind, amount }) => `${kind} ${amount}`)).toEqual(['charge 3', 'charge 2', 'charge 1'])
@@ -191,20 +193,22 @@ forEachEngine((engine) => {
     await using books = await openLedger(database)
     const { ledger } = books
     await ledger.fund({ workspaceId, amount: 100n as Nano, kind: 'topup' })
-    const settleWith = async (id: string, cost = 4n) => {
-      const request = holdOf(workspaceId, 10n)
+    const settle = async (id: string, cost = 4n) => {
+      const request = holdOf(workspaceId, 10n, `req_${id}`)
       await ledger.hold(request)
-      const rows = (charged: Nano) => [requestRowOf(`req_${id}`, workspaceId, charged)]
-      return ledger.settle({ ...settlementOf(request.requestId, cost), rows })
+      return ledger.settle(settlementOf(request.requestId, cost))
     }
-    expect(await settleWith('first')).toMatchObject({ kind: 'settled' })
+    expect(await settle('first')).toMatchObject({ kind: 'settled' })
     // All three at once: the one whose row exists already must not spoil the others, nor be charged.
-    const outcomes = await Promise.allSettled([settleWith('second'), settleWith('first'), settleWith('third')])
+    const nothing = { workspaceId, charge: zeroNano, writtenOff: zeroNano, budgets: null }
+    const logged = { ...chargedRowOf('req_logged', nothing), charge: null }
+    await database.transaction((sql) => writeRequests(sql, engine.name, [logged]))
+    const outcomes = await Promise.allSettled([settle('second'), settle('logged'), settle('third')])
     expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
-    const rows = await database.sql<{ id: string }>`SELECT id FROM requests ORDER BY id`
+    const rows = await database.sql<{ id: string }>`SELECT id FROM requests WHERE charge = 4 ORDER BY id`
     expect(rows.map(({ id }) => id)).toEqual(['req_first', 'req_second', 'req_third'])
     // The row says what was paid: of a thousand the 88 that are left.
-    await settleWith('fourth', 1000n)
+    await settle('fourth', 1000n)
     expect([
       ...(await database.sql`SELECT id, charge FROM requests WHERE charge > 4 OR id = 'req_third' ORDER BY id`),
     ]).toEqual([
@@ -213,7 +217,7 @@ forEachEngine((engine) => {
     ])
     const sums = await database.sql`SELECT requests, charge FROM request_hours
       WHERE workspace_id = ${workspaceId}`
-    expect([...sums]).toEqual([{ requests: 4n, charge: 100n }])
+    expect([...sums]).toEqual([{ requests: 5n, charge: 100n }])
     await books.pace.round()
     expect(await ledger.wallet(workspaceId)).toEqual({
       posted: 0n as Nano,
@@ -239,7 +243,7 @@ forEachEngine((engine) => {
       await ledger.hold(request)
       const settlement = { ...settlementOf(request.requestId, charge), quoted: quoted as Nano }
       expect(await ledger.settle(settlement)).toMatchObject({
-        transfer: { amount: quoted },
+        charge: quoted,
         writtenOff: charge - quoted,
       })
       const transfers = await ledger.transfersOf(request.requestId)
@@ -280,7 +284,7 @@ forEachEngine((engine) => {
     expect(row?.posted).toBe(8_999_000_000_000_000_001n)
   })
 
-  test('the database refuses to change or remove a transfer or a price, and to overdraw a wallet', async () => {
+  test('the database refuses to change or remove a charge, a funding or a price, and to overdraw a wallet', async () => {
     await using store = await engine.openStore()
     const { database } = store
     const workspaceId = await addWorkspace(database)
@@ -295,8 +299,14 @@ forEachEngine((engine) => {
         () => 'done',
         (thrown: Error) => thrown.message,
       )
-    expect(await refusal((sql) => sql`UPDATE transfers SET amount = 1`)).toContain('transfers are append-only')
-    expect(await refusal((sql) => sql`DELETE FROM transfers`)).toContain('transfers are append-only')
+    const request = holdOf(workspaceId, 10n)
+    await books.ledger.hold(request)
+    await books.ledger.settle(settlementOf(request.requestId, 4n))
+    expect(await refusal((sql) => sql`UPDATE fundings SET amount = 1`)).toContain('fundings are append-only')
+    expect(await refusal((sql) => sql`DELETE FROM fundings`)).toContain('fundings are append-only')
+    expect(await refusal((sql) => sql`UPDATE requests SET charge = 1`)).toContain('charges are append-only')
+    expect(await refusal((sql) => sql`UPDATE requests SET usage = ''`)).toContain('charges are append-only')
+    expect(await refusal((sql) => sql`DELETE FROM requests`)).toContain('charges are append-only')
     expect(await refusal((sql) => sql`UPDATE prices SET price = ''`)).toContain('prices are append-only')
     expect(await refusal((sql) => sql`DELETE FROM prices`)).toContain('prices are append-only')
     expect(await refusal((sql) => sql`UPDATE balances SET posted = -1`)).toMatch(/check/i)

@@ -1,5 +1,7 @@
-// What the rest of the house knows of the ledger: amounts, workspaces and request ids go in, results come out. Tokens,
-// models and prices never do; usage and price version pass through as text. Amounts are nano-dollars.
+// What the rest of the program knows of the ledger: amounts, workspaces and request ids go in, results come out. Tokens,
+// models and prices are only in the row of the request, which is written with the charge. Amounts are nano-dollars. The cost
+// is what a request costs by its price, the quoted amount is what its caller was told, and the charge is what its wallet pays:
+// at most that. The rest of the cost is written off.
 
 import type { Clock } from '../kernel/clock.ts'
 import type { Failpoint } from '../kernel/failpoint.ts'
@@ -36,15 +38,23 @@ export interface HoldRequest {
 export interface Settlement {
   readonly requestId: RequestId
   /** What the request costs, also where that is more than was held. */
-  readonly charge: Nano
-  /** The cost that the caller was quoted: the wallet pays no more than that. Absent = the charge. */
+  readonly cost: Nano
+  /** What the caller was told: the wallet pays no more than that. Absent = the cost. */
   readonly quoted?: Nano | undefined
-  /** undefined = not priced (the caller's own provider key, without a fee). */
-  readonly priceVersion: string | undefined
-  readonly usage: string
+  /** The cost is a guess, because the provider did not report the usage. For metrics. */
   readonly estimated: boolean
-  /** The request's row in the log, with what the wallet paid: written and counted in the commit of the charge. */
-  rows?(charged: Nano): readonly RequestRow[]
+  /** The request's row with its charge, written and added to the sums in one commit. */
+  row(charge: Charge): RequestRow
+}
+
+export interface Charge {
+  readonly workspaceId: WorkspaceId
+  /** What leaves the wallet. */
+  readonly charge: Nano
+  /** What the wallet could not pay, and the operator lost. */
+  readonly writtenOff: Nano
+  /** The budgets it counts in, as they are stored. */
+  readonly budgets: string | null
 }
 
 /** A wallet that cannot pay is told before a budget that has no room. */
@@ -57,8 +67,8 @@ export type ExtendOutcome = HoldOutcome | { readonly kind: 'gone' }
 export type SettleEnd =
   | {
       readonly kind: 'settled'
-      /** The charge; its amount is what the wallet paid, now or at the first call. */
-      readonly transfer: Transfer
+      /** What the wallet paid, now or at the first call. */
+      readonly charge: Nano
       /** The balance afterwards, where this process is the only one to change it. */
       readonly posted?: Nano
       /** What the wallet could not pay and the operator lost. */

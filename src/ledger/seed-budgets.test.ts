@@ -6,7 +6,6 @@ import {
   expectBooksRight,
   holdOf,
   openLedger,
-  requestRowOf,
   settlementOf,
   type TestLedger,
 } from '../../test/parts/ledger.ts'
@@ -50,7 +49,7 @@ async function openBooks(database: Database): Promise<Books> {
     async charge(amount, startedAt, { keyId = 'key_1', budgets } = {}) {
       const request = { ...holdOf(workspaceId, amount), budgets }
       expect(await ledger.hold(request)).toEqual({ kind: 'held' })
-      await settle(books, request.requestId, { workspaceId, amount, startedAt, keyId })
+      await settle(books, request.requestId, { amount, startedAt, keyId })
     },
     hold: async (amount, ...budgets) => await ledger.hold({ ...holdOf(workspaceId, amount), budgets }),
     [Symbol.asyncDispose]: () => books[Symbol.asyncDispose](),
@@ -58,15 +57,13 @@ async function openBooks(database: Database): Promise<Books> {
 }
 
 interface Charged {
-  readonly workspaceId: WorkspaceId
   readonly amount: bigint
   readonly startedAt: number
   readonly keyId?: KeyId
 }
 
-async function settle({ ledger }: TestLedger, id: RequestId, { workspaceId, amount, startedAt, keyId }: Charged) {
-  const rows = (charged: Nano) => [requestRowOf(id, workspaceId, charged, { startedAt, keyId })]
-  expect(await ledger.settle({ ...settlementOf(id, amount), rows })).toMatchObject({ kind: 'settled' })
+async function settle({ ledger }: TestLedger, id: RequestId, { amount, startedAt, keyId }: Charged) {
+  expect(await ledger.settle(settlementOf(id, amount, { startedAt, keyId }))).toMatchObject({ kind: 'settled' })
 }
 
 forEachEngine((engine) => {
@@ -107,7 +104,7 @@ forEachEngine((engine) => {
     const running = holdOf(workspaceId, 15n)
     await ledger.hold(running)
     expect(await books.hold(1n, today('key_1', 40n))).toEqual({ kind: 'held' })
-    await settle(books, running.requestId, { workspaceId, amount: 15n, startedAt: now - 1000 })
+    await settle(books, running.requestId, { amount: 15n, startedAt: now - 1000 })
     expect(await ledger.budget('key_1', dayWindow(now))).toEqual({ spent: 30n as Nano, held: 1n as Nano })
     clock.advance(seedRoundMs)
     await pace.round()

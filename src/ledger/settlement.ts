@@ -1,61 +1,37 @@
-// The transfers that a settlement consists of, the same on both engines: one charge, and one write-off if the wallet could
-// not pay it all. Two calls that settle one request at the same time are one settlement.
+// What a settlement comes to, the same on both engines. Two calls that settle one request at the same time are one settlement.
 
-import { createId, type RequestId, type WorkspaceId } from '../kernel/ids.ts'
+import { assert } from '../kernel/assert.ts'
+import type { RequestId, WorkspaceId } from '../kernel/ids.ts'
 import type { Nano } from '../kernel/money.ts'
-import { walletOf } from './account.ts'
+import type { RequestRow } from '../store/request-rows.ts'
+import type { Sql } from '../store/sql.ts'
+import { type BudgetName, renderBudgetNames } from './budget.ts'
 import type { SettleEnd, Settlement, SettleOutcome } from './ledger.ts'
-import type { Transfer } from './transfer.ts'
-
-export interface SettledTransfers {
-  readonly charge: Transfer
-  readonly writeoff: Transfer | undefined
-}
 
 /** What the wallet pays if it can: at most what the caller was quoted. */
-export function dueOf({ charge, quoted = charge }: Settlement): Nano {
-  return quoted < charge ? quoted : charge
+export function dueOf({ cost, quoted = cost }: Settlement): Nano {
+  return quoted < cost ? quoted : cost
 }
 
-/** `charged` leaves the wallet; the rest of the settlement's charge is the operator's loss. */
-export function settledTransfers(
+/** The row of the request once it is known what the wallet pays; the rest of the cost is the operator's loss. */
+export function chargedRow(
   settlement: Settlement,
   workspaceId: WorkspaceId,
-  { charged, now }: { readonly charged: Nano; readonly now: number },
-): SettledTransfers {
-  const { requestId, priceVersion, usage, estimated } = settlement
-  const base = { requestId, estimated, reference: undefined, paymentId: undefined, createdAt: now } as const
-  const charge: Transfer = {
-    ...base,
-    id: createId('tr'),
-    kind: 'charge',
-    debitAccount: walletOf(workspaceId),
-    creditAccount: 'revenue',
-    amount: charged,
-    priceVersion,
-    usage,
-  }
-  const lost = (settlement.charge - charged) as Nano
-  if (lost === 0n) return { charge, writeoff: undefined }
-  const writeoff: Transfer = {
-    ...base,
-    id: createId('tr'),
-    kind: 'writeoff',
-    debitAccount: 'writeoff',
-    creditAccount: 'revenue',
-    amount: lost,
-    priceVersion: undefined,
-    usage: undefined,
-  }
-  return { charge, writeoff }
+  charge: Nano,
+  budgets: readonly BudgetName[],
+): RequestRow {
+  const writtenOff = (settlement.cost - charge) as Nano
+  const row = settlement.row({ workspaceId, charge, writtenOff, budgets: renderBudgetNames(budgets) })
+  assert(row.id === settlement.requestId && row.workspace_id === workspaceId, 'a request is charged in its own row')
+  return row
 }
 
-/** What the stored transfers of a request say about its settlement. */
-export function storedOutcome(transfers: readonly Transfer[]): SettleEnd {
-  const transfer = transfers.find(({ kind }) => kind === 'charge')
-  if (!transfer) return { kind: 'gone' }
-  const writeoff = transfers.find(({ kind }) => kind === 'writeoff')
-  return { kind: 'settled', transfer, writtenOff: (writeoff?.amount ?? 0n) as Nano, repeated: true }
+/** What an earlier settlement of the request has come to. */
+export async function readSettled(sql: Sql, requestId: RequestId): Promise<SettleEnd> {
+  const [row] = await sql<{ charge: Nano; written_off: Nano | null }>`SELECT charge, written_off FROM charges
+    WHERE request_id = ${requestId}`
+  if (!row) return { kind: 'gone' }
+  return { kind: 'settled', charge: row.charge, writtenOff: row.written_off ?? (0n as Nano), repeated: true }
 }
 
 type Settle = (settlement: Settlement) => Promise<SettleOutcome>

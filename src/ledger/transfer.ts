@@ -1,12 +1,10 @@
-// One row of the ledger and how it is read. Rows are only ever added; who adds them stands in fund.ts, embedded/ and
-// shared/.
+// One movement of money and how it is read. Charges and write-offs are written with their requests, by embedded/ and shared/;
+// fundings and corrections by fund.ts and correct.ts. Nothing is ever changed.
 
 import type { RequestId, TransferId, WorkspaceId } from '../kernel/ids.ts'
 import type { Nano } from '../kernel/money.ts'
 import { type Sql, type SqlValue, timeFromSql, timeToSql } from '../store/sql.ts'
-import type { TransferColumn } from '../store/write-batch.ts'
 import { type AccountId, walletOf } from './account.ts'
-import { type BudgetName, renderBudgetNames } from './budget.ts'
 
 export type TransferKind = 'charge' | 'writeoff' | 'topup' | 'grant' | 'correction'
 
@@ -38,93 +36,121 @@ export interface TransferPage {
   readonly nextCursor: string | undefined
 }
 
-interface TransferRow {
+interface FundingRow {
   readonly id: TransferId
   readonly kind: TransferKind
-  readonly request_id: RequestId | null
+  readonly workspace_id: WorkspaceId
   readonly debit_account: AccountId
   readonly credit_account: AccountId
-  readonly amount: bigint
-  readonly price_version: string | null
-  readonly usage: string | null
-  readonly estimated: bigint
+  readonly amount: Nano
   readonly reference: string | null
   readonly payment_id: string | null
   readonly created_at: bigint
 }
 
-/** `budgets`: those that the amount is counted in. */
-export function transferColumns(
-  transfer: Transfer,
-  budgets: readonly BudgetName[] = [],
-): Record<TransferColumn, SqlValue> {
+export function fundingColumns(workspaceId: WorkspaceId, transfer: Transfer): Record<keyof FundingRow, SqlValue> {
   return {
     id: transfer.id,
     kind: transfer.kind,
-    request_id: transfer.requestId ?? null,
-    seq: 0n,
+    workspace_id: workspaceId,
     debit_account: transfer.debitAccount,
     credit_account: transfer.creditAccount,
     amount: transfer.amount,
-    price_version: transfer.priceVersion ?? null,
-    usage: transfer.usage ?? null,
-    estimated: transfer.estimated ? 1n : 0n,
     reference: transfer.reference ?? null,
     payment_id: transfer.paymentId ?? null,
     created_at: timeToSql(transfer.createdAt),
-    budgets: renderBudgetNames(budgets),
   }
 }
 
-function transferFromRow(row: TransferRow): Transfer {
+function fundingFromRow(row: FundingRow): Transfer {
   return {
     id: row.id,
     kind: row.kind,
-    requestId: row.request_id ?? undefined,
+    requestId: undefined,
     debitAccount: row.debit_account,
     creditAccount: row.credit_account,
-    amount: row.amount as Nano,
-    priceVersion: row.price_version ?? undefined,
-    usage: row.usage ?? undefined,
-    estimated: row.estimated === 1n,
+    amount: row.amount,
+    priceVersion: undefined,
+    usage: undefined,
+    estimated: false,
     reference: row.reference ?? undefined,
     paymentId: row.payment_id ?? undefined,
     createdAt: timeFromSql(row.created_at),
   }
 }
 
-export async function readTransfer(sql: Sql, id: string): Promise<Transfer | undefined> {
-  const [row] = await sql<TransferRow>`SELECT * FROM transfers WHERE id = ${id}`
-  return row && transferFromRow(row)
+interface ChargeRow {
+  readonly request_id: RequestId
+  readonly workspace_id: WorkspaceId
+  readonly created_at: bigint
+  readonly charge: Nano
+  readonly written_off: Nano | null
+  readonly price_version: string | null
+  readonly usage: string | null
+  readonly estimated: bigint
+}
+
+function chargeFromRow(row: ChargeRow): Transfer {
+  return {
+    id: `tr_${row.request_id.slice('req_'.length)}`,
+    kind: 'charge',
+    requestId: row.request_id,
+    debitAccount: walletOf(row.workspace_id),
+    creditAccount: 'revenue',
+    amount: row.charge,
+    priceVersion: row.price_version ?? undefined,
+    usage: row.usage ?? undefined,
+    estimated: row.estimated === 1n,
+    reference: undefined,
+    paymentId: undefined,
+    createdAt: timeFromSql(row.created_at),
+  }
+}
+
+function writeoffFromRow(row: ChargeRow): Transfer | undefined {
+  if (row.written_off === null) return undefined
+  const charge = chargeFromRow(row)
+  const changed = { kind: 'writeoff', debitAccount: 'writeoff', amount: row.written_off } as const
+  return { ...charge, ...changed, id: `${charge.id}_writeoff`, priceVersion: undefined, usage: undefined }
+}
+
+export async function readFunding(sql: Sql, id: string): Promise<Transfer | undefined> {
+  const [row] = await sql<FundingRow>`SELECT * FROM fundings WHERE id = ${id}`
+  return row && fundingFromRow(row)
 }
 
 export async function readPayment(sql: Sql, paymentId: string): Promise<Transfer | undefined> {
-  const [row] = await sql<TransferRow>`SELECT * FROM transfers WHERE payment_id = ${paymentId}`
-  return row && transferFromRow(row)
+  const [row] = await sql<FundingRow>`SELECT * FROM fundings WHERE payment_id = ${paymentId}`
+  return row && fundingFromRow(row)
 }
 
+/** The charge, and the write-off if there is one. */
 export async function readTransfersOf(sql: Sql, requestId: RequestId): Promise<readonly Transfer[]> {
-  const rows = await sql<TransferRow>`SELECT * FROM transfers WHERE request_id = ${requestId} ORDER BY id`
-  return rows.map(transferFromRow)
+  const rows = await sql<ChargeRow>`SELECT * FROM charges WHERE request_id = ${requestId}`
+  return rows.flatMap((row) => [chargeFromRow(row), writeoffFromRow(row) ?? []].flat())
 }
 
 /** After the last character of any id in both engines' order. */
-const afterAllIds = 'tr_ZZZZZZZZZZZZZZZZZZZZZZZZZZZ'
+const afterAllIds = 'Z'.repeat(27)
 
-/** Each leg has its index, so each is read by itself and the two are merged here. */
+/** Each table has an index by workspace. The view `transfers` cannot be read in the order of one, so they are merged here. */
 export async function listTransfers(
   sql: Sql,
   workspaceId: WorkspaceId,
   { limit, cursor }: TransferQuery,
 ): Promise<TransferPage> {
-  const wallet = walletOf(workspaceId)
-  const before = cursor ?? afterAllIds
+  const before = cursor?.slice('tr_'.length) ?? afterAllIds
   const count = BigInt(limit + 1)
-  const paid = await sql<TransferRow>`SELECT * FROM transfers
-    WHERE debit_account = ${wallet} AND id < ${before} ORDER BY id DESC LIMIT ${count}`
-  const received = await sql<TransferRow>`SELECT * FROM transfers
-    WHERE credit_account = ${wallet} AND kind <> 'charge' AND id < ${before} ORDER BY id DESC LIMIT ${count}`
-  const merged = [...paid, ...received].sort((a, b) => (a.id < b.id ? 1 : -1))
-  const transfers = merged.slice(0, limit).map(transferFromRow)
+  const fundings = await sql<FundingRow>`SELECT * FROM fundings
+    WHERE workspace_id = ${workspaceId} AND id < ${`tr_${before}`} ORDER BY id DESC LIMIT ${count}`
+  const charges =
+    await sql<ChargeRow>`SELECT id AS request_id, workspace_id, started_at + total_ms AS created_at, charge,
+      written_off, price_version, usage, estimated FROM requests
+    WHERE workspace_id = ${workspaceId} AND id < ${`req_${before}`} AND charge IS NOT NULL ORDER BY id DESC LIMIT ${count}`
+  const archived = await sql<ChargeRow>`SELECT id AS request_id, workspace_id, created_at, charge, written_off,
+      price_version, usage, estimated FROM archived_charges
+    WHERE workspace_id = ${workspaceId} AND id < ${`req_${before}`} ORDER BY id DESC LIMIT ${count}`
+  const merged = [...fundings.map(fundingFromRow), ...[...charges, ...archived].map(chargeFromRow)]
+  const transfers = merged.sort((a, b) => (a.id < b.id ? 1 : -1)).slice(0, limit)
   return { transfers, nextCursor: merged.length > limit ? transfers.at(-1)?.id : undefined }
 }

@@ -1,9 +1,11 @@
 import { expect, test } from 'bun:test'
 import { forEachEngine, type TestEngine } from '../../test/parts/engines.ts'
-import { addWorkspace, holdOf, openLedger, settlementOf } from '../../test/parts/ledger.ts'
-import type { Nano } from '../kernel/money.ts'
+import { addWorkspace, chargedRowOf, holdOf, openLedger, settlementOf } from '../../test/parts/ledger.ts'
+import type { WorkspaceId } from '../kernel/ids.ts'
+import { type Nano, zeroNano } from '../kernel/money.ts'
 import type { Database } from '../store/database.ts'
 import { insertRows } from '../store/insert-rows.ts'
+import { type RequestRow, writeRequests } from '../store/request-rows.ts'
 import type { SqlValue } from '../store/sql.ts'
 import { verify } from './verify.ts'
 
@@ -20,17 +22,12 @@ async function setUp(engine: TestEngine) {
   await books.ledger.fund({ workspaceId, amount: 100n as Nano, kind: 'topup' })
   const request = holdOf(workspaceId, 10n)
   await books.ledger.hold(request)
-  const outcome = await books.ledger.settle({
-    ...settlementOf(request.requestId, 7n),
-    priceVersion: 'pv_1',
-    usage: '7',
-  })
-  if (outcome.kind !== 'settled') throw new Error('not settled')
+  const facts = { priceVersion: 'pv_1', usage: '7', startedAt: books.clock.now() }
+  expect(await books.ledger.settle(settlementOf(request.requestId, 7n, facts))).toMatchObject({ kind: 'settled' })
   return {
     database,
     workspaceId,
     requestId: request.requestId,
-    charge: outcome.transfer,
     async [Symbol.asyncDispose]() {
       await books[Symbol.asyncDispose]()
       await store[Symbol.asyncDispose]()
@@ -43,10 +40,19 @@ async function findingsOf(database: Database, price?: (version: string, usage: s
   return findings.map(({ check, id, detail }) => `${check}: ${id}: ${detail}`)
 }
 
-function addTransfer(database: Database, columns: Record<string, SqlValue>): Promise<unknown> {
-  const row = { id: 'tr_Z1', kind: 'charge', request_id: 'req_x', seq: 0n, debit_account: 'funding', ...columns }
-  const rest = { credit_account: 'revenue', amount: 0n, estimated: 0n, created_at: 1_800_000_000_000n }
-  return database.transaction((sql) => sql`INSERT INTO transfers ${sql([{ ...rest, ...row }])}`)
+const startedAt = 1_800_000_000_000
+
+/** A charge of nothing, unless the columns say otherwise. */
+function addCharge(database: Database, workspaceId: WorkspaceId, columns: Partial<RequestRow>): Promise<unknown> {
+  const charge = { workspaceId, charge: zeroNano, writtenOff: zeroNano, budgets: null }
+  const row = { ...chargedRowOf('req_Z1', charge, { startedAt }), ...columns }
+  return database.transaction((sql) => writeRequests(sql, database.engine, [row]))
+}
+
+function addFunding(database: Database, columns: Record<string, SqlValue>): Promise<unknown> {
+  const row = { id: 'tr_Z1', kind: 'correction', workspace_id: 'ws_1', debit_account: 'funding', ...columns }
+  const rest = { credit_account: 'revenue', amount: 0n, created_at: BigInt(startedAt) }
+  return database.transaction((sql) => sql`INSERT INTO fundings ${sql([{ ...rest, ...row }])}`)
 }
 
 forEachEngine((engine) => {
@@ -74,11 +80,14 @@ forEachEngine((engine) => {
 
   test('a transfer between accounts that do not fit, or do not exist, is found', async () => {
     await using books = await setUp(engine)
-    await addTransfer(books.database, { id: 'tr_Z1', request_id: 'req_1' })
-    await addTransfer(books.database, { id: 'tr_Z2', request_id: 'req_2', debit_account: 'wallet:ws_none' })
-    await addTransfer(books.database, { id: 'tr_Z3', kind: 'correction' })
-    expect(await findingsOf(books.database)).toEqual([
-      'accounts fit the transfer: tr_Z1: charge from funding to revenue',
+    const { database } = books
+    await addFunding(database, { id: 'tr_Z1', debit_account: 'wallet:ws_none', credit_account: 'funding' })
+    await addFunding(database, { id: 'tr_Z3' })
+    await addCharge(database, 'ws_none', { id: 'req_Z2', charge: 1 })
+    // A workspace that was never funded has no wallet, and can still make calls that cost nothing.
+    await addCharge(database, 'ws_none', { id: 'req_Z4' })
+    expect(await findingsOf(database)).toEqual([
+      'accounts fit the transfer: tr_Z1: correction from no account to funding',
       'accounts fit the transfer: tr_Z2: charge from no account to revenue',
       'accounts fit the transfer: tr_Z3: correction from funding to revenue',
     ])
@@ -87,8 +96,11 @@ forEachEngine((engine) => {
   test('a second charge of a request is found', async () => {
     await using books = await setUp(engine)
     const { database, workspaceId, requestId } = books
-    await addTransfer(database, { request_id: requestId, seq: 1n, debit_account: `wallet:${workspaceId}` })
-    expect(await findingsOf(database)).toEqual([`one charge per request: ${requestId}: 2 charges`])
+    const archived = { id: requestId, workspace_id: workspaceId, created_at: 0n, charge: 0n, estimated: 0n }
+    await database.transaction((sql) => sql`INSERT INTO archived_charges ${sql([archived])}`)
+    expect(await findingsOf(database)).toEqual([
+      `one charge per request: ${requestId}: charged in the log and in the archive`,
+    ])
   })
 
   test('a wallet without a balance is found', async () => {
@@ -103,7 +115,7 @@ forEachEngine((engine) => {
 
   test('a hold that contradicts the charges is found', async () => {
     await using books = await setUp(engine)
-    const { database, charge, requestId, workspaceId } = books
+    const { database, requestId, workspaceId } = books
     const hold = {
       wallet_id: `wallet:${workspaceId}`,
       key_id: 'key_1',
@@ -123,7 +135,7 @@ forEachEngine((engine) => {
     })
     const rule = 'a hold is settled if and only if it was charged'
     expect(await findingsOf(database)).toEqual([
-      `${rule}: ${requestId}: the hold is released, the charge is ${charge.id}`,
+      `${rule}: ${requestId}: the hold is released, the charge is tr_${requestId.slice(4)}`,
       `${rule}: req_ZZ: the hold is settled, there is no charge`,
     ])
   })
@@ -131,50 +143,42 @@ forEachEngine((engine) => {
   test('a price version that does not exist is found, and a time that goes back is a warning', async () => {
     await using books = await setUp(engine)
     const { database, workspaceId } = books
-    const debit = { debit_account: `wallet:${workspaceId}` }
-    await addTransfer(database, { ...debit, price_version: 'pv_9', created_at: 1_799_999_000_000n })
+    await addCharge(database, workspaceId, { price_version: 'pv_9', started_at: 1_799_999_000_000 })
     expect(await findingsOf(database)).toEqual(['every price version exists: tr_Z1: pv_9'])
     const { warnings } = await verify(database)
-    expect(warnings).toMatchObject([{ check: 'ids and times ascend', id: 'tr_Z1' }])
-    // 1,799,999,000 s after 1970; the transfer before it was written 1,000 s later than that.
+    expect(warnings).toMatchObject([{ check: 'ids and times ascend', id: 'req_Z1' }])
+    // 1,799,999,000 s after 1970; the request before it started 1,000 s later than that.
     expect(warnings[0]?.detail).toMatch(
-      /^written at 2027-01-15T07:43:20\.000Z, 1000 s earlier than tr_\w+ before it: a clock/,
+      /^written at 2027-01-15T07:43:20\.000Z, 1000 s earlier than req_\w+ before it: a clock/,
     )
   })
 
   test('a charge that its usage does not give is found, with what was written off counted in', async () => {
     await using books = await setUp(engine)
-    const { database, charge, workspaceId } = books
+    const { database, requestId, workspaceId } = books
     const priceOf = (price: bigint | undefined) => findingsOf(database, () => price as Nano | undefined)
     const rule = 'charge = price of the usage'
-    expect(await priceOf(8n)).toEqual([`${rule}: ${charge.id}: charged 7, pv_1 says 8`])
-    expect(await priceOf(undefined)).toEqual([`${rule}: ${charge.id}: charged 7, pv_1 says nothing`])
-    await addTransfer(database, {
-      kind: 'writeoff',
-      request_id: charge.requestId ?? null,
-      debit_account: 'writeoff',
-      amount: 2n,
-    })
-    expect(await priceOf(9n)).toEqual([])
+    expect(await priceOf(8n)).toEqual([`${rule}: ${requestId}: charged 7, pv_1 says 8`])
+    expect(await priceOf(undefined)).toEqual([`${rule}: ${requestId}: charged 7, pv_1 says nothing`])
+    await addCharge(database, workspaceId, { price_version: 'pv_1', written_off: 7 })
+    expect(await priceOf(7n)).toEqual([])
     // An estimate may have been capped by its hold.
-    const estimate = { price_version: 'pv_1', usage: '', estimated: 1n, debit_account: `wallet:${workspaceId}` }
-    await addTransfer(database, { ...estimate, id: 'tr_Z2', request_id: 'req_e' })
-    expect(await priceOf(9n)).toEqual([])
+    await addCharge(database, workspaceId, { id: 'req_Z2', price_version: 'pv_1', usage: '', estimated: 1 })
+    expect(await priceOf(7n)).toEqual([])
   })
 
   test('a budget that the charges of its window do not explain is found, also one without a row', async () => {
     await using books = await setUp(engine)
     const { database, workspaceId } = books
-    const columns = { debit_account: 'grants', credit_account: `wallet:${workspaceId}`, kind: 'grant' }
+    const grant = { kind: 'grant', debit_account: 'grants', credit_account: `wallet:${workspaceId}`, amount: 5n }
     expect(await findingsOf(database)).toEqual([])
     const day = 'day:2027-01-15'
     await database.transaction(
       (sql) => sql`INSERT INTO budgets (scope_id, time_window, spent, held)
         VALUES ('key_1', ${day}, 7, 0), ('key_2', ${day}, 0, 2), ('key_3', 'day:2026-01-01', 5, 0)`,
     )
-    await addTransfer(database, { ...columns, request_id: null, amount: 5n })
-    const charge = { debit_account: `wallet:${workspaceId}`, amount: 3n, budgets: `key_1 ${day},prj_1 ${day}` }
-    await addTransfer(database, { ...charge, id: 'tr_Z2', request_id: 'req_1' })
+    await addFunding(database, grant)
+    await addCharge(database, workspaceId, { charge: 3, budgets: `key_1 ${day},prj_1 ${day}` })
     await database.transaction((sql) => sql`UPDATE balances SET posted = posted + 2`)
     // What is long past was cleaned away, or will be.
     expect((await findingsOf(database)).sort()).toEqual([
@@ -188,28 +192,24 @@ forEachEngine((engine) => {
     await using books = await setUp(engine)
     const { database, workspaceId } = books
     const rows = Array.from({ length: 4500 }, (_, at) => ({
-      id: `tr_Z${String(at).padStart(5, '0')}`,
-      kind: 'charge',
-      request_id: `req_${at}`,
-      seq: 0n,
-      debit_account: `wallet:${workspaceId}`,
-      credit_account: 'revenue',
-      amount: 0n,
+      id: `req_Z${String(at).padStart(5, '0')}`,
+      workspace_id: workspaceId,
+      created_at: BigInt(startedAt),
+      charge: 0n,
       price_version: 'pv_1',
       usage: at === 4400 ? 'wrong' : 'right',
       estimated: 0n,
-      created_at: 1_800_000_000_000n,
     }))
-    await database.transaction((sql) => insertRows(sql, 'transfers', rows))
+    await database.transaction((sql) => insertRows(sql, 'archived_charges', rows))
     const told: string[] = []
     const { findings } = await verify(database, {
       readPrice: async () => (_version, usage) => (usage === 'wrong' ? 1n : usage === '7' ? 7n : 0n) as Nano,
       onProgress: (done, total) => told.push(`${done} of ${total}`),
     })
     expect(findings).toEqual([
-      { check: 'charge = price of the usage', id: 'tr_Z04400', detail: 'charged 0, pv_1 says 1' },
+      { check: 'charge = price of the usage', id: 'req_Z04400', detail: 'charged 0, pv_1 says 1' },
     ])
-    expect(told).toEqual(['2000 of 4501', '4000 of 4501', '4501 of 4501'])
+    expect(told).toEqual(['1 of 4501', '2001 of 4501', '4001 of 4501', '4501 of 4501'])
   })
 
   if (engine.name !== 'postgres') return

@@ -2,6 +2,7 @@
 // beside a serving gateway; it changes nothing and repairs nothing.
 
 import { isoTime } from '../kernel/clock.ts'
+import type { RequestId } from '../kernel/ids.ts'
 import type { Nano } from '../kernel/money.ts'
 import { type Database, snapshotNow } from '../store/database.ts'
 import { type Sql, timeFromSql } from '../store/sql.ts'
@@ -112,12 +113,15 @@ async function overdrawn({ sql }: VerifyContext): Promise<Finding[]> {
   }))
 }
 
-/** Also finds a leg that cannot be: whose kind of account does not fit the kind of transfer. */
+/**
+ * Also finds a leg that cannot be: whose kind of account does not fit the kind of transfer. A workspace that was never
+ * funded has no wallet, and can still make calls that cost nothing.
+ */
 async function wrongLegs({ sql }: VerifyContext): Promise<Finding[]> {
   const rows = await sql<{ id: string; kind: string; debit: string | null; credit: string | null }>`
     SELECT t.id, t.kind, d.kind AS debit, c.kind AS credit FROM transfers t
     LEFT JOIN accounts d ON d.id = t.debit_account LEFT JOIN accounts c ON c.id = t.credit_account
-    WHERE d.id IS NULL OR c.id IS NULL
+    WHERE ((d.id IS NULL OR c.id IS NULL) AND NOT (t.kind = 'charge' AND t.amount = 0))
       OR (t.kind = 'charge' AND NOT (d.kind = 'wallet' AND c.kind = 'revenue'))
       OR (t.kind = 'writeoff' AND NOT (d.kind = 'writeoff' AND c.kind = 'revenue'))
       OR (t.kind = 'topup' AND NOT (d.kind = 'funding' AND c.kind = 'wallet'))
@@ -138,11 +142,15 @@ async function walletsWithoutBalance({ sql }: VerifyContext): Promise<Finding[]>
   return rows.map(({ id }) => ({ check: 'every wallet has a balance', id, detail: 'no row in balances' }))
 }
 
+/** The primary keys allow one row of a request in each table. */
 async function settledTwice({ sql }: VerifyContext): Promise<Finding[]> {
-  const rows = await sql<{ id: string; n: bigint }>`SELECT request_id AS id, COUNT(*) AS n FROM transfers
-    WHERE kind = 'charge' GROUP BY request_id HAVING COUNT(*) <> 1 OR request_id IS NULL
-    ORDER BY request_id LIMIT ${rowsMax}`
-  return rows.map(({ id, n }) => ({ check: 'one charge per request', id: id ?? 'no request', detail: `${n} charges` }))
+  const rows = await sql<{ id: string }>`SELECT r.id FROM requests r JOIN archived_charges a ON a.id = r.id
+    WHERE r.charge IS NOT NULL ORDER BY r.id LIMIT ${rowsMax}`
+  return rows.map(({ id }) => ({
+    check: 'one charge per request',
+    id,
+    detail: 'charged in the log and in the archive',
+  }))
 }
 
 /** A hold that says settled has its charge, and a charge has no hold that says otherwise. */
@@ -181,7 +189,7 @@ async function timesGoBack({ sql }: VerifyContext): Promise<Finding[]> {
   const rows = await sql<{ id: string; at: bigint; previous: string; back: bigint }>`
     SELECT id, created_at AS at, previous, before - created_at AS back FROM (
       SELECT id, created_at, LAG(created_at) OVER (ORDER BY id) AS before, LAG(id) OVER (ORDER BY id) AS previous
-      FROM transfers) AS ordered
+      FROM (SELECT id, created_at FROM fundings UNION ALL SELECT id, started_at FROM requests) AS timed) AS ordered
     WHERE before - created_at > ${clockSkewMs} ORDER BY id LIMIT ${rowsMax}`
   return rows.map(({ id, at, previous, back }) => ({
     check: 'ids and times ascend',
@@ -212,9 +220,10 @@ const findingsMax = 20
 // and whether the charges of a window are what its budget says.
 
 interface ChargeRow {
-  readonly id: string
-  readonly amount: bigint
-  readonly lost: bigint
+  /** Of the request. */
+  readonly id: RequestId
+  readonly charge: bigint
+  readonly written_off: bigint | null
   readonly price_version: string | null
   readonly usage: string | null
   readonly estimated: bigint
@@ -227,38 +236,42 @@ export async function checkCharges(context: VerifyContext): Promise<readonly Fin
   const budgets = await openWindows(context)
   const findings: Finding[] = []
   let done = 0
-  let after = ''
-  for (;;) {
-    const page = await readPage(sql, after)
+  for await (const page of readCharges(sql)) {
     for (const row of page) {
       const finding = findings.length < findingsMax ? wrongPrice(context, row) : undefined
       if (finding) findings.push(finding)
-      for (const name of parseBudgetNames(row.budgets)) budgets.add(name, row.amount)
+      for (const name of parseBudgetNames(row.budgets)) budgets.add(name, row.charge)
     }
     done += page.length
-    if (page.length > 0) onProgress(done, total)
-    after = page.at(-1)?.id ?? after
-    if (page.length < pageMax) break
+    onProgress(done, total)
   }
   return [...findings, ...(await wrongBudgets(sql, budgets))]
 }
 
 async function countCharges(sql: Sql): Promise<number> {
-  const [row] = await sql<{ n: bigint }>`SELECT COUNT(*) AS n FROM transfers WHERE kind = 'charge'`
+  const [row] = await sql<{ n: bigint }>`SELECT COUNT(*) AS n FROM charges`
   return Number(row?.n ?? 0n)
 }
 
-function readPage(sql: Sql, after: string): Promise<ChargeRow[]> {
-  return sql<ChargeRow>`SELECT t.id, t.amount, COALESCE(w.amount, 0) AS lost, t.price_version, t.usage, t.estimated,
-      t.budgets FROM transfers t LEFT JOIN transfers w ON w.request_id = t.request_id AND w.kind = 'writeoff'
-    WHERE t.kind = 'charge' AND t.id > ${after} ORDER BY t.id LIMIT ${BigInt(pageMax)}`
+/** Not through the view `charges`, which SQLite would sort for every page. */
+async function* readCharges(sql: Sql): AsyncGenerator<readonly ChargeRow[]> {
+  for (const table of ['requests', 'archived_charges']) {
+    let after = ''
+    for (;;) {
+      const page = await sql<ChargeRow>`SELECT id, charge, written_off, price_version, usage, estimated, budgets
+        FROM ${sql(table)} WHERE id > ${after} AND charge IS NOT NULL ORDER BY id LIMIT ${BigInt(pageMax)}`
+      if (page.length > 0) yield page
+      if (page.length < pageMax) break
+      after = page.at(-1)?.id ?? after
+    }
+  }
 }
 
 /** What was charged and what was written off together are the price of the usage; an estimate is capped by its hold. */
 function wrongPrice({ price }: VerifyContext, row: ChargeRow): Finding | undefined {
   if (price === undefined || row.price_version === null) return undefined
   const cost = price(row.price_version, row.usage ?? '')
-  const charged = row.amount + row.lost
+  const charged = row.charge + (row.written_off ?? 0n)
   if (cost !== undefined && (row.estimated === 1n ? charged <= cost : charged === cost)) return undefined
   const detail = `charged ${charged}, ${row.price_version} says ${cost ?? 'nothing'}`
   return { check: 'charge = price of the usage', id: row.id, detail }
@@ -273,7 +286,7 @@ interface BudgetSums {
 
 async function openWindows({ sql, now: clockNow = 0 }: VerifyContext): Promise<BudgetSums> {
   // A clock that was set back must not make a window of the books look open for ever.
-  const [last] = await sql<{ at: bigint }>`SELECT created_at AS at FROM transfers ORDER BY id DESC LIMIT 1`
+  const [last] = await sql<{ at: bigint | null }>`SELECT MAX(created_at) AS at FROM transfers`
   const now = Math.max(clockNow, Number(last?.at ?? 0n))
   const sums = new Map<BudgetName, bigint>()
   const isOpen = (name: BudgetName) => !isWindowPast(splitBudgetName(name)[1], now)

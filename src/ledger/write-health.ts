@@ -75,11 +75,11 @@ export function createEndCounters(): EndCounters {
   const stats = { charges: 0, estimated: 0, overruns: 0, writtenOff: 0n as Nano, reaped: 0, reapedSent: 0 }
   return {
     stats,
-    settled({ charge, estimated }, end, held) {
+    settled({ cost, estimated }, end, held) {
       if (end.kind !== 'settled') return
       stats.charges++
       if (estimated) stats.estimated++
-      if (charge > held) stats.overruns++
+      if (cost > held) stats.overruns++
       stats.writtenOff = (stats.writtenOff + end.writtenOff) as Nano
     },
     reaped(reports) {

@@ -10,7 +10,7 @@ import type { Caller } from '../tenancy/caller.ts'
 import { createBodyRoom } from '../wire/read-body.ts'
 import { type AdmitDependencies, admit, conversationKey } from './admit.ts'
 import { GatewayRequest } from './request.ts'
-import { refuse, type SettleDependencies } from './settlement.ts'
+import { endRefused, type SettlementDependencies } from './settlement.ts'
 
 const caller: Caller = {
   keyId: 'key_1',
@@ -43,7 +43,7 @@ function createBench() {
   const connection = { keepOpen() {}, rearm() {}, drop() {}, address: () => undefined }
   const settling = { clock: systemClock, log, requests: { write: () => {} }, observe: () => {}, unconfirmed: new Set() }
   const start = (http: Request) => new GatewayRequest(systemClock, http, openaiChat, '/path', connection)
-  return { room, limiter, deps, start, settling: settling as unknown as SettleDependencies }
+  return { room, limiter, deps, start, settling: settling as unknown as SettlementDependencies }
 }
 
 function upload(bytes: number, headers: Record<string, string> = {}): Request {
@@ -79,7 +79,7 @@ test('frees the concurrency slot however the request ends', async () => {
     const each = start(http)
     const failure = await admit(deps, each, openaiChat.readEnvelope, () => 0)
     expect(failure).toMatchObject({ status })
-    refuse(settling, each, failure as Failure)
+    endRefused(settling, each, failure as Failure)
     const next = limiter.arrive(caller.limits)
     expect([status, next.kind]).toEqual([status, 'arrived'])
     if (next.kind === 'arrived') next.end()
@@ -88,7 +88,7 @@ test('frees the concurrency slot however the request ends', async () => {
   const each = start(upload(1))
   await expect(admit(deps, each, openaiChat.readEnvelope, () => 0)).rejects.toThrow('a defect')
   expect(isFull()).toBe(true)
-  refuse(settling, each, new Failure('INTERNAL', 'failed'))
+  endRefused(settling, each, new Failure('INTERNAL', 'failed'))
   expect(isFull()).toBe(false)
 })
 

@@ -5,8 +5,8 @@ import type { Envelope } from '../dialects/canonical/translation.ts'
 import type { Dialect } from '../dialects/dialect.ts'
 import { Failure, invalidRequest } from '../kernel/failure.ts'
 import { type Limiter, limitFailure, type Refused } from '../limits/limiter.ts'
-import type { RetryBudget } from '../routing/failover.ts'
 import type { Health } from '../routing/health.ts'
+import type { CallBudget } from '../routing/hedge.ts'
 import type { Offer } from '../routing/offer.ts'
 import type { Candidate } from '../routing/plan.ts'
 import { candidateRecords } from '../routing/plan.ts'
@@ -22,7 +22,7 @@ export interface AdmitDependencies {
   readonly credentials: Pick<CredentialCache, 'open'>
   readonly limiter: Limiter
   readonly health: Pick<Health, 'plan'>
-  readonly budget: Pick<RetryBudget, 'level'>
+  readonly budget: Pick<CallBudget, 'level'>
   readonly sticky: Pick<StickyRoutes, 'find'>
   /** What the current configuration offers. */
   offer(): Offer

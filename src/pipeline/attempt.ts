@@ -6,13 +6,13 @@ import type { RouteTimeouts } from '../catalog/model.ts'
 import type { StreamRelay } from '../dialects/byte-lane/relay.ts'
 import { replyFault } from '../dialects/canonical/faults.ts'
 import type { Warning } from '../dialects/canonical/translation.ts'
-import type { Dialect } from '../dialects/dialect.ts'
 import { assert } from '../kernel/assert.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { Failpoint } from '../kernel/failpoint.ts'
 import { Failure } from '../kernel/failure.ts'
 import type { Usage } from '../kernel/usage.ts'
 import { callEndpoint, isBadCredential, isBroken, isUnreachable } from '../providers/call-endpoint.ts'
+import type { UpstreamResponse } from '../providers/provider.ts'
 import type { AttemptOptions } from '../routing/failover.ts'
 import { type AttemptFault, attemptFault, cannotCarry, classifyFault, refusesReasoning } from '../routing/faults.ts'
 import type { Health } from '../routing/health.ts'
@@ -29,7 +29,7 @@ import {
   type Ticker,
   type Watched,
 } from './deadline.ts'
-import { type Lane, openLane } from './lanes.ts'
+import { collectedReply, type Lane, openLane } from './lanes.ts'
 import type { GatewayRequest } from './request.ts'
 
 /** A provider that has begun to answer; its first bytes for the client are ready. */
@@ -67,11 +67,6 @@ const faultBytesMax = 64 * 1024
 const errorBodyMs = 2_000
 /** Bytes buffered for the client before the first meaningful event: as much as one record. */
 const preludeBytesMax = 4 * 1024 * 1024
-/**
- * A route that responded this recently can be reached, so its calls are sent without watching the connection, which
- * would cost about 50 µs of CPU each (docs/decisions/0020).
- */
-const respondedRecentlyMs = 1_000
 /** A pooled connection that breaks this soon and without a byte was most likely already closed. */
 const staleMs = 1_000
 
@@ -109,15 +104,12 @@ export async function attempt(
   let gotHeaders = false
   ticker.watch(deadline)
   try {
-    const { provider, endpoint, key } = candidate
+    const { provider, endpoint } = candidate
     const { path, headers, body } = lane
-    const watch = startedMs - key.respondedMs > respondedRecentlyMs ? deadline : undefined
     const response = await callEndpoint(provider, endpoint, {
-      ...{ path, headers, body, signal: deadline.signal, isFresh, isWrapped: true },
-      ...(watch && { watch }),
+      ...{ path, headers, body, signal: deadline.signal, isFresh, isWrapped: true, watch: deadline },
     })
     gotHeaders = true
-    key.respondedMs = ticker.nowMs
     const paused = reach('after_send')
     if (paused) await paused
     if (!isSuccess(response)) {
@@ -150,12 +142,15 @@ export async function attempt(
 }
 
 /** Some hosts answer with 201, or with the 203 of a proxy that has changed something. */
-function isSuccess({ status }: Response): boolean {
+function isSuccess({ status }: UpstreamResponse): boolean {
   return status >= 200 && status <= 203
 }
 
 /** Classifies an error response by its status, its headers and as much of its text as arrives in time. */
-async function readRefusal({ request, candidate, lane, deadline }: Running, response: Response): Promise<AttemptFault> {
+async function readRefusal(
+  { request, candidate, lane, deadline }: Running,
+  response: UpstreamResponse,
+): Promise<AttemptFault> {
   const body = await readResponseStart(response, faultBytesMax)
   const aborted = deadline.abortedByUs()
   if (aborted) return aborted
@@ -167,13 +162,13 @@ async function readRefusal({ request, candidate, lane, deadline }: Running, resp
   return canRetry ? { ...fault, isRepeatable: true } : fault
 }
 
-async function readReply(running: Running, response: Response): Promise<WholeReply | AttemptFault> {
+async function readReply(running: Running, response: UpstreamResponse): Promise<WholeReply | AttemptFault> {
   const { request, candidate, lane } = running
   const body = await readWhole(running, response)
   if ('class' in body) return body
   const reply = isUnrequestedStream(request, response, body)
-    ? collectReply(lane.relayStream(), body)
-    : request.surface.relayReply(body, request)
+    ? collectStream(lane.relayStream(), body)
+    : lane.relayReply(body)
   if ('fault' in reply) return classifyFault(reply.fault, lane.body)
   const { name, warnings } = lane
   return { kind: 'whole', candidate, lane: name, warnings, body: reply.body, usage: reply.usage }
@@ -182,13 +177,13 @@ async function readReply(running: Running, response: Response): Promise<WholeRep
 /** With the idle limit of a stream from its first byte on. */
 async function readWhole(
   { limits, deadline }: Running,
-  response: Response,
+  response: UpstreamResponse,
 ): Promise<Uint8Array<ArrayBuffer> | AttemptFault> {
   const body = await readResponseBody(response, replyBytesMax, () => deadline.gotBytes(limits))
   return body === 'too-large' ? garbled(`an answer of over ${replyBytesMax} bytes`, deadline) : body
 }
 
-function isEventStream({ headers }: Response): boolean {
+function isEventStream({ headers }: UpstreamResponse): boolean {
   return headers.get('content-type')?.startsWith('text/event-stream') ?? false
 }
 
@@ -196,21 +191,20 @@ function isEventStream({ headers }: Response): boolean {
  * Whether a provider streams although a whole reply was requested; on the byte lane the stream is then collected. Some
  * hosts label a whole reply as a stream. Of several choices only the first would be collected.
  */
-function isUnrequestedStream({ envelope }: GatewayRequest, response: Response, body: Uint8Array): boolean {
+function isUnrequestedStream({ envelope }: GatewayRequest, response: UpstreamResponse, body: Uint8Array): boolean {
   return isEventStream(response) && envelope.choices === 1 && body.find((byte) => byte > space) !== openBrace
 }
 
-function collectReply(relay: StreamRelay, stream: Uint8Array): ReturnType<Dialect['relayReply']> {
+function collectStream(relay: StreamRelay, stream: Uint8Array): ReturnType<Lane['relayReply']> {
   relay.push(stream)
   if (!relay.finished && relay.fault === undefined) relay.end()
-  const { fault = replyFault('an empty answer'), usage, finished, terminal } = relay
-  return finished && usage ? { body: terminal, usage } : { fault }
+  return collectedReply(relay)
 }
 
-async function openStream(running: Running, response: Response): Promise<Answered | AttemptFault> {
-  const { candidate, lane, limits, deadline, ticker } = running
-  const reader = await streamReader(running, response)
-  if ('class' in reader) return reader
+async function openStream(running: Running, response: UpstreamResponse): Promise<Answered | AttemptFault> {
+  const { lane, limits, deadline } = running
+  if (!isEventStream(response) || !response.body) return openWhole(running, response)
+  const reader = response.body.getReader()
   const relay = lane.relayStream()
   const first = new ByteBuffer()
   let readBytes = 0
@@ -230,6 +224,15 @@ async function openStream(running: Running, response: Response): Promise<Answere
     const isTooMuch = first.length > preludeBytesMax || readBytes > replyBytesMax
     if (isTooMuch && !relay.meaningful) return garbled('an answer without a beginning or an end', deadline)
   }
+  return opened(running, relay, reader, first.take())
+}
+
+function opened(
+  { candidate, lane, limits, deadline, ticker }: Running,
+  relay: StreamRelay,
+  reader: OpenStream['reader'],
+  first: Uint8Array,
+): Answered {
   const { name, warnings } = lane
   const { abort } = deadline
   if (relay.isWhole) {
@@ -239,26 +242,20 @@ async function openStream(running: Running, response: Response): Promise<Answere
     return { kind: 'whole', candidate, lane: name, warnings, body: relay.terminal, usage: relay.usage }
   }
   const { timeouts } = limits
-  return { kind: 'stream', candidate, lane: name, warnings, reader, relay, first: first.take(), timeouts, abort }
+  return { kind: 'stream', candidate, lane: name, warnings, reader, relay, first, timeouts, abort }
 }
 
-/** The provider's stream, or a stream made of a whole reply that was sent in its place. */
-async function streamReader(running: Running, response: Response): Promise<OpenStream['reader'] | AttemptFault> {
-  const { candidate, lane, deadline } = running
-  const type = response.headers.get('content-type') ?? ''
-  if (isEventStream(response) && response.body) return response.body.getReader()
-  if (!type.includes('json')) return garbled('an answer that is no event stream', deadline)
+const ended: OpenStream['reader'] = { read: () => Promise.resolve({ done: true, value: undefined }) }
+
+/** A whole reply in place of a stream. Of several choices only the first could be passed on. */
+async function openWhole(running: Running, response: UpstreamResponse): Promise<Answered | AttemptFault> {
+  const { request, lane, deadline } = running
+  const isJson = response.headers.get('content-type')?.includes('json')
+  if (!isJson || request.envelope.choices > 1) return garbled('an answer that is no event stream', deadline)
   const body = await readWhole(running, response)
   if ('class' in body) return body
-  const stream = candidate.dialect.replyAsStream(body)
-  if ('fault' in stream) return classifyFault(stream.fault, lane.body)
-  const pieces = [stream]
-  return {
-    read() {
-      const value = pieces.pop()
-      return Promise.resolve({ done: value === undefined, value })
-    },
-  }
+  const { relay, bytes } = lane.relayWhole(body)
+  return relay.fault ? classifyFault(relay.fault, lane.body) : opened(running, relay, ended, bytes)
 }
 
 function garbled(what: string, deadline: AttemptDeadline): AttemptFault {

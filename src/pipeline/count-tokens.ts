@@ -13,10 +13,10 @@ import type { Candidate } from '../routing/plan.ts'
 import { readResponseBody } from '../wire/read-body.ts'
 import { admit } from './admit.ts'
 import { AttemptDeadline } from './deadline.ts'
-import { countTokensInChunks } from './estimate.ts'
 import { GatewayRequest } from './request.ts'
-import type { PipelineDependencies, RunRequest } from './run.ts'
-import { abandon, answerHeaders, conclude, refuse } from './settlement.ts'
+import type { RunDependencies, RunRequest } from './run.ts'
+import { answerHeaders, endFree, endLeft, endRefused } from './settlement.ts'
+import { countTokensInChunks } from './token-count.ts'
 
 interface Count {
   readonly body: Uint8Array<ArrayBuffer>
@@ -26,7 +26,7 @@ interface Count {
 const countMs = 30_000
 const answerBytesMax = 64 * 1024
 
-export function createCountTokens(deps: PipelineDependencies): RunRequest {
+export function createCountTokens(deps: RunDependencies): RunRequest {
   // A provider that cannot count may still generate, so its health is read but not changed.
   const { state } = deps.health
   const health = { begin: () => deps.clock.monotonicMs(), state, recordOk() {}, recordFault() {}, recordNothing() {} }
@@ -37,7 +37,7 @@ export function createCountTokens(deps: PipelineDependencies): RunRequest {
     assert(counting, 'only a dialect that counts tokens has this path')
     try {
       const refused = await admit(deps, request, counting.readEnvelope, () => 0)
-      if (refused) return request.clientGone.aborted ? abandon(deps, request) : refuse(deps, request, refused)
+      if (refused) return request.clientGone.aborted ? endLeft(deps, request) : endRefused(deps, request, refused)
       const able = request.plan.ordered.filter(({ dialect }) => dialect === surface)
       if (able.length === 0) return await answerEstimate(request)
       const outcome = await tryCandidates(withoutLearning, {
@@ -48,12 +48,12 @@ export function createCountTokens(deps: PipelineDependencies): RunRequest {
         isWanted: () => !request.clientGone.aborted,
       })
       if (!(outcome instanceof Exhausted)) return answer(outcome.body, request)
-      if (outcome.clientLeft) return abandon(deps, request)
+      if (outcome.clientLeft) return endLeft(deps, request)
       // A request that no route accepts is refused; if no route could count, the tokens are estimated.
       if (!outcome.isFinal) return await answerEstimate(request)
-      return refuse(deps, request, exhaustedFailure(request.model.id, outcome))
+      return endRefused(deps, request, exhaustedFailure(request.model.id, outcome))
     } catch (error) {
-      return refuse(deps, request, deps.onDefect(error, request.record.id))
+      return endRefused(deps, request, deps.onDefect(error, request.record.id))
     }
   }
 
@@ -72,7 +72,7 @@ export function createCountTokens(deps: PipelineDependencies): RunRequest {
   /** Estimates from the text that the model would read; a header says that it is an estimate. */
   async function answerEstimate(request: GatewayRequest): Promise<Response> {
     const parsed = request.parsed()
-    if (parsed instanceof Failure) return refuse(deps, request, parsed)
+    if (parsed instanceof Failure) return endRefused(deps, request, parsed)
     const tokens = await countTokensInChunks(parsed.conversation)
     const response = answer(JSON.stringify({ input_tokens: tokens }), request)
     response.headers.set('x-tollgate-usage', 'estimated')
@@ -80,7 +80,7 @@ export function createCountTokens(deps: PipelineDependencies): RunRequest {
   }
 
   function answer(body: Uint8Array | string, request: GatewayRequest): Response {
-    conclude(deps, request)
+    endFree(deps, request)
     const headers = { ...answerHeaders(request, deps.clock), 'content-type': 'application/json' }
     return new Response(body, { headers })
   }

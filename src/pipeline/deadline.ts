@@ -3,9 +3,9 @@
 
 import type { RouteTimeouts } from '../catalog/model.ts'
 import type { ProviderFault } from '../dialects/canonical/faults.ts'
-import type { Envelope } from '../dialects/canonical/translation.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { ConnectionWatch } from '../providers/provider.ts'
+import { requestTotalMs } from '../routing/failover.ts'
 import { type AttemptFault, attemptFault } from '../routing/faults.ts'
 import type { Health } from '../routing/health.ts'
 import type { Candidate } from '../routing/plan.ts'
@@ -95,11 +95,6 @@ export function createTicker(clock: Clock, onDefect: (error: unknown) => void): 
 
 // ── Limits of one attempt ──
 
-/** The total time of a request whose route sets none. */
-export function defaultTotalMs({ stream }: Pick<Envelope, 'stream'>): number {
-  return stream ? 900_000 : 600_000
-}
-
 /**
  * For the first event of the last route. A local model may take minutes for a long prompt, and no other route is left
  * that could answer sooner. Together with a silence in mid-answer it fits into the 15 minutes of a stream.
@@ -121,20 +116,20 @@ export interface AttemptLimits {
 
 export function attemptLimits(
   { envelope, model, record }: Pick<GatewayRequest, 'envelope' | 'model' | 'record'>,
-  { route, key }: Candidate,
-  health: Pick<Health, 'firstEventLimitMs'>,
+  { route, health }: Candidate,
+  { firstEventLimitMs }: Pick<Health, 'firstEventLimitMs'>,
   isLast: boolean,
 ): AttemptLimits {
   // A reasoning model may be silent for minutes before its first event.
   const kind = model.tags.includes('reasoning') ? 'reasoning' : 'ordinary'
-  const defaultMs = defaultTotalMs(envelope)
+  const defaultMs = requestTotalMs(envelope.stream)
   const { connectMs, firstEventMs, idleMs, contentIdleMs, totalMs = defaultMs } = route.timeouts
   // A route with more than the default time extends the request's deadline too.
   const leftMs = Math.max(defaultMs, totalMs) - spentMs(record.attempts)
   return {
     timeouts: {
       connectMs: connectMs ?? 3_000,
-      firstEventMs: firstEventMs ?? (isLast ? firstEventMaxMs : health.firstEventLimitMs(key, kind)),
+      firstEventMs: firstEventMs ?? (isLast ? firstEventMaxMs : firstEventLimitMs(health, kind)),
       idleMs: idleMs ?? silenceMaxMs,
       contentIdleMs: contentIdleMs ?? silenceMaxMs,
       totalMs,

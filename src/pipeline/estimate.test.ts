@@ -11,20 +11,15 @@ import type { Usage } from '../kernel/usage.ts'
 import {
   audioTokens,
   boundedInputTokens,
-  countTokens,
-  countTokensInChunks,
   expectedInputTokens,
-  type HoldFacts,
   hasCacheMark,
-  holdAmount,
-  holdsWithin,
   InputRatios,
   maxReportedInput,
   mayHaveAudio,
   mayNameRegion,
-  requiredFree,
-  smallestHold,
 } from './estimate.ts'
+import { type HoldFacts, holdAmount, holdsWithin, requiredFree, smallestHold } from './hold.ts'
+import { countTokens, countTokensInChunks } from './token-count.ts'
 
 const encode = (value: unknown): Uint8Array<ArrayBuffer> => new TextEncoder().encode(JSON.stringify(value))
 
@@ -402,6 +397,7 @@ const facts: HoldFacts = {
   cap: 20_000,
   choices: 1,
   webSearches: 0,
+  without: [],
   holdsWholeCap: false,
   minCap: 0,
 }

@@ -1,22 +1,11 @@
-// Tokens and cost of a request before it is sent: what its body may contain, how many tokens that is, and how much to
-// hold for it.
+// The tokens of a request before it is sent: what its body may contain, how many tokens that is, and bounds for what a
+// provider may report.
 
-import { type Price, priceBound, type UsageBound } from '../catalog/price.ts'
-import type {
-  AssistantBlock,
-  Conversation,
-  DocumentBlock,
-  ImageBlock,
-  TextBlock,
-  UserBlock,
-} from '../dialects/canonical/conversation.ts'
-import type { Nano } from '../kernel/money.ts'
-import { yieldToEventLoop } from '../kernel/timers.ts'
-import { estimateTokens } from '../kernel/token-estimate.ts'
+import type { Conversation, DocumentBlock, ImageBlock } from '../dialects/canonical/conversation.ts'
 import { totalInputTokens, type Usage } from '../kernel/usage.ts'
 import { findBytes, hasBytes } from '../wire/bytes.ts'
 
-const bytesPerToken = 4
+export const bytesPerToken = 4
 
 // ── Scans of the body ──
 
@@ -83,123 +72,6 @@ function hasUrlValue(body: Uint8Array): boolean {
     if (body[before] === colon) return true
   }
   return false
-}
-
-// ── Counting a conversation ──
-
-/** Tokens of a turn beside its text: role and delimiters. */
-const turnTokens = 4
-/** An image of common size; providers charge by pixels, which are not decoded here. */
-const imageTokens = 1600
-/** Bytes of a PDF per token: a page is read as text and as an image. */
-const pdfBytesPerToken = 25
-/**
- * Audio is about 32 tokens a second: raw speech samples are 32,000 bytes a second (16 kHz, 16 bit, mono), mp3 and flac
- * about 16,000, and speech codecs 4,000 or less.
- */
-const audioBytesPerToken: Readonly<Record<string, number>> = {
-  ...{ 'audio/wav': 1000, 'audio/aiff': 1000 },
-  ...{ 'audio/mp3': 500, 'audio/mpeg': 500, 'audio/flac': 500 },
-}
-/** Overestimates formats that are not in the table. */
-const audioBytesPerTokenMin = 125
-
-/** Tokens of a body that cannot be parsed. Never zero: clients read zero as "unknown" and stop managing their context. */
-export function tokensOfBytes(body: Uint8Array): number {
-  return Math.max(1, Math.ceil(body.length / bytesPerToken))
-}
-
-/** Counts what the model would read (system, turns, tools), rounding up where it cannot know. */
-export function countTokens(conversation: Conversation): number {
-  let tokens = 0
-  for (const part of partsOf(conversation)) tokens += typeof part === 'number' ? part : estimateTokens(part)
-  return tokens
-}
-
-/** Characters counted in one go, in a millisecond or two. */
-const chunkLength = 256 * 1024
-
-/** Like `countTokens`, but yields to the event loop in between, for bodies of megabytes. */
-export async function countTokensInChunks(conversation: Conversation): Promise<number> {
-  let tokens = 0
-  let length = 0
-  for (const part of partsOf(conversation)) {
-    if (typeof part === 'number') {
-      tokens += part
-      continue
-    }
-    for (let from = 0; from < part.length; from += chunkLength) {
-      const chunk = part.slice(from, from + chunkLength)
-      tokens += estimateTokens(chunk)
-      length += chunk.length
-      if (length < chunkLength) continue
-      length = 0
-      await yieldToEventLoop()
-    }
-  }
-  return tokens
-}
-
-/** A text to count, or a known number of tokens. */
-type Part = string | number
-
-function* partsOf({ system, turns, tools, outputFormat }: Conversation): Generator<Part> {
-  yield 3 + (system.length > 0 ? turnTokens : 0)
-  for (const block of system) yield* blockParts(block)
-  for (const { blocks } of turns) {
-    yield turnTokens
-    for (const block of blocks) yield* blockParts(block)
-  }
-  for (const tool of tools) {
-    yield turnTokens * 2
-    yield tool.name
-    yield tool.description ?? ''
-    if (tool.kind === 'function') yield tool.schema ?? ''
-  }
-  if (outputFormat?.kind === 'json-schema') yield outputFormat.schema
-}
-
-function* blockParts(block: TextBlock | UserBlock | AssistantBlock): Generator<Part> {
-  switch (block.kind) {
-    case 'text':
-    case 'refusal':
-    case 'thinking':
-      yield block.text
-      return
-    case 'sealed-thinking':
-      yield block.data
-      return
-    case 'tool-call':
-      yield turnTokens * 2
-      yield block.name
-      yield block.arguments
-      return
-    case 'tool-result':
-      yield turnTokens * 2
-      for (const inner of block.content) yield* blockParts(inner)
-      return
-    case 'image':
-      yield imageTokens
-      return
-    case 'document':
-      yield documentPart(block)
-  }
-}
-
-function documentPart({ source }: DocumentBlock): Part {
-  if (source.kind === 'text') return source.text
-  if (source.kind === 'url') return imageTokens
-  const { mediaType, base64 } = source
-  if (mediaType.startsWith('audio/')) return audioTokens(mediaType, base64.length)
-  return Math.ceil(decodedBytes(base64.length) / pdfBytesPerToken)
-}
-
-export function audioTokens(mediaType: string, base64Length: number): number {
-  return Math.ceil(decodedBytes(base64Length) / (audioBytesPerToken[mediaType] ?? audioBytesPerTokenMin))
-}
-
-function decodedBytes(base64Length: number): number {
-  return (base64Length * 3) / 4
 }
 
 // ── Bounds of the input ──
@@ -337,6 +209,25 @@ function dataBytes({ source }: MediaBlock): number {
   return source.kind === 'data' ? source.base64.length : 0
 }
 
+/**
+ * Audio is about 32 tokens a second: raw speech samples are 32,000 bytes a second (16 kHz, 16 bit, mono), mp3 and flac
+ * about 16,000, and speech codecs 4,000 or less.
+ */
+const audioBytesPerToken: Readonly<Record<string, number>> = {
+  ...{ 'audio/wav': 1000, 'audio/aiff': 1000 },
+  ...{ 'audio/mp3': 500, 'audio/mpeg': 500, 'audio/flac': 500 },
+}
+/** Overestimates formats that are not in the table. */
+const audioBytesPerTokenMin = 125
+
+export function audioTokens(mediaType: string, base64Length: number): number {
+  return Math.ceil(decodedBytes(base64Length) / (audioBytesPerToken[mediaType] ?? audioBytesPerTokenMin))
+}
+
+export function decodedBytes(base64Length: number): number {
+  return (base64Length * 3) / 4
+}
+
 // ── Learned tokens per byte ──
 
 const initialRatio = 1.5
@@ -365,87 +256,4 @@ export class InputRatios {
     const known = this.of(modelId)
     this.#byModel.set(modelId, Math.min(ratioMax, Math.max(seen, known * decay + seen * (1 - decay), 1)))
   }
-}
-
-// ── The amount to hold ──
-
-/** What determines how much is held for a request. */
-export interface HoldFacts extends Omit<UsageBound, 'inputTokens' | 'outputTokens'> {
-  readonly price: Price
-  /** The most output tokens of one choice. */
-  readonly cap: number
-  readonly choices: number
-  /** The most web searches that the provider runs for it. */
-  readonly webSearches: number
-  /** Hold the whole cap at once: the answer is not streamed, or part of what it bills is never visible. */
-  readonly holdsWholeCap: boolean
-  /** The cap must not be lowered below this: a thinking budget, and one token of text. */
-  readonly minCap: number
-}
-
-export interface HoldAmount {
-  readonly amount: Nano
-  readonly inputTokens: number
-  /** Over all choices. */
-  readonly outputTokens: number
-  /** The most output tokens of one choice, lowered where there is no room for more. */
-  readonly cap: number
-  /** What the cap was lowered to fit into: the wallet's balance, or a spend limit. */
-  readonly within?: 'balance' | 'limit'
-}
-
-/** Output tokens held at a time while an answer streams. */
-export const stepTokens = 4096
-/** A request is not started with room for less. */
-export const stepTokensMin = 256
-
-/** Holds the input at its highest possible price, and the output up to `step` tokens. */
-export function holdAmount(facts: HoldFacts, inputTokens: number, cap: number, step = stepTokens): HoldAmount {
-  const outputTokens = (facts.holdsWholeCap ? cap : Math.min(cap, step)) * facts.choices
-  const amount = priceBound(facts.price, { ...facts, inputTokens, outputTokens })
-  return { amount, inputTokens, outputTokens, cap }
-}
-
-/**
- * What must be free for the usual hold: twice as much, in case the estimate is wrong, and at least the price of the whole
- * answer, so that it need not be cut short. A wallet with less gets a hold on a low balance.
- */
-export function requiredFree(facts: HoldFacts, usual: HoldAmount): Nano {
-  const twice = (usual.amount * 2n) as Nano
-  if (facts.holdsWholeCap) return twice
-  const whole = holdAmount({ ...facts, holdsWholeCap: true }, usual.inputTokens, usual.cap).amount
-  return whole > twice ? whole : twice
-}
-
-/** The smallest hold with which a request is started. */
-export function smallestHold(facts: HoldFacts, inputTokens: number): HoldAmount {
-  return holdAmount({ ...facts, holdsWholeCap: true }, inputTokens, Math.min(facts.cap, stepTokensMin))
-}
-
-/** The holds to try on a low balance, largest first; empty = `room` is not enough for any. */
-export function holdsWithin(facts: HoldFacts, inputTokens: number, room: Nano): readonly HoldAmount[] {
-  const cap = affordableCap(facts, inputTokens, room)
-  if (cap < Math.min(facts.cap, stepTokensMin) || cap < Math.min(facts.cap, facts.minCap)) return []
-  if (facts.holdsWholeCap) return [holdAmount(facts, inputTokens, cap)]
-  const holds: HoldAmount[] = []
-  for (let step = stepTokens; step >= stepTokensMin; step /= 2) {
-    const hold = holdAmount(facts, inputTokens, cap, step)
-    if (hold.amount !== holds.at(-1)?.amount) holds.push(hold)
-  }
-  return holds
-}
-
-/** The largest cap whose whole price fits into `room`; -1 = not even the input fits. */
-function affordableCap(facts: HoldFacts, inputTokens: number, room: Nano): number {
-  const fits = (cap: number): boolean =>
-    priceBound(facts.price, { ...facts, inputTokens, outputTokens: cap * facts.choices }) <= room
-  if (fits(facts.cap)) return facts.cap
-  let low = -1
-  let high = facts.cap
-  while (high - low > 1) {
-    const middle = Math.floor((low + high) / 2)
-    if (fits(middle)) low = middle
-    else high = middle
-  }
-  return low
 }

@@ -1,266 +1,264 @@
-// The hold: an upper estimate of a request's cost is reserved before anything is sent to a provider. A wallet or a spend
-// limit with less room than that gets a smaller hold with strict bounds, or the request is refused with the numbers and
-// what to do.
+// The money held for one request: how much, its growth while the answer streams, and the charge that ends it.
 
-import { freePrice, hasRow } from '../catalog/price.ts'
-import type { Conversation } from '../dialects/canonical/conversation.ts'
-import type { Clock } from '../kernel/clock.ts'
-import { Failure } from '../kernel/failure.ts'
-import { formatUsd, type Nano } from '../kernel/money.ts'
-import { type Bucket, tokenBuckets } from '../kernel/usage.ts'
-import type { Insufficient } from '../ledger/account.ts'
-import { type Budget, dayWindow, monthWindow, type OverBudget, windowEnd } from '../ledger/budget.ts'
-import { type HoldOutcome, type HoldRequest, type Ledger, usualHoldLifetimeMs } from '../ledger/ledger.ts'
-import type { Caller } from '../tenancy/caller.ts'
-import { defaultTotalMs } from './deadline.ts'
-import {
-  boundedInputTokens,
-  expectedInputTokens,
-  type HoldFacts,
-  hasCacheMark,
-  holdAmount,
-  holdsWithin,
-  type InputRatios,
-  mayHaveAudio,
-  mayNameRegion,
-  parsedBytesMax,
-  requiredFree,
-  smallestHold,
-} from './estimate.ts'
-import { isStrict } from './headers.ts'
-import { type GatewayRequest, Hold } from './request.ts'
-import { outputCapOf } from './usage.ts'
+import { freePrice, type Price, priceBound, priceUsage, type UsageBound } from '../catalog/price.ts'
+import { assert } from '../kernel/assert.ts'
+import type { RequestId } from '../kernel/ids.ts'
+import { formatUsd, type Nano, zeroNano } from '../kernel/money.ts'
+import type { Usage } from '../kernel/usage.ts'
+import type { ExtendOutcome, Ledger, Settlement, SettleOutcome } from '../ledger/ledger.ts'
+import type { OfferedModel } from '../routing/offer.ts'
+import type { Candidate } from '../routing/plan.ts'
 
-export interface HoldDependencies {
-  readonly ledger: Ledger
-  readonly ratios: InputRatios
-  readonly clock: Clock
+/** What determines how much is held for a request. */
+export interface HoldFacts extends UsageBound {
+  readonly price: Price
+  /** The most output tokens of one choice. */
+  readonly cap: number
+  readonly choices: number
+  /** The most web searches that the provider runs for it. */
+  readonly webSearches: number
+  /** Hold the whole cap at once: the answer is not streamed, or part of what it bills is never visible. */
+  readonly holdsWholeCap: boolean
+  /** The cap must not be lowered below this: a thinking budget, and one token of text. */
+  readonly minCap: number
 }
 
-/** Running requests end one after another; about this long until one does. */
-const inFlightRetryMs = 5_000
-/** The hold must outlive the request; a route may allow more time than the ledger's default lifetime. */
-const lifetimeMarginMs = 5 * 60_000
+export interface HoldAmount {
+  readonly amount: Nano
+  readonly inputTokens: number
+  /** Over all choices. */
+  readonly outputTokens: number
+  /** The most output tokens of one choice, lowered where there is no room for more. */
+  readonly cap: number
+  /** What the cap was lowered to fit into: the wallet's balance, or a spend limit. */
+  readonly within?: 'balance' | 'limit'
+}
 
-/** Sets `request.hold`, or returns why nothing can be held. Synchronous with the embedded ledger and enough balance. */
-export function hold(
-  deps: HoldDependencies,
-  request: GatewayRequest,
-): Failure | undefined | Promise<Failure | undefined> {
-  const facts = holdFacts(request)
-  const template = holdRequest(request, budgetsOf(request.caller, deps.clock))
-  const usual = holdAmount(facts, expectedTokens(request, deps.ratios), facts.cap)
-  const required = requiredFree(facts, usual)
-  const take = (outcome: HoldOutcome): Failure | undefined | Promise<Failure | undefined> => {
-    if (outcome.kind !== 'held') return holdOnLowBalance(deps, request, facts, template, required, outcome)
-    request.hold = new Hold(request.record.id, deps.ledger, request.model, facts, usual)
-    return undefined
+/** Output tokens held at a time while an answer streams. */
+export const stepTokens = 4096
+/** A request is not started with room for less. */
+export const stepTokensMin = 256
+
+/** Holds the input at its highest possible price, and the output up to `step` tokens. */
+export function holdAmount(facts: HoldFacts, inputTokens: number, cap: number, step = stepTokens): HoldAmount {
+  const outputTokens = (facts.holdsWholeCap ? cap : Math.min(cap, step)) * facts.choices
+  const amount = priceBound(facts.price, inputTokens, outputTokens, facts)
+  return { amount, inputTokens, outputTokens, cap }
+}
+
+/**
+ * What must be free for the usual hold: twice as much, in case the estimate is wrong, and at least the price of the whole
+ * answer, so that it need not be cut short. A wallet with less gets a hold on a low balance.
+ */
+export function requiredFree(facts: HoldFacts, usual: HoldAmount): Nano {
+  const twice = (usual.amount * 2n) as Nano
+  if (facts.holdsWholeCap) return twice
+  const whole = holdAmount({ ...facts, holdsWholeCap: true }, usual.inputTokens, usual.cap).amount
+  return whole > twice ? whole : twice
+}
+
+/** The smallest hold with which a request is started. */
+export function smallestHold(facts: HoldFacts, inputTokens: number): HoldAmount {
+  return holdAmount({ ...facts, holdsWholeCap: true }, inputTokens, Math.min(facts.cap, stepTokensMin))
+}
+
+/** The holds to try on a low balance, largest first; empty = `room` is not enough for any. */
+export function holdsWithin(facts: HoldFacts, inputTokens: number, room: Nano): readonly HoldAmount[] {
+  const cap = affordableCap(facts, inputTokens, room)
+  if (cap < Math.min(facts.cap, stepTokensMin) || cap < Math.min(facts.cap, facts.minCap)) return []
+  if (facts.holdsWholeCap) return [holdAmount(facts, inputTokens, cap)]
+  const holds: HoldAmount[] = []
+  for (let step = stepTokens; step >= stepTokensMin; step /= 2) {
+    const hold = holdAmount(facts, inputTokens, cap, step)
+    if (hold.amount !== holds.at(-1)?.amount) holds.push(hold)
   }
-  const outcome = deps.ledger.hold({ ...template, amount: usual.amount, requiredFree: required })
-  return outcome instanceof Promise ? outcome.then(take) : take(outcome)
+  return holds
 }
 
-/** Expected input and maximum output, which count against token limits until the usage is known. */
-export function estimateAllTokens(request: GatewayRequest, ratios: InputRatios): number {
-  const { envelope, model } = request
-  return expectedTokens(request, ratios) + outputCapOf(envelope, model) * envelope.choices
-}
-
-function expectedTokens(request: GatewayRequest, ratios: InputRatios): number {
-  const { envelope, model } = request
-  const parse = () => request.conversation()
-  return expectedInputTokens(envelope.body, ratios.of(model.id), parse, model, request.mayHaveMedia)
-}
-
-/** Whether a request may use a bucket. The price of a token bucket that is not listed is held for every request. */
-const mayUse: Readonly<Partial<Record<Bucket, (request: GatewayRequest) => boolean>>> = {
-  cache_write_1h: ({ envelope }) => hasCacheMark(envelope.body),
-  audio_input: mayContainAudio,
-  audio_cache_read: mayContainAudio,
-  audio_output: wantsAudio,
-}
-
-function holdFacts(request: GatewayRequest): HoldFacts {
-  const { envelope, model, plan, mayHaveMedia } = request
-  const isOwnOnly = plan.ordered.length > 0 && plan.ordered.every(({ isOwn }) => isOwn)
-  const price = isOwnOnly ? (model.fee?.price ?? freePrice) : model.price
-  const without = tokenBuckets
-    .map(({ bucket }) => bucket)
-    .filter((bucket) => hasRow(price, bucket) && mayUse[bucket]?.(request) === false)
-  const isSpoken = hasRow(price, 'audio_output') && !without.includes('audio_output')
-  return {
-    price,
-    cap: outputCapOf(envelope, model),
-    choices: envelope.choices,
-    isUsOnly: price.factors.us_only !== undefined && mayNameRegion(envelope.body),
-    webSearches: hasRow(price, 'web_search') && mayHaveMedia ? request.requestedSearches() : 0,
-    without,
-    // Reasoning and audio are billed but only partly visible in the stream, so hold the full cap.
-    holdsWholeCap: !envelope.stream || isSpoken || model.tags.includes('reasoning'),
-    minCap: 0,
+/** The largest cap whose whole price fits into `room`; -1 = not even the input fits. */
+function affordableCap(facts: HoldFacts, inputTokens: number, room: Nano): number {
+  const fits = (cap: number): boolean => priceBound(facts.price, inputTokens, cap * facts.choices, facts) <= room
+  if (fits(facts.cap)) return facts.cap
+  let low = -1
+  let high = facts.cap
+  while (high - low > 1) {
+    const middle = Math.floor((low + high) / 2)
+    if (fits(middle)) low = middle
+    else high = middle
   }
+  return low
 }
 
-function mayContainAudio(request: GatewayRequest): boolean {
-  return request.mayHaveMedia && mayHaveAudio(parsedIfSmall(request))
-}
+// ── The hold ──
 
-/** Whether the answer may contain audio. */
-function wantsAudio(request: GatewayRequest): boolean {
-  const conversation = parsedIfSmall(request)
-  return conversation === undefined || conversation.unsupported.some((field) => field.wantsAudio)
-}
+/** A low estimate of bytes per token, so that the hold grows in time. */
+const bytesPerTokenMin = 3
+/** The hold is extended when this share of it is used. */
+const growShare = 0.75
 
-/** undefined if the body cannot be parsed, or is so large that parsing would delay other requests. */
-function parsedIfSmall(request: GatewayRequest): Conversation | undefined {
-  return request.envelope.body.length > parsedBytesMax ? undefined : request.conversation()
-}
+/** Whether a stream may continue; otherwise why no more could be held for it. */
+export type Growth = 'enough' | 'out of money' | 'over limit' | 'no ledger'
 
-function holdRequest(
-  { record, caller, envelope, plan }: GatewayRequest,
-  budgets: readonly Budget[] | undefined,
-): Omit<HoldRequest, 'amount'> {
-  const { workspaceId, keyId, projectId } = caller
-  const request = { requestId: record.id, workspaceId, keyId, projectId, budgets }
-  const totals = plan.ordered.map(({ route }) => route.timeouts.totalMs)
-  if (totals.every((totalMs) => totalMs === undefined)) return request
-  // Longer deadlines extend the ledger's default lifetime; nothing shortens it.
-  const longestMs = Math.max(...totals.map((totalMs) => totalMs ?? defaultTotalMs(envelope)))
-  return { ...request, lifetimeMs: Math.max(usualHoldLifetimeMs, longestMs * totals.length + lifetimeMarginMs) }
-}
+/** The money held for one request. It grows while the answer streams and ends with one charge or a release. */
+export class Hold {
+  /** Bytes of generated text from which `grow` must be called. */
+  growAtBytes: number
+  #held: Nano
+  /** The part of it that was reserved when the cost was known. */
+  #covered = zeroNano
+  #price: Price
+  #priceVersion: string | undefined
+  #outputTokens: number
+  readonly #outputTokensMax: number
+  #refusal: Exclude<Growth, 'enough'> | undefined
+  #growing: Promise<void> | undefined
+  /** The usage that was priced last, what it costs, and what the wallet pays of that. */
+  #pricedUsage: Usage | undefined
+  #cost = zeroNano
+  #quoted = zeroNano
+  #quotedUsd: string | undefined
 
-// ── Low balances ──
+  constructor(
+    readonly requestId: RequestId,
+    private readonly ledger: Ledger,
+    private readonly model: OfferedModel,
+    private readonly facts: HoldFacts,
+    readonly initial: HoldAmount,
+  ) {
+    this.#held = initial.amount
+    this.#price = facts.price
+    this.#priceVersion = model.priceVersion
+    this.#outputTokens = initial.outputTokens
+    this.#outputTokensMax = initial.cap * facts.choices
+    this.growAtBytes = this.#nextGrowth()
+  }
 
-type Refused = Exclude<HoldOutcome, { kind: 'held' }>
+  /** The cap to send upstream if there is no room for the requested one. */
+  get loweredCap(): number | undefined {
+    return this.initial.cap < this.facts.cap ? this.initial.cap : undefined
+  }
 
-/** Tries smaller holds, bounded strictly, that fit into the wallet or the spend limit that refused the usual one. */
-async function holdOnLowBalance(
-  { ledger }: HoldDependencies,
-  request: GatewayRequest,
-  usualFacts: HoldFacts,
-  template: Omit<HoldRequest, 'amount'>,
-  usualRequired: Nano,
-  refused: Refused,
-): Promise<Failure | undefined> {
-  if (refused.kind === 'unavailable') return cannotCharge(refused.retryAfterMs)
-  const inputTokens = boundedInputTokens(request.envelope.body, request.conversation(), request.model)
-  const facts = { ...usualFacts, minCap: minCapOf(request) }
-  let last = refused
-  // The wallet and each limit have their own room; repeat while another one with less room refuses.
-  for (let room = roomOf(refused); ; room = roomOf(last)) {
-    const amounts = holdsWithin(facts, inputTokens, room.amount)
-    for (const hold of amounts) {
-      const outcome = await ledger.hold({ ...template, amount: hold.amount, requiredFree: hold.amount })
-      if (outcome.kind === 'held') {
-        request.hold = new Hold(request.record.id, ledger, request.model, facts, { ...hold, within: room.of })
+  /** The amount held before the cost was known. */
+  get held(): Nano {
+    return (this.#held - this.#covered) as Nano
+  }
+
+  /** undefined on the workspace's own credential, unless there is a fee. */
+  get priceVersion(): string | undefined {
+    return this.#priceVersion
+  }
+
+  markSent(): void {
+    this.ledger.markSent(this.requestId)
+  }
+
+  /** Sets the price by the route: on the workspace's own credential its provider bills it, and we charge at most a fee. */
+  serveBy({ isOwn }: Pick<Candidate, 'isOwn'>): void {
+    const { fee } = this.model
+    const price = isOwn ? (fee?.price ?? freePrice) : this.model.price
+    this.#priceVersion = isOwn ? fee?.version : this.model.priceVersion
+    if (price !== this.#price) this.#pricedUsage = undefined
+    this.#price = price
+  }
+
+  /** Decides the charge of a usage: its cost, as far as the wallet can pay it. The caller is quoted exactly this. */
+  quote(usage: Usage): Nano {
+    if (this.#pricedUsage !== usage) {
+      this.#pricedUsage = usage
+      this.#quotedUsd = undefined
+      this.#cost = this.#costOf(usage)
+      this.#quoted = this.#cost > this.#held ? this.#cover(this.#cost) : this.#cost
+    }
+    return this.#quoted
+  }
+
+  /** The charge that `quote` decided, as decimal USD. */
+  quotedUsd(usage: Usage): string {
+    assert(this.#pricedUsage === usage, 'the charge is decided before it is shown')
+    this.#quotedUsd ??= formatUsd(this.#quoted)
+    return this.#quotedUsd
+  }
+
+  /** Reserves the cost above the hold as far as the balance allows; the rest is written off. */
+  #cover(cost: Nano): Nano {
+    const covered = this.ledger.cover(this.requestId, (cost - this.#held) as Nano)
+    if (covered === undefined) return cost
+    this.#covered = (this.#covered + covered) as Nano
+    this.#held = (this.#held + covered) as Nano
+    return this.#held
+  }
+
+  /** Reported usage costs its price. Estimated usage costs at most what was held for it. */
+  #costOf(usage: Usage): Nano {
+    const price = priceUsage(this.#price, usage)
+    if (usage.source === 'reported' || price <= this.#held) return price
+    const outputTokens = Math.min(usage.outputTokens, this.#outputTokens)
+    const certain = usage.inputReported ? priceUsage(this.#price, { ...usage, outputTokens }) : zeroNano
+    return certain > this.#held ? certain : this.#held
+  }
+
+  /** Charges the usage. The row of the request is written in the same commit. */
+  settle(usage: Usage, row: Settlement['row']): Promise<SettleOutcome> {
+    const quoted = this.quote(usage)
+    const estimated = usage.source === 'estimated'
+    return this.ledger.settle({ requestId: this.requestId, cost: this.#cost, quoted, estimated, row })
+  }
+
+  /** Ends the hold without a charge. If that fails, the reaper ends it later. */
+  release(onFault: (error: unknown) => void): void {
+    const outcome = this.ledger.release(this.requestId)
+    // An unhandled rejection would end the process.
+    if (outcome instanceof Promise) outcome.catch(onFault)
+  }
+
+  /** Holds more as the answer grows. */
+  grow(outputBytes: number): Growth | Promise<Growth> {
+    const growth = (): Growth => (outputBytes >= this.#bytesHeld() ? this.#refusal : undefined) ?? 'enough'
+    // After a refusal, try once more when everything is used: other requests may have ended meanwhile.
+    if (!this.#growing) {
+      const growing = this.#extend()
+      if (growing) this.#growing = growing.finally(() => (this.#growing = undefined))
+    }
+    // The answer continues during the extension while the hold still covers it.
+    if (this.#growing && outputBytes >= this.#bytesHeld()) return this.#growing.then(growth)
+    return growth()
+  }
+
+  /** Tries a whole step first, then smaller ones down to the minimum. */
+  #extend(step = stepTokens): Promise<void> | undefined {
+    const outputTokens = Math.min(this.#outputTokens + step * this.facts.choices, this.#outputTokensMax)
+    const { inputTokens } = this.initial
+    const bound = priceBound(this.facts.price, inputTokens, outputTokens, this.facts)
+    // A provider that reports usage on the way may already have cost more than the bound.
+    const amount = bound > this.#held ? bound : this.#held
+    const apply = (kind: ExtendOutcome['kind']): Promise<void> | undefined => {
+      if (kind === 'held') {
+        this.#held = amount
+        this.#outputTokens = outputTokens
+        this.#refusal = undefined
+        this.growAtBytes = this.#nextGrowth()
         return undefined
       }
-      if (outcome.kind === 'unavailable') return cannotCharge(outcome.retryAfterMs)
-      last = outcome
+      const isMoney = kind === 'insufficient' || kind === 'over budget'
+      if (isMoney && step > stepTokensMin) return this.#extend(step / 2)
+      this.#refusal = kind === 'insufficient' ? 'out of money' : kind === 'over budget' ? 'over limit' : 'no ledger'
+      this.growAtBytes = this.#bytesHeld()
+      return undefined
     }
-    if (amounts.length > 0 && roomOf(last).amount < room.amount) continue
-    const bounded = amounts.at(-1)?.amount ?? neededAmount(facts, inputTokens)
-    // For a long prompt the strict bound may exceed what the usual hold, an estimate, would have needed.
-    const needed = usualRequired < bounded ? usualRequired : bounded
-    return refusal(request, last, needed)
+    const outcome = this.ledger.extend(this.requestId, (amount - this.#held) as Nano)
+    if (!(outcome instanceof Promise)) return apply(outcome.kind)
+    // A rejected promise is a refusal; it must not end the process.
+    return outcome.then(
+      ({ kind }) => apply(kind),
+      () => apply('unavailable'),
+    )
   }
-}
 
-interface Room {
-  readonly amount: Nano
-  readonly of: 'balance' | 'limit'
-}
-
-/** What could be spent if no other request were running. */
-function roomOf(refused: Insufficient | OverBudget): Room {
-  if (refused.kind === 'insufficient') return { amount: refused.posted, of: 'balance' }
-  const { cap, spent } = refused
-  return { amount: (cap > spent ? cap - spent : 0n) as Nano, of: 'limit' }
-}
-
-/** With x-tollgate-strict the caller's cap is not lowered. A thinking budget must fit in any case. */
-function minCapOf(request: GatewayRequest): number {
-  if (isStrict(request.http.headers)) return Number.POSITIVE_INFINITY
-  const budget = request.conversation()?.reasoning?.budgetTokens
-  return budget === undefined ? 0 : budget + 1
-}
-
-function neededAmount(facts: HoldFacts, inputTokens: number): Nano {
-  if (facts.minCap === 0) return smallestHold(facts, inputTokens).amount
-  const cap = Math.min(facts.cap, facts.minCap)
-  return holdAmount({ ...facts, holdsWholeCap: true }, inputTokens, cap).amount
-}
-
-// ── Refusals ──
-
-function refusal({ caller, record }: GatewayRequest, refused: Insufficient | OverBudget, needed: Nano): Failure {
-  const isInFlight = needed <= roomOf(refused).amount
-  if (refused.kind === 'over budget') {
-    return overBudget(caller, refused, record.startedAt, isInFlight ? inFlightRetryMs : undefined)
+  #nextGrowth(): number {
+    return this.#outputTokens >= this.#outputTokensMax ? Number.POSITIVE_INFINITY : this.#bytesHeld() * growShare
   }
-  const { posted, held } = refused
-  const metadata = {
-    reason: isInFlight ? 'in_flight' : 'empty',
-    balance: formatUsd(posted),
-    held: formatUsd(held),
-    needed: formatUsd(needed),
+
+  #bytesHeld(): number {
+    return this.#outputTokens * bytesPerTokenMin
   }
-  const workspace = caller.workspaceName
-  if (!isInFlight) {
-    const message = `Workspace "${workspace}" has $${metadata.balance}; this request needs at least $${metadata.needed}. Top up: console → Wallet, or \`tollgate wallet topup\`. A shorter prompt or a lower \`max_tokens\` needs less.`
-    return new Failure('INSUFFICIENT_BALANCE', message, { shouldRetry: false, metadata })
-  }
-  const free = formatUsd((posted - held) as Nano)
-  const message = `$${metadata.held} of workspace "${workspace}" is held by running requests; this one needs at least $${metadata.needed}, and $${free} is free. Retry in ${inFlightRetryMs / 1000} s.`
-  return new Failure('INSUFFICIENT_BALANCE', message, { shouldRetry: true, retryAfterMs: inFlightRetryMs, metadata })
-}
-
-export function cannotCharge(retryAfterMs: number): Failure {
-  const message = 'Tollgate cannot record charges right now, so it takes no requests. Retry shortly.'
-  return new Failure('OVERLOADED', message, { retryAfterMs })
-}
-
-// ── Spend limits ──
-
-/** The daily and monthly spend limits of key, project and workspace; undefined = none, as for most callers. */
-function budgetsOf({ limits }: Caller, clock: Clock): readonly Budget[] | undefined {
-  let budgets: Budget[] | undefined
-  for (const { id: scopeId, limits: of } of limits) {
-    if (of.spendPerDay !== undefined) {
-      budgets = [...(budgets ?? []), { scopeId, window: dayWindow(clock.now()), cap: of.spendPerDay }]
-    }
-    if (of.spendPerMonth !== undefined) {
-      budgets = [...(budgets ?? []), { scopeId, window: monthWindow(clock.now()), cap: of.spendPerMonth }]
-    }
-  }
-  return budgets
-}
-
-/** `retryMs`: set if only running requests are in the way, one of which may end soon. */
-function overBudget(
-  { keyName, limits }: Caller,
-  { scopeId, window, spent, held, cap }: OverBudget,
-  now: number,
-  retryMs: number | undefined,
-): Failure {
-  const scope = limits.find(({ id }) => id === scopeId)
-  const owner = scope && scope.kind !== 'key' ? ` (limit of ${scope.kind} "${scope.name}")` : ''
-  const period = window.startsWith('day:') ? 'day' : 'month'
-  const limit = `$${formatUsd(cap)} per ${period}${owner}`
-  if (retryMs !== undefined) {
-    const message = `Key "${keyName}" has used $${formatUsd(spent)} of ${limit}, and running requests hold $${formatUsd(held)}; this one does not fit beside them. Retry in ${retryMs / 1000} s.`
-    return new Failure('LIMIT_EXCEEDED', message, { retryAfterMs: retryMs, shouldRetry: true })
-  }
-  const retryAfterMs = Math.max(1000, (windowEnd(window) ?? now) - now)
-  const used = formatUsd((spent + held) as Nano)
-  const message = `Key "${keyName}" has used $${used} of ${limit}; this request does not fit. The ${period} ends in ${duration(retryAfterMs)} (UTC). Raise the limit: console → Keys, or \`tollgate limits put\`.`
-  // The official clients handle waits this long differently, so they are told not to retry automatically.
-  return new Failure('LIMIT_EXCEEDED', message, { retryAfterMs, shouldRetry: false })
-}
-
-function duration(milliseconds: number): string {
-  const minutes = Math.ceil(milliseconds / 60_000)
-  if (minutes < 120) return `${minutes} min`
-  const hours = Math.floor(minutes / 60)
-  return hours < 48 ? `${hours} h` : `${Math.floor(hours / 24)} days`
 }

@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
 import type { TargetRules } from '../dialects/canonical/target-rules.ts'
 import { openaiChat } from '../dialects/openai-chat/index.ts'
+import { openaiResponses } from '../dialects/openai-responses/index.ts'
 import { Failure } from '../kernel/failure.ts'
 import type { Candidate } from '../routing/plan.ts'
 import { openLane } from './lanes.ts'
@@ -11,6 +12,7 @@ function openedLane(
   rules: TargetRules,
   headers: Record<string, string> = {},
   more?: Partial<Candidate>,
+  model?: object,
 ) {
   const body = new TextEncoder().encode(
     JSON.stringify({ model: 'a/b', messages: [{ role: 'user', content: 'hi' }], ...members }),
@@ -21,7 +23,7 @@ function openedLane(
   const record: { lane?: string } = {}
   const request = {
     ...{ http, envelope, record, surface: openaiChat },
-    model: { defaultMaxTokens: 8000, maxOutputTokens: 10_000 },
+    model: { defaultMaxTokens: 8000, maxOutputTokens: 10_000, ...model },
     parsed: () => openaiChat.translation.parseRequest(envelope),
   } as unknown as GatewayRequest
   const candidate = {
@@ -78,4 +80,22 @@ test('passes costly options on the workspace’s own credential, which the provi
   if (lane instanceof Failure) throw new Error(lane.message)
   expect(lane.warnings).toEqual([])
   expect(JSON.parse(new TextDecoder().decode(lane.body)).service_tier).toBe('priority')
+})
+
+test.each<[string, boolean, object, TargetRules, object]>([
+  ['a short answer', false, { max_tokens: 8000 }, {}, {}],
+  ['the model’s usual answer, if it is short', false, {}, {}, {}],
+  ['a cap above the model’s maximum', false, { max_tokens: 50_000 }, {}, { maxOutputTokens: 4000 }],
+  ['the model’s maximum, if no cap is sent', false, {}, {}, { defaultMaxTokens: undefined, maxOutputTokens: 4000 }],
+  ['no cap at all', true, {}, {}, { defaultMaxTokens: undefined, maxOutputTokens: undefined }],
+  ['a long answer', true, { max_tokens: 8001 }, {}, {}],
+  ['an answer that the host only streams', true, { max_tokens: 4097 }, rules, {}],
+  ['reasoning on top of the cap', true, { max_tokens: 9 }, { capExcludesReasoning: true }, {}],
+  ['stop sequences, which the gateway may match itself', true, { max_tokens: 9, stop: ['x'] }, {}, {}],
+  ['a caller who streams', true, { max_tokens: 9, stream: true }, {}, {}],
+])('translates %s with stream: %p', (_, asks, members, limits, model) => {
+  const { lane } = openedLane(members, limits, {}, { dialect: openaiResponses }, model)
+  if (lane instanceof Failure) throw new Error(lane.message)
+  expect(lane).toMatchObject({ name: 'translation', streamsUpstream: asks })
+  expect(JSON.parse(new TextDecoder().decode(lane.body))).toMatchObject({ stream: asks })
 })

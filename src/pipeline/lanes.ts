@@ -3,9 +3,9 @@
 // after that are the same for both.
 
 import { mustStream } from '../dialects/byte-lane/edits.ts'
-import type { StreamRelay } from '../dialects/byte-lane/relay.ts'
+import type { RelayReply, StreamRelay } from '../dialects/byte-lane/relay.ts'
 import type { Conversation } from '../dialects/canonical/conversation.ts'
-import type { ProviderFault } from '../dialects/canonical/faults.ts'
+import { type ProviderFault, replyFault } from '../dialects/canonical/faults.ts'
 import type { ReplyEvent, Stop } from '../dialects/canonical/reply.ts'
 import { issuerName } from '../dialects/canonical/signature.ts'
 import type {
@@ -36,9 +36,13 @@ export interface Lane {
   readonly body: Uint8Array<ArrayBuffer>
   /** What was dropped or approximated. */
   readonly warnings: readonly Warning[]
-  /** Whether a stream is requested upstream; the translation lane always does, also for callers that want a whole reply. */
+  /** Whether a stream is requested upstream, which can also be so for a caller that wants a whole reply. */
   readonly streamsUpstream: boolean
+  /** For a caller that wants a whole reply and a provider that sent one. */
+  relayReply(body: Uint8Array<ArrayBuffer>): ReturnType<RelayReply>
   relayStream(): StreamRelay
+  /** Relays a whole reply that was sent in place of a stream. `bytes`: what precedes the terminal bytes. */
+  relayWhole(reply: Uint8Array): { readonly relay: StreamRelay; readonly bytes: Uint8Array }
 }
 
 export function openLane(request: GatewayRequest, candidate: Candidate): Lane | Failure {
@@ -55,6 +59,7 @@ export function openLane(request: GatewayRequest, candidate: Candidate): Lane | 
 function byteLane(request: GatewayRequest, candidate: Candidate): Omit<Lane, 'path'> {
   const { route, rules, isOwn } = candidate
   const { envelope, model, surface: dialect, http } = request
+  const translated = () => relayTranslated(request, candidate, targetOf(model, candidate), noMapping)
   const { body, warnings } = dialect.editRequest(envelope, {
     upstreamModel: route.upstreamModel,
     defaultOutputCap: model.defaultMaxTokens,
@@ -69,11 +74,10 @@ function byteLane(request: GatewayRequest, candidate: Candidate): Omit<Lane, 'pa
     body,
     warnings,
     streamsUpstream: envelope.stream,
-    // A provider that streams although it was not asked to is collected, as on the other lane.
-    relayStream: () =>
-      envelope.stream
-        ? dialect.relayStream(request)
-        : relayTranslated(request, candidate, targetOf(model, candidate), noMapping),
+    relayReply: (reply) => dialect.relayReply(reply, request),
+    // A provider that streams without being asked to, or does not although it was, is read as on the other lane.
+    relayStream: () => (envelope.stream ? dialect.relayStream(request) : translated()),
+    relayWhole: (reply) => wholeThrough(translated(), reply),
   }
 }
 
@@ -89,8 +93,9 @@ const noMapping: ReplyMapping = {
 function translationLane(request: GatewayRequest, candidate: Candidate): Omit<Lane, 'path'> | Failure {
   const parsed = request.parsed()
   if (parsed instanceof Failure) return parsed
-  const target = targetOf(request.model, candidate)
-  const rendered = candidate.dialect.translation.renderRequest(affordable(parsed.conversation, request), target)
+  const conversation = affordable(parsed.conversation, request)
+  const target = targetOf(request.model, candidate, conversation)
+  const rendered = candidate.dialect.translation.renderRequest(conversation, target)
   if (rendered instanceof Failure) return rendered
   const { headers, body, mapping } = rendered
   const warnings = new WarningList()
@@ -101,9 +106,31 @@ function translationLane(request: GatewayRequest, candidate: Candidate): Omit<La
     headers,
     body,
     warnings: warnings.list,
-    streamsUpstream: true,
+    streamsUpstream: !target.wantsWhole,
+    relayReply: (reply) =>
+      collectedReply(wholeThrough(relayTranslated(request, candidate, target, mapping), reply).relay),
     relayStream: () => relayTranslated(request, candidate, target, mapping),
+    relayWhole: (reply) => wholeThrough(relayTranslated(request, candidate, target, mapping), reply),
   }
+}
+
+/** The whole reply of a relay that collects one. */
+export function collectedReply({ finished, usage, terminal, fault }: StreamRelay): ReturnType<RelayReply> {
+  return finished && usage ? { body: terminal, usage } : { fault: fault ?? replyFault('an empty answer') }
+}
+
+/** The output tokens of a whole reply at most: a longer answer is streamed, so that no limit on idle connections cuts it. */
+const wholeOutputMax = 8_000
+
+/**
+ * Whether to ask the provider for a whole reply, because the caller wants one and it cannot be long. Stop sequences
+ * need a stream: if the gateway matches them itself, it ends the call there.
+ */
+function wantsWhole({ stream, stop, outputCap }: Conversation, target: Target): boolean {
+  const { defaultOutputCap, maxOutputTokens = Number.POSITIVE_INFINITY, rules } = target
+  if (stream || stop.length > 0 || rules.capExcludesReasoning) return false
+  const cap = Math.min(outputCap ?? defaultOutputCap ?? maxOutputTokens, maxOutputTokens)
+  return cap <= Math.min(wholeOutputMax, rules.unstreamedOutputMax ?? wholeOutputMax)
 }
 
 /** Caps the output at what the wallet can pay for. */
@@ -116,7 +143,7 @@ function affordable(conversation: Conversation, { hold, model }: GatewayRequest)
 
 /** A host may accept less than its dialect; what is not sent is one more warning. */
 function inHostForm(opened: Omit<Lane, 'path'>, { dialect, endpoint, route }: Candidate): Lane {
-  const path = dialect.generationPath(route.upstreamModel)
+  const path = dialect.generationPath(route.upstreamModel, opened.streamsUpstream)
   const wrapping = endpoint.wrapping && wrappings[endpoint.wrapping]
   if (!wrapping) return { ...opened, path }
   const wrapped = wrapping.wrap({ path, headers: opened.headers, body: opened.body }, endpoint)
@@ -127,14 +154,20 @@ function inHostForm(opened: Omit<Lane, 'path'>, { dialect, endpoint, route }: Ca
   return { ...opened, ...wrapped, warnings: warnings.list }
 }
 
-function targetOf(model: OfferedModel, { provider, endpoint, route, rules }: Candidate): Target {
-  return {
+/** `conversation`: what is sent on the translation lane. */
+function targetOf(
+  model: OfferedModel,
+  { provider, endpoint, route, rules }: Candidate,
+  conversation?: Conversation,
+): Target {
+  const target: Target = {
     upstreamModel: route.upstreamModel,
     issuer: issuerName(provider.id, endpoint.dialect, route.upstreamModel),
     rules,
     defaultOutputCap: model.defaultMaxTokens,
     maxOutputTokens: model.maxOutputTokens,
   }
+  return conversation && wantsWhole(conversation, target) ? { ...target, wantsWhole: true } : target
 }
 
 const strictMessageMax = 2000
@@ -158,6 +191,11 @@ function relayTranslated(
   const note = (text: string) => void record.notes.push(text)
   const translated = { from: dialect, to: surface, target, mapping, context: request.renderContext(), note }
   return envelope.stream ? new TranslatedStream(translated) : new CollectedReply(translated)
+}
+
+function wholeThrough(relay: TranslatedRelay, reply: Uint8Array): ReturnType<Lane['relayWhole']> {
+  const bytes = relay.whole(reply)
+  return { relay, bytes }
 }
 
 export interface Translated {
@@ -210,7 +248,7 @@ abstract class TranslatedRelay implements StreamRelay {
   }
 
   get outputBytes(): number {
-    return this.#meter.outputBytes
+    return this.#meter.outputBytes + this.#mapper.heldBytes
   }
 
   push(chunk: Uint8Array): Uint8Array {
@@ -219,6 +257,11 @@ abstract class TranslatedRelay implements StreamRelay {
 
   end(): Uint8Array {
     return this.#write(this.#parser.end())
+  }
+
+  /** Reads a whole reply, instead of `push` and `end`. */
+  whole(reply: Uint8Array): Uint8Array {
+    return this.#write(this.#parser.whole(reply))
   }
 
   abstract keepAlive(): Uint8Array

@@ -8,8 +8,9 @@ import type { Usage } from '../kernel/usage.ts'
 import type { ExtendOutcome, Ledger, Settlement, SettleOutcome } from '../ledger/ledger.ts'
 import type { OfferedModel } from '../routing/offer.ts'
 import type { Candidate } from '../routing/plan.ts'
-import { type HoldFacts, holdAmount } from './estimate.ts'
-import { GatewayRequest, Hold } from './request.ts'
+import type { RequestRow } from '../store/request-rows.ts'
+import { Hold, type HoldFacts, holdAmount } from './hold.ts'
+import { GatewayRequest } from './request.ts'
 import { cutShort } from './stream.ts'
 import type { MeasuredReply } from './usage.ts'
 
@@ -63,7 +64,7 @@ const measured = (more: Partial<MeasuredReply>): MeasuredReply => ({
 describe('usage', () => {
   test('of zero in every chunk is estimated from one count of the prompt and noted once', () => {
     const { request, notes } = openRequest()
-    const estimates = [4, 8, 12].map((bytes) => request.finalUsage(reported(0, 0), undefined, () => bytes))
+    const estimates = [4, 8, 12].map((bytes) => request.decideCharge(reported(0, 0), undefined, () => bytes))
     expect(estimates).toMatchObject([1, 2, 3].map((outputTokens) => ({ inputTokens: 8, outputTokens })))
     expect(request.reads).toBe(1)
     expect(notes).toEqual([
@@ -73,7 +74,7 @@ describe('usage', () => {
 
   test('falls back to the input at the start if the final input is implausible', () => {
     const { request, notes } = openRequest()
-    expect(request.finalUsage(reported(190_000, 7), reported(3, 1), () => 4)).toMatchObject({
+    expect(request.decideCharge(reported(190_000, 7), reported(3, 1), () => 4)).toMatchObject({
       inputTokens: 3,
       outputTokens: 7,
       source: 'estimated',
@@ -139,7 +140,7 @@ describe('usage', () => {
     ['32,768 and 5 % without any cap', {}, 34_407],
   ])('accepts as output at most %s', (_, opened, max) => {
     const { request } = openRequest(opened)
-    const judged = (output: number) => request.finalUsage(reported(3, output), undefined, () => 4)
+    const judged = (output: number) => request.decideCharge(reported(3, output), undefined, () => 4)
     expect(judged(max)).toEqual(reported(3, max))
     const estimate = { inputTokens: 3, outputTokens: 1, inputReported: true, source: 'estimated' } as const
     expect(judged(max + 1)).toMatchObject(estimate)
@@ -147,8 +148,8 @@ describe('usage', () => {
 
   test('accepts as many output tokens as bytes if no cap was sent', () => {
     const { request } = openRequest()
-    expect(request.finalUsage(reported(3, 50_000), undefined, () => 50_000).source).toBe('reported')
-    expect(request.finalUsage(reported(3, 50_001), undefined, () => 50_000).source).toBe('estimated')
+    expect(request.decideCharge(reported(3, 50_000), undefined, () => 50_000).source).toBe('reported')
+    expect(request.decideCharge(reported(3, 50_001), undefined, () => 50_000).source).toBe('estimated')
   })
 })
 
@@ -166,7 +167,10 @@ describe('releaseBody', () => {
       mayHaveMedia,
     ])
     expect(request.usageSoFar(measured({}))).toMatchObject({ inputTokens: 900, outputTokens: 25, source: 'estimated' })
-    expect(request.finalUsage(reported(0, 0), undefined, () => 4)).toMatchObject({ inputTokens: 900, outputTokens: 1 })
+    expect(request.decideCharge(reported(0, 0), undefined, () => 4)).toMatchObject({
+      inputTokens: 900,
+      outputTokens: 1,
+    })
     expect(request.reads).toBe(0)
   })
 
@@ -174,8 +178,8 @@ describe('releaseBody', () => {
     const { request } = openRequest({ text: long, model: { contextTokens: undefined } })
     const max = request.bodyBytes + 4_096
     request.releaseBody(start)
-    expect(request.finalUsage(reported(max, 1), undefined, () => 4).source).toBe('reported')
-    expect(request.finalUsage(reported(max + 1, 1), undefined, () => 4).source).toBe('estimated')
+    expect(request.decideCharge(reported(max, 1), undefined, () => 4).source).toBe('reported')
+    expect(request.decideCharge(reported(max + 1, 1), undefined, () => 4).source).toBe('estimated')
   })
 
   test('counts the prompt of a translated request first', () => {
@@ -280,6 +284,7 @@ const usualFacts: HoldFacts = {
   choices: 1,
   holdsWholeCap: false,
   webSearches: 0,
+  without: [],
   minCap: 0,
 }
 
@@ -333,6 +338,8 @@ function usage(outputTokens: number, source: Usage['source'] = 'reported'): Usag
   return { inputTokens: 100, cacheReadTokens: 0, cacheWriteTokens: 0, cacheWriteLongTokens: 0, outputTokens, source }
 }
 
+const row = () => ({}) as RequestRow
+
 describe('a charge', () => {
   test('is the price of the reported usage, also above the hold', () => {
     const { hold } = openHold({ cap: 10 })
@@ -347,8 +354,8 @@ describe('a charge', () => {
     asked.free = 100n
     const used = usage(30)
     expect(asked.hold.quote(used)).toBe(300n as Nano)
-    await asked.hold.settle(used, '{}', undefined)
-    expect(asked.settled).toMatchObject([{ quoted: 300n, charge: 400n }])
+    await asked.hold.settle(used, row)
+    expect(asked.settled).toMatchObject([{ quoted: 300n, cost: 400n }])
   })
 
   test('never exceeds the hold if it is an estimate', () => {
@@ -363,8 +370,8 @@ describe('a charge', () => {
     // 200 were held, for 100 in and 10 out. 400 in and 9 out cost 490.
     const left: Usage = { ...usage(9, 'estimated'), inputTokens: 400, inputReported: true }
     expect(asked.hold.quote(left)).toBe(450n as Nano)
-    await asked.hold.settle(left, '{}', undefined)
-    expect(asked.settled).toMatchObject([{ quoted: 450n, charge: 490n, estimated: true }])
+    await asked.hold.settle(left, row)
+    expect(asked.settled).toMatchObject([{ quoted: 450n, cost: 490n, estimated: true }])
   })
 
   test('has no more estimated output than was held for, whatever its input', () => {
@@ -380,8 +387,8 @@ describe('a charge', () => {
     const quoted = usage(5000, 'estimated')
     expect(hold.quote(quoted)).toBe(41_060n as Nano)
     hold.grow(9_216)
-    await hold.settle(quoted, '{}', undefined)
-    expect(settled).toMatchObject([{ charge: 41_060n, estimated: true, priceVersion: 'v1' }])
+    await hold.settle(quoted, row)
+    expect(settled).toMatchObject([{ cost: 41_060n, estimated: true }])
   })
 
   test('is decided again when another route answers', () => {

@@ -1,7 +1,7 @@
 // The state of one request: what was asked and by whom, its plan, its hold, its attempts, its usage and its charge. Every
 // step of the pipeline reads and writes this object; `record` is what telemetry keeps of it at the end.
 
-import { freePrice, hasRow, type Price, priceBound, priceUsage } from '../catalog/price.ts'
+import { hasRow } from '../catalog/price.ts'
 import type { RelayContext } from '../dialects/byte-lane/relay.ts'
 import type { Conversation } from '../dialects/canonical/conversation.ts'
 import type { Envelope, ParsedRequest, RenderContext } from '../dialects/canonical/translation.ts'
@@ -10,10 +10,8 @@ import { forgetReasoning } from '../dialects/request/reasoning.ts'
 import { assert } from '../kernel/assert.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { Failure } from '../kernel/failure.ts'
-import { createId, type RequestId } from '../kernel/ids.ts'
-import { formatUsd, type Nano, zeroNano } from '../kernel/money.ts'
+import { createId } from '../kernel/ids.ts'
 import { totalInputTokens, type Usage } from '../kernel/usage.ts'
-import type { ExtendOutcome, Ledger, Settlement, SettleOutcome } from '../ledger/ledger.ts'
 import type { Admission, Arrival, LimitStates } from '../limits/limiter.ts'
 import type { FaultClass } from '../routing/faults.ts'
 import type { OfferedModel } from '../routing/offer.ts'
@@ -22,17 +20,9 @@ import type { HealthPlan } from '../routing/rank.ts'
 import { type AttemptRecord, createRecord, type RequestRecord } from '../telemetry/request-record.ts'
 import type { Caller } from '../tenancy/caller.ts'
 import type { KeyedRequest } from '../tenancy/idempotency.ts'
-import {
-  countTokens,
-  type HoldAmount,
-  type HoldFacts,
-  maxReportedInput,
-  mayHaveMedia,
-  parsedBytesMax,
-  stepTokens,
-  stepTokensMin,
-  tokensOfBytes,
-} from './estimate.ts'
+import { maxReportedInput, mayHaveMedia, parsedBytesMax } from './estimate.ts'
+import type { Hold } from './hold.ts'
+import { countTokens, tokensOfBytes } from './token-count.ts'
 import {
   estimateUsage,
   findImplausible,
@@ -117,7 +107,7 @@ export class GatewayRequest implements RelayContext {
     readonly connection: Connection,
   ) {
     this.#clock = clock
-    this.record = createRecord(createId('req'), clock.now(), path)
+    this.record = createRecord(createId('req'), clock.now(), path, surface.id)
     this.record.attempts = this.attempts
     this.startedMs = clock.monotonicMs()
   }
@@ -235,13 +225,13 @@ export class GatewayRequest implements RelayContext {
   }
 
   /** Decides the usage of a complete reply and its charge, which `costOf` then returns. */
-  finalUsage(reported: Usage | undefined, atStart: Usage | undefined, outputBytes: () => number): Usage {
+  decideCharge(reported: Usage | undefined, atStart: Usage | undefined, outputBytes: () => number): Usage {
     const usage = this.#validUsage(reported, atStart, outputBytes)
     this.hold?.quote(usage)
     return usage
   }
 
-  /** The charge of a usage that `finalUsage` returned, as decimal USD. */
+  /** The charge of a usage that `decideCharge` returned, as decimal USD. */
   costOf(usage: Usage): string {
     assert(this.hold, 'nothing is answered without a hold')
     return this.hold.quotedUsd(usage)
@@ -286,7 +276,7 @@ export class GatewayRequest implements RelayContext {
         return inputTokens()
       },
       costOf: (usage) => this.costOf(usage),
-      finalUsage: (reported, atStart, outputBytes) => this.finalUsage(reported, atStart, outputBytes),
+      decideCharge: (reported, atStart, outputBytes) => this.decideCharge(reported, atStart, outputBytes),
     }
   }
 
@@ -401,186 +391,5 @@ export class Attempt implements AttemptRecord {
     this.outcome = outcome
     this.ms = Math.round(tookMs)
     return tookMs
-  }
-}
-
-// ── Money ──
-
-/** A low estimate of bytes per token, so that the hold grows in time. */
-const bytesPerTokenMin = 3
-/** The hold is extended when this share of it is used. */
-const growShare = 0.75
-
-/** Whether a stream may continue; otherwise why no more could be held for it. */
-export type Growth = 'enough' | 'out of money' | 'over limit' | 'no ledger'
-
-/** The money held for one request. It grows while the answer streams and ends with one charge or a release. */
-export class Hold {
-  /** Bytes of generated text from which `grow` must be called. */
-  growAtBytes: number
-  #held: Nano
-  /** The part of it that was reserved when the cost was known. */
-  #covered = zeroNano
-  #price: Price
-  #priceVersion: string | undefined
-  #outputTokens: number
-  readonly #outputTokensMax: number
-  #refusal: Exclude<Growth, 'enough'> | undefined
-  #growing: Promise<void> | undefined
-  /** The usage that was priced last. */
-  #quoted: Usage | undefined
-  /** What it costs. */
-  #cost = zeroNano
-  /** What the wallet pays of it: the amount that the caller is quoted. */
-  #charge = zeroNano
-  #chargeUsd: string | undefined
-
-  constructor(
-    readonly requestId: RequestId,
-    private readonly ledger: Ledger,
-    private readonly model: OfferedModel,
-    private readonly facts: HoldFacts,
-    readonly initial: HoldAmount,
-  ) {
-    this.#held = initial.amount
-    this.#price = facts.price
-    this.#priceVersion = model.priceVersion
-    this.#outputTokens = initial.outputTokens
-    this.#outputTokensMax = initial.cap * facts.choices
-    this.growAtBytes = this.#nextGrowth()
-  }
-
-  /** The cap to send upstream if there is no room for the requested one. */
-  get loweredCap(): number | undefined {
-    return this.initial.cap < this.facts.cap ? this.initial.cap : undefined
-  }
-
-  /** The amount held before the cost was known. */
-  get held(): Nano {
-    return (this.#held - this.#covered) as Nano
-  }
-
-  /** undefined on the workspace's own credential, unless there is a fee. */
-  get priceVersion(): string | undefined {
-    return this.#priceVersion
-  }
-
-  markSent(): void {
-    this.ledger.markSent(this.requestId)
-  }
-
-  /** Sets the price by the route: on the workspace's own credential its provider bills it, and we charge at most a fee. */
-  serveBy({ isOwn }: Pick<Candidate, 'isOwn'>): void {
-    this.#quoted = undefined
-    const { price, priceVersion, fee } = this.model
-    this.#price = isOwn ? (fee?.price ?? freePrice) : price
-    this.#priceVersion = isOwn ? fee?.version : priceVersion
-  }
-
-  /** Decides the charge of a usage: its cost, as far as the wallet can pay it. The caller is quoted exactly this. */
-  quote(usage: Usage): Nano {
-    if (this.#quoted !== usage) {
-      this.#quoted = usage
-      this.#chargeUsd = undefined
-      this.#cost = this.#costOf(usage)
-      this.#charge = this.#cost > this.#held ? this.#cover(this.#cost) : this.#cost
-    }
-    return this.#charge
-  }
-
-  /** The charge that `quote` decided, as decimal USD. */
-  quotedUsd(usage: Usage): string {
-    assert(this.#quoted === usage, 'the charge is decided before it is shown')
-    this.#chargeUsd ??= formatUsd(this.#charge)
-    return this.#chargeUsd
-  }
-
-  /** Reserves the cost above the hold as far as the balance allows; the rest is written off. */
-  #cover(cost: Nano): Nano {
-    const covered = this.ledger.cover(this.requestId, (cost - this.#held) as Nano)
-    if (covered === undefined) return cost
-    this.#covered = (this.#covered + covered) as Nano
-    this.#held = (this.#held + covered) as Nano
-    return this.#held
-  }
-
-  /** Reported usage costs its price. Estimated usage costs at most what was held for it. */
-  #costOf(usage: Usage): Nano {
-    const price = priceUsage(this.#price, usage)
-    if (usage.source === 'reported' || price <= this.#held) return price
-    const outputTokens = Math.min(usage.outputTokens, this.#outputTokens)
-    const certain = usage.inputReported ? priceUsage(this.#price, { ...usage, outputTokens }) : zeroNano
-    return certain > this.#held ? certain : this.#held
-  }
-
-  /** Charges the usage, together with `rows` in the same commit. */
-  settle(usage: Usage, usageJson: string, rows: Settlement['rows']): Promise<SettleOutcome> {
-    return this.ledger.settle({
-      requestId: this.requestId,
-      quoted: this.quote(usage),
-      charge: this.#cost,
-      priceVersion: this.#priceVersion,
-      usage: usageJson,
-      estimated: usage.source === 'estimated',
-      ...(rows && { rows }),
-    })
-  }
-
-  /** Ends the hold without a charge. If that fails, the reaper ends it later. */
-  release(onFault: (error: unknown) => void): void {
-    const outcome = this.ledger.release(this.requestId)
-    // An unhandled rejection would end the process.
-    if (outcome instanceof Promise) outcome.catch(onFault)
-  }
-
-  /** Holds more as the answer grows. */
-  grow(outputBytes: number): Growth | Promise<Growth> {
-    const growth = (): Growth => (outputBytes >= this.#bytesHeld() ? this.#refusal : undefined) ?? 'enough'
-    // After a refusal, try once more when everything is used: other requests may have ended meanwhile.
-    if (!this.#growing) {
-      const growing = this.#extend()
-      if (growing) this.#growing = growing.finally(() => (this.#growing = undefined))
-    }
-    // The answer continues during the extension while the hold still covers it.
-    if (this.#growing && outputBytes >= this.#bytesHeld()) return this.#growing.then(growth)
-    return growth()
-  }
-
-  /** Tries a whole step first, then smaller ones down to the minimum. */
-  #extend(step = stepTokens): Promise<void> | undefined {
-    const outputTokens = Math.min(this.#outputTokens + step * this.facts.choices, this.#outputTokensMax)
-    const { inputTokens } = this.initial
-    const bound = priceBound(this.facts.price, { ...this.facts, inputTokens, outputTokens })
-    // A provider that reports usage on the way may already have cost more than the bound.
-    const amount = bound > this.#held ? bound : this.#held
-    const apply = (kind: ExtendOutcome['kind']): Promise<void> | undefined => {
-      if (kind === 'held') {
-        this.#held = amount
-        this.#outputTokens = outputTokens
-        this.#refusal = undefined
-        this.growAtBytes = this.#nextGrowth()
-        return undefined
-      }
-      const isMoney = kind === 'insufficient' || kind === 'over budget'
-      if (isMoney && step > stepTokensMin) return this.#extend(step / 2)
-      this.#refusal = kind === 'insufficient' ? 'out of money' : kind === 'over budget' ? 'over limit' : 'no ledger'
-      this.growAtBytes = this.#bytesHeld()
-      return undefined
-    }
-    const outcome = this.ledger.extend(this.requestId, (amount - this.#held) as Nano)
-    if (!(outcome instanceof Promise)) return apply(outcome.kind)
-    // A rejected promise is a refusal; it must not end the process.
-    return outcome.then(
-      ({ kind }) => apply(kind),
-      () => apply('unavailable'),
-    )
-  }
-
-  #nextGrowth(): number {
-    return this.#outputTokens >= this.#outputTokensMax ? Number.POSITIVE_INFINITY : this.#bytesHeld() * growShare
-  }
-
-  #bytesHeld(): number {
-    return this.#outputTokens * bytesPerTokenMin
   }
 }

@@ -7,8 +7,8 @@ import { noFailpoint } from '../kernel/failpoint.ts'
 import { Failure } from '../kernel/failure.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import { createMemoryLimiter } from '../limits/memory-limiter.ts'
-import { createRetryBudget } from '../routing/failover.ts'
 import { createHealth } from '../routing/health.ts'
+import { createRetryBudget } from '../routing/hedge.ts'
 import { createStickyRoutes } from '../routing/sticky.ts'
 import { createLog } from '../telemetry/log.ts'
 import type { GenerationKeys } from '../tenancy/idempotency.ts'
@@ -16,7 +16,7 @@ import { createBodyRoom } from '../wire/read-body.ts'
 import { createCountTokens } from './count-tokens.ts'
 import { createTicker } from './deadline.ts'
 import { InputRatios } from './estimate.ts'
-import { createRunRequest, type PipelineDependencies, type RunRequest } from './run.ts'
+import { createRunRequest, type RunDependencies, type RunRequest } from './run.ts'
 import { PendingSettlements } from './stream.ts'
 
 // A defect of ours in the middle of a request: the caller learns its id and nothing else, in its own shape, and the
@@ -31,7 +31,7 @@ const log = createLog({
   },
 })
 const ids: string[] = []
-const deps: PipelineDependencies = {
+const deps: RunDependencies = {
   clock: systemClock,
   log,
   ticker: createTicker(systemClock, () => {}),

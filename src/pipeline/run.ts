@@ -8,9 +8,9 @@ import { Failure } from '../kernel/failure.ts'
 import type { RequestId } from '../kernel/ids.ts'
 import type { Usage } from '../kernel/usage.ts'
 import { describeFault, Exhausted, exhaustedFailure } from '../routing/exhausted.ts'
-import type { RetryBudget } from '../routing/failover.ts'
 import { type AttemptOptions, type TryDependencies, tryCandidates } from '../routing/failover.ts'
 import type { Health } from '../routing/health.ts'
+import type { CallBudget } from '../routing/hedge.ts'
 import type { Candidate } from '../routing/plan.ts'
 import type { StickyRoutes } from '../routing/sticky.ts'
 import type { TraceContext } from '../telemetry/request-record.ts'
@@ -19,27 +19,31 @@ import { type AdmitDependencies, admit } from './admit.ts'
 import { type Answered, attempt, isAnswered, type OpenStream, type WholeReply } from './attempt.ts'
 import { before, clientTimeoutMs, earlyHeadersMs, pauseBetweenAttempts, type Ticker } from './deadline.ts'
 import { failureResponse, streamHeaders, warningsHeader } from './headers.ts'
-import { estimateAllTokens, type HoldDependencies, hold } from './hold.ts'
 import { claimKey, confirmKey, replayHeaders } from './idempotency.ts'
 import { type Connection, GatewayRequest } from './request.ts'
+import { estimateAllTokens, type ReserveDependencies, reserve } from './reserve.ts'
 import {
-  abandon,
   answerHeaders,
-  conclude,
   type End,
-  fail,
+  endFailed,
+  endFree,
+  endLeft,
+  endRefused,
   goneResponse,
-  refuse,
-  type SettleDependencies,
   type Settled,
+  type SettlementDependencies,
   settle,
 } from './settlement.ts'
 import { type Opened, type PendingSettlements, streamAnswer } from './stream.ts'
 import { createImplausibleWarnings, type MeasuredReply, nothingMeasured } from './usage.ts'
 
-export interface PipelineDependencies extends AdmitDependencies, SettleDependencies, HoldDependencies, TryDependencies {
+export interface RunDependencies
+  extends AdmitDependencies,
+    SettlementDependencies,
+    ReserveDependencies,
+    TryDependencies {
   readonly health: Health
-  readonly budget: RetryBudget
+  readonly budget: CallBudget
   readonly sticky: StickyRoutes
   readonly ticker: Ticker
   readonly reach: Failpoint
@@ -56,7 +60,7 @@ export interface PipelineDependencies extends AdmitDependencies, SettleDependenc
 
 export type RunRequest = (http: Request, surface: Dialect, path: string, connection: Connection) => Promise<Response>
 
-export function createRunRequest(deps: PipelineDependencies): RunRequest {
+export function createRunRequest(deps: RunDependencies): RunRequest {
   const { clock, ticker } = deps
   const warnImplausible = createImplausibleWarnings(deps)
 
@@ -71,33 +75,33 @@ export function createRunRequest(deps: PipelineDependencies): RunRequest {
 
       const key = http.headers.get('idempotency-key')
       const replay = key === null ? undefined : await claimKey(deps.idempotencyKeys, request, key)
-      if (replay) return replay instanceof Failure ? refuse(deps, request, replay) : answerStored(replay, request)
+      if (replay) return replay instanceof Failure ? endRefused(deps, request, replay) : answerStored(replay, request)
 
-      const holding = hold(deps, request)
-      const notHeld = holding instanceof Promise ? await holding : holding
+      const reserving = reserve(deps, request)
+      const notHeld = reserving instanceof Promise ? await reserving : reserving
       if (notHeld) return refuseUnsent(request, notHeld)
       const overtaken = request.claimedKey && (await confirmKey(deps.idempotencyKeys, request))
       if (overtaken) return refuseUnsent(request, overtaken)
       // Nothing has been sent yet, so a client that left during the hold costs nothing.
-      if (request.clientGone.aborted) return abandon(deps, request)
+      if (request.clientGone.aborted) return endLeft(deps, request)
 
       const trying = tryRoutes(request)
       if (!request.envelope.stream) return await answerWhole(await trying, request)
       const opened = await before(clock.monotonicMs() + earlyHeadersMs(http.headers), trying, ticker)
       return await answerStreamed(opened === 'not yet' ? trying : opened, request)
     } catch (error) {
-      return refuse(deps, request, deps.onDefect(error, request.record.id))
+      return endRefused(deps, request, deps.onDefect(error, request.record.id))
     }
   }
 
   function refuseUnsent(request: GatewayRequest, failure: Failure): Response {
-    return request.clientGone.aborted ? abandon(deps, request) : refuse(deps, request, failure)
+    return request.clientGone.aborted ? endLeft(deps, request) : endRefused(deps, request, failure)
   }
 
   /** The stored answer of the first request under the same idempotency key; it costs nothing. */
   function answerStored(body: Buffer, request: GatewayRequest): Response {
     request.record.notes.push('replayed by its idempotency key')
-    conclude(deps, request)
+    endFree(deps, request)
     return new Response(body, { headers: replayHeaders(request) })
   }
 
@@ -153,7 +157,11 @@ export function createRunRequest(deps: PipelineDependencies): RunRequest {
     const warnings = warningsOf(reply, request)
     if (warnings.length > 0) headers['x-tollgate-warnings'] = warningsHeader(warnings)
     request.storedAnswer = reply.body
-    const { unsettled } = await finish(request, { ending: 'complete' }, { ...nothingMeasured, usage: reply.usage })
+    const { unsettled } = await settleAndLearn(
+      request,
+      { ending: 'complete' },
+      { ...nothingMeasured, usage: reply.usage },
+    )
     if (unsettled) return failureResponse(surface, unsettled, headers, record.id)
     headers['content-type'] = 'application/json'
     if (record.costUsd !== undefined) headers['x-tollgate-cost'] = record.costUsd
@@ -176,10 +184,10 @@ export function createRunRequest(deps: PipelineDependencies): RunRequest {
       async settle(end, relay) {
         deps.streams.closed()
         try {
-          return await finish(request, end, relay)
+          return await settleAndLearn(request, end, relay)
         } catch (error) {
           // A stream has no caller that would handle this, and its client must see an end.
-          return { unsettled: fail(deps, request, deps.onDefect(error, request.record.id)) }
+          return { unsettled: endFailed(deps, request, deps.onDefect(error, request.record.id)) }
         }
       },
     })
@@ -188,14 +196,14 @@ export function createRunRequest(deps: PipelineDependencies): RunRequest {
 
   /** The response to a request that no provider answered. */
   async function notAnswered(opened: Opened, request: GatewayRequest): Promise<Response | undefined> {
-    if (opened instanceof Failure) return refuse(deps, request, opened)
+    if (opened instanceof Failure) return endRefused(deps, request, opened)
     if (opened !== 'client left') return undefined
     await settle(deps, request, { ending: 'client left before content' })
     return goneResponse()
   }
 
   /** Settles a request that a provider was called for, and learns from it. */
-  function finish(request: GatewayRequest, end: End, measured: MeasuredReply | undefined): Promise<Settled> {
+  function settleAndLearn(request: GatewayRequest, end: End, measured: MeasuredReply | undefined): Promise<Settled> {
     if (end.why !== undefined) request.recordInterrupted(end.why)
     if (measured) learnTokens(request, measured)
     learnRoute(request, end.why, measured?.usage)
@@ -209,12 +217,12 @@ export function createRunRequest(deps: PipelineDependencies): RunRequest {
     if (!candidate || answeredMs === undefined) return
     // A sandbox that fails on purpose breaks off every time.
     if (why !== undefined && !candidate.provider.ignoresHealth) {
-      deps.health.recordInterrupted(candidate.key, answeredMs, why)
+      deps.health.recordInterrupted(candidate.health, answeredMs, why)
     } else if (usage && envelope.stream) {
-      deps.health.recordSpeed(candidate.key, usage.outputTokens, clock.monotonicMs() - answeredMs)
+      deps.health.recordSpeed(candidate.health, usage.outputTokens, clock.monotonicMs() - answeredMs)
     }
     if (usage && conversationKey !== undefined) {
-      deps.sticky.remember(conversationKey, candidate.key, usage.cacheWriteLongTokens > 0 ? 'long' : 'short')
+      deps.sticky.remember(conversationKey, candidate.health, usage.cacheWriteLongTokens > 0 ? 'long' : 'short')
     }
   }
 

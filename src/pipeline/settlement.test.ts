@@ -7,15 +7,15 @@ import type { Usage } from '../kernel/usage.ts'
 import type { SettleEnd } from '../ledger/ledger.ts'
 import { createLog } from '../telemetry/log.ts'
 import type { KeyedRequest } from '../tenancy/idempotency.ts'
-import { GatewayRequest, type Hold } from './request.ts'
+import type { Hold } from './hold.ts'
+import { GatewayRequest } from './request.ts'
 import {
-  abandon,
   billedUsage,
-  conclude,
   type Ending,
-  refuse,
-  type SettleDependencies,
-  type SettlementFacts,
+  endFree,
+  endLeft,
+  endRefused,
+  type SettlementDependencies,
   settle,
 } from './settlement.ts'
 
@@ -28,52 +28,40 @@ const whole: Usage = {
   source: 'reported',
 }
 const relayed: Usage = { ...whole, outputTokens: 4, source: 'estimated' }
-const onlyInput: Usage = { ...relayed, outputTokens: 0 }
 
 // Which usage is billed for each ending; what a client sees of it is in test/money.
 
-function facts(more: Partial<SettlementFacts>): SettlementFacts {
-  return { usage: undefined, outputBytes: 0, billsOnCancel: false, delivered: () => relayed, ...more }
-}
+const delivered = () => relayed
 
-test.each<
-  [
-    ending: Ending,
-    afterOutput: Usage | undefined,
-    beforeOutput: Usage | undefined,
-    /** At a provider that bills cancelled calls. */
-    beforeOutputBilled: Usage | undefined,
-  ]
->([
-  ['complete', whole, whole, whole],
-  ['not served', undefined, undefined, undefined],
-  ['client left before content', undefined, undefined, onlyInput],
-  ['client left after content', relayed, undefined, onlyInput],
-  ['interrupted', relayed, undefined, undefined],
-  ['out of money', relayed, undefined, undefined],
-  ['ended by us', relayed, undefined, onlyInput],
-])('bills a request that ended as %p', (ending, afterOutput, beforeOutput, beforeOutputBilled) => {
+test.each<[ending: Ending, afterOutput: Usage | undefined, beforeOutput: Usage | undefined]>([
+  ['complete', whole, whole],
+  ['not served', undefined, undefined],
+  ['client left before content', undefined, undefined],
+  ['client left after content', relayed, undefined],
+  ['interrupted', relayed, undefined],
+  ['out of money', relayed, undefined],
+  ['ended by us', relayed, undefined],
+])('bills a request that ended as %p', (ending, afterOutput, beforeOutput) => {
   const usage = ending === 'complete' ? whole : undefined
-  expect(billedUsage(ending, facts({ usage, outputBytes: 16 }))).toEqual(afterOutput)
-  expect(billedUsage(ending, facts({ usage }))).toEqual(beforeOutput)
-  expect(billedUsage(ending, facts({ usage, billsOnCancel: true }))).toEqual(beforeOutputBilled)
+  expect(billedUsage(ending, { usage, outputBytes: 16 }, delivered)).toEqual(afterOutput)
+  expect(billedUsage(ending, { usage, outputBytes: 0 }, delivered)).toEqual(beforeOutput)
 })
 
 test('bills a complete answer without usage by what was relayed', () => {
-  expect(billedUsage('complete', facts({ outputBytes: 16 }))).toEqual(relayed)
+  expect(billedUsage('complete', { usage: undefined, outputBytes: 16 }, delivered)).toEqual(relayed)
 })
 
 test.each(['client left after content', 'interrupted', 'out of money', 'ended by us'] as const)(
   'bills a quoted usage even without output: %s',
   (ending) => {
-    expect(billedUsage(ending, facts({ usage: whole, delivered: () => whole }))).toBe(whole)
+    expect(billedUsage(ending, { usage: whole, outputBytes: 0 }, () => whole)).toBe(whole)
   },
 )
 
 // Ending a request.
 
 const none = { ended: 0, kept: 0, freed: 0, left: 0, released: 0, written: 0, observed: 0 }
-const charged = { kind: 'settled', transfer: { amount: 5n } } as SettleEnd
+const charged = { kind: 'settled', charge: 5n } as SettleEnd
 const measured = { usage: whole, usageSoFar: undefined, outputBytes: 4, countedBytes: undefined }
 const complete = { ending: 'complete' } as const
 const defect = new Failure('INTERNAL', 'Tollgate failed.')
@@ -86,7 +74,7 @@ function start() {
     logged += text
   }
   const log = createLog({ format: 'json', clock: systemClock, write })
-  const deps: SettleDependencies = {
+  const deps: SettlementDependencies = {
     clock: systemClock,
     log,
     requests: { write: () => void counts.written++ },
@@ -126,9 +114,9 @@ function start() {
 test('ends a charged request once: a later error only gets a response', async () => {
   const { deps, request, record, counts, requestLines } = start()
   await settle(deps, request, complete, measured)
-  expect(refuse(deps, request, defect).status).toBe(500)
-  expect(abandon(deps, request).status).toBe(499)
-  conclude(deps, request)
+  expect(endRefused(deps, request, defect).status).toBe(500)
+  expect(endLeft(deps, request).status).toBe(499)
+  endFree(deps, request)
   expect(await settle(deps, request, { ending: 'ended by us', failure: defect }, measured)).toEqual({
     cost: '0.000000005',
   })
@@ -145,19 +133,19 @@ test('ends a charged request once: a later error only gets a response', async ()
 test('records what a shared wallet paid, if it is less than quoted', async () => {
   const { deps, request, record, hold } = start()
   const rows: unknown[] = []
-  hold.settle = async (_usage, _json, rowsOf) => {
-    rows.push(...(rowsOf?.(3n as Nano) ?? []))
-    return { ...charged, transfer: { amount: 3n }, posted: 0n } as SettleEnd
+  hold.settle = async (_usage, row) => {
+    rows.push(row({ workspaceId: 'ws_1', charge: 3n as Nano, writtenOff: 2n as Nano, budgets: null }))
+    return { ...charged, charge: 3n, posted: 0n } as SettleEnd
   }
   record.caller = { keyId: 'key_1', projectId: 'prj_1', workspaceId: 'ws_1' }
   expect(await settle(deps, request, complete, measured)).toEqual({ cost: '0.000000003' })
   expect([record.charge, record.balance]).toEqual([3n as Nano, 0n as Nano])
-  expect(rows).toHaveLength(1)
+  expect(rows).toMatchObject([{ charge: 3, written_off: 2 }])
 })
 
 test('does not charge a request that was refused', async () => {
   const { deps, request, counts, requestLines } = start()
-  expect(refuse(deps, request, defect).status).toBe(500)
+  expect(endRefused(deps, request, defect).status).toBe(500)
   expect(await settle(deps, request, complete, measured)).toEqual({ cost: undefined })
   expect(counts).toEqual({ ...none, ended: 1, freed: 1, released: 1, written: 1, observed: 1 })
   expect(requestLines()).toBe(1)
@@ -167,7 +155,7 @@ test('after a settlement that throws, says that the charge is unknown and keeps 
   const { deps, request, record, counts, hold } = start()
   hold.settle = () => Promise.reject(new Error('no ledger'))
   expect(await settle(deps, request, complete, measured).catch(String)).toBe('Error: no ledger')
-  const response = refuse(deps, request, defect)
+  const response = endRefused(deps, request, defect)
   expect([response.status, response.headers.get('x-should-retry')]).toEqual([500, 'true'])
   expect(await response.text()).toContain('it is not known yet whether it was charged')
   expect(counts).toEqual({ ...none, ended: 1, left: 1, released: 1, written: 1, observed: 1 })

@@ -5,15 +5,14 @@ import { assert } from '../kernel/assert.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { Failure, type FailureCode } from '../kernel/failure.ts'
 import type { RequestId } from '../kernel/ids.ts'
-import { formatUsd, type Nano } from '../kernel/money.ts'
+import { formatUsd } from '../kernel/money.ts'
 import { totalInputTokens, type Usage } from '../kernel/usage.ts'
 import type { SettleEnd, SettleOutcome } from '../ledger/ledger.ts'
 import type { FaultClass } from '../routing/faults.ts'
-import type { RequestRow } from '../store/request-rows.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { RequestLog } from '../telemetry/request-log.ts'
 import { logRequest, type RequestRecord } from '../telemetry/request-record.ts'
-import { requestRow } from '../telemetry/request-row.ts'
+import { chargedRow } from '../telemetry/request-row.ts'
 import type { GenerationKeys } from '../tenancy/idempotency.ts'
 import { type AnswerHeaders, failureResponse, routeHeaders } from './headers.ts'
 import type { GatewayRequest } from './request.ts'
@@ -21,70 +20,42 @@ import { type MeasuredReply, nothingMeasured } from './usage.ts'
 
 // ── What each ending costs ──
 
-/** How a request that had a hold ended. */
-export type Ending =
+/**
+ * How a request that had a hold can end, and what it then pays. usage: the usage of the whole answer · delivered: the
+ * input, and the output that was relayed; nothing while there is neither output nor a count · nothing: the hold is
+ * released and no transfer is written.
+ */
+export const endings = {
   /** The whole answer arrived, whatever its stop reason: end, length, tools, refusal. */
-  | 'complete'
+  complete: 'usage',
   /** No provider answered. */
-  | 'not served'
-  | 'client left before content'
-  | 'client left after content'
+  'not served': 'nothing',
+  'client left before content': 'nothing',
+  'client left after content': 'delivered',
   /** The provider broke off. */
-  | 'interrupted'
+  interrupted: 'delivered',
   /** The hold could not grow any further. */
-  | 'out of money'
+  'out of money': 'delivered',
   /** The gateway ended it: shutdown, deadline, defect. */
-  | 'ended by us'
+  'ended by us': 'delivered',
+} as const satisfies Record<string, 'usage' | 'delivered' | 'nothing'>
 
-interface Row {
-  /**
-   * usage: the usage of the whole answer · delivered: the input, and the output that was relayed · input: only the input,
-   * if the provider bills cancelled calls · nothing: the hold is released and no transfer is written.
-   */
-  readonly pays: 'usage' | 'delivered' | 'input' | 'nothing'
-  /** Replaces `delivered` while there is neither output nor a count. */
-  readonly withoutOutput?: 'input' | 'nothing'
-}
+export type Ending = keyof typeof endings
 
-export const settlementMatrix = {
-  complete: { pays: 'usage' },
-  'not served': { pays: 'nothing' },
-  'client left before content': { pays: 'input' },
-  'client left after content': { pays: 'delivered', withoutOutput: 'input' },
-  interrupted: { pays: 'delivered', withoutOutput: 'nothing' },
-  'out of money': { pays: 'delivered', withoutOutput: 'nothing' },
-  'ended by us': { pays: 'delivered', withoutOutput: 'input' },
-} as const satisfies Record<Ending, Row>
-
-export interface SettlementFacts {
-  /** The usage of a complete answer, or the one whose cost the caller was shown. */
-  readonly usage: Usage | undefined
-  /** The usage of what was relayed; estimated if the provider reported none. */
-  delivered(): Usage
-  /** Bytes of generated text relayed. */
-  readonly outputBytes: number
-  /** Whether the body went to a provider that bills cancelled calls. */
-  readonly billsOnCancel: boolean
-}
-
-/** The usage that is billed; undefined = nothing, and no transfer. */
-export function billedUsage(ending: Ending, facts: SettlementFacts): Usage | undefined {
-  const { pays, withoutOutput }: Row = settlementMatrix[ending]
-  const isAnswered = facts.outputBytes > 0 || facts.usage !== undefined
-  switch (isAnswered ? pays : (withoutOutput ?? pays)) {
+/** The usage that is billed; undefined = nothing, and no transfer. `delivered` returns the usage of what was relayed. */
+export function billedUsage(
+  ending: Ending,
+  { usage, outputBytes }: Pick<MeasuredReply, 'usage' | 'outputBytes'>,
+  delivered: () => Usage,
+): Usage | undefined {
+  switch (endings[ending]) {
     case 'usage':
-      return facts.usage ?? facts.delivered()
+      return usage ?? delivered()
     case 'delivered':
-      return facts.delivered()
-    case 'input':
-      return facts.billsOnCancel ? inputOnly(facts.delivered()) : undefined
+      return outputBytes > 0 || usage !== undefined ? delivered() : undefined
     case 'nothing':
       return undefined
   }
-}
-
-function inputOnly({ audioOutputTokens: _, ...usage }: Usage): Usage {
-  return { ...usage, outputTokens: 0 }
 }
 
 // ── Settling ──
@@ -105,7 +76,7 @@ export interface Settled {
   readonly cost?: string | undefined
 }
 
-export interface SettleDependencies {
+export interface SettlementDependencies {
   readonly clock: Clock
   readonly log: Log
   readonly requests: Pick<RequestLog, 'write'>
@@ -123,19 +94,14 @@ const slowCommitMs = 1_000
 
 /** Ends a request with its charge, which is durable when this resolves. */
 export async function settle(
-  deps: SettleDependencies,
+  deps: SettlementDependencies,
   request: GatewayRequest,
   { ending, failure }: End,
   measured: MeasuredReply = nothingMeasured,
 ): Promise<Settled> {
   const { record, hold } = request
   if (request.hasEnded) return { cost: record.costUsd }
-  const usage = billedUsage(ending, {
-    usage: measured.usage,
-    outputBytes: measured.outputBytes,
-    delivered: () => request.usageSoFar(measured),
-    billsOnCancel: request.candidate?.provider.billsOnCancel ?? false,
-  })
+  const usage = billedUsage(ending, measured, () => request.usageSoFar(measured))
   const hasLeft = ending === 'client left before content' || ending === 'client left after content'
   recordEnd(request, hasLeft ? clientLeftStatus : 200, failure)
   if (usage === undefined) {
@@ -148,19 +114,18 @@ export async function settle(
   record.costUsd = hold.quotedUsd(usage)
   record.priceVersion = hold.priceVersion
   record.held = hold.held
-  const usageJson = JSON.stringify(usage)
   request.hasEnded = true
   request.mayBeCharged = true
   let outcome: SettleOutcome
   try {
-    outcome = await hold.settle(usage, usageJson, (charged) => rowsOf(record, usageJson, charged))
+    outcome = await hold.settle(usage, (charge) => chargedRow(record, charge))
   } catch (error) {
     request.hasEnded = false
     forgetCharge(record)
     throw error
   }
-  if (outcome.kind === 'settled') return await finishCharged(deps, request, outcome)
-  if (outcome.kind === 'unknown') return finishLater(deps, request, outcome.end, hasLeft)
+  if (outcome.kind === 'settled') return await endCharged(deps, request, outcome)
+  if (outcome.kind === 'unknown') return endUnconfirmed(deps, request, outcome.end, hasLeft)
   request.mayBeCharged = false
   const unsettled = chargeFailed(outcome.kind === 'unavailable' ? outcome.retryAfterMs : 1000)
   recordSettleTime(request)
@@ -170,16 +135,9 @@ export async function settle(
   return { unsettled }
 }
 
-/** With a shared wallet, the amount charged may be less than quoted and is known only inside the transaction. */
-function rowsOf(record: RequestRecord, usageJson: string, charged: Nano): readonly RequestRow[] {
-  const charge = charged === record.charge ? record : { ...record, charge: charged, costUsd: formatUsd(charged) }
-  const row = requestRow(charge, usageJson)
-  return row ? [row] : []
-}
-
 type Charged = Extract<SettleEnd, { kind: 'settled' }>
 
-async function finishCharged(deps: SettleDependencies, request: GatewayRequest, charged: Charged): Promise<Settled> {
+async function endCharged(deps: SettlementDependencies, request: GatewayRequest, charged: Charged): Promise<Settled> {
   const { record } = request
   recordCharge(record, charged)
   await storeAnswer(deps, request)
@@ -195,8 +153,8 @@ async function finishCharged(deps: SettleDependencies, request: GatewayRequest, 
 }
 
 /** Answers the caller now; the key, the record and the log line follow once it is known whether the charge was made. */
-function finishLater(
-  deps: SettleDependencies,
+function endUnconfirmed(
+  deps: SettlementDependencies,
   request: GatewayRequest,
   end: Promise<SettleEnd | undefined>,
   hasLeft: boolean,
@@ -208,7 +166,7 @@ function finishLater(
   if (!hasLeft) recordEnd(request, failure.status, failure)
   log.warn('a charge was not confirmed in time; whether it was made is not known yet', { request_id: record.id })
   giveBack(request)
-  const finish = async (): Promise<void> => {
+  const endLater = async (): Promise<void> => {
     const known = await end
     if (known === undefined) {
       record.notes.push('this process could not find out whether it was charged')
@@ -228,19 +186,19 @@ function finishLater(
     requests.write(record)
     report(deps, record)
   }
-  const finishing = finish()
+  const ending = endLater()
     .catch((error) => log.error('a request could not be ended', { request_id: record.id, error: String(error) }))
-    .finally(() => unconfirmed.delete(finishing))
-  unconfirmed.add(finishing)
+    .finally(() => unconfirmed.delete(ending))
+  unconfirmed.add(ending)
   return { unsettled: failure }
 }
 
-function recordCharge(record: RequestRecord, { transfer, posted }: Charged): void {
+/** With a shared wallet, the charge may be less than quoted. */
+function recordCharge(record: RequestRecord, { charge, posted }: Charged): void {
   record.balance = posted
-  const charged = transfer.amount
-  if (charged === record.charge) return
-  record.charge = charged
-  record.costUsd = formatUsd(charged)
+  if (charge === record.charge) return
+  record.charge = charge
+  record.costUsd = formatUsd(charge)
 }
 
 /** Waiting for the commit is part of the request's duration. */
@@ -257,7 +215,7 @@ function forgetCharge(record: RequestRecord): void {
 }
 
 /** The request is paid for: the answer goes out even if it cannot be stored, and the key is not freed. */
-async function storeAnswer({ idempotencyKeys, log }: SettleDependencies, request: GatewayRequest): Promise<void> {
+async function storeAnswer({ idempotencyKeys, log }: SettlementDependencies, request: GatewayRequest): Promise<void> {
   if (!request.claimedKey) return
   try {
     await idempotencyKeys.complete(request.claimedKey, request.storedAnswer)
@@ -268,29 +226,24 @@ async function storeAnswer({ idempotencyKeys, log }: SettleDependencies, request
 
 // ── Ending without a charge ──
 
-/** Ends a request that costs nothing and had no hold. */
-export function conclude(deps: SettleDependencies, request: GatewayRequest): void {
-  endFree(deps, request, 200, undefined)
-}
-
-/** Ends the request with a failure and returns the error response. */
-export function refuse(deps: SettleDependencies, request: GatewayRequest, failure: Failure): Response {
-  const sent = fail(deps, request, failure)
-  const headers = routeHeaders(request.record.id, request.candidate, request.attempts.length)
-  return failureResponse(request.surface, sent, withLimits(headers, request, deps.clock), request.record.id)
-}
-
-/** Ends the request with a failure, unless it has ended. Returns the error for the caller. */
-export function fail(deps: SettleDependencies, request: GatewayRequest, failure: Failure): Failure {
+/** Ends a request with a failure, unless it has ended. Returns the error for the caller. */
+export function endFailed(deps: SettlementDependencies, request: GatewayRequest, failure: Failure): Failure {
   const { mayBeCharged, record, claimedKey } = request
   const sent = mayBeCharged ? chargeUnknown(failure.code, record.id, claimedKey !== undefined) : failure
   endFree(deps, request, sent.status, sent)
   return sent
 }
 
+/** Ends a request with a failure and returns the error response. */
+export function endRefused(deps: SettlementDependencies, request: GatewayRequest, failure: Failure): Response {
+  const sent = endFailed(deps, request, failure)
+  const headers = routeHeaders(request.record.id, request.candidate, request.attempts.length)
+  return failureResponse(request.surface, sent, withLimits(headers, request, deps.clock), request.record.id)
+}
+
 /** Ends a request whose client has left and for which nothing was sent upstream. */
-export function abandon(deps: SettleDependencies, request: GatewayRequest): Response {
-  endFree(deps, request, clientLeftStatus, undefined)
+export function endLeft(deps: SettlementDependencies, request: GatewayRequest): Response {
+  endFree(deps, request, clientLeftStatus)
   return goneResponse()
 }
 
@@ -299,31 +252,31 @@ export function goneResponse(): Response {
   return new Response(null, { status: clientLeftStatus })
 }
 
-function endFree(
-  deps: SettleDependencies,
+/** Ends a request without a charge, unless it has ended. */
+export function endFree(
+  deps: SettlementDependencies,
   request: GatewayRequest,
-  status: number,
-  failure: Failure | undefined,
+  status = 200,
+  failure?: Failure | undefined,
 ): void {
   if (request.hasEnded) return
   recordEnd(request, status, failure)
   release(deps, request)
 }
 
-/** Ends the request without a charge; its record is written by itself. */
-function release(deps: SettleDependencies, request: GatewayRequest): void {
+/** Releases the hold and the idempotency key; the record is written by itself. */
+function release(deps: SettlementDependencies, request: GatewayRequest): void {
   const { log, requests, idempotencyKeys } = deps
   const { claimedKey, record } = request
   request.hasEnded = true
   request.hold?.release((error) =>
     log.warn('a hold could not be released; the reaper ends it', { error: String(error) }),
   )
-  if (claimedKey) {
-    if (request.mayBeCharged) idempotencyKeys.leaveUnresolved(claimedKey)
-    else
-      idempotencyKeys
-        .abandon(claimedKey)
-        .catch((error) => log.warn('an idempotency key could not be freed', { error: String(error) }))
+  if (claimedKey && request.mayBeCharged) idempotencyKeys.leaveUnresolved(claimedKey)
+  else if (claimedKey) {
+    idempotencyKeys
+      .abandon(claimedKey)
+      .catch((error) => log.warn('an idempotency key could not be freed', { error: String(error) }))
   }
   requests.write(record)
   giveBack(request)
@@ -338,7 +291,7 @@ function giveBack({ connection, admission, record, attempts }: GatewayRequest): 
   admission?.end(tokens ?? (attempts.length > 0 ? 0 : undefined))
 }
 
-function report({ log, observe }: SettleDependencies, record: RequestRecord): void {
+function report({ log, observe }: SettlementDependencies, record: RequestRecord): void {
   logRequest(log, record)
   observe(record)
 }

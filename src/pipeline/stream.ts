@@ -13,7 +13,8 @@ import { classifyFault, type FaultClass } from '../routing/faults.ts'
 import { SseOverflow } from '../wire/sse.ts'
 import { type Answered, awaitFinalUsage, drain, type OpenStream, type PendingRead } from './attempt.ts'
 import type { Ticker, Watched } from './deadline.ts'
-import type { GatewayRequest, Growth, Hold } from './request.ts'
+import type { Growth, Hold } from './hold.ts'
+import type { GatewayRequest } from './request.ts'
 import type { End, Settled } from './settlement.ts'
 import type { MeasuredReply } from './usage.ts'
 
@@ -100,12 +101,12 @@ class Pump implements Watched {
         if (this.#isOver()) return
         this.#pendingRead = undefined
         const bytes = done ? stream.relay.end() : stream.relay.push(value ?? nothing)
-        if (this.#forward(controller, stream, bytes)) await this.#conclude(controller, stream, done)
+        if (this.#forward(controller, stream, bytes)) await this.#endReply(controller, stream, done)
         else if (done) await this.#interrupt(controller, cuts.closed)
         else if (hold && stream.relay.outputBytes >= hold.growAtBytes) await this.#grow(controller, stream, hold)
       }
     } catch (error) {
-      if (!this.#isOver()) await this.#fail(controller, error)
+      if (!this.#isOver()) await this.#endByError(controller, error)
     }
     this.#clocks.pause(ticker.nowMs)
   }
@@ -124,7 +125,7 @@ class Pump implements Watched {
     this.#stream = opened
     this.#phase = 'flowing'
     this.#clocks.opened(this.#deps.ticker.nowMs)
-    if (this.#forward(controller, opened, opened.first)) await this.#conclude(controller, opened, false)
+    if (this.#forward(controller, opened, opened.first)) await this.#endReply(controller, opened, false)
   }
 
   /** Forwards bytes to the client; returns whether they were the last. */
@@ -138,13 +139,13 @@ class Pump implements Watched {
     return relay.finished || relay.fault !== undefined
   }
 
-  #conclude(controller: Controller, { relay }: OpenStream, isClosed: boolean): Promise<void> {
+  #endReply(controller: Controller, { relay }: OpenStream, isClosed: boolean): Promise<void> {
     if (!relay.fault) return this.#end(controller, { ending: 'complete' })
     return this.#interrupt(controller, reportedCut(relay.fault, isClosed))
   }
 
   /** A rejected read is the provider's connection or our own cut; any other error is our defect. */
-  #fail(controller: Controller, error: unknown): Promise<void> {
+  #endByError(controller: Controller, error: unknown): Promise<void> {
     if (this.#cutFor !== undefined) return this.#interrupt(controller, this.#cutFor)
     if (error instanceof SseOverflow) return this.#interrupt(controller, cuts.endless)
     if (isBroken(error)) return this.#interrupt(controller, cuts.broken)

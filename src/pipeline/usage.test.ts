@@ -252,7 +252,7 @@ describe('the operator', () => {
     implausibleUsage: 'output',
   }
   const routeOf = (upstreamModel: string) =>
-    ({ key: {}, provider: { id: 'acme' }, route: { upstreamModel } }) as unknown as Candidate
+    ({ health: {}, provider: { id: 'acme' }, route: { upstreamModel } }) as unknown as Candidate
 
   test('is warned once an hour for each route', () => {
     const { warn, lines, pass } = open()

@@ -192,12 +192,12 @@ interface WarningDependencies {
 
 /** Logs implausible usage at most once an hour for each route; the metric counts every case. */
 export function createImplausibleWarnings({ log, clock }: WarningDependencies): WarnImplausible {
-  const warnedAtMs = new WeakMap<Candidate['key'], number>()
-  return ({ id, model, notes, implausibleUsage }, { key, provider, route }) => {
+  const warnedAtMs = new WeakMap<Candidate['health'], number>()
+  return ({ id, model, notes, implausibleUsage }, { health, provider, route }) => {
     const nowMs = clock.monotonicMs()
-    const last = warnedAtMs.get(key)
+    const last = warnedAtMs.get(health)
     if (implausibleUsage === undefined || (last !== undefined && nowMs - last < warnEveryMs)) return
-    warnedAtMs.set(key, nowMs)
+    warnedAtMs.set(health, nowMs)
     log.warn(
       'A provider reported implausible usage. This is logged once an hour for each route; tollgate_implausible_usage_total counts every case. See docs/operate/observe.md, "Implausible usage".',
       {

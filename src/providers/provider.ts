@@ -4,6 +4,7 @@
 import type { TargetRules } from '../dialects/canonical/target-rules.ts'
 import type { DialectId } from '../dialects/dialect.ts'
 import type { Secret } from '../kernel/secret.ts'
+import type { Message } from '../wire/read-body.ts'
 import type { ModelRules } from './rules/rule-table.ts'
 
 /** One upstream call, ready to be sent: the body is already in the endpoint's dialect. */
@@ -15,7 +16,7 @@ export interface UpstreamRequest {
   readonly signal: AbortSignal
   /** Use a new connection, because a pooled one may be dead. */
   readonly isFresh?: boolean
-  /** Absent = the connection is not watched. Only calls to the operator's own base URLs are; other transports ignore it. */
+  /** Absent = the connection is not watched. Only calls to the operator's own base URLs are, and none by fetch. */
   readonly watch?: ConnectionWatch
 }
 
@@ -26,8 +27,12 @@ export interface ConnectionWatch {
   connected(): void
 }
 
-/** Sends a request and answers with the provider's response, its body unread. */
-export type Transport = (request: UpstreamRequest) => Promise<Response>
+/** A provider's response, its body unread. A `Response` is one. */
+export interface UpstreamResponse extends Message {
+  readonly status: number
+}
+
+export type Transport = (request: UpstreamRequest) => Promise<UpstreamResponse>
 
 /** A credential that is sent as it is, in a header. */
 export type HeaderScheme = 'bearer' | 'x-api-key' | 'x-goog-api-key' | 'api-key'
@@ -64,6 +69,8 @@ export interface Endpoint {
   /** What the dialect's paths are appended to, without a trailing slash. */
   readonly baseUrl: string
   readonly auth: AuthScheme
+  /** Whether it is called by fetch, which knows HTTP proxies; absent = on our own sockets. */
+  readonly byFetch?: boolean
   /** The base URL for a workspace's credential that names its own account; absent = `baseUrl`. */
   baseUrlOf?(credential: Secret): string
   /** Present where the scheme signs: such a scheme needs a clock, and may remember a token. */
@@ -89,8 +96,6 @@ export interface Provider {
   readonly apiKey: Secret | undefined
   /** Where the credential came from, for people: `OPENAI_API_KEY`, `tollgate.yaml:4`. Never the value. */
   readonly source: string
-  /** Whether a call that is cancelled before its first output is billed all the same; absent = not. */
-  readonly billsOnCancel?: boolean
   /** Fails on purpose: its failures do not affect route health, so that every call gets the same result. */
   readonly ignoresHealth?: boolean
   /** Set for providers inside this process; all others are called over the network. */

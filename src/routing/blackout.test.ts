@@ -5,14 +5,14 @@ import { createJumpClock } from '../../test/parts/jump-clock.ts'
 import { attemptFault } from './faults.ts'
 import type { HealthNotice } from './health.ts'
 import { createHealth } from './health.ts'
-import type { RouteKey } from './route.ts'
+import type { RouteHealth } from './route.ts'
 
 function createBench() {
   const clock = createJumpClock()
   const notices: HealthNotice[] = []
   const health = createHealth({ clock, random: () => 0.5, onNotice: (notice) => notices.push(notice) })
   const candidate = (providerId: string, priority: number) => ({
-    key: health.route({ providerId, baseUrl: 'https://x', upstreamModel: 'm', credentialId: 'platform' }),
+    health: health.route({ providerId, baseUrl: 'https://x', upstreamModel: 'm', credentialId: 'platform' }),
     route: { priority, weight: 1 },
   })
   return { clock, health, notices, candidate }
@@ -24,10 +24,10 @@ function blackout(seconds: number) {
   const first = candidate('a', 1)
   const second = candidate('b', 2)
   const failedAt: number[] = []
-  const attempt = (key: RouteKey, mode: 'ordinary' | 'panic'): boolean => {
+  const attempt = (key: RouteHealth, mode: 'ordinary' | 'panic'): boolean => {
     const startedMs = health.begin(key, mode)
     if (typeof startedMs !== 'number') return false
-    if (key !== first.key || startedMs >= 60_000) {
+    if (key !== first.health || startedMs >= 60_000) {
       health.recordOk(key, startedMs, 1)
       return true
     }
@@ -35,13 +35,13 @@ function blackout(seconds: number) {
     failedAt.push(startedMs)
     return false
   }
-  const answeredBy: (RouteKey | undefined)[] = []
+  const answeredBy: (RouteHealth | undefined)[] = []
   for (let n = 0; n < seconds * 200; n++) {
     const { ordered, mode } = health.plan([second, first])
-    answeredBy.push(ordered.find(({ key }) => attempt(key, mode))?.key)
+    answeredBy.push(ordered.find(({ health: key }) => attempt(key, mode))?.health)
     clock.jump(0.005)
   }
-  return { failedAt, answeredBy, first: first.key, whats: notices.map(({ what }) => what) }
+  return { failedAt, answeredBy, first: first.health, whats: notices.map(({ what }) => what) }
 }
 
 test('F2: a blackout of a minute costs five attempts and two probes, and no request its answer', () => {
@@ -60,10 +60,10 @@ test('a model with one route is never without it', () => {
   for (let n = 0; n < 50; n++) {
     const plan = health.plan([only])
     expect(plan.ordered).toEqual([only])
-    const startedMs = health.begin(only.key, plan.mode)
+    const startedMs = health.begin(only.health, plan.mode)
     expect(startedMs).toBe(n * 1000)
-    health.recordFault(only.key, n * 1000, attemptFault('timed out'))
+    health.recordFault(only.health, n * 1000, attemptFault('timed out'))
     clock.jump(1)
   }
-  expect(health.state(only.key).state).toBe('ejected')
+  expect(health.state(only.health).state).toBe('ejected')
 })

@@ -2,9 +2,10 @@ import { describe, expect, test } from 'bun:test'
 import { faultFromError, replyFault } from '../dialects/canonical/faults.ts'
 import { Failure } from '../kernel/failure.ts'
 import { Exhausted, exhaustedFailure } from './exhausted.ts'
-import { createRetryBudget, tryCandidates } from './failover.ts'
+import { tryCandidates } from './failover.ts'
 import { type AttemptFault, attemptFault, classifyFault } from './faults.ts'
 import { createHealth } from './health.ts'
+import { createRetryBudget } from './hedge.ts'
 import type { Candidate } from './plan.ts'
 
 interface Answer {
@@ -38,7 +39,7 @@ function start(fates: Record<string, readonly (AttemptFault | 'ok' | 'defect')[]
   const candidates = Object.keys(fates).map((id, priority) => {
     const names = { providerId: id, baseUrl: 'https://x', upstreamModel: 'm', credentialId: 'platform' }
     const route = { providerId: id, upstreamModel: 'm', priority, weight: 1, timeouts: {} }
-    return { route, provider: { id }, key: health.route(names), isOwn: false } as unknown as Candidate
+    return { route, provider: { id }, health: health.route(names), isOwn: false } as unknown as Candidate
   })
   const calls: string[] = []
   const retries = { attempts: 3, backoffMs: 2000, totalMs: 8000 }
@@ -74,7 +75,7 @@ function start(fates: Record<string, readonly (AttemptFault | 'ok' | 'defect')[]
 /** Makes none of them known to work. */
 async function ejectAll({ run, calls, health, candidates, budget }: ReturnType<typeof start>): Promise<void> {
   for (let n = 0; n < 5; n++) await run()
-  for (const { key } of candidates) expect(health.state(key).state).toBe('ejected')
+  for (const { health: key } of candidates) expect(health.state(key).state).toBe('ejected')
   calls.length = 0
   while (budget.level() < 50) budget.earn()
 }
@@ -115,7 +116,7 @@ describe('a defect of ours in a probe does not keep the route out:', () => {
       b: ['ok'],
     })
     for (let n = 0; n < 5; n++) await run()
-    expect(candidates.map(({ key }) => health.state(key).state)).toEqual(['ejected', 'healthy'])
+    expect(candidates.map(({ health: key }) => health.state(key).state)).toEqual(['ejected', 'healthy'])
     // An ejection lasts 15 s, and probes are 5 s apart.
     jump(15_000)
     expect(await run().catch(String)).toBe('TypeError: a defect')
@@ -186,7 +187,7 @@ test('a stale socket does not count as a fault if a new connection works', async
   expect(await run()).toEqual({ text: 'a' })
   expect(calls).toEqual(['a', 'a fresh'])
   const [a] = candidates
-  expect(a && health.state(a.key).state).toBe('healthy')
+  expect(a && health.state(a.health).state).toBe('healthy')
 })
 
 test('pitfall 119: a slip of the model is repeated once, then another route is tried', async () => {
@@ -268,7 +269,7 @@ describe('a candidate that refuses', () => {
       expect(exhaustedFailure('acme/large', outcome)).toBe(refusal)
     }
     expect(calls).toEqual([])
-    expect(candidates[0] && health.state(candidates[0].key).state).toBe('healthy')
+    expect(candidates[0] && health.state(candidates[0].health).state).toBe('healthy')
   })
 })
 
@@ -308,7 +309,7 @@ test('a 404 without an API’s error code is not the caller’s fault', async ()
 test('if all other routes are throttled, an ejected one does not change the 429', async () => {
   const { run, health, candidates } = start({ a: [failing], b: [throttled] })
   const [a] = candidates
-  for (let n = 0; n < 5; n++) if (a) health.recordFault(a.key, 0, { ...failing, status: 503 })
+  for (let n = 0; n < 5; n++) if (a) health.recordFault(a.health, 0, { ...failing, status: 503 })
   const outcome = await run()
   if (!(outcome instanceof Exhausted)) throw new Error('answered')
   const failure = exhaustedFailure('acme/large', outcome)
@@ -318,7 +319,7 @@ test('if all other routes are throttled, an ejected one does not change the 429'
 test('the message names excluded routes and for how long', async () => {
   const { run, health, candidates } = start({ a: ['ok'], b: [failing] })
   const [a] = candidates
-  for (let n = 0; n < 5; n++) if (a) health.recordFault(a.key, 0, attemptFault('timed out'))
+  for (let n = 0; n < 5; n++) if (a) health.recordFault(a.health, 0, attemptFault('timed out'))
   const outcome = await run()
   if (!(outcome instanceof Exhausted)) throw new Error('answered')
   // The first ejection lasts 15 s; the draw of 0.5 adds and takes nothing.

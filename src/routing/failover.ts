@@ -2,10 +2,12 @@
 // the client before an attempt counts as answered, so all of this is invisible. Every outcome is recorded in health. A
 // healthy route is always tried; other routes and repeats are limited per request and by a retry budget of the process.
 
+import { replyFault } from '../dialects/canonical/faults.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { Exhausted, type FailedAttempt } from './exhausted.ts'
 import { type AttemptFault, attemptFault, cannotCarry, faultTable, isTransient } from './faults.ts'
 import { effects, type Health } from './health.ts'
+import { type CallBudget, type HedgePair, hedgePair, race } from './hedge.ts'
 import type { Candidate } from './plan.ts'
 import type { HealthPlan } from './rank.ts'
 import type { RouteState } from './route.ts'
@@ -15,8 +17,10 @@ const attemptsMax = 3
 /** While the next route is healthy: a model is unavailable only if no route can serve it. */
 const attemptsMaxHealthy = 6
 
-/** All attempts of a request share one deadline; none begins after it. */
-const deadlineMs = { streamed: 900_000, whole: 600_000 }
+/** The time for all attempts of a request whose routes set none; no attempt begins after it. */
+export function requestTotalMs(isStreamed: boolean): number {
+  return isStreamed ? 900_000 : 600_000
+}
 /** Nor shortly before: hardly any route answers in less time, and the call would be paid for in vain. */
 const minTimeLeftMs = 1_000
 
@@ -38,12 +42,10 @@ export interface RetryRules {
 export interface TryDependencies {
   readonly clock: Clock
   readonly health: Pick<Health, 'begin' | 'state' | 'recordOk' | 'recordFault' | 'recordNothing'>
-  readonly budget: Pick<RetryBudget, 'earn' | 'spend' | 'level'>
+  readonly budget: Pick<CallBudget, 'earn' | 'spend' | 'level'>
   readonly retries: RetryRules
-  /** Replaces real time in tests of hedges. */
-  readonly wait?: (milliseconds: number) => Promise<void>
   /** Absent = hedging is off. */
-  readonly hedges?: HedgeBudget
+  readonly hedges?: Pick<CallBudget, 'earn' | 'spend'>
   /** A number in [0, 1). */
   random(): number
 }
@@ -89,22 +91,25 @@ export async function tryCandidates<Answer extends object>(
   const pair = tries.mayHedge && deps.hedges ? hedgePair(plan, deps.clock) : undefined
   const progress = new Progress(deps, tries)
   for (let next = progress.next(); next; next = progress.next()) {
-    const { candidate, waitMs, isFresh, isRepeat, isLast } = next
+    const { candidate, waitMs, isRepeat, isLast } = next
     const ended = waitMs > 0 ? await tries.pause?.(waitMs) : undefined
     if (ended) {
       progress.fail(candidate, ended, isLast)
       continue
     }
     // The only route left is retried although its own failures may just have ejected it.
-    const begunMs = deps.health.begin(candidate.key, isRepeat ? 'panic' : plan.mode)
+    const begunMs = deps.health.begin(candidate.health, isRepeat ? 'panic' : plan.mode)
     if (typeof begunMs !== 'number') {
       progress.holdBack(candidate, begunMs)
       continue
     }
-    const turn = { candidate, begunMs, isFresh, isLast }
-    const isHedged = pair?.first === candidate && !isRepeat
-    const all = isHedged ? await tryPair(deps, tries, turn, pair) : [await tryOne(deps, tries, turn)]
-    for (const { candidate: tried, outcome } of all) {
+    if (pair?.first !== candidate || isRepeat) {
+      const outcome = await tryOne(deps, tries, next, begunMs)
+      if (tries.isAnswer(outcome)) return outcome
+      progress.fail(candidate, outcome, isLast)
+      continue
+    }
+    for (const { candidate: tried, outcome } of await tryPair(deps, tries, next, begunMs, pair)) {
       if (tries.isAnswer(outcome)) return outcome
       progress.fail(tried, outcome, isLast)
       if (progress.isFinal) break
@@ -122,13 +127,10 @@ interface Next {
   readonly isLast: boolean
 }
 
-/** A candidate that was called and failed. */
-interface Tried {
-  readonly candidate: Candidate
-  readonly fault: AttemptFault
-  readonly calls: number
+/** A candidate that did not answer. */
+interface Failed extends FailedAttempt {
   /** It had the full time, because no other route was left. */
-  readonly wasLast: boolean
+  readonly wasLast?: boolean
 }
 
 /** What has been tried for one request, and what is tried next. */
@@ -138,10 +140,10 @@ class Progress<Answer extends object> {
   readonly #startedMs: number
   /** The latest time at which an attempt may begin. */
   readonly #lastBeginMs: number
-  #failed: FailedAttempt[] = []
-  /** By candidate, in the order of their first calls. */
-  readonly #tried = new Map<Candidate, Tried>()
-  #last: Tried | undefined
+  /** One entry for each candidate, with its last fault; the latest is at the end. */
+  readonly #failed = new Map<Candidate, Failed>()
+  /** The last call that was made and failed. */
+  #last: Failed | undefined
   #plannedNext = 0
   #attempts = 0
   /** Calls whose request may still be running upstream. */
@@ -155,14 +157,11 @@ class Progress<Answer extends object> {
     this.#deps = deps
     this.#tries = tries
     this.#startedMs = deps.clock.monotonicMs()
-    this.#lastBeginMs = this.#startedMs + (tries.streams ? deadlineMs.streamed : deadlineMs.whole) - minTimeLeftMs
+    this.#lastBeginMs = this.#startedMs + requestTotalMs(tries.streams) - minTimeLeftMs
   }
 
   next(): Next | undefined {
-    // Each of these may be generating and billing in vain: one more is tried, but not a third.
-    const isAmbiguousAgain = this.#last?.fault.isAmbiguous === true && this.#ambiguousCalls > 1
-    const hadAllTime = this.#last?.fault.class === 'timed out' && this.#last.wasLast
-    if (isAmbiguousAgain || hadAllTime) return undefined
+    if (this.#last && this.#mustStop(this.#last)) return undefined
     return this.#replay() ?? (this.isFinal ? undefined : (this.#nextRoute() ?? this.#retry()))
   }
 
@@ -173,39 +172,42 @@ class Progress<Answer extends object> {
 
   fail(candidate: Candidate, fault: AttemptFault, wasLast: boolean): void {
     // A route that could not be called does not count.
-    const calls = (this.#tried.get(candidate)?.calls ?? 0) + (fault.failure ? 0 : 1)
+    const calls = (this.#failed.get(candidate)?.calls ?? 0) + (fault.failure ? 0 : 1)
     if (!fault.failure) this.#attempts++
     if (fault.isAmbiguous) this.#ambiguousCalls++
     if (isRouteNeutral(fault)) this.#hadNeutralFault = true
-    this.#last = { candidate, fault, calls, wasLast }
-    this.#tried.set(candidate, this.#last)
-    const { state, waitMs } = this.#deps.health.state(candidate.key)
+    const { state, waitMs } = this.#deps.health.state(candidate.health)
     const isLeftOut = state === 'parked' || state === 'ejected'
-    this.#record({ candidate, fault, calls, waitMs: isLeftOut ? waitMs : undefined })
+    this.#last = { candidate, fault, calls, wasLast, waitMs: isLeftOut ? waitMs : undefined }
+    this.#record(this.#last)
   }
 
   /** Health does not allow a call now. */
   holdBack(candidate: Candidate, state: RouteState): void {
-    this.#tried.delete(candidate)
     this.#last = undefined
     this.#record(heldBack(candidate, state))
   }
 
   exhausted(): Exhausted {
-    if (this.isFinal) return new Exhausted(this.#failed)
-    const excluded = this.#tries.plan.excluded.map(({ candidate, state }) => heldBack(candidate, state))
-    return new Exhausted([...this.#failed, ...excluded])
+    const failed: FailedAttempt[] = [...this.#failed.values()]
+    if (this.isFinal) return new Exhausted(failed)
+    for (const { candidate, state } of this.#tries.plan.excluded) failed.push(heldBack(candidate, state))
+    return new Exhausted(failed)
   }
 
-  /** One entry for each candidate, with its last fault. */
-  #record(failed: FailedAttempt): void {
-    this.#failed = this.#failed.filter(({ candidate }) => candidate !== failed.candidate)
-    this.#failed.push(failed)
+  /** Each ambiguous call may be generating and billing in vain: one more is tried, but not a third. */
+  #mustStop({ fault, wasLast }: Failed): boolean {
+    return (fault.isAmbiguous === true && this.#ambiguousCalls > 1) || (fault.class === 'timed out' && wasLast === true)
+  }
+
+  #record(failed: Failed): void {
+    this.#failed.delete(failed.candidate)
+    this.#failed.set(failed.candidate, failed)
   }
 
   /** The same route at once: over a new connection if a pooled one was stale, or if the same call may now work. */
   #replay(): Next | undefined {
-    if (!this.#last || this.#last.calls > 1 || this.#attempts >= attemptsMax || this.#isLate()) return undefined
+    if (this.#last?.calls !== 1 || this.#attempts >= attemptsMax || this.#isLate()) return undefined
     const { candidate, fault } = this.#last
     if (!fault.isStale && !fault.isRepeatable) return undefined
     const isFree = isInGoodHealth(this.#deps, candidate) && !isRouteNeutral(fault)
@@ -218,12 +220,12 @@ class Progress<Answer extends object> {
     const { ordered } = this.#tries.plan
     while (this.#plannedNext < ordered.length && !this.#hasEnough()) {
       const candidate = ordered[this.#plannedNext++]
-      if (!candidate || this.#tried.has(candidate)) continue
+      if (!candidate || this.#failed.has(candidate)) continue
       if (candidate.refusal) this.#record({ candidate, fault: cannotCarry(candidate.refusal) })
       else if (this.#attempts === 0 || this.#mayMoveOn(candidate))
         return { candidate, waitMs: 0, isFresh: false, isRepeat: false, isLast: !this.#hasAnother() }
       else {
-        const state = this.#deps.health.state(candidate.key)
+        const state = this.#deps.health.state(candidate.health)
         // A healthy route that was not tried is not a cause of the failure.
         if (state.state !== 'healthy') this.#record(heldBack(candidate, state))
       }
@@ -235,10 +237,7 @@ class Progress<Answer extends object> {
   #retry(): Next | undefined {
     const { retries, clock, random } = this.#deps
     if (!this.#tries.pause || this.#attempts >= retries.attempts) return undefined
-    let best: Tried | undefined
-    for (const each of this.#tried.values()) {
-      if (mayPassSoon(each) && (!best || each.calls < best.calls)) best = each
-    }
+    const [best] = [...this.#failed.values()].filter(mayPassSoon).sort((a, b) => (a.calls ?? 0) - (b.calls ?? 0))
     if (!best) return undefined
     const { candidate, fault } = best
     const nowMs = clock.monotonicMs()
@@ -246,7 +245,7 @@ class Progress<Answer extends object> {
     this.#lastRetryMs ??= Math.min(nowMs + retries.totalMs, patienceEndMs, this.#lastBeginMs)
     const leftMs = this.#lastRetryMs - nowMs
     // Other requests may have learned meanwhile that a throttled route must wait longer.
-    const { state, waitMs: parkedMs = 0 } = this.#deps.health.state(candidate.key)
+    const { state, waitMs: parkedMs = 0 } = this.#deps.health.state(candidate.health)
     const askedMs = Math.max(fault.provider?.retryAfterMs ?? 0, state === 'parked' ? parkedMs : 0)
     if (leftMs < 0 || askedMs > leftMs || !this.#spend(candidate)) return undefined
     const backoffMs = Math.min(random() * retries.backoffMs * 2 ** this.#retries++, leftMs)
@@ -258,11 +257,11 @@ class Progress<Answer extends object> {
 
   /** Whether a further route of the plan could be tried after the call that is about to be made. */
   #hasAnother(): boolean {
-    const { plan } = this.#tries
+    const { ordered } = this.#tries.plan
     const attempts = this.#attempts + 1
-    for (let at = this.#plannedNext; at < plan.ordered.length; at++) {
-      const candidate = plan.ordered[at]
-      if (!candidate || candidate.refusal || this.#tried.has(candidate)) continue
+    for (let at = this.#plannedNext; at < ordered.length; at++) {
+      const candidate = ordered[at]
+      if (!candidate || candidate.refusal || this.#failed.has(candidate)) continue
       if (!this.#hadNeutralFault && isInGoodHealth(this.#deps, candidate)) return attempts < attemptsMaxHealthy
       if (attempts < attemptsMax && (candidate.provider.ignoresHealth || this.#deps.budget.level() >= 1)) return true
     }
@@ -270,10 +269,8 @@ class Progress<Answer extends object> {
   }
 
   #hasEnough(): boolean {
-    return (
-      this.#attempts > 0 &&
-      (this.#attempts >= (this.#hadNeutralFault ? attemptsMax : attemptsMaxHealthy) || this.#isLate())
-    )
+    if (this.#attempts === 0) return false
+    return this.#attempts >= (this.#hadNeutralFault ? attemptsMax : attemptsMaxHealthy) || this.#isLate()
   }
 
   /** Retrying everything while everything fails would make it worse; one more call to a healthy route does not. */
@@ -292,18 +289,18 @@ class Progress<Answer extends object> {
   }
 }
 
-/** Whether the same route is worth a retry within seconds. */
-function mayPassSoon({ fault, wasLast }: Tried): boolean {
+/** Whether a route that was called is worth a retry within seconds. */
+function mayPassSoon({ fault, calls, wasLast }: Failed): boolean {
   const askedMs = fault.provider?.retryAfterMs
-  if ((askedMs ?? 0) > retryAfterMaxMs) return false
+  if (calls === undefined || (askedMs ?? 0) > retryAfterMaxMs) return false
   // A route that was given up early in favour of another may only have been slow.
   if (fault.class === 'timed out') return !wasLast
   return isTransient(fault) || (fault.class === 'throttled' && askedMs !== undefined)
 }
 
 /** A provider that fails on purpose always counts as healthy. */
-function isInGoodHealth({ health }: TryDependencies, { key, provider }: Candidate): boolean {
-  return provider.ignoresHealth || health.state(key).state === 'healthy'
+function isInGoodHealth(deps: TryDependencies, { health, provider }: Candidate): boolean {
+  return provider.ignoresHealth || deps.health.state(health).state === 'healthy'
 }
 
 /** Whether the fault depends on the request, so that a caller may cause it on purpose. */
@@ -311,11 +308,27 @@ function isRouteNeutral({ class: faultClass, provider, failure }: AttemptFault):
   return !failure && (effects[faultClass] === 'none' || provider?.isChance === true)
 }
 
-interface Turn {
-  readonly candidate: Candidate
-  readonly begunMs: number
-  readonly isFresh: boolean
-  readonly isLast: boolean
+/** One call, recorded in health. */
+async function tryOne<Answer extends object>(
+  { clock, health }: TryDependencies,
+  tries: Tries<Answer>,
+  { candidate, isFresh, isLast }: Next,
+  begunMs: number,
+  lost?: AbortSignal,
+): Promise<Answer | AttemptFault> {
+  let outcome: Answer | AttemptFault
+  try {
+    outcome = await tries.attempt(candidate, { isFresh, isLast, lost })
+  } catch (error) {
+    // Ends a probe: a defect of ours must not keep the route out.
+    health.recordNothing(candidate.health, begunMs)
+    throw error
+  }
+  if (candidate.provider.ignoresHealth) return outcome
+  const tookMs = tries.streams ? clock.monotonicMs() - begunMs : undefined
+  if (tries.isAnswer(outcome)) health.recordOk(candidate.health, begunMs, tookMs)
+  else health.recordFault(candidate.health, begunMs, outcome, tookMs)
+  return outcome
 }
 
 interface Called<Answer> {
@@ -323,48 +336,28 @@ interface Called<Answer> {
   readonly outcome: Answer | AttemptFault
 }
 
-/** One call, recorded in health. */
-async function tryOne<Answer extends object>(
-  { clock, health }: TryDependencies,
-  tries: Tries<Answer>,
-  { candidate, begunMs, isFresh, isLast }: Turn,
-  lost?: AbortSignal,
-): Promise<Called<Answer>> {
-  let outcome: Answer | AttemptFault
-  try {
-    outcome = await tries.attempt(candidate, { isFresh, isLast, lost })
-  } catch (error) {
-    // Ends a probe: a defect of ours must not keep the route out.
-    health.recordNothing(candidate.key, begunMs)
-    throw error
-  }
-  if (candidate.provider.ignoresHealth) return { candidate, outcome }
-  const tookMs = tries.streams ? clock.monotonicMs() - begunMs : undefined
-  if (tries.isAnswer(outcome)) health.recordOk(candidate.key, begunMs, tookMs)
-  else health.recordFault(candidate.key, begunMs, outcome, tookMs)
-  return { candidate, outcome }
-}
-
 /** The first candidate and, if it is slower than usual, a second in parallel. */
 function tryPair<Answer extends object>(
   deps: TryDependencies,
   tries: Tries<Answer>,
-  turn: Turn,
+  next: Next,
+  begunMs: number,
   { second, afterMs }: HedgePair,
 ): Promise<readonly Called<Answer>[]> {
   deps.hedges?.earn()
+  const call = async (turn: Next, startMs: number, lost: AbortSignal): Promise<Called<Answer>> => {
+    return { candidate: turn.candidate, outcome: await tryOne(deps, tries, turn, startMs, lost) }
+  }
   return race<Called<Answer>>({
     afterMs,
-    runFirst: (lost) => tryOne(deps, tries, turn, lost),
+    runFirst: (lost) => call(next, begunMs, lost),
     runSecond(lost) {
       if (!tries.isWanted() || !deps.hedges?.spend() || !deps.budget.spend()) return undefined
-      const begunMs = deps.health.begin(second.key, tries.plan.mode)
-      if (typeof begunMs !== 'number') return undefined
-      return tryOne(deps, tries, { ...turn, candidate: second, begunMs }, lost)
+      const startMs = deps.health.begin(second.health, tries.plan.mode)
+      return typeof startMs === 'number' ? call({ ...next, candidate: second }, startMs, lost) : undefined
     },
     hasWon: ({ outcome }) => tries.isAnswer(outcome),
     discard: ({ outcome }) => (tries.isAnswer(outcome) ? tries.discard?.(outcome) : undefined),
-    ...(deps.wait && { wait: deps.wait }),
   })
 }
 
@@ -373,196 +366,5 @@ function heldBack(candidate: Candidate, { state, why = 'failing', waitMs }: Rout
   const fault = attemptFault(why)
   const heldBackFor = state === 'parked' ? 'parked' : 'ejected'
   if (waitMs === undefined) return { candidate, fault, heldBackFor }
-  return { candidate, fault: { ...fault, provider: { ...silentProvider, retryAfterMs: waitMs } }, heldBackFor }
-}
-
-const silentProvider = {
-  status: undefined,
-  type: undefined,
-  code: undefined,
-  message: '',
-  param: undefined,
-  details: undefined,
-}
-
-// ── The retry budget ──
-
-/** Counted in fifths of a retry, which add up exactly: one retry for five requests. */
-const retryCost = 5
-const retryMax = 100 * retryCost
-/**
- * What a gateway with little traffic can spend; refilled by time, because its few requests would not. Ten agents whose only
- * route fails twice spend it at once; one agent cannot, because two retries take a second or more. While everything fails
- * it adds two calls a second to the fifth, however many requests there are.
- */
-const retryFloor = 20 * retryCost
-const refillMs = 100
-
-/**
- * Limits the extra attempts of the whole process to a fifth of its requests, with a floor for quiet gateways. When everything
- * fails, trying every request three times would make it worse.
- */
-export interface RetryBudget {
-  /** A request arrived. */
-  earn(): void
-  /** Takes one retry from the budget; false = it is empty. */
-  spend(): boolean
-  /** In retries, for the gauge. */
-  level(): number
-  /** How often `spend` returned false. */
-  refused(): number
-}
-
-export function createRetryBudget({ clock }: { clock: Clock }): RetryBudget {
-  let level = retryFloor
-  let refilledMs = clock.monotonicMs()
-  let refused = 0
-
-  function refill(): void {
-    const fifths = Math.floor((clock.monotonicMs() - refilledMs) / refillMs)
-    refilledMs += fifths * refillMs
-    if (level < retryFloor) level = Math.min(retryFloor, level + fifths)
-  }
-
-  return {
-    earn() {
-      if (level < retryMax) level++
-    },
-    spend() {
-      refill()
-      if (level < retryCost) {
-        refused++
-        return false
-      }
-      level -= retryCost
-      return true
-    },
-    level() {
-      refill()
-      return level / retryCost
-    },
-    refused: () => refused,
-  }
-}
-
-// ── Hedging ──
-
-// A second route for a request whose first one is slower than usual. Off unless a model enables it, limited by its own
-// budget, and paid for by the operator: the loser is aborted at once and costs the caller nothing.
-
-/** Counted in twentieths of a hedge, which add up exactly: one request in twenty. */
-const hedgeCost = 20
-const hedgeMax = 5 * hedgeCost
-
-export interface HedgeBudget {
-  /** A request arrived that could be hedged. */
-  earn(): void
-  /** Takes one hedge from the budget; false = it is empty. */
-  spend(): boolean
-}
-
-export function createHedgeBudget(): HedgeBudget {
-  let level = 0
-  return {
-    earn() {
-      if (level < hedgeMax) level++
-    },
-    spend() {
-      if (level < hedgeCost) return false
-      level -= hedgeCost
-      return true
-    },
-  }
-}
-
-export interface HedgePair {
-  readonly first: Candidate
-  readonly second: Candidate
-  /** When the second is called: the first route's p95. */
-  readonly afterMs: number
-}
-
-/** undefined = there is no second route, or too few samples to know what slow means. */
-export function hedgePair({ ordered, mode }: HealthPlan<Candidate>, clock: Clock): HedgePair | undefined {
-  const [first, ...others] = ordered.filter(({ refusal }) => !refusal)
-  if (!first || mode === 'panic' || !stopsOnCancel(first)) return undefined
-  const figures = first.key.latency.firstEventMs.reliable(clock.monotonicMs())
-  const second = others.find((other) => isElsewhere(first, other) && stopsOnCancel(other))
-  return figures && second && { first, second, afterMs: figures.p95 }
-}
-
-/** Another name at the same host would be just as slow. */
-function isElsewhere(first: Candidate, other: Candidate): boolean {
-  return first.provider.id !== other.provider.id && originOf(first) !== originOf(other)
-}
-
-function originOf({ key }: Candidate): string {
-  return URL.parse(key.baseUrl)?.origin ?? key.baseUrl
-}
-
-function stopsOnCancel({ provider }: Candidate): boolean {
-  return !provider.billsOnCancel
-}
-
-/** A race that may have a second runner. */
-export interface Race<Outcome> {
-  readonly afterMs: number
-  /** The signal aborts when the other has won. */
-  runFirst(lost: AbortSignal): Promise<Outcome>
-  /** undefined = it is not started. */
-  runSecond(lost: AbortSignal): Promise<Outcome> | undefined
-  readonly hasWon: (outcome: Outcome) => boolean
-  /** Ends an answer that arrived just after the other had won. */
-  readonly discard: (outcome: Outcome) => void
-  /** Replaces real time in tests. `cancelled` aborts when the wait is no longer needed. */
-  readonly wait?: (milliseconds: number, cancelled: AbortSignal) => Promise<void>
-}
-
-/** The winner's outcome, or the outcomes of all runners if none has won, in the order they began. */
-export async function race<Outcome>(runners: Race<Outcome>): Promise<readonly Outcome[]> {
-  const firstLost = new AbortController()
-  const first = runners.runFirst(firstLost.signal)
-  const { afterMs, wait = sleep, hasWon, discard } = runners
-  const waiting = new AbortController()
-  const early = await Promise.race([first.then((outcome) => [outcome]), wait(afterMs, waiting.signal)]).finally(() =>
-    waiting.abort(),
-  )
-  if (early) return early
-  const secondLost = new AbortController()
-  const second = runners.runSecond(secondLost.signal)
-  if (!second) return [await first]
-  const end = (runner: Promise<Outcome>, lost: AbortController) => {
-    lost.abort()
-    // A defect in the loser's attempt changes nothing: the caller has an answer.
-    void runner.then(
-      (outcome) => hasWon(outcome) && discard(outcome),
-      () => {},
-    )
-  }
-  try {
-    const lead = await Promise.race([
-      first.then((outcome) => ({ outcome, endOther: () => end(second, secondLost) })),
-      second.then((outcome) => ({ outcome, endOther: () => end(first, firstLost) })),
-    ])
-    if (hasWon(lead.outcome)) {
-      lead.endOther()
-      return [lead.outcome]
-    }
-    const both = await Promise.all([first, second])
-    const winner = both.find(hasWon)
-    return winner === undefined ? both : [winner]
-  } catch (error) {
-    // A defect of ours in one of them: the other's outcome is no longer needed.
-    end(first, firstLost)
-    end(second, secondLost)
-    throw error
-  }
-}
-
-/** Unlike Bun.sleep it leaves no timer behind when it is cancelled; it then never resolves. */
-function sleep(milliseconds: number, cancelled: AbortSignal): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>()
-  const timer = setTimeout(resolve, milliseconds)
-  cancelled.addEventListener('abort', () => clearTimeout(timer), { once: true })
-  return promise
+  return { candidate, fault: { ...fault, provider: { ...replyFault(''), retryAfterMs: waitMs } }, heldBackFor }
 }

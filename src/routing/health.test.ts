@@ -7,7 +7,7 @@ import { readFault as chat } from '../dialects/openai-chat/errors.ts'
 import { type AttemptFault, attemptFault, classifyFault, type FaultClass } from './faults.ts'
 import type { HealthNotice } from './health.ts'
 import { createHealth } from './health.ts'
-import type { RouteKey, RouteNames } from './route.ts'
+import type { RouteHealth, RouteNames } from './route.ts'
 import { healthy } from './route.ts'
 
 const names: RouteNames = {
@@ -23,12 +23,12 @@ function createBench() {
   const health = createHealth({ clock, random: () => 0.5, onNotice: (notice) => notices.push(notice) })
   const route = (other: Partial<RouteNames> = {}) => health.route({ ...names, ...other })
   /** An attempt that is over at once. */
-  const fail = (key: RouteKey, fault: FaultClass | AttemptFault) => {
+  const fail = (key: RouteHealth, fault: FaultClass | AttemptFault) => {
     const startedMs = health.begin(key, 'panic')
     const recorded = typeof fault === 'string' ? attemptFault(fault) : fault
     health.recordFault(key, typeof startedMs === 'number' ? startedMs : clock.monotonicMs(), recorded)
   }
-  const succeed = (key: RouteKey) => {
+  const succeed = (key: RouteHealth) => {
     const startedMs = health.begin(key, 'ordinary')
     if (typeof startedMs !== 'number') throw new Error(`held back: ${startedMs.state}`)
     health.recordOk(key, startedMs, 100)
@@ -106,7 +106,7 @@ describe('throttling', () => {
     expect(health.state(key)).toMatchObject({ waitMs: 900_000, why: 'out of quota' })
     expect(health.state(route({ baseUrl: 'https://us' })).why).toBe('out of quota')
     expect(health.state(route({ upstreamModel: 'small' }))).toBe(healthy)
-    const notice = { key, what: 'credential parked at this model', why: 'out of quota' } as const
+    const notice = { route: key, what: 'credential parked at this model', why: 'out of quota' } as const
     expect(notices).toEqual([{ ...notice, waitMs: 900_000 }])
     clock.jump(900)
     fail(key, throttled({ message: 'No.' }))
@@ -278,13 +278,13 @@ test('a snapshot has every route with its figures', () => {
   const [platform, own, ...rest] = health.snapshot()
   expect(rest).toEqual([])
   expect(platform).toEqual({
-    key: route(),
+    route: route(),
     state: healthy,
     firstEventMs: { p50: 250, p95: 250, p99: 250, samples: 1, windowMs: 3000 },
     tokensPerSecond: { p50: 50, p95: 50, p99: 50, samples: 1, windowMs: 3000 },
   })
   expect(own).toEqual({
-    key: route({ credentialId: 'cred_1' }),
+    route: route({ credentialId: 'cred_1' }),
     state: { state: 'parked', factor: 0, waitMs: 897_000, why: 'out of quota', isGuess: true },
     firstEventMs: undefined,
     tokensPerSecond: undefined,
@@ -298,7 +298,7 @@ describe('the only route, in a cooldown of our own guess', () => {
     const bench = createBench()
     const { health } = bench
     const key = health.route({ providerId: 'a', baseUrl: 'https://x', upstreamModel: 'm', credentialId: 'platform' })
-    const only = { key, route: { priority: 1, weight: 1 } }
+    const only = { health: key, route: { priority: 1, weight: 1 } }
     const begin = () => {
       const { ordered, mode } = health.plan([only])
       return ordered.length === 0 ? 'left out' : health.begin(key, mode)
@@ -347,7 +347,7 @@ describe('the only route, in a cooldown of our own guess', () => {
   test('stays excluded beside a healthy route', () => {
     const { health, only } = setUp(refused)
     const other = health.route({ providerId: 'b', baseUrl: 'https://y', upstreamModel: 'm', credentialId: 'platform' })
-    const second = { key: other, route: { priority: 2, weight: 1 } }
+    const second = { health: other, route: { priority: 2, weight: 1 } }
     expect(health.plan([only, second]).ordered).toEqual([second])
   })
 })

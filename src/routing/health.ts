@@ -2,6 +2,7 @@
 // is local to the process and may be lost on restart. Nothing here calls a provider; a healthy route costs next to nothing.
 
 import type { Clock } from '../kernel/clock.ts'
+import { onlyRoute } from '../telemetry/request-record.ts'
 import {
   type Cooldown,
   type CooldownReason,
@@ -14,10 +15,10 @@ import { firstEventLimitMs, type Quantiles } from './latency.ts'
 import { type Excluded, type HealthPlan, type PlanPreferences, planWithHealth, type Rankable } from './rank.ts'
 import {
   cooldownsOf,
-  createRouteKeys,
+  createRoutes,
   healthy,
   parkedState,
-  type RouteKey,
+  type RouteHealth,
   type RouteNames,
   type RouteState,
   routeState,
@@ -28,8 +29,8 @@ type Effect =
   'fault' | 'park the credential at this model' | 'park the credential' | 'disable the route' | 'none'
 
 /**
- * What each class of fault does to health. The blame decides what is touched: one bad key never ejects a provider, one bad
- * provider never parks a key, and one bad request touches nothing.
+ * What each class of fault does to health. The blame decides what is touched: one bad route never ejects a provider, one bad
+ * provider never parks a route, and one bad request touches nothing.
  */
 export const effects = {
   unreachable: 'fault',
@@ -66,7 +67,7 @@ export interface HealthDependencies {
 }
 
 export interface HealthNotice {
-  readonly key: RouteKey
+  readonly route: RouteHealth
   readonly what: 'ejected' | 'recovered' | 'credential parked' | 'credential parked at this model' | 'route disabled'
   readonly why: FaultClass | undefined
   readonly waitMs: number
@@ -74,7 +75,7 @@ export interface HealthNotice {
 
 export interface RouteReading {
   /** Its base URL is for operators only. */
-  readonly key: RouteKey
+  readonly route: RouteHealth
   readonly state: RouteState
   /** undefined = no traffic in the last hour. */
   readonly firstEventMs: Quantiles | undefined
@@ -82,147 +83,148 @@ export interface RouteReading {
 }
 
 export interface Health {
-  /** The key of a route; created once and kept in the plan. */
-  route(names: RouteNames): RouteKey
+  /** The route of a route; created once and kept in the plan. */
+  route(names: RouteNames): RouteHealth
   plan<Item extends Rankable>(
     candidates: readonly Item[],
     preferences?: Omit<PlanPreferences, 'random'>,
   ): HealthPlan<Item>
   /** The start time of the attempt, to be passed with its outcome; or the state in which it must not be made. */
-  begin(key: RouteKey, mode: HealthPlan<unknown>['mode']): number | RouteState
-  state(key: RouteKey): RouteState
-  firstEventLimitMs(key: RouteKey, kind: 'reasoning' | 'ordinary'): number
+  begin(route: RouteHealth, mode: HealthPlan<unknown>['mode']): number | RouteState
+  state(route: RouteHealth): RouteState
+  firstEventLimitMs(route: RouteHealth, kind: 'reasoning' | 'ordinary'): number
   /** The provider began to answer. `firstEventMs` only for a streamed answer. */
-  recordOk(key: RouteKey, startedMs: number, firstEventMs?: number): void
+  recordOk(route: RouteHealth, startedMs: number, firstEventMs?: number): void
   /** `silentMs`: how long a streamed attempt had waited. */
-  recordFault(key: RouteKey, startedMs: number, fault: AttemptFault, silentMs?: number): void
+  recordFault(route: RouteHealth, startedMs: number, fault: AttemptFault, silentMs?: number): void
   /** The attempt ended by a defect of ours: if it was the route's probe, another may follow. */
-  recordNothing(key: RouteKey, startedMs: number): void
+  recordNothing(route: RouteHealth, startedMs: number): void
   /** The provider broke off after `recordOk`. */
-  recordInterrupted(key: RouteKey, startedMs: number, why: FaultClass): void
+  recordInterrupted(route: RouteHealth, startedMs: number, why: FaultClass): void
   /** The speed of an answer from its first event to its end. */
-  recordSpeed(key: RouteKey, outputTokens: number, tookMs: number): void
+  recordSpeed(route: RouteHealth, outputTokens: number, tookMs: number): void
   /** The credential has a new value: clears its cooldowns. */
   renewCredential(owner: Pick<RouteNames, 'providerId' | 'credentialId'>): void
   snapshot(): readonly RouteReading[]
 }
 
 const noneExcluded: readonly Excluded<never>[] = []
-const onlyRoute: readonly string[] = ['the only route']
+const onlyRouteReasons: readonly string[] = [onlyRoute]
 
 export function createHealth(deps: HealthDependencies): Health {
   const { clock, random } = deps
-  const keys = createRouteKeys()
+  const routes = createRoutes()
 
-  function notice(key: RouteKey, what: HealthNotice['what'], why: FaultClass | undefined): void {
-    deps.onNotice?.({ key, what, why, waitMs: routeState(key, clock.monotonicMs()).waitMs ?? 0 })
+  function notice(route: RouteHealth, what: HealthNotice['what'], why: FaultClass | undefined): void {
+    deps.onNotice?.({ route, what, why, waitMs: routeState(route, clock.monotonicMs()).waitMs ?? 0 })
   }
 
-  function countFault(key: RouteKey, startedMs: number, { class: why, status }: AttemptFault): void {
+  function countFault(route: RouteHealth, startedMs: number, { class: why, status }: AttemptFault): void {
     const nowMs = clock.monotonicMs()
-    if (overloadStatuses.has(status)) key.breaker.recordOverload(nowMs)
-    if (key.breaker.recordFault(why, startedMs, nowMs, random())) notice(key, 'ejected', why)
+    if (overloadStatuses.has(status)) route.breaker.recordOverload(nowMs)
+    if (route.breaker.recordFault(why, startedMs, nowMs, random())) notice(route, 'ejected', why)
   }
 
-  function park(key: RouteKey, cooldown: Cooldown, reason: CooldownReason): void {
+  function park(route: RouteHealth, cooldown: Cooldown, reason: CooldownReason): void {
     if (!cooldown.start(reason, clock.monotonicMs())) return
-    const ofOne = cooldown === key.route ? 'route disabled' : 'credential parked at this model'
-    notice(key, cooldown === key.credential ? 'credential parked' : ofOne, reason.why)
+    const ofOne = cooldown === route.disabled ? 'route disabled' : 'credential parked at this model'
+    notice(route, cooldown === route.credential ? 'credential parked' : ofOne, reason.why)
   }
 
-  function parkThrottled(key: RouteKey, reason: CooldownReason, { provider }: AttemptFault): void {
+  function parkThrottled(route: RouteHealth, reason: CooldownReason, { provider }: AttemptFault): void {
     const isNamed = namesThrottle(`${provider?.type ?? ''} ${provider?.code ?? ''} ${provider?.message ?? ''}`)
     // Rate limits come and go all day, so they give no notice.
-    if (isNamed || !isRepeatedUnexplained429(key.throttle, reason)) key.throttle.start(reason, clock.monotonicMs())
-    else park(key, key.throttle, { ...reason, why: 'out of quota' })
+    if (isNamed || !isRepeatedUnexplained429(route.throttle, reason)) route.throttle.start(reason, clock.monotonicMs())
+    else park(route, route.throttle, { ...reason, why: 'out of quota' })
   }
 
   return {
-    route: (names) => keys.find(names),
+    route: (names) => routes.find(names),
     plan(candidates, preferences) {
       const nowMs = clock.monotonicMs()
       const [only] = candidates
-      if (candidates.length === 1 && only && routeState(only.key, nowMs) === healthy) {
-        return { ordered: candidates, reasons: onlyRoute, excluded: noneExcluded, mode: 'ordinary' }
+      if (candidates.length === 1 && only && routeState(only.health, nowMs) === healthy) {
+        return { ordered: candidates, reasons: onlyRouteReasons, excluded: noneExcluded, mode: 'ordinary' }
       }
       const rated = candidates.map((candidate) => ({
         candidate,
-        state: routeState(candidate.key, nowMs),
-        firstEvent: candidate.key.latency.firstEventMs.reliable(nowMs),
+        state: routeState(candidate.health, nowMs),
+        firstEvent: candidate.health.latency.firstEventMs.reliable(nowMs),
       }))
       return planWithHealth(rated, { ...preferences, random })
     },
-    begin(key, mode) {
+    begin(route, mode) {
       const nowMs = clock.monotonicMs()
-      const parked = parkedState(key, nowMs)
-      if (parked && (mode !== 'panic' || !parked.isGuess || !startProbes(key, nowMs))) return parked
-      const { breaker } = key
+      const parked = parkedState(route, nowMs)
+      if (parked && (mode !== 'panic' || !parked.isGuess || !startProbes(route, nowMs))) return parked
+      const { breaker } = route
       if (breaker.isCalm(nowMs) || breaker.state(nowMs) !== 'half open') return nowMs
       if (breaker.isProbeFree(nowMs)) breaker.startProbe(nowMs)
-      else if (mode === 'ordinary') return routeState(key, nowMs)
+      else if (mode === 'ordinary') return routeState(route, nowMs)
       return nowMs
     },
-    state: (key) => routeState(key, clock.monotonicMs()),
-    firstEventLimitMs: (key, kind) => firstEventLimitMs(key.latency.firstEventMs.reliable(clock.monotonicMs()), kind),
-    recordOk(key, startedMs, firstEventMs) {
+    state: (route) => routeState(route, clock.monotonicMs()),
+    firstEventLimitMs: (route, kind) =>
+      firstEventLimitMs(route.latency.firstEventMs.reliable(clock.monotonicMs()), kind),
+    recordOk(route, startedMs, firstEventMs) {
       const nowMs = clock.monotonicMs()
-      if (firstEventMs !== undefined) key.latency.firstEventMs.add(firstEventMs, nowMs)
-      key.credential.recordSuccess(startedMs)
-      key.throttle.recordSuccess(startedMs)
-      key.route.recordSuccess(startedMs)
-      if (key.breaker.recordSuccess(startedMs, nowMs)) notice(key, 'recovered', undefined)
+      if (firstEventMs !== undefined) route.latency.firstEventMs.add(firstEventMs, nowMs)
+      route.credential.recordSuccess(startedMs)
+      route.throttle.recordSuccess(startedMs)
+      route.disabled.recordSuccess(startedMs)
+      if (route.breaker.recordSuccess(startedMs, nowMs)) notice(route, 'recovered', undefined)
     },
-    recordNothing(key, startedMs) {
-      endProbes(key, startedMs)
-      key.breaker.recordNothing(startedMs)
+    recordNothing(route, startedMs) {
+      endProbes(route, startedMs)
+      route.breaker.recordNothing(startedMs)
     },
-    recordFault(key, startedMs, fault, silentMs) {
-      endProbes(key, startedMs)
+    recordFault(route, startedMs, fault, silentMs) {
+      endProbes(route, startedMs)
       const why = fault.class
       const effect = effects[why]
       // Without timed-out waits, a route would look faster the more often it hangs.
-      if (why === 'timed out' && silentMs !== undefined) key.latency.firstEventMs.add(silentMs, clock.monotonicMs())
+      if (why === 'timed out' && silentMs !== undefined) route.latency.firstEventMs.add(silentMs, clock.monotonicMs())
       // A slip of the model depends on the prompt: a caller who provokes one must not eject a route. A stale pooled socket says
       // nothing about the provider; the replay over a fresh connection does.
-      if (effect === 'fault' && !fault.provider?.isChance && !fault.isStale) return countFault(key, startedMs, fault)
+      if (effect === 'fault' && !fault.provider?.isChance && !fault.isStale) return countFault(route, startedMs, fault)
       // Anything else is no verdict on the provider.
-      key.breaker.recordNothing(startedMs)
+      route.breaker.recordNothing(startedMs)
       if (!causesCooldown(why)) return
       const reason: CooldownReason = { why, retryAfterMs: fault.provider?.retryAfterMs, startedMs }
-      if (effect === 'disable the route') park(key, key.route, reason)
+      if (effect === 'disable the route') park(route, route.disabled, reason)
       else if (effect === 'park the credential')
-        park(key, fault.provider?.isRelayed ? key.throttle : key.credential, reason)
-      else parkThrottled(key, reason, fault)
+        park(route, fault.provider?.isRelayed ? route.throttle : route.credential, reason)
+      else parkThrottled(route, reason, fault)
     },
-    recordInterrupted(key, startedMs, why) {
+    recordInterrupted(route, startedMs, why) {
       if (effects[why] !== 'fault') return
-      if (key.breaker.recordInterruption(why, startedMs, clock.monotonicMs(), random())) notice(key, 'ejected', why)
+      if (route.breaker.recordInterruption(why, startedMs, clock.monotonicMs(), random())) notice(route, 'ejected', why)
     },
-    recordSpeed(key, outputTokens, tookMs) {
+    recordSpeed(route, outputTokens, tookMs) {
       if (outputTokens < speedTokensMin || tookMs <= 0) return
-      key.latency.tokensPerSecond.add((outputTokens * 1000) / tookMs, clock.monotonicMs())
+      route.latency.tokensPerSecond.add((outputTokens * 1000) / tookMs, clock.monotonicMs())
     },
-    renewCredential: (owner) => keys.renewCredential(owner, clock.monotonicMs()),
+    renewCredential: (owner) => routes.renewCredential(owner, clock.monotonicMs()),
     snapshot() {
       const nowMs = clock.monotonicMs()
-      return Array.from(keys.all(), (key) => ({
-        key,
-        state: routeState(key, nowMs),
-        firstEventMs: key.latency.firstEventMs.quantiles(nowMs),
-        tokensPerSecond: key.latency.tokensPerSecond.quantiles(nowMs),
+      return Array.from(routes.all(), (route) => ({
+        route,
+        state: routeState(route, nowMs),
+        firstEventMs: route.latency.firstEventMs.quantiles(nowMs),
+        tokensPerSecond: route.latency.tokensPerSecond.quantiles(nowMs),
       }))
     },
   }
 }
 
 /** Starts a probe in every active cooldown of the route, so that one request tests a credential, not one per model. */
-function startProbes(key: RouteKey, nowMs: number): boolean {
-  const active = cooldownsOf(key).filter((cooldown) => cooldown.isActive(nowMs))
+function startProbes(route: RouteHealth, nowMs: number): boolean {
+  const active = cooldownsOf(route).filter((cooldown) => cooldown.isActive(nowMs))
   if (!active.every((cooldown) => cooldown.isProbeFree(nowMs))) return false
   for (const cooldown of active) cooldown.startProbe(nowMs)
   return true
 }
 
-function endProbes(key: RouteKey, startedMs: number): void {
-  for (const cooldown of cooldownsOf(key)) cooldown.endProbe(startedMs)
+function endProbes(route: RouteHealth, startedMs: number): void {
+  for (const cooldown of cooldownsOf(route)) cooldown.endProbe(startedMs)
 }

@@ -16,7 +16,13 @@ function start() {
   const make = (id: string, priority: number, more: Partial<Candidate>) => {
     const names = { providerId: id, baseUrl: 'https://x', upstreamModel: 'm', credentialId: 'platform' }
     const route = { providerId: id, upstreamModel: 'm', priority, weight: 1, timeouts: {} }
-    return { route, provider: { id }, key: health.route(names), dialect: openaiChat, ...more } as unknown as Candidate
+    return {
+      route,
+      provider: { id },
+      health: health.route(names),
+      dialect: openaiChat,
+      ...more,
+    } as unknown as Candidate
   }
   const candidates = [
     make('acme', 1, {}),
@@ -24,7 +30,7 @@ function start() {
     make('gamma', 3, { why: 'messages endpoint: tools with reasoning' }),
   ]
   const beta = candidates[1]
-  for (let n = 0; n < 5; n++) if (beta) health.recordFault(beta.key, 0, attemptFault('failing'))
+  for (let n = 0; n < 5; n++) if (beta) health.recordFault(beta.health, 0, attemptFault('failing'))
   return { health, candidates }
 }
 

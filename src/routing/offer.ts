@@ -111,7 +111,7 @@ function createWorkspaceOffer(
   const byId = new Map(all.map((model) => [model.id, model]))
   /** By model, and by everything else that decides. */
   const plans = new Map<OfferedModel, Map<string, readonly Candidate[]>>()
-  const keyOf: PlanInput['keyOf'] = (names) => health.route(names)
+  const healthOf: PlanInput['healthOf'] = (names) => health.route(names)
 
   const list = ({ allow }: Caller): readonly OfferedModel[] =>
     allow.length === 0 ? all : all.filter((model) => allowsModel(allow, model.id))
@@ -129,7 +129,7 @@ function createWorkspaceOffer(
       const key = `${surface.id} ${sharesRoutes ? 'shared' : 'own'} ${reasoning}`
       const cached = plans.get(model)?.get(key)
       if (cached) return cached
-      const shared = { platform: providers, own, sharesRoutes, rulesOf, keyOf }
+      const shared = { platform: providers, own, sharesRoutes, rulesOf, healthOf }
       const candidates = candidatesOf({ model, surface, wishes, dialects, ...shared })
       plans.set(model, (plans.get(model) ?? new Map<string, readonly Candidate[]>()).set(key, candidates))
       return candidates

@@ -8,7 +8,7 @@ import { openaiResponses } from '../dialects/openai-responses/index.ts'
 import { builtInProviders } from '../providers/data/built-in.ts'
 import type { Endpoint, Provider } from '../providers/provider.ts'
 import { candidatesOf, type PlanWishes, rememberRules } from './plan.ts'
-import type { RouteKey } from './route.ts'
+import type { RouteHealth } from './route.ts'
 
 const route: Route = { providerId: 'acme', upstreamModel: 'gpt-5', priority: 1, weight: 1, timeouts: {} }
 const endpoint: Endpoint = { dialect: 'openai-chat', baseUrl: 'https://api.example', auth: 'none' }
@@ -65,7 +65,7 @@ function chosen(
     own: new Map(),
     sharesRoutes: true,
     rulesOf: rememberRules(),
-    keyOf: () => ({}) as RouteKey,
+    healthOf: () => ({}) as RouteHealth,
   })
   return [candidate?.dialect.id, candidate?.why] as const
 }

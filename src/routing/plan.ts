@@ -10,7 +10,7 @@ import type { Endpoint, Provider } from '../providers/provider.ts'
 import { rulesFor } from '../providers/rules/rules-for.ts'
 import type { CandidateRecord } from '../telemetry/request-record.ts'
 import { exclusionReason, type HealthPlan } from './rank.ts'
-import { platformCredential, type RouteKey, type RouteNames } from './route.ts'
+import { platformCredential, type RouteHealth, type RouteNames } from './route.ts'
 
 /** A route chosen for a request: its endpoint, dialect and credential. */
 export interface Candidate {
@@ -23,8 +23,7 @@ export interface Candidate {
   readonly rules: TargetRules
   /** Why this endpoint, if it is not the one that the caller's dialect suggests. */
   readonly why?: string
-  /** Its health. */
-  readonly key: RouteKey
+  readonly health: RouteHealth
   /** On the workspace's own credential: the provider bills the workspace, not the operator. */
   readonly isOwn: boolean
   /** It is not called, and no other credential in its place; this is the error. */
@@ -58,7 +57,7 @@ export interface PlanInput {
   readonly sharesRoutes: boolean
   /** What a route's model at this endpoint accepts. */
   rulesOf(route: Route, endpoint: Endpoint, model: Pick<Model, 'tags'>): TargetRules
-  keyOf(names: RouteNames): RouteKey
+  healthOf(names: RouteNames): RouteHealth
 }
 
 export function candidatesOf(input: PlanInput): readonly Candidate[] {
@@ -92,7 +91,7 @@ function candidateFor(input: PlanInput, route: Route, provider: Provider, creden
     endpoint,
     dialect: input.dialects[endpoint.dialect],
     rules: input.rulesOf(route, endpoint, input.model),
-    key: input.keyOf({ providerId: provider.id, baseUrl, upstreamModel: route.upstreamModel, credentialId }),
+    health: input.healthOf({ providerId: provider.id, baseUrl, upstreamModel: route.upstreamModel, credentialId }),
     isOwn: credentialId !== platformCredential,
     ...(why !== undefined && { why }),
   }

@@ -48,7 +48,7 @@ export async function probeProvider(
   const dialect = dialects[endpoint.dialect]
   try {
     const response = await callEndpoint(provider, endpoint, {
-      path: dialect.generationPath('doctor'),
+      path: dialect.generationPath('doctor', true),
       headers: 'forwardedHeaders' in dialect ? dialect.forwardedHeaders(new Headers()) : {},
       body: new TextEncoder().encode('{}'),
       signal,
@@ -57,7 +57,7 @@ export async function probeProvider(
     const date = Date.parse(headers.get('date') ?? '')
     const body = await readResponseBody(response, answerBytesMax)
     const text = body === 'too-large' ? '' : new TextDecoder().decode(body)
-    const verdict = response.ok ? 'accepted' : verdictOf(dialect.readFault(status, headers, text))
+    const verdict = status >= 200 && status < 300 ? 'accepted' : verdictOf(dialect.readFault(status, headers, text))
     return { verdict, status, ...(!Number.isNaN(date) && { date }) }
   } catch (thrown) {
     if (isBadCredential(thrown)) return { verdict: 'refused' }

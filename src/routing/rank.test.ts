@@ -2,9 +2,9 @@ import { describe, expect, test } from 'bun:test'
 import type { Pico } from '../kernel/money.ts'
 import type { Quantiles } from './latency.ts'
 import { exclusionReason, type PlanPreferences, planWithHealth, type Rankable, type Rated } from './rank.ts'
-import { createRouteKeys, healthy, type RouteState } from './route.ts'
+import { createRoutes, healthy, type RouteState } from './route.ts'
 
-const keys = createRouteKeys()
+const keys = createRoutes()
 
 interface Named extends Rankable {
   readonly name: string
@@ -24,7 +24,7 @@ function rated(name: string, facts: Facts = {}): Rated<Named> {
   const { priority = 1, weight = 1, state = healthy, credentialId = 'platform', firstEvent, cost } = facts
   const key = keys.find({ providerId: name, baseUrl: 'https://x', upstreamModel: 'm', credentialId })
   const route = { priority, weight, ...(cost && { cost: { input: cost[0] as Pico, output: cost[1] as Pico } }) }
-  return { candidate: { name, key, route }, state, firstEvent }
+  return { candidate: { name, health: key, route }, state, firstEvent }
 }
 
 /** A linear congruential generator: the same draws in every run. */
@@ -94,15 +94,15 @@ describe('order', () => {
 
   test('the sticky route is first inside its priority, and only there', () => {
     const b = rated('b', { weight: 0.001 })
-    expect(firsts([rated('a'), b], { sticky: b.candidate.key })).toEqual({ b: 1000 })
+    expect(firsts([rated('a'), b], { sticky: b.candidate.health })).toEqual({ b: 1000 })
     const later = rated('later', { priority: 2 })
-    expect(plan([rated('a'), later], { sticky: later.candidate.key }).ordered).toEqual(['a', 'later'])
+    expect(plan([rated('a'), later], { sticky: later.candidate.health }).ordered).toEqual(['a', 'later'])
   })
 
   test('the sticky route yields when it is ejected or parked', () => {
     for (const state of [ejected, parked]) {
       const b = rated('b', { state })
-      expect(plan([rated('a'), b], { sticky: b.candidate.key }).ordered).toEqual(['a'])
+      expect(plan([rated('a'), b], { sticky: b.candidate.health }).ordered).toEqual(['a'])
     }
   })
 })
@@ -121,7 +121,7 @@ describe('health', () => {
   test('a probe goes first in its priority, after the sticky route', () => {
     const list = [rated('a', { weight: 1000 }), rated('b', { state: probe }), rated('c', { priority: 2 })]
     expect(plan(list).ordered).toEqual(['b', 'a', 'c'])
-    expect(plan(list, { sticky: list[0]?.candidate.key }).ordered).toEqual(['a', 'b', 'c'])
+    expect(plan(list, { sticky: list[0]?.candidate.health }).ordered).toEqual(['a', 'b', 'c'])
   })
 
   test('no probe while one is running, or while the retry budget is empty', () => {
@@ -160,7 +160,7 @@ describe('panic', () => {
     const heavy = rated('a', { state: ejected, weight: 1000 })
     const taken = rated('b', { state: probeTaken, weight: 1 })
     const sticky = rated('c', { state: ejected, weight: 1 })
-    const { a = 0 } = firsts([taken, sticky, heavy], { sticky: sticky.candidate.key })
+    const { a = 0 } = firsts([taken, sticky, heavy], { sticky: sticky.candidate.health })
     // 2 of 1002 go elsewhere; more than 20 of a thousand never do.
     expect(a).toBeGreaterThan(980)
   })
@@ -270,7 +270,7 @@ describe('reasons', () => {
 
   test('name the route that has the prompt cache', () => {
     const a = rated('a')
-    const [reason] = reasons([a, rated('b')], { sticky: a.candidate.key })
+    const [reason] = reasons([a, rated('b')], { sticky: a.candidate.health })
     expect(reason).toBe('priority 1, weight 1, has the prompt cache of this conversation')
   })
 

@@ -4,12 +4,12 @@
 import type { Route, RoutingPolicy } from '../catalog/model.ts'
 import { formatPrice } from '../kernel/money.ts'
 import { outlierLimitMs, type Quantiles } from './latency.ts'
-import { platformCredential, type RouteKey, type RouteState } from './route.ts'
+import { platformCredential, type RouteHealth, type RouteState } from './route.ts'
 
 /** What ranking needs of a candidate. */
 export interface Rankable {
   readonly route: Pick<Route, 'priority' | 'weight' | 'cost'>
-  readonly key: RouteKey
+  readonly health: RouteHealth
 }
 
 /** A candidate and its current health. */
@@ -22,7 +22,7 @@ export interface Rated<Item extends Rankable> {
 
 export interface PlanPreferences {
   /** The route that has this conversation's prompt cache. */
-  readonly sticky?: RouteKey | undefined
+  readonly sticky?: RouteHealth | undefined
   /** Within one priority: share by weight (the default), or take the cheapest or the fastest to begin. */
   readonly policy?: RoutingPolicy
   /** Off while the retry budget is empty: a failed probe would be visible to the caller. */
@@ -93,8 +93,8 @@ function compareGroups(a: Rankable, b: Rankable): number {
   return ownRank(a) - ownRank(b) || a.route.priority - b.route.priority
 }
 
-function ownRank({ key }: Rankable): number {
-  return key.credentialId === platformCredential ? 1 : 0
+function ownRank({ health }: Rankable): number {
+  return health.credentialId === platformCredential ? 1 : 0
 }
 
 function orderGroup<Item extends Rankable>(
@@ -108,7 +108,7 @@ function orderGroup<Item extends Rankable>(
   const ranked = group.map(({ candidate, state, firstEvent }) => {
     const isOutlier = firstEvent !== undefined && firstEvent.p95 > limitMs
     const factor = (mode === 'panic' ? 1 : state.factor) * (isOutlier ? outlierFactor : 1)
-    const isSticky = candidate.key === sticky
+    const isSticky = candidate.health === sticky
     return {
       candidate,
       turn: turnOf(state, isSticky),
@@ -161,8 +161,8 @@ interface Place extends Rated<Rankable> {
 
 /** `own credential, priority 1, weight 3, slow start at 40 %` */
 function placeReason({ candidate, state, firstEvent, policy, mode, isSticky, isOutlier, rivals }: Place): string {
-  const { route, key } = candidate
-  let text = key.credentialId === platformCredential ? '' : 'own credential, '
+  const { route, health } = candidate
+  let text = health.credentialId === platformCredential ? '' : 'own credential, '
   text += `priority ${route.priority}`
   if (rivals > 1) text += `, ${choiceReason(route, policy, firstEvent)}`
   if (isSticky) text += ', has the prompt cache of this conversation'

@@ -4,9 +4,10 @@
 import { describe, expect, test } from 'bun:test'
 import { faultFromError, replyFault } from '../dialects/canonical/faults.ts'
 import { Exhausted, exhaustedFailure } from './exhausted.ts'
-import { createRetryBudget, tryCandidates } from './failover.ts'
+import { tryCandidates } from './failover.ts'
 import { type AttemptFault, attemptFault, classifyFault } from './faults.ts'
 import { createHealth } from './health.ts'
+import { createRetryBudget } from './hedge.ts'
 import type { Candidate } from './plan.ts'
 
 const status = (code: number, retryAfterMs?: number) =>
@@ -45,13 +46,13 @@ function startRoutes(fates: Readonly<Record<string, readonly (AttemptFault | Ans
   const candidates = Object.keys(fates).map((id, priority) => {
     const key = health.route({ providerId: id, baseUrl: 'https://x', upstreamModel: 'm', credentialId: 'platform' })
     const route = { providerId: id, upstreamModel: 'm', priority, weight: 1, timeouts: {} }
-    return { route, provider: { id, ignoresHealth }, key, isOwn: false } as unknown as Candidate
+    return { route, provider: { id, ignoresHealth }, health: key, isOwn: false } as unknown as Candidate
   })
   const calls: string[] = []
   const lasts: string[] = []
   const waits: { milliseconds: number; state: string }[] = []
   const deps = { clock, health, budget, random, retries: { attempts, backoffMs: 2000, totalMs: 8000 } }
-  const state = () => candidates.map(({ key }) => health.state(key).state).join(' ')
+  const state = () => candidates.map(({ health: key }) => health.state(key).state).join(' ')
   const run = () =>
     tryCandidates<Answer>(deps, {
       plan: health.plan(candidates),
@@ -247,7 +248,7 @@ describe('isLast', () => {
 
   test('does not count a route that the budget cannot pay for', async () => {
     const scene = startRoutes({ a: [busy], b: [busy] })
-    for (const { key } of scene.candidates) for (let n = 0; n < 5; n++) scene.health.recordFault(key, 0, busy)
+    for (const { health: key } of scene.candidates) for (let n = 0; n < 5; n++) scene.health.recordFault(key, 0, busy)
     while (scene.budget.spend());
     await scene.run()
     expect(scene.lasts).toEqual(['a last'])
@@ -340,7 +341,7 @@ describe('an ejected route', () => {
     for (let n = 0; n < 2; n++) waits.push((await scene.failure()).facts.retryAfterMs)
     // The fifth fault ejects it for 15 s; the retry after it took two of them.
     expect(waits).toEqual([4000, 13_000])
-    const { key } = scene.candidates[0] as Candidate
+    const { health: key } = scene.candidates[0] as Candidate
     for (let n = 0; n < 3; n++) {
       // A fault of its time of probation doubles the ejection: 30, 60 and 120 s.
       scene.health.recordFault(key, 1e6, busy)

@@ -1,8 +1,8 @@
 import { expect, test } from 'bun:test'
 import { createJumpClock } from '../../test/parts/jump-clock.ts'
-import { createRetryBudget, type RetryBudget } from './failover.ts'
+import { type CallBudget, createRetryBudget } from './hedge.ts'
 
-function spendAll(budget: RetryBudget): number {
+function spendAll(budget: CallBudget): number {
   let spent = 0
   while (budget.spend()) spent++
   return spent

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { createRouteKeys, type RouteNames } from './route.ts'
+import { createRoutes, type RouteNames } from './route.ts'
 
 const names: RouteNames = {
   providerId: 'acme',
@@ -9,7 +9,7 @@ const names: RouteNames = {
 }
 
 test('the same names are the same key', () => {
-  const keys = createRouteKeys()
+  const keys = createRoutes()
   const key = keys.find(names)
   expect(keys.find({ ...names })).toBe(key)
   for (const other of [
@@ -23,11 +23,11 @@ test('the same names are the same key', () => {
 })
 
 test('breakers and cooldowns are shared by exactly the routes they concern', () => {
-  const keys = createRouteKeys()
+  const keys = createRoutes()
   const key = keys.find(names)
   const shared = (other: Partial<RouteNames>) => {
     const found = keys.find({ ...names, ...other })
-    return (['breaker', 'credential', 'throttle', 'route', 'latency'] as const).filter(
+    return (['breaker', 'credential', 'throttle', 'disabled', 'latency'] as const).filter(
       (what) => found[what] === key[what],
     )
   }
@@ -38,7 +38,7 @@ test('breakers and cooldowns are shared by exactly the routes they concern', () 
 })
 
 test('evicts the oldest own credential, never a route of the operator', () => {
-  const keys = createRouteKeys()
+  const keys = createRoutes()
   const platform = keys.find(names)
   const first = keys.find({ ...names, credentialId: 'cred_first' })
   for (let n = 0; n < 10_000; n++) keys.find({ ...names, credentialId: `cred_${n}` })

@@ -1,5 +1,5 @@
-// The health data of a route and its current state. A RouteKey is created once per route and reused, so that no request
-// builds a name. Keys share what they have in common: the breaker of a model at an endpoint, the cooldown of a credential.
+// The health data of a route and its current state. A RouteHealth is created once per route and reused, so that no request
+// builds a name. Routes share what they have in common: the breaker of a model at an endpoint, the cooldown of a credential.
 
 import { Breaker, slowStartFactor } from './breaker.ts'
 import { Cooldown } from './cooldown.ts'
@@ -18,35 +18,34 @@ export interface RouteNames {
   readonly credentialId: string
 }
 
-export interface RouteKey extends RouteNames {
+export interface RouteHealth extends RouteNames {
   /** Shared by every credential: a provider that is down is down for all. */
   readonly breaker: Breaker
   /** Shared by every model of the credential. */
   readonly credential: Cooldown
   /** The credential at this model; shared by every endpoint of the provider. */
   readonly throttle: Cooldown
-  readonly route: Cooldown
+  /** The route itself, if its provider does not know the model. */
+  readonly disabled: Cooldown
   readonly latency: Latency
-  /** When a response of any status last arrived, in monotonic milliseconds; written by the attempt. */
-  respondedMs: number
 }
 
-export interface RouteKeys {
+export interface Routes {
   /** The same object for the same names, also after a configuration reload. */
-  find(names: RouteNames): RouteKey
+  find(names: RouteNames): RouteHealth
   /** Clears the cooldowns of a credential that has a new value. */
   renewCredential(owner: Pick<RouteNames, 'providerId' | 'credentialId'>, nowMs: number): void
-  all(): Iterable<RouteKey>
+  all(): Iterable<RouteHealth>
 }
 
 /** Bounds the routes of workspaces' own credentials; 3 KB each once used. */
 const ownMax = 10_000
 
-export function createRouteKeys(): RouteKeys {
+export function createRoutes(): Routes {
   /** As many as the configuration names. */
-  const platform = new LruTable<RouteKey>(Number.POSITIVE_INFINITY)
-  /** An evicted key that is still in use keeps working; the next lookup creates a new one. */
-  const own = new LruTable<RouteKey>(ownMax)
+  const platform = new LruTable<RouteHealth>(Number.POSITIVE_INFINITY)
+  /** An evicted route that is still in use keeps working; the next lookup creates a new one. */
+  const own = new LruTable<RouteHealth>(ownMax)
   const breakers = new LruTable<Breaker>(ownMax)
   const cooldowns = new LruTable<Cooldown>(2 * ownMax)
   const createCooldown = (): Cooldown => new Cooldown()
@@ -62,16 +61,15 @@ export function createRouteKeys(): RouteKeys {
         breaker: breakers.find([providerId, baseUrl, upstreamModel], () => new Breaker()),
         credential: cooldowns.find([providerId, credentialId], createCooldown),
         throttle: cooldowns.find([providerId, credentialId, upstreamModel], createCooldown),
-        route: new Cooldown(),
+        disabled: new Cooldown(),
         latency: new Latency(),
-        respondedMs: Number.NEGATIVE_INFINITY,
       }))
     },
     renewCredential({ providerId, credentialId }, nowMs) {
       for (const table of [platform, own]) {
-        for (const key of table.values()) {
-          if (key.providerId !== providerId || key.credentialId !== credentialId) continue
-          for (const cooldown of cooldownsOf(key)) cooldown.renew(nowMs)
+        for (const route of table.values()) {
+          if (route.providerId !== providerId || route.credentialId !== credentialId) continue
+          for (const cooldown of cooldownsOf(route)) cooldown.renew(nowMs)
         }
       }
     },
@@ -108,8 +106,8 @@ class LruTable<Value> {
   }
 }
 
-export function cooldownsOf({ credential, throttle, route }: RouteKey): readonly Cooldown[] {
-  return [credential, throttle, route]
+export function cooldownsOf({ credential, throttle, disabled }: RouteHealth): readonly Cooldown[] {
+  return [credential, throttle, disabled]
 }
 
 /** The state of a route at one moment, for the plan, the pages and the metrics. */
@@ -129,21 +127,21 @@ export interface RouteState {
 export const healthy: RouteState = Object.freeze({ state: 'healthy', factor: 1 })
 
 /** Allocates nothing for a healthy route. */
-export function routeState(key: RouteKey, nowMs: number): RouteState {
-  return parkedState(key, nowMs) ?? (key.breaker.isCalm(nowMs) ? healthy : breakerState(key, nowMs))
+export function routeState(route: RouteHealth, nowMs: number): RouteState {
+  return parkedState(route, nowMs) ?? (route.breaker.isCalm(nowMs) ? healthy : breakerState(route, nowMs))
 }
 
 /** undefined = no cooldown. Of several, the longest. */
-export function parkedState(key: RouteKey, nowMs: number): RouteState | undefined {
-  const { credential, throttle, route } = key
-  if (!credential.isActive(nowMs) && !throttle.isActive(nowMs) && !route.isActive(nowMs)) return undefined
-  const active = cooldownsOf(key).filter((cooldown) => cooldown.isActive(nowMs))
+export function parkedState(route: RouteHealth, nowMs: number): RouteState | undefined {
+  const { credential, throttle, disabled } = route
+  if (!credential.isActive(nowMs) && !throttle.isActive(nowMs) && !disabled.isActive(nowMs)) return undefined
+  const active = cooldownsOf(route).filter((cooldown) => cooldown.isActive(nowMs))
   const longest = active.reduce((a, b) => (b.waitMs(nowMs) > a.waitMs(nowMs) ? b : a))
   const guess = active.every((cooldown) => cooldown.isGuess()) ? ({ isGuess: true } as const) : {}
   return { state: 'parked', factor: 0, waitMs: longest.waitMs(nowMs), ...cause(longest.why), ...guess }
 }
 
-function breakerState({ breaker }: RouteKey, nowMs: number): RouteState {
+function breakerState({ breaker }: RouteHealth, nowMs: number): RouteState {
   const state = breaker.state(nowMs)
   const rest = { waitMs: breaker.waitMs(nowMs), ...cause(breaker.why) }
   if (state === 'ejected') return { state, factor: 0, ...rest }

@@ -2,79 +2,46 @@
 // only a preference: it may be lost at any time and never keeps a request on a failing route.
 
 import type { Clock } from '../kernel/clock.ts'
-import type { RouteKey } from './route.ts'
+import type { RouteHealth } from './route.ts'
 
 /** About 200 bytes each: 4 MB at most. */
 const entriesMax = 20_000
 
 export interface StickyRoutes {
   /** `conversation` identifies workspace, model and beginning (conversationKey in pipeline/admit.ts). */
-  find(conversation: string): RouteKey | undefined
+  find(conversation: string): RouteHealth | undefined
   /** Called for every answer, so that the time counts from the last use. */
-  remember(conversation: string, route: RouteKey, cache: 'short' | 'long'): void
+  remember(conversation: string, route: RouteHealth, cache: 'short' | 'long'): void
   size(): number
 }
 
 interface Entry {
-  readonly route: RouteKey
+  readonly route: RouteHealth
   readonly usedMs: number
+  readonly lifetimeMs: number
 }
 
-/** Conversations with one cache lifetime, ordered by last use, which is also the order in which they expire. */
-class ExpiringRoutes {
-  readonly entries = new Map<string, Entry>()
-
-  constructor(readonly lifetimeMs: number) {}
-
-  find(conversation: string, nowMs: number): Entry | undefined {
-    const entry = this.entries.get(conversation)
-    if (entry === undefined || nowMs - entry.usedMs < this.lifetimeMs) return entry
-    this.entries.delete(conversation)
-    return undefined
-  }
-
-  /** Removes expired conversations; most are never looked up again. */
-  clear(nowMs: number): void {
-    for (const [conversation, { usedMs }] of this.entries) {
-      if (nowMs - usedMs < this.lifetimeMs) return
-      this.entries.delete(conversation)
-    }
-  }
-
-  /** The last use of the least recently used. */
-  oldestMs(): number {
-    const [oldest] = this.entries.values()
-    return oldest?.usedMs ?? Number.POSITIVE_INFINITY
-  }
-
-  dropOldest(): void {
-    const [oldest] = this.entries.keys()
-    if (oldest !== undefined) this.entries.delete(oldest)
-  }
-}
+/** How long providers keep a prompt cache after its last use. */
+const lifetimeMs = { short: 300_000, long: 3_600_000 }
 
 export function createStickyRoutes({ clock }: { clock: Clock }): StickyRoutes {
-  const short = new ExpiringRoutes(300_000)
-  const long = new ExpiringRoutes(3_600_000)
-  const size = (): number => short.entries.size + long.entries.size
-
+  /** Ordered by last use. The number is bounded, so expired entries may wait for their eviction. */
+  const entries = new Map<string, Entry>()
+  const find = (conversation: string): Entry | undefined => {
+    const entry = entries.get(conversation)
+    return entry && clock.monotonicMs() - entry.usedMs < entry.lifetimeMs ? entry : undefined
+  }
   return {
-    find(conversation) {
-      const nowMs = clock.monotonicMs()
-      return (short.find(conversation, nowMs) ?? long.find(conversation, nowMs))?.route
-    },
+    find: (conversation) => find(conversation)?.route,
     remember(conversation, route, cache) {
-      const usedMs = clock.monotonicMs()
+      const known = find(conversation)
       // Each use of a long cache renews its hour.
-      const staysLong = long.find(conversation, usedMs)?.route === route
-      short.entries.delete(conversation)
-      long.entries.delete(conversation)
-      const routes = cache === 'long' || staysLong ? long : short
-      routes.entries.set(conversation, { route, usedMs })
-      short.clear(usedMs)
-      long.clear(usedMs)
-      if (size() > entriesMax) (short.oldestMs() <= long.oldestMs() ? short : long).dropOldest()
+      const lifeMs = Math.max(lifetimeMs[cache], known?.route === route ? known.lifetimeMs : 0)
+      entries.delete(conversation)
+      entries.set(conversation, { route, usedMs: clock.monotonicMs(), lifetimeMs: lifeMs })
+      const [oldest] = entries.size > entriesMax ? entries.keys() : []
+      if (oldest !== undefined) entries.delete(oldest)
     },
-    size,
+    size: () => entries.size,
   }
 }

@@ -67,7 +67,7 @@ async function copyInto(options: CopyOptions, from: Sql, to: Sql): Promise<CopyO
 
 /** Every start of a gateway writes into `installation` before anything else. */
 async function isUnused(to: Sql, { tables }: CopyPlan): Promise<boolean> {
-  for (const name of ['installation', 'workspaces', 'transfers', 'audit']) {
+  for (const name of ['installation', 'workspaces', 'fundings', 'audit']) {
     if (!tables.some((table) => table.name === name)) throw new StartRefusal(`There is no table ${name}.`)
     const rows = await to`SELECT 1 FROM ${to(name)} LIMIT 1`
     if (rows.length > 0) return false
@@ -204,7 +204,8 @@ async function sqliteColumns(sql: Sql, table: string): Promise<readonly string[]
 
 async function postgresColumns(sql: Sql): Promise<ReadonlyMap<string, readonly string[]>> {
   const rows = await sql<{ table: string; column: string }>`SELECT table_name AS table, column_name AS column
-    FROM information_schema.columns WHERE table_schema = current_schema() AND table_name <> ${ownRecord}`
+    FROM information_schema.columns WHERE table_schema = current_schema() AND table_name <> ${ownRecord}
+      AND table_name NOT IN (SELECT table_name FROM information_schema.views WHERE table_schema = current_schema())`
   const tables = Map.groupBy(rows, ({ table }) => table)
   return new Map([...tables].map(([name, columns]) => [name, columns.map(({ column }) => column).sort()]))
 }
@@ -234,12 +235,13 @@ async function inOrderOfReference(source: Sql, names: readonly string[]): Promis
 
 const portionRows = 1000n
 
-/** By the row's own number: every table of ours has one, and it needs no sort. */
+/** By the row's own number, or by the id where there is none: that needs no sort. */
 async function* readSqliteRows(sql: Sql, table: string): AsyncGenerator<readonly Row[]> {
-  let after = -1n
-  for (;;) {
-    const rows = await sql<Row & { copy_position: bigint }>`SELECT rowid AS copy_position, * FROM ${sql(table)}
-      WHERE rowid > ${after} ORDER BY rowid LIMIT ${portionRows}`
+  const [kind] = await sql<{ wr: bigint }>`SELECT wr FROM pragma_table_list(${table})`
+  const position = sql(kind?.wr === 1n ? 'id' : 'rowid')
+  for (let after: SqlValue = kind?.wr === 1n ? '' : -1n; ; ) {
+    const rows: readonly (Row & { copy_position: SqlValue })[] = await sql`SELECT ${position} AS copy_position, *
+      FROM ${sql(table)} WHERE ${position} > ${after} ORDER BY ${position} LIMIT ${portionRows}`
     const last = rows.at(-1)
     if (last === undefined) return
     after = last.copy_position

@@ -26,7 +26,12 @@ export function* portionsOf<Item>(rows: readonly Item[]): Generator<readonly Ite
  * PostgreSQL only: one statement with one parameter, a list in JSON, whatever the number of rows. All rows must have the
  * same columns; columns that are not named get their defaults. Names of tables and columns are never input.
  */
-export async function insertList(sql: Sql, table: string, rows: readonly Row[], onConflict = ''): Promise<void> {
+export async function insertList(
+  sql: Sql,
+  table: string,
+  rows: readonly Readonly<Record<string, SqlValue | number>>[],
+  onConflict = '',
+): Promise<void> {
   if (rows.length === 0) return
   const names = Object.keys(rows[0] ?? {})
   const columns = names.join(', ')
@@ -42,13 +47,13 @@ export function templateOf(parts: readonly string[]): TemplateStringsArray {
   return Object.defineProperty(strings, 'raw', { value: strings }) as unknown as TemplateStringsArray
 }
 
-function rowJson(names: readonly string[], row: Row): string {
+function rowJson(names: readonly string[], row: Readonly<Record<string, SqlValue | number>>): string {
   let text = ''
   for (const name of names) {
     const value = row[name]
     if (value === null || value === undefined) continue
     // PostgreSQL refuses half of a surrogate pair in JSON; as a parameter it would become the same mark.
-    const json = typeof value === 'bigint' ? String(value) : JSON.stringify(value.toWellFormed())
+    const json = typeof value === 'string' ? JSON.stringify(value.toWellFormed()) : String(value)
     text += `${text && ','}"${name}":${json}`
   }
   return `{${text}}`

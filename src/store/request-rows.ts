@@ -1,49 +1,57 @@
-// Rows of the request log and the sums over them. A request is added to its hour (of its key and model) in the transaction
-// that writes its row: that of its charge, or of the log for a request that was not charged. So the sums are exact at any
+// Rows of `requests` and the sums over them. A request is added to its hour (of its key and model) in the transaction that
+// writes its row: that of its charge, or of the log for a request that was not charged. So the sums are exact at any
 // moment, also after a crash. Hours that are over are moved to the sums that charts read; readers add up both.
 
 import { insertList, portionsOf, templateOf } from './insert-rows.ts'
 import type { Engine, Sql, SqlValue } from './sql.ts'
 
-/** What a request adds to the sums. */
-export interface CountedRequest {
-  readonly startedAt: number
-  readonly workspaceId: string
-  readonly projectId: string
-  readonly keyId: string
-  /** Empty = none was named. */
-  readonly model: string
-  readonly isError: boolean
-  readonly inputTokens: number
-  readonly outputTokens: number
-  /** Nano-dollars. One transfer moves at most 10^15, which a number holds exactly. */
-  readonly charge: number
-  readonly firstEventMs: number | undefined
+/** A request and its charge, as in the schema. Every integer is below 2^53: an amount is at most 10^15 nano-dollars. */
+export type RequestRow = {
+  readonly id: string
+  readonly started_at: number
+  readonly workspace_id: string
+  readonly project_id: string
+  readonly key_id: string
+  readonly path: string
+  readonly stream: number
+  readonly model: string | null
+  readonly status: number
+  readonly code: string | null
+  readonly reason: string | null
+  readonly provider: string | null
+  readonly upstream_model: string | null
+  readonly lane: string | null
+  readonly attempt_start_ms: number | null
+  readonly attempt_ms: number | null
+  readonly first_event_ms: number | null
+  readonly total_ms: number
+  readonly client: string | null
+  readonly details: string | null
+  readonly held: number | null
+  readonly charge: number | null
+  readonly written_off: number | null
+  readonly price_version: string | null
+  readonly input_tokens: number | null
+  readonly output_tokens: number | null
+  readonly usage: string | null
+  readonly estimated: number
+  readonly budgets: string | null
 }
 
-export interface RequestRow {
-  readonly columns: Readonly<Record<RequestColumn, SqlValue>>
-  readonly counted: CountedRequest
-}
+/** The order in which the values of a row are sent to the thread that writes. */
+export const requestColumns = [
+  ...(['id', 'started_at', 'workspace_id', 'project_id', 'key_id', 'path', 'stream', 'model', 'status'] as const),
+  ...(['code', 'reason', 'provider', 'upstream_model', 'lane', 'attempt_start_ms', 'attempt_ms'] as const),
+  ...(['first_event_ms', 'total_ms', 'client', 'details', 'held', 'charge', 'written_off', 'price_version'] as const),
+  ...(['input_tokens', 'output_tokens', 'usage', 'estimated', 'budgets'] as const),
+] satisfies (keyof RequestRow)[]
 
-export const requestColumnNames = [
-  ...[
-    'id',
-    'started_at',
-    'workspace_id',
-    'project_id',
-    'key_id',
-    'path',
-    'stream',
-    'model',
-    'status',
-    'code',
-    'reason',
-  ],
-  ...['provider', 'upstream_model', 'lane', 'candidates', 'attempts', 'warnings', 'notes', 'usage', 'price_version'],
-  ...['held', 'charge', 'first_event_ms', 'total_ms', 'client'],
-] as const satisfies readonly string[]
-export type RequestColumn = (typeof requestColumnNames)[number]
+export type RowValue = string | number | null
+export type RequestValues = readonly RowValue[]
+
+export function requestValues(row: RequestRow): RequestValues {
+  return requestColumns.map((name) => row[name])
+}
 
 export interface Figures {
   requests: bigint
@@ -115,8 +123,66 @@ export function figuresFromRow(row: Readonly<Record<string, bigint>>): Figures {
   }
 }
 
+/** The place of each value in a row. */
+const at = Object.fromEntries(requestColumns.map((name, place) => [name, place])) as Record<keyof RequestRow, number>
+const [requestsAt, errorsAt, inputAt, outputAt, chargeAt, firstEventsAt] = [5, 6, 7, 8, 9, 10] as const
+const noCounts = figureColumns.map(() => 0)
+
+type HourValue = RowValue | bigint
+
+/** Adds up the requests of a batch, so that each row of `request_hours` is written once. */
+export class HourSums {
+  /** Values in the order of `hourColumns`. */
+  readonly #hours = new Map<string, HourValue[]>()
+
+  add(request: RequestValues): void {
+    const hour = this.#hourOf(request)
+    increase(hour, requestsAt, 1)
+    if (request[at.code] !== null) increase(hour, errorsAt, 1)
+    increase(hour, inputAt, Number(request[at.input_tokens]))
+    increase(hour, outputAt, Number(request[at.output_tokens]))
+    // The sum of a batch may be more than 2^53.
+    hour[chargeAt] = BigInt(hour[chargeAt] ?? 0) + BigInt(request[at.charge] ?? 0)
+    const firstEventMs = request[at.first_event_ms]
+    if (typeof firstEventMs !== 'number') return
+    const place = firstEventBounds.findIndex((most) => firstEventMs <= most)
+    increase(hour, firstEventsAt + (place < 0 ? firstEventBounds.length : place), 1)
+  }
+
+  /** A request that was added before is an error after all (1), or none (-1). */
+  correctErrors(request: RequestValues, by: 1 | -1): void {
+    increase(this.#hourOf(request), errorsAt, by)
+  }
+
+  /** Sorted, so that replicas which add to the same rows do not deadlock. */
+  rows(): readonly (readonly HourValue[])[] {
+    return [...this.#hours].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, values]) => values)
+  }
+
+  #hourOf(request: RequestValues): HourValue[] {
+    const startedAt = Number(request[at.started_at])
+    const startAt = startedAt - (startedAt % grainMs.hour)
+    const [keyId, model] = [request[at.key_id] ?? '', request[at.model] ?? '']
+    const name = `${startAt} ${keyId} ${model}`
+    let hour = this.#hours.get(name)
+    if (!hour) {
+      hour = [startAt, keyId, model, request[at.workspace_id] ?? '', request[at.project_id] ?? '', ...noCounts]
+      this.#hours.set(name, hour)
+    }
+    return hour
+  }
+}
+
+function increase(hour: HourValue[], place: number, by: number): void {
+  hour[place] = Number(hour[place]) + by
+}
+
+export async function writeHours(sql: Sql, engine: Engine, sums: HourSums): Promise<void> {
+  await addRows(sql, engine, { table: 'request_hours', columns: hourColumns, onConflict: addToHour }, sums.rows())
+}
+
 /** Requests of one hour, key and model. A key belongs to one project and one workspace. */
-export interface HourBucket {
+interface HourBucket {
   readonly startAt: number
   readonly keyId: string
   readonly model: string
@@ -125,64 +191,8 @@ export interface HourBucket {
   readonly figures: Figures
 }
 
-/** Adds up the requests of a batch, so that each row of `request_hours` is written once. */
-export class HourBuckets {
-  readonly #buckets = new Map<string, HourBucket>()
-
-  add(request: CountedRequest): void {
-    const { figures } = this.#bucketOf(request)
-    figures.requests++
-    if (request.isError) figures.errors++
-    figures.inputTokens += BigInt(request.inputTokens)
-    figures.outputTokens += BigInt(request.outputTokens)
-    figures.charge += BigInt(request.charge)
-    const { firstEventMs } = request
-    if (firstEventMs === undefined) return
-    const bound = firstEventBounds.findIndex((most) => firstEventMs <= most)
-    const place = bound < 0 ? firstEventBounds.length : bound
-    figures.firstEvents[place] = (figures.firstEvents[place] ?? 0n) + 1n
-  }
-
-  /** A request that was added before is an error after all (1), or none (-1). */
-  correctErrors(request: CountedRequest, by: bigint): void {
-    this.#bucketOf(request).figures.errors += by
-  }
-
-  all(): Iterable<HourBucket> {
-    return this.#buckets.values()
-  }
-
-  /** Values in the order of `hourColumns`. The rows are sorted, so that replicas which add to the same ones do not deadlock. */
-  rows(): readonly (readonly SqlValue[])[] {
-    return [...this.#buckets]
-      .sort(([a], [b]) => (a < b ? -1 : 1))
-      .map(([, { startAt, keyId, model, workspaceId, projectId, figures }]) => [
-        ...[BigInt(startAt), keyId, model, workspaceId, projectId],
-        ...valuesOf(figures),
-      ])
-  }
-
-  #bucketOf({ startedAt, workspaceId, projectId, keyId, model }: CountedRequest): HourBucket {
-    const startAt = startedAt - (startedAt % grainMs.hour)
-    const name = `${startAt} ${keyId} ${model}`
-    const known = this.#buckets.get(name)
-    if (known) return known
-    const fresh = { startAt, workspaceId, projectId, keyId, model, figures: noFigures() }
-    this.#buckets.set(name, fresh)
-    return fresh
-  }
-}
-
-function valuesOf({ requests, errors, inputTokens, outputTokens, charge, firstEvents }: Figures): readonly bigint[] {
-  return [requests, errors, inputTokens, outputTokens, charge, ...firstEvents]
-}
-
-export async function writeHours(sql: Sql, engine: Engine, buckets: HourBuckets): Promise<void> {
-  await addRows(sql, engine, { table: 'request_hours', columns: hourColumns, onConflict: addToHour }, buckets.rows())
-}
-
 /** Adds hours to the sums that charts read: by hour and day, for each series, of their workspace and of all workspaces. */
-export async function writeSums(sql: Sql, engine: Engine, hours: Iterable<HourBucket>): Promise<void> {
+async function writeSums(sql: Sql, engine: Engine, hours: Iterable<HourBucket>): Promise<void> {
   const sums = new Map<string, { readonly key: readonly SqlValue[]; readonly figures: Figures }>()
   for (const { startAt, workspaceId, projectId, keyId, model, figures } of hours) {
     const subjects: Readonly<Record<Series, string>> = { total: '', model, project: projectId, key: keyId }
@@ -202,7 +212,19 @@ export async function writeSums(sql: Sql, engine: Engine, hours: Iterable<HourBu
     }
   }
   const rows = [...sums].sort(([a], [b]) => (a < b ? -1 : 1))
-  const values = rows.map(([, { key, figures }]) => [...key, ...valuesOf(figures)])
+  const values = rows.map(
+    ([
+      ,
+      {
+        key,
+        figures: { firstEvents, ...counts },
+      },
+    ]) => [
+      ...key,
+      ...[counts.requests, counts.errors, counts.inputTokens, counts.outputTokens, counts.charge],
+      ...firstEvents,
+    ],
+  )
   await addRows(sql, engine, { table: 'request_sums', columns: sumColumns, onConflict: addToSum }, values)
 }
 
@@ -216,9 +238,11 @@ async function addRows(
   sql: Sql,
   engine: Engine,
   { table, columns, onConflict }: AddedTable,
-  values: readonly (readonly SqlValue[])[],
+  values: readonly (readonly (SqlValue | number)[])[],
 ): Promise<void> {
-  const rows = values.map((row) => Object.fromEntries(columns.map((name, at) => [name, row[at] ?? null] as const)))
+  const rows = values.map((row) =>
+    Object.fromEntries(columns.map((name, at) => [name, toSql(row[at] ?? null)] as const)),
+  )
   if (engine === 'postgres') return await insertList(sql, table, rows, onConflict)
   for (const portion of portionsOf(rows)) {
     await sql(templateOf([`INSERT INTO ${table} `, onConflict]), sql(portion))
@@ -232,10 +256,10 @@ export const foldMax = 100
  * Moves hours that are over from `request_hours` to the sums, and returns how many. A request that ends later starts its
  * hour anew and is moved by the next call. Any number of replicas may do this at the same time.
  */
-export async function foldHours(sql: Sql, engine: Engine, before: number): Promise<number> {
+export async function foldHours(sql: Sql, engine: Engine, before: number, max = foldMax): Promise<number> {
   const rows = await sql<Readonly<Record<string, bigint>> & Readonly<Record<'key_id' | 'model', string>>>`
     DELETE FROM request_hours WHERE (start_at, key_id, model) IN (SELECT start_at, key_id, model FROM request_hours
-      WHERE start_at < ${BigInt(before)} ORDER BY start_at, key_id, model LIMIT ${BigInt(foldMax)}) RETURNING *`
+      WHERE start_at < ${BigInt(before)} ORDER BY start_at, key_id, model LIMIT ${BigInt(max)}) RETURNING *`
   const hours = rows.map((row) => ({
     startAt: Number(row.start_at),
     keyId: row.key_id,
@@ -248,28 +272,34 @@ export async function foldHours(sql: Sql, engine: Engine, before: number): Promi
   return rows.length
 }
 
+/** Integers cross `Sql` as bigints. */
+function toSql(value: SqlValue | number): SqlValue {
+  return typeof value === 'number' ? BigInt(value) : value
+}
+
 /**
  * Writes requests that have no charge. A row that its charge has written already keeps its amounts and its duration, and
- * takes the status, code, reason and notes.
+ * takes the status, code, reason and details.
  */
 export async function writeRequests(sql: Sql, engine: Engine, rows: readonly RequestRow[]): Promise<void> {
   const inserted = new Set<SqlValue>()
   for (const portion of portionsOf(rows)) {
-    const columns = portion.map((row) => row.columns)
+    const columns = portion.map((row) => Object.fromEntries(requestColumns.map((name) => [name, toSql(row[name])])))
     const ids = await sql<{ id: string }>`INSERT INTO requests ${sql(columns)} ON CONFLICT (id) DO NOTHING RETURNING id`
     for (const { id } of ids) inserted.add(id)
   }
-  const hours = new HourBuckets()
-  for (const { columns, counted } of rows) {
-    if (inserted.delete(columns.id)) {
-      hours.add(counted)
+  const sums = new HourSums()
+  for (const row of rows) {
+    if (inserted.delete(row.id)) {
+      sums.add(requestValues(row))
       continue
     }
-    const { id, status, code, reason, notes } = columns
+    const { id, status, code, reason, details } = row
     const [before] = await sql<{ code: string | null }>`SELECT code FROM requests WHERE id = ${id}`
-    await sql`UPDATE requests SET status = ${status}, code = ${code}, reason = ${reason}, notes = ${notes} WHERE id = ${id}`
+    await sql`UPDATE requests SET status = ${BigInt(status)}, code = ${code}, reason = ${reason}, details = ${details}
+      WHERE id = ${id}`
     const wasError = before?.code != null
-    if (wasError !== counted.isError) hours.correctErrors(counted, wasError ? -1n : 1n)
+    if (wasError !== (code !== null)) sums.correctErrors(requestValues(row), wasError ? -1 : 1)
   }
-  await writeHours(sql, engine, hours)
+  await writeHours(sql, engine, sums)
 }

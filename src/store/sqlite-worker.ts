@@ -3,7 +3,7 @@
 
 import { Database, SQLiteError } from 'bun:sqlite'
 import type { SqlValue } from './sql.ts'
-import { BatchRunner, type OperationRefusal } from './write-batch.ts'
+import { BatchRunner, type Refusal } from './write-batch.ts'
 
 declare const self: Worker
 
@@ -18,7 +18,7 @@ export type WriterQuestion =
 
 export type WriterAnswer =
   | { readonly kind: 'rows'; readonly rows: unknown[] }
-  | { readonly kind: 'batch'; readonly refusals: readonly (OperationRefusal | undefined)[] }
+  | { readonly kind: 'batch'; readonly refusals: readonly (Refusal | undefined)[] }
   | { readonly kind: 'done' }
   | { readonly kind: 'fault'; readonly fault: WriterFault }
 
@@ -85,10 +85,28 @@ function toFault(thrown: unknown): WriterFault {
   return { message, code, errno: 0 }
 }
 
+/** As much as SQLite's own automatic checkpoint, which would run inside of COMMIT, before the answer. */
+const checkpointPages = 1000n
+/** How often the length of the log is looked at. A commit writes some ten pages. */
+const checkpointEvery = 16
+let answered = 0
+
+/** Moves pages from the log to the database. Readers may be in the way; then the next time moves the rest. */
+function checkpoint(): void {
+  if (++answered % checkpointEvery !== 0 || !connection || connection.inTransaction) return
+  try {
+    const [state] = connection.query<{ log: bigint }, []>('PRAGMA wal_checkpoint(NOOP)').all()
+    if (state && state.log >= checkpointPages) connection.run('PRAGMA wal_checkpoint(PASSIVE)')
+  } catch {
+    // A disk that is full or broken fails the next commit, whose caller can be told.
+  }
+}
+
 self.onmessage = ({ data }: MessageEvent<WriterQuestion>) => {
   try {
     self.postMessage(answer(data))
   } catch (thrown) {
     self.postMessage({ kind: 'fault', fault: toFault(thrown) } satisfies WriterAnswer)
   }
+  checkpoint()
 }

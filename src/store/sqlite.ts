@@ -16,9 +16,12 @@ import { encodeBatch } from './write-batch.ts'
 /** Long enough for a checkpoint on a slow disk. A waiting reader blocks the event loop, a waiting writer does not. */
 const busyTimeoutMs = 5000
 
-/** FULL syncs the log at every commit; fullfsync makes that reach the disk on macOS too, and is ignored elsewhere. */
+/**
+ * FULL syncs the log at every commit; fullfsync makes that reach the disk on macOS too, and is ignored elsewhere. The
+ * thread that writes makes the checkpoints itself, between commits.
+ */
 const writerSettings = `PRAGMA busy_timeout = ${busyTimeoutMs}; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
-  PRAGMA fullfsync = ON; PRAGMA foreign_keys = ON;`
+  PRAGMA fullfsync = ON; PRAGMA foreign_keys = ON; PRAGMA wal_autocheckpoint = 0;`
 const readerSettings = `PRAGMA query_only = ON; PRAGMA busy_timeout = ${busyTimeoutMs};`
 
 export async function openSqlite(dataFolder: string, report?: (line: string) => void): Promise<Database> {
@@ -82,9 +85,9 @@ function sqliteDatabase(thread: Thread, reader: SQL, file: string): Database {
     engine: 'sqlite',
     sql: reader as Sql,
     batches: {
-      commitBatch: (operations) =>
+      commitBatch: (requests) =>
         inTurn(async () => {
-          const answer = await thread.ask({ kind: 'batch', text: encodeBatch(operations) })
+          const answer = await thread.ask({ kind: 'batch', text: encodeBatch(requests) })
           assert(answer.kind === 'batch', 'the thread answers what it was asked')
           return answer.refusals
         }),

@@ -1,13 +1,13 @@
 import { expect, test } from 'bun:test'
 import { answeredRequest } from '../../test/observe/observed-records.ts'
 import { forEachEngine, type TestStore } from '../../test/parts/engines.ts'
-import type { RequestId } from '../kernel/ids.ts'
-import type { Nano } from '../kernel/money.ts'
-import { requestRow } from '../telemetry/request-row.ts'
+import { type Nano, zeroNano } from '../kernel/money.ts'
+import { chargedRow } from '../telemetry/request-row.ts'
 import type { Database } from './database.ts'
 import { insertRows } from './insert-rows.ts'
+import type { RequestRow } from './request-rows.ts'
 import { isStoreUnavailable } from './sql-error.ts'
-import type { BatchWriter, WriteOperation } from './write-batch.ts'
+import type { BatchWriter } from './write-batch.ts'
 
 const startedAt = Date.UTC(2026, 10, 15, 12)
 const wallet = 'wallet:ws_1'
@@ -15,25 +15,13 @@ const caller = { workspaceId: 'ws_1', projectId: 'prj_1', keyId: 'key_1' } as co
 
 interface Facts {
   readonly amount?: bigint
-  readonly wallet?: string
-  readonly budgets?: WriteOperation['budgets']
-  readonly newWallet?: NonNullable<WriteOperation['newWallet']>
-  readonly reference?: string
-  readonly notes?: string[]
-  /** Of the row in the log, if it is not that of the transfer. */
-  readonly requestId?: string
+  readonly workspaceId?: 'ws_1' | 'ws_2'
+  readonly budgets?: string
 }
 
-function settlement(id: string, facts: Facts = {}): WriteOperation {
-  const { amount = 1n, wallet: paying = wallet, budgets = [], newWallet, reference = null, notes = [] } = facts
-  const requestId = `req_${facts.requestId ?? id}` as RequestId
-  const record = answeredRequest({ id: requestId, startedAt, caller, notes, charge: amount as Nano })
-  const row = requestRow(record, undefined)
-  if (!row) throw new Error('the caller is known')
-  const nothing = { price_version: null, usage: null, payment_id: null, budgets: null }
-  const legs = { debit_account: paying, credit_account: 'revenue', amount, estimated: 0n, created_at: 1n }
-  const transfer = { id: `tr_${id}`, kind: 'charge', request_id: `req_${id}`, seq: 0n, reference, ...legs, ...nothing }
-  return { wallet: paying, amount, budgets, ...(newWallet && { newWallet }), transfers: [transfer], requests: [row] }
+function charged(id: string, { amount = 1n, workspaceId = 'ws_1', budgets }: Facts = {}): RequestRow {
+  const record = answeredRequest({ id: `req_${id}`, startedAt, caller: { ...caller, workspaceId } })
+  return chargedRow(record, { charge: amount as Nano, writtenOff: zeroNano, budgets: budgets ?? null })
 }
 
 async function addWallet({ database }: TestStore, posted: bigint): Promise<BatchWriter> {
@@ -55,7 +43,6 @@ async function contents({ sql }: Database) {
   const budgets = await sql<{ scope_id: string; spent: bigint }>`SELECT scope_id, spent FROM budgets ORDER BY 1`
   const [sum] = await sql<{ requests: bigint; charge: bigint }>`SELECT requests, charge FROM request_hours`
   return {
-    transfers: await ids('transfers'),
     requests: await ids('requests'),
     balances: balances.map((row) => `${row.account_id} ${row.posted}`).join(', '),
     budgets: budgets.map((row) => `${row.scope_id} ${row.spent}`).join(', '),
@@ -98,53 +85,47 @@ forEachEngine((engine) => {
   test('commits a batch with all that belongs to its settlements', async () => {
     await using store = await engine.openStore()
     const batches = await addWallet(store, 100n)
-    const day = (scope: string) => [scope, 'day:2026-11-15'] as const
     const refusals = await batches.commitBatch([
-      settlement('a', { amount: 3n, budgets: [day('key_1'), day('ws_1')] }),
-      settlement('b', { amount: 4n, budgets: [day('key_1')] }),
-      // A wallet that was never funded can still make calls that cost nothing.
-      settlement('c', { amount: 0n, wallet: 'wallet:ws_2', newWallet: { workspaceId: 'ws_2', createdAt: 5 } }),
-      settlement('d', { amount: 0n, wallet: 'wallet:ws_2', newWallet: { workspaceId: 'ws_2', createdAt: 5 } }),
+      charged('a', { amount: 3n, budgets: 'key_1 day:2026-11-15,ws_1 day:2026-11-15' }),
+      charged('b', { amount: 4n, budgets: 'key_1 day:2026-11-15' }),
+      // A workspace that was never funded has no wallet, and can still make calls that cost nothing.
+      charged('c', { amount: 0n, workspaceId: 'ws_2' }),
     ])
-    expect(refusals).toEqual([undefined, undefined, undefined, undefined])
+    expect(refusals).toEqual([undefined, undefined, undefined])
     expect(await contents(store.database)).toEqual({
-      transfers: 'a b c d',
-      requests: 'a b c d',
-      balances: 'wallet:ws_1 93, wallet:ws_2 0',
+      requests: 'a b c',
+      balances: 'wallet:ws_1 93',
       budgets: 'key_1 7, ws_1 3',
-      sum: '4 requests, 7 nano',
+      sum: '3 requests, 7 nano',
     })
   })
 
   test('a settlement that is refused leaves nothing of itself and does not spoil the others', async () => {
     await using store = await engine.openStore()
     const batches = await addWallet(store, 10n)
-    const budgets = [['key_1', 'day:2026-11-15']] as const
+    const budgets = 'key_1 day:2026-11-15'
     const refusals = await batches.commitBatch([
-      settlement('a', { amount: 5n, budgets }),
-      settlement('b', { amount: 6n, budgets }),
-      settlement('c', { wallet: 'wallet:ws_2', budgets }),
-      settlement('a', { requestId: 'other', budgets }),
-      settlement('d', { requestId: 'a', budgets }),
-      settlement('e', { amount: 5n, budgets }),
+      charged('a', { amount: 5n, budgets }),
+      charged('b', { amount: 6n, budgets }),
+      charged('c', { workspaceId: 'ws_2', budgets }),
+      charged('a', { budgets }),
+      charged('e', { amount: 5n, budgets }),
     ])
     expect(refusals.map((refusal) => refusal?.message)).toEqual([
       undefined,
       expect.stringContaining('CHECK constraint failed'),
       'there is no balance of wallet:ws_2',
-      'UNIQUE constraint failed: transfers.request_id, transfers.kind, transfers.seq',
       'UNIQUE constraint failed: requests.id',
       undefined,
     ])
     expect(await contents(store.database)).toEqual({
-      transfers: 'a e',
       requests: 'a e',
       balances: 'wallet:ws_1 0',
       budgets: 'key_1 10',
       sum: '2 requests, 10 nano',
     })
     // The next batch is made together again.
-    expect(await batches.commitBatch([settlement('f', { amount: 0n })])).toEqual([undefined])
+    expect(await batches.commitBatch([charged('f', { amount: 0n })])).toEqual([undefined])
     expect((await contents(store.database)).sum).toBe('3 requests, 10 nano')
   })
 
@@ -154,18 +135,12 @@ forEachEngine((engine) => {
     const texts = ['', 'plain', '"quoted" \\ [1,-2]', 'line\nbreak', 'naïve', '水と金', '🙂']
     const amounts = [1n, 2n ** 31n - 1n, 2n ** 31n, 2n ** 32n + 1n, 10n ** 15n - 1n, 10n ** 15n, 0n]
     await batches.commitBatch(
-      texts.map((text, at) => settlement(`t${at}`, { reference: text, notes: [text], amount: amounts[at] ?? 0n })),
+      texts.map((text, at) => ({ ...charged(`t${at}`, { amount: amounts[at] ?? 0n }), client: text, details: text })),
     )
-    const rows = await store.database.sql<{ reference: string; amount: bigint; notes: string; type: string }>`
-      SELECT reference, amount, notes, typeof(amount) AS type FROM transfers JOIN requests ON requests.id = request_id
-      ORDER BY transfers.id`
+    const rows = await store.database.sql<{ client: string; charge: bigint; details: string; type: string }>`
+      SELECT client, charge, details, typeof(charge) AS type FROM requests ORDER BY id`
     expect([...rows]).toEqual(
-      texts.map((text, at) => ({
-        reference: text,
-        amount: amounts[at] ?? 0n,
-        notes: JSON.stringify([text]),
-        type: 'integer',
-      })),
+      texts.map((text, at) => ({ client: text, charge: amounts[at] ?? 0n, details: text, type: 'integer' })),
     )
     const paid = amounts.reduce((sum, amount) => sum + amount, 0n)
     expect((await contents(store.database)).balances).toBe(`wallet:ws_1 ${9_000_000_000_000_000_000n - paid}`)
@@ -178,10 +153,10 @@ forEachEngine((engine) => {
     const allowPages = (count: number) =>
       database.schemaTransaction((_sql, run) => run(`PRAGMA max_page_count = ${count}`))
     await allowPages(1)
-    const many = Array.from({ length: 500 }, (_, at) => settlement(`w${at}`))
+    const many = Array.from({ length: 500 }, (_, at) => charged(`w${at}`))
     const fault = await batches.commitBatch(many).catch((thrown: unknown) => thrown)
     expect(isStoreUnavailable(fault)).toBe(true)
-    expect(await contents(database)).toMatchObject({ transfers: '', requests: '', balances: 'wallet:ws_1 1000' })
+    expect(await contents(database)).toMatchObject({ requests: '', balances: 'wallet:ws_1 1000' })
     await allowPages(1_000_000)
     await batches.commitBatch(many)
     expect(await contents(database)).toMatchObject({ balances: 'wallet:ws_1 500', sum: '500 requests, 500 nano' })
@@ -198,7 +173,7 @@ forEachEngine((engine) => {
           const [row] = await sql<{ posted: bigint }>`SELECT posted FROM balances`
           await sql`UPDATE balances SET posted = ${(row?.posted ?? 0n) - 1n}`
         }),
-        batches.commitBatch([settlement(`r${round}`)]),
+        batches.commitBatch([charged(`r${round}`)]),
       )
     }
     await Promise.all(work)
@@ -221,10 +196,10 @@ forEachEngine((engine) => {
     await using store = await engine.openStore()
     const batches = await addWallet(store, 10n)
     const { database } = store
-    const last = batches.commitBatch([settlement('a')])
+    const last = batches.commitBatch([charged('a')])
     await database.close()
     expect(await last).toEqual([undefined])
-    for (const call of [batches.commitBatch([settlement('b')]), database.transaction(async () => 1)]) {
+    for (const call of [batches.commitBatch([charged('b')]), database.transaction(async () => 1)]) {
       expect(isStoreUnavailable(await call.catch((thrown: unknown) => thrown))).toBe(true)
     }
   })

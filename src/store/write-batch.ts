@@ -1,83 +1,33 @@
-// How the embedded engine commits settlements: many in one transaction, so that one sync of the disk pays for all that
-// queued up during the last one. The thread that writes runs a fixed set of prepared statements; a batch crosses to it as
-// one text.
+// How the embedded engine commits charges: many in one transaction, so that one sync of the disk pays for all that queued
+// up during the last one. The thread that writes runs a fixed set of prepared statements; a batch crosses to it as one text.
 
 import { SQLiteError } from 'bun:sqlite'
 import {
   addToHour,
-  type CountedRequest,
-  HourBuckets,
+  HourSums,
   hourColumns,
   type RequestRow,
-  requestColumnNames,
+  type RequestValues,
+  requestColumns,
+  requestValues,
 } from './request-rows.ts'
-import type { SqlValue } from './sql.ts'
 
-/** A charge and everything that is written with it. Committed as a whole or not at all. */
-export interface WriteOperation {
-  /** The wallet that pays. */
-  readonly wallet: string
-  /** Leaves the wallet, and counts in the budgets. */
-  readonly amount: bigint
-  readonly budgets: readonly (readonly [scopeId: string, window: string])[]
-  /** The wallet does not exist yet and is created. */
-  readonly newWallet?: { readonly workspaceId: string; readonly createdAt: number }
-  /** The charge, and the write-off if there is one. */
-  readonly transfers: readonly Readonly<Record<TransferColumn, SqlValue>>[]
-  /** The rows of the request log: one, or none for a caller that is not known. */
-  readonly requests: readonly RequestRow[]
-}
-
-export const transferColumnNames = [
-  ...['id', 'kind', 'request_id', 'seq', 'debit_account', 'credit_account', 'amount', 'price_version', 'usage'],
-  ...['estimated', 'reference', 'payment_id', 'created_at', 'budgets'],
-] as const satisfies readonly string[]
-export type TransferColumn = (typeof transferColumnNames)[number]
-
-/** Why an operation was left out of the commit: what the database said. */
-export interface OperationRefusal {
+/** Why a request was left out of the commit: what the database said. */
+export interface Refusal {
   readonly message: string
 }
 
 export interface BatchWriter {
   /**
-   * One transaction over all operations, durable when it resolves, with one result per operation: undefined if it was
-   * committed. Throws when the commit as a whole failed; then nothing of it was written.
+   * Writes charged requests, takes the charges from the wallets of their workspaces and counts them in their budgets: one
+   * transaction, durable when it resolves, with one result per request, undefined if it was committed. Throws when the
+   * commit as a whole failed; then nothing of it was written.
    */
-  commitBatch(operations: readonly WriteOperation[]): Promise<readonly (OperationRefusal | undefined)[]>
+  commitBatch(requests: readonly RequestRow[]): Promise<readonly (Refusal | undefined)[]>
 }
 
-/** Every integer of a settlement is below 2^53: amounts are at most 10^15 nano-dollars. */
-type SentValue = string | number | null
-
-interface SentOperation {
-  readonly wallet: string
-  readonly amount: number
-  readonly budgets: WriteOperation['budgets']
-  readonly newWallet?: WriteOperation['newWallet']
-  readonly transfers: readonly (readonly SentValue[])[]
-  readonly requests: readonly (readonly SentValue[])[]
-  readonly counted: readonly CountedRequest[]
-}
-
-export function encodeBatch(operations: readonly WriteOperation[]): string {
-  return JSON.stringify(
-    operations.map(
-      ({ wallet, amount, budgets, newWallet, transfers, requests }): SentOperation => ({
-        wallet,
-        amount: Number(amount),
-        budgets,
-        ...(newWallet && { newWallet }),
-        transfers: transfers.map((columns) => transferColumnNames.map((name) => sentValue(columns[name]))),
-        requests: requests.map(({ columns }) => requestColumnNames.map((name) => sentValue(columns[name]))),
-        counted: requests.map(({ counted }) => counted),
-      }),
-    ),
-  )
-}
-
-function sentValue(value: SqlValue): SentValue {
-  return typeof value === 'bigint' ? Number(value) : value
+export function encodeBatch(requests: readonly RequestRow[]): string {
+  return JSON.stringify(requests.map(requestValues))
 }
 
 type BoundValue = string | number | bigint | null
@@ -89,126 +39,116 @@ export interface BatchStatement {
 }
 
 const marks = (count: number) => Array(count).fill('?').join(', ')
+const place = (name: keyof RequestRow) => requestColumns.indexOf(name)
+const [workspaceAt, chargeAt, budgetsAt] = [place('workspace_id'), place('charge'), place('budgets')]
 
 const texts = {
   begin: 'BEGIN IMMEDIATE',
   commit: 'COMMIT',
   rollBack: 'ROLLBACK',
-  beginOperation: 'SAVEPOINT operation',
-  endOperation: 'RELEASE operation',
-  undoOperation: 'ROLLBACK TO operation',
-  addAccount: `INSERT INTO accounts (id, kind, workspace_id, created_at) VALUES (?, 'wallet', ?, ?) ON CONFLICT DO NOTHING`,
-  addBalance: 'INSERT INTO balances (account_id, posted, held) VALUES (?, 0, 0) ON CONFLICT DO NOTHING',
-  addTransfer: `INSERT INTO transfers (${transferColumnNames.join(', ')}) VALUES (${marks(transferColumnNames.length)})`,
-  addRequest: `INSERT INTO requests (${requestColumnNames.join(', ')}) VALUES (${marks(requestColumnNames.length)})`,
+  beginRequest: 'SAVEPOINT request',
+  endRequest: 'RELEASE request',
+  undoRequest: 'ROLLBACK TO request',
+  addRequest: `INSERT INTO requests (${requestColumns.join(', ')}) VALUES (${marks(requestColumns.length)})`,
   pay: 'UPDATE balances SET posted = posted - ? WHERE account_id = ?',
   spend: `INSERT INTO budgets (spent, scope_id, time_window, held) VALUES (?, ?, ?, 0)
     ON CONFLICT (scope_id, time_window) DO UPDATE SET spent = budgets.spent + excluded.spent`,
   addHour: `INSERT INTO request_hours (${hourColumns.join(', ')}) VALUES (${marks(hourColumns.length)})${addToHour}`,
 }
+type Statements = Readonly<Record<keyof typeof texts, BatchStatement>>
 
 /** Runs batches on one connection. Lives in the thread that writes. */
 export class BatchRunner {
-  readonly #statements = new Map<string, BatchStatement>()
+  #prepared: Statements | undefined
 
   constructor(private readonly prepare: (text: string) => BatchStatement) {}
 
   /**
-   * A refused operation must not spoil the others. A savepoint for each costs more than the rest, so that is done only
-   * once something was refused, in a second run.
+   * A request that is refused must not spoil the others. A savepoint for each costs more than the rest, so that is done
+   * only once something was refused, in a second run.
    */
-  run(text: string): readonly (OperationRefusal | undefined)[] {
-    const operations = JSON.parse(text) as readonly SentOperation[]
+  run(text: string): readonly (Refusal | undefined)[] {
+    const requests = JSON.parse(text) as readonly RequestValues[]
     try {
-      this.#transact(() => this.#apply(operations))
-      return operations.map(() => undefined)
+      this.#transact((statements) => apply(statements, requests))
+      return requests.map(() => undefined)
     } catch (thrown) {
       if (!isRefusal(thrown)) throw thrown
-      return this.#transact(() => operations.map((operation) => this.#applyAlone(operation)))
+      return this.#transact((statements) => requests.map((request) => applyAlone(statements, request)))
     }
   }
 
   finalize(): void {
-    for (const statement of this.#statements.values()) statement.finalize()
-    this.#statements.clear()
+    for (const statement of Object.values(this.#prepared ?? {})) statement.finalize()
+    this.#prepared = undefined
   }
 
-  #transact<T>(work: () => T): T {
-    this.#do('begin')
+  #transact<T>(work: (statements: Statements) => T): T {
+    const statements = this.#statements()
+    statements.begin.run()
     try {
-      const result = work()
-      this.#do('commit')
+      const result = work(statements)
+      statements.commit.run()
       return result
     } catch (thrown) {
-      this.#rollBack()
+      // After some errors (disk full, I/O) SQLite has ended the transaction already, and there is nothing to roll back.
+      try {
+        statements.rollBack.run()
+      } catch {}
       throw thrown
     }
   }
 
-  /** After some errors (disk full, I/O) SQLite has ended the transaction already, and there is nothing to roll back. */
-  #rollBack(): void {
-    try {
-      this.#do('rollBack')
-    } catch {}
-  }
-
-  #applyAlone(operation: SentOperation): OperationRefusal | undefined {
-    this.#do('beginOperation')
-    try {
-      this.#apply([operation])
-      this.#do('endOperation')
-      return undefined
-    } catch (thrown) {
-      if (!isRefusal(thrown)) throw thrown
-      this.#do('undoOperation')
-      this.#do('endOperation')
-      return { message: thrown instanceof Error ? thrown.message : String(thrown) }
-    }
-  }
-
-  /** Rows first, then one statement for each balance, budget and hour that several operations may change. */
-  #apply(operations: readonly SentOperation[]): void {
-    const payments = new Map<string, bigint>()
-    const spent = new Map<string, { readonly budget: readonly [string, string]; amount: bigint }>()
-    const hours = new HourBuckets()
-    for (const { wallet, amount, budgets, newWallet, transfers, requests, counted } of operations) {
-      if (newWallet) {
-        this.#do('addAccount', wallet, newWallet.workspaceId, newWallet.createdAt)
-        this.#do('addBalance', wallet)
-      }
-      for (const values of transfers) this.#do('addTransfer', ...values)
-      for (const values of requests) this.#do('addRequest', ...values)
-      for (const request of counted) hours.add(request)
-      if (amount === 0) continue
-      payments.set(wallet, (payments.get(wallet) ?? 0n) + BigInt(amount))
-      for (const budget of budgets) {
-        const name = budget.join(' ')
-        const known = spent.get(name)
-        if (known) known.amount += BigInt(amount)
-        else spent.set(name, { budget, amount: BigInt(amount) })
-      }
-    }
-    for (const [wallet, amount] of payments) {
-      if (this.#do('pay', amount, wallet).changes !== 1) throw new Error(`there is no balance of ${wallet}`)
-    }
-    for (const { budget, amount } of spent.values()) this.#do('spend', amount, ...budget)
-    for (const values of hours.rows()) this.#do('addHour', ...values)
-  }
-
-  #do(name: keyof typeof texts, ...values: BoundValue[]): { readonly changes: number } {
-    let statement = this.#statements.get(name)
-    if (!statement) {
-      statement = this.prepare(texts[name])
-      this.#statements.set(name, statement)
-    }
-    return statement.run(...values)
+  /** Not before the first batch: the tables are made after the connection. */
+  #statements(): Statements {
+    this.#prepared ??= Object.fromEntries(
+      Object.entries(texts).map(([name, text]) => [name, this.prepare(text)]),
+    ) as Statements
+    return this.#prepared
   }
 }
 
-/** BUSY, LOCKED, NOMEM, READONLY, IOERR, CORRUPT, FULL, CANTOPEN, NOTADB: the next operation would meet them too. */
+function applyAlone(statements: Statements, request: RequestValues): Refusal | undefined {
+  statements.beginRequest.run()
+  try {
+    apply(statements, [request])
+    statements.endRequest.run()
+    return undefined
+  } catch (thrown) {
+    if (!isRefusal(thrown)) throw thrown
+    statements.undoRequest.run()
+    statements.endRequest.run()
+    return { message: thrown instanceof Error ? thrown.message : String(thrown) }
+  }
+}
+
+/** Rows first, then one statement for each balance, budget and hour that several requests may change. */
+function apply(statements: Statements, requests: readonly RequestValues[]): void {
+  const payments = new Map<string, bigint>()
+  const spent = new Map<string, bigint>()
+  const hours = new HourSums()
+  for (const request of requests) {
+    statements.addRequest.run(...request)
+    hours.add(request)
+    const charge = BigInt(request[chargeAt] ?? 0)
+    if (charge === 0n) continue
+    const wallet = `wallet:${request[workspaceAt]}`
+    payments.set(wallet, (payments.get(wallet) ?? 0n) + charge)
+    const budgets = request[budgetsAt]
+    if (typeof budgets !== 'string') continue
+    for (const name of budgets.split(',')) spent.set(name, (spent.get(name) ?? 0n) + charge)
+  }
+  for (const [wallet, amount] of payments) {
+    if (statements.pay.run(amount, wallet).changes !== 1) throw new Error(`there is no balance of ${wallet}`)
+  }
+  for (const [name, amount] of spent) statements.spend.run(amount, ...name.split(' '))
+  for (const values of hours.rows()) statements.addHour.run(...values)
+}
+
+/** BUSY, LOCKED, NOMEM, READONLY, IOERR, CORRUPT, FULL, CANTOPEN, NOTADB: the next request would meet them too. */
 const storeFaults = new Set([5, 6, 7, 8, 10, 11, 13, 14, 26])
 
-/** The fault of one operation: a constraint, a trigger, a row that does not exist. */
+/** The fault of one request: a constraint, a trigger, a row that does not exist. */
 function isRefusal(thrown: unknown): boolean {
   return !(thrown instanceof SQLiteError && storeFaults.has(thrown.errno & 0xff))
 }

@@ -130,7 +130,7 @@ function countRequest(registry: MetricRegistry): ObserveRequest {
   return (record) => {
     const { model = none, caller, code, status } = record
     const project = caller?.projectId ?? none
-    requests.find(dialectOf(record), model, providerOf(record), statusText(status), project).add(1)
+    requests.find(record.surface ?? none, model, providerOf(record), statusText(status), project).add(1)
     if (code !== undefined) failures.find(code).add(1)
     const source = limitSourceOf(record)
     if (source !== undefined) rejections.find(source).add(1)
@@ -189,11 +189,6 @@ function countSpend(registry: MetricRegistry): ObserveRequest {
 
 function providerOf({ attempts }: RequestRecord): string {
   return attempts[attempts.length - 1]?.provider ?? none
-}
-
-function dialectOf({ path }: RequestRecord): string {
-  if (path.includes('/chat/completions')) return 'openai-chat'
-  return path.includes('/messages') ? 'anthropic-messages' : none
 }
 
 /** Counting tokens generates nothing; its times say nothing about a model. */

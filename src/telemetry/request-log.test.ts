@@ -1,5 +1,6 @@
 import { expect, test } from 'bun:test'
 import { answeredRequest } from '../../test/observe/observed-records.ts'
+import { storeRecords } from '../../test/observe/stored-requests.ts'
 import { forEachEngine } from '../../test/parts/engines.ts'
 import { createId, type RequestId } from '../kernel/ids.ts'
 import type { Nano } from '../kernel/money.ts'
@@ -53,7 +54,7 @@ forEachEngine((engine) => {
     await using store = await engine.openStore()
     const [late, other] = [createId('req'), createId('req')]
     const charge = 5n as Nano
-    await logged(store.database, [{ id: late, status: 200, charge, totalMs: 59_000 }])
+    await storeRecords(store.database, [answeredRequest({ id: late, status: 200, charge, totalMs: 59_000 })])
     const told = { status: 503, code: 'OVERLOADED', reason: 'not known', notes: ['it was made'] }
     const { lost, requests } = await logged(store.database, [
       { id: other },

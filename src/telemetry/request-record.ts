@@ -35,6 +35,9 @@ export interface CandidateRecord {
   readonly why?: string
 }
 
+/** Why the candidate of a plan with one route is in it. */
+export const onlyRoute = 'the only route'
+
 /** Whose request it is. */
 export interface RecordedCaller {
   readonly keyId: KeyId
@@ -60,6 +63,8 @@ export interface RequestRecord {
   readonly id: RequestId
   readonly startedAt: number
   readonly path: string
+  /** The dialect of the caller. */
+  readonly surface: string | undefined
   /** 499: the client left before the end. */
   status: number
   /** The vocabulary's code of a failure, also of one that was sent inside a stream. */
@@ -103,11 +108,12 @@ export interface RequestRecord {
 
 const noList: readonly never[] = []
 
-export function createRecord(id: RequestId, startedAt: number, path: string): RequestRecord {
+export function createRecord(id: RequestId, startedAt: number, path: string, surface?: string): RequestRecord {
   return {
     id,
     startedAt,
     path,
+    surface,
     status: 0,
     code: undefined,
     reason: undefined,

@@ -6,8 +6,8 @@ import type { KeyId, ProjectId, RequestId, WorkspaceId } from '../kernel/ids.ts'
 import type { Nano } from '../kernel/money.ts'
 import { totalInputTokens, type Usage } from '../kernel/usage.ts'
 import type { RequestRow } from '../store/request-rows.ts'
-import { textToSql, timeFromSql, timeToSql } from '../store/sql.ts'
-import type { AttemptRecord, CandidateRecord, RequestRecord } from './request-record.ts'
+import { textToSql, timeFromSql } from '../store/sql.ts'
+import { type AttemptRecord, type CandidateRecord, onlyRoute, type RequestRecord } from './request-record.ts'
 
 /** A record as it was stored. */
 export interface LoggedRequest {
@@ -38,93 +38,98 @@ export interface LoggedRequest {
   readonly client: string | undefined
 }
 
-/** undefined for a request whose key is unknown: it belongs to no workspace. `usage`: its JSON, if it exists already. */
-export function requestRow(record: RequestRecord, usageJson = jsonOf(record.usage)): RequestRow | undefined {
+/** What left the wallet, and what is written with it. */
+export interface ChargeFacts {
+  readonly charge: Nano
+  readonly writtenOff: Nano
+  /** As in the column `budgets`. */
+  readonly budgets: string | null
+}
+
+/** undefined for a request whose key is unknown: it belongs to no workspace. Without `facts` it was not charged. */
+export function requestRow(record: RequestRecord, facts?: ChargeFacts): RequestRow | undefined {
   const { caller, usage } = record
   if (!caller) return undefined
   const served = record.attempts.at(-1)
-  const model = textToSql(record.model)
-  const firstEventMs = record.firstEventMs === undefined ? undefined : Math.round(record.firstEventMs)
   return {
-    // Field by field: the caller of a running request has more, such as limits, which must not cross to the writing thread.
-    counted: {
-      workspaceId: caller.workspaceId,
-      projectId: caller.projectId,
-      keyId: caller.keyId,
-      startedAt: record.startedAt,
-      model: model ?? '',
-      isError: record.code !== undefined,
-      inputTokens: usage ? totalInputTokens(usage) : 0,
-      outputTokens: usage ? usage.outputTokens : 0,
-      charge: Number(record.charge ?? 0n),
-      firstEventMs,
-    },
-    columns: {
-      id: record.id,
-      started_at: timeToSql(record.startedAt),
-      workspace_id: caller.workspaceId,
-      project_id: caller.projectId,
-      key_id: caller.keyId,
-      path: record.path,
-      stream: record.stream ? 1n : 0n,
-      model,
-      status: BigInt(record.status),
-      code: record.code ?? null,
-      reason: textToSql(record.reason),
-      provider: served?.provider ?? null,
-      upstream_model: textToSql(served?.upstreamModel),
-      lane: record.lane ?? null,
-      candidates: listJson(record.candidates),
-      attempts: listJson(record.attempts),
-      warnings: listJson(record.warnings),
-      notes: listJson(record.notes),
-      usage: usageJson ?? null,
-      price_version: record.priceVersion ?? null,
-      held: record.held ?? null,
-      charge: record.charge ?? null,
-      first_event_ms: firstEventMs === undefined ? null : BigInt(firstEventMs),
-      total_ms: BigInt(Math.round(record.totalMs)),
-      client: textToSql(record.client),
-    },
+    id: record.id,
+    started_at: record.startedAt,
+    workspace_id: caller.workspaceId,
+    project_id: caller.projectId,
+    key_id: caller.keyId,
+    path: record.path,
+    stream: record.stream ? 1 : 0,
+    model: textToSql(record.model),
+    status: record.status,
+    code: record.code ?? null,
+    reason: textToSql(record.reason),
+    provider: served?.provider ?? null,
+    upstream_model: textToSql(served?.upstreamModel),
+    lane: record.lane ?? null,
+    attempt_start_ms: served?.startMs ?? null,
+    attempt_ms: served?.ms ?? null,
+    first_event_ms: record.firstEventMs === undefined ? null : Math.round(record.firstEventMs),
+    total_ms: Math.round(record.totalMs),
+    client: textToSql(record.client),
+    details: detailsOf(record),
+    held: record.held === undefined ? null : Number(record.held),
+    charge: facts ? Number(facts.charge) : null,
+    written_off: facts && facts.writtenOff > 0n ? Number(facts.writtenOff) : null,
+    price_version: record.priceVersion ?? null,
+    input_tokens: usage ? totalInputTokens(usage) : null,
+    output_tokens: usage ? usage.outputTokens : null,
+    usage: usage ? JSON.stringify(usage) : null,
+    estimated: usage?.source === 'estimated' ? 1 : 0,
+    budgets: facts?.budgets ?? null,
   }
 }
 
-function jsonOf(usage: Usage | undefined): string | undefined {
-  return usage && JSON.stringify(usage)
+/** Only known keys are charged. */
+export function chargedRow(record: RequestRecord, facts: ChargeFacts): RequestRow {
+  const row = requestRow(record, facts)
+  assert(row, 'a request that is charged has a caller')
+  return row
 }
 
-/** Most lists are empty. */
-function listJson(list: readonly unknown[]): string {
-  return list.length === 0 ? '[]' : JSON.stringify(list)
+interface Details {
+  readonly candidates?: readonly CandidateRecord[]
+  readonly attempts?: readonly AttemptRecord[]
+  readonly warnings?: readonly string[]
+  readonly notes?: readonly string[]
 }
 
-/** The database's row; every column has the type that was written. */
-export interface StoredRow {
+/** Leaves out what `requestFromRow` makes of the other columns, so most rows have none. */
+function detailsOf({ candidates, attempts, warnings, notes }: RequestRecord): string | null {
+  const [attempt] = attempts
+  const isOneAttempt = attempts.length === 0 || (attempts.length === 1 && attempt?.outcome === 'ok')
+  const served = attempts.at(-1)
+  const [candidate] = candidates
+  const isOnlyRoute = served
+    ? candidates.length === 1 &&
+      candidate?.why === onlyRoute &&
+      candidate.provider === served.provider &&
+      candidate.upstreamModel === served.upstreamModel
+    : candidates.length === 0
+  if (isOneAttempt && isOnlyRoute && warnings.length === 0 && notes.length === 0) return null
+  const details: Details = {
+    ...(!isOnlyRoute && { candidates }),
+    ...(!isOneAttempt && { attempts }),
+    ...(warnings.length > 0 && { warnings }),
+    ...(notes.length > 0 && { notes }),
+  }
+  return JSON.stringify(details)
+}
+
+type Stored<Row> = {
+  readonly [Column in keyof Row]: number extends Row[Column] ? Exclude<Row[Column], number> | bigint : Row[Column]
+}
+
+/** The row as it is read: every integer is a bigint. */
+export type StoredRow = Stored<Omit<RequestRow, 'id' | 'workspace_id' | 'project_id' | 'key_id'>> & {
   readonly id: RequestId
-  readonly started_at: bigint
   readonly workspace_id: WorkspaceId
   readonly project_id: ProjectId
   readonly key_id: KeyId
-  readonly path: string
-  readonly stream: bigint
-  readonly model: string | null
-  readonly status: bigint
-  readonly code: string | null
-  readonly reason: string | null
-  readonly provider: string | null
-  readonly upstream_model: string | null
-  readonly lane: string | null
-  readonly candidates: string
-  readonly attempts: string
-  readonly warnings: string
-  readonly notes: string
-  readonly usage: string | null
-  readonly price_version: string | null
-  readonly held: bigint | null
-  readonly charge: bigint | null
-  readonly first_event_ms: bigint | null
-  readonly total_ms: bigint
-  readonly client: string | null
 }
 
 /** undefined = it is not what this program writes. */
@@ -141,7 +146,16 @@ const unreadableUsage = 'the stored usage of this request cannot be read'
 
 export function requestFromRow(row: StoredRow): LoggedRequest {
   const usage = row.usage === null ? undefined : storedUsage(row.usage)
-  const notes: readonly string[] = JSON.parse(row.notes)
+  const { provider, upstream_model: upstreamModel } = row
+  const route = provider !== null && upstreamModel !== null ? { provider, upstreamModel } : undefined
+  const { candidates, attempts, warnings = [], notes = [] }: Details = JSON.parse(row.details ?? '{}')
+  const startMs = row.attempt_start_ms === null ? undefined : Number(row.attempt_start_ms)
+  const attempt = route && {
+    ...route,
+    outcome: 'ok',
+    ms: Number(row.attempt_ms),
+    ...(startMs !== undefined && { startMs }),
+  }
   return {
     id: row.id,
     startedAt: timeFromSql(row.started_at) ?? 0,
@@ -154,12 +168,12 @@ export function requestFromRow(row: StoredRow): LoggedRequest {
     status: Number(row.status),
     code: row.code ?? undefined,
     reason: row.reason ?? undefined,
-    provider: row.provider ?? undefined,
-    upstreamModel: row.upstream_model ?? undefined,
+    provider: provider ?? undefined,
+    upstreamModel: upstreamModel ?? undefined,
     lane: row.lane ?? undefined,
-    candidates: JSON.parse(row.candidates),
-    attempts: JSON.parse(row.attempts),
-    warnings: JSON.parse(row.warnings),
+    candidates: candidates ?? (route ? [{ ...route, why: onlyRoute }] : []),
+    attempts: attempts ?? (attempt ? [attempt] : []),
+    warnings,
     notes: row.usage !== null && !usage ? [...notes, unreadableUsage] : notes,
     usage,
     priceVersion: row.price_version ?? undefined,

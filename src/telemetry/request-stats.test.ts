@@ -1,15 +1,16 @@
 import { describe, expect, test } from 'bun:test'
 import { answeredRequest } from '../../test/observe/observed-records.ts'
-import { storeRequests } from '../../test/observe/stored-requests.ts'
+import { storeRecords, storeRequests } from '../../test/observe/stored-requests.ts'
 import { forEachEngine } from '../../test/parts/engines.ts'
 import { addWorkspace, holdOf, openLedger, settlementOf } from '../../test/parts/ledger.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { KeyId, WorkspaceId } from '../kernel/ids.ts'
 import type { Nano } from '../kernel/money.ts'
+import type { Charge } from '../ledger/ledger.ts'
 import type { Database } from '../store/database.ts'
-import { type Figures, grainMs, type RequestRow, writeRequests } from '../store/request-rows.ts'
+import { type Figures, grainMs } from '../store/request-rows.ts'
 import { createRequestLog } from './request-log.ts'
-import { requestRow } from './request-row.ts'
+import { chargedRow } from './request-row.ts'
 import { createFolding, daysAndHours, firstEventsOf, readStats, type StatGroup } from './request-stats.ts'
 
 const hourMs = grainMs.hour
@@ -96,7 +97,7 @@ forEachEngine((engine) => {
     expect(await read()).toEqual(before)
     // A long stream that ends after its hour was moved.
     const late = answeredRequest({ id: 'req_late', startedAt: noon - 3 * hourMs, charge: 1000n as Nano, usage })
-    await database.transaction((sql) => writeRequests(sql, database.engine, [requestRow(late) as RequestRow]))
+    await storeRecords(database, [late])
     const sum = '4 requests, 1 errors, 12 in, 20 out, 1111 nano'
     expect(gist((await statsOf(database)).total)).toBe(sum)
     await fold(database)
@@ -152,11 +153,8 @@ forEachEngine((engine) => {
     await books.ledger.hold(request)
     const caller = { workspaceId, projectId: 'prj_1', keyId: 'key_1' } as const
     const record = answeredRequest({ id: request.requestId, startedAt: noon, caller, usage })
-    const rows = (charge: Nano) => {
-      const row = requestRow({ ...record, charge })
-      return row ? [row] : []
-    }
-    await books.ledger.settle({ ...settlementOf(request.requestId, 7n), rows })
+    const row = (charge: Charge) => chargedRow(record, charge)
+    await books.ledger.settle({ ...settlementOf(request.requestId, 7n), row })
     const sum = async () => gist((await statsOf(database, { workspaceId })).total)
     expect(await sum()).toBe('1 requests, 0 errors, 3 in, 5 out, 7 nano')
     const correct = async (code: string | undefined) => {
@@ -192,13 +190,13 @@ forEachEngine((engine) => {
         const id = `req_${writer}_${at}` as const
         const keyId = `key_${(at + writer) % 4}` as const
         const caller = { workspaceId: 'ws_1', projectId: 'prj_1', keyId } as const
-        log.write(answeredRequest({ id, startedAt: noon, caller, charge: 7n as Nano, usage }))
+        log.write(answeredRequest({ id, startedAt: noon, caller, usage }))
       }
     }
     await Promise.all(logs.map((log) => log.close()))
     const { total, groups } = await statsOf(database, { group: 'key' })
-    expect(gist(total)).toBe('240 requests, 0 errors, 720 in, 1200 out, 1680 nano')
-    expect(groups.reduce((sum, { figures }) => sum + figures.charge, 0n)).toBe(1680n)
+    expect(gist(total)).toBe('240 requests, 0 errors, 720 in, 1200 out, 0 nano')
+    expect(groups.reduce((sum, { figures }) => sum + figures.outputTokens, 0n)).toBe(1200n)
   })
 
   test('groups are by model, project or key, of one workspace or of all', async () => {

@@ -64,10 +64,19 @@ forEachEngine((engine) => {
     const workspaceId = await addWorkspace(database)
     const funding = { workspaceId, amount: 5n as Nano, kind: 'topup', reference: 'old' } as const
     await database.transaction((sql) => recordFunding(sql, funding, now - 1000 * dayMs))
-    await storeRequests(database, [{ startedAt: now - 1000 * dayMs }])
-    expect(await openRetention(database, 1).run()).toBe(1)
-    const [row] = await database.sql<{ n: bigint }>`SELECT COUNT(*) AS n FROM transfers`
-    expect(row?.n).toBe(1n)
+    const [charged] = await storeRequests(database, [
+      { startedAt: now - 1000 * dayMs, charge: 450n as Nano, priceVersion: 'acme/large#1', totalMs: 50 },
+      { startedAt: now - 1000 * dayMs, charge: undefined },
+    ])
+    const transfers = () => database.sql`SELECT * FROM transfers ORDER BY kind`
+    const before = [...(await transfers())]
+    expect(before).toMatchObject([
+      { kind: 'charge', request_id: charged, amount: 450n, price_version: 'acme/large#1' },
+      { kind: 'topup', amount: 5n },
+    ])
+    expect(await openRetention(database, 1).run()).toBe(2)
+    expect(await idsOf(database)).toEqual([])
+    expect([...(await transfers())]).toEqual(before)
   })
 
   test('a closed one stops after the portion that it is at', async () => {

@@ -1,11 +1,13 @@
 // Deletes rows of the request log: those older than the operator wants to keep, in the background, and those of a workspace
-// on request. Always in small portions, because charges wait behind a write on the embedded engine. Sums and transfers stay.
+// on request. Always in small portions, because charges wait behind a write on the embedded engine. Sums stay, and charges
+// are archived.
 
 import type { Clock } from '../kernel/clock.ts'
 import type { WorkspaceId } from '../kernel/ids.ts'
 import { type Every, onTimer } from '../kernel/timers.ts'
 import type { Database } from '../store/database.ts'
-import { type Sql, timeToSql } from '../store/sql.ts'
+import { templateOf } from '../store/insert-rows.ts'
+import { type Sql, type SqlValue, timeToSql } from '../store/sql.ts'
 import { firstIdAt } from './request-row.ts'
 
 export interface RetentionOptions {
@@ -43,7 +45,7 @@ export function createRetention(options: RetentionOptions): Retention {
     let removed = 0
     if (days <= 0 || before <= 0) return removed
     while (!isClosed) {
-      const portion = await database.transaction((sql) => removePortion(sql, Math.floor(before)))
+      const portion = await database.transaction((sql) => removeBefore(sql, Math.floor(before)))
       removed += portion
       if (portion < portionMax) break
       await pause(pauseMs)
@@ -70,23 +72,39 @@ export function createRetention(options: RetentionOptions): Retention {
   }
 }
 
-async function removePortion(sql: Sql, before: number): Promise<number> {
-  // The id finds them; the time decides, in case a clock was wrong.
-  const rows = await sql`DELETE FROM requests WHERE id IN (SELECT id FROM requests
-    WHERE id < ${firstIdAt(before)} AND started_at < ${timeToSql(before)} ORDER BY id LIMIT ${BigInt(portionMax)})
-    RETURNING 1 AS removed`
-  return rows.length
+/** The id finds them; the time decides, in case a clock was wrong. */
+function removeBefore(sql: Sql, before: number): Promise<number> {
+  return removePortion(sql, ['id < ', ' AND started_at < '], [firstIdAt(before), timeToSql(before)])
 }
 
 /** Deletes the log of a workspace and returns the number of rows. Requests that end meanwhile may be left. */
 export async function forgetRequests(database: Database, workspaceId: WorkspaceId): Promise<number> {
-  let forgotten = 0
-  for (;;) {
-    const rows = await database.transaction(
-      (sql) => sql`DELETE FROM requests WHERE id IN (SELECT id FROM requests
-        WHERE workspace_id = ${workspaceId} ORDER BY id LIMIT ${BigInt(portionMax)}) RETURNING 1 AS removed`,
-    )
-    forgotten += rows.length
-    if (rows.length < portionMax) return forgotten
+  for (let forgotten = 0; ; ) {
+    const portion = await database.transaction((sql) => removePortion(sql, ['workspace_id = '], [workspaceId]))
+    forgotten += portion
+    if (portion < portionMax) return forgotten
   }
+}
+
+const archived = 'id, workspace_id, charge, written_off, price_version, usage, estimated, budgets'
+
+/** Charges are kept for ever and move to the archive. `where`: texts that are each followed by a value. */
+async function removePortion(sql: Sql, where: readonly string[], values: readonly SqlValue[]): Promise<number> {
+  const [first = '', ...more] = where
+  const run = (before: string, after: string) =>
+    sql(
+      templateOf([
+        `${before} id IN (SELECT id FROM requests WHERE ${first}`,
+        ...more,
+        ` ORDER BY id LIMIT ${portionMax})${after}`,
+      ]),
+      ...values,
+    )
+  await run(
+    `INSERT INTO archived_charges (created_at, ${archived})
+      SELECT started_at + total_ms, ${archived} FROM requests WHERE charge IS NOT NULL AND`,
+    ' ON CONFLICT DO NOTHING',
+  )
+  const removed = await run('DELETE FROM requests WHERE', ' RETURNING 1 AS removed')
+  return removed.length
 }

@@ -1,4 +1,5 @@
 import { expect, test } from 'bun:test'
+import { refusalOf } from '../../test/parts/refused.ts'
 import {
   allowsModel,
   allowsSource,
@@ -44,12 +45,15 @@ test('both lists must allow a model, in any order', () => {
   expect(allowed(project, [])).toEqual([])
 })
 
-test('an invalid entry is refused with its index', () => {
+test('an invalid entry is refused with its index', async () => {
   expect(checkModels([])).toBeUndefined()
   expect(checkModels(['openai/*', 'acme/large'])).toBeUndefined()
-  expect(checkModels(['openai/*', 'gpt-*'])).toMatchObject({ code: 'INVALID_REQUEST', facts: { param: 'models[1]' } })
+  expect(await refusalOf(() => checkModels(['openai/*', 'gpt-*']))).toMatchObject({
+    code: 'INVALID_REQUEST',
+    facts: { param: 'models[1]' },
+  })
   expect(checkModels(Array(200).fill('a/b'))).toBeUndefined()
-  expect(checkModels(Array(201).fill('a/b'))).toMatchObject({ facts: { param: 'models' } })
+  expect(await refusalOf(() => checkModels(Array(201).fill('a/b')))).toMatchObject({ facts: { param: 'models' } })
 })
 
 test('equal lists share memory, and an unreadable one throws', () => {
@@ -90,13 +94,18 @@ test('T5: a key with addresses is accepted from those only', () => {
   }
 })
 
-test('an entry that is no address or range is refused with its index', () => {
+test('an entry that is no address or range is refused with its index', async () => {
   expect(checkSources(undefined)).toBeUndefined()
   expect(checkSources(['10.0.0.0/8', '::1'])).toBeUndefined()
-  expect(checkSources([])).toMatchObject({ code: 'INVALID_REQUEST', facts: { param: 'sources' } })
-  expect(checkSources(Array(101).fill('10.0.0.0/8'))).toMatchObject({ facts: { param: 'sources' } })
+  expect(await refusalOf(() => checkSources([]))).toMatchObject({
+    code: 'INVALID_REQUEST',
+    facts: { param: 'sources' },
+  })
+  expect(await refusalOf(() => checkSources(Array(101).fill('10.0.0.0/8')))).toMatchObject({
+    facts: { param: 'sources' },
+  })
   for (const wrong of ['10.0.0.1/8', 'localhost', '10.0.0.0/33', '']) {
-    expect(checkSources(['::1', wrong])).toMatchObject({ facts: { param: 'sources[1]' } })
+    expect(await refusalOf(() => checkSources(['::1', wrong]))).toMatchObject({ facts: { param: 'sources[1]' } })
   }
 })
 

@@ -17,14 +17,14 @@ export function parsePattern(text: string): string | undefined {
   return pattern.test(text) ? text : undefined
 }
 
-/** What is wrong with the field `models` of a request. */
-export function checkModels(models: readonly string[]): Failure | undefined {
+/** Throws a Failure if the field `models` of a request is wrong. */
+export function checkModels(models: readonly string[]): void {
   if (models.length > patternsMax) {
-    return invalidRequest(`\`models\` has ${models.length} entries; at most ${patternsMax}.`, 'models')
+    throw invalidRequest(`\`models\` has ${models.length} entries; at most ${patternsMax}.`, 'models')
   }
   const wrong = models.findIndex((text) => parsePattern(text) === undefined)
-  if (wrong === -1) return undefined
-  return invalidRequest(
+  if (wrong === -1) return
+  throw invalidRequest(
     `\`models[${wrong}]\` must be a model's id (\`creator/model\`) or a pattern (\`creator/*\`). Leave \`models\` out to allow every model.`,
     `models[${wrong}]`,
   )
@@ -76,15 +76,15 @@ export function createAllowlistPool(): (json: string | null) => Allowlist | unde
 
 const sourcesMax = 100
 
-/** What is wrong with the field `sources` of a request. */
-export function checkSources(sources: readonly string[] | undefined): Failure | undefined {
-  if (sources === undefined) return undefined
+/** Throws a Failure if the field `sources` of a request is wrong. */
+export function checkSources(sources: readonly string[] | undefined): void {
+  if (sources === undefined) return
   if (sources.length === 0 || sources.length > sourcesMax) {
-    return invalidRequest(`\`sources\` must have 1 to ${sourcesMax} entries; leave it out for anywhere.`, 'sources')
+    throw invalidRequest(`\`sources\` must have 1 to ${sourcesMax} entries; leave it out for anywhere.`, 'sources')
   }
   const wrong = sources.findIndex((text) => parseIpRange(text) === undefined)
-  if (wrong === -1) return undefined
-  return invalidRequest(
+  if (wrong === -1) return
+  throw invalidRequest(
     `\`sources[${wrong}]\` must be an address or a range whose bits after the prefix are 0, such as 203.0.113.7, 10.0.0.0/8 or 2001:db8::/32.`,
     `sources[${wrong}]`,
   )

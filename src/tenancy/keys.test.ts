@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { forEachEngine, type TestEngine } from '../../test/parts/engines.ts'
+import { refusalOf } from '../../test/parts/refused.ts'
 import type { Clock } from '../kernel/clock.ts'
-import { Failure } from '../kernel/failure.ts'
 import { createId, type KeyId } from '../kernel/ids.ts'
 import type { Nano } from '../kernel/money.ts'
 import type { Database } from '../store/database.ts'
@@ -26,11 +26,6 @@ const computeVerifier = createVerifier(new Uint8Array(32))
 const noon = Date.UTC(2026, 10, 8, 12)
 const act: Act = { actor: 'console', at: noon }
 
-function made<Made extends object>(outcome: Made | 'not found' | Failure): Made {
-  if (outcome === 'not found' || outcome instanceof Failure) throw new Error(`not made: ${JSON.stringify(outcome)}`)
-  return outcome
-}
-
 async function createBench(engine: TestEngine) {
   const store = await engine.openStore()
   const { database, place } = store
@@ -48,7 +43,7 @@ async function createBench(engine: TestEngine) {
     place,
     sql: database.sql,
     tryKey,
-    addKey: async (wish: Partial<KeyWish> = {}): Promise<KeyWithSecret> => made(await tryKey(wish)),
+    addKey: async (wish: Partial<KeyWish> = {}): Promise<KeyWithSecret> => await tryKey(wish),
     rotate: (id: string, overlapSeconds?: number, at = noon) =>
       database.transaction((sql) => rotateKey(sql, id, { overlapSeconds }, { ...act, at }, computeVerifier)),
     revoke: (id: string, at = noon) => database.transaction((sql) => revokeKey(sql, id, { ...act, at })),
@@ -103,7 +98,7 @@ forEachEngine((engine) => {
       [{ sources: [] }, 'sources'],
     ]
     for (const [wish, param] of wrong) {
-      expect(await bench.tryKey(wish)).toMatchObject({ code: 'INVALID_REQUEST', facts: { param } })
+      expect(await refusalOf(bench.tryKey(wish))).toMatchObject({ code: 'INVALID_REQUEST', facts: { param } })
     }
     expect((await listKeys(bench.sql, { page: { limit: 1 } })).items).toEqual([])
     expect((await listAudit(bench.sql, { limit: 1 })).items).toEqual([])
@@ -111,12 +106,12 @@ forEachEngine((engine) => {
 
   test('T2: an unknown id and one of another kind are not found', async () => {
     await using bench = await createBench(engine)
-    expect(await bench.tryKey({ projectId: bench.workspaceId })).toBe('not found')
-    expect(await bench.tryKey({ projectId: createId('prj') })).toBe('not found')
+    expect(await refusalOf(bench.tryKey({ projectId: bench.workspaceId }))).toMatchObject({ code: 'NOT_FOUND' })
+    expect(await refusalOf(bench.tryKey({ projectId: createId('prj') }))).toMatchObject({ code: 'NOT_FOUND' })
     for (const id of [createId('key'), bench.projectId, 'key_\u0000', '']) {
-      expect(await getKey(bench.sql, id)).toBe('not found')
-      expect(await bench.rotate(id)).toBe('not found')
-      expect(await bench.revoke(id)).toBe('not found')
+      expect(await refusalOf(getKey(bench.sql, id))).toMatchObject({ code: 'NOT_FOUND' })
+      expect(await refusalOf(bench.rotate(id))).toMatchObject({ code: 'NOT_FOUND' })
+      expect(await refusalOf(bench.revoke(id))).toMatchObject({ code: 'NOT_FOUND' })
     }
   })
 
@@ -132,7 +127,7 @@ forEachEngine((engine) => {
   test('a rotation changes the secret and nothing else', async () => {
     await using bench = await createBench(engine)
     const before = await bench.addKey({ limits: { concurrentRequests: 3 }, models: ['a/*'] })
-    const after = made(await bench.rotate(before.key.id))
+    const after = await bench.rotate(before.key.id)
     expect(after.secret).not.toBe(before.secret)
     expect(after.key).toEqual({ ...before.key, last4: after.secret.slice(-4) })
   })
@@ -142,20 +137,20 @@ forEachEngine((engine) => {
     const revoked = await bench.addKey()
     await bench.revoke(revoked.key.id)
     const expiring = await bench.addKey({ expiresAt: noon + 1000 })
-    for (const refused of [await bench.rotate(revoked.key.id), await bench.rotate(expiring.key.id, 0, noon + 1000)]) {
-      expect(refused).toMatchObject({ code: 'INVALID_REQUEST' })
-    }
+    expect(await refusalOf(bench.rotate(revoked.key.id))).toMatchObject({ code: 'INVALID_REQUEST' })
+    const late = bench.rotate(expiring.key.id, 0, noon + 1000)
+    expect(await refusalOf(late)).toMatchObject({ code: 'INVALID_REQUEST' })
     const { key } = await bench.addKey()
     for (const overlap of [-1, 0.5, Number.NaN, 30 * 86_400 + 1]) {
-      expect(await bench.rotate(key.id, overlap)).toMatchObject({ facts: { param: 'overlap_seconds' } })
+      expect(await refusalOf(bench.rotate(key.id, overlap))).toMatchObject({ facts: { param: 'overlap_seconds' } })
     }
-    expect(made(await bench.rotate(key.id, 30 * 86_400)).key.id).toBe(key.id)
+    expect((await bench.rotate(key.id, 30 * 86_400)).key.id).toBe(key.id)
   })
 
   test('L1, G2: creation, rotation and revocation are in the audit log, without secrets', async () => {
     await using bench = await createBench(engine)
     const { key, secret } = await bench.addKey({ limits: { spendPerDay: 7n as Nano }, sources: ['10.0.0.0/8'] })
-    const rotated = made(await bench.rotate(key.id, 60))
+    const rotated = await bench.rotate(key.id, 60)
     await bench.revoke(key.id)
     const { items } = await listAudit(bench.sql, { limit: 10 })
     expect(items.map(({ action, object, details }) => ({ action, object, details }))).toEqual([
@@ -186,7 +181,7 @@ forEachEngine((engine) => {
     const rotations = await Promise.all(
       Array.from({ length: 8 }, async (_, at) => {
         const database = at % 2 === 0 ? bench.database : another
-        return made(await database.transaction((sql) => rotateKey(sql, key.id, {}, act, computeVerifier))).secret
+        return (await database.transaction((sql) => rotateKey(sql, key.id, {}, act, computeVerifier))).secret
       }),
     )
     if (another !== bench.database) await another.close()
@@ -194,7 +189,7 @@ forEachEngine((engine) => {
     const stored = await Promise.all([secret, ...rotations].map((text) => findKey(computeVerifier(text))))
     expect(stored.map((found) => found?.caller.keyId)).toEqual(Array<KeyId>(9).fill(key.id))
     const current = [secret, ...rotations].filter((_, at) => stored[at]?.rotated === undefined)
-    expect(current.map((text) => text.slice(-4))).toEqual([made(await getKey(bench.sql, key.id)).last4])
+    expect(current.map((text) => text.slice(-4))).toEqual([(await getKey(bench.sql, key.id)).last4])
   })
 
   test('T1: keys are listed by project, by workspace, or all, page by page', async () => {

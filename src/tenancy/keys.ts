@@ -1,7 +1,6 @@
 // API keys: create, rotate, revoke, read. A secret is returned once, by the call that creates it; later reads have its last
 // four characters. Functions that write run inside the caller's transaction; the caller invalidates the key afterwards.
 
-import { assert } from '../kernel/assert.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { type Failure, invalidRequest } from '../kernel/failure.ts'
 import { createId, isId, type KeyId, type ProjectId, type WorkspaceId } from '../kernel/ids.ts'
@@ -14,13 +13,14 @@ import { auditedLimits, checkLimits, type Limits, limitsFromSql, limitsToSql } f
 import {
   type Act,
   afterCursor,
+  checkManager,
   checkName,
   type ManagedBy,
   managerOf,
+  notFound,
   type Page,
   type PageQuery,
   pageOf,
-  refuseChange,
   rowsWanted,
 } from './management.ts'
 import { getProject } from './workspaces.ts'
@@ -79,17 +79,14 @@ export interface KeyWithSecret {
 
 const overlapSecondsMax = 30 * 24 * 60 * 60
 
-/** `not found` refers to the project. */
 export async function createKey(
   sql: Sql,
   wish: KeyWish,
   act: Act,
   computeVerifier: ComputeVerifier,
-): Promise<KeyWithSecret | 'not found' | Failure> {
-  const wrong = checkWish(wish, act)
-  if (wrong) return wrong
+): Promise<KeyWithSecret> {
+  checkWish(wish, act)
   const project = await getProject(sql, wish.projectId)
-  if (project === 'not found') return project
   const secret = createApiKey()
   const row = { ...wish, projectId: project.id, key: secret, createdAt: act.at, managedBy: managerOf(act) }
   const id = await insertKey(sql, row, computeVerifier)
@@ -101,27 +98,26 @@ export async function createKey(
     from_anywhere: wish.sources === undefined,
   }
   await appendAudit(sql, { ...act, action: 'key.create', object: id, details })
-  return { key: await readBack(sql, id), secret }
+  return { key: await getKey(sql, id), secret }
 }
 
-function checkWish({ name, models, limits, expiresAt, sources }: KeyWish, act: Act): Failure | undefined {
-  const wrong =
-    checkName(name) ?? checkModels(models ?? []) ?? checkLimits(limits ?? {}, 'limits.') ?? checkSources(sources)
-  if (wrong) return wrong
-  if (expiresAt === undefined || (Number.isSafeInteger(expiresAt) && expiresAt > act.at)) return undefined
-  return invalidRequest('`expires_at` must be a time in the future.', 'expires_at')
+function checkWish({ name, models, limits, expiresAt, sources }: KeyWish, act: Act): void {
+  checkName(name)
+  checkModels(models ?? [])
+  checkLimits(limits ?? {}, 'limits.')
+  checkSources(sources)
+  if (expiresAt === undefined || (Number.isSafeInteger(expiresAt) && expiresAt > act.at)) return
+  throw invalidRequest('`expires_at` must be a time in the future.', 'expires_at')
 }
 
 /** A key that is already revoked stays unchanged. */
-export async function revokeKey(sql: Sql, id: string, act: Act): Promise<KeyInfo | 'not found' | Failure> {
+export async function revokeKey(sql: Sql, id: string, act: Act): Promise<KeyInfo> {
   const key = await getKey(sql, id)
-  if (key === 'not found') return key
-  const refusal = refuseChange('key', key, act)
-  if (refusal) return refusal
+  checkManager('key', key, act)
   const revoked = await sql`UPDATE api_keys SET revoked_at = ${timeToSql(act.at)}
     WHERE id = ${key.id} AND revoked_at IS NULL RETURNING id`
   if (revoked.length === 1) await appendAudit(sql, { ...act, action: 'key.revoke', object: key.id })
-  return await readBack(sql, key.id)
+  return await getKey(sql, key.id)
 }
 
 export interface Rotation {
@@ -136,31 +132,24 @@ export async function rotateKey(
   { overlapSeconds = 0 }: Rotation,
   act: Act,
   computeVerifier: ComputeVerifier,
-): Promise<KeyWithSecret | 'not found' | Failure> {
+): Promise<KeyWithSecret> {
   if (!Number.isInteger(overlapSeconds) || overlapSeconds < 0 || overlapSeconds > overlapSecondsMax) {
     const message = `\`overlap_seconds\` must be a whole number from 0 to ${overlapSecondsMax} (30 days).`
-    return invalidRequest(message, 'overlap_seconds')
+    throw invalidRequest(message, 'overlap_seconds')
   }
   const key = await getKey(sql, id)
-  if (key === 'not found') return key
-  if (key.expiresAt !== undefined && key.expiresAt <= act.at) return endedKey('expired')
+  if (key.expiresAt !== undefined && key.expiresAt <= act.at) throw endedKey('expired')
   const secret = createApiKey()
   if (!(await replaceSecret(sql, key.id, { secret, overlapMs: overlapSeconds * 1000, act, computeVerifier }))) {
-    return endedKey('revoked')
+    throw endedKey('revoked')
   }
   const details = { overlap_seconds: overlapSeconds }
   await appendAudit(sql, { ...act, action: 'key.rotate', object: key.id, details })
-  return { key: await readBack(sql, key.id), secret }
+  return { key: await getKey(sql, key.id), secret }
 }
 
 function endedKey(how: 'revoked' | 'expired'): Failure {
   return invalidRequest(`This key is ${how}, and a new secret would not change that. Create a new key.`)
-}
-
-async function readBack(sql: Sql, id: KeyId): Promise<KeyInfo> {
-  const key = await getKey(sql, id)
-  assert(key !== 'not found', 'a key that was just written can be read')
-  return key
 }
 
 export interface KeyQuery {
@@ -191,11 +180,12 @@ function listRows(sql: Sql, { workspaceId, projectId, page }: KeyQuery): Promise
     WHERE k.id > ${after} ORDER BY k.id LIMIT ${count}`
 }
 
-export async function getKey(sql: Sql, id: string): Promise<KeyInfo | 'not found'> {
-  if (!isId('key', id)) return 'not found'
+export async function getKey(sql: Sql, id: string): Promise<KeyInfo> {
+  if (!isId('key', id)) throw notFound('key', id)
   const [row] = await sql<KeyInfoRow>`SELECT k.*, u.last_used_at FROM api_keys k
     LEFT JOIN key_uses u ON u.key_id = k.id WHERE k.id = ${id}`
-  return row ? keyFromRow(row) : 'not found'
+  if (!row) throw notFound('key', id)
+  return keyFromRow(row)
 }
 
 /** Field by field, because the row also has the verifier. */
@@ -216,8 +206,6 @@ function keyFromRow(row: KeyInfoRow): KeyInfo {
     managedBy: row.managed_by,
   }
 }
-
-// Gives a key another secret and says how long the one it had lives on. It neither makes the secret nor shows one.
 
 export interface NewSecret {
   readonly secret: ApiKey
@@ -304,17 +292,9 @@ function portionOf(count: number): number {
   return Math.min(portionMax, 2 ** Math.floor(Math.log2(count)))
 }
 
-export interface NewKey {
-  readonly projectId: ProjectId
-  readonly name: string
+export interface NewKey extends KeyWish {
   readonly key: ApiKey
   readonly createdAt: number
-  readonly expiresAt?: number | undefined
-  /** Narrows the project's allowlist. */
-  readonly models?: readonly string[] | undefined
-  readonly limits?: Limits | undefined
-  /** Addresses and ranges it may be used from. */
-  readonly sources?: readonly string[] | undefined
   readonly managedBy?: ManagedBy
 }
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { forEachEngine } from '../../test/parts/engines.ts'
-import { Failure } from '../kernel/failure.ts'
+import { refusalOf } from '../../test/parts/refused.ts'
 import { createId } from '../kernel/ids.ts'
 import type { Nano } from '../kernel/money.ts'
 import { createApiKey, createVerifier } from './api-key.ts'
@@ -42,7 +42,7 @@ test('an unreadable stored limit throws', () => {
   }
 })
 
-test('invalid limits are refused by name', () => {
+test('invalid limits are refused by name', async () => {
   expect(checkLimits(all)).toBeUndefined()
   expect(checkLimits({})).toBeUndefined()
   const wrong: [limits: Limits, name: string][] = [
@@ -57,8 +57,11 @@ test('invalid limits are refused by name', () => {
     [{ spendPerMonth: (10n ** 18n + 1n) as Nano }, 'spend_per_month'],
   ]
   for (const [limits, name] of wrong) {
-    expect(checkLimits(limits)).toMatchObject({ code: 'INVALID_REQUEST', facts: { param: name } })
-    expect(checkLimits(limits, 'limits.')?.facts.param).toBe(`limits.${name}`)
+    expect(await refusalOf(() => checkLimits(limits))).toMatchObject({
+      code: 'INVALID_REQUEST',
+      facts: { param: name },
+    })
+    expect((await refusalOf(() => checkLimits(limits, 'limits.'))).facts.param).toBe(`limits.${name}`)
   }
 })
 
@@ -81,7 +84,7 @@ forEachEngine((engine) => {
       expect(await stored()).toMatchObject({ limits: all })
       expect(await put({ tokensPerMinute: 5 })).toEqual({ tokensPerMinute: 5 })
       expect(await stored()).toMatchObject({ limits: { tokensPerMinute: 5 } })
-      expect(await put({ tokensPerMinute: 0 })).toBeInstanceOf(Failure)
+      expect((await refusalOf(put({ tokensPerMinute: 0 }))).facts.param).toBe('tokens_per_minute')
       expect(await put({})).toEqual({})
       expect(hasLimits(((await stored()) as { limits: Limits }).limits)).toBe(false)
       const { items } = await listAudit(database.sql, { limit: 3 })
@@ -103,7 +106,8 @@ forEachEngine((engine) => {
       ['project', '\u0000'],
     ] as const
     for (const [kind, id] of cases) {
-      expect(await database.transaction((sql) => putLimits(sql, kind, id, all, act))).toBe('not found')
+      const putting = database.transaction((sql) => putLimits(sql, kind, id, all, act))
+      expect(await refusalOf(putting)).toMatchObject({ code: 'NOT_FOUND' })
     }
     expect((await listAudit(database.sql, { limit: 1 })).items).toEqual([])
   })

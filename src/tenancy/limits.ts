@@ -1,12 +1,12 @@
 // The limits of keys, projects and workspaces as they are stored. Counting is done in limits/ and in the ledger.
 
 import { assert } from '../kernel/assert.ts'
-import { type Failure, invalidRequest } from '../kernel/failure.ts'
+import { invalidRequest } from '../kernel/failure.ts'
 import { isId, type KeyId, type ProjectId, type WorkspaceId } from '../kernel/ids.ts'
 import { formatUsd, type Nano } from '../kernel/money.ts'
 import type { Sql } from '../store/sql.ts'
 import { appendAudit } from './audit.ts'
-import { type Act, type ManagedBy, refuseChange } from './management.ts'
+import { type Act, checkManager, type ManagedBy, notFound } from './management.ts'
 
 /** Absent = unlimited. */
 export interface Limits {
@@ -42,12 +42,12 @@ const spends = [
 /** A billion dollars. */
 const spendMax = 10n ** 18n
 
-/** What is wrong with them; `at` is their place in the request, such as `limits.`. */
-export function checkLimits(limits: Limits, at = ''): Failure | undefined {
+/** Throws a Failure if one is wrong; `at` is their place in the request, such as `limits.`. */
+export function checkLimits(limits: Limits, at = ''): void {
   for (const { field, name, max } of counts) {
     const value = limits[field]
     if (value === undefined || (Number.isInteger(value) && value >= 1 && value <= max)) continue
-    return invalidRequest(
+    throw invalidRequest(
       `\`${at}${name}\` must be a whole number from 1 to ${max}; leave it out for no limit.`,
       at + name,
     )
@@ -55,12 +55,11 @@ export function checkLimits(limits: Limits, at = ''): Failure | undefined {
   for (const { field, name } of spends) {
     const value = limits[field]
     if (value === undefined || (value > 0n && value <= spendMax)) continue
-    return invalidRequest(
+    throw invalidRequest(
       `\`${at}${name}\` must be more than 0 and at most 1000000000 (USD); leave it out for no limit.`,
       at + name,
     )
   }
-  return undefined
 }
 
 export function hasLimits(limits: Limits): boolean {
@@ -125,18 +124,14 @@ export async function putLimits(
   id: string,
   limits: Limits,
   act: Act,
-): Promise<Limits | 'not found' | Failure> {
+): Promise<Limits> {
   const { table, prefix } = places[kind]
-  if (!isId(prefix, id)) return 'not found'
-  const wrong = checkLimits(limits)
-  if (wrong) return wrong
-  const [found] = await sql<{ managed_by: ManagedBy }>`SELECT managed_by FROM ${sql(table)} WHERE id = ${id}`
-  if (!found) return 'not found'
-  const refusal = refuseChange(kind, { managedBy: found.managed_by }, act)
-  if (refusal) return refusal
-  const [row] = await sql<{ limits: string | null }>`UPDATE ${sql(table)} SET limits = ${limitsToSql(limits)}
-    WHERE id = ${id} RETURNING limits`
-  if (!row) return 'not found'
+  if (!isId(prefix, id)) throw notFound(kind, id)
+  checkLimits(limits)
+  const [found] = await sql<{ managed_by: ManagedBy }>`UPDATE ${sql(table)} SET limits = ${limitsToSql(limits)}
+    WHERE id = ${id} RETURNING managed_by`
+  if (!found) throw notFound(kind, id)
+  checkManager(kind, { managedBy: found.managed_by }, act)
   await appendAudit(sql, { ...act, action: 'limits.put', object: id, details: auditedLimits(limits) })
-  return limitsFromSql(row.limits)
+  return limits
 }

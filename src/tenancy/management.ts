@@ -1,6 +1,7 @@
-// What the management of workspaces, projects and keys shares: who acts, names, and lists in pages.
+// What the management of workspaces, projects and keys shares: who acts, names, and lists in pages. What cannot be done is
+// thrown as a Failure, which ends the transaction; the management API answers it.
 
-import { type Failure, invalidRequest } from '../kernel/failure.ts'
+import { Failure, invalidRequest } from '../kernel/failure.ts'
 import type { RequestId } from '../kernel/ids.ts'
 
 /** Who makes a change, and when. */
@@ -17,11 +18,10 @@ const nameLengthMax = 100
 /** Control characters and lone surrogates: they break terminals and logs, and PostgreSQL rejects some of them. */
 const unshowable = /[\p{Cc}\p{Cs}\u2028\u2029]/u
 
-export function checkName(name: string): Failure | undefined {
-  if (name.trim() === '') return invalidRequest('`name` must not be empty.', 'name')
-  if (name.length > nameLengthMax) return invalidRequest(`\`name\` has more than ${nameLengthMax} characters.`, 'name')
-  if (unshowable.test(name)) return invalidRequest('`name` must be one line of printable text.', 'name')
-  return undefined
+export function checkName(name: string): void {
+  if (name.trim() === '') throw invalidRequest('`name` must not be empty.', 'name')
+  if (name.length > nameLengthMax) throw invalidRequest(`\`name\` has more than ${nameLengthMax} characters.`, 'name')
+  if (unshowable.test(name)) throw invalidRequest('`name` must be one line of printable text.', 'name')
 }
 
 /**
@@ -40,15 +40,15 @@ const advice = {
   key: ' If its secret leaked, rotate it: that ends the secret and leaves the key as the file has it.',
 } as const
 
-/** undefined = the change is allowed. */
-export function refuseChange(
-  kind: keyof typeof advice,
-  object: { readonly managedBy: ManagedBy },
-  act: Act,
-): Failure | undefined {
-  if (object.managedBy === 'api' || managerOf(act) === 'file') return undefined
+export function checkManager(kind: keyof typeof advice, { managedBy }: { managedBy: ManagedBy }, act: Act): void {
+  if (managedBy === 'api' || managerOf(act) === 'file') return
   const message = `This ${kind} is managed by a file; change it there and run \`tollgate config apply FILE\`.${advice[kind]}`
-  return invalidRequest(message)
+  throw invalidRequest(message)
+}
+
+/** The same message for an id that never existed, is of another kind, or belongs to someone else. */
+export function notFound(kind: string, id: string): Failure {
+  return new Failure('NOT_FOUND', `There is no ${kind} ${id.length > 60 ? `${id.slice(0, 60)}…` : id}.`)
 }
 
 /** Pages are ordered by id. Ids ascend with time, so objects added meanwhile come on a later page. */

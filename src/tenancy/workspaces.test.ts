@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { forEachEngine, type TestEngine } from '../../test/parts/engines.ts'
-import { Failure } from '../kernel/failure.ts'
+import { refusalOf } from '../../test/parts/refused.ts'
 import { createId } from '../kernel/ids.ts'
 import { createVerifier } from './api-key.ts'
 import { listAudit } from './audit.ts'
@@ -23,11 +23,6 @@ import {
 const noon = Date.UTC(2026, 10, 8, 12)
 const act = { actor: 'management token', at: noon, requestId: createId('req') }
 
-function made<Made extends object>(outcome: Made | 'not found' | Failure): Made {
-  if (outcome === 'not found' || outcome instanceof Failure) throw new Error(`not made: ${JSON.stringify(outcome)}`)
-  return outcome
-}
-
 async function createBench(engine: TestEngine) {
   const store = await engine.openStore()
   const { database } = store
@@ -35,9 +30,9 @@ async function createBench(engine: TestEngine) {
     database,
     sql: database.sql,
     addWorkspace: async (name: string): Promise<Workspace> =>
-      made(await database.transaction((sql) => createWorkspace(sql, { name }, act))),
+      await database.transaction((sql) => createWorkspace(sql, { name }, act)),
     addProject: async (workspaceId: string, name: string, models?: readonly string[]): Promise<Project> =>
-      made(await database.transaction((sql) => createProject(sql, { workspaceId, name, models }, act))),
+      await database.transaction((sql) => createProject(sql, { workspaceId, name, models }, act)),
     [Symbol.asyncDispose]: () => store[Symbol.asyncDispose](),
   }
 }
@@ -61,14 +56,14 @@ forEachEngine((engine) => {
   test('objects declared by a file are marked', async () => {
     await using bench = await createBench(engine)
     const byFile = { actor: 'management token', at: noon, managedBy: 'file' } as const
-    const workspace = made(await bench.database.transaction((sql) => createWorkspace(sql, { name: 'w' }, byFile)))
+    const workspace = await bench.database.transaction((sql) => createWorkspace(sql, { name: 'w' }, byFile))
     expect(await getWorkspace(bench.sql, workspace.id)).toMatchObject({ managedBy: 'file' })
   })
 
   test('unprintable names are refused, and nothing is written', async () => {
     await using bench = await createBench(engine)
     for (const name of ['', '  ', 'two\nlines', 'nul\u0000', '\ud800', 'x'.repeat(101)]) {
-      const refused = await bench.database.transaction((sql) => createWorkspace(sql, { name }, act))
+      const refused = await refusalOf(bench.database.transaction((sql) => createWorkspace(sql, { name }, act)))
       expect(refused).toMatchObject({ code: 'INVALID_REQUEST', facts: { param: 'name' } })
     }
     expect((await listWorkspaces(bench.sql, { limit: 10 })).items).toEqual([])
@@ -86,11 +81,15 @@ forEachEngine((engine) => {
       "' OR 1=1 --",
       id.replace('ws', 'prj'),
     ]) {
-      expect(await getWorkspace(bench.sql, wrong)).toBe('not found')
-      expect(await getProject(bench.sql, wrong)).toBe('not found')
+      expect(await refusalOf(getWorkspace(bench.sql, wrong))).toMatchObject({ code: 'NOT_FOUND' })
+      expect(await refusalOf(getProject(bench.sql, wrong))).toMatchObject({ code: 'NOT_FOUND' })
       const wish = { workspaceId: wrong, name: 'p' }
-      expect(await bench.database.transaction((sql) => createProject(sql, wish, act))).toBe('not found')
-      expect(await bench.database.transaction((sql) => updateProject(sql, wrong, { name: 'x' }, act))).toBe('not found')
+      expect(await refusalOf(bench.database.transaction((sql) => createProject(sql, wish, act)))).toMatchObject({
+        code: 'NOT_FOUND',
+      })
+      expect(
+        await refusalOf(bench.database.transaction((sql) => updateProject(sql, wrong, { name: 'x' }, act))),
+      ).toMatchObject({ code: 'NOT_FOUND' })
     }
   })
 
@@ -116,8 +115,8 @@ forEachEngine((engine) => {
     expect(await update({ models: ['acme/*'] })).toEqual({ ...expected, name: 'api', models: ['acme/*'] })
     expect(await update({})).toEqual({ ...expected, name: 'api', models: ['acme/*'] })
     expect(await update({ models: null })).toEqual({ ...expected, name: 'api', models: undefined })
-    expect(await update({ name: '', models: ['acme/*'] })).toBeInstanceOf(Failure)
-    expect(await update({ models: ['gpt-*'] })).toMatchObject({ facts: { param: 'models[0]' } })
+    expect(await refusalOf(update({ name: '', models: ['acme/*'] }))).toMatchObject({ facts: { param: 'name' } })
+    expect(await refusalOf(update({ models: ['gpt-*'] }))).toMatchObject({ facts: { param: 'models[0]' } })
     expect(await getProject(bench.sql, id)).toEqual({ ...expected, name: 'api', models: undefined })
   })
 
@@ -179,9 +178,9 @@ forEachEngine((engine) => {
     await using store = await engine.openStore()
     const { database } = store
     const { workspace, project, key } = await database.transaction(async (sql) => {
-      const workspace = made(await createWorkspace(sql, { name: 'acme' }, byFile))
-      const project = made(await createProject(sql, { workspaceId: workspace.id, name: 'web' }, byFile))
-      const { key } = made(await createKey(sql, { projectId: project.id, name: 'ci' }, byFile, verifier))
+      const workspace = await createWorkspace(sql, { name: 'acme' }, byFile)
+      const project = await createProject(sql, { workspaceId: workspace.id, name: 'web' }, byFile)
+      const { key } = await createKey(sql, { projectId: project.id, name: 'ci' }, byFile, verifier)
       return { workspace, project, key }
     })
     expect([workspace.managedBy, project.managedBy, key.managedBy]).toEqual(['file', 'file', 'file'])
@@ -194,10 +193,8 @@ forEachEngine((engine) => {
       database.transaction((sql) => revokeKey(sql, key.id, act)),
     ]
     const kinds = ['workspace', 'project', 'workspace', 'project', 'key', 'key']
-    const refused = await Promise.all(changes(byHand))
-    refused.forEach((outcome, at) => {
-      expect(outcome).toBeInstanceOf(Failure)
-      const { code, message } = outcome as Failure
+    const refused = await Promise.all(changes(byHand).map(refusalOf))
+    refused.forEach(({ code, message }, at) => {
       expect(code).toBe('INVALID_REQUEST')
       expect(message).toStartWith(`This ${kinds[at]} is managed by a file; change it there`)
     })
@@ -205,27 +202,27 @@ forEachEngine((engine) => {
     expect(await getProject(database.sql, project.id)).toEqual(project)
     expect(await getKey(database.sql, key.id)).toEqual(key)
 
-    for (const outcome of await Promise.all(changes(byFile))) expect(outcome).not.toBeInstanceOf(Failure)
+    await Promise.all(changes(byFile))
     expect(await getProject(database.sql, project.id)).toMatchObject({ models: ['acme/*'], managedBy: 'file' })
   })
 
   test('a key that a file declares can be rotated by any caller', async () => {
     await using store = await engine.openStore()
     const rotated = await store.database.transaction(async (sql) => {
-      const workspace = made(await createWorkspace(sql, { name: 'acme' }, byFile))
-      const project = made(await createProject(sql, { workspaceId: workspace.id, name: 'web' }, byFile))
-      const { key } = made(await createKey(sql, { projectId: project.id, name: 'ci' }, byFile, verifier))
+      const workspace = await createWorkspace(sql, { name: 'acme' }, byFile)
+      const project = await createProject(sql, { workspaceId: workspace.id, name: 'web' }, byFile)
+      const { key } = await createKey(sql, { projectId: project.id, name: 'ci' }, byFile, verifier)
       return await rotateKey(sql, key.id, {}, byHand, verifier)
     })
-    expect(made(rotated).key.managedBy).toBe('file')
+    expect(rotated.key.managedBy).toBe('file')
   })
 
   test('an object created by hand can be changed by a file, and its manager stays', async () => {
     await using store = await engine.openStore()
     const changed = await store.database.transaction(async (sql) => {
-      const workspace = made(await createWorkspace(sql, { name: 'acme' }, byHand))
-      const project = made(await createProject(sql, { workspaceId: workspace.id, name: 'web' }, byHand))
-      return made(await updateProject(sql, project.id, { models: ['acme/*'] }, byFile))
+      const workspace = await createWorkspace(sql, { name: 'acme' }, byHand)
+      const project = await createProject(sql, { workspaceId: workspace.id, name: 'web' }, byHand)
+      return await updateProject(sql, project.id, { models: ['acme/*'] }, byFile)
     })
     expect(changed).toMatchObject({ models: ['acme/*'], managedBy: 'api' })
   })

@@ -1,7 +1,6 @@
 // Workspaces, which pay, and their projects, which group keys and restrict their models. Functions that write run inside
 // the caller's transaction and add an audit entry to it.
 
-import type { Failure } from '../kernel/failure.ts'
 import { createId, isId, type ProjectId, type WorkspaceId } from '../kernel/ids.ts'
 import { type Sql, timeFromSql, timeToSql } from '../store/sql.ts'
 import { checkModels, modelsFromSql, modelsToSql } from './allowlist.ts'
@@ -11,13 +10,14 @@ import { type Limits, limitsFromSql } from './limits.ts'
 import {
   type Act,
   afterCursor,
+  checkManager,
   checkName,
   type ManagedBy,
   managerOf,
+  notFound,
   type Page,
   type PageQuery,
   pageOf,
-  refuseChange,
   rowsWanted,
 } from './management.ts'
 
@@ -40,13 +40,8 @@ interface WorkspaceRow {
   readonly managed_by: ManagedBy
 }
 
-export async function createWorkspace(
-  sql: Sql,
-  { name }: { readonly name: string },
-  act: Act,
-): Promise<Workspace | Failure> {
-  const wrong = checkName(name)
-  if (wrong) return wrong
+export async function createWorkspace(sql: Sql, { name }: { readonly name: string }, act: Act): Promise<Workspace> {
+  checkName(name)
   const managedBy = managerOf(act)
   const id = await insertWorkspace(sql, { name, createdAt: act.at, managedBy })
   await appendAudit(sql, { ...act, action: 'workspace.create', object: id })
@@ -59,10 +54,16 @@ export async function listWorkspaces(sql: Sql, page: PageQuery): Promise<Page<Wo
   return pageOf(rows.map(workspaceFromRow), page)
 }
 
-export async function getWorkspace(sql: Sql, id: string): Promise<Workspace | 'not found'> {
-  if (!isId('ws', id)) return 'not found'
+export async function findWorkspace(sql: Sql, id: string): Promise<Workspace | undefined> {
+  if (!isId('ws', id)) return undefined
   const [row] = await sql<WorkspaceRow>`SELECT * FROM workspaces WHERE id = ${id}`
-  return row ? workspaceFromRow(row) : 'not found'
+  return row && workspaceFromRow(row)
+}
+
+export async function getWorkspace(sql: Sql, id: string): Promise<Workspace> {
+  const workspace = await findWorkspace(sql, id)
+  if (!workspace) throw notFound('workspace', id)
+  return workspace
 }
 
 export interface WorkspaceChange {
@@ -71,17 +72,12 @@ export interface WorkspaceChange {
 }
 
 /** Omitted fields stay unchanged. */
-export async function updateWorkspace(
-  sql: Sql,
-  id: string,
-  change: WorkspaceChange,
-  act: Act,
-): Promise<Workspace | 'not found' | Failure> {
+export async function updateWorkspace(sql: Sql, id: string, change: WorkspaceChange, act: Act): Promise<Workspace> {
   const known = await getWorkspace(sql, id)
-  if (known === 'not found' || (change.name === undefined && change.sharesRoutes === undefined)) return known
+  if (change.name === undefined && change.sharesRoutes === undefined) return known
   const { name = known.name, sharesRoutes = known.sharesRoutes } = change
-  const wrong = checkName(name) ?? refuseChange('workspace', known, act)
-  if (wrong) return wrong
+  checkName(name)
+  checkManager('workspace', known, act)
   await sql`UPDATE workspaces SET name = ${name}, shares_routes = ${sharesRoutes ? 1n : 0n} WHERE id = ${known.id}`
   const details = {
     ...(change.name === undefined ? {} : { renamed: true }),
@@ -129,13 +125,11 @@ export interface ProjectWish {
   readonly models?: readonly string[] | undefined
 }
 
-/** `not found` refers to the workspace. */
-export async function createProject(sql: Sql, wish: ProjectWish, act: Act): Promise<Project | 'not found' | Failure> {
+export async function createProject(sql: Sql, wish: ProjectWish, act: Act): Promise<Project> {
   const { name, models } = wish
-  const wrong = checkName(name) ?? checkModels(models ?? [])
-  if (wrong) return wrong
+  checkName(name)
+  checkModels(models ?? [])
   const workspace = await getWorkspace(sql, wish.workspaceId)
-  if (workspace === 'not found') return workspace
   const managedBy = managerOf(act)
   const id = await insertProject(sql, { workspaceId: workspace.id, name, models, createdAt: act.at, managedBy })
   const details = { workspace: workspace.id, models: models ?? null }
@@ -150,18 +144,12 @@ export interface ProjectChange {
 }
 
 /** Omitted fields stay unchanged. */
-export async function updateProject(
-  sql: Sql,
-  id: string,
-  { name, models }: ProjectChange,
-  act: Act,
-): Promise<Project | 'not found' | Failure> {
-  const wrong = (name === undefined ? undefined : checkName(name)) ?? checkModels(models ?? [])
-  if (wrong) return wrong
+export async function updateProject(sql: Sql, id: string, { name, models }: ProjectChange, act: Act): Promise<Project> {
+  if (name !== undefined) checkName(name)
+  checkModels(models ?? [])
   const project = await getProject(sql, id)
-  if (project === 'not found' || (name === undefined && models === undefined)) return project
-  const refusal = refuseChange('project', project, act)
-  if (refusal) return refusal
+  if (name === undefined && models === undefined) return project
+  checkManager('project', project, act)
   if (name !== undefined) await sql`UPDATE projects SET name = ${name} WHERE id = ${project.id}`
   if (models !== undefined) {
     await sql`UPDATE projects SET models = ${modelsToSql(models ?? undefined)} WHERE id = ${project.id}`
@@ -177,10 +165,10 @@ export async function listProjects(sql: Sql, workspaceId: WorkspaceId, page: Pag
   return pageOf(rows.map(projectFromRow), page)
 }
 
-export async function getProject(sql: Sql, id: string): Promise<Project | 'not found'> {
-  if (!isId('prj', id)) return 'not found'
-  const [row] = await sql<ProjectRow>`SELECT * FROM projects WHERE id = ${id}`
-  return row ? projectFromRow(row) : 'not found'
+export async function getProject(sql: Sql, id: string): Promise<Project> {
+  const [row] = isId('prj', id) ? await sql<ProjectRow>`SELECT * FROM projects WHERE id = ${id}` : []
+  if (!row) throw notFound('project', id)
+  return projectFromRow(row)
 }
 
 function projectFromRow(row: ProjectRow): Project {
@@ -209,11 +197,9 @@ export interface Erased {
 }
 
 /** The caller invalidates the caches afterwards. May be repeated. */
-export async function eraseWorkspace(sql: Sql, id: string, act: Act): Promise<Erased | 'not found' | Failure> {
+export async function eraseWorkspace(sql: Sql, id: string, act: Act): Promise<Erased> {
   const known = await getWorkspace(sql, id)
-  if (known === 'not found') return known
-  const refusal = refuseChange('workspace', known, act)
-  if (refusal) return refusal
+  checkManager('workspace', known, act)
   await sql`UPDATE workspaces SET name = ${erasedName} WHERE id = ${known.id}`
   await sql`UPDATE projects SET name = ${erasedName} WHERE workspace_id = ${known.id}`
   await sql`DELETE FROM rotated_secrets WHERE key_id IN (SELECT id FROM api_keys WHERE workspace_id = ${known.id})`

@@ -33,7 +33,7 @@ function openRelay(recording: Recording, wantsStreamUsage: boolean): StreamRelay
     wantsStreamUsage,
     envelope: { choices: 1 },
     costOf,
-    finalUsage: context.finalUsage,
+    decideCharge: context.decideCharge,
   })
 }
 

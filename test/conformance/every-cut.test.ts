@@ -1,5 +1,5 @@
-// Every streamed answer, cut at every byte, on every way from provider to caller: the caller's bytes are the same. Below
-// the gateway's sockets, where a cut costs microseconds; whole journeys with some cuts are in replies.test.ts.
+// Every streamed answer, cut at every byte, from every upstream dialect to every surface: the caller gets the same bytes.
+// Without the gateway's sockets, where a cut costs microseconds; requests over sockets with some cuts are in replies.test.ts.
 
 import { describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
@@ -31,10 +31,10 @@ const relayContext = {
   wantsStreamUsage: true,
   envelope: { choices: 1 },
   costOf: context.costOf,
-  finalUsage: context.finalUsage,
+  decideCharge: context.decideCharge,
 }
 
-/** What is odd about a reply is of no interest here. */
+/** Warnings about a reply are not tested here. */
 const note = (): void => {}
 
 function mappingOf({ feature }: ReplyFixture): ReplyMapping {
@@ -47,18 +47,22 @@ function mappingOf({ feature }: ReplyFixture): ReplyMapping {
   }
 }
 
-/** All that the caller gets when the provider's bytes come in two pieces. */
-function relayed(relay: StreamRelay, stream: Uint8Array, cut: number): string {
-  const bytes = [relay.push(stream.subarray(0, cut)), relay.push(stream.subarray(cut)), relay.end(), relay.terminal]
-  return Buffer.concat(bytes).toString()
+/** The distance between the cuts of one run: a cut affects the record it falls in, and few records are longer. */
+const pieceBytes = 192
+
+/** All that the caller gets when the provider's bytes come in pieces of 192 bytes, the first of them of `first` bytes. */
+function relayed(relay: StreamRelay, stream: Uint8Array, first: number): string {
+  const bytes = [relay.push(stream.subarray(0, first))]
+  for (let at = first; at < stream.length; at += pieceBytes)
+    bytes.push(relay.push(stream.subarray(at, at + pieceBytes)))
+  return Buffer.concat([...bytes, relay.end(), relay.terminal]).toString()
 }
 
-/** The cuts that change anything. */
+/** The lengths of the first piece that change anything. Together these runs cut the stream at every byte once. */
 function changedBy(open: () => StreamRelay, stream: Uint8Array): number[] {
   const whole = relayed(open(), stream, stream.length)
-  const changed: number[] = []
-  for (let cut = 0; cut < stream.length; cut++) if (relayed(open(), stream, cut) !== whole) changed.push(cut)
-  return changed
+  const lengths = Array.from({ length: Math.min(pieceBytes, stream.length) }, (_, length) => length)
+  return lengths.filter((first) => relayed(open(), stream, first) !== whole)
 }
 
 describe.each(replyPairs)('$upstream → $surface', ({ upstream, surface }) => {

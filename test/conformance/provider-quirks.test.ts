@@ -122,25 +122,19 @@ describe('requests', () => {
     expect(upstream.calls).toHaveLength(before)
   })
 
-  test('pitfall 137: whoever asks, the provider is asked for a stream, however long the answer may be', async () => {
+  test('pitfall 137: asks for a stream if the answer may be long, and for a whole reply if the caller wants one', async () => {
     const { body, answer } = await send(messages, 'plain-1', { max_tokens: 60_000 })
     expect(body).toMatchObject({ stream: true, max_tokens: 60_000 })
     expect(answer.content).toEqual([{ type: 'text', text: 'hello', citations: null }])
     const whole = await send(chat, 'claude-sonnet-4-5', {})
-    expect(whole.body.stream).toBe(true)
+    expect(whole.body.stream).toBe(false)
     expect(whole.answer.choices[0].message.content).toBe('hello')
   })
 
   test('pitfall 175, 176 and 183: a host gets no field it might not know: no empty lists, no reasoning', async () => {
     for (const model of ['plain-1', 'mistral-large-2512']) {
       const empty = await send(messages, model, { tools: [] })
-      expect(Object.keys(empty.body).toSorted()).toEqual([
-        'max_tokens',
-        'messages',
-        'model',
-        'stream',
-        'stream_options',
-      ])
+      expect(Object.keys(empty.body).toSorted()).toEqual(['max_tokens', 'messages', 'model', 'stream'])
       const { body } = await send(messages, model, { tools: [tool], messages: thoughtful })
       const assistant = body.messages.find(({ role }: { role: string }) => role === 'assistant')
       expect(Object.keys(assistant).toSorted()).toEqual(['content', 'role', 'tool_calls'])

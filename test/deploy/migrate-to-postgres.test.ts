@@ -60,7 +60,7 @@ describe.skipIf(!installed)('migrate-to-postgres', () => {
     const rows = Object.fromEntries(
       told.tables.map((table: { name: string; rows: number }) => [table.name, table.rows]),
     )
-    expect(rows).toMatchObject({ workspaces: 2, projects: 2, api_keys: 2, credentials: 1, requests: 15, transfers: 17 })
+    expect(rows).toMatchObject({ workspaces: 2, projects: 2, api_keys: 2, credentials: 1, requests: 15, fundings: 2 })
 
     const gateway = await site.start(url)
     expect(await balances(site, gateway.url)).toEqual(before)

@@ -90,11 +90,14 @@ const surfaces: readonly Surface[] = [
   },
 ]
 
-function checkTranslation(from: UpstreamDialect, pieces: readonly Uint8Array[]): void {
+function checkTranslation(
+  from: UpstreamDialect,
+  read: (relay: TranslatedStream | CollectedReply) => readonly Uint8Array[],
+): void {
   for (const { dialect: to, violations, wholeViolations } of surfaces) {
     const translated = { from, to, target: upstreamTarget, mapping, context, note: () => {} }
     for (const relay of [new TranslatedStream(translated), new CollectedReply(translated)]) {
-      const bytes = [...pieces.map((piece) => relay.push(piece)), relay.end()]
+      const bytes = read(relay)
       insist(relay.finished !== (relay.fault !== undefined), 'neither an end nor a fault, or both')
       insist(Number.isSafeInteger(relay.outputBytes) && relay.outputBytes >= 0, `${relay.outputBytes} bytes of output`)
       checkCounts(relay.usage)
@@ -133,7 +136,7 @@ function streamTarget(dialect: UpstreamDialect): FuzzTarget {
           const events = parse(dialect, pieces)
           checkOrder(events)
           insist(JSON.stringify(events) === JSON.stringify(parse(dialect, [bytes])), 'the cut changes what is read')
-          checkTranslation(dialect, pieces)
+          checkTranslation(dialect, (relay) => [...pieces.map((piece) => relay.push(piece)), relay.end()])
           if (dialect === openaiChat || dialect === anthropicMessages) checkRelay(dialect as Dialect, pieces)
         } catch (error) {
           if (!(error instanceof SseOverflow)) throw error
@@ -156,11 +159,8 @@ function replyTarget(dialect: UpstreamDialect): FuzzTarget {
     open() {
       const corpus = [...trouble(name), ...replyCorpus[dialect.id]]
       const check = (bytes: Uint8Array<ArrayBuffer>, status: number): void => {
-        const stream = dialect.replyAsStream(bytes)
-        if (!('fault' in stream)) {
-          checkOrder(parse(dialect, [stream]))
-          checkTranslation(dialect, [stream])
-        }
+        checkOrder(dialect.translation.parseStream(upstreamTarget).whole(bytes))
+        checkTranslation(dialect, (relay) => [relay.whole(bytes)])
         const fault = dialect.readFault(status, new Headers({ 'retry-after': '7' }), Buffer.from(bytes).toString())
         insist(fault.message.length <= 4096, 'a fault without an end')
         if ('relayReply' in dialect) {

@@ -36,7 +36,7 @@ export interface Trick {
 export interface Cell {
   /** The client asked for a stream. */
   readonly stream: boolean
-  /** The provider was asked for one: always so where the dialects differ. */
+  /** The provider was asked for one, which is also so for a translated call without an output cap. */
   readonly streamsUpstream: boolean
 }
 

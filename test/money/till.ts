@@ -5,6 +5,7 @@ import { Database } from 'bun:sqlite'
 import { expect } from 'bun:test'
 import { rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { requestFromRow, type StoredRow } from '../../src/telemetry/request-row.ts'
 import { ask } from '../parts/ask.ts'
 import { type Gateway, startGateway } from '../parts/gateway.ts'
 import { chat, messages, type TestSurface } from '../parts/surfaces.ts'
@@ -124,8 +125,11 @@ export async function openTill(options: TillOptions = {}): Promise<Till> {
     chargeCount: () => books.query<{ id: string }, []>(`SELECT id FROM transfers WHERE kind = 'charge'`).all().length,
     async line(requestId) {
       for (;;) {
-        const row = books.query<RequestLine, [string]>('SELECT * FROM requests WHERE id = ?').get(requestId)
-        if (row) return row
+        const row = books.query<StoredRow, [string]>('SELECT * FROM requests WHERE id = ?').get(requestId)
+        if (row) {
+          const { notes, attempts } = requestFromRow(row)
+          return { ...row, notes: JSON.stringify(notes), attempts: JSON.stringify(attempts) }
+        }
         await Bun.sleep(5)
       }
     },

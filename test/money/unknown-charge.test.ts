@@ -4,6 +4,7 @@
 // with real stalls in test/crash/stalls.test.ts.
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { zeroNano } from '../../src/kernel/money.ts'
 import { unavailable } from '../../src/ledger/account.ts'
 import type { Ledger, Settlement, SettleOutcome } from '../../src/ledger/ledger.ts'
 import { ask } from '../parts/ask.ts'
@@ -23,11 +24,12 @@ let stall: PromiseWithResolvers<'made' | 'not made'> | undefined
 
 function dressLedger(real: Ledger): Ledger {
   const settleLater = (settlement: Settlement, outcome: Promise<'made' | 'not made'>): SettleOutcome => {
-    // As in a commit that hangs, the rows were made before anybody knew that it would.
-    const rows = settlement.rows?.(settlement.quoted ?? settlement.charge) ?? []
+    // As in a commit that hangs, the row is made before it is known that it will.
+    const charge = settlement.quoted ?? settlement.cost
+    const row = settlement.row({ workspaceId: 'ws_payer', charge, writtenOff: zeroNano, budgets: null })
     const end = outcome.then(async (known) => {
       if (known === 'not made') await real.release(settlement.requestId)
-      const settled = known === 'made' ? await real.settle({ ...settlement, rows: () => rows }) : unavailable
+      const settled = known === 'made' ? await real.settle({ ...settlement, row: () => row }) : unavailable
       return settled.kind === 'unknown' ? undefined : settled
     })
     return { kind: 'unknown', retryAfterMs: 1000, end }

@@ -17,7 +17,12 @@ export const usageOf = (inputTokens: number, outputTokens: number): Usage => ({
 /** A streamed chat that acme answered after 240 ms, of which its call took 200, and that ended after 1,250 ms. */
 export function answeredRequest(facts: Partial<RequestRecord> = {}): RequestRecord {
   return {
-    ...createRecord('req_00000000000000000000000001' as RequestId, 1_700_000_000_000, '/v1/chat/completions'),
+    ...createRecord(
+      'req_00000000000000000000000001' as RequestId,
+      1_700_000_000_000,
+      '/v1/chat/completions',
+      'openai-chat',
+    ),
     status: 200,
     caller: { keyId: 'key_1' as KeyId, projectId: 'prj_1' as ProjectId, workspaceId: 'ws_1' as WorkspaceId },
     model: 'acme/large',
@@ -36,7 +41,12 @@ export function answeredRequest(facts: Partial<RequestRecord> = {}): RequestReco
 /** Without a key that anybody knows. */
 export function refusedRequest(facts: Partial<RequestRecord> = {}): RequestRecord {
   return {
-    ...createRecord('req_00000000000000000000000002' as RequestId, 1_700_000_000_000, '/v1/messages'),
+    ...createRecord(
+      'req_00000000000000000000000002' as RequestId,
+      1_700_000_000_000,
+      '/v1/messages',
+      'anthropic-messages',
+    ),
     status: 401,
     code: 'UNAUTHORIZED',
     reason: 'The key is not known.',

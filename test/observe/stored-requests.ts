@@ -1,6 +1,7 @@
 // Writes rows of the request log at chosen times, with the ids they would have had.
 
 import type { RequestId } from '../../src/kernel/ids.ts'
+import { zeroNano } from '../../src/kernel/money.ts'
 import type { Database } from '../../src/store/database.ts'
 import { writeRequests } from '../../src/store/request-rows.ts'
 import type { RequestRecord } from '../../src/telemetry/request-record.ts'
@@ -12,16 +13,19 @@ export async function storeRequests(
   database: Database,
   requests: readonly (Partial<RequestRecord> & { readonly startedAt: number })[],
 ): Promise<readonly RequestId[]> {
-  const rows = requests.map((facts, place) => {
+  const records = requests.map((facts, place) => {
     const id = `${firstIdAt(facts.startedAt).slice(0, -6)}${String(place + 1).padStart(6, '0')}` as RequestId
-    return { id, row: requestRow(answeredRequest({ ...facts, id })) }
+    return answeredRequest({ ...facts, id })
   })
-  await database.transaction((sql) =>
-    writeRequests(
-      sql,
-      database.engine,
-      rows.flatMap(({ row }) => (row ? [row] : [])),
-    ),
-  )
-  return rows.map(({ id }) => id)
+  await storeRecords(database, records)
+  return records.map(({ id }) => id)
+}
+
+/** With the charge that the record has. */
+export async function storeRecords(database: Database, records: readonly RequestRecord[]): Promise<void> {
+  const rows = records.flatMap((record) => {
+    const { charge } = record
+    return requestRow(record, charge === undefined ? undefined : { charge, writtenOff: zeroNano, budgets: null }) ?? []
+  })
+  await database.transaction((sql) => writeRequests(sql, database.engine, rows))
 }

@@ -1,48 +1,43 @@
-// axe-core over what a page shows just now.
+// axe-core over what a page shows now.
 
 import { fileURLToPath } from 'node:url'
 import type { Page } from 'playwright-core'
 
-interface Found {
-  readonly violations: readonly {
-    readonly id: string
-    readonly impact: string
-    readonly nodes: readonly { readonly html: string }[]
-  }[]
-  readonly passes: readonly { readonly id: string }[]
-}
-
 const source = Bun.file(fileURLToPath(import.meta.resolve('axe-core/axe.min.js')))
 
-/** Those that depend on colors, which is all that differs in dark mode. */
+/** The rules that depend on colours, which is all that differs in dark mode. */
 const colourRules = ['color-contrast', 'link-in-text-block']
 
 export interface AxeScope {
-  /** Only these; absent = all. */
+  /** Only these; absent = all that find serious or critical issues. */
   readonly rules?: readonly string[]
-  /** What is looked at, as a selector: a sheet over a page that was looked at before. */
+  /** What is checked, as a selector: a sheet over a page that was checked before. */
   readonly within?: string
 }
 
 /** Further rows are made of the same parts as the first ones, and take most of the time. */
 const furtherRows = 'tbody > tr:nth-child(n + 6), [role=option]:nth-child(n + 6), li:nth-child(n + 6)'
 
-/** What is serious or critical; throws where there was no text to judge. */
+/** The serious and critical issues; throws where there was no text to check. */
 export async function seriousFaults(page: Page, { rules, within = 'html' }: AxeScope = {}): Promise<readonly string[]> {
   // A document keeps it; another address has another document.
   if (!(await page.evaluate('"axe" in window'))) await page.evaluate(await source.text())
-  const options = { resultTypes: ['violations'], ...(rules && { runOnly: rules }) }
-  const context = { include: [within], exclude: [furtherRows] }
-  const run = `axe.run(${JSON.stringify(context)}, ${JSON.stringify(options)})`
-  const { violations, passes } = (await page.evaluate(run)) as Found
-  const contrast = 'color-contrast'
-  if (![...violations, ...passes].some(({ id }) => id === contrast)) throw new Error('axe found no text on the page')
-  return violations
-    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
-    .map(({ id, nodes }) => `${id}: ${nodes[0]?.html}`)
+  const context = JSON.stringify({ include: [within], exclude: [furtherRows] })
+  const found = await page.evaluate(
+    `(async () => {
+      const isSerious = ({ impact }) => impact !== 'minor' && impact !== 'moderate'
+      const lesser = axe._audit.rules.filter((rule) => !isSerious(rule)).map(({ id }) => [id, { enabled: false }])
+      const scope = ${rules ? `{ runOnly: ${JSON.stringify(rules)} }` : '{ rules: Object.fromEntries(lesser) }'}
+      const { violations, passes } = await axe.run(${context}, { resultTypes: ['violations'], ...scope })
+      if (![...violations, ...passes].some(({ id }) => id === 'color-contrast')) return undefined
+      return violations.filter(isSerious).map(({ id, nodes }) => id + ': ' + nodes[0].html)
+    })()`,
+  )
+  if (found === undefined) throw new Error('axe found no text on the page')
+  return found as readonly string[]
 }
 
-/** Everything in light mode, and in dark mode what the colors change. */
+/** All rules in light mode, and in dark mode those that depend on colours. */
 export async function seriousFaultsInBoth(page: Page, scope: AxeScope = {}): Promise<readonly string[]> {
   const faults: string[] = []
   for (const [colorScheme, only] of [['light', {}] as const, ['dark', { rules: colourRules }] as const]) {

@@ -8,6 +8,6 @@ const breakingCharge = 15_000n
 
 const { commit } = WalletBook.prototype
 WalletBook.prototype.commit = function (claim) {
-  if (claim.charged === breakingCharge) throw new Error('assertion failed: broken for a test')
+  if (claim.charge === breakingCharge) throw new Error('assertion failed: broken for a test')
   commit.call(this, claim)
 }

@@ -1,11 +1,11 @@
-// A real Chromium for the tests of the pages, and what to watch in it: nothing may be reported by the page itself. Where
-// none is installed the tests are skipped by name.
+// A real Chromium for the tests of the pages, which record what it reports: errors, blocked content, dialogs. Without an
+// installed browser the tests are skipped by name.
 
 import { test } from 'bun:test'
 import { existsSync } from 'node:fs'
-import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
 
-/** First the one without a desktop's windows, which draws the same pages for two thirds of the work. */
+/** Headless first: it renders the same pages with two thirds of the work. */
 const executablePath = [
   '/usr/bin/chromium-headless-shell',
   '/usr/bin/chromium',
@@ -13,7 +13,7 @@ const executablePath = [
   '/usr/bin/google-chrome',
 ].find(existsSync)
 
-/** Ends a look that hangs. How long a browser takes on a busy machine says nothing about the pages. */
+/** Ends a wait that hangs. How long a browser takes on a busy machine says nothing about the pages. */
 const lookMs = 600_000
 
 /** For tests that need a browser. */
@@ -27,7 +27,7 @@ export async function openBrowser(): Promise<Browser | undefined> {
 
 export interface WatchedPage {
   readonly page: Page
-  /** To another address in the same window, which is quicker than a new one. */
+  /** Opens another address in the same page, which is quicker than a new page. */
   go(address: string): Promise<void>
   /** Errors, blocked content and dialogs, as the browser reported them. */
   readonly reports: readonly string[]
@@ -39,9 +39,25 @@ export async function openPage(
   address: string,
   options: BrowserContextOptions = {},
 ): Promise<WatchedPage> {
+  const context = await openContext(browser, options)
+  const { page, go, reports } = await watchPage(context, options.javaScriptEnabled !== false)
+  await go(address)
+  return { page, go, reports, close: () => context.close() }
+}
+
+/** What belongs to one user: cookies and stored data, for any number of pages. */
+export async function openContext(
+  browser: Browser | undefined,
+  options: BrowserContextOptions = {},
+): Promise<BrowserContext> {
   if (!browser) throw new Error('a test without a browser was not skipped')
   const context = await browser.newContext(options)
   context.setDefaultTimeout(lookMs)
+  return context
+}
+
+/** A new, empty page in a context. */
+export async function watchPage(context: BrowserContext, runsScripts = true): Promise<WatchedPage> {
   const page = await context.newPage()
   const reports: string[] = []
   page.on('console', (message) => {
@@ -54,10 +70,9 @@ export async function openPage(
   })
   const go = async (next: string): Promise<void> => {
     await page.goto(next)
-    if (options.javaScriptEnabled !== false) await page.waitForSelector('html[data-alive]')
+    if (runsScripts) await page.waitForSelector('html[data-alive]')
   }
-  await go(address)
-  return { page, go, reports, close: () => context.close() }
+  return { page, go, reports, close: () => page.close() }
 }
 
 /** How many pixels the page is wider than its window. */

@@ -1,7 +1,12 @@
-// The command line as scripts and people run it: processes of their own, against a management API on loopback.
+// The command line against a management API on loopback. Commands run in this process, which is a hundred times cheaper than
+// starting the program; that the program itself reads its arguments, streams and environment is tested with `spawn`.
 
 import { describe, expect } from 'bun:test'
 import { join } from 'node:path'
+import { readArguments } from '../../src/cli/arguments.ts'
+import { Refusal } from '../../src/cli/refusal.ts'
+import { configInputs, runCommand } from '../../src/cli/run.ts'
+import { systemClock } from '../../src/kernel/clock.ts'
 import { createEngine, createThrowAwayFolder, type Place, type TestEngine } from './engines.ts'
 import { type ManagementParts, managementToken, openManagement, type TestManagement } from './management.ts'
 import { gatewayCommand } from './program.ts'
@@ -21,9 +26,41 @@ export interface World extends AsyncDisposable {
   readonly management: TestManagement
   readonly folder: string
   run(args: string, options?: RunOptions): Promise<Ran>
+  /** Starts the program. */
+  spawn(args: string, options?: RunOptions): Bun.Subprocess<Blob, 'pipe', 'pipe'>
   /** Runs with --json, expects 0. */
   // biome-ignore lint/suspicious/noExplicitAny: tests look into every kind of answer.
   json(args: string, options?: RunOptions): Promise<any>
+}
+
+/** Runs a command as `main.ts` does, without a terminal. */
+export async function runHere(
+  args: readonly string[],
+  { env = {}, input = '', cwd }: RunOptions & { readonly cwd: string },
+): Promise<Ran> {
+  const out: string[] = []
+  const err: string[] = []
+  const terminal = {
+    color: false,
+    isInteractive: false,
+    isWatched: false,
+    showProgress: () => {},
+    print: (text: string) => void out.push(text),
+    complain: (text: string) => void err.push(text),
+    readInput: async () => input,
+    ask: async () => '',
+    askSecret: async () => '',
+  }
+  try {
+    const command = readArguments(args)
+    if (command.kind !== 'management') throw new Error(`${args.join(' ')} is not a management command`)
+    const inputs = { ...configInputs(), env, cwd, stdoutIsTerminal: false }
+    const exit = await runCommand(command.call, { inputs, terminal, clock: systemClock })
+    return { exit, out: out.join(''), err: err.join('') }
+  } catch (thrown) {
+    if (!(thrown instanceof Refusal)) throw thrown
+    return { exit: thrown.exit, out: '', err: thrown.text('tollgate --help') }
+  }
 }
 
 const route = { priority: 1, weight: 1, health: 'healthy', first_event_ms: null, tokens_per_second: null } as const
@@ -83,26 +120,27 @@ const catalog = () => [
 export async function openWorld(engine: TestEngine, parts: ManagementParts = {}): Promise<World> {
   const management = await openManagement(engine, { catalog, ...parts })
   const folder = createThrowAwayFolder()
-  const run = async (args: string, { env = {}, input = '' }: RunOptions = {}): Promise<Ran> => {
-    const child = Bun.spawn([...gatewayCommand(), ...args.split(' ').map((arg) => arg.replaceAll('~', ' '))], {
-      cwd: folder.path,
-      env: {
-        PATH: process.env.PATH ?? '',
-        HOME: join(folder.path, 'home'),
-        TOLLGATE_URL: management.url,
-        TOLLGATE_ADMIN_TOKEN: managementToken,
-        ...env,
-      },
-      stdin: new Blob([input]),
-      stdout: 'pipe',
-      stderr: 'pipe',
-    })
-    return await ranOf(child)
-  }
+  const words = (args: string) => args.split(' ').map((arg) => arg.replaceAll('~', ' '))
+  const environment = (env: RunOptions['env']) => ({
+    HOME: join(folder.path, 'home'),
+    TOLLGATE_URL: management.url,
+    TOLLGATE_ADMIN_TOKEN: managementToken,
+    ...env,
+  })
+  const run = (args: string, { env, input = '' }: RunOptions = {}): Promise<Ran> =>
+    runHere(words(args), { env: environment(env), input, cwd: folder.path })
   return {
     management,
     folder: folder.path,
     run,
+    spawn: (args, { env, input = '' } = {}) =>
+      Bun.spawn([...gatewayCommand(), ...words(args)], {
+        cwd: folder.path,
+        env: { PATH: process.env.PATH ?? '', ...environment(env) },
+        stdin: new Blob([input]),
+        stdout: 'pipe',
+        stderr: 'pipe',
+      }),
     async json(args, options) {
       const ran = await run(`${args} --json`, options)
       expect([ran.exit, ran.err]).toEqual([0, ran.err])
@@ -124,32 +162,12 @@ export function onSqlite(tests: (engine: TestEngine) => void): void {
 export type OfflinePlace = Pick<Place, 'url' | 'dataFolder'>
 
 /** A command that needs no gateway. */
-export async function runOffline({ dataFolder, url }: OfflinePlace, ...args: string[]): Promise<Ran> {
-  const child = Bun.spawn([...gatewayCommand(), ...args], {
-    cwd: dataFolder,
-    env: {
-      PATH: process.env.PATH ?? '',
-      TOLLGATE_DATA: dataFolder,
-      ...(url === undefined ? {} : { DATABASE_URL: url }),
-    },
-    stdin: 'ignore',
-    stdout: 'pipe',
-    stderr: 'pipe',
-  })
-  return await ranOf(child)
+export function runOffline({ dataFolder, url }: OfflinePlace, ...args: string[]): Promise<Ran> {
+  const env = { TOLLGATE_DATA: dataFolder, ...(url !== undefined && { DATABASE_URL: url }) }
+  return runHere(args, { env, cwd: dataFolder })
 }
 
-interface Ending {
-  readonly exited: Promise<number>
-  readonly stdout: ReadableStream
-  readonly stderr: ReadableStream
-}
-
-async function ranOf(child: Ending): Promise<Ran> {
-  const [exit, out, err] = await Promise.all([
-    child.exited,
-    new Response(child.stdout).text(),
-    new Response(child.stderr).text(),
-  ])
+export async function ranOf(child: Bun.Subprocess<Blob, 'pipe', 'pipe'>): Promise<Ran> {
+  const [exit, out, err] = await Promise.all([child.exited, child.stdout.text(), child.stderr.text()])
   return { exit, out, err }
 }

@@ -41,7 +41,6 @@ export async function checkBooks(database: Database, outside: Outside): Promise<
     ...(await checkBalance(database.sql, outside)),
     ...checkReceipts(outside.receipts, charges),
     ...checkCount(outside, charges),
-    ...(await checkRecords(database.sql)),
   ]
 }
 
@@ -110,18 +109,6 @@ function isTold(text: string, words: string): boolean {
 /** A request that were charged under two ids would show here. */
 function checkCount({ asked }: Outside, charges: ReadonlyMap<string, bigint>): string[] {
   return charges.size <= asked ? [] : [`${charges.size} charges for ${asked} calls`]
-}
-
-/** A charge and the record of its request are one transaction. */
-async function checkRecords(sql: Sql): Promise<string[]> {
-  const lost = await sql<{ id: string }>`SELECT t.request_id AS id FROM transfers t
-    LEFT JOIN requests r ON r.id = t.request_id AND r.charge = t.amount WHERE t.kind = 'charge' AND r.id IS NULL`
-  const unpaid = await sql<{ id: string }>`SELECT r.id FROM requests r
-    LEFT JOIN transfers t ON t.request_id = r.id AND t.kind = 'charge' WHERE r.charge IS NOT NULL AND t.id IS NULL`
-  return shortened([
-    ...lost.map(({ id }) => `${id} was charged and has no record that says so`),
-    ...unpaid.map(({ id }) => `${id} has a record of a charge that was not made`),
-  ])
 }
 
 function shortened(faults: readonly string[]): string[] {

@@ -1,5 +1,4 @@
-// The real app on a database, a folder and a port of its own, in this process; and the same as a process of its own for
-// what only a process can show.
+// The real app in the test's process, with a separate database, folder and port.
 
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -28,7 +27,7 @@ export interface GatewayOptions {
   /** The configuration file's text (YAML or JSON). */
   readonly config?: string
   readonly env?: Record<string, string>
-  /** In place of the system's, for waits that no test can sit out. */
+  /** In place of the system's, for waits that are too long for a test. */
   readonly clock?: Clock
   /** Upper bound of the first wait before a retry; 0 unless a test is about the waits. */
   readonly backoffMs?: number
@@ -65,12 +64,13 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
   }
   const initial = load()
   if ('faults' in initial) throw new Error(`the test's configuration is wrong: ${JSON.stringify(initial.faults)}`)
-  let text = ''
+  let unread = ''
+  const records: Record<string, unknown>[] = []
   const log = createLog({
     format: 'json',
     clock: systemClock,
     write: (more) => {
-      text += more
+      unread += more
     },
   })
   const source = createConfigSource({
@@ -95,10 +95,10 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
     configPath,
     logged() {
       log.flush()
-      return text
-        .split('\n')
-        .filter(Boolean)
-        .map((line) => JSON.parse(line) as Record<string, unknown>)
+      // Tests that wait for a record call this every millisecond, so each line is parsed once.
+      for (const line of unread.split('\n')) if (line !== '') records.push(JSON.parse(line) as Record<string, unknown>)
+      unread = ''
+      return [...records]
     },
     async stop() {
       await app.stop()

@@ -130,9 +130,9 @@ export class Witness {
   async #settle(expected: Expected, charge: Nano): Promise<void> {
     const outcome = await this.#ledger.settle(settlementOf(expected.id, charge))
     if (outcome.kind !== 'settled' || outcome.repeated) return
-    expect(outcome.transfer.amount + outcome.writtenOff).toBe(charge)
-    this.#posted -= outcome.transfer.amount
-    if (expected.budgets.length > 0) this.#spent += outcome.transfer.amount
+    expect(outcome.charge + outcome.writtenOff).toBe(charge)
+    this.#posted -= outcome.charge
+    if (expected.budgets.length > 0) this.#spent += outcome.charge
     expected.ends.push('settled')
   }
 

@@ -107,5 +107,5 @@ function extendText(outcome: ExtendOutcome): string {
 function settleText(outcome: SettleOutcome): string {
   if (outcome.kind !== 'settled') return outcome.kind
   const lost = outcome.writtenOff > 0n ? `, lost ${outcome.writtenOff}` : ''
-  return `${outcome.repeated ? 'found' : 'charged'} ${outcome.transfer.amount}${lost}`
+  return `${outcome.repeated ? 'found' : 'charged'} ${outcome.charge}${lost}`
 }

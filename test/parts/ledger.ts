@@ -5,13 +5,13 @@ import type { Clock } from '../../src/kernel/clock.ts'
 import { createId, type KeyId, type RequestId, type WorkspaceId } from '../../src/kernel/ids.ts'
 import type { Nano } from '../../src/kernel/money.ts'
 import { type CreateLedgerOptions, createLedger } from '../../src/ledger/create-ledger.ts'
-import type { HoldRequest, Ledger, Settlement } from '../../src/ledger/ledger.ts'
+import type { Charge, HoldRequest, Ledger, Settlement } from '../../src/ledger/ledger.ts'
 import type { Pace } from '../../src/ledger/pace.ts'
 import { verify } from '../../src/ledger/verify.ts'
 import type { Database } from '../../src/store/database.ts'
 import type { RequestRow } from '../../src/store/request-rows.ts'
 import { createRecord } from '../../src/telemetry/request-record.ts'
-import { requestRow } from '../../src/telemetry/request-row.ts'
+import { chargedRow } from '../../src/telemetry/request-row.ts'
 
 export interface TestClock extends Clock {
   advance(milliseconds: number): void
@@ -79,21 +79,26 @@ export function holdOf(workspaceId: WorkspaceId, amount: bigint, requestId: Requ
   return { requestId, workspaceId, keyId: 'key_1', projectId: 'prj_1', amount: amount as Nano }
 }
 
-/** The row of the request log that is written with a charge. */
-export function requestRowOf(
-  id: RequestId,
-  workspaceId: WorkspaceId,
-  charge: Nano,
-  { startedAt = 0, keyId = 'key_1' }: { readonly startedAt?: number; readonly keyId?: KeyId | undefined } = {},
-): RequestRow {
-  const caller = { workspaceId, projectId: 'prj_1', keyId } as const
-  const row = requestRow({ ...createRecord(id, startedAt, '/v1/messages'), caller, status: 200, charge })
-  if (!row) throw new Error('the caller is known')
-  return row
+interface ChargedFacts {
+  readonly startedAt?: number
+  readonly keyId?: KeyId | undefined
+  readonly priceVersion?: string | undefined
+  /** JSON. */
+  readonly usage?: string
+  readonly estimated?: boolean
 }
 
-export function settlementOf(requestId: RequestId, charge: bigint): Settlement {
-  return { requestId, charge: charge as Nano, priceVersion: undefined, usage: '{}', estimated: false }
+/** The row that is written with a charge. */
+export function chargedRowOf(id: RequestId, charge: Charge, facts: ChargedFacts = {}): RequestRow {
+  const { startedAt = 0, keyId = 'key_1', priceVersion, usage = '{}', estimated = false } = facts
+  const caller = { workspaceId: charge.workspaceId, projectId: 'prj_1', keyId } as const
+  const record = { ...createRecord(id, startedAt, '/v1/messages'), caller, status: 200, priceVersion }
+  return { ...chargedRow(record, charge), usage, estimated: estimated ? 1 : 0 }
+}
+
+export function settlementOf(requestId: RequestId, cost: bigint, facts: ChargedFacts = {}): Settlement {
+  const { estimated = false } = facts
+  return { requestId, cost: cost as Nano, estimated, row: (charge) => chargedRowOf(requestId, charge, facts) }
 }
 
 /** M1, M3, M4 and the rest of the books. */

@@ -31,7 +31,7 @@ export const context: RenderContext = {
   wantsStreamUsage: true,
   estimatedInputTokens: 42,
   costOf: () => '0.000012345',
-  finalUsage: (reported, atStart, outputBytes) =>
+  decideCharge: (reported, atStart, outputBytes) =>
     reported ?? estimateUsage(atStart, outputBytes(), unbounded, () => 42),
 }
 

@@ -26,8 +26,10 @@ export interface RecipeClient {
   readonly recipe: string
   readonly surfaces: readonly Surface[]
   readonly examples: readonly string[]
-  /** The command line; the folder is the run's own, for whatever has to be written first. */
+  /** The command line. The folder is for files that the run needs. */
   command(folder: string): string[]
+  /** Runs it behind several gates at once, with a file, a URL and a key for each as arguments; undefined = one process each. */
+  readonly forkCommand?: readonly string[]
   readonly exceptions: Exceptions
   readonly tellsRequestId: boolean
   readonly tellsStreamCost: boolean

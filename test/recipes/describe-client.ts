@@ -22,7 +22,6 @@ export function describeClients(clients: readonly RecipeClient[]): void {
   })
   afterAll(() => gates.stop())
   for (const client of clients) {
-    // At once behind all gates: a recipe waits as much as it works, for its program to start and for what breaks off.
     let runs: Promise<ReadonlyMap<GateName, Run>> | undefined
     for (const gate of gateNames) {
       describe(`${client.name} ${client.version}, ${gate} behind the gateway`, () => {
@@ -66,13 +65,12 @@ interface Run {
 }
 
 async function runEverywhere(client: RecipeClient, gates: Gates): Promise<ReadonlyMap<GateName, Run>> {
-  const runs = gateNames.map(async (name) => {
-    const gate = gates.gate(name)
-    const before = gate.calls.length
-    const printed = await runRecipe(client, gate)
-    return [name, { printed, calls: gate.calls.slice(before) }] as const
-  })
-  return new Map(await Promise.all(runs))
+  const all = gateNames.map((name) => gates.gate(name))
+  const before = all.map(({ calls }) => calls.length)
+  const printed = await runRecipe(client, all)
+  return new Map(
+    all.map(({ name, calls }, at) => [name, { printed: printed[at] as Printed, calls: calls.slice(before[at]) }]),
+  )
 }
 
 function contentOf(body: unknown): unknown {

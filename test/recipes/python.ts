@@ -47,6 +47,7 @@ function clientOf(name: 'openai' | 'anthropic', version: string, python: string)
     surfaces: [isChat ? 'chat' : 'messages'],
     examples: isChat ? examplesOf.chat : examplesOf.messages,
     command: () => [python, recipePath(recipe)],
+    forkCommand: [python, join(import.meta.dir, 'fork.py'), name, recipePath(recipe)],
     exceptions: isChat
       ? { ...officialExceptions, tellId: 'answers' }
       : { ...officialExceptions, broken: 'APIStatusError' },

@@ -11,8 +11,11 @@ import { type Printed, runRecipe } from './run-recipe.ts'
 import { documentedRow, renderRow, writeTable } from './table.ts'
 
 async function rowsOf(client: RecipeClient, gates: Gates): Promise<string[]> {
-  const runs: { gate: (typeof gateNames)[number]; printed: Printed }[] = []
-  for (const gate of gateNames) runs.push({ gate, printed: await runRecipe(client, gates.gate(gate)) })
+  const all = await runRecipe(
+    client,
+    gateNames.map((name) => gates.gate(name)),
+  )
+  const runs = gateNames.map((gate, at) => ({ gate, printed: all[at] as Printed }))
   const passed = (surface: Surface) => (name: string) =>
     runs.every(({ gate, printed }) => {
       const told = printed.example(surface, name)

@@ -56,7 +56,7 @@ function checkCharges({ oracle }: World, { transfers, holds, records }: BookRows
     if ((recorded.get(id)?.length ?? 0) !== (charge ? 1 : 0)) oracle.violate(`M3: ${id} and its record are not one`)
     checkCharge(oracle.violate.bind(oracle), request, charge, writeoff?.amount ?? 0n)
     if (charge && !request.charge) {
-      const found = { transferId: charge.id, amount: charge.amount, writtenOff: writeoff?.amount ?? 0n }
+      const found = { amount: charge.amount, writtenOff: writeoff?.amount ?? 0n }
       const fault = oracle.chargeFault(request, found)
       if (fault) oracle.violate(fault)
       request.end(found)
@@ -75,11 +75,7 @@ function checkCharge(
   writtenOff: bigint,
 ): void {
   if (known && !found) violate(`M2: ${id} was told that it is charged, and the charge is lost`)
-  if (
-    known &&
-    found &&
-    (known.transferId !== found.id || known.amount !== found.amount || known.writtenOff !== writtenOff)
-  )
+  if (known && found && (known.amount !== found.amount || known.writtenOff !== writtenOff))
     violate(`M3: ${id} was told of another charge than is stored`)
   if (found && isUncharged) violate(`M3: ${id} had heard that nothing was charged, and was charged`)
   if (!known && found && (state === 'ended' || state === 'refused')) violate(`M3: ${id} had ended, and was charged`)

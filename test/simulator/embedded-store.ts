@@ -4,9 +4,10 @@
 import { SQLiteError } from 'bun:sqlite'
 import { SQL } from 'bun'
 import type { Database } from '../../src/store/database.ts'
+import type { RequestRow } from '../../src/store/request-rows.ts'
 import type { Sql } from '../../src/store/sql.ts'
 import { createTurns, sqlOver } from '../../src/store/sqlite.ts'
-import { BatchRunner, encodeBatch, type OperationRefusal, type WriteOperation } from '../../src/store/write-batch.ts'
+import { BatchRunner, encodeBatch, type Refusal } from '../../src/store/write-batch.ts'
 import type { MemoryDisk } from './memory-disk.ts'
 import type { Scheduler, Turns } from './scheduler.ts'
 import type { StoreFaults } from './store-faults.ts'
@@ -65,10 +66,10 @@ export function openEmbeddedStore(options: EmbeddedStoreOptions): Database {
     sql: reader,
     transaction,
     batches: {
-      async commitBatch(operations) {
+      async commitBatch(requests) {
         const endTurn = await takeTurn()
         try {
-          const refusals = await commitBatch(options, operations)
+          const refusals = await commitBatch(options, requests)
           options.faults.lastCommitFailed = false
           return refusals
         } catch (thrown) {
@@ -102,23 +103,23 @@ async function untilCommit<T>({ scheduler, disk, faults, owner }: EmbeddedStoreO
 
 async function commitBatch(
   { scheduler, disk, faults, owner, acknowledgesEarly }: EmbeddedStoreOptions,
-  operations: readonly WriteOperation[],
-): Promise<readonly (OperationRefusal | undefined)[]> {
-  await scheduler.turn(owner, `sends a batch of ${operations.length}`)
+  requests: readonly RequestRow[],
+): Promise<readonly (Refusal | undefined)[]> {
+  await scheduler.turn(owner, `sends a batch of ${requests.length}`)
   const delayMs = faults.delayMs()
   if (delayMs > 0) await scheduler.sleep(delayMs, owner)
   // None that fails though it was written: SQLite undoes a commit that it cannot sync, and a writer that is lost is lost for
   // good, so the batch writer promises that nothing was written when it throws.
   if (faults.commit(scheduler.now) === 'fails') throw fullDisk()
   const write = () => {
-    const refusals = new BatchRunner(disk.prepare).run(encodeBatch(operations))
+    const refusals = new BatchRunner(disk.prepare).run(encodeBatch(requests))
     disk.onCommit()
     return refusals
   }
   if (acknowledgesEarly) {
     const writeAtLast = () => void (disk.isBusy ? scheduler.soon(owner, 'writes later', writeAtLast) : write())
     scheduler.soon(owner, 'writes at last', writeAtLast)
-    return operations.map(() => undefined)
+    return requests.map(() => undefined)
   }
   const refusals = write()
   await scheduler.turn(owner, 'hears of its batch')

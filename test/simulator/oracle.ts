@@ -150,12 +150,12 @@ export class Oracle {
   }
 
   #settled(request: RequestModel, heard: Extract<SettleEnd, { kind: 'settled' }>, demand: Demand | undefined): void {
-    const { transfer, writtenOff, repeated } = heard
+    const { charge: amount, writtenOff, repeated } = heard
     const { charge } = request
-    const found = { transferId: transfer.id, amount: transfer.amount, writtenOff }
+    const found = { amount, writtenOff }
     if (!repeated && ++request.chargers > 1) this.violate(`M3: ${request.id} was charged twice`)
     if (charge) {
-      if (charge.transferId !== found.transferId || charge.amount !== found.amount || charge.writtenOff !== writtenOff)
+      if (charge.amount !== amount || charge.writtenOff !== writtenOff)
         this.violate(`M3: ${request.id} hears of another charge than before`)
       return
     }

@@ -11,7 +11,6 @@ export interface AskedSettlement {
 }
 
 export interface KnownCharge {
-  readonly transferId: string
   readonly amount: bigint
   readonly writtenOff: bigint
 }

@@ -6,8 +6,8 @@ import type { Nano } from '../../src/kernel/money.ts'
 import type { Budget } from '../../src/ledger/budget.ts'
 import type { Correction, CorrectOutcome } from '../../src/ledger/correct.ts'
 import type { Funding, FundOutcome } from '../../src/ledger/fund.ts'
-import type { HoldOutcome, Ledger, SettleOutcome } from '../../src/ledger/ledger.ts'
-import { requestRowOf } from '../parts/ledger.ts'
+import type { Charge, HoldOutcome, Ledger, SettleOutcome } from '../../src/ledger/ledger.ts'
+import { chargedRowOf } from '../parts/ledger.ts'
 import type { AskedSettlement, RequestModel } from './request-model.ts'
 import { type Lost, lost, type SimulatedProcess } from './simulated-process.ts'
 import type { World } from './world.ts'
@@ -76,17 +76,15 @@ export class Witness {
       const hear = oracle.settle(request, { charge, told }, request.process === process.name)
       const settlement = {
         requestId: request.id as RequestId,
-        charge: priced as Nano,
+        cost: priced as Nano,
         quoted: (told < priced ? told : priced) as Nano,
-        priceVersion: undefined,
-        usage,
         estimated: false,
-        rows: (charged: Nano) => [requestRowOf(request.id as RequestId, 'ws_simulated', charged)],
+        row: (charge: Charge) => chargedRowOf(request.id as RequestId, charge, { usage }),
       }
       return [
         () => ledger.settle(settlement),
         (heard) => {
-          if (heard.kind === 'settled' && backend.isDurable(heard.transfer.id) === false) {
+          if (heard.kind === 'settled' && backend.isDurable(`tr_${request.id.slice(4)}`) === false) {
             oracle.violate(`M2: ${request.id} hears that it is charged, and the charge is not on the disk`)
           }
           hear(heard)

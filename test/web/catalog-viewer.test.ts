@@ -2,7 +2,7 @@
 
 import { afterAll, expect } from 'bun:test'
 import type { Page } from 'playwright-core'
-import { browserTest } from '../parts/browser.ts'
+import { browserTest, openPage } from '../parts/browser.ts'
 import { button, field, idsOf, startConsole } from './console-harness.ts'
 
 const harness = await startConsole()
@@ -28,9 +28,7 @@ async function waitForRows(page: Page, count: number): Promise<void> {
 
 browserTest('the list shows what a key can use, and an allowlist shrinks the list and /v1/models alike', async () => {
   const { project, key } = await makeKey('visitor')
-  const { page, reports, go, close } = await harness.signIn()
-  await page.context().clearCookies()
-  await go(harness.gateway.url)
+  const { page, reports, close } = await openPage(harness.browser, harness.gateway.url)
   await page.click('summary:has-text("What can my key use?")')
   expect(await page.locator('#access-project').count()).toBe(0)
   await field(page, 'Your key').fill(key.secret)
@@ -67,8 +65,7 @@ browserTest('models that an own provider key unlocks are marked, also those not 
   const models = await harness.modelsOf(key.secret)
   const [fresh] = models.filter(({ id }) => !before.has(id))
   expect(fresh?.own_key).toBe(true)
-  const { page, reports, go, close } = await harness.signIn()
-  await go(harness.gateway.url)
+  const { page, reports, close } = await harness.signIn('/')
   await page.click('summary:has-text("What can my key use?")')
   await page.focus('#access-project')
   await page.locator('#access-project option:has-text("bringer / web")').waitFor({ state: 'attached' })
@@ -85,8 +82,7 @@ browserTest('models that an own provider key unlocks are marked, also those not 
 })
 
 browserTest('an invalid key is refused with a message, and nothing is stored', async () => {
-  const { page, go, close } = await harness.signIn()
-  await go(harness.gateway.url)
+  const { page, close } = await harness.signIn('/')
   await page.click('summary:has-text("What can my key use?")')
   for (const wrong of ['sk-tg-not-a-key', 'clé']) {
     await field(page, 'Your key').fill(wrong)
@@ -98,8 +94,7 @@ browserTest('an invalid key is refused with a message, and nothing is stored', a
 })
 
 browserTest('a model page lists every price and who set it, and a new one while it is open', async () => {
-  const { page, reports, go, close } = await harness.signIn()
-  await go(`${harness.gateway.url}/catalog/sandbox/echo`)
+  const { page, reports, close } = await harness.signIn('/catalog/sandbox/echo')
   const lines = page.locator('[aria-label="Price history"] tbody tr')
   expect(await lines.count()).toBe(1)
   expect(await lines.nth(0).textContent()).toContain('built in')

@@ -3,8 +3,8 @@
 import { expect } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { BrowserContextOptions, Page } from 'playwright-core'
-import { browserTest, openBrowser, openPage, type WatchedPage } from '../parts/browser.ts'
+import type { Browser, BrowserContext, Page, ViewportSize } from 'playwright-core'
+import { browserTest, openBrowser, openContext, type WatchedPage, watchPage } from '../parts/browser.ts'
 import { type Gateway, type GatewayOptions, startGateway } from '../parts/gateway.ts'
 
 export interface Made {
@@ -28,8 +28,12 @@ export interface ConsoleHarness {
   manage(call: string, body?: object, headers?: Record<string, string>): Promise<Made>
   /** The models that GET /v1/models lists for a key, by id. */
   modelsOf(secret: string): Promise<readonly { readonly id: string; readonly own_key?: boolean }[]>
-  /** A signed-in page. */
-  signIn(options?: BrowserContextOptions): Promise<WatchedPage>
+  readonly browser: Browser | undefined
+  /**
+   * A signed-in page. All pages of a harness share a browser context, which costs half as much
+   * as a context for each; `context` is for a page that must not share cookies.
+   */
+  signIn(path?: string, options?: { viewport?: ViewportSize; context?: BrowserContext }): Promise<WatchedPage>
   /**
    * A test on a page of the console, in its own workspace with a project `web`, a key `ci` and 5 dollars. Its name starts
    * with the page's: `keys: …`. The browser must report nothing but what the test allows.
@@ -65,13 +69,35 @@ export async function startConsole({ config }: Pick<GatewayOptions, 'config'> = 
     if (!response.ok) throw new Error(`${call}: ${await response.text()}`)
     return (await response.json()) as Made
   }
-  const signIn: ConsoleHarness['signIn'] = async (options = {}) => {
-    const opened = await openPage(browser, url + (await gateway.app.createSignInPath()), options)
-    await opened.page.waitForSelector('.console')
-    return opened
+  /** A new session's cookie, as the sign-in page gets it. */
+  const sessionCookie = async () => {
+    const headers = { origin: url, 'sec-fetch-site': 'same-origin', 'content-type': 'application/json' }
+    const response = await fetch(`${url}/console/session`, { method: 'POST', headers, body: JSON.stringify({ token }) })
+    const [name = '', value = ''] = response.headers.get('set-cookie')?.split(';')[0]?.split('=') ?? []
+    return { name, value, url }
+  }
+  let shared: BrowserContext | undefined
+  const signIn: ConsoleHarness['signIn'] = async (path = '/console', { viewport, context } = {}) => {
+    // Skeletons that shimmer while a page loads take a fifth of its time.
+    if (!context) shared ??= await openContext(browser, { reducedMotion: 'reduce' })
+    const used = context ?? (shared as BrowserContext)
+    await used.clearCookies()
+    await used.addCookies([await sessionCookie()])
+    const opened = await watchPage(used)
+    const { page, go } = opened
+    if (viewport) await page.setViewportSize(viewport)
+    await go(url + path)
+    if (path.startsWith('/console')) await page.waitForSelector('.console')
+    const close = async () => {
+      // The chosen workspace is kept there.
+      await page.evaluate('localStorage.clear()')
+      await page.close()
+    }
+    return { ...opened, close }
   }
   return {
     gateway,
+    browser,
     token,
     manage,
     signIn,
@@ -87,8 +113,7 @@ export async function startConsole({ config }: Pick<GatewayOptions, 'config'> = 
         const project = await manage(`POST /api/workspaces/${workspace.id}/projects`, { name: 'web' })
         const key = await manage(`POST /api/projects/${project.id}/keys`, { name: 'ci' })
         await manage(`POST /api/workspaces/${workspace.id}/topups`, { amount: '5.00' })
-        const { reports, close, ...opened } = await signIn()
-        await opened.go(`${url}/console/${name.split(':')[0]}`)
+        const { reports, close, ...opened } = await signIn(`/console/${name.split(':')[0]}`)
         await button(opened.page, workspace.name).click()
         const allowed: string[] = []
         await run({ ...opened, workspace, project, key, allow: (status) => void allowed.push(`status of ${status}`) })

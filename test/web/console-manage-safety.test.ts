@@ -2,10 +2,8 @@
 
 import { afterAll, expect } from 'bun:test'
 import type { Page } from 'playwright-core'
-import { browserTest } from '../parts/browser.ts'
+import { browserTest, type WatchedPage } from '../parts/browser.ts'
 import { hostileTexts, type Made, startConsole } from './console-harness.ts'
-
-const sections = ['keys', 'wallet', 'projects', 'providers', 'settings']
 
 /** A model's id cannot contain such text; its name, its creator and the provider's name for it can. */
 const hostileModels = hostileTexts.map((text, at) => {
@@ -28,27 +26,40 @@ for (const text of hostileTexts) {
 }
 
 /** Waits until the page shows its data. */
-async function visit(page: Page, go: (address: string) => Promise<void>, section: string): Promise<void> {
-  await go(`${harness.gateway.url}/console/${section}`)
+async function loaded(page: Page): Promise<void> {
   await page.waitForSelector('.console-page .data-table')
   await page.waitForSelector('.console-page .loading', { state: 'detached' })
 }
 
+async function open(section: string): Promise<WatchedPage> {
+  const watched = await harness.signIn(`/console/${section}`)
+  await loaded(watched.page)
+  return watched
+}
+
+async function visit({ page, go }: WatchedPage, section: string): Promise<void> {
+  await go(`${harness.gateway.url}/console/${section}`)
+  await loaded(page)
+}
+
 browserTest('script-like text is shown literally, in rows and in sheets', async () => {
-  const { page, go, reports, close } = await harness.signIn()
+  const watched = await open('settings')
+  const { page, reports, close } = watched
   const state = async () => ({ ran: await page.evaluate('window.ran'), reports })
   const quiet = { ran: undefined, reports: [] }
-  for (const section of sections) {
-    await visit(page, go, section)
-    expect({ section, ...(await state()) }).toEqual({ section, ...quiet })
-  }
-  await visit(page, go, 'wallet')
+  const expectQuiet = async (section: string) => expect({ section, ...(await state()) }).toEqual({ section, ...quiet })
+  await expectQuiet('settings')
+  await visit(watched, 'providers')
+  await expectQuiet('providers')
+  await visit(watched, 'wallet')
   const references = await page.locator('td[data-label="Reference"]').allTextContents()
   for (const text of hostileTexts) expect(references).toContain(text)
-  await visit(page, go, 'projects')
+  await expectQuiet('wallet')
+  await visit(watched, 'projects')
   const projects = await page.locator('tbody .row-name').allTextContents()
   for (const text of hostileTexts) expect(projects).toContain(text)
-  await visit(page, go, 'keys')
+  await expectQuiet('projects')
+  await visit(watched, 'keys')
   for (const text of hostileTexts) {
     const row = page.locator('tbody tr').filter({ has: page.locator('.row-name').getByText(text, { exact: true }) })
     expect(await row.locator('td[data-label="Last used"] .note').textContent()).toBe(`by ${text}`)
@@ -59,13 +70,13 @@ browserTest('script-like text is shown literally, in rows and in sheets', async 
     await page.keyboard.press('Escape')
     await page.waitForSelector('dialog.sheet', { state: 'detached' })
   }
-  expect(await state()).toEqual(quiet)
+  await expectQuiet('keys')
   await close()
 })
 
 browserTest('model names from a file are shown literally everywhere', async () => {
-  const { page, go, reports, close } = await harness.signIn()
-  await visit(page, go, 'providers')
+  const watched = await open('providers')
+  const { page, go, reports, close } = watched
   const routes = page.locator('section[aria-label="Routes at anthropic"] tbody tr', { hasText: 'hostile/' })
   await routes.first().waitFor()
   const upstream = await routes.locator('th .note code').allTextContents()
@@ -77,7 +88,7 @@ browserTest('model names from a file are shown literally everywhere', async () =
   const notes = await page.locator('[role=option] small').allTextContents()
   for (const text of hostileTexts) expect(notes).toContain(`model, ${text}`)
   await page.keyboard.press('Escape')
-  await visit(page, go, 'projects')
+  await visit(watched, 'projects')
   await page.getByRole('button', { name: 'New project', exact: true }).click()
   await page.waitForSelector('.model-ids >> text=hostile/m10')
   await go(`${harness.gateway.url}/console/playground?model=hostile/m1&other=hostile/m2`)
@@ -96,9 +107,8 @@ browserTest('model names from a file are shown literally everywhere', async () =
 })
 
 browserTest('the first request of a new key may name any client and model', async () => {
-  const { page, go, reports, close } = await harness.signIn()
+  const { page, reports, close } = await open('keys')
   const hostile = hostileTexts[1] ?? ''
-  await visit(page, go, 'keys')
   await page.getByRole('button', { name: 'New key' }).click()
   await page.getByLabel('Name', { exact: true }).fill('hostile')
   await page.getByRole('button', { name: 'Create key' }).click()

@@ -5,7 +5,7 @@ import { afterAll, expect } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import type { Page } from 'playwright-core'
 import { seriousFaults } from '../parts/axe.ts'
-import { browserTest } from '../parts/browser.ts'
+import { browserTest, openContext } from '../parts/browser.ts'
 import { button, field, startConsole } from './console-harness.ts'
 
 /** Accepts one of the two keys. */
@@ -252,10 +252,11 @@ test('keys: getting started shows what is left to do, and the runway names the p
 browserTest(
   'settings show the configuration, and sign out all browsers at once, which the audit log records',
   async () => {
-    const [here, elsewhere] = [await harness.signIn(), await harness.signIn()]
+    const here = await harness.signIn('/console/settings')
+    const context = await openContext(harness.browser)
+    const elsewhere = await harness.signIn('/console', { context })
     const link = harness.gateway.url + (await harness.gateway.app.createSignInPath())
     const { page } = here
-    await here.go(`${harness.gateway.url}/console/settings`)
     const setting = page.locator('section[aria-label=Configuration] tr', { hasText: 'TOLLGATE_PORT' })
     expect(await setting.textContent()).toBe('server.port0TOLLGATE_PORT')
     expect(await page.locator('section[aria-label=Configuration] tr', { hasText: 'ANTHROPIC' }).textContent()).toBe(
@@ -278,6 +279,6 @@ browserTest(
     }
     expect(data.map(({ action }) => action)).toContain('session.end_all')
     await here.close()
-    await elsewhere.close()
+    await context.close()
   },
 )

@@ -16,7 +16,8 @@ const key = await harness.manage(`POST /api/projects/${project.id}/keys`, { name
 await harness.call(key.secret)
 const messages = [{ role: 'user', content: 'one two three four five six' }]
 const interrupted = await harness.ask('sandbox/breaks-off', { stream: true, messages }, 'a client', key.secret)
-const requestIds = [interrupted, await harness.ask('sandbox/flaky'), await harness.ask('sandbox/throttled')]
+const flaky = await harness.ask('sandbox/flaky', {}, 'a client', key.secret)
+const throttled = await harness.ask('sandbox/throttled', {}, 'a client', key.secret)
 
 /** The number of buttons that are wrapped, or not on one line with the other buttons of their row. */
 async function brokenButtons(page: Page): Promise<unknown> {
@@ -40,70 +41,74 @@ const dialogs: Readonly<Record<string, string>> = {
   '/settings': 'New workspace',
 }
 
-const paths = [
+const widths = [1280, 1100, 1024, 360]
+const requestPaths = ['/requests', `/requests/${flaky}`, `/requests/${interrupted}`, `/requests/${throttled}`]
+const managementPaths = ['/keys', '/projects', '/wallet', '/providers', '/settings']
+
+/** Axe checks the largest and the smallest width. Colors do not depend on the width. */
+const faultsAt: Readonly<Record<number, typeof seriousFaults>> = { 1280: seriousFaultsInBoth, 360: seriousFaults }
+
+async function check(page: Page, scope: AxeScope = {}): Promise<void> {
+  for (const width of widths) {
+    await page.setViewportSize({ width, height: 800 })
+    const serious = (await faultsAt[width]?.(page, scope)) ?? []
+    expect({ width, serious, pixels: await sidewaysPixels(page) }).toEqual({ width, serious: [], pixels: 0 })
+    if (width > 960) expect({ width, broken: await brokenButtons(page) }).toEqual({ width, broken: 0 })
+  }
+}
+
+browserTest.each([
   '',
   '?group=key',
   '?group=project',
-  '/requests',
-  ...requestIds.map((id) => `/requests/${id}`),
   '/playground?other=sandbox/echo',
-  '/keys',
-  '/projects',
-  '/wallet',
-  '/providers',
-  '/settings',
-]
+  ...requestPaths,
+  ...managementPaths,
+])('nothing overflows at any width on /console%s, and axe finds no serious issue', async (path) => {
+  const { page, close } = await harness.signIn(`/console${path}`)
+  await page.waitForSelector('.console-page :is(.data-table, .facts-grid, .chart, textarea)')
+  await page.waitForSelector('.loading', { state: 'detached' })
+  await check(page)
+  const opener = dialogs[path]
+  if (opener !== undefined) {
+    await page.getByRole('button', { name: opener, exact: true }).click()
+    await page.waitForSelector('dialog.sheet[open]')
+    await check(page, { within: 'dialog.sheet[open]' })
+  }
+  await close()
+})
 
-/** Axe looks at each page at the largest and the smallest width. Colors do not depend on the width. */
-const faultsAt: Readonly<Record<number, typeof seriousFaults>> = { 1280: seriousFaultsInBoth, 360: seriousFaults }
+browserTest('on a phone the menu shows the current page, and the palette fits', async () => {
+  const { page, go, close } = await harness.signIn('/console', { viewport: { width: 360, height: 760 } })
+  for (const section of ['', '/requests', '/providers', '/settings', '/playground']) {
+    if (section !== '') await go(`${harness.gateway.url}/console${section}`)
+    const box = await page.locator('.console-menu [aria-current]').boundingBox()
+    const [left, right] = [box?.x ?? -1, (box?.x ?? 0) + (box?.width ?? 0)]
+    expect({ section, isSeen: left >= 0 && right <= 360 }).toEqual({ section, isSeen: true })
+  }
+  await page.keyboard.press('Control+k')
+  await page.waitForSelector('.palette')
+  await check(page)
+  await close()
+})
 
-for (const width of [1280, 1100, 1024, 360]) {
-  browserTest(`nothing overflows at ${width} pixels, and axe finds no serious issue`, async () => {
-    const { page, go, close } = await harness.signIn({ viewport: { width, height: 800 } })
-    const check = async (place: string, scope: AxeScope = {}) => {
-      const serious = (await faultsAt[width]?.(page, scope)) ?? []
-      expect({ place, serious, pixels: await sidewaysPixels(page) }).toEqual({ place, serious: [], pixels: 0 })
-    }
-    for (const path of paths) {
-      await go(`${harness.gateway.url}/console${path}`)
-      await page.waitForSelector('.console-page :is(.data-table, .facts-grid, .chart, textarea)')
-      await page.waitForSelector('.loading', { state: 'detached' })
-      await check(path)
-      if (width > 960) expect({ path, broken: await brokenButtons(page) }).toEqual({ path, broken: 0 })
-      // The menu is one row that scrolls to the current page.
-      const box = await page.locator('.console-menu [aria-current]').boundingBox()
-      const isSeen = box !== null && box.x >= 0 && box.x + box.width <= width
-      expect({ path, isSeen }).toEqual({ path, isSeen: true })
-      const opener = dialogs[path]
-      if (opener === undefined || !(width in faultsAt)) continue
-      await page.getByRole('button', { name: opener, exact: true }).click()
-      await page.waitForSelector('dialog.sheet[open]')
-      await check(`${path}, ${opener}`, { within: 'dialog.sheet[open]' })
-    }
-    await page.keyboard.press('Escape')
-    await page.keyboard.press('Control+k')
-    await page.waitForSelector('.palette')
-    await check('palette')
-    await close()
-  })
-
-  browserTest(`the outcome of a request does not overflow at ${width} pixels`, async () => {
-    const { page, go, close } = await harness.signIn({ viewport: { width, height: 800 } })
-    await go(`${harness.gateway.url}/console/requests/${interrupted}`)
-    await page.waitForSelector('.facts-grid .status:has-text("stream interrupted")')
+browserTest('the outcome of an interrupted request fits its column at any width', async () => {
+  const { page, close } = await harness.signIn(`/console/requests/${interrupted}`)
+  await page.waitForSelector('.facts-grid .status:has-text("stream interrupted")')
+  for (const width of widths) {
+    await page.setViewportSize({ width, height: 800 })
     const over = await page
       .locator('.facts-grid .status')
       .evaluate(
         (status) => status.getBoundingClientRect().right - (status.parentElement?.getBoundingClientRect().right ?? 0),
       )
     expect(over).toBeLessThanOrEqual(0)
-    await close()
-  })
-}
+  }
+  await close()
+})
 
 browserTest('ids and short words of the audit log are not wrapped', async () => {
-  const { page, go, close } = await harness.signIn({ viewport: { width: 1280, height: 800 } })
-  await go(`${harness.gateway.url}/console/settings`)
+  const { page, close } = await harness.signIn('/console/settings', { viewport: { width: 1280, height: 800 } })
   const table = page.locator('section[aria-label="Audit log"]')
   await table.locator('tr:has-text("project.create")').waitFor()
   for (const column of ['th[scope=row] strong', 'td[data-label="Actor"]', 'td[data-label="Object"] code']) {

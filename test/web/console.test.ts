@@ -2,7 +2,7 @@
 // requests, and filters in the address.
 
 import { afterAll, describe, expect, test } from 'bun:test'
-import { browserTest, openBrowser, openPage } from '../parts/browser.ts'
+import { browserTest, openPage } from '../parts/browser.ts'
 import { startGateway } from '../parts/gateway.ts'
 import { hostileTexts, startConsole } from './console-harness.ts'
 
@@ -12,8 +12,7 @@ const { gateway, ask, signIn } = harness
 
 browserTest('a new user sees an example request, and then the request and its exact charge', async () => {
   const fresh = await startGateway()
-  const browser = await openBrowser()
-  const { page, go, reports, close } = await openPage(browser, fresh.url + (await fresh.app.createSignInPath()))
+  const { page, go, reports, close } = await openPage(harness.browser, fresh.url + (await fresh.app.createSignInPath()))
   await page.waitForSelector('text=No requests in this period')
   await page.waitForSelector(`text=curl -N ${fresh.url}/v1/chat/completions`)
   await go(`${fresh.url}/console/requests`)
@@ -44,13 +43,11 @@ browserTest('a new user sees an example request, and then the request and its ex
   await page.waitForSelector('[data-row]')
   expect(reports).toEqual([])
   await close()
-  await browser?.close()
   await fresh.stop()
 })
 
 browserTest('new requests appear on an open page, and the filter is in the address', async () => {
-  const { page, go, close } = await signIn()
-  await go(`${gateway.url}/console/requests`)
+  const { page, go, close } = await signIn('/console/requests')
   await page.waitForSelector('.live .status-ok')
   const [ok, failed] = [await ask('sandbox/echo'), await ask('sandbox/throttled')]
   await page.waitForSelector(`[data-row="${ok}"]`)
@@ -70,8 +67,7 @@ browserTest('new requests appear on an open page, and the filter is in the addre
 
 browserTest('a failover shows every attempt and every route considered', async () => {
   const id = await ask('sandbox/flaky')
-  const { page, go, reports, close } = await signIn()
-  await go(`${gateway.url}/console/requests/${id}`)
+  const { page, go, reports, close } = await signIn(`/console/requests/${id}`)
   await page.waitForSelector('.waterfall')
   const outcomes = await page.locator('.waterfall tbody td:nth-child(2)').allTextContents()
   expect(outcomes).toEqual(['503', 'ok'])
@@ -84,8 +80,7 @@ browserTest('a failover shows every attempt and every route considered', async (
 
 for (const dialect of ['chat', 'messages'] as const) {
   browserTest(`the playground streams an answer through ${dialect} and shows what it cost`, async () => {
-    const { page, go, reports, close } = await signIn()
-    await go(`${gateway.url}/console/playground?model=sandbox/echo&dialect=${dialect}`)
+    const { page, reports, close } = await signIn(`/console/playground?model=sandbox/echo&dialect=${dialect}`)
     await page.fill('input[type=password]', gateway.key)
     await page.fill('textarea', 'say it again')
     await page.click('text=Send')
@@ -102,8 +97,7 @@ for (const dialect of ['chat', 'messages'] as const) {
 }
 
 browserTest('a wrong key is refused with the gateway’s message', async () => {
-  const { page, go, close } = await signIn()
-  await go(`${gateway.url}/console/playground`)
+  const { page, close } = await signIn('/console/playground')
   await page.fill('input[type=password]', 'sk-tg-made-up')
   await page.click('text=Send')
   await page.waitForSelector('[role=alert]:has-text("does not accept this key")')
@@ -112,8 +106,7 @@ browserTest('a wrong key is refused with the gateway’s message', async () => {
 
 browserTest('usage equals what the wallet paid, and its figures link to the requests', async () => {
   await ask('sandbox/think')
-  const { page, go, reports, close } = await signIn()
-  await go(`${gateway.url}/console?group=key`)
+  const { page, reports, close } = await signIn('/console?group=key')
   await page.waitForSelector('.tile')
   const spent = await page.locator('.tile', { hasText: 'Spend' }).locator('strong').textContent()
   await page.waitForSelector('.tile:has-text("Available") strong .amount')
@@ -148,8 +141,7 @@ browserTest('shortcuts move between pages and rows', async () => {
 browserTest('text from requests never runs', async () => {
   const ids: string[] = []
   for (const text of hostileTexts) ids.push(await ask(text, { messages: [{ role: 'user', content: text }] }, text))
-  const { page, go, reports, close } = await signIn()
-  await go(`${gateway.url}/console/requests?outcome=failed`)
+  const { page, go, reports, close } = await signIn('/console/requests?outcome=failed')
   await page.waitForSelector(`[data-row="${ids.at(-1)}"]`)
   expect(await page.locator(`[data-row="${ids[0]}"]`).textContent()).toContain('not found')
   for (const [at, id] of ids.entries()) {

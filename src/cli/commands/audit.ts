@@ -1,13 +1,11 @@
 // `tollgate audit` and `tollgate ledger verify`: who changed what, and checks of the audit log and the books. The checks
 // read the database directly, without the gateway, and change nothing.
 
-import { readRecomputeCharge } from '../../catalog/price-versions.ts'
-import { systemClock } from '../../kernel/clock.ts'
-import { type Verification, verify } from '../../ledger/verify.ts'
+import type { Verification } from '../../ledger/verify.ts'
 import { type AuditHead, type AuditVerification, verifyAudit } from '../../tenancy/audit.ts'
 import { type CommandDefinition, printResult } from '../command.ts'
 import { listCommand, listLimitOption } from '../operation-command.ts'
-import { goThrough } from '../read-only-database.ts'
+import { goThrough, verifyBooks } from '../read-only-database.ts'
 import { exitCodes, Refusal } from '../refusal.ts'
 import type { Terminal } from '../terminal.ts'
 import { type Columns, counted, renderTable, shownCount, shownTime } from '../values.ts'
@@ -39,12 +37,13 @@ const verifyAuditLog: CommandDefinition = {
   words: ['audit', 'verify'],
   isOffline: true,
   summary: 'verifies the hash chain of the audit log and names entries that were changed, added or removed',
-  details:
-    'Reads the database of TOLLGATE_DATA or DATABASE_URL in one snapshot, also while the gateway is running, and changes nothing. It prints the end of the chain. Kept elsewhere and given later with --noted, it also shows whether the whole log was rewritten.',
+  details: `Reads the database of TOLLGATE_DATA or DATABASE_URL in one snapshot, also while the gateway is running, and changes
+nothing. It prints the end of the chain. If you keep that elsewhere and pass it later with --noted, it also shows whether
+the whole log was rewritten.`,
   options: { noted: { value: 'NUMBER:HASH', help: 'the end of the chain as an earlier run printed it' } },
   examples: ['tollgate audit verify', 'tollgate audit verify --noted 54:9f86d081…'],
-  async run(context, input) {
-    const noted = readNoted(input.text('noted'))
+  async run(context) {
+    const noted = readNoted(context.text('noted'))
     const names = { whole: 'the audit log', parts: 'entries' }
     const verification = await goThrough(context, names, (database, onProgress) =>
       verifyAudit(database, { noted, onProgress }),
@@ -85,17 +84,17 @@ const verifyLedger: CommandDefinition = {
   words: ['ledger', 'verify'],
   isOffline: true,
   summary: 'recomputes every balance and every charge and names what differs',
-  details:
-    'Reads the database of TOLLGATE_DATA or DATABASE_URL in one snapshot, also while the gateway is running, and changes nothing.',
+  details: `Reads the database of TOLLGATE_DATA or DATABASE_URL in one snapshot, also while the gateway is running, and changes
+nothing.`,
   examples: ['tollgate ledger verify', 'DATABASE_URL=postgres://… tollgate ledger verify --json'],
   async run(context) {
     const names = { whole: 'the books', parts: 'charges' }
-    const verification = await goThrough(context, names, (database, onProgress) =>
-      verify(database, { readPrice: readRecomputeCharge, now: systemClock.now(), onProgress }),
-    )
+    const verification = await goThrough(context, names, verifyBooks)
     const isRight = verification.findings.length === 0
     printResult(context, jsonOf(verification), () =>
-      isRight ? rightText(verification) : wrongText(context.terminal, verification),
+      isRight
+        ? `The books are right: ${countText(verification)}; every charge was recomputed.\n`
+        : wrongText(context.terminal, verification),
     )
     if (!context.json) context.terminal.complain(warningText(verification.warnings))
     if (!isRight) throw new Refusal(exitCodes.failed, 'the books are wrong.', 'tollgate ledger verify --json')
@@ -110,10 +109,6 @@ function jsonOf({ findings, warnings, wallets, transfers }: Verification) {
 /** Empty where there is nothing to warn of. */
 export function warningText(warnings: Verification['warnings']): string {
   return warnings.map(({ id, detail }) => `Warning: transfer ${id} was ${detail}. No amount depends on it.\n`).join('')
-}
-
-function rightText(verification: Verification): string {
-  return `The books are right: ${countText(verification)}; every charge was recomputed.\n`
 }
 
 function wrongText(terminal: Terminal, verification: Verification): string {

@@ -3,17 +3,15 @@
 
 import { existsSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
-import { readRecomputeCharge } from '../../catalog/price-versions.ts'
-import { systemClock } from '../../kernel/clock.ts'
-import { type Verification, verify } from '../../ledger/verify.ts'
+import type { Verification } from '../../ledger/verify.ts'
 import { backUp, restore } from '../../store/backup.ts'
 import { openDataFolder } from '../../store/data-folder.ts'
 import { lockDataFolder } from '../../store/folder-lock.ts'
 import { readMigrationState } from '../../store/migrate.ts'
 import { causeText, StartRefusal } from '../../store/start-refusal.ts'
 import { isSecretOnRecord } from '../../tenancy/secrets.ts'
-import { type CommandContext, type CommandDefinition, type CommandInput, printResult } from '../command.ts'
-import { openReadOnly, storeRefusal } from '../read-only-database.ts'
+import { type CommandContext, type CommandDefinition, printResult } from '../command.ts'
+import { openReadOnly, orRefuse, verifyBooks, withDatabase } from '../read-only-database.ts'
 import { exitCodes, ifPossible, Refusal } from '../refusal.ts'
 import { counted, shownCount } from '../values.ts'
 import { warningText } from './audit.ts'
@@ -33,14 +31,13 @@ command started, but not the secrets of the data folder, so that a stolen backup
   positionals: [{ name: 'FILE' }],
   options: { 'with-secrets': { help: `include the files ${secretFiles.join(' and ')} of the data folder` } },
   examples: ['tollgate backup tollgate-2026-11-15.db', 'tollgate backup all.db --with-secrets'],
-  async run(context, input) {
-    const { databaseUrl, dataFolder } = context.settings
-    if (databaseUrl !== undefined) throw usePostgresTool('pg_dump --format=custom --file=FILE "$DATABASE_URL"')
-    const file = fileOf(context, input)
+  async run(context) {
+    const { dataFolder } = context.settings
+    const file = fileOf(context, 'pg_dump --format=custom --file=FILE "$DATABASE_URL"')
     const folder = dirname(file)
     if (!existsSync(folder)) throw new Refusal(exitCodes.failed, `there is no folder ${folder}.`, `mkdir -p ${folder}`)
-    await attempt(async () => {
-      const wanted = input.isSet('with-secrets') ? secretFiles : []
+    await orRefuse(async () => {
+      const wanted = context.isSet('with-secrets') ? secretFiles : []
       const { bytes, secretFiles: secrets } = backUp({ dataFolder, file, secretFiles: wanted })
       printResult(context, { file, bytes, secrets }, () => `${file}: ${shownCount(bytes)} bytes\n`)
       const secretFile = join(dataFolder, 'secret')
@@ -50,7 +47,7 @@ command started, but not the secrets of the data folder, so that a stolen backup
           ? `It contains ${secrets.join(' and ')}: protect it.`
           : `It does not contain ${secret}, which its keys need: keep that too, elsewhere.`
       if (!context.json) context.terminal.complain(`${note}\n`)
-    })
+    }, failed)
   },
 }
 
@@ -61,10 +58,9 @@ const restoreCommand: CommandDefinition = {
   details: `The folder is TOLLGATE_DATA. Nothing in it is overwritten. Charges and top-ups made after the backup are missing.`,
   positionals: [{ name: 'FILE' }],
   examples: ['TOLLGATE_DATA=./restored tollgate restore tollgate-2026-11-15.db'],
-  async run(context, input) {
-    const { databaseUrl } = context.settings
-    if (databaseUrl !== undefined) throw usePostgresTool('pg_restore --dbname="$DATABASE_URL" --no-owner FILE')
-    await attempt(() => restoreFile(context, fileOf(context, input)))
+  async run(context) {
+    const file = fileOf(context, 'pg_restore --dbname="$DATABASE_URL" --no-owner FILE')
+    await orRefuse(() => restoreFile(context, file), failed)
   },
 }
 
@@ -110,22 +106,22 @@ function countOrNull(count: bigint | undefined): number | null {
 
 type SecretState = 'fits' | 'missing' | 'another'
 
-async function examine(
-  context: CommandContext,
-): Promise<{ readonly verification: Verification | undefined; readonly secret: SecretState }> {
-  const database = await openReadOnly(undefined, context.settings.dataFolder)
-  try {
+interface Examined {
+  /** undefined = the database is of an older version. */
+  readonly verification: Verification | undefined
+  readonly secret: SecretState
+}
+
+function examine(context: CommandContext): Promise<Examined> {
+  return withDatabase(openReadOnly(undefined, context.settings.dataFolder), async (database) => {
     const { pending, unknown } = await readMigrationState(database.sql)
     const isOurs = pending === 0 && unknown.length === 0
-    const options = { readPrice: readRecomputeCharge, now: systemClock.now() }
-    const verification = isOurs ? await verify(database, options) : undefined
+    const verification = isOurs ? await verifyBooks(database) : undefined
     const secrets = await ifPossible(() => readMasterSecrets(context))
     if (!secrets) return { verification, secret: 'missing' }
     const fits = await isSecretOnRecord(database.sql, secrets.current)
     return { verification, secret: fits ? 'fits' : 'another' }
-  } finally {
-    await database.close()
-  }
+  })
 }
 
 function secretAdvice(state: SecretState, path: string): string {
@@ -134,20 +130,13 @@ function secretAdvice(state: SecretState, path: string): string {
   return `${what}: before the first start copy the file "secret" of that gateway to ${path}, or set its TOLLGATE_SECRET.\n`
 }
 
-function fileOf({ inputs }: CommandContext, input: CommandInput): string {
-  return resolve(inputs.cwd, input.positionals[0] ?? '')
-}
+const failed = 'it failed and was undone'
 
-function usePostgresTool(command: string): Refusal {
-  return new Refusal(exitCodes.failed, 'DATABASE_URL is set, and PostgreSQL has its own tools for this.', command)
-}
-
-async function attempt(work: () => Promise<void>): Promise<void> {
-  try {
-    await work()
-  } catch (thrown) {
-    throw storeRefusal(thrown, 'it failed and was undone')
-  }
+/** PostgreSQL has its own tools. */
+function fileOf({ settings, inputs, first }: CommandContext, postgresCommand: string): string {
+  if (settings.databaseUrl === undefined) return resolve(inputs.cwd, first)
+  const what = 'DATABASE_URL is set, and PostgreSQL has its own tools for this.'
+  throw new Refusal(exitCodes.failed, what, postgresCommand)
 }
 
 export const backupCommands: readonly CommandDefinition[] = [backupCommand, restoreCommand]

@@ -7,10 +7,10 @@ import { listSettings } from '../../config/config.ts'
 import {
   type CommandContext,
   type CommandDefinition,
-  type CommandInput,
   confirm,
   faultLines,
   printResult,
+  wrongConfig,
   yesOption,
 } from '../command.ts'
 import {
@@ -40,16 +40,10 @@ const showSettings: CommandDefinition = {
 as "set".`,
   options: { running: { help: 'ask the running gateway' } },
   examples: ['tollgate config', 'tollgate config show --running', 'tollgate config show --json'],
-  async run(context, input) {
-    const isRunning = input.isSet('running')
+  async run(context) {
+    const isRunning = context.isSet('running')
     const settings = isRunning ? (await context.api.call('getConfig', {})).data : listSettings(context.inputs)
-    if ('faults' in settings) {
-      throw new Refusal(
-        exitCodes.failed,
-        `the configuration is wrong:${faultLines(settings.faults)}`,
-        'tollgate doctor',
-      )
-    }
+    if ('faults' in settings) throw wrongConfig(settings.faults)
     printResult(context, { data: settings }, () => renderTable(settingColumns, settings, context.terminal))
     // A running gateway may have been started in another folder, with other variables.
     if (isRunning || context.json) return
@@ -83,8 +77,8 @@ const plan: CommandDefinition = {
   positionals: [file],
   options: { prune },
   examples: ['tollgate config plan installation.yaml', 'tollgate config plan installation.yaml --json'],
-  async run(context, input) {
-    const planned = await makePlan(context, input)
+  async run(context) {
+    const planned = await makePlan(context)
     const { changes, left } = planned
     printResult(context, { changes: changes.map(jsonOf), left }, () => planText(planned))
   },
@@ -99,11 +93,11 @@ nothing. Secrets of new keys are printed only once.`,
   positionals: [file],
   options: { prune, yes: yesOption },
   examples: ['tollgate config apply installation.yaml', 'tollgate config apply installation.yaml --prune --yes'],
-  async run(context, input) {
-    const planned = await makePlan(context, input)
+  async run(context) {
+    const planned = await makePlan(context)
     const { terminal, json } = context
     if (!json) terminal.complain(planText(planned))
-    if (planned.changes.length > 0) await confirm(context, input, 'Make these changes?')
+    if (planned.changes.length > 0) await confirm(context, 'Make these changes?')
     const made: Change[] = []
     const keys: CreatedKey[] = []
     try {
@@ -120,23 +114,21 @@ nothing. Secrets of new keys are printed only once.`,
   },
 }
 
-async function makePlan(context: CommandContext, input: CommandInput): Promise<Plan> {
-  const name = input.positionals[0] ?? ''
-  const text = await readText(context, name)
-  const declaration = readDeclaration(name, text)
+async function makePlan(context: CommandContext): Promise<Plan> {
+  const { api, clock, first: name, isSet } = context
+  const declaration = readDeclaration(name, await readText(context))
   if ('faults' in declaration) {
     const message = `the file is wrong:${faultLines(declaration.faults)}`
     throw new Refusal(exitCodes.usage, message, 'tollgate config export, for a correct example')
   }
-  const installation = await readInstallation(context.api)
-  const options = { prune: input.isSet('prune'), now: context.clock.now() }
-  const planned = planChanges(declaration, installation, options)
+  const options = { prune: isSet('prune'), now: clock.now() }
+  const planned = planChanges(declaration, await readInstallation(api), options)
   if (planned.faults.length === 0) return planned
   const lines = planned.faults.map((fault) => `\n  ${cleanText(fault)}`).join('')
   throw new Refusal(exitCodes.failed, `nothing was changed, because this cannot be done:${lines}`)
 }
 
-async function readText({ inputs, terminal }: CommandContext, name: string): Promise<string> {
+async function readText({ inputs, terminal, first: name }: CommandContext): Promise<string> {
   if (name === '-') return await terminal.readInput()
   try {
     return readFileSync(resolve(inputs.cwd, name), 'utf8')

@@ -1,10 +1,10 @@
-// `tollgate connect`: points a client on this machine at the gateway, with a key of its own that can be revoked separately,
+// `tollgate connect`: points a client on this machine at the gateway, with a separate key that can be revoked alone,
 // and back. It says what it changes, keeps the original, and writes no key into a file that a repository would commit.
 
 import { hostname } from 'node:os'
 import type { AnswerOf } from '../../api/client.ts'
 import { nearestNames } from '../../kernel/nearest.ts'
-import { type CommandContext, type CommandDefinition, type CommandInput, printResult } from '../command.ts'
+import { type CommandContext, type CommandDefinition, printResult } from '../command.ts'
 import { type Client, type ConnectFacts, clients, type Member } from '../connect/clients.ts'
 import {
   backupOf,
@@ -19,7 +19,6 @@ import {
   writeText,
 } from '../connect/settings-file.ts'
 import { findProject, namesakesIn } from '../lookup.ts'
-import { everyItem } from '../operation-command.ts'
 import { exitCodes, ifPossible, Refusal, usageRefusal } from '../refusal.ts'
 import { cleanText } from '../values.ts'
 
@@ -42,16 +41,15 @@ export const connectCommand: CommandDefinition = {
     restore: { help: 'the same as --undo' },
   },
   examples: ['tollgate connect claude --print', 'tollgate connect claude', 'tollgate connect claude --undo'],
-  async run(context, input) {
-    const name = input.positionals[0] ?? ''
+  async run(context) {
+    const { first: name, isSet } = context
     const client = clients.find(({ id }) => id === name)
     if (client === undefined) {
       const near = nearestId(name, clients)
       throw usageRefusal(`there is no client "${name}"; there are ${names}.`, `tollgate connect ${near ?? '--help'}`)
     }
     if (client.kind === 'unsupported') throw new Refusal(exitCodes.failed, client.reason, 'tollgate connect opencode')
-    if (input.isSet('undo') || input.isSet('restore')) await undo(context, client)
-    else await connect(context, client, input)
+    await (isSet('undo') || isSet('restore') ? undo(context, client) : connect(context, client))
   },
 }
 
@@ -63,22 +61,23 @@ function nearestId(name: string, all: readonly { readonly id: string }[]): strin
 type SupportedClient = Exclude<Client, { kind: 'unsupported' }>
 type FileClient = Extract<Client, { kind: 'file' }>
 
-async function connect(context: CommandContext, client: SupportedClient, input: CommandInput): Promise<void> {
-  const isShown = input.isSet('print') || input.isSet('dry-run')
-  const catalog = await context.api.call('getCatalog', { isPublic: true })
+async function connect(context: CommandContext, client: SupportedClient): Promise<void> {
+  const { api, text, isSet } = context
+  const isShown = isSet('print') || isSet('dry-run')
+  const catalog = await api.call('getCatalog', { isPublic: true })
   const models = catalog.data.filter(({ price }) => price !== null)
-  const model = input.text('model')
+  const model = text('model')
   if (model !== undefined && !models.some((each) => each.id === model)) {
     const near = nearestId(model, models)
     const attempt = near === undefined ? 'tollgate models' : `--model ${near}`
     throw new Refusal(exitCodes.notFound, `there is no model ${model}.`, attempt)
   }
-  const facts = { url: context.api.url, key: shownKey, models, model }
+  const facts = { url: api.url, key: shownKey, models, model }
   if (client.kind === 'file') {
     const fault = fileFault(client.file(context.settings))
     if (isShown || fault !== undefined) return show(context, client, facts, fault)
   }
-  const key = isShown ? shownKey : await clientKey(context, client, input)
+  const key = isShown ? shownKey : await clientKey(context, client)
   if (client.kind === 'file') return write(context, client, { ...facts, key })
   const steps = client.steps({ ...facts, key })
   printResult(context, { client: client.id, steps }, () => `${steps.join('\n')}\n`)
@@ -153,13 +152,13 @@ function keyName({ id }: Client): string {
   return `${id} on ${hostname()}`.slice(0, 60)
 }
 
-async function clientKey(context: CommandContext, client: Client, input: CommandInput): Promise<string> {
-  const given = context.settings.apiKey
-  if (given !== undefined) return given.reveal()
-  const project = await findProject(context.api, input.text('project'), input.text('workspace'))
-  const key = await context.api.call('createKey', { id: project, body: { name: keyName(client) } })
-  context.terminal.complain(`Created key "${cleanText(key.name)}": ${key.id}\n`)
-  const list = context.api.list('listKeys', { query: { project_id: project } }, everyItem)
+async function clientKey(context: CommandContext, client: Client): Promise<string> {
+  const { api, settings, terminal, text } = context
+  if (settings.apiKey !== undefined) return settings.apiKey.reveal()
+  const project = await findProject(api, text('project'), text('workspace'))
+  const key = await api.call('createKey', { id: project, body: { name: keyName(client) } })
+  terminal.complain(`Created key "${cleanText(key.name)}": ${key.id}\n`)
+  const list = api.list('listKeys', { query: { project_id: project } })
   listActiveKeys(context, await namesakesIn(list, key), 'Created earlier with this name and still active')
   return key.secret
 }
@@ -170,7 +169,7 @@ async function findClientKeys(
   client: Client,
   settingsText: string,
 ): Promise<readonly Key[] | undefined> {
-  const list = await ifPossible(api.list('listKeys', {}, everyItem))
+  const list = await ifPossible(api.list('listKeys', {}))
   const last4 = /sk-tg-[A-Za-z0-9]+/.exec(settingsText)?.[0].slice(-4)
   return list?.data.filter(({ status, last4: own, name }) => {
     return status === 'active' && (own === last4 || name === keyName(client))

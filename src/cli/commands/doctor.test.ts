@@ -2,6 +2,7 @@ import { afterAll, expect, test } from 'bun:test'
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { runHere } from '../../../test/parts/command-line.ts'
 import { createThrowAwayFolder, forEachEngine, type Place } from '../../../test/parts/engines.ts'
 import { freePort } from '../../../test/parts/free-port.ts'
 import { gatewayCommand } from '../../../test/parts/program.ts'
@@ -24,10 +25,16 @@ function createFolder(file?: string): string {
   return folder
 }
 
-function spawn(folder: string, args: string[], env: Record<string, string>) {
-  const child = Bun.spawn([...gatewayCommand(), ...args], {
+const environment = (folder: string, env: Record<string, string>) => ({
+  HOME: folder,
+  TOLLGATE_LOCAL_MODELS: 'off',
+  ...env,
+})
+
+function startGateway(folder: string) {
+  const child = Bun.spawn([...gatewayCommand()], {
     cwd: folder,
-    env: { PATH: process.env.PATH ?? '', HOME: folder, TOLLGATE_LOCAL_MODELS: 'off', ...env },
+    env: { PATH: process.env.PATH ?? '', ...environment(folder, { TOLLGATE_LOG: 'json' }) },
     stdin: 'ignore',
     stdout: 'pipe',
     stderr: 'pipe',
@@ -36,11 +43,8 @@ function spawn(folder: string, args: string[], env: Record<string, string>) {
   return child
 }
 
-async function doctor(folder: string, env: Record<string, string> = {}, args: string[] = []) {
-  const child = spawn(folder, ['doctor', ...args], env)
-  const [exit, out] = await Promise.all([child.exited, new Response(child.stdout).text()])
-  return { exit, out }
-}
+const doctor = (folder: string, env: Record<string, string> = {}, args: readonly string[] = []) =>
+  runHere(['doctor', ...args], { env: environment(folder, env), cwd: folder })
 
 async function findings(folder: string, env: Record<string, string> = {}) {
   const { exit, out } = await doctor(folder, env, ['--json'])
@@ -144,7 +148,7 @@ test('tests each provider key, finds wrong ones and shows none', async () => {
 test('checks a running gateway as its clients see it; finds readable folders, wrong keys and wrong secrets', async () => {
   const port = freePort()
   const folder = createFolder(`server: { port: ${port} }\n`)
-  const gateway = spawn(folder, [], { TOLLGATE_LOG: 'json' })
+  const gateway = startGateway(folder)
   const listening = Promise.withResolvers<void>()
   void (async () => {
     let text = ''

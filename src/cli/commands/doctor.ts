@@ -3,22 +3,20 @@
 
 import { accessSync, constants, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join, relative } from 'node:path'
+import { z } from 'zod'
 import manifest from '../../../package.json' with { type: 'json' }
 import type { ClientSettings } from '../../config/client-settings.ts'
 import { type Config, loadConfig } from '../../config/config.ts'
 import { type ConfigFault, formatFault } from '../../config/document.ts'
 import { type Environment, setProxyVariables, variable } from '../../config/environment.ts'
-import { anthropicMessages } from '../../dialects/anthropic-messages/index.ts'
-import { gemini } from '../../dialects/gemini/index.ts'
-import { openaiChat } from '../../dialects/openai-chat/index.ts'
-import { openaiResponses } from '../../dialects/openai-responses/index.ts'
+import { dialects } from '../../dialects/registry.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import { Secret } from '../../kernel/secret.ts'
 import { builtInProviders } from '../../providers/data/built-in.ts'
 import { findLocalServers } from '../../providers/local.ts'
 import type { Provider } from '../../providers/provider.ts'
 import { createProviders } from '../../providers/registry.ts'
-import { type Probe, type ProbedDialects, probeProvider } from '../../routing/probe-provider.ts'
+import { type Probe, probeProvider } from '../../routing/probe-provider.ts'
 import type { Database } from '../../store/database.ts'
 import { readMigrationState } from '../../store/migrate.ts'
 import { causeText, StartRefusal } from '../../store/start-refusal.ts'
@@ -27,7 +25,7 @@ import { isSecretOnRecord } from '../../tenancy/secrets.ts'
 import { type CommandContext, type CommandDefinition, printResult } from '../command.ts'
 import { openReadOnly } from '../read-only-database.ts'
 import { exitCodes, Refusal, tryTo } from '../refusal.ts'
-import { bold, cleanText, padded } from '../values.ts'
+import { bold, cleanText, counted, padded } from '../values.ts'
 import { type MasterSecrets, readMasterSecrets } from './secrets.ts'
 
 export const doctorCommand: CommandDefinition = {
@@ -38,28 +36,32 @@ export const doctorCommand: CommandDefinition = {
 generates nothing and costs nothing; --offline skips those. No key is shown.`,
   options: { offline: { help: 'do not call providers' } },
   examples: ['tollgate doctor', 'tollgate doctor --json'],
-  async run(context, input) {
-    const findings = await examine(context, input.isSet('offline'))
-    const ok = !findings.some(isWrong)
-    printResult(context, { ok, findings }, () => renderFindings(findings, context.terminal))
-    if (ok) return
+  async run(context) {
+    const findings = await examine(context)
+    const faults = findings.filter(({ verdict }) => verdict === 'wrong').length
+    printResult(context, { ok: faults === 0, findings }, () => renderFindings(findings, faults, context.terminal))
+    if (faults === 0) return
     throw new Refusal(exitCodes.failed, 'something is wrong.', 'what the arrows say, then tollgate doctor again')
   },
 }
 
-async function examine(context: CommandContext, isOffline: boolean): Promise<readonly Finding[]> {
-  const { inputs, settings, clock } = context
+async function examine(context: CommandContext): Promise<readonly Finding[]> {
+  const { inputs, settings, clock, isSet } = context
   const loaded = loadConfig(inputs)
   const config = 'faults' in loaded ? undefined : loaded.config
   const [store, providers, local, gateway] = await Promise.all([
     config && checkDatabase(config, await tryTo(() => readMasterSecrets(context)), clock.now()),
-    config && !isOffline ? checkProviders(config, clock) : undefined,
+    config && !isSet('offline') ? checkProviders(config, clock) : undefined,
     config ? checkLocalServers(config) : [],
     checkGateway(settings, config),
   ])
+  const area = 'configuration'
   return [
     checkVersion(),
-    ...configFindings(loaded, inputs.cwd),
+    ...('faults' in loaded
+      ? loaded.faults.map((fault) => wrong(area, formatFault(fault), adviceFor(fault)))
+      : [ok(area, fileText(loaded.config, inputs.cwd))]),
+    ...loaded.warnings.map((warning) => note(area, formatFault(warning), 'correct or unset it')),
     ...checkDataFolder(config?.dataFolder ?? settings.dataFolder),
     ...(store?.findings ?? []),
     checkClock({ now: clock.now(), dated: providers?.dated, newestRow: store?.newestRow }),
@@ -68,15 +70,6 @@ async function examine(context: CommandContext, isOffline: boolean): Promise<rea
     ...local,
     ...gateway,
   ]
-}
-
-function configFindings(loaded: ReturnType<typeof loadConfig>, cwd: string): readonly Finding[] {
-  const area = 'configuration'
-  const warnings = loaded.warnings.map((warning) => note(area, formatFault(warning), 'correct or unset it'))
-  if ('faults' in loaded) {
-    return [...loaded.faults.map((fault) => wrong(area, formatFault(fault), adviceFor(fault))), ...warnings]
-  }
-  return [ok(area, fileText(loaded.config, cwd)), ...warnings]
 }
 
 function adviceFor({ isMissingHere }: ConfigFault): string {
@@ -112,23 +105,17 @@ function wrong(area: string, what: string, advice: string): Finding {
   return { area, what, verdict: 'wrong', advice }
 }
 
-function isWrong({ verdict }: Finding): boolean {
-  return verdict === 'wrong'
-}
+const marks = { ok: ['✓', 32], note: ['·', 33], wrong: ['✗', 31] } as const
 
-const marks = { ok: '✓', note: '·', wrong: '✗' } as const
-const colors = { ok: 32, note: 33, wrong: 31 } as const
-
-function renderFindings(findings: readonly Finding[], { color }: { readonly color: boolean }): string {
+function renderFindings(findings: readonly Finding[], faults: number, { color }: { readonly color: boolean }): string {
   const width = Math.max(...findings.map(({ area }) => area.length))
   const lines = findings.map(({ area, what, verdict, advice }) => {
-    const mark = color ? `\u001b[${colors[verdict]}m${marks[verdict]}\u001b[39m` : marks[verdict]
+    const [sign, code] = marks[verdict]
+    const mark = color ? `\u001b[${code}m${sign}\u001b[39m` : sign
     const end = advice === undefined ? 'ok' : `→ ${cleanText(advice)}`
     return `${mark} ${padded(area, width, undefined)}  ${cleanText(what)}  ${color ? bold(end) : end}\n`
   })
-  const faults = findings.filter(isWrong).length
-  const end = faults === 0 ? 'No problems found.' : faults === 1 ? '1 problem found.' : `${faults} problems found.`
-  return `${lines.join('')}\n${end}\n`
+  return `${lines.join('')}\n${faults === 0 ? 'No problems' : counted(faults, 'problem')} found.\n`
 }
 
 function checkVersion(): Finding {
@@ -213,17 +200,12 @@ export function checkDataFolder(folder: string): readonly Finding[] {
   return findings.length > 0 ? findings : [ok(area, `${folder}, private (${octal(stat.mode)})`)]
 }
 
-interface StoreFindings {
-  readonly findings: readonly Finding[]
-  /** The newest time in it. */
-  readonly newestRow: number | undefined
-}
-
+/** `newestRow`: the newest time in it. */
 export async function checkDatabase(
   { databaseUrl, dataFolder }: Config,
   secrets: MasterSecrets | Refusal,
   now: number,
-): Promise<StoreFindings> {
+): Promise<{ readonly findings: readonly Finding[]; readonly newestRow?: number | undefined }> {
   const area = 'database'
   const engine = databaseUrl === undefined ? 'SQLite' : 'PostgreSQL'
   let database: Database
@@ -234,11 +216,11 @@ export async function checkDatabase(
     const finding = isNew
       ? note(area, `${engine}, does not exist yet`, 'the first start creates it: npm start')
       : wrong(area, `${engine} cannot be opened: ${causeText(thrown)}`, 'check DATABASE_URL, or the disk')
-    return { findings: [finding], newestRow: undefined }
+    return { findings: [finding] }
   }
   try {
     const tables = await checkTables(database, engine)
-    if (tables.verdict === 'wrong') return { findings: [tables], newestRow: undefined }
+    if (tables.verdict === 'wrong') return { findings: [tables] }
     const [row] = await database.sql<{ newest: bigint | null }>`SELECT MAX(at) AS newest FROM audit`
     return {
       findings: [tables, await checkSecret(database, secrets, now)],
@@ -246,7 +228,7 @@ export async function checkDatabase(
     }
   } catch (thrown) {
     const advice = 'start the gateway once, or see its log'
-    return { findings: [wrong(area, `${engine} cannot be read: ${causeText(thrown)}`, advice)], newestRow: undefined }
+    return { findings: [wrong(area, `${engine} cannot be read: ${causeText(thrown)}`, advice)] }
   } finally {
     await database.close()
   }
@@ -268,12 +250,9 @@ async function checkSecret({ sql }: Database, secrets: MasterSecrets | Refusal, 
   const { current, previous } = secrets
   if (!(await isSecretOnRecord(sql, current))) {
     const isBegun = previous !== undefined && (await isSecretOnRecord(sql, previous))
+    const advice = 'restart the gateway with it, then: tollgate secrets rotate'
     return isBegun
-      ? note(
-          area,
-          `${current.source} is new to this database`,
-          'restart the gateway with it, then: tollgate secrets rotate',
-        )
+      ? note(area, `${current.source} is new to this database`, advice)
       : wrong(area, `${current.source} does not belong to this database`, 'restore the secret of the first start')
   }
   if (previous === undefined) return ok(area, `${current.source} belongs to this database`)
@@ -287,20 +266,7 @@ function octal(mode: number): string {
   return (mode & 0o777).toString(8).padStart(4, '0')
 }
 
-const dialects: ProbedDialects = {
-  'openai-chat': openaiChat,
-  'anthropic-messages': anthropicMessages,
-  gemini,
-  'openai-responses': openaiResponses,
-}
-
 const localSearchMs = 1000
-
-interface ProviderFindings {
-  readonly findings: readonly Finding[]
-  /** The Date header of a provider's response, and when it arrived. */
-  readonly dated: { readonly at: number; readonly receivedAt: number } | undefined
-}
 
 /** The providers these settings enable, in the order of the registry and the file. */
 export function providersOf(config: Config, clock: Clock): ReadonlyMap<string, Provider> {
@@ -310,62 +276,58 @@ export function providersOf(config: Config, clock: Clock): ReadonlyMap<string, P
     sandboxOn: config.sandbox,
     sandboxTransport: () => Promise.reject(new Error('doctor generates nothing')),
     clock,
+    // A command must be able to end while a host does not accept its connection.
+    byFetch: true,
   })
 }
 
-async function checkProviders(config: Config, clock: Clock): Promise<ProviderFindings> {
+/** `dated`: the Date header of a provider's response, and when it arrived. */
+async function checkProviders(config: Config, clock: Clock) {
   const providers = [...providersOf(config, clock).values()]
-  const checked = await Promise.all(providers.map((provider) => checkProvider(provider, clock)))
+  const probes = await Promise.all(
+    providers.map(async (provider) => {
+      const probe = await probeProvider(provider, dialects)
+      return { finding: findingOf(provider, probe), at: probe.date, receivedAt: clock.now() }
+    }),
+  )
   const off = builtInProviders.filter(({ id }) => !providers.some((provider) => provider.id === id))
-  const findings = checked.map(({ finding }) => finding)
+  const findings = probes.map(({ finding }) => finding)
   if (off.length > 0) {
     findings.push(ok('provider', `${off.length} more are disabled until their variable is set: tollgate providers`))
   }
-  return { findings, dated: checked.find(({ dated }) => dated !== undefined)?.dated }
-}
-
-interface Checked {
-  readonly finding: Finding
-  readonly dated?: ProviderFindings['dated']
-}
-
-async function checkProvider(provider: Provider, clock: Clock): Promise<Checked> {
-  const probe = await probeProvider(provider, dialects)
-  const dated = probe.date === undefined ? undefined : { at: probe.date, receivedAt: clock.now() }
-  return { finding: findingOf(provider, probe), dated }
+  const dated = probes.flatMap(({ at, receivedAt }) => (at === undefined ? [] : [{ at, receivedAt }]))
+  return { findings, dated: dated[0] }
 }
 
 function findingOf({ id, source, endpoints, apiKey }: Provider, { verdict, status, why = '' }: Probe): Finding {
-  const area = 'provider'
   const name = `${id} (${source})`
   const baseUrl = endpoints[0]?.baseUrl ?? ''
-  const accepts = apiKey === undefined ? `${name} answers, and needs no key` : `${name} accepts the key`
+  const accepts = apiKey ? 'accepts the key' : 'answers, and needs no key'
+  const found = (kind: Finding['verdict'], what: string, advice?: string): Finding => {
+    return { area: 'provider', what: `${name} ${what}`, verdict: kind, ...(advice !== undefined && { advice }) }
+  }
   switch (verdict) {
     case 'inside':
-      return ok(area, `${name} answers inside the gateway`)
+      return found('ok', 'answers inside the gateway')
     case 'accepted':
-      return ok(area, accepts)
+      return found('ok', accepts)
     case 'refused':
-      return apiKey === undefined
-        ? wrong(area, `${name} needs a key (${status})`, 'add an api_key to its entry')
-        : wrong(area, `${name} refuses the key (${status})`, `replace it where it comes from: ${source}`)
+      return apiKey
+        ? found('wrong', `refuses the key (${status})`, `replace it where it comes from: ${source}`)
+        : found('wrong', `needs a key (${status})`, 'add an api_key to its entry')
     case 'out of credit':
-      return wrong(area, `${name} accepts the key, but its account has no credit (${status})`, 'top it up there')
+      return found('wrong', `accepts the key, but its account has no credit (${status})`, 'top it up there')
     case 'throttled':
-      return note(area, `${accepts}, but is rate limiting it now (${status})`, 'try again in a minute')
+      return found('note', `${accepts}, but is rate limiting it now (${status})`, 'try again in a minute')
     case 'failing':
-      return note(area, `${name} fails (${status})`, 'see its status page; other routes take over')
+      return found('note', `fails (${status})`, 'see its status page; other routes take over')
     case 'redirecting':
-      return wrong(area, `${name} answers with a redirect (${status})`, `correct its base_url: ${baseUrl}`)
+      return found('wrong', `answers with a redirect (${status})`, `correct its base_url: ${baseUrl}`)
     case 'wrong address':
-      return wrong(area, `${name} is not found at its address (${status})`, `correct its base_url: ${baseUrl}`)
+      return found('wrong', `is not found at its address (${status})`, `correct its base_url: ${baseUrl}`)
     case 'unreachable': {
       const host = URL.parse(baseUrl)?.host ?? baseUrl
-      return wrong(
-        area,
-        `${name} cannot be reached at ${host} (${why})`,
-        'check the network, the proxy and its base_url',
-      )
+      return found('wrong', `cannot be reached at ${host} (${why})`, 'check the network, the proxy and its base_url')
     }
   }
 }
@@ -378,8 +340,7 @@ async function checkLocalServers(config: Config): Promise<readonly Finding[]> {
   const servers = await findLocalServers({ exceptPorts: [config.port], signal })
   if (servers.length === 0) return [ok(area, 'no server on the usual ports')]
   return servers.map(({ provider: { id, source }, models }) => {
-    const count = `${models.length} model${models.length === 1 ? '' : 's'}`
-    const what = `${id} at ${source}, ${count}`
+    const what = `${id} at ${source}, ${counted(models.length, 'model')}`
     return models.length > 0 ? ok(area, what) : note(area, what, 'install a model there')
   })
 }
@@ -394,13 +355,13 @@ async function checkGateway(settings: ClientSettings, config: Config | undefined
     return [wrong('port', `another program answers at ${url}`, 'stop it, or TOLLGATE_PORT=N')]
   }
   const ready = await ask(`${url}/readyz`, {})
-  const findings: Finding[] = [
+  return [
     ready?.status === 200
       ? ok('gateway', `serves at ${url}`)
       : wrong('gateway', `runs at ${url} but cannot serve (${ready?.status ?? 'no answer'})`, 'see its log'),
+    await checkToken(settings),
+    ...(await checkModels(settings)),
   ]
-  findings.push(checkToken(settings, await askWithToken(settings)))
-  return [...findings, ...(await checkModels(settings))]
 }
 
 function checkFreePort(url: string, config: Config | undefined): Finding {
@@ -418,73 +379,52 @@ function checkFreePort(url: string, config: Config | undefined): Finding {
   return note('port', `${host}:${port} is free; the gateway is not running`, advice)
 }
 
-async function askWithToken({ url, token }: ClientSettings): Promise<Response | undefined> {
-  if (token === undefined) return undefined
-  return await ask(`${url}/api/workspaces?limit=1`, { authorization: `Bearer ${token.reveal()}` })
-}
-
-function checkToken({ token, tokenAbsence }: ClientSettings, answer: Response | undefined): Finding {
+async function checkToken({ url, token, tokenAbsence }: ClientSettings): Promise<Finding> {
   const area = 'management'
   if (token === undefined) return note(area, `no token: ${tokenAbsence}`, 'TOLLGATE_ADMIN_TOKEN=…')
+  const answer = await ask(`${url}/api/workspaces?limit=1`, { authorization: `Bearer ${token.reveal()}` })
   if (answer?.status === 200) return ok(area, 'the token is accepted')
   const advice = 'TOLLGATE_ADMIN_TOKEN=… , or TOLLGATE_DATA=FOLDER of the gateway'
   return wrong(area, `the token is not accepted (${answer?.status ?? 'no answer'})`, advice)
 }
 
+/** The model list as both families of clients ask for it. Nothing of the answer is certain. */
 async function checkModels({ url, apiKey, dataFolder }: ClientSettings): Promise<readonly Finding[]> {
   const key = apiKey ?? firstKey(dataFolder)
   if (key === undefined) return [note('models', 'skipped: no API key is available', 'TOLLGATE_KEY=sk-tg-…')]
   const name = apiKey === undefined ? 'the first key' : 'TOLLGATE_KEY'
-  const shapes = [
-    { shape: 'OpenAI', headers: { authorization: `Bearer ${key.reveal()}` }, fits: isChatList },
-    {
-      shape: 'Anthropic',
-      headers: { 'x-api-key': key.reveal(), 'anthropic-version': '2023-06-01' },
-      fits: isMessageList,
-    },
-  ]
-  return await Promise.all(
-    shapes.map(async ({ shape, headers, fits }) => {
-      const response = await ask(`${url}/v1/models?limit=1000`, headers)
-      return modelsFinding(shape, name, response, fits)
-    }),
-  )
+  const formats = [
+    ['OpenAI', chatListSchema, { authorization: `Bearer ${key.reveal()}` }],
+    ['Anthropic', messageListSchema, { 'x-api-key': key.reveal(), 'anthropic-version': '2023-06-01' }],
+  ] as const
+  const checked = formats.map(async ([format, schema, headers]) => {
+    const response = await ask(`${url}/v1/models?limit=1000`, headers)
+    const status = response?.status ?? 'no answer'
+    if (status === 401) {
+      const what = `${name} is not accepted; it may be revoked`
+      return note('models', what, 'TOLLGATE_KEY=sk-tg-… of another key')
+    }
+    const list = schema.safeParse(await response?.json().catch(() => undefined))
+    if (status !== 200 || !list.success) {
+      const what = `/v1/models in ${format}'s format fails with ${name} (${status})`
+      return wrong('models', what, "see the gateway's log, and check a proxy in between")
+    }
+    const count = list.data.data.length
+    const what = `${name} sees ${count} models in ${format}'s format`
+    return count > 0 ? ok('models', what) : note('models', what, 'set a provider variable, or extend its allowlist')
+  })
+  return await Promise.all(checked)
 }
 
-async function modelsFinding(
-  shape: string,
-  name: string,
-  response: Response | undefined,
-  fits: (list: ModelList) => boolean,
-): Promise<Finding> {
-  const area = 'models'
-  if (response?.status === 401) {
-    return note(area, `${name} is not accepted; it may be revoked`, 'TOLLGATE_KEY=sk-tg-… of another key')
-  }
-  const list = (await response?.json().catch(() => undefined)) as ModelList | undefined
-  if (response?.status !== 200 || !Array.isArray(list?.data) || !fits(list)) {
-    const what = `/v1/models in ${shape}'s format fails with ${name} (${response?.status ?? 'no answer'})`
-    return wrong(area, what, "see the gateway's log, and check a proxy in between")
-  }
-  const count = list.data.length
-  const what = `${name} sees ${count} models in ${shape}'s format`
-  return count > 0 ? ok(area, what) : note(area, what, 'set a provider variable, or extend its allowlist')
-}
-
-/** The answer of /v1/models, in either format; nothing of it is certain. */
-interface ModelList {
-  readonly object?: unknown
-  readonly has_more?: unknown
-  readonly data: readonly { readonly object?: unknown; readonly type?: unknown; readonly id?: unknown }[]
-}
-
-function isChatList({ object: kind, data }: ModelList): boolean {
-  return kind === 'list' && data.every(({ object, id }) => object === 'model' && id)
-}
-
-function isMessageList({ has_more, data }: ModelList): boolean {
-  return typeof has_more === 'boolean' && data.every(({ type, id }) => type === 'model' && id)
-}
+const id = z.string().min(1)
+const chatListSchema = z.object({
+  object: z.literal('list'),
+  data: z.array(z.object({ object: z.literal('model'), id })),
+})
+const messageListSchema = z.object({
+  has_more: z.boolean(),
+  data: z.array(z.object({ type: z.literal('model'), id })),
+})
 
 function firstKey(dataFolder: string): Secret | undefined {
   try {

@@ -3,10 +3,8 @@
 
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { readRecomputeCharge } from '../../catalog/price-versions.ts'
-import { isoTime, systemClock } from '../../kernel/clock.ts'
+import { isoTime } from '../../kernel/clock.ts'
 import { formatUsd, type Nano } from '../../kernel/money.ts'
-import { verify } from '../../ledger/verify.ts'
 import {
   type CopyOutcome,
   type CopyProgress,
@@ -19,7 +17,7 @@ import type { Database } from '../../store/database.ts'
 import { lockDataFolder, writeFence } from '../../store/folder-lock.ts'
 import { StartRefusal } from '../../store/start-refusal.ts'
 import { type CommandContext, type CommandDefinition, printResult } from '../command.ts'
-import { openReadOnly, storeRefusal } from '../read-only-database.ts'
+import { openReadOnly, orRefuse, verifyBooks, withDatabase } from '../read-only-database.ts'
 import { exitCodes, Refusal, usageRefusal } from '../refusal.ts'
 import { shownCount } from '../values.ts'
 
@@ -36,8 +34,8 @@ The folder's files "secret" and "admin-token" are not in any database: keep them
     'DATABASE_URL=postgres://… tollgate migrate-to-postgres',
     'tollgate migrate-to-postgres --to postgres://tollgate@db.internal/tollgate',
   ],
-  async run(context, input) {
-    const url = input.text('to') ?? context.settings.databaseUrl?.reveal()
+  async run(context) {
+    const url = context.text('to') ?? context.settings.databaseUrl?.reveal()
     if (url === undefined) throw usageRefusal('name the target: --to postgres://…, or DATABASE_URL.')
     if (!/^postgres(ql)?:\/\//i.test(url) || !URL.canParse(url)) {
       throw usageRefusal('the target is not an address that starts with postgres://.')
@@ -47,12 +45,11 @@ The folder's files "secret" and "admin-token" are not in any database: keep them
     if (!existsSync(file)) {
       throw new Refusal(exitCodes.notFound, `there is no database ${file}.`, 'TOLLGATE_DATA=FOLDER of the gateway')
     }
-    try {
-      printOutcome(context, url, await move(context, dataFolder, url))
-    } catch (thrown) {
-      const attempt = thrown instanceof StartRefusal ? undefined : 'the same command again'
-      throw storeRefusal(thrown, 'the copy failed and was undone', attempt)
-    }
+    const moved = await orRefuse(
+      () => move(context, dataFolder, url),
+      'the copy failed and was undone, so that it can be run again',
+    )
+    printOutcome(context, url, moved)
   },
 }
 
@@ -63,13 +60,11 @@ interface Moved extends CopyOutcome {
 async function move({ clock, terminal, json }: CommandContext, dataFolder: string, url: string): Promise<Moved> {
   const lock = lockDataFolder(dataFolder)
   const folder = openDataFolder(dataFolder, () => {})
-  try {
-    await using source = closing(await openReadOnly(undefined, dataFolder))
-    await using target = closing(await openCopyTarget(url, clock))
-    const proofs: Books[] = []
-    const outcome = await copyDatabase({
-      source: source.database,
-      target: target.database,
+  const proofs: Books[] = []
+  const copy = (source: Database, target: Database) =>
+    copyDatabase({
+      source,
+      target,
       prove: async (side) => {
         const books = await readBooks(side)
         proofs.push(books)
@@ -79,15 +74,15 @@ async function move({ clock, terminal, json }: CommandContext, dataFolder: strin
         if (!json) terminal.complain(progressText(progress, terminal.isWatched))
       },
     })
+  try {
+    const outcome = await withDatabase(openReadOnly(undefined, dataFolder), (source) =>
+      withDatabase(openCopyTarget(url, clock), (target) => copy(source, target)),
+    )
     writeFence(folder, shownTarget(url), isoTime(clock.now()))
     return { ...outcome, books: proofs[0] ?? { lines: [], wallets: 0n, transfers: 0n, total: 0n } }
   } finally {
     lock.release()
   }
-}
-
-function closing(database: Database): { readonly database: Database } & AsyncDisposable {
-  return { database, [Symbol.asyncDispose]: () => database.close() }
 }
 
 interface Books {
@@ -101,10 +96,7 @@ interface Books {
 
 /** Throws a StartRefusal if the books of either side are wrong, because such a state must not be copied. */
 async function readBooks(side: Database): Promise<Books> {
-  const { findings, wallets, transfers } = await verify(side, {
-    readPrice: readRecomputeCharge,
-    now: systemClock.now(),
-  })
+  const { findings, wallets, transfers } = await verifyBooks(side)
   const [first] = findings
   if (first) {
     throw new StartRefusal(
@@ -112,9 +104,11 @@ async function readBooks(side: Database): Promise<Books> {
     )
   }
   const accounts = await side.sql<{ id: string; kind: string; total: bigint }>`SELECT a.id, a.kind,
-      COALESCE((SELECT CAST(SUM(amount) AS BIGINT) FROM transfers WHERE credit_account = a.id), 0)
-      - COALESCE((SELECT CAST(SUM(amount) AS BIGINT) FROM transfers WHERE debit_account = a.id), 0) AS total
-    FROM accounts a`
+      COALESCE(c.total, 0) - COALESCE(d.total, 0) AS total FROM accounts a
+    LEFT JOIN (SELECT credit_account, CAST(SUM(amount) AS BIGINT) AS total FROM transfers GROUP BY credit_account) c
+      ON c.credit_account = a.id
+    LEFT JOIN (SELECT debit_account, CAST(SUM(amount) AS BIGINT) AS total FROM transfers GROUP BY debit_account) d
+      ON d.debit_account = a.id`
   const inWallets = accounts.filter(({ kind }) => kind === 'wallet')
   return {
     // Sorted here, because the two engines may collate differently.

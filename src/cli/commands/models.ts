@@ -2,17 +2,9 @@
 // costs. Prices for long prompts (`over`) are set through the API or in the configuration file.
 
 import type { AnswerOf, BodyOf, ItemOf } from '../../api/client.ts'
-import { parsePrice } from '../../kernel/money.ts'
 import { factorNames, factors, listedBuckets, unitBuckets } from '../../kernel/usage.ts'
 import type { ApiClient } from '../api-client.ts'
-import {
-  type CommandContext,
-  type CommandDefinition,
-  type CommandInput,
-  confirm,
-  printResult,
-  yesOption,
-} from '../command.ts'
+import { type CommandContext, type CommandDefinition, confirm, printResult, yesOption } from '../command.ts'
 import { findProject, findWorkspace, missingModel } from '../lookup.ts'
 import { answerCommand } from '../operation-command.ts'
 import { exitCodes, Refusal, tryTo, usageRefusal } from '../refusal.ts'
@@ -26,26 +18,16 @@ type ListedModel = Pick<CatalogModel, 'id' | 'name' | 'owned_by' | 'price' | 'ta
   Partial<CatalogModel> &
   Partial<Pick<OfferedModel, 'own_key' | 'own_providers'>>
 
-type Order = (a: ListedModel, b: ListedModel) => number
-
-const byId: Order = (a, b) => compare(a.id, b.id)
-
-/** Unknown values come last in every order. */
-const orders: Readonly<Record<string, Order>> = {
-  id: byId,
-  price: (a, b) => compare(priceRank(a), priceRank(b)) || byId(a, b),
-  context: (a, b) => (b.context_tokens ?? 0) - (a.context_tokens ?? 0) || byId(a, b),
-  newest: (a, b) => compare(b.released ?? '', a.released ?? '') || byId(a, b),
+/** Unknown values come last in every order; equal ones are ordered by id. */
+const orders: Readonly<Record<string, (a: ListedModel, b: ListedModel) => number>> = {
+  id: () => 0,
+  price: (a, b) => priceRank(a) - priceRank(b),
+  context: (a, b) => (b.context_tokens ?? 0) - (a.context_tokens ?? 0),
+  newest: (a, b) => (b.released ?? '').localeCompare(a.released ?? ''),
 }
 
-function compare<Value extends string | bigint>(a: Value, b: Value): number {
-  return a < b ? -1 : a > b ? 1 : 0
-}
-
-/** Pico-dollars per input token; an unknown price ranks above any other. */
-function priceRank({ price }: ListedModel): bigint {
-  if (price === 'free') return 0n
-  return parsePrice(price?.input ?? '') ?? 10n ** 18n
+function priceRank({ price }: ListedModel): number {
+  return price === 'free' ? 0 : Number(price?.input ?? Number.MAX_VALUE)
 }
 
 const modelColumns: Columns<ListedModel> = [
@@ -93,26 +75,24 @@ const models: CommandDefinition = {
     'tollgate models --filter claude --tag tools --sort price',
     'tollgate models --project web',
   ],
-  async run(context, input) {
-    const { api, terminal, json } = context
-    const order = orders[input.text('sort') ?? 'id']
+  async run(context) {
+    const { api, terminal, json, text, texts } = context
+    const order = orders[text('sort') ?? 'id']
     if (order === undefined) {
       throw usageRefusal(`--sort must be one of ${Object.keys(orders).join(', ')}.`, 'tollgate models --sort price')
     }
     const catalog = await api.call('getCatalog', { isPublic: true })
-    const visible = await visibleModels(api, catalog.data, input.text('project'), input.text('workspace'))
-    const listed = visible.models.filter((model) => isWanted(model, input)).toSorted(order)
-    printResult(context, { ...catalog, data: listed }, () => renderTable(modelColumns, listed, terminal))
+    const visible = await visibleModels(api, catalog.data, text('project'), text('workspace'))
+    const [wanted, tags] = [text('filter')?.toLowerCase() ?? '', texts('tag') ?? []]
+    const data = visible.models
+      .filter(({ id, name }) => `${id}\n${name}`.toLowerCase().includes(wanted))
+      .filter((model) => tags.every((tag) => model.tags.includes(tag)))
+      .toSorted((a, b) => order(a, b) || (a.id < b.id ? -1 : 1))
+    printResult(context, { ...catalog, data }, () => renderTable(modelColumns, data, terminal))
     if (json) return
-    if (listed.length === 0) terminal.complain('No model matches.\n')
+    if (data.length === 0) terminal.complain('No model matches.\n')
     if (visible.note !== undefined) terminal.complain(visible.note)
   },
-}
-
-function isWanted({ id, name, tags }: ListedModel, input: CommandInput): boolean {
-  const wanted = input.text('filter')?.toLowerCase() ?? ''
-  const hasText = `${id}\n${name}`.toLowerCase().includes(wanted)
-  return hasText && (input.texts('tag') ?? []).every((tag) => tags.includes(tag))
 }
 
 interface VisibleModels {
@@ -236,17 +216,20 @@ const typed = Object.fromEntries(Object.entries(priceOptions).map(([name, { fiel
 const setPrice: CommandDefinition = {
   words: ['prices', 'set'],
   summary: 'sets the price of a model in USD per million tokens, from the next request on',
-  details:
-    'Running requests keep their price. Without a cache price, cached tokens cost as much as input; without an audio price, audio costs as much as text (from a cache: as other audio); without a search price, searches are free; without a factor, work kept in the United States (inference_geo) has no surcharge. A price in the configuration file can only be changed there.',
+  details: `Running requests keep their price. Without a cache price, cached tokens cost as much as input; without an audio price,
+audio costs as much as text (from a cache: as other audio); without a search price, searches are free; without a factor,
+work kept in the United States (inference_geo) has no surcharge. A price in the configuration file can only be changed
+there.`,
   positionals: [{ name: 'MODEL' }],
   options: { ...priceOptions, free: { help: 'costs nothing' } },
   examples: [
     'tollgate prices set acme/large --input 2.50 --output 10 --cache-read 0.25',
     'tollgate prices set acme/small --free',
   ],
-  async run(context, input) {
-    const body = readPrice(input)
-    await changePrice(context, input, (model) => context.api.call('putPrice', { model, body, typed }))
+  async run(context) {
+    const { api, first: model } = context
+    const body = readPrice(context)
+    await changePrice(context, () => api.call('putPrice', { model, body, typed }))
   },
 }
 
@@ -256,9 +239,10 @@ const resetPrice: CommandDefinition = {
   positionals: [{ name: 'MODEL' }],
   options: { yes: yesOption },
   examples: ['tollgate prices reset acme/large'],
-  async run(context, input) {
-    await confirm(context, input, `Reset the price of ${cleanText(input.positionals[0] ?? '')}?`)
-    await changePrice(context, input, (model) => context.api.call('resetPrice', { model }))
+  async run(context) {
+    const { api, first: model } = context
+    await confirm(context, `Reset the price of ${cleanText(model)}?`)
+    await changePrice(context, () => api.call('resetPrice', { model }))
   },
 }
 
@@ -271,10 +255,10 @@ const priceHistory = answerCommand({
   examples: ['tollgate prices history acme/large'],
   operation: 'getPrice',
   arguments: [{ name: 'MODEL', parameter: 'model' }],
-  missing: async (_context, { model = '' }) => noSuchModel(model),
+  missing: (_context, { model = '' }) => noSuchModel(model),
   text: ({ history }, { terminal }) => renderTable(historyColumns(history), history, terminal),
-  after({ terminal, json }, { price }, { model = '' }) {
-    if (price === null && !json) terminal.complain(`${cleanText(model)} has no price now.\n`)
+  after({ terminal, json, first }, { price }) {
+    if (price === null && !json) terminal.complain(`${cleanText(first)} has no price now.\n`)
   },
 })
 
@@ -292,32 +276,26 @@ function historyColumns(history: ModelPrice['history']): Columns<ModelPrice['his
   ]
 }
 
-async function changePrice(
-  context: CommandContext,
-  input: CommandInput,
-  call: (model: string) => Promise<ModelPrice>,
-): Promise<void> {
-  const model = input.positionals[0] ?? ''
-  const before = await tryTo(context.api.call('getPrice', { model }))
+async function changePrice(context: CommandContext, change: () => Promise<ModelPrice>): Promise<void> {
+  const { api, terminal, json, first: model } = context
+  const before = await tryTo(api.call('getPrice', { model }))
   if (before instanceof Refusal) throw before.exit === exitCodes.notFound ? noSuchModel(model) : before
-  const after = await call(model)
+  const after = await change()
   printResult(context, after, () => `was  ${cleanText(priceText(before))}\nnow  ${cleanText(priceText(after))}\n`)
-  if (context.json) return
-  for (const warning of after.warnings) context.terminal.complain(`Warning: ${cleanText(warning)}\n`)
+  if (json) return
+  for (const warning of after.warnings) terminal.complain(`Warning: ${cleanText(warning)}\n`)
 }
 
-function readPrice(input: CommandInput): BodyOf<'putPrice'> {
+function readPrice({ text, isSet }: CommandContext): BodyOf<'putPrice'> {
   const price: Partial<Record<PriceField, string>> = {}
   for (const [name, { field }] of Object.entries(priceOptions)) {
-    const text = input.text(name)
-    if (text !== undefined) price[field] = text.replace(/^\$/, '')
+    const given = text(name)
+    if (given !== undefined) price[field] = given.replace(/^\$/, '')
   }
-  const { input: inputPerMillion, output } = price
-  if (input.isSet('free') && Object.keys(price).length === 0) return 'free'
-  if (input.isSet('free') || inputPerMillion === undefined || output === undefined) {
-    throw usageRefusal('give --input and --output, or --free alone.', 'tollgate prices set --help')
-  }
-  return { ...price, input: inputPerMillion, output }
+  const { input, output } = price
+  if (isSet('free') && Object.keys(price).length === 0) return 'free'
+  if (!isSet('free') && input !== undefined && output !== undefined) return { ...price, input, output }
+  throw usageRefusal('give --input and --output, or --free alone.', 'tollgate prices set --help')
 }
 
 /** `$2.50 in, $10.00 out   acme/large#2, management API` */

@@ -15,7 +15,6 @@ import { findLocalServers } from '../../providers/local.ts'
 import {
   type CommandContext,
   type CommandDefinition,
-  type CommandInput,
   confirm,
   faultLines,
   printResult,
@@ -65,8 +64,8 @@ gateway picks up the entry as soon as it can read the key. Models: docs/recipes/
     'tollgate providers add acme --base-url https://api.acme.example/v1',
     'tollgate providers add acme --base-url https://api.acme.example/v1 --key-file /run/secrets/acme',
   ],
-  async run(context, input) {
-    const provider = await readProvider(context, input)
+  async run(context) {
+    const provider = await readProvider(context)
     const { configPath, configFileExists } = readConfig(context)
     const insertion = addProvider(configFileExists ? readFileSync(configPath, 'utf8') : '', provider)
     if (insertion === 'repeated') {
@@ -76,23 +75,17 @@ gateway picks up the entry as soon as it can read the key. Models: docs/recipes/
       const what = `${configPath} is written in braces; add this entry to its providers yourself:\n${entryText(provider)}`
       throw new Refusal(exitCodes.failed, what, 'an editor')
     }
-    const addition = { configPath, insertion, provider }
-    checkResult(context, addition)
-    await write(context, input, addition)
+    const name = /^\$\{(.*)\}$/.exec(provider.keyReference ?? '')?.[1]
+    const missing = name !== undefined && variable(context.inputs.env, name) === undefined ? name : undefined
+    checkResult(context, configPath, insertion, missing)
+    await write(context, configPath, insertion, missing)
   },
 }
 
-interface Addition {
-  readonly configPath: string
-  readonly insertion: Insertion
-  readonly provider: NewProvider
-}
-
-async function readProvider({ terminal }: CommandContext, input: CommandInput): Promise<NewProvider> {
-  const id = input.positionals[0] ?? ''
+async function readProvider({ terminal, first: id, text, isSet }: CommandContext): Promise<NewProvider> {
   const builtIn = builtInProviders.find((each) => each.id === id)
-  const dialect = input.text('dialect') ?? 'openai-chat'
-  let baseUrl = input.text('base-url')
+  const dialect = text('dialect') ?? 'openai-chat'
+  let baseUrl = text('base-url')
   if (baseUrl === undefined && builtIn !== undefined) {
     throw usageRefusal(`${id} is built in and needs no entry.`, `set ${builtIn.variable}, and restart the gateway`)
   }
@@ -101,50 +94,45 @@ async function readProvider({ terminal }: CommandContext, input: CommandInput): 
     baseUrl = terminal.isInteractive ? (await terminal.ask(question)).trim() : ''
     if (baseUrl === '') throw usageRefusal('--base-url is missing.')
   }
-  const named = ['key-variable', 'key-file', 'no-key'].filter((option) => input.isSet(option))
+  const named = ['key-variable', 'key-file', 'no-key'].filter(isSet)
   if (named.length > 1) throw usageRefusal(`--${named.join(' and --')} exclude each other.`)
-  return { id, dialect, baseUrl, keyReference: keyReference(id, dialect, input) }
-}
-
-function keyReference(id: string, dialect: string, input: CommandInput): string | undefined {
-  if (input.isSet('no-key') || answersInProcess(dialect)) return undefined
-  const path = input.text('key-file')
-  if (path !== undefined) return `file:${path}`
-  return `\${${input.text('key-variable') ?? `${id.toUpperCase().replace(/[^A-Z0-9]/g, '_')}_API_KEY`}}`
+  const [file, name] = [text('key-file'), text('key-variable')]
+  const usualName = `${id.toUpperCase().replace(/[^A-Z0-9]/g, '_')}_API_KEY`
+  const reference = file === undefined ? `\${${name ?? usualName}}` : `file:${file}`
+  const takesKey = !isSet('no-key') && !answersInProcess(dialect)
+  return { id, dialect, baseUrl, keyReference: takesKey ? reference : undefined }
 }
 
 /** Checks the resulting file as the gateway would; a variable that is not set yet is not an error of the entry. */
-function checkResult({ inputs }: CommandContext, { configPath, insertion, provider }: Addition): void {
-  const { text } = insertion
-  const name = variableOf(provider.keyReference)
-  const env = name === undefined || variable(inputs.env, name) ? inputs.env : { ...inputs.env, [name]: 'later' }
+function checkResult(
+  { inputs }: CommandContext,
+  configPath: string,
+  { text }: Insertion,
+  missing: string | undefined,
+): void {
+  const env = missing === undefined ? inputs.env : { ...inputs.env, [missing]: 'later' }
   const read = inputs.readFile ?? ((path: string) => readFileSync(path, 'utf8'))
   const loaded = loadConfig({ ...inputs, env, readFile: (path) => (path === configPath ? text : read(path)) })
   if (!('faults' in loaded)) return
   throw usageRefusal(`nothing was written, because the entry would be wrong:${faultLines(loaded.faults)}`)
 }
 
-function variableOf(reference: string | undefined): string | undefined {
-  return /^\$\{(.*)\}$/.exec(reference ?? '')?.[1]
-}
-
 async function write(
   context: CommandContext,
-  input: CommandInput,
-  { configPath, insertion, provider }: Addition,
+  file: string,
+  { text, added, line }: Insertion,
+  missing: string | undefined,
 ): Promise<void> {
-  const { terminal, inputs, json } = context
-  const { added, line } = insertion
-  if (!json) terminal.print(`${configPath}, from line ${line}:\n${added.map((each) => `+ ${each}\n`).join('')}`)
-  await confirm(context, input, 'Write it?')
+  const { terminal, json } = context
+  if (!json) terminal.print(`${file}, from line ${line}:\n${added.map((each) => `+ ${each}\n`).join('')}`)
+  await confirm(context, 'Write it?')
   // Written in place instead of renamed: the file may be a link, and its owner and mode must stay.
-  writeFileSync(configPath, insertion.text)
-  const name = variableOf(provider.keyReference)
-  const isMissing = name !== undefined && variable(inputs.env, name) === undefined
-  const result = { file: configPath, line, added, needs: isMissing ? [name] : [] }
-  if (json) return printResult(context, result, () => '')
+  writeFileSync(file, text)
+  if (json) return printResult(context, { file, line, added, needs: missing === undefined ? [] : [missing] }, () => '')
   terminal.complain('Written.\n')
-  if (isMissing) terminal.complain(`${name} is not set here: start the gateway with it, or it rejects the file.\n`)
+  if (missing !== undefined) {
+    terminal.complain(`${missing} is not set here: start the gateway with it, or it rejects the file.\n`)
+  }
   terminal.complain('Next: add a model with a route to it (docs/recipes/add-a-model.md), then tollgate doctor\n')
 }
 

@@ -6,7 +6,6 @@ import { backupCommands } from './backup.ts'
 import { configCommands } from './config.ts'
 import { connectCommand } from './connect.ts'
 import { doctorCommand } from './doctor.ts'
-import { accessCommands } from './keys.ts'
 import { migrateToPostgresCommand } from './migrate-to-postgres.ts'
 import { catalogCommands } from './models.ts'
 import { providerCommands } from './providers.ts'
@@ -17,7 +16,6 @@ import { tenantCommands } from './workspaces.ts'
 
 export const commands: readonly CommandDefinition[] = [
   ...tenantCommands,
-  ...accessCommands,
   ...moneyCommands,
   ...catalogCommands,
   ...requestCommands,

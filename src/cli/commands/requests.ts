@@ -1,20 +1,18 @@
 // `tollgate requests`, `tollgate explain` and `tollgate usage`: what was asked, where it went and what it cost.
 
-import type { AnswerOf, ItemOf, QueryOf } from '../../api/client.ts'
+import type { AnswerOf, CallOf, ItemOf } from '../../api/client.ts'
 import { isoTime } from '../../kernel/clock.ts'
-import type { ApiClient } from '../api-client.ts'
-import { type CommandContext, type CommandDefinition, type CommandInput, printResult } from '../command.ts'
+import type { CommandContext, CommandDefinition } from '../command.ts'
 import { explainText } from '../explain-text.ts'
-import { findProject, findWorkspace, projectNames } from '../lookup.ts'
-import { listLimitOption, readListLimit } from '../operation-command.ts'
-import { exitCodes, ifPossible, listedBy, Refusal, usageRefusal } from '../refusal.ts'
+import { projectNames } from '../lookup.ts'
+import { answerCommand, downloadCommand, listCommand, listLimitOption } from '../operation-command.ts'
+import { exitCodes, ifPossible, Refusal, usageRefusal } from '../refusal.ts'
 import {
   type Columns,
   cleanText,
   padded,
   readTime,
   renderFacts,
-  renderTable,
   shownCount,
   shownMs,
   shownTime,
@@ -25,7 +23,8 @@ type LoggedRequest = ItemOf<'listRequests'>
 
 const columns: Columns<LoggedRequest> = [
   ['TIME (UTC)', ({ started_at }) => shownTime(started_at)],
-  ['STATUS', shownStatus, 'right'],
+  // A stream that failed after its headers were sent has status 200, so its code is shown too.
+  ['STATUS', ({ status, code }) => (status === 200 && code ? `200 ${code}` : status), 'right'],
   ['MODEL', shownModel],
   ['VIA', ({ provider }) => provider],
   ['TRIES', ({ attempts }) => attempts.length, 'right'],
@@ -36,11 +35,6 @@ const columns: Columns<LoggedRequest> = [
   ['COST', ({ cost }) => shownUsd(cost), 'right'],
   ['REQUEST', ({ id }) => id],
 ]
-
-/** A stream that failed after its headers were sent has status 200, so its code is shown too. */
-function shownStatus({ status, code }: LoggedRequest): string {
-  return status === 200 && code ? `200 ${code}` : String(status)
-}
 
 /** Token counts cost nothing and have no usage, so they are marked. */
 function shownModel({ model, path }: LoggedRequest): string {
@@ -56,46 +50,38 @@ function inputTokens(usage: LoggedRequest['usage']): number | undefined {
   return counts.reduce((sum, count) => sum + (count ?? 0), 0)
 }
 
-const listRequests: CommandDefinition = {
+const workspace = {
+  value: 'ID',
+  help: 'only requests of this workspace',
+  field: 'workspace_id',
+  find: 'workspace',
+} as const
+
+const listRequests = listCommand({
   words: ['requests', 'list'],
   isDefault: true,
   summary: 'lists requests, newest first; with --follow as they end',
+  examples: ['tollgate requests', 'tollgate requests --key key_… --limit 100', 'tollgate requests --follow'],
+  operation: 'listRequests',
   options: {
-    workspace: { value: 'ID', help: 'only requests of this workspace' },
-    project: { value: 'ID', help: 'only requests of this project' },
-    key: { value: 'ID', help: 'only requests of this key' },
-    model: { value: 'ID', help: 'only requests for this model' },
+    workspace,
+    project: { value: 'ID', help: 'only requests of this project', field: 'project_id', find: 'project' },
+    key: { value: 'ID', help: 'only requests of this key', field: 'key_id' },
+    model: { value: 'ID', help: 'only requests for this model', field: 'model' },
     limit: listLimitOption,
     follow: { help: 'continue until Ctrl-C; with --json one object per line' },
   },
-  examples: ['tollgate requests', 'tollgate requests --key key_… --limit 100', 'tollgate requests --follow'],
-  async run(context, input) {
-    const { api, terminal, json } = context
-    const limit = readListLimit(input)
-    const workspace_id = await namedWorkspace(api, input)
-    const project = input.text('project')
-    const project_id = project === undefined ? undefined : await findProject(api, project, workspace_id)
-    const query = { workspace_id, project_id, key_id: input.text('key'), model: input.text('model') }
-    if (input.isSet('follow')) return await follow(context, query, limit)
-    const list = await api.list('listRequests', { query }, limit)
-    printResult(context, list, () => renderTable(columns, list.data, terminal))
-    if (list.data.length === 0 && !json) terminal.complain(noRequestsText(input))
+  columns,
+  follow: (context, call, limit) => (context.isSet('follow') ? follow(context, call, limit) : undefined),
+  /** Names the filters, because a mistyped id matches nothing without an error. */
+  whenEmpty({ isSet, text }) {
+    const filters = ['workspace', 'project', 'key', 'model'].filter(isSet)
+    if (filters.length === 0) return 'No requests yet.\n'
+    const given = filters.map((name) => `--${name} ${cleanText(text(name) ?? '')}`).join(' ')
+    const listing = isSet('model') ? ' Ids of models: tollgate models' : ''
+    return `No request matches ${given}: none was made, retention has removed it, or the id is wrong.${listing}\n`
   },
-}
-
-async function namedWorkspace(api: ApiClient, input: CommandInput): Promise<string | undefined> {
-  const wanted = input.text('workspace')
-  return wanted === undefined ? undefined : await findWorkspace(api, wanted)
-}
-
-/** Names the filters, because a mistyped id matches nothing without an error. */
-function noRequestsText(input: CommandInput): string {
-  const filters = ['workspace', 'project', 'key', 'model'].filter((name) => input.isSet(name))
-  if (filters.length === 0) return 'No requests yet.\n'
-  const given = filters.map((name) => `--${name} ${cleanText(input.text(name) ?? '')}`).join(' ')
-  const listing = input.isSet('model') ? ' Ids of models: tollgate models' : ''
-  return `No request matches ${given}: none was made, retention has removed it, or the id is wrong.${listing}\n`
-}
+})
 
 /** The widths are fixed, because later rows are not known yet. */
 const followWidths = [19, 6, 28, 12, 5, 8, 7, 9, 9, 13, 0]
@@ -107,21 +93,21 @@ const seenMax = 2000
 /** Rows are written when requests end, so all ids are remembered, not just the newest one. */
 async function follow(
   { api, terminal, json }: CommandContext,
-  query: QueryOf<'listRequests'>,
+  call: CallOf<'listRequests'>,
   limit: number,
 ): Promise<never> {
   let seen: ReadonlySet<string> | undefined
   for (;;) {
     // As many at first as later, so that old requests are known as such though not all of them are shown.
-    const list = await api.list('listRequests', { query }, Math.max(limit, pollRows))
+    const { data } = await api.list('listRequests', call, Math.max(limit, pollRows))
     if (!seen && !json) terminal.print(followLine(columns.map(([title]) => title)))
     const known = seen
-    const fresh = known ? list.data.filter(({ id }) => !known.has(id)) : list.data.slice(0, limit)
+    const fresh = known ? data.filter(({ id }) => !known.has(id)) : data.slice(0, limit)
     for (const request of fresh.toReversed()) {
       const line = () => followLine(columns.map(([, cell]) => String(cell(request) ?? '–')))
       terminal.print(json ? `${JSON.stringify(request)}\n` : line())
     }
-    seen = new Set([...(seen ?? []), ...list.data.map(({ id }) => id)].slice(-seenMax))
+    seen = new Set([...(seen ?? []), ...data.map(({ id }) => id)].slice(-seenMax))
     await Bun.sleep(pollMs)
   }
 }
@@ -131,28 +117,24 @@ function followLine(texts: readonly string[]): string {
   return `${cells.join('  ').trimEnd()}\n`
 }
 
-const showRequest: CommandDefinition = {
+const showRequest = answerCommand({
   words: ['requests', 'show'],
   summary: 'shows one request: candidates and why, attempts, usage, charge',
-  positionals: [{ name: 'ID', prefix: 'req_' }],
   examples: ['tollgate requests show req_…'],
-  async run(context, input) {
-    const request = await readRequest(context, input)
-    const facts = context.json ? '' : requestFacts(request, await callerText(context, request))
-    printResult(context, request, () => `${facts}\n${explainText(request).text}`)
+  operation: 'getRequest',
+  arguments: [{ name: 'ID', prefix: 'req_', parameter: 'id' }],
+  listedBy: 'tollgate requests',
+  async text(request, context) {
+    return `${requestFacts(request, await callerText(context, request))}\n${explainText(request).text}`
   },
-}
-
-async function readRequest({ api }: CommandContext, input: CommandInput) {
-  return await listedBy('tollgate requests', api.call('getRequest', { id: input.positionals[0] ?? '' }))
-}
+})
 
 /** `ci (key_…) of web`. */
 async function callerText({ api }: CommandContext, request: AnswerOf<'getRequest'>): Promise<string> {
-  const { key_id: keyId, project_id: projectId } = request
-  const key = await ifPossible(api.call('getKey', { id: keyId }))
+  const { key_id: id, project_id: projectId } = request
+  const key = await ifPossible(api.call('getKey', { id }))
   const projectName = await projectNames(api, [request])
-  return `${key ? `${key.name} (${keyId})` : keyId} of ${projectName(projectId)}`
+  return `${key ? `${key.name} (${id})` : id} of ${projectName(projectId)}`
 }
 
 function requestFacts(request: AnswerOf<'getRequest'>, caller: string): string {
@@ -174,65 +156,54 @@ function requestFacts(request: AnswerOf<'getRequest'>, caller: string): string {
   ])
 }
 
-const explain: CommandDefinition = {
+const explain = answerCommand({
   words: ['explain'],
   summary: 'explains what one request cost, to the nano-dollar',
   details: 'The id is in the header x-request-id of every response, in the log and in `tollgate requests`.',
-  positionals: [{ name: 'REQUEST_ID', prefix: 'req_' }],
   examples: ['tollgate explain req_…', 'tollgate explain req_… --json'],
-  async run(context, input) {
-    const request = await readRequest(context, input)
-    const { text, fault } = explainText(request)
-    printResult(context, request, () => text)
+  operation: 'getRequest',
+  arguments: [{ name: 'REQUEST_ID', prefix: 'req_', parameter: 'id' }],
+  listedBy: 'tollgate requests',
+  text: (request) => explainText(request).text,
+  after(_context, request) {
+    const { fault } = explainText(request)
     if (fault === undefined) return
     throw new Refusal(exitCodes.failed, `this charge does not add up: ${fault}.`, 'tollgate ledger verify')
   },
-}
+})
 
-const usage: CommandDefinition = {
+const usage = downloadCommand({
   words: ['usage', 'export'],
   isDefault: true,
   summary: 'prints tokens and cost as CSV, summed up by day and model or by other groups',
   details: `One line for each combination; amounts are exact and in USD. Requests that retention has removed are not included.
 Groups: day, workspace, project, key, model, provider.`,
-  options: {
-    by: { value: 'GROUPS', help: 'groups such as day,project,model (day,model)' },
-    from: { value: 'TIME', help: 'requests that started at or after this time (30 days before the end)' },
-    to: { value: 'TIME', help: 'requests that started before this time (now)' },
-    workspace: { value: 'ID', help: 'only requests of this workspace' },
-  },
   examples: ['tollgate usage', 'tollgate usage --by workspace,model --from 2026-11-01 --to 2026-12-01 > november.csv'],
-  async run(context, input) {
-    const query = await usageQuery(context, input)
-    const { api, terminal, json } = context
-    let lines = 0
-    for await (const text of api.download('exportUsage', { query, typed: { group_by: '--by' } })) {
-      lines += text.split('\n').length - 1
-      terminal.print(text)
-    }
-    if (lines <= (json ? 0 : 1)) {
-      terminal.complain('No usage in that time, or retention has removed it. Other times: --from and --to\n')
-    }
+  operation: 'exportUsage',
+  options: {
+    by: { value: 'GROUPS', help: 'groups such as day,project,model (day,model)', field: 'group_by' },
+    from: {
+      value: 'TIME',
+      help: 'requests that started at or after this time (30 days before the end)',
+      field: 'from',
+      read: readTime,
+    },
+    to: { value: 'TIME', help: 'requests that started before this time (now)', field: 'to', read: readTime },
+    workspace,
   },
-}
-
-async function usageQuery(
-  { api, clock, json }: CommandContext,
-  input: CommandInput,
-): Promise<NonNullable<QueryOf<'exportUsage'>>> {
-  const workspace_id = await namedWorkspace(api, input)
-  const timeOf = (name: 'from' | 'to') => {
-    const text = input.text(name)
-    return text === undefined ? undefined : readTime(text, `--${name}`, clock.now())
-  }
-  const [from, to] = [timeOf('from'), timeOf('to')]
-  const now = isoTime(clock.now())
-  // Both are in the same ISO form, so comparing the texts compares the times.
-  if (from !== undefined && from >= (to ?? now)) {
-    const end = to === undefined ? `now, ${now}` : `--to, ${to}`
-    throw usageRefusal(`there is nothing between --from, ${from}, and ${end}: --from must be earlier.`)
-  }
-  return { format: json ? 'jsonl' : 'csv', group_by: input.text('by'), workspace_id, from, to }
-}
+  check({ text, clock }) {
+    const [from, to] = [text('from'), text('to')]
+    if (from === undefined) return
+    // Both are in the same ISO form, so comparing the texts compares the times.
+    const now = clock.now()
+    const start = readTime(from, '--from', now)
+    const end = to === undefined ? isoTime(now) : readTime(to, '--to', now)
+    if (start < end) return
+    const shownEnd = to === undefined ? `now, ${end}` : `--to, ${end}`
+    throw usageRefusal(`there is nothing between --from, ${start}, and ${shownEnd}: --from must be earlier.`)
+  },
+  body: ({ json }) => ({ format: json ? ('jsonl' as const) : ('csv' as const) }),
+  whenEmpty: 'No usage in that time, or retention has removed it. Other times: --from and --to\n',
+})
 
 export const requestCommands: readonly CommandDefinition[] = [listRequests, showRequest, explain, usage]

@@ -12,7 +12,7 @@ import { StartRefusal } from '../../store/start-refusal.ts'
 import { type RotationStatus, readRotationStatus, rotateSecrets } from '../../tenancy/rotation.ts'
 import { isSecretOnRecord, type MasterSecret, parseMasterSecret } from '../../tenancy/secrets.ts'
 import { type CommandContext, type CommandDefinition, printResult, readConfig } from '../command.ts'
-import { openReadOnly, otherDatabase, storeRefusal } from '../read-only-database.ts'
+import { openReadOnly, orRefuse, otherDatabase, withDatabase } from '../read-only-database.ts'
 import { exitCodes, Refusal } from '../refusal.ts'
 import { type Columns, counted, renderTable, shownCount, shownTime } from '../values.ts'
 
@@ -105,15 +105,7 @@ async function refuseWrongSecret({ sql }: Database, { current, previous }: Maste
 }
 
 async function withStore(opening: Promise<Database>, work: (database: Database) => Promise<void>): Promise<void> {
-  let database: Database | undefined
-  try {
-    database = await opening
-    await work(database)
-  } catch (thrown) {
-    throw storeRefusal(thrown, 'the database failed', otherDatabase)
-  } finally {
-    await database?.close()
-  }
+  await orRefuse(() => withDatabase(opening, work), 'the database failed', otherDatabase)
 }
 
 function isDone({ keys, overlaps, credentials }: RotationStatus): boolean {

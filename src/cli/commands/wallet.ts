@@ -2,6 +2,7 @@
 // from a file, the standard input or a hidden prompt, never from an argument, which the shell's history would keep.
 
 import { readFile } from 'node:fs/promises'
+import { resolve } from 'node:path'
 import type { CommandContext, CommandDefinition, CommandInput } from '../command.ts'
 import { workspaceTitle } from '../lookup.ts'
 import {
@@ -53,7 +54,7 @@ const walletCommands: readonly CommandDefinition[] = [
     options: {
       workspace,
       reference: { value: 'TEXT', help: 'free text, such as an invoice number', field: 'reference' },
-      'idempotency-key': { ...idempotencyOption, help: 'makes a repeated call add nothing twice' },
+      'idempotency-key': idempotencyOption,
     },
     async text({ amount, balance, id }, { api }, parameters) {
       const title = await workspaceTitle(api, parameters.id ?? '')
@@ -63,8 +64,8 @@ const walletCommands: readonly CommandDefinition[] = [
   answerCommand({
     words: ['wallet', 'correct'],
     summary: 'removes money that should not be in the wallet, or adds what is missing, with a reason',
-    details:
-      'Creates a new transfer. Money that running requests hold is never taken, and no wallet goes below zero: if less is available, nothing is taken.',
+    details: `Creates a new transfer. Money that running requests hold is never taken, and no wallet goes below zero: if less is
+available, nothing is taken.`,
     examples: [
       "tollgate wallet correct --take 2475 --reason 'invoice 17 was 25.00'",
       "tollgate wallet correct ws_… --add 5 --reason 'goodwill' --idempotency-key ticket-9",
@@ -76,16 +77,15 @@ const walletCommands: readonly CommandDefinition[] = [
       add: { value: 'USD', help: 'how much to add; one of the two', field: 'amount', read: readAmount },
       reason: { value: 'TEXT', help: 'shown in the ledger and the audit log; required', field: 'reason' },
       workspace,
-      'idempotency-key': { ...idempotencyOption, help: 'makes a repeated call correct nothing twice' },
+      'idempotency-key': idempotencyOption,
     },
     check(input) {
-      if (input.isSet('take') === input.isSet('add')) {
-        throw usageRefusal('say how much: either --take USD or --add USD.')
-      }
-      readAmount(input.text(directionOf(input)) ?? '', `--${directionOf(input)}`)
-      if (!input.isSet('reason')) throw usageRefusal('--reason is missing: it explains the correction later.')
+      const [direction, { isSet, text }] = [directionOf(input), input]
+      if (isSet('take') === isSet('add')) throw usageRefusal('say how much: either --take USD or --add USD.')
+      readAmount(text(direction) ?? '', `--${direction}`)
+      if (!isSet('reason')) throw usageRefusal('--reason is missing: it explains the correction later.')
     },
-    body: async (_context, input) => ({ direction: directionOf(input) }),
+    body: (input) => ({ direction: directionOf(input) }),
     async text({ amount, balance, direction, id }, { api }, parameters) {
       const done = direction === 'take' ? 'taken from' : 'added to'
       const title = await workspaceTitle(api, parameters.id ?? '')
@@ -132,8 +132,8 @@ const credentialCommands: readonly CommandDefinition[] = [
   answerCommand({
     words: ['credentials', 'put'],
     summary: "stores or replaces a workspace's own key for a provider",
-    details:
-      'The key is read from a file or the standard input, or asked for on a terminal. It can never be read back. For a host that exchanges its credential for tokens (google-vertex) it is the JSON key file of a service account.',
+    details: `The key is read from a file or the standard input, or asked for on a terminal. It can never be read back. For a host
+that exchanges its credential for tokens (google-vertex) it is the JSON key file of a service account.`,
     examples: [
       'tollgate credentials put acme < acme.key',
       'tollgate credentials put google-vertex --file key.json',
@@ -146,9 +146,7 @@ const credentialCommands: readonly CommandDefinition[] = [
       file: { value: 'FILE', help: 'read the key from this file' },
       'base-url': { value: 'URL', help: "call this instead of the provider's own address", field: 'base_url' },
     },
-    async body(context, input) {
-      return { api_key: await readKey(context, input.positionals[0] ?? '', input.text('file')) }
-    },
+    body: async (context) => ({ api_key: await readKey(context) }),
     text: (credential, _context, { id }) =>
       `Key …${credential.last4} for ${cleanText(credential.provider)} is stored in ${id}.\n`,
   }),
@@ -159,7 +157,7 @@ const credentialCommands: readonly CommandDefinition[] = [
     operation: 'deleteCredential',
     arguments: [provider],
     options: { workspace },
-    confirm: async (_context, _input, parameters) =>
+    confirm: (_context, parameters) =>
       `Delete the key for ${cleanText(parameters.provider ?? '')} of ${parameters.id}?`,
     json: (_answer, parameters) => ({ deleted: parameters.provider }),
     text: (_answer, _context, parameters) =>
@@ -167,28 +165,25 @@ const credentialCommands: readonly CommandDefinition[] = [
   }),
 ]
 
-async function readKey({ terminal }: CommandContext, providerId: string, file: string | undefined): Promise<string> {
-  const next = `tollgate credentials put ${cleanText(providerId)} --file FILE`
-  const text =
-    file !== undefined
-      ? await readKeyFile(file, next)
-      : terminal.isInteractive
-        ? await terminal.askSecret(`Key for ${cleanText(providerId)} (hidden): `)
-        : await terminal.readInput()
-  const key = text.trim()
+async function readKey({ terminal, inputs, first, text }: CommandContext): Promise<string> {
+  const [provider, file] = [cleanText(first), text('file')]
+  const next = `tollgate credentials put ${provider} --file FILE`
+  const read = async (): Promise<string> => {
+    if (file === undefined) {
+      return terminal.isInteractive ? terminal.askSecret(`Key for ${provider} (hidden): `) : terminal.readInput()
+    }
+    return await readFile(resolve(inputs.cwd, file), 'utf8').catch((error: { readonly code?: string }) => {
+      throw usageRefusal(
+        `${cleanText(file)} cannot be read${error.code === undefined ? '' : ` (${error.code})`}.`,
+        next,
+      )
+    })
+  }
+  const key = (await read()).trim()
   if (key === '') throw usageRefusal('no key was given.', next)
   // A prompt takes one line, and this is the first line of a pasted key file.
   if (key === '{') throw usageRefusal('a key of several lines cannot be typed in.', next)
   return key
-}
-
-async function readKeyFile(file: string, next: string): Promise<string> {
-  try {
-    return await readFile(file, 'utf8')
-  } catch (error) {
-    const code = error instanceof Error && 'code' in error ? ` (${String(error.code)})` : ''
-    throw usageRefusal(`${cleanText(file)} cannot be read${code}.`, next)
-  }
 }
 
 export const moneyCommands: readonly CommandDefinition[] = [...walletCommands, ...credentialCommands]

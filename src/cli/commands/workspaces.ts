@@ -1,12 +1,33 @@
-// `tollgate workspaces` and `tollgate projects`.
+// `tollgate workspaces`, `tollgate projects`, `tollgate keys` and `tollgate limits`. The secret of a key is printed once,
+// alone on the standard output, so that `KEY=$(tollgate keys create …)` contains nothing else.
 
-import type { AnswerOf } from '../../api/client.ts'
+import type { AnswerOf, BodyOf } from '../../api/client.ts'
 import { type CommandContext, type CommandDefinition, printResult } from '../command.ts'
-import { findWorkspace, namesakesIn, noteNamesakes, warnIfNoModels } from '../lookup.ts'
-import { answerCommand, everyItem, idempotencyOption, listCommand, workspaceOption } from '../operation-command.ts'
-import { usageRefusal } from '../refusal.ts'
-import { cleanText, renderFacts, shownLimits, shownModels, shownTime, shownUsd } from '../values.ts'
+import { findWorkspace, namesakesIn, noteNamesakes, projectNames, warnIfNoModels } from '../lookup.ts'
+import {
+  answerCommand,
+  downloadCommand,
+  idempotencyOption,
+  listCommand,
+  projectOption,
+  workspaceOption,
+} from '../operation-command.ts'
+import { listedBy, usageRefusal } from '../refusal.ts'
+import {
+  cleanText,
+  limitOptions,
+  readSpan,
+  readTime,
+  renderFacts,
+  shownLimits,
+  shownModels,
+  shownTime,
+  shownUsd,
+} from '../values.ts'
 
+const workspace = { ...workspaceOption, parameter: 'id' } as const
+const keyId = { name: 'ID', prefix: 'key_', parameter: 'id' } as const
+const listing = 'tollgate keys list'
 /** Erasing a million requests takes well under this. */
 const eraseTimeoutMs = 10 * 60_000
 
@@ -32,10 +53,10 @@ const workspaceCommands: readonly CommandDefinition[] = [
     arguments: [{ name: 'NAME', field: 'name' }],
     options: { 'idempotency-key': idempotencyOption },
     text: ({ id, name }) => `Workspace "${cleanText(name)}" created: ${id}\n`,
-    async after(context, workspace) {
+    async after(context, created) {
       const { api, terminal, json } = context
-      noteNamesakes(context, 'workspace', await namesakesIn(api.list('listWorkspaces', {}, everyItem), workspace))
-      if (!json) terminal.complain(`Next: tollgate wallet topup 10 --workspace ${workspace.id}\n`)
+      noteNamesakes(context, 'workspace', await namesakesIn(api.list('listWorkspaces', {}), created))
+      if (!json) terminal.complain(`Next: tollgate wallet topup 10 --workspace ${created.id}\n`)
     },
   }),
   {
@@ -43,33 +64,32 @@ const workspaceCommands: readonly CommandDefinition[] = [
     summary: 'shows a workspace and its wallet',
     positionals: [{ name: 'ID', isOptional: true }],
     examples: ['tollgate workspaces show', 'tollgate workspaces show ws_…'],
-    async run(context, input) {
-      const id = await findWorkspace(context.api, input.positionals[0])
-      const workspace = await context.api.call('getWorkspace', { id })
-      const wallet = await context.api.call('getWallet', { id })
+    async run(context) {
+      const { api, positionals } = context
+      const id = await findWorkspace(api, positionals[0])
+      const shown = await api.call('getWorkspace', { id })
+      const wallet = await api.call('getWallet', { id })
       const facts = renderFacts([
-        ['id', workspace.id],
+        ['id', id],
         ['balance', shownUsd(wallet.balance)],
         ['held', shownUsd(wallet.held)],
         ['available', shownUsd(wallet.available)],
-        ['limits', shownLimits(workspace.limits)],
-        ['created', `${shownTime(workspace.created_at)} UTC`],
-        ['managed by', workspace.managed_by],
+        ['limits', shownLimits(shown.limits)],
+        ['created', `${shownTime(shown.created_at)} UTC`],
+        ['managed by', shown.managed_by],
       ])
-      printResult(context, { ...workspace, wallet }, () => `${cleanText(workspace.name)}\n${facts}`)
+      printResult(context, { ...shown, wallet }, () => `${cleanText(shown.name)}\n${facts}`)
     },
   },
-  {
+  downloadCommand({
     words: ['workspaces', 'export'],
     summary: 'prints everything stored about a workspace, one JSON object per line',
     details: `Every line has a "record": workspace, wallet, project, key, credential, transfer, request or audit. Secrets are not
 included: only the last four characters of keys and provider keys are shown. The export is noted in the audit log.`,
-    positionals: [{ name: 'ID', prefix: 'ws_' }],
     examples: ['tollgate workspaces export ws_… > acme.jsonl'],
-    async run({ api, terminal }, input) {
-      for await (const text of api.download('exportWorkspace', { id: input.positionals[0] ?? '' })) terminal.print(text)
-    },
-  },
+    operation: 'exportWorkspace',
+    arguments: [{ name: 'ID', prefix: 'ws_', parameter: 'id' }],
+  }),
   answerCommand({
     words: ['workspaces', 'erase'],
     summary: 'revokes the keys of a workspace and erases personal data',
@@ -81,12 +101,12 @@ running have ended. Earlier backups still contain everything.`,
     operation: 'eraseWorkspace',
     arguments: [{ name: 'ID', prefix: 'ws_', parameter: 'id' }],
     options: { yes: { help: 'required; without it nothing is erased' } },
-    check(input) {
-      if (input.isSet('yes')) return
-      const attempt = `tollgate workspaces erase ${input.positionals[0]} --yes`
+    check({ isSet, first }) {
+      if (isSet('yes')) return
+      const attempt = `tollgate workspaces erase ${first} --yes`
       throw usageRefusal('nothing was erased: this revokes its keys and cannot be undone.', attempt)
     },
-    body: async () => ({ confirm: 'erase' as const }),
+    body: () => ({ confirm: 'erase' as const }),
     timeoutMs: eraseTimeoutMs,
     text: ({ keys, credentials, requests }, _context, { id }) =>
       `${id} is erased: ${keys} keys, ${credentials} credentials, ${requests} requests. Its charges and its balance stay.\n`,
@@ -107,7 +127,7 @@ const projectCommands: readonly CommandDefinition[] = [
     summary: 'lists the projects of a workspace',
     examples: ['tollgate projects', 'tollgate projects list --workspace ws_…'],
     operation: 'listProjects',
-    options: { workspace: { ...workspaceOption, parameter: 'id' } },
+    options: { workspace },
     columns: [
       ['ID', ({ id }) => id],
       ['NAME', ({ name }) => name],
@@ -123,15 +143,14 @@ const projectCommands: readonly CommandDefinition[] = [
     operation: 'createProject',
     arguments: [{ name: 'NAME', field: 'name' }],
     options: {
-      workspace: { ...workspaceOption, parameter: 'id' },
+      workspace,
       models: { ...modelsOption, help: `${modelsOption.help}; absent = every model` },
       'idempotency-key': idempotencyOption,
     },
     text: (project) => projectText(project, 'created'),
     async after(context, project, { id = '' }) {
-      const list = context.api.list('listProjects', { id }, everyItem)
-      noteNamesakes(context, 'project', await namesakesIn(list, project))
-      await warnAboutProject(context, project)
+      noteNamesakes(context, 'project', await namesakesIn(context.api.list('listProjects', { id }), project))
+      await warnIfNoModels(context, 'project', project.id, project.models)
     },
   }),
   answerCommand({
@@ -146,17 +165,17 @@ const projectCommands: readonly CommandDefinition[] = [
       models: { ...modelsOption, help: `the complete new allowlist: ${modelsOption.help}` },
       'all-models': { help: 'no allowlist: every model', field: 'models', set: null },
     },
-    check(input) {
+    check({ isSet }) {
       const help = 'tollgate projects update --help'
-      const [models, all] = [input.isSet('models'), input.isSet('all-models')]
+      const [models, all] = [isSet('models'), isSet('all-models')]
       if (models && all) throw usageRefusal('--models and --all-models exclude each other.', help)
-      if (!models && !all && !input.isSet('name')) {
+      if (!models && !all && !isSet('name')) {
         throw usageRefusal('say what to change: --name, --models or --all-models.', help)
       }
     },
     listedBy: 'tollgate projects list',
     text: (project) => projectText(project, 'changed'),
-    after: warnAboutProject,
+    after: (context, { id, models }) => warnIfNoModels(context, 'project', id, models),
   }),
 ]
 
@@ -165,8 +184,174 @@ function projectText(project: AnswerOf<'getProject'>, done: string): string {
   return `Project "${name}" ${done}: ${project.id}, models ${models}\n`
 }
 
-async function warnAboutProject(context: CommandContext, { id, models }: AnswerOf<'getProject'>): Promise<void> {
-  await warnIfNoModels(context, 'project', id, models)
+const keyCommands: readonly CommandDefinition[] = [
+  listCommand({
+    words: ['keys', 'list'],
+    isDefault: true,
+    summary: 'lists keys, oldest first',
+    examples: ['tollgate keys', 'tollgate keys list --project prj_… --json'],
+    operation: 'listKeys',
+    options: {
+      workspace: { value: 'ID', help: 'only keys of this workspace', field: 'workspace_id', find: 'workspace' },
+      project: { value: 'ID', help: 'only keys of this project', field: 'project_id', find: 'project' },
+    },
+    async columns({ api }, keys) {
+      const projectName = await projectNames(api, keys)
+      return [
+        ['ID', ({ id }) => id],
+        ['NAME', ({ name }) => name],
+        ['SECRET', ({ last4 }) => `…${last4}`],
+        ['STATUS', ({ status }) => status],
+        ['PROJECT', ({ project_id }) => projectName(project_id)],
+        ['MODELS', keyModels],
+        ['LIMITS', ({ limits }) => shownLimits(limits)],
+        ['EXPIRES', ({ expires_at }) => shownTime(expires_at).slice(0, 10)],
+        ['LAST USED (UTC)', ({ last_used_at }) => shownTime(last_used_at)],
+      ]
+    },
+  }),
+  answerCommand({
+    words: ['keys', 'create'],
+    summary: 'creates a key; its secret is shown only once',
+    examples: [
+      'tollgate keys create --name ci --rpm 60 --spend-per-day 5',
+      'KEY=$(tollgate keys create --project prj_… --name laptop --expires 90d)',
+    ],
+    operation: 'createKey',
+    options: {
+      name: { value: 'TEXT', help: 'display name; required', field: 'name', isRequired: true },
+      project: { ...projectOption, parameter: 'id' },
+      workspace: { value: 'ID', help: 'where to look for the project' },
+      models: { ...modelsOption, help: "narrows the project's models: ids and patterns, separated by commas" },
+      from: {
+        value: 'LIST',
+        isRepeatable: true,
+        help: 'addresses and ranges it may be used from, such as 10.0.0.0/8',
+        field: 'sources',
+      },
+      expires: {
+        value: 'WHEN',
+        help: 'a span (30d), a day (2027-01-31) or a time; absent = never',
+        field: 'expires_at',
+        read: readTime,
+      },
+      ...limitOptions((field) => `limits.${field}` as const),
+      'idempotency-key': idempotencyOption,
+    },
+    text: (key, context) => secretText(context, key, 'created'),
+    async after(context, key) {
+      const { project_id, models } = key
+      noteNamesakes(context, 'key', await namesakesIn(context.api.list('listKeys', { query: { project_id } }), key))
+      await warnIfNoModels(context, 'key', project_id, models)
+    },
+  }),
+  answerCommand({
+    words: ['keys', 'revoke'],
+    summary: 'revokes a key permanently: immediately here, within 5 s on other replicas',
+    examples: ['tollgate keys revoke key_… --yes'],
+    operation: 'revokeKey',
+    arguments: [keyId],
+    listedBy: listing,
+    confirm: (context) => questionAbout(context, 'Revoke'),
+    text: ({ name, last4 }) => `Key "${cleanText(name)}" (…${last4}) is revoked.\n`,
+  }),
+  answerCommand({
+    words: ['keys', 'rotate'],
+    summary: 'gives a key a new secret, shown only once',
+    details: 'The old secret ends immediately, or after the overlap.',
+    examples: ['tollgate keys rotate key_…', 'tollgate keys rotate key_… --overlap 1h'],
+    operation: 'rotateKey',
+    arguments: [keyId],
+    options: {
+      overlap: {
+        value: 'SPAN',
+        help: 'how long the old secret stays valid, such as 1h',
+        field: 'overlap_seconds',
+        read: readSpan,
+      },
+    },
+    listedBy: listing,
+    confirm: (context) => (context.isSet('overlap') ? undefined : questionAbout(context, 'Replace the secret of')),
+    text: (key, context) => secretText(context, key, 'rotated'),
+  }),
+]
+
+/** Shows which key it is and when it was last used. */
+async function questionAbout({ api, first: id }: CommandContext, what: string): Promise<string> {
+  const key = await listedBy(listing, api.call('getKey', { id }))
+  const last = key.last_used_at === null ? 'never used' : `last used ${shownTime(key.last_used_at)} UTC`
+  return `${what} key "${cleanText(key.name)}" (…${key.last4}), ${last}?`
 }
 
-export const tenantCommands: readonly CommandDefinition[] = [...workspaceCommands, ...projectCommands]
+function secretText({ terminal }: CommandContext, key: AnswerOf<'createKey'>, done: string): string {
+  terminal.complain(`Key "${cleanText(key.name)}" ${done}: ${key.id}\n`)
+  terminal.complain(`Limits ${shownLimits(key.limits)}; models ${cleanText(keyModels(key))}. Shown only once:\n`)
+  return `${key.secret}\n`
+}
+
+/** A key without an allowlist may call what its project may, which need not be everything. */
+function keyModels(key: AnswerOf<'getKey'>): string {
+  return key.models === null ? "its project's" : shownModels(key)
+}
+
+/** The kind of object is in the id. */
+const limited = {
+  ws: { get: 'getWorkspace', put: 'putWorkspaceLimits', listing: 'tollgate workspaces list' },
+  prj: { get: 'getProject', put: 'putProjectLimits', listing: 'tollgate projects list' },
+  key: { get: 'getKey', put: 'putKeyLimits', listing },
+} as const
+
+const limitFields = limitOptions((field) => field)
+
+const limitCommands: readonly CommandDefinition[] = [
+  {
+    words: ['limits', 'show'],
+    summary: 'shows the limits of a workspace, a project or a key',
+    positionals: [{ name: 'ID' }],
+    examples: ['tollgate limits show key_…'],
+    async run(context) {
+      const { limits } = await findLimited(context)
+      printResult(context, limits, () => `${shownLimits(limits)}\n`)
+    },
+  },
+  {
+    words: ['limits', 'put'],
+    summary: 'replaces all limits of a workspace, a project or a key, from the next request on',
+    details: 'Limits that are not given are removed. The tightest limit of key, project and workspace applies.',
+    positionals: [{ name: 'ID' }],
+    options: { ...limitFields, none: { help: 'remove all limits' } },
+    examples: ['tollgate limits put key_… --rpm 60 --spend-per-day 5', 'tollgate limits put ws_… --none'],
+    async run(context) {
+      const body: Record<string, string | number> = {}
+      const typed: Record<string, string> = {}
+      for (const [name, { field, read }] of Object.entries(limitFields)) {
+        const text = context.text(name)
+        if (text !== undefined) body[field] = read(text, `--${name}`)
+        typed[field] = `--${name}`
+      }
+      if ((Object.keys(body).length === 0) !== context.isSet('none')) {
+        throw usageRefusal('give the limits, or --none for no limits.', 'tollgate limits put --help')
+      }
+      const { id, put, limits } = await findLimited(context)
+      const after = await context.api.call(put, { id, body: body as BodyOf<'putKeyLimits'>, typed })
+      printResult(context, after, () => `was  ${shownLimits(limits)}\nnow  ${shownLimits(after)}\n`)
+    },
+  },
+]
+
+async function findLimited({ api, first: id }: CommandContext) {
+  const prefix = id.slice(0, id.indexOf('_'))
+  if (prefix !== 'ws' && prefix !== 'prj' && prefix !== 'key') {
+    throw usageRefusal(`"${id}" is not the id of a workspace (ws_…), a project (prj_…) or a key (key_…).`)
+  }
+  const { get, put, listing: command } = limited[prefix]
+  const { limits } = await listedBy(command, api.call(get, { id }))
+  return { id, put, limits }
+}
+
+export const tenantCommands: readonly CommandDefinition[] = [
+  ...workspaceCommands,
+  ...projectCommands,
+  ...keyCommands,
+  ...limitCommands,
+]

@@ -3,8 +3,6 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { onSqlite, openWorld } from '../../../test/parts/command-line.ts'
 
-// Some ten processes per test, on a machine that may be busy.
-
 onSqlite((engine) => {
   test('connect claude creates a key, writes it for this user only, and undo restores the file', async () => {
     await using world = await openWorld(engine)

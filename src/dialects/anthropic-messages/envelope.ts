@@ -3,11 +3,12 @@
 
 import { isoTime } from '../../kernel/clock.ts'
 import { Failure, invalidRequest } from '../../kernel/failure.ts'
-import { JsonFault, type JsonMember, memberText, readJsonValueMembers } from '../../wire/json-members.ts'
 import type { JsonSpan } from '../../wire/json-spans.ts'
 import { type EnvelopeFields, firstMessageSpans, memberSpans, readFields } from '../byte-lane/envelope.ts'
+import { recordOf } from '../canonical/json.ts'
 import type { Envelope } from '../canonical/translation.ts'
 import type { LimitViews } from '../dialect.ts'
+import { refuse } from '../request/fields.ts'
 import { behindAttribution } from './request/edit.ts'
 
 export function readEnvelope(body: Uint8Array<ArrayBuffer>, headers: Headers): Envelope | Failure {
@@ -18,47 +19,44 @@ export function readEnvelope(body: Uint8Array<ArrayBuffer>, headers: Headers): E
       // Zero is allowed: it warms the provider's prompt cache without generating.
       const outputCap = fields.optionalInteger('max_tokens', 0)
       if (outputCap === undefined) fields.refuse('max_tokens', '`max_tokens` is missing; this endpoint requires it.')
-      const stream = fields.optionalBoolean('stream') ?? false
-      return { ...shared, stream, outputCap, wantsStreamUsage: true }
+      return { ...shared, stream: fields.optionalBoolean('stream') ?? false, outputCap }
     })
   )
 }
 
 /** The same, without the fields that only matter for generation. */
 export function readCountEnvelope(body: Uint8Array<ArrayBuffer>, headers: Headers): Envelope | Failure {
-  return (
-    refusedVersion(headers) ??
-    readFields(body, (fields) => ({
-      ...sharedFields(fields),
-      stream: false,
-      outputCap: undefined,
-      wantsStreamUsage: true,
-    }))
-  )
+  return refusedVersion(headers) ?? readFields(body, sharedFields)
 }
 
-function sharedFields(fields: EnvelopeFields) {
-  const model = fields.requiredText('model')
-  fields.requiredList('messages', () => '`messages` is missing.')
-  fields.optionalKind('system', ['string', 'array'], 'a string or an array of text blocks')
-  fields.optionalKind('tools', ['array'], 'an array')
-  fields.optionalKind('temperature', ['number'], 'a number')
-  if (fields.find('thread')) fields.refuseWith(threadRefusal())
+function sharedFields(fields: EnvelopeFields): Envelope {
+  const model = fields.text('model')
+  fields.requiredList('messages', '`messages` is missing.')
+  fields.ofKind('system', ['string', 'array'], 'a string or an array of text blocks')
+  fields.ofKind('tools', ['array'], 'an array')
+  fields.optionalNumber('temperature')
+  if (fields.value('thread') !== undefined) refuse(threadRefusal())
+  const { body, members } = fields
   const offersTools = fields.hasEntries('tools')
-  return { body: fields.body, members: fields.members, model, choices: 1, offersTools, reasoning: reasoningOf(fields) }
+  const reasoning = reasoningOf(fields)
+  return {
+    body,
+    members,
+    model,
+    stream: false,
+    outputCap: undefined,
+    choices: 1,
+    offersTools,
+    reasoning,
+    wantsStreamUsage: true,
+  }
 }
 
 /** An effort alone requests reasoning as well. */
 function reasoningOf(fields: EnvelopeFields): Envelope['reasoning'] {
-  const mode = innerMember(fields, 'thinking', 'type')
-  if (!mode) return innerMember(fields, 'output_config', 'effort') ? 'on' : undefined
-  return memberText(fields.body, mode) === 'disabled' ? 'off' : 'on'
-}
-
-function innerMember({ body, members }: EnvelopeFields, outer: string, name: string): JsonMember | undefined {
-  const member = members.find(outer)
-  const inside = member && readJsonValueMembers(body, member.valueStart, member.valueEnd)
-  return !inside || inside instanceof JsonFault ? undefined : inside.find(name)
+  const { type } = recordOf(fields.value('thinking'))
+  if (type === undefined) return recordOf(fields.value('output_config')).effort === undefined ? undefined : 'on'
+  return type === 'disabled' ? 'off' : 'on'
 }
 
 /**
@@ -88,23 +86,14 @@ function refusedVersion(headers: Headers): Failure | undefined {
 const knownVersions = ['2023-06-01', '2026-10-21']
 
 export function isVersionDate(text: string): boolean {
-  const match = /^(\d{4})-(\d{2})-(\d{2})$/.exec(text)
-  if (!match) return false
-  const [year, month, day] = [Number(match[1]), Number(match[2]), Number(match[3])]
-  return year >= 1 && day >= 1 && day <= daysIn(year, month)
-}
-
-/** 0 if it is not a month. */
-function daysIn(year: number, month: number): number {
-  const isLeap = year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0)
-  return [31, isLeap ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31][month - 1] ?? 0
+  const time = /^\d{4}-\d{2}-\d{2}$/.test(text) && text >= '0001' ? Date.parse(text) : Number.NaN
+  // The 31st of a short month is parsed as a day of the next one.
+  return !Number.isNaN(time) && isoTime(time).startsWith(text)
 }
 
 /** The latest known version that is not after the caller's. */
 export function upstreamVersion(wanted: string): string {
-  let chosen = knownVersions[0] as string
-  for (const version of knownVersions) if (version <= wanted) chosen = version
-  return chosen
+  return knownVersions.findLast((version) => version <= wanted) ?? (knownVersions[0] as string)
 }
 
 // All headers that start with `anthropic-`, such as version and betas, are forwarded: a beta flag and the body field it

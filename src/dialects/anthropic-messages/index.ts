@@ -3,7 +3,7 @@
 import type { Dialect } from '../dialect.ts'
 import { conversationSpans, forwardedHeaders, limitHeaders, readCountEnvelope, readEnvelope } from './envelope.ts'
 import { readFault, renderFailure, renderStreamFailure } from './errors.ts'
-import { parseStream, replyAsStream } from './reply/parse.ts'
+import { parseStream } from './reply/parse.ts'
 import { earlyKeepAlive, MessagesStreamRelay, relayReply } from './reply/relay.ts'
 import { renderReply, renderStream } from './reply/render.ts'
 import { editRequest } from './request/edit.ts'
@@ -21,7 +21,6 @@ export const anthropicMessages: Dialect = {
   relayStream: (context) => new MessagesStreamRelay(context),
   keepAlive: earlyKeepAlive,
   relayReply,
-  replyAsStream,
   readFault,
   renderFailure,
   limitHeaders,

@@ -139,7 +139,7 @@ export function elementsOf(body: Uint8Array, list: JsonMember | undefined): Json
 
 /**
  * Whether a request must be translated instead of passed on, because its host returns long outputs only as a stream.
- * Translations always stream. `usualOutputCap` is sent if the caller gave no cap.
+ * The translation lane then streams. `usualOutputCap` is sent if the caller gave no cap.
  */
 export function mustStream(
   { stream, outputCap }: Envelope,

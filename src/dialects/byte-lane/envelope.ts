@@ -1,15 +1,13 @@
-// Reads the few body fields that the gateway itself relies on, with uniform error messages.
+// Reads the few body fields that the gateway itself relies on, and finds the parts that identify a conversation.
 
 import { type Failure, invalidRequest } from '../../kernel/failure.ts'
-import { openBracket } from '../../wire/bytes.ts'
+import { openBracket, utf8Text } from '../../wire/bytes.ts'
 import {
   JsonFault,
   type JsonKind,
   type JsonMember,
   type JsonMembers,
-  memberBoolean,
   memberKind,
-  memberNumber,
   memberText,
   readJsonElementsUntil,
   readJsonMembers,
@@ -17,75 +15,59 @@ import {
 } from '../../wire/json-members.ts'
 import type { JsonSpan } from '../../wire/json-spans.ts'
 import type { Envelope } from '../canonical/translation.ts'
+import { RequestFields, readRequest, wrongType } from '../request/fields.ts'
 
-/** Thrown to stop reading an envelope; readFields turns it into a result. */
-class FieldRefused {
-  constructor(readonly failure: Failure) {}
-}
-
-/** The top-level members of one body. Every method refuses a wrong type by field name. */
-export class EnvelopeFields {
+/** The top-level members of one body. A member is parsed when it is asked for; long ones are only checked by kind. */
+export class EnvelopeFields extends RequestFields {
   constructor(
     readonly body: Uint8Array<ArrayBuffer>,
     readonly members: JsonMembers,
-  ) {}
-
-  /** undefined if the member is absent or null. */
-  find(name: string): JsonMember | undefined {
-    const member = this.members.find(name)
-    return member && memberKind(this.body, member) !== 'null' ? member : undefined
+  ) {
+    super({}, '')
   }
 
-  requiredText(name: string): string {
-    const member = this.find(name) ?? this.refuse(name, `\`${name}\` is missing.`)
-    const text = memberText(this.body, member) ?? this.#wrongType(name, member, 'a string')
+  override value(name: string): unknown {
+    const member = this.members.find(name)
+    return member && this.#parsed(member)
+  }
+
+  /** Not empty. */
+  override text(name: string): string {
+    const text = super.text(name)
     return text.trim() === '' ? this.refuse(name, `\`${name}\` is empty.`) : text
   }
 
   /** Requires a list with at least one entry. */
-  requiredList(name: string, whenMissing: () => string): void {
-    const member = this.find(name) ?? this.refuse(name, whenMissing())
-    if (memberKind(this.body, member) !== 'array') this.#wrongType(name, member, 'an array')
+  requiredList(name: string, whenMissing: string): void {
+    const member = this.ofKind(name, ['array'], 'an array') ?? this.refuse(name, whenMissing)
     if (isEmptyList(this.body, member)) this.refuse(name, `\`${name}\` is empty; at least one message is needed.`)
   }
 
   /** Whether it is a non-empty list. Other types are not judged here. */
   hasEntries(name: string): boolean {
-    const member = this.find(name)
+    const member = this.members.find(name)
     return member !== undefined && memberKind(this.body, member) === 'array' && !isEmptyList(this.body, member)
   }
 
-  optionalBoolean(name: string): boolean | undefined {
-    const member = this.find(name)
-    return member && (memberBoolean(this.body, member) ?? this.#wrongType(name, member, 'true or false'))
-  }
-
   optionalInteger(name: string, least: number, most = Number.MAX_SAFE_INTEGER): number | undefined {
-    const member = this.find(name)
-    if (!member) return undefined
-    const value = memberNumber(this.body, member) ?? this.#wrongType(name, member, 'a whole number')
+    const value = this.value(name)
+    if (value === undefined) return undefined
+    if (typeof value !== 'number') return wrongType(`/${name}`, 'a whole number', value)
     if (Number.isInteger(value) && value >= least && value <= most) return value
     const range = most === Number.MAX_SAFE_INTEGER ? `of at least ${least}` : `from ${least} to ${most}`
     return this.refuse(name, `\`${name}\` must be a whole number ${range}.`)
   }
 
-  optionalKind(name: string, kinds: readonly JsonKind[], expected: string): JsonMember | undefined {
-    const member = this.find(name)
-    if (member && !kinds.includes(memberKind(this.body, member))) this.#wrongType(name, member, expected)
-    return member
+  /** undefined if the member is absent or null. */
+  ofKind(name: string, kinds: readonly JsonKind[], expected: string): JsonMember | undefined {
+    const member = this.members.find(name)
+    const kind = member && memberKind(this.body, member)
+    if (kind === undefined || kind === 'null') return undefined
+    return kinds.includes(kind) ? member : wrongType(`/${name}`, expected, this.#parsed(member as JsonMember))
   }
 
-  refuse(param: string, message: string): never {
-    return this.refuseWith(invalidRequest(message, param))
-  }
-
-  /** For refusals with more detail than the field. */
-  refuseWith(failure: Failure): never {
-    throw new FieldRefused(failure)
-  }
-
-  #wrongType(name: string, member: JsonMember, expected: string): never {
-    return this.refuse(name, `\`${name}\` must be ${expected}, not ${describeKind(memberKind(this.body, member))}.`)
+  #parsed({ valueStart, valueEnd }: JsonMember): unknown {
+    return (JSON.parse(utf8Text(this.body, valueStart, valueEnd)) as unknown) ?? undefined
   }
 }
 
@@ -95,13 +77,9 @@ export function readFields<Value>(
   read: (fields: EnvelopeFields) => Value,
 ): Value | Failure {
   const members = readJsonMembers(body)
-  if (members instanceof JsonFault) return jsonFailure(members)
-  try {
-    return read(new EnvelopeFields(body, members))
-  } catch (refused) {
-    if (refused instanceof FieldRefused) return refused.failure
-    throw refused
-  }
+  return members instanceof JsonFault
+    ? jsonFailure(members)
+    : readRequest(() => read(new EnvelopeFields(body, members)))
 }
 
 function jsonFailure(fault: JsonFault): Failure {
@@ -112,11 +90,6 @@ function jsonFailure(fault: JsonFault): Failure {
 function isEmptyList(body: Uint8Array, member: JsonMember): boolean {
   for (let at = member.valueStart + 1; at < member.valueEnd - 1; at++) if ((body[at] as number) > 0x20) return false
   return true
-}
-
-function describeKind(kind: JsonKind): string {
-  if (kind === 'true' || kind === 'false') return 'a boolean'
-  return kind === 'array' || kind === 'object' ? `an ${kind}` : `a ${kind}`
 }
 
 // The spans of the body that are the same in every turn of a conversation. Of the messages, that is everything up to

@@ -135,7 +135,7 @@ export abstract class RecordRelay implements StreamRelay {
 
   protected finish(record: Uint8Array): void {
     this.finished = true
-    this.usage ??= this.context.finalUsage(undefined, this.usageSoFar, () => this.outputBytes)
+    this.usage ??= this.context.decideCharge(undefined, this.usageSoFar, () => this.outputBytes)
     // Completes a final CRLF that was cut in two, because its LF will not be awaited.
     const isCut = record.at(-1) === carriageReturn && record.at(-2) === lineFeed
     this.terminal = isCut ? Buffer.concat([record, lineEnd]) : record
@@ -242,7 +242,7 @@ export function createReplyRelay<Content extends string>({
       return { fault: replyFault('an empty answer') }
     }
     const reported = isObject(body, usageSpan) ? readUsage(parseSpan(body, usageSpan)) : undefined
-    const usage = context.finalUsage(reported, undefined, () => outputBytes(parseSpan(body, list)))
+    const usage = context.decideCharge(reported, undefined, () => outputBytes(parseSpan(body, list)))
     const cost = context.costOf(usage)
     const edit =
       usage === reported ? costEdit(body, usageSpan, cost) : usageEdit(body, usageSpan, renderUsage(usage, cost))

@@ -72,8 +72,8 @@ test('what is long is cut, and what was cut before is text', () => {
 
 test('a type, code or param of more than 256 characters is none, and details of more than 4,096 are left out', () => {
   const word = 'ab-'.repeat(85)
-  // The object, the name and the text count one more each than their characters.
-  const details = { a: 'x'.repeat(4093) }
+  // As JSON, there are eight characters around the text.
+  const details = { a: 'x'.repeat(4088) }
   const kept = { type: word, code: word, param: word, details }
   expect(faultFromError(400, undefined, kept)).toMatchObject(kept)
   const long = { type: `${word}ab`, code: `${word}ab`, param: `${word}ab`, details: { a: `${details.a}x` } }

@@ -2,6 +2,7 @@
 // list. Anything else is kept as text. Nothing here is trusted.
 
 import type { ContextOverflow } from '../../kernel/failure.ts'
+import type { HeaderReader } from '../../wire/http-response.ts'
 import { retryAfterMs } from '../../wire/retry-after.ts'
 import { isRecord, parseJson, recordOf, textOf, wordOf } from './json.ts'
 
@@ -23,7 +24,7 @@ export interface ProviderFault {
 const textMax = 4096
 const detailsMax = 4096
 
-export function faultFromBody(status: number, headers: Headers, body: string): ProviderFault {
+export function faultFromBody(status: number, headers: HeaderReader, body: string): ProviderFault {
   const parsed = parseJson(body)
   // Vertex answers a streaming request with a list of one error.
   const [first]: unknown[] = Array.isArray(parsed) ? parsed : [parsed]
@@ -147,27 +148,12 @@ export function replyFault(message: string): ProviderFault {
 
 /** Details are passed on whole or not at all, because part of them would be misleading. */
 function shortDetails(details: unknown): unknown {
-  return sizeOf(details, detailsMax) <= detailsMax ? details : undefined
-}
-
-/**
- * The approximate number of characters. Stops counting above `enough` and does not recurse, so deep nesting is safe.
- */
-function sizeOf(json: unknown, enough: number): number {
-  const rest: unknown[] = [json]
-  let size = 0
-  while (rest.length > 0 && size <= enough) {
-    const value = rest.pop()
-    if (typeof value === 'string') size += value.length
-    else if (Array.isArray(value)) for (const one of value as unknown[]) rest.push(one)
-    else
-      for (const [name, one] of Object.entries(recordOf(value))) {
-        size += name.length
-        rest.push(one)
-      }
-    size++
+  try {
+    return (JSON.stringify(details)?.length ?? 0) <= detailsMax ? details : undefined
+  } catch {
+    // Nested deeper than the stack.
+    return undefined
   }
-  return size
 }
 
 // Google's additions to errors in any dialect, including Claude on Vertex: a status word (google.rpc.Status) and

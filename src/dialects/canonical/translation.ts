@@ -50,6 +50,8 @@ export interface Target {
   /** Sent if the caller gave no cap and the dialect requires one. */
   readonly defaultOutputCap: number | undefined
   readonly maxOutputTokens: number | undefined
+  /** Ask for a whole reply instead of a stream. */
+  readonly wantsWhole?: boolean
 }
 
 export interface RenderedRequest {
@@ -84,6 +86,8 @@ export interface StreamParser {
   push(chunk: Uint8Array): readonly ReplyEvent[]
   /** The provider closed the stream. Yields a reply-failure if the dialect's terminal marker is missing. */
   end(): readonly ReplyEvent[]
+  /** Reads a whole reply, instead of `push` and `end`. Its last event is a reply-end or a reply-failure. */
+  whole(body: Uint8Array): readonly ReplyEvent[]
   /** The number of unreadable records that were skipped. */
   readonly skipped: number
   /** Usage reported between the start and the end, if the dialect does that. */
@@ -92,13 +96,13 @@ export interface StreamParser {
   readonly isOutputUncounted?: boolean
 }
 
-/** Decides the usage that is billed and shown. */
+/** Decides the usage that is charged and shown. */
 export interface UsageReconciler {
   /**
-   * The usage of a complete reply: `reported` if it is plausible, otherwise an estimate from the provider's initial
-   * usage and the bytes of output relayed.
+   * Decides what a complete reply is charged for, and returns that usage: `reported` if it is plausible, otherwise an
+   * estimate from the provider's initial usage and the bytes of output relayed.
    */
-  finalUsage(reported: Usage | undefined, atStart: Usage | undefined, outputBytes: () => number): Usage
+  decideCharge(reported: Usage | undefined, atStart: Usage | undefined, outputBytes: () => number): Usage
 }
 
 export interface RenderContext extends UsageReconciler {

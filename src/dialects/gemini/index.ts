@@ -2,14 +2,14 @@
 
 import type { UpstreamDialect } from '../dialect.ts'
 import { readFault } from './errors.ts'
-import { parseStream, replyAsStream } from './reply/parse.ts'
+import { parseStream } from './reply/parse.ts'
 import { renderRequest } from './request/render.ts'
 
 export const gemini: UpstreamDialect = {
   id: 'gemini',
   /** Base URLs end in the version, such as /v1beta. */
-  generationPath: (upstreamModel: string) => `/models/${upstreamModel}:streamGenerateContent?alt=sse`,
-  replyAsStream,
+  generationPath: (upstreamModel, isStreamed) =>
+    `/models/${upstreamModel}:${isStreamed ? 'streamGenerateContent?alt=sse' : 'generateContent'}`,
   readFault,
   translation: { renderRequest, parseStream },
 }

@@ -3,7 +3,7 @@
 import type { Dialect } from '../dialect.ts'
 import { conversationSpans, limitHeaders, readEnvelope } from './envelope.ts'
 import { readFault, renderFailure, renderStreamFailure } from './errors.ts'
-import { parseStream, replyAsStream } from './reply/parse.ts'
+import { parseStream } from './reply/parse.ts'
 import { ChatStreamRelay, keepAlive, relayReply } from './reply/relay.ts'
 import { renderReply, renderStream } from './reply/render.ts'
 import { editRequest } from './request/edit.ts'
@@ -20,7 +20,6 @@ export const openaiChat: Dialect = {
   relayStream: (context) => new ChatStreamRelay(context),
   keepAlive,
   relayReply,
-  replyAsStream,
   readFault,
   renderFailure,
   limitHeaders,

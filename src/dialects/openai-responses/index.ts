@@ -3,13 +3,12 @@
 
 import type { UpstreamDialect } from '../dialect.ts'
 import { readFault } from './errors.ts'
-import { parseStream, replyAsStream } from './reply/parse.ts'
+import { parseStream } from './reply/parse.ts'
 import { renderRequest } from './request/render.ts'
 
 export const openaiResponses: UpstreamDialect = {
   id: 'openai-responses',
   generationPath: () => '/responses',
-  replyAsStream,
   readFault,
   translation: { renderRequest, parseStream },
 }

@@ -3,9 +3,7 @@
 
 import type { Usage } from '../../kernel/usage.ts'
 import { utf8Text } from '../../wire/bytes.ts'
-import { JsonNode } from '../../wire/json-members.ts'
 import { type SseEvent, SseReader } from '../../wire/sse.ts'
-import type { RawJson } from '../canonical/conversation.ts'
 import { type ProviderFault, replyFault } from '../canonical/faults.ts'
 import { parseRecord } from '../canonical/json.ts'
 import type { ReplyBlock, ReplyEvent, Stop } from '../canonical/reply.ts'
@@ -110,6 +108,11 @@ export class ReplyBuilder {
 
 // The common part of stream parsers: splits a stream into records and counts those that cannot be read.
 
+export interface ReplyForm {
+  readErrorObject(error: unknown): ProviderFault
+  readonly recordBytesMax?: number
+}
+
 export abstract class SseReplyParser implements StreamParser {
   skipped = 0
   usageSoFar: Usage | undefined
@@ -118,19 +121,32 @@ export abstract class SseReplyParser implements StreamParser {
 
   constructor(
     protected readonly reply: ReplyBuilder,
-    options: { readonly recordBytesMax?: number } = {},
+    private readonly form: ReplyForm,
   ) {
-    this.#reader = new SseReader(options)
+    this.#reader = new SseReader(form)
   }
 
   push(chunk: Uint8Array): readonly ReplyEvent[] {
     for (const event of this.#reader.push(chunk)) this.#read(event)
-    return this.reply.take()
+    return this.take()
   }
 
   end(): readonly ReplyEvent[] {
     for (const event of this.#reader.end()) this.#read(event)
     if (!this.reply.over) this.close()
+    return this.take()
+  }
+
+  whole(body: Uint8Array): readonly ReplyEvent[] {
+    const json = utf8Text(body, 0, body.length)
+    const reply = parseRecord(json)
+    if (reply === undefined) this.reply.fail('a reply that is no JSON object, or not all of it')
+    else if (!this.#isError(reply, '')) this.readWhole(reply, json)
+    return this.take()
+  }
+
+  /** The events since the last call. */
+  protected take(): readonly ReplyEvent[] {
     return this.reply.take()
   }
 
@@ -139,11 +155,22 @@ export abstract class SseReplyParser implements StreamParser {
     if (data.trim() === '[DONE]') return this.done()
     const record = parseRecord(data)
     if (record === undefined) this.skipped += 1
-    else this.read(record, event, data)
+    else if (!this.#isError(record, event)) this.read(record, event, data)
+  }
+
+  /** An error with a success status; its members are in an `error` object or in the record itself. */
+  #isError(record: Record<string, unknown>, event: string): boolean {
+    const isItself = event === 'error' || record.type === 'error' || record.object === 'error'
+    const error = record.error ?? (isItself ? record : null)
+    if (error !== null) this.reply.fail(this.form.readErrorObject(error))
+    return error !== null
   }
 
   /** `event` is the name on the event line; `json` is the record's text. */
   protected abstract read(record: Record<string, unknown>, event: string, json: string): void
+
+  /** Parses a whole reply up to its end or failure; `json` is its text. */
+  protected abstract readWhole(reply: Record<string, unknown>, json: string): void
 
   /** A record that only says `[DONE]`. */
   protected done(): void {
@@ -210,34 +237,4 @@ export class ArgumentScan {
       this.complete = this.#depth === 0
     }
   }
-}
-
-// A provider's whole reply: its parsed value and the text of each part.
-
-export interface WholeReply {
-  readonly value: Readonly<Record<string, unknown>>
-  /** The same on one line, so that any part can be put into a stream record. */
-  readonly node: JsonNode
-}
-
-/** Returns a fault if the body is not a reply or is an error with a success status. */
-export function openReply(
-  body: Uint8Array,
-  readErrorObject: (error: unknown) => ProviderFault,
-): WholeReply | { readonly fault: ProviderFault } {
-  const text = utf8Text(body, 0, body.length)
-  const value = parseRecord(text)
-  if (!value) return { fault: replyFault('a reply that is no JSON object, or not all of it') }
-  const error = value.error ?? null
-  if (error !== null) return { fault: readErrorObject(error) }
-  // JSON has line breaks only between values, where a space means the same.
-  return { value, node: JsonNode.of(text.replaceAll(/[\r\n]/g, ' ')) }
-}
-
-/** The members of an object as written, except some. */
-export function membersBut(
-  node: JsonNode | undefined,
-  left: readonly string[],
-): (readonly [name: string, value: RawJson])[] {
-  return (node?.members() ?? []).flatMap(([name, value]) => (left.includes(name) ? [] : [[name, value.text] as const]))
 }

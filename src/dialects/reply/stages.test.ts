@@ -1,11 +1,12 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
+import { collectReply } from '../../../test/parts/collect-reply.ts'
 import { block, call, context, ended, started, text, thinking, usageOf } from '../../../test/parts/reply-events.ts'
 import { noted } from '../../../test/parts/reply-notation.ts'
 import type { Usage } from '../../kernel/usage.ts'
-import { collectReply, type ReplyEvent } from '../canonical/reply.ts'
+import type { ReplyEvent } from '../canonical/reply.ts'
 import type { ReplyMapping } from '../canonical/translation.ts'
-import { ReplyMapper, RestoreArgumentNames, UnwrapCustomCalls, UsageMeter } from './stages.ts'
+import { ReplyMapper, RestoreCalls, UsageMeter } from './stages.ts'
 
 const nothing: ReplyMapping = {
   toolNames: new Map(),
@@ -75,17 +76,16 @@ describe('custom tools', () => {
     ])
   })
 
-  test('stream their input while it comes', () => {
+  test('get their input at the end of the call; it counts as output before', () => {
     const stages = new ReplyMapper({ ...nothing, customTools: new Set(['p']) })
-    const push = (piece: string): string[] => noted(stages.push({ type: 'arguments-delta', text: piece }))
     stages.push({ type: 'block-start', block: { kind: 'tool-call', id: '1', name: 'p', custom: false } })
-    expect(push(' {"inp')).toEqual([])
-    expect(push('ut" : "a\\n')).toEqual(['+a\n'])
-    expect(push('b\\')).toEqual(['+b'])
-    expect(push('"c\\u00')).toEqual(['+"c'])
-    expect(push('e9"')).toEqual(['+é'])
-    expect(push(', "more": "x"}')).toEqual([])
-    expect(noted(stages.push({ type: 'block-end' }))).toEqual(['.'])
+    expect(stages.push({ type: 'arguments-delta', text: ' {"input" : "a\\n' })).toEqual([])
+    expect(stages.push({ type: 'arguments-delta', text: 'é", "more": "x"}' })).toEqual([])
+    // 16 and 17 bytes.
+    expect(stages.heldBytes).toBe(33)
+    expect(noted(stages.push({ type: 'block-end' }))).toEqual(['+a\né', '.'])
+    // Four bytes are in the events now.
+    expect(stages.heldBytes).toBe(29)
   })
 
   test('give any text back, cut anywhere', () => {
@@ -107,6 +107,8 @@ describe('custom tools', () => {
     ['no JSON at all', 'no JSON at all'],
     ['{"input":"line\nbreak \\x"}', 'line\nbreak \\x'],
     ['{"input":"cut of', 'cut of'],
+    [' \n', ''],
+    ['[1]', '[1]'],
     ['', ''],
   ]
   test.each(odd)('take what a model writes instead: %s', (json, input) => {
@@ -298,7 +300,7 @@ const tools = new Map([['f', new Map([['_filter_1', '$fil"ter']])]])
 
 /** What the caller gets of a call whose arguments come in these pieces. */
 function restored(name: string, pieces: readonly string[]): string {
-  const stage = new RestoreArgumentNames(tools)
+  const stage = new RestoreCalls({ argumentNames: tools, toolNames: new Map(), customTools: new Set() })
   const events: ReplyEvent[] = [
     { type: 'block-start', block: { kind: 'tool-call', id: 't', name, custom: false } },
     ...pieces.map((text) => ({ type: 'arguments-delta', text }) as const),
@@ -325,33 +327,6 @@ test('arguments that are no object, or break off, pass as they are', () => {
   for (const written of ['', '"_filter_1"', '["_filter_1"]', '{"_filt', '{"a":"_filter_1', 'nonsense, "_filter_1"']) {
     expect(restored('f', [written])).toBe(written)
   }
-})
-
-/** The texts that come out, one for each piece that goes in, and what comes with the end. */
-function unwrapped(pieces: readonly string[]): string[] {
-  const stage = new UnwrapCustomCalls(new Set(['run']))
-  const textOf = (event: ReplyEvent) => (event.type === 'arguments-delta' ? event.text : '')
-  stage.push({ type: 'block-start', block: { kind: 'tool-call', id: 'c1', name: 'run', custom: false } })
-  const passed = pieces.map((text) => stage.push({ type: 'arguments-delta', text }).map(textOf).join(''))
-  return [...passed, stage.push({ type: 'block-end' }).map(textOf).join('')]
-}
-
-test('the input streams as soon as it begins, in whatever pieces', () => {
-  expect(unwrapped(['{"in', 'put": "a', 'b\\n"}'])).toEqual(['', 'a', 'b\n', ''])
-  const long = 'x'.repeat(10_000)
-  expect(unwrapped([`{"input":"${long}"}`])).toEqual([long, ''])
-})
-
-test('an input that begins late is read at the end, without a look with every piece', () => {
-  const blanks = Array.from({ length: 6000 }, () => ' ')
-  expect(unwrapped([...blanks, '{"input":"ab', 'c"}']).filter((text) => text !== '')).toEqual(['abc'])
-  // Within the first four thousand characters it still streams.
-  expect(unwrapped([' '.repeat(4000), '{"input":"ab', 'c"}'])).toEqual(['', 'ab', 'c', ''])
-})
-
-test('arguments of another form come whole', () => {
-  const pieces = Array.from({ length: 5000 }, () => '[1]')
-  expect(unwrapped(pieces).at(-1)).toBe('[1]'.repeat(5000))
 })
 
 const unreported: ReplyEvent = { type: 'reply-end', stop: { unified: 'end', raw: '' }, usage: undefined }

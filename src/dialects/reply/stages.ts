@@ -2,6 +2,7 @@
 // state for one stream. Its input and its output are well-formed replies.
 
 import type { Usage } from '../../kernel/usage.ts'
+import { parseJson, recordOf } from '../canonical/json.ts'
 import type { ReplyEvent, Stop } from '../canonical/reply.ts'
 import type { ReplyMapping, UsageReconciler } from '../canonical/translation.ts'
 
@@ -9,142 +10,117 @@ export interface ReplyStage {
   push(event: ReplyEvent): readonly ReplyEvent[]
 }
 
-/** Passes an event through all stages in order. */
-export function throughStages(stages: readonly ReplyStage[], event: ReplyEvent): readonly ReplyEvent[] {
-  let events: readonly ReplyEvent[] = [event]
-  for (const stage of stages) {
-    const [only, ...more] = events
-    if (only === undefined) return events
-    events = more.length === 0 ? stage.push(only) : events.flatMap((each) => stage.push(each))
-  }
-  return events
-}
-
 // Maps a reply back to the caller's request with the stages that its ReplyMapping needs. Most requests need none, and
 // their events pass unchanged.
 
 export class ReplyMapper implements ReplyStage {
-  readonly #stages: ReplyStage[] = []
+  readonly #stages: readonly ReplyStage[]
+  readonly #calls: RestoreCalls | undefined
   readonly #stop: MatchStop | undefined
 
   constructor(mapping: ReplyMapping) {
-    // The order matters. Argument names and the hidden tool use upstream tool names, custom tools the caller's. Stop
-    // sequences match the text that the caller receives.
-    if (mapping.argumentNames?.size) this.#stages.push(new RestoreArgumentNames(mapping.argumentNames))
-    if (mapping.jsonTool !== undefined) this.#stages.push(new UnwrapJsonTool(mapping.jsonTool))
-    if (mapping.toolNames.size > 0) this.#stages.push(new RestoreToolNames(mapping.toolNames))
-    if (mapping.customTools.size > 0) this.#stages.push(new UnwrapCustomCalls(mapping.customTools))
-    if (mapping.singleToolCall) this.#stages.push(new SingleToolCall())
-    if (mapping.stop.length > 0) {
-      this.#stop = new MatchStop(mapping.stop)
-      this.#stages.push(this.#stop)
-    }
+    const { argumentNames, toolNames, customTools, jsonTool, stop } = mapping
+    const isChanged = argumentNames?.size || toolNames.size > 0 || customTools.size > 0
+    this.#calls = isChanged ? new RestoreCalls(mapping) : undefined
+    this.#stop = stop.length > 0 ? new MatchStop(stop) : undefined
+    // The order matters: stop sequences match the text that the caller receives.
+    this.#stages = [
+      this.#calls,
+      jsonTool === undefined ? undefined : new UnwrapJsonTool(jsonTool),
+      mapping.singleToolCall ? new SingleToolCall() : undefined,
+      this.#stop,
+    ].filter((stage) => stage !== undefined)
   }
 
   push(event: ReplyEvent): readonly ReplyEvent[] {
-    return throughStages(this.#stages, event)
+    let events: readonly ReplyEvent[] = [event]
+    for (const stage of this.#stages) events = events.flatMap((each) => stage.push(each))
+    return events
   }
 
   /** The reply ended at a stop sequence before the provider finished: cancel the upstream call. */
   get isCut(): boolean {
     return this.#stop?.matched !== undefined
   }
-}
 
-// Restores the caller's tool names.
-
-export class RestoreToolNames implements ReplyStage {
-  constructor(private readonly names: ReadonlyMap<string, string>) {}
-
-  push(event: ReplyEvent): readonly ReplyEvent[] {
-    if (event.type !== 'block-start' || event.block.kind !== 'tool-call') return [event]
-    const name = this.names.get(event.block.name)
-    return [name === undefined ? event : { type: 'block-start', block: { ...event.block, name } }]
+  /** Bytes of arguments that were received and are not in the events. */
+  get heldBytes(): number {
+    return this.#calls?.heldBytes ?? 0
   }
 }
 
-// Restores the caller's argument names while the arguments stream. Only names at the root are checked.
+// Restores the caller's tool names, argument names and custom tools. Arguments that may have to change are held until
+// they are complete.
 
-export class RestoreArgumentNames implements ReplyStage {
-  #call: FieldNames | undefined
+type Rewrite = (written: string) => string
 
-  /** Upstream tool name → upstream argument name → the caller's. */
-  constructor(private readonly tools: ReadonlyMap<string, ReadonlyMap<string, string>>) {}
+export class RestoreCalls implements ReplyStage {
+  heldBytes = 0
+  #held = ''
+  #rewrite: Rewrite | undefined
+
+  constructor(private readonly mapping: Pick<ReplyMapping, 'argumentNames' | 'toolNames' | 'customTools'>) {}
 
   push(event: ReplyEvent): readonly ReplyEvent[] {
-    if (event.type === 'block-start') {
-      const names = event.block.kind === 'tool-call' ? this.tools.get(event.block.name) : undefined
-      this.#call = names && new FieldNames(names)
-      return [event]
+    if (event.type === 'block-start' && event.block.kind === 'tool-call') {
+      const { argumentNames, toolNames, customTools } = this.mapping
+      const { block } = event
+      const name = toolNames.get(block.name) ?? block.name
+      const isUnwrapped = !block.custom && customTools.has(name)
+      const fields = argumentNames?.get(block.name)
+      this.#rewrite = isUnwrapped ? customInput : fields && ((written) => renamedFields(written, fields))
+      return [{ type: 'block-start', block: { ...block, name, custom: block.custom || isUnwrapped } }]
     }
-    if (this.#call === undefined) return [event]
-    if (event.type === 'arguments-delta') return argumentsDelta(this.#call.push(event.text))
+    if (this.#rewrite === undefined) return [event]
+    if (event.type === 'arguments-delta') {
+      this.#held += event.text
+      this.heldBytes += Buffer.byteLength(event.text)
+      return []
+    }
     if (event.type !== 'block-end') return [event]
-    const rest = this.#call.end()
-    this.#call = undefined
-    return [...argumentsDelta(rest), event]
+    const text = this.#rewrite(this.#held)
+    this.heldBytes -= Buffer.byteLength(text)
+    this.#held = ''
+    this.#rewrite = undefined
+    return text === '' ? [event] : [{ type: 'arguments-delta', text }, event]
   }
 }
 
-function argumentsDelta(text: string): readonly ReplyEvent[] {
-  return text === '' ? [] : [{ type: 'arguments-delta', text }]
+/** Replaces the names at the root of an object, and leaves every other byte as written. */
+function renamedFields(written: string, names: ReadonlyMap<string, string>): string {
+  let depth = 0
+  return written.replaceAll(
+    /"((?:[^"\\]|\\[\s\S])*)"(\s*:)?|[[\]{}]/g,
+    (token, name: string, colon: string | undefined) => {
+      if (token === '{' || token === '[') depth++
+      else if (token === '}' || token === ']') depth--
+      // Sent names contain nothing that needs escaping.
+      const own = depth === 1 && colon !== undefined ? names.get(name) : undefined
+      return own === undefined ? token : JSON.stringify(own) + colon
+    },
+  )
 }
 
-/** Replaces the names of an object's members in text that arrives in pieces. */
-class FieldNames {
-  #depth = 0
-  #escaped = false
-  /** Inside a name at the root, inside any other string, or in neither. */
-  #string: 'name' | 'other' | undefined
-  #expectsName = false
-  /** The start of a name, with its opening quote. */
-  #name = ''
+const escapes: Readonly<Record<string, string>> = {
+  b: '\b',
+  f: '\f',
+  n: '\n',
+  r: '\r',
+  t: '\t',
+  '"': '"',
+  '\\': '\\',
+  '/': '/',
+}
 
-  constructor(private readonly names: ReadonlyMap<string, string>) {}
-
-  push(text: string): string {
-    let passed = ''
-    for (const character of text) passed += this.#step(character)
-    return passed
-  }
-
-  /** Returns the start of a name in which the arguments broke off. */
-  end(): string {
-    return this.#name
-  }
-
-  #step(character: string): string {
-    if (this.#string === undefined) return this.#outside(character)
-    const isEnd = character === '"' && !this.#escaped
-    this.#escaped = character === '\\' && !this.#escaped
-    const isName = this.#string === 'name'
-    if (isEnd) this.#string = undefined
-    if (!isName) return character
-    this.#name += character
-    return isEnd ? this.#takeName() : ''
-  }
-
-  #outside(character: string): string {
-    if (character === '"') {
-      this.#string = this.#depth === 1 && this.#expectsName ? 'name' : 'other'
-      if (this.#string === 'other') return character
-      this.#name = character
-      return ''
-    }
-    if (character === '{' || character === '[') this.#depth += 1
-    else if (character === '}' || character === ']') this.#depth -= 1
-    if (character === '{' || character === ',') this.#expectsName = true
-    else if (character === ':') this.#expectsName = false
-    return character
-  }
-
-  #takeName(): string {
-    const written = this.#name
-    this.#name = ''
-    // Sent names contain nothing that needs escaping.
-    const own = this.names.get(written.slice(1, -1))
-    return own === undefined ? written : JSON.stringify(own)
-  }
+/** The text in `{"input": "…"}`, also if the model broke off or wrote invalid escapes. Other arguments stay. */
+function customInput(written: string): string {
+  const { input } = recordOf(parseJson(written))
+  if (typeof input === 'string') return input
+  const [, inside] = /^\s*\{\s*"input"\s*:\s*"((?:[^"\\]|\\[\s\S])*)/.exec(written) ?? []
+  if (inside === undefined) return written.trim() === '' ? '' : written
+  return inside.replaceAll(/\\(?:u([0-9a-fA-F]{4})|([\s\S]))/g, (whole, hex: string | undefined, short: string) =>
+    hex === undefined ? (escapes[short] ?? whole) : String.fromCharCode(Number.parseInt(hex, 16)),
+  )
 }
 
 // Turns calls of the hidden tool that emulates a JSON output format into text. The caller's own tools are not affected.
@@ -229,104 +205,6 @@ export class UnwrapJsonTool implements ReplyStage {
     if (!this.#hasJson || this.#hasOwnCalls || stop.unified !== 'tool-calls') return event
     return { ...event, stop: { ...stop, unified: 'end' } }
   }
-}
-
-// Turns calls of functions that emulate custom tools back: `{"input": "…"}` becomes plain text, as it streams.
-
-/** Matches everything before the first character of the input. */
-const opening = /^\s*\{\s*"input"\s*:\s*"/
-/**
- * After this many characters the arguments are only read at their end, because matching again with every piece would be
- * quadratic.
- */
-const openingLengthMax = 4096
-
-const escapes: Readonly<Record<string, string>> = { b: '\b', f: '\f', n: '\n', r: '\r', t: '\t' }
-
-export class UnwrapCustomCalls implements ReplyStage {
-  #input: InputReader | undefined
-
-  constructor(private readonly tools: ReadonlySet<string>) {}
-
-  push(event: ReplyEvent): readonly ReplyEvent[] {
-    if (event.type === 'block-start') {
-      const { block } = event
-      if (block.kind !== 'tool-call' || block.custom || !this.tools.has(block.name)) return [event]
-      this.#input = new InputReader()
-      return [{ type: 'block-start', block: { ...block, custom: true } }]
-    }
-    if (this.#input === undefined) return [event]
-    if (event.type === 'arguments-delta') return argumentsDelta(this.#input.push(event.text))
-    if (event.type !== 'block-end') return [event]
-    const rest = this.#input.end()
-    this.#input = undefined
-    return [...argumentsDelta(rest), event]
-  }
-}
-
-/** Reads the string after `"input":` from arguments that arrive in pieces. */
-class InputReader {
-  /** Unread arguments; before the input starts, all of them. */
-  #unread = ''
-  #place: 'before' | 'inside' | 'behind' = 'before'
-  /** Characters already searched without a match. */
-  #lookedLength = 0
-
-  push(text: string): string {
-    if (this.#place === 'behind') return ''
-    this.#unread += text
-    if (this.#place === 'before') {
-      if (this.#lookedLength > openingLengthMax) return ''
-      this.#lookedLength = this.#unread.length
-      const found = opening.exec(this.#unread)
-      if (!found) return ''
-      this.#place = 'inside'
-      this.#unread = this.#unread.slice(found[0].length)
-    }
-    return this.#readInside()
-  }
-
-  /** Arguments of an unexpected shape are parsed as a whole, or passed on unchanged. */
-  end(): string {
-    if (this.#place !== 'before' || this.#unread.trim() === '') return ''
-    try {
-      const value: unknown = JSON.parse(this.#unread)
-      const input = typeof value === 'object' && value !== null && 'input' in value ? value.input : undefined
-      return typeof input === 'string' ? input : this.#unread
-    } catch {
-      return this.#unread
-    }
-  }
-
-  #readInside(): string {
-    let at = 0
-    for (;;) {
-      const character = this.#unread[at]
-      if (character === undefined) break
-      if (character === '"') {
-        this.#place = 'behind'
-        break
-      }
-      if (character !== '\\') at += 1
-      else {
-        const length = this.#unread[at + 1] === 'u' ? 6 : 2
-        if (at + length > this.#unread.length) break
-        at += length
-      }
-    }
-    const text = unescaped(this.#unread.slice(0, at))
-    this.#unread = this.#unread.slice(at)
-    return text
-  }
-}
-
-/** Decodes the inside of a string. Invalid escapes stay, because models write them. */
-function unescaped(text: string): string {
-  if (!text.includes('\\')) return text
-  return text.replaceAll(/\\(?:u([0-9a-fA-F]{4})|([\s\S]))/g, (whole, hex: string | undefined, short: string) => {
-    if (hex !== undefined) return String.fromCharCode(Number.parseInt(hex, 16))
-    return escapes[short] ?? (short === '"' || short === '\\' || short === '/' ? short : whole)
-  })
 }
 
 // Keeps only the first tool call, for callers that asked for one at a time and providers that cannot guarantee it.
@@ -466,7 +344,7 @@ export class UsageMeter implements ReplyStage {
         this.outputBytes += Buffer.byteLength(event.text)
         break
       case 'reply-end':
-        this.usage = this.reconciler.finalUsage(event.usage, this.usageSoFar, () => this.outputBytes)
+        this.usage = this.reconciler.decideCharge(event.usage, this.usageSoFar, () => this.outputBytes)
         if (this.usage !== event.usage) return [{ ...event, usage: this.usage }]
     }
     return [event]

@@ -28,6 +28,12 @@ export function readCacheControl(fields: RequestFields): CacheMark | undefined {
   return control && { life: control.optionalText('ttl') === '1h' ? 'long' : 'short', place: control.at }
 }
 
+/** Spread into a block. */
+export function markOf(fields: RequestFields): { readonly cacheMark?: CacheMark } {
+  const cacheMark = readCacheControl(fields)
+  return cacheMark ? { cacheMark } : {}
+}
+
 export function writeCacheControl(mark: CacheMark | undefined): RawJson | undefined {
   return mark && cacheControls[mark.life]
 }

@@ -6,7 +6,7 @@ import { JsonNode } from '../../wire/json-members.ts'
 import type { RawJson, TextBlock, Turn, UnsupportedField } from '../canonical/conversation.ts'
 import { isRecord } from '../canonical/json.ts'
 import type { Envelope } from '../canonical/translation.ts'
-import { paramOf, pointerStep, WarningList } from './warnings.ts'
+import { fieldName, paramOf, pointerStep, WarningList } from './warnings.ts'
 
 class Refused {
   constructor(readonly failure: Failure) {}
@@ -108,10 +108,7 @@ export class RequestFields {
   /** Warns about unknown members, which are omitted. null and empty lists carry no information and need no warning. */
   warnUnknown(known: ReadonlySet<string>, warnings: WarningList): void {
     for (const name of this.names) {
-      if (known.has(name)) continue
-      const value = this.value(name)
-      if (value === undefined || (Array.isArray(value) && value.length === 0)) continue
-      warnings.add('field_dropped', this.pointer(name))
+      if (!known.has(name) && !isEmptyValue(this.value(name))) warnings.add('field_dropped', this.pointer(name))
     }
   }
 
@@ -167,6 +164,44 @@ const prefillMessage =
 
 export function refusePrefill(last: Turn | undefined): never {
   return refuseAt(last?.place ?? '/messages', prefillMessage)
+}
+
+// Fields that only the caller's dialect has: recorded by its parser, then refused or omitted with a warning when the
+// request is rendered.
+
+export interface OwnField extends Pick<UnsupportedField, 'reason' | 'addsInput' | 'maxSearches' | 'wantsAudio'> {
+  /** Whether a value is the default, which needs no warning. */
+  readonly isDefault?: (value: unknown) => boolean
+}
+
+/** Records the members that are not `known`. Those of `own` that have a reason are refused. */
+export function collectUnsupported(
+  fields: RequestFields | undefined,
+  known: readonly string[],
+  { unsupported }: ParseContext,
+  own: ReadonlyMap<string, OwnField> = new Map(),
+): void {
+  for (const name of fields?.names ?? []) {
+    const value = fields?.value(name)
+    if (!fields || known.includes(name) || isEmptyValue(value)) continue
+    const { isDefault, ...field } = own.get(name) ?? {}
+    if (isDefault?.(value)) continue
+    unsupported.push({ field: fields.pointer(name), refuse: field.reason !== undefined, ...field })
+  }
+}
+
+/** Refuses the first field that must not be omitted; the others become warnings. */
+export function reportUnsupported(unsupported: readonly UnsupportedField[], warnings: WarningList): void {
+  for (const { field, refuse, reason } of unsupported) {
+    if (refuse) refuseAt(field, reason ?? `\`${paramOf(field)}\` is not available for this model.`)
+    const name = fieldName(field)
+    warnings.add(/^\w{1,64}$/.test(name) ? `${name}_dropped` : 'field_dropped', field)
+  }
+}
+
+/** Carries no information. */
+function isEmptyValue(value: unknown): boolean {
+  return value === undefined || (Array.isArray(value) && value.length === 0)
 }
 
 // What the parsers of a request share: its warnings, and its texts as written.

@@ -72,16 +72,9 @@ export function readMediaUrl(url: string, pointer: string): MediaSource {
 
 /** `png` for `https://a.example/b.PNG?c=d`; undefined if there is none. */
 export function endingOf(url: string): string | undefined {
-  const path = url.slice(0, indexOrEnd(url, '?')).slice(0, indexOrEnd(url, '#'))
-  const dot = path.lastIndexOf('.')
-  const length = path.length - dot - 1
-  if (dot === -1 || length === 0 || length > endingLengthMax) return undefined
-  return path.slice(dot + 1).toLowerCase()
-}
-
-function indexOrEnd(text: string, sign: string): number {
-  const at = text.indexOf(sign)
-  return at === -1 ? text.length : at
+  const [path = ''] = url.split(/[?#]/, 1)
+  const ending = path.slice(path.lastIndexOf('.') + 1)
+  return path.includes('.') && ending !== '' && ending.length <= endingLengthMax ? ending.toLowerCase() : undefined
 }
 
 function hasControlCharacter(text: string): boolean {

@@ -2,6 +2,7 @@
 // nesting, which each states in a Form.
 
 import {
+  type AssistantBlock,
   type Conversation,
   type DocumentBlock,
   type Effort,
@@ -39,6 +40,8 @@ export interface OpenaiForm {
   /** `strict` is written even if false, because the provider is strict by default. */
   readonly writesStrict: boolean
   readonly endUserName: 'user' | 'safety_identifier'
+  /** System messages are usually accepted inside the conversation. */
+  readonly midSystem: boolean
   readonly textType: string
   readonly image: (url: string) => Members
   /** The parts of a document by value or by URL. */
@@ -281,6 +284,62 @@ export function mediaOutside(media: readonly ContentBlock[], callId: string, ren
 
 type RenderPart = (block: ContentBlock) => RawJson[]
 
+// Turns. Calls must be answered by the next messages. So an assistant turn that follows calls is joined with them, and of
+// the other turns up to the next assistant turn all results come first, then the rest, in order.
+
+export interface TurnWriter {
+  assistant(blocks: readonly AssistantBlock[], place: string): void
+  /** Returns the media for a user message. */
+  result(result: ToolResultBlock, place: string): readonly RawJson[]
+  /** `media`: parts before the blocks. Both may be empty. */
+  user(blocks: readonly ContentBlock[], media: readonly RawJson[], place: string): void
+  system(blocks: readonly TextBlock[]): void
+  /** Where a host accepts system messages only at the front, a later one stays in place as tagged user text. */
+  inlinedSystem(text: string, blocks: readonly TextBlock[], place: string): void
+}
+
+export function writeTurns(turns: readonly Turn[], writer: TurnWriter, rendering: OpenaiRendering): void {
+  for (let at = 0, end = 0; at < turns.length; at = end) {
+    const isAssistant = turns[at]?.role === 'assistant'
+    end = at + 1
+    while (end < turns.length && (isAssistant ? continuesCalls(turns, end) : turns[end]?.role !== 'assistant')) end++
+    const run = turns.slice(at, end)
+    if (!isAssistant) writeOthers(run, writer, rendering)
+    else
+      writer.assistant(
+        run.flatMap((turn) => (turn.role === 'assistant' ? turn.blocks : [])),
+        turnPlace(run[0]),
+      )
+  }
+}
+
+function continuesCalls(turns: readonly Turn[], i: number): boolean {
+  return turns[i]?.role === 'assistant' && turns[i - 1]?.blocks.some(({ kind }) => kind === 'tool-call') === true
+}
+
+function writeOthers(run: readonly Turn[], writer: TurnWriter, { form, rules, warnings }: OpenaiRendering): void {
+  const results = run.flatMap((turn) =>
+    turn.blocks.flatMap((block) => (block.kind === 'tool-result' ? [{ block, turn }] : [])),
+  )
+  const media = results.flatMap(({ block, turn }) => writer.result(block, turnPlace(turn)))
+  for (const turn of run) {
+    const place = turnPlace(turn)
+    if (turn.role === 'user') {
+      const said = turn.blocks.filter((block) => block.kind !== 'tool-result')
+      // Media go with the turn of the last result, which later turns cannot change.
+      writer.user(said, turn === results.at(-1)?.turn ? media : [], place)
+    } else if (turn.role === 'system') {
+      const text = joinedText(turn.blocks)
+      if (text === '') continue
+      if (rules.midSystem ?? form.midSystem) writer.system(turn.blocks)
+      else {
+        warnings.add('system_inlined', place)
+        writer.inlinedSystem(`<system>\n${text}\n</system>`, turn.blocks, place)
+      }
+    }
+  }
+}
+
 // Content blocks as parts, in any position.
 
 export type ContentBlock = TextBlock | ImageBlock | DocumentBlock
@@ -336,7 +395,7 @@ export function joinedText(blocks: readonly TextBlock[]): string {
     .join('\n\n')
 }
 
-export function turnPlace(turn: Turn | undefined): string {
+function turnPlace(turn: Turn | undefined): string {
   return turn?.place ?? '/messages'
 }
 

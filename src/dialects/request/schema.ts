@@ -103,14 +103,11 @@ export interface ParametersContext {
 export function functionParameters(tool: Described, { warnings, schemas }: ParametersContext): FunctionParameters {
   const { schema = '{}', description, place = '/tools' } = tool
   if (isAccepted(parseJson(schema)) || schemas.take(schema) !== undefined) return { parameters: schema, description }
-  const result = toolSchema(schema)
+  const merged = mergedSchema(tool)
   // A schema that cannot be merged may still be accepted by a less strict host.
-  if (typeof result === 'string') return { parameters: withArrayItems(schema), description }
-  if (result.folded) warnings.add('tool_schema_merged', place)
-  return {
-    parameters: withArrayItems(withProperties(result.schema)),
-    description: result.note === undefined ? description : [description, result.note].filter(Boolean).join('\n\n'),
-  }
+  if (typeof merged === 'string') return { parameters: withArrayItems(schema), description }
+  if (merged.folded) warnings.add('tool_schema_merged', place)
+  return { parameters: withArrayItems(withProperties(merged.schema)), description: merged.description }
 }
 
 /** True for most schemas: no change needed. */
@@ -135,6 +132,17 @@ export interface ToolSchema {
   readonly folded?: boolean
   /** For the description: what the schema can no longer express. */
   readonly note?: string
+}
+
+/** The same for a tool with a description, which gets the note; a string says why it cannot be done. */
+export function mergedSchema({
+  schema,
+  description,
+}: Described): (ToolSchema & Pick<Described, 'description'>) | string {
+  const result = toolSchema(schema)
+  if (typeof result === 'string' || result.note === undefined)
+    return typeof result === 'string' ? result : { ...result, description }
+  return { ...result, description: [description, result.note].filter(Boolean).join('\n\n') }
 }
 
 /** More alternatives than any sensible tool has. */

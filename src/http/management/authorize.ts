@@ -21,40 +21,31 @@ export interface AuthorizeDependencies {
   pause?(milliseconds: number): Promise<void>
 }
 
-export type Authorize = (request: Request) => Promise<Actor | Failure>
-
-/** Why a token is rejected; undefined = it is the management token. */
-export type CheckToken = (token: string, request: Request) => Promise<Failure | undefined>
-
 const tokenActor: Actor = Object.freeze({ name: 'management token' })
 
-export interface TokenCheck {
-  readonly checkToken: CheckToken
-  /** For secrets that only the database knows: each counts as a wrong token before it is looked up. */
-  slowGuess(request: Request): Promise<Failure | undefined>
-}
-
-export function createTokenCheck(deps: Omit<AuthorizeDependencies, 'sessionOf'>): TokenCheck {
+export function createTokenCheck(deps: Omit<AuthorizeDependencies, 'sessionOf'>) {
   const { adminToken, clock, addressOf, pause = (milliseconds) => Bun.sleep(milliseconds) } = deps
   const brake = createGuessBrake({ clock, pause })
+  /** For secrets that only the database knows: each counts as a wrong token before it is looked up. */
   const slowGuess = async (request: Request): Promise<Failure | undefined> => {
     const address = addressOf(request) ?? 'unknown'
     if (!brake.admits(address)) return tooManyGuesses()
     await brake.afterWrong(address)
     return undefined
   }
-  return {
+  /** Why a token is rejected; undefined = it is the management token. */
+  const checkToken = async (token: string, request: Request): Promise<Failure | undefined> => {
     // Before the brake: someone guessing from the operator's address must not lock the operator out.
-    checkToken: async (token, request) =>
-      adminToken.matches(token) ? undefined : ((await slowGuess(request)) ?? refused(token, adminToken)),
-    slowGuess,
+    if (adminToken.matches(token)) return undefined
+    return (await slowGuess(request)) ?? refused(token, adminToken)
   }
+  return { checkToken, slowGuess }
 }
 
-export function createAuthorize(deps: AuthorizeDependencies): Authorize {
+export function createAuthorize(deps: AuthorizeDependencies) {
   const { adminToken, sessionOf } = deps
   const { checkToken } = createTokenCheck(deps)
-  return async (request) => {
+  return async (request: Request): Promise<Actor | Failure> => {
     const bearer = bearerToken(request.headers)
     if (bearer !== undefined) return (await checkToken(bearer, request)) ?? tokenActor
     const session = await sessionOf?.(request)
@@ -93,22 +84,6 @@ function whereItIs({ file }: AdminToken): string {
     : 'It is in the file `admin-token` of the data folder.'
 }
 
-/**
- * Slows down guessing: after a few wrong tokens in a minute each answer to that address waits a second, and when too
- * many are waiting, further ones are rejected at once. The right token never gets here.
- */
-export interface GuessBrake {
-  /** False: too many wrong tokens of this address are waiting for their answer already. */
-  admits(address: string): boolean
-  /** Resolves when the wrong token may be answered. */
-  afterWrong(address: string): Promise<void>
-}
-
-export interface GuessBrakeOptions {
-  readonly clock: Clock
-  pause(milliseconds: number): Promise<void>
-}
-
 const freeGuesses = 10
 const windowMs = 60_000
 const pauseMs = 1000
@@ -122,7 +97,11 @@ interface Guesses {
   waiting: number
 }
 
-export function createGuessBrake({ clock, pause }: GuessBrakeOptions): GuessBrake {
+/**
+ * Slows down guessing: after a few wrong tokens in a minute each answer to that address waits a second, and when too
+ * many are waiting, further ones are rejected at once. The right token never gets here.
+ */
+export function createGuessBrake({ clock, pause }: Required<Pick<AuthorizeDependencies, 'clock' | 'pause'>>) {
   const byAddress = new Map<string, Guesses>()
 
   function guessesOf(address: string): Guesses {
@@ -139,8 +118,10 @@ export function createGuessBrake({ clock, pause }: GuessBrakeOptions): GuessBrak
   }
 
   return {
-    admits: (address) => (byAddress.get(address)?.waiting ?? 0) < waitingMax,
-    async afterWrong(address) {
+    /** False: too many wrong tokens of this address are waiting for their answer already. */
+    admits: (address: string): boolean => (byAddress.get(address)?.waiting ?? 0) < waitingMax,
+    /** Resolves when the wrong token may be answered. */
+    async afterWrong(address: string): Promise<void> {
       const guesses = guessesOf(address)
       guesses.wrong++
       if (guesses.wrong <= freeGuesses) return

@@ -1,8 +1,7 @@
 // Handlers of the catalog, prices and the routing plan. A changed price is in effect here before the answer is sent;
 // running requests keep the price they started with. A price in the configuration file can only be changed there.
 
-import type { CatalogItem, ModelPrice } from '../../api/catalog.ts'
-import type { AnswerOf } from '../../api/client.ts'
+import type { ModelPrice } from '../../api/catalog.ts'
 import { listAnswer } from '../../api/fields.ts'
 import { operations } from '../../api/operations.ts'
 import { priceFromEntry } from '../../catalog/entry.ts'
@@ -17,35 +16,14 @@ import {
 import { isoTime } from '../../kernel/clock.ts'
 import { Failure, invalidRequest } from '../../kernel/failure.ts'
 import { formatPrice } from '../../kernel/money.ts'
-import type { PlanExplanation } from '../../routing/offer.ts'
-import type { Database } from '../../store/database.ts'
 import { appendAudit } from '../../tenancy/audit.ts'
-import type { Changes, NumberedChange } from '../../tenancy/changes.ts'
+import type { NumberedChange } from '../../tenancy/changes.ts'
+import type { RouteDependencies } from './dependencies.ts'
 import { implement, type Route } from './route.ts'
-
-export type SurfaceName = AnswerOf<'getPlan'>['surface']
-
-export interface CatalogDependencies {
-  readonly database: Database
-  catalog(): readonly CatalogItem[]
-  /** Whether everyone may read the catalog, or only the operator. */
-  catalogIsPublic(): boolean
-  /** The plan for a caller without own credentials and allowlist; undefined = there is no such model. */
-  planOf(modelId: string, surface: SurfaceName): PlanExplanation | undefined
-  /** The prices in effect in this process. */
-  readonly prices: {
-    /** undefined = there is no such model. */
-    find(modelId: string): PriceInForce | undefined
-    /** After a change was committed. False: it is not in effect yet. */
-    renew(): Promise<boolean>
-  }
-  /** Tells other replicas of a price when it is committed. */
-  readonly changes: Pick<Changes, 'record' | 'tell'>
-}
 
 const renewRetryMs = 1000
 
-export function catalogRoutes(deps: CatalogDependencies): readonly Route[] {
+export function catalogRoutes(deps: RouteDependencies): readonly Route[] {
   return [
     implement(operations.getCatalog, {
       isPublic: () => deps.catalogIsPublic(),
@@ -61,7 +39,7 @@ export function catalogRoutes(deps: CatalogDependencies): readonly Route[] {
     implement(operations.getPlan, {
       async run({ model, query: { surface } }) {
         const plan = deps.planOf(model, surface)
-        if (!plan) return new Failure('NOT_FOUND', `There is no model \`${model.slice(0, 100)}\`.`)
+        if (!plan) throw new Failure('NOT_FOUND', `There is no model \`${model.slice(0, 100)}\`.`)
         const candidates = plan.candidates.map(({ place, provider, upstreamModel, dialect, lane, why = '' }) => ({
           place: place ?? null,
           provider,
@@ -77,20 +55,20 @@ export function catalogRoutes(deps: CatalogDependencies): readonly Route[] {
   ]
 }
 
-function priceRoutes(deps: CatalogDependencies): readonly Route[] {
+function priceRoutes(deps: RouteDependencies): readonly Route[] {
   return [
     implement(operations.getPrice, {
       async run({ model }) {
-        const found = deps.prices.find(model)
-        return found ? await priceAnswer(deps, model, []) : noModel(model)
+        if (!deps.prices.find(model)) throw noModel(model)
+        return await priceAnswer(deps, model, [])
       },
     }),
     implement(operations.putPrice, {
       // Not a `write`: the answer waits until the committed price is in effect.
       async run({ model, body, act }) {
         const before = deps.prices.find(model)
-        if (!before) return noModel(model)
-        if (before.setter === 'file') return managedByFile(model, before)
+        if (!before) throw noModel(model)
+        if (before.setter === 'file') throw managedByFile(model, before)
         const price = priceFromEntry(body)
         const recorded = await deps.database.transaction(async (sql) => {
           await putPriceOverride(sql, { modelId: model, price, setAt: act.at })
@@ -104,33 +82,34 @@ function priceRoutes(deps: CatalogDependencies): readonly Route[] {
     implement(operations.resetPrice, {
       async run({ model, act }) {
         const before = deps.prices.find(model)
-        if (!before) return noModel(model)
+        if (!before) throw noModel(model)
         const recorded = await deps.database.transaction(async (sql) => {
           if (!(await deletePriceOverride(sql, model))) return undefined
           await appendAudit(sql, { ...act, action: 'price.reset', object: model })
           return await deps.changes.record(sql, { kind: 'price', id: model })
         })
-        return recorded ? await renewedAnswer(deps, recorded, before) : nothingSet(model)
+        if (!recorded) throw nothingSet(model)
+        return await renewedAnswer(deps, recorded, before)
       },
     }),
   ]
 }
 
 async function renewedAnswer(
-  deps: CatalogDependencies,
+  deps: RouteDependencies,
   recorded: NumberedChange,
   before: PriceInForce,
-): Promise<ModelPrice | Failure> {
+): Promise<ModelPrice> {
   const { id: model } = recorded.change
   const isInForce = await deps.prices.renew()
   await deps.changes.tell(recorded)
-  if (!isInForce) return notInForceYet(model)
+  if (!isInForce) throw notInForceYet(model)
   const after = deps.prices.find(model)
   return await priceAnswer(deps, model, before.price && after?.price ? jumpWords(before.price, after.price) : [])
 }
 
 async function priceAnswer(
-  { database, prices }: CatalogDependencies,
+  { database, prices }: RouteDependencies,
   model: string,
   warnings: string[],
 ): Promise<ModelPrice> {

@@ -1,5 +1,5 @@
 // Reads and checks the body and the query of a request against the operation's schemas. Reports the first problem with
-// the name of the field and what was expected. Values are never repeated, because they may be secrets.
+// the name of the field and what was expected, as a thrown Failure. Values are never repeated, because they may be secrets.
 
 import { isUtf8 } from 'node:buffer'
 import { z } from 'zod'
@@ -11,72 +11,67 @@ const bodyBytesMax = 1024 * 1024
 /** Far deeper than any body needs. */
 const depthMax = 64
 
-/** A checked value. Wrapped, so that no value can be mistaken for a Failure. */
-export interface Checked {
-  readonly value: unknown
-}
-
 /** The body as JSON, not yet checked; `{}` if none was sent. */
-export async function readJson(request: Request): Promise<Checked | Failure> {
+export async function readJson(request: Request): Promise<unknown> {
   const bytes = await readBody(request, { bytesMax: bodyBytesMax })
   if (bytes instanceof BodyFault) {
-    return bytes.reason === 'aborted'
+    throw bytes.reason === 'aborted'
       ? invalidRequest('The body ended before it was complete.')
       : new Failure('PAYLOAD_TOO_LARGE', 'The body is larger than 1 MiB, the maximum of the management API. Send less.')
   }
-  if (bytes.length === 0) return { value: {} }
+  if (bytes.length === 0) return {}
   const mediaType = request.headers.get('content-type')
   if (!/^application\/(json|[a-z.-]+\+json)\s*(;|$)/i.test(mediaType ?? '')) {
     const got = mediaType === null ? 'none was sent' : `got ${mediaType.slice(0, 100)}`
-    return new Failure('UNSUPPORTED_MEDIA_TYPE', `Send the body with Content-Type: application/json; ${got}.`)
+    throw new Failure('UNSUPPORTED_MEDIA_TYPE', `Send the body with Content-Type: application/json; ${got}.`)
   }
-  if (!isUtf8(bytes)) return invalidRequest('The body is not valid UTF-8.')
+  if (!isUtf8(bytes)) throw invalidRequest('The body is not valid UTF-8.')
   try {
-    return { value: JSON.parse(new TextDecoder().decode(bytes)) }
+    return JSON.parse(new TextDecoder().decode(bytes))
   } catch {
     // The parser's own message quotes the body.
-    return invalidRequest('The body is not valid JSON.')
+    throw invalidRequest('The body is not valid JSON.')
   }
 }
 
-export function checkBody(schema: z.ZodType, json: unknown): Checked | Failure {
+export function checkBody(schema: z.ZodType, json: unknown): unknown {
   const isObject = json !== null && typeof json === 'object' && !Array.isArray(json)
   // A few bodies may also be a string, such as the price "free".
-  if (!isObject && !schema.safeParse(json).success) return invalidRequest('The body must be a JSON object.')
+  if (!isObject && !schema.safeParse(json).success) throw invalidRequest('The body must be a JSON object.')
   return check(schema, json, 'field')
 }
 
 /** Anyone can send a query, so this stops at the first name that is unknown or repeated. */
-export function checkQuery(schema: z.ZodObject, query: URLSearchParams): Checked | Failure {
+export function checkQuery(schema: z.ZodObject, query: URLSearchParams): unknown {
   const values = new Map<string, string>()
   for (const [name, value] of query) {
-    if (values.has(name)) return invalidRequest(`\`${shown(name)}\` is given twice.`, shown(name))
+    if (values.has(name)) throw invalidRequest(`\`${shown(name)}\` is given twice.`, shown(name))
     values.set(name, value)
     if (!Object.hasOwn(schema.shape, name)) break
   }
   return check(schema, Object.fromEntries(values), 'query parameter')
 }
 
-function check(schema: z.ZodType, value: unknown, noun: 'field' | 'query parameter'): Checked | Failure {
+function check(schema: z.ZodType, value: unknown, noun: 'field' | 'query parameter'): unknown {
   const unstorable = nulPath(value)
-  if (unstorable === 'too deep') return invalidRequest(`The body nests deeper than ${depthMax} levels.`)
+  if (unstorable === 'too deep') throw invalidRequest(`The body nests deeper than ${depthMax} levels.`)
   if (unstorable) {
     const param = pathText(unstorable)
-    return invalidRequest(`\`${param}\` must not contain a NUL character.`, param)
+    throw invalidRequest(`\`${param}\` must not contain a NUL character.`, param)
   }
   const result = schema.safeParse(value, { error: defaultMessage })
-  if (result.success) return { value: result.data }
+  if (result.success) return result.data
   // Unknown names first: a missing field is often only misspelt.
   const issues = result.error.issues.flatMap(meantIssues)
   const issue = issues.find(({ code }) => code === 'unrecognized_keys') ?? issues[0]
-  if (!issue) return invalidRequest(`The ${noun}s are wrong.`)
+  if (!issue) throw invalidRequest(`The ${noun}s are wrong.`)
   if (issue.code !== 'unrecognized_keys') {
     const param = pathText(issue.path)
-    return invalidRequest(`\`${param}\` ${issue.message}.`, param)
+    throw invalidRequest(`\`${param}\` ${issue.message}.`, param)
   }
   const unknown = issue.keys[0] ?? ''
   const param = pathText([...issue.path, unknown])
-  return invalidRequest(`There is no ${noun} \`${param}\` here. ${known(schema, issue.path, unknown)}`, param)
+  throw invalidRequest(`There is no ${noun} \`${param}\` here. ${known(schema, issue.path, unknown)}`, param)
 }
 
 interface Place {
@@ -118,7 +113,7 @@ function meantIssues(issue: z.core.$ZodIssue): readonly z.core.$ZodIssue[] {
   return meant.flatMap(meantIssues).map((inner) => ({ ...inner, path: [...issue.path, ...inner.path] }))
 }
 
-/** For checks without a message of their own. */
+/** For checks without a message. */
 function defaultMessage(issue: z.core.$ZodRawIssue): string {
   if (issue.input === undefined) return 'is required'
   return issue.code === 'invalid_type' ? `must be ${typeNames[issue.expected] ?? issue.expected}` : 'is not valid'

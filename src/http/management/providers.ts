@@ -3,75 +3,39 @@
 
 import { listAnswer } from '../../api/fields.ts'
 import { operations } from '../../api/operations.ts'
-import type { ShownProvider, TestResult } from '../../api/providers.ts'
+import type { TestResult } from '../../api/providers.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import { Failure, invalidRequest } from '../../kernel/failure.ts'
-import type { WorkspaceId } from '../../kernel/ids.ts'
 import { Secret } from '../../kernel/secret.ts'
-import type { CredentialFault, OwnCredential } from '../../providers/signing.ts'
 import type { Probe, ProbeVerdict } from '../../routing/probe-provider.ts'
-import type { Database } from '../../store/database.ts'
-import type { Sql } from '../../store/sql.ts'
 import { appendAudit } from '../../tenancy/audit.ts'
-import type { CredentialSummary, NewCredential } from '../../tenancy/credentials.ts'
+import type { NewCredential } from '../../tenancy/credentials.ts'
 import { getWorkspace } from '../../tenancy/workspaces.ts'
 import { credentialAnswer } from './answers.ts'
-import { implement, notFound, type Route } from './route.ts'
+import type { RouteDependencies } from './dependencies.ts'
+import { implement, type Route } from './route.ts'
 
-/** Where a credential may be sent. */
-export interface CredentialDestination {
-  readonly origin: string
-  /** undefined = the provider's own. */
-  readonly baseUrl: string | undefined
-}
-
-export interface Credentials {
-  /** A Failure if the provider does not exist or the base URL may not be called. May query DNS. */
-  destinationOf(provider: string, baseUrl: string | undefined): Promise<CredentialDestination | Failure>
-  /** What is stored of a credential, or why it is not one of this provider. */
-  read(provider: string, text: string): OwnCredential | CredentialFault
-  put(sql: Sql, credential: NewCredential): Promise<CredentialSummary>
-  /** False: there was none. */
-  delete(sql: Sql, workspaceId: WorkspaceId, provider: string): Promise<boolean>
-  list(sql: Sql, workspaceId: WorkspaceId): Promise<readonly CredentialSummary[]>
-  /** After a change was committed. */
-  forget(workspaceId: WorkspaceId): void
-}
-
-export interface ProviderDependencies {
-  readonly database: Database
-  readonly credentials: Credentials
-  readonly providers: {
-    /** The enabled ones. */
-    list(): readonly ShownProvider[]
-    /** undefined = it is not enabled. */
-    test(provider: string): Promise<Probe | undefined>
-    /** Tests a workspace's own key; a Failure if there is none or it cannot be used. */
-    testOwn(workspaceId: WorkspaceId, provider: string): Promise<Probe | Failure>
-  }
-}
-
-export function providerRoutes({ database, credentials, providers }: ProviderDependencies): readonly Route[] {
-  const isMissing = async (id: WorkspaceId) => (await getWorkspace(database.sql, id)) === 'not found'
+export function providerRoutes({ database, credentials, providers }: RouteDependencies): readonly Route[] {
   return [
     implement(operations.listCredentials, {
       async run({ id }) {
-        if (await isMissing(id)) return notFound('workspace', id)
+        await getWorkspace(database.sql, id)
         return listAnswer((await credentials.list(database.sql, id)).map(credentialAnswer))
       },
     }),
     implement(operations.getCredential, {
       async run({ id, provider }) {
-        if (await isMissing(id)) return notFound('workspace', id)
+        await getWorkspace(database.sql, id)
         const found = (await credentials.list(database.sql, id)).find((credential) => credential.provider === provider)
-        return found === undefined ? noCredential(provider) : credentialAnswer(found)
+        if (!found) throw noCredential(provider)
+        return credentialAnswer(found)
       },
     }),
     putCredential({ database, credentials }),
     implement(operations.deleteCredential, {
       async write(sql, { id, provider, act }) {
-        if ((await getWorkspace(sql, id)) === 'not found') return notFound('workspace', id)
-        if (!(await credentials.delete(sql, id, provider))) return noCredential(provider)
+        await getWorkspace(sql, id)
+        if (!(await credentials.delete(sql, id, provider))) throw noCredential(provider)
         await appendAudit(sql, { ...act, action: 'credential.delete', object: id, details: { provider } })
         return undefined
       },
@@ -79,32 +43,29 @@ export function providerRoutes({ database, credentials, providers }: ProviderDep
     }),
     implement(operations.testCredential, {
       async run({ id, provider, act }) {
-        if (await isMissing(id)) return notFound('workspace', id)
-        const probe = await providers.testOwn(id, provider)
-        return probe instanceof Failure ? probe : testResult(probe, act.at)
+        await getWorkspace(database.sql, id)
+        return testResult(await providers.testOwn(id, provider), act.at)
       },
     }),
     implement(operations.listProviders, { run: async () => listAnswer(providers.list()) }),
     implement(operations.testProvider, {
       async run({ provider, act }) {
         const probe = await providers.test(provider)
-        if (probe === undefined) return new Failure('NOT_FOUND', `The provider ${provider} is not enabled.`)
+        if (probe === undefined) throw new Failure('NOT_FOUND', `The provider ${provider} is not enabled.`)
         return testResult(probe, act.at)
       },
     }),
   ]
 }
 
-function putCredential({ database, credentials }: Omit<ProviderDependencies, 'providers'>): Route {
+function putCredential({ database, credentials }: Pick<RouteDependencies, 'database' | 'credentials'>): Route {
   return implement(operations.putCredential, {
     // Not a `write`: host names are resolved on the way, and a transaction must not wait for that.
     async run({ id, provider, body, act }) {
-      if ((await getWorkspace(database.sql, id)) === 'not found') return notFound('workspace', id)
-      const destination = await credentials.destinationOf(provider, body.base_url ?? undefined)
-      if (destination instanceof Failure) return destination
-      const { origin, baseUrl } = destination
+      await getWorkspace(database.sql, id)
+      const { origin, baseUrl } = await credentials.destinationOf(provider, body.base_url ?? undefined)
       const read = credentials.read(provider, body.api_key)
-      if ('fault' in read) return invalidRequest(`\`api_key\` ${read.fault}.`, 'api_key')
+      if ('fault' in read) throw invalidRequest(`\`api_key\` ${read.fault}.`, 'api_key')
       const credential: NewCredential = {
         workspaceId: id,
         provider,

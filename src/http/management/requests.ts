@@ -3,18 +3,12 @@
 
 import { fileTypeOf, listAnswer } from '../../api/fields.ts'
 import { operations } from '../../api/operations.ts'
-import {
-  type ExplainedRequest,
-  type LoggedRequest,
-  statsGroupsMax,
-  type UsageItem,
-  usageFields,
-} from '../../api/requests.ts'
+import { type LoggedRequest, statsGroupsMax, type UsageItem, usageFields } from '../../api/requests.ts'
 import { chargeLines } from '../../catalog/price.ts'
 import { readPriceVersion } from '../../catalog/price-versions.ts'
-import { type Clock, isoTime } from '../../kernel/clock.ts'
+import { isoTime } from '../../kernel/clock.ts'
 import { Failure, invalidRequest } from '../../kernel/failure.ts'
-import { isId, type KeyId, type ProjectId, type RequestId, type WorkspaceId } from '../../kernel/ids.ts'
+import { isId, type RequestId } from '../../kernel/ids.ts'
 import { formatPico, formatPrice, formatUsd, type Nano, picoToNano, zeroNano } from '../../kernel/money.ts'
 import { factorNames, factors, tokenBuckets, type Usage, unitBuckets, wholeBuckets } from '../../kernel/usage.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
@@ -26,51 +20,25 @@ import type { LoggedRequest as StoredRequest } from '../../telemetry/request-row
 import { firstEventsOf, readStats, type StatGroup } from '../../telemetry/request-stats.ts'
 import type { RequestTail } from '../../telemetry/request-tail.ts'
 import { exportUsage } from '../../telemetry/usage-export.ts'
-import type { Page, PageQuery } from '../../tenancy/management.ts'
+import { notFound } from '../../tenancy/management.ts'
 import { type CsvValue, csvLine } from '../../wire/csv.ts'
 import { everyPage, given, pageOf, transferAnswer } from './answers.ts'
-import { type Call, implement, notFound, type Route } from './route.ts'
-
-interface RequestFilters {
-  readonly workspaceId?: WorkspaceId
-  readonly projectId?: ProjectId
-  readonly keyId?: KeyId
-  readonly model?: string
-  readonly outcome?: 'ok' | 'failed'
-}
-
-export interface RequestQuery extends PageQuery, RequestFilters {
-  /** When they started, epoch milliseconds; `to` is exclusive. */
-  readonly from?: number
-  readonly to?: number
-}
-
-export interface RequestLog {
-  /** Newest first. An unknown id has no requests. */
-  list(query: RequestQuery): Promise<Page<LoggedRequest>>
-  find(id: RequestId): Promise<ExplainedRequest | undefined>
-}
-
-export interface RequestDependencies {
-  readonly database: Database
-  readonly clock: Clock
-  readonly requests: RequestLog
-  readonly tail: RequestTail
-}
+import type { RequestFilters, RequestLog, RouteDependencies } from './dependencies.ts'
+import { type Call, implement, type Route } from './route.ts'
 
 const dayMs = 86_400_000
 /** A quarter of a year by the hour is some two thousand points. */
 const statsDaysMax = 92
 const usageSpanMs = 30 * dayMs
 
-export function requestRoutes({ database, clock, requests, tail }: RequestDependencies): readonly Route[] {
+export function requestRoutes({ database, clock, requests, tail }: RouteDependencies): readonly Route[] {
   const follow = createFollowRequests(tail)
   return [
     implement(operations.followRequests, {
       events({ query }, signal) {
         const stream = follow(filtersOf(query), signal)
         if (stream) return stream
-        return new Failure('OVERLOADED', 'Too many clients are already following the request log.', {
+        throw new Failure('OVERLOADED', 'Too many clients are already following the request log.', {
           retryAfterMs: 10_000,
         })
       },
@@ -95,15 +63,19 @@ export function requestRoutes({ database, clock, requests, tail }: RequestDepend
       },
     }),
     implement(operations.getRequest, {
-      run: async ({ id }) => (await requests.find(id)) ?? notFound('request', id),
+      async run({ id }) {
+        const found = await requests.find(id)
+        if (!found) throw notFound('request', id)
+        return found
+      },
     }),
     implement(operations.getStats, {
       async run({ query }) {
         const to = query.to ?? clock.now()
         const from = query.from ?? Math.max(0, to - dayMs)
-        if (from >= to) return invalidRequest('`from` must be before `to`.', 'from')
+        if (from >= to) throw invalidRequest('`from` must be before `to`.', 'from')
         if (to - from > statsDaysMax * dayMs) {
-          return invalidRequest(`At most ${statsDaysMax} days can be summed up at once.`, 'from')
+          throw invalidRequest(`At most ${statsDaysMax} days can be summed up at once.`, 'from')
         }
         const { workspace_id: workspaceId, group } = query
         const stats = await readStats(database, clock, { from, to, group, ...given({ workspaceId }) })
@@ -142,13 +114,15 @@ function filtersOf(query: Call<typeof operations.followRequests>['query']): Requ
   return given({ workspaceId, projectId, keyId, model, outcome })
 }
 
-export interface ReaderDependencies {
+export function createRequestReader({
+  database,
+  ledger,
+  requests,
+}: {
   readonly database: Database
   readonly ledger: Pick<Ledger, 'transfersOf'>
   readonly requests: Pick<StoredLog, 'list' | 'find'>
-}
-
-export function createRequestReader({ database, ledger, requests }: ReaderDependencies): RequestLog {
+}): RequestLog {
   return {
     async list({ limit, cursor, ...filters }) {
       const before = cursor !== undefined && isId('req', cursor) ? { before: cursor } : {}

@@ -7,7 +7,6 @@ import {
   type CheckedBody,
   type CheckedQuery,
   type IdFor,
-  type IdKind,
   idPrefixes,
   type Operation,
 } from '../../api/operation.ts'
@@ -42,14 +41,14 @@ interface CallOf<Id, Body, Query> {
 /** A request whose path, query and body passed the operation's checks. */
 export type Call<Row> = CallOf<IdFor<Row>, CheckedBody<Row>, CheckedQuery<Row>>
 
-/** One of `run`, `write`, `events` and `download`. */
+/** One of `run`, `write`, `events` and `download`. They throw a Failure to answer it. */
 interface HandlerOf<CheckedCall, Result> {
-  run?(call: CheckedCall): Promise<Result | Failure>
-  /** Runs in a transaction, which a Failure rolls back. */
-  write?(sql: Sql, call: CheckedCall): Promise<Result | Failure>
+  run?(call: CheckedCall): Promise<Result>
+  /** Runs in a transaction, which everything that is thrown rolls back. */
+  write?(sql: Sql, call: CheckedCall): Promise<Result>
   /** A stream that lasts until the caller disconnects or the gateway stops. */
-  events?(call: CheckedCall, signal: AbortSignal): ReadableStream<Uint8Array> | Failure
-  download?(call: CheckedCall): Download | Promise<Download | Failure>
+  events?(call: CheckedCall, signal: AbortSignal): ReadableStream<Uint8Array>
+  download?(call: CheckedCall): Download | Promise<Download>
   /** After the commit and before the answer: drops what is cached of the changed object. */
   committed?(call: CheckedCall): void
   /** For operations that are public by setting. */
@@ -66,22 +65,6 @@ export function implement<Row extends Operation>(operation: Row, handler: Handle
   return { ...operation, ...handler }
 }
 
-/** The same message for an id that never existed, is of another kind, or belongs to someone else. */
-export function notFound(kind: IdKind, id: string): Failure {
-  return new Failure('NOT_FOUND', `There is no ${kind} ${id.length > 60 ? `${id.slice(0, 60)}…` : id}.`)
-}
-
-/** The rendered object, why it was refused, or that it does not exist. */
-export function answerOr404<Found, Result>(
-  kind: IdKind,
-  id: string,
-  found: Found | Failure | 'not found',
-  render: (found: Found) => Result,
-): Result | Failure {
-  if (found === 'not found') return notFound(kind, id)
-  return found instanceof Failure ? found : render(found as Found)
-}
-
 export interface Match {
   readonly route: Route
   /** As sent; `hasIdForm` checks whether it is an id of the route's kind. */
@@ -90,7 +73,8 @@ export interface Match {
   readonly model: string
 }
 
-export type MatchRoute = (method: string, path: string) => Match | Failure
+/** Throws a Failure if there is none. */
+export type MatchRoute = (method: string, path: string) => Match
 
 export function createMatchRoute(routes: readonly Route[]): MatchRoute {
   const byLength = Map.groupBy(
@@ -104,15 +88,16 @@ export function createMatchRoute(routes: readonly Route[]): MatchRoute {
     const found = (byLength.get(sent.length) ?? []).filter(({ parts }) =>
       parts.every((part, at) => fits(part, sent[at])),
     )
-    if (found.length === 0) return unknownPath(method, path, fixedPaths)
+    if (found.length === 0) throw unknownPath(method, path, fixedPaths)
     // HEAD is GET without the body, which the runtime leaves out.
     const wanted = method === 'HEAD' ? 'GET' : method
     const match = found.find(({ route }) => route.method === wanted)
-    if (!match)
-      return wrongMethod(
+    if (!match) {
+      throw wrongMethod(
         method,
         found.map(({ route }) => route.method),
       )
+    }
     const sentAs = (name: string) => sent[match.parts.indexOf(name)] ?? ''
     const model = [sentAs('{creator}'), sentAs('{model}')].filter(Boolean).map(decoded).join('/')
     return { route: match.route, id: sentAs('{id}'), provider: sentAs('{provider}'), model }

@@ -4,53 +4,35 @@ import { createHash } from 'node:crypto'
 import { listAnswer } from '../../api/fields.ts'
 import { openApiDocument } from '../../api/open-api.ts'
 import { operations } from '../../api/operations.ts'
-import type { Setting } from '../../api/system.ts'
 import { Failure, invalidRequest, retryHeaders } from '../../kernel/failure.ts'
 import { createId, type RequestId } from '../../kernel/ids.ts'
 import { isStoreUnavailable } from '../../store/sql-error.ts'
 import { listAudit } from '../../tenancy/audit.ts'
-import type { Idempotency, StoredAnswer } from '../../tenancy/idempotency.ts'
+import type { StoredAnswer } from '../../tenancy/idempotency.ts'
+import { notFound } from '../../tenancy/management.ts'
 import { queryOf } from '../request.ts'
 import { type ApiAnswer, apiHeaders, respond, respondEvents, respondFile } from '../responses.ts'
 import { auditAnswer, pageAnswer, pageOf } from './answers.ts'
 import { type Actor, type AuthorizeDependencies, createAuthorize } from './authorize.ts'
-import { type CatalogDependencies, catalogRoutes } from './catalog.ts'
+import { catalogRoutes } from './catalog.ts'
+import type { RouteDependencies } from './dependencies.ts'
 import { checkBody, checkQuery, readJson } from './input.ts'
-import { keyRoutes, limitRoutes, type ProjectDependencies, projectRoutes } from './projects.ts'
-import { type ProviderDependencies, providerRoutes } from './providers.ts'
-import { type RequestDependencies, requestRoutes } from './requests.ts'
+import { providerRoutes } from './providers.ts'
+import { requestRoutes } from './requests.ts'
 import {
   createMatchRoute,
   type Download,
   hasIdForm,
   implement,
   type Match,
-  notFound,
   type Route,
   type UntypedCall,
 } from './route.ts'
-import { type WalletDependencies, walletRoutes } from './wallet.ts'
-import { type WorkspaceDependencies, workspaceRoutes } from './workspaces.ts'
-import { createRunWrite } from './writes.ts'
-
-export interface RouteDependencies
-  extends WorkspaceDependencies,
-    WalletDependencies,
-    ProjectDependencies,
-    ProviderDependencies,
-    CatalogDependencies,
-    RequestDependencies {
-  readonly ledger: WorkspaceDependencies['ledger'] & WalletDependencies['ledger'] & ProjectDependencies['ledger']
-  readonly credentials: ProviderDependencies['credentials']
-  readonly requests: RequestDependencies['requests']
-  /** The configuration in effect, without secrets. */
-  settings(): readonly Setting[]
-  /** The program's version, for the OpenAPI document. */
-  readonly version: string
-}
+import { walletRoutes } from './wallet.ts'
+import { keyRoutes, limitRoutes, projectRoutes, workspaceRoutes } from './workspaces.ts'
+import { runWrite } from './writes.ts'
 
 export interface ManagementDependencies extends RouteDependencies, AuthorizeDependencies {
-  readonly idempotency: Idempotency
   /** Limits the work done for callers without a token. */
   readonly budget: {
     /** undefined = the budget is used up for now. */
@@ -83,7 +65,6 @@ export function createManagementApi(deps: ManagementDependencies): ManagementApi
   const { clock } = deps
   const matchRoute = createMatchRoute(managementRoutes(deps))
   const authorize = createAuthorize(deps)
-  const runWrite = createRunWrite(deps)
   /** Idempotency keys of requests running in this process; the same key elsewhere waits in the database. */
   const running = new Set<string>()
 
@@ -92,27 +73,22 @@ export function createManagementApi(deps: ManagementDependencies): ManagementApi
     path: string,
     requestId: RequestId,
     socket: IdleTimeout | undefined,
-  ): Promise<Served | Failure> {
+  ): Promise<Served> {
     const match = matchRoute(request.method, path)
-    if (match instanceof Failure) return match
     const { route } = match
     const actor = isPublic(route) ? anyone : await authorize(request)
-    if (actor instanceof Failure) return actor
-    if (route.kind !== undefined && !hasIdForm(match)) return notFound(route.kind, match.id)
-    const input = await readInput(request, match)
-    if (input instanceof Failure) return input
+    if (actor instanceof Failure) throw actor
+    if (route.kind !== undefined && !hasIdForm(match)) throw notFound(route.kind, match.id)
+    const { json, ...checked } = await readInput(request, match)
     if (actor !== anyone) socket?.keepOpen()
-    const { json, ...checked } = input
-    const managedBy = readManager(request)
-    if (managedBy instanceof Failure) return managedBy
-    const act = { actor: actor.name, at: clock.now(), requestId, managedBy }
+    const act = { actor: actor.name, at: clock.now(), requestId, managedBy: readManager(request) }
     const call: UntypedCall = { ...checked, id: match.id, provider: match.provider, model: match.model, act }
     if (route.events) return request.method === 'HEAD' ? { status: 200, body: '' } : route.events(call, request.signal)
     if (route.download) return request.method === 'HEAD' ? { status: 200, body: '' } : route.download(call)
     if (actor === anyone) return await runPublic(request, route, call)
     if (call.idempotencyKey === undefined) return await run(route, call, undefined)
     const once = `${path} ${call.idempotencyKey}`
-    if (running.has(once)) return stillRunning()
+    if (running.has(once)) throw stillRunning()
     running.add(once)
     try {
       return await run(route, call, { scope: `api:${path}`, bodySha256: sha256(JSON.stringify(json)) })
@@ -125,12 +101,12 @@ export function createManagementApi(deps: ManagementDependencies): ManagementApi
    * The operator is served even when the public budget is used up. A console session is checked first; a token only
    * when it is needed, because a wrong token counts as a guess.
    */
-  async function runPublic(request: Request, route: Route, call: UntypedCall): Promise<ApiAnswer | Failure> {
+  async function runPublic(request: Request, route: Route, call: UntypedCall): Promise<ApiAnswer> {
     const { spend, finish, spendFreely } = deps.budget
     if (!(await hasSession(request))) {
       const value = await spend(() => route.run?.(call))
       if (value !== undefined) return await finish(() => answerOf(route, value))
-      if ((await authorize(request)) instanceof Failure) return overloaded()
+      if ((await authorize(request)) instanceof Failure) throw overloaded()
     }
     const value = await spendFreely(() => route.run?.(call))
     return await spendFreely(() => answerOf(route, value))
@@ -151,13 +127,13 @@ export function createManagementApi(deps: ManagementDependencies): ManagementApi
     route: Route,
     call: UntypedCall,
     keyed: { readonly scope: string; readonly bodySha256: string } | undefined,
-  ): Promise<ApiAnswer | Failure> {
+  ): Promise<ApiAnswer> {
     const { act, idempotencyKey: key } = call
     const request = keyed && key !== undefined ? { ...keyed, key, ...act } : undefined
     const answer = route.write
-      ? await runWrite(request, async (sql) => answerOf(route, await route.write?.(sql, call)))
+      ? await runWrite(deps, request, async (sql) => answerOf(route, await route.write?.(sql, call)))
       : answerOf(route, await route.run?.(call))
-    if (!(answer instanceof Failure)) route.committed?.(call)
+    route.committed?.(call)
     return answer
   }
 
@@ -165,14 +141,14 @@ export function createManagementApi(deps: ManagementDependencies): ManagementApi
     const id = createId('req')
     try {
       const outcome = await serve(request, path, id, socket)
-      if (!(outcome instanceof Failure) && 'pieces' in outcome) {
+      if ('pieces' in outcome) {
         return respondFile(outcome, id, (thrown) => void deps.onDefect(thrown, id))
       }
       socket?.rearm()
-      if (outcome instanceof Failure) return refuse(outcome, id)
       return outcome instanceof ReadableStream ? respondEvents(outcome, id) : respond(outcome, id)
     } catch (thrown) {
       socket?.rearm()
+      if (thrown instanceof Failure) return refuse(thrown, id)
       return refuse(isStoreUnavailable(thrown) ? storeUnavailable() : deps.onDefect(thrown, id), id)
     }
   }
@@ -224,10 +200,11 @@ function isPublic(route: Route): boolean {
 }
 
 /** `file`: the object belongs to a configuration file, and only the file can change it from then on. */
-function readManager(request: Request): 'file' | undefined | Failure {
+function readManager(request: Request): 'file' | undefined {
   const manager = request.headers.get(managedByHeader)
   if (manager === null || manager === 'api') return undefined
-  return manager === 'file' ? manager : invalidRequest(`\`${managedByHeader}\` must be api or file.`, managedByHeader)
+  if (manager === 'file') return manager
+  throw invalidRequest(`\`${managedByHeader}\` must be api or file.`, managedByHeader)
 }
 
 interface Input {
@@ -238,23 +215,20 @@ interface Input {
   readonly idempotencyKey: string | undefined
 }
 
-async function readInput(request: Request, { route }: Match): Promise<Input | Failure> {
+async function readInput(request: Request, { route }: Match): Promise<Input> {
   const query = route.query && checkQuery(route.query, queryOf(request.url))
-  if (query instanceof Failure) return query
   const idempotencyKey = route.method === 'POST' ? request.headers.get('idempotency-key') : null
   if (idempotencyKey !== null && !/^[ -~]{1,255}$/.test(idempotencyKey)) {
-    return invalidRequest('`Idempotency-Key` must have 1 to 255 printable ASCII characters.', 'Idempotency-Key')
+    throw invalidRequest('`Idempotency-Key` must have 1 to 255 printable ASCII characters.', 'Idempotency-Key')
   }
-  const rest = { query: query?.value, idempotencyKey: idempotencyKey ?? undefined }
+  const rest = { query, idempotencyKey: idempotencyKey ?? undefined }
   if (!route.body) return { ...rest, body: undefined, json: undefined }
   const json = await readJson(request)
-  if (json instanceof Failure) return json
-  const body = checkBody(route.body, json.value)
-  return body instanceof Failure ? body : { ...rest, body: body.value, json: json.value }
+  return { ...rest, body: checkBody(route.body, json), json }
 }
 
-function answerOf({ status }: Route, value: unknown): StoredAnswer | Failure {
-  return value instanceof Failure ? value : { status, body: status === 204 ? '' : JSON.stringify(value) }
+function answerOf({ status }: Route, value: unknown): StoredAnswer {
+  return { status, body: status === 204 ? '' : JSON.stringify(value) }
 }
 
 function sha256(text: string): string {

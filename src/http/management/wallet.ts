@@ -5,45 +5,35 @@ import { createHash } from 'node:crypto'
 import { operations } from '../../api/operations.ts'
 import { checkoutSchema } from '../../api/wallet.ts'
 import { Failure } from '../../kernel/failure.ts'
-import type { WorkspaceId } from '../../kernel/ids.ts'
 import { formatUsd, type Nano } from '../../kernel/money.ts'
 import type { Insufficient } from '../../ledger/account.ts'
 import type { Correction } from '../../ledger/correct.ts'
-import type { Ledger } from '../../ledger/ledger.ts'
-import type { Idempotency } from '../../tenancy/idempotency.ts'
 import { getWorkspace } from '../../tenancy/workspaces.ts'
 import type { Checkout, CheckoutSession } from '../payments/stripe-checkout.ts'
 import { given, pageAnswer, pageOf, transferAnswer, walletAnswer } from './answers.ts'
-import { type Handler, implement, notFound, type Route } from './route.ts'
-import { auditMove, createRunWrite, type MoveDependencies, moveFailure } from './writes.ts'
+import type { RouteDependencies } from './dependencies.ts'
+import { type Handler, implement, type Route } from './route.ts'
+import { auditMove, moveFailure, runWrite } from './writes.ts'
 
-export interface WalletDependencies extends MoveDependencies {
-  readonly ledger: Pick<Ledger, 'fund' | 'wallet' | 'transfers' | 'correct'>
-  readonly idempotency: Idempotency
-  /** undefined = no payments are configured, and then the operation does not exist. */
-  readonly checkout?: Checkout | undefined
-}
-
-export function walletRoutes(deps: WalletDependencies): readonly Route[] {
+export function walletRoutes(deps: RouteDependencies): readonly Route[] {
   const { database, ledger, checkout } = deps
-  const isMissing = async (id: WorkspaceId) => (await getWorkspace(database.sql, id)) === 'not found'
   return [
     implement(operations.getWallet, {
       async run({ id }) {
-        if (await isMissing(id)) return notFound('workspace', id)
+        await getWorkspace(database.sql, id)
         return walletAnswer(await ledger.wallet(id))
       },
     }),
     implement(operations.topUp, {
       async run({ id, body: { amount, reference }, act, idempotencyKey }) {
-        if (await isMissing(id)) return notFound('workspace', id)
+        await getWorkspace(database.sql, id)
         const outcome = await ledger.fund({
           workspaceId: id,
           amount,
           kind: 'topup',
           ...given({ reference, idempotencyKey }),
         })
-        if (outcome.kind !== 'funded') return moveFailure(outcome, amount, { done: 'credited', does: 'credits' })
+        if (outcome.kind !== 'funded') throw moveFailure(outcome, amount, { done: 'credited', does: 'credits' })
         const details = { amount: formatUsd(outcome.transfer.amount) }
         await auditMove(deps, { ...act, action: 'wallet.topup', object: id, details }, outcome)
         return { id: outcome.transfer.id, amount: formatUsd(amount), balance: formatUsd(outcome.posted) }
@@ -51,21 +41,21 @@ export function walletRoutes(deps: WalletDependencies): readonly Route[] {
     }),
     implement(operations.correctWallet, {
       async run({ id, body: { amount, direction, reason }, act, idempotencyKey }) {
-        if (await isMissing(id)) return notFound('workspace', id)
+        await getWorkspace(database.sql, id)
         const correction: Correction = { workspaceId: id, amount, direction, reason, ...given({ idempotencyKey }) }
         const outcome = await ledger.correct(correction)
-        if (outcome.kind === 'insufficient') return tooLittleAvailable(outcome, amount)
-        if (outcome.kind !== 'corrected') return moveFailure(outcome, amount, { done: 'corrected', does: 'corrects' })
+        if (outcome.kind === 'insufficient') throw tooLittleAvailable(outcome, amount)
+        if (outcome.kind !== 'corrected') throw moveFailure(outcome, amount, { done: 'corrected', does: 'corrects' })
         const details = { direction, amount: formatUsd(amount), reason }
         await auditMove(deps, { ...act, action: 'wallet.correct', object: id, details }, outcome)
         const balance = formatUsd(outcome.posted)
         return { id: outcome.transfer.id, amount: details.amount, direction, balance }
       },
     }),
-    ...(checkout ? [implement(operations.createCheckout, startCheckout(deps, checkout, isMissing))] : []),
+    ...(checkout ? [implement(operations.createCheckout, startCheckout(deps, checkout))] : []),
     implement(operations.listTransfers, {
       async run({ id, query }) {
-        if (await isMissing(id)) return notFound('workspace', id)
+        await getWorkspace(database.sql, id)
         const { transfers, nextCursor } = await ledger.transfers(id, pageOf(query))
         return pageAnswer({ items: transfers, nextCursor }, (transfer) => transferAnswer(transfer, id))
       },
@@ -83,35 +73,35 @@ function tooLittleAvailable({ posted, held }: Insufficient, amount: Nano): Failu
   return new Failure('INSUFFICIENT_BALANCE', message, { shouldRetry: false, metadata: { reason, ...amounts } })
 }
 
-/** Rolls back the lookup of an earlier answer; never shown. */
-const notAnswered = new Failure('NOT_FOUND', 'No earlier request had this Idempotency-Key.')
+/** Thrown to roll back the lookup of an earlier answer. */
+const notAnswered = Symbol('no earlier request had this Idempotency-Key')
 
 /** Nothing is credited here: the webhook does that once the payment was made. */
-function startCheckout(
-  deps: WalletDependencies,
-  checkout: Checkout,
-  isMissing: (id: WorkspaceId) => Promise<boolean>,
-): Handler<typeof operations.createCheckout> {
-  const runWrite = createRunWrite(deps)
+function startCheckout(deps: RouteDependencies, checkout: Checkout): Handler<typeof operations.createCheckout> {
   return {
     // Not a `write`: a transaction must not wait for another server.
     async run({ id, body: { amount }, act, idempotencyKey: key }) {
-      if (await isMissing(id)) return notFound('workspace', id)
+      await getWorkspace(deps.database.sql, id)
       const start = () => checkout(id, amount, act.requestId)
       if (key === undefined) return await start()
       const bodySha256 = createHash('sha256').update(String(amount)).digest('hex')
       const scope = `api:/api/workspaces/${id}/checkouts`
       const request = { scope, key, bodySha256, requestId: act.requestId, at: act.at }
-      const earlier = await runWrite(request, async () => notAnswered)
-      if (earlier !== notAnswered) return storedSession(earlier)
+      const rollBack = async () => {
+        throw notAnswered
+      }
+      const earlier = await runWrite(deps, request, rollBack).catch((thrown) => {
+        if (thrown !== notAnswered) throw thrown
+      })
+      if (earlier) return storedSession(earlier)
       const session = await start()
-      if (session instanceof Failure) return session
       // The same request on another replica may have been faster; then its session counts and this one expires unpaid.
-      return storedSession(await runWrite(request, async () => ({ status: 201, body: JSON.stringify(session) })))
+      const made = async () => ({ status: 201, body: JSON.stringify(session) })
+      return storedSession(await runWrite(deps, request, made))
     },
   }
 }
 
-function storedSession(answer: { readonly body: string } | Failure): CheckoutSession | Failure {
-  return answer instanceof Failure ? answer : checkoutSchema.parse(JSON.parse(answer.body))
+function storedSession({ body }: { readonly body: string }): CheckoutSession {
+  return checkoutSchema.parse(JSON.parse(body))
 }

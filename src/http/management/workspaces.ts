@@ -1,22 +1,23 @@
-// Handlers of workspaces, including the export of everything stored about one and the erasure of personal data. The
-// export contains the ledger's transfers; the erasure leaves them alone.
+// Handlers of workspaces, projects, API keys and limits. A secret is in the answer of the request that created it and nowhere
+// else. The export of a workspace contains the ledger's transfers; the erasure of its personal data leaves them alone.
 
+import { listAnswer } from '../../api/fields.ts'
 import { operations } from '../../api/operations.ts'
-import { Failure } from '../../kernel/failure.ts'
 import type { WorkspaceId } from '../../kernel/ids.ts'
-import type { Ledger } from '../../ledger/ledger.ts'
-import type { Database } from '../../store/database.ts'
 import { forgetRequests } from '../../telemetry/retention.ts'
 import { appendAudit, listAuditOf } from '../../tenancy/audit.ts'
-import type { Authenticator } from '../../tenancy/authenticate.ts'
-import { listKeys } from '../../tenancy/keys.ts'
+import { createKey, getKey, listKeys, revokeKey, rotateKey } from '../../tenancy/keys.ts'
+import { putLimits } from '../../tenancy/limits.ts'
 import type { Page, PageQuery } from '../../tenancy/management.ts'
 import {
+  createProject,
   createWorkspace,
   eraseWorkspace,
+  getProject,
   getWorkspace,
   listProjects,
   listWorkspaces,
+  updateProject,
   updateWorkspace,
   type Workspace,
 } from '../../tenancy/workspaces.ts'
@@ -25,6 +26,8 @@ import {
   credentialAnswer,
   everyPage,
   keyAnswer,
+  limitsAnswer,
+  limitsFromBody,
   pageAnswer,
   pageOf,
   projectAnswer,
@@ -32,25 +35,15 @@ import {
   walletAnswer,
   workspaceAnswer,
 } from './answers.ts'
-import type { Credentials } from './providers.ts'
-import type { RequestLog } from './requests.ts'
-import { answerOr404, implement, notFound, type Route } from './route.ts'
+import type { RouteDependencies } from './dependencies.ts'
+import { type Call, implement, type Route } from './route.ts'
 
-export interface WorkspaceDependencies {
-  readonly database: Database
-  readonly ledger: Pick<Ledger, 'wallet' | 'transfers'>
-  readonly credentials: Pick<Credentials, 'list' | 'forget'>
-  readonly requests: Pick<RequestLog, 'list'>
-  readonly invalidate: Authenticator['invalidate']
-}
-
-export function workspaceRoutes(deps: WorkspaceDependencies): readonly Route[] {
+export function workspaceRoutes(deps: RouteDependencies): readonly Route[] {
   const { database, credentials, invalidate } = deps
   return [
     implement(operations.createWorkspace, {
       async write(sql, { body, act }) {
-        const workspace = await createWorkspace(sql, body, act)
-        return workspace instanceof Failure ? workspace : workspaceAnswer(workspace)
+        return workspaceAnswer(await createWorkspace(sql, body, act))
       },
     }),
     implement(operations.listWorkspaces, {
@@ -59,23 +52,17 @@ export function workspaceRoutes(deps: WorkspaceDependencies): readonly Route[] {
       },
     }),
     implement(operations.getWorkspace, {
-      run: async ({ id }) => answerOr404('workspace', id, await getWorkspace(database.sql, id), workspaceAnswer),
+      run: async ({ id }) => workspaceAnswer(await getWorkspace(database.sql, id)),
     }),
     implement(operations.updateWorkspace, {
       async write(sql, { id, body: { name, shares_routes: sharesRoutes }, act }) {
-        return answerOr404(
-          'workspace',
-          id,
-          await updateWorkspace(sql, id, { name, sharesRoutes }, act),
-          workspaceAnswer,
-        )
+        return workspaceAnswer(await updateWorkspace(sql, id, { name, sharesRoutes }, act))
       },
       committed: ({ id }) => invalidate(id),
     }),
     implement(operations.exportWorkspace, {
       async download({ id, act }) {
         const workspace = await getWorkspace(database.sql, id)
-        if (workspace === 'not found') return notFound('workspace', id)
         await database.transaction((sql) => appendAudit(sql, { ...act, action: 'workspace.export', object: id }))
         return { type: 'application/x-ndjson', name: `${id}.jsonl`, pieces: exportPieces(deps, workspace, act.at) }
       },
@@ -84,8 +71,6 @@ export function workspaceRoutes(deps: WorkspaceDependencies): readonly Route[] {
       // Not a `write`: a million requests are deleted in batches, each of which may stay deleted.
       async run({ id, act }) {
         const erased = await database.transaction((sql) => eraseWorkspace(sql, id, act))
-        if (erased === 'not found') return notFound('workspace', id)
-        if (erased instanceof Failure) return erased
         // Before the long part, so that its keys stop working now.
         invalidate(id)
         credentials.forget(id)
@@ -95,8 +80,95 @@ export function workspaceRoutes(deps: WorkspaceDependencies): readonly Route[] {
   ]
 }
 
+export function projectRoutes({ database, invalidate, modelsOf }: RouteDependencies): readonly Route[] {
+  return [
+    implement(operations.createProject, {
+      async write(sql, { id, body: { name, models }, act }) {
+        return projectAnswer(await createProject(sql, { workspaceId: id, name, models: models ?? undefined }, act))
+      },
+    }),
+    implement(operations.listProjects, {
+      async run({ id, query }) {
+        await getWorkspace(database.sql, id)
+        return pageAnswer(await listProjects(database.sql, id, pageOf(query)), projectAnswer)
+      },
+    }),
+    implement(operations.getProject, {
+      run: async ({ id }) => projectAnswer(await getProject(database.sql, id)),
+    }),
+    implement(operations.updateProject, {
+      async write(sql, { id, body, act }) {
+        return projectAnswer(await updateProject(sql, id, body, act))
+      },
+      committed: ({ id }) => invalidate(id),
+    }),
+    implement(operations.listProjectModels, {
+      run: async ({ id }) => listAnswer(await modelsOf(await getProject(database.sql, id))),
+    }),
+  ]
+}
+
+export function keyRoutes({ database, computeVerifier, invalidate }: RouteDependencies): readonly Route[] {
+  return [
+    implement(operations.createKey, {
+      async write(sql, { id, body, act }) {
+        const wanted = {
+          projectId: id,
+          name: body.name,
+          models: body.models ?? undefined,
+          limits: body.limits == null ? undefined : limitsFromBody(body.limits),
+          expiresAt: body.expires_at ?? undefined,
+          sources: body.sources ?? undefined,
+        }
+        const { key, secret } = await createKey(sql, wanted, act, computeVerifier)
+        return { ...keyAnswer(key, act.at), secret }
+      },
+    }),
+    implement(operations.listKeys, {
+      async run({ query, act }) {
+        const { workspace_id: workspaceId, project_id: projectId } = query
+        const page = await listKeys(database.sql, { workspaceId, projectId, page: pageOf(query) })
+        return pageAnswer(page, (key) => keyAnswer(key, act.at))
+      },
+    }),
+    implement(operations.getKey, {
+      run: async ({ id, act }) => keyAnswer(await getKey(database.sql, id), act.at),
+    }),
+    implement(operations.revokeKey, {
+      write: async (sql, { id, act }) => keyAnswer(await revokeKey(sql, id, act), act.at),
+      committed: ({ id }) => invalidate(id),
+    }),
+    implement(operations.rotateKey, {
+      async write(sql, { id, body, act }) {
+        const wanted = { overlapSeconds: body.overlap_seconds ?? undefined }
+        const { key, secret } = await rotateKey(sql, id, wanted, act, computeVerifier)
+        return { ...keyAnswer(key, act.at), secret }
+      },
+      committed: ({ id }) => invalidate(id),
+    }),
+  ]
+}
+
+const limitOperations = [operations.putWorkspaceLimits, operations.putProjectLimits, operations.putKeyLimits] as const
+
+type LimitCall = Call<(typeof limitOperations)[number]>
+
+export function limitRoutes({ invalidate, ledger }: RouteDependencies): readonly Route[] {
+  return limitOperations.map((operation) =>
+    implement<(typeof limitOperations)[number]>(operation, {
+      async write(sql, { id, body, act }: LimitCall) {
+        return limitsAnswer(await putLimits(sql, operation.kind, id, limitsFromBody(body), act))
+      },
+      committed({ id, body: { spend_per_day: day, spend_per_month: month } }: LimitCall) {
+        invalidate(id)
+        if ((day ?? month) != null) ledger.recount(id)
+      },
+    }),
+  )
+}
+
 async function* exportPieces(
-  { database, ledger, credentials, requests }: WorkspaceDependencies,
+  { database, ledger, credentials, requests }: RouteDependencies,
   workspace: Workspace,
   now: number,
 ): AsyncGenerator<string> {
@@ -125,7 +197,7 @@ async function* exportPieces(
   }
 }
 
-async function transfersOf(ledger: WorkspaceDependencies['ledger'], id: WorkspaceId, page: PageQuery) {
+async function transfersOf(ledger: RouteDependencies['ledger'], id: WorkspaceId, page: PageQuery) {
   const { transfers, nextCursor } = await ledger.transfers(id, pageOf(page))
   return { items: transfers, nextCursor }
 }

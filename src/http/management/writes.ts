@@ -13,47 +13,30 @@ import { isContention } from '../../store/sql-error.ts'
 import { type AuditEntry, appendAuditOnce } from '../../tenancy/audit.ts'
 import type { Idempotency, KeyedRequest, StoredAnswer } from '../../tenancy/idempotency.ts'
 
-export interface RunWriteDependencies {
-  readonly database: Database
-  readonly idempotency: Idempotency
-}
-
-export interface Written extends StoredAnswer {
-  /** An earlier request with this key did it. */
-  readonly replayed: boolean
-}
-
-/** A Failure is rolled back and not remembered, so the key stays free for the corrected request. */
-export type RunWrite = (
-  keyed: (KeyedRequest & { readonly at: number }) | undefined,
-  work: (sql: Sql) => Promise<StoredAnswer | Failure>,
-) => Promise<Written | Failure>
-
 /** After a conflict between two transactions the loser's second attempt nearly always succeeds. */
 const attemptsMax = 4
 
-/** Thrown to leave a transaction without a commit; caught in this file. */
-class RolledBack {
-  constructor(readonly failure: Failure) {}
-}
-
-export function createRunWrite({ database, idempotency }: RunWriteDependencies): RunWrite {
-  return async (keyed, work) => {
-    for (let attempt = 1; ; attempt++) {
-      try {
-        return await database.transaction(async (sql) => {
-          const claim = keyed && (await idempotency.claim(sql, keyed, keyed.at))
-          if (claim?.kind === 'answered') return { ...claim.answer, replayed: true }
-          if (claim?.kind === 'conflict') throw new RolledBack(keyReused())
-          const answer = await work(sql)
-          if (answer instanceof Failure) throw new RolledBack(answer)
-          if (keyed) await idempotency.complete(sql, keyed, answer)
-          return { ...answer, replayed: false }
-        })
-      } catch (thrown) {
-        if (thrown instanceof RolledBack) return thrown.failure
-        if (attempt === attemptsMax || !isContention(thrown)) throw thrown
-      }
+/**
+ * What the work throws rolls back and is not remembered, so the key stays free for the corrected request. `replayed`: an
+ * earlier request with this key did it.
+ */
+export async function runWrite(
+  { database, idempotency }: { readonly database: Database; readonly idempotency: Idempotency },
+  keyed: (KeyedRequest & { readonly at: number }) | undefined,
+  work: (sql: Sql) => Promise<StoredAnswer>,
+): Promise<StoredAnswer & { readonly replayed: boolean }> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await database.transaction(async (sql) => {
+        const claim = keyed && (await idempotency.claim(sql, keyed, keyed.at))
+        if (claim?.kind === 'answered') return { ...claim.answer, replayed: true }
+        if (claim?.kind === 'conflict') throw keyReused()
+        const answer = await work(sql)
+        if (keyed) await idempotency.complete(sql, keyed, answer)
+        return { ...answer, replayed: false }
+      })
+    } catch (thrown) {
+      if (attempt === attemptsMax || !isContention(thrown)) throw thrown
     }
   }
 }

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { forEachEngine, type TestEngine } from '../../../test/parts/engines.ts'
 import { addWorkspace } from '../../../test/parts/ledger.ts'
-import { Failure } from '../../kernel/failure.ts'
+import { refusalOf } from '../../../test/parts/refused.ts'
 import { createId } from '../../kernel/ids.ts'
 import type { Nano } from '../../kernel/money.ts'
 import { Secret } from '../../kernel/secret.ts'
@@ -18,7 +18,7 @@ interface Received {
   readonly form: Record<string, string>
 }
 
-/** A server on loopback in Stripe's place, which answers as told. */
+/** A server on loopback in Stripe's place, with the given answers. */
 function serveStripe(answer: (call: number) => Response | Promise<Response>) {
   const received: Received[] = []
   const server = Bun.serve({
@@ -59,7 +59,7 @@ async function setUp(engine: TestEngine, baseUrl: string) {
 const amount = 25_000_000_000n as Nano
 
 forEachEngine((engine) => {
-  test('a session is asked for in dollars and cents, for the workspace, once per request id', async () => {
+  test('requests a session in dollars and cents, for the workspace, once per request id', async () => {
     await using stripe = serveStripe(() => Response.json(session))
     await using setup = await setUp(engine, stripe.url)
     const { workspaceId } = setup
@@ -87,19 +87,19 @@ forEachEngine((engine) => {
     expect(setup.logged).toEqual([])
   })
 
-  test('what could not be paid or credited never reaches Stripe', async () => {
+  test('does not send Stripe what could not be paid or credited', async () => {
     await using stripe = serveStripe(() => Response.json(session))
     await using setup = await setUp(engine, stripe.url)
     const { checkout, workspaceId } = setup
     const cent = 10_000_000n
     for (const wrong of [0n, -cent, 49n * cent, 100_000_000n * cent, 50n * cent + 1n]) {
-      const refused = await checkout(workspaceId, wrong as Nano, createId('req'))
+      const refused = await refusalOf(checkout(workspaceId, wrong as Nano, createId('req')))
       expect(refused).toMatchObject({ code: 'INVALID_REQUEST', facts: { param: 'amount' } })
     }
-    expect(await checkout(createId('ws'), amount, createId('req'))).toMatchObject({ code: 'NOT_FOUND' })
+    expect(await refusalOf(checkout(createId('ws'), amount, createId('req')))).toMatchObject({ code: 'NOT_FOUND' })
     expect(stripe.received).toEqual([])
     for (const right of [50n * cent, 99_999_999n * cent]) {
-      expect(await checkout(workspaceId, right as Nano, createId('req'))).not.toBeInstanceOf(Failure)
+      expect(await checkout(workspaceId, right as Nano, createId('req'))).toMatchObject({ id: session.id })
     }
     expect(stripe.received.map(({ form }) => form['line_items[0][price_data][unit_amount]'])).toEqual([
       '50',
@@ -107,18 +107,18 @@ forEachEngine((engine) => {
     ])
   })
 
-  test('without a secret key no payment can be started', async () => {
+  test('starts no payment without a secret key', async () => {
     await using stripe = serveStripe(() => Response.json(session))
     await using store = await engine.openStore()
     const log: Log = { info() {}, warn() {}, error() {}, line() {}, flush() {} }
     const settings = { secretKey: undefined, baseUrl: stripe.url, publicUrl: () => 'https://gate.example' }
     const checkout = createStripeCheckout({ database: store.database, log }, settings)
     const workspaceId = await addWorkspace(store.database)
-    expect(await checkout(workspaceId, amount, createId('req'))).toMatchObject({ code: 'NOT_FOUND' })
+    expect(await refusalOf(checkout(workspaceId, amount, createId('req')))).toMatchObject({ code: 'NOT_FOUND' })
     expect(stripe.received).toEqual([])
   })
 
-  test('a connection that breaks is tried once more under the same idempotency key', async () => {
+  test('retries a broken connection once with the same idempotency key', async () => {
     await using stripe = serveStripe((call) => (call === 1 ? brokenAnswer() : Response.json(session)))
     await using setup = await setUp(engine, stripe.url)
     expect(await setup.checkout(setup.workspaceId, amount, createId('req'))).toMatchObject({ id: session.id })
@@ -127,15 +127,15 @@ forEachEngine((engine) => {
     expect(keys[0]).toBe(keys[1] ?? '')
   })
 
-  test('where Stripe cannot be reached the caller may come back', async () => {
+  test('asks the caller to retry if Stripe cannot be reached', async () => {
     const stripe = serveStripe(() => Response.json(session))
     await stripe[Symbol.asyncDispose]()
     await using setup = await setUp(engine, stripe.url)
-    const refused = await setup.checkout(setup.workspaceId, amount, createId('req'))
+    const refused = await refusalOf(setup.checkout(setup.workspaceId, amount, createId('req')))
     expect(refused).toMatchObject({ code: 'OVERLOADED', facts: { retryAfterMs: 3000 } })
   })
 
-  test('an answer that is no session is a failure, told to the log without what Stripe quotes', async () => {
+  test('fails if the answer is not a session, and logs it without what Stripe quotes', async () => {
     const error = { type: 'invalid_request_error', code: 'api_key_expired', message: `Expired: ${key}` }
     const answers: readonly [response: () => Response, code: string][] = [
       [() => Response.json({ error }, { status: 401, headers: { 'request-id': 'req_stripe' } }), 'INTERNAL'],
@@ -151,7 +151,7 @@ forEachEngine((engine) => {
     await using stripe = serveStripe((call) => answers[call - 1]?.[0]() ?? new Response('?'))
     await using setup = await setUp(engine, stripe.url)
     for (const [, code] of answers) {
-      expect(await setup.checkout(setup.workspaceId, amount, createId('req'))).toMatchObject({ code })
+      expect(await refusalOf(setup.checkout(setup.workspaceId, amount, createId('req')))).toMatchObject({ code })
     }
     // One call each: Stripe would only repeat its answer.
     expect(stripe.received).toHaveLength(answers.length)

@@ -1,6 +1,7 @@
 // Starts a card payment: creates a Checkout Session at Stripe, where the payer is sent. The webhook credits the wallet
 // once Stripe reports that it was paid.
 
+import { z } from 'zod'
 import { Failure, invalidRequest } from '../../kernel/failure.ts'
 import type { RequestId, WorkspaceId } from '../../kernel/ids.ts'
 import { formatUsd, type Nano } from '../../kernel/money.ts'
@@ -31,11 +32,8 @@ export interface CheckoutDependencies {
   readonly log: Log
 }
 
-export type Checkout = (
-  workspaceId: WorkspaceId,
-  amount: Nano,
-  requestId: RequestId,
-) => Promise<CheckoutSession | Failure>
+/** Throws a Failure if no payment can be started. */
+export type Checkout = (workspaceId: WorkspaceId, amount: Nano, requestId: RequestId) => Promise<CheckoutSession>
 
 /** Stripe takes between 50 cents and eight digits of cents: https://docs.stripe.com/currencies */
 const amountMin = (50n * nanoPerCent) as Nano
@@ -51,19 +49,18 @@ const replyBytesMax = 1024 * 1024
 export function createStripeCheckout(deps: CheckoutDependencies, settings: CheckoutSettings): Checkout {
   return async (workspaceId, amount, requestId) => {
     const { secretKey } = settings
-    if (!secretKey) return new Failure('NOT_FOUND', 'Payments cannot be started here: STRIPE_SECRET_KEY is not set.')
+    if (!secretKey) throw new Failure('NOT_FOUND', 'Payments cannot be started here: STRIPE_SECRET_KEY is not set.')
     if (amount < amountMin || amount > amountMax || amount % nanoPerCent !== 0n) {
       const range = `from ${formatUsd(amountMin)} to ${formatUsd(amountMax)}`
-      return invalidRequest(`\`amount\` must be ${range} in whole cents to be paid by card.`, 'amount')
+      throw invalidRequest(`\`amount\` must be ${range} in whole cents to be paid by card.`, 'amount')
     }
     // Checked before the payment, which otherwise could not be credited to anyone.
-    if ((await getWorkspace(deps.database.sql, workspaceId)) === 'not found') {
-      return new Failure('NOT_FOUND', `There is no workspace ${workspaceId.slice(0, 60)}.`)
-    }
+    await getWorkspace(deps.database.sql, workspaceId)
     const form = sessionForm(workspaceId, amount, settings.publicUrl())
     const call = () => post(`${settings.baseUrl}/v1/checkout/sessions`, { secretKey, form, requestId })
     const reply = await withRetry(call)
-    return reply instanceof Unreached ? notReached(deps.log, reply, requestId) : sessionOf(deps.log, reply, requestId)
+    if (reply instanceof Unreached) throw notReached(deps.log, reply, requestId)
+    return sessionOf(deps.log, reply, requestId)
   }
 }
 
@@ -142,23 +139,23 @@ async function post(url: string, { secretKey, form, requestId }: Post): Promise<
   }
 }
 
-function sessionOf(log: Log, reply: Reply, requestId: RequestId): CheckoutSession | Failure {
-  const { status, json, stripeRequestId } = reply
-  const id = textAt(json, 'id')
-  const url = textAt(json, 'url')
-  if (status === 200 && id?.startsWith('cs_') && url?.startsWith('https://')) return { id, url }
-  const error = memberOf(json, 'error')
-  // Not its message, which may quote the key.
+const sessionSchema = z.object({ id: z.string().startsWith('cs_'), url: z.string().startsWith('https://') })
+const text = z.string().optional().catch(undefined)
+/** Not its message, which may quote the key. */
+const errorSchema = z.object({ error: z.object({ type: text, code: text, param: text }) })
+
+function sessionOf(log: Log, { status, json, stripeRequestId }: Reply, requestId: RequestId): CheckoutSession {
+  const session = sessionSchema.safeParse(json)
+  if (status === 200 && session.success) return session.data
+  const error = errorSchema.safeParse(json).data?.error
   log.error('Stripe did not start a payment', {
     request_id: requestId,
     status,
     stripe_request_id: stripeRequestId,
-    type: textAt(error, 'type'),
-    code: textAt(error, 'code'),
-    param: textAt(error, 'param'),
+    ...error,
   })
-  if (status === 429 || status >= 500) return tryLater()
-  return new Failure('INTERNAL', 'Stripe refused to start the payment; the log has the cause under the request id.')
+  if (status === 429 || status >= 500) throw tryLater()
+  throw new Failure('INTERNAL', 'Stripe refused to start the payment; the log has the cause under the request id.')
 }
 
 function notReached(log: Log, { error }: Unreached, requestId: RequestId): Failure {
@@ -173,13 +170,4 @@ function tryLater(): Failure {
   return new Failure('OVERLOADED', 'Stripe cannot start a payment at the moment. Retry in a few seconds.', {
     retryAfterMs: 3000,
   })
-}
-
-function memberOf(json: unknown, name: string): unknown {
-  return typeof json === 'object' && json !== null ? (json as Record<string, unknown>)[name] : undefined
-}
-
-function textAt(json: unknown, name: string): string | undefined {
-  const value = memberOf(json, name)
-  return typeof value === 'string' ? value : undefined
 }

@@ -12,7 +12,7 @@ import { requestIdHeaders } from '../../pipeline/headers.ts'
 import type { Database } from '../../store/database.ts'
 import { isStoreUnavailable } from '../../store/sql-error.ts'
 import type { Log, LogFields } from '../../telemetry/log.ts'
-import { getWorkspace } from '../../tenancy/workspaces.ts'
+import { findWorkspace } from '../../tenancy/workspaces.ts'
 import { BodyFault, readBody } from '../../wire/read-body.ts'
 import { auditMove } from '../management/writes.ts'
 import { type Checkout, createStripeCheckout } from './stripe-checkout.ts'
@@ -162,7 +162,7 @@ async function credit(
 ): Promise<Outcome | Failure> {
   const { workspaceId, amount } = payment
   // Workspaces are never deleted, so a missing one will also be missing at the next delivery.
-  if ((await getWorkspace(deps.database.sql, workspaceId)) === 'not found') {
+  if (!(await findWorkspace(deps.database.sql, workspaceId))) {
     return leaveUncredited(deps, 'there is no such workspace', fields)
   }
   const outcome = await deps.ledger.fund({ ...payment, kind: 'topup' })

@@ -2,23 +2,16 @@
 // decided at once; only what moves money is committed. After a crash the holds are gone and nobody was charged for them.
 
 import { assert } from '../../kernel/assert.ts'
-import type { Clock } from '../../kernel/clock.ts'
 import type { Failpoint } from '../../kernel/failpoint.ts'
 import { createId, type WorkspaceId } from '../../kernel/ids.ts'
 import { type Nano, zeroNano } from '../../kernel/money.ts'
 import type { Database } from '../../store/database.ts'
+import type { RequestRow } from '../../store/request-rows.ts'
 import { timeToSql } from '../../store/sql.ts'
 import { isStoreUnavailable } from '../../store/sql-error.ts'
-import type { BatchWriter, WriteOperation } from '../../store/write-batch.ts'
-import { type Insufficient, unavailable, type WalletId, walletOf, workspaceOf } from '../account.ts'
-import {
-  BudgetCounters,
-  type BudgetName,
-  type BudgetState,
-  budgetName,
-  isWindowPast,
-  splitBudgetName,
-} from '../budget.ts'
+import type { BatchWriter } from '../../store/write-batch.ts'
+import { type Insufficient, unavailable, type WalletId, workspaceOf } from '../account.ts'
+import { BudgetCounters, type BudgetName, type BudgetState, budgetName, isWindowPast } from '../budget.ts'
 import { clean, cleanMs } from '../clean.ts'
 import { type Correction, type CorrectOutcome, recordCorrection } from '../correct.ts'
 import { type Funding, type FundOutcome, recordFunding } from '../fund.ts'
@@ -32,8 +25,8 @@ import type {
   SettleOutcome,
 } from '../ledger.ts'
 import { createBudgetSeeds, seedRoundMs } from '../seed-budgets.ts'
-import { type SettledTransfers, settledTransfers, settleOnce, storedOutcome } from '../settlement.ts'
-import { listTransfers, readTransfersOf, transferColumns } from '../transfer.ts'
+import { chargedRow, dueOf, readSettled, settleOnce } from '../settlement.ts'
+import { listTransfers, readTransfersOf } from '../transfer.ts'
 import { createEndCounters, createWriteHealth, type EndCounters, type WriteHealth } from '../write-health.ts'
 import { createGroupCommit, type GroupCommit } from './group-commit.ts'
 import { type Claim, WalletBook } from './wallet-book.ts'
@@ -93,7 +86,7 @@ export async function createEmbeddedLedger(options: LedgerOptions, writer: Batch
     extend: (requestId, more) => book.extend(requestId, more) ?? { kind: 'gone' },
     cover: (requestId, more) => book.cover(requestId, more),
     markSent: (requestId) => book.markSent(requestId),
-    settle: createSettle({ book, commits, database, clock, reach, counters, onFault: options.onFault }),
+    settle: createSettle({ book, commits, database, reach, counters, onFault: options.onFault }),
     release: (requestId) => (book.release(requestId) ? { kind: 'released' } : { kind: 'gone' }),
     fund: (funding) => fund(options, { book, writeHealth }, funding),
     correct: (correction) => correct(options, { book, writeHealth, onBroken }, correction),
@@ -158,14 +151,13 @@ async function probe({ database, clock }: LedgerOptions, writeHealth: WriteHealt
   }
 }
 
-// The one way a hold becomes a charge: claimed in memory, written with everything that belongs to it in one operation, and
+// The one way a hold becomes a charge: claimed in memory, written with everything that belongs to it in one commit, and
 // only then taken from the balance.
 
 export interface SettleDependencies {
   readonly book: WalletBook
   readonly commits: GroupCommit
   readonly database: Database
-  readonly clock: Clock
   readonly reach: Failpoint
   readonly counters: EndCounters
   /** A settlement whose outcome was unknown could not be ended properly. */
@@ -175,9 +167,9 @@ export interface SettleDependencies {
 function createSettle(dependencies: SettleDependencies): (settlement: Settlement) => Promise<SettleOutcome> {
   const { book, database } = dependencies
   return settleOnce(async (settlement) => {
-    const { requestId, charge, quoted } = settlement
-    const claim = book.claim(requestId, charge, quoted)
-    if (!claim) return storedOutcome(await readTransfersOf(database.sql, requestId))
+    const { requestId } = settlement
+    const claim = book.claim(requestId, dueOf(settlement))
+    if (!claim) return await readSettled(database.sql, requestId)
     return await settleClaim(dependencies, claim, settlement)
   })
 }
@@ -187,25 +179,24 @@ async function settleClaim(
   claim: Claim,
   settlement: Settlement,
 ): Promise<SettleOutcome> {
-  const { book, commits, clock, reach, onFault } = dependencies
-  let transfers: SettledTransfers
-  let operation: WriteOperation
+  const { book, commits, reach, onFault } = dependencies
+  let row: RequestRow
   try {
-    await reach('before_settle')
-    transfers = settledTransfers(settlement, claim.workspaceId, { charged: claim.charged, now: clock.now() })
-    operation = settleOperation(claim, transfers, settlement)
+    const pause = reach('before_settle')
+    if (pause) await pause
+    row = chargedRow(settlement, claim.workspaceId, claim.charge, claim.budgetNames)
   } catch (thrown) {
     // A claim that nothing was written for is nobody else's to end.
     book.drop(claim)
     throw thrown
   }
   const finish = async (end: CommitEnd): Promise<SettleEnd> => {
-    const outcome = await endOf(dependencies, claim, transfers, end)
+    const outcome = await endOf(dependencies, claim, settlement, end)
     dependencies.counters.settled(settlement, outcome, claim.held)
     return outcome
   }
-  const end = await commit(commits, book, claim, operation)
-  if (typeof end === 'string') return await finish(end)
+  const end = await commit(commits, book, claim, row)
+  if (!('later' in end)) return await finish(end)
   const known = end.later.then(finish).catch((thrown) => {
     onFault(`the settlement of ${claim.requestId} could not be ended`, thrown)
     return undefined
@@ -216,19 +207,16 @@ async function settleClaim(
 async function endOf(
   { book, database, reach }: SettleDependencies,
   claim: Claim,
-  transfers: SettledTransfers,
+  { cost }: Settlement,
   end: CommitEnd,
 ): Promise<SettleEnd> {
-  if (end === 'given up') return unavailable
-  if (end === 'refused') return await endRefused(book, database, claim, transfers)
-  await reach('after_commit')
-  return {
-    kind: 'settled',
-    transfer: transfers.charge,
-    posted: book.wallet(claim.workspaceId).posted,
-    writtenOff: claim.writtenOff,
-    repeated: false,
-  }
+  if (end.kind === 'given up') return unavailable
+  if (end.kind === 'refused') return await endRefused(book, database, claim, end)
+  const pause = reach('after_commit')
+  if (pause) await pause
+  const { charge, workspaceId } = claim
+  const { posted } = book.wallet(workspaceId)
+  return { kind: 'settled', charge, posted, writtenOff: (cost - charge) as Nano, repeated: false }
 }
 
 /** A commit that was taken for failed, though it was written, is found by its retry, which is refused. */
@@ -236,43 +224,45 @@ async function endRefused(
   book: WalletBook,
   database: Database,
   claim: Claim,
-  { charge }: SettledTransfers,
+  { message, isRetry }: Extract<CommitEnd, { kind: 'refused' }>,
 ): Promise<SettleEnd> {
   // If this read fails, nobody knows whether the claim was charged, and it stays open.
-  const stored = storedOutcome(await readTransfersOf(database.sql, claim.requestId))
-  if (stored.kind === 'settled' && stored.transfer.id === charge.id) book.commit(claim)
+  const stored = await readSettled(database.sql, claim.requestId)
+  if (stored.kind === 'settled' && isRetry) book.commit(claim)
   else book.drop(claim)
   if (stored.kind === 'settled') return stored
-  throw new Error(`the database refused the settlement of ${claim.requestId}; it was not charged`)
+  throw new Error(`the database refused the settlement of ${claim.requestId}; it was not charged: ${message}`)
 }
 
-type CommitEnd = 'committed' | 'refused' | 'given up'
+type CommitEnd =
+  | { readonly kind: 'committed' | 'given up' }
+  | { readonly kind: 'refused'; readonly message: string; readonly isRetry: boolean }
 
 /** `later`: how a commit ends that was not confirmed in time. After `refused` the claim is still open. */
 function commit(
   commits: GroupCommit,
   book: WalletBook,
   claim: Claim,
-  operation: WriteOperation,
+  row: RequestRow,
 ): Promise<CommitEnd | { readonly later: Promise<CommitEnd> }> {
   return new Promise((resolve) => {
     let report: (end: CommitEnd) => void = resolve
     commits.submit({
-      operation,
+      row,
       onCommitted() {
         // The charge is durable, whatever is wrong with the book: the caller gets what was paid for.
         try {
           book.commit(claim)
         } finally {
-          report('committed')
+          report({ kind: 'committed' })
         }
       },
-      onRefused: () => report('refused'),
+      onRefused: ({ message }, isRetry) => report({ kind: 'refused', message, isRetry }),
       onGivenUp() {
         try {
           book.drop(claim)
         } finally {
-          report('given up')
+          report({ kind: 'given up' })
         }
       },
       onOverdue() {
@@ -282,21 +272,6 @@ function commit(
       },
     })
   })
-}
-
-function settleOperation(
-  { workspaceId, charged, walletMissing, budgetNames }: Claim,
-  { charge, writeoff }: SettledTransfers,
-  settlement: Settlement,
-): WriteOperation {
-  return {
-    wallet: walletOf(workspaceId),
-    amount: charged,
-    budgets: budgetNames.map(splitBudgetName),
-    ...(walletMissing && { newWallet: { workspaceId, createdAt: charge.createdAt } }),
-    transfers: [transferColumns(charge, budgetNames), ...(writeoff ? [transferColumns(writeoff)] : [])],
-    requests: settlement.rows?.(charged) ?? [],
-  }
 }
 
 // A correction. What it takes is set aside in memory like the hold of a request, so that no request can be promised it

@@ -1,5 +1,6 @@
 import { expect, test } from 'bun:test'
-import { createTestClock, createTestPace } from '../../../test/parts/ledger.ts'
+import { chargedRowOf, createTestClock, createTestPace } from '../../../test/parts/ledger.ts'
+import { zeroNano } from '../../kernel/money.ts'
 import { createWriteHealth } from '../write-health.ts'
 import { createGroupCommit, type Submission } from './group-commit.ts'
 
@@ -27,8 +28,8 @@ function submission(onCommitted: () => void): Submission {
   const never = () => {
     throw new Error('not expected')
   }
-  const operation = { wallet: '', amount: 0n, budgets: [], transfers: [], requests: [] }
-  return { operation, onCommitted, onRefused: never, onGivenUp: never, onOverdue: never }
+  const charge = { workspaceId: 'ws_1', charge: zeroNano, writtenOff: zeroNano, budgets: null } as const
+  return { row: chargedRowOf('req_1', charge), onCommitted, onRefused: never, onGivenUp: never, onOverdue: never }
 }
 
 test('a callback that throws stops neither the other callbacks of its commit nor later commits', async () => {

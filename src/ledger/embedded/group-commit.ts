@@ -3,7 +3,8 @@
 // callback of another one throws.
 
 import type { Clock } from '../../kernel/clock.ts'
-import type { BatchWriter, OperationRefusal, WriteOperation } from '../../store/write-batch.ts'
+import type { RequestRow } from '../../store/request-rows.ts'
+import type { BatchWriter, Refusal } from '../../store/write-batch.ts'
 import type { Pace } from '../pace.ts'
 import type { WriteHealth } from '../write-health.ts'
 
@@ -25,11 +26,11 @@ const watchMs = 1000
 
 /** Exactly one of `onCommitted`, `onRefused` and `onGivenUp` is called, at the end. */
 export interface Submission {
-  readonly operation: WriteOperation
+  readonly row: RequestRow
   /** It is durable. */
   onCommitted(): void
-  /** The database refused this operation, and always will. */
-  onRefused(refusal: OperationRefusal): void
+  /** The database refused this row, and always will. `isRetry`: an earlier commit of it seemed to fail. */
+  onRefused(refusal: Refusal, isRetry: boolean): void
   /** It was not committed and never will be. */
   onGivenUp(): void
   /** Its commit has not come back from the disk in time and may still succeed. Called at most once, before the end. */
@@ -45,6 +46,7 @@ export interface GroupCommit {
 interface Entry extends Submission {
   readonly submittedMs: number
   isOverdue: boolean
+  isRetry: boolean
 }
 
 export interface GroupCommitOptions {
@@ -105,7 +107,7 @@ export function createGroupCommit({
     running = batch
     const watch = setInterval(giveUpOld, watchMs)
     try {
-      const refusals = await writer.commitBatch(batch.map((entry) => entry.operation))
+      const refusals = await writer.commitBatch(batch.map((entry) => entry.row))
       end('committed')
       return refusals
     } catch (thrown) {
@@ -128,7 +130,7 @@ export function createGroupCommit({
       if (refusals) {
         tell(batch, (entry, at) => {
           const refusal = refusals[at]
-          if (refusal) entry.onRefused(refusal)
+          if (refusal) entry.onRefused(refusal, entry.isRetry)
           else entry.onCommitted()
         })
         pauseMs = firstRetryMs
@@ -136,6 +138,7 @@ export function createGroupCommit({
       }
       // Nothing of it was written. What is overdue is not tried again: its caller has already got an error.
       const overdue = batch.filter((entry) => entry.isOverdue)
+      for (const entry of batch) entry.isRetry = true
       queue.unshift(...batch.filter((entry) => !entry.isOverdue))
       tell(overdue, (entry) => entry.onGivenUp())
       giveUpOld()
@@ -147,7 +150,7 @@ export function createGroupCommit({
 
   return {
     submit(submission) {
-      queue.push({ ...submission, submittedMs: clock.monotonicMs(), isOverdue: false })
+      queue.push({ ...submission, submittedMs: clock.monotonicMs(), isOverdue: false, isRetry: false })
       // Not at once: what is submitted in the same breath shares the commit.
       busy ??= Promise.resolve().then(work)
     },

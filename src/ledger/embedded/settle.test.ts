@@ -27,16 +27,16 @@ test('a charge above what was held is counted, also where the hold was raised wh
   await expectBooksRight(store.database)
 })
 
-test('a defect in the rows of other parts charges nothing, and leaves no hold', async () => {
+test('a defect in the row of another part charges nothing, and leaves no hold', async () => {
   await using store = await createEngine('sqlite').openStore()
   await using books = await openFunded(store.database, 100n)
   const { ledger, workspaceId } = books
   const request = holdOf(workspaceId, 60n)
   await ledger.hold(request)
-  const rows = (): never => {
+  const row = (): never => {
     throw new Error('a defect of another part')
   }
-  await expect(ledger.settle({ ...settlementOf(request.requestId, 10n), rows })).rejects.toThrow('a defect')
+  await expect(ledger.settle({ ...settlementOf(request.requestId, 10n), row })).rejects.toThrow('a defect')
   expect(await ledger.wallet(workspaceId)).toMatchObject({ posted: 100n, held: 0n })
   expect(ledger.stats().openHolds).toBe(0)
   await expectBooksRight(store.database)

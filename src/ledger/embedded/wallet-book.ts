@@ -11,8 +11,6 @@ import type { HoldStats, ReapReport, Wallet } from '../ledger.ts'
 interface Balance {
   posted: bigint
   held: bigint
-  /** Whether the database knows the wallet: one that was never funded can still make calls that cost nothing. */
-  stored: boolean
 }
 
 interface Hold {
@@ -36,11 +34,7 @@ export interface Claim {
   /** What was held before the charge was known. */
   readonly held: bigint
   /** What leaves the wallet; covered by the hold. */
-  readonly charged: Nano
-  /** What the wallet could not cover. */
-  readonly writtenOff: Nano
-  /** The wallet must be made in the database with the charge. */
-  readonly walletMissing: boolean
+  readonly charge: Nano
   /** Those that the charge counts in. */
   readonly budgetNames: readonly BudgetName[]
 }
@@ -68,7 +62,7 @@ export class WalletBook {
   constructor(posted: Iterable<readonly [WorkspaceId, Nano]>, budgets = new BudgetCounters()) {
     this.budgets = budgets
     for (const [workspaceId, amount] of posted) {
-      this.#balances.set(workspaceId, { posted: amount, held: 0n, stored: true })
+      this.#balances.set(workspaceId, { posted: amount, held: 0n })
     }
   }
 
@@ -121,27 +115,24 @@ export class WalletBook {
     if (hold) hold.sent = true
   }
 
-  /** undefined: there is no such open hold. */
-  claim(requestId: RequestId, charge: Nano, quoted = charge): Claim | undefined {
-    assert(charge >= 0n, 'a charge is not negative')
+  /** `due`: what the wallet pays if it can. undefined: there is no such open hold. */
+  claim(requestId: RequestId, due: Nano): Claim | undefined {
+    assert(due >= 0n, 'a charge is not negative')
     const hold = this.#open(requestId)
     if (!hold) return undefined
     hold.claimed = true
-    const { balance, workspaceId, budgetNames } = hold
+    const { workspaceId, budgetNames } = hold
     // The rest is reserved at once, so that what is committed later is covered whatever happens until then.
-    this.#cover(hold, quoted - hold.amount)
-    const held = hold.amount - hold.covered
-    const charged = (quoted < hold.amount ? quoted : hold.amount) as Nano
-    const writtenOff = (charge - charged) as Nano
-    return { requestId, workspaceId, held, charged, writtenOff, walletMissing: !balance.stored, budgetNames }
+    this.#cover(hold, due - hold.amount)
+    const charge = (due < hold.amount ? due : hold.amount) as Nano
+    return { requestId, workspaceId, held: hold.amount - hold.covered, charge, budgetNames }
   }
 
   /** The claim's charge is durable. */
-  commit({ requestId, charged, budgetNames }: Claim): void {
+  commit({ requestId, charge, budgetNames }: Claim): void {
     const { balance } = this.#end(requestId)
-    balance.posted -= charged
-    balance.stored = true
-    this.budgets.spend(budgetNames, charged)
+    balance.posted -= charge
+    this.budgets.spend(budgetNames, charge)
     assert(balance.posted >= balance.held, `${requestId} was charged more than it held`)
   }
 
@@ -157,9 +148,7 @@ export class WalletBook {
   }
 
   credit(workspaceId: WorkspaceId, amount: Nano): void {
-    const balance = this.#balanceOf(workspaceId)
-    balance.posted += amount
-    balance.stored = true
+    this.#balanceOf(workspaceId).posted += amount
   }
 
   /** Ends what is past its lifetime and not being settled. */
@@ -176,7 +165,7 @@ export class WalletBook {
   #balanceOf(workspaceId: WorkspaceId): Balance {
     const known = this.#balances.get(workspaceId)
     if (known) return known
-    const fresh = { posted: 0n, held: 0n, stored: false }
+    const fresh = { posted: 0n, held: 0n }
     this.#balances.set(workspaceId, fresh)
     return fresh
   }

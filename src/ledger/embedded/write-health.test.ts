@@ -76,7 +76,7 @@ test('while the disk is full nothing is admitted, what runs is charged once ther
   await allowPages(1)
   // Much text, so that a page beyond the allowed ones is needed.
   const usage = 'x'.repeat(20_000)
-  const settling = requests.map((request) => ledger.settle({ ...settlementOf(request.requestId, 4n), usage }))
+  const settling = requests.map((request) => ledger.settle(settlementOf(request.requestId, 4n, { usage })))
   await until(() => !ledger.admits())
   expect(ledger.hold(holdOf(workspaceId, 1n))).toEqual({ kind: 'unavailable', retryAfterMs: 1000 })
   expect(ledger.extend(running.requestId, 5n as Nano)).toEqual({ kind: 'held' })
@@ -159,7 +159,7 @@ test('a commit whose success was not heard of is found by the retry, and charged
   const settling = ledger.settle(settlementOf(request.requestId, 4n))
   await until(() => writer.calls >= 1)
   writer.fault = 'none'
-  expect(await settling).toMatchObject({ kind: 'settled', transfer: { amount: 4n } })
+  expect(await settling).toMatchObject({ kind: 'settled', charge: 4n })
   expect(await database.sql`SELECT id FROM transfers WHERE kind = 'charge'`).toHaveLength(1)
   expect(await ledger.wallet(workspaceId)).toMatchObject({ posted: 96n, held: 0n })
 })
@@ -204,7 +204,7 @@ test('after a restart the wallets are as the transfers say, and open holds are g
   expect(await again.ledger.settle(settlementOf(settled.requestId, 9n))).toMatchObject({
     kind: 'settled',
     repeated: true,
-    transfer: { amount: 7n },
+    charge: 7n,
   })
 })
 
@@ -243,7 +243,7 @@ test('an unknown outcome whose commit succeeds is charged once', async () => {
   const { ledger, workspaceId, database } = faulty
   const { requestId, end, disk } = await stall(faulty)
   disk.resolve()
-  expect(await end).toMatchObject({ kind: 'settled', transfer: { amount: 4n }, posted: 96n, repeated: false })
+  expect(await end).toMatchObject({ kind: 'settled', charge: 4n, posted: 96n, repeated: false })
   expect(await ledger.wallet(workspaceId)).toMatchObject({ posted: 96n, held: 0n })
   expect(ledger.stats()).toMatchObject({ charges: 1, openHolds: 0 })
   expect(await ledger.settle(settlementOf(requestId, 4n))).toMatchObject({ kind: 'settled', repeated: true })

@@ -4,13 +4,12 @@
 import type { RequestId } from '../../kernel/ids.ts'
 import { type Nano, zeroNano } from '../../kernel/money.ts'
 import { insertList } from '../../store/insert-rows.ts'
-import { HourBuckets, writeHours } from '../../store/request-rows.ts'
-import type { Sql, SqlValue } from '../../store/sql.ts'
-import { ensureWallet, type WalletId, walletOf } from '../account.ts'
+import { HourSums, type RequestRow, requestValues, writeHours } from '../../store/request-rows.ts'
+import type { Sql } from '../../store/sql.ts'
+import { type WalletId, walletOf } from '../account.ts'
 import { type Budget, budgetNames, noBudgets } from '../budget.ts'
 import type { HoldOutcome, SettleOutcome } from '../ledger.ts'
-import { dueOf, settledTransfers, storedOutcome } from '../settlement.ts'
-import { readTransfersOf, transferColumns } from '../transfer.ts'
+import { chargedRow, dueOf, readSettled } from '../settlement.ts'
 import { type Demand, grantAll, type MoveOutcome, moveBalances, type WalletMove } from './balances.ts'
 import { awaitHolds, type EndedHold, endHolds, insertHolds, lowerHold, markHoldsSent, raiseHolds } from './holds.ts'
 import { type ExtendOperation, ofKind, type SettleOperation, type SharedOperation } from './operation.ts'
@@ -24,7 +23,6 @@ export async function applyBatch(
   sql: Sql,
   owner: Owner,
   batch: readonly SharedOperation[],
-  now: number,
 ): Promise<readonly Answer[]> {
   const taken = await takeHolds(sql, owner, batch)
   const moved = await moveWallets(sql, batch, taken)
@@ -35,7 +33,7 @@ export async function applyBatch(
     ofKind(batch, 'hold').filter((operation) => moved.isGranted(operation)),
   )
   for (const extension of taken.raised) if (!moved.isGranted(extension)) await lowerHold(sql, extension)
-  const settled = await settle(sql, ofKind(batch, 'settle'), { taken, moved, now })
+  const settled = await settle(sql, ofKind(batch, 'settle'), { taken, moved })
   return batch.map((operation) => () => answer(operation, { taken, moved, settled }))
 }
 
@@ -160,47 +158,35 @@ function movedBy(demands: ReadonlyMap<SharedOperation, Demand>, outcomes: Readon
 interface SettleTerms {
   readonly taken: TakenHolds
   readonly moved: Moved
-  readonly now: number
 }
 
 /** Writes the charges of the holds that end here. For the others it reads what they came to. */
 async function settle(
   sql: Sql,
   operations: readonly SettleOperation[],
-  { taken, moved, now }: SettleTerms,
+  { taken, moved }: SettleTerms,
 ): Promise<ReadonlyMap<RequestId, SettleOutcome>> {
   const outcomes = new Map<RequestId, SettleOutcome>()
-  const transfers: Record<string, SqlValue>[] = []
-  const paid: { readonly operation: SettleOperation; readonly charged: Nano }[] = []
+  const rows: RequestRow[] = []
+  const hours = new HourSums()
   for (const operation of operations) {
     const { settlement, workspaceId, requestId } = operation
     const hold = taken.ended.get(requestId)
     if (hold === undefined) {
       // It ended before: by a settlement whose answer was lost, or without a charge.
-      outcomes.set(requestId, storedOutcome(await readTransfersOf(sql, requestId)))
+      outcomes.set(requestId, await readSettled(sql, requestId))
       continue
     }
     const due = dueOf(settlement)
     const isCovered = due <= hold.amount || moved.isGranted(operation)
-    const charged = (isCovered ? due : hold.amount + moved.paidInPart(operation)) as Nano
-    paid.push({ operation, charged })
-    const { charge, writeoff } = settledTransfers(settlement, workspaceId, { charged, now })
-    transfers.push(transferColumns(charge, hold.budgets))
-    if (writeoff) transfers.push(transferColumns(writeoff))
-    // A wallet that was never funded can still make calls that cost nothing.
-    if (charged === 0n) await ensureWallet(sql, workspaceId, now)
-    const writtenOff = (settlement.charge - charged) as Nano
-    outcomes.set(requestId, { kind: 'settled', transfer: charge, writtenOff, repeated: false })
+    const charge = (isCovered ? due : hold.amount + moved.paidInPart(operation)) as Nano
+    const row = chargedRow(settlement, workspaceId, charge, hold.budgets)
+    rows.push(row)
+    hours.add(requestValues(row))
+    const writtenOff = (settlement.cost - charge) as Nano
+    outcomes.set(requestId, { kind: 'settled', charge, writtenOff, repeated: false })
   }
-  await insertList(sql, 'transfers', transfers)
-  const requests = paid.flatMap(({ operation, charged }) => operation.settlement.rows?.(charged) ?? [])
-  await insertList(
-    sql,
-    'requests',
-    requests.map(({ columns }) => columns),
-  )
-  const hours = new HourBuckets()
-  for (const { counted } of requests) hours.add(counted)
+  await insertList(sql, 'requests', rows)
   await writeHours(sql, 'postgres', hours)
   return outcomes
 }

@@ -3,10 +3,10 @@
 
 import { expect, test } from 'bun:test'
 import { SQL } from 'bun'
+import { settlementOf } from '../../../test/parts/ledger.ts'
 import type { RequestId, WorkspaceId } from '../../kernel/ids.ts'
-import type { Nano } from '../../kernel/money.ts'
 import type { Database } from '../../store/database.ts'
-import type { HoldRequest, Settlement } from '../ledger.ts'
+import type { HoldRequest } from '../ledger.ts'
 import { createWriteHealth } from '../write-health.ts'
 import { createBatchQueue, type Entry, takeBatch } from './batch-queue.ts'
 import type { SharedOperation } from './operation.ts'
@@ -65,8 +65,7 @@ function openQueue(meet: (advance: (milliseconds: number) => void) => Meet) {
     writeHealth,
     nowMs: () => nowMs,
     settle(workspace: string, request: string) {
-      const settlement = { requestId: `req_${request}` as RequestId, charge: 5n as Nano, usage: '{}', estimated: false }
-      const rest = { settlement: settlement as Settlement, patienceMs: 30_000 }
+      const rest = { settlement: settlementOf(`req_${request}`, 5n), patienceMs: 30_000 }
       return submit({ kind: 'settle', ...rest }, workspace, request)
     },
     hold(workspace: string, request: string) {
@@ -150,7 +149,7 @@ test('a wallet that is free again is charged, and goes with the others from then
 
 test('the fault of one operation is only its own', async () => {
   const queue = openQueue(() => (text, values) => {
-    if (text.startsWith('INSERT INTO transfers') && values.includes('req_1')) throw sqlError('23514')
+    if (text.startsWith('INSERT INTO requests') && values.includes('req_1')) throw sqlError('23514')
   })
   const ends = await Promise.allSettled([queue.settle('free', '1'), queue.settle('free', '2'), queue.hold('b', '3')])
   expect(ends.map((end) => (end.status === 'fulfilled' ? end.value.kind : 'failed'))).toEqual([

@@ -211,7 +211,7 @@ async function commitBatch(
 }
 
 async function transact(
-  { database, clock, writeHealth, pace, random, owner }: BatchQueueOptions,
+  { database, writeHealth, pace, random, owner }: BatchQueueOptions,
   locks: LockedWallets,
   batch: readonly Entry[],
 ): Promise<readonly Answer[]> {
@@ -222,7 +222,7 @@ async function transact(
     try {
       const answers = await database.transaction(async (sql) => {
         if (mayBeLocked) await sql`SELECT set_config('lock_timeout', ${String(shortLockMs)}, true)`
-        return await applyBatch(sql, owner(), operations, clock.now())
+        return await applyBatch(sql, owner(), operations)
       })
       end('committed')
       return answers

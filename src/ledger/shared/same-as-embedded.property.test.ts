@@ -148,7 +148,7 @@ class Both {
     const here = await this.reference.ledger.settle(settlementOf(id, charge))
     const there = await this.#ledger(replica).settle(settlementOf(id, charge))
     if (here.kind !== 'settled' || there.kind !== 'settled') throw new Error(`${here.kind} here, ${there.kind} there`)
-    expect(there.transfer.amount).toBe(here.transfer.amount)
+    expect(there.charge).toBe(here.charge)
     expect(there.writtenOff).toBe(here.writtenOff)
   }
 

@@ -8,7 +8,6 @@ import {
   expectBooksRight,
   holdOf,
   openLedger,
-  requestRowOf,
   settlementOf,
 } from '../../../test/parts/ledger.ts'
 import { systemClock } from '../../kernel/clock.ts'
@@ -112,7 +111,7 @@ forEachEngine((engine) => {
     expect(await take(990n)).toMatchObject({ kind: 'corrected', posted: 10n })
     expect(await holding.ledger.settle(settlementOf(running.requestId, 10n))).toMatchObject({
       kind: 'settled',
-      transfer: { amount: 10n },
+      charge: 10n,
       writtenOff: 0n,
     })
     expect(await correcting.ledger.wallet(workspaceId)).toMatchObject({ posted: 0n, held: 0n })
@@ -129,15 +128,8 @@ forEachEngine((engine) => {
     const requests = Array.from({ length: 7 }, () => holdOf(workspaceId, 10n))
     await Promise.all(requests.map((request) => ledger.hold(request)))
     const { calls } = database
-    const settled = await Promise.all(
-      requests.map(({ requestId }) =>
-        ledger.settle({
-          ...settlementOf(requestId, 3n),
-          rows: (charged) => [requestRowOf(requestId, workspaceId, charged)],
-        }),
-      ),
-    )
-    expect(settled.map((outcome) => outcome.kind === 'settled' && outcome.transfer.amount)).toEqual(
+    const settled = await Promise.all(requests.map(({ requestId }) => ledger.settle(settlementOf(requestId, 3n))))
+    expect(settled.map((outcome) => outcome.kind === 'settled' && outcome.charge)).toEqual(
       requests.map(() => 3n as Nano),
     )
     expect(database.calls - calls).toBe(1)
@@ -237,7 +229,7 @@ forEachEngine((engine) => {
     const settling = ledger.settle(settlementOf(request.requestId, 4n))
     await until(() => database.calls >= calls + 2)
     database.fault = 'none'
-    expect(await settling).toMatchObject({ kind: 'settled', transfer: { amount: 4n } })
+    expect(await settling).toMatchObject({ kind: 'settled', charge: 4n })
     await pace.round()
     await until(async () => (await ledger.wallet(workspaceId)).held === 0n)
     expect(await ledger.wallet(workspaceId)).toMatchObject({ posted: 96n, held: 0n })
@@ -288,7 +280,7 @@ forEachEngine((engine) => {
     expect(await ledger.settle(settlementOf(bad.requestId, 4n))).toMatchObject({ kind: 'unknown' })
     database.replies = Promise.resolve()
     reply.resolve()
-    expect(await end).toMatchObject({ kind: 'settled', transfer: { amount: 4n } })
+    expect(await end).toMatchObject({ kind: 'settled', charge: 4n })
     expect(ledger.stats()).toMatchObject({ charges: 1, openHolds: 0 })
     expect(await ledger.wallet(bad.workspaceId)).toMatchObject({ posted: 96n, held: 0n })
     expect(await ledger.settle(settlementOf(bad.requestId, 4n))).toMatchObject({ kind: 'settled', repeated: true })
@@ -310,7 +302,7 @@ forEachEngine((engine) => {
     const { calls } = database
     await until(() => database.calls >= calls + 2)
     database.fault = 'none'
-    expect(await end).toMatchObject({ kind: 'settled', transfer: { amount: 4n } })
+    expect(await end).toMatchObject({ kind: 'settled', charge: 4n })
     await pace.round()
     expect(await ledger.wallet(bad.workspaceId)).toMatchObject({ posted: 96n, held: 0n })
     expect(await bad.charges()).toHaveLength(1)
@@ -368,7 +360,7 @@ forEachEngine((engine) => {
     })
     expect(await ledger.settle(settlementOf(bad.requestId, 4n))).toMatchObject({
       kind: 'settled',
-      transfer: { amount: 4n },
+      charge: 4n,
     })
     expect(await bad.charges()).toHaveLength(1)
     expect(await ledger.wallet(bad.workspaceId)).toMatchObject({ posted: 96n, held: 0n })

@@ -17,7 +17,7 @@ import { recordFunding } from '../fund.ts'
 import type { HoldStats, Ledger, LedgerOptions, SettleEnd, Settlement, SettleOutcome, Wallet } from '../ledger.ts'
 import type { Pace } from '../pace.ts'
 import { createBudgetSeeds, seedRoundMs } from '../seed-budgets.ts'
-import { settleOnce, storedOutcome } from '../settlement.ts'
+import { readSettled, settleOnce } from '../settlement.ts'
 import { listTransfers, readTransfersOf } from '../transfer.ts'
 import {
   commitEndOf,
@@ -188,8 +188,8 @@ function createOwnHolds(dependencies: OwnHoldsDependencies): OwnHolds {
     return end
   }
   const settle = async (settlement: Settlement): Promise<SettleOutcome> => {
-    const { requestId, charge } = settlement
-    assert(charge >= 0n, 'a charge is not negative')
+    const { requestId, cost } = settlement
+    assert(cost >= 0n, 'a charge is not negative')
     const own = open.take(requestId)
     if (own === undefined) {
       const end = await readStored(database, requestId)
@@ -303,7 +303,7 @@ async function readStored(database: Database, requestId: RequestId): Promise<Set
   try {
     return await database.transaction(async (sql) => {
       await awaitHolds(sql, [requestId])
-      return storedOutcome(await readTransfersOf(sql, requestId))
+      return await readSettled(sql, requestId)
     })
   } catch (thrown) {
     if (isStoreUnavailable(thrown)) return unavailable

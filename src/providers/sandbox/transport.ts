@@ -5,24 +5,18 @@ import { anthropicMessages } from '../../dialects/anthropic-messages/index.ts'
 import type { Conversation } from '../../dialects/canonical/conversation.ts'
 import type { ReplyEvent } from '../../dialects/canonical/reply.ts'
 import type { RenderContext } from '../../dialects/canonical/translation.ts'
-import { type Dialect, surfaceIds } from '../../dialects/dialect.ts'
+import type { Dialect } from '../../dialects/dialect.ts'
 import { openaiChat } from '../../dialects/openai-chat/index.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { Failure, invalidRequest } from '../../kernel/failure.ts'
 import type { RequestId } from '../../kernel/ids.ts'
 import { estimatedInput } from '../../kernel/usage.ts'
-import type { Endpoint, Provider, Transport } from '../provider.ts'
+import type { Endpoint, Provider, Transport, UpstreamRequest } from '../provider.ts'
 import { composeReply, createModels, type Outage, type Reply, type Step, signThinking } from './models.ts'
 import { checkTexts, checkToolResults, type Prompt, readPrompt } from './prompt.ts'
 
 /** Also the value of `dialect:` in a configuration file that adds another sandbox under its own name. */
 export const sandboxId = 'sandbox'
-
-const endpoints: readonly Endpoint[] = surfaceIds.map((dialect) => ({ dialect, baseUrl: 'sandbox:', auth: 'none' }))
-
-export function createSandboxProvider(id: string, source: string, transport: Transport): Provider {
-  return { id, endpoints, apiKey: undefined, source, transport, ignoresHealth: true }
-}
 
 /** What every sandbox model can read at most, as its catalog entries say. */
 const contextTokensMax = 128_000
@@ -37,7 +31,7 @@ interface Refusal {
   readonly retryAfterSeconds?: number
 }
 
-/** What differs between the two APIs, besides the dialect. */
+/** What differs between the APIs, besides the dialect. */
 interface Wire {
   readonly dialect: Dialect
   readonly requestIdHeader: string
@@ -67,18 +61,33 @@ const messagesWire: Wire = {
   },
 }
 
+/** One row per surface. */
+const wires = [chatWire, messagesWire]
+
+const endpoints: readonly Endpoint[] = wires.map(({ dialect: { id: dialect } }) => ({
+  dialect,
+  baseUrl: 'sandbox:',
+  auth: 'none',
+}))
+
+export function createSandboxProvider(id: string, source: string, transport: Transport): Provider {
+  return { id, endpoints, apiKey: undefined, source, transport, ignoresHealth: true }
+}
+
 export interface SandboxParts {
   readonly clock: Clock
   /** How the slow model waits; tests replace it. */
   readonly delay?: Delay
 }
 
-export function createSandboxTransport({ clock, delay = timerDelay }: SandboxParts): Transport {
+export type SandboxTransport = (request: UpstreamRequest) => Promise<Response>
+
+export function createSandboxTransport({ clock, delay = timerDelay }: SandboxParts): SandboxTransport {
   const models = createModels()
   return async ({ path: target, body, signal }) => {
     signal.throwIfAborted()
     const path = target.split('?', 1)[0] ?? target
-    const wire = path.startsWith('/v1/messages') ? messagesWire : chatWire
+    const wire = wires.find(({ dialect }) => path.startsWith(dialect.generationPath('', true))) ?? chatWire
     const { dialect } = wire
     const digest = new Bun.CryptoHasher('sha256').update(body).digest('hex').slice(0, 24)
     const requestId = `req_sandbox_${digest}`
@@ -91,7 +100,7 @@ export function createSandboxTransport({ clock, delay = timerDelay }: SandboxPar
     }
 
     const isCount = path === dialect.tokenCount?.path
-    if (!isCount && path !== dialect.generationPath('')) return refuse(unknownPath(path))
+    if (!isCount && path !== dialect.generationPath('', true)) return refuse(unknownPath(path))
     const prompt = parsePrompt(wire, body, isCount)
     if (prompt instanceof Failure) return refuse(refusalOf(prompt))
     const model = models.get(prompt.model)
@@ -158,7 +167,7 @@ function renderContext(prompt: Prompt, requestId: string, clock: Clock): RenderC
     estimatedInputTokens: prompt.tokens,
     // Providers report no cost; renderers omit an undefined member.
     costOf: () => undefined as unknown as string,
-    finalUsage: () => estimatedInput(prompt.tokens),
+    decideCharge: () => estimatedInput(prompt.tokens),
   }
 }
 

@@ -164,8 +164,9 @@ CREATE TABLE price_overrides (
   set_at BIGINT NOT NULL
 );
 
--- Money. A transfer has both legs in one row, so the books balance by construction. It is never changed; a correction is
--- another transfer.
+-- Money. Every amount that moves has a row with both accounts, so the books balance by construction, and no such row is ever
+-- changed: a correction is another row. Charges are rows of `requests`, later of `archived_charges`; everything else is in
+-- `fundings`. The view `transfers` shows all of them.
 
 CREATE TABLE accounts (
   id TEXT PRIMARY KEY,
@@ -187,34 +188,24 @@ CREATE TABLE balances (
   CHECK (posted - held >= 0)
 );
 
--- The accounts are not foreign keys: PostgreSQL would lock the row of `revenue` for every charge. `verify` checks them.
-CREATE TABLE transfers (
+-- Top-ups, grants and corrections. The accounts are not foreign keys, as in the other rows that move money; `verify` checks
+-- them.
+CREATE TABLE fundings (
   id TEXT PRIMARY KEY,
-  kind TEXT NOT NULL CHECK (kind IN ('charge', 'writeoff', 'topup', 'grant', 'correction')),
-  -- The request that was charged; NULL = funding or correction.
-  request_id TEXT,
-  seq BIGINT NOT NULL,
+  kind TEXT NOT NULL CHECK (kind IN ('topup', 'grant', 'correction')),
+  workspace_id TEXT NOT NULL,
   debit_account TEXT NOT NULL,
   credit_account TEXT NOT NULL CHECK (credit_account <> debit_account),
   amount BIGINT NOT NULL CHECK (amount >= 0 AND amount <= 1000000000000000),
-  price_version TEXT,
-  usage TEXT,
-  estimated BIGINT NOT NULL CHECK (estimated IN (0, 1)),
   -- Free text of the person who funded or corrected.
   reference TEXT,
   -- The payment provider's id. One payment funds once, for ever.
   payment_id TEXT,
-  created_at BIGINT NOT NULL,
-  -- The budgets that a charge was counted in, `scope window,scope window`; NULL = none. A charge belongs to the windows in
-  -- which its money was held, and only to the limits that existed then, so it cannot be derived later.
-  budgets TEXT,
-  CONSTRAINT transfers_once UNIQUE (request_id, kind, seq)
+  created_at BIGINT NOT NULL
 );
 
-CREATE UNIQUE INDEX transfers_by_payment ON transfers (payment_id) WHERE payment_id IS NOT NULL;
-CREATE INDEX transfers_by_debit ON transfers (debit_account, id);
--- Without charges: `revenue` is never listed.
-CREATE INDEX transfers_by_credit ON transfers (credit_account, id) WHERE kind <> 'charge';
+CREATE UNIQUE INDEX fundings_by_payment ON fundings (payment_id) WHERE payment_id IS NOT NULL;
+CREATE INDEX fundings_by_workspace ON fundings (workspace_id, id);
 
 -- Holds of replicas. The embedded database has none; its one process keeps them in memory.
 CREATE TABLE holds (
@@ -229,7 +220,7 @@ CREATE TABLE holds (
   expires_at BIGINT NOT NULL,
   -- When the body went upstream; NULL = not yet.
   sent_at BIGINT,
-  -- As in `transfers`, so that the budgets get their amounts back when the hold ends.
+  -- As in `requests`, so that the budgets get their amounts back when the hold ends.
   budgets TEXT
 );
 
@@ -245,7 +236,7 @@ CREATE TABLE budgets (
   spent BIGINT NOT NULL CHECK (spent >= 0),
   -- Always 0 in the embedded database.
   held BIGINT NOT NULL CHECK (held >= 0),
-  -- The part of `spent` that was charged before there was a limit. `spent` less `seeded` is the sum of the transfers that
+  -- The part of `spent` that was charged before there was a limit. `spent` less `seeded` is the sum of the charges that
   -- name the budget.
   seeded BIGINT NOT NULL DEFAULT 0 CHECK (seeded >= 0),
   PRIMARY KEY (scope_id, time_window)
@@ -311,7 +302,7 @@ CREATE UNLOGGED TABLE limit_loads (
 -- both:
 CREATE INDEX changes_by_time ON changes (at);
 
--- The request log: one row per request of a known key, written with its charge where there is one. Prompts and answers are
+-- One row per request of a known key: the entry of the request log, and the charge if there is one. Prompts and answers are
 -- not stored. Ids ascend with time, so the newest are found by id alone.
 
 CREATE TABLE requests (
@@ -328,26 +319,42 @@ CREATE TABLE requests (
   -- NULL = no failure, also not inside a stream.
   code TEXT,
   reason TEXT,
+  -- The route of the last attempt.
   provider TEXT,
   upstream_model TEXT,
   -- bytes | translation
   lane TEXT,
-  -- JSON: the planned routes, the attempts with their outcomes, what the translation dropped, remarks about the reply.
-  candidates TEXT NOT NULL,
-  attempts TEXT NOT NULL,
-  warnings TEXT NOT NULL,
-  notes TEXT NOT NULL,
-  -- JSON: tokens by bucket.
-  usage TEXT,
-  price_version TEXT,
-  held BIGINT,
-  charge BIGINT,
+  -- When the last attempt began, after the start of the request, and how long it took to begin its answer or fail.
+  attempt_start_ms BIGINT,
+  attempt_ms BIGINT,
   first_event_ms BIGINT,
   -- Without the commit that writes the row.
   total_ms BIGINT NOT NULL,
   -- What the client calls itself.
-  client TEXT
+  client TEXT,
+  -- JSON: the planned routes, the attempts with their outcomes, what the translation dropped, remarks about the reply. Each
+  -- is left out if it is as usual; NULL = all are.
+  details TEXT,
+  held BIGINT,
+  -- Nano-dollars that left the wallet of the workspace. NULL = no charge was made; 0 = it was made and is free.
+  charge BIGINT CHECK (charge >= 0 AND charge <= 1000000000000000),
+  -- The part of the cost that the wallet could not pay.
+  written_off BIGINT CHECK (written_off > 0 AND written_off <= 1000000000000000),
+  price_version TEXT,
+  -- Cached tokens included.
+  input_tokens BIGINT,
+  output_tokens BIGINT,
+  -- JSON: tokens by bucket.
+  usage TEXT,
+  estimated BIGINT NOT NULL CHECK (estimated IN (0, 1)),
+  -- The budgets that the charge was counted in, `scope window,scope window`; NULL = none. A charge belongs to the windows in
+  -- which its money was held, and only to the limits that existed then, so it cannot be derived later.
+  budgets TEXT
+-- sqlite:
+) WITHOUT ROWID;
+-- postgres:
 );
+-- both:
 
 CREATE INDEX requests_by_workspace ON requests (workspace_id, id);
 CREATE INDEX requests_by_key ON requests (key_id, id);
@@ -357,6 +364,47 @@ CREATE INDEX requests_failed ON requests (id) WHERE code IS NOT NULL;
 CREATE INDEX requests_failed_by_workspace ON requests (workspace_id, id) WHERE code IS NOT NULL;
 CREATE INDEX requests_failed_by_key ON requests (key_id, id) WHERE code IS NOT NULL;
 CREATE INDEX requests_failed_by_model ON requests (model, id) WHERE code IS NOT NULL;
+
+-- The charges of requests whose entries in the log were deleted.
+CREATE TABLE archived_charges (
+  -- Of the request.
+  id TEXT PRIMARY KEY,
+  workspace_id TEXT NOT NULL,
+  created_at BIGINT NOT NULL,
+  charge BIGINT NOT NULL,
+  written_off BIGINT,
+  price_version TEXT,
+  usage TEXT,
+  estimated BIGINT NOT NULL,
+  budgets TEXT
+-- sqlite:
+) WITHOUT ROWID;
+-- postgres:
+);
+-- both:
+
+CREATE INDEX archived_charges_by_workspace ON archived_charges (workspace_id, id);
+
+CREATE VIEW charges AS
+  SELECT id AS request_id, workspace_id, started_at + total_ms AS created_at, charge, written_off, price_version, usage,
+    estimated, budgets
+  FROM requests WHERE charge IS NOT NULL
+  UNION ALL
+  SELECT id, workspace_id, created_at, charge, written_off, price_version, usage, estimated, budgets FROM archived_charges;
+
+-- Every movement of money. The ids of charges and write-offs follow from the id of their request.
+CREATE VIEW transfers AS
+  SELECT id, kind, NULL AS request_id, workspace_id, debit_account, credit_account, amount, NULL AS price_version,
+    NULL AS usage, 0 AS estimated, reference, payment_id, created_at, NULL AS budgets
+  FROM fundings
+  UNION ALL
+  SELECT 'tr_' || SUBSTR(request_id, 5), 'charge', request_id, workspace_id, 'wallet:' || workspace_id, 'revenue', charge,
+    price_version, usage, estimated, NULL, NULL, created_at, budgets
+  FROM charges
+  UNION ALL
+  SELECT 'tr_' || SUBSTR(request_id, 5) || '_writeoff', 'writeoff', request_id, workspace_id, 'writeoff', 'revenue',
+    written_off, NULL, NULL, estimated, NULL, NULL, created_at, NULL
+  FROM charges WHERE written_off IS NOT NULL;
 
 -- Requests added up by hour, key and model in the commit that writes them. An hour that is over is moved to request_sums.
 CREATE TABLE request_hours (
@@ -426,12 +474,23 @@ CREATE TABLE request_sums (
   PRIMARY KEY (grain, series, workspace_id, start_at, subject)
 );
 
--- Append-only tables.
+-- Append-only tables. A charge is never changed, and its row is only deleted once it is archived.
 -- sqlite:
-CREATE TRIGGER transfers_not_updated BEFORE UPDATE ON transfers
-  BEGIN SELECT RAISE(ABORT, 'transfers are append-only'); END;
-CREATE TRIGGER transfers_not_deleted BEFORE DELETE ON transfers
-  BEGIN SELECT RAISE(ABORT, 'transfers are append-only'); END;
+CREATE TRIGGER charges_not_updated
+  BEFORE UPDATE OF id, workspace_id, charge, written_off, price_version, usage, estimated, budgets
+  ON requests WHEN OLD.charge IS NOT NULL
+  BEGIN SELECT RAISE(ABORT, 'charges are append-only'); END;
+CREATE TRIGGER charges_not_deleted BEFORE DELETE ON requests
+  WHEN OLD.charge IS NOT NULL AND NOT EXISTS (SELECT 1 FROM archived_charges WHERE id = OLD.id)
+  BEGIN SELECT RAISE(ABORT, 'charges are append-only'); END;
+CREATE TRIGGER archived_charges_not_updated BEFORE UPDATE ON archived_charges
+  BEGIN SELECT RAISE(ABORT, 'archived charges are append-only'); END;
+CREATE TRIGGER archived_charges_not_deleted BEFORE DELETE ON archived_charges
+  BEGIN SELECT RAISE(ABORT, 'archived charges are append-only'); END;
+CREATE TRIGGER fundings_not_updated BEFORE UPDATE ON fundings
+  BEGIN SELECT RAISE(ABORT, 'fundings are append-only'); END;
+CREATE TRIGGER fundings_not_deleted BEFORE DELETE ON fundings
+  BEGIN SELECT RAISE(ABORT, 'fundings are append-only'); END;
 CREATE TRIGGER prices_not_updated BEFORE UPDATE ON prices
   BEGIN SELECT RAISE(ABORT, 'prices are append-only'); END;
 CREATE TRIGGER prices_not_deleted BEFORE DELETE ON prices
@@ -444,7 +503,21 @@ CREATE TRIGGER audit_not_deleted BEFORE DELETE ON audit
 -- postgres:
 CREATE FUNCTION refuse_edit() RETURNS trigger LANGUAGE plpgsql AS
   $$ BEGIN RAISE EXCEPTION '% are append-only', TG_TABLE_NAME; END $$;
-CREATE TRIGGER transfers_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON transfers
+CREATE FUNCTION refuse_charge_edit() RETURNS trigger LANGUAGE plpgsql AS
+  $$ BEGIN
+    IF TG_OP = 'DELETE' AND EXISTS (SELECT 1 FROM archived_charges WHERE id = OLD.id) THEN RETURN OLD; END IF;
+    RAISE EXCEPTION 'charges are append-only';
+  END $$;
+CREATE TRIGGER charges_not_updated
+  BEFORE UPDATE OF id, workspace_id, charge, written_off, price_version, usage, estimated, budgets
+  ON requests FOR EACH ROW WHEN (OLD.charge IS NOT NULL) EXECUTE FUNCTION refuse_charge_edit();
+CREATE TRIGGER charges_not_deleted BEFORE DELETE ON requests
+  FOR EACH ROW WHEN (OLD.charge IS NOT NULL) EXECUTE FUNCTION refuse_charge_edit();
+CREATE TRIGGER requests_not_truncated BEFORE TRUNCATE ON requests
+  FOR EACH STATEMENT EXECUTE FUNCTION refuse_edit();
+CREATE TRIGGER archived_charges_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON archived_charges
+  FOR EACH STATEMENT EXECUTE FUNCTION refuse_edit();
+CREATE TRIGGER fundings_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON fundings
   FOR EACH STATEMENT EXECUTE FUNCTION refuse_edit();
 CREATE TRIGGER prices_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON prices
   FOR EACH STATEMENT EXECUTE FUNCTION refuse_edit();

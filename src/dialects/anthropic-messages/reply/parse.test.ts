@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { close, delta, ending, event, open, start, stop, text } from '../../../../test/parts/messages-stream.ts'
 import { noted, parseCut, parseWhole } from '../../../../test/parts/reply-notation.ts'
 import type { ReplyEvent } from '../../canonical/reply.ts'
-import { parseStream, replyAsStream } from './parse.ts'
+import { parseStream } from './parse.ts'
 
 describe('streams', () => {
   const eventsOf = (...records: string[]): ReplyEvent[] => parseWhole(parseStream(), records.join(''))
@@ -318,18 +318,8 @@ describe('blocks of a stream', () => {
 })
 
 describe('whole replies', () => {
-  const encode = (reply: object | string): Uint8Array =>
-    new TextEncoder().encode(typeof reply === 'string' ? reply : JSON.stringify(reply))
-  const stream = (reply: object | string): string => {
-    const bytes = replyAsStream(encode(reply))
-    if ('fault' in bytes) throw new Error(bytes.fault.message)
-    return new TextDecoder().decode(bytes)
-  }
-  const faultOf = (reply: object | string) => {
-    const result = replyAsStream(encode(reply))
-    if (!('fault' in result)) throw new Error('was taken')
-    return result.fault
-  }
+  const whole = (reply: object | string) =>
+    parseStream().whole(new TextEncoder().encode(typeof reply === 'string' ? reply : JSON.stringify(reply)))
   const message = (content: readonly object[], more: object = {}) => ({
     id: 'msg_1',
     type: 'message',
@@ -342,43 +332,19 @@ describe('whole replies', () => {
     ...more,
   })
 
-  /** The events of a stream: names, and data without the type, which must repeat the name. */
-  function eventsOf(text: string): [name: string, data: object][] {
-    return text
-      .split('\n\n')
-      .filter(Boolean)
-      .map((record) => {
-        const [, name = '', json = ''] = /^event: (.*)\ndata: (.*)$/.exec(record) ?? []
-        const { type, ...data } = JSON.parse(json) as { type: string }
-        expect(type).toBe(name)
-        return [name, data]
-      })
-  }
+  describe('pitfall 139: a whole reply in place of a stream', () => {
+    test('is read into the same events, with its usage', () => {
+      const events = whole(message([{ type: 'text', text: 'hi', citations: null }]))
+      expect(noted(events)).toEqual(['start msg_1', 'text', '+hi', '.', 'end end end_turn'])
+      const usage = { inputTokens: 3, outputTokens: 2, source: 'reported' }
+      expect([events[0], events.at(-1)]).toMatchObject([{ usage }, { usage }])
+    })
 
-  describe('pitfall 139: a whole reply as the stream that was asked for', () => {
-    test('has the members of the reply in events', () => {
-      const usage = { input_tokens: 3, output_tokens: 2 }
-      expect(eventsOf(stream(message([{ type: 'text', text: 'hi', citations: null }])))).toEqual([
-        [
-          'message_start',
-          {
-            message: {
-              ...message([]),
-              stop_reason: null,
-              stop_details: null,
-              container: null,
-            },
-          },
-        ],
-        ['content_block_start', { index: 0, content_block: { type: 'text', text: '', citations: null } }],
-        ['content_block_delta', { index: 0, delta: { type: 'text_delta', text: 'hi' } }],
-        ['content_block_stop', { index: 0 }],
-        [
-          'message_delta',
-          { delta: { stop_reason: 'end_turn', stop_sequence: null, stop_details: null, container: null }, usage },
-        ],
-        ['message_stop', {}],
-      ])
+    test('has no usage if the provider reports none', () => {
+      expect(whole(message([{ type: 'text', text: 'hi' }], { usage: null })).at(-1)).toMatchObject({
+        type: 'reply-end',
+        usage: undefined,
+      })
     })
 
     test('pitfall 91: thinking keeps its signature, sealed thinking its data, and a call its exact input', () => {
@@ -386,9 +352,9 @@ describe('whole replies', () => {
       {"type":"thinking","thinking":"hm","signature":"sig+/="},
       {"type":"thinking","thinking":"","signature":"alone"},
       {"type":"redacted_thinking","data":"blob"},
-      {"type":"tool_use","id":"t","name":"f","input":{"n":12345678901234567890,
-        "x":1.0}}]}`
-      expect(noted(parseWhole(parseStream(), stream(reply)))).toEqual([
+      {"type":"tool_use","id":"t","name":"f","input":{"n":12345678901234567890,"x":1.0}},
+      {"type":"tool_use","id":"u","name":"g","input":{}}]}`
+      expect(noted(whole(reply))).toEqual([
         'start msg_1',
         'thinking',
         '+hm',
@@ -400,50 +366,37 @@ describe('whole replies', () => {
         'sealed blob',
         '.',
         'call t f',
-        expect.stringMatching(/^\+\{"n":12345678901234567890, +"x":1\.0\}$/),
+        '+{"n":12345678901234567890,"x":1.0}',
+        '.',
+        'call u g',
         '.',
         'end tool-calls tool_use',
       ])
     })
 
-    test('blocks that only the provider knows stand whole in their start, citations in deltas', () => {
+    test('leaves out the blocks that only the provider can use', () => {
       const search = { type: 'server_tool_use', id: 's', name: 'web_search', input: { query: 'x' } }
-      const cited = { type: 'text', text: 'so', citations: [{ type: 'char_location', cited_text: 'a' }] }
-      const events = eventsOf(stream(message([search, cited])))
-      expect(events[1]).toEqual(['content_block_start', { index: 0, content_block: search }])
-      expect(events.filter(([name]) => name === 'content_block_delta').map(([, data]) => data)).toEqual([
-        { index: 1, delta: { type: 'text_delta', text: 'so' } },
-        { index: 1, delta: { type: 'citations_delta', citation: { type: 'char_location', cited_text: 'a' } } },
-      ])
+      const events = whole(message([search, { type: 'text', text: 'so' }]))
+      expect(noted(events)).toEqual(['start msg_1', 'text apart', '+so', '.', 'end end end_turn'])
     })
 
     test('a recorded reply with line breaks in it is read', () => {
       const body = readFileSync(`${import.meta.dir}/../../../../test/fixtures/messages/whole-spaced.json`, 'utf8')
-      expect(noted(parseWhole(parseStream(), stream(body)))).toEqual([
-        'start msg_07',
-        'text',
-        '+a\tb',
-        '.',
-        'end end end_turn',
-      ])
+      expect(noted(whole(body))).toEqual(['start msg_07', 'text', '+a\tb', '.', 'end end end_turn'])
     })
   })
 
-  describe('is no reply', () => {
-    test.each(['', 'null', '[]', '{', '<html>'])('%p', (body) => {
-      expect(faultOf(body).message).toContain('no JSON object')
-    })
+  test.each(['', 'null', '[]', '{', '<html>'])('%p is no reply', (body) => {
+    expect(noted(whole(body))).toEqual(['fail a reply that is no JSON object, or not all of it'])
+  })
 
-    test('without content, or without an end', () => {
-      expect(faultOf({ stop_reason: 'end_turn' }).message).toBe('a reply without content')
-      expect(faultOf(message([], { stop_reason: null })).message).toBe('a reply without an end')
-    })
+  test('a reply without content, or without an end, fails', () => {
+    expect(noted(whole({ stop_reason: 'end_turn' }))).toEqual(['fail a reply without content'])
+    expect(noted(whole(message([], { stop_reason: null })))).toEqual(['fail a reply without an end'])
+  })
 
-    test('but an error in disguise', () => {
-      expect(faultOf({ type: 'error', error: { type: 'rate_limit_error', message: 'slow down' } })).toMatchObject({
-        status: 429,
-        message: 'slow down',
-      })
-    })
+  test('an error with a success status fails with its status', () => {
+    const error = { type: 'rate_limit_error', message: 'slow down' }
+    expect(whole({ type: 'error', error })).toMatchObject([{ fault: { status: 429, message: 'slow down' } }])
   })
 })

@@ -1,12 +1,10 @@
 // Parses a Messages stream. Blocks that only the provider can use (server tools and their results) are omitted.
 
-import type { JsonNode } from '../../../wire/json-members.ts'
 import type { RawJson } from '../../canonical/conversation.ts'
-import { type ProviderFault, replyFault } from '../../canonical/faults.ts'
-import { isRecord, jsonMembers, jsonString, rawJsonAt, recordOf, textOf } from '../../canonical/json.ts'
+import { isRecord, rawJsonAt, recordOf, textOf } from '../../canonical/json.ts'
 import type { Stop, StopReason } from '../../canonical/reply.ts'
 import type { StreamParser } from '../../canonical/translation.ts'
-import { membersBut, openReply, ReplyBuilder, SseReplyParser } from '../../reply/builder.ts'
+import { ReplyBuilder, SseReplyParser } from '../../reply/builder.ts'
 import { readErrorObject } from '../errors.ts'
 import { countsOutput, mergeUsage, readUsage, type UsageMembers } from '../usage.ts'
 
@@ -18,7 +16,7 @@ class MessagesStreamParser extends SseReplyParser {
   #usage: UsageMembers = {}
   /** The output was counted at the end; otherwise it is estimated. */
   #isCounted = false
-  #ending: Record<string, unknown> = {}
+  #ending: Readonly<Record<string, unknown>> = {}
   #calls = 0
   #hasServerTools = false
   /** The open block is omitted. */
@@ -31,7 +29,7 @@ class MessagesStreamParser extends SseReplyParser {
   #startInput = ''
 
   constructor() {
-    super(new ReplyBuilder())
+    super(new ReplyBuilder(), { readErrorObject })
   }
 
   get isOutputUncounted(): boolean {
@@ -39,13 +37,14 @@ class MessagesStreamParser extends SseReplyParser {
   }
 
   protected read(record: Record<string, unknown>, event: string, data: string): void {
-    const type = textOf(record.type) || event
-    if (type === 'error' || (record.error ?? null) !== null) return this.reply.fail(readErrorObject(record.error))
-    switch (type) {
+    switch (textOf(record.type) || event) {
       case 'message_start':
         return this.#readStart(recordOf(record.message))
       case 'content_block_start':
-        return this.#readBlockStart(record, data)
+        this.reply.start(undefined, undefined)
+        this.#close()
+        this.#index = record.index
+        return this.#openBlock(recordOf(record.content_block), () => rawJsonAt(data, ['content_block', 'input']))
       case 'content_block_delta':
         return this.#readDelta(recordOf(record.delta), record.index)
       case 'content_block_stop':
@@ -63,7 +62,21 @@ class MessagesStreamParser extends SseReplyParser {
     }
   }
 
-  #readStart(message: Record<string, unknown>): void {
+  protected readWhole(value: Readonly<Record<string, unknown>>, json: string): void {
+    const { content, usage } = value
+    if (!Array.isArray(content)) return this.reply.fail('a reply without content')
+    if (textOf(value.stop_reason) === '') return this.reply.fail('a reply without an end')
+    this.#readStart(value)
+    for (const [i, block] of content.entries()) {
+      this.#openBlock(recordOf(block), () => rawJsonAt(json, ['content', i, 'input']))
+      this.#close()
+    }
+    this.#isCounted = countsOutput(usage)
+    this.#ending = value
+    this.#end()
+  }
+
+  #readStart(message: Readonly<Record<string, unknown>>): void {
     this.#merge(message.usage)
     this.id = textOf(message.id)
     this.start()
@@ -74,11 +87,8 @@ class MessagesStreamParser extends SseReplyParser {
     this.usageSoFar = readUsage(this.#usage)
   }
 
-  #readBlockStart(record: Record<string, unknown>, json: string): void {
-    this.reply.start(undefined, undefined)
-    this.#close()
-    this.#index = record.index
-    const block = recordOf(record.content_block)
+  /** `input`: the arguments of a call, as written. */
+  #openBlock(block: Record<string, unknown>, input: () => RawJson | undefined): void {
     switch (block.type) {
       case 'text':
         return this.#openText(textOf(block.text))
@@ -91,7 +101,7 @@ class MessagesStreamParser extends SseReplyParser {
         this.reply.open({ kind: 'sealed-thinking', data: textOf(block.data) })
         break
       case 'tool_use':
-        this.#openCall(block, json)
+        this.#openCall(block, input)
         break
       default:
         this.#isSwallowing = true
@@ -108,14 +118,14 @@ class MessagesStreamParser extends SseReplyParser {
     this.reply.text(text)
   }
 
-  #openCall(block: Record<string, unknown>, json: string): void {
+  #openCall(block: Record<string, unknown>, input: () => RawJson | undefined): void {
     const name = textOf(block.name)
     if (name === '') return this.reply.fail('a tool call without a name')
     this.#calls += 1
     const id = textOf(block.id) || `toolu_tg_${this.#calls}`
     this.reply.open({ kind: 'tool-call', id, name, custom: false })
     const hasInput = Object.keys(recordOf(block.input)).length > 0
-    this.#startInput = hasInput ? (rawJsonAt(json, ['content_block', 'input']) ?? JSON.stringify(block.input)) : ''
+    this.#startInput = hasInput ? (input() ?? JSON.stringify(block.input)) : ''
   }
 
   /** The kind of the delta counts, not the announced kind of its block. */
@@ -195,99 +205,4 @@ function unifiedStop({ members, hasCalls, hasServerTools }: ReplyEnding): Stop {
   }
   const explanation = isRecord(members.stop_details) ? textOf(members.stop_details.explanation) : ''
   return { unified: said, raw, ...(said === 'refusal' && explanation !== '' ? { explanation } : {}) }
-}
-
-// Converts a whole reply into a stream: the same members in events, not reinterpreted. A reply without a stop reason is
-// a fault.
-
-type Member = readonly [name: string, value: RawJson]
-
-const endMembers = ['stop_reason', 'stop_sequence', 'stop_details', 'container']
-const noUsage = '{"output_tokens":0}'
-
-export function replyAsStream(body: Uint8Array): Uint8Array | { readonly fault: ProviderFault } {
-  const reply = openReply(body, readErrorObject)
-  if ('fault' in reply) return reply
-  const { value, node } = reply
-  if (!Array.isArray(value.content)) return { fault: replyFault('a reply without content') }
-  if (textOf(value.stop_reason) === '') return { fault: replyFault('a reply without an end') }
-  const message = jsonMembers([
-    ...membersBut(node, ['content', ...endMembers]),
-    ['content', '[]'],
-    ...endMembers.map((name) => [name, 'null'] as const),
-  ])
-  const ending = endMembers.map((name): Member => [name, node.member(name)?.text ?? 'null'])
-  // Clients fail on an end without usage.
-  const usage = isRecord(value.usage) ? node.member('usage')?.text : undefined
-  const blocks = node.member('content')?.elements() ?? []
-  const text = [
-    event('message_start', [['message', message]]),
-    ...blocks.flatMap((block, place) => blockEvents(block, recordOf((value.content as unknown[])[place]), place)),
-    event('message_delta', [
-      ['delta', jsonMembers(ending)],
-      ['usage', usage ?? noUsage],
-    ]),
-    event('message_stop', []),
-  ]
-  return new TextEncoder().encode(text.join(''))
-}
-
-function blockEvents(node: JsonNode, block: Readonly<Record<string, unknown>>, place: number): string[] {
-  const index: Member = ['index', String(place)]
-  const { start, deltas } = partsOf(node, block)
-  return [
-    event('content_block_start', [index, ['content_block', start]]),
-    ...deltas.map(([type, member]) =>
-      event('content_block_delta', [index, ['delta', jsonMembers([['type', jsonString(type)], member])]]),
-    ),
-    event('content_block_stop', [index]),
-  ]
-}
-
-interface BlockParts {
-  readonly start: RawJson
-  readonly deltas: readonly (readonly [type: string, member: Member])[]
-}
-
-/** The start of a block and its deltas; a block of an unknown type is complete at its start. */
-function partsOf(node: JsonNode, block: Readonly<Record<string, unknown>>): BlockParts {
-  const text = (name: string) => node.member(name)?.text ?? '""'
-  switch (block.type) {
-    case 'text': {
-      const citations = Array.isArray(block.citations) ? (node.member('citations')?.elements() ?? []) : []
-      return {
-        start: jsonMembers([...membersBut(node, ['text', 'citations']), ['text', '""'], ...citationsStart(block)]),
-        deltas: [
-          ['text_delta', ['text', text('text')]],
-          ...citations.map((citation) => ['citations_delta', ['citation', citation.text]] as const),
-        ],
-      }
-    }
-    case 'thinking':
-      return {
-        start: jsonMembers([...membersBut(node, ['thinking', 'signature']), ['thinking', '""'], ['signature', '""']]),
-        deltas: [
-          ['thinking_delta', ['thinking', text('thinking')]],
-          ['signature_delta', ['signature', text('signature')]],
-        ],
-      }
-    case 'tool_use': {
-      const input = node.member('input')?.text ?? '{}'
-      return {
-        start: jsonMembers([...membersBut(node, ['input']), ['input', '{}']]),
-        deltas: [['input_json_delta', ['partial_json', jsonString(input)]]],
-      }
-    }
-    default:
-      return { start: node.text, deltas: [] }
-  }
-}
-
-function citationsStart({ citations }: Readonly<Record<string, unknown>>): Member[] {
-  if (citations === undefined) return []
-  return [['citations', Array.isArray(citations) ? '[]' : 'null']]
-}
-
-function event(type: string, members: readonly Member[]): string {
-  return `event: ${type}\ndata: ${jsonMembers([['type', jsonString(type)], ...members])}\n\n`
 }

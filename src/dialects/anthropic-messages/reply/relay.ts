@@ -118,7 +118,7 @@ export class MessagesStreamRelay extends RecordRelay {
     const said = isObject(record, usage) ? parseSpan(record, usage) : undefined
     this.#merge(said)
     const reported = countsOutput(said) ? readUsage(this.#usageSeen) : undefined
-    const final = this.context.finalUsage(reported, atStart, () => this.outputBytes)
+    const final = this.context.decideCharge(reported, atStart, () => this.outputBytes)
     this.usage = final
     this.countedBytes = this.outputBytes
     const cost = this.context.costOf(final)

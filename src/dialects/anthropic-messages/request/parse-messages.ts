@@ -11,10 +11,10 @@ import type {
   Turn,
   UserBlock,
 } from '../../canonical/conversation.ts'
-import { isRecord } from '../../canonical/json.ts'
+import { isRecord, recordOf, textOf } from '../../canonical/json.ts'
+import { markOf } from '../../request/cache-marks.ts'
 import { type ParseContext, type RequestFields, shownWord, textBlocks } from '../../request/fields.ts'
 import { knownMediaType, readMediaUrl } from '../../request/media.ts'
-import { markOf } from './context.ts'
 import { parseToolChange, type ToolChange } from './parse-tools.ts'
 
 export interface ParsedMessages {
@@ -24,37 +24,40 @@ export interface ParsedMessages {
   readonly toolChanges: readonly ToolChange[]
 }
 
+interface MessagesContext extends ParseContext {
+  /** Filled as messages are parsed. */
+  readonly toolChanges: ToolChange[]
+}
+
 const spokenMembers: ReadonlySet<string> = new Set(['role', 'content'])
 const systemMembers: ReadonlySet<string> = new Set(['role', 'content', 'clear_at', 'output_config'])
 
-export function parseMessages(messages: readonly RequestFields[], context: ParseContext): ParsedMessages {
-  const roles = messages.map((message) => message.text('role'))
-  const lastUser = roles.lastIndexOf('user')
-  let leading: TextBlock[] = []
-  let toolChanges: ToolChange[] = []
-  let turns: Turn[] = []
+export function parseMessages(messages: readonly RequestFields[], shared: ParseContext): ParsedMessages {
+  const context: MessagesContext = { ...shared, toolChanges: [] }
+  const lastUser = messages.findLastIndex((message) => message.value('role') === 'user')
+  const leading: TextBlock[] = []
+  const turns: Turn[] = []
   for (const [i, message] of messages.entries()) {
-    if (roles[i] === 'user') {
-      message.warnUnknown(spokenMembers, context.warnings)
-      turns.push({ role: 'user', blocks: parseUser(message, context), place: message.at })
-    } else if (roles[i] === 'assistant') {
-      message.warnUnknown(spokenMembers, context.warnings)
-      const parsed = parseAssistant(message, context)
-      if (parsed.toolChanges.length > 0) toolChanges = toolChanges.concat(parsed.toolChanges)
-      // Everything before a compaction is replaced by its summary.
-      if (parsed.startsAnew) turns = []
-      turns.push(...parsed.turns)
-    } else if (roles[i] === 'system') {
-      const system = parseSystemMessage(message, context)
-      if (system.toolChanges.length > 0) toolChanges = toolChanges.concat(system.toolChanges)
+    const role = message.text('role')
+    if (role === 'system') {
+      const blocks = parseSystemMessage(message, context)
       if (message.value('clear_at') === 'next_user_message' && lastUser > i) continue
-      if (turns.length === 0) leading = leading.concat(system.blocks)
-      else if (system.blocks.length > 0) turns.push({ role: 'system', blocks: system.blocks, place: message.at })
-    } else {
-      message.refuse('role', `\`messages[${i}].role\` must be user, assistant or system, not ${shownWord(roles[i])}.`)
+      // Lists of any length: spreading them into arguments could exceed the stack.
+      if (turns.length === 0) for (const block of blocks) leading.push(block)
+      else if (blocks.length > 0) turns.push({ role, blocks, place: message.at })
+      continue
     }
+    if (role !== 'user' && role !== 'assistant') {
+      return message.refuse(
+        'role',
+        `\`messages[${i}].role\` must be user, assistant or system, not ${shownWord(role)}.`,
+      )
+    }
+    message.warnUnknown(spokenMembers, context.warnings)
+    if (role === 'user') turns.push({ role, blocks: parseUser(message, context), place: message.at })
+    else parseAssistant(message, turns, context)
   }
-  return { leading, turns, toolChanges }
+  return { leading, turns, toolChanges: context.toolChanges }
 }
 
 function parseUser(message: RequestFields, context: ParseContext): UserBlock[] {
@@ -94,71 +97,47 @@ function asJson(block: RequestFields, context: ParseContext): TextBlock {
   return { kind: 'text', text: context.rawText(block.at), ...markOf(block) }
 }
 
-function parseSystemMessage(
-  message: RequestFields,
-  context: ParseContext,
-): { blocks: TextBlock[]; toolChanges: ToolChange[] } {
+function parseSystemMessage(message: RequestFields, context: MessagesContext): TextBlock[] {
   message.warnUnknown(systemMembers, context.warnings)
   const config = message.optionalObject('output_config')
-  if (config && config.names.length > 0) {
-    context.warnings.add('output_config_dropped', message.pointer('output_config'))
-  }
+  if (config && config.names.length > 0) context.warnings.add('output_config_dropped', config.at)
   const content = message.textOrObjects('content')
-  if (typeof content === 'string') return { blocks: textBlocks(content), toolChanges: [] }
-  const blocks: TextBlock[] = []
-  const toolChanges: ToolChange[] = []
-  for (const block of content) {
-    if (block.text('type') === 'text') {
-      warnBlockMembers(block, context)
-      blocks.push(parseText(block, context))
-      continue
+  if (typeof content === 'string') return textBlocks(content)
+  return content.flatMap((block) => {
+    if (block.text('type') !== 'text') {
+      context.toolChanges.push(...parseToolChange(block, context))
+      return []
     }
-    const change = parseToolChange(block, context)
-    if (change) toolChanges.push(change)
-  }
-  return { blocks, toolChanges }
+    warnBlockMembers(block, context)
+    return [parseText(block, context)]
+  })
 }
 
 // Assistant messages. Text, calls and reasoning keep their order. Blocks of Anthropic's own tools are omitted with a
 // warning, or described in text if nothing else would be left.
 
-interface ParsedAssistant {
-  readonly turns: readonly Turn[]
-  /** It contains a summary that replaces everything before it. */
-  readonly startsAnew: boolean
-  readonly toolChanges: readonly ToolChange[]
-}
-
-function parseAssistant(message: RequestFields, context: ParseContext): ParsedAssistant {
+/** Adds to the turns so far, or replaces them with a summary. */
+function parseAssistant(message: RequestFields, turns: Turn[], context: MessagesContext): void {
+  const add = (blocks: readonly AssistantBlock[]) => turns.push({ role: 'assistant', blocks, place: message.at })
   const content = message.textOrObjects('content')
-  if (typeof content === 'string') {
-    const turn: Turn = { role: 'assistant', blocks: textBlocks(content), place: message.at }
-    return { turns: [turn], startsAnew: false, toolChanges: [] }
-  }
-  const turns: Turn[] = []
-  const toolChanges: ToolChange[] = []
-  let startsAnew = false
+  if (typeof content === 'string') return void add(textBlocks(content))
   let blocks: AssistantBlock[] = []
-  let dropped: string[] = []
+  let dropped: AssistantBlock[] = []
   for (const block of content) {
     const type = block.text('type')
     if (type === 'compaction') {
-      // Only the last summary counts; it replaces everything before it, in this message too.
-      turns.length = 0
+      turns.splice(0, turns.length, ...summaryTurn(block, context))
       blocks = []
       dropped = []
-      startsAnew = true
-      turns.push(...summaryTurn(block, context))
-      toolChanges.push(...block.objects('tool_changes').flatMap((change) => parseToolChange(change, context) ?? []))
+      for (const change of block.objects('tool_changes')) context.toolChanges.push(...parseToolChange(change, context))
       continue
     }
     const parsed = parseBlock(block, type, context)
     if (parsed) blocks.push(parsed)
-    else dropped.push(inWords(block, type, context))
+    else dropped.push({ kind: 'text', text: inWords(block, type, context) })
   }
-  const kept = blocks.length > 0 ? blocks : dropped.map((text): AssistantBlock => ({ kind: 'text', text }))
-  if (kept.length > 0) turns.push({ role: 'assistant', blocks: kept, place: message.at })
-  return { turns, startsAnew, toolChanges }
+  const kept = blocks.length > 0 ? blocks : dropped
+  if (kept.length > 0) add(kept)
 }
 
 /** undefined = omitted with a warning. */
@@ -184,21 +163,14 @@ function parseBlock(block: RequestFields, type: string, context: ParseContext): 
 
 function parseToolUse(block: RequestFields, context: ParseContext): AssistantBlock {
   const caller = block.optionalObject('caller')
-  const callerType = caller?.text('type') ?? 'direct'
+  const callerType = caller?.text('type')
   if (caller && callerType !== 'direct') {
     caller.refuse('type', `Tool calls made by ${shownWord(callerType)} can only be continued at Anthropic.`)
   }
-  const input = block.value('input')
+  const [id, name, input] = [block.text('id'), block.text('name'), block.value('input')]
   // Some clients send the object's text, or an empty string for a call without arguments.
   const written = typeof input === 'string' ? input : inputText(block, context)
-  return {
-    kind: 'tool-call',
-    id: block.text('id'),
-    name: block.text('name'),
-    arguments: written,
-    custom: false,
-    ...markOf(block),
-  }
+  return { kind: 'tool-call', id, name, arguments: written, custom: false, ...markOf(block) }
 }
 
 function summaryTurn(block: RequestFields, context: ParseContext): Turn[] {
@@ -219,13 +191,10 @@ function inWords(block: RequestFields, type: string, context: ParseContext): str
   const name = block.value('name')
   if (type.endsWith('_tool_use') && typeof name === 'string') return `[${name} ${inputText(block, context)}]`
   const results = block.value('content')
-  const titles = Array.isArray(results)
-    ? results.flatMap((result: { title?: unknown; url?: unknown } | null) =>
-        typeof result?.url === 'string'
-          ? `\n${typeof result.title === 'string' ? result.title : ''} ${result.url}`
-          : [],
-      )
-    : []
+  const titles = (Array.isArray(results) ? results : []).map((result: unknown) => {
+    const { title, url } = recordOf(result)
+    return typeof url === 'string' ? `\n${textOf(title)} ${url}` : ''
+  })
   return `[${type}]${titles.join('')}`
 }
 
@@ -306,32 +275,30 @@ function parseMedia(source: RequestFields): MediaSource {
 }
 
 function parseDocument(fields: RequestFields, context: ParseContext): ContentBlock[] {
+  warnCitations(fields, context)
   const source = fields.optionalObject('source') ?? fields.missing('source')
-  if (fields.optionalObject('citations')?.optionalBoolean('enabled')) {
-    context.warnings.add('citations_dropped', fields.pointer('citations'))
-  }
   const named = { title: fields.optionalText('title'), context: fields.optionalText('context') }
-  const document = (of: DocumentBlock['source']): DocumentBlock => ({ kind: 'document', source: of, ...named })
   const type = source.text('type')
-  if (type === 'text') return [{ ...document({ kind: 'text', text: source.text('data') }), ...markOf(fields) }]
-  if (type !== 'content') return [{ ...document(parseMedia(source)), ...markOf(fields) }]
-  if (typeof source.value('content') === 'string') {
-    return [{ ...document({ kind: 'text', text: source.text('content') }), ...markOf(fields) }]
+  const textName = type === 'text' ? 'data' : typeof source.value('content') === 'string' ? 'content' : undefined
+  if (type !== 'content' || textName) {
+    const of = textName ? { kind: 'text' as const, text: source.text(textName) } : parseMedia(source)
+    return [{ kind: 'document', source: of, ...named, ...markOf(fields) }]
   }
-  const parts = namedParts(parseParts(source, context), named)
+  const parts = namedParts(
+    source.objects('content').map((part) => parsePart(part, context)),
+    named,
+  )
   const last = parts.at(-1)
   return last ? [...parts.slice(0, -1), { ...last, ...markOf(fields) }] : []
 }
 
 /** A document made of blocks becomes its texts and images, in order. */
-function parseParts(source: RequestFields, context: ParseContext): (ImageBlock | DocumentBlock)[] {
-  return source.objects('content').map((part) => {
-    const type = part.text('type')
-    warnBlockMembers(part, context)
-    if (type === 'image') return parseImage(part, context)
-    if (type === 'text') return { kind: 'document', source: { kind: 'text', text: part.text('text') }, ...markOf(part) }
-    return part.refuse('type', `A document cannot hold a ${shownWord(type)} block.`)
-  })
+function parsePart(part: RequestFields, context: ParseContext): ImageBlock | DocumentBlock {
+  const type = part.text('type')
+  warnBlockMembers(part, context)
+  if (type === 'image') return parseImage(part, context)
+  if (type === 'text') return { kind: 'document', source: { kind: 'text', text: part.text('text') }, ...markOf(part) }
+  return part.refuse('type', `A document cannot hold a ${shownWord(type)} block.`)
 }
 
 /** Title and context apply to the whole document: the title comes before the first part, the context after the last. */
@@ -340,23 +307,22 @@ function namedParts(
   { title, context }: Pick<DocumentBlock, 'title' | 'context'>,
 ): ContentBlock[] {
   const named: ContentBlock[] = [...parts]
-  const [first] = named
-  if (title && first) {
-    if (first.kind === 'document') named[0] = { ...first, title }
-    else named.unshift({ kind: 'text', text: title })
-  }
-  const last = named.at(-1)
-  if (context && last) {
-    if (last.kind === 'document') named[named.length - 1] = { ...last, context }
-    else named.push({ kind: 'text', text: context })
-  }
+  const [first, last] = [parts[0], parts.at(-1)]
+  if (context && last?.kind === 'document') named.splice(-1, 1, { ...last, context })
+  else if (context && last) named.push({ kind: 'text', text: context })
+  if (title && first?.kind === 'document') named[0] = { ...(named[0] as DocumentBlock), title }
+  else if (title && first) named.unshift({ kind: 'text', text: title })
   return named
 }
 
-function parseSearchResult(fields: RequestFields, context: ParseContext): TextBlock {
+function warnCitations(fields: RequestFields, { warnings }: ParseContext): void {
   if (fields.optionalObject('citations')?.optionalBoolean('enabled')) {
-    context.warnings.add('citations_dropped', fields.pointer('citations'))
+    warnings.add('citations_dropped', fields.pointer('citations'))
   }
+}
+
+function parseSearchResult(fields: RequestFields, context: ParseContext): TextBlock {
+  warnCitations(fields, context)
   const parts = fields.objects('content')
   for (const part of parts) warnBlockMembers(part, context)
   const body = parts.map((part) => part.text('text'))

@@ -2,28 +2,18 @@
 
 import { tokenCount } from '../../../kernel/usage.ts'
 import type { RawJson, Tool } from '../../canonical/conversation.ts'
+import { markOf } from '../../request/cache-marks.ts'
 import { type ParseContext, type RequestFields, shownWord } from '../../request/fields.ts'
-import { markOf } from './context.ts'
 
 /** If the caller sets no limit. */
 const defaultMaxSearches = 10
 
-const customFields: ReadonlySet<string> = new Set([
-  'type',
-  'name',
-  'description',
-  'input_schema',
-  'strict',
-  'cache_control',
-  'defer_loading',
-  'eager_input_streaming',
-  'allowed_callers',
-  'input_examples',
-])
-
-/** For tools whose type implies the schema. */
+/** Members of tools whose type implies the schema. */
 const clientToolFields: ReadonlySet<string> = new Set([
   ...['type', 'name', 'cache_control', 'defer_loading', 'eager_input_streaming', 'allowed_callers'],
+])
+const customFields: ReadonlySet<string> = new Set([
+  ...[...clientToolFields, 'description', 'input_schema', 'strict', 'input_examples'],
 ])
 
 /** undefined = recorded as unsupported, and refused if the request goes to another dialect. */
@@ -91,11 +81,11 @@ function withExamples(fields: RequestFields, context: ParseContext): string | un
 // collected and applied to that list.
 
 export type ToolChange =
-  | { readonly kind: 'define'; readonly tool: Tool }
+  | { readonly kind: 'define'; readonly name: string; readonly tool: Tool }
   | { readonly kind: 'offer' | 'withdraw'; readonly name: string }
 
-/** undefined = it concerns something that this gateway does not offer. */
-export function parseToolChange(block: RequestFields, context: ParseContext): ToolChange | undefined {
+/** Empty if it concerns something that this gateway does not offer. */
+export function parseToolChange(block: RequestFields, context: ParseContext): ToolChange[] {
   const type = block.text('type')
   if (type !== 'tool_addition' && type !== 'tool_removal') {
     return block.refuse('type', `A ${shownWord(type)} block in a system message is not available for this model.`)
@@ -104,26 +94,23 @@ export function parseToolChange(block: RequestFields, context: ParseContext): To
   const subject = block.optionalObject('tool') ?? block.missing('tool')
   const subjectType = subject.text('type')
   if (subjectType === 'tool_reference') {
-    return { kind: type === 'tool_addition' ? 'offer' : 'withdraw', name: subject.text('name') }
+    return [{ kind: type === 'tool_addition' ? 'offer' : 'withdraw', name: subject.text('name') }]
   }
-  if (subjectType !== 'tool_definition') return undefined
-  const definition = subject.optionalObject('definition') ?? subject.missing('definition')
-  const tool = parseTool(definition, context)
-  return tool && { kind: 'define', tool }
+  if (subjectType !== 'tool_definition') return []
+  const tool = parseTool(subject.optionalObject('definition') ?? subject.missing('definition'), context)
+  return tool ? [{ kind: 'define', name: tool.name, tool }] : []
 }
 
 /** The tools offered at the end of the conversation. */
 export function applyToolChanges(tools: readonly Tool[], changes: readonly ToolChange[]): Tool[] {
-  const known = new Map(tools.map((tool) => [tool.name, { tool, offered: true }]))
+  const known = new Map(tools.map((tool) => [tool.name, tool]))
+  const withdrawn = new Set<string>()
   for (const change of changes) {
-    if (change.kind === 'define') {
-      known.set(change.tool.name, { tool: change.tool, offered: true })
-      continue
-    }
-    const entry = known.get(change.name)
-    if (entry) entry.offered = change.kind === 'offer'
+    if (change.kind === 'define') known.set(change.name, change.tool)
+    if (change.kind === 'withdraw') withdrawn.add(change.name)
+    else withdrawn.delete(change.name)
   }
-  return [...known.values()].flatMap(({ tool, offered }) => (offered ? tool : []))
+  return [...known.values()].filter(({ name }) => !withdrawn.has(name))
 }
 
 // Tools that the caller runs but describes only by a dated type, because Claude was trained on them. For other models
@@ -137,82 +124,65 @@ export interface ClientTool {
   readonly schema: RawJson
 }
 
-const pathParameter = { type: 'string', description: 'Path of the file or directory.' }
-const viewRange = {
-  type: 'array',
-  items: { type: 'integer' },
-  description: 'For view: first and last line, counted from 1; -1 as the last means to the end of the file.',
+function clientTool(name: string, description: string, properties: object, required?: readonly string[]): ClientTool {
+  return { name, description, schema: JSON.stringify({ type: 'object', properties, required }) }
 }
+
+const text = (description: string) => ({ type: 'string', description })
+const commands = (...words: string[]) => ({ type: 'string', enum: words })
+const path = text('Path of the file or directory.')
 const editParameters = {
-  file_text: { type: 'string', description: 'For create: the content of the new file.' },
-  old_str: { type: 'string', description: 'For str_replace: the text to replace; it must match exactly one place.' },
+  view_range: {
+    type: 'array',
+    items: { type: 'integer' },
+    description: 'For view: first and last line, counted from 1; -1 as the last means to the end of the file.',
+  },
+  file_text: text('For create: the content of the new file.'),
+  old_str: text('For str_replace: the text to replace; it must match exactly one place.'),
   insert_line: { type: 'integer', description: 'For insert: the line after which to insert; 0 is the beginning.' },
 }
-
-const bash: ClientTool = {
-  name: 'bash',
-  description: 'Runs a command in a bash shell that keeps its state between calls.',
-  schema: JSON.stringify({
-    type: 'object',
-    properties: {
-      command: { type: 'string', description: 'The command to run. Not needed with restart.' },
-      restart: { type: 'boolean', description: 'true restarts the shell.' },
-    },
-  }),
+const replaceParameters = {
+  new_str: text('For str_replace: the new text.'),
+  insert_text: text('For insert: the text to insert.'),
 }
+const editing = 'Views, creates and edits text files.'
+
+const bash = clientTool('bash', 'Runs a command in a bash shell that keeps its state between calls.', {
+  command: text('The command to run. Not needed with restart.'),
+  restart: { type: 'boolean', description: 'true restarts the shell.' },
+})
 
 /** Up to 2025-01-24: insert takes its text as new_str, and the last edit can be undone. */
-const undoingEditor: ClientTool = {
-  name: 'str_replace_editor',
-  description: 'Views, creates and edits text files.',
-  schema: JSON.stringify({
-    type: 'object',
-    properties: {
-      command: { type: 'string', enum: ['view', 'create', 'str_replace', 'insert', 'undo_edit'] },
-      path: pathParameter,
-      view_range: viewRange,
-      ...editParameters,
-      new_str: { type: 'string', description: 'For str_replace and insert: the new text.' },
-    },
-    required: ['command', 'path'],
-  }),
-}
+const undoingEditor = clientTool(
+  'str_replace_editor',
+  editing,
+  {
+    command: commands('view', 'create', 'str_replace', 'insert', 'undo_edit'),
+    ...{ path, ...editParameters },
+    new_str: text('For str_replace and insert: the new text.'),
+  },
+  ['command', 'path'],
+)
 
-const editor: ClientTool = {
-  name: 'str_replace_based_edit_tool',
-  description: 'Views, creates and edits text files.',
-  schema: JSON.stringify({
-    type: 'object',
-    properties: {
-      command: { type: 'string', enum: ['view', 'create', 'str_replace', 'insert'] },
-      path: pathParameter,
-      view_range: viewRange,
-      ...editParameters,
-      new_str: { type: 'string', description: 'For str_replace: the new text.' },
-      insert_text: { type: 'string', description: 'For insert: the text to insert.' },
-    },
-    required: ['command', 'path'],
-  }),
-}
+const editor = clientTool(
+  'str_replace_based_edit_tool',
+  editing,
+  { command: commands('view', 'create', 'str_replace', 'insert'), path, ...editParameters, ...replaceParameters },
+  ['command', 'path'],
+)
 
-const memory: ClientTool = {
-  name: 'memory',
-  description: 'Keeps notes in files under /memories that last beyond this conversation.',
-  schema: JSON.stringify({
-    type: 'object',
-    properties: {
-      command: { type: 'string', enum: ['view', 'create', 'str_replace', 'insert', 'delete', 'rename'] },
-      path: { ...pathParameter, description: 'Path under /memories; not for rename.' },
-      view_range: viewRange,
-      ...editParameters,
-      new_str: { type: 'string', description: 'For str_replace: the new text.' },
-      insert_text: { type: 'string', description: 'For insert: the text to insert.' },
-      old_path: { type: 'string', description: 'For rename: the present path.' },
-      new_path: { type: 'string', description: 'For rename: the new path.' },
-    },
-    required: ['command'],
-  }),
-}
+const memory = clientTool(
+  'memory',
+  'Keeps notes in files under /memories that last beyond this conversation.',
+  {
+    command: commands('view', 'create', 'str_replace', 'insert', 'delete', 'rename'),
+    path: text('Path under /memories; not for rename.'),
+    ...{ ...editParameters, ...replaceParameters },
+    old_path: text('For rename: the present path.'),
+    new_path: text('For rename: the new path.'),
+  },
+  ['command'],
+)
 
 export const clientTools: ReadonlyMap<string, ClientTool> = new Map([
   ['bash_20241022', bash],

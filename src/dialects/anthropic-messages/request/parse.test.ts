@@ -114,10 +114,10 @@ describe('what only Anthropic has', () => {
       output_config: { task_budget: { type: 'tokens', total: 5 } },
     })
     expect(unsupported.map(({ field, refuse }) => [field, refuse])).toEqual([
+      ['/inference_geo', true],
       ['/context_management', false],
       ['/diagnostics', false],
       ['/fallbacks', false],
-      ['/inference_geo', true],
       ['/output_config/task_budget', false],
     ])
   })

@@ -9,14 +9,15 @@ import {
   type OutputFormat,
   type Places,
   type ReasoningWish,
-  type Sampling,
   type TextBlock,
   type ToolChoice,
 } from '../../canonical/conversation.ts'
 import type { Envelope, ParsedRequest } from '../../canonical/translation.ts'
 import { readCacheControl } from '../../request/cache-marks.ts'
 import {
+  collectUnsupported,
   createParseContext,
+  type OwnField,
   type ParseContext,
   RequestFields,
   readRequest,
@@ -30,13 +31,24 @@ import { applyToolChanges, parseTool } from './parse-tools.ts'
 export function parseRequest(envelope: Envelope): ParsedRequest | Failure {
   return readRequest(() => {
     const fields = RequestFields.of(JSON.parse(utf8Text(envelope.body, 0, envelope.body.length)), '')
-    refuseUntranslatable(fields, envelope)
+    if (envelope.outputCap === 0) {
+      const why = '`max_tokens` must be at least 1 here: this model cannot warm a cache without generating.'
+      fields.refuse('max_tokens', why)
+    }
     const context = createParseContext(envelope)
     if (fields.value('messages') === undefined) fields.missing('messages')
     const messages = parseMessages(fields.objects('messages'), context)
     const declared = fields.objects('tools').flatMap((tool) => parseTool(tool, context) ?? [])
     const { choice, parallel } = parseToolChoice(fields)
-    collectUnsupported(fields, context)
+    const config = fields.optionalObject('output_config')
+    // Its older name is `output_format`.
+    const format = config?.optionalObject('format') ?? fields.optionalObject('output_format')
+    collectUnsupported(fields, ownFields, context, platformFields)
+    collectUnsupported(config, ['effort', 'format'], context)
+    collectUnsupported(format, ['type', 'schema', 'name'], context)
+    collectUnsupported(fields.optionalObject('thinking'), ['type', 'budget_tokens', 'display'], context)
+    collectUnsupported(fields.optionalObject('tool_choice'), ['type', 'name', 'disable_parallel_tool_use'], context)
+    collectUnsupported(fields.optionalObject('metadata'), ['user_id'], context)
     return {
       conversation: {
         system: [...parseSystem(fields, context), ...messages.leading],
@@ -44,11 +56,15 @@ export function parseRequest(envelope: Envelope): ParsedRequest | Failure {
         tools: messages.toolChanges.length > 0 ? applyToolChanges(declared, messages.toolChanges) : declared,
         toolChoice: choice,
         parallelTools: parallel,
-        sampling: parseSampling(fields),
+        sampling: {
+          temperature: fields.optionalNumber('temperature'),
+          topP: fields.optionalNumber('top_p'),
+          topK: fields.optionalNumber('top_k'),
+        },
         outputCap: envelope.outputCap,
         stop: parseStop(fields),
-        reasoning: parseReasoning(fields),
-        outputFormat: parseOutputFormat(fields, context),
+        reasoning: parseReasoning(fields, config),
+        outputFormat: format && parseOutputFormat(format, context),
         // An empty id identifies no one.
         endUserId: fields.optionalObject('metadata')?.optionalText('user_id') || undefined,
         serviceTier: parseServiceTier(fields),
@@ -58,20 +74,11 @@ export function parseRequest(envelope: Envelope): ParsedRequest | Failure {
         stream: envelope.stream,
         wantsStreamUsage: envelope.wantsStreamUsage,
         unsupported: context.unsupported,
-        places: placesOf(fields),
+        places: placesOf(fields, config),
       },
       warnings: context.warnings.list,
     }
   })
-}
-
-function refuseUntranslatable(fields: RequestFields, { outputCap }: Envelope): void {
-  if (outputCap === 0) {
-    fields.refuse(
-      'max_tokens',
-      '`max_tokens` must be at least 1 here: this model cannot warm a cache without generating.',
-    )
-  }
 }
 
 function parseSystem(fields: RequestFields, context: ParseContext): TextBlock[] {
@@ -91,14 +98,6 @@ function parseSystem(fields: RequestFields, context: ParseContext): TextBlock[] 
   })
 }
 
-function parseSampling(fields: RequestFields): Sampling {
-  return {
-    temperature: fields.optionalNumber('temperature'),
-    topP: fields.optionalNumber('top_p'),
-    topK: fields.optionalNumber('top_k'),
-  }
-}
-
 // Parses everything except messages and tools: tool choice, reasoning, output format, stop sequences, tier, and the
 // fields that only this dialect has.
 
@@ -113,9 +112,9 @@ function parseToolChoice(body: RequestFields): { choice: ToolChoice | undefined;
 
 const modes = { adaptive: 'adaptive', enabled: 'on', disabled: 'off', between_tools: 'between-tools' } as const
 
-function parseReasoning(body: RequestFields): ReasoningWish | undefined {
+function parseReasoning(body: RequestFields, config: RequestFields | undefined): ReasoningWish | undefined {
   const thinking = body.optionalObject('thinking')
-  const effort = body.optionalObject('output_config')?.optionalWord('effort', efforts)
+  const effort = config?.optionalWord('effort', efforts)
   const type = thinking?.optionalWord('type', ['adaptive', 'enabled', 'disabled', 'between_tools'])
   if (thinking && !type) thinking.missing('type')
   const budgetTokens = thinking?.optionalNumber('budget_tokens')
@@ -125,10 +124,7 @@ function parseReasoning(body: RequestFields): ReasoningWish | undefined {
   return { effort, budgetTokens, mode: type && modes[type], visible }
 }
 
-/** `output_config.format`, or its older name `output_format`. */
-function parseOutputFormat(body: RequestFields, context: ParseContext): OutputFormat | undefined {
-  const format = body.optionalObject('output_config')?.optionalObject('format') ?? body.optionalObject('output_format')
-  if (!format) return undefined
+function parseOutputFormat(format: RequestFields, context: ParseContext): OutputFormat {
   format.optionalWord('type', ['json_schema'])
   const schema = format.optionalObject('schema') ?? format.missing('schema')
   const written = context.rawText(schema.at)
@@ -149,15 +145,13 @@ function parseServiceTier(body: RequestFields): Conversation['serviceTier'] {
 }
 
 /** JSON pointers to the settings whose names differ between dialects. */
-function placesOf(body: RequestFields): Places {
-  const effort = body.optionalObject('output_config')?.value('effort') !== undefined
-  const format = body.optionalObject('output_config')?.value('format') !== undefined
+function placesOf(body: RequestFields, config: RequestFields | undefined): Places {
   return {
     system: '/system',
     outputCap: '/max_tokens',
     stop: '/stop_sequences',
-    reasoning: effort ? '/output_config/effort' : '/thinking',
-    outputFormat: format ? '/output_config/format' : '/output_format',
+    reasoning: config?.value('effort') ? '/output_config/effort' : '/thinking',
+    outputFormat: config?.value('format') ? '/output_config/format' : '/output_format',
     endUserId: '/metadata/user_id',
     serviceTier: body.value('speed') === 'fast' ? '/speed' : '/service_tier',
     parallelTools: '/tool_choice/disable_parallel_tool_use',
@@ -165,79 +159,28 @@ function placesOf(body: RequestFields): Places {
   }
 }
 
-/** Fields of Anthropic's platform, refused if omitting them would break a guarantee. */
-const platformFields: readonly { readonly name: string; readonly refuse?: string; readonly addsInput?: true }[] = [
-  { name: 'context_management' },
-  { name: 'diagnostics' },
-  { name: 'fallbacks' },
-  { name: 'fallback_credit_token' },
-  {
-    name: 'inference_geo',
-    refuse: '`inference_geo` cannot be guaranteed for this model; leave it out or choose one that Anthropic serves.',
-  },
-  {
-    name: 'container',
-    refuse: '`container` (with its skills) runs at Anthropic and is not available for this model.',
-    addsInput: true,
-  },
-  {
-    name: 'mcp_servers',
-    refuse: '`mcp_servers` are called by Anthropic and are not available for this model.',
-    addsInput: true,
-  },
-  { name: 'compaction', refuse: '`compaction` is done by Anthropic and is not available for this model.' },
-]
+/** Fields of Anthropic's platform. Those with a reason are refused, because omitting them would break a guarantee. */
+const platformFields: ReadonlyMap<string, OwnField> = new Map([
+  [
+    'inference_geo',
+    {
+      reason: '`inference_geo` cannot be guaranteed for this model; leave it out or choose one that Anthropic serves.',
+    },
+  ],
+  [
+    'container',
+    { reason: '`container` (with its skills) runs at Anthropic and is not available for this model.', addsInput: true },
+  ],
+  [
+    'mcp_servers',
+    { reason: '`mcp_servers` are called by Anthropic and are not available for this model.', addsInput: true },
+  ],
+  ['compaction', { reason: '`compaction` is done by Anthropic and is not available for this model.' }],
+])
 
+/** Parsed elsewhere. */
 const ownFields = [
-  'model',
-  'messages',
-  'max_tokens',
-  'system',
-  'cache_control',
-  'metadata',
-  'output_config',
-  'output_format',
-  'service_tier',
-  'speed',
-  'stop_sequences',
-  'stream',
-  'thinking',
-  'thread',
-  'tool_choice',
-  'tools',
-  'temperature',
-  'top_p',
-  'top_k',
+  ...['model', 'messages', 'max_tokens', 'system', 'cache_control', 'metadata', 'output_config', 'output_format'],
+  ...['service_tier', 'speed', 'stop_sequences', 'stream', 'thinking', 'thread', 'tool_choice', 'tools'],
+  ...['temperature', 'top_p', 'top_k'],
 ]
-
-/** Records everything that has no place in the canonical form. */
-function collectUnsupported(body: RequestFields, context: ParseContext): void {
-  for (const { name, refuse, addsInput } of platformFields) {
-    if (isEmptyValue(body.value(name))) continue
-    context.unsupported.push({
-      field: `/${name}`,
-      refuse: refuse !== undefined,
-      reason: refuse,
-      addsInput,
-    })
-  }
-  const known = [...ownFields, ...platformFields.map(({ name }) => name)]
-  const unknown = (fields: RequestFields | undefined, names: readonly string[]) => {
-    for (const name of fields?.names ?? []) {
-      if (fields && !names.includes(name) && !isEmptyValue(fields.value(name))) {
-        context.unsupported.push({ field: fields.pointer(name), refuse: false })
-      }
-    }
-  }
-  unknown(body, known)
-  const config = body.optionalObject('output_config')
-  unknown(config, ['effort', 'format'])
-  unknown(config?.optionalObject('format') ?? body.optionalObject('output_format'), ['type', 'schema', 'name'])
-  unknown(body.optionalObject('thinking'), ['type', 'budget_tokens', 'display'])
-  unknown(body.optionalObject('tool_choice'), ['type', 'name', 'disable_parallel_tool_use'])
-  unknown(body.optionalObject('metadata'), ['user_id'])
-}
-
-function isEmptyValue(value: unknown): boolean {
-  return value === undefined || (Array.isArray(value) && value.length === 0)
-}

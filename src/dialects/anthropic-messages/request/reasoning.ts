@@ -13,7 +13,7 @@ import {
 import { jsonNumber, jsonObject, jsonString } from '../../canonical/json.ts'
 import { blobFor, isOwnSignature } from '../../canonical/signature.ts'
 import type { TargetRules, ThinkingMode } from '../../canonical/target-rules.ts'
-import { effortOfBudget, isThinking } from '../../request/reasoning.ts'
+import { effortOfBudget, isThinking, proofOf } from '../../request/reasoning.ts'
 import type { WarningList } from '../../request/warnings.ts'
 import type { WireMessage } from './render-messages.ts'
 
@@ -26,34 +26,6 @@ export interface ReasoningSurroundings {
   readonly warnings: WarningList
 }
 
-export function renderReasoning(conversation: Conversation, around: ReasoningSurroundings): Thinking {
-  const { rules, messages, warnings } = around
-  const thinking = chooseThinking(conversation, around)
-  // With a budget, the model can neither be forced to call a tool nor continue from calls it made without thinking.
-  if (thinking.mode === 'enabled' && (around.answersByTool || continuesWithoutThinking(messages))) {
-    warnings.add('reasoning_dropped', placeOf(conversation, 'reasoning'))
-    return { mode: rules.thinking?.includes('disabled') ? 'disabled' : undefined }
-  }
-  // If the model reasons by default, the mode is only sent to carry its options.
-  const carriesBinding = rules.thinkingBindingControls && thinking.mode === undefined && rules.thinksByDefault
-  return carriesBinding && rules.thinking?.includes('adaptive') ? { ...thinking, mode: 'adaptive' } : thinking
-}
-
-function continuesWithoutThinking(messages: readonly WireMessage[]): boolean {
-  const last = messages.findLast(({ role }) => role === 'user')
-  if (last?.blocks[0]?.type !== 'tool_result') return false
-  const caller = messages.slice(0, messages.indexOf(last)).findLast(({ role }) => role === 'assistant')
-  const [first] = caller?.blocks ?? []
-  return first !== undefined && !isThinkingBlock(first)
-}
-
-function isThinkingBlock({ type }: { readonly type: string }): boolean {
-  return type === 'thinking' || type === 'redacted_thinking'
-}
-
-// Fits the requested reasoning to what the target supports: a mode, an effort or a budget. Unsupported values become
-// the nearest lower one, with a warning. An explicit "off" never becomes "on".
-
 export interface Thinking {
   /** undefined = omit it. */
   readonly mode: ThinkingMode | undefined
@@ -62,128 +34,104 @@ export interface Thinking {
   readonly display?: 'summarized' | 'omitted' | undefined
 }
 
+export function renderReasoning(conversation: Conversation, around: ReasoningSurroundings): Thinking {
+  const { rules, messages } = around
+  const warn = (code: string) => around.warnings.add(code, placeOf(conversation, 'reasoning'))
+  const wish = conversation.reasoning
+  const thinking = wish ? chooseThinking(wish, around, warn) : { mode: undefined }
+  // With a budget, the model can neither be forced to call a tool nor continue from calls it made without thinking.
+  if (thinking.mode === 'enabled' && (around.answersByTool || continuesWithoutThinking(messages))) {
+    warn('reasoning_dropped')
+    return { mode: rules.thinking?.includes('disabled') ? 'disabled' : undefined }
+  }
+  // If the model reasons by default, the mode is only sent to carry its options.
+  const carriesBinding = rules.thinkingBindingControls && thinking.mode === undefined && rules.thinksByDefault
+  return carriesBinding && rules.thinking?.includes('adaptive') ? { ...thinking, mode: 'adaptive' } : thinking
+}
+
+function continuesWithoutThinking(messages: readonly WireMessage[]): boolean {
+  const last = messages.findLastIndex(({ role }) => role === 'user')
+  if (messages[last]?.blocks[0]?.type !== 'tool_result') return false
+  const first = messages.slice(0, last).findLast(({ role }) => role === 'assistant')?.blocks[0]?.type
+  return first !== undefined && first !== 'thinking' && first !== 'redacted_thinking'
+}
+
 /** Supported by the provider's own models, if the target has no rules. */
 const usualModes: readonly ThinkingMode[] = ['adaptive', 'disabled']
 const usualEfforts: readonly Effort[] = ['low', 'medium', 'high', 'xhigh', 'max']
 
 /** Budgets for models that only take a budget. */
-const budgets: readonly (readonly [Effort, number])[] = [
-  ['minimal', 2048],
-  ['low', 2048],
-  ['medium', 8192],
-  ['high', 16_384],
-  ['xhigh', 24_576],
-  ['max', 32_768],
-]
+const budgets = { none: 0, minimal: 2048, low: 2048, medium: 8192, high: 16_384, xhigh: 24_576, max: 32_768 }
 const budgetMin = 1024
 
-export function chooseThinking(
-  conversation: Conversation,
-  { rules, maxTokens, warnings }: { rules: TargetRules; maxTokens: number; warnings: WarningList },
-): Thinking {
-  const wish = conversation.reasoning
-  if (!wish) return { mode: undefined }
-  const place = placeOf(conversation, 'reasoning')
-  const modes = rules.thinking ?? usualModes
-  const effort = new EffortDial(rules, place, warnings)
-  const isOff = wish.effort === 'none' || wish.budgetTokens === 0 || wish.mode === 'off'
-  if (isOff || wish.mode === 'between-tools') {
-    return quiet(wish, modes, rules, effort, () => warnings.add('reasoning_not_disabled', place))
-  }
-  // Visibility is an option of a mode, and sending a mode turns on what is off by default.
-  if (isAboutShowing(wish) && !(rules.thinksByDefault && wish.visible)) return { mode: undefined }
-  if (modes.includes('adaptive')) return adaptive(wish, rules, effort)
-  if (modes.includes('enabled')) return enabled(wish, maxTokens, effort, (code) => warnings.add(code, place))
-  const chosen = effort.take(wish.effort ?? budgetEffort(wish), undefined)
-  if (chosen === undefined) warnings.add('reasoning_dropped', place)
-  return { mode: undefined, effort: chosen }
-}
-
-/** Only the visibility of reasoning was set. */
-function isAboutShowing({ effort, budgetTokens, mode }: ReasoningWish): boolean {
-  return effort === undefined && budgetTokens === undefined && mode === undefined
-}
-
-function quiet(
+/**
+ * Fits the requested reasoning to what the target supports: a mode, an effort or a budget. Unsupported values become
+ * the nearest lower one, with a warning. An explicit "off" never becomes "on".
+ */
+function chooseThinking(
   wish: ReasoningWish,
-  modes: readonly ThinkingMode[],
-  rules: TargetRules,
-  effort: EffortDial,
-  warn: () => void,
+  { rules, maxTokens }: Pick<ReasoningSurroundings, 'rules' | 'maxTokens'>,
+  warn: (code: string) => void,
 ): Thinking {
-  const order: ThinkingMode[] =
-    wish.mode === 'between-tools' ? ['between-tools', 'disabled'] : ['disabled', 'between-tools']
-  const mode = order.find((known) => modes.includes(known))
-  const word = wish.effort === 'none' ? undefined : wish.effort
-  if (mode) return { mode, effort: effort.take(word, mode) }
-  if (rules.thinksByDefault === false && wish.mode !== 'between-tools') return { mode: undefined }
-  warn()
-  return { mode: undefined, effort: effort.least }
-}
-
-function adaptive(wish: ReasoningWish, rules: TargetRules, effort: EffortDial): Thinking {
-  const chosen = effort.take(wish.effort ?? budgetEffort(wish), 'adaptive')
-  // Models that reason by default need no mode, except for requesting visibility.
-  const mode = rules.thinksByDefault && wish.visible !== true && wish.mode !== 'adaptive' ? undefined : 'adaptive'
-  return {
-    mode,
-    effort: chosen,
-    display: mode && displayOf(wish),
+  const { budgetTokens, visible } = wish
+  const modes = rules.thinking ?? usualModes
+  const between = wish.mode === 'between-tools'
+  if (between || wish.effort === 'none' || budgetTokens === 0 || wish.mode === 'off') {
+    const order = between ? (['between-tools', 'disabled'] as const) : (['disabled', 'between-tools'] as const)
+    const mode = order.find((known) => modes.includes(known))
+    if (mode) return { mode, effort: fitEffort(wish.effort, mode, rules, warn) }
+    if (rules.thinksByDefault === false && !between) return { mode: undefined }
+    warn('reasoning_not_disabled')
+    return { mode: undefined, effort: effortsOf(rules)[0] }
   }
-}
-
-function enabled(wish: ReasoningWish, maxTokens: number, effort: EffortDial, warn: (code: string) => void): Thinking {
-  const wanted = wish.budgetTokens ?? budgets.find(([word]) => word === wish.effort)?.[1]
+  const wanted = wish.effort ?? (budgetTokens === undefined ? undefined : effortOfBudget(budgetTokens))
+  // Visibility is an option of a mode, and sending a mode turns on what is off by default.
+  const isAboutShowing = wanted === undefined && wish.mode === undefined
+  if (isAboutShowing && !(rules.thinksByDefault && visible)) return { mode: undefined }
+  const display = visible === undefined ? undefined : visible ? 'summarized' : 'omitted'
+  if (modes.includes('adaptive')) {
+    const effort = fitEffort(wanted, 'adaptive', rules, warn)
+    // Models that reason by default need no mode, except for requesting visibility.
+    const isImplied = rules.thinksByDefault && visible !== true && wish.mode !== 'adaptive'
+    return isImplied ? { mode: undefined, effort } : { mode: 'adaptive', effort, display }
+  }
+  if (!modes.includes('enabled')) {
+    const effort = fitEffort(wanted, undefined, rules, warn)
+    if (effort === undefined) warn('reasoning_dropped')
+    return { mode: undefined, effort }
+  }
+  const amount = budgetTokens ?? (wish.effort && budgets[wish.effort])
   // Such a model cannot decide by itself how much to reason, so without an amount nothing is sent.
-  if (wanted === undefined && wish.mode !== 'on') return { mode: undefined }
+  if (amount === undefined && wish.mode !== 'on') return { mode: undefined }
   if (maxTokens <= budgetMin) {
     warn('reasoning_dropped')
     return { mode: undefined }
   }
-  const budgetTokens = Math.min(Math.max(Math.floor(wanted ?? 8192), budgetMin), maxTokens - 1)
-  if (wish.budgetTokens !== undefined && wish.budgetTokens !== budgetTokens) warn('reasoning_budget_clamped')
-  return { mode: 'enabled', budgetTokens, effort: effort.take(wish.effort, 'enabled'), display: displayOf(wish) }
+  const budget = Math.min(Math.max(Math.floor(amount ?? budgets.medium), budgetMin), maxTokens - 1)
+  if (budgetTokens !== undefined && budgetTokens !== budget) warn('reasoning_budget_clamped')
+  return { mode: 'enabled', budgetTokens: budget, effort: fitEffort(wish.effort, 'enabled', rules, warn), display }
 }
 
-function displayOf({ visible }: ReasoningWish): Thinking['display'] {
-  return visible === undefined ? undefined : visible ? 'summarized' : 'omitted'
+/** The highest supported effort that is not above the requested one, otherwise the lowest. */
+function fitEffort(
+  wish: Effort | undefined,
+  mode: ThinkingMode | undefined,
+  rules: TargetRules,
+  warn: (code: string) => void,
+): Effort | undefined {
+  const known = effortsOf(rules)
+  if (wish === undefined || wish === 'none' || known.length === 0) return undefined
+  const rank = (effort: Effort) => efforts.indexOf(effort)
+  const isLimited = mode !== undefined && rules.effortHighAtMostWith?.includes(mode)
+  const most = isLimited ? Math.min(rank(wish), rank('high')) : rank(wish)
+  const chosen = known.findLast((effort) => rank(effort) <= most) ?? known[0]
+  // Other dialects call the lowest effort minimal.
+  if (chosen !== wish && !(wish === 'minimal' && chosen === known[0])) warn('effort_adjusted')
+  return chosen
 }
 
-function budgetEffort({ budgetTokens }: ReasoningWish): Effort | undefined {
-  return budgetTokens === undefined ? undefined : effortOfBudget(budgetTokens)
-}
-
-/** The efforts a target supports. */
-class EffortDial {
-  readonly #known: readonly Effort[]
-
-  constructor(
-    private readonly rules: TargetRules,
-    private readonly place: string,
-    private readonly warnings: WarningList,
-  ) {
-    this.#known = (rules.efforts ?? usualEfforts).filter((word) => word !== 'none')
-  }
-
-  get least(): Effort | undefined {
-    return this.#known[0]
-  }
-
-  /** The highest supported effort that is not above the requested one, otherwise the lowest. */
-  take(wish: Effort | undefined, mode: ThinkingMode | undefined): Effort | undefined {
-    if (wish === undefined || this.#known.length === 0) return undefined
-    const limited = mode !== undefined && this.rules.effortHighAtMostWith?.includes(mode)
-    const most = limited ? Math.min(rank(wish), rank('high')) : rank(wish)
-    const chosen = this.#known.findLast((word) => rank(word) <= most) ?? this.#known[0]
-    // Other dialects call the lowest effort minimal.
-    const same = chosen === wish || (wish === 'minimal' && chosen === this.#known[0])
-    if (!same) this.warnings.add('effort_adjusted', this.place)
-    return chosen
-  }
-}
-
-function rank(effort: Effort): number {
-  return efforts.indexOf(effort)
+function effortsOf(rules: TargetRules): readonly Effort[] {
+  return (rules.efforts ?? usualEfforts).filter((effort) => effort !== 'none')
 }
 
 const modeNames = { adaptive: 'adaptive', enabled: 'enabled', disabled: 'disabled', 'between-tools': 'between_tools' }
@@ -248,18 +196,9 @@ function endingThinking(turns: readonly Turn[]): ReadonlySet<Turn['blocks'][numb
 
 /** undefined = reasoning that cannot be sent back. */
 function restoreBlock(block: AssistantBlock, issuer: string): AssistantBlock | undefined {
-  if (block.kind === 'thinking') {
-    const signature = proofFor(block.signature, issuer)
-    return signature === undefined ? undefined : { ...block, signature }
-  }
-  if (block.kind === 'sealed-thinking') {
-    const data = proofFor(block.data, issuer)
-    return data === undefined ? undefined : { ...block, data }
-  }
-  return block
-}
-
-function proofFor(proof: string | undefined, issuer: string): string | undefined {
-  if (proof === undefined || proof === '') return undefined
-  return isOwnSignature(proof) ? blobFor(issuer, proof) : proof
+  if (!isThinking(block)) return block
+  const written = proofOf(block) || undefined
+  const proof = written && isOwnSignature(written) ? blobFor(issuer, written) : written
+  if (proof === undefined) return undefined
+  return block.kind === 'thinking' ? { ...block, signature: proof } : { ...block, data: proof }
 }

@@ -4,6 +4,7 @@
 
 import {
   type AssistantBlock,
+  type CacheMark,
   type Conversation,
   type DocumentBlock,
   type ImageBlock,
@@ -17,37 +18,77 @@ import {
 } from '../../canonical/conversation.ts'
 import { filledArray, jsonArray, jsonObject, jsonString, type Members } from '../../canonical/json.ts'
 import type { TargetRules } from '../../canonical/target-rules.ts'
+import { type Marked, writeCacheControl } from '../../request/cache-marks.ts'
 import { refuseAt, refusePrefill } from '../../request/fields.ts'
 import { knownMediaType, refuseAudio, refuseMediaUrl } from '../../request/media.ts'
 import { type ArgumentNames, argumentsObject, type ToolNames } from '../../request/tools.ts'
 import type { WarningList } from '../../request/warnings.ts'
-import { isBlank, moveMarks, textBlock, type WireBlock, writeBlock } from './context.ts'
+
+// Content blocks before it is decided which cache marks are sent. Marks on blocks that are not sent move to a
+// neighbour; of the rest the provider accepts four.
+
+export interface WireBlock extends Marked {
+  readonly type: string
+  /** Set for a text block; blank ones are never sent. */
+  readonly text?: string
+  /** The members after `type`, for other blocks. */
+  readonly members?: Members
+  /** Whether the provider accepts a mark on it. */
+  readonly markable: boolean
+}
+
+function textBlock(text: string, mark?: CacheMark): WireBlock {
+  return { type: 'text', text, markable: true, mark }
+}
+
+function isBlank({ text }: WireBlock): boolean {
+  return text !== undefined && text.trim() === ''
+}
+
+export function writeBlock({ type, text, members, mark }: WireBlock): RawJson {
+  return jsonObject({
+    type: jsonString(type),
+    text: jsonString(text),
+    ...members,
+    cache_control: writeCacheControl(mark),
+  })
+}
+
+/** The mark of a block that cannot carry it moves to the nearest block before it, otherwise after it. */
+function moveMarks(blocks: readonly WireBlock[]): void {
+  let before: WireBlock | undefined
+  let waiting: CacheMark | undefined
+  for (const block of blocks) {
+    if (block.markable && !isBlank(block)) {
+      block.mark ??= waiting
+      waiting = undefined
+      before = block
+    } else if (block.mark) {
+      if (before) before.mark ??= block.mark
+      else waiting = block.mark
+      block.mark = undefined
+    }
+  }
+}
 
 export interface WireMessage {
   readonly role: 'user' | 'assistant' | 'system'
   readonly blocks: WireBlock[]
 }
 
-export interface HistoryContext extends TurnContext {
+export interface HistoryContext {
+  readonly rules: TargetRules
+  readonly warnings: WarningList
+  readonly names: ToolNames
+  readonly argumentNames: ArgumentNames
   /** There is system text before the messages. */
   readonly isInstructed: boolean
 }
 
-export function renderMessages(turns: readonly Turn[], context: HistoryContext): WireMessage[] {
-  const rendered = turns.map((turn) => ({ turn, blocks: renderTurn(turn, context) }))
-  moveMarks(rendered.flatMap(({ blocks }) => blocks))
-  const messages = new MessageList(context.rules, context.warnings)
-  for (const { turn, blocks } of rendered) {
-    const sent = blocks.filter((block) => !isBlank(block))
-    if (sent.length > 0) messages.add(turn, sent)
-  }
-  const list = messages.end()
-  if (list.length === 0 && !context.isInstructed) {
-    refuseAt('/messages', '`messages` hold no content: at least one user message is needed.')
-  }
-  if (list.length > 0 && list[0]?.role !== 'assistant') return list
-  context.warnings.add('opening_added', turns[0]?.place ?? '/messages')
-  return [{ role: 'user', blocks: [textBlock(openingText)] }, ...list]
+/** A turn with its blocks for the wire. */
+interface RenderedTurn {
+  readonly turn: Turn
+  readonly blocks: readonly WireBlock[]
 }
 
 /**
@@ -56,59 +97,61 @@ export function renderMessages(turns: readonly Turn[], context: HistoryContext):
  */
 const openingText = '(The conversation begins with the assistant.)'
 
+export function renderMessages(turns: readonly Turn[], context: HistoryContext): WireMessage[] {
+  const rendered = turns.map((turn) => ({ turn, blocks: renderTurn(turn, context) }))
+  moveMarks(rendered.flatMap(({ blocks }) => blocks))
+  const list = joinTurns(
+    rendered
+      .map(({ turn, blocks }) => ({ turn, blocks: blocks.filter((block) => !isBlank(block)) }))
+      .filter(({ blocks }) => blocks.length > 0),
+    context,
+  )
+  if (list.length === 0 && !context.isInstructed) {
+    refuseAt('/messages', '`messages` hold no content: at least one user message is needed.')
+  }
+  if (list.length > 0 && list[0]?.role !== 'assistant') return list
+  context.warnings.add('opening_added', turns[0]?.place ?? '/messages')
+  return [{ role: 'user', blocks: [textBlock(openingText)] }, ...list]
+}
+
 /** Joins turns of one role, and holds back system messages until they are legal. */
-class MessageList {
-  readonly #list: WireMessage[] = []
-  readonly #held: { readonly turn: Turn; readonly blocks: readonly WireBlock[] }[] = []
-
-  constructor(
-    private readonly rules: TargetRules,
-    private readonly warnings: WarningList,
-  ) {}
-
-  add(turn: Turn, blocks: readonly WireBlock[]): void {
-    if (turn.role === 'system') {
-      if (this.rules.midSystem) this.#held.push({ turn, blocks })
-      else this.#inline(turn, blocks)
-      return
-    }
-    if (turn.role === 'assistant') this.#place()
-    this.#join(turn.role, blocks)
+function joinTurns(turns: readonly RenderedTurn[], { rules, warnings }: HistoryContext): WireMessage[] {
+  const list: WireMessage[] = []
+  let held: RenderedTurn[] = []
+  const join = (role: WireMessage['role'], blocks: readonly WireBlock[]): void => {
+    const last = list.at(-1)
+    if (last?.role === role) for (const block of blocks) last.blocks.push(block)
+    else list.push({ role, blocks: [...blocks] })
   }
-
-  end(): WireMessage[] {
-    this.#place()
-    return this.#list.map(({ role, blocks }) => {
-      if (role !== 'user') return { role, blocks }
-      const results = blocks.filter(({ type }) => type === 'tool_result')
-      return { role, blocks: results.concat(blocks.filter(({ type }) => type !== 'tool_result')) }
-    })
-  }
-
-  /**
-   * An assistant turn or the end follows: held system messages go after the user message, or become text without one.
-   */
-  #place(): void {
-    const legal = this.#list.at(-1)?.role === 'user'
-    for (const { turn, blocks } of this.#held.splice(0)) {
-      if (legal) this.#join('system', blocks)
-      else this.#inline(turn, blocks)
-    }
-  }
-
-  #inline(turn: Turn, blocks: readonly WireBlock[]): void {
-    this.warnings.add('system_inlined', turn.place ?? '/messages')
-    this.#join(
+  const inline = ({ turn, blocks }: RenderedTurn): void => {
+    warnings.add('system_inlined', turn.place ?? '/messages')
+    join(
       'user',
       blocks.map(({ text, mark }) => textBlock(`<system_message>\n${text}\n</system_message>`, mark)),
     )
   }
-
-  #join(role: WireMessage['role'], blocks: readonly WireBlock[]): void {
-    const last = this.#list.at(-1)
-    if (last?.role === role) for (const block of blocks) last.blocks.push(block)
-    else this.#list.push({ role, blocks: [...blocks] })
+  // Before an assistant turn and at the end, held system messages go after the user message, or become text without one.
+  const place = (): void => {
+    const isLegal = list.at(-1)?.role === 'user'
+    for (const each of held) {
+      if (isLegal) join('system', each.blocks)
+      else inline(each)
+    }
+    held = []
   }
+  for (const each of turns) {
+    const { role } = each.turn
+    if (role === 'assistant') place()
+    if (role !== 'system') join(role, each.blocks)
+    else if (rules.midSystem) held.push(each)
+    else inline(each)
+  }
+  place()
+  return list.map(({ role, blocks }) => {
+    if (role !== 'user') return { role, blocks }
+    const results = blocks.filter(({ type }) => type === 'tool_result')
+    return { role, blocks: results.concat(blocks.filter(({ type }) => type !== 'tool_result')) }
+  })
 }
 
 /** A conversation that ends with an assistant message asks the model to continue it. */
@@ -130,45 +173,42 @@ export function writeMessages(messages: readonly WireMessage[]): RawJson {
 
 // The blocks of one turn. Blank text is still included, because its cache mark has to move to a neighbour.
 
-export interface TurnContext {
-  readonly rules: TargetRules
-  readonly warnings: WarningList
-  readonly names: ToolNames
-  readonly argumentNames: ArgumentNames
+function renderTurn(turn: Turn, context: HistoryContext): WireBlock[] {
+  const blocks: readonly (UserBlock | AssistantBlock)[] = turn.blocks
+  return blocks.flatMap((block) => renderBlock(block, turn.place ?? '/messages', context))
 }
 
-export function renderTurn(turn: Turn, context: TurnContext): WireBlock[] {
-  const place = turn.place ?? '/messages'
-  switch (turn.role) {
-    case 'system':
-      return turn.blocks.map(({ text, cacheMark }) => textBlock(text, cacheMark))
-    case 'user':
-      return turn.blocks.flatMap((block) => renderUserBlock(block, place, context))
-    case 'assistant':
-      return turn.blocks.map((block) => renderAssistantBlock(block, place, context))
-  }
-}
-
-function renderUserBlock(block: UserBlock, place: string, context: TurnContext): WireBlock[] {
-  if (block.kind === 'tool-result') return renderToolResult(block, place, context)
-  return [renderContent(block, place, context.rules)]
-}
-
-function renderContent(block: Exclude<UserBlock, ToolResultBlock>, place: string, rules: TargetRules): WireBlock {
+function renderBlock(block: UserBlock | AssistantBlock, place: string, context: HistoryContext): WireBlock[] {
   switch (block.kind) {
     case 'text':
-      return textBlock(block.text, block.cacheMark)
+      return [textBlock(block.text, block.cacheMark)]
+    case 'refusal':
+      return [textBlock(block.text)]
     case 'image':
-      return renderImage(block, rules, place)
+      return [renderImage(block, context.rules, place)]
     case 'document':
-      return renderDocument(block, rules, place)
+      return [renderDocument(block, context.rules, place)]
+    case 'tool-result':
+      return renderToolResult(block, place, context)
+    case 'tool-call':
+      return [renderToolCall(block, place, context)]
+    case 'thinking': {
+      const members = { thinking: jsonString(block.text), signature: jsonString(block.signature ?? '') }
+      return [{ type: 'thinking', members, markable: false, mark: undefined }]
+    }
+    case 'sealed-thinking':
+      return [
+        { type: 'redacted_thinking', members: { data: jsonString(block.data) }, markable: false, mark: undefined },
+      ]
   }
 }
 
 /** Marks inside apply to the whole result. Media that are not accepted inside follow it as user content. */
-function renderToolResult(result: ToolResultBlock, place: string, { rules }: TurnContext): WireBlock[] {
-  const content = result.content.map((block) => renderContent(block, place, rules)).filter((block) => !isBlank(block))
-  const outside = rules.mediaInToolResults === false ? content.filter(({ text }) => text === undefined) : []
+function renderToolResult(result: ToolResultBlock, place: string, context: HistoryContext): WireBlock[] {
+  const content = result.content
+    .flatMap((block) => renderBlock(block, place, context))
+    .filter((block) => !isBlank(block))
+  const outside = context.rules.mediaInToolResults === false ? content.filter(({ text }) => text === undefined) : []
   const inside = content.filter((block) => !outside.includes(block))
   const mark = result.cacheMark ?? result.content.findLast(({ cacheMark }) => cacheMark)?.cacheMark
   for (const block of content) block.mark = undefined
@@ -189,29 +229,7 @@ function renderToolResult(result: ToolResultBlock, place: string, { rules }: Tur
   return [rendered, ...outside]
 }
 
-function renderAssistantBlock(block: AssistantBlock, place: string, context: TurnContext): WireBlock {
-  switch (block.kind) {
-    case 'text':
-      return textBlock(block.text, block.cacheMark)
-    case 'refusal':
-      return textBlock(block.text)
-    case 'tool-call':
-      return renderToolCall(block, place, context)
-    case 'thinking':
-      return unmarkable('thinking', {
-        thinking: jsonString(block.text),
-        signature: jsonString(block.signature ?? ''),
-      })
-    case 'sealed-thinking':
-      return unmarkable('redacted_thinking', { data: jsonString(block.data) })
-  }
-}
-
-function unmarkable(type: string, members: Members): WireBlock {
-  return { type, members, markable: false, mark: undefined }
-}
-
-function renderToolCall(call: ToolCallBlock, place: string, context: TurnContext): WireBlock {
+function renderToolCall(call: ToolCallBlock, place: string, context: HistoryContext): WireBlock {
   const { warnings, names, argumentNames } = context
   const name = names.sent(call.name)
   const input = call.custom ? jsonObject({ input: jsonString(call.arguments) }) : argumentsObject(call.arguments)
@@ -247,7 +265,7 @@ export function renderSystem(conversation: Conversation, warnings: WarningList):
 const imageTypes = ['image/jpeg', 'image/png', 'image/gif', 'image/webp']
 
 /** `place` names the message in a refusal. */
-export function renderImage(image: ImageBlock, rules: TargetRules, place: string): WireBlock {
+function renderImage(image: ImageBlock, rules: TargetRules, place: string): WireBlock {
   const { source, cacheMark } = image
   const mediaType = source.kind === 'data' ? knownMediaType(source.base64, source.mediaType) : undefined
   if (mediaType === 'application/pdf') return renderDocument({ ...image, kind: 'document' }, rules, place)
@@ -259,16 +277,12 @@ export function renderImage(image: ImageBlock, rules: TargetRules, place: string
   return { type: 'image', members: { source: renderSource(source, mediaType) }, markable: true, mark: cacheMark }
 }
 
-export function renderDocument(document: DocumentBlock, rules: TargetRules, place: string): WireBlock {
+function renderDocument(document: DocumentBlock, rules: TargetRules, place: string): WireBlock {
   const { source, title, context, cacheMark } = document
   const rendered = renderDocumentSource(source, rules, place)
   // An empty document is refused, like an empty text.
   if (rendered === undefined) return textBlock('', cacheMark)
-  const members = {
-    source: rendered,
-    title: jsonString(title || undefined),
-    context: jsonString(context || undefined),
-  }
+  const members = { source: rendered, title: jsonString(title || undefined), context: jsonString(context || undefined) }
   return { type: 'document', members, markable: true, mark: cacheMark }
 }
 
@@ -294,9 +308,7 @@ function renderPlainText(text: string): RawJson | undefined {
 }
 
 function renderSource(source: MediaSource, mediaType: string | undefined): RawJson {
-  if (source.kind === 'url') {
-    return jsonObject({ type: '"url"', url: jsonString(source.url) })
-  }
+  if (source.kind === 'url') return jsonObject({ type: '"url"', url: jsonString(source.url) })
   return jsonObject({
     type: '"base64"',
     media_type: jsonString(mediaType ?? source.mediaType),

@@ -15,7 +15,7 @@ import { jsonObject, jsonString, type Members, parseJson, recordOf } from '../..
 import type { TargetRules } from '../../canonical/target-rules.ts'
 import { writeCacheControl } from '../../request/cache-marks.ts'
 import { refuseAt, shownWord } from '../../request/fields.ts'
-import { schemasIn, toolSchema } from '../../request/schema.ts'
+import { mergedSchema, schemasIn } from '../../request/schema.ts'
 import {
   type ArgumentNames,
   isForced,
@@ -53,23 +53,20 @@ export function renderTools(tools: readonly Tool[], context: ToolContext): WireT
   return tools.map((tool, i) => {
     if (tool.kind === 'function') return renderFunction(tool, tool.place ?? `/tools/${i}`, context)
     refuseGrammar(tool)
-    const { name, description, cacheMark } = tool
-    return wireTool({ name, sent: context.names.sent(name), description, schema: inputOnly }, cacheMark, context)
+    return wireTool({ ...tool, schema: inputOnly }, context)
   })
 }
 
 function renderFunction(tool: FunctionTool, place: string, context: ToolContext): WireTool {
-  const { rules, names, warnings, strictBudget, merges } = context
-  const result = toolSchema(tool.schema)
-  if (typeof result === 'string') return refuseAt(place, `The tool ${shownWord(tool.name)} cannot be used: ${result}.`)
-  if (result.folded) warnings.add('tool_schema_merged', place)
-  const { schema, note } = result
+  const { rules, warnings, strictBudget, merges } = context
+  const merged = mergedSchema(tool)
+  if (typeof merged === 'string') return refuseAt(place, `The tool ${shownWord(tool.name)} cannot be used: ${merged}.`)
+  const { schema, description, folded } = merged
+  if (folded) warnings.add('tool_schema_merged', place)
   const strict =
     tool.strict === true && rules.strictTools === true && fitsSubset(schema, merges) && strictBudget.takeTool(schema)
   if (tool.strict && !strict) warnings.add('strict_dropped', place)
-  const description = note === undefined ? tool.description : [tool.description, note].filter(Boolean).join('\n\n')
-  const { name, cacheMark } = tool
-  return wireTool({ name, sent: names.sent(name), description, schema, strict }, cacheMark, context)
+  return wireTool({ ...tool, description, schema, strict }, context)
 }
 
 /** The tool that emulates a JSON output format for models without schema support. */
@@ -78,34 +75,24 @@ export function jsonTool(
   place: string,
   context: ToolContext,
 ): WireTool {
-  const name = context.names.unused('json')
-  const result = toolSchema(schema)
-  if (typeof result === 'string') return refuseAt(place, `The output format cannot be used with this model: ${result}.`)
-  const text = [description || 'Call this tool to answer; its input is the answer.', result.note].filter(Boolean)
-  const tool = { name, sent: name, description: text.join('\n\n'), schema: result.schema }
-  return wireTool(tool, undefined, context)
-}
-
-interface ToolFacts {
-  readonly name: string
-  readonly sent: string
-  readonly description: string | undefined
-  readonly schema: RawJson
-  readonly strict?: boolean
+  const purpose = description || 'Call this tool to answer; its input is the answer.'
+  const merged = mergedSchema({ schema, description: purpose })
+  if (typeof merged === 'string') return refuseAt(place, `The output format cannot be used with this model: ${merged}.`)
+  return wireTool({ name: context.names.unused('json'), ...merged }, context)
 }
 
 function wireTool(
-  { name, sent, description, schema, strict }: ToolFacts,
-  mark: CacheMark | undefined,
-  { argumentNames }: ToolContext,
+  tool: Pick<Tool, 'name' | 'description' | 'cacheMark'> & { readonly schema: RawJson; readonly strict?: boolean },
+  { names, argumentNames }: ToolContext,
 ): WireTool {
+  const sent = names.sent(tool.name)
   const members = {
     name: jsonString(sent),
-    description: jsonString(description || undefined),
-    input_schema: argumentNames.inSchema(sent, schema),
-    strict: strict ? 'true' : undefined,
+    description: jsonString(tool.description || undefined),
+    input_schema: argumentNames.inSchema(sent, tool.schema),
+    strict: tool.strict ? 'true' : undefined,
   }
-  return { name, members, mark }
+  return { name: tool.name, members, mark: tool.cacheMark }
 }
 
 export function writeTool({ members, mark }: WireTool): RawJson {

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { geminiTarget, issuer, record, said } from '../../../../test/parts/gemini.ts'
 import { noted, parseCut, parseWhole } from '../../../../test/parts/reply-notation.ts'
 import type { ReplyEvent } from '../../canonical/reply.ts'
-import { parseStream, replyAsStream } from './parse.ts'
+import { parseStream } from './parse.ts'
 
 const eventsOf = (...records: string[]): ReplyEvent[] => parseWhole(parseStream(geminiTarget()), records.join(''))
 const read = (...records: string[]): string[] => noted(eventsOf(...records))
@@ -339,15 +339,12 @@ describe('any cut of the bytes', () => {
 
 const encode = (body: unknown): Uint8Array =>
   new TextEncoder().encode(typeof body === 'string' ? body : JSON.stringify(body))
-const events = (body: unknown): string[] => {
-  const stream = replyAsStream(encode(body))
-  if ('fault' in stream) throw new Error(stream.fault.message)
-  return noted(parseWhole(parseStream(geminiTarget()), stream))
-}
+const whole = (body: unknown) => parseStream(geminiTarget()).whole(encode(body))
+const events = (body: unknown): string[] => noted(whole(body))
 const faultOf = (body: unknown) => {
-  const result = replyAsStream(encode(body))
-  if (!('fault' in result)) throw new Error('was taken')
-  return result.fault
+  const last = whole(body).at(-1)
+  if (last?.type !== 'reply-failure') throw new Error('no failure')
+  return last.fault
 }
 const reply = (text: string, finishReason?: string) => ({
   candidates: [{ content: { parts: [{ text }] }, ...(finishReason === undefined ? {} : { finishReason }) }],
@@ -394,8 +391,9 @@ describe('pitfall 139: a whole reply as the stream that was asked for', () => {
   test('nor is one that does not say how it ended, or is not all there', () => {
     expect(faultOf(reply('a')).message).toBe('a reply without an end')
     expect(faultOf({ usageMetadata: {} }).message).toBe('a reply without an end')
-    for (const body of ['', '[]', '"hi"', '{"candidates":[', [1]]) {
+    for (const body of ['', '"hi"', '{"candidates":[']) {
       expect(faultOf(body).message).toBe('a reply that is no JSON object, or not all of it')
     }
+    for (const body of [[], [1], [reply('a')]]) expect(faultOf(body).message).toBe('a stream without an end')
   })
 })

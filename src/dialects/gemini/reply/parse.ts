@@ -1,4 +1,4 @@
-// Parses a generateContent stream. Blocks are implied by the parts. There is no terminal record: the reply ends when
+// Parses a generateContent stream or whole reply. Blocks are implied by the parts. There is no terminal record: the reply ends when
 // the provider closes the stream after a finish reason.
 
 import { ByteBuffer, utf8Text } from '../../../wire/bytes.ts'
@@ -17,22 +17,34 @@ export function parseStream(target: Target): StreamParser {
   return new GeminiStreamParser(target)
 }
 
+/** With `call_` and a number, ids stay within the 40 characters that some callers accept. */
+const replyIdMax = 28
+
 class GeminiStreamParser extends SseReplyParser {
   readonly #bare = new BareBody()
-  readonly #parts: PartReader
   #finish = ''
   #finishMessage = ''
   /** Set if the prompt was blocked. */
-  #blocked: { readonly reason: string; readonly message: string } | undefined
+  #blocked: Stop | undefined
+  readonly #ids = new Set<string>()
+  /** Data for our next signature. */
+  #signed: SignedPart | undefined
+  /** Signature of the open or next text. Emitted when the text ends, because a block in the middle would split it. */
+  #textSignature = ''
+  /** Set if the last block was this call and had no signature. */
+  #unsignedCall: string | undefined
+  /** Blank text that opened no block; it is prepended to the next text or dropped. */
+  #blank = ''
+  /** A part was omitted since the last block. */
+  #isApart = false
 
   constructor({ issuer }: Target) {
-    super(
-      new ReplyBuilder(() => {
-        const signed = this.#parts.takeSigned()
-        return writeSignature({ issuer, blob: signed && writeBlob(signed) })
-      }),
-    )
-    this.#parts = new PartReader(this.reply, () => this.id)
+    const sign = () => {
+      const signed = this.#signed
+      this.#signed = undefined
+      return writeSignature({ issuer, blob: signed && writeBlob(signed) })
+    }
+    super(new ReplyBuilder(sign), { readErrorObject })
   }
 
   override push(chunk: Uint8Array): readonly ReplyEvent[] {
@@ -46,24 +58,33 @@ class GeminiStreamParser extends SseReplyParser {
   /** A body without a stream is mostly an error, which may arrive as plain JSON whatever the content type says. */
   override end(): readonly ReplyEvent[] {
     const body = this.#bare.take()
-    const stream = body && replyAsStream(body)
-    if (stream && 'fault' in stream && !this.reply.over) this.reply.fail(stream.fault)
-    const events = stream && !('fault' in stream) ? super.push(stream) : []
-    return [...events, ...super.end()]
+    return body && !this.reply.over ? this.whole(body) : super.end()
+  }
+
+  /**
+   * A list holds the records of a stream: the form of errors, and of streams without `alt=sse`. JSON has line breaks
+   * only between values, where a space means the same.
+   */
+  override whole(body: Uint8Array): readonly ReplyEvent[] {
+    const text = utf8Text(body, 0, body.length)
+    if (!Array.isArray(parseJson(text))) return super.whole(body)
+    const records = JsonNode.of(text.replaceAll(/[\r\n]/g, ' ')).elements() ?? []
+    const stream = records.map((record) => `data: ${record.text}\n\n`).join('')
+    return [...super.push(new TextEncoder().encode(stream)), ...super.end()]
+  }
+
+  protected readWhole(reply: Record<string, unknown>, json: string): void {
+    if (!hasEnded(reply)) return this.reply.fail('a reply without an end')
+    this.read(reply, '', json)
+    this.close()
   }
 
   protected read(record: Record<string, unknown>, _event: string, json: string): void {
-    const error = record.error ?? null
-    if (error !== null) this.reply.fail(readErrorObject(error))
-    else this.#readRecord(record, json)
-  }
-
-  #readRecord(record: Record<string, unknown>, json: string): void {
     if (this.id === '') this.id = textOf(record.responseId)
     this.usageSoFar = readUsage(record.usageMetadata) ?? this.usageSoFar
     const feedback = recordOf(record.promptFeedback)
     if ('blockReason' in feedback) {
-      this.#blocked = { reason: textOf(feedback.blockReason), message: textOf(feedback.blockReasonMessage) }
+      this.#blocked = blockedStop(textOf(feedback.blockReason), textOf(feedback.blockReasonMessage))
     }
     const candidates: unknown[] = Array.isArray(record.candidates) ? record.candidates : []
     const place = candidates.findIndex(isRecord)
@@ -73,7 +94,7 @@ class GeminiStreamParser extends SseReplyParser {
     const parts = recordOf(candidate.content).parts
     const argumentsAt = (part: number) =>
       rawJsonAt(json, ['candidates', place, 'content', 'parts', part, 'functionCall', 'args'])
-    if (Array.isArray(parts)) this.#parts.read(parts, argumentsAt)
+    if (Array.isArray(parts)) this.#readParts(parts, argumentsAt)
     // Some models repeat STOP in every record; the last finish reason counts.
     const finish = textOf(candidate.finishReason)
     if (finish === '') return
@@ -82,56 +103,20 @@ class GeminiStreamParser extends SseReplyParser {
   }
 
   protected override close(): void {
-    if (this.#finish === '') {
-      if (!this.#blocked) return this.reply.fail('a stream without an end')
-      this.start()
-      this.#parts.end()
-      return this.reply.end(blockedStop(this.#blocked.reason, this.#blocked.message), this.usageSoFar)
-    }
-    const { hasCalls } = this.#parts
-    const stop = readStop({ finish: this.#finish, message: this.#finishMessage, hasCalls })
+    const hasEnded = this.#finish !== ''
+    const stop = hasEnded ? readStop(this.#finish, this.#finishMessage, this.#ids.size > 0) : this.#blocked
+    if (!stop) return super.close()
     if ('fault' in stop) return this.reply.fail(stop.fault)
-    this.#parts.end()
+    this.start()
+    this.#endText()
+    if (!this.reply.filled) this.reply.text(this.#blank)
     this.reply.end(stop, this.usageSoFar)
   }
-}
 
-// Turns parts into blocks: block boundaries, call ids, and the block that carries the provider's signature.
-
-/** With `call_` and a number, ids stay within the 40 characters that some callers accept. */
-const replyIdMax = 28
-
-export class PartReader {
-  readonly #ids = new Set<string>()
-  /** Data for our next signature. */
-  #signed: SignedPart | undefined
-  /** Signature of the open or next text. Emitted when the text ends, because a block in the middle would split it. */
-  #textSignature = ''
-  /** Set if the last block was this call and had no signature. */
-  #unsignedCall: string | undefined
-  /** Blank text that opened no block; it is prepended to the next text or dropped. */
-  #blank = ''
-  /** A part was omitted since the last block. */
-  #isApart = false
-
-  /** `replyId`: the provider's reply id, '' if it has none. */
-  constructor(
-    private readonly reply: ReplyBuilder,
-    private readonly replyId: () => string,
-  ) {}
-
-  get hasCalls(): boolean {
-    return this.#ids.size > 0
-  }
-
-  takeSigned(): SignedPart | undefined {
-    const signed = this.#signed
-    this.#signed = undefined
-    return signed
-  }
+  // Turns parts into blocks: block boundaries, call ids, and the block that carries the provider's signature.
 
   /** `argumentsAt` returns the arguments of a part's call as written. */
-  read(parts: readonly unknown[], argumentsAt: (part: number) => string | undefined): void {
+  #readParts(parts: readonly unknown[], argumentsAt: (part: number) => string | undefined): void {
     for (const [place, part] of parts.entries()) {
       if (!isRecord(part)) continue
       const signature = textOf(part.thoughtSignature)
@@ -147,11 +132,6 @@ export class PartReader {
         this.#isApart = true
       }
     }
-  }
-
-  end(): void {
-    this.#endText()
-    if (!this.reply.filled) this.reply.text(this.#blank)
   }
 
   #thought(text: string, signature: string): void {
@@ -201,9 +181,7 @@ export class PartReader {
 
   /** The given id, or one made unique in the conversation by the reply's id. */
   #idFor(given: string): string {
-    const reply = this.replyId()
-      .replaceAll(/[^A-Za-z0-9_-]/g, '')
-      .slice(-replyIdMax)
+    const reply = this.id.replaceAll(/[^A-Za-z0-9_-]/g, '').slice(-replyIdMax)
     let id = given
     for (let n = this.#ids.size + 1; id === '' || this.#ids.has(id); n++) id = `call_${reply || 'tg'}_${n}`
     this.#ids.add(id)
@@ -237,48 +215,31 @@ export class PartReader {
 //   OTHER and similar, unknown reasons       no      end, flagged as unknown
 //   OTHER and similar, unknown reasons       yes     tool-calls, flagged as unknown
 
-/** The reported end of a stream, and what the stream contained. */
-export interface ReplyEnding {
-  readonly finish: string
-  /** The provider's explanation; '' = none. */
-  readonly message: string
-  readonly hasCalls: boolean
-}
-
 const lengths: ReadonlySet<string> = new Set(['MAX_TOKENS', 'CONTINUATION'])
 const refusals: ReadonlySet<string> = new Set([
-  'SAFETY',
-  'RECITATION',
-  'BLOCKLIST',
-  'PROHIBITED_CONTENT',
-  'SPII',
-  'LANGUAGE',
-  'IMAGE_SAFETY',
-  'IMAGE_PROHIBITED_CONTENT',
-  'IMAGE_RECITATION',
+  ...['SAFETY', 'RECITATION', 'BLOCKLIST', 'PROHIBITED_CONTENT', 'SPII', 'LANGUAGE'],
+  ...['IMAGE_SAFETY', 'IMAGE_PROHIBITED_CONTENT', 'IMAGE_RECITATION'],
 ])
 /** The model's output is not a reply; a retry may succeed. */
 const failures: ReadonlySet<string> = new Set([
-  'MALFORMED_FUNCTION_CALL',
-  'UNEXPECTED_TOOL_CALL',
-  'TOO_MANY_TOOL_CALLS',
-  'MALFORMED_RESPONSE',
+  ...['MALFORMED_FUNCTION_CALL', 'UNEXPECTED_TOOL_CALL', 'TOO_MANY_TOOL_CALLS', 'MALFORMED_RESPONSE'],
   'MISSING_THOUGHT_SIGNATURE',
 ])
 
-export function readStop({ finish, message, hasCalls }: ReplyEnding): Stop | { readonly fault: ProviderFault } {
+/** `message`: the provider's explanation, '' if there is none. */
+function readStop(finish: string, message: string, hasCalls: boolean): Stop | { readonly fault: ProviderFault } {
   if (failures.has(finish)) return { fault: { ...replyFault(saying(finish, message)), code: finish, isChance: true } }
-  if (finish === 'STOP') return { unified: hasCalls ? 'tool-calls' : 'end', raw: finish }
   if (lengths.has(finish)) return { unified: 'length', raw: finish }
   if (refusals.has(finish)) {
     return { unified: 'refusal', raw: finish, ...(message === '' ? {} : { explanation: message }) }
   }
   // Calls must be answered whatever the finish reason.
-  return { unified: hasCalls ? 'tool-calls' : 'end', raw: finish, isUnknown: true }
+  const stop = { unified: hasCalls ? 'tool-calls' : 'end', raw: finish } as const
+  return finish === 'STOP' ? stop : { ...stop, isUnknown: true }
 }
 
 /** The prompt was blocked and there is no answer. The reason may be empty. */
-export function blockedStop(reason: string, message: string): Stop {
+function blockedStop(reason: string, message: string): Stop {
   const word = reason === '' ? 'BLOCKED_REASON_UNSPECIFIED' : reason
   return { unified: 'refusal', raw: word, explanation: `prompt blocked: ${saying(word, message)}` }
 }
@@ -292,7 +253,7 @@ function saying(word: string, message: string): string {
 
 const bytesMax = 4 * 1024 * 1024
 
-export class BareBody {
+class BareBody {
   #isBare: boolean | undefined
   readonly #buffer = new ByteBuffer()
   isTooLarge = false
@@ -319,25 +280,6 @@ export class BareBody {
 function startsBare(chunk: Uint8Array): boolean | undefined {
   const first = chunk.find((byte) => byte > 0x20)
   return first === undefined ? undefined : first === 0x7b || first === 0x5b
-}
-
-// Converts a whole reply into a stream. Stream records have the form of whole replies, so each is passed on as it is;
-// without `alt=sse` the provider sends them as one list. A reply without a finish reason is a fault.
-
-export function replyAsStream(body: Uint8Array): Uint8Array | { readonly fault: ProviderFault } {
-  const text = utf8Text(body, 0, body.length)
-  const value = parseJson(text)
-  const replies: unknown[] = Array.isArray(value) ? value : [value]
-  if (replies.length === 0 || !replies.every(isRecord)) {
-    return { fault: replyFault('a reply that is no JSON object, or not all of it') }
-  }
-  const failed = replies.find(({ error }) => (error ?? null) !== null)
-  if (failed) return { fault: readErrorObject(failed.error) }
-  if (!replies.some(hasEnded)) return { fault: replyFault('a reply without an end') }
-  // JSON has line breaks only between values, where a space means the same.
-  const node = JsonNode.of(text.replaceAll(/[\r\n]/g, ' '))
-  const records = node.elements() ?? [node]
-  return new TextEncoder().encode(records.map((record) => `data: ${record.text}\n\n`).join(''))
 }
 
 function hasEnded({ candidates, promptFeedback }: Record<string, unknown>): boolean {

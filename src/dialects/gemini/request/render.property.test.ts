@@ -78,6 +78,7 @@ test('vector 99: the same history gives the same bytes, and a longer one begins 
   )
 })
 
-test('the path names the model and asks for a stream', () => {
-  expect(gemini.generationPath('gemini-3-pro')).toBe('/models/gemini-3-pro:streamGenerateContent?alt=sse')
+test('the path names the model, and says whether to stream', () => {
+  expect(gemini.generationPath('gemini-3-pro', true)).toBe('/models/gemini-3-pro:streamGenerateContent?alt=sse')
+  expect(gemini.generationPath('gemini-3-pro', false)).toBe('/models/gemini-3-pro:generateContent')
 })

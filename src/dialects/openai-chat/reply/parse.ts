@@ -1,14 +1,11 @@
-// Parses a Chat Completions stream. Blocks are implied by the deltas. The reply ends once, after usage had a chance to
-// arrive, and only if the provider ended it.
+// Parses a Chat Completions stream or whole reply. Blocks are implied by the deltas. The reply ends once, after usage had
+// a chance to arrive, and only if the provider ended it.
 
-import type { JsonNode } from '../../../wire/json-members.ts'
-import type { RawJson } from '../../canonical/conversation.ts'
-import { type ProviderFault, replyFault } from '../../canonical/faults.ts'
-import { isRecord, jsonArray, jsonMembers, jsonObject, rawJsonAt, recordOf, textOf } from '../../canonical/json.ts'
+import { isRecord, rawJsonAt, recordOf, textOf } from '../../canonical/json.ts'
 import type { ReplyEvent, Stop } from '../../canonical/reply.ts'
 import { writeSignature } from '../../canonical/signature.ts'
 import type { StreamParser, Target } from '../../canonical/translation.ts'
-import { ArgumentScan, membersBut, openReply, ReplyBuilder, SseReplyParser } from '../../reply/builder.ts'
+import { ArgumentScan, ReplyBuilder, SseReplyParser } from '../../reply/builder.ts'
 import { ThinkTags } from '../../reply/think-tags.ts'
 import { unwrapArguments } from '../../request/tools.ts'
 import { readErrorObject } from '../errors.ts'
@@ -32,28 +29,20 @@ class ChatStreamParser extends SseReplyParser {
   /** Reasoning came as plain text, so `reasoning_details` only repeat it, in the same delta or at the end. */
   #hasPlainThinking = false
   /** Pieces that arrived in the middle of a call's arguments. */
-  #later: DeltaPiece[] = []
+  readonly #later: DeltaPiece[] = []
 
   constructor({ issuer, rules }: Target) {
     const reasoning = new ReasoningBlob()
     const sign = (): string => writeSignature({ issuer, blob: reasoning.take() })
-    super(new ReplyBuilder(sign))
+    super(new ReplyBuilder(sign), { readErrorObject })
     this.#reasoning = reasoning
     this.#calls = new ToolCallMerge(this.reply, (place) => this.mintId('toolu_tg', place))
     this.#thinkTags = rules.thinkTags ? new ThinkTags(sign) : undefined
   }
 
-  override push(chunk: Uint8Array): readonly ReplyEvent[] {
-    return this.#untagged(super.push(chunk))
-  }
-
-  override end(): readonly ReplyEvent[] {
-    return this.#untagged(super.end())
-  }
-
-  #untagged(events: readonly ReplyEvent[]): readonly ReplyEvent[] {
+  protected override take(): readonly ReplyEvent[] {
     const tags = this.#thinkTags
-    return tags ? events.flatMap((event) => tags.push(event)) : events
+    return tags ? super.take().flatMap((event) => tags.push(event)) : super.take()
   }
 
   /** A host that closes after a finish_reason has finished; a close without one is a failure. */
@@ -62,13 +51,15 @@ class ChatStreamParser extends SseReplyParser {
     else this.done()
   }
 
-  protected read(chunk: Record<string, unknown>, event: string, json: string): void {
-    const error = chunk.error ?? (event === 'error' || chunk.object === 'error' ? chunk : null)
-    if (error !== null) this.reply.fail(readErrorObject(error))
-    else this.#readChunk(chunk, json)
+  /** A whole reply is one chunk. One with complete JSON has ended, even without a finish_reason. */
+  protected readWhole(reply: Record<string, unknown>, json: string): void {
+    const fault = incompleteReply(reply)
+    if (fault) return this.reply.fail(fault)
+    this.read(reply, '', json)
+    if (!this.reply.over) this.done()
   }
 
-  #readChunk(chunk: Record<string, unknown>, json: string): void {
+  protected read(chunk: Record<string, unknown>, _event: string, json: string): void {
     if (this.id === '') this.id = textOf(chunk.id)
     const choices: unknown[] = Array.isArray(chunk.choices) ? chunk.choices : []
     const place = choices.findIndex(isRecord)
@@ -96,28 +87,20 @@ class ChatStreamParser extends SseReplyParser {
     for (const fragment of readCalls(delta, rawArguments)) {
       this.#passReasoningBlob()
       this.#calls.push(fragment)
-      if (this.#calls.fault) this.reply.fail(this.#calls.fault)
     }
     if (this.#later.length > 0 && !this.#calls.isBusy) this.#passLater()
   }
 
   #piece(piece: DeltaPiece): void {
-    if (this.#calls.isBusy) {
-      this.#later.push(piece)
-      return
-    }
     const { kind, text } = piece
-    if (kind === 'thinking') {
-      this.#settleCalls()
-      this.reply.thinking(text)
-      return
-    }
+    if (this.#calls.isBusy) return void this.#later.push(piece)
     // Providers refuse a blank block when it comes back as history.
     if (kind === 'text' && this.reply.openKind !== 'text' && text.trim() === '') {
       this.#blank += text
       return
     }
-    this.#settleCalls()
+    this.#calls.settle()
+    if (kind === 'thinking') return this.reply.thinking(text)
     if (this.reply.openKind !== kind) this.#passReasoningBlob()
     if (kind === 'refusal') this.#refusal += text
     this.reply.text(kind === 'text' ? this.#blank + text : text, kind)
@@ -125,33 +108,25 @@ class ChatStreamParser extends SseReplyParser {
   }
 
   #passLater(): void {
-    const later = this.#later
-    this.#later = []
-    for (const piece of later) this.#piece(piece)
+    for (const piece of this.#later.splice(0)) this.#piece(piece)
   }
 
   /** Emits reasoning that is not readable and has no text to sign. */
   #passReasoningBlob(): void {
     if (!this.#reasoning.isOpaque || this.reply.openKind === 'thinking' || !this.#calls.isResting) return
-    this.#settleCalls()
+    this.#calls.settle()
     this.reply.open({ kind: 'thinking' })
     this.reply.close()
   }
 
-  #settleCalls(): void {
-    this.#calls.settle()
-    if (this.#calls.fault) this.reply.fail(this.#calls.fault)
-  }
-
   protected override done(): void {
     if (!this.reply.started) return this.reply.fail('a stream without a reply')
-    this.#settleCalls()
+    this.#calls.settle()
     this.#passLater()
     this.#passReasoningBlob()
     if (!this.reply.filled) this.reply.text(this.#blank)
     if (!this.reply.hasOutput && this.#finish === '') return this.reply.fail('an empty answer')
-    const ending = { finish: this.#finish, hasCalls: this.#calls.hasCalls, refusal: this.#refusal }
-    this.reply.end(readStop({ ...ending, matched: this.#matched }), this.usageSoFar)
+    this.reply.end(readStop(this.#finish, this.#calls.hasCalls, this.#refusal, this.#matched), this.usageSoFar)
   }
 }
 
@@ -165,7 +140,7 @@ class ChatStreamParser extends SseReplyParser {
 // Hosts that send reasoning under two names send the same text, so the first non-empty one counts. Some, like this gateway,
 // stream the plain text and send the details once, at the end.
 
-export interface DeltaPiece {
+interface DeltaPiece {
   readonly kind: 'text' | 'thinking' | 'refusal'
   readonly text: string
 }
@@ -198,28 +173,25 @@ function readPart(part: unknown): DeltaPiece {
   return { kind: 'thinking', text: inner.map((each) => textOf(isRecord(each) ? each.text : each)).join('') }
 }
 
-export function readDetails(delta: Record<string, unknown>): Record<string, unknown>[] {
+function readDetails(delta: Record<string, unknown>): Record<string, unknown>[] {
   return Array.isArray(delta.reasoning_details) ? delta.reasoning_details.filter(isRecord) : []
 }
 
 /** `rawArguments` returns the text of arguments that a host sent as an object instead of a string. */
-export function readCalls(
+function readCalls(
   delta: Record<string, unknown>,
   rawArguments: (place: readonly (string | number)[]) => string,
 ): CallFragment[] {
-  if (isRecord(delta.function_call)) {
-    const { name, arguments: written } = delta.function_call
-    const text = isRecord(written) ? rawArguments(['function_call', 'arguments']) : textOf(written)
-    return [{ index: undefined, id: '', name: textOf(name), custom: false, arguments: text, isFurther: false }]
-  }
-  const entries: unknown[] = Array.isArray(delta.tool_calls) ? delta.tool_calls : []
-  return entries.flatMap((entry, place) => {
-    if (!isRecord(entry)) return []
+  const isLegacy = isRecord(delta.function_call)
+  const listed: unknown[] = Array.isArray(delta.tool_calls) ? delta.tool_calls : []
+  const entries = isLegacy ? [{ function: delta.function_call }] : listed
+  return entries.flatMap((value, place) => {
+    if (!isRecord(value)) return []
+    const entry: Record<string, unknown> = value
     const called = recordOf(entry.function)
     const custom = isRecord(entry.custom) ? entry.custom : undefined
-    const text = isRecord(called.arguments)
-      ? rawArguments(['tool_calls', place, 'function', 'arguments'])
-      : textOf(called.arguments)
+    const path = isLegacy ? ['function_call'] : ['tool_calls', place, 'function']
+    const text = isRecord(called.arguments) ? rawArguments([...path, 'arguments']) : textOf(called.arguments)
     return {
       index: typeof entry.index === 'number' ? entry.index : undefined,
       id: textOf(entry.id),
@@ -235,7 +207,7 @@ export function readCalls(
 // as null, and interleave the fragments of several calls. The output is whole calls in order.
 
 /** One entry of `tool_calls`; '' stands for a missing value or null. */
-export interface CallFragment {
+interface CallFragment {
   readonly index: number | undefined
   readonly id: string
   readonly name: string
@@ -245,6 +217,8 @@ export interface CallFragment {
   readonly isFurther: boolean
 }
 
+const blankOrBraces = /^[\s{}]*$/
+
 class Call {
   id = ''
   name = ''
@@ -253,9 +227,10 @@ class Call {
   /** Arguments not passed on yet. */
   held = ''
   scan = new ArgumentScan()
-  /** The first characters of the arguments, and of what follows them if they are empty, without spaces. */
-  #start = ''
-  #behind = ''
+  /** An empty object was passed on, and something else came after it. */
+  isAmended = false
+  /** So far no more than an empty object. */
+  #isEmpty = true
 
   constructor(readonly index: number | undefined) {}
 
@@ -273,11 +248,6 @@ class Call {
     return !this.custom && this.scan.complete && /^\s*\{\s*\}$/.test(this.held)
   }
 
-  /** An empty object was passed on, and a non-empty one has started after it. */
-  get isAmended(): boolean {
-    return /^\{[^}]/.test(this.#behind)
-  }
-
   take(fragment: CallFragment): void {
     // The first non-empty value counts: hosts repeat them, or send others later.
     if (this.id === '') this.id = fragment.id
@@ -291,30 +261,25 @@ class Call {
     if (this.scan.complete) {
       // Text after a complete object repeats it, but some hosts announce arguments with an empty object.
       if (!this.isBare) {
-        // A repeated empty object carries no information.
-        const known = this.#behind === '{}' ? '' : this.#behind
-        if (this.#start === '{}') this.#behind = begun(known, text)
+        this.isAmended ||= this.#isEmpty && !blankOrBraces.test(text)
         return
       }
       if (!text.trimStart().startsWith('{')) return
       this.held = ''
       this.scan = new ArgumentScan()
-      this.#start = ''
     }
     const value = this.scan.push(text)
-    this.#start = begun(this.#start, value)
     // A string is examined as a whole at the end.
     this.held += this.scan.first === '"' ? text : value
+    this.#isEmpty &&= blankOrBraces.test(value)
   }
 }
 
-export class ToolCallMerge {
+class ToolCallMerge {
   readonly #calls: Call[] = []
   readonly #ids = new Set<string>()
   /** A call was passed on. */
   hasCalls = false
-  /** Set if a call cannot be passed on as intended. */
-  fault: string | undefined
 
   /** `mintId` creates an id for a call without one; the argument is its number among the calls, from 1. */
   constructor(
@@ -336,7 +301,7 @@ export class ToolCallMerge {
     const call = this.#callOf(fragment)
     call.take(fragment)
     const isLate = call.isAmended || (call.state === 'closed' && call.held.trim() !== '')
-    if (isLate) this.fault = 'arguments for a tool call that had ended'
+    if (isLate) this.reply.fail('arguments for a tool call that had ended')
     this.#advance()
   }
 
@@ -345,7 +310,7 @@ export class ToolCallMerge {
     for (const call of this.#calls) {
       if (call.state === 'waiting' && call.name !== '') this.#open(call)
       if (call.state === 'open') this.#close(call)
-      if (call.state === 'waiting' && call.held.trim() !== '') this.fault = 'a tool call without a name'
+      if (call.state === 'waiting' && call.held.trim() !== '') this.reply.fail('a tool call without a name')
       call.state = 'closed'
     }
   }
@@ -418,11 +383,6 @@ export class ToolCallMerge {
   }
 }
 
-/** The first characters of a text in pieces: enough to tell an empty object from any other. */
-function begun(start: string, piece: string): string {
-  return start.length > 2 ? start : (start + piece.replace(/\s+/g, '')).slice(0, 3)
-}
-
 /** Whether a fragment with the index of a call starts another call. */
 function beginsAnother(call: Call, { id, name, arguments: text }: CallFragment): boolean {
   if (id !== '' && call.id !== '' && id !== call.id) return name !== '' || call.isWhole
@@ -441,90 +401,26 @@ function beginsAnother(call: Call, { id, name, arguments: text }: CallFragment):
 //
 // `error` does not get here.
 
-/** The reported end of a stream, and what the stream contained. */
-export interface ReplyEnding {
-  /** The last finish_reason; '' if there was none before a clean end. */
-  readonly finish: string
-  readonly hasCalls: boolean
-  /** The refusal's text; '' = none. */
-  readonly refusal: string
-  /** The matched stop sequence, if the host reports it. */
-  readonly matched: string | undefined
-}
-
 const knownReasons: ReadonlySet<string> = new Set(['stop', 'length', 'content_filter', 'tool_calls', 'function_call'])
 
-export function readStop(ending: ReplyEnding): Stop {
-  const stop = unifiedStop(ending)
-  return knownReasons.has(ending.finish) ? stop : { ...stop, isUnknown: true }
-}
-
-function unifiedStop({ finish, hasCalls, refusal, matched }: ReplyEnding): Stop {
+/**
+ * `finish`: the last finish_reason, '' if there was none before a clean end. `refusal`: its text, '' if there is none.
+ * `sequence`: the matched stop sequence, if the host reports it.
+ */
+function readStop(finish: string, hasCalls: boolean, refusal: string, sequence: string | undefined): Stop {
+  const end = { raw: finish, ...(!knownReasons.has(finish) && { isUnknown: true as const }) }
   const explained = refusal === '' ? {} : { explanation: refusal }
-  if (finish === 'length') return { unified: 'length', raw: finish }
-  if (finish === 'content_filter') return { unified: 'refusal', raw: finish, ...explained }
-  if (hasCalls) return { unified: 'tool-calls', raw: finish }
-  if (refusal !== '') return { unified: 'refusal', raw: finish, ...explained }
-  if (matched !== undefined) return { unified: 'stop-sequence', raw: finish, sequence: matched }
-  return { unified: 'end', raw: finish }
+  if (finish === 'length') return { unified: 'length', ...end }
+  if (finish === 'content_filter') return { unified: 'refusal', ...end, ...explained }
+  if (hasCalls) return { unified: 'tool-calls', ...end }
+  if (refusal !== '') return { unified: 'refusal', ...end, ...explained }
+  return sequence === undefined ? { unified: 'end', ...end } : { unified: 'stop-sequence', ...end, sequence }
 }
 
-// Converts a whole reply into a stream: the same members in chunks, not reinterpreted. A reply with complete JSON has
-// ended, even without a finish_reason.
-
-export function replyAsStream(body: Uint8Array): Uint8Array | { readonly fault: ProviderFault } {
-  const reply = openReply(body, readErrorObject)
-  if ('fault' in reply) return reply
-  const { value, node } = reply
-  const choices: unknown[] = Array.isArray(value.choices) ? value.choices : []
-  if (choices.length === 0) return { fault: replyFault('a reply without choices') }
-  if (!choices.every(hasEnded)) return { fault: replyFault('a reply without an end') }
-  const head = [['object', '"chat.completion.chunk"'] as const, ...membersBut(node, ['object', 'choices', 'usage'])]
-  const record = (list: readonly RawJson[], usage?: RawJson): string =>
-    `data: ${jsonMembers([...head, ['choices', jsonArray(list)], ['usage', usage]])}\n\n`
-  const nodes = node.member('choices')?.elements() ?? []
-  let text = ''
-  for (const [place, choice] of nodes.entries()) text += record([contentChoice(choice, place)])
-  for (const [place, choice] of nodes.entries()) text += record([finishChoice(choice, place)])
-  if (isRecord(value.usage)) text += record([], node.member('usage')?.text)
-  return new TextEncoder().encode(`${text}data: [DONE]\n\n`)
-}
-
-function hasEnded(choice: unknown): boolean {
-  const { finish_reason: finish, message } = recordOf(choice)
-  return finish !== 'error' && isRecord(message)
-}
-
-/** All content in one chunk. */
-function contentChoice(choice: JsonNode, place: number): RawJson {
-  const message = choice.member('message')
-  const calls = message?.member('tool_calls')?.elements()
-  const delta = jsonMembers([
-    ['role', '"assistant"'],
-    ...membersBut(message, ['role', 'tool_calls']),
-    ['tool_calls', calls && jsonArray(calls.map(numberedCall))],
-  ])
-  return jsonObject({
-    index: indexOf(choice, place),
-    delta,
-    logprobs: choice.member('logprobs')?.text,
-    finish_reason: 'null',
-  })
-}
-
-function finishChoice(choice: JsonNode, place: number): RawJson {
-  return jsonMembers([
-    ['index', indexOf(choice, place)],
-    ['delta', '{}'],
-    ...membersBut(choice, ['index', 'message', 'logprobs']),
-  ])
-}
-
-function indexOf(choice: JsonNode, place: number): RawJson {
-  return choice.member('index')?.text ?? String(place)
-}
-
-/** In a stream, fragments of calls are identified by index. */
-function numberedCall(call: JsonNode, place: number): RawJson {
-  return jsonMembers([['index', String(place)], ...membersBut(call, ['index'])])
+/** undefined if the reply has choices and all have ended. */
+function incompleteReply({ choices }: Record<string, unknown>): string | undefined {
+  const list: unknown[] = Array.isArray(choices) ? choices : []
+  if (list.length === 0) return 'a reply without choices'
+  const hasEnded = (choice: unknown) => isRecord(choice) && choice.finish_reason !== 'error' && isRecord(choice.message)
+  return list.every(hasEnded) ? undefined : 'a reply without an end'
 }

@@ -4,15 +4,8 @@
 
 import type { Usage } from '../../../kernel/usage.ts'
 import type { RawJson } from '../../canonical/conversation.ts'
-import { jsonArray, jsonObject, jsonString, type Members } from '../../canonical/json.ts'
-import {
-  type CollectedBlock,
-  collectReply,
-  type ReplyBlock,
-  type ReplyEvent,
-  type Stop,
-  type StopReason,
-} from '../../canonical/reply.ts'
+import { filledArray, jsonArray, jsonObject, jsonString, type Members } from '../../canonical/json.ts'
+import type { ReplyBlock, ReplyEvent, Stop, StopReason } from '../../canonical/reply.ts'
 import type { RenderContext, StreamRenderer } from '../../canonical/translation.ts'
 import { BlockRenderer } from '../../reply/renderer.ts'
 import { callProof, reasoningPlaces, renderSealedDetail, renderThinkingDetail } from '../reasoning.ts'
@@ -25,16 +18,23 @@ export function renderStream(context: RenderContext): StreamRenderer {
   return new ChatStreamRenderer(context)
 }
 
-class ChatStreamRenderer extends BlockRenderer {
+export function renderReply(events: readonly ReplyEvent[], context: RenderContext): string {
+  const renderer = new ChatReplyRenderer(context)
+  return events.map((event) => renderer.render(event)).join('')
+}
+
+type TextMember = 'content' | 'refusal' | 'reasoning_content'
+type ToolCall = ReplyBlock & { readonly kind: 'tool-call' }
+
+/** Turns blocks into additions to one message, which a stream writes as deltas and a whole reply adds up. */
+abstract class ChatRenderer extends BlockRenderer {
   readonly #texts = new Paragraphs()
   readonly #thoughts = new Paragraphs()
   /** Reasoning entries in order; their indexes are known at the end. */
   readonly #details: ((place: number) => RawJson)[] = []
   /** Kinds of the blocks so far, without empty texts. */
   readonly #kinds: ReplyBlock['kind'][] = []
-  /** '' before the first record. */
-  #head = ''
-  #calls = 0
+  protected calls = 0
   #hasPieces = false
   #hasArguments = false
   #hasRefusal = false
@@ -42,11 +42,10 @@ class ChatStreamRenderer extends BlockRenderer {
   /** The signature of the last thinking block, until another block starts. */
   #proof: RawJson | undefined
 
-  protected start(id: string | undefined): string {
-    if (this.#head !== '') return ''
-    this.#head = replyHead('chat.completion.chunk', id, this.context)
-    return this.#delta('{"role":"assistant","content":""}')
-  }
+  protected abstract addText(member: TextMember, text: string): string
+  /** `first`: members of the first piece of a call. */
+  protected abstract addArguments(call: ToolCall, text: string, first?: Members): string
+  protected abstract finish(details: RawJson | undefined, stop: Stop, usage: Usage): string
 
   protected startBlock(block: ReplyBlock): string {
     this.#hasPieces = false
@@ -62,11 +61,11 @@ class ChatStreamRenderer extends BlockRenderer {
         this.#details.push((place) => renderSealedDetail(block.data.toWellFormed(), place))
         return ''
       case 'tool-call':
-        this.#calls += 1
+        this.calls += 1
         this.#hasArguments = false
-        return this.#call(block.custom, { name: jsonString(block.name.toWellFormed()) }, '', {
+        return this.addArguments(block, '', {
           id: jsonString(block.id.toWellFormed()),
-          type: block.custom ? '"custom"' : '"function"',
+          type: `"${callForm(block).kind}"`,
           extra_content: proof,
         })
       default:
@@ -78,16 +77,16 @@ class ChatStreamRenderer extends BlockRenderer {
     this.#hasPieces = true
     switch (this.block?.kind) {
       case 'text':
-        return this.#delta(jsonObject({ content: jsonString(this.#texts.separator() + text) }))
+        return this.addText('content', this.#texts.separator() + text)
       case 'refusal':
         this.#hasRefusal = true
-        return this.#delta(jsonObject({ refusal: jsonString(text) }))
+        return this.addText('refusal', text)
       case 'thinking':
         this.#thinking += text
-        return this.#delta(jsonObject({ reasoning_content: jsonString(this.#thoughts.separator() + text) }))
+        return this.addText('reasoning_content', this.#thoughts.separator() + text)
       case 'tool-call':
         this.#hasArguments ||= text.trim() !== ''
-        return this.#call(this.block.custom, {}, text)
+        return this.addArguments(this.block, text)
       default:
         return ''
     }
@@ -103,44 +102,60 @@ class ChatStreamRenderer extends BlockRenderer {
     }
     // A call without arguments would have an empty string, which is not JSON.
     const isEmptyCall = block.kind === 'tool-call' && !block.custom && !this.#hasArguments
-    return isEmptyCall ? this.#call(false, {}, '{}') : ''
+    return isEmptyCall ? this.addArguments(block, '{}') : ''
   }
 
   protected end(stop: Stop, usage: Usage): string {
     let written = ''
     if (stop.unified === 'refusal' && !this.#hasRefusal) {
+      // The text is ours, but comes back with the message all the same.
       this.#kinds.push('refusal')
-      written += this.#delta(jsonObject({ refusal: jsonString(refusalText(stop).toWellFormed()) }))
+      written += this.addText('refusal', refusalText(stop).toWellFormed())
     }
-    if (this.#details.length > 0) written += this.#delta(jsonObject({ reasoning_details: this.#writeDetails() }))
-    const finish = finishMembers(stop, this.context)
-    const choice = jsonObject({ index: '0', delta: '{}', logprobs: 'null', ...finish })
+    const places = reasoningPlaces(this.#kinds)
+    const details = filledArray(this.#details.map((render, i) => render(places[i] ?? 0)))
+    return written + this.finish(details, stop, usage)
+  }
+}
+
+class ChatStreamRenderer extends ChatRenderer {
+  /** '' before the first record. */
+  #head = ''
+
+  protected keepAlive(): string {
+    return keepAlive
+  }
+
+  protected start(id: string | undefined): string {
+    if (this.#head !== '') return ''
+    this.#head = replyHead('chat.completion.chunk', id, this.context)
+    return this.#delta('{"role":"assistant","content":""}')
+  }
+
+  protected addText(member: TextMember, text: string): string {
+    return this.#delta(`{"${member}":${jsonString(text)}}`)
+  }
+
+  protected addArguments(call: ToolCall, text: string, first?: Members): string {
+    const { kind, member } = callForm(call)
+    const name = first && jsonString(call.name.toWellFormed())
+    const detail = jsonObject({ name, [member]: jsonString(text) })
+    if (this.context.legacyCalls) {
+      // The older form has one call, and no id.
+      return this.calls > 1 ? '' : this.#delta(jsonObject({ function_call: detail }))
+    }
+    return this.#delta(`{"tool_calls":[${jsonObject({ index: String(this.calls - 1), ...first, [kind]: detail })}]}`)
+  }
+
+  protected finish(details: RawJson | undefined, stop: Stop, usage: Usage): string {
+    let written = details === undefined ? '' : this.#delta(jsonObject({ reasoning_details: details }))
+    const choice = jsonObject({ index: '0', delta: '{}', logprobs: 'null', ...finishMembers(stop, this.context) })
     written += this.#record(jsonArray([choice]), 'null')
     if (this.context.wantsStreamUsage) {
       written += this.#record('[]', renderUsage(usage, this.context.costOf(usage)))
     }
     this.terminal = 'data: [DONE]\n\n'
     return written
-  }
-
-  protected keepAlive(): string {
-    return keepAlive
-  }
-
-  #writeDetails(): RawJson {
-    const places = reasoningPlaces(this.#kinds)
-    return jsonArray(this.#details.map((render, i) => render(places[i] ?? 0)))
-  }
-
-  /** `called`: members before the text of the call; `first`: members of the first record of a call. */
-  #call(custom: boolean, called: Members, text: string, first: Members = {}): string {
-    const detail = jsonObject({ ...called, [custom ? 'input' : 'arguments']: jsonString(text) })
-    if (this.context.legacyCalls) {
-      // The older form has one call, and no id.
-      return this.#calls > 1 ? '' : this.#delta(jsonObject({ function_call: detail }))
-    }
-    const call = jsonObject({ index: String(this.#calls - 1), ...first, [custom ? 'custom' : 'function']: detail })
-    return this.#delta(jsonObject({ tool_calls: jsonArray([call]) }))
   }
 
   #delta(delta: RawJson): string {
@@ -154,94 +169,60 @@ class ChatStreamRenderer extends BlockRenderer {
   }
 }
 
-export function renderReply(events: readonly ReplyEvent[], context: RenderContext): string {
-  const { id, blocks, stop, usage: reported } = collectReply(events)
-  const usage = reported ?? context.finalUsage(undefined, undefined, () => 0)
-  const choice = jsonObject({
-    index: '0',
-    message: renderMessage(blocks, stop, context),
-    logprobs: 'null',
-    ...finishMembers(stop, context),
-  })
-  const head = replyHead('chat.completion', id, context)
-  return `{${head},"choices":${jsonArray([choice])},"usage":${renderUsage(usage, context.costOf(usage))}}`
-}
+class ChatReplyRenderer extends ChatRenderer {
+  #id: string | undefined
+  readonly #texts: Record<TextMember, string> = { content: '', refusal: '', reasoning_content: '' }
+  readonly #calls: { readonly call: ToolCall; readonly first: Members; text: string }[] = []
 
-function renderMessage(blocks: readonly CollectedBlock[], stop: Stop, { legacyCalls }: RenderContext): RawJson {
-  const content = joinTexts(blocks)
-  const thinking = joinThinking(blocks)
-  const refusal = refusalOf(blocks, stop)
-  const calls = blocks.filter((block) => block.kind === 'tool-call')
-  const rendered = blocks.flatMap((block, i) => (block.kind === 'tool-call' ? [renderCall(block, blocks[i - 1])] : []))
-  const details = renderDetails(blocks, refusal)
-  // Content is null beside a call or refusal, otherwise an empty string.
-  const isSilent = content === '' && (calls.length > 0 || refusal !== undefined)
-  return jsonObject({
-    role: '"assistant"',
-    content: isSilent ? 'null' : jsonString(content),
-    refusal: jsonString(refusal) ?? 'null',
-    reasoning_content: thinking === '' ? undefined : jsonString(thinking),
-    reasoning_details: details.length === 0 ? undefined : jsonArray(details),
-    tool_calls: calls.length === 0 || legacyCalls ? undefined : jsonArray(rendered),
-    // The older form has one call and no id.
-    function_call: calls[0] && legacyCalls ? renderFunction(calls[0]) : undefined,
-  })
-}
-
-function joinTexts(blocks: readonly CollectedBlock[]): string {
-  const paragraphs = new Paragraphs()
-  let joined = ''
-  for (const block of blocks) {
-    if (block.kind !== 'text' || block.apart) paragraphs.break()
-    if (block.kind === 'text' && block.text !== '') joined += paragraphs.separator() + block.text
+  protected keepAlive(): string {
+    return ''
   }
-  return joined
+
+  protected start(id: string | undefined): string {
+    this.#id ??= id
+    return ''
+  }
+
+  protected addText(member: TextMember, text: string): string {
+    this.#texts[member] += text
+    return ''
+  }
+
+  protected addArguments(call: ToolCall, text: string, first?: Members): string {
+    const last = this.#calls.at(-1)
+    if (first) this.#calls.push({ call, first, text })
+    else if (last) last.text += text
+    return ''
+  }
+
+  protected finish(details: RawJson | undefined, stop: Stop, usage: Usage): string {
+    const { content, refusal, reasoning_content } = this.#texts
+    const calls = this.#calls.map(({ call, first, text }) => {
+      const { kind, member } = callForm(call)
+      const detail = jsonObject({ name: jsonString(call.name.toWellFormed()), [member]: jsonString(text) })
+      return { detail, whole: jsonObject({ ...first, [kind]: detail }) }
+    })
+    // Content is null beside a call or refusal, otherwise an empty string.
+    const isSilent = content === '' && (calls.length > 0 || refusal !== '')
+    const { legacyCalls } = this.context
+    const message = jsonObject({
+      role: '"assistant"',
+      content: isSilent ? 'null' : jsonString(content),
+      refusal: refusal === '' ? 'null' : jsonString(refusal),
+      reasoning_content: jsonString(reasoning_content || undefined),
+      reasoning_details: details,
+      tool_calls: legacyCalls ? undefined : filledArray(calls.map(({ whole }) => whole)),
+      // The older form has one call and no id.
+      function_call: legacyCalls ? calls[0]?.detail : undefined,
+    })
+    const choice = jsonObject({ index: '0', message, logprobs: 'null', ...finishMembers(stop, this.context) })
+    const head = replyHead('chat.completion', this.#id, this.context)
+    return `{${head},"choices":[${choice}],"usage":${renderUsage(usage, this.context.costOf(usage))}}`
+  }
 }
 
-function joinThinking(blocks: readonly CollectedBlock[]): string {
-  return blocks.flatMap((block) => (block.kind === 'thinking' && block.text !== '' ? [block.text] : [])).join('\n\n')
-}
-
-function refusalOf(blocks: readonly CollectedBlock[], stop: Stop): string | undefined {
-  const said = blocks.flatMap((block) => (block.kind === 'refusal' ? [block.text] : [])).join('')
-  if (said !== '') return said
-  return stop.unified === 'refusal' ? refusalText(stop).toWellFormed() : undefined
-}
-
-function renderDetails(blocks: readonly CollectedBlock[], refusal: string | undefined): RawJson[] {
-  const kinds = blocks.flatMap((block) => {
-    const isEmpty = (block.kind === 'text' || block.kind === 'refusal') && block.text === ''
-    return isEmpty ? [] : [block.kind]
-  })
-  // The refusal text may be ours, but comes back with the message all the same.
-  const places = reasoningPlaces(refusal === undefined ? kinds : [...kinds, 'refusal'])
-  return blocks.flatMap((block): RawJson[] => {
-    if (block.kind !== 'thinking' && block.kind !== 'sealed-thinking') return []
-    const place = places.shift() ?? 0
-    if (block.kind === 'sealed-thinking') return [renderSealedDetail(block.data.toWellFormed(), place)]
-    return [renderThinkingDetail(block.text, block.signature?.toWellFormed(), place)]
-  })
-}
-
-type CollectedCall = CollectedBlock & { readonly kind: 'tool-call' }
-
-function renderCall(call: CollectedCall, before: CollectedBlock | undefined): RawJson {
-  const name = jsonString(call.name.toWellFormed())
-  const custom = call.custom ? jsonObject({ name, input: jsonString(call.arguments) }) : undefined
-  return jsonObject({
-    id: jsonString(call.id.toWellFormed()),
-    type: call.custom ? '"custom"' : '"function"',
-    custom,
-    function: call.custom ? undefined : renderFunction(call),
-    extra_content: before?.kind === 'thinking' ? callProof(before.signature?.toWellFormed()) : undefined,
-  })
-}
-
-function renderFunction(call: CollectedCall): RawJson {
-  return jsonObject({
-    name: jsonString(call.name.toWellFormed()),
-    arguments: jsonString(call.arguments.trim() === '' ? '{}' : call.arguments),
-  })
+function callForm({ custom }: ToolCall): { readonly kind: string; readonly member: string } {
+  return custom ? { kind: 'custom', member: 'input' } : { kind: 'function', member: 'arguments' }
 }
 
 // The first members of every record, and the end of a reply.

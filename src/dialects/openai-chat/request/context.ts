@@ -35,6 +35,7 @@ export const chatForm: OpenaiForm = {
   isNested: true,
   writesStrict: false,
   endUserName: 'user',
+  midSystem: false,
   textType: 'text',
   image: (url) => ({ type: '"image_url"', image_url: jsonObject({ url: jsonString(url) }) }),
   document: documentParts,

@@ -9,7 +9,7 @@ import type {
   ToolResultBlock,
   Turn,
 } from '../../canonical/conversation.ts'
-import { filledArray, jsonArray, jsonObject, jsonString } from '../../canonical/json.ts'
+import { filledArray, jsonArray, jsonObject, jsonString, parseJson } from '../../canonical/json.ts'
 import { blobFor, readSignature } from '../../canonical/signature.ts'
 import {
   argumentText,
@@ -20,8 +20,9 @@ import {
   mediaOutside,
   message,
   renderParts,
+  type TurnWriter,
   textIn,
-  turnPlace,
+  writeTurns,
 } from '../../request/openai.ts'
 import { isThinking, proofOf } from '../../request/reasoning.ts'
 import type { Rendering } from './context.ts'
@@ -29,39 +30,18 @@ import type { Rendering } from './context.ts'
 /** Inserted between a tool message and a user message for hosts whose templates require it. */
 const bridge = '{"role":"assistant","content":"OK."}'
 
-type UserTurn = Turn & { readonly role: 'user' }
-
 export function renderMessages(
   system: readonly TextBlock[],
   turns: readonly Turn[],
   rendering: Rendering,
 ): readonly RawJson[] {
   const messages = new MessageList(rendering)
-  messages.pushSystem(system)
-  let at = 0
-  while (at < turns.length) {
-    const end = turns[at]?.role === 'assistant' ? assistantEnd(turns, at) : othersEnd(turns, at)
-    const run = turns.slice(at, end)
-    if (run[0]?.role === 'assistant') messages.pushAssistant(run)
-    else messages.pushOthers(run)
-    at = end
-  }
+  messages.system(system)
+  writeTurns(turns, messages, rendering)
   return messages.end()
 }
 
-/** Calls must be answered by the next messages, so an assistant turn that follows calls is joined with them. */
-function assistantEnd(turns: readonly Turn[], from: number): number {
-  let end = from + 1
-  while (turns[end]?.role === 'assistant' && turns[end - 1]?.blocks.some(({ kind }) => kind === 'tool-call')) end++
-  return end
-}
-
-function othersEnd(turns: readonly Turn[], from: number): number {
-  const end = turns.findIndex((turn, i) => i > from && turn.role === 'assistant')
-  return end === -1 ? turns.length : end
-}
-
-class MessageList {
+class MessageList implements TurnWriter {
   readonly #list: RawJson[] = []
   #said: SaidTurn[] = []
   #lastSpoken: string | undefined
@@ -73,39 +53,37 @@ class MessageList {
     return this.#list
   }
 
-  pushAssistant(run: readonly Turn[]): void {
-    const blocks = run.flatMap((turn) => (turn.role === 'assistant' ? turn.blocks : []))
-    const message = renderAssistant(blocks, this.rendering, turnPlace(run[0]))
+  assistant(blocks: readonly AssistantBlock[], place: string): void {
+    const message = renderAssistant(blocks, this.rendering, place)
     if (message !== undefined) this.#push('assistant', message)
   }
 
-  /** Everything up to the next assistant turn: first all tool messages, then the rest, in order. */
-  pushOthers(run: readonly Turn[]): void {
-    const media: RawJson[] = []
-    let lastResult: Turn | undefined
-    for (const turn of run) {
-      for (const block of turn.blocks) {
-        if (block.kind !== 'tool-result') continue
-        const rendered = renderToolResult(block, this.rendering, turnPlace(turn))
-        this.#push('tool', rendered.message)
-        media.push(...rendered.media)
-        lastResult = turn
-      }
-    }
-    for (const turn of run) {
-      if (turn.role === 'system') this.#pushSystemTurn(turn)
-      // Media go with the turn of the last result, which later turns cannot change.
-      else if (turn.role === 'user') this.#sayUser(turn, turn === lastResult ? media : [])
-    }
+  result(result: ToolResultBlock, place: string): readonly RawJson[] {
+    const rendered = renderToolResult(result, this.rendering, place)
+    this.#push('tool', rendered.message)
+    return rendered.media
   }
 
-  #sayUser({ blocks, place = '/messages' }: UserTurn, media: readonly RawJson[]): void {
-    const said = blocks.flatMap((block) => (block.kind === 'tool-result' ? [] : [{ block, marked: block }]))
-    if (said.length > 0 || media.length > 0) this.#said.push({ media, blocks: said, place })
+  user(blocks: readonly ContentBlock[], media: readonly RawJson[], place: string): void {
+    if (blocks.length === 0 && media.length === 0) return
+    const filled = blocks.filter(isFilled)
+    const [first, ...others] = filled
+    this.#said.push({
+      isEmpty: filled.length === 0 && media.length === 0,
+      text: first?.kind === 'text' && others.length === 0 && media.length === 0 ? first.text : undefined,
+      parts: (lead) => [
+        ...media,
+        ...filled.flatMap((block, i) => {
+          const isFirst = i === 0 && media.length === 0 && block.kind === 'text'
+          const shown = isFirst ? { ...block, text: lead + block.text } : block
+          return renderParts(shown, this.rendering, place, [block])
+        }),
+      ],
+    })
   }
 
-  pushSystem(blocks: readonly TextBlock[]): void {
-    const filled = blocks.filter(({ text }) => text !== '')
+  system(blocks: readonly TextBlock[]): void {
+    const filled = blocks.filter(isFilled)
     if (filled.length === 0) return
     const { rules, marks } = this.rendering
     const content =
@@ -115,19 +93,10 @@ class MessageList {
     this.#push('system', message(rules.systemRole ?? 'system', content))
   }
 
-  /** Where a host accepts system messages only at the front, a later one stays in place as tagged user text. */
-  #pushSystemTurn(turn: Turn & { readonly role: 'system' }): void {
-    const { rules, marks, warnings } = this.rendering
-    if (rules.midSystem) {
-      this.pushSystem(turn.blocks)
-      return
-    }
-    const text = joinedText(turn.blocks)
-    if (text === '') return
-    warnings.add('system_inlined', turnPlace(turn))
-    const block = { kind: 'text', text: `<system>\n${text}\n</system>` } as const
-    const marked = turn.blocks.findLast((each) => marks.keeps(each)) ?? block
-    this.#said.push({ media: [], blocks: [{ block, marked }], place: turnPlace(turn) })
+  inlinedSystem(text: string, blocks: readonly TextBlock[], place: string): void {
+    const marked = blocks.filter((each) => this.rendering.marks.keeps(each)).slice(-1)
+    const parts = (lead: string) => renderParts({ kind: 'text', text: lead + text }, this.rendering, place, marked)
+    this.#said.push({ isEmpty: false, text, parts })
   }
 
   #push(role: 'system' | 'assistant' | 'tool', text: RawJson): void {
@@ -140,7 +109,7 @@ class MessageList {
     if (this.#said.length === 0) return
     if (this.#lastSpoken === 'tool' && this.rendering.rules.assistantAfterTool) this.#list.push(bridge)
     this.#lastSpoken = 'user'
-    this.#list.push(message('user', renderUserContent(this.#said, this.rendering)))
+    this.#list.push(message('user', renderUserContent(this.#said, this.rendering.marks.inUse)))
     this.#said = []
   }
 }
@@ -148,17 +117,12 @@ class MessageList {
 // Consecutive user turns become one user message, because many templates refuse two in a row.
 
 /** One turn's part of the message. */
-export interface SaidTurn {
-  /** Parts before the blocks. */
-  readonly media: readonly RawJson[]
-  readonly blocks: readonly SaidBlock[]
-  readonly place: string
-}
-
-export interface SaidBlock {
-  readonly block: ContentBlock
-  /** The block whose mark it carries. */
-  readonly marked: ContentBlock
+interface SaidTurn {
+  readonly isEmpty: boolean
+  /** Set if it is a single text. */
+  readonly text: string | undefined
+  /** `lead` comes before a text at the start. */
+  parts(lead: string): RawJson[]
 }
 
 const blankLine = '\n\n'
@@ -167,41 +131,18 @@ const blankLine = '\n\n'
  * A string if each turn is one unmarked text, which every host accepts; parts otherwise. Turns are separated by a blank
  * line in both, because templates join parts without a separator.
  */
-export function renderUserContent(turns: readonly SaidTurn[], rendering: Rendering): RawJson {
-  const said = turns
-    .map((turn) => ({ ...turn, blocks: turn.blocks.filter(({ block }) => isFilled(block)) }))
-    .filter(({ media, blocks }) => media.length + blocks.length > 0)
-  const texts = said.flatMap(plainText)
-  if (texts.length === said.length && !rendering.marks.inUse) return jsonString(texts.join(blankLine))
-  const parts = said.flatMap((turn, i) => renderTurn(i === 0 ? turn : apart(turn), rendering))
-  return parts.length === 0 ? '""' : jsonArray(parts)
-}
-
-function plainText({ media, blocks }: SaidTurn): string[] {
-  const [only] = blocks
-  return media.length === 0 && blocks.length === 1 && only?.block.kind === 'text' ? [only.block.text] : []
-}
-
-function renderTurn({ media, blocks, place }: SaidTurn, rendering: Rendering): RawJson[] {
-  return [...media, ...blocks.flatMap(({ block, marked }) => renderParts(block, rendering, place, [marked]))]
-}
-
-function apart(turn: SaidTurn): SaidTurn {
-  const [first, ...others] = turn.blocks
-  if (turn.media.length > 0 || first?.block.kind !== 'text') return turn
-  const block = { ...first.block, text: blankLine + first.block.text }
-  return { ...turn, blocks: [{ ...first, block }, ...others] }
+function renderUserContent(turns: readonly SaidTurn[], usesMarks: boolean): RawJson {
+  const said = turns.filter(({ isEmpty }) => !isEmpty)
+  const texts = said.flatMap(({ text }) => text ?? [])
+  if (texts.length === said.length && !usesMarks) return jsonString(texts.join(blankLine))
+  return filledArray(said.flatMap(({ parts }, i) => parts(i === 0 ? '' : blankLine))) ?? '""'
 }
 
 // Assistant messages: text, calls, and as much of the reasoning as the host wants back. Reasoning never becomes visible
 // text.
 
 /** undefined if the message would be empty. */
-export function renderAssistant(
-  blocks: readonly AssistantBlock[],
-  rendering: Rendering,
-  place: string,
-): RawJson | undefined {
+function renderAssistant(blocks: readonly AssistantBlock[], rendering: Rendering, place: string): RawJson | undefined {
   const calls = blocks.filter((block) => block.kind === 'tool-call')
   const refusal = blocks.flatMap((block) => (block.kind === 'refusal' ? [block.text] : [])).join('')
   const content = renderSaid(blocks, rendering)
@@ -211,20 +152,16 @@ export function renderAssistant(
   if (content === undefined && calls.length === 0 && refusal === '' && !echo?.text && details === undefined) {
     return undefined
   }
-  const nothingSaid = calls.length > 0 || refusal !== '' ? emptyContent(rendering) : '""'
+  // Beside a call OpenAI uses null; some servers require a string.
+  const isNull = (calls.length > 0 || refusal !== '') && rendering.rules.emptyContent !== 'string'
   return jsonObject({
     role: '"assistant"',
-    content: content ?? nothingSaid,
-    refusal: refusal === '' ? undefined : jsonString(refusal),
+    content: content ?? (isNull ? 'null' : '""'),
+    refusal: jsonString(refusal || undefined),
     ...(echo && { [echo.field]: jsonString(echo.text) }),
     reasoning_details: details,
     tool_calls: filledArray(calls.map((call) => renderCall(call, rendering))),
   })
-}
-
-/** OpenAI uses null; some servers require a string. */
-function emptyContent({ rules }: Rendering): RawJson {
-  return rules.emptyContent === 'string' ? '""' : 'null'
 }
 
 function renderSaid(blocks: readonly AssistantBlock[], rendering: Rendering): RawJson | undefined {
@@ -252,23 +189,14 @@ function echoOf(blocks: readonly AssistantBlock[], { rules }: Rendering): { fiel
   return { field: echo.field, text: texts.join('\n\n') }
 }
 
-/** Reasoning that this host issued goes back unchanged. */
+/** Reasoning that this host issued goes back unchanged. The data may be forged, so only lists are spliced in. */
 function restoredDetails(blocks: readonly AssistantBlock[], { issuer }: Rendering): RawJson | undefined {
   const entries = blocks.flatMap((block) => {
-    const blob = isThinking(block) ? blobFor(issuer, proofOf(block)) : undefined
-    return blob === undefined ? [] : listEntries(blob)
-  })
-  return entries.length === 0 ? undefined : `[${entries.join(',')}]`
-}
-
-/** The data may be forged by the caller, so only a list is spliced in. */
-function listEntries(blob: string): string[] {
-  try {
-    const list: unknown = JSON.parse(blob)
+    const blob = (isThinking(block) && blobFor(issuer, proofOf(block))) || ''
+    const list = parseJson(blob)
     return Array.isArray(list) && list.length > 0 ? [blob.trim().slice(1, -1)] : []
-  } catch {
-    return []
-  }
+  })
+  return filledArray(entries)
 }
 
 function warnDropped(blocks: readonly AssistantBlock[], { rules, issuer, warnings }: Rendering, place: string): void {
@@ -285,13 +213,13 @@ function warnDropped(blocks: readonly AssistantBlock[], { rules, issuer, warning
 // Tool results as tool messages, which hold only text: media are replaced by a stub and returned, to be placed in a
 // user message after all tool messages of the batch.
 
-export interface RenderedResult {
+interface RenderedResult {
   readonly message: RawJson
   /** Parts for the user message, starting with the call they belong to. */
   readonly media: readonly RawJson[]
 }
 
-export function renderToolResult(result: ToolResultBlock, rendering: Rendering, place: string): RenderedResult {
+function renderToolResult(result: ToolResultBlock, rendering: Rendering, place: string): RenderedResult {
   const { rules, marks } = rendering
   const isInPlace = rules.mediaInToolResults === true
   const media = result.content.filter((block) => textIn(block) === undefined)
@@ -299,12 +227,10 @@ export function renderToolResult(result: ToolResultBlock, rendering: Rendering, 
   const text = `${result.isError ? errorMark : ''}${texts.join('\n')}`
   // Hosts that forward to Claude refuse an empty part, but not an empty string.
   const textual = text === '' ? [] : renderParts({ kind: 'text', text }, rendering, place, [result])
-  const inside = !isInPlace
-    ? []
-    : media.flatMap((block, i) => {
-        const endsResult = textual.length === 0 && i === media.length - 1
-        return renderParts(block, rendering, place, [endsResult ? result : block])
-      })
+  const inside = (isInPlace ? media : []).flatMap((block, i) => {
+    const endsResult = textual.length === 0 && i === media.length - 1
+    return renderParts(block, rendering, place, [endsResult ? result : block])
+  })
   const isParts = inside.length > 0 || (marks.inUse && text !== '')
   const content = isParts ? jsonArray([...textual, ...inside]) : jsonString(text)
   const render = (block: ContentBlock) => renderParts(block, rendering, place)

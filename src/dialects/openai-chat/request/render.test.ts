@@ -162,11 +162,16 @@ describe('settings and tools', () => {
   const schema = '{"type":"object","properties":{"a":{"type":"null"}},"required":["a"],"additionalProperties":false}'
   const format = { kind: 'json-schema', name: undefined, description: undefined, schema, strict: undefined } as const
 
-  test('the call is always streamed, with usage', () => {
+  test('requests a stream with usage, or a whole reply', () => {
     expect(rendered({}).body).toEqual({
       model: 'up-1',
       stream: true,
       stream_options: { include_usage: true },
+      messages: [{ role: 'user', content: 'hi' }],
+    })
+    expect(rendered({}, { ...targetWith(), wantsWhole: true }).body).toEqual({
+      model: 'up-1',
+      stream: false,
       messages: [{ role: 'user', content: 'hi' }],
     })
   })

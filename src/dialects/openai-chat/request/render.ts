@@ -1,5 +1,5 @@
-// Renders a Conversation as a Chat Completions body. Always streamed, with usage, because the gateway reads the reply.
-// The part that grows from turn to turn comes last, so the bytes before it stay the same.
+// Renders a Conversation as a Chat Completions body. A stream is requested with usage, because the gateway reads it. The
+// part that grows from turn to turn comes last, so the bytes before it stay the same.
 
 import type { Failure } from '../../../kernel/failure.ts'
 import { type Conversation, type Effort, placeOf } from '../../canonical/conversation.ts'
@@ -46,8 +46,8 @@ function render(conversation: Conversation, target: Target): RenderedRequest {
   if (messages.length === 0) refuseAt('/messages', '`messages` has nothing to answer.')
   const body = jsonObject({
     model: jsonString(target.upstreamModel),
-    stream: 'true',
-    stream_options: rules.streamUsage === false ? undefined : '{"include_usage":true}',
+    stream: String(!target.wantsWhole),
+    stream_options: target.wantsWhole || rules.streamUsage === false ? undefined : '{"include_usage":true}',
     [rules.outputCapName ?? 'max_tokens']: renderOutputCap(conversation, target, warnings),
     reasoning_effort: jsonString(effort),
     ...samplingMembers(conversation, effort, rendering),

@@ -19,7 +19,7 @@ import {
   textDelta,
 } from '../../../../test/parts/responses.ts'
 import type { ReplyEvent } from '../../canonical/reply.ts'
-import { parseStream, replyAsStream } from './parse.ts'
+import { parseStream } from './parse.ts'
 
 describe('parse stream', () => {
   const eventsOf = (...stream: string[]): ReplyEvent[] => parseWhole(parseStream(responsesTarget()), stream.join(''))
@@ -501,19 +501,15 @@ describe('output items', () => {
   })
 })
 
-describe('reply as stream', () => {
-  const streamOf = (body: unknown) =>
-    replyAsStream(new TextEncoder().encode(typeof body === 'string' ? body : JSON.stringify(body)))
-
-  const read = (body: unknown) => {
-    const stream = streamOf(body)
-    if ('fault' in stream) throw new Error(stream.fault.message)
-    return parseWhole(parseStream(responsesTarget()), stream)
-  }
+describe('whole replies', () => {
+  const read = (body: unknown) =>
+    parseStream(responsesTarget()).whole(
+      new TextEncoder().encode(typeof body === 'string' ? body : JSON.stringify(body)),
+    )
 
   const faultOf = (body: unknown) => {
-    const stream = streamOf(body)
-    return 'fault' in stream ? stream.fault : undefined
+    const [event] = read(body)
+    return event?.type === 'reply-failure' ? event.fault : undefined
   }
 
   test('pitfall 139: a whole reply is read like a stream', () => {

@@ -1,12 +1,13 @@
-// Parses a Responses stream. Items are identified by their index. Content that arrives both as deltas and as a whole
-// counts once. The reply only ends with the provider's terminal event.
+// Parses a Responses stream or whole reply. Items are identified by their index. Content that arrives both as deltas and
+// as a whole counts once. The reply only ends with the provider's terminal event.
+//
+// A provider may interleave the pieces of several items. The output is whole items in the order in which they started;
+// the first unfinished one streams.
 
-import type { RawJson } from '../../canonical/conversation.ts'
-import { type ProviderFault, replyFault } from '../../canonical/faults.ts'
-import { isRecord, jsonMembers, jsonString, rawJsonAt, recordOf, textOf } from '../../canonical/json.ts'
+import { isRecord, rawJsonAt, recordOf, textOf } from '../../canonical/json.ts'
 import type { ReplyBlock, Stop } from '../../canonical/reply.ts'
 import type { StreamParser, Target } from '../../canonical/translation.ts'
-import { ArgumentScan, membersBut, openReply, ReplyBuilder, SseReplyParser } from '../../reply/builder.ts'
+import { ArgumentScan, ReplyBuilder, SseReplyParser } from '../../reply/builder.ts'
 import { unwrapArguments } from '../../request/tools.ts'
 import { readErrorObject } from '../errors.ts'
 import {
@@ -26,148 +27,47 @@ type Fields = Record<string, unknown>
  */
 const recordBytesMax = 40 * 1024 * 1024
 
-export function parseStream(target: Target): StreamParser {
-  return new ResponsesStreamParser(target)
+/** `other`: an item that only its provider can use. */
+type ItemKind = 'message' | 'reasoning' | 'call' | 'other'
+
+const itemKinds: Readonly<Record<string, ItemKind>> = {
+  message: 'message',
+  reasoning: 'reasoning',
+  function_call: 'call',
+  custom_tool_call: 'call',
 }
 
-class ResponsesStreamParser extends SseReplyParser {
-  readonly #items: OutputItems
+type PieceKind = 'text' | 'refusal' | 'thinking' | 'arguments'
 
-  constructor({ issuer }: Target) {
-    super(new ReplyBuilder(() => signReasoning(issuer, this.#items.takeProof())), { recordBytesMax })
-    this.#items = new OutputItems(this.reply, (place) => this.mintId('call_tg', place))
-  }
-
-  /** The terminal event is what counts. */
-  protected override done(): void {}
-
-  protected read(record: Fields, event: string, data: string): void {
-    const type = textOf(record.type) || event
-    // The members of an error are in the event itself or in an `error` object.
-    if (type === 'error' || (record.error ?? null) !== null)
-      return this.reply.fail(readErrorObject(record.error ?? record))
-    this.#readEvent(type, record, data)
-  }
-
-  #readEvent(type: string, record: Fields, json: string): void {
-    switch (type) {
-      case 'response.created':
-      case 'response.queued':
-      case 'response.in_progress':
-        return this.#start(recordOf(record.response))
-      case 'response.output_item.added':
-      case 'response.output_item.done':
-        return this.#readItem(placeOf(record), recordOf(record.item), type.endsWith('.done'), () =>
-          argumentsAt(json, ['item']),
-        )
-      case 'response.output_text.delta':
-        return this.#push(record, 'text', record.content_index)
-      case 'response.refusal.delta':
-        return this.#push(record, 'refusal', record.content_index)
-      case 'response.reasoning_summary_text.delta':
-        return this.#push(record, 'thinking', record.summary_index)
-      case 'response.reasoning_text.delta':
-        return this.#push(record, 'thinking', `text ${record.content_index}`)
-      case 'response.function_call_arguments.delta':
-      case 'response.custom_tool_call_input.delta':
-        return this.#push(record, 'arguments', '')
-      case 'response.completed':
-      case 'response.incomplete':
-      case 'response.failed':
-      case 'response.cancelled':
-        return this.#end(recordOf(record.response), type.slice('response.'.length), json)
-      case 'keepalive':
-      case 'ping':
-        if (this.reply.started) this.reply.keepAlive()
-    }
-  }
-
-  #start(response: Fields): void {
-    if (this.id === '') this.id = textOf(response.id)
-    this.usageSoFar = readUsage(response.usage) ?? this.usageSoFar
-    this.start()
-  }
-
-  #push(record: Fields, kind: 'text' | 'refusal' | 'thinking' | 'arguments', part: unknown): void {
-    this.#start({})
-    this.#items.push(placeOf(record), { kind, text: textOf(record.delta), part: String(part) })
-  }
-
-  #readItem(place: ItemPlace, fields: Fields, isDone: boolean, rawArguments: () => string): void {
-    this.#start({})
-    const id = textOf(fields.id)
-    const kind = kindOf(fields)
-    const isNamed = place.index !== undefined || id !== ''
-    const known = isDone || isNamed ? this.#items.find({ ...place, id }) : undefined
-    if (isDone && known?.isDone && known.id === id) return
-    // Some hosts give every item the same index.
-    const isSame = known && !known.isDone && (isDone || known.kind === kind)
-    const item = isSame ? known : this.#items.begin(kind, { ...place, id })
-    item.describe(fields, rawArguments)
-    item.isDone = isDone
-    this.#items.advance()
-  }
-
-  #end(response: Fields, word: string, json: string): void {
-    const status = textOf(response.status) || word
-    const usage = readUsage(response.usage)
-    // Also for a failed reply: reported usage is better than an estimate.
-    this.usageSoFar = usage ?? this.usageSoFar
-    if (status !== 'completed' && status !== 'incomplete') {
-      return this.reply.fail(readErrorObject(response.error ?? { message: `the reply was ${status}` }))
-    }
-    this.#start(response)
-    this.#readOutput(response.output, json)
-    this.#items.end()
-    const reason = textOf(recordOf(response.incomplete_details).reason) || 'incomplete'
-    const { hasCalls, refusal } = this.#items
-    const stop = readStop({ incomplete: status === 'incomplete' ? reason : '', hasCalls, refusal })
-    this.reply.end(stop, usage)
-  }
-
-  /** The terminal event repeats all items. They count if none was streamed, or for an item that was not completed. */
-  #readOutput(output: unknown, json: string): void {
-    if (!Array.isArray(output)) return
-    const isAll = !this.#items.hasAny
-    for (const [index, value] of output.entries()) {
-      const fields = recordOf(value)
-      const rawArguments = () => argumentsAt(json, ['response', 'output', index])
-      if (isAll) this.#readItem({ index, id: '' }, fields, true, rawArguments)
-      else this.#items.findAgain(index, textOf(fields.id), kindOf(fields))?.describe(fields, rawArguments)
-    }
-  }
+/** `part`: of its item; parts of thinking become paragraphs. */
+interface Piece {
+  readonly kind: PieceKind
+  readonly text: string
+  readonly part?: string
 }
 
-function placeOf({ output_index, item_id }: Fields): ItemPlace {
-  return { index: typeof output_index === 'number' ? output_index : undefined, id: textOf(item_id) }
+/** The kind of the piece, the kind of an item that was not announced, and the member that numbers parts. */
+const deltas: Readonly<Record<string, readonly [PieceKind, ItemKind, string?]>> = {
+  'response.output_text.delta': ['text', 'message'],
+  'response.refusal.delta': ['refusal', 'message'],
+  'response.reasoning_summary_text.delta': ['thinking', 'reasoning', 'summary_index'],
+  'response.reasoning_text.delta': ['thinking', 'reasoning', 'content_index'],
+  'response.function_call_arguments.delta': ['arguments', 'call'],
+  'response.custom_tool_call_input.delta': ['arguments', 'call'],
 }
-
-function argumentsAt(json: string, path: readonly (string | number)[]): string {
-  return rawJsonAt(json, [...path, 'arguments']) ?? ''
-}
-
-// The items of a reply, in order. A provider may interleave the pieces of several items. The output is whole items in
-// the order in which they started; the first unfinished one streams.
 
 /** How an event identifies its item. */
-export interface ItemPlace {
+interface ItemPlace {
   readonly index: number | undefined
   /** '' if it does not. */
   readonly id: string
 }
 
-const itemKinds: Readonly<Record<OutputPiece['kind'], ItemKind>> = {
-  text: 'message',
-  refusal: 'message',
-  thinking: 'reasoning',
-  arguments: 'call',
+export function parseStream(target: Target): StreamParser {
+  return new ResponsesStreamParser(target)
 }
 
-export class OutputItems {
-  hasCalls = false
-  refusal = ''
-  /** An item has started. */
-  hasAny = false
+class ResponsesStreamParser extends SseReplyParser {
   /** Items not passed on completely; the first one streams. */
   readonly #waiting: OutputItem[] = []
   readonly #byIndex = new Map<number, OutputItem>()
@@ -181,33 +81,127 @@ export class OutputItems {
   /** The item whose block is open. */
   #owner: OutputItem | undefined
   /** The item and part of the last thinking. */
-  #part: { readonly item: OutputItem; readonly name: string } | undefined
+  #part: { readonly item: OutputItem; readonly name: string | undefined } | undefined
   /** Blank text that opened no block; passed on if nothing else comes. */
   #blank = ''
+  #refusal = ''
   #calls = 0
   readonly #callIds = new Set<string>()
 
-  constructor(
-    private readonly reply: ReplyBuilder,
-    /** Creates an id for a call without one; the argument is its number among the calls, from 1. */
-    private readonly mintId: (place: number) => string,
-  ) {}
+  constructor({ issuer }: Target) {
+    super(new ReplyBuilder(() => signReasoning(issuer, this.#takeProof())), { readErrorObject, recordBytesMax })
+  }
 
-  find({ index, id }: ItemPlace): OutputItem | undefined {
+  /** The terminal event is what counts. */
+  protected override done(): void {}
+
+  /** Without a final status it is a fault. */
+  protected readWhole(response: Fields, json: string): void {
+    const { output, status } = response
+    if (!Array.isArray(output)) return this.reply.fail('a reply without output')
+    if (status !== 'completed' && status !== 'incomplete') return this.reply.fail('a reply without an end')
+    this.#end(response, status, json, [])
+  }
+
+  protected read(record: Fields, event: string, json: string): void {
+    const type = textOf(record.type) || event
+    if (Object.hasOwn(deltas, type)) return this.#readDelta(record, ...(deltas[type] as (typeof deltas)[string]))
+    switch (type) {
+      case 'response.created':
+      case 'response.queued':
+      case 'response.in_progress':
+        return this.#start(recordOf(record.response))
+      case 'response.output_item.added':
+      case 'response.output_item.done': {
+        const place = { ...placeOf(record), id: textOf(recordOf(record.item).id) }
+        const rawArguments = () => rawJsonAt(json, ['item', 'arguments'])
+        return this.#readItem(place, recordOf(record.item), type.endsWith('.done'), rawArguments)
+      }
+      case 'response.completed':
+      case 'response.incomplete':
+      case 'response.failed':
+      case 'response.cancelled':
+        return this.#end(recordOf(record.response), type.slice('response.'.length), json, ['response'])
+      case 'keepalive':
+      case 'ping':
+        if (this.reply.started) this.reply.keepAlive()
+    }
+  }
+
+  #start(response: Fields): void {
+    if (this.id === '') this.id = textOf(response.id)
+    this.usageSoFar = readUsage(response.usage) ?? this.usageSoFar
+    this.start()
+  }
+
+  #readDelta(record: Fields, kind: PieceKind, itemKind: ItemKind, partName = ''): void {
+    this.#start({})
+    const place = placeOf(record)
+    const item = this.#find(place) ?? this.#begin(itemKind, place)
+    const text = textOf(record.delta)
+    if (text === '' || item.kind === 'other') return
+    if (item.isDone) return this.reply.fail('a piece of an item that had ended')
+    item.held.push({ kind, text, part: `${partName} ${record[partName]}` })
+    item.isStreamed = true
+    this.#advance()
+  }
+
+  #readItem(place: ItemPlace, fields: Fields, isDone: boolean, rawArguments: () => string | undefined): void {
+    this.#start({})
+    const kind = kindOf(fields)
+    const isNamed = place.index !== undefined || place.id !== ''
+    const known = isDone || isNamed ? this.#find(place) : undefined
+    if (isDone && known?.isDone && known.id === place.id) return
+    // Some hosts give every item the same index.
+    const isSame = known && !known.isDone && (isDone || known.kind === kind)
+    const item = isSame ? known : this.#begin(kind, place)
+    item.describe(fields, rawArguments)
+    item.isDone = isDone
+    this.#advance()
+  }
+
+  /** `path`: where the response is in the JSON text. */
+  #end(response: Fields, word: string, json: string, path: readonly string[]): void {
+    const status = textOf(response.status) || word
+    const usage = readUsage(response.usage)
+    // Also for a failed reply: reported usage is better than an estimate.
+    this.usageSoFar = usage ?? this.usageSoFar
+    if (status !== 'completed' && status !== 'incomplete') {
+      return this.reply.fail(readErrorObject(response.error ?? { message: `the reply was ${status}` }))
+    }
+    this.#start(response)
+    this.#readOutput(response.output, (index) => rawJsonAt(json, [...path, 'output', index, 'arguments']))
+    for (const item of this.#waiting) item.isDone = true
+    this.#advance()
+    if (!this.reply.filled) this.reply.text(this.#blank)
+    const reason = textOf(recordOf(response.incomplete_details).reason) || 'incomplete'
+    this.reply.end(readStop(status === 'incomplete' ? reason : '', this.#calls > 0, this.#refusal), usage)
+  }
+
+  /** The terminal event repeats all items. They count if none was streamed, or for an item that was not completed. */
+  #readOutput(output: unknown, argumentsOf: (index: number) => string | undefined): void {
+    if (!Array.isArray(output)) return
+    const isAll = this.#latest === undefined
+    for (const [index, value] of output.entries()) {
+      const fields = recordOf(value)
+      const id = textOf(fields.id)
+      const rawArguments = () => argumentsOf(index)
+      if (isAll) this.#readItem({ index, id }, fields, true, rawArguments)
+      else {
+        const item = this.#byId.get(id) ?? this.#byIndex.get(index)
+        if (item && !item.isDone && item.kind === kindOf(fields)) item.describe(fields, rawArguments)
+      }
+    }
+  }
+
+  #find({ index, id }: ItemPlace): OutputItem | undefined {
     // Some hosts give an item another id in every event, so the index counts.
     if (index !== undefined) return this.#byIndex.get(index)
     return id === '' ? this.#latest : this.#byId.get(id)
   }
 
-  /** An incomplete item, as identified by the terminal event. */
-  findAgain(index: number, id: string, kind: ItemKind): OutputItem | undefined {
-    const item = this.#byId.get(id) ?? this.#byIndex.get(index)
-    return item && !item.isDone && item.kind === kind ? item : undefined
-  }
-
-  begin(kind: ItemKind, { index, id }: ItemPlace): OutputItem {
+  #begin(kind: ItemKind, { index, id }: ItemPlace): OutputItem {
     const item = new OutputItem(kind, id)
-    this.hasAny = true
     this.#latest = item
     if (index !== undefined) this.#byIndex.set(index, item)
     if (id !== '') this.#byId.set(id, item)
@@ -215,58 +209,40 @@ export class OutputItems {
     return item
   }
 
-  /** Adds a delta. If the item was not announced, the delta's kind tells the item's kind. */
-  push(place: ItemPlace, piece: OutputPiece): void {
-    const item = this.find(place) ?? this.begin(itemKinds[piece.kind], place)
-    if (piece.text === '' || item.kind === 'other') return
-    if (item.isDone) return this.reply.fail('a piece of an item that had ended')
-    item.push(piece)
-    this.advance()
-  }
-
   /** Passes on everything that can be. */
-  advance(): void {
+  #advance(): void {
     for (let item = this.#waiting[0]; item && !this.reply.over; item = this.#waiting[0]) {
       if (item.kind === 'call' && item.name !== '' && !item.isOpen) this.#openCall(item)
-      if (item.kind !== 'call' || item.isOpen) this.#passHeld(item)
+      if (item.kind !== 'call' || item.isOpen) for (const piece of item.held.splice(0)) this.#pass(item, piece)
       if (!item.isDone) return
       this.#finish(item)
       this.#waiting.shift()
     }
   }
 
-  /** The reply ended, so all items are complete. */
-  end(): void {
-    for (const item of this.#waiting) item.isDone = true
-    this.advance()
-    if (!this.reply.filled) this.reply.text(this.#blank)
-  }
-
-  /** The data to sign the closing thinking block with; undefined = it is only for display. */
-  takeProof(): ReasoningProof | undefined {
-    const items = this.#sealed
-    this.#sealed = []
-    return this.#follower && items.length > 0 ? { items, call: this.#follower.call } : undefined
-  }
-
-  #passHeld(item: OutputItem): void {
-    const pieces = item.held
-    item.held = []
-    for (const piece of pieces) this.#pass(item, piece)
-  }
-
-  #pass(item: OutputItem, { kind, text, part }: OutputPiece): void {
+  #pass(item: OutputItem, { kind, text, part }: Piece): void {
     switch (kind) {
       case 'text':
         return this.#passText(item, text)
       case 'refusal':
-        this.refusal += text
+        this.#refusal += text
         if (this.#owner !== item || this.reply.openKind !== kind) this.#open({ kind }, item)
         return this.reply.text(text, kind)
-      case 'thinking':
-        return this.#passThinking(item, text, part)
-      case 'arguments':
-        return this.#passArguments(item, text)
+      case 'thinking': {
+        const isSame = this.#part?.item === item && this.#part.name === part
+        this.reply.thinking(isSame || this.reply.openKind !== 'thinking' ? text : `\n\n${text}`)
+        this.#part = { item, name: part }
+        this.#lastBlock = 'thinking'
+        this.#owner = undefined
+        return
+      }
+      case 'arguments': {
+        if (item.isCustom) return this.reply.arguments(text)
+        const value = item.scan.push(text)
+        // A string may hold the intended object, which is known at the end.
+        if (item.scan.first === '"') item.quoted += text
+        else this.reply.arguments(value)
+      }
     }
   }
 
@@ -281,29 +257,11 @@ export class OutputItems {
     item.blank = ''
   }
 
-  /** Parts become paragraphs. */
-  #passThinking(item: OutputItem, text: string, part: string): void {
-    const isSame = this.#part?.item === item && this.#part.name === part
-    this.reply.thinking(isSame || this.reply.openKind !== 'thinking' ? text : `\n\n${text}`)
-    this.#part = { item, name: part }
-    this.#lastBlock = 'thinking'
-    this.#owner = undefined
-  }
-
-  #passArguments(item: OutputItem, text: string): void {
-    const isFirst = item.quoted === undefined && !item.isCustom && text.trimStart().startsWith('"')
-    if (isFirst && !item.hasArguments) item.quoted = ''
-    item.hasArguments = true
-    if (item.quoted === undefined) this.reply.arguments(item.isCustom ? text : item.scan.push(text))
-    else item.quoted += text
-  }
-
   #openCall(item: OutputItem): void {
     this.#calls += 1
     const given = item.callId || item.id
-    const id = given === '' || this.#callIds.has(given) ? this.mintId(this.#calls) : given
+    const id = given === '' || this.#callIds.has(given) ? this.mintId('call_tg', this.#calls) : given
     this.#callIds.add(id)
-    this.hasCalls = true
     item.isOpen = true
     this.#open({ kind: 'tool-call', id, name: item.name, custom: item.isCustom }, item)
   }
@@ -319,6 +277,13 @@ export class OutputItems {
     this.#owner = item
   }
 
+  /** The data to sign the closing thinking block with; undefined = it is only for display. */
+  #takeProof(): ReasoningProof | undefined {
+    const items = this.#sealed
+    this.#sealed = []
+    return this.#follower && items.length > 0 ? { items, call: this.#follower.call } : undefined
+  }
+
   #finish(item: OutputItem): void {
     if (item.kind === 'call' && !item.isOpen) return this.reply.fail('a tool call without a name')
     if (!item.isStreamed) for (const piece of item.whole) if (piece.text !== '') this.#pass(item, piece)
@@ -329,43 +294,38 @@ export class OutputItems {
     // The reasoning's successor is omitted, so the reasoning cannot be sent back.
     if (item.kind === 'other') this.#sealed = []
     this.#blank += item.blank
-    if (item.quoted !== undefined) this.reply.arguments(unwrapArguments(item.quoted))
+    if (item.quoted !== '') this.reply.arguments(unwrapArguments(item.quoted))
     if (item.kind === 'other' || this.#owner === item) this.reply.close()
   }
 }
 
-// One output item: its description and its pieces so far. Deltas count; the item's complete form counts only if there
-// were no deltas.
-
-export interface OutputPiece {
-  readonly kind: 'text' | 'refusal' | 'thinking' | 'arguments'
-  readonly text: string
-  /** The part of its item; parts of thinking become paragraphs. */
-  readonly part: string
+function placeOf({ output_index, item_id }: Fields): ItemPlace {
+  return { index: typeof output_index === 'number' ? output_index : undefined, id: textOf(item_id) }
 }
 
-/** `other`: an item that only its provider can use. */
-export type ItemKind = 'message' | 'reasoning' | 'call' | 'other'
+function kindOf({ type }: Fields): ItemKind {
+  return Object.hasOwn(itemKinds, textOf(type)) ? (itemKinds[textOf(type)] as ItemKind) : 'other'
+}
 
-export class OutputItem {
+/** One output item. Its deltas count; its complete form counts only if there were none. */
+class OutputItem {
   /** Deltas not passed on yet. */
-  held: OutputPiece[] = []
+  readonly held: Piece[] = []
   isStreamed = false
   isDone = false
   callId = ''
   name = ''
   isCustom = false
   /** Its latest complete form. */
-  whole: readonly OutputPiece[] = []
+  whole: readonly Piece[] = []
   sealed: ReasoningItem | undefined
   /** The call's block is open. */
   isOpen = false
   /** Blank text that opened no block. */
   blank = ''
-  hasArguments = false
   readonly scan = new ArgumentScan()
-  /** Arguments that start as a string, which may hold the intended object. */
-  quoted: string | undefined
+  /** Arguments that start as a string. */
+  quoted = ''
 
   constructor(
     readonly kind: ItemKind,
@@ -373,14 +333,8 @@ export class OutputItem {
     readonly id: string,
   ) {}
 
-  push(piece: OutputPiece): void {
-    if (piece.text === '') return
-    this.isStreamed = true
-    this.held.push(piece)
-  }
-
   /** `rawArguments` returns the text of arguments that a host sent as an object instead of a string. */
-  describe(item: Record<string, unknown>, rawArguments: () => string): void {
+  describe(item: Fields, rawArguments: () => string | undefined): void {
     this.callId = textOf(item.call_id) || this.callId
     this.name = textOf(item.name) || this.name
     this.isCustom ||= item.type === 'custom_tool_call'
@@ -389,47 +343,25 @@ export class OutputItem {
   }
 }
 
-export function kindOf(item: Record<string, unknown>): ItemKind {
+function piecesOf(item: Fields, rawArguments: () => string | undefined): Piece[] {
+  const parts = Array.isArray(item.content) ? item.content.map(recordOf) : []
   switch (item.type) {
     case 'message':
-    case 'reasoning':
-      return item.type
-    case 'function_call':
-    case 'custom_tool_call':
-      return 'call'
-    default:
-      return 'other'
-  }
-}
-
-function piecesOf(item: Record<string, unknown>, rawArguments: () => string): OutputPiece[] {
-  switch (item.type) {
-    case 'message':
-      return contentParts(item.content).map(({ type, text, refusal }, i) =>
-        type === 'refusal'
-          ? outputPiece('refusal', textOf(refusal), `${i}`)
-          : outputPiece('text', textOf(text), `${i}`),
+      return parts.map(({ type, text, refusal }) =>
+        type === 'refusal' ? { kind: 'refusal', text: textOf(refusal) } : { kind: 'text', text: textOf(text) },
       )
     case 'reasoning': {
       const summary = summaryTexts(item.summary)
-      const texts = summary.length > 0 ? summary : contentParts(item.content).map(({ text }) => textOf(text))
-      return texts.map((text, i) => outputPiece('thinking', text, `${i}`))
+      const texts = summary.length > 0 ? summary : parts.map(({ text }) => textOf(text))
+      return texts.map((text, i) => ({ kind: 'thinking', text, part: `${i}` }))
     }
-    case 'function_call':
-      return [outputPiece('arguments', isRecord(item.arguments) ? rawArguments() : textOf(item.arguments), '')]
-    case 'custom_tool_call':
-      return [outputPiece('arguments', textOf(item.input), '')]
+    case 'function_call': {
+      const text = isRecord(item.arguments) ? (rawArguments() ?? '') : textOf(item.arguments)
+      return [{ kind: 'arguments', text }]
+    }
     default:
-      return []
+      return item.type === 'custom_tool_call' ? [{ kind: 'arguments', text: textOf(item.input) }] : []
   }
-}
-
-function contentParts(content: unknown): Record<string, unknown>[] {
-  return Array.isArray(content) ? content.map(recordOf) : []
-}
-
-function outputPiece(kind: OutputPiece['kind'], text: string, part: string): OutputPiece {
-  return { kind, text, part }
 }
 
 // Why a Responses reply ended.
@@ -443,47 +375,12 @@ function outputPiece(kind: OutputPiece['kind'], text: string, part: string): Out
 //
 // A reply that failed or was cancelled does not get here.
 
-/** The reported end of a stream, and what the stream contained. */
-export interface ReplyEnding {
-  /** '' if complete, otherwise the reason. */
-  readonly incomplete: string
-  readonly hasCalls: boolean
-  /** The refusal's text; '' = none. */
-  readonly refusal: string
-}
-
-export function readStop({ incomplete, hasCalls, refusal }: ReplyEnding): Stop {
+/** `incomplete`: the reason, '' if complete. `refusal`: its text, '' if there is none. */
+function readStop(incomplete: string, hasCalls: boolean, refusal: string): Stop {
   const raw = incomplete === '' ? 'completed' : incomplete
   const explained = refusal === '' ? {} : { explanation: refusal }
   if (incomplete === 'content_filter') return { unified: 'refusal', raw, ...explained }
   if (incomplete !== '') return { unified: 'length', raw }
   if (hasCalls) return { unified: 'tool-calls', raw }
   return refusal === '' ? { unified: 'end', raw } : { unified: 'refusal', raw, ...explained }
-}
-
-// Converts a whole reply into a stream, with each item complete. A reply without a final status is a fault.
-
-const endings = ['completed', 'incomplete']
-
-export function replyAsStream(body: Uint8Array): Uint8Array | { readonly fault: ProviderFault } {
-  const reply = openReply(body, readErrorObject)
-  if ('fault' in reply) return reply
-  const { value, node } = reply
-  if (!Array.isArray(value.output)) return { fault: replyFault('a reply without output') }
-  const status = textOf(value.status)
-  if (!endings.includes(status)) return { fault: replyFault('a reply without an end') }
-  const head = [...membersBut(node, ['output', 'status', 'usage']), ['output', '[]'] as const]
-  const items = node.member('output')?.elements() ?? []
-  const text = [
-    event('response.created', ['response', jsonMembers([...head, ['status', '"in_progress"']])]),
-    ...items.map((item, place) =>
-      event('response.output_item.done', ['output_index', String(place)], ['item', item.text]),
-    ),
-    event(`response.${status}`, ['response', jsonMembers([...membersBut(node, ['output']), ['output', '[]']])]),
-  ]
-  return new TextEncoder().encode(text.join(''))
-}
-
-function event(type: string, ...members: readonly (readonly [name: string, value: RawJson])[]): string {
-  return `event: ${type}\ndata: ${jsonMembers([['type', jsonString(type)], ...members])}\n\n`
 }

@@ -18,6 +18,7 @@ export const responsesForm: OpenaiForm = {
   isNested: false,
   writesStrict: true,
   endUserName: 'safety_identifier',
+  midSystem: true,
   textType: 'input_text',
   // `detail` is required by the dialect.
   image: (url) => ({ type: '"input_image"', image_url: jsonString(url), detail: '"auto"' }),

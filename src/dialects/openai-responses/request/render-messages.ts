@@ -8,7 +8,6 @@ import type {
   ToolCallBlock,
   ToolResultBlock,
   Turn,
-  UserBlock,
 } from '../../canonical/conversation.ts'
 import { jsonArray, jsonObject, jsonString } from '../../canonical/json.ts'
 import {
@@ -21,58 +20,34 @@ import {
   message,
   renderParts,
   textIn,
-  turnPlace,
+  writeTurns,
 } from '../../request/openai.ts'
 import { type Rendering, reasons } from './context.ts'
 
-type UserTurn = Turn & { readonly role: 'user' }
-
 export function renderMessages(turns: readonly Turn[], rendering: Rendering): RawJson[] {
   const items: RawJson[] = []
-  let at = 0
-  while (at < turns.length) {
-    const turn = turns[at]
-    if (turn?.role === 'assistant') {
-      items.push(...renderAssistant(turn.blocks, rendering))
-      at += 1
-      continue
-    }
-    const next = turns.findIndex((later, i) => i > at && later.role === 'assistant')
-    const end = next === -1 ? turns.length : next
-    items.push(...renderOthers(turns.slice(at, end), rendering))
-    at = end
-  }
+  writeTurns(
+    turns,
+    {
+      assistant: (blocks) => void items.push(...renderAssistant(blocks, rendering)),
+      result(result, place) {
+        const { item, media } = renderToolResult(result, rendering, place)
+        items.push(item)
+        return media
+      },
+      user(blocks, media, place) {
+        const said = blocks.filter(isFilled)
+        if (media.length > 0) {
+          const parts = said.flatMap((block) => renderParts(block, rendering, place))
+          items.push(message('user', jsonArray([...media, ...parts])))
+        } else if (said.length > 0) items.push(message('user', renderContent(said, rendering, place)))
+      },
+      system: (blocks) => void items.push(...renderSystem(blocks, rendering)),
+      inlinedSystem: (text) => void items.push(message('user', jsonString(text))),
+    },
+    rendering,
+  )
   return items
-}
-
-/** Everything up to the next assistant turn: first all results, then the rest, in order. */
-function renderOthers(run: readonly Turn[], rendering: Rendering): RawJson[] {
-  const items: RawJson[] = []
-  const media: RawJson[] = []
-  let lastResult: Turn | undefined
-  for (const turn of run) {
-    for (const block of turn.blocks) {
-      if (block.kind !== 'tool-result') continue
-      const rendered = renderToolResult(block, rendering, turnPlace(turn))
-      items.push(rendered.item)
-      media.push(...rendered.media)
-      lastResult = turn
-    }
-  }
-  for (const turn of run) {
-    if (turn.role === 'system') items.push(...renderSystemTurn(turn, rendering))
-    // Media go with the turn of the last result, which later turns cannot change.
-    else if (turn.role === 'user') items.push(...renderUser(turn, turn === lastResult ? media : [], rendering))
-  }
-  return items
-}
-
-function renderUser(turn: UserTurn, media: readonly RawJson[], rendering: Rendering): RawJson[] {
-  const said = turn.blocks.flatMap((block: UserBlock) => (block.kind === 'tool-result' ? [] : [block])).filter(isFilled)
-  if (said.length === 0 && media.length === 0) return []
-  const place = turnPlace(turn)
-  if (media.length === 0) return [message('user', renderContent(said, rendering, place))]
-  return [message('user', jsonArray([...media, ...said.flatMap((block) => renderParts(block, rendering, place))]))]
 }
 
 /** System text as an input message; none if it is empty. */
@@ -82,15 +57,6 @@ export function renderSystem(blocks: readonly TextBlock[], rendering: Rendering)
   const { rules, marks } = rendering
   const content = marks.inUse ? renderContent(blocks.filter(isFilled), rendering, '') : jsonString(text)
   return [message(rules.systemRole ?? 'developer', content)]
-}
-
-/** Where a host accepts system messages only at the front, a later one stays in place as tagged user text. */
-function renderSystemTurn(turn: Turn & { readonly role: 'system' }, rendering: Rendering): RawJson[] {
-  if (rendering.rules.midSystem !== false) return renderSystem(turn.blocks, rendering)
-  const text = joinedText(turn.blocks)
-  if (text === '') return []
-  rendering.warnings.add('system_inlined', turnPlace(turn))
-  return [message('user', jsonString(`<system>\n${text}\n</system>`))]
 }
 
 // Assistant turns: text, calls and reasoning as items, in order. Reasoning is sent back encrypted or not at all, never

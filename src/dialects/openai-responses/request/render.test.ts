@@ -9,7 +9,7 @@ describe('every request', () => {
       '{"model":"gpt-x","stream":true,"store":false,"include":["reasoning.encrypted_content"],' +
         '"max_output_tokens":1000,"instructions":"S","input":[{"role":"user","content":"hi"}]}',
     )
-    expect(openaiResponses.generationPath('gpt-x')).toBe('/responses')
+    expect(openaiResponses.generationPath('gpt-x', true)).toBe('/responses')
   })
 
   test('asks for sealed reasoning only where there is reasoning', () => {

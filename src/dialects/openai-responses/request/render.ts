@@ -53,7 +53,7 @@ function render(conversation: Conversation, target: Target): RenderedRequest {
   const prompt = renderPrompt(system, turns, format === anyObjectFormat, rendering)
   const body = jsonObject({
     model: jsonString(target.upstreamModel),
-    stream: 'true',
+    stream: String(!target.wantsWhole),
     // Nothing is stored, so the reasoning has to travel along, encrypted.
     store: 'false',
     include: reasons(rules) ? '["reasoning.encrypted_content"]' : undefined,

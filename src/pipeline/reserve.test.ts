@@ -4,8 +4,9 @@ import { Failure } from '../kernel/failure.ts'
 import type { Nano, Pico } from '../kernel/money.ts'
 import type { HoldOutcome, HoldRequest, Ledger } from '../ledger/ledger.ts'
 import { InputRatios } from './estimate.ts'
-import { hold } from './hold.ts'
-import type { GatewayRequest, Hold } from './request.ts'
+import type { Hold } from './hold.ts'
+import type { GatewayRequest } from './request.ts'
+import { reserve } from './reserve.ts'
 
 // The hold requests to the ledger. What callers see of them is in test/money.
 
@@ -49,7 +50,7 @@ async function ask(asked: Asked): Promise<{ outcome: Hold | Failure | undefined;
     conversation: () => ({ turns: [], unsupported }),
   } as unknown as GatewayRequest
   const deps = { ledger, ratios: new InputRatios(), clock: { now: () => 0, monotonicMs: () => 0 } }
-  const refused = await hold(deps, request)
+  const refused = await reserve(deps, request)
   return { outcome: refused ?? request.hold, requests }
 }
 

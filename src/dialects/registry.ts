@@ -1,0 +1,31 @@
+// All dialects, and the APIs that callers can use. A new dialect is an id in dialect.ts and a row in `dialects`; serving
+// it to callers is a row in `surfaces`. `openai-responses` has no row there yet: /v1/responses is not served.
+
+import { anthropicMessages } from './anthropic-messages/index.ts'
+import type { Dialect, Dialects } from './dialect.ts'
+import { gemini } from './gemini/index.ts'
+import { openaiChat } from './openai-chat/index.ts'
+import { openaiResponses } from './openai-responses/index.ts'
+
+export const dialects = {
+  'openai-chat': openaiChat,
+  'anthropic-messages': anthropicMessages,
+  gemini,
+  'openai-responses': openaiResponses,
+} as const satisfies Dialects
+
+export interface Surface {
+  readonly dialect: Dialect
+  /** Below /v1. An endpoint that counts tokens is at `<path>/count_tokens`. */
+  readonly path: string
+  /** Sent by the clients of this API only, so it identifies them on paths that several APIs share. */
+  readonly clientHeader?: string
+}
+
+/** By the name that the management API uses. The first one is the default. */
+export const surfaces = {
+  chat: { dialect: openaiChat, path: '/chat/completions' },
+  messages: { dialect: anthropicMessages, path: '/messages', clientHeader: 'anthropic-version' },
+} as const satisfies Record<string, Surface>
+
+export const surfaceList: readonly Surface[] = Object.values(surfaces)

@@ -1,0 +1,108 @@
+// What the handlers of the management API need from the rest of the gateway.
+
+import type { CatalogItem } from '../../api/catalog.ts'
+import type { AnswerOf } from '../../api/client.ts'
+import type { OfferedModel } from '../../api/projects.ts'
+import type { ShownProvider } from '../../api/providers.ts'
+import type { ExplainedRequest, LoggedRequest } from '../../api/requests.ts'
+import type { Setting } from '../../api/system.ts'
+import type { PriceInForce } from '../../catalog/price-versions.ts'
+import type { Clock } from '../../kernel/clock.ts'
+import type { KeyId, ProjectId, RequestId, WorkspaceId } from '../../kernel/ids.ts'
+import type { Ledger } from '../../ledger/ledger.ts'
+import type { CredentialFault, OwnCredential } from '../../providers/signing.ts'
+import type { PlanExplanation } from '../../routing/offer.ts'
+import type { Probe } from '../../routing/probe-provider.ts'
+import type { Sql } from '../../store/sql.ts'
+import type { RequestTail } from '../../telemetry/request-tail.ts'
+import type { ComputeVerifier } from '../../tenancy/api-key.ts'
+import type { Authenticator } from '../../tenancy/authenticate.ts'
+import type { Changes } from '../../tenancy/changes.ts'
+import type { CredentialSummary, NewCredential } from '../../tenancy/credentials.ts'
+import type { Idempotency } from '../../tenancy/idempotency.ts'
+import type { Page, PageQuery } from '../../tenancy/management.ts'
+import type { Project } from '../../tenancy/workspaces.ts'
+import type { Checkout } from '../payments/stripe-checkout.ts'
+import type { MoveDependencies } from './writes.ts'
+
+export interface RouteDependencies extends MoveDependencies {
+  readonly clock: Clock
+  readonly ledger: Pick<Ledger, 'fund' | 'wallet' | 'transfers' | 'correct' | 'recount'>
+  readonly idempotency: Idempotency
+  /** undefined = no payments are configured, and then the operation does not exist. */
+  readonly checkout?: Checkout | undefined
+  readonly computeVerifier: ComputeVerifier
+  readonly invalidate: Authenticator['invalidate']
+  readonly credentials: Credentials
+  readonly providers: {
+    /** The enabled ones. */
+    list(): readonly ShownProvider[]
+    /** undefined = it is not enabled. */
+    test(provider: string): Promise<Probe | undefined>
+    /** Tests a workspace's own key; throws a Failure if there is none or it cannot be used. */
+    testOwn(workspaceId: WorkspaceId, provider: string): Promise<Probe>
+  }
+  /** Sorted by id, for a key without an allowlist. */
+  modelsOf(project: Project): Promise<readonly OfferedModel[]>
+  catalog(): readonly CatalogItem[]
+  /** Whether everyone may read the catalog, or only the operator. */
+  catalogIsPublic(): boolean
+  /** The plan for a caller without own credentials and allowlist; undefined = there is no such model. */
+  planOf(modelId: string, surface: AnswerOf<'getPlan'>['surface']): PlanExplanation | undefined
+  /** The prices in effect in this process. */
+  readonly prices: {
+    /** undefined = there is no such model. */
+    find(modelId: string): PriceInForce | undefined
+    /** After a change was committed. False: it is not in effect yet. */
+    renew(): Promise<boolean>
+  }
+  /** Tells other replicas of a price when it is committed. */
+  readonly changes: Pick<Changes, 'record' | 'tell'>
+  readonly requests: RequestLog
+  readonly tail: RequestTail
+  /** The configuration in effect, without secrets. */
+  settings(): readonly Setting[]
+  /** The program's version, for the OpenAPI document. */
+  readonly version: string
+}
+
+/** The provider keys that workspaces bring. */
+export interface Credentials {
+  /** Throws a Failure if the provider does not exist or the base URL may not be called. May query DNS. */
+  destinationOf(provider: string, baseUrl: string | undefined): Promise<CredentialDestination>
+  /** What is stored of a credential, or why it is not one of this provider. */
+  read(provider: string, text: string): OwnCredential | CredentialFault
+  put(sql: Sql, credential: NewCredential): Promise<CredentialSummary>
+  /** False: there was none. */
+  delete(sql: Sql, workspaceId: WorkspaceId, provider: string): Promise<boolean>
+  list(sql: Sql, workspaceId: WorkspaceId): Promise<readonly CredentialSummary[]>
+  /** After a change was committed. */
+  forget(workspaceId: WorkspaceId): void
+}
+
+/** Where a credential may be sent. */
+export interface CredentialDestination {
+  readonly origin: string
+  /** undefined = the provider's own. */
+  readonly baseUrl: string | undefined
+}
+
+export interface RequestLog {
+  /** Newest first. An unknown id has no requests. */
+  list(query: RequestQuery): Promise<Page<LoggedRequest>>
+  find(id: RequestId): Promise<ExplainedRequest | undefined>
+}
+
+export interface RequestFilters {
+  readonly workspaceId?: WorkspaceId
+  readonly projectId?: ProjectId
+  readonly keyId?: KeyId
+  readonly model?: string
+  readonly outcome?: 'ok' | 'failed'
+}
+
+export interface RequestQuery extends PageQuery, RequestFilters {
+  /** When they started, epoch milliseconds; `to` is exclusive. */
+  readonly from?: number
+  readonly to?: number
+}
