@@ -224,7 +224,7 @@ function chooseOutput(
   const isTaken = 'schema' in result && (!result.tightened || mustCallOwn) && context.strictBudget.take(result.schema)
   // A tool accepts objects with any fields and recursive schemas, and is not compiled by the provider.
   const canBeTool = !isTaken && rules.forcedToolChoice !== false && !('why' in result && !result.isValid)
-  const input = canBeTool ? toolSchema(format.schema) : undefined
+  const input = canBeTool ? toolSchema(format) : undefined
   if (typeof input === 'object') {
     if (format.strict) warnings.add('strict_dropped', place)
     if (input.folded) warnings.add('output_schema_loosened', place)
