@@ -179,7 +179,7 @@ export class ToolNames {
   readonly #sent = new Map<string, string>()
   readonly #taken: ReadonlySet<string>
 
-  /** `names`: every name in the request. */
+  /** `names`: every name in the request. `legal`: may refuse digits and hyphens at the start. */
   constructor(
     names: Iterable<string>,
     private readonly max: number,
@@ -213,9 +213,11 @@ export class ToolNames {
   #nameFor(name: string): string {
     if (this.#isLegal(name)) return name
     const hash = hashOf(name)
+    const plain = withoutSigns(name)
+    const readable = plain === '' || this.legal.test(plain) ? plain : `_${plain}`
     // Eight digits avoid collisions, unless a caller chose such a name on purpose.
     for (let digits = 8; ; digits += 8) {
-      const sent = `${withoutSigns(name).slice(0, this.max - digits - 1)}_${hash.slice(0, digits)}`
+      const sent = `${readable.slice(0, this.max - digits - 1)}_${hash.slice(0, digits)}`
       if (!this.#taken.has(sent) || digits >= 32) return sent
     }
   }
