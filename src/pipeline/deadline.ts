@@ -137,9 +137,12 @@ export function attemptLimits(
   }
 }
 
-/** Time until the answer must begin. Without a stream upstream, some hosts hold back even the headers until the end. */
-export function firstAnswerMs({ timeouts, totalMs }: AttemptLimits, streamsUpstream: boolean): number {
-  return streamsUpstream ? Math.min(timeouts.firstEventMs, totalMs) : totalMs
+/**
+ * Time until the answer must begin. Without a stream upstream, some hosts hold back even the headers until the end, so
+ * the time to generate the answer (`Lane.generationMs`) comes on top.
+ */
+export function firstAnswerMs({ timeouts, totalMs }: AttemptLimits, generationMs: number): number {
+  return Math.min(timeouts.firstEventMs + generationMs, totalMs)
 }
 
 /** A timeout by the request's deadline, which earlier attempts used up, is not the route's fault. */
