@@ -2,7 +2,7 @@
 
 import { afterAll, describe, expect } from 'bun:test'
 import type { CatalogEntry } from '../../src/web/catalog/entry.ts'
-import { browserTest, openBrowser, openPage, sidewaysPixels } from '../parts/browser.ts'
+import { browserTest, openBrowser, openContext, openPage, sidewaysPixels, watchPage } from '../parts/browser.ts'
 import { builtInEntries, startWeb } from '../parts/web.ts'
 
 const browser = await openBrowser()
@@ -247,7 +247,7 @@ browserTest('no page scrolls sideways at 360 pixels', async () => {
     '/compare?m=sandbox/echo&m=sandbox/cache',
     '/console',
   ]
-  const { page, go, close } = await openPage(browser, web.url, { viewport: { width: 360, height: 740 } })
+  const { page, go, close } = await watchPage(await openContext(browser, { viewport: { width: 360, height: 740 } }))
   for (const path of paths) {
     await go(web.url + path)
     expect({ path, pixels: await sidewaysPixels(page) }).toEqual({ path, pixels: 0 })
