@@ -26,7 +26,7 @@ const errorSchema = z.object({
   }),
 })
 
-/** Schemas with a name of their own in the document; the others are written where they are used. */
+/** Schemas with a name in the document; the others are written where they are used. */
 const named: Readonly<Record<string, z.ZodType>> = {
   Workspace: workspaceSchema,
   Project: projectSchema,

@@ -18,7 +18,9 @@ import type { ConfigSource } from '../config/source.ts'
 import type { Dialects } from '../dialects/dialect.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { formatPrice } from '../kernel/money.ts'
+import { sendByFetch } from '../providers/call-endpoint.ts'
 import { createEgressGuard, createGuardedTransport, type EgressGuard } from '../providers/egress/egress-guard.ts'
+import { sendBySocket } from '../providers/http-client.ts'
 import { findLocalServers, type LocalServer } from '../providers/local.ts'
 import type { Endpoint, Provider, Transport } from '../providers/provider.ts'
 import { createProviders, dormantEndpoints } from '../providers/registry.ts'
@@ -179,6 +181,7 @@ async function createSnapshot(
     sandboxOn: config.sandbox,
     sandboxTransport,
     clock,
+    byFetch: config.hasHttpProxy,
   })
   // Configured providers take precedence over servers found on this machine.
   const providers = new Map([...local.map(({ provider }) => [provider.id, provider] as const), ...configured])
@@ -200,10 +203,12 @@ async function createSnapshot(
   const guard = config.ownKeys.mayBringAddress
     ? createEgressGuard({ allow: config.ownKeys.allowHosts, plainHttp: config.ownKeys.plainHttp })
     : undefined
-  const dormant = dormantEndpoints(providers, { keys: config.providerKeys, clock })
+  const dormant = dormantEndpoints(providers, { keys: config.providerKeys, clock, byFetch: config.hasHttpProxy })
   const endpointsOf = (id: string): readonly Endpoint[] | undefined => providers.get(id)?.endpoints ?? dormant.get(id)
   const guardedTransport = (baseUrl: string): Transport =>
-    guard ? createGuardedTransport(guard, baseUrl) : () => Promise.reject(addressNotAllowed())
+    guard
+      ? createGuardedTransport(guard, baseUrl, config.hasHttpProxy ? sendByFetch : sendBySocket)
+      : () => Promise.reject(addressNotAllowed())
   const offer = createOffer({
     ...{ catalog, providers, dialects, priceVersions, fees, health, endpointsOf, guardedTransport },
   })

@@ -94,6 +94,8 @@ function larger(a: Pico, b: Pico | undefined): Pico {
 interface Tier {
   readonly overInputTokens: number
   readonly rates: Rates
+  /** The highest price of a token on each side, by the list of buckets that a request cannot use. */
+  readonly highest: WeakMap<readonly Bucket[], Record<'input' | 'output', Pico>>
 }
 
 interface Tiers {
@@ -135,7 +137,7 @@ function createTiers({ rows, factors: multiplied }: Price, flags: Flags): readon
       const isToken = tokenBuckets.some((token) => token.bucket === bucket)
       rates[bucket] = isToken ? applied.reduce(shareOf, picoDollarsPerUnit) : picoDollarsPerUnit
     }
-    return { overInputTokens, rates }
+    return { overInputTokens, rates, highest: new WeakMap() }
   })
 }
 
@@ -173,15 +175,9 @@ const wholesWithParts = wholeBuckets.map((whole) => ({
   parts: tokenBuckets.filter(({ partOf }) => partOf === whole.bucket),
 }))
 
-/**
- * The lines of a charge; their sum, rounded up once, is the charge. Buckets without units have no line. The prompt of
- * each summary selects its own tier, so a summary has its own lines.
- */
-export function chargeLines(price: Price, usage: Usage): readonly ChargeLine[] {
-  const lines: ChargeLine[] = []
-  const add = (kind: Bucket, tokens: number, rate = 0n as Pico) => {
-    if (tokens > 0) lines.push({ kind, tokens, price: rate, pico: BigInt(tokens) * rate })
-  }
+/** Calls `add` for every bucket of a usage with its units and its price. */
+function eachCharge(price: Price, usage: Usage, add: (bucket: Bucket, units: number, rate?: Pico) => void): void {
+  // The prompt of each summary selects its own tier.
   for (const counts of usage.summaries ? [usage, ...usage.summaries] : [usage]) {
     const rates = ratesAt(price, totalInputTokens(counts), usage)
     for (const { bucket, count, parts } of wholesWithParts) {
@@ -191,23 +187,35 @@ export function chargeLines(price: Price, usage: Usage): readonly ChargeLine[] {
         rates[part.bucket] === undefined ? 0 : Math.min(counts[part.count] ?? 0, left)
       let rest = whole
       for (const part of parts) rest -= unitsOf(part, rest)
-      add(bucket, rest, rates[bucket])
+      if (rest > 0) add(bucket, rest, rates[bucket])
       let left = whole
       for (const part of rest < whole ? parts : []) {
         const units = unitsOf(part, left)
-        add(part.bucket, units, rates[part.bucket])
+        if (units > 0) add(part.bucket, units, rates[part.bucket])
         left -= units
       }
     }
   }
-  const rates = ratesAt(price, 0)
-  for (const { bucket, count } of unitBuckets) add(bucket, usage[count] ?? 0, rates[bucket])
+  for (const { bucket, count } of unitBuckets) {
+    const units = usage[count] ?? 0
+    if (units > 0) add(bucket, units, ratesAt(price, 0)[bucket])
+  }
+}
+
+/** The lines of a charge; their sum, rounded up once, is the charge. Buckets without units have no line. */
+export function chargeLines(price: Price, usage: Usage): readonly ChargeLine[] {
+  const lines: ChargeLine[] = []
+  eachCharge(price, usage, (kind, tokens, rate = 0n as Pico) => {
+    lines.push({ kind, tokens, price: rate, pico: BigInt(tokens) * rate })
+  })
   return lines
 }
 
 export function priceUsage(price: Price, usage: Usage): Nano {
   let pico = 0n
-  for (const line of chargeLines(price, usage)) pico += line.pico
+  eachCharge(price, usage, (_, units, rate) => {
+    if (rate) pico += BigInt(units) * rate
+  })
   assert(pico >= 0n, 'a charge is never negative')
   return picoToNano(pico)
 }
@@ -219,32 +227,36 @@ export function priceUsd(price: Price, usage: Usage): string {
 
 /** What a request may use beside its tokens. */
 export interface UsageBound extends Flags, UnitCounts {
-  /** Buckets that the request cannot use. Any other one may apply to every token of its side. */
-  readonly without?: readonly Bucket[] | undefined
+  /** Buckets that the request cannot use; use the same list for all such requests. Any other bucket may apply to every token of its side. */
+  readonly without: readonly Bucket[]
 }
 
 /** No usage within the bound costs more: every token at the highest price it could have. */
 export function priceBound(price: Price, inputTokens: number, outputTokens: number, bound: UsageBound): Nano {
-  let highest = 0n
-  for (const { overInputTokens, rates } of tiersWith(price, bound)) {
-    if (overInputTokens >= inputTokens) break
-    const pico = boundPico(rates, inputTokens, outputTokens, bound)
-    if (pico > highest) highest = pico
+  let most = 0n
+  for (const tier of tiersWith(price, bound)) {
+    if (tier.overInputTokens >= inputTokens) break
+    const { input, output } = highestIn(tier, bound.without)
+    let pico = BigInt(inputTokens) * input + BigInt(outputTokens) * output
+    for (const { bucket, count } of unitBuckets) {
+      const units = bound[count]
+      if (units) pico += BigInt(units) * (tier.rates[bucket] ?? 0n)
+    }
+    if (pico > most) most = pico
   }
-  return picoToNano(highest)
+  return picoToNano(most)
 }
 
-function boundPico(rates: Rates, inputTokens: number, outputTokens: number, bound: UsageBound): bigint {
-  let input = 0n as Pico
-  let output = 0n as Pico
-  for (const { bucket, side } of tokenBuckets) {
-    if (bound.without?.includes(bucket)) continue
-    if (side === 'input') input = larger(input, rates[bucket])
-    else output = larger(output, rates[bucket])
+function highestIn({ rates, highest }: Tier, without: readonly Bucket[]): Record<'input' | 'output', Pico> {
+  let found = highest.get(without)
+  if (!found) {
+    found = { input: 0n as Pico, output: 0n as Pico }
+    for (const { bucket, side } of tokenBuckets) {
+      if (!without.includes(bucket)) found[side] = larger(found[side], rates[bucket])
+    }
+    highest.set(without, found)
   }
-  let pico = BigInt(inputTokens) * input + BigInt(outputTokens) * output
-  for (const { bucket, count } of unitBuckets) pico += BigInt(bound[count] ?? 0) * (rates[bucket] ?? 0n)
-  return pico
+  return found
 }
 
 /** A share of every price, in hundredths of a percent: what a call on the caller's own credential costs. */

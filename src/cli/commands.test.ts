@@ -64,7 +64,7 @@ onSqlite((engine) => {
     ])
   })
 
-  test('a top-up with an idempotency key counts once in the wallet and its transfers', async () => {
+  test('counts a top-up with an idempotency key once in the wallet and its transfers', async () => {
     await using world = await openWorld(engine)
     const workspace = await world.management.make('/api/workspaces', { name: 'acme' })
     for (const _ of [1, 2]) {
@@ -83,7 +83,7 @@ onSqlite((engine) => {
     expect(end).toBe('')
   })
 
-  test('a correction takes money out, shows the balance, and is refused with what is available', async () => {
+  test('corrects a wallet, shows the balance, and refuses to take more than is available', async () => {
     await using world = await openWorld(engine)
     const workspace = await world.management.make('/api/workspaces', { name: 'acme' })
     await world.run('wallet topup 2500')
@@ -219,7 +219,7 @@ onSqlite((engine) => {
     world.management.logged.push({ ...request, id: wrong, charge: { lines, total: '0.00003' }, transfers: [] })
     // A name does as well as an id; one that nothing has is not found.
     for (const command of ['requests --workspace', 'usage --workspace', 'requests --project']) {
-      expect([command, (await world.run(`${command} nobody`)).exit]).toEqual([command, 4])
+      expect([command, (await world.run(`${command} unknown`)).exit]).toEqual([command, 4])
     }
     const listed = (await world.run('requests')).out.split('\n')
     expect(listed[1]).toBe(
@@ -236,7 +236,7 @@ onSqlite((engine) => {
     })
   })
 
-  test.each([20, 1])('a tail prints what there is up to its limit (%i), then what comes, each once', async (limit) => {
+  test.each([20, 1])('follows requests: prints the last %i, then new ones, each once', async (limit) => {
     await using world = await openWorld(engine)
     const ids = [createId('req'), createId('req'), createId('req')] as const
     world.management.logged.push({ id: ids[0] }, { id: ids[1] })
@@ -283,7 +283,7 @@ onSqlite((engine) => {
     expect(await notes(createKey)).toEqual([])
     const [key] = (await world.json('keys')).data
     expect(await notes(createKey)).toEqual([`Note: another key has the name "ci": ${key.id}`])
-    // One that has ended is in nobody's way.
+    // Revoked keys do not count.
     for (const { id } of (await world.json('keys')).data) await world.run(`keys revoke ${id}`)
     expect(await notes(createKey)).toEqual([])
   })
@@ -329,7 +329,7 @@ onSqlite((engine) => {
     ['route nope', 'tollgate models'],
     ['prices set nope --free', 'tollgate models'],
     ['prices history nope', 'tollgate models'],
-  ])('what is not there is looked for in a list: %s', async (args, attempt) => {
+  ])('suggests the command that lists what does not exist: %s', async (args, attempt) => {
     await using world = await openWorld(engine)
     const { exit, err } = await world.run(args)
     expect([exit, err.split('\n').at(-2)]).toEqual([4, `Try: ${attempt}`])
@@ -440,8 +440,8 @@ onSqlite((engine) => {
     expect(refused).toMatchObject({ exit: 2, out: '', err: expect.stringContaining('AMOUNT must be an amount') })
   })
 
-  describe('what goes wrong has an exit code and something to try', () => {
-    test('usage 2, not authorised 3, not found 4, limit 5, nobody there 1', async () => {
+  describe('errors have an exit code and something to try', () => {
+    test('exits with 2 for usage, 3 if not authorised, 4 if not found, 1 if nothing answers', async () => {
       await using world = await openWorld(engine)
       await world.management.make('/api/workspaces', { name: 'acme' })
       const ran = (args: string, env = {}) => world.run(args, { env })
@@ -477,7 +477,7 @@ onSqlite((engine) => {
       })
     })
 
-    test('a 402 and a 429 of the gateway are 5, and what is no gateway is said to be none', async () => {
+    test('exits with 5 for a 402 and a 429, and recognises a server that is not a gateway', async () => {
       await using world = await openWorld(engine)
       const error = { message: 'Slow\u001b[2J down.', type: 't', param: null, code: 'LIMIT_EXCEEDED' }
       using server = Bun.serve({
@@ -506,7 +506,7 @@ onSqlite((engine) => {
       }
     })
 
-    test('the token of the data folder is used for this machine', async () => {
+    test('uses the token of the data folder on this machine', async () => {
       await using world = await openWorld(engine)
       await world.management.make('/api/workspaces', { name: 'acme' })
       mkdirSync(join(world.folder, 'data'))

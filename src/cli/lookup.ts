@@ -119,30 +119,17 @@ export async function warnIfNoModels(
 
 /** A built-in model may only need a provider, and then the variable that enables it is known. */
 export async function missingModel(api: ApiClient, id: string): Promise<Refusal> {
-  const providers = await disabledProviders(api, id)
-  const [first] = providers
-  if (first === undefined) return new Refusal(exitCodes.notFound, `there is no model ${id}.`, 'tollgate models')
-  const needs = providers.map(({ provider, variables }) => `${variables.join(' and ')} (${provider})`).join(', or ')
-  const what = `${id} is built in, but none of its providers is enabled. Start the gateway with ${needs}.`
-  return new Refusal(exitCodes.notFound, what, `${first.variables.map((name) => `${name}=…`).join(' ')} npm start`)
-}
-
-interface DisabledProvider {
-  readonly provider: string
-  readonly variables: readonly string[]
-}
-
-/** In the order of the model's routes; empty if that is not why it is missing. */
-async function disabledProviders(api: ApiClient, id: string): Promise<readonly DisabledProvider[]> {
-  const model = builtInModels.find((each) => each.id === id)
-  if (model === undefined) return []
+  const unknown = new Refusal(exitCodes.notFound, `there is no model ${id}.`, 'tollgate models')
+  const routes = builtInModels.find((each) => each.id === id)?.routes ?? []
   const enabled = await ifPossible(api.call('listProviders', {}))
-  if (!enabled) return []
-  const on = new Set(enabled.data.map((provider) => provider.id))
-  const wanted = [...new Set(model.routes.map(({ provider }) => provider))]
-  if (wanted.some((provider) => on.has(provider))) return []
-  return wanted.flatMap((provider) => {
-    const data = builtInProviders.find((each) => each.id === provider)
-    return data === undefined ? [] : [{ provider, variables: [data.variable, ...(data.needs ?? [])] }]
+  if (!enabled || routes.some(({ provider }) => enabled.data.some((each) => each.id === provider))) return unknown
+  const disabled = [...new Set(routes.map(({ provider }) => provider))].flatMap((provider) => {
+    const { variable, needs = [] } = builtInProviders.find((each) => each.id === provider) ?? {}
+    return variable === undefined ? [] : [{ provider, variables: [variable, ...needs] }]
   })
+  const [first] = disabled
+  if (first === undefined) return unknown
+  const wanted = disabled.map(({ provider, variables }) => `${variables.join(' and ')} (${provider})`).join(', or ')
+  const what = `${id} is built in, but none of its providers is enabled. Start the gateway with ${wanted}.`
+  return new Refusal(exitCodes.notFound, what, `${first.variables.map((name) => `${name}=…`).join(' ')} npm start`)
 }

@@ -87,7 +87,10 @@ export const projectOption = {
   help: 'the project; optional if there is only one',
   find: 'project',
 } as const
-export const idempotencyOption = { value: 'TEXT', help: 'makes a repeated call do nothing' } as const
+export const idempotencyOption = {
+  value: 'TEXT',
+  help: 'a repeated call with the same text gets the first answer, and nothing is done twice',
+} as const
 export const listLimitOption = { value: 'N', help: 'maximum number of items (20)' } as const
 
 /** Prints one answer. */

@@ -79,7 +79,7 @@ export function firstStartNotice(facts: StartFacts): string {
   return lines.map((line) => `tollgate: first start: ${line}\n`).join('')
 }
 
-/** Free of secrets: whoever collects logs stores them. */
+/** Free of secrets, because logs are collected and stored. */
 export function startLogLines(facts: StartFacts): readonly StartLine[] {
   const { url, first } = facts
   const lines: StartLine[] = []

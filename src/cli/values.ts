@@ -49,51 +49,22 @@ export function readTime(text: string, label: string, now: number): string {
   throw usageRefusal(`${label} must be a span such as 30d, a day such as 2027-01-31 or a time with Z, not "${text}".`)
 }
 
-/** The limits: option, field of the API, and how each is shown, such as `60 rpm`. */
+/** The limits: option, its value and help, field of the API, and how each is shown, such as `60 rpm`. */
 const limits = [
-  {
-    option: 'rpm',
-    value: 'N',
-    help: 'requests per minute',
-    field: 'requests_per_minute',
-    read: readCount,
-    unit: ' rpm',
-  },
-  { option: 'tpm', value: 'N', help: 'tokens per minute', field: 'tokens_per_minute', read: readCount, unit: ' tpm' },
-  {
-    option: 'concurrent',
-    value: 'N',
-    help: 'concurrent requests',
-    field: 'concurrent_requests',
-    read: readCount,
-    unit: ' at once',
-  },
-  {
-    option: 'spend-per-day',
-    value: 'USD',
-    help: 'spend per UTC day',
-    field: 'spend_per_day',
-    read: readAmount,
-    unit: '/day',
-  },
-  {
-    option: 'spend-per-month',
-    value: 'USD',
-    help: 'spend per UTC month',
-    field: 'spend_per_month',
-    read: readAmount,
-    unit: '/month',
-  },
+  ['rpm', 'N', 'requests per minute', 'requests_per_minute', readCount, ' rpm'],
+  ['tpm', 'N', 'tokens per minute', 'tokens_per_minute', readCount, ' tpm'],
+  ['concurrent', 'N', 'concurrent requests', 'concurrent_requests', readCount, ' at once'],
+  ['spend-per-day', 'USD', 'spend per UTC day', 'spend_per_day', readAmount, '/day'],
+  ['spend-per-month', 'USD', 'spend per UTC month', 'spend_per_month', readAmount, '/month'],
 ] as const
 
-type LimitField = (typeof limits)[number]['field']
+type LimitField = (typeof limits)[number][3]
 
 /** `fieldOf` says where the value goes. */
 export function limitOptions<Field extends string>(fieldOf: (field: LimitField) => Field) {
-  const options = limits.map(({ option, value, help, field, read }) => {
-    return [option, { value, help, field: fieldOf(field), read }] as const
-  })
-  return Object.fromEntries(options)
+  return Object.fromEntries(
+    limits.map(([option, value, help, field, read]) => [option, { value, help, field: fieldOf(field), read }] as const),
+  )
 }
 
 type Cell<Item> = (item: Item) => string | number | null | undefined
@@ -173,7 +144,7 @@ export function shownModels({ models }: { readonly models?: readonly string[] | 
 
 /** `60 rpm, $5.00/day`, or `none`. */
 export function shownLimits(given: AnswerOf<'putKeyLimits'> | null | undefined): string {
-  const parts = limits.flatMap(({ field, unit }) => {
+  const parts = limits.flatMap(([, , , field, , unit]) => {
     const value = given?.[field]
     return value == null ? [] : [`${typeof value === 'number' ? shownCount(value) : `$${value}`}${unit}`]
   })

@@ -75,6 +75,7 @@ test('uses defaults without a file or variables', () => {
     retries: { attempts: 3, backoffMs: 2000, totalMs: 8000 },
     publicUrl: undefined,
     localModels: true,
+    hasHttpProxy: false,
     trustedProxies: [],
     providers: [],
     models: [],
@@ -132,6 +133,11 @@ test('an empty variable counts as not set', () => {
   expect(config.port).toBe(8080)
   expect(config.databaseUrl).toBeUndefined()
   expect(config.providerKeys).toEqual({})
+})
+
+test.each(['HTTPS_PROXY', 'HTTP_PROXY', 'https_proxy', 'http_proxy'])('%s names an HTTP proxy', (name) => {
+  expect(configOf({ env: { [name]: 'http://proxy.test:3128' } }).hasHttpProxy).toBe(true)
+  expect(configOf({ env: { [name]: '' } }).hasHttpProxy).toBe(false)
 })
 
 test('logs JSON without a terminal', () => {

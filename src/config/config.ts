@@ -15,6 +15,7 @@ import {
   readVariables,
   secretVariables,
   serverVariables,
+  setProxyVariables,
   unknownVariables,
   variable,
 } from './environment.ts'
@@ -23,6 +24,8 @@ import type { LimitsSection, OwnKeysSection, RetriesSection, ServerSection } fro
 
 /** Frozen. */
 export type Config = Readonly<ReturnType<typeof settingsOf> & EnvironmentSettings> & {
+  /** Whether the environment names an HTTP proxy for calls to providers. */
+  readonly hasHttpProxy: boolean
   readonly providers: readonly ProviderEntry[]
   readonly models: readonly Model[]
   /** Absolute; where the file is, or would be looked for. */
@@ -82,6 +85,7 @@ export function loadConfig(inputs: ConfigInputs): LoadedConfig | RefusedConfig {
   const config: Config = {
     ...settingsOf({ ...settings, server: { ...settings.server, ...variables.server } }, inputs),
     ...variables.settings,
+    hasHttpProxy: setProxyVariables(env).length > 0,
     providers: settings.providers,
     models: settings.models,
     configPath,
@@ -116,7 +120,7 @@ function settingsOf(
     localModels: server.local_models !== 'off' && server.local_models !== false,
     /** Addresses and ranges of the proxies whose X-Forwarded-For is believed. */
     trustedProxies: server.trusted_proxies ?? [],
-    /** Of every key that has none of its own; undefined = unlimited. */
+    /** Of every key without limits; undefined = unlimited. */
     limits: {
       requestsPerMinute: limits.requests_per_minute,
       tokensPerMinute: limits.tokens_per_minute,

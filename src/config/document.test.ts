@@ -61,7 +61,7 @@ test.each([
   ['a key that stands twice', 'a: 1\nb: 2\na: 3\n', 't.yaml:3:1 '],
   ['a tab as indentation', 'a:\n\tb: 1\n', 't.yaml:2:1 '],
   ['a second document', 'a: 1\n---\nb: 2\n', 't.yaml:2:1 '],
-  ['a tag nobody knows', 'a: !env FOO\n', 't.yaml:1:4 '],
+  ['an unknown tag', 'a: !env FOO\n', 't.yaml:1:4 '],
   ['an alias without an anchor', 'a: 1\nb: *foo\n', 't.yaml:2:4 '],
 ])('%s is a fault with its line', (_, text, start) => {
   expect(faultsOf(text)[0]).toStartWith(start)

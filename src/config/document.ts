@@ -58,7 +58,7 @@ export function checkSchema<Schema extends z.ZodType>(
   return { faults: result.error.issues.flatMap((issue) => issueFaults(issue, [], value, shape)) }
 }
 
-/** Messages of the checks that have none of their own. */
+/** Messages of checks without one. */
 function expectation(issue: z.core.$ZodRawIssue): string | undefined {
   switch (issue.code) {
     case 'invalid_type':

@@ -248,7 +248,7 @@ function environmentFault(name: string, message: string): ConfigFault {
   return { where: 'environment', field: name, message }
 }
 
-/** Bun sends calls through a proxy if one of these is set; the gateway only reports it. */
+/** fetch sends calls through a proxy if one of these is set; the gateway then calls providers by fetch. */
 const proxyVariables = ['HTTPS_PROXY', 'HTTP_PROXY', 'https_proxy', 'http_proxy']
 
 export function setProxyVariables(env: Environment): readonly string[] {

@@ -34,7 +34,7 @@ function start(file: string | undefined, env: Record<string, string> = {}) {
       reports.push(report)
       wake?.()
     },
-    // Longer than a step of the file times, so that two writes of a test can be told apart.
+    // Longer than a step of the file times, so that two writes of a test are two changes.
     intervalMs: 20,
   })
   return {
@@ -207,7 +207,7 @@ function watching(path: string, content: string | undefined) {
   const close = watchConfigFile({
     path,
     digest: content === undefined ? undefined : contentDigest(content),
-    // Longer than a step of the file times, so that two writes of a test can be told apart.
+    // Longer than a step of the file times, so that two writes of a test are two changes.
     intervalMs: 20,
     onChange() {
       seen++

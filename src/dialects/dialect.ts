@@ -3,6 +3,7 @@
 
 import type { Failure } from '../kernel/failure.ts'
 import type { RequestId } from '../kernel/ids.ts'
+import type { HeaderReader } from '../wire/http-response.ts'
 import type { JsonSpan } from '../wire/json-spans.ts'
 import type { EditedRequest, RequestEdits } from './byte-lane/edits.ts'
 import type { RelayContext, RelayReply, StreamRelay } from './byte-lane/relay.ts'
@@ -23,7 +24,7 @@ export interface UpstreamDialect {
   readonly id: DialectId
   /** Appended to an endpoint's base URL; some dialects put the model and the wish for a stream into it. */
   generationPath(upstreamModel: string, isStreamed: boolean): string
-  readFault(status: number, headers: Headers, body: string): ProviderFault
+  readFault(status: number, headers: HeaderReader, body: string): ProviderFault
   /** For callers of other dialects. */
   readonly translation: UpstreamTranslation
 }

@@ -2,7 +2,8 @@ import { expect, test } from 'bun:test'
 import { Failure } from '../kernel/failure.ts'
 import { createHandler } from './handler.ts'
 
-// A defect of ours outside a generation, which has a guard and a record of its own (pipeline/defects.test.ts): the caller learns an id and nothing else, in its own shape.
+// Defects outside generations, which have their guard in the pipeline (pipeline/defects.test.ts): the caller gets an id and nothing
+// else, in the shape of its client.
 
 const defect = async (): Promise<Response> => {
   throw new Error('secret of the house')
@@ -36,7 +37,7 @@ const calls: readonly [method: string, path: string, shape: 'chat' | 'message', 
   ['GET', '/v1/models/sandbox/echo', 'message', { 'anthropic-version': '2023-06-01' }],
 ]
 
-test.each(calls)('a defect under %s %s is a 500 in the %s shape, logged under its id', async (...call) => {
+test.each(calls)('answers a defect under %s %s with 500 in the %s shape, logged under its id', async (...call) => {
   const [method, path, shape, headers = {}] = call
   const response = await handler(new Request(`http://gateway${path}`, { method, headers }), socket)
   const text = await response.text()

@@ -24,7 +24,7 @@ function openRoute() {
 
 const bearer = { authorization: `Bearer ${token}` }
 
-test('the management token gets the page in the text format', async () => {
+test('serves the page in the text format with the management token', async () => {
   const response = await openRoute()(bearer)
   expect(response.status).toBe(200)
   expect(response.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8')
@@ -32,13 +32,13 @@ test('the management token gets the page in the text format', async () => {
   expect(sampleValue(parseExposition(await response.text()), 'calls_total')).toBe(2)
 })
 
-test('who asks for OpenMetrics gets it', async () => {
+test('serves OpenMetrics on request', async () => {
   const response = await openRoute()({ ...bearer, accept: 'application/openmetrics-text; version=1.0.0' })
   expect(response.headers.get('content-type')).toStartWith('application/openmetrics-text; version=1.0.0')
   expect(await response.text()).toEndWith('calls_total 2\n# EOF\n')
 })
 
-test('nobody else gets anything: no token, a wrong one, an API key, the token in another place', async () => {
+test('refuses a missing token, a wrong one, an API key, and the token in another place', async () => {
   const ask = openRoute()
   const wrong: readonly Record<string, string>[] = [
     {},
@@ -57,7 +57,7 @@ test('nobody else gets anything: no token, a wrong one, an API key, the token in
   }
 })
 
-test('only reading is served, and only to who may read', async () => {
+test('serves only reading, and only with the token', async () => {
   const ask = openRoute()
   const posted = await ask(bearer, 'POST')
   expect(posted.status).toBe(405)

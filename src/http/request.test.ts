@@ -17,7 +17,7 @@ const forms: readonly [path: string, meant: string][] = [
   ['/', '/'],
 ]
 
-test.each(forms)('%s is taken for %s', (path, meant) => {
+test.each(forms)('reads %s as %s', (path, meant) => {
   expect(publicPath(path)).toBe(meant)
 })
 
@@ -85,13 +85,13 @@ test.each([...cases])('R4: $what', ({ socket = proxy, forwarded, address }) => {
   expect(clientAddress({ socket, headers, trustedProxies })).toBe(address)
 })
 
-test('R4: without trusted proxies the header is never read, and a closed socket has no address', () => {
+test('R4: ignores the header without trusted proxies, and knows no address of a closed socket', () => {
   const headers = new Headers({ 'x-forwarded-for': '203.0.113.7' })
   expect(clientAddress({ socket: proxy, headers, trustedProxies: [] })).toBe(proxy)
   expect(clientAddress({ socket: undefined, headers, trustedProxies })).toBeUndefined()
 })
 
-test('R4: the header may come in several lines', () => {
+test('R4: reads a header that comes in several lines', () => {
   const headers = new Headers([
     ['x-forwarded-for', '192.0.2.1'],
     ['x-forwarded-for', '203.0.113.7'],

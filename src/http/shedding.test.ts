@@ -4,7 +4,7 @@ import { createShedding, type SheddingDependencies } from './shedding.ts'
 
 const gigabyte = 2 ** 30
 
-/** A gateway whose time and load are told; the timer never gets a turn inside a test. */
+/** A gateway with a given time and load; the timer never fires inside a test. */
 function start(facts: Partial<SheddingDependencies> = {}) {
   let nowMs = 0
   let workedMs = 0
@@ -29,7 +29,7 @@ function start(facts: Partial<SheddingDependencies> = {}) {
 
 const retryAfter = (failure: Failure | undefined) => failure?.facts.retryAfterMs
 
-test('an ordinary load is taken', () => {
+test('accepts an ordinary load', () => {
   const { shedding, pass } = start()
   pass(1000)
   expect(shedding.refusal()).toBeUndefined()
@@ -37,7 +37,7 @@ test('an ordinary load is taken', () => {
 })
 
 describe('the event loop', () => {
-  test('may stand still for a quarter of the time, as for collections or by one large request', () => {
+  test('may stall for a quarter of the time, as for garbage collection or one large request', () => {
     const { shedding, pass } = start({ random: () => 0 })
     for (let n = 0; n < 12; n++) pass(1, 104)
     expect(shedding.refusal()).toBeUndefined()
@@ -47,7 +47,7 @@ describe('the event loop', () => {
     shedding.close()
   })
 
-  test('turns away so many as it stands still for more, and all of them from three quarters of the time on', () => {
+  test('refuses more requests the longer it stalls, and all of them from three quarters of the time on', () => {
     const refusedOf = (stalls: number) => {
       let draw = 0
       const { shedding, pass } = start({ random: () => draw })
@@ -68,7 +68,7 @@ describe('the event loop', () => {
     shedding.close()
   })
 
-  test('may be held up by others on its machine, or by a pause of the whole of it', () => {
+  test('may be delayed by other programs or by a pause of the machine', () => {
     const { shedding, pass } = start()
     for (let n = 0; n < 50; n++) pass(1, 980, 0.249)
     expect(shedding.refusal()).toBeUndefined()
@@ -77,14 +77,14 @@ describe('the event loop', () => {
     shedding.close()
   })
 
-  test('is its own fault in a container that may use a tenth of a core, and uses it', () => {
+  test('refuses requests in a container that uses up its tenth of a core', () => {
     const { shedding, pass } = start({ coreShare: 0.1 })
     for (let n = 0; n < 4; n++) pass(1, 980, 0.09)
     expect(shedding.refusal()).toMatchObject({ code: 'OVERLOADED' })
     shedding.close()
   })
 
-  test('is forgiven after five seconds without a lag', () => {
+  test('accepts requests again after five seconds without a stall', () => {
     const { shedding, pass } = start()
     pass(0, 3750)
     pass(249)
@@ -95,7 +95,7 @@ describe('the event loop', () => {
   })
 })
 
-test('memory over 85 % of the limit is too much, and looked at once a second', () => {
+test('refuses requests above 85 % of the memory limit, checked once a second', () => {
   let rss = 3.4 * gigabyte
   const { shedding, pass } = start({ rssBytes: () => rss })
   pass(1)
@@ -108,7 +108,7 @@ test('memory over 85 % of the limit is too much, and looked at once a second', (
   shedding.close()
 })
 
-test('more running requests than the limit are too many', () => {
+test('refuses requests above the limit of running ones', () => {
   let running = 500
   const { shedding } = start({ running: () => running, runningMax: 500 })
   expect(shedding.refusal()).toBeUndefined()
@@ -117,7 +117,7 @@ test('more running requests than the limit are too many', () => {
   shedding.close()
 })
 
-test('whoever is turned away is told to come back in one to three seconds', () => {
+test('tells refused clients to retry in one to three seconds', () => {
   for (const [draw, waitMs] of [
     [0, 1000],
     [0.5, 2000],

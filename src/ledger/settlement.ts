@@ -41,7 +41,7 @@ export function settleOnce(settle: Settle): Settle {
   return (settlement) => {
     const { requestId } = settlement
     const first = running.get(requestId)
-    if (first) return first.then(repeated)
+    if (first) return first.then(repeatedOutcome)
     const forget = () => void running.delete(requestId)
     const outcome = settle(settlement)
     running.set(requestId, outcome)
@@ -51,7 +51,8 @@ export function settleOnce(settle: Settle): Settle {
   }
 }
 
-function repeated(outcome: SettleOutcome): SettleOutcome {
+/** What a second call for the same request is told. */
+export function repeatedOutcome(outcome: SettleOutcome): SettleOutcome {
   if (outcome.kind !== 'unknown') return repeatedEnd(outcome)
   return { ...outcome, end: outcome.end.then((end) => end && repeatedEnd(end)) }
 }

@@ -23,11 +23,12 @@ export interface WriteHealth {
   /** Whether the last commit failed, so that someone should try whether the next one works. */
   failed(): boolean
   /** Marks the begin of a commit; to be called with its end, once. */
-  begin(): (end: CommitEnd) => void
+  begin(): (end: CommitEnd, thrown?: unknown) => void
   stats(): CommitStats
 }
 
-export function createWriteHealth(clock: Clock): WriteHealth {
+/** `onFailing`: called with the first failure after a commit that did not fail. */
+export function createWriteHealth(clock: Clock, onFailing: (thrown: unknown) => void = () => {}): WriteHealth {
   const startsMs = new Set<{ readonly at: number }>()
   let lastFailed = false
   let isClosed = false
@@ -55,8 +56,9 @@ export function createWriteHealth(clock: Clock): WriteHealth {
     begin() {
       const start = { at: clock.monotonicMs() }
       startsMs.add(start)
-      return (end) => {
+      return (end, thrown) => {
         startsMs.delete(start)
+        if (end === 'failed' && !lastFailed) onFailing(thrown)
         if (end === 'committed' || end === 'failed') lastFailed = end === 'failed'
         count(end, clock.monotonicMs() - start.at)
       }

@@ -12,6 +12,7 @@ import type { Failpoint } from '../kernel/failpoint.ts'
 import { Failure } from '../kernel/failure.ts'
 import type { Usage } from '../kernel/usage.ts'
 import { callEndpoint, isBadCredential, isBroken, isUnreachable } from '../providers/call-endpoint.ts'
+import type { UpstreamResponse } from '../providers/provider.ts'
 import type { AttemptOptions } from '../routing/failover.ts'
 import { type AttemptFault, attemptFault, cannotCarry, classifyFault, refusesReasoning } from '../routing/faults.ts'
 import type { Health } from '../routing/health.ts'
@@ -66,11 +67,6 @@ const faultBytesMax = 64 * 1024
 const errorBodyMs = 2_000
 /** Bytes buffered for the client before the first meaningful event: as much as one record. */
 const preludeBytesMax = 4 * 1024 * 1024
-/**
- * A route that responded this recently can be reached, so its calls are sent without watching the connection, which
- * would cost about 50 µs of CPU each (docs/decisions/0020).
- */
-const respondedRecentlyMs = 1_000
 /** A pooled connection that breaks this soon and without a byte was most likely already closed. */
 const staleMs = 1_000
 
@@ -110,13 +106,10 @@ export async function attempt(
   try {
     const { provider, endpoint } = candidate
     const { path, headers, body } = lane
-    const watch = startedMs - candidate.health.respondedMs > respondedRecentlyMs ? deadline : undefined
     const response = await callEndpoint(provider, endpoint, {
-      ...{ path, headers, body, signal: deadline.signal, isFresh, isWrapped: true },
-      ...(watch && { watch }),
+      ...{ path, headers, body, signal: deadline.signal, isFresh, isWrapped: true, watch: deadline },
     })
     gotHeaders = true
-    candidate.health.respondedMs = ticker.nowMs
     const paused = reach('after_send')
     if (paused) await paused
     if (!isSuccess(response)) {
@@ -149,12 +142,15 @@ export async function attempt(
 }
 
 /** Some hosts answer with 201, or with the 203 of a proxy that has changed something. */
-function isSuccess({ status }: Response): boolean {
+function isSuccess({ status }: UpstreamResponse): boolean {
   return status >= 200 && status <= 203
 }
 
 /** Classifies an error response by its status, its headers and as much of its text as arrives in time. */
-async function readRefusal({ request, candidate, lane, deadline }: Running, response: Response): Promise<AttemptFault> {
+async function readRefusal(
+  { request, candidate, lane, deadline }: Running,
+  response: UpstreamResponse,
+): Promise<AttemptFault> {
   const body = await readResponseStart(response, faultBytesMax)
   const aborted = deadline.abortedByUs()
   if (aborted) return aborted
@@ -166,7 +162,7 @@ async function readRefusal({ request, candidate, lane, deadline }: Running, resp
   return canRetry ? { ...fault, isRepeatable: true } : fault
 }
 
-async function readReply(running: Running, response: Response): Promise<WholeReply | AttemptFault> {
+async function readReply(running: Running, response: UpstreamResponse): Promise<WholeReply | AttemptFault> {
   const { request, candidate, lane } = running
   const body = await readWhole(running, response)
   if ('class' in body) return body
@@ -181,13 +177,13 @@ async function readReply(running: Running, response: Response): Promise<WholeRep
 /** With the idle limit of a stream from its first byte on. */
 async function readWhole(
   { limits, deadline }: Running,
-  response: Response,
+  response: UpstreamResponse,
 ): Promise<Uint8Array<ArrayBuffer> | AttemptFault> {
   const body = await readResponseBody(response, replyBytesMax, () => deadline.gotBytes(limits))
   return body === 'too-large' ? garbled(`an answer of over ${replyBytesMax} bytes`, deadline) : body
 }
 
-function isEventStream({ headers }: Response): boolean {
+function isEventStream({ headers }: UpstreamResponse): boolean {
   return headers.get('content-type')?.startsWith('text/event-stream') ?? false
 }
 
@@ -195,7 +191,7 @@ function isEventStream({ headers }: Response): boolean {
  * Whether a provider streams although a whole reply was requested; on the byte lane the stream is then collected. Some
  * hosts label a whole reply as a stream. Of several choices only the first would be collected.
  */
-function isUnrequestedStream({ envelope }: GatewayRequest, response: Response, body: Uint8Array): boolean {
+function isUnrequestedStream({ envelope }: GatewayRequest, response: UpstreamResponse, body: Uint8Array): boolean {
   return isEventStream(response) && envelope.choices === 1 && body.find((byte) => byte > space) !== openBrace
 }
 
@@ -205,7 +201,7 @@ function collectStream(relay: StreamRelay, stream: Uint8Array): ReturnType<Lane[
   return collectedReply(relay)
 }
 
-async function openStream(running: Running, response: Response): Promise<Answered | AttemptFault> {
+async function openStream(running: Running, response: UpstreamResponse): Promise<Answered | AttemptFault> {
   const { lane, limits, deadline } = running
   if (!isEventStream(response) || !response.body) return openWhole(running, response)
   const reader = response.body.getReader()
@@ -252,7 +248,7 @@ function opened(
 const ended: OpenStream['reader'] = { read: () => Promise.resolve({ done: true, value: undefined }) }
 
 /** A whole reply in place of a stream. Of several choices only the first could be passed on. */
-async function openWhole(running: Running, response: Response): Promise<Answered | AttemptFault> {
+async function openWhole(running: Running, response: UpstreamResponse): Promise<Answered | AttemptFault> {
   const { request, lane, deadline } = running
   const isJson = response.headers.get('content-type')?.includes('json')
   if (!isJson || request.envelope.choices > 1) return garbled('an answer that is no event stream', deadline)

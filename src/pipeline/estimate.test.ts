@@ -397,6 +397,7 @@ const facts: HoldFacts = {
   cap: 20_000,
   choices: 1,
   webSearches: 0,
+  without: [],
   holdsWholeCap: false,
   minCap: 0,
 }

@@ -284,6 +284,7 @@ const usualFacts: HoldFacts = {
   choices: 1,
   holdsWholeCap: false,
   webSearches: 0,
+  without: [],
   minCap: 0,
 }
 

@@ -1,6 +1,6 @@
 // Reserves an upper estimate of a request's cost before anything is sent to a provider.
 
-import { freePrice, hasRow } from '../catalog/price.ts'
+import { freePrice, hasRow, type Price } from '../catalog/price.ts'
 import type { Conversation } from '../dialects/canonical/conversation.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { Failure } from '../kernel/failure.ts'
@@ -80,12 +80,25 @@ const conditionalBuckets: readonly (readonly [Bucket, mayUse: (request: GatewayR
   ['audio_output', wantsAudio],
 ]
 
+/** The same list for the same buckets, because prices remember their highest rates by it. */
+const bucketLists: (readonly Bucket[])[] = []
+
+function unusableBuckets(price: Price, request: GatewayRequest): readonly Bucket[] {
+  let at = 0
+  for (const [bucket, mayUse] of conditionalBuckets) at = at * 2 + (hasRow(price, bucket) && !mayUse(request) ? 1 : 0)
+  const known = bucketLists[at]
+  if (known) return known
+  const last = conditionalBuckets.length - 1
+  const list = conditionalBuckets.filter((_, index) => (at >> (last - index)) & 1).map(([bucket]) => bucket)
+  bucketLists[at] = list
+  return list
+}
+
 function holdFacts(request: GatewayRequest): HoldFacts {
   const { envelope, model, plan, mayHaveMedia } = request
   const isOwnOnly = plan.ordered.length > 0 && plan.ordered.every(({ isOwn }) => isOwn)
   const price = isOwnOnly ? (model.fee?.price ?? freePrice) : model.price
-  const without: Bucket[] = []
-  for (const [bucket, mayUse] of conditionalBuckets) if (hasRow(price, bucket) && !mayUse(request)) without.push(bucket)
+  const without = unusableBuckets(price, request)
   const isSpoken = hasRow(price, 'audio_output') && !without.includes('audio_output')
   return {
     price,

@@ -2,7 +2,8 @@
 // the runtime decompress, and has no timeouts: the caller aborts. Knows hosts by their capabilities, not by name.
 
 import type { Secret } from '../kernel/secret.ts'
-import type { AuthScheme, ConnectionWatch, Endpoint, Provider, Transport, UpstreamRequest } from './provider.ts'
+import { createTarget, type Send, sendBySocket, type Target } from './http-client.ts'
+import type { ConnectionWatch, Endpoint, Provider, UpstreamRequest, UpstreamResponse } from './provider.ts'
 import { wrappings } from './wrapping/wrappings.ts'
 
 export interface EndpointCall {
@@ -17,27 +18,26 @@ export interface EndpointCall {
   readonly isWrapped?: boolean
 }
 
-/** Rejects like fetch if there is no response; isUnreachable and isBadCredential distinguish the reasons. */
-export function callEndpoint(provider: Provider, endpoint: Endpoint, call: EndpointCall): Promise<Response> {
+/** Rejects if there is no response; isUnreachable and isBadCredential distinguish the reasons. */
+export function callEndpoint(provider: Provider, endpoint: Endpoint, call: EndpointCall): Promise<UpstreamResponse> {
   const wrapping = endpoint.wrapping && wrappings[endpoint.wrapping]
   const wrapped = wrapping && !call.isWrapped ? wrapping.wrap(call, endpoint) : call
   if (!wrapped) return Promise.resolve(new Response('{"message":"the host has no such call"}', { status: 404 }))
   const { path, body } = wrapped
-  const { signal, isFresh = false, watch } = call
-  const rest = { path, body, signal, isFresh, ...(watch && { watch }) }
+  const { signal, isFresh, watch } = call
   const { apiKey } = provider
   const { sign, baseUrl } = endpoint
   const headers = requestHeaders(wrapped.headers, endpoint, apiKey)
-  const transport = provider.transport ?? networkTransport(baseUrl)
   const sent =
     sign && apiKey
       ? // A token exchange is shared with other calls, so it continues when this one is aborted.
         unlessAborted(sign({ url: baseUrl + path, headers, body }, apiKey), signal).then(async (proof) => {
-          const response = await transport({ ...rest, headers: { ...headers, ...proof } })
+          const signed = { path, headers: { ...headers, ...proof }, body, signal, isFresh, watch }
+          const response = await transmit(provider, endpoint, signed)
           if (response.status === 401) sign.refused?.(apiKey, proof)
           return response
         })
-      : transport({ ...rest, headers })
+      : transmit(provider, endpoint, { path, headers, body, signal, isFresh, watch })
   return wrapping ? sent.then((response) => wrapping.unwrap(response)) : sent
 }
 
@@ -55,47 +55,63 @@ function requestHeaders(
   }
   if (apiKey === undefined) return headers
   if (auth === 'bearer') headers.authorization = `Bearer ${apiKey.reveal()}`
-  else if (isHeaderName(auth)) headers[auth] = apiKey.reveal()
+  // These schemes are named after their header.
+  else if (auth === 'x-api-key' || auth === 'x-goog-api-key' || auth === 'api-key') headers[auth] = apiKey.reveal()
   return headers
 }
 
-/** Schemes that are named after their header. */
-function isHeaderName(auth: AuthScheme): boolean {
-  return auth === 'x-api-key' || auth === 'x-goog-api-key' || auth === 'api-key'
+/** The targets of base URLs, and the paths that theirs are appended to. */
+const bases = new Map<string, { readonly target: Target; readonly path: string }>()
+/** Workspaces can have base URLs that their credentials name. */
+const basesMax = 1000
+
+function transmit({ transport }: Provider, { baseUrl, byFetch }: Endpoint, request: UpstreamRequest) {
+  if (transport) return transport(request)
+  let base = bases.get(baseUrl)
+  if (!base) {
+    if (bases.size >= basesMax) bases.clear()
+    const url = new URL(baseUrl)
+    base = { target: targetOf(url), path: url.pathname.replace(/\/+$/, '') }
+    bases.set(baseUrl, base)
+  }
+  const send = byFetch ? sendByFetch : sendBySocket
+  return send(base.target, { ...request, path: base.path + escaped(request.path) })
 }
 
-function networkTransport(baseUrl: string): Transport {
-  return ({ path, headers, body, signal, isFresh, watch }: UpstreamRequest) => {
-    watch?.connecting()
-    return fetch(baseUrl + path, {
-      method: 'POST',
-      headers: watch ? { ...headers, 'content-length': String(body.length) } : headers,
-      body: watch ? bodyOnceConnected(body, signal, watch) : body,
-      signal,
-      redirect: 'manual',
-      decompress: false,
-      // The runtime's five-minute limit would cut long answers; the gateway has its own timeouts.
-      timeout: false,
-      ...(isFresh && { keepalive: false }),
-    })
-  }
+function targetOf({ protocol, hostname, port, host }: URL): Target {
+  const isTls = protocol === 'https:'
+  const dialled = hostname.replace(/^\[|\]$/g, '')
+  return createTarget({ isTls, hostname: dialled, port: Number(port || (isTls ? 443 : 80)), host })
+}
+
+/** The names of models are part of some paths. */
+function escaped(path: string): string {
+  if (/^[\w.~!$&'()*+,;=:@%/?-]*$/.test(path)) return path
+  const { pathname, search } = new URL(path, 'http://host')
+  return pathname + search
 }
 
 /**
- * fetch does not report when it is connected, but it reads a streamed body only then: after TLS, when the request headers
- * have been written. So a call that is aborted before `connected` has sent no body. With its length in the headers, the
- * body is sent as it would be from memory, not chunked (Bun 1.4.4, docs/decisions/0020).
+ * For installations behind an HTTP proxy, which fetch finds in the environment, and for commands: an aborted fetch gives
+ * up its connection attempt. The connection cannot be watched.
  */
-function bodyOnceConnected(body: Uint8Array<ArrayBuffer>, signal: AbortSignal, watch: ConnectionWatch): ReadableStream {
-  const source = {
-    pull(controller: ReadableStreamDefaultController) {
-      signal.throwIfAborted()
-      watch.connected()
-      controller.enqueue(body)
-      controller.close()
-    },
-  }
-  return new ReadableStream(source, { highWaterMark: 0 })
+export const sendByFetch: Send = ({ isTls, hostname, port, host, serverName, ca }, request) => {
+  const { path, headers, body, signal, isFresh } = request
+  const address = hostname.includes(':') ? `[${hostname}]` : hostname
+  // A second Host header in other letters would be joined to ours.
+  const others = Object.entries(headers).filter(([name]) => name.toLowerCase() !== 'host')
+  return fetch(`${isTls ? 'https' : 'http'}://${address}:${port}${path}`, {
+    method: 'POST',
+    headers: { ...Object.fromEntries(others), host },
+    body,
+    signal,
+    redirect: 'manual',
+    decompress: false,
+    // The runtime's five-minute limit would cut long answers; the gateway has its own timeouts.
+    timeout: false,
+    ...(isFresh && { keepalive: false }),
+    tls: { ...(serverName && { serverName }), ...(ca && { ca }) },
+  })
 }
 
 /** Rejects with the signal's reason as soon as it aborts, whether or not the work is done. */

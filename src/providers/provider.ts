@@ -4,6 +4,7 @@
 import type { TargetRules } from '../dialects/canonical/target-rules.ts'
 import type { DialectId } from '../dialects/dialect.ts'
 import type { Secret } from '../kernel/secret.ts'
+import type { Message } from '../wire/read-body.ts'
 import type { ModelRules } from './rules/rule-table.ts'
 
 /** One upstream call, ready to be sent: the body is already in the endpoint's dialect. */
@@ -14,9 +15,9 @@ export interface UpstreamRequest {
   readonly body: Uint8Array<ArrayBuffer>
   readonly signal: AbortSignal
   /** Use a new connection, because a pooled one may be dead. */
-  readonly isFresh?: boolean
-  /** Absent = the connection is not watched. Only calls to the operator's own base URLs are; other transports ignore it. */
-  readonly watch?: ConnectionWatch
+  readonly isFresh?: boolean | undefined
+  /** Absent = the connection is not watched. Only calls to the operator's own base URLs are, and none by fetch. */
+  readonly watch?: ConnectionWatch | undefined
 }
 
 /** Is notified when a connection attempt begins and ends, so that it can be abandoned before anything is sent. */
@@ -26,8 +27,12 @@ export interface ConnectionWatch {
   connected(): void
 }
 
-/** Sends a request and answers with the provider's response, its body unread. */
-export type Transport = (request: UpstreamRequest) => Promise<Response>
+/** A provider's response, its body unread. A `Response` is one. */
+export interface UpstreamResponse extends Message {
+  readonly status: number
+}
+
+export type Transport = (request: UpstreamRequest) => Promise<UpstreamResponse>
 
 /** A credential that is sent as it is, in a header. */
 export type HeaderScheme = 'bearer' | 'x-api-key' | 'x-goog-api-key' | 'api-key'
@@ -64,6 +69,8 @@ export interface Endpoint {
   /** What the dialect's paths are appended to, without a trailing slash. */
   readonly baseUrl: string
   readonly auth: AuthScheme
+  /** Whether it is called by fetch, which knows HTTP proxies; absent = on our own sockets. */
+  readonly byFetch?: boolean
   /** The base URL for a workspace's credential that names its own account; absent = `baseUrl`. */
   baseUrlOf?(credential: Secret): string
   /** Present where the scheme signs: such a scheme needs a clock, and may remember a token. */

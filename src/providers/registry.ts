@@ -22,18 +22,23 @@ export interface ProvidersInput {
   readonly sandboxOn: boolean
   readonly sandboxTransport: Transport
   readonly clock: Clock
+  /** Whether providers are called by fetch; absent = on our own sockets. */
+  readonly byFetch?: boolean
+}
+
+interface OpenInput extends SigningInput {
+  readonly byFetch: boolean | undefined
 }
 
 export function createProviders(input: ProvidersInput): ReadonlyMap<string, Provider> {
-  const { sandboxTransport, clock } = input
   const providers = new Map<string, Provider>()
   const add = (provider: Provider): void => void providers.set(provider.id, provider)
-  if (input.sandboxOn) add(createSandboxProvider(sandboxId, 'built in', sandboxTransport))
+  if (input.sandboxOn) add(createSandboxProvider(sandboxId, 'built in', input.sandboxTransport))
   for (const data of builtInProviders) {
     const provider = providerFromData(data, input)
     if (provider) add(provider)
   }
-  for (const entry of input.entries) add(providerFromEntry(entry, sandboxTransport, clock))
+  for (const entry of input.entries) add(providerFromEntry(entry, input))
   return providers
 }
 
@@ -42,13 +47,14 @@ function variablesOf({ variable, needs = [], takes = [] }: ProviderData): readon
 }
 
 /** undefined = a variable that it needs is not set. */
-function providerFromData(data: ProviderData, { keys, clock }: ProvidersInput): Provider | undefined {
+function providerFromData(data: ProviderData, { keys, clock, byFetch }: ProvidersInput): Provider | undefined {
   const { id, variable, needs = [], credential } = data
   const key = keys[variable]
   if (!key || needs.some((name) => !keys[name])) return undefined
   const settings = settingsFor(data, keys)
   const apiKey = credential ? new Secret(credential(settings)) : key
-  return { id, endpoints: endpointsFor(data, settings, { clock, operator: apiKey }), apiKey, source: variable }
+  const endpoints = endpointsFor(data, settings, { clock, operator: apiKey, byFetch })
+  return { id, endpoints, apiKey, source: variable }
 }
 
 /**
@@ -57,42 +63,45 @@ function providerFromData(data: ProviderData, { keys, clock }: ProvidersInput): 
  */
 export function dormantEndpoints(
   providers: ReadonlyMap<string, Provider>,
-  { keys, clock }: Pick<ProvidersInput, 'keys' | 'clock'>,
+  { keys, clock, byFetch }: Pick<ProvidersInput, 'keys' | 'clock' | 'byFetch'>,
 ): ReadonlyMap<string, readonly Endpoint[]> {
   const dormant = builtInProviders.filter(({ id }) => !providers.has(id))
-  return new Map(
-    dormant.map((data) => [data.id, endpointsFor(data, settingsFor(data, keys), { clock, operator: undefined })]),
-  )
+  const open = { clock, operator: undefined, byFetch }
+  return new Map(dormant.map((data) => [data.id, endpointsFor(data, settingsFor(data, keys), open)]))
 }
 
 function settingsFor(data: ProviderData, keys: ProvidersInput['keys']): ProviderSettings {
   return Object.fromEntries(variablesOf(data).flatMap((name) => (keys[name] ? [[name, keys[name].reveal()]] : [])))
 }
 
-function endpointsFor(data: ProviderData, settings: ProviderSettings, signing: SigningInput): readonly Endpoint[] {
+function endpointsFor(data: ProviderData, settings: ProviderSettings, input: OpenInput): readonly Endpoint[] {
   const { derived, settingsOf } = data
   const values = { ...settings, ...derived?.(settings) }
   return data.endpoints.map((endpoint) => ({
-    ...opened(endpoint, signing, values),
+    ...opened(endpoint, input, values),
     ...(settingsOf && {
       baseUrlOf: (own: Secret) => filledIn(endpoint.baseUrl, { ...values, ...settingsOf(own.reveal()) }),
     }),
   }))
 }
 
-function providerFromEntry(entry: ProviderEntry, sandboxTransport: Transport, clock: Clock): Provider {
+function providerFromEntry(entry: ProviderEntry, { sandboxTransport, clock, byFetch }: ProvidersInput): Provider {
   const { id, apiKey, source } = entry
   const endpoint = endpointOfEntry(entry)
   if (!endpoint) return createSandboxProvider(id, source, sandboxTransport)
-  return { id, endpoints: [opened(endpoint, { clock, operator: apiKey })], apiKey, source }
+  return { id, endpoints: [opened(endpoint, { clock, operator: apiKey, byFetch })], apiKey, source }
 }
 
 /** The endpoint with its address filled in, and a signer if its scheme signs. */
-function opened(endpoint: Endpoint, signing: SigningInput, values: ProviderSettings = {}): Endpoint {
-  const baseUrl = filledIn(endpoint.baseUrl, values)
-  const sign = createSign(endpoint.auth, signing)
-  if (!sign && baseUrl === endpoint.baseUrl) return endpoint
-  return { ...endpoint, baseUrl, ...(sign && { sign }) }
+function opened(endpoint: Endpoint, input: OpenInput, values: ProviderSettings = {}): Endpoint {
+  const sign = createSign(endpoint.auth, input)
+  const { byFetch } = input
+  return {
+    ...endpoint,
+    baseUrl: filledIn(endpoint.baseUrl, values),
+    ...(sign && { sign }),
+    ...(byFetch && { byFetch }),
+  }
 }
 
 function filledIn(baseUrl: string, values: ProviderSettings): string {

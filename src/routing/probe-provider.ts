@@ -57,7 +57,7 @@ export async function probeProvider(
     const date = Date.parse(headers.get('date') ?? '')
     const body = await readResponseBody(response, answerBytesMax)
     const text = body === 'too-large' ? '' : new TextDecoder().decode(body)
-    const verdict = response.ok ? 'accepted' : verdictOf(dialect.readFault(status, headers, text))
+    const verdict = status >= 200 && status < 300 ? 'accepted' : verdictOf(dialect.readFault(status, headers, text))
     return { verdict, status, ...(!Number.isNaN(date) && { date }) }
   } catch (thrown) {
     if (isBadCredential(thrown)) return { verdict: 'refused' }

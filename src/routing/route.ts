@@ -28,8 +28,6 @@ export interface RouteHealth extends RouteNames {
   /** The route itself, if its provider does not know the model. */
   readonly disabled: Cooldown
   readonly latency: Latency
-  /** When a response of any status last arrived, in monotonic milliseconds; written by the attempt. */
-  respondedMs: number
 }
 
 export interface Routes {
@@ -65,7 +63,6 @@ export function createRoutes(): Routes {
         throttle: cooldowns.find([providerId, credentialId, upstreamModel], createCooldown),
         disabled: new Cooldown(),
         latency: new Latency(),
-        respondedMs: Number.NEGATIVE_INFINITY,
       }))
     },
     renewCredential({ providerId, credentialId }, nowMs) {

@@ -3,6 +3,29 @@
 
 import { assert } from '../kernel/assert.ts'
 import { ByteBuffer, space } from './bytes.ts'
+import type { HeaderReader } from './http-response.ts'
+
+/** A message whose body is read once: what `Request` and `Response` share with the responses of our own client. */
+export interface Message {
+  readonly headers: HeaderReader
+  readonly body: MessageBody | null
+  bytes(): Promise<Uint8Array>
+}
+
+export interface MessageBody {
+  getReader(): BodyReader
+  cancel(): Promise<void>
+}
+
+export interface BodyReader {
+  read(): Promise<BodyPiece>
+  cancel(): Promise<void>
+}
+
+export interface BodyPiece {
+  readonly done: boolean
+  readonly value?: Uint8Array | undefined
+}
 
 // How much of unfinished bodies may be in memory together. The memory watch samples the process only now and then; a
 // hundred clients that send a large body at once would fill it between two samples.
@@ -85,7 +108,7 @@ function readInRoom(
   return readUnless(refusal, request.body, announced).finally(() => room.giveBack(taken))
 }
 
-/** Above this a body is read in pieces though its length is known, so that whoever waits can see that it comes. */
+/** Above this a body is read in pieces though its length is known, so that the caller can see that it arrives. */
 const nativeBytesMax = 1024 * 1024
 
 /**
@@ -93,7 +116,7 @@ const nativeBytesMax = 1024 * 1024
  * called when it is sure that the answer has begun, and again with each piece: blank space may be there to pass the time.
  */
 export function readResponseBody(
-  response: Response,
+  response: Message,
   bytesMax: number,
   onProgress?: () => void,
 ): Promise<Uint8Array<ArrayBuffer> | 'too-large'> {
@@ -114,31 +137,31 @@ export function readResponseBody(
 }
 
 /** Some name the encoding that is none. */
-export function isEncoded(headers: Headers): boolean {
+export function isEncoded(headers: HeaderReader): boolean {
   const encoding = headers.get('content-encoding')
   return encoding !== null && !/^(identity|none)?$/i.test(encoding.trim())
 }
 
 /** The first bytes of an answer, and no more of it. Never rejects: where the connection breaks, what came is all. */
-export async function readResponseStart(response: Response, bytesMax: number): Promise<Uint8Array<ArrayBuffer>> {
+export async function readResponseStart(response: Message, bytesMax: number): Promise<Uint8Array<ArrayBuffer>> {
   if (response.body === null) return new Uint8Array(0)
   const reader = response.body.getReader()
   const collected = new ByteBuffer()
   try {
     while (collected.length < bytesMax) {
       const { done, value } = await reader.read()
-      if (done) return collected.take()
+      if (done || !value) return collected.take()
       collected.append(value.subarray(0, bytesMax - collected.length))
     }
     cancel(reader)
   } catch {
-    // Cut off, by its sender or by whoever waits for it.
+    // Cut off, by its sender or by the caller.
   }
   return collected.take()
 }
 
 function readWithin(
-  message: Request | Response,
+  message: Message,
   announced: number | undefined,
   bytesMax: number,
 ): Promise<Uint8Array<ArrayBuffer> | 'too-large'> {
@@ -147,11 +170,11 @@ function readWithin(
   }
   // HTTP ends the body at the length it announced, so the native read is bounded. A message made in this process is
   // bound by nothing, and therefore measured.
-  return message.arrayBuffer().then((buffer) => (buffer.byteLength > bytesMax ? 'too-large' : new Uint8Array(buffer)))
+  return message.bytes().then((bytes) => (bytes.length > bytesMax ? 'too-large' : (bytes as Uint8Array<ArrayBuffer>)))
 }
 
 function readCapped(
-  body: ReadableStream<Uint8Array>,
+  body: MessageBody,
   bytesMax: number,
   onProgress?: () => void,
 ): Promise<Uint8Array<ArrayBuffer> | 'too-large'> {
@@ -168,14 +191,14 @@ function readCapped(
 /** `refusal` is asked before each piece is kept, with the length until its end; the rest of what it refuses is cancelled. */
 async function readUnless<Why extends string>(
   refusal: (length: number, piece: Uint8Array) => Why | undefined,
-  body: ReadableStream<Uint8Array>,
+  body: MessageBody,
   announced?: number,
 ): Promise<Uint8Array<ArrayBuffer> | Why> {
   const reader = body.getReader()
   const collected = new ByteBuffer(announced)
   for (;;) {
     const { done, value } = await reader.read()
-    if (done) return collected.take()
+    if (done || !value) return collected.take()
     const why = refusal(collected.length + value.length, value)
     if (why !== undefined) {
       cancel(reader)
@@ -191,7 +214,7 @@ function cancel(source: { cancel(): Promise<void> } | null): void {
 }
 
 /** undefined where the header is missing, or is not one plain number (`3, 3`) and so promises nothing. */
-function announcedLength(headers: Headers): number | undefined {
+function announcedLength(headers: HeaderReader): number | undefined {
   const text = headers.get('content-length')
   return text !== null && /^[0-9]+$/.test(text) ? Number(text) : undefined
 }

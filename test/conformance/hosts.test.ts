@@ -176,7 +176,7 @@ describe.each([true, false])('pitfall 150: what Claude Code asks of Bedrock (str
   test('is sent as far as the host accepts it; the rest is named in the warnings', async () => {
     upstream.handle(framed)
     const response = await ask('messages', body, headers)
-    await response.text()
+    await response.bytes()
     expect(response.status).toBe(200)
     expect(lastCall().json()).toMatchObject({
       anthropic_beta: [
@@ -207,7 +207,7 @@ describe.each([true, false])('pitfall 150: what Claude Code asks of Bedrock (str
   test('loses defer_loading without the flag that unlocks it, with a warning', async () => {
     upstream.handle(framed)
     const response = await ask('messages', body, { 'anthropic-beta': 'context-management-2025-06-27' })
-    await response.text()
+    await response.bytes()
     expect(lastCall().json().tools).toEqual(tools.messages)
     expect(response.headers.get('x-tollgate-warnings')).toBe(
       'scope_dropped;field=/system/0/cache_control/scope, defer_loading_dropped;field=/tools/0/defer_loading',
@@ -332,7 +332,7 @@ test('a key that is exchanged for a token is never sent, and the token is', asyn
   for (let i = 0; i < 2; i++) {
     const response = await callEndpoint(provider, endpoint, { path: '/v1/messages', headers: {}, body, signal })
     expect(response.status).toBe(200)
-    await response.text()
+    await response.bytes()
   }
   const place = '/v1/projects/acme/locations/global/publishers/anthropic/models/claude-opus-5-5:streamRawPredict'
   expect(upstream.calls.slice(before).map(({ path }) => path)).toEqual(['/token', place, place])

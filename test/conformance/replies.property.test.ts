@@ -4,11 +4,12 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { anthropicMessages } from '../../src/dialects/anthropic-messages/index.ts'
-import { collectReply, type ReplyEvent } from '../../src/dialects/canonical/reply.ts'
+import type { ReplyEvent } from '../../src/dialects/canonical/reply.ts'
 import type { ReplyMapping } from '../../src/dialects/canonical/translation.ts'
 import { openaiChat } from '../../src/dialects/openai-chat/index.ts'
 import { CollectedReply, TranslatedStream } from '../../src/pipeline/lanes.ts'
 import { target } from '../parts/chat-stream.ts'
+import { collectReply } from '../parts/collect-reply.ts'
 import { anyReply, context } from '../parts/reply-events.ts'
 import { meaningOf, type ReadReply, readReply, withValues } from './replies/read-reply.ts'
 

@@ -7,7 +7,7 @@ import {
   renderStream as renderMessages,
   renderReply as renderMessagesReply,
 } from '../../src/dialects/anthropic-messages/reply/render.ts'
-import { type CollectedBlock, collectReply, type ReplyEvent } from '../../src/dialects/canonical/reply.ts'
+import type { ReplyEvent } from '../../src/dialects/canonical/reply.ts'
 import type { StreamRenderer } from '../../src/dialects/canonical/translation.ts'
 import { parseStream as parseChat } from '../../src/dialects/openai-chat/reply/parse.ts'
 import {
@@ -15,6 +15,7 @@ import {
   renderReply as renderChatReply,
 } from '../../src/dialects/openai-chat/reply/render.ts'
 import { type SseEvent, SseReader } from '../../src/wire/sse.ts'
+import { type CollectedBlock, collectReply } from '../parts/collect-reply.ts'
 import { anyReply, context } from '../parts/reply-events.ts'
 import { parseWhole } from '../parts/reply-notation.ts'
 import { checkChatReply, checkChatStream } from './checker/grammar-chat.ts'

@@ -1,19 +1,18 @@
 // For the tests of this folder: a transport on a clock that stands still, requests in both dialects, and plain readers
 // of what comes back. Shares no code with what it tests.
 
-import type { Transport } from '../../src/providers/provider.ts'
-import { createSandboxTransport, type Delay } from '../../src/providers/sandbox/transport.ts'
+import { createSandboxTransport, type Delay, type SandboxTransport } from '../../src/providers/sandbox/transport.ts'
 
 export type Path = '/chat/completions' | '/v1/messages' | '/v1/messages/count_tokens'
 
 /** 2026-11-15T00:00:00.999Z: the fraction must not show in `created`. */
 export const nowMs = 1_794_700_800_999
 
-export function createTransport(delay: Delay = async () => {}): Transport {
+export function createTransport(delay: Delay = async () => {}): SandboxTransport {
   return createSandboxTransport({ clock: { now: () => nowMs, monotonicMs: () => 0 }, delay })
 }
 
-export function ask(transport: Transport, path: string, body: unknown, signal?: AbortSignal): Promise<Response> {
+export function ask(transport: SandboxTransport, path: string, body: unknown, signal?: AbortSignal): Promise<Response> {
   const bytes = new TextEncoder().encode(typeof body === 'string' ? body : JSON.stringify(body))
   return transport({ path, headers: {}, body: bytes, signal: signal ?? new AbortController().signal })
 }

@@ -26,7 +26,7 @@ export interface World extends AsyncDisposable {
   readonly management: TestManagement
   readonly folder: string
   run(args: string, options?: RunOptions): Promise<Ran>
-  /** In a process of its own. */
+  /** Starts the program. */
   spawn(args: string, options?: RunOptions): Bun.Subprocess<Blob, 'pipe', 'pipe'>
   /** Runs with --json, expects 0. */
   // biome-ignore lint/suspicious/noExplicitAny: tests look into every kind of answer.

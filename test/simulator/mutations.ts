@@ -22,8 +22,8 @@ export const mutations: readonly Mutation[] = [
     engine: 'embedded',
     edits: [
       {
-        file: 'ledger/settlement.ts',
-        from: /const first = running\.get\(requestId\)/,
+        file: 'ledger/embedded/settlements.ts',
+        from: /const first = book\.settling\(requestId\)/,
         to: 'const first = undefined as Promise<SettleOutcome> | undefined',
       },
     ],
@@ -89,7 +89,13 @@ export const mutations: readonly Mutation[] = [
   {
     name: 'what the wallet could not pay is not written off',
     engine: 'embedded',
-    edits: [{ file: 'ledger/settlement.ts', from: /if \(lost === 0n\) return/, to: 'if (lost >= 0n) return' }],
+    edits: [
+      {
+        file: 'ledger/settlement.ts',
+        from: /const writtenOff = \(settlement\.cost - charge\)/,
+        to: 'const writtenOff = (0n)',
+      },
+    ],
   },
   {
     name: 'a hold that ends does not leave its budgets',
@@ -105,7 +111,13 @@ export const mutations: readonly Mutation[] = [
   {
     name: 'a commit that takes too long is told as failed',
     engine: 'embedded',
-    edits: [{ file: 'ledger/embedded/group-commit.ts', from: /entry\.onOverdue\(\)/, to: 'entry.onGivenUp()' }],
+    edits: [
+      {
+        file: 'ledger/embedded/settlements.ts',
+        from: /this\.#answerUnknown\(entry\)/,
+        to: '{ entry.isOverdue = true; this.#giveUp([entry]) }',
+      },
+    ],
   },
   {
     name: 'the reaper takes a replica for dead between two heartbeats',

@@ -84,8 +84,8 @@ const verifyLedger: CommandDefinition = {
   words: ['ledger', 'verify'],
   isOffline: true,
   summary: 'recomputes every balance and every charge and names what differs',
-  details:
-    'Reads the database of TOLLGATE_DATA or DATABASE_URL in one snapshot, also while the gateway is running, and changes nothing.',
+  details: `Reads the database of TOLLGATE_DATA or DATABASE_URL in one snapshot, also while the gateway is running, and changes
+nothing.`,
   examples: ['tollgate ledger verify', 'DATABASE_URL=postgres://… tollgate ledger verify --json'],
   async run(context) {
     const names = { whole: 'the books', parts: 'charges' }

@@ -1,4 +1,4 @@
-// `tollgate connect`: points a client on this machine at the gateway, with a key of its own that can be revoked separately,
+// `tollgate connect`: points a client on this machine at the gateway, with a separate key that can be revoked alone,
 // and back. It says what it changes, keeps the original, and writes no key into a file that a repository would commit.
 
 import { hostname } from 'node:os'

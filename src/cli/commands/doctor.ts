@@ -276,6 +276,8 @@ export function providersOf(config: Config, clock: Clock): ReadonlyMap<string, P
     sandboxOn: config.sandbox,
     sandboxTransport: () => Promise.reject(new Error('doctor generates nothing')),
     clock,
+    // A command must be able to end while a host does not accept its connection.
+    byFetch: true,
   })
 }
 

@@ -54,7 +54,7 @@ const walletCommands: readonly CommandDefinition[] = [
     options: {
       workspace,
       reference: { value: 'TEXT', help: 'free text, such as an invoice number', field: 'reference' },
-      'idempotency-key': { ...idempotencyOption, help: 'makes a repeated call add nothing twice' },
+      'idempotency-key': idempotencyOption,
     },
     async text({ amount, balance, id }, { api }, parameters) {
       const title = await workspaceTitle(api, parameters.id ?? '')
@@ -64,8 +64,8 @@ const walletCommands: readonly CommandDefinition[] = [
   answerCommand({
     words: ['wallet', 'correct'],
     summary: 'removes money that should not be in the wallet, or adds what is missing, with a reason',
-    details:
-      'Creates a new transfer. Money that running requests hold is never taken, and no wallet goes below zero: if less is available, nothing is taken.',
+    details: `Creates a new transfer. Money that running requests hold is never taken, and no wallet goes below zero: if less is
+available, nothing is taken.`,
     examples: [
       "tollgate wallet correct --take 2475 --reason 'invoice 17 was 25.00'",
       "tollgate wallet correct ws_… --add 5 --reason 'goodwill' --idempotency-key ticket-9",
@@ -77,7 +77,7 @@ const walletCommands: readonly CommandDefinition[] = [
       add: { value: 'USD', help: 'how much to add; one of the two', field: 'amount', read: readAmount },
       reason: { value: 'TEXT', help: 'shown in the ledger and the audit log; required', field: 'reason' },
       workspace,
-      'idempotency-key': { ...idempotencyOption, help: 'makes a repeated call correct nothing twice' },
+      'idempotency-key': idempotencyOption,
     },
     check(input) {
       const [direction, { isSet, text }] = [directionOf(input), input]
@@ -132,8 +132,8 @@ const credentialCommands: readonly CommandDefinition[] = [
   answerCommand({
     words: ['credentials', 'put'],
     summary: "stores or replaces a workspace's own key for a provider",
-    details:
-      'The key is read from a file or the standard input, or asked for on a terminal. It can never be read back. For a host that exchanges its credential for tokens (google-vertex) it is the JSON key file of a service account.',
+    details: `The key is read from a file or the standard input, or asked for on a terminal. It can never be read back. For a host
+that exchanges its credential for tokens (google-vertex) it is the JSON key file of a service account.`,
     examples: [
       'tollgate credentials put acme < acme.key',
       'tollgate credentials put google-vertex --file key.json',

@@ -236,7 +236,7 @@ const keyCommands: readonly CommandDefinition[] = [
         read: readTime,
       },
       ...limitOptions((field) => `limits.${field}` as const),
-      'idempotency-key': { ...idempotencyOption, help: 'makes a repeated call return the same key' },
+      'idempotency-key': idempotencyOption,
     },
     text: (key, context) => secretText(context, key, 'created'),
     async after(context, key) {

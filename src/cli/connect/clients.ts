@@ -47,19 +47,20 @@ const claude: Client = {
   kind: 'file',
   file: ({ claudeFolder, homeFolder }) => join(claudeFolder ?? join(homeFolder, '.claude'), 'settings.json'),
   members(facts) {
-    const sizes = claudeModels(facts)
-    const env: Readonly<Record<string, string>> = {
+    const { main, opus, sonnet, haiku } = claudeModels(facts)
+    const env = {
       ANTHROPIC_BASE_URL: facts.url,
       ANTHROPIC_AUTH_TOKEN: facts.key,
       // Otherwise an existing key would be sent as well.
       ANTHROPIC_API_KEY: '',
       CLAUDE_CODE_ENABLE_GATEWAY_MODEL_DISCOVERY: '1',
-      ...(sizes.main === undefined ? {} : { ANTHROPIC_MODEL: sizes.main }),
-      ...(sizes.opus === undefined ? {} : { ANTHROPIC_DEFAULT_OPUS_MODEL: sizes.opus }),
-      ...(sizes.sonnet === undefined ? {} : { ANTHROPIC_DEFAULT_SONNET_MODEL: sizes.sonnet }),
-      ...(sizes.haiku === undefined ? {} : { ANTHROPIC_DEFAULT_HAIKU_MODEL: sizes.haiku }),
+      ANTHROPIC_MODEL: main,
+      ANTHROPIC_DEFAULT_OPUS_MODEL: opus,
+      ANTHROPIC_DEFAULT_SONNET_MODEL: sonnet,
+      ANTHROPIC_DEFAULT_HAIKU_MODEL: haiku,
     }
-    return Object.entries(env).map(([name, value]) => ({ path: ['env', name], value }))
+    const set = Object.entries(env).filter(([, value]) => value !== undefined)
+    return set.map(([name, value]) => ({ path: ['env', name], value }))
   },
   notes: () => [
     'Restart claude; /status shows the address and the model.',

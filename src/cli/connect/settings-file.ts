@@ -12,6 +12,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { valueAt } from '../../config/document.ts'
 import type { Member } from './clients.ts'
 
 type JsonObject = Readonly<Record<string, unknown>>
@@ -109,10 +110,4 @@ function setAt(settings: JsonObject, path: readonly string[], value: unknown): J
 
 function emptyAsAbsent(container: JsonObject, value: unknown): JsonObject | undefined {
   return value === undefined && Object.keys(container).length === 0 ? undefined : container
-}
-
-function valueAt(settings: JsonObject, path: readonly string[]): unknown {
-  return path.reduce<unknown>((value, name) => {
-    return typeof value === 'object' && value !== null ? (value as JsonObject)[name] : undefined
-  }, settings)
 }

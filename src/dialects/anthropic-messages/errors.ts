@@ -2,6 +2,7 @@
 
 import { type ContextOverflow, type Failure, failureTable, type ProviderRefusal } from '../../kernel/failure.ts'
 import type { RequestId } from '../../kernel/ids.ts'
+import type { HeaderReader } from '../../wire/http-response.ts'
 import { sseEvent } from '../../wire/sse.ts'
 import { faultFromBody, faultInSuccess, type ProviderFault } from '../canonical/faults.ts'
 
@@ -19,7 +20,7 @@ const statuses: ReadonlyMap<string, number> = new Map([
   ['overloaded_error', 529],
 ])
 
-export function readFault(status: number, headers: Headers, body: string): ProviderFault {
+export function readFault(status: number, headers: HeaderReader, body: string): ProviderFault {
   return faultFromBody(status, headers, body)
 }
 

@@ -2,6 +2,7 @@
 // list. Anything else is kept as text. Nothing here is trusted.
 
 import type { ContextOverflow } from '../../kernel/failure.ts'
+import type { HeaderReader } from '../../wire/http-response.ts'
 import { retryAfterMs } from '../../wire/retry-after.ts'
 import { isRecord, parseJson, recordOf, textOf, wordOf } from './json.ts'
 
@@ -23,7 +24,7 @@ export interface ProviderFault {
 const textMax = 4096
 const detailsMax = 4096
 
-export function faultFromBody(status: number, headers: Headers, body: string): ProviderFault {
+export function faultFromBody(status: number, headers: HeaderReader, body: string): ProviderFault {
   const parsed = parseJson(body)
   // Vertex answers a streaming request with a list of one error.
   const [first]: unknown[] = Array.isArray(parsed) ? parsed : [parsed]

@@ -58,7 +58,13 @@ export function jsonNumber(value: number | undefined): RawJson | undefined {
 
 /** An object with members of the dialect's own, in the order written. Members that are undefined are omitted. */
 export function jsonObject(members: Members): RawJson {
-  return jsonMembers(Object.entries(members))
+  let text = ''
+  // Faster than Object.entries, and these names need no escaping: a request writes dozens of objects.
+  for (const name in members) {
+    const value = members[name]
+    if (value !== undefined) text += `${text === '' ? '' : ','}"${name}":${value}`
+  }
+  return `{${text}}`
 }
 
 export type Members = Readonly<Record<string, RawJson | undefined>>
@@ -67,7 +73,7 @@ export type Members = Readonly<Record<string, RawJson | undefined>>
 export function jsonMembers(members: readonly (readonly [name: string, value: RawJson | undefined])[]): RawJson {
   let text = ''
   for (const [name, value] of members) {
-    if (value !== undefined) text += `${text === '' ? '' : ','}${quotedName(name)}:${value}`
+    if (value !== undefined) text += `${text === '' ? '' : ','}${JSON.stringify(name)}:${value}`
   }
   return `{${text}}`
 }
@@ -76,11 +82,6 @@ export function jsonMembers(members: readonly (readonly [name: string, value: Ra
 export function filledObject(members: Members): RawJson | undefined {
   const text = jsonObject(members)
   return text === '{}' ? undefined : text
-}
-
-/** Fast path: nearly all names come from a dialect and need no escaping. */
-function quotedName(name: string): RawJson {
-  return /^\w+$/.test(name) ? `"${name}"` : JSON.stringify(name)
 }
 
 export function jsonArray(elements: readonly RawJson[]): RawJson {

@@ -1,6 +1,7 @@
 // Errors are google.rpc.Status objects: `{"error": {code, message, status, details: […]}}`, sometimes inside a list.
 // The status word is the type. The reason in the details, if there is one, is the finer code.
 
+import type { HeaderReader } from '../../wire/http-response.ts'
 import { retryAfterMs } from '../../wire/retry-after.ts'
 import { faultFromError, type ProviderFault, reasonIn } from '../canonical/faults.ts'
 import { isRecord, parseJson, recordOf, textOf, wordOf } from '../canonical/json.ts'
@@ -27,7 +28,7 @@ const statusOfWord: ReadonlyMap<string, number> = new Map([
 
 const textMax = 4096
 
-export function readFault(status: number, headers: Headers, body: string): ProviderFault {
+export function readFault(status: number, headers: HeaderReader, body: string): ProviderFault {
   const parsed = parseJson(body)
   const [first]: unknown[] = Array.isArray(parsed) ? parsed : [parsed]
   const error = isRecord(first) ? (first.error ?? first) : body.slice(0, textMax)

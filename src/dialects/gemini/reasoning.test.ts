@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'bun:test'
+import { collectReply } from '../../../test/parts/collect-reply.ts'
 import { geminis, geminiTarget, issuer, rendered, said } from '../../../test/parts/gemini.ts'
 import { parseWhole } from '../../../test/parts/reply-notation.ts'
 import { assistant, call, result, user } from '../../../test/parts/translation.ts'
 import type { AssistantBlock, Turn } from '../canonical/conversation.ts'
-import { collectReply } from '../canonical/reply.ts'
 import { writeSignature } from '../canonical/signature.ts'
 import { parseStream } from './reply/parse.ts'
 

@@ -15,7 +15,7 @@ import {
   type ThinkingBlock,
   type Turn,
 } from '../canonical/conversation.ts'
-import { isRecord, jsonMembers, jsonString, parseRecord, textOf } from '../canonical/json.ts'
+import { filledObject, jsonString, type Members, parseRecord, textOf } from '../canonical/json.ts'
 import { blobFor, isDisplayOnly } from '../canonical/signature.ts'
 import { effortOfBudget, isThinking, proofOf } from '../request/reasoning.ts'
 import type { WarningList } from '../request/warnings.ts'
@@ -35,11 +35,10 @@ export function writeBlob(signed: SignedPart): string {
 /** undefined if `issuer` did not issue it. */
 export function readProof(proof: string | undefined, issuer: string): SignedPart | undefined {
   const blob = parseRecord(blobFor(issuer, proof) ?? '')
-  if (!isRecord(blob)) return undefined
-  const { part } = blob
-  const signature = textOf(blob.signature)
+  const part = blob?.part
+  const signature = textOf(blob?.signature)
   if (signature === '') return undefined
-  if (part === 'call') return { part, id: textOf(blob.id), signature }
+  if (part === 'call') return { part, id: textOf(blob?.id), signature }
   return part === 'thought' || part === 'text' ? { part, signature } : undefined
 }
 
@@ -68,8 +67,7 @@ export function restoreThinking(turns: readonly Turn[], issuer: string, warnings
       if (isThinking(block)) return restored(block, issuer, () => warnings.add('thinking_dropped', turnPlace(turn)))
       if (block === last && text) return [{ ...block, thoughtSignature: text.signature }]
       const signature = block.kind === 'tool-call' ? calls.get(block.id) : undefined
-      if (signature === undefined) return [block]
-      return [{ ...block, thoughtSignature: signature }]
+      return [signature === undefined ? block : { ...block, thoughtSignature: signature }]
     })
     return { ...turn, blocks }
   })
@@ -126,7 +124,7 @@ const budgets: Readonly<Record<Effort, number>> = {
 /** Ranges for targets that can turn thinking off, and for those that cannot (docs of 2026-11). */
 const optionalRange = { least: 512, most: 24_576 }
 const alwaysRange = { least: 128, most: 32_768 }
-const dynamicBudget = -1
+const dynamicBudget = '-1'
 
 /** The value of thinkingConfig; undefined = omit it. */
 export function renderThinking(conversation: Conversation, rendering: Rendering): RawJson | undefined {
@@ -135,9 +133,7 @@ export function renderThinking(conversation: Conversation, rendering: Rendering)
   const warn = (code: string) => rendering.warnings.add(code, placeOf(conversation, 'reasoning'))
   const isOff = isTurnedOff(wish)
   const dial = thinksByLevel(rendering.rules) ? levelFor(wish, rendering, warn) : budgetFor(wish, rendering, warn)
-  if (dial === undefined) return undefined
-  const members = [...dial, ['includeThoughts', isOff || wish.visible === false ? undefined : 'true'] as const]
-  return members.some(([, value]) => value !== undefined) ? jsonMembers(members) : undefined
+  return dial && filledObject({ ...dial, includeThoughts: isOff || wish.visible === false ? undefined : 'true' })
 }
 
 export function isTurnedOff({ effort, budgetTokens, mode }: ReasoningWish): boolean {
@@ -145,26 +141,22 @@ export function isTurnedOff({ effort, budgetTokens, mode }: ReasoningWish): bool
 }
 
 /** undefined = the target does not think. */
-type Dial = readonly (readonly [name: string, value: RawJson | undefined])[] | undefined
+type Dial = Members | undefined
 
 function levelFor(wish: ReasoningWish, { rules }: Rendering, warn: (code: string) => void): Dial {
   const known = (rules.efforts ?? usualLevels).filter((level) => level !== 'none')
   const [least] = known
-  if (least === undefined) return []
+  if (least === undefined) return {}
   if (isTurnedOff(wish)) {
-    if (rules.thinksByDefault === false) return []
+    if (rules.thinksByDefault === false) return {}
     warn('reasoning_not_disabled')
-    return level(least)
+    return { thinkingLevel: jsonString(least) }
   }
   const wanted = wish.effort ?? (wish.budgetTokens === undefined ? undefined : effortOfBudget(wish.budgetTokens))
-  if (wanted === undefined) return []
+  if (wanted === undefined) return {}
   const chosen = known.findLast((each) => efforts.indexOf(each) <= efforts.indexOf(wanted)) ?? least
   if (chosen !== wanted) warn('effort_adjusted')
-  return level(chosen)
-}
-
-function level(effort: Effort): Dial {
-  return [['thinkingLevel', jsonString(effort)]]
+  return { thinkingLevel: jsonString(chosen) }
 }
 
 function budgetFor(wish: ReasoningWish, { rules }: Rendering, warn: (code: string) => void): Dial {
@@ -176,18 +168,14 @@ function budgetFor(wish: ReasoningWish, { rules }: Rendering, warn: (code: strin
   const canBeOff = rules.thinking.includes('disabled')
   const { least, most } = canBeOff ? optionalRange : alwaysRange
   if (isOff) {
-    if (canBeOff) return budget(0)
+    if (canBeOff) return { thinkingBudget: '0' }
     if (rules.thinksByDefault === false) return undefined
     warn('reasoning_not_disabled')
-    return budget(least)
+    return { thinkingBudget: String(least) }
   }
   const wanted = wish.budgetTokens ?? (wish.effort && budgets[wish.effort])
-  if (wanted === undefined) return wish.mode === undefined ? [] : budget(dynamicBudget)
+  if (wanted === undefined) return wish.mode === undefined ? {} : { thinkingBudget: dynamicBudget }
   const given = Math.min(Math.max(Math.floor(wanted), least), most)
   if (wish.budgetTokens !== undefined && given !== wish.budgetTokens) warn('reasoning_budget_clamped')
-  return budget(given)
-}
-
-function budget(tokens: number): Dial {
-  return [['thinkingBudget', String(tokens)]]
+  return { thinkingBudget: String(given) }
 }

@@ -1,13 +1,14 @@
 // Errors of Chat Completions: reading providers' errors, writing ours.
 
 import { type Failure, failureTable, type ProviderRefusal } from '../../kernel/failure.ts'
+import type { HeaderReader } from '../../wire/http-response.ts'
 import { sseEvent } from '../../wire/sse.ts'
 import { faultFromBody, faultInSuccess, openaiStatuses, type ProviderFault } from '../canonical/faults.ts'
 
 /** Groq's codes, with a 400, for a malformed call or malformed JSON by its model (2026-11). */
 const retryableCodes: ReadonlySet<string | undefined> = new Set(['tool_use_failed', 'json_validate_failed'])
 
-export function readFault(status: number, headers: Headers, body: string): ProviderFault {
+export function readFault(status: number, headers: HeaderReader, body: string): ProviderFault {
   return withRetryFlag(faultFromBody(status, headers, body))
 }
 

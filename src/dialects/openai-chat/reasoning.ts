@@ -5,7 +5,7 @@
 // signature of ours and go back unchanged.
 
 import type { RawJson } from '../canonical/conversation.ts'
-import { jsonObject, jsonString, textOf } from '../canonical/json.ts'
+import { jsonObject, jsonString, type Members, textOf } from '../canonical/json.ts'
 import type { ReplyBlock } from '../canonical/reply.ts'
 import { isOwnSignature, readSignature } from '../canonical/signature.ts'
 
@@ -110,27 +110,21 @@ function isSaid(kind: BlockKind): boolean {
 
 /** `place` is the block's index in the reply. */
 export function renderThinkingDetail(text: string, signature: string | undefined, place: number): RawJson {
-  return jsonObject({
-    type: '"reasoning.text"',
-    text: jsonString(text),
-    signature: signature === undefined ? undefined : jsonString(signature),
-    format: signature === undefined ? undefined : formatOf(signature),
-    index: String(place),
-  })
+  return detail(
+    { type: '"reasoning.text"', text: jsonString(text), signature: jsonString(signature) },
+    signature,
+    place,
+  )
 }
 
 export function renderSealedDetail(data: string, place: number): RawJson {
-  return jsonObject({
-    type: '"reasoning.encrypted"',
-    data: jsonString(data),
-    format: formatOf(data),
-    index: String(place),
-  })
+  return detail({ type: '"reasoning.encrypted"', data: jsonString(data) }, data, place)
 }
 
-/** The format names of this extension. */
-function formatOf(proof: string): RawJson {
-  return isOwnSignature(proof) ? '"unknown"' : '"anthropic-claude-v1"'
+/** With the format name that this extension has for the proof. */
+function detail(members: Members, proof: string | undefined, place: number): RawJson {
+  const format = proof && (isOwnSignature(proof) ? '"unknown"' : '"anthropic-claude-v1"')
+  return jsonObject({ ...members, format, index: String(place) })
 }
 
 /**

@@ -1,8 +1,9 @@
 // Reads a provider's errors: error bodies, and errors inside a 200 as an event or a failed reply.
 
+import type { HeaderReader } from '../../wire/http-response.ts'
 import { faultFromBody, faultInSuccess, openaiStatuses, type ProviderFault } from '../canonical/faults.ts'
 
-export function readFault(status: number, headers: Headers, body: string): ProviderFault {
+export function readFault(status: number, headers: HeaderReader, body: string): ProviderFault {
   return faultFromBody(status, headers, body)
 }
 

@@ -1,9 +1,10 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
+import { collectReply } from '../../../test/parts/collect-reply.ts'
 import { block, call, context, ended, started, text, thinking, usageOf } from '../../../test/parts/reply-events.ts'
 import { noted } from '../../../test/parts/reply-notation.ts'
 import type { Usage } from '../../kernel/usage.ts'
-import { collectReply, type ReplyEvent } from '../canonical/reply.ts'
+import type { ReplyEvent } from '../canonical/reply.ts'
 import type { ReplyMapping } from '../canonical/translation.ts'
 import { ReplyMapper, RestoreCalls, UsageMeter } from './stages.ts'
 

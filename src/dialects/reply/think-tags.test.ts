@@ -1,8 +1,9 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
+import { collectReply } from '../../../test/parts/collect-reply.ts'
 import { call, ended, started, text, thinking } from '../../../test/parts/reply-events.ts'
 import { noted } from '../../../test/parts/reply-notation.ts'
-import { collectReply, type ReplyEvent } from '../canonical/reply.ts'
+import type { ReplyEvent } from '../canonical/reply.ts'
 import { ThinkTags } from './think-tags.ts'
 
 const through = (...events: ReplyEvent[]): ReplyEvent[] => {

@@ -6,7 +6,7 @@ import { JsonNode } from '../../wire/json-members.ts'
 import type { RawJson, TextBlock, Turn, UnsupportedField } from '../canonical/conversation.ts'
 import { isRecord } from '../canonical/json.ts'
 import type { Envelope } from '../canonical/translation.ts'
-import { paramOf, pointerStep, WarningList } from './warnings.ts'
+import { fieldName, paramOf, pointerStep, WarningList } from './warnings.ts'
 
 class Refused {
   constructor(readonly failure: Failure) {}
@@ -187,6 +187,15 @@ export function collectUnsupported(
     const { isDefault, ...field } = own.get(name) ?? {}
     if (isDefault?.(value)) continue
     unsupported.push({ field: fields.pointer(name), refuse: field.reason !== undefined, ...field })
+  }
+}
+
+/** Refuses the first field that must not be omitted; the others become warnings. */
+export function reportUnsupported(unsupported: readonly UnsupportedField[], warnings: WarningList): void {
+  for (const { field, refuse, reason } of unsupported) {
+    if (refuse) refuseAt(field, reason ?? `\`${paramOf(field)}\` is not available for this model.`)
+    const name = fieldName(field)
+    warnings.add(/^\w{1,64}$/.test(name) ? `${name}_dropped` : 'field_dropped', field)
   }
 }
 

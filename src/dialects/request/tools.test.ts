@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { assistant, call, result, system, user } from '../../../test/parts/translation.ts'
 import { Failure } from '../../kernel/failure.ts'
 import type { Turn } from '../canonical/conversation.ts'
+import { readRequest } from './fields.ts'
 import { ArgumentNames, pairTools, ToolIds, ToolNames } from './tools.ts'
 import { WarningList } from './warnings.ts'
 
@@ -10,7 +11,7 @@ const rule = { pattern: /^[A-Za-z0-9_-]+$/, max: 40 }
 
 /** Calls as `id`, results as `=id`, in the order of the turns. */
 function paired(...turns: Turn[]): string[] | Failure {
-  const list = pairTools(turns, rule, new WarningList())
+  const list = readRequest(() => pairTools(turns, rule, new WarningList()))
   if (list instanceof Failure) return list
   return list.flatMap(({ blocks }) =>
     blocks.flatMap((block) =>
@@ -57,7 +58,7 @@ test.each([0, 1, 8])('ids stay unique where a host allows %d characters', (max) 
 test('pitfall 35: a second result for one call is left out, with one warning', () => {
   const warnings = new WarningList()
   const turns = [user('u'), assistant(call('a')), user(result('a', '1'), result('a', '2'), result('a', '3'))]
-  const list = pairTools(turns, rule, warnings) as Turn[]
+  const list = pairTools(turns, rule, warnings)
   expect(list[2]?.blocks).toEqual([result('a', '1')])
   expect(warnings.list).toEqual([{ code: 'duplicate_tool_result_dropped', field: '/messages' }])
 })

@@ -3,10 +3,8 @@
 // Pairing joins tool results with their calls. Providers refuse a call without a result and a result without a call, so
 // both are refused here, by name, before anything is sent.
 
-import { type Failure, invalidRequest } from '../../kernel/failure.ts'
 import { JsonNode } from '../../wire/json-members.ts'
 import type {
-  AssistantBlock,
   Conversation,
   CustomTool,
   RawJson,
@@ -18,9 +16,9 @@ import type {
 } from '../canonical/conversation.ts'
 import { isRecord, jsonArray, jsonMembers, jsonString, parseJson, recordOf } from '../canonical/json.ts'
 import type { TargetRules } from '../canonical/target-rules.ts'
-import { refuse, refuseAt, refusePrefill, shownCallId, shownWord } from './fields.ts'
+import { refuseAt, refusePrefill, reportUnsupported, shownCallId, shownWord } from './fields.ts'
 import { SchemaBudget } from './schema.ts'
-import { paramOf, reportUnsupported, type WarningList } from './warnings.ts'
+import type { WarningList } from './warnings.ts'
 
 /** The calls of one assistant turn that share an id, in order. */
 interface OpenCalls {
@@ -32,77 +30,64 @@ interface OpenCalls {
  * Joins results with the calls that are still open, not with all earlier ids, because some models use one id for every
  * call. A second result for a call is omitted with a warning.
  */
-export function pairTools(turns: readonly Turn[], rule: ToolIdRule, warnings: WarningList): Turn[] | Failure {
+export function pairTools(turns: readonly Turn[], rule: ToolIdRule, warnings: WarningList): Turn[] {
   const ids = new ToolIds(rule)
-  const paired: Turn[] = []
   let open = new Map<string, OpenCalls>()
   let place = '/messages'
-  for (const [index, turn] of turns.entries()) {
-    if (turn.role === 'assistant') {
-      // Consecutive assistant turns are one turn to the model; their calls are answered after the last one.
-      if (turns[index - 1]?.role !== 'assistant') {
-        const failure = unanswered(open, place)
-        if (failure) return failure
-        open = new Map()
-        place = turn.place ?? '/messages'
-      }
-      paired.push({ ...turn, blocks: turn.blocks.map((block) => renamedCall(block, ids, index, open)) })
-    } else if (turn.role === 'user') {
-      const blocks: UserBlock[] = []
-      for (const block of turn.blocks) {
-        const kept = block.kind === 'tool-result' ? renamedResult(block, open, turn.place, warnings) : block
-        if (kept && 'code' in kept) return kept
-        if (kept) blocks.push(kept)
-      }
-      paired.push({ ...turn, blocks })
-    } else {
-      paired.push(turn)
+  const refuseUnanswered = (): void => {
+    for (const [id, { sentIds, answered }] of open) {
+      if (answered === sentIds.length) continue
+      const rule = 'Each call must be answered before the next assistant message.'
+      refuseAt(place, `The tool call ${shownCallId(id)} has no tool result. ${rule}`)
     }
   }
-  return unanswered(open, place) ?? paired
+  const paired = turns.map((turn, index): Turn => {
+    if (turn.role === 'user') {
+      if (!turn.blocks.some(({ kind }) => kind === 'tool-result')) return turn
+      const pair = (block: UserBlock): UserBlock[] =>
+        block.kind === 'tool-result' ? pairResult(block, open, turn, warnings) : [block]
+      return { ...turn, blocks: turn.blocks.flatMap(pair) }
+    }
+    if (turn.role === 'system') return turn
+    // Consecutive assistant turns are one turn to the model; their calls are answered after the last one.
+    if (turns[index - 1]?.role !== 'assistant') {
+      refuseUnanswered()
+      open = new Map()
+      place = turn.place ?? '/messages'
+    }
+    const blocks = turn.blocks.map((block) => {
+      if (block.kind !== 'tool-call') return block
+      const id = ids.take(block.id, index)
+      const calls = open.get(block.id)
+      if (calls) calls.sentIds.push(id)
+      else open.set(block.id, { sentIds: [id], answered: 0 })
+      return { ...block, id }
+    })
+    return { ...turn, blocks }
+  })
+  refuseUnanswered()
+  return paired
 }
 
-function renamedCall(block: AssistantBlock, ids: ToolIds, turn: number, open: Map<string, OpenCalls>): AssistantBlock {
-  if (block.kind !== 'tool-call') return block
-  const sentId = ids.take(block.id, turn)
-  const calls = open.get(block.id)
-  if (calls) calls.sentIds.push(sentId)
-  else open.set(block.id, { sentIds: [sentId], answered: 0 })
-  return { ...block, id: sentId }
-}
-
-/** undefined = the call already has a result. */
-function renamedResult(
+/** Empty if the call already has a result. */
+function pairResult(
   block: ToolResultBlock,
   open: ReadonlyMap<string, OpenCalls>,
-  place: string | undefined,
+  { place = '/messages' }: Turn,
   warnings: WarningList,
-): ToolResultBlock | Failure | undefined {
+): ToolResultBlock[] {
   const calls = open.get(block.callId)
   if (!calls) {
-    return invalidRequest(
-      `The tool result for ${shownCallId(block.callId)} answers no tool call of the assistant message before it.`,
-      paramOf(place ?? '/messages'),
-    )
+    const id = shownCallId(block.callId)
+    return refuseAt(place, `The tool result for ${id} answers no tool call of the assistant message before it.`)
   }
   const callId = calls.sentIds[calls.answered]
   if (callId === undefined) {
-    warnings.add('duplicate_tool_result_dropped', place ?? '/messages')
-    return undefined
+    warnings.add('duplicate_tool_result_dropped', place)
+    return []
   }
   calls.answered++
-  return { ...block, callId }
-}
-
-function unanswered(open: ReadonlyMap<string, OpenCalls>, place: string): Failure | undefined {
-  for (const [id, { sentIds, answered }] of open) {
-    if (answered === sentIds.length) continue
-    return invalidRequest(
-      `The tool call ${shownCallId(id)} has no tool result. Each call must be answered before the next assistant message.`,
-      paramOf(place),
-    )
-  }
-  return undefined
+  return [{ ...block, callId }]
 }
 
 /** Pairs the turns of a conversation, and refuses what cannot be sent to the target at all. */
@@ -111,16 +96,14 @@ export function preparedTurns(
   { rules, toolIdMax, warnings }: { rules: TargetRules; toolIdMax: number; warnings: WarningList },
   restoreReasoning: (turns: readonly Turn[]) => readonly Turn[] = (turns) => turns,
 ): Turn[] {
-  const failure = reportUnsupported(conversation.unsupported, warnings)
-  if (failure) return refuse(failure)
+  reportUnsupported(conversation.unsupported, warnings)
   const last = conversation.turns.at(-1)
   if (last?.role === 'assistant' && !rules.prefill && !last.blocks.some(({ kind }) => kind === 'tool-call')) {
     return refusePrefill(last)
   }
-  const idRule = { pattern: rules.toolIdPattern ?? /^[\s\S]+$/, max: toolIdMax }
   // Signatures refer to the caller's call ids, so reasoning is restored before ids change.
-  const turns = pairTools(restoreReasoning(conversation.turns), idRule, warnings)
-  return Array.isArray(turns) ? turns : refuse(turns)
+  const turns = restoreReasoning(conversation.turns)
+  return pairTools(turns, { pattern: rules.toolIdPattern ?? /^[\s\S]+$/, max: toolIdMax }, warnings)
 }
 
 // Tool call ids. A rewritten id depends only on the calls before it, so a growing conversation keeps its ids without
@@ -140,22 +123,19 @@ export class ToolIds {
   readonly #used = new Set<string>()
   /** Number of calls by turn and id. */
   readonly #repeated = new Map<string, number>()
-
-  readonly #pattern: RegExp
   readonly #max: number
 
-  constructor({ pattern, max }: ToolIdRule) {
-    this.#pattern = pattern
-    this.#max = Math.max(max, idLengthMin)
+  constructor(private readonly rule: ToolIdRule) {
+    this.#max = Math.max(rule.max, idLengthMin)
   }
 
   /** The id sent for a call; `turn` distinguishes calls with the same id. */
   take(id: string, turn: number): string {
-    let taken = this.#fits(id) ? id : this.#shaped(id, id)
+    let taken = this.#legal(id)
     if (this.#used.has(taken)) {
       const key = `${turn} ${id}`
       let n = this.#repeated.get(key) ?? 0
-      for (; this.#used.has(taken); n++) taken = this.#shaped(`${id}_${turn}${n === 0 ? '' : `_${n}`}`, id)
+      for (; this.#used.has(taken); n++) taken = this.#legal(`${id}_${turn}${n === 0 ? '' : `_${n}`}`)
       this.#repeated.set(key, n)
     }
     this.#used.add(taken)
@@ -163,16 +143,24 @@ export class ToolIds {
   }
 
   #fits(id: string): boolean {
-    return id.length <= this.#max && this.#pattern.test(id)
+    return id.length <= this.#max && this.rule.pattern.test(id)
   }
 
-  /** `wanted` if it fits, otherwise part of it with a hash, or only a hash if ids are short. */
-  #shaped(wanted: string, original: string): string {
-    if (wanted !== original && this.#fits(wanted)) return wanted
-    const hash = new Bun.CryptoHasher('sha256').update(wanted).digest('hex')
-    const readable = `${wanted.replaceAll(/[^A-Za-z0-9_-]/g, '_').slice(0, Math.max(0, this.#max - 9))}_${hash.slice(0, 8)}`
+  /** The id if it fits, otherwise part of it with a hash, or only a hash if ids are short. */
+  #legal(id: string): string {
+    if (this.#fits(id)) return id
+    const hash = hashOf(id)
+    const readable = `${withoutSigns(id).slice(0, Math.max(0, this.#max - 9))}_${hash.slice(0, 8)}`
     return this.#fits(readable) ? readable : hash.slice(0, this.#max)
   }
+}
+
+function hashOf(text: string): string {
+  return new Bun.CryptoHasher('sha256').update(text).digest('hex')
+}
+
+function withoutSigns(text: string): string {
+  return text.replaceAll(/[^\w-]/g, '_')
 }
 
 // Tool names. A legal name is kept. Any other gets a hash of itself as a suffix, so the result depends on nothing else
@@ -190,17 +178,15 @@ export function toolNamesIn({ tools, turns, toolChoice }: Conversation): string[
 export class ToolNames {
   readonly #sent = new Map<string, string>()
   readonly #taken: ReadonlySet<string>
-  readonly #pattern: RegExp
 
-  /** `names`: every name in the request. `characters`: the legal ones, as in a character class. */
+  /** `names`: every name in the request. `legal`: may refuse digits and hyphens at the start. */
   constructor(
     names: Iterable<string>,
     private readonly max: number,
-    characters = 'A-Za-z0-9_-',
+    private readonly legal = /^[\w-]+$/,
   ) {
-    this.#pattern = new RegExp(`^[${characters}]{1,${max}}$`)
     const all = [...names]
-    this.#taken = new Set(all.filter((name) => this.#pattern.test(name)))
+    this.#taken = new Set(all.filter((name) => this.#isLegal(name)))
     for (const name of all) this.#sent.set(name, this.#nameFor(name))
   }
 
@@ -210,7 +196,7 @@ export class ToolNames {
 
   /** Sent name → the caller's, where they differ. */
   get callerNames(): ReadonlyMap<string, string> {
-    return new Map([...this.#sent].filter(([name, sent]) => name !== sent).map(([name, sent]) => [sent, name]))
+    return reversed(this.#sent)
   }
 
   /** A name for a tool that the gateway adds, not used by any of the caller's tools. */
@@ -220,10 +206,15 @@ export class ToolNames {
     return unused
   }
 
+  #isLegal(name: string): boolean {
+    return name.length <= this.max && this.legal.test(name)
+  }
+
   #nameFor(name: string): string {
-    if (this.#pattern.test(name)) return name
-    const hash = new Bun.CryptoHasher('sha256').update(name).digest('hex')
-    const readable = name.replaceAll(/[^A-Za-z0-9_-]/g, '_')
+    if (this.#isLegal(name)) return name
+    const hash = hashOf(name)
+    const plain = withoutSigns(name)
+    const readable = plain === '' || this.legal.test(plain) ? plain : `_${plain}`
     // Eight digits avoid collisions, unless a caller chose such a name on purpose.
     for (let digits = 8; ; digits += 8) {
       const sent = `${readable.slice(0, this.max - digits - 1)}_${hash.slice(0, digits)}`
@@ -238,8 +229,7 @@ export class ToolNames {
 
 /** https://github.com/decocms/studio/pull/6874, 2026-09 */
 const argumentNameMax = 64
-const argumentCharacters = 'A-Za-z0-9_.-'
-const legalArgument = new RegExp(`^[${argumentCharacters}]{1,${argumentNameMax}}$`)
+const legalArgument = /^[\w.-]{1,64}$/
 
 /** The caller's field name → the sent one. Fields that the schema does not name are not renamed. */
 type SentNames = ReadonlyMap<string, string>
@@ -253,22 +243,21 @@ export class ArgumentNames {
     const all = Object.keys(recordOf(recordOf(parseJson(schema)).properties))
     // Each new name costs a hash. Over budget, the provider will refuse the names.
     if (all.every((name) => legalArgument.test(name)) || this.#schemas.take(schema) !== undefined) return schema
-    const legalNames = new ToolNames(all, argumentNameMax, argumentCharacters)
-    const names = new Map(all.map((name) => [name, legalNames.sent(name)] as const))
     const root = JsonNode.of(schema)
     const fields = root.member('properties')?.members()
     // Duplicate names: leave the error to the provider.
     if (!fields) return schema
+    const legalNames = new ToolNames(all, argumentNameMax, legalArgument)
+    const names = new Map(all.map((name) => [name, legalNames.sent(name)] as const))
     this.#byTool.set(tool, names)
-    const required = root.member('required')?.elements()
-    return jsonMembers(
-      (root.members() ?? []).map(([name, value]) => {
-        if (name === 'properties') return [name, renamedFields(fields, names)] as const
-        if (name === 'required' && required)
-          return [name, jsonArray(required.map((each) => renamedRequired(each, names)))]
-        return [name, value.text] as const
-      }),
-    )
+    const required = root
+      .member('required')
+      ?.elements()
+      ?.map((each) => renamedRequired(each, names))
+    const members = new Map((root.members() ?? []).map(([name, value]) => [name, value.text]))
+    members.set('properties', renamedFields(fields, names))
+    if (required) members.set('required', jsonArray(required))
+    return jsonMembers([...members])
   }
 
   /** The arguments of a call of a tool. */

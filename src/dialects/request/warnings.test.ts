@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { paramOf, pointerStep, reportUnsupported, WarningList } from './warnings.ts'
+import { paramOf, pointerStep, WarningList } from './warnings.ts'
 
 test('one entry per code and field name, with the first place', () => {
   const warnings = new WarningList()
@@ -37,18 +37,4 @@ test('pointers escape what would part them, and read as callers write paths', ()
   expect(pointerStep('a/b~c')).toBe('/a~1b~0c')
   expect(paramOf(`/tools/0${pointerStep('a/b')}/x`)).toBe('tools[0].a/b.x')
   expect(paramOf('')).toBe('')
-})
-
-test('the first field that must not be dropped refuses the request; an unusual field name gets a general code', () => {
-  const warnings = new WarningList()
-  const failure = reportUnsupported(
-    [
-      { field: '/foo', refuse: false },
-      { field: '/x y;z', refuse: false },
-      { field: '/n', refuse: true },
-    ],
-    warnings,
-  )
-  expect(failure?.facts.param).toBe('n')
-  expect(warnings.list.map(({ code }) => code)).toEqual(['foo_dropped', 'field_dropped'])
 })

@@ -1,8 +1,6 @@
 // Warnings about what a translation omits or approximates: one per code and field name, with the first place, or one
 // per place for some codes. Also JSON pointers, which name such places.
 
-import { type Failure, invalidRequest } from '../../kernel/failure.ts'
-import type { UnsupportedField } from '../canonical/conversation.ts'
 import type { Warning } from '../canonical/translation.ts'
 
 /** Codes with one entry per place, because each place is a separate request, such as a cache breakpoint. */
@@ -31,23 +29,6 @@ export class WarningList {
   }
 }
 
-/**
- * Reports fields that only the caller's dialect has. The first one that must be refused ends the rendering; the others
- * become warnings.
- */
-export function reportUnsupported(
-  unsupported: readonly UnsupportedField[],
-  warnings: WarningList,
-): Failure | undefined {
-  for (const { field, refuse, reason } of unsupported) {
-    if (refuse)
-      return invalidRequest(reason ?? `\`${paramOf(field)}\` is not available for this model.`, paramOf(field))
-    const name = fieldName(field)
-    warnings.add(/^\w{1,64}$/.test(name) ? `${name}_dropped` : 'field_dropped', field)
-  }
-  return undefined
-}
-
 /** A member name as one step of a JSON pointer. */
 export function pointerStep(name: string | number): string {
   return `/${String(name).replaceAll('~', '~0').replaceAll('/', '~1')}`
@@ -60,7 +41,8 @@ export function paramOf(pointer: string): string {
     .join('')
 }
 
-function fieldName(pointer: string): string {
+/** The last name in a pointer. */
+export function fieldName(pointer: string): string {
   return steps(pointer).findLast((step) => !/^\d+$/.test(step)) ?? ''
 }
 

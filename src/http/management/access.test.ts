@@ -19,7 +19,7 @@ const pathTo = ({ path, kind }: Route) =>
     .replace('{model}', 'acme/large')
 
 forEachEngine((engine) => {
-  test('T3: every call × nobody, an API key, a wrong token, the token', async () => {
+  test('T3: serves each operation with the token only, not without one, with an API key or with a wrong token', async () => {
     await using management = await openManagement(engine, { checkout, pause: async () => {} })
     const workspace = await management.make('/api/workspaces', { name: 'acme' })
     const project = await management.make(`/api/workspaces/${workspace.id}/projects`, { name: 'web' })
@@ -52,7 +52,7 @@ forEachEngine((engine) => {
 
 /** Ids of a kind that exist are of no use under another kind's path. */
 forEachEngine((engine) => {
-  test('T2: an id of another kind, a malformed and an unknown one read alike', async () => {
+  test('T2: answers alike for an id of another kind, a malformed id and an unknown id', async () => {
     await using management = await openManagement(engine, { checkout })
     const workspace = await management.make('/api/workspaces', { name: 'acme' })
     const project = await management.make(`/api/workspaces/${workspace.id}/projects`, { name: 'web' })
@@ -79,7 +79,7 @@ forEachEngine((engine) => {
 })
 
 forEachEngine((engine) => {
-  test('A10: an API key is told that the management token is needed, and nothing sent is repeated', async () => {
+  test('A10: tells the holder of an API key to use the management token, and repeats nothing that was sent', async () => {
     await using management = await openManagement(engine)
     const apiKey = createApiKey()
     const withKey = await management.ask('GET', '/api/keys', { token: apiKey })
@@ -97,7 +97,7 @@ forEachEngine((engine) => {
     )
   })
 
-  test('a console session may call, under its own name, and may be refused', async () => {
+  test('serves a console session under its name, and may refuse it', async () => {
     await using management = await openManagement(engine, {
       sessionOf(request) {
         const session = request.headers.get('cookie')
@@ -113,7 +113,7 @@ forEachEngine((engine) => {
     expect((await management.ask('GET', '/api/audit')).body.data).toMatchObject([{ actor: 'console' }])
   })
 
-  test('a connection may be silent for long only while work of a manager runs on it', async () => {
+  test('keeps a silent connection open only while it works for the operator', async () => {
     await using management = await openManagement(engine, { checkout, pause: async () => {} })
     await management.ask('GET', '/api/workspaces', { token: null })
     expect(management.sockets.filter((each) => each.endsWith('kept open'))).toEqual([])

@@ -8,7 +8,7 @@ import { createAuthorize, createGuessBrake, createTokenCheck } from './authorize
 
 const token = 'a-token-of-an-operator-1234'
 
-/** Whoever is made to wait waits for ever. */
+/** Delayed answers never come. */
 function openDoor() {
   const authorize = createAuthorize({
     adminToken: loadAdminToken(new Secret(token), {} as DataFolder),
@@ -30,7 +30,7 @@ async function fill(ask: ReturnType<typeof openDoor>, address: string | undefine
   for (let wrong = 0; wrong < 32; wrong++) void ask(address, 'wrong')
 }
 
-test('A10: guesses from one address are refused there and nowhere else', async () => {
+test('A10: refuses guesses from one address without affecting others', async () => {
   const ask = openDoor()
   await fill(ask, '192.0.2.1')
   expect(await ask('192.0.2.1', 'wrong')).toBe('LIMIT_EXCEEDED')
@@ -38,7 +38,7 @@ test('A10: guesses from one address are refused there and nowhere else', async (
   expect(await ask(undefined, 'wrong')).toBe('UNAUTHORIZED')
 })
 
-test('A10: the right token passes, whoever guesses from the same address', async () => {
+test('A10: accepts the right token while others guess from the same address', async () => {
   const ask = openDoor()
   for (const address of ['192.0.2.1', undefined]) {
     await fill(ask, address)
@@ -47,7 +47,7 @@ test('A10: the right token passes, whoever guesses from the same address', async
   }
 })
 
-test('A10: what only the database knows is counted as a guess before it is looked up', async () => {
+test('A10: counts a secret that only the database knows as a guess before it is looked up', async () => {
   const { checkToken, slowGuess } = createTokenCheck({
     adminToken: loadAdminToken(new Secret(token), {} as DataFolder),
     clock: createTestClock(),
@@ -79,7 +79,7 @@ function openBrake() {
   return { clock, brake, waiting, pauses }
 }
 
-test('A10: the eleventh wrong token of an address within a minute is answered a second late', async () => {
+test('A10: delays the answer to the eleventh wrong token of an address within a minute by a second', async () => {
   const { brake, clock, pauses } = openBrake()
   for (let wrong = 1; wrong <= 10; wrong++) await brake.afterWrong('a')
   await brake.afterWrong('b')
@@ -91,7 +91,7 @@ test('A10: the eleventh wrong token of an address within a minute is answered a 
   expect(pauses).toEqual([1000])
 })
 
-test('A10: while 32 wrong ones wait, no more of that address are kept waiting, and others are', async () => {
+test('A10: refuses further guesses of an address at once while 32 of them wait, but not those of others', async () => {
   const { brake, waiting } = openBrake()
   for (let wrong = 1; wrong <= 10; wrong++) await brake.afterWrong('a')
   const answers = Array.from({ length: 31 }, () => brake.afterWrong('a'))
@@ -103,7 +103,7 @@ test('A10: while 32 wrong ones wait, no more of that address are kept waiting, a
   expect(brake.admits('a')).toBe(true)
 })
 
-test('ten thousand addresses are remembered, and the oldest goes first', async () => {
+test('remembers ten thousand addresses and forgets the oldest first', async () => {
   const { brake, pauses } = openBrake()
   for (let wrong = 1; wrong <= 10; wrong++) await brake.afterWrong('first')
   for (let address = 0; address < 10_000; address++) await brake.afterWrong(`next-${address}`)

@@ -8,9 +8,9 @@ import { createPageBudget, type PageBudget } from '../../web/page-budget.ts'
 const path = '/api/models/acme/large/price'
 
 forEachEngine((engine) => {
-  test('other replicas are told of a price by its own commit: with it or not at all', async () => {
+  test('announces a price to other replicas in the commit that sets it, or not at all', async () => {
     const recorded: Change[] = []
-    const told: Change[] = []
+    const announced: Change[] = []
     let isAway = true
     await using management = await openManagement(engine, {
       changes: {
@@ -21,7 +21,7 @@ forEachEngine((engine) => {
           if (rows.length === 1 || recorded.length > 0) recorded.push(change)
           return { change }
         },
-        tell: async ({ change }) => void told.push(change),
+        tell: async ({ change }) => void announced.push(change),
       },
     })
     const { database, ask } = management
@@ -32,19 +32,19 @@ forEachEngine((engine) => {
     expect((await put()).status).toBe(200)
     expect((await ask('DELETE', path)).status).toBe(200)
     const change: Change = { kind: 'price', id: 'acme/large' }
-    expect([recorded, told]).toEqual([
+    expect([recorded, announced]).toEqual([
       [change, change],
       [change, change],
     ])
     // Nothing was set any more, so there is nothing to tell.
     expect((await ask('DELETE', path)).status).toBe(404)
-    expect(told).toHaveLength(2)
+    expect(announced).toHaveLength(2)
   })
 })
 
 const stranger = { token: null }
 
-test('the catalog is for everybody, unless the operator shows it to nobody but itself', async () => {
+test('shows the catalog to everyone, unless the operator makes it private', async () => {
   let isPublic = true
   await using management = await openManagement(createEngine('sqlite'), { catalogIsPublic: () => isPublic })
   const statuses = async () => [
@@ -57,7 +57,7 @@ test('the catalog is for everybody, unless the operator shows it to nobody but i
   expect(await statuses()).toEqual([401, 200, 200])
 })
 
-test('R8: strangers get as much of the catalog as they may cost; whoever has the token is served', async () => {
+test('R8: limits the work done for strangers in the catalog, and always serves the token', async () => {
   const clock = createJumpClock()
   const budget = createPageBudget(clock)
   await using management = await openManagement(createEngine('sqlite'), {
@@ -76,7 +76,7 @@ test('R8: strangers get as much of the catalog as they may cost; whoever has the
   expect((await management.ask('GET', '/api/catalog')).body.data).toMatchObject([{ id: 'a/one' }])
 })
 
-test('who is signed in to the console does not stand in line with strangers', async () => {
+test('serves a console session outside the budget for strangers', async () => {
   const real = createPageBudget(createJumpClock())
   let inLine = 0
   const budget: PageBudget = {

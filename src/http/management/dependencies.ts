@@ -42,7 +42,7 @@ export interface RouteDependencies extends MoveDependencies {
     /** Tests a workspace's own key; throws a Failure if there is none or it cannot be used. */
     testOwn(workspaceId: WorkspaceId, provider: string): Promise<Probe>
   }
-  /** Sorted by id, for a key without an allowlist of its own. */
+  /** Sorted by id, for a key without an allowlist. */
   modelsOf(project: Project): Promise<readonly OfferedModel[]>
   catalog(): readonly CatalogItem[]
   /** Whether everyone may read the catalog, or only the operator. */

@@ -3,7 +3,7 @@ import { forEachEngine } from '../../../test/parts/engines.ts'
 import { openManagement } from '../../../test/parts/management.ts'
 
 forEachEngine((engine) => {
-  test('T4: an unknown field is refused by name, with the nearest known one', async () => {
+  test('T4: refuses an unknown field by name and suggests the nearest known one', async () => {
     await using management = await openManagement(engine)
     const workspace = await management.make('/api/workspaces', { name: 'acme' })
     const project = await management.make(`/api/workspaces/${workspace.id}/projects`, { name: 'web' })
@@ -33,7 +33,7 @@ forEachEngine((engine) => {
     expect((await management.ask('GET', '/api/keys')).body.data).toEqual([])
   })
 
-  test('R2: names of the language are unknown fields like any other', async () => {
+  test('R2: treats names of the language, such as __proto__, as unknown fields', async () => {
     await using management = await openManagement(engine)
     for (const name of ['__proto__', 'constructor', 'toString', 'hasOwnProperty']) {
       const body = `{"name":"x","${name}":{"name":"y"}}`
@@ -43,7 +43,7 @@ forEachEngine((engine) => {
     expect(Object.keys(Object.prototype)).toEqual([])
   })
 
-  test('a NUL is refused by name, in queries and at every depth of a body', async () => {
+  test('refuses a NUL by the name of its field, in queries and at every depth of a body', async () => {
     await using management = await openManagement(engine)
     const workspace = await management.make('/api/workspaces', { name: 'acme' })
     const project = await management.make(`/api/workspaces/${workspace.id}/projects`, { name: 'web' })
@@ -60,7 +60,7 @@ forEachEngine((engine) => {
     expect(management.defects).toEqual([])
   })
 
-  test('a body that nests without end is refused, and one with a NUL inside by the same words', async () => {
+  test('refuses a body that nests too deep, with or without a NUL inside', async () => {
     await using management = await openManagement(engine)
     const nest = (depth: number, inner: string) => `{"name":${'['.repeat(depth)}${inner}${']'.repeat(depth)}}`
     for (const [body, said] of [
@@ -75,7 +75,7 @@ forEachEngine((engine) => {
     expect(management.defects).toEqual([])
   })
 
-  test('a query is read up to the first name that is unknown', async () => {
+  test('reads a query up to the first unknown name', async () => {
     await using management = await openManagement(engine)
     const names = Array.from({ length: 2000 }, (_, at) => `a${at}`).join('&')
     const { status, body } = await management.ask('GET', `/api/keys?limit=1&${names}&a0&limit=2`)
@@ -84,7 +84,7 @@ forEachEngine((engine) => {
     expect((await management.ask('GET', '/api/keys?limit=1&limit=2')).body.error.message).toContain('given twice')
   })
 
-  test('a wrong or missing field is named', async () => {
+  test('names a wrong or missing field', async () => {
     await using management = await openManagement(engine)
     const workspace = await management.make('/api/workspaces', { name: 'acme' })
     const project = await management.make(`/api/workspaces/${workspace.id}/projects`, { name: 'web' })
@@ -120,7 +120,7 @@ forEachEngine((engine) => {
     expect((await management.ask('GET', '/api/keys')).body.data).toEqual([])
   })
 
-  test('a body must be JSON in UTF-8, of at most 1 MiB', async () => {
+  test('requires a body of JSON in UTF-8 of at most 1 MiB', async () => {
     await using management = await openManagement(engine)
     const post = (body: string | Uint8Array<ArrayBuffer>, type: string | undefined) =>
       fetch(`${management.url}/api/workspaces`, {
@@ -144,7 +144,7 @@ forEachEngine((engine) => {
     expect(management.defects).toEqual([])
   })
 
-  test('unknown paths and methods are told, with what is meant', async () => {
+  test('refuses unknown paths and methods with a suggestion', async () => {
     await using management = await openManagement(engine)
     const unknown = await management.ask('GET', '/api/workspace')
     expect([unknown.status, unknown.body.error.message]).toEqual([
@@ -172,7 +172,7 @@ forEachEngine((engine) => {
     expect((await fetch(`${management.url}/elsewhere`)).status).toBe(404)
   })
 
-  test('L4: a defect is a 500 without details, and a lost store is a 503', async () => {
+  test('L4: answers a defect with 500 without details, and a lost database with 503', async () => {
     const broken = (error: Error) => async () => Promise.reject(error)
     await using management = await openManagement(engine, {
       requests: { list: broken(new Error('canary of the house')), find: async () => undefined },

@@ -113,7 +113,7 @@ function meantIssues(issue: z.core.$ZodIssue): readonly z.core.$ZodIssue[] {
   return meant.flatMap(meantIssues).map((inner) => ({ ...inner, path: [...issue.path, ...inner.path] }))
 }
 
-/** For checks without a message of their own. */
+/** For checks without a message. */
 function defaultMessage(issue: z.core.$ZodRawIssue): string {
   if (issue.input === undefined) return 'is required'
   return issue.code === 'invalid_type' ? `must be ${typeNames[issue.expected] ?? issue.expected}` : 'is not valid'

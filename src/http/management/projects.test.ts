@@ -18,7 +18,7 @@ async function judge({ authenticator }: TestManagement, secret: string) {
 }
 
 forEachEngine((engine) => {
-  test('a key is made with its secret shown once, and works', async () => {
+  test('creates a working key and shows its secret once', async () => {
     await using management = await openManagement(engine)
     const project = await makeProject(management)
     const created = await management.make(`/api/projects/${project.id}/keys`, {
@@ -53,7 +53,7 @@ forEachEngine((engine) => {
     expect((await management.ask('GET', `/api/keys/${key.id}`)).body).toEqual(key)
   })
 
-  test('keys are listed by workspace and by project', async () => {
+  test('lists keys by workspace and by project', async () => {
     await using management = await openManagement(engine)
     const projects = [await makeProject(management), await makeProject(management)]
     const made: string[] = []
@@ -68,7 +68,7 @@ forEachEngine((engine) => {
     expect([wrong.status, wrong.body.error.param]).toEqual([400, 'workspace_id'])
   })
 
-  test('A9: a revoked key is refused at the very next request, and stays so', async () => {
+  test('A9: refuses a revoked key from the next request on', async () => {
     await using management = await openManagement(engine)
     const project = await makeProject(management)
     const { id, secret } = await management.make(`/api/projects/${project.id}/keys`, { name: 'k' })
@@ -81,7 +81,7 @@ forEachEngine((engine) => {
     expect((await management.ask('POST', `/api/keys/${id}/rotate`)).status).toBe(400)
   })
 
-  test('A9: a rotated secret ends at once, or after the overlap asked for', async () => {
+  test('A9: ends a rotated secret at once, or after the requested overlap', async () => {
     await using management = await openManagement(engine)
     const project = await makeProject(management)
     const { id, secret: first } = await management.make(`/api/projects/${project.id}/keys`, { name: 'k' })
@@ -101,7 +101,7 @@ forEachEngine((engine) => {
     expect((await rotate({ overlap_seconds: -1 })).error.param).toBe('overlap_seconds')
   })
 
-  test('T6: a narrowed project narrows its keys at the very next request', async () => {
+  test('T6: narrows the keys of a narrowed project from the next request on', async () => {
     await using management = await openManagement(engine)
     const project = await makeProject(management)
     const { secret } = await management.make(`/api/projects/${project.id}/keys`, { name: 'k' })
@@ -114,7 +114,7 @@ forEachEngine((engine) => {
     expect([await allows('a/one'), await allows('b/two')]).toEqual([true, false])
   })
 
-  test.each(['workspaces', 'projects', 'keys'] as const)('limits of %s are replaced as a whole', async (place) => {
+  test.each(['workspaces', 'projects', 'keys'] as const)('replaces all limits of %s', async (place) => {
     await using management = await openManagement(engine)
     const project = await makeProject(management)
     const key = await management.make(`/api/projects/${project.id}/keys`, { name: 'k' })

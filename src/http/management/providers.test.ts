@@ -50,7 +50,7 @@ async function ask(method: string, path: string, body?: object): Promise<any> {
   return { status: response.status, ...JSON.parse(text) }
 }
 
-test('providers are listed with where they were switched on, and of keys only the last four characters', async () => {
+test('lists providers with where they were enabled, and only the last four characters of keys', async () => {
   const { data } = await ask('GET', '/api/providers')
   // biome-ignore lint/suspicious/noExplicitAny: as above.
   const byId = Object.fromEntries(data.map((each: any) => [each.id, each]))
@@ -61,7 +61,7 @@ test('providers are listed with where they were switched on, and of keys only th
   expect(byId.sandbox.models).toBeGreaterThan(5)
 })
 
-test('a key is tried with an empty request, and the provider is not quoted', async () => {
+test('tests a key with an empty request, and does not quote the provider', async () => {
   calls.length = 0
   const verdicts = []
   for (const id of ['acme', 'acme-eu', 'closed', 'sandbox']) {
@@ -77,7 +77,7 @@ test('a key is tried with an empty request, and the provider is not quoted', asy
     ['sandbox', 'ok', null],
   ])
   expect(calls).toEqual(['/v1/chat/completions {}', '/v1/chat/completions {}'])
-  expect(await ask('POST', '/api/providers/nobody/test')).toMatchObject({ status: 404 })
+  expect(await ask('POST', '/api/providers/unknown/test')).toMatchObject({ status: 404 })
 })
 
 test("a workspace's own key is tried where it would be sent, and nowhere the guard forbids", async () => {
@@ -92,11 +92,11 @@ test("a workspace's own key is tried where it would be sent, and nowhere the gua
   const elsewhere = `${address}/elsewhere`
   expect(await ask('PUT', path, { api_key: 'canary', base_url: elsewhere })).toMatchObject({ status: 400 })
   expect(calls).toEqual([])
-  const nobody = `/api/workspaces/ws_00000000000000000000000000/credentials/acme/test`
-  expect(await ask('POST', nobody)).toMatchObject({ status: 404 })
+  const unknown = `/api/workspaces/ws_00000000000000000000000000/credentials/acme/test`
+  expect(await ask('POST', unknown)).toMatchObject({ status: 404 })
 })
 
-test('the configuration in force is told with its sources and without a secret', async () => {
+test('shows the configuration in effect with its sources and without secrets', async () => {
   const { data } = await ask('GET', '/api/config')
   const of = (name: string) => data.find((each: { name: string }) => each.name === name)
   expect(of('server.port')).toEqual({ name: 'server.port', value: '0', source: 'TOLLGATE_PORT' })

@@ -14,7 +14,7 @@ import type { Transfer, TransferKind } from '../../ledger/transfer.ts'
 import type { Database } from '../../store/database.ts'
 import { createRequestLog, listRequests } from '../../telemetry/request-log.ts'
 import { createRecord } from '../../telemetry/request-record.ts'
-import type { LoggedRequest } from '../../telemetry/request-row.ts'
+import { chargedRow, type LoggedRequest } from '../../telemetry/request-row.ts'
 import type { RequestTail, TailListener } from '../../telemetry/request-tail.ts'
 import { textStream } from '../responses.ts'
 import { createRequestReader } from './requests.ts'
@@ -33,8 +33,8 @@ const reported: Usage = {
 const full = 500_000n
 
 interface Sketch {
-  /** What the caller was told. */
-  readonly told: bigint
+  /** What the caller was quoted. */
+  readonly quoted: bigint
   readonly moved: Partial<Record<TransferKind, bigint>>
   readonly held?: bigint
   readonly usage?: Usage
@@ -43,7 +43,7 @@ interface Sketch {
 }
 
 /** One request as the API explains it, and what the command line says to that. */
-async function explain(database: Database, { told, moved, held = full, usage = reported, isPriced = true }: Sketch) {
+async function explain(database: Database, { quoted, moved, held = full, usage = reported, isPriced = true }: Sketch) {
   const models = [{ id: 'acme/large', price, source: 'tollgate.yaml:3' }]
   const priceVersion = (await recordPrices({ database, clock: systemClock, models })).versions.get('acme/large')
   const [id, workspaceId] = [createId('req'), createId('ws')]
@@ -51,7 +51,7 @@ async function explain(database: Database, { told, moved, held = full, usage = r
     ...{ id, workspaceId, startedAt: 0, projectId: createId('prj'), keyId: createId('key') },
     ...{ path: '/v1/messages', stream: true, model: 'acme/large', status: 200, code: undefined, reason: undefined },
     ...{ provider: 'acme', upstreamModel: 'l', lane: 'bytes', candidates: [], attempts: [], warnings: [], notes: [] },
-    ...{ usage, held: held as Nano, charge: told as Nano, firstEventMs: 1, totalMs: 2, client: undefined },
+    ...{ usage, held: held as Nano, charge: quoted as Nano, firstEventMs: 1, totalMs: 2, client: undefined },
     // Of the plan: what served in the end is the ledger's knowledge.
     priceVersion,
   }
@@ -79,9 +79,9 @@ async function explain(database: Database, { told, moved, held = full, usage = r
 }
 
 forEachEngine((engine) => {
-  test('a charge is its lines added up, and the command line agrees', async () => {
+  test('adds up the lines of a charge, as the command line does', async () => {
     await using store = await engine.openStore()
-    const { explained, fault, priceVersion } = await explain(store.database, { told: full, moved: { charge: full } })
+    const { explained, fault, priceVersion } = await explain(store.database, { quoted: full, moved: { charge: full } })
     expect(explained).toMatchObject({ cost: '0.0005', price_version: String(priceVersion) })
     expect(explained?.charge).toMatchObject({
       lines: [
@@ -96,37 +96,41 @@ forEachEngine((engine) => {
     expect(fault).toBeUndefined()
   })
 
-  test('what the wallet could not pay is taken off the total, whatever the caller was told', async () => {
+  test('subtracts what the wallet could not pay from the total, whatever the caller was quoted', async () => {
     await using store = await engine.openStore()
-    // Where several processes share the wallet, the full price is told before anyone knows better.
-    for (const told of [300_000n, full]) {
+    // Where several processes share the wallet, the full price is quoted before it is known that it cannot be paid.
+    for (const quoted of [300_000n, full]) {
       const moved = { charge: 300_000n, writeoff: 200_000n }
-      const { explained, fault } = await explain(store.database, { told, moved, held: 250_000n })
+      const { explained, fault } = await explain(store.database, { quoted, moved, held: 250_000n })
       expect(explained?.charge).toMatchObject({ total: '0.0005', written_off: '0.0002', charged: '0.0003' })
       expect(explained?.charge?.released).toBe('0.00')
       expect(fault).toBeUndefined()
     }
   })
 
-  test('an estimate costs what was held at most', async () => {
+  test('charges at most the hold for an estimate', async () => {
     await using store = await engine.openStore()
     const usage = { ...reported, source: 'estimated' } as const
     const moved = { charge: 400_000n }
-    const { explained, fault } = await explain(store.database, { told: 400_000n, moved, held: 400_000n, usage })
+    const { explained, fault } = await explain(store.database, { quoted: 400_000n, moved, held: 400_000n, usage })
     expect(explained?.charge).toMatchObject({ total: '0.0004', written_off: '0.00', charged: '0.0004' })
     expect(fault).toBeUndefined()
   })
 
-  test('a transfer that is not what the lines come to is told', async () => {
+  test('reports a transfer that differs from the sum of the lines', async () => {
     await using store = await engine.openStore()
-    const { fault } = await explain(store.database, { told: full, moved: { charge: 400_000n } })
+    const { fault } = await explain(store.database, { quoted: full, moved: { charge: 400_000n } })
     expect(fault).toBe('the transfers come to $0.0004, not to $0.0005')
   })
 
-  test("a call on the workspace's own key has no price, though its plan had one, and adds up", async () => {
+  test("shows no price for a call on the workspace's own key, though its plan had one", async () => {
     await using store = await engine.openStore()
     for (const fee of [0n, 25_000n]) {
-      const { explained, fault } = await explain(store.database, { told: fee, moved: { charge: fee }, isPriced: false })
+      const { explained, fault } = await explain(store.database, {
+        quoted: fee,
+        moved: { charge: fee },
+        isPriced: false,
+      })
       expect(explained).toMatchObject({ price_version: null, charge: null })
       expect(explained?.cost).toBe(explained?.transfers[0]?.amount ?? '')
       expect(fault).toBeUndefined()
@@ -135,7 +139,7 @@ forEachEngine((engine) => {
 })
 
 forEachEngine((engine) => {
-  test('the file has every request of the filter, newest first, and no cell of it is a formula', async () => {
+  test('exports every request of the filter, newest first, and no cell as a formula', async () => {
     await using management = await openManagement(engine)
     // More than a page, of which every third is another project's.
     const mine = createId('prj')
@@ -167,7 +171,7 @@ forEachEngine((engine) => {
     expect(objects.at(-1)).toMatchObject({ reason: '=HYPERLINK("http://x","y")', client: '@SUM(A1)' })
   })
 
-  test('usage is a file of sums, for whoever has the token, and wrong questions are named', async () => {
+  test('exports usage sums with the token only, and names a wrong parameter', async () => {
     await using management = await openManagement(engine)
     expect((await management.ask('GET', '/api/usage/export', { token: null })).status).toBe(401)
     const empty = await management.ask('GET', '/api/usage/export?group_by=workspace,day&format=csv')
@@ -192,17 +196,20 @@ forEachEngine((engine) => {
   const outOfRange = ['1969-12-31T23:59:59.999Z', '0001-01-01T00:00:00Z', '1970-01-01T00:00:00%2B00:01']
   const late = ['9999-12-31T23:59:59-00:01', '10000-01-01T00:00:00Z', '%2B275760-09-13T00:00:00Z']
   const none = ['', 'NaN', '-1', '1e400', '2026-02-30T00:00:00Z', '2026-11-15T25:00:00Z']
-  test.each([...outOfRange, ...late, ...none])('a time of "%s" is a 400 that names its field', async (time) => {
-    await using management = await openManagement(engine)
-    for (const path of ['/api/usage/export', '/api/requests/export', '/api/requests', '/api/stats']) {
-      for (const field of ['from', 'to']) {
-        const reply = await management.ask('GET', `${path}?${field}=${time}`)
-        expect([path, reply.status, reply.body.error?.param]).toEqual([path, 400, field])
+  test.each([...outOfRange, ...late, ...none])(
+    'answers a time of "%s" with a 400 that names its field',
+    async (time) => {
+      await using management = await openManagement(engine)
+      for (const path of ['/api/usage/export', '/api/requests/export', '/api/requests', '/api/stats']) {
+        for (const field of ['from', 'to']) {
+          const reply = await management.ask('GET', `${path}?${field}=${time}`)
+          expect([path, reply.status, reply.body.error?.param]).toEqual([path, 400, field])
+        }
       }
-    }
-  })
+    },
+  )
 
-  test('the first and the last time that there are work', async () => {
+  test('accepts the first and the last possible time', async () => {
     await using management = await openManagement(engine)
     for (const path of ['/api/usage/export', '/api/requests/export', '/api/requests']) {
       for (const query of ['to=1970-01-01T00:00:00Z', 'from=1970-01-01T00:00:00Z&to=9999-12-31T23:59:59.999Z']) {
@@ -211,7 +218,7 @@ forEachEngine((engine) => {
     }
   })
 
-  test('the file is for whoever has the token, and wrong filters are named', async () => {
+  test('exports requests with the token only, and names a wrong filter', async () => {
     await using management = await openManagement(engine)
     expect((await management.ask('GET', '/api/requests/export', { token: null })).status).toBe(401)
     for (const [query, param] of [
@@ -227,7 +234,7 @@ forEachEngine((engine) => {
     expect([empty.status, empty.text.split('\r\n').length]).toEqual([200, 2])
   })
 
-  test('requests of a project are found through its keys, and through the log where it has many', async () => {
+  test('finds the requests of a project through its keys, or through the log if it has many keys', async () => {
     await using management = await openManagement(engine)
     const { database, clock } = management
     const { id: workspace } = await management.make('/api/workspaces', { name: 'acme' })
@@ -283,7 +290,7 @@ forEachEngine((engine) => {
   })
 })
 
-test('a file is read no faster than it is taken, and no further once nobody takes it', async () => {
+test('reads a file no faster than the client, and stops when the client leaves', async () => {
   let read = 0
   let isLeft = false
   async function* pieces() {
@@ -301,7 +308,7 @@ test('a file is read no faster than it is taken, and no further once nobody take
   expect(isLeft).toBe(true)
 })
 
-test('a file that breaks off does not end like a whole one', async () => {
+test('does not end a file that broke off like a complete one', async () => {
   const faults: unknown[] = []
   async function* pieces() {
     yield 'first\n'
@@ -338,16 +345,20 @@ async function writeRequest(management: TestManagement, { workspace, project, ke
   if (code === undefined) {
     const cache = { cacheReadTokens: 0, cacheWriteTokens: 0, cacheWriteLongTokens: 0 }
     record.usage = { inputTokens: 10, ...cache, outputTokens: 6, source: 'reported' }
-    record.charge = 22_000n as Nano
     record.firstEventMs = 100
-  }
-  log.write(record)
+    // A charge is written with its request, by the ledger.
+    const { ledger } = management
+    const [requestId, cost] = [record.id, 22_000n as Nano]
+    await ledger.fund({ workspaceId: workspace, amount: cost, kind: 'topup' })
+    await ledger.hold({ requestId, workspaceId: workspace, projectId: project, keyId: key, amount: cost })
+    await ledger.settle({ requestId, cost, estimated: false, row: (charge) => chargedRow(record, charge) })
+  } else log.write(record)
   await log.close()
   return record.id
 }
 
 forEachEngine((engine) => {
-  test('requests are added up by the hour and by key, with names', async () => {
+  test('sums up requests by hour and by key, with names', async () => {
     await using management = await openManagement(engine)
     const place = await openPlace(management)
     await writeRequest(management, place)
@@ -375,7 +386,7 @@ forEachEngine((engine) => {
     expect(elsewhere.body.total).toMatchObject({ requests: 0, cost: '0.00', first_event_ms: null })
   })
 
-  test('a span that ends before it begins, or is too long, is refused by name', async () => {
+  test('refuses a span that ends before it begins, or is too long, by its field', async () => {
     await using management = await openManagement(engine)
     for (const [query, words] of [
       ['from=2026-11-15T00:00:00Z&to=2026-11-14T00:00:00Z', '`from` must be before'],
@@ -387,7 +398,7 @@ forEachEngine((engine) => {
     }
   })
 
-  test('requests can be followed as they end, by those who may see them', async () => {
+  test('streams requests as they end to callers with the token', async () => {
     let listener: TailListener | undefined
     const tail: RequestTail = {
       listen(next) {
@@ -408,9 +419,9 @@ forEachEngine((engine) => {
     listener?.onRequests(await listRequests(management.database.sql, { limit: 10 }))
     listener?.onEnd()
     const text = await response.text()
-    const told = [...text.matchAll(/^event: request\ndata: (.*)$/gm)].map(([, data]) => JSON.parse(data ?? ''))
-    expect(told).toMatchObject([{ id: failed, code: 'LIMIT_EXCEEDED', key_id: place.key }])
+    const events = [...text.matchAll(/^event: request\ndata: (.*)$/gm)].map(([, data]) => JSON.parse(data ?? ''))
+    expect(events).toMatchObject([{ id: failed, code: 'LIMIT_EXCEEDED', key_id: place.key }])
     // One request looks the same in the stream and in the list.
-    expect(requestSchema.parse(told[0])).toEqual(told[0])
+    expect(requestSchema.parse(events[0])).toEqual(events[0])
   })
 })

@@ -11,7 +11,7 @@ import { createWorkspace } from '../../tenancy/workspaces.ts'
 const now = '2027-01-15T08:00:00.000Z'
 
 forEachEngine((engine) => {
-  test('a workspace is made, read and listed', async () => {
+  test('creates, reads and lists a workspace', async () => {
     await using management = await openManagement(engine)
     const workspace = await management.make('/api/workspaces', { name: 'Ünïcode & <b>co</b>' })
     expect(workspace).toEqual({
@@ -26,7 +26,7 @@ forEachEngine((engine) => {
     expect((await management.ask('GET', '/api/workspaces')).body).toEqual({ data: [workspace], next_cursor: null })
   })
 
-  test('a new wallet is empty, a top-up is in it at once, and the ledger lists it newest first', async () => {
+  test('adds a top-up to an empty wallet at once, and lists transfers newest first', async () => {
     await using management = await openManagement(engine)
     const { id } = await management.make('/api/workspaces', { name: 'acme' })
     const wallet = async () => (await management.ask('GET', `/api/workspaces/${id}/wallet`)).body
@@ -53,7 +53,7 @@ forEachEngine((engine) => {
     })
   })
 
-  test('a charge is a transfer out of the wallet', async () => {
+  test('lists a charge as a transfer out of the wallet', async () => {
     await using management = await openManagement(engine)
     const { id } = await management.make('/api/workspaces', { name: 'acme' })
     await management.make(`/api/workspaces/${id}/topups`, { amount: '1.00' })
@@ -67,7 +67,7 @@ forEachEngine((engine) => {
     expect(body.next_cursor).toBeString()
   })
 
-  test('B1: an amount that is no positive decimal within bounds is refused by name and credits nothing', async () => {
+  test('B1: refuses an amount that is not a positive decimal within bounds, and credits nothing', async () => {
     await using management = await openManagement(engine)
     const { id } = await management.make('/api/workspaces', { name: 'acme' })
     for (const amount of ['0', '0.00', '-1', '1e3', '1000000.01', '0.0000000001', '', ' 1', 5, null, {}, undefined]) {
@@ -80,14 +80,14 @@ forEachEngine((engine) => {
     expect((await management.ask('GET', `/api/workspaces/${id}/wallet`)).body.balance).toBe('0.00')
   })
 
-  test('a balance may exceed what one top-up may', async () => {
+  test('allows a balance above the maximum of one top-up', async () => {
     await using management = await openManagement(engine)
     const { id } = await management.make('/api/workspaces', { name: 'acme' })
     await management.make(`/api/workspaces/${id}/topups`, { amount: '1000000' })
     expect((await management.make(`/api/workspaces/${id}/topups`, { amount: '1000000' })).balance).toBe('2000000.00')
   })
 
-  test('a project is made, changed, read and listed', async () => {
+  test('creates, changes, reads and lists a project', async () => {
     await using management = await openManagement(engine)
     const workspace = await management.make('/api/workspaces', { name: 'acme' })
     const path = `/api/workspaces/${workspace.id}/projects`
@@ -112,7 +112,7 @@ forEachEngine((engine) => {
     expect(body.data.map(({ name }: { name: string }) => name)).toEqual(['open', 'renamed'])
   })
 
-  test('K4: a credential is written, shown by its last four, replaced and deleted', async () => {
+  test('K4: stores, replaces and deletes a credential, and shows its last four characters only', async () => {
     await using management = await openManagement(engine)
     const { id } = await management.make('/api/workspaces', { name: 'acme' })
     const list = `/api/workspaces/${id}/credentials`
@@ -149,7 +149,7 @@ forEachEngine((engine) => {
     ])
   })
 
-  test('a credential that cannot be used is refused by field, without repeating the key', async () => {
+  test('refuses an unusable credential by its field, without repeating the key', async () => {
     await using management = await openManagement(engine)
     const { id } = await management.make('/api/workspaces', { name: 'acme' })
     const put = (body: object, provider = 'acme') =>
@@ -161,7 +161,7 @@ forEachEngine((engine) => {
       [{ api_key: 17 }, 'acme', 400, 'api_key'],
       [{}, 'acme', 400, 'api_key'],
       [{ api_key: key, base_url: 'http://127.0.0.1' }, 'acme', 400, 'base_url'],
-      [{ api_key: key }, 'nobody', 404, null],
+      [{ api_key: key }, 'unknown', 404, null],
     ]
     for (const [body, provider, status, param] of cases) {
       const reply = await put(body, provider)
@@ -170,7 +170,7 @@ forEachEngine((engine) => {
     }
   })
 
-  test('requests are listed and found, the catalog is sorted and whole', async () => {
+  test('lists and finds requests, and sorts the complete catalog', async () => {
     await using management = await openManagement(engine)
     const [one, two] = [createId('ws'), createId('ws')]
     const [a, b] = [createId('key'), createId('key')]
@@ -196,7 +196,7 @@ forEachEngine((engine) => {
     expect(catalog.body.next_cursor).toBeNull()
   })
 
-  test('G2: changes stand in the audit log with who, what and the request that made them', async () => {
+  test('G2: records changes in the audit log with actor, action and request id', async () => {
     await using management = await openManagement(engine)
     const made = await management.ask('POST', '/api/workspaces', { body: { name: 'acme' } })
     const path = `/api/workspaces/${made.body.id}/topups`
@@ -216,7 +216,7 @@ forEachEngine((engine) => {
     ])
   })
 
-  test('a top-up that was credited is told as such, even where the audit log cannot be written', async () => {
+  test('reports a credited top-up as credited even if the audit log cannot be written', async () => {
     await using management = await openManagement(engine)
     const { id } = await management.make('/api/workspaces', { name: 'acme' })
     await management.database.transaction((sql) => sql`DELETE FROM audit_head`)
@@ -229,7 +229,7 @@ forEachEngine((engine) => {
 const byFile = { 'x-tollgate-managed-by': 'file' }
 
 forEachEngine((engine) => {
-  test('what is made for a file is changed for a file alone', async () => {
+  test('changes what a file created only for a file', async () => {
     await using management = await openManagement(engine)
     const workspace = await management.make('/api/workspaces', { name: 'acme' })
     expect(workspace.managed_by).toBe('api')
@@ -245,7 +245,7 @@ forEachEngine((engine) => {
     }
     expect((await change(byFile)).body.models).toEqual(['acme/*'])
     const { body: audit } = await management.ask('GET', '/api/audit')
-    // Whoever sends the header is still told apart from others.
+    // The actor stays who sent the header.
     type Entry = { readonly actor: string; readonly details: { readonly managed_by?: string } }
     expect(audit.data.map(({ actor, details }: Entry) => [actor, details.managed_by])).toEqual([
       ['management token', 'file'],
@@ -254,7 +254,7 @@ forEachEngine((engine) => {
     ])
   })
 
-  test('another manager than these two is refused by name, and the header is no token', async () => {
+  test('refuses any other manager by name, and does not accept the header as a token', async () => {
     await using management = await openManagement(engine)
     const wrong = await management.ask('POST', '/api/workspaces', {
       body: { name: 'acme' },
@@ -287,7 +287,7 @@ async function turnPages({ ask }: TestManagement, path: string, limit: number) {
 const act = { actor: 'test', at: 0 }
 
 forEachEngine((engine) => {
-  test('120 items come in pages, each once and in order', async () => {
+  test('returns 120 items in pages, each once and in order', async () => {
     await using management = await openManagement(engine)
     const names = Array.from({ length: 120 }, (_, at) => `w-${at}`)
     await management.database.transaction(async (sql) => {
@@ -308,7 +308,7 @@ forEachEngine((engine) => {
     expect((await turnPages(management, '/api/catalog', 2)).sizes).toEqual([2, 1])
   })
 
-  test('transfers are paged newest first', async () => {
+  test('pages transfers newest first', async () => {
     await using management = await openManagement(engine)
     const { id } = await management.make('/api/workspaces', { name: 'acme' })
     const made: string[] = []
@@ -320,7 +320,7 @@ forEachEngine((engine) => {
     expect(items.map((transfer) => transfer.id)).toEqual(made.reverse())
   })
 
-  test('a wrong limit or cursor is refused by name', async () => {
+  test('refuses a wrong limit or cursor by name', async () => {
     await using management = await openManagement(engine)
     for (const limit of ['0', '201', '-1', '1.5', 'x', '']) {
       const reply = await management.ask('GET', `/api/workspaces?limit=${limit}`)
@@ -344,7 +344,7 @@ const keyed = (key: string, body: unknown) => ({ headers: { 'Idempotency-Key': k
 const day = 24 * 60 * 60 * 1000
 
 forEachEngine((engine) => {
-  test('a POST with a used key gets the first answer, and nothing is done twice', async () => {
+  test('replays the first answer for a used idempotency key, and does nothing twice', async () => {
     await using management = await openManagement(engine)
     const first = await management.ask('POST', '/api/workspaces', keyed('k-1', { name: 'acme' }))
     management.clock.advance(1000)
@@ -360,7 +360,7 @@ forEachEngine((engine) => {
     expect(await countsOf(management)).toEqual({ workspaces: 2, audit: 2 })
   })
 
-  test('a top-up whose commit was not confirmed may have been made: the answer says so, and the key credits it once', async () => {
+  test('says that an unconfirmed top-up may have been made, and credits it once for its key', async () => {
     await using management = await openManagement(engine)
     const { id } = await management.make('/api/workspaces', { name: 'acme' })
     const { fund } = management.ledger
@@ -380,7 +380,7 @@ forEachEngine((engine) => {
     expect((await management.ask('GET', `/api/workspaces/${id}/wallet`)).body.balance).toBe('5.00')
   })
 
-  test('what was refused is not stored: the key is free for the corrected request', async () => {
+  test('leaves the key free for the corrected request after a refusal', async () => {
     await using management = await openManagement(engine)
     expect((await management.ask('POST', '/api/workspaces', keyed('k-1', { name: 17 }))).status).toBe(400)
     expect((await management.ask('POST', '/api/workspaces', keyed('k-1', { name: '' }))).status).toBe(400)
@@ -391,7 +391,7 @@ forEachEngine((engine) => {
     }
   })
 
-  test('a replayed key creation shows the same secret, and the store holds none', async () => {
+  test('replays the creation of a key with the same secret, and stores no secret', async () => {
     await using management = await openManagement(engine)
     const workspace = await management.make('/api/workspaces', { name: 'acme' })
     const project = await management.make(`/api/workspaces/${workspace.id}/projects`, { name: 'web' })
@@ -412,7 +412,7 @@ forEachEngine((engine) => {
     expect((await management.ask('GET', '/api/keys')).body.data).toHaveLength(1)
   })
 
-  test('B1: a top-up with a used key credits once and says the balance of then', async () => {
+  test('B1: credits a top-up once for its idempotency key, and repeats the balance of that time', async () => {
     await using management = await openManagement(engine)
     const { id } = await management.make('/api/workspaces', { name: 'acme' })
     const path = `/api/workspaces/${id}/topups`
@@ -432,7 +432,7 @@ forEachEngine((engine) => {
     ['topups', { amount: '5.00' }, 'wallet.topup'],
     ['corrections', { amount: '5.00', direction: 'add', reason: 'missing' }, 'wallet.correct'],
   ])(
-    'of %s each has one line in the audit log, also where the first call was cut off before it',
+    'writes one audit entry for each of %s, also if the first call was interrupted before it',
     async (what, body, action) => {
       await using management = await openManagement(engine)
       const { id } = await management.make('/api/workspaces', { name: 'acme' })
@@ -459,31 +459,34 @@ forEachEngine((engine) => {
     },
   )
 
-  test.each(['/api/workspaces', 'topups'] as const)('twins at the same time do the work of %s once', async (what) => {
-    await using management = await openManagement(engine)
-    const { id } = await management.make('/api/workspaces', { name: 'acme' })
-    const path = what === 'topups' ? `/api/workspaces/${id}/topups` : what
-    const body = what === 'topups' ? { amount: '5.00' } : { name: 'twin' }
-    const replies: Reply[] = await Promise.all(
-      Array.from({ length: 12 }, () => management.ask('POST', path, keyed('twin', body))),
-    )
-    // Whoever comes while the first one runs is sent away, whoever comes later gets its answer.
-    const done = replies.filter(({ status }) => status === 201)
-    expect(done.length).toBeGreaterThan(0)
-    expect(new Set(done.map(({ text }) => text)).size).toBe(1)
-    for (const refused of replies.filter(({ status }) => status !== 201)) {
-      expect([refused.status, refused.body.error.code, refused.headers.get('retry-after')]).toEqual([
-        429,
-        'LIMIT_EXCEEDED',
-        '1',
-      ])
-    }
-    const late = await management.ask('POST', path, keyed('twin', body))
-    expect(late.text).toBe(done[0]?.text ?? '')
-    expect(await countsOf(management)).toEqual({ workspaces: what === 'topups' ? 1 : 2, audit: 2 })
-  })
+  test.each(['/api/workspaces', 'topups'] as const)(
+    'does the work of %s once for simultaneous requests with one key',
+    async (what) => {
+      await using management = await openManagement(engine)
+      const { id } = await management.make('/api/workspaces', { name: 'acme' })
+      const path = what === 'topups' ? `/api/workspaces/${id}/topups` : what
+      const body = what === 'topups' ? { amount: '5.00' } : { name: 'twin' }
+      const replies: Reply[] = await Promise.all(
+        Array.from({ length: 12 }, () => management.ask('POST', path, keyed('twin', body))),
+      )
+      // Requests during the first one are refused; later ones get its answer.
+      const done = replies.filter(({ status }) => status === 201)
+      expect(done.length).toBeGreaterThan(0)
+      expect(new Set(done.map(({ text }) => text)).size).toBe(1)
+      for (const refused of replies.filter(({ status }) => status !== 201)) {
+        expect([refused.status, refused.body.error.code, refused.headers.get('retry-after')]).toEqual([
+          429,
+          'LIMIT_EXCEEDED',
+          '1',
+        ])
+      }
+      const late = await management.ask('POST', path, keyed('twin', body))
+      expect(late.text).toBe(done[0]?.text ?? '')
+      expect(await countsOf(management)).toEqual({ workspaces: what === 'topups' ? 1 : 2, audit: 2 })
+    },
+  )
 
-  test('twins on two replicas do the work once', async () => {
+  test('does the work once for simultaneous requests on two replicas', async () => {
     await using management = await openManagement(engine)
     const server = management.secondReplica()
     const replies = await Promise.all([

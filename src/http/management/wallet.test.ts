@@ -24,7 +24,7 @@ async function openWallet(engine: Parameters<typeof openManagement>[0], amount: 
 }
 
 forEachEngine((engine) => {
-  test('B2: a correction is a transfer with a reason and an audit line, and takes only what is free', async () => {
+  test('B2: records a correction as a transfer with a reason and an audit entry, and takes only available money', async () => {
     await using wallet = await openWallet(engine, '2500.00')
     const { management, id, correct } = wallet
     const reason = 'invoice 17 was 25.00'
@@ -73,7 +73,7 @@ forEachEngine((engine) => {
     expect((await management.ask('GET', '/api/audit')).body.data).toHaveLength(5)
   })
 
-  test('a correction with a used key corrects once and says the balance of then', async () => {
+  test('corrects once for a used idempotency key, and repeats the balance of that time', async () => {
     await using wallet = await openWallet(engine, '10.00')
     const body = { amount: '4.00', direction: 'take', reason: 'refund 1' }
     const first = await wallet.correct(body, 'k')
@@ -88,7 +88,7 @@ forEachEngine((engine) => {
     expect((await wallet.wallet()).balance).toBe('0.00')
   })
 
-  test('one whose commit was not confirmed may have been made: the answer says so, and the key corrects once', async () => {
+  test('says that an unconfirmed correction may have been made, and corrects once for its key', async () => {
     await using wallet = await openWallet(engine, '10.00')
     const { ledger } = wallet.management
     const { correct } = ledger
@@ -110,7 +110,7 @@ forEachEngine((engine) => {
     expect(audit.data[0]).toMatchObject({ action: 'wallet.correct', details: { transfer: made.id, repeated: true } })
   })
 
-  test('what is no correction is refused by its field, and changes nothing', async () => {
+  test('refuses an invalid correction by its field, and changes nothing', async () => {
     await using wallet = await openWallet(engine, '10.00')
     const body = { amount: '4', direction: 'take', reason: 'refund' }
     const cases: [change: object, param: string][] = [

@@ -7,7 +7,7 @@ import { verifyAudit } from '../../tenancy/audit.ts'
 import type { Checkout } from '../payments/stripe-checkout.ts'
 
 forEachEngine((engine) => {
-  test('a workspace is renamed and shares routes; what is left out stays, and each change is on record', async () => {
+  test('renames a workspace and lets it share routes, keeps absent fields, and audits each change', async () => {
     await using management = await openManagement(engine)
     const workspace = await management.make('/api/workspaces', { name: 'acme' })
     const path = `/api/workspaces/${workspace.id}`
@@ -24,7 +24,7 @@ forEachEngine((engine) => {
     ])
   })
 
-  test('T4: what a workspace is not asked for is refused by name', async () => {
+  test('T4: refuses fields that a workspace does not have by name', async () => {
     await using management = await openManagement(engine)
     const { id } = await management.make('/api/workspaces', { name: 'acme' })
     const cases: [object, string][] = [
@@ -40,7 +40,7 @@ forEachEngine((engine) => {
     }
   })
 
-  test('without payments there is no call that starts one', async () => {
+  test('has no operation that starts a payment if payments are not configured', async () => {
     await using management = await openManagement(engine)
     const { id } = await management.make('/api/workspaces', { name: 'acme' })
     const reply = await management.ask('POST', `/api/workspaces/${id}/checkouts`, { body: { amount: '25.00' } })
@@ -48,7 +48,7 @@ forEachEngine((engine) => {
     expect((await management.ask('GET', '/api/openapi.json')).text).not.toContain('/checkouts')
   })
 
-  test('a payment is started for the workspace and the amount, once for each Idempotency-Key', async () => {
+  test('starts a payment for the workspace and the amount, once for each Idempotency-Key', async () => {
     const started: [string, bigint][] = []
     const checkout: Checkout = async (workspaceId, amount) => {
       started.push([workspaceId, amount])
@@ -74,7 +74,7 @@ forEachEngine((engine) => {
     ])
   })
 
-  test('a payment that could not be started leaves its Idempotency-Key free', async () => {
+  test('leaves the Idempotency-Key of a payment that could not be started free', async () => {
     const failures = [new Failure('OVERLOADED', 'Later.', { retryAfterMs: 3000 })]
     const checkout = async () => {
       for (const failure of failures.splice(0)) throw failure
@@ -139,7 +139,7 @@ async function everything({ database: { sql } }: TestManagement): Promise<string
 }
 
 forEachEngine((engine) => {
-  test('G3: an export has every row of the workspace, none of another, and no secret', async () => {
+  test('G3: exports every row of the workspace, none of another, and no secret', async () => {
     await using home = await openHousehold(engine)
     const { management, id, projectId, keyId, secret } = home
     management.logged.push({ id: 'req_1', workspace_id: id }, { id: 'req_2', workspace_id: 'ws_other' })
@@ -170,7 +170,7 @@ forEachEngine((engine) => {
     for (const hidden of [secret, 'sk-of-jane', 'somebody else']) expect(text).not.toContain(hidden)
   })
 
-  test('G3: erased are names, keys, addresses, provider keys and requests; the money stays, and so does everybody else', async () => {
+  test('G3: erases names, keys, addresses, provider keys and requests, but not the money or other workspaces', async () => {
     await using home = await openHousehold(engine)
     const { management, id, secret } = home
     const authenticate = () => management.authenticator.authenticate(new Headers({ authorization: `Bearer ${secret}` }))
@@ -202,7 +202,7 @@ forEachEngine((engine) => {
     expect((await erase()).body).toEqual({ id, keys: 0, credentials: 0, requests: 0 })
   })
 
-  test('nothing is erased without the word, or of a workspace that a file declares', async () => {
+  test('erases nothing without the confirmation, and no workspace that a file declares', async () => {
     await using management = await openManagement(engine)
     const workspace = await management.make('/api/workspaces', { name: person })
     for (const body of [{}, { confirm: person }, { confirm: 'Erase' }, { confirm: true }]) {

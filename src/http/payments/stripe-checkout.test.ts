@@ -18,7 +18,7 @@ interface Received {
   readonly form: Record<string, string>
 }
 
-/** A server on loopback in Stripe's place, which answers as told. */
+/** A server on loopback in Stripe's place, with the given answers. */
 function serveStripe(answer: (call: number) => Response | Promise<Response>) {
   const received: Received[] = []
   const server = Bun.serve({
@@ -59,7 +59,7 @@ async function setUp(engine: TestEngine, baseUrl: string) {
 const amount = 25_000_000_000n as Nano
 
 forEachEngine((engine) => {
-  test('a session is asked for in dollars and cents, for the workspace, once per request id', async () => {
+  test('requests a session in dollars and cents, for the workspace, once per request id', async () => {
     await using stripe = serveStripe(() => Response.json(session))
     await using setup = await setUp(engine, stripe.url)
     const { workspaceId } = setup
@@ -87,7 +87,7 @@ forEachEngine((engine) => {
     expect(setup.logged).toEqual([])
   })
 
-  test('what could not be paid or credited never reaches Stripe', async () => {
+  test('does not send Stripe what could not be paid or credited', async () => {
     await using stripe = serveStripe(() => Response.json(session))
     await using setup = await setUp(engine, stripe.url)
     const { checkout, workspaceId } = setup
@@ -107,7 +107,7 @@ forEachEngine((engine) => {
     ])
   })
 
-  test('without a secret key no payment can be started', async () => {
+  test('starts no payment without a secret key', async () => {
     await using stripe = serveStripe(() => Response.json(session))
     await using store = await engine.openStore()
     const log: Log = { info() {}, warn() {}, error() {}, line() {}, flush() {} }
@@ -118,7 +118,7 @@ forEachEngine((engine) => {
     expect(stripe.received).toEqual([])
   })
 
-  test('a connection that breaks is tried once more under the same idempotency key', async () => {
+  test('retries a broken connection once with the same idempotency key', async () => {
     await using stripe = serveStripe((call) => (call === 1 ? brokenAnswer() : Response.json(session)))
     await using setup = await setUp(engine, stripe.url)
     expect(await setup.checkout(setup.workspaceId, amount, createId('req'))).toMatchObject({ id: session.id })
@@ -127,7 +127,7 @@ forEachEngine((engine) => {
     expect(keys[0]).toBe(keys[1] ?? '')
   })
 
-  test('where Stripe cannot be reached the caller may come back', async () => {
+  test('asks the caller to retry if Stripe cannot be reached', async () => {
     const stripe = serveStripe(() => Response.json(session))
     await stripe[Symbol.asyncDispose]()
     await using setup = await setUp(engine, stripe.url)
@@ -135,7 +135,7 @@ forEachEngine((engine) => {
     expect(refused).toMatchObject({ code: 'OVERLOADED', facts: { retryAfterMs: 3000 } })
   })
 
-  test('an answer that is no session is a failure, told to the log without what Stripe quotes', async () => {
+  test('fails if the answer is not a session, and logs it without what Stripe quotes', async () => {
     const error = { type: 'invalid_request_error', code: 'api_key_expired', message: `Expired: ${key}` }
     const answers: readonly [response: () => Response, code: string][] = [
       [() => Response.json({ error }, { status: 401, headers: { 'request-id': 'req_stripe' } }), 'INTERNAL'],

@@ -25,11 +25,11 @@ const read = (object: unknown, more: object = {}, mode: StripeMode = 'live') => 
 
 const payment = { paymentId: 'cs_live_a1', workspaceId, amount: 12_340_000_000n, reference: 'Stripe pi_1' }
 
-test('a paid session is a payment to the workspace of its metadata, a cent being ten million nano-dollars', () => {
+test('reads a paid session as a payment to the workspace of its metadata, with ten million nano-dollars to a cent', () => {
   expect(read(session)).toMatchObject({ kind: 'payment', payment })
 })
 
-test('both events of a session are the same payment, also where only one has its payment intent', () => {
+test('reads both events of a session as the same payment, also if only one has its payment intent', () => {
   const late = { type: 'checkout.session.async_payment_succeeded' }
   expect(read(session, late)).toMatchObject({ kind: 'payment', payment })
   expect(read({ ...session, payment_intent: null }, late)).toMatchObject({
@@ -38,7 +38,7 @@ test('both events of a session are the same payment, also where only one has its
   })
 })
 
-test('the smallest and the largest amounts are exact', () => {
+test('reads the smallest and the largest amounts exactly', () => {
   expect(read({ ...session, amount_total: 1 })).toMatchObject({ payment: { amount: 10_000_000n } })
   // 2^53 - 1 cents.
   expect(read({ ...session, amount_total: 9007199254740991 })).toMatchObject({
@@ -46,18 +46,18 @@ test('the smallest and the largest amounts are exact', () => {
   })
 })
 
-test('money of test mode says so in the ledger', () => {
+test('marks money of test mode in the ledger', () => {
   expect(read(session, { livemode: false }, 'test')).toMatchObject({
     payment: { reference: 'Stripe pi_1 (test mode)' },
   })
 })
 
-test('an event of the other mode than the secret key is ignored and told', () => {
+test('ignores and logs an event of another mode than the secret key', () => {
   expect(read(session, { livemode: false }, 'live')).toMatchObject({ kind: 'ignored', isLogged: true })
   expect(read(session, { livemode: true }, 'test')).toMatchObject({ kind: 'ignored', isLogged: true })
 })
 
-test('the secret key says which mode is meant; without one either is', () => {
+test('takes the mode from the secret key, and accepts both without one', () => {
   const keys = ['sk_live_1', 'rk_live_1', 'sk_org_live_1', 'sk_test_1_live_', 'rk_test_1', 'something', ''] as const
   const modes = keys.map((key) => modeOf(new Secret(key)))
   expect(modes).toEqual(['live', 'live', 'live', 'test', 'test', undefined, undefined])
@@ -66,7 +66,7 @@ test('the secret key says which mode is meant; without one either is', () => {
   expect(readEvent(eventOf(session, { livemode: false }), undefined)).toMatchObject({ kind: 'payment' })
 })
 
-test('what was paid to a connected account is not credited', () => {
+test('does not credit a payment to a connected account', () => {
   expect(read(session, { account: 'acct_1' })).toMatchObject({ kind: 'ignored', isLogged: true })
   expect(read(session, { account: null })).toMatchObject({ kind: 'payment' })
 })
@@ -85,7 +85,7 @@ const uncredited: readonly [what: string, change: object][] = [
   ['an empty id', { metadata: { tollgate_workspace_id: '' } }],
 ]
 
-test.each(uncredited)('somebody paid, but not credited is %s', (_what, change) => {
+test.each(uncredited)('does not credit a payment with %s', (_what, change) => {
   expect(read({ ...session, ...change })).toMatchObject({ kind: 'uncredited', fields: { session: 'cs_live_a1' } })
 })
 
@@ -98,7 +98,7 @@ const ignored: readonly [what: string, change: object][] = [
   ['a session that only stores a card', { mode: 'setup', amount_total: null, currency: null }],
 ]
 
-test.each(ignored)('nothing is owed for %s', (_what, change) => {
+test.each(ignored)('ignores %s', (_what, change) => {
   expect(read({ ...session, ...change })).toMatchObject({ kind: 'ignored', isLogged: false })
 })
 
@@ -110,7 +110,7 @@ test.each(['checkout.session.expired', 'checkout.session.async_payment_failed', 
   },
 )
 
-test('refunds and disputes are told with what people need to find them, and change nothing', () => {
+test('logs refunds and disputes with what is needed to find them, and changes nothing', () => {
   const charge = { id: 'ch_1', amount: 1234, amount_refunded: 234, currency: 'usd', payment_intent: 'pi_1' }
   const metadata = { tollgate_workspace_id: workspaceId }
   expect(read({ ...charge, metadata }, { type: 'charge.refunded' })).toMatchObject({
@@ -137,7 +137,7 @@ const unreadable: readonly [what: string, event: unknown][] = [
   ['an amount in words', eventOf({ ...session, amount_total: '1234' })],
 ]
 
-test.each(unreadable)('%s cannot be read', (_what, event) => {
+test.each(unreadable)('cannot read %s', (_what, event) => {
   expect(readEvent(event, 'live')).toEqual({ kind: 'unreadable' })
 })
 
@@ -152,26 +152,26 @@ const signedAtMs = 1_800_000_000_000
 const check = (header: string, { now = signedAtMs, bytes = body } = {}) =>
   checkSignature({ header, body: bytes }, secret, now)
 
-test('what Stripe signed with our secret is genuine', () => {
+test('accepts what Stripe signed with our secret', () => {
   expect(check(`t=1800000000,v1=${genuine}`)).toBeUndefined()
 })
 
-test('one of several signatures is enough, as while a secret is being replaced', () => {
+test('accepts one valid signature of several, as while a secret is being replaced', () => {
   expect(check(`t=1800000000,v1=${ofAnotherSecret},v1=${genuine},v0=${ofNoSecret}`)).toBeUndefined()
   expect(check(`t=1800000000, v1=${genuine}, v1=${ofAnotherSecret}`)).toBeUndefined()
 })
 
-test('a signature with another secret, or with none, is a mismatch', () => {
+test('reports a signature with another or an empty secret as a mismatch', () => {
   expect(check(`t=1800000000,v1=${ofAnotherSecret}`)).toBe('mismatch')
   expect(check(`t=1800000000,v1=${ofNoSecret}`)).toBe('mismatch')
 })
 
-test('a signature of another scheme does not count', () => {
+test('ignores signatures of other schemes', () => {
   expect(check(`t=1800000000,v0=${genuine}`)).toBe('malformed')
   expect(check(`t=1800000000,v1=${ofAnotherSecret},v0=${genuine}`)).toBe('mismatch')
 })
 
-test('no byte of the body can be changed, added or left out', () => {
+test('detects a changed, added or missing byte of the body', () => {
   const header = `t=1800000000,v1=${genuine}`
   for (let at = 0; at < body.length; at++) {
     const bytes = Uint8Array.from(body)
@@ -182,12 +182,12 @@ test('no byte of the body can be changed, added or left out', () => {
   expect(check(header, { bytes: body.subarray(0, -1) })).toBe('mismatch')
 })
 
-test('the time is signed too, to the letter', () => {
+test('detects a changed time', () => {
   expect(check(`t=1800000001,v1=${genuine}`)).toBe('mismatch')
   expect(check(`t=01800000000,v1=${genuine}`)).toBe('mismatch')
 })
 
-test('it holds for five minutes in either direction, and then is stale', () => {
+test('accepts five minutes in either direction, and reports more as stale', () => {
   const header = `t=1800000000,v1=${genuine}`
   expect(check(header, { now: signedAtMs + 300_000 })).toBeUndefined()
   expect(check(header, { now: signedAtMs - 300_000 })).toBeUndefined()
@@ -195,7 +195,7 @@ test('it holds for five minutes in either direction, and then is stale', () => {
   expect(check(header, { now: signedAtMs - 300_001 })).toBe('stale')
 })
 
-test('a forgery is not told that it is only too old', () => {
+test('reports a forgery as a mismatch even if it is too old', () => {
   expect(check(`t=1800000000,v1=${ofAnotherSecret}`, { now: signedAtMs + 900_000 })).toBe('mismatch')
 })
 
@@ -213,6 +213,6 @@ const malformed = [
   't=1800000000;v1=x',
 ]
 
-test.each(malformed)('the header %p is malformed', (header) => {
+test.each(malformed)('reports the header %p as malformed', (header) => {
   expect(check(header)).toBe('malformed')
 })

@@ -35,21 +35,21 @@ function create(settings: Partial<StripePaymentsOptions>) {
   return { payments, logged }
 }
 
-test('without a webhook secret there are no payments, and nothing to mount', () => {
+test('offers no payments without a webhook secret', () => {
   expect(create({})).toEqual({ payments: undefined, logged: [] })
 })
 
-test.each(['', '   ', '\n'])('a webhook secret of %p is none', (text) => {
+test.each(['', '   ', '\n'])('treats a webhook secret of %p as absent', (text) => {
   expect(create({ webhookSecret: new Secret(text) }).payments).toBeUndefined()
 })
 
-test('a secret key alone switches nothing on, and the operator is told what is missing', () => {
+test('offers no payments with a secret key alone, and logs what is missing', () => {
   const { payments, logged } = create({ secretKey: new Secret('sk_live_1') })
   expect(payments).toBeUndefined()
   expect(logged).toEqual([expect.stringContaining('STRIPE_WEBHOOK_SECRET is not set')])
 })
 
-test('a webhook secret that can be guessed switches nothing on', () => {
+test('offers no payments with a webhook secret that can be guessed', () => {
   const { payments, logged } = create({ webhookSecret: new Secret('whsec_901234567') })
   expect(payments).toBeUndefined()
   expect(logged).toEqual([expect.stringContaining('fewer than 16 characters')])
@@ -145,7 +145,7 @@ function completed(workspaceId: string, session: object = {}, event: object = {}
 const dollars25 = 25_000_000_000n
 
 forEachEngine((engine) => {
-  test('a paid session is credited, with a transfer that names the payment and an audit entry', async () => {
+  test('credits a paid session, with a transfer that names the payment and an audit entry', async () => {
     await using setup = await setUp(engine)
     expect(await setup.deliver()).toMatchObject({ status: 200, body: { received: true, outcome: 'credited' } })
     expect(await setup.posted()).toBe(dollars25)
@@ -159,7 +159,7 @@ forEachEngine((engine) => {
     await expectBooksRight(setup.database)
   })
 
-  test('ten deliveries at once, and one long after, credit once', async () => {
+  test('credits once for ten simultaneous deliveries and a late one', async () => {
     await using setup = await setUp(engine)
     const replies = await Promise.all(Array.from({ length: 10 }, () => setup.deliver()))
     expect(replies.map(({ status }) => status)).toEqual(Array(10).fill(200))
@@ -172,7 +172,7 @@ forEachEngine((engine) => {
     await expectBooksRight(setup.database)
   })
 
-  test('a delivery that was cut off before its audit entry gets it from the next one', async () => {
+  test('writes the audit entry of an interrupted delivery at the next one', async () => {
     await using setup = await setUp(engine)
     const { database, ledger, workspaceId } = setup
     const payment = { amount: dollars25 as Nano, paymentId: 'cs_live_a1', reference: 'Stripe pi_1' }
@@ -184,7 +184,7 @@ forEachEngine((engine) => {
     expect(items).toMatchObject([{ actor: 'stripe', action: 'wallet.topup', object: workspaceId, details }])
   })
 
-  test('a session that is paid later is credited then, and its two events together once', async () => {
+  test('credits a session that is paid later, once for both of its events', async () => {
     await using setup = await setUp(engine)
     const unpaid = completed(setup.workspaceId, { payment_status: 'unpaid' })
     expect(await setup.deliver({ event: unpaid })).toMatchObject({ status: 200, body: { outcome: 'ignored' } })
@@ -195,7 +195,7 @@ forEachEngine((engine) => {
     expect(await setup.posted()).toBe(dollars25)
   })
 
-  test('what a retry cannot mend is accepted, not credited, and an error for the operator', async () => {
+  test('accepts what a retry cannot fix, credits nothing, and logs an error', async () => {
     await using setup = await setUp(engine)
     const other = await addWorkspace(setup.database)
     await setup.deliver()
@@ -219,7 +219,7 @@ forEachEngine((engine) => {
     await expectBooksRight(setup.database)
   })
 
-  test('while the ledger cannot commit Stripe is told to come back, and the next delivery credits', async () => {
+  test('asks Stripe to retry while the ledger cannot commit, and credits at the next delivery', async () => {
     let works = false
     await using setup = await setUp(engine, (ledger) => ({
       fund: async (funding) => (works ? await ledger.fund(funding) : unavailable),
@@ -231,14 +231,14 @@ forEachEngine((engine) => {
     expect(await setup.deliver()).toMatchObject({ status: 200, body: { outcome: 'credited' } })
   })
 
-  test('a defect is a 500 without details, so that Stripe comes back after it is mended', async () => {
+  test('answers a defect with 500 without details, so that Stripe retries', async () => {
     await using setup = await setUp(engine, () => ({ fund: () => Promise.reject(new Error('secret of the house')) }))
     const reply = await setup.deliver()
     expect(reply).toMatchObject({ status: 500, body: { error: { code: 'INTERNAL', message: 'Tollgate failed.' } } })
     expect(setup.defects.map(String)).toEqual(['Error: secret of the house'])
   })
 
-  test('nothing is credited that Stripe did not sign just now, with our secret, to the byte', async () => {
+  test('credits nothing that Stripe did not sign recently, with our secret, byte for byte', async () => {
     await using setup = await setUp(engine)
     const event = completed(setup.workspaceId)
     const altered = JSON.stringify(event).replace('2500', '9500')
@@ -263,7 +263,7 @@ forEachEngine((engine) => {
     expect(await setup.posted()).toBe(0n)
   })
 
-  test('forgeries are told once a minute, however many come', async () => {
+  test('logs forgeries once a minute, however many arrive', async () => {
     await using setup = await setUp(engine)
     for (let sent = 0; sent < 5; sent++) await setup.deliver({ secret: 'whsec_of_another_endpoint' })
     expect(setup.lines).toMatchObject([{ level: 'warn', fields: { fault: 'mismatch', count: 1 } }])
@@ -272,7 +272,7 @@ forEachEngine((engine) => {
     expect(setup.lines).toMatchObject([{ level: 'warn' }, { level: 'warn', fields: { fault: 'stale', count: 5 } }])
   })
 
-  test('a body of more than 1 MiB is refused, announced or not', async () => {
+  test('refuses a body of more than 1 MiB, announced or not', async () => {
     await using setup = await setUp(engine)
     const huge = 'x'.repeat(1024 * 1024 + 1)
     const announced = { sentBody: 'x', headers: { 'content-length': String(huge.length) } }
@@ -284,14 +284,14 @@ forEachEngine((engine) => {
     }
   })
 
-  test('a signed body that is not an event is a 400, another method a 405', async () => {
+  test('answers a signed body that is not an event with 400, another method with 405', async () => {
     await using setup = await setUp(engine)
     expect(await setup.deliver({ event: ['evt_1'] })).toMatchObject({ status: 400 })
     const got = await setup.payments.webhook(new Request(`http://gate${webhookPath}`))
     expect([got.status, got.headers.get('allow')]).toEqual([405, 'POST'])
   })
 
-  test('an event of test mode is ignored under a live key, and refunds are only told', async () => {
+  test('ignores an event of test mode with a live key, and only logs refunds', async () => {
     await using setup = await setUp(engine)
     const play = completed(setup.workspaceId, {}, { livemode: false })
     expect(await setup.deliver({ event: play })).toMatchObject({ status: 200, body: { outcome: 'ignored' } })

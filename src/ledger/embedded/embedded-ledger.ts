@@ -2,11 +2,9 @@
 // decided at once; only what moves money is committed. After a crash the holds are gone and nobody was charged for them.
 
 import { assert } from '../../kernel/assert.ts'
-import type { Failpoint } from '../../kernel/failpoint.ts'
 import { createId, type WorkspaceId } from '../../kernel/ids.ts'
 import { type Nano, zeroNano } from '../../kernel/money.ts'
 import type { Database } from '../../store/database.ts'
-import type { RequestRow } from '../../store/request-rows.ts'
 import { timeToSql } from '../../store/sql.ts'
 import { isStoreUnavailable } from '../../store/sql-error.ts'
 import type { BatchWriter } from '../../store/write-batch.ts'
@@ -15,27 +13,20 @@ import { BudgetCounters, type BudgetName, type BudgetState, budgetName, isWindow
 import { clean, cleanMs } from '../clean.ts'
 import { type Correction, type CorrectOutcome, recordCorrection } from '../correct.ts'
 import { type Funding, type FundOutcome, recordFunding } from '../fund.ts'
-import type {
-  HoldOutcome,
-  HoldRequest,
-  Ledger,
-  LedgerOptions,
-  SettleEnd,
-  Settlement,
-  SettleOutcome,
-} from '../ledger.ts'
+import type { HoldOutcome, HoldRequest, Ledger, LedgerOptions } from '../ledger.ts'
 import { createBudgetSeeds, seedRoundMs } from '../seed-budgets.ts'
-import { chargedRow, dueOf, readSettled, settleOnce } from '../settlement.ts'
 import { listTransfers, readTransfersOf } from '../transfer.ts'
-import { createEndCounters, createWriteHealth, type EndCounters, type WriteHealth } from '../write-health.ts'
-import { createGroupCommit, type GroupCommit } from './group-commit.ts'
+import { createEndCounters, createWriteHealth, type WriteHealth } from '../write-health.ts'
+import { Settlements } from './settlements.ts'
 import { type Claim, WalletBook } from './wallet-book.ts'
 
 const maintenanceMs = 1000
 
 export async function createEmbeddedLedger(options: LedgerOptions, writer: BatchWriter): Promise<Ledger> {
   const { database, clock, pace, reach, holdLifetimeMs } = options
-  const writeHealth = createWriteHealth(clock)
+  const writeHealth = createWriteHealth(clock, (error) =>
+    options.onFault('cannot commit charges, so new requests are refused', error),
+  )
   let isBroken = false
   const onBroken = (error: unknown) => {
     writeHealth.close()
@@ -43,10 +34,8 @@ export async function createEmbeddedLedger(options: LedgerOptions, writer: Batch
     isBroken = true
   }
   const book = new WalletBook(await readPosted(database), new BudgetCounters(await readSpent(database)))
-  // What throws after a commit leaves the book without what was committed.
-  const onFailing = (error: unknown) => options.onFault('cannot commit charges, so new requests are refused', error)
-  const commits = createGroupCommit({ writer, clock, writeHealth, pace, onDefect: onBroken, onFailing })
   const counters = createEndCounters()
+  const settlements = new Settlements({ ...options, book, writer, writeHealth, counters, onBroken })
   const seeds = createBudgetSeeds({ ...options, onRaised: (name, by) => book.budgets.spend([name], by) })
 
   const reap = async () => {
@@ -86,7 +75,7 @@ export async function createEmbeddedLedger(options: LedgerOptions, writer: Batch
     extend: (requestId, more) => book.extend(requestId, more) ?? { kind: 'gone' },
     cover: (requestId, more) => book.cover(requestId, more),
     markSent: (requestId) => book.markSent(requestId),
-    settle: createSettle({ book, commits, database, reach, counters, onFault: options.onFault }),
+    settle: (settlement) => settlements.settle(settlement),
     release: (requestId) => (book.release(requestId) ? { kind: 'released' } : { kind: 'gone' }),
     fund: (funding) => fund(options, { book, writeHealth }, funding),
     correct: (correction) => correct(options, { book, writeHealth, onBroken }, correction),
@@ -100,7 +89,7 @@ export async function createEmbeddedLedger(options: LedgerOptions, writer: Batch
     stats: () => ({ ...book.stats(), ...writeHealth.stats(), ...counters.stats }),
     async close() {
       for (const stop of stops) stop()
-      await commits.idle()
+      await settlements.idle()
     },
   }
 }
@@ -131,7 +120,7 @@ async function fund(
     return outcome
   } catch (thrown) {
     const isUnavailable = isStoreUnavailable(thrown)
-    end(isUnavailable ? 'failed' : 'undecided')
+    end(isUnavailable ? 'failed' : 'undecided', thrown)
     if (isUnavailable) return unavailable
     throw thrown
   }
@@ -146,132 +135,9 @@ async function probe({ database, clock }: LedgerOptions, writeHealth: WriteHealt
         ON CONFLICT (id) DO UPDATE SET heartbeat_at = excluded.heartbeat_at`,
     )
     end('committed')
-  } catch {
-    end('failed')
-  }
-}
-
-// The one way a hold becomes a charge: claimed in memory, written with everything that belongs to it in one commit, and
-// only then taken from the balance.
-
-export interface SettleDependencies {
-  readonly book: WalletBook
-  readonly commits: GroupCommit
-  readonly database: Database
-  readonly reach: Failpoint
-  readonly counters: EndCounters
-  /** A settlement whose outcome was unknown could not be ended properly. */
-  onFault(what: string, error: unknown): void
-}
-
-function createSettle(dependencies: SettleDependencies): (settlement: Settlement) => Promise<SettleOutcome> {
-  const { book, database } = dependencies
-  return settleOnce(async (settlement) => {
-    const { requestId } = settlement
-    const claim = book.claim(requestId, dueOf(settlement))
-    if (!claim) return await readSettled(database.sql, requestId)
-    return await settleClaim(dependencies, claim, settlement)
-  })
-}
-
-async function settleClaim(
-  dependencies: SettleDependencies,
-  claim: Claim,
-  settlement: Settlement,
-): Promise<SettleOutcome> {
-  const { book, commits, reach, onFault } = dependencies
-  let row: RequestRow
-  try {
-    const pause = reach('before_settle')
-    if (pause) await pause
-    row = chargedRow(settlement, claim.workspaceId, claim.charge, claim.budgetNames)
   } catch (thrown) {
-    // A claim that nothing was written for is nobody else's to end.
-    book.drop(claim)
-    throw thrown
+    end('failed', thrown)
   }
-  const finish = async (end: CommitEnd): Promise<SettleEnd> => {
-    const outcome = await endOf(dependencies, claim, settlement, end)
-    dependencies.counters.settled(settlement, outcome, claim.held)
-    return outcome
-  }
-  const end = await commit(commits, book, claim, row)
-  if (!('later' in end)) return await finish(end)
-  const known = end.later.then(finish).catch((thrown) => {
-    onFault(`the settlement of ${claim.requestId} could not be ended`, thrown)
-    return undefined
-  })
-  return { kind: 'unknown', retryAfterMs: unavailable.retryAfterMs, end: known }
-}
-
-async function endOf(
-  { book, database, reach }: SettleDependencies,
-  claim: Claim,
-  { cost }: Settlement,
-  end: CommitEnd,
-): Promise<SettleEnd> {
-  if (end.kind === 'given up') return unavailable
-  if (end.kind === 'refused') return await endRefused(book, database, claim, end)
-  const pause = reach('after_commit')
-  if (pause) await pause
-  const { charge, workspaceId } = claim
-  const { posted } = book.wallet(workspaceId)
-  return { kind: 'settled', charge, posted, writtenOff: (cost - charge) as Nano, repeated: false }
-}
-
-/** A commit that was taken for failed, though it was written, is found by its retry, which is refused. */
-async function endRefused(
-  book: WalletBook,
-  database: Database,
-  claim: Claim,
-  { message, isRetry }: Extract<CommitEnd, { kind: 'refused' }>,
-): Promise<SettleEnd> {
-  // If this read fails, nobody knows whether the claim was charged, and it stays open.
-  const stored = await readSettled(database.sql, claim.requestId)
-  if (stored.kind === 'settled' && isRetry) book.commit(claim)
-  else book.drop(claim)
-  if (stored.kind === 'settled') return stored
-  throw new Error(`the database refused the settlement of ${claim.requestId}; it was not charged: ${message}`)
-}
-
-type CommitEnd =
-  | { readonly kind: 'committed' | 'given up' }
-  | { readonly kind: 'refused'; readonly message: string; readonly isRetry: boolean }
-
-/** `later`: how a commit ends that was not confirmed in time. After `refused` the claim is still open. */
-function commit(
-  commits: GroupCommit,
-  book: WalletBook,
-  claim: Claim,
-  row: RequestRow,
-): Promise<CommitEnd | { readonly later: Promise<CommitEnd> }> {
-  return new Promise((resolve) => {
-    let report: (end: CommitEnd) => void = resolve
-    commits.submit({
-      row,
-      onCommitted() {
-        // The charge is durable, whatever is wrong with the book: the caller gets what was paid for.
-        try {
-          book.commit(claim)
-        } finally {
-          report({ kind: 'committed' })
-        }
-      },
-      onRefused: ({ message }, isRetry) => report({ kind: 'refused', message, isRetry }),
-      onGivenUp() {
-        try {
-          book.drop(claim)
-        } finally {
-          report({ kind: 'given up' })
-        }
-      },
-      onOverdue() {
-        const { promise: later, resolve: reportLater } = Promise.withResolvers<CommitEnd>()
-        report = reportLater
-        resolve({ later })
-      },
-    })
-  })
 }
 
 // A correction. What it takes is set aside in memory like the hold of a request, so that no request can be promised it
@@ -307,7 +173,7 @@ export async function correct(
     // SQLite has undone what it could not commit.
     if (claim) book.drop(claim)
     const isUnavailable = isStoreUnavailable(thrown)
-    end(isUnavailable ? 'failed' : 'undecided')
+    end(isUnavailable ? 'failed' : 'undecided', thrown)
     if (isUnavailable) return unavailable
     throw thrown
   }

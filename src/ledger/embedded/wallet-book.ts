@@ -6,7 +6,7 @@ import type { RequestId, WorkspaceId } from '../../kernel/ids.ts'
 import type { Nano } from '../../kernel/money.ts'
 import type { Insufficient } from '../account.ts'
 import { type Budget, BudgetCounters, type BudgetName, budgetNames, noBudgets, type OverBudget } from '../budget.ts'
-import type { HoldStats, ReapReport, Wallet } from '../ledger.ts'
+import type { HoldStats, ReapReport, SettleOutcome, Wallet } from '../ledger.ts'
 
 interface Balance {
   posted: bigint
@@ -25,6 +25,8 @@ interface Hold {
   covered: bigint
   sent: boolean
   claimed: boolean
+  /** Of a claimed hold: what its settlement will come to. */
+  settling: Promise<SettleOutcome> | undefined
 }
 
 /** A hold that is being settled: nobody else can end it. */
@@ -91,6 +93,7 @@ export class WalletBook {
       covered: 0n,
       sent: false,
       claimed: false,
+      settling: undefined,
     }
     const reservation = this.#reserve(hold, amount, requiredFree)
     if (reservation.kind === 'held') this.#holds.set(requestId, hold)
@@ -126,6 +129,15 @@ export class WalletBook {
     this.#cover(hold, due - hold.amount)
     const charge = (due < hold.amount ? due : hold.amount) as Nano
     return { requestId, workspaceId, held: hold.amount - hold.covered, charge, budgetNames }
+  }
+
+  settling(requestId: RequestId): Promise<SettleOutcome> | undefined {
+    return this.#holds.get(requestId)?.settling
+  }
+
+  setSettling({ requestId }: Claim, outcome: Promise<SettleOutcome>): void {
+    const hold = this.#holds.get(requestId)
+    if (hold) hold.settling = outcome
   }
 
   /** The claim's charge is durable. */

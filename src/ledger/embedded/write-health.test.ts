@@ -33,15 +33,17 @@ async function setUp(): Promise<Setup> {
 /** Stands before the real writer: lets batches wait, or fail before or after they are written. */
 function createFaultyWriter(writer: BatchWriter) {
   const faulty = {
-    fault: 'none' as 'none' | 'before' | 'after',
+    fault: 'none' as 'none' | 'before' | 'after' | 'defect',
     calls: 0,
     until: Promise.resolve(),
     async commitBatch(operations: Parameters<BatchWriter['commitBatch']>[0]) {
       faulty.calls++
       await faulty.until
-      if (faulty.fault === 'before') throw new Error('disk full')
+      if (faulty.fault === 'before') throw new SQL.SQLiteError('disk full', { code: 'SQLITE_FULL', errno: 13 })
+      if (faulty.fault === 'defect') throw new TypeError('cannot encode the batch')
       const refusals = await writer.commitBatch(operations)
-      if (faulty.fault === 'after') throw new Error('lost the answer')
+      if (faulty.fault === 'after')
+        throw new SQL.SQLiteError('lost', { code: 'ERR_SQLITE_CONNECTION_CLOSED', errno: 0 })
       return refusals
     },
   }
@@ -52,9 +54,11 @@ async function setUpFaulty() {
   const setup = await setUp()
   if (!setup.database.batches) throw new Error('the embedded engine has a batch writer')
   const writer = createFaultyWriter(setup.database.batches)
-  const books = await openLedger({ ...setup.database, batches: writer })
+  const faults: unknown[] = []
+  const onFault = (_what: string, error: unknown) => void faults.push(error)
+  const books = await openLedger({ ...setup.database, batches: writer }, { onFault })
   await books.ledger.fund({ workspaceId: setup.workspaceId, amount: 100n as Nano, kind: 'topup' })
-  return { ...setup, ...books, writer, [Symbol.asyncDispose]: () => setup[Symbol.asyncDispose]() }
+  return { ...setup, ...books, writer, faults, [Symbol.asyncDispose]: () => setup[Symbol.asyncDispose]() }
 }
 
 /** Until the condition holds; the test's own time limit is the bound. */
@@ -148,6 +152,36 @@ test('a settlement is tried for thirty seconds, then the hold ends without a cha
   expect(ledger.admits()).toBe(true)
   expect(await database.sql`SELECT id FROM transfers WHERE kind = 'charge'`).toHaveLength(0)
   await expectBooksRight(database)
+})
+
+test('a defect of ours fails the settlement at once, is reported, and leaves no hold', async () => {
+  await using faulty = await setUpFaulty()
+  const { ledger, workspaceId, writer, pace, database, faults } = faulty
+  const request = holdOf(workspaceId, 10n)
+  ledger.hold(request)
+  writer.fault = 'defect'
+  const settling = ledger.settle(settlementOf(request.requestId, 4n))
+  await expect(settling).rejects.toThrow('it was not charged: TypeError: cannot encode the batch')
+  expect(writer.calls).toBe(1)
+  expect(faults).toMatchObject([new TypeError('cannot encode the batch')])
+  expect(await ledger.wallet(workspaceId)).toMatchObject({ posted: 100n, held: 0n })
+  writer.fault = 'none'
+  await pace.round()
+  expect(ledger.admits()).toBe(true)
+  await expectBooksRight(database)
+})
+
+test('the first failed commit of an outage is reported', async () => {
+  await using faulty = await setUpFaulty()
+  const { ledger, workspaceId, writer, faults } = faulty
+  const request = holdOf(workspaceId, 10n)
+  ledger.hold(request)
+  writer.fault = 'before'
+  const settling = ledger.settle(settlementOf(request.requestId, 4n))
+  await until(() => writer.calls >= 3)
+  writer.fault = 'none'
+  expect(await settling).toMatchObject({ kind: 'settled' })
+  expect(faults.map(String)).toEqual(['SQLiteError: disk full'])
 })
 
 test('a commit whose success was not heard of is found by the retry, and charged once', async () => {

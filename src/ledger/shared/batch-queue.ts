@@ -227,7 +227,7 @@ async function transact(
       end('committed')
       return answers
     } catch (thrown) {
-      end(commitEndOf(thrown))
+      end(commitEndOf(thrown), thrown)
       if (!isContention(thrown) || retries === contentionRetriesMax) throw thrown
       await pace.wait(contentionPauseMs * (1 + random()))
     }

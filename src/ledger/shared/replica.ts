@@ -108,8 +108,8 @@ export async function joinReplicas({ database, clock, writeHealth, onSkew }: Rep
         last = { monotonicMs, databaseMs }
         skew.note(begunAt, databaseMs)
         end('committed')
-      } catch {
-        end('failed')
+      } catch (thrown) {
+        end('failed', thrown)
       }
     },
     async leave() {

@@ -169,7 +169,8 @@ forEachEngine((engine) => {
     await using store = await engine.openStore()
     const workspaceId = await addWorkspace(store.database)
     const database = createFaultyDatabase(store.database)
-    await using books = await openLedger(database)
+    const faults: string[] = []
+    await using books = await openLedger(database, { onFault: (what) => void faults.push(what) })
     const { ledger, pace } = books
     await ledger.fund({ workspaceId, amount: 100n as Nano, kind: 'topup' })
     const request = holdOf(workspaceId, 10n)
@@ -177,6 +178,7 @@ forEachEngine((engine) => {
     database.fault = 'before'
     expect(await ledger.hold(holdOf(workspaceId, 10n))).toEqual({ kind: 'unavailable', retryAfterMs: 1000 })
     expect(ledger.admits()).toBe(false)
+    expect(faults).toContain('cannot commit charges, so new requests are refused')
     const { calls } = database
     expect(ledger.hold(holdOf(workspaceId, 10n))).toMatchObject({ kind: 'unavailable' })
     const settling = ledger.settle(settlementOf(request.requestId, 4n))

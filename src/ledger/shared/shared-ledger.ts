@@ -38,7 +38,9 @@ const contentionRetriesMax = 3
 
 export async function createSharedLedger(options: LedgerOptions): Promise<Ledger> {
   const { database, clock, pace, reach, holdLifetimeMs, onFault, random } = options
-  const writeHealth = createWriteHealth(clock)
+  const writeHealth = createWriteHealth(clock, (error) =>
+    onFault('cannot commit charges, so new requests are refused', error),
+  )
   const onSkew = (skewMs: number) => onFault("this machine's clock is wrong", describeSkew(skewMs))
   const replica = await joinReplicas({ database, clock, writeHealth, onSkew })
   const queue = createBatchQueue({ database, clock, writeHealth, pace, random, owner: () => replica.owner() })
@@ -126,7 +128,7 @@ async function commit<T>(
       end('committed')
       return outcome
     } catch (thrown) {
-      end(commitEndOf(thrown))
+      end(commitEndOf(thrown), thrown)
       if (isContention(thrown) && retries < contentionRetriesMax) continue
       if (isStoreUnavailable(thrown) || isContention(thrown)) return unavailable
       throw thrown

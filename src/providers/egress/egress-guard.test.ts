@@ -1,16 +1,17 @@
-import { expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { createServer, type Server as NetServer } from 'node:net'
 import { createSecureContext, createServer as createTlsServer } from 'node:tls'
 import { inspect } from 'node:util'
 import { createJumpClock } from '../../../test/parts/jump-clock.ts'
 import { StartRefusal } from '../../store/start-refusal.ts'
+import { sendByFetch } from '../call-endpoint.ts'
+import { type Send, sendBySocket } from '../http-client.ts'
 import {
   createEgressGuard,
   createGuardedTransport,
   type EgressGuardOptions,
   EgressRefusal,
   type Pinned,
-  pinnedFetch,
 } from './egress-guard.ts'
 
 const publicAddress = '93.184.216.34'
@@ -39,24 +40,19 @@ async function reasonOf(url: string, options: Partial<EgressGuardOptions> = {}, 
 test('S2: pins a public host to its checked addresses, with its name for Host and certificate', async () => {
   const guard = guardOf({}, publicAddress, '2606:2800:220:1::1')
   const pinned = (await guard.check('https://API.Example.com./v1/chat/completions?api-version=1')) as Pinned
-  expect(pinned).toEqual({
-    origin: 'https://api.example.com',
-    dialUrls: [
-      'https://93.184.216.34:443/v1/chat/completions?api-version=1',
-      'https://[2606:2800:220:1::1]:443/v1/chat/completions?api-version=1',
-    ],
-    host: 'api.example.com',
-    serverName: 'api.example.com',
-  } as unknown as Pinned)
+  const named = { isTls: true, port: 443, host: 'api.example.com', serverName: 'api.example.com' }
+  expect(pinned).toMatchObject({ origin: 'https://api.example.com', path: '/v1/chat/completions?api-version=1' })
+  expect(pinned.targets).toMatchObject([
+    { ...named, hostname: '93.184.216.34' },
+    { ...named, hostname: '2606:2800:220:1::1' },
+  ])
 })
 
 test('S2: a public address in the URL is checked and called as it is, without a question', async () => {
   const resolver = createResolver('10.0.0.1')
   const guard = createEgressGuard({ allow: [], resolve: resolver.resolve })
   expect(await guard.check(`https://${publicAddress}/v1`)).toMatchObject({
-    dialUrls: [`https://${publicAddress}:443/v1`],
-    host: publicAddress,
-    serverName: undefined,
+    targets: [{ isTls: true, hostname: publicAddress, port: 443, host: publicAddress, serverName: undefined }],
   })
   expect(resolver.asked).toEqual([])
 })
@@ -76,7 +72,10 @@ test('S3: a name that was public when it was checked and is private later is nev
   resolver.addresses = ['127.0.0.1']
   clock.jump(29)
   const second = (await guard.check('https://rebind.test/v1')) as Pinned
-  expect([...first.dialUrls, ...second.dialUrls]).toEqual(Array(2).fill(`https://${publicAddress}:443/v1`))
+  for (const { targets, path } of [first, second]) {
+    expect(targets).toMatchObject([{ isTls: true, hostname: publicAddress, port: 443, serverName: 'rebind.test' }])
+    expect(path).toBe('/v1')
+  }
   expect(resolver.asked).toEqual(['rebind.test'])
   clock.jump(1)
   expect(await guard.check('https://rebind.test/v1')).toMatchObject({ reason: 'address' })
@@ -255,22 +254,101 @@ async function createUpstream(options: { hostname?: string; port?: number; answe
   return { ...listening, seen, [Symbol.dispose]: () => void server.close() }
 }
 
-async function pin(url: string, ...addresses: string[]): Promise<Pinned> {
-  const hostname = new URL(url).hostname
-  const pinned = await createEgressGuard({ allow: [hostname], resolve: async () => addresses }).check(url)
-  expect(pinned).toHaveProperty('dialUrls')
-  return pinned as Pinned
+interface CallOptions {
+  readonly addresses?: readonly string[]
+  readonly headers?: Record<string, string>
+  readonly body?: Uint8Array<ArrayBuffer>
+  readonly trusts?: boolean
+  readonly isFresh?: boolean
+  readonly send?: Send
 }
 
-const get = { method: 'GET', headers: {} }
+/** A call to a listed host; its name resolves to `addresses`. */
+async function call(url: string, options: CallOptions = {}) {
+  const { addresses = ['127.0.0.1'], headers = {}, body = new Uint8Array(1), trusts, isFresh = false, send } = options
+  const guard = createEgressGuard({
+    allow: [new URL(url).hostname],
+    resolve: async () => addresses,
+    ...(trusts && { ca }),
+  })
+  const { signal } = new AbortController()
+  const response = await createGuardedTransport(guard, url, send)({ path: '/x', headers, body, signal, isFresh })
+  return { status: response.status, text: new TextDecoder().decode(await response.bytes()) }
+}
 
-test('S2: connects to the checked address, says the name, and never resolves it', async () => {
-  using upstream = await createUpstream()
-  // No resolver knows this name: only the checked address can have been called.
-  const pinned = await pin(`http://a.test:${upstream.port}/v1`, '127.0.0.1')
-  const response = await pinnedFetch(pinned, { ...get, headers: { HOST: 'evil.test', 'x-other': '1' } })
-  expect(await response.text()).toBe('ok')
-  expect(upstream.seen.hosts).toEqual([`a.test:${upstream.port}`])
+const codeOf = (work: Promise<unknown>) =>
+  work.then(
+    () => 'answered',
+    (thrown: { code?: unknown }) => thrown.code,
+  )
+
+describe.each([
+  ['sockets', sendBySocket],
+  ['fetch', sendByFetch],
+])('by %s:', (_, send) => {
+  test('S2: connects to the checked address, says the name, and never resolves it', async () => {
+    using upstream = await createUpstream()
+    // No resolver knows this name: only the checked address can have been called.
+    const headers = { HOST: 'evil.test', 'x-other': '1' }
+    expect(await call(`http://a.test:${upstream.port}/v1`, { headers, send })).toEqual({ status: 200, text: 'ok' })
+    expect(upstream.seen.hosts).toEqual([`a.test:${upstream.port}`])
+  })
+
+  test('S2: the certificate must be for the name, and nothing is sent where it is not', async () => {
+    using upstream = await createUpstream({ tls: true })
+    const url = (name: string) => `https://${name}:${upstream.port}/v1`
+    for (const name of ['a.test', 'b.test']) {
+      expect((await call(url(name), { trusts: true, send })).status).toBe(200)
+    }
+    const sent = upstream.seen.hosts.length
+    for (const name of ['c.test', '127.0.0.1']) {
+      expect(await codeOf(call(url(name), { trusts: true, send }))).toBe('ERR_TLS_CERT_ALTNAME_INVALID')
+    }
+    expect(await codeOf(call(url('a.test'), { send }))).toBe('DEPTH_ZERO_SELF_SIGNED_CERT')
+    expect(upstream.seen.hosts).toHaveLength(sent)
+  })
+
+  test('S2: hosts at one address share no connection, calls of one host do', async () => {
+    using upstream = await createUpstream({ tls: true })
+    const hostOf = (name: string) => `${name}:${upstream.port}`
+    const names = ['a.test', 'a.test', 'b.test', 'a.test', 'b.test']
+    for (const name of names) await call(`https://${hostOf(name)}/v1`, { trusts: true, send })
+    expect(upstream.seen.hosts).toEqual(names.map(hostOf))
+    expect(upstream.seen.connections).toBe(2)
+  })
+
+  test('S4: follows no redirect', async () => {
+    using canary = await createUpstream()
+    const location = `http://127.0.0.1:${canary.port}/`
+    using upstream = await createUpstream({
+      answer: `HTTP/1.1 307 Temporary Redirect\r\nlocation: ${location}\r\ncontent-length: 0\r\n\r\n`,
+    })
+    expect((await call(`http://a.test:${upstream.port}/v1`, { send })).status).toBe(307)
+    expect(canary.seen.connections).toBe(0)
+  })
+
+  test('tries the next address where nothing answers, and none after something was sent', async () => {
+    using upstream = await createUpstream()
+    const addresses = ['127.0.0.3', '127.0.0.1']
+    expect((await call(`http://a.test:${upstream.port}/v1`, { addresses, send })).status).toBe(200)
+    using broken = await createUpstream({ answer: '' })
+    using spare = await createUpstream({ hostname: '127.0.0.2', port: broken.port })
+    const cut = call(`http://a.test:${broken.port}/v1`, { addresses: ['127.0.0.1', '127.0.0.2'], send })
+    expect(await codeOf(cut)).toBe('ECONNRESET')
+    expect(broken.seen.hosts).toHaveLength(1)
+    expect(spare.seen.connections).toBe(0)
+  })
+
+  test('a call that asks for a new connection gets one', async () => {
+    using upstream = await createUpstream()
+    const connectionsAfter = async (isFresh: boolean) => {
+      await call(`http://a.test:${upstream.port}/v1`, { isFresh, send })
+      return upstream.seen.connections
+    }
+    expect(await connectionsAfter(false)).toBe(1)
+    expect(await connectionsAfter(false)).toBe(1)
+    expect(await connectionsAfter(true)).toBe(2)
+  })
 })
 
 test('S3: a name that moves after the check is called where it was checked, and refused where it moved', async () => {
@@ -280,84 +358,15 @@ test('S3: a name that moves after the check is called where it was checked, and 
   let answers = ['127.0.0.1']
   const guard = createEgressGuard({ allow: ['127.0.0.1'], resolve: async () => answers, clock })
   const send = createGuardedTransport(guard, `http://rebind.test:${good.port}/v1`)
-  const call = { path: '/x', headers: {}, body: new Uint8Array(0), signal: new AbortController().signal }
-  const pinned = (await guard.check(`http://rebind.test:${good.port}/v1`)) as Pinned
+  const request = { path: '/x', headers: {}, body: new Uint8Array(0), signal: new AbortController().signal }
+  await guard.check(`http://rebind.test:${good.port}/v1`)
   answers = ['127.0.0.2']
-  expect((await pinnedFetch(pinned, get)).status).toBe(200)
-  expect((await send(call)).status).toBe(200)
+  expect((await send(request)).status).toBe(200)
+  expect((await send(request)).status).toBe(200)
   clock.jump(30)
-  expect(await send(call).catch((thrown: Error) => thrown.name)).toBe('EgressRefusal')
+  expect(await send(request).catch((thrown: Error) => thrown.name)).toBe('EgressRefusal')
   expect(good.seen.hosts).toHaveLength(2)
   expect(canary.seen.connections).toBe(0)
-})
-
-test('S2: the certificate must be for the name, and nothing is sent where it is not', async () => {
-  using upstream = await createUpstream({ tls: true })
-  for (const name of ['a.test', 'b.test']) {
-    const pinned = await pin(`https://${name}:${upstream.port}/v1`, '127.0.0.1')
-    expect((await pinnedFetch(pinned, { ...get, ca })).status).toBe(200)
-  }
-  const sent = upstream.seen.hosts.length
-  const wrongName = await pin(`https://c.test:${upstream.port}/v1`, '127.0.0.1')
-  const byAddress = await pin(`https://127.0.0.1:${upstream.port}/v1`)
-  for (const pinned of [wrongName, byAddress]) {
-    const failure = await pinnedFetch(pinned, { ...get, ca }).catch((thrown: unknown) => thrown)
-    expect(failure).toMatchObject({ code: 'ERR_TLS_CERT_ALTNAME_INVALID' })
-  }
-  const untrusted = await pin(`https://a.test:${upstream.port}/v1`, '127.0.0.1')
-  expect(await pinnedFetch(untrusted, get).catch((thrown: unknown) => thrown)).toMatchObject({
-    code: 'DEPTH_ZERO_SELF_SIGNED_CERT',
-  })
-  expect(upstream.seen.hosts).toHaveLength(sent)
-})
-
-test('S2: hosts at one address share no connection, calls of one host do', async () => {
-  using upstream = await createUpstream({ tls: true })
-  const hostOf = (name: string) => `${name}:${upstream.port}`
-  for (const name of ['a.test', 'a.test', 'b.test', 'a.test', 'b.test']) {
-    const pinned = await pin(`https://${hostOf(name)}/v1`, '127.0.0.1')
-    await (await pinnedFetch(pinned, { ...get, ca })).text()
-  }
-  expect(upstream.seen.hosts).toEqual(['a.test', 'a.test', 'b.test', 'a.test', 'b.test'].map(hostOf))
-  expect(upstream.seen.connections).toBe(2)
-})
-
-test('S4: follows no redirect', async () => {
-  using canary = await createUpstream()
-  const location = `http://127.0.0.1:${canary.port}/`
-  using upstream = await createUpstream({
-    answer: `HTTP/1.1 307 Temporary Redirect\r\nlocation: ${location}\r\ncontent-length: 0\r\n\r\n`,
-  })
-  const response = await pinnedFetch(await pin(`http://a.test:${upstream.port}/v1`, '127.0.0.1'), get)
-  expect(response.status).toBe(307)
-  expect(canary.seen.connections).toBe(0)
-})
-
-test('tries the next address where nothing answers, and none after something was sent', async () => {
-  using upstream = await createUpstream()
-  const reached = await pin(`http://a.test:${upstream.port}/v1`, '127.0.0.3', '127.0.0.1')
-  expect((await pinnedFetch(reached, get)).status).toBe(200)
-  using broken = await createUpstream({ answer: '' })
-  using spare = await createUpstream({ hostname: '127.0.0.2', port: broken.port })
-  const cut = await pin(`http://a.test:${broken.port}/v1`, '127.0.0.1', '127.0.0.2')
-  const post = { method: 'POST', headers: {}, body: new Uint8Array(1) }
-  expect(await pinnedFetch(cut, post).catch((thrown: unknown) => thrown)).toBeInstanceOf(Error)
-  expect(broken.seen.hosts).toHaveLength(1)
-  expect(spare.seen.connections).toBe(0)
-})
-
-test('a call that asks for a connection of its own gets one', async () => {
-  using upstream = await createUpstream()
-  const guard = createEgressGuard({ allow: ['a.test'], resolve: async () => ['127.0.0.1'] })
-  const send = createGuardedTransport(guard, `http://a.test:${upstream.port}/v1`)
-  const { signal } = new AbortController()
-  const connectionsAfter = async (isFresh: boolean) => {
-    await (await send({ path: '/x', headers: {}, body: new Uint8Array(1), signal, isFresh })).text()
-    return upstream.seen.connections
-  }
-  expect(await connectionsAfter(false)).toBe(1)
-  expect(await connectionsAfter(false)).toBe(1)
-  expect(await connectionsAfter(true)).toBe(2)
 })
 
 test('an abort does not wait for a name server', async () => {

@@ -6,6 +6,7 @@ import { lookup } from 'node:dns/promises'
 import { type Clock, systemClock } from '../../kernel/clock.ts'
 import { parsePlainAddress } from '../../kernel/ip-range.ts'
 import { isUnreachable, unlessAborted } from '../call-endpoint.ts'
+import { createTarget, type Send, sendBySocket, type Target } from '../http-client.ts'
 import type { Transport } from '../provider.ts'
 import { type AllowList, judgeAddress, parseAllowList, withoutRootDot } from './addresses.ts'
 
@@ -46,7 +47,7 @@ const lengthMax = 2048
 export function parseEgressUrl(text: string): EgressUrl | EgressRefusal {
   if (text.length > lengthMax) return new EgressRefusal('url', `must have at most ${lengthMax} characters`)
   if (!/^https?:\/\//i.test(text)) return new EgressRefusal('scheme', 'must start with https://')
-  // The parser would drop or turn these; what is left over might look different to whoever reads the text.
+  // The parser would drop or turn these; a reader of the text would see another URL.
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
   if (/[\s\\\u0000-\u001f\u007f-\u009f]/.test(text)) return malformed('spaces, control characters or backslashes')
   if (text.includes('#')) return malformed('#')
@@ -89,6 +90,8 @@ export interface EgressGuardOptions {
   readonly plainHttp?: boolean
   readonly resolve?: Resolve
   readonly clock?: Clock
+  /** PEM of the authorities to trust; absent = the runtime's. For tests. */
+  readonly ca?: string
 }
 
 export interface EgressGuard {
@@ -104,18 +107,16 @@ declare const checked: unique symbol
 export interface Pinned {
   readonly [checked]: true
   readonly origin: string
-  /** The URL with an address in place of the name, one for each address that may be tried. */
-  readonly dialUrls: readonly string[]
-  /** What the Host header says. */
-  readonly host: string
-  /** The name the certificate must be for; undefined where the URL has an address, and for http. */
-  readonly serverName: string | undefined
+  /** One for each address that may be tried; the Host header and the certificate have the name. */
+  readonly targets: readonly Target[]
+  /** Path and query. */
+  readonly path: string
 }
 
 const rememberMs = 30_000
 const rememberedMax = 1000
 /** A hostile name server can send hundreds. */
-const dialUrlsMax = 4
+const targetsMax = 4
 
 interface Checked {
   readonly addresses: readonly string[]
@@ -146,7 +147,7 @@ export function createEgressGuard(options: EgressGuardOptions): EgressGuard {
     const host = await checkHost(url.hostname)
     if (host instanceof EgressRefusal) return host
     const fault = host.listed ? undefined : wayFault(url, plainHttp)
-    return fault ?? pin(url, host.addresses)
+    return fault ?? pin(url, host.addresses, options.ca)
   }
 
   return {
@@ -202,13 +203,14 @@ function judgeAddresses(
   return { addresses, listed }
 }
 
-function pin(url: EgressUrl, addresses: readonly string[]): Pinned {
-  const { scheme, hostname, port, host, origin, rest } = url
-  const dialUrls = addresses.slice(0, dialUrlsMax).map((address) => {
-    return `${scheme}//${address.includes(':') ? `[${address}]` : address}:${port}${rest}`
-  })
-  const named = scheme === 'https:' && parsePlainAddress(hostname) === undefined
-  const pinned: Omit<Pinned, typeof checked> = { origin, dialUrls, host, serverName: named ? hostname : undefined }
+function pin(url: EgressUrl, addresses: readonly string[], ca: string | undefined): Pinned {
+  const { scheme, hostname, port, host, origin, rest: path } = url
+  const isTls = scheme === 'https:'
+  const serverName = isTls && parsePlainAddress(hostname) === undefined ? hostname : undefined
+  const targets = addresses
+    .slice(0, targetsMax)
+    .map((address) => createTarget({ isTls, hostname: address, port, host, serverName, ca }))
+  const pinned: Omit<Pinned, typeof checked> = { origin, targets, path }
   return Object.freeze(pinned) as Pinned
 }
 
@@ -217,61 +219,25 @@ async function resolveBySystem(hostname: string): Promise<readonly string[]> {
   return answers.map(({ address }) => address)
 }
 
-// Calling a checked address. fetch takes no resolver, so the address is in the URL and the name in the Host header and in
-// the TLS handshake, against which the certificate is verified. Redirects are never followed.
-
-export interface PinnedInit {
-  readonly method: string
-  readonly headers: Readonly<Record<string, string>>
-  readonly body?: Uint8Array<ArrayBuffer>
-  readonly signal?: AbortSignal
-  /** Over a connection of its own, because a pooled one may be dead. */
-  readonly isFresh?: boolean
-  /** PEM of the authorities to trust; absent = the runtime's own. */
-  readonly ca?: string
-}
-
-/** Rejects as fetch does. Another address is tried only where nothing was sent to the one before. */
-export async function pinnedFetch(pinned: Pinned, init: PinnedInit): Promise<Response> {
-  let failure: unknown
-  for (const url of pinned.dialUrls) {
-    try {
-      return await fetch(url, requestOptions(pinned, init))
-    } catch (thrown) {
-      if (init.signal?.aborted || !isUnreachable(thrown)) throw thrown
-      failure = thrown
-    }
-  }
-  throw failure
-}
-
-function requestOptions({ host, serverName }: Pinned, { method, headers, body, signal, isFresh, ca }: PinnedInit) {
-  // A second Host header in other letters would be joined to ours.
-  const others = Object.entries(headers).filter(([name]) => name.toLowerCase() !== 'host')
-  return {
-    method,
-    headers: { ...Object.fromEntries(others), host },
-    redirect: 'manual',
-    decompress: false,
-    // The gateway has its own timeouts.
-    timeout: false,
-    ...(isFresh && { keepalive: false }),
-    ...(body === undefined ? {} : { body }),
-    ...(signal === undefined ? {} : { signal }),
-    // The runtime keeps connections apart by this name too: hosts that share an address share no connection.
-    tls: { ...(serverName === undefined ? {} : { serverName }), ...(ca === undefined ? {} : { ca }) },
-  } as const
-}
-
-// The transport to a tenant's base URL. The guard checks every call when the socket is about to be opened, not only when the
-// URL was stored.
-
-/** Rejects with an EgressRefusal where the URL may not be called, and as fetch does otherwise. */
-export function createGuardedTransport(guard: EgressGuard, baseUrl: string): Transport {
+/**
+ * The transport to a tenant's base URL. The guard checks every call when the socket is about to be opened, not only when
+ * the URL was stored. Rejects with an EgressRefusal where the URL may not be called. Another address is tried only where
+ * nothing was sent to the one before.
+ */
+export function createGuardedTransport(guard: EgressGuard, baseUrl: string, send: Send = sendBySocket): Transport {
   return async ({ path, headers, body, signal, isFresh }) => {
     // Resolving may take long.
     const pinned = await unlessAborted(guard.check(baseUrl + path), signal)
     if (pinned instanceof EgressRefusal) throw pinned
-    return pinnedFetch(pinned, { method: 'POST', headers, body, signal, isFresh: isFresh ?? false })
+    let failure: unknown
+    for (const target of pinned.targets) {
+      try {
+        return await send(target, { path: pinned.path, headers, body, signal, isFresh: isFresh ?? false })
+      } catch (thrown) {
+        if (signal.aborted || !isUnreachable(thrown)) throw thrown
+        failure = thrown
+      }
+    }
+    throw failure
   }
 }

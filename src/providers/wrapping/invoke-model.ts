@@ -2,7 +2,9 @@
 // body; a streamed reply comes in binary frames, each with one event of the dialect inside.
 // https://docs.aws.amazon.com/bedrock/latest/userguide/model-parameters-anthropic-claude-messages.html, 2026-11
 
-import { readResponseStart } from '../../wire/read-body.ts'
+import { parseRecord } from '../../dialects/canonical/json.ts'
+import { type MessageBody, readResponseStart } from '../../wire/read-body.ts'
+import type { UpstreamResponse } from '../provider.ts'
 import { messagesPath, readMessagesCall, type Wrapping, withoutDialectHeaders } from './messages-call.ts'
 
 const version = 'bedrock-2023-05-31'
@@ -28,14 +30,21 @@ export const invokeModel: Wrapping = {
     if (response.status !== 200) return refusalOf(response)
     const type = response.headers.get('content-type') ?? ''
     if (!type.startsWith(framedType) || !response.body) return response
-    const headers = new Headers(response.headers)
-    headers.set('content-type', 'text/event-stream')
-    return new Response(eventsOf(response.body), { headers })
+    const { headers } = response
+    return {
+      status: 200,
+      headers: { get: (name) => (name === 'content-type' ? 'text/event-stream' : headers.get(name)) },
+      ...bodyOf(eventsOf(response.body)),
+    }
   },
 }
 
+function bodyOf(stream: ReadableStream<Uint8Array>): Pick<UpstreamResponse, 'body' | 'bytes'> {
+  return { body: stream, bytes: () => new Response(stream).bytes() }
+}
+
 /** Pull-based: one read of the provider for each time more is wanted. */
-function eventsOf(framed: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
+function eventsOf(framed: MessageBody): ReadableStream<Uint8Array> {
   const source = framed.getReader()
   const frames = new EventFrameReader()
   return new ReadableStream<Uint8Array>(
@@ -43,15 +52,15 @@ function eventsOf(framed: ReadableStream<Uint8Array>): ReadableStream<Uint8Array
       async pull(controller) {
         for (;;) {
           const { done, value } = await source.read()
-          if (done) {
+          if (done || !value) {
             if (frames.isBetweenFrames) return controller.close()
             throw new FrameFault('the stream ended inside a frame')
           }
           const text = frames.push(value).map(eventText).join('')
-          if (text !== '') return controller.enqueue(new TextEncoder().encode(text))
+          if (text !== '') return controller.enqueue(encoder.encode(text))
         }
       },
-      cancel: (reason) => source.cancel(reason),
+      cancel: () => source.cancel(),
     },
     { highWaterMark: 0 },
   )
@@ -112,7 +121,7 @@ function errorJson(exception: string, message: string): string {
 }
 
 /** `x-amzn-errortype: ThrottlingException:http://…`, and a body that has only a message. */
-function refusalOf(response: Response): Response {
+function refusalOf(response: UpstreamResponse): UpstreamResponse {
   const [exception = ''] = (response.headers.get('x-amzn-errortype') ?? '').split(':')
   const { status = response.status } = hostErrorOf(exception)
   // The caller gets the status at once and decides how long to wait for the body.
@@ -122,7 +131,7 @@ function refusalOf(response: Response): Response {
       controller.close()
     },
   })
-  return new Response(words, { status, headers: response.headers })
+  return { status, headers: response.headers, ...bodyOf(words) }
 }
 
 function refusalText(exception: string, body: Uint8Array): string {
@@ -134,12 +143,7 @@ function refusalText(exception: string, body: Uint8Array): string {
 }
 
 function jsonOf(data: Uint8Array | string): Readonly<Record<string, unknown>> {
-  try {
-    const value: unknown = JSON.parse(typeof data === 'string' ? data : new TextDecoder().decode(data))
-    return typeof value === 'object' && value !== null ? { ...value } : {}
-  } catch {
-    return {}
-  }
+  return parseRecord(typeof data === 'string' ? data : new TextDecoder().decode(data)) ?? {}
 }
 
 // AWS's binary framing of streams (application/vnd.amazon.eventstream): chunks cut anywhere in, frames out.

@@ -23,7 +23,7 @@ import {
   readJsonValueMembers,
   spliceBytes,
 } from '../../wire/json-members.ts'
-import type { Endpoint } from '../provider.ts'
+import type { Endpoint, UpstreamResponse } from '../provider.ts'
 
 export interface WrappedCall {
   readonly path: string
@@ -40,7 +40,7 @@ export interface Wrapping {
   /** undefined = the host has no such call. */
   wrap(call: WrappedCall, endpoint: Endpoint): HostCall | undefined
   /** The dialect's own reply again, as it comes. */
-  unwrap(response: Response): Response | Promise<Response>
+  unwrap(response: UpstreamResponse): UpstreamResponse
 }
 
 export const messagesPath = '/v1/messages'

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { chunkFrame, eventFrame } from '../../../test/parts/event-frames.ts'
-import type { Endpoint } from '../provider.ts'
+import type { Endpoint, UpstreamResponse } from '../provider.ts'
 import { type EventFrame, EventFrameReader, FrameFault, invokeModel } from './invoke-model.ts'
 import { rawPredict } from './wrappings.ts'
 
@@ -179,6 +179,7 @@ describe('InvokeModel', () => {
     expect(invokeModel.wrap(call('{"model":"m","messages":[]}', '/v1/messages/count_tokens'), endpoint)).toBeUndefined()
   })
 
+  const textIn = async (response: UpstreamResponse) => new TextDecoder().decode(await response.bytes())
   const framed = (...frames: readonly Uint8Array[]) =>
     new Response(Buffer.concat(frames), { headers: { 'content-type': 'application/vnd.amazon.eventstream' } })
 
@@ -187,17 +188,17 @@ describe('InvokeModel', () => {
       { type: 'message_start', message: { id: 'msg_1' } },
       { type: 'message_stop', 'amazon-bedrock-invocationMetrics': { inputTokenCount: 1 } },
     ]
-    const response = await invokeModel.unwrap(framed(...events.map(chunkFrame)))
+    const response = invokeModel.unwrap(framed(...events.map(chunkFrame)))
     expect(response.headers.get('content-type')).toBe('text/event-stream')
-    expect(await response.text()).toBe(
+    expect(await textIn(response)).toBe(
       events.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`).join(''),
     )
   })
 
   test('a stand-in for the host that puts the event into the frame as it is is understood', async () => {
     const frame = eventFrame({ ':message-type': 'event', ':event-type': 'chunk' }, '{"type":"ping"}')
-    const response = await invokeModel.unwrap(framed(frame, eventFrame({ ':message-type': 'event' }, '{}')))
-    expect(await response.text()).toBe('event: ping\ndata: {"type":"ping"}\n\n')
+    const response = invokeModel.unwrap(framed(frame, eventFrame({ ':message-type': 'event' }, '{}')))
+    expect(await textIn(response)).toBe('event: ping\ndata: {"type":"ping"}\n\n')
   })
 
   test.each([
@@ -207,24 +208,24 @@ describe('InvokeModel', () => {
     ['modelStreamErrorException', 'api_error'],
   ])('pitfall 143: an exception in a frame is an error event: %s is a %s', async (exception, type) => {
     const frame = eventFrame({ ':message-type': 'exception', ':exception-type': exception }, '{"message":"oops"}')
-    const response = await invokeModel.unwrap(framed(frame))
-    expect(await response.text()).toBe(
+    const response = invokeModel.unwrap(framed(frame))
+    expect(await textIn(response)).toBe(
       `event: error\ndata: {"type":"error","error":{"type":"${type}","message":"oops"}}\n\n`,
     )
   })
 
-  test('an error frame is told by its headers', async () => {
+  test('an error frame is recognised by its headers', async () => {
     const frame = eventFrame({ ':message-type': 'error', ':error-code': 'InternalError', ':error-message': 'no' }, '')
-    const response = await invokeModel.unwrap(framed(frame))
-    expect(await response.text()).toBe(
+    const response = invokeModel.unwrap(framed(frame))
+    expect(await textIn(response)).toBe(
       'event: error\ndata: {"type":"error","error":{"type":"api_error","message":"no"}}\n\n',
     )
   })
 
   test('a stream that ends inside a frame is broken', async () => {
     const frame = chunkFrame({ type: 'ping' })
-    const response = await invokeModel.unwrap(framed(frame.subarray(0, frame.length - 3)))
-    const error = await response.text().catch((reason: unknown) => reason)
+    const response = invokeModel.unwrap(framed(frame.subarray(0, frame.length - 3)))
+    const error = await textIn(response).catch((reason: unknown) => reason)
     expect(error).toMatchObject({ code: 'BROKEN_FRAME' })
   })
 
@@ -232,21 +233,21 @@ describe('InvokeModel', () => {
     ['ThrottlingException:http://internal.amazon.com/', 429, 'rate_limit_error'],
     ['AccessDeniedException', 403, 'permission_error'],
     ['', 500, 'api_error'],
-  ])('a refusal is told in the words of the dialect: %p', async (errorType, status, type) => {
+  ])('a refusal is translated into the dialect: %p', async (errorType, status, type) => {
     const given = Response.json({ message: 'no' }, { status, headers: { 'x-amzn-errortype': errorType } })
-    const response = await invokeModel.unwrap(given)
+    const response = invokeModel.unwrap(given)
     expect(response.status).toBe(status)
-    expect(await response.json()).toEqual({ type: 'error', error: { type, message: 'no' } })
+    expect(JSON.parse(await textIn(response))).toEqual({ type: 'error', error: { type, message: 'no' } })
   })
 
   test.each([
     ['ServiceQuotaExceededException', 400, 429, 'rate_limit_error'],
     ['ModelErrorException', 424, 500, 'api_error'],
-  ])('a %s is no fault of the caller, whatever its status', async (errorType, status, told, type) => {
+  ])('a %s is no fault of the caller, whatever its status', async (errorType, status, mapped, type) => {
     const given = Response.json({ message: 'no' }, { status, headers: { 'x-amzn-errortype': errorType } })
-    const response = await invokeModel.unwrap(given)
-    expect(response.status).toBe(told)
-    expect(await response.json()).toEqual({ type: 'error', error: { type, message: 'no' } })
+    const response = invokeModel.unwrap(given)
+    expect(response.status).toBe(mapped)
+    expect(JSON.parse(await textIn(response))).toEqual({ type: 'error', error: { type, message: 'no' } })
   })
 })
 
@@ -268,7 +269,7 @@ describe('rawPredict', () => {
     )
   })
 
-  test('counts tokens at a path of its own, with the model in the body', () => {
+  test('counts tokens at another path, with the model in the body', () => {
     const wrapped = rawPredict.wrap(call('{"model":"m","messages":[1]}', '/v1/messages/count_tokens'), endpoint)
     expect(wrapped?.path).toBe('/models/count-tokens:rawPredict')
     expect(textOf(wrapped?.body)).toBe('{"anthropic_version":"vertex-2023-10-16","model":"m","messages":[1]}')

@@ -4,14 +4,7 @@
 import { estimatedInput, totalInputTokens, type Usage } from '../../../kernel/usage.ts'
 import type { RawJson } from '../../canonical/conversation.ts'
 import { jsonArray, jsonObject, jsonString, type Members } from '../../canonical/json.ts'
-import {
-  type CollectedBlock,
-  collectReply,
-  type ReplyBlock,
-  type ReplyEvent,
-  type Stop,
-  type StopReason,
-} from '../../canonical/reply.ts'
+import type { ReplyBlock, ReplyEvent, Stop, StopReason } from '../../canonical/reply.ts'
 import type { RenderContext, StreamRenderer } from '../../canonical/translation.ts'
 import { ArgumentScan } from '../../reply/builder.ts'
 import { BlockRenderer } from '../../reply/renderer.ts'
@@ -26,56 +19,104 @@ export function renderStream(context: RenderContext): StreamRenderer {
   return new MessagesStreamRenderer(context)
 }
 
+export function renderReply(events: readonly ReplyEvent[], context: RenderContext): string {
+  const renderer = new MessagesReplyRenderer(context)
+  return events.map((event) => renderer.render(event)).join('')
+}
+
+class MessagesReplyRenderer extends BlockRenderer {
+  #id: string | undefined
+  #text = ''
+  readonly #content: RawJson[] = []
+
+  protected start(id: string | undefined): string {
+    this.#id ??= id
+    return ''
+  }
+
+  protected startBlock(): string {
+    this.#text = ''
+    return ''
+  }
+
+  protected piece(text: string): string {
+    this.#text += text
+    return ''
+  }
+
+  /** Leaves out empty blocks: an empty text is refused when it comes back as history. */
+  protected endBlock(block: ReplyBlock): string {
+    const text = this.#text
+    if (block.kind === 'sealed-thinking') this.#content.push(startOf(block))
+    else if (block.kind === 'tool-call') {
+      this.#content.push(
+        callBlock(block, block.custom ? jsonObject({ input: jsonString(text) }) : argumentsObject(text)),
+      )
+    } else if (block.kind === 'thinking') {
+      if (text !== '' || this.signature !== undefined) this.#content.push(thinkingBlock(text, this.signature))
+    } else if (text !== '') this.#content.push(textBlock(text))
+    return ''
+  }
+
+  protected end(stop: Stop, usage: Usage): string {
+    // Official clients cannot read a message without blocks.
+    const content = this.#content.length === 0 ? [textBlock('')] : this.#content
+    return renderMessage({ id: this.#id, content, stop, usage, cost: this.context.costOf(usage) }, this.context)
+  }
+
+  protected keepAlive(): string {
+    return ''
+  }
+}
+
 class MessagesStreamRenderer extends BlockRenderer {
   #isStarted = false
   /** The open block was written. */
   #isOpen = false
   /** Blocks written so far, including the open one. */
   #blocks = 0
-  #arguments: ArgumentsRenderer = new JsonArguments()
+  /** Arguments that do not start like an object, which `partial_json` must add up to; they are wrapped at the end. */
+  #held = ''
+  /** held: no object has started · passing: one is arriving in pieces · done: it is written. */
+  #arguments: 'held' | 'passing' | 'done' = 'held'
 
   protected start(id: string | undefined, reported: Usage | undefined): string {
     if (this.#isStarted) return ''
     this.#isStarted = true
-    const usage = reported && totalInputTokens(reported) > 0 ? reported : this.#estimate()
+    // Clients take 0 for an empty context and never check again.
+    const estimate = () => estimatedInput(Math.max(1, this.context.estimatedInputTokens))
+    const usage = reported && totalInputTokens(reported) > 0 ? reported : estimate()
     const parts = { id, content: [], stop: undefined, usage, cost: undefined }
     return record('message_start', { message: renderMessage(parts, this.context) })
   }
 
-  /** Clients take 0 for an empty context and never check again. */
-  #estimate(): Usage {
-    return estimatedInput(Math.max(1, this.context.estimatedInputTokens))
-  }
-
   protected startBlock(block: ReplyBlock): string {
     this.#isOpen = false
-    if (block.kind === 'sealed-thinking') return this.#open(sealedBlock(block.data))
-    if (block.kind !== 'tool-call') return ''
-    this.#arguments = block.custom ? new CustomInput() : new JsonArguments()
-    return this.#open(callBlock(block, '{}'))
+    this.#held = ''
+    this.#arguments = 'held'
+    return block.kind === 'sealed-thinking' || block.kind === 'tool-call' ? this.#open(block) : ''
   }
 
   protected piece(text: string): string {
-    switch (this.block?.kind) {
-      case 'text':
-      case 'refusal':
-        return this.#openWith(emptyTextBlock) + this.#delta('text_delta', 'text', text)
-      case 'thinking':
-        return this.#openWith(thinkingBlock('', '')) + this.#delta('thinking_delta', 'thinking', text)
-      case 'tool-call':
-        return this.#argumentsDelta(this.#arguments.push(text))
-      default:
-        return ''
-    }
+    const { block } = this
+    if (block === undefined || block.kind === 'sealed-thinking') return ''
+    if (block.kind === 'tool-call') return this.#delta(block, block.custom ? this.#customInput(text) : this.#json(text))
+    return this.#open(block) + this.#delta(block, text)
   }
 
   protected endBlock(block: ReplyBlock): string {
     let written = ''
-    if (block.kind === 'tool-call') written += this.#argumentsDelta(this.#arguments.end())
+    if (block.kind === 'tool-call') {
+      const isHeld = this.#arguments === 'held' && this.#held.trim() !== ''
+      // Without arguments nothing is written: clients read that as an empty object.
+      const rest = block.custom ? `${this.#customInput('')}"}` : isHeld ? argumentsObject(this.#held) : ''
+      written = this.#delta(block, rest)
+    }
     if (block.kind === 'thinking' && (this.#isOpen || this.signature !== undefined)) {
       // Thinking may consist of only a signature; without one, the member is still required.
-      written += this.#openWith(thinkingBlock('', ''))
-      written += this.#delta('signature_delta', 'signature', this.signature?.toWellFormed() ?? '')
+      const signature = jsonString(this.signature?.toWellFormed() ?? '')
+      const delta = jsonObject({ type: '"signature_delta"', signature })
+      written = this.#open(block) + record('content_block_delta', { index: this.#index, delta })
     }
     if (this.#isOpen) written += record('content_block_stop', { index: this.#index })
     this.#isOpen = false
@@ -83,38 +124,50 @@ class MessagesStreamRenderer extends BlockRenderer {
   }
 
   protected end(stop: Stop, usage: Usage): string {
-    let written = ''
-    if (this.#blocks === 0) written += this.#open(textBlock('')) + record('content_block_stop', { index: this.#index })
-    written += record('message_delta', {
-      delta: jsonObject({ ...stopMembers(stop), container: 'null' }),
-      usage: renderDeltaUsage(usage, this.context.costOf(usage)),
-    })
+    const delta = jsonObject({ ...stopMembers(stop), container: 'null' })
+    const empty = this.#blocks > 0 ? '' : this.#open({ kind: 'text' }) + record('content_block_stop', { index: '0' })
     this.terminal = record('message_stop', {})
-    return written
+    return empty + record('message_delta', { delta, usage: renderDeltaUsage(usage, this.context.costOf(usage)) })
   }
 
   protected keepAlive(): string {
     return this.#isStarted ? ping : earlyKeepAlive
   }
 
-  #argumentsDelta(text: string): string {
-    return text === '' ? '' : this.#delta('input_json_delta', 'partial_json', text)
+  /** The text to write for a piece of JSON arguments; '' = none yet. */
+  #json(text: string): string {
+    if (this.#arguments !== 'held') return this.#arguments === 'passing' ? text : ''
+    this.#held += text
+    if (!this.#held.trimStart().startsWith('{')) return ''
+    const scan = new ArgumentScan()
+    scan.push(this.#held)
+    this.#arguments = scan.complete ? 'done' : 'passing'
+    // An object that is complete at once can still be repaired; official clients fail on JSON they cannot parse.
+    return scan.complete ? argumentsObject(this.#held) : this.#held
   }
 
-  #openWith(block: RawJson): string {
-    return this.#isOpen ? '' : this.#open(block)
+  /** A custom tool's plain text, as the argument `input`. */
+  #customInput(text: string): string {
+    const opening = this.#arguments === 'held' ? '{"input":"' : ''
+    this.#arguments = 'passing'
+    return opening + jsonString(text).slice(1, -1)
   }
 
-  #open(block: RawJson): string {
+  #open(block: ReplyBlock): string {
+    if (this.#isOpen) return ''
     const start = this.start(undefined, undefined)
     this.#isOpen = true
     this.#blocks += 1
-    return start + record('content_block_start', { index: this.#index, content_block: block })
+    return start + record('content_block_start', { index: this.#index, content_block: startOf(block) })
   }
 
-  #delta(type: string, member: string, text: string): string {
-    const delta = jsonObject({ type: jsonString(type), [member]: jsonString(text) })
-    return record('content_block_delta', { index: this.#index, delta })
+  #delta({ kind }: ReplyBlock, text: string): string {
+    if (text === '') return ''
+    const [type, member] = deltas[kind]
+    return record('content_block_delta', {
+      index: this.#index,
+      delta: `{"type":"${type}","${member}":${jsonString(text)}}`,
+    })
   }
 
   get #index(): RawJson {
@@ -122,23 +175,23 @@ class MessagesStreamRenderer extends BlockRenderer {
   }
 }
 
-function record(type: string, members: Members): string {
-  return `event: ${type}\ndata: ${jsonObject({ type: jsonString(type), ...members })}\n\n`
+const deltas: Readonly<Record<ReplyBlock['kind'], readonly [type: string, member: string]>> = {
+  text: ['text_delta', 'text'],
+  refusal: ['text_delta', 'text'],
+  thinking: ['thinking_delta', 'thinking'],
+  'sealed-thinking': ['', ''],
+  'tool-call': ['input_json_delta', 'partial_json'],
 }
 
-export function renderReply(events: readonly ReplyEvent[], context: RenderContext): string {
-  const { id, blocks, stop, usage: reported } = collectReply(events)
-  const usage = reported ?? context.decideCharge(undefined, undefined, () => 0)
-  const said = blocks.flatMap((block) => renderBlock(block) ?? [])
-  const content = said.length === 0 ? [emptyTextBlock] : said
-  return renderMessage({ id, content, stop, usage, cost: context.costOf(usage) }, context)
+function record(type: string, members: Members): string {
+  return `event: ${type}\ndata: ${jsonObject({ type: `"${type}"`, ...members })}\n\n`
 }
 
 // The message object, whole or at the start of a stream, and the members that say why it ended.
 
 const idMax = 200
 
-export interface MessageParts {
+interface MessageParts {
   /** The provider's id. */
   readonly id: string | undefined
   readonly content: readonly RawJson[]
@@ -149,7 +202,7 @@ export interface MessageParts {
 }
 
 /** Includes all members of the official types. */
-export function renderMessage({ id, content, stop, usage, cost }: MessageParts, context: RenderContext): RawJson {
+function renderMessage({ id, content, stop, usage, cost }: MessageParts, context: RenderContext): RawJson {
   return jsonObject({
     id: jsonString(messageId(id ?? context.requestId)),
     type: '"message"',
@@ -200,41 +253,31 @@ function messageId(id: string): string {
 
 // Content blocks, whole or at the start of a stream, with all members of the official types.
 
-/** Official clients cannot read a message without blocks. */
-export const emptyTextBlock = textBlock('')
-
-/** undefined for an empty block: an empty text is refused when it comes back as history. */
-export function renderBlock(block: CollectedBlock): RawJson | undefined {
+/** A block at the start of a stream, before its content. */
+function startOf(block: ReplyBlock): RawJson {
   switch (block.kind) {
     case 'text':
     case 'refusal':
-      return block.text === '' ? undefined : textBlock(block.text)
+      return textBlock('')
     case 'thinking':
-      if (block.text === '' && block.signature === undefined) return undefined
-      return thinkingBlock(block.text, block.signature?.toWellFormed() ?? '')
+      return thinkingBlock('', undefined)
     case 'sealed-thinking':
-      return sealedBlock(block.data)
+      return jsonObject({ type: '"redacted_thinking"', data: jsonString(block.data.toWellFormed()) })
     case 'tool-call':
-      return callBlock(
-        block,
-        block.custom ? jsonObject({ input: jsonString(block.arguments) }) : argumentsObject(block.arguments),
-      )
+      return callBlock(block, '{}')
   }
 }
 
-export function textBlock(text: string): RawJson {
+function textBlock(text: string): RawJson {
   return jsonObject({ type: '"text"', text: jsonString(text), citations: 'null' })
 }
 
-export function thinkingBlock(text: string, signature: string): RawJson {
-  return jsonObject({ type: '"thinking"', thinking: jsonString(text), signature: jsonString(signature) })
+function thinkingBlock(text: string, signature: string | undefined): RawJson {
+  const proof = jsonString(signature?.toWellFormed() ?? '')
+  return jsonObject({ type: '"thinking"', thinking: jsonString(text), signature: proof })
 }
 
-export function sealedBlock(data: string): RawJson {
-  return jsonObject({ type: '"redacted_thinking"', data: jsonString(data.toWellFormed()) })
-}
-
-export function callBlock(call: { readonly id: string; readonly name: string }, input: RawJson): RawJson {
+function callBlock(call: { readonly id: string; readonly name: string }, input: RawJson): RawJson {
   return jsonObject({
     type: '"tool_use"',
     id: jsonString(call.id.toWellFormed()),
@@ -242,51 +285,4 @@ export function callBlock(call: { readonly id: string; readonly name: string }, 
     input,
     caller: '{"type":"direct"}',
   })
-}
-
-// The arguments of a streamed call as `partial_json`, which must add up to an object. Text that starts like an object
-// is passed on; anything else is held to the end and wrapped in an object.
-
-export interface ArgumentsRenderer {
-  /** The text to write for a piece; '' = none yet. */
-  push(text: string): string
-  end(): string
-}
-
-export class JsonArguments implements ArgumentsRenderer {
-  #held = ''
-  /** held: no object has started · passing: one is arriving in pieces · done: it is written. */
-  #state: 'held' | 'passing' | 'done' = 'held'
-
-  push(text: string): string {
-    if (this.#state === 'done') return ''
-    if (this.#state === 'passing') return text
-    this.#held += text
-    if (!this.#held.trimStart().startsWith('{')) return ''
-    const scan = new ArgumentScan()
-    scan.push(this.#held)
-    this.#state = scan.complete ? 'done' : 'passing'
-    // An object that is complete at once can still be repaired; official clients fail on JSON they cannot parse.
-    return scan.complete ? argumentsObject(this.#held) : this.#held
-  }
-
-  /** Without arguments nothing is written: clients read that as an empty object. */
-  end(): string {
-    return this.#state !== 'held' || this.#held.trim() === '' ? '' : argumentsObject(this.#held)
-  }
-}
-
-/** A custom tool's plain text, as the argument `input`. */
-export class CustomInput implements ArgumentsRenderer {
-  #written = '{"input":"'
-
-  push(text: string): string {
-    const opening = this.#written
-    this.#written = ''
-    return opening + jsonString(text).slice(1, -1)
-  }
-
-  end(): string {
-    return `${this.#written}"}`
-  }
 }

@@ -1,17 +1,17 @@
 // Renders a Conversation as a Messages body. A pure function of conversation and target, without clock or randomness:
 // the same history always gives the same bytes, on which prompt caches and signed thinking depend.
 
-import { Failure } from '../../../kernel/failure.ts'
+import type { Failure } from '../../../kernel/failure.ts'
 import { type Conversation, placeOf, type RawJson, type Sampling } from '../../canonical/conversation.ts'
 import { filledArray, filledObject, jsonObject, jsonString, type Members } from '../../canonical/json.ts'
 import type { TargetRules } from '../../canonical/target-rules.ts'
 import type { RenderedRequest, Target } from '../../canonical/translation.ts'
 import { limitMarks, warnCacheOptions, writeCacheControl } from '../../request/cache-marks.ts'
-import { readRequest, refuse, refuseAt } from '../../request/fields.ts'
+import { readRequest, refuseAt, reportUnsupported } from '../../request/fields.ts'
 import { toolSchema } from '../../request/schema.ts'
 import { hashedId, renderSampling, type SamplingRow, warnHints } from '../../request/settings.ts'
 import { ArgumentNames, customNames, offeredTools, pairTools, ToolNames, toolNamesIn } from '../../request/tools.ts'
-import { reportUnsupported, WarningList } from '../../request/warnings.ts'
+import { WarningList } from '../../request/warnings.ts'
 import { isReasoning, renderReasoning, restoreThinking, writeThinking } from './reasoning.ts'
 import {
   checkPrefill,
@@ -49,8 +49,7 @@ export function renderRequest(conversation: Conversation, target: Target): Rende
 function render(conversation: Conversation, target: Target): RenderedRequest {
   const { rules } = target
   const warnings = new WarningList()
-  const refused = reportUnsupported(conversation.unsupported, warnings)
-  if (refused) refuse(refused)
+  reportUnsupported(conversation.unsupported, warnings)
   warnHints(conversation, warnings)
   const names = new ToolNames(toolNamesIn(conversation), rules.toolNameMax ?? toolNameUsualMax)
   const context: ToolContext = {
@@ -115,16 +114,11 @@ function render(conversation: Conversation, target: Target): RenderedRequest {
 function renderHistory(conversation: Conversation, target: Target, context: HistoryContext): WireMessage[] {
   const { rules, issuer } = target
   const { warnings } = context
-  const paired = pairTools(conversation.turns, idRuleFor(target), warnings)
-  if (paired instanceof Failure) return refuse(paired)
-  const turns = restoreThinking(paired, issuer, warnings)
-  const messages = renderMessages(turns, context)
+  const { toolIdPattern: pattern = idRule.pattern, toolIdMax: max = idRule.max } = rules
+  const paired = pairTools(conversation.turns, { pattern, max }, warnings)
+  const messages = renderMessages(restoreThinking(paired, issuer, warnings), context)
   checkPrefill(messages, rules, conversation)
   return messages
-}
-
-function idRuleFor({ rules }: Target) {
-  return { pattern: rules.toolIdPattern ?? idRule.pattern, max: rules.toolIdMax ?? idRule.max }
 }
 
 function outputCap(conversation: Conversation, target: Target, warnings: WarningList): number {

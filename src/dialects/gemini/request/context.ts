@@ -2,13 +2,13 @@
 
 import type { TargetRules } from '../../canonical/target-rules.ts'
 import type { SchemaBudget } from '../../request/schema.ts'
-import { ToolNames } from '../../request/tools.ts'
+import type { ToolNames } from '../../request/tools.ts'
 import type { WarningList } from '../../request/warnings.ts'
 
 export interface Rendering {
   readonly rules: TargetRules
   readonly warnings: WarningList
-  readonly names: FunctionNames
+  readonly names: ToolNames
   readonly schemas: SchemaBudget
 }
 
@@ -29,42 +29,4 @@ export function takesMediaInResults(rules: TargetRules): boolean {
 /** Some hosts refuse ids and match by call order; their rule is a maximum length of 0. */
 export function takesIds({ toolIdMax }: TargetRules): boolean {
   return toolIdMax !== 0
-}
-
-// Function names in the form the provider accepts: like tool names elsewhere, but starting with a letter or an
-// underscore.
-
-export class FunctionNames {
-  /** The caller's name → the same with a legal first character. */
-  readonly #led = new Map<string, string>()
-  readonly #names: ToolNames
-
-  /** `names`: every name in the request. */
-  constructor(names: readonly string[], max: number) {
-    const all = new Set(names)
-    for (const name of all) this.#led.set(name, led(name, all))
-    this.#names = new ToolNames(this.#led.values(), max)
-  }
-
-  sent(name: string): string {
-    return this.#names.sent(this.#led.get(name) ?? led(name, new Set()))
-  }
-
-  /** Sent name → the caller's, where they differ. */
-  get callerNames(): ReadonlyMap<string, string> {
-    const pairs = [...this.#led.keys()].map((name) => [this.sent(name), name] as const)
-    return new Map(pairs.filter(([sent, name]) => sent !== name))
-  }
-
-  /** A name for a function that the gateway adds, not used by any of the caller's tools. */
-  unused(name: string): string {
-    return this.#names.unused(name)
-  }
-}
-
-function led(name: string, taken: ReadonlySet<string>): string {
-  if (/^[A-Za-z_]/.test(name)) return name
-  let longer = `_${name}`
-  while (taken.has(longer)) longer = `_${longer}`
-  return longer
 }

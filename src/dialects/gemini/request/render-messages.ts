@@ -13,97 +13,81 @@ import type {
   ToolResultBlock,
   Turn,
 } from '../../canonical/conversation.ts'
-import { jsonArray, jsonMembers, jsonObject, jsonString } from '../../canonical/json.ts'
+import { filledArray, jsonArray, jsonObject, jsonString, type Members } from '../../canonical/json.ts'
 import { refuseAt } from '../../request/fields.ts'
 import { endingOf, knownMediaType, refuseMediaUrl } from '../../request/media.ts'
 import { argumentsObject } from '../../request/tools.ts'
 import { signatureOf } from '../reasoning.ts'
 import { type Rendering, takesIds, takesMediaInResults, thinksByLevel } from './context.ts'
 
-export function renderMessages(turns: readonly Turn[], rendering: Rendering): readonly RawJson[] {
-  const contents = new ContentList(rendering)
-  let at = 0
-  while (at < turns.length) {
-    const isAssistant = turns[at]?.role === 'assistant'
-    const next = turns.findIndex(({ role }, i) => i > at && (role === 'assistant') !== isAssistant)
-    const end = next === -1 ? turns.length : next
-    if (isAssistant) contents.pushAssistant(turns.slice(at, end))
-    else contents.pushOthers(turns.slice(at, end))
-    at = end
-  }
-  return contents.written()
-}
-
 interface Content {
   readonly role: 'user' | 'model'
   readonly parts: RawJson[]
 }
 
-class ContentList {
-  readonly #list: Content[] = []
-  /** Call ids, unique by now, with their order and sent name. */
-  readonly #calls = new Map<string, { readonly place: number; readonly name: string }>()
+/** Call ids, unique by now, with their order and sent name. */
+type Calls = Map<string, { readonly place: number; readonly name: string }>
 
-  constructor(private readonly rendering: Rendering) {}
-
-  pushAssistant(run: readonly Turn[]): void {
-    const blocks = run.flatMap((turn) => (turn.role === 'assistant' ? turn.blocks : []))
-    for (const block of blocks) {
-      if (block.kind !== 'tool-call') continue
-      this.#calls.set(block.id, { place: this.#calls.size, name: this.rendering.names.sent(block.name) })
-    }
-    this.#join('model', renderAssistant(blocks, this.rendering, turnPlace(run[0])))
+export function renderMessages(turns: readonly Turn[], rendering: Rendering): readonly RawJson[] {
+  const contents: Content[] = []
+  const calls: Calls = new Map()
+  for (let at = 0, end = 0; at < turns.length; at = end) {
+    const isAssistant = turns[at]?.role === 'assistant'
+    const next = turns.findIndex(({ role }, i) => i > at && (role === 'assistant') !== isAssistant)
+    end = next === -1 ? turns.length : next
+    const run = turns.slice(at, end)
+    if (isAssistant) {
+      const blocks = run.flatMap((turn) => (turn.role === 'assistant' ? turn.blocks : []))
+      for (const block of blocks) {
+        if (block.kind !== 'tool-call') continue
+        calls.set(block.id, { place: calls.size, name: rendering.names.sent(block.name) })
+      }
+      join(contents, 'model', renderAssistant(blocks, rendering, turnPlace(run[0])))
+    } else joinOthers(contents, run, calls, rendering)
   }
+  return contents.map(({ role, parts }) => jsonObject({ role: `"${role}"`, parts: jsonArray(parts) }))
+}
 
-  /** Everything up to the next assistant turn: first all responses, then the rest, in order. */
-  pushOthers(run: readonly Turn[]): void {
-    const results = run.flatMap((turn) =>
-      turn.blocks.flatMap((block) => (block.kind === 'tool-result' ? [{ block, place: turnPlace(turn) }] : [])),
+function join(contents: Content[], role: Content['role'], parts: readonly RawJson[]): void {
+  if (parts.length === 0) return
+  const last = contents.at(-1)
+  if (last?.role === role) for (const part of parts) last.parts.push(part)
+  else contents.push({ role, parts: [...parts] })
+}
+
+/** Everything up to the next assistant turn: first all responses, then the rest, in order. */
+function joinOthers(contents: Content[], run: readonly Turn[], calls: Calls, rendering: Rendering): void {
+  const results = run.flatMap((turn) =>
+    turn.blocks.flatMap((block) => (block.kind === 'tool-result' ? [{ block, place: turnPlace(turn) }] : [])),
+  )
+  const orderOf = ({ block }: { block: ToolResultBlock }) => calls.get(block.callId)?.place ?? 0
+  const responses = results
+    .toSorted((one, other) => orderOf(one) - orderOf(other))
+    .map(({ block, place }) => renderToolResult(block, calls.get(block.callId)?.name ?? '', rendering, place))
+  join(
+    contents,
+    'user',
+    responses.map(({ response }) => response),
+  )
+  const media = responses.flatMap((rendered) => rendered.media)
+  const rest = [...media, ...run.flatMap((turn) => renderTurn(turn, rendering))]
+  // Models that do not accept media inside a response count media beside it as another response.
+  if (media.length > 0 && !takesMediaInResults(rendering.rules)) contents.push({ role: 'user', parts: rest })
+  else join(contents, 'user', rest)
+}
+
+function renderTurn(turn: Turn, rendering: Rendering): readonly RawJson[] {
+  if (turn.role === 'assistant') return []
+  if (turn.role === 'user') {
+    return turn.blocks.flatMap((block) =>
+      block.kind === 'tool-result' ? [] : renderParts(block, rendering, turnPlace(turn)),
     )
-    const inOrder = results.toSorted((one, other) => this.#placeOf(one.block) - this.#placeOf(other.block))
-    const responses = inOrder.map(({ block, place }) =>
-      renderToolResult(block, this.#calls.get(block.callId)?.name ?? '', this.rendering, place),
-    )
-    this.#join(
-      'user',
-      responses.map(({ response }) => response),
-    )
-    const media = responses.flatMap((rendered) => rendered.media)
-    const rest = run.flatMap((turn) => this.#renderTurn(turn))
-    // Models that do not accept media inside a response count media beside it as another response.
-    const isApart = media.length > 0 && !takesMediaInResults(this.rendering.rules)
-    if (isApart) this.#list.push({ role: 'user', parts: [...media, ...rest] })
-    else this.#join('user', [...media, ...rest])
   }
-
-  #renderTurn(turn: Turn): readonly RawJson[] {
-    if (turn.role === 'assistant') return []
-    if (turn.role === 'user') {
-      return turn.blocks.flatMap((block) =>
-        block.kind === 'tool-result' ? [] : renderParts(block, this.rendering, turnPlace(turn)),
-      )
-    }
-    // There is only one system instruction, at the front. A later one stays in place as tagged text.
-    const texts = turn.blocks.flatMap(({ text }) => (text === '' ? [] : [text]))
-    if (texts.length === 0) return []
-    this.rendering.warnings.add('system_inlined', turnPlace(turn))
-    return [textPart(`<system>\n${texts.join('\n\n')}\n</system>`)]
-  }
-
-  #placeOf(result: ToolResultBlock): number {
-    return this.#calls.get(result.callId)?.place ?? 0
-  }
-
-  #join(role: Content['role'], parts: readonly RawJson[]): void {
-    if (parts.length === 0) return
-    const last = this.#list.at(-1)
-    if (last?.role === role) for (const part of parts) last.parts.push(part)
-    else this.#list.push({ role, parts: [...parts] })
-  }
-
-  written(): readonly RawJson[] {
-    return this.#list.map(({ role, parts }) => jsonObject({ role: `"${role}"`, parts: jsonArray(parts) }))
-  }
+  // There is only one system instruction, at the front. A later one stays in place as tagged text.
+  const texts = turn.blocks.flatMap(({ text }) => (text === '' ? [] : [text]))
+  if (texts.length === 0) return []
+  rendering.warnings.add('system_inlined', turnPlace(turn))
+  return [textPart(`<system>\n${texts.join('\n\n')}\n</system>`)]
 }
 
 function turnPlace(turn: Turn | undefined): string {
@@ -115,7 +99,7 @@ function turnPlace(turn: Turn | undefined): string {
 /** Google's placeholder for a lost signature. An unsigned call in the history is refused (docs of 2026-11). */
 const lostSignature = 'skip_thought_signature_validator'
 
-export function renderAssistant(blocks: readonly AssistantBlock[], rendering: Rendering, place: string): RawJson[] {
+function renderAssistant(blocks: readonly AssistantBlock[], rendering: Rendering, place: string): RawJson[] {
   // Only the first of parallel calls is signed.
   const first = blocks.find(({ kind }) => kind === 'tool-call')
   return blocks.flatMap((block) => {
@@ -130,12 +114,12 @@ export function renderAssistant(blocks: readonly AssistantBlock[], rendering: Re
         return [renderCall(block, lostSignature, rendering, place)]
       }
       case 'thinking':
-        return [part([['text', jsonString(block.text)], ['thought', 'true'], signatureMember(block.signature)])]
+        return [textPart(block.text, { thought: 'true', thoughtSignature: jsonString(block.signature) })]
       case 'sealed-thinking':
         return []
       default:
         if (block.text === '') return []
-        return [part([['text', jsonString(block.text)], signatureMember(signatureOf(block))])]
+        return [textPart(block.text, { thoughtSignature: jsonString(signatureOf(block)) })]
     }
   })
 }
@@ -150,40 +134,22 @@ function renderCall(
   if (!call.custom && args.startsWith('{"raw_arguments":') && args !== call.arguments.trim()) {
     warnings.add('invalid_arguments_wrapped', place)
   }
-  const called = jsonObject({
-    id: takesIds(rules) ? jsonString(call.id) : undefined,
-    name: jsonString(names.sent(call.name)),
-    args,
-  })
-  return part([['functionCall', called], signatureMember(signature)])
-}
-
-type Member = readonly [name: string, value: RawJson | undefined]
-
-function part(members: readonly Member[]): RawJson {
-  return jsonMembers(members)
-}
-
-function signatureMember(signature: string | undefined): Member {
-  return ['thoughtSignature', signature === undefined ? undefined : jsonString(signature)]
+  const id = takesIds(rules) ? jsonString(call.id) : undefined
+  const functionCall = jsonObject({ id, name: jsonString(names.sent(call.name)), args })
+  return jsonObject({ functionCall, thoughtSignature: jsonString(signature) })
 }
 
 // Tool results as function responses. Media are inside where the target accepts them; otherwise they are returned, to
 // be placed after all responses of the batch.
 
-export interface RenderedResult {
+interface RenderedResult {
   readonly response: RawJson
   /** Parts for the user content, starting with the call they belong to. */
   readonly media: readonly RawJson[]
 }
 
 /** `name`: the sent name of the called function. */
-export function renderToolResult(
-  result: ToolResultBlock,
-  name: string,
-  rendering: Rendering,
-  place: string,
-): RenderedResult {
+function renderToolResult(result: ToolResultBlock, name: string, rendering: Rendering, place: string): RenderedResult {
   const { rules } = rendering
   const inside: RawJson[] = []
   const outside: RawJson[] = []
@@ -203,7 +169,7 @@ export function renderToolResult(
     id: takesIds(rules) ? jsonString(result.callId) : undefined,
     name: jsonString(name),
     response: saying(texts.filter(Boolean).join('\n'), result.isError),
-    parts: inside.length === 0 ? undefined : jsonArray(inside),
+    parts: filledArray(inside),
   })
   const label = textPart(`From the result of tool call ${result.callId} (${name}):`)
   return {
@@ -239,11 +205,7 @@ const typeOfEnding: Readonly<Record<string, string>> = {
 }
 
 /** Empty text gives no part, because the provider refuses it. `place` names the message in a refusal. */
-export function renderParts(
-  block: TextBlock | ImageBlock | DocumentBlock,
-  rendering: Rendering,
-  place: string,
-): RawJson[] {
+function renderParts(block: TextBlock | ImageBlock | DocumentBlock, rendering: Rendering, place: string): RawJson[] {
   switch (block.kind) {
     case 'text':
       return block.text === '' ? [] : [textPart(block.text)]
@@ -254,12 +216,12 @@ export function renderParts(
   }
 }
 
-export function textPart(text: string): RawJson {
-  return jsonObject({ text: jsonString(text) })
+export function textPart(text: string, more: Members = {}): RawJson {
+  return jsonObject({ text: jsonString(text), ...more })
 }
 
 /** The text of a plain-text document, with its title and context; undefined for any other. */
-export function plainText({ source, title, context }: DocumentBlock): string | undefined {
+function plainText({ source, title, context }: DocumentBlock): string | undefined {
   const text =
     source.kind === 'text'
       ? source.text
@@ -297,7 +259,7 @@ function renderDocument(document: DocumentBlock, { rules }: Rendering, place: st
 }
 
 /** Title and context; '' if there are none. */
-export function aboutDocument({ title, context }: DocumentBlock): string {
+function aboutDocument({ title, context }: DocumentBlock): string {
   return [title, context].filter(Boolean).join('\n\n')
 }
 
@@ -318,7 +280,7 @@ function typeOf(source: MediaSource): string | undefined {
 }
 
 function mediaPart(source: MediaSource, mediaType: string | undefined): RawJson {
-  const type = ['mimeType', mediaType === undefined ? undefined : jsonString(mediaType)] as const
-  if (source.kind === 'url') return jsonObject({ fileData: jsonMembers([type, ['fileUri', jsonString(source.url)]]) })
-  return jsonObject({ inlineData: jsonMembers([type, ['data', jsonString(source.base64)]]) })
+  const mimeType = jsonString(mediaType)
+  if (source.kind === 'url') return jsonObject({ fileData: jsonObject({ mimeType, fileUri: jsonString(source.url) }) })
+  return jsonObject({ inlineData: jsonObject({ mimeType, data: jsonString(source.base64) }) })
 }

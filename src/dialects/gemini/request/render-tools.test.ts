@@ -78,17 +78,17 @@ describe('declarations', () => {
     const names = body.tools[0].functionDeclarations.map(({ name }: { name: string }) => name)
     for (const name of names) expect(name).toMatch(/^[A-Za-z_][A-Za-z0-9_-]{0,127}$/)
     expect(new Set(names).size).toBe(3)
-    expect(names[0]).toBe('__1st')
+    expect(names[0]).toMatch(/^_1st_[0-9a-f]{8}$/)
     expect(names[1]).toBe('_1st')
     expect(mapping.toolNames).toEqual(
       new Map([
-        ['__1st', '1st'],
+        [names[0], '1st'],
         [names[2], 'a.b'],
       ]),
     )
-    expect(body.toolConfig.functionCallingConfig.allowedFunctionNames).toEqual(['__1st'])
-    expect(body.contents[1].parts[0].functionCall.name).toBe('__1st')
-    expect(body.contents[2].parts[0].functionResponse.name).toBe('__1st')
+    expect(body.toolConfig.functionCallingConfig.allowedFunctionNames).toEqual([names[0]])
+    expect(body.contents[1].parts[0].functionCall.name).toBe(names[0])
+    expect(body.contents[2].parts[0].functionResponse.name).toBe(names[0])
   })
 
   test('pitfall 51: too many, or one twice, are refused', () => {

@@ -17,10 +17,10 @@ import {
   splitStop,
   warnHints,
 } from '../../request/settings.ts'
-import { preparedTurns, toolNamesIn } from '../../request/tools.ts'
+import { preparedTurns, ToolNames, toolNamesIn } from '../../request/tools.ts'
 import { WarningList } from '../../request/warnings.ts'
 import { isTurnedOff, renderThinking, restoreThinking } from '../reasoning.ts'
-import { FunctionNames, type Rendering, takesIds, thinksByLevel } from './context.ts'
+import { type Rendering, takesIds, thinksByLevel } from './context.ts'
 import { renderMessages, textPart } from './render-messages.ts'
 import { type HiddenTool, renderTools } from './render-tools.ts'
 import { subsetSchema, toolParameters } from './schema.ts'
@@ -41,7 +41,7 @@ function render(conversation: Conversation, target: Target): RenderedRequest {
   const turns = preparedTurns(conversation, { rules, toolIdMax, warnings }, (all) =>
     restoreThinking(all, target.issuer, warnings),
   )
-  const names = new FunctionNames(toolNamesIn(conversation), rules.toolNameMax ?? toolNameMaxDefault)
+  const names = new ToolNames(toolNamesIn(conversation), rules.toolNameMax ?? toolNameMaxDefault, /^[A-Za-z_][\w-]*$/)
   const rendering: Rendering = { rules, warnings, names, schemas: new SchemaBudget() }
   // The provider only caches implicitly and accepts no marks.
   chooseMarks(conversation, { style: undefined, canCarry: () => false, isImplicit: true }, warnings)
@@ -84,7 +84,7 @@ function render(conversation: Conversation, target: Target): RenderedRequest {
 
 function renderSystem({ system }: Conversation, instruction: string | undefined): RawJson | undefined {
   const texts = [...system.map(({ text }) => text), instruction ?? ''].filter((text) => text !== '')
-  return texts.length === 0 ? undefined : jsonObject({ parts: jsonArray(texts.map(textPart)) })
+  return texts.length === 0 ? undefined : jsonObject({ parts: jsonArray(texts.map((text) => textPart(text))) })
 }
 
 // Renders sampling, service tier and output format as far as the target supports them.

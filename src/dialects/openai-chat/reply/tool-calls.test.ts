@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { args, calls, chunk, done, finished, named, target } from '../../../../test/parts/chat-stream.ts'
+import { collectReply } from '../../../../test/parts/collect-reply.ts'
 import { noted, parseWhole } from '../../../../test/parts/reply-notation.ts'
-import { collectReply } from '../../canonical/reply.ts'
 import { parseStream } from './parse.ts'
 
 describe('single calls', () => {

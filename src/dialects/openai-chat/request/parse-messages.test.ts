@@ -4,6 +4,7 @@ import { parsed, parseResult, refusedParse } from '../../../../test/parts/chat-r
 import { Failure } from '../../../kernel/failure.ts'
 import type { Turn } from '../../canonical/conversation.ts'
 import { writeSignature } from '../../canonical/signature.ts'
+import { readRequest } from '../../request/fields.ts'
 import { pairTools } from '../../request/tools.ts'
 import { WarningList } from '../../request/warnings.ts'
 
@@ -73,7 +74,7 @@ describe('messages', () => {
     const rule = { pattern: /^[A-Za-z0-9_-]+$/, max: 64 }
     const pair = (messages: object[]) => {
       const warnings = new WarningList()
-      const turns = pairTools(parsed({ messages }).turns, rule, warnings)
+      const turns = readRequest(() => pairTools(parsed({ messages }).turns, rule, warnings))
       return { turns, warnings: warnings.list }
     }
     const ids = (turns: readonly Turn[] | Failure) =>

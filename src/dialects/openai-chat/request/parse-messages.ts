@@ -32,38 +32,28 @@ interface ParsedMessages {
   readonly turns: readonly Turn[]
 }
 
-/** A `function_call` without a `function` message so far. */
-interface LegacyCall {
-  readonly id: string
-  readonly name: string
+/** Besides those that every message may have. */
+const membersByRole: Readonly<Record<string, readonly string[]>> = {
+  system: [],
+  developer: [],
+  user: [],
+  function: [],
+  tool: ['tool_call_id', 'is_error'],
+  // Annotations are output only, but clients send the whole message back.
+  assistant: [...reasoningFieldNames, 'refusal', 'audio', 'tool_calls', 'function_call', 'annotations'],
 }
-
-const everywhere = ['role', 'content', 'name', 'cache_control', 'prompt_cache_breakpoint']
-const knownMembers: ReadonlyMap<string, ReadonlySet<string>> = new Map([
-  ['system', new Set(everywhere)],
-  ['developer', new Set(everywhere)],
-  ['user', new Set(everywhere)],
-  ['tool', new Set([...everywhere, 'tool_call_id', 'is_error'])],
-  ['function', new Set(everywhere)],
-  [
-    'assistant',
-    new Set([
-      ...everywhere,
-      ...reasoningFieldNames,
-      'refusal',
-      'audio',
-      'tool_calls',
-      'function_call',
-      // Output only; clients send the whole message back.
-      'annotations',
-    ]),
-  ],
-])
+const knownMembers: ReadonlyMap<string, ReadonlySet<string>> = new Map(
+  Object.entries(membersByRole).map(([role, members]) => [
+    role,
+    new Set(['role', 'content', 'name', 'cache_control', 'prompt_cache_breakpoint', ...members]),
+  ]),
+)
 
 export function parseMessages(body: RequestFields, context: ParseContext): ParsedMessages {
   const system: TextBlock[] = []
   const turns: Turn[] = []
-  const legacy: LegacyCall[] = []
+  /** Every `function_call` without a `function` message so far. */
+  const legacy: ToolCallBlock[] = []
   for (const [index, message] of body.objects('messages').entries()) {
     const role = message.text('role')
     const known = knownMembers.get(role)
@@ -73,22 +63,17 @@ export function parseMessages(body: RequestFields, context: ParseContext): Parse
     if (role !== 'tool' && role !== 'function' && message.optionalText('name')) {
       context.warnings.add('name_dropped', message.pointer('name'))
     }
-    const turn = parseTurn(message, { role, index, legacy }, context)
+    const turn = parseTurn(message, `call_legacy_${index}`, legacy, context)
     if (turn.role === 'system' && turns.length === 0) system.push(...turn.blocks)
     else turns.push(turn)
   }
   return { system, turns }
 }
 
-interface Position {
-  readonly role: string
-  readonly index: number
-  readonly legacy: LegacyCall[]
-}
-
-function parseTurn(message: RequestFields, { role, index, legacy }: Position, context: ParseContext): Turn {
+/** `legacyId` becomes the id of the message's `function_call`. */
+function parseTurn(message: RequestFields, legacyId: string, legacy: ToolCallBlock[], context: ParseContext): Turn {
   const place = message.at
-  switch (role) {
+  switch (message.text('role')) {
     case 'system':
     case 'developer':
       return { role: 'system', blocks: marked(parseSystem(message, context), message, context), place }
@@ -99,11 +84,8 @@ function parseTurn(message: RequestFields, { role, index, legacy }: Position, co
     case 'function':
       return { role: 'user', blocks: [parseToolResult(message, answeredLegacyId(message, legacy), context)], place }
     default: {
-      const legacyId = `call_legacy_${index}`
       const blocks = parseAssistant(message, legacyId, context)
-      for (const block of blocks) {
-        if (block.kind === 'tool-call' && block.id === legacyId) legacy.push({ id: legacyId, name: block.name })
-      }
+      legacy.push(...blocks.filter((block) => block.kind === 'tool-call').filter(({ id }) => id === legacyId))
       return { role: 'assistant', blocks: marked(blocks, message, context), place }
     }
   }
@@ -142,7 +124,7 @@ function parseToolResult(fields: RequestFields, callId: string, context: ParseCo
   }
 }
 
-function answeredLegacyId(message: RequestFields, legacy: LegacyCall[]): string {
+function answeredLegacyId(message: RequestFields, legacy: ToolCallBlock[]): string {
   const name = message.text('name')
   const call = legacy.findIndex((open) => open.name === name)
   if (call === -1)
@@ -165,8 +147,7 @@ const unmarkable: ReadonlySet<string> = new Set(['thinking', 'sealed-thinking', 
 
 // One assistant message: its text, then its calls, with the reasoning between them.
 
-/** `legacyId` becomes the id of this message's `function_call`. */
-export function parseAssistant(message: RequestFields, legacyId: string, context: ParseContext): AssistantBlock[] {
+function parseAssistant(message: RequestFields, legacyId: string, context: ParseContext): AssistantBlock[] {
   if (message.value('audio') !== undefined) {
     message.refuse('audio', 'Audio of an earlier answer is not available for this model; send its text.')
   }
@@ -278,11 +259,8 @@ function nonEmpty(fields: RequestFields, name: string): string {
 // Content parts of user and tool messages: text, images, files and audio. Parts in the form of Messages, which some
 // clients send, are accepted too. The media type decides the kind of block, not the type of the part.
 
-export type ContentBlock = TextBlock | ImageBlock | DocumentBlock
+type ContentBlock = TextBlock | ImageBlock | DocumentBlock
 
-const contentTypes: ReadonlySet<string> = new Set([
-  ...['text', 'input_text', 'image_url', 'file', 'image', 'document', 'input_audio'],
-])
 const partMembers: ReadonlySet<string> = new Set([
   ...['type', 'text', 'image_url', 'file', 'input_audio', 'source', 'title', 'context'],
   ...['cache_control', 'prompt_cache_breakpoint'],
@@ -293,40 +271,38 @@ const detailMembers: ReadonlySet<string> = new Set([
 ])
 
 /** Warns about members that have no place in the canonical form. */
-export function warnPartMembers(part: RequestFields, { warnings }: ParseContext): void {
-  if (!contentTypes.has(part.text('type'))) return
+function warnPartMembers(part: RequestFields, { warnings }: ParseContext): void {
+  if (!partParsers.has(part.text('type'))) return
   part.warnUnknown(partMembers, warnings)
   for (const name of ['image_url', 'file', 'input_audio', 'source']) {
     if (isRecord(part.value(name))) part.optionalObject(name)?.warnUnknown(detailMembers, warnings)
   }
 }
 
+type PartParser = (part: RequestFields, context: ParseContext) => ContentBlock
+
+const partParsers = new Map<string, PartParser>([
+  ['text', parseTextPart],
+  ['input_text', parseTextPart],
+  ['image_url', parseImageUrl],
+  ['file', parseFile],
+  ['image', parseSource],
+  ['document', parseSource],
+  ['input_audio', parseAudio],
+])
+
 /** undefined = not a content type. */
-export function parsePart(part: RequestFields, context: ParseContext): ContentBlock | undefined {
+function parsePart(part: RequestFields, context: ParseContext): ContentBlock | undefined {
   warnPartMembers(part, context)
-  switch (part.text('type')) {
-    case 'text':
-    case 'input_text':
-      return parseTextPart(part, context)
-    case 'image_url':
-      return { ...parseImageUrl(part, context), ...markOf(part, context) }
-    case 'file':
-      return { ...parseFile(part), ...markOf(part, context) }
-    case 'image':
-    case 'document':
-      return { ...parseSource(part), ...markOf(part, context) }
-    case 'input_audio':
-      return { ...parseAudio(part), ...markOf(part, context) }
-    default:
-      return undefined
-  }
+  const parse = partParsers.get(part.text('type'))
+  return parse && { ...parse(part, context), ...markOf(part, context) }
 }
 
-export function parseTextPart(part: RequestFields, context: ParseContext): TextBlock {
+function parseTextPart(part: RequestFields, context: ParseContext): TextBlock {
   return { kind: 'text', text: part.text('text'), ...markOf(part, context) }
 }
 
-export function refusePart(part: RequestFields, role: string): never {
+function refusePart(part: RequestFields, role: string): never {
   const type = part.text('type')
   return part.refuse('type', `A content part of type ${shownWord(type)} is not supported in a ${role} message.`)
 }
@@ -419,7 +395,7 @@ type ReasoningBlock = ThinkingBlock | SealedThinkingBlock
 /** The format of Messages signatures, also assumed for entries without a format. */
 const messagesFormat = 'anthropic-claude-v1'
 
-export function parseReasoningFields(message: RequestFields, context: ParseContext): PlacedReasoning<ReasoningBlock>[] {
+function parseReasoningFields(message: RequestFields, context: ParseContext): PlacedReasoning<ReasoningBlock>[] {
   const details = message.objects('reasoning_details')
   if (details.length > 0) {
     return details.flatMap((detail) => placed(parseDetail(detail, context), detail.value('index')))
@@ -459,7 +435,7 @@ function issuedAs(proof: string, format: string): string {
 }
 
 /** Blocks in the form of Messages, and Mistral's thinking part, whose text is a list of text parts. */
-export function parseReasoningPart(part: RequestFields): ReasoningBlock[] {
+function parseReasoningPart(part: RequestFields): ReasoningBlock[] {
   if (part.text('type') === 'redacted_thinking') return [{ kind: 'sealed-thinking', data: part.text('data') }]
   const text = Array.isArray(part.value('thinking'))
     ? part

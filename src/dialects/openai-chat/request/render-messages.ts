@@ -9,7 +9,7 @@ import type {
   ToolResultBlock,
   Turn,
 } from '../../canonical/conversation.ts'
-import { filledArray, jsonArray, jsonObject, jsonString } from '../../canonical/json.ts'
+import { filledArray, jsonArray, jsonObject, jsonString, parseJson } from '../../canonical/json.ts'
 import { blobFor, readSignature } from '../../canonical/signature.ts'
 import {
   argumentText,
@@ -66,7 +66,20 @@ class MessageList implements TurnWriter {
 
   user(blocks: readonly ContentBlock[], media: readonly RawJson[], place: string): void {
     if (blocks.length === 0 && media.length === 0) return
-    this.#said.push({ media, blocks: blocks.map((block) => ({ block, marked: block })), place })
+    const filled = blocks.filter(isFilled)
+    const [first, ...others] = filled
+    this.#said.push({
+      isEmpty: filled.length === 0 && media.length === 0,
+      text: first?.kind === 'text' && others.length === 0 && media.length === 0 ? first.text : undefined,
+      parts: (lead) => [
+        ...media,
+        ...filled.flatMap((block, i) => {
+          const isFirst = i === 0 && media.length === 0 && block.kind === 'text'
+          const shown = isFirst ? { ...block, text: lead + block.text } : block
+          return renderParts(shown, this.rendering, place, [block])
+        }),
+      ],
+    })
   }
 
   system(blocks: readonly TextBlock[]): void {
@@ -81,9 +94,9 @@ class MessageList implements TurnWriter {
   }
 
   inlinedSystem(text: string, blocks: readonly TextBlock[], place: string): void {
-    const block = { kind: 'text', text } as const
-    const marked = blocks.findLast((each) => this.rendering.marks.keeps(each)) ?? block
-    this.#said.push({ media: [], blocks: [{ block, marked }], place })
+    const marked = blocks.filter((each) => this.rendering.marks.keeps(each)).slice(-1)
+    const parts = (lead: string) => renderParts({ kind: 'text', text: lead + text }, this.rendering, place, marked)
+    this.#said.push({ isEmpty: false, text, parts })
   }
 
   #push(role: 'system' | 'assistant' | 'tool', text: RawJson): void {
@@ -96,7 +109,7 @@ class MessageList implements TurnWriter {
     if (this.#said.length === 0) return
     if (this.#lastSpoken === 'tool' && this.rendering.rules.assistantAfterTool) this.#list.push(bridge)
     this.#lastSpoken = 'user'
-    this.#list.push(message('user', renderUserContent(this.#said, this.rendering)))
+    this.#list.push(message('user', renderUserContent(this.#said, this.rendering.marks.inUse)))
     this.#said = []
   }
 }
@@ -104,17 +117,12 @@ class MessageList implements TurnWriter {
 // Consecutive user turns become one user message, because many templates refuse two in a row.
 
 /** One turn's part of the message. */
-export interface SaidTurn {
-  /** Parts before the blocks. */
-  readonly media: readonly RawJson[]
-  readonly blocks: readonly SaidBlock[]
-  readonly place: string
-}
-
-export interface SaidBlock {
-  readonly block: ContentBlock
-  /** The block whose mark it carries. */
-  readonly marked: ContentBlock
+interface SaidTurn {
+  readonly isEmpty: boolean
+  /** Set if it is a single text. */
+  readonly text: string | undefined
+  /** `lead` comes before a text at the start. */
+  parts(lead: string): RawJson[]
 }
 
 const blankLine = '\n\n'
@@ -123,41 +131,18 @@ const blankLine = '\n\n'
  * A string if each turn is one unmarked text, which every host accepts; parts otherwise. Turns are separated by a blank
  * line in both, because templates join parts without a separator.
  */
-export function renderUserContent(turns: readonly SaidTurn[], rendering: Rendering): RawJson {
-  const said = turns
-    .map((turn) => ({ ...turn, blocks: turn.blocks.filter(({ block }) => isFilled(block)) }))
-    .filter(({ media, blocks }) => media.length + blocks.length > 0)
-  const texts = said.flatMap(plainText)
-  if (texts.length === said.length && !rendering.marks.inUse) return jsonString(texts.join(blankLine))
-  const parts = said.flatMap((turn, i) => renderTurn(i === 0 ? turn : apart(turn), rendering))
-  return parts.length === 0 ? '""' : jsonArray(parts)
-}
-
-function plainText({ media, blocks }: SaidTurn): string[] {
-  const [only] = blocks
-  return media.length === 0 && blocks.length === 1 && only?.block.kind === 'text' ? [only.block.text] : []
-}
-
-function renderTurn({ media, blocks, place }: SaidTurn, rendering: Rendering): RawJson[] {
-  return [...media, ...blocks.flatMap(({ block, marked }) => renderParts(block, rendering, place, [marked]))]
-}
-
-function apart(turn: SaidTurn): SaidTurn {
-  const [first, ...others] = turn.blocks
-  if (turn.media.length > 0 || first?.block.kind !== 'text') return turn
-  const block = { ...first.block, text: blankLine + first.block.text }
-  return { ...turn, blocks: [{ ...first, block }, ...others] }
+function renderUserContent(turns: readonly SaidTurn[], usesMarks: boolean): RawJson {
+  const said = turns.filter(({ isEmpty }) => !isEmpty)
+  const texts = said.flatMap(({ text }) => text ?? [])
+  if (texts.length === said.length && !usesMarks) return jsonString(texts.join(blankLine))
+  return filledArray(said.flatMap(({ parts }, i) => parts(i === 0 ? '' : blankLine))) ?? '""'
 }
 
 // Assistant messages: text, calls, and as much of the reasoning as the host wants back. Reasoning never becomes visible
 // text.
 
 /** undefined if the message would be empty. */
-export function renderAssistant(
-  blocks: readonly AssistantBlock[],
-  rendering: Rendering,
-  place: string,
-): RawJson | undefined {
+function renderAssistant(blocks: readonly AssistantBlock[], rendering: Rendering, place: string): RawJson | undefined {
   const calls = blocks.filter((block) => block.kind === 'tool-call')
   const refusal = blocks.flatMap((block) => (block.kind === 'refusal' ? [block.text] : [])).join('')
   const content = renderSaid(blocks, rendering)
@@ -167,20 +152,16 @@ export function renderAssistant(
   if (content === undefined && calls.length === 0 && refusal === '' && !echo?.text && details === undefined) {
     return undefined
   }
-  const nothingSaid = calls.length > 0 || refusal !== '' ? emptyContent(rendering) : '""'
+  // Beside a call OpenAI uses null; some servers require a string.
+  const isNull = (calls.length > 0 || refusal !== '') && rendering.rules.emptyContent !== 'string'
   return jsonObject({
     role: '"assistant"',
-    content: content ?? nothingSaid,
-    refusal: refusal === '' ? undefined : jsonString(refusal),
+    content: content ?? (isNull ? 'null' : '""'),
+    refusal: jsonString(refusal || undefined),
     ...(echo && { [echo.field]: jsonString(echo.text) }),
     reasoning_details: details,
     tool_calls: filledArray(calls.map((call) => renderCall(call, rendering))),
   })
-}
-
-/** OpenAI uses null; some servers require a string. */
-function emptyContent({ rules }: Rendering): RawJson {
-  return rules.emptyContent === 'string' ? '""' : 'null'
 }
 
 function renderSaid(blocks: readonly AssistantBlock[], rendering: Rendering): RawJson | undefined {
@@ -208,23 +189,14 @@ function echoOf(blocks: readonly AssistantBlock[], { rules }: Rendering): { fiel
   return { field: echo.field, text: texts.join('\n\n') }
 }
 
-/** Reasoning that this host issued goes back unchanged. */
+/** Reasoning that this host issued goes back unchanged. The data may be forged, so only lists are spliced in. */
 function restoredDetails(blocks: readonly AssistantBlock[], { issuer }: Rendering): RawJson | undefined {
   const entries = blocks.flatMap((block) => {
-    const blob = isThinking(block) ? blobFor(issuer, proofOf(block)) : undefined
-    return blob === undefined ? [] : listEntries(blob)
-  })
-  return entries.length === 0 ? undefined : `[${entries.join(',')}]`
-}
-
-/** The data may be forged by the caller, so only a list is spliced in. */
-function listEntries(blob: string): string[] {
-  try {
-    const list: unknown = JSON.parse(blob)
+    const blob = (isThinking(block) && blobFor(issuer, proofOf(block))) || ''
+    const list = parseJson(blob)
     return Array.isArray(list) && list.length > 0 ? [blob.trim().slice(1, -1)] : []
-  } catch {
-    return []
-  }
+  })
+  return filledArray(entries)
 }
 
 function warnDropped(blocks: readonly AssistantBlock[], { rules, issuer, warnings }: Rendering, place: string): void {
@@ -241,13 +213,13 @@ function warnDropped(blocks: readonly AssistantBlock[], { rules, issuer, warning
 // Tool results as tool messages, which hold only text: media are replaced by a stub and returned, to be placed in a
 // user message after all tool messages of the batch.
 
-export interface RenderedResult {
+interface RenderedResult {
   readonly message: RawJson
   /** Parts for the user message, starting with the call they belong to. */
   readonly media: readonly RawJson[]
 }
 
-export function renderToolResult(result: ToolResultBlock, rendering: Rendering, place: string): RenderedResult {
+function renderToolResult(result: ToolResultBlock, rendering: Rendering, place: string): RenderedResult {
   const { rules, marks } = rendering
   const isInPlace = rules.mediaInToolResults === true
   const media = result.content.filter((block) => textIn(block) === undefined)
@@ -255,12 +227,10 @@ export function renderToolResult(result: ToolResultBlock, rendering: Rendering, 
   const text = `${result.isError ? errorMark : ''}${texts.join('\n')}`
   // Hosts that forward to Claude refuse an empty part, but not an empty string.
   const textual = text === '' ? [] : renderParts({ kind: 'text', text }, rendering, place, [result])
-  const inside = !isInPlace
-    ? []
-    : media.flatMap((block, i) => {
-        const endsResult = textual.length === 0 && i === media.length - 1
-        return renderParts(block, rendering, place, [endsResult ? result : block])
-      })
+  const inside = (isInPlace ? media : []).flatMap((block, i) => {
+    const endsResult = textual.length === 0 && i === media.length - 1
+    return renderParts(block, rendering, place, [endsResult ? result : block])
+  })
   const isParts = inside.length > 0 || (marks.inUse && text !== '')
   const content = isParts ? jsonArray([...textual, ...inside]) : jsonString(text)
   const render = (block: ContentBlock) => renderParts(block, rendering, place)

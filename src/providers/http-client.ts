@@ -1,0 +1,426 @@
+// Calls providers by HTTP/1.1 on pooled sockets. It costs half the CPU of fetch, knows when it is connected, and dials
+// exactly the address it is given (docs/decisions/0034). No redirects, no compression, no retries, no timeouts: callers
+// decide. A request is written to one connection, once; if that breaks, the call fails.
+
+import type { Socket, SocketHandler, TLSOptions } from 'bun'
+import { ByteBuffer } from '../wire/bytes.ts'
+import { type HeaderReader, type ResponseHead, ResponseReader } from '../wire/http-response.ts'
+import type { BodyPiece } from '../wire/read-body.ts'
+import type { UpstreamRequest, UpstreamResponse } from './provider.ts'
+
+/** Where to connect and which names to use there. */
+export interface Target extends Address {
+  /** Differs for all that must not share a connection, such as two hosts at one address. */
+  readonly key: string
+}
+
+export interface Address {
+  readonly isTls: boolean
+  /** The name or address to dial. */
+  readonly hostname: string
+  readonly port: number
+  /** The Host header. */
+  readonly host: string
+  /** The name that the certificate must be for; undefined = `hostname`. */
+  readonly serverName?: string | undefined
+  /** PEM of the authorities to trust; absent = the runtime's. */
+  readonly ca?: string | undefined
+}
+
+export function createTarget(address: Address): Target {
+  const { isTls, hostname, port, host, serverName, ca } = address
+  return { ...address, key: JSON.stringify([isTls, hostname, port, host, serverName, ca]) }
+}
+
+/** Sends a request to a target; `path` is the whole request target. Rejects with a coded error, or the signal's reason. */
+export type Send = (target: Target, request: UpstreamRequest) => Promise<UpstreamResponse>
+
+export const sendBySocket: Send = (target, request) => {
+  let origin = origins.get(target.key)
+  if (!origin) {
+    origin = new Origin(target, () => origins.delete(target.key))
+    origins.set(target.key, origin)
+  }
+  return origin.send(request)
+}
+
+const origins = new Map<string, Origin>()
+
+// ── Requests ──
+
+/** Up to this size a body is copied behind its head, which costs less than a second write. */
+const joinedBytesMax = 64 * 1024
+/** Set here, from the target and the body. */
+const framingHeaders = new Set(['host', 'content-length', 'transfer-encoding', 'connection'])
+const targetPattern = /^\/[\x21-\x7e]*$/
+const namePattern = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
+const valuePattern = /^[\t\x20-\x7e\x80-\xff]*$/
+
+/** Throws a TypeError for anything that could be read as another header or request. */
+function headOf(host: string, { path, headers, body }: UpstreamRequest): string {
+  if (!targetPattern.test(path))
+    throw new TypeError('the path of an upstream call has a character that URLs cannot have')
+  let head = `POST ${path} HTTP/1.1\r\nhost: ${host}\r\ncontent-length: ${body.length}\r\n`
+  for (const name in headers) {
+    const value = headers[name] as string
+    if (!namePattern.test(name) || !valuePattern.test(value)) {
+      throw new TypeError(
+        `the header ${JSON.stringify(name)} of an upstream call has a character that headers cannot have`,
+      )
+    }
+    if (!framingHeaders.has(name.toLowerCase())) head += `${name}: ${value}\r\n`
+  }
+  return `${head}\r\n`
+}
+
+// ── Responses ──
+
+/** Unread bytes of a response; above them its connection is not read. */
+const unreadBytesMax = 64 * 1024
+
+const done: BodyPiece = { done: true, value: undefined }
+const finished = Promise.resolve(done)
+
+/** One request and its response, whose body is read piece by piece. */
+class Exchange implements UpstreamResponse {
+  status = 0
+  headers!: HeaderReader
+  connection: Connection | undefined
+  readonly opened = Promise.withResolvers<UpstreamResponse>()
+  #hasHead = false
+  #isComplete = false
+  #failure: { readonly error: unknown } | undefined
+  readonly #unread: Uint8Array[] = []
+  #unreadBytes = 0
+  #reading: PromiseWithResolvers<BodyPiece> | undefined
+
+  constructor(
+    readonly request: UpstreamRequest,
+    readonly head: string,
+    private readonly origin: Origin,
+  ) {
+    request.signal.addEventListener('abort', this)
+  }
+
+  /** The signal has aborted. */
+  handleEvent(): void {
+    const { connection } = this
+    this.#unread.length = 0
+    this.fail(this.request.signal.reason)
+    if (connection) connection.close()
+    else this.origin.forget(this)
+  }
+
+  // As a body of fetch.
+
+  get body(): this {
+    return this
+  }
+
+  getReader(): this {
+    return this
+  }
+
+  read(): Promise<BodyPiece> {
+    const piece = this.#unread.shift()
+    if (piece) {
+      this.#unreadBytes -= piece.length
+      if (this.#unreadBytes === 0) this.connection?.resume()
+      return Promise.resolve({ done: false, value: piece })
+    }
+    if (this.#failure) return Promise.reject(this.#failure.error)
+    if (this.#isComplete) return finished
+    this.#reading = Promise.withResolvers()
+    return this.#reading.promise
+  }
+
+  async bytes(): Promise<Uint8Array> {
+    if (this.#isComplete && this.#unread.length === 1) return this.#unread.pop() as Uint8Array
+    const collected = new ByteBuffer()
+    for (;;) {
+      const { value } = await this.read()
+      if (!value) return collected.take()
+      collected.append(value)
+    }
+  }
+
+  async cancel(): Promise<void> {
+    const { connection } = this
+    this.#unread.length = 0
+    this.complete()
+    connection?.close()
+  }
+
+  // From the connection.
+
+  receive(head: ResponseHead, piece: Uint8Array): void {
+    if (!this.#hasHead) {
+      this.#hasHead = true
+      this.status = head.status
+      this.headers = head
+      this.opened.resolve(this)
+    }
+    if (piece.length === 0) return
+    if (this.#reading) {
+      this.#reading.resolve({ done: false, value: piece })
+      this.#reading = undefined
+      return
+    }
+    this.#unread.push(piece)
+    this.#unreadBytes += piece.length
+    if (this.#unreadBytes > unreadBytesMax) this.connection?.pause()
+  }
+
+  complete(): void {
+    this.#isComplete = true
+    this.connection = undefined
+    this.#reading?.resolve(done)
+    this.#reading = undefined
+  }
+
+  fail(error: unknown): void {
+    this.#failure = { error }
+    this.connection = undefined
+    if (!this.#hasHead) this.opened.reject(error)
+    this.#reading?.reject(error)
+    this.#reading = undefined
+  }
+}
+
+// ── Connections ──
+
+/** Shorter than the idle limits of common servers and proxies that close without a sound. */
+const idleSeconds = 56
+const idleMax = 256
+const tcpKeepAliveMs = 30_000
+
+class Connection {
+  socket: Socket<Connection> | undefined
+  #exchange: Exchange | undefined
+  #reader = new ResponseReader()
+  #unsent: Uint8Array[] = []
+  #isPaused = false
+
+  constructor(readonly origin: Origin) {}
+
+  get isBusy(): boolean {
+    return this.#exchange !== undefined
+  }
+
+  start(exchange: Exchange): void {
+    const { request, head } = exchange
+    this.#exchange = exchange
+    exchange.connection = this
+    this.#reader = new ResponseReader()
+    this.socket?.ref()
+    this.socket?.timeout(0)
+    request.watch?.connected()
+    const { body } = request
+    const isJoined = body.length <= joinedBytesMax
+    const first = Buffer.allocUnsafe(head.length + (isJoined ? body.length : 0))
+    first.write(head, 'latin1')
+    if (isJoined) first.set(body, head.length)
+    this.#unsent = isJoined ? [first] : [first, body]
+    this.write()
+  }
+
+  /** Writes what the socket takes; it asks for the rest. */
+  write(): void {
+    for (let [next] = this.#unsent; next; [next] = this.#unsent) {
+      const written = this.socket?.write(next) ?? -1
+      // Closed; that is reported on its own.
+      if (written < 0) return
+      if (written < next.length) {
+        this.#unsent[0] = next.subarray(written)
+        return
+      }
+      this.#unsent.shift()
+    }
+  }
+
+  received(bytes: Uint8Array): void {
+    const exchange = this.#exchange
+    // Bytes that answer no request.
+    if (!exchange) return this.close()
+    const reader = this.#reader
+    let piece: Uint8Array
+    try {
+      piece = reader.read(bytes)
+    } catch (fault) {
+      return this.#fail(fault)
+    }
+    if (!reader.head) return
+    exchange.receive(reader.head, piece)
+    if (!reader.isComplete) return
+    this.#exchange = undefined
+    exchange.complete()
+    // A response that came before the request was sent leaves the rest of the request on the wire.
+    if (reader.isReusable && this.#unsent.length === 0) this.rest()
+    else this.close()
+  }
+
+  /** The other side has closed the connection; `error`: it was reset. */
+  ended(error?: unknown): void {
+    const exchange = this.#exchange
+    if (exchange && this.#reader.head && !error) {
+      try {
+        this.#reader.end()
+        this.#exchange = undefined
+        exchange.complete()
+      } catch (fault) {
+        return this.#fail(fault)
+      }
+    }
+    this.#fail(coded('ECONNRESET', 'the provider closed the connection'))
+  }
+
+  pause(): void {
+    if (!this.#isPaused) this.socket?.pause()
+    this.#isPaused = true
+  }
+
+  resume(): void {
+    if (this.#isPaused) this.socket?.resume()
+    this.#isPaused = false
+  }
+
+  close(): void {
+    const { socket } = this
+    if (!socket) return
+    this.socket = undefined
+    this.#exchange = undefined
+    this.origin.closed(this)
+    socket.terminate()
+  }
+
+  #fail(error: unknown): void {
+    const exchange = this.#exchange
+    this.close()
+    exchange?.fail(error)
+  }
+
+  /** Waits for the next request, without keeping the process alive. */
+  rest(): void {
+    this.resume()
+    this.socket?.unref()
+    this.socket?.timeout(idleSeconds)
+    this.origin.keep(this)
+  }
+}
+
+const handlers: SocketHandler<Connection> = {
+  binaryType: 'uint8array',
+  open: (socket) => socket.data.origin.connected(socket.data, socket),
+  data: (socket, bytes) => socket.data.received(bytes),
+  drain: (socket) => socket.data.write(),
+  end: (socket) => socket.data.ended(),
+  error: (socket, error) => socket.data.ended(error),
+  close: (socket, error) => socket.data.ended(error),
+  timeout(socket) {
+    if (!socket.data.isBusy) socket.data.close()
+  },
+}
+
+/** With TLS a connection is ready after the handshake, which has verified the certificate and its name. */
+const tlsHandlers: SocketHandler<Connection> = {
+  ...handlers,
+  open() {},
+  handshake(socket, isAuthorized, error) {
+    const { data: connection } = socket
+    if (isAuthorized) return connection.origin.connected(connection, socket)
+    connection.origin.failed(error ?? coded('EPROTO', 'the TLS handshake failed'), connection)
+    socket.terminate()
+  },
+  close(socket, error) {
+    // Without effect on a connection that was ready or has failed.
+    socket.data.origin.failed(coded('EPROTO', 'the connection was closed during the TLS handshake'), socket.data)
+    socket.data.ended(error)
+  },
+}
+
+/** Length and name. */
+const alpnProtocols = '\x08http/1.1'
+
+/** The connections to one target. */
+class Origin {
+  readonly #idle: Connection[] = []
+  readonly #dialling = new Set<Connection>()
+  /** Requests without a connection, in order. There are at least as many dials as requests. */
+  readonly #waiting: Exchange[] = []
+  #open = 0
+
+  constructor(
+    readonly target: Target,
+    private readonly onEmpty: () => void,
+  ) {}
+
+  send(request: UpstreamRequest): Promise<UpstreamResponse> {
+    if (request.signal.aborted) return Promise.reject(request.signal.reason)
+    const exchange = new Exchange(request, headOf(this.target.host, request), this)
+    // The last one used is the least likely to have been closed meanwhile.
+    const connection = request.isFresh ? undefined : this.#idle.pop()
+    if (connection) connection.start(exchange)
+    else {
+      request.watch?.connecting()
+      this.#waiting.push(exchange)
+      // A dial whose request was aborted serves the next one: a host that accepts nothing costs a bounded number of them.
+      if (this.#dialling.size < this.#waiting.length) this.#dial()
+    }
+    return exchange.opened.promise
+  }
+
+  /** The request was aborted. */
+  forget(exchange: Exchange): void {
+    const at = this.#waiting.indexOf(exchange)
+    if (at >= 0) this.#waiting.splice(at, 1)
+  }
+
+  connected(connection: Connection, socket: Socket<Connection>): void {
+    this.#dialling.delete(connection)
+    this.#open++
+    connection.socket = socket
+    socket.setNoDelay(true)
+    socket.setKeepAlive(true, tcpKeepAliveMs)
+    const exchange = this.#waiting.shift()
+    if (exchange) connection.start(exchange)
+    else connection.rest()
+  }
+
+  failed(error: unknown, connection: Connection): void {
+    if (!this.#dialling.delete(connection)) return
+    this.#waiting.shift()?.fail(error)
+    this.#forgetIfEmpty()
+  }
+
+  keep(connection: Connection): void {
+    if (this.#idle.length < idleMax) this.#idle.push(connection)
+    else connection.close()
+  }
+
+  closed(connection: Connection): void {
+    this.#open--
+    const at = this.#idle.indexOf(connection)
+    if (at >= 0) this.#idle.splice(at, 1)
+    this.#forgetIfEmpty()
+  }
+
+  #dial(): void {
+    const connection = new Connection(this)
+    this.#dialling.add(connection)
+    const { hostname, port, isTls, serverName, ca } = this.target
+    const tls: TLSOptions = { ALPNProtocols: alpnProtocols, ...(serverName && { serverName }), ...(ca && { ca }) }
+    Bun.connect<Connection>({
+      ...{ hostname, port, data: connection },
+      socket: isTls ? tlsHandlers : handlers,
+      ...(isTls && { tls }),
+    }).catch((error: unknown) => this.failed(error, connection))
+  }
+
+  #forgetIfEmpty(): void {
+    if (this.#open === 0 && this.#dialling.size === 0) this.onEmpty()
+  }
+}
+
+function coded(code: string, message: string): Error {
+  return Object.assign(new Error(message), { code })
+}
