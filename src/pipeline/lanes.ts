@@ -273,13 +273,12 @@ abstract class TranslatedRelay implements StreamRelay {
     let text = ''
     for (const parsed of events) {
       for (const mapped of this.#mapper.push(parsed)) {
-        for (const event of this.#meter.push(mapped)) {
-          // Ignore everything after the end or an error.
-          if (this.finished || this.fault !== undefined) break
-          if (event.type === 'reply-failure') this.fault = event.fault
-          else text += this.take(event)
-          if (event.type === 'reply-end') this.#noteOddities(event.stop)
-        }
+        // Ignore everything after the end or an error.
+        if (this.finished || this.fault !== undefined) break
+        const event = this.#meter.measure(mapped)
+        if (event.type === 'reply-failure') this.fault = event.fault
+        else text += this.take(event)
+        if (event.type === 'reply-end') this.#noteOddities(event.stop)
       }
     }
     this.#noteCount()
