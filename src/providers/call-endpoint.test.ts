@@ -57,7 +57,7 @@ test('a pair signs, and the secret is not sent', async () => {
   expect(JSON.stringify(headers)).not.toContain('shh-secret')
 })
 
-test('whoever signs is told of a proof that the host refused, and of no other answer', async () => {
+test('reports a proof to its signer only if the host refused it with 401', async () => {
   const refused: unknown[] = []
   const apiKey = new Secret('key-1')
   let proofs = 0
@@ -99,7 +99,7 @@ describe('every built-in provider', () => {
 
   const secrets = ['authorization', 'x-api-key', 'x-goog-api-key', 'api-key', 'x-amz-date']
   test.each(opened.filter(([, , { auth }]) => auth !== 'google-oauth'))(
-    '%s is told who asks in %s, once',
+    '%s gets exactly one credential in %s',
     async (_, __, endpoint) => {
       const { headers } = await sentTo(endpoint, 'id:secret')
       const found = Object.keys(headers).filter((name) => secrets.includes(name))
@@ -111,25 +111,25 @@ describe('every built-in provider', () => {
 })
 
 describe('a watched connection', () => {
-  /** Calls over the network and notes what the watch is told. */
+  /** Calls over the network and records the watch's events. */
   function call(baseUrl: string, sent: Uint8Array<ArrayBuffer>, aborted: AbortSignal = signal) {
-    const told: string[] = []
-    const watch = { connecting: () => void told.push('connecting'), connected: () => void told.push('connected') }
+    const events: string[] = []
+    const watch = { connecting: () => void events.push('connecting'), connected: () => void events.push('connected') }
     const endpoint: Endpoint = { ...endpointWith('none'), baseUrl }
     const provider: Provider = { id: 'acme', endpoints: [endpoint], apiKey: undefined, source: 'a test' }
     const request = { path: '/v1', headers: {}, body: sent, signal: aborted, watch }
-    return { told, response: callEndpoint(provider, endpoint, request) }
+    return { events, response: callEndpoint(provider, endpoint, request) }
   }
 
   test.each([0, 1, 70_000, 1_000_000])('carries a body of %d bytes with its length, unchanged', async (length) => {
     using upstream = usable(startUpstream((_, reply) => reply.json(200, {})))
     const sent = new Uint8Array(length).map((_, at) => at % 251)
     for (let n = 0; n < 2; n++) {
-      const { told, response } = call(upstream.url, sent)
+      const { events, response } = call(upstream.url, sent)
       expect((await response).status).toBe(200)
       await (await response).bytes()
       // The second call uses the connection of the first.
-      expect(told).toEqual(n === 0 ? ['connecting', 'connected'] : ['connected'])
+      expect(events).toEqual(n === 0 ? ['connecting', 'connected'] : ['connected'])
       const { headers, body: received } = upstream.calls[n] ?? {}
       expect(headers?.get('content-length')).toBe(String(length))
       expect(headers?.has('transfer-encoding')).toBe(false)
@@ -141,32 +141,32 @@ describe('a watched connection', () => {
     const { promise: accepted, resolve } = Promise.withResolvers<void>()
     using server = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data: () => resolve() } })
     const controller = new AbortController()
-    const { told, response } = call(`https://127.0.0.1:${server.port}`, body, controller.signal)
+    const { events, response } = call(`https://127.0.0.1:${server.port}`, body, controller.signal)
     await accepted
     controller.abort()
     await expect(response).rejects.toThrow()
-    expect(told).toEqual(['connecting'])
+    expect(events).toEqual(['connecting'])
   })
 
   holeTest('is not connected where connections are neither accepted nor refused', async () => {
     const hole = await openBlackHole()
     const controller = new AbortController()
-    const { told, response } = call(`http://127.0.0.1:${hole.port}`, body, controller.signal)
+    const { events, response } = call(`http://127.0.0.1:${hole.port}`, body, controller.signal)
     // On this machine a connection is made in far less.
     await Bun.sleep(50)
     controller.abort()
     await expect(response).rejects.toThrow()
-    expect(told).toEqual(['connecting'])
+    expect(events).toEqual(['connecting'])
     await hole.stop()
   })
 
   test('is not connected where it is refused', async () => {
     const server = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } })
     server.stop(true)
-    const { told, response } = call(`http://127.0.0.1:${server.port}`, body)
+    const { events, response } = call(`http://127.0.0.1:${server.port}`, body)
     const refusal: unknown = await response.catch((error: unknown) => error)
     expect(isUnreachable(refusal)).toBe(true)
-    expect(told).toEqual(['connecting'])
+    expect(events).toEqual(['connecting'])
   })
 })
 
@@ -176,8 +176,8 @@ function usable<Thing extends { stop(): void }>(thing: Thing): Thing & Disposabl
 
 test.each([undefined, true])('sends the same over sockets and by fetch: %p', async (byFetch) => {
   using upstream = usable(startUpstream((_, reply) => reply.json(200, { ok: true })))
-  const told: string[] = []
-  const watch = { connecting: () => void told.push('connecting'), connected: () => void told.push('connected') }
+  const events: string[] = []
+  const watch = { connecting: () => void events.push('connecting'), connected: () => void events.push('connected') }
   const endpoint: Endpoint = { ...endpointWith('bearer'), baseUrl: `${upstream.url}/base`, ...(byFetch && { byFetch }) }
   const provider: Provider = { id: 'acme', endpoints: [endpoint], apiKey: new Secret('key-1'), source: 'a test' }
   const path = '/models/a b:generate?alt=sse'
@@ -188,7 +188,7 @@ test.each([undefined, true])('sends the same over sockets and by fetch: %p', asy
   const { host } = new URL(upstream.url)
   const expected = { ...usual, 'x-dialect': '1', authorization: 'Bearer key-1', 'content-length': String(body.length) }
   expect(Object.fromEntries(call?.headers ?? [])).toMatchObject({ ...expected, host })
-  expect(told).toEqual(byFetch ? [] : ['connecting', 'connected'])
+  expect(events).toEqual(byFetch ? [] : ['connecting', 'connected'])
 })
 
 test('a host without such a call is not dialled', async () => {

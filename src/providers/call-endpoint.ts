@@ -3,7 +3,7 @@
 
 import type { Secret } from '../kernel/secret.ts'
 import { createTarget, type Send, sendBySocket, type Target } from './http-client.ts'
-import type { AuthScheme, ConnectionWatch, Endpoint, Provider, Transport, UpstreamResponse } from './provider.ts'
+import type { ConnectionWatch, Endpoint, Provider, UpstreamRequest, UpstreamResponse } from './provider.ts'
 import { wrappings } from './wrapping/wrappings.ts'
 
 export interface EndpointCall {
@@ -18,27 +18,26 @@ export interface EndpointCall {
   readonly isWrapped?: boolean
 }
 
-/** Rejects like fetch if there is no response; isUnreachable and isBadCredential distinguish the reasons. */
+/** Rejects if there is no response; isUnreachable and isBadCredential distinguish the reasons. */
 export function callEndpoint(provider: Provider, endpoint: Endpoint, call: EndpointCall): Promise<UpstreamResponse> {
   const wrapping = endpoint.wrapping && wrappings[endpoint.wrapping]
   const wrapped = wrapping && !call.isWrapped ? wrapping.wrap(call, endpoint) : call
   if (!wrapped) return Promise.resolve(new Response('{"message":"the host has no such call"}', { status: 404 }))
   const { path, body } = wrapped
-  const { signal, isFresh = false, watch } = call
-  const rest = { path, body, signal, isFresh, ...(watch && { watch }) }
+  const { signal, isFresh, watch } = call
   const { apiKey } = provider
   const { sign, baseUrl } = endpoint
   const headers = requestHeaders(wrapped.headers, endpoint, apiKey)
-  const transport = provider.transport ?? networkTransport(endpoint)
   const sent =
     sign && apiKey
       ? // A token exchange is shared with other calls, so it continues when this one is aborted.
         unlessAborted(sign({ url: baseUrl + path, headers, body }, apiKey), signal).then(async (proof) => {
-          const response = await transport({ ...rest, headers: { ...headers, ...proof } })
+          const signed = { path, headers: { ...headers, ...proof }, body, signal, isFresh, watch }
+          const response = await transmit(provider, endpoint, signed)
           if (response.status === 401) sign.refused?.(apiKey, proof)
           return response
         })
-      : transport({ ...rest, headers })
+      : transmit(provider, endpoint, { path, headers, body, signal, isFresh, watch })
   return wrapping ? sent.then((response) => wrapping.unwrap(response)) : sent
 }
 
@@ -56,13 +55,9 @@ function requestHeaders(
   }
   if (apiKey === undefined) return headers
   if (auth === 'bearer') headers.authorization = `Bearer ${apiKey.reveal()}`
-  else if (isHeaderName(auth)) headers[auth] = apiKey.reveal()
+  // These schemes are named after their header.
+  else if (auth === 'x-api-key' || auth === 'x-goog-api-key' || auth === 'api-key') headers[auth] = apiKey.reveal()
   return headers
-}
-
-/** Schemes that are named after their header. */
-function isHeaderName(auth: AuthScheme): boolean {
-  return auth === 'x-api-key' || auth === 'x-goog-api-key' || auth === 'api-key'
 }
 
 /** The targets of base URLs, and the paths that theirs are appended to. */
@@ -70,8 +65,8 @@ const bases = new Map<string, { readonly target: Target; readonly path: string }
 /** Workspaces can have base URLs that their credentials name. */
 const basesMax = 1000
 
-/** Calls the operator's own base URLs and those of built-in providers. */
-function networkTransport({ baseUrl, byFetch }: Endpoint): Transport {
+function transmit({ transport }: Provider, { baseUrl, byFetch }: Endpoint, request: UpstreamRequest) {
+  if (transport) return transport(request)
   let base = bases.get(baseUrl)
   if (!base) {
     if (bases.size >= basesMax) bases.clear()
@@ -79,9 +74,8 @@ function networkTransport({ baseUrl, byFetch }: Endpoint): Transport {
     base = { target: targetOf(url), path: url.pathname.replace(/\/+$/, '') }
     bases.set(baseUrl, base)
   }
-  const { target, path: start } = base
   const send = byFetch ? sendByFetch : sendBySocket
-  return (request) => send(target, { ...request, path: start + escaped(request.path) })
+  return send(base.target, { ...request, path: base.path + escaped(request.path) })
 }
 
 function targetOf({ protocol, hostname, port, host }: URL): Target {

@@ -59,7 +59,7 @@ test('an id may have 63 characters', () => {
   expect(faults({ id: 'a'.repeat(63) })).toEqual([])
 })
 
-test('a dialect nobody knows is answered with the ones there are', () => {
+test('an unknown dialect is refused with the list of known ones', () => {
   expect(faults({ dialect: 'soap' })).toEqual([
     'dialect: expected one of openai-chat, anthropic-messages, gemini, openai-responses, bedrock, sandbox',
   ])
@@ -83,7 +83,7 @@ test('pitfall 150: one of bedrock is sent the flags that the host knows, and its
   expect(invokedClaude.rules).toMatchObject({ mediaUrls: false })
 })
 
-test('gemini without a version in its address is told to have one', () => {
+test('refuses a gemini address without a version', () => {
   expect(faults({ dialect: 'gemini', base_url: 'https://acme.example' })).toEqual([
     'base_url: must contain the version, as in https://HOST/v1beta',
   ])
@@ -106,7 +106,7 @@ test.each([
 })
 
 test.each(['https://acme.example/v1', 'https://acme.example/v1/'])(
-  'anthropic-messages at %s is told to leave /v1 out',
+  'refuses /v1 in the anthropic-messages address %s',
   (base_url) => {
     expect(faults({ dialect: 'anthropic-messages', base_url })).toEqual([
       'base_url: must not end in /v1: the anthropic-messages dialect appends it; leave it out',
@@ -115,7 +115,7 @@ test.each(['https://acme.example/v1', 'https://acme.example/v1/'])(
   },
 )
 
-test('a wrong address is told together with other faults of the entry', () => {
+test('reports a wrong address together with other faults of the entry', () => {
   expect(faults({ id: 'Acme', base_url: 'acme' })).toHaveLength(2)
 })
 

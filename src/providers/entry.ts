@@ -152,6 +152,10 @@ export function endpointOfEntry(entry: ProviderEntry): Endpoint | undefined {
     ...(outputCapName && { outputCapName }),
     ...(capExcludesReasoning && { capExcludesReasoning }),
   }
-  const told = Object.keys(rules).length > 0 && { rules }
-  return { ...known, ...told, baseUrl, auth: apiKey === undefined ? 'none' : auth }
+  return {
+    ...known,
+    ...(Object.keys(rules).length > 0 && { rules }),
+    baseUrl,
+    auth: apiKey === undefined ? 'none' : auth,
+  }
 }

@@ -162,7 +162,7 @@ test('an answer without a token is a refusal', async () => {
 
 test.each([
   ['no JSON', () => new Response('hello')],
-  ['a failure of its own', () => Response.json({ error: 'internal_failure' }, { status: 503 })],
+  ['a server error', () => Response.json({ error: 'internal_failure' }, { status: 503 })],
   ['a request to wait', () => Response.json({ error: 'rate_limit_exceeded' }, { status: 429 })],
   ['a timeout', () => new Response('', { status: 408 })],
 ])('an issuer that answers with %s is out of reach, and no credential is to blame', async (_, given) => {
@@ -185,7 +185,7 @@ test.each([
   ['a file that is not there', join(folder, 'nothing.json')],
   ['a key that is none', JSON.stringify({ ...keyFile, private_key: 'shh' })],
   ['another JSON', '{"type":"authorized_user"}'],
-])('%s is told without what it holds', async (_, text) => {
+])('the error for %s does not repeat its content', async (_, text) => {
   const operator = new Secret(text)
   const error = await open(operator)
     .tokens.tokenFor(operator)

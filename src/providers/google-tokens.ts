@@ -5,6 +5,7 @@
 
 import { createHash, createPrivateKey, sign } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
+import { parseRecord, recordOf } from '../dialects/canonical/json.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { Secret } from '../kernel/secret.ts'
 import { readResponseBody } from '../wire/read-body.ts'
@@ -26,7 +27,7 @@ export const claimSeconds = 3600
 
 /** undefined = not the key file of a service account. */
 export function parseServiceAccount(text: string): ServiceAccount | undefined {
-  const file = parseKeyFile(text)
+  const file = parseRecord(text)
   const { client_email: email, private_key: privateKey, private_key_id: keyId, token_uri: url } = file ?? {}
   if (typeof email !== 'string' || typeof privateKey !== 'string') return undefined
   return {
@@ -35,18 +36,6 @@ export function parseServiceAccount(text: string): ServiceAccount | undefined {
     keyId: typeof keyId === 'string' ? keyId : undefined,
     tokenUrl: typeof url === 'string' ? url : usualTokenUrl,
     projectId: typeof file?.project_id === 'string' ? file.project_id : undefined,
-  }
-}
-
-type KeyFile = Readonly<Record<string, unknown>>
-
-/** undefined = no JSON, or no object. */
-function parseKeyFile(text: string): KeyFile | undefined {
-  try {
-    const file: unknown = JSON.parse(text)
-    return typeof file === 'object' && file !== null && !Array.isArray(file) ? { ...file } : undefined
-  } catch {
-    return undefined
   }
 }
 
@@ -63,7 +52,7 @@ export function readOwnKeyFile(
 ): { readonly text: string; readonly keyId: string } | { readonly fault: string } {
   const whole = 'the whole JSON key file of a service account'
   if (text.length > keyFileLengthMax) return { fault: `must have at most ${keyFileLengthMax} characters` }
-  const file = parseKeyFile(text)
+  const file = parseRecord(text)
   if (!file) return { fault: `must be ${whole}: its content, not its path, and this is no JSON object` }
   if (file.type !== 'service_account') {
     return { fault: `must be ${whole}: in this one \`type\` is not "service_account"` }
@@ -191,16 +180,12 @@ export class AccessTokens {
 
   async #accountOf(credential: Secret): Promise<ServiceAccount> {
     if (credential === this.input.operator) return await this.#operatorsAccount(credential)
-    const account = parseServiceAccount(credential.reveal())
-    if (!account) throw notAnAccount()
-    return { ...account, tokenUrl: await this.#issuer() }
+    return { ...accountIn(credential.reveal()), tokenUrl: await this.#issuer() }
   }
 
   async #operatorsAccount(credential: Secret): Promise<ServiceAccount> {
     const text = credential.reveal()
-    const account = parseServiceAccount(text.startsWith('{') ? text : await readKeyFile(text))
-    if (!account) throw notAnAccount()
-    return account
+    return accountIn(text.startsWith('{') ? text : await readKeyFile(text))
   }
 
   /** The token URL in a workspace's file is ignored: it could name any server in the operator's network. */
@@ -242,7 +227,7 @@ async function askForToken(url: string, assertion: string): Promise<Readonly<Rec
     if (response.status >= 400 && response.status < 500 && !hurriedStatuses.has(response.status)) return {}
     if (response.status !== 200 || body === 'too-large') throw new Error('no answer from the issuer')
     const answer: unknown = JSON.parse(new TextDecoder().decode(body))
-    return typeof answer === 'object' && answer !== null ? { ...answer } : {}
+    return recordOf(answer)
   } catch {
     // Unreachable, broken, slow, failing or not JSON: says nothing about the claim.
     throw coded('access tokens cannot be had now', 'NO_TOKEN_ISSUER')
@@ -257,8 +242,10 @@ async function readKeyFile(path: string): Promise<string> {
   }
 }
 
-function notAnAccount(): Error {
-  return noToken('the credential is no key of a service account')
+function accountIn(text: string): ServiceAccount {
+  const account = parseServiceAccount(text)
+  if (!account) throw noToken('the credential is no key of a service account')
+  return account
 }
 
 function noToken(message: string): Error {

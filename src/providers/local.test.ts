@@ -88,7 +88,7 @@ describe('a server that lists its models', () => {
   })
 })
 
-describe('nobody is found', () => {
+describe('finds no server', () => {
   test('where nothing listens', async () => {
     const port = serve(() => list())
     for (const server of servers.splice(0)) server.stop(true)

@@ -2,6 +2,7 @@
 // treats any failure as no server.
 
 import type { ModelEntry } from '../catalog/entry.ts'
+import { isRecord } from '../dialects/canonical/json.ts'
 import type { TargetRules } from '../dialects/canonical/target-rules.ts'
 import { readResponseBody } from '../wire/read-body.ts'
 import type { Provider } from './provider.ts'
@@ -77,23 +78,14 @@ async function readNames(
   return [...new Set(names)].slice(0, modelsMax)
 }
 
-interface ListedModel {
-  readonly name: string
-  readonly ownedBy: unknown
-}
-
-function modelsOf(list: unknown): readonly ListedModel[] | undefined {
-  if (!isObject(list) || list.object !== 'list') return undefined
+function modelsOf(list: unknown): readonly { readonly name: string; readonly ownedBy: unknown }[] | undefined {
+  if (!isRecord(list) || list.object !== 'list') return undefined
   // A server without models returns null instead of an empty list.
   const items = list.data ?? []
   if (!Array.isArray(items)) return undefined
   return items.flatMap((item: unknown) =>
-    isObject(item) && typeof item.id === 'string' ? [{ name: item.id, ownedBy: item.owned_by }] : [],
+    isRecord(item) && typeof item.id === 'string' ? [{ name: item.id, ownedBy: item.owned_by }] : [],
   )
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 // The known servers, each on its default port. Their models are whatever is installed.

@@ -15,9 +15,9 @@ export interface UpstreamRequest {
   readonly body: Uint8Array<ArrayBuffer>
   readonly signal: AbortSignal
   /** Use a new connection, because a pooled one may be dead. */
-  readonly isFresh?: boolean
+  readonly isFresh?: boolean | undefined
   /** Absent = the connection is not watched. Only calls to the operator's own base URLs are, and none by fetch. */
-  readonly watch?: ConnectionWatch
+  readonly watch?: ConnectionWatch | undefined
 }
 
 /** Is notified when a connection attempt begins and ends, so that it can be abandoned before anything is sent. */

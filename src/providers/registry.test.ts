@@ -78,7 +78,7 @@ describe('every endpoint', () => {
     if (dialect.startsWith('openai-')) expect(baseUrl).not.toEndWith('/chat')
   })
 
-  test.each(endpoints)('of %s in %s is told who asks', (_, __, { auth }) => {
+  test.each(endpoints)('of %s in %s has a credential header', (_, __, { auth }) => {
     expect(auth).not.toBe('none')
   })
 
@@ -162,7 +162,7 @@ describe('a provider is switched on', () => {
     ])
   })
 
-  test('or is not, and a workspace’s own credential can be used all the same, where it says what nobody set', () => {
+  test('or is not, and a workspace’s own credential works if it supplies the missing settings', () => {
     const asleep = (keys: Readonly<Record<string, Secret>>) =>
       dormantEndpoints(createProviders({ ...input, keys }), { keys, clock: systemClock })
     const dormant = asleep({ OPENAI_API_KEY: new Secret('k') })

@@ -52,16 +52,11 @@ export interface CredentialFault {
   readonly fault: string
 }
 
-const readers: Partial<Readonly<Record<AuthScheme, (text: string) => OwnCredential | CredentialFault>>> = {
-  'google-oauth': (text) => {
+export function readOwnCredential(auth: AuthScheme, text: string): OwnCredential | CredentialFault {
+  if (auth === 'google-oauth') {
     const read = readOwnKeyFile(text)
     return 'fault' in read ? read : { text: read.text, name: read.keyId }
-  },
-}
-
-export function readOwnCredential(auth: AuthScheme, text: string): OwnCredential | CredentialFault {
-  const reader = readers[auth]
-  if (reader) return reader(text)
+  }
   const fault = apiKeyFault(text)
   return fault === undefined ? { text } : { fault }
 }

@@ -1,4 +1,4 @@
-// Cells and lines of a CSV file. Whoever opens one trusts it: a spreadsheet runs what begins like a formula, so such a text
+// Cells and lines of a CSV file. A spreadsheet runs text that begins like a formula, so such a text
 // gets an apostrophe before it, which keeps it a text.
 
 export type CsvValue = string | number | boolean | null

@@ -347,7 +347,7 @@ test('no level looks at what is below it again', () => {
   const text = '{"a":{"b":[{"c":"d"},1]}}'
   const body = bytes(text)
   const root = new JsonNode(body, { start: 0, end: body.length }, readJsonEnds(body))
-  // Whoever passed over this would stop here.
+  // A reader that skipped this would stop here.
   body.fill(0, text.indexOf('{"c"') + 1, text.indexOf(',1') - 1)
   const list = root.member('a')?.member('b')
   expect(list?.elements()?.map(({ span }) => span.end - span.start)).toEqual([9, 1])

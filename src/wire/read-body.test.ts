@@ -153,7 +153,7 @@ describe('a request body', () => {
   })
 })
 
-/** A server that answers the first bytes of any connection with these, and then does as told. */
+/** A server that answers the first bytes of any connection with these, and then closes or waits. */
 async function rawAnswer(answer: string, then: 'close' | 'wait'): Promise<string> {
   const server = createServer((socket) => {
     socket.on('error', () => {})
@@ -236,9 +236,9 @@ describe('an answer from a provider', () => {
 
   test('of a known length tells so at once', async () => {
     const url = await rawAnswer('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}', 'wait')
-    let told = 0
-    await readResponseBody(await fetch(url), 64, () => void told++)
-    expect(told).toBe(1)
+    let progress = 0
+    await readResponseBody(await fetch(url), 64, () => void progress++)
+    expect(progress).toBe(1)
   })
 
   test('that is over the limit is cancelled', async () => {
@@ -321,7 +321,7 @@ test('a large one takes room as it comes, however much it announces', async () =
   void other.send(1024 * kibibyte)
   void other.end()
   expect(outcome(await readBody(other.request, limits))).toBe(1024 * kibibyte)
-  // Nobody else is there now.
+  // No other body is being read now.
   void slow.send(3996 * kibibyte)
   void slow.end()
   expect(outcome(await reading)).toBe(4096 * kibibyte)

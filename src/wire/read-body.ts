@@ -108,7 +108,7 @@ function readInRoom(
   return readUnless(refusal, request.body, announced).finally(() => room.giveBack(taken))
 }
 
-/** Above this a body is read in pieces though its length is known, so that whoever waits can see that it comes. */
+/** Above this a body is read in pieces though its length is known, so that the caller can see that it arrives. */
 const nativeBytesMax = 1024 * 1024
 
 /**
@@ -155,7 +155,7 @@ export async function readResponseStart(response: Message, bytesMax: number): Pr
     }
     cancel(reader)
   } catch {
-    // Cut off, by its sender or by whoever waits for it.
+    // Cut off, by its sender or by the caller.
   }
   return collected.take()
 }

@@ -87,20 +87,48 @@ export class BodyEdits {
     return cap === Number.POSITIVE_INFINITY ? undefined : Math.min(cap, maxOutputTokens)
   }
 
-  /** Removes a service tier and models that are not paid for. */
-  cutUnpaid({ tier: [name, ...dearer], models }: PaidMembers): void {
+  /**
+   * Removes a service tier that is not paid for, and everything that would make the provider call other models than the
+   * one that is: members that name models, tools that are models themselves, and plugins that call several. Nobody would
+   * be charged for them, and allowlists would not apply. Requests with the workspace's own credential keep them.
+   */
+  cutUnpaid({ tier: [tier, ...dearer], models }: PaidMembers): void {
     const { body, members } = this.envelope
     const { rules, isOwn } = this.edits
-    const tier = rules.fastTier === true || isOwn ? undefined : members.find(name)
-    if (tier && dearer.includes(textAt(body, tier))) {
-      this.cut(name)
-      this.#warnings.push({ code: 'service_tier_dropped', field: `/${name}` })
+    if (isOwn) return
+    if (rules.fastTier !== true && dearer.includes(textAt(body, members.find(tier)))) {
+      this.cut(tier)
+      this.#warnings.push({ code: 'service_tier_dropped', field: `/${tier}` })
     }
-    const unpaid = isOwn ? undefined : unpaidModels(this.envelope, models)
-    if (!unpaid) return
-    this.cut(...unpaid.members)
-    this.changes.push(...unpaid.edits)
-    this.#warnings.push(...unpaid.warnings)
+    for (const { name } of members.list) if (models.includes(name)) this.#drop(name)
+    const tools = members.find('tools')
+    const plugins = members.find('plugins')
+    if (tools && mayHave(body, tools, toolWords)) this.#cutElements(tools, isModelTool)
+    if (plugins) this.#cutElements(plugins, callsOtherModels)
+  }
+
+  #drop(name: string): void {
+    this.cut(name)
+    this.#warnings.push({ code: `${name}_dropped`, field: `/${name}` })
+  }
+
+  /** Parsers disagree about duplicate names, so an element with any may be anything and is removed. */
+  #cutElements(list: JsonMember, isUnpaid: (element: JsonMembers, body: Uint8Array) => boolean): void {
+    const { body } = this.envelope
+    const spans = elementsOf(body, list)
+    const cut = spans.map((span) => {
+      const element = objectAt(body, span)
+      return !element || isUnpaid(element, body)
+    })
+    if (cut.length > 0 && !cut.includes(false)) {
+      this.#drop(list.name)
+      // A tool choice is invalid without tools.
+      if (list.name === 'tools') this.cut('tool_choice')
+      return
+    }
+    this.changes.push(...cutSpans(spans, (i) => cut[i] === true))
+    const code = `${list.name.slice(0, -1)}_dropped`
+    for (const [i, isCut] of cut.entries()) if (isCut) this.#warnings.push({ code, field: `/${list.name}/${i}` })
   }
 
   finish(): EditedRequest {
@@ -150,18 +178,7 @@ export function mustStream(
   return (outputCap ?? usualOutputCap ?? 0) > unstreamedOutputMax
 }
 
-// Strips everything that would make the provider call other models than the one that is paid for: members that name
-// models, tools that are models themselves, and plugins that call several. Nobody would be charged for them, and
-// allowlists would not apply. Requests with the workspace's own credential keep them. Everything else stays byte for
-// byte.
-
-interface UnpaidModels {
-  /** Members of the body to remove. */
-  readonly members: readonly string[]
-  /** Edits that remove elements of lists. */
-  readonly edits: readonly ByteEdit[]
-  readonly warnings: readonly Warning[]
-}
+// What calls other models.
 
 /** OpenRouter plugins that call no other model. */
 const plainPlugins: ReadonlySet<string> = new Set(['web', 'file-parser', 'response-healing'])
@@ -174,58 +191,9 @@ const openRouterTools = 'openrouter:'
 /** Only a list that contains one of these is parsed. `\u00` is included because any letter of a name may be escaped. */
 const toolWords = ['"model"', openRouterTools, '\\u00'].map((word) => Buffer.from(word))
 
-/** `names`: members in which the dialect's hosts accept other models. */
-function unpaidModels({ body, members }: Envelope, names: readonly string[]): UnpaidModels | undefined {
-  const isNamed = names.some((name) => members.find(name))
-  const tools = members.find('tools')
-  const plugins = members.find('plugins')
-  const cuts: ElementCuts[] = []
-  if (tools && mayHave(body, tools, toolWords)) cuts.push(elementCuts(body, tools, isModelTool))
-  if (plugins) cuts.push(elementCuts(body, plugins, callsOtherModels))
-  if (!isNamed && cuts.length === 0) return undefined
-  const named = members.list.filter(({ name }) => names.includes(name)).map(({ name }) => name)
-  const whole = [...named, ...cuts.flatMap(({ whole: names }) => names)]
-  if (whole.length === 0 && cuts.every(({ edits }) => edits.length === 0)) return undefined
-  const dropped = whole.map((name) => ({ code: `${name}_dropped`, field: `/${name}` }))
-  return {
-    // A tool choice is invalid without tools.
-    members: whole.includes('tools') && members.find('tool_choice') ? [...whole, 'tool_choice'] : whole,
-    edits: cuts.flatMap(({ edits }) => edits),
-    warnings: [...dropped, ...cuts.flatMap(({ warnings }) => warnings)],
-  }
-}
-
 function mayHave(body: Uint8Array, { valueStart, valueEnd }: JsonMember, words: readonly Buffer[]): boolean {
   const bytes = Buffer.from(body.buffer, body.byteOffset + valueStart, valueEnd - valueStart)
   return words.some((word) => bytes.includes(word))
-}
-
-interface ElementCuts {
-  /** The member itself, if all its elements are removed. */
-  readonly whole: readonly string[]
-  readonly edits: readonly ByteEdit[]
-  readonly warnings: readonly Warning[]
-}
-
-/** Parsers disagree about duplicate names, so an element with any may be anything and is removed. */
-function elementCuts(
-  body: Uint8Array,
-  member: JsonMember,
-  isCut: (element: JsonMembers, body: Uint8Array) => boolean,
-): ElementCuts {
-  const spans = elementsOf(body, member)
-  const cut = spans.map((span) => {
-    const element = objectAt(body, span)
-    return !element || isCut(element, body)
-  })
-  if (cut.length > 0 && !cut.includes(false)) return { whole: [member.name], edits: [], warnings: [] }
-  const places = [...cut.keys()].filter((i) => cut[i])
-  const code = `${member.name.slice(0, -1)}_dropped`
-  return {
-    whole: [],
-    edits: cutSpans(spans, (i) => cut[i] === true),
-    warnings: places.map((i) => ({ code, field: `/${member.name}/${i}` })),
-  }
 }
 
 /** A caller's tool may use any name inside its schema, but has no `model` member itself. */

@@ -128,9 +128,8 @@ function customInput(written: string): string {
 export class UnwrapJsonTool implements ReplyStage {
   /** Text that is passed on only if no JSON follows, because it would make the JSON invalid. */
   #held: ReplyEvent[] = []
-  #isHolding = false
-  /** Inside the hidden call, inside an omitted block, or in any other. */
-  #block: 'json' | 'dropped' | 'other' = 'other'
+  /** Inside the hidden call, inside a held or omitted block, or in any other. */
+  #block: 'json' | 'held' | 'dropped' | 'other' = 'other'
   #hasJson = false
   #hasArguments = false
   #hasOwnCalls = false
@@ -139,65 +138,40 @@ export class UnwrapJsonTool implements ReplyStage {
   constructor(private readonly tool: string) {}
 
   push(event: ReplyEvent): readonly ReplyEvent[] {
-    switch (event.type) {
-      case 'block-start':
-        return this.#start(event)
-      case 'arguments-delta':
-        if (this.#block !== 'json') break
-        this.#hasArguments ||= event.text.trim() !== ''
-        return [{ type: 'text-delta', text: event.text }]
-      case 'block-end':
-        return this.#endBlock(event)
-      case 'reply-end':
-        return [...this.#release(), this.#ended(event)]
-      case 'keep-alive':
-      case 'reply-failure':
-        return [event]
+    if (event.type === 'block-start') return this.#start(event)
+    if (event.type === 'keep-alive' || event.type === 'reply-failure') return [event]
+    if (event.type === 'reply-end') return [...this.#held, this.#ended(event)]
+    const block = this.#block
+    const isEnd = event.type === 'block-end'
+    if (isEnd) this.#block = 'other'
+    if (block === 'dropped') return []
+    if (block === 'held') {
+      this.#held.push(event)
+      return []
     }
-    return this.#pass(event)
+    if (block !== 'json') return [event]
+    if (isEnd) return this.#hasArguments ? [event] : [{ type: 'text-delta', text: '{}' }, event]
+    if (event.type !== 'arguments-delta') return [event]
+    this.#hasArguments ||= event.text.trim() !== ''
+    return [{ type: 'text-delta', text: event.text }]
   }
 
   #start(event: ReplyEvent & { type: 'block-start' }): readonly ReplyEvent[] {
     const { block } = event
-    if (block.kind === 'tool-call' && block.name === this.tool) {
-      this.#block = this.#hasJson ? 'dropped' : 'json'
-      if (this.#hasJson) return []
+    const isHidden = block.kind === 'tool-call' && block.name === this.tool
+    if (isHidden || block.kind === 'text') {
+      this.#block = this.#hasJson ? 'dropped' : isHidden ? 'json' : 'held'
+      if (this.#block === 'held') this.#held.push(event)
+      if (this.#block !== 'json') return []
       this.#hasJson = true
       this.#held = []
       return [{ type: 'block-start', block: { kind: 'text' } }]
     }
-    if (block.kind === 'text') {
-      this.#block = this.#hasJson ? 'dropped' : 'other'
-      this.#isHolding = !this.#hasJson
-      return this.#pass(event)
-    }
     this.#block = 'other'
-    if (block.kind !== 'tool-call') return this.#pass(event)
+    if (block.kind !== 'tool-call') return [event]
     // The caller's tools are called, so this is not the final answer and its text stays.
     this.#hasOwnCalls = true
-    return [...this.#release(), event]
-  }
-
-  #endBlock(event: ReplyEvent): readonly ReplyEvent[] {
-    const wasJson = this.#block === 'json'
-    const passed = this.#pass(event)
-    this.#block = 'other'
-    this.#isHolding = false
-    return wasJson && !this.#hasArguments ? [{ type: 'text-delta', text: '{}' }, event] : passed
-  }
-
-  #pass(event: ReplyEvent): readonly ReplyEvent[] {
-    if (this.#block === 'dropped') return []
-    if (!this.#isHolding) return [event]
-    this.#held.push(event)
-    return []
-  }
-
-  #release(): readonly ReplyEvent[] {
-    const held = this.#held
-    this.#held = []
-    this.#isHolding = false
-    return held
+    return [...this.#held.splice(0), event]
   }
 
   #ended(event: ReplyEvent & { type: 'reply-end' }): ReplyEvent {

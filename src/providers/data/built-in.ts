@@ -301,8 +301,8 @@ export const builtInProviders: readonly ProviderData[] = [
       },
     ],
   },
-  // https://huggingface.co/docs/inference-providers/en/tasks/chat-completion, 2026-06. A router: whoever it passes a
-  // request on to decides what else is taken.
+  // https://huggingface.co/docs/inference-providers/en/tasks/chat-completion, 2026-06. A router: the host
+  // behind it decides what else is accepted.
   {
     id: 'huggingface',
     variable: 'HF_TOKEN',
@@ -391,7 +391,7 @@ export const builtInProviders: readonly ProviderData[] = [
       },
     ],
   },
-  // https://docs.api.nvidia.com/nim/reference/llm-apis, 2026-06. Every model has a schema of its own there, and no effort
+  // https://docs.api.nvidia.com/nim/reference/llm-apis, 2026-06. Each model has a different schema there, and no effort
   // is common to them.
   {
     id: 'nvidia',

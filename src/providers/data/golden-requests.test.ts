@@ -123,7 +123,7 @@ const golden: readonly [provider: string, model: string, body: object][] = [
   ['alibaba', 'qwen3.8-max', chatBody],
   // Strict tools and effort have no common word there.
   ['nvidia', 'nvidia/nemotron-3-ultra-550b-a55b', { ...chatBody, tools: [looseTool], reasoning_effort: undefined }],
-  // No strict tools; top_k is one of its own settings.
+  // No strict tools; top_k is a setting of this host.
   ['together', 'openai/gpt-oss-120b', { ...chatBody, tools: [looseTool], top_k: 40 }],
   // GLM-5.3 knows low, high and max: medium is taken down to low, never up.
   ['fireworks', 'accounts/fireworks/models/glm-5p3', { ...chatBody, top_k: 40, reasoning_effort: 'low' }],
@@ -164,13 +164,13 @@ const golden: readonly [provider: string, model: string, body: object][] = [
   // While it thinks it takes no sampling settings; penalties and seeds are unknown to the dialect.
   ['anthropic', 'claude-sonnet-4-6', messagesBody],
   ['amazon-bedrock', 'global.anthropic.claude-sonnet-4-6', messagesBody],
-  // The model is in the path. A call in the history that nobody signed has the word that stands for a signature.
+  // The model is in the path. An unsigned call in the history gets the placeholder signature.
   [
     'google',
     'gemini-3.8-flash',
     geminiBody({ id: 'abc123XYZ' }, { thoughtSignature: unsigned }, { thinkingLevel: 'medium' }),
   ],
-  // No ids there; told by a budget, and unsigned calls may stay so.
+  // No ids there; thinking is set by a budget, and calls may be unsigned.
   ['google-vertex', 'gemini-2.5-pro', geminiBody({}, {}, { thinkingBudget: 8192 })],
 ]
 

@@ -86,7 +86,7 @@ function checkGemini(body: Body, { efforts = [], thinking = [], penalties }: Tar
   expect(settings.maxOutputTokens).toBe(1000)
   expect(settings.stopSequences).toEqual(['END', 'STOP'])
   expect('frequencyPenalty' in settings).toBe(penalties !== false)
-  // Told by a word or by a number, never by both.
+  // Effort is set by a word or by a number, never by both.
   expect(efforts.length > 0 ? efforts : [undefined]).toContain(thinkingLevel as never)
   expect(thinkingBudget).toBe(thinking.includes('enabled') ? 8192 : undefined)
 }

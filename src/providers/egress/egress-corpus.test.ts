@@ -85,8 +85,8 @@ for (const [reason, urls] of Object.entries(corpus)) {
       // http is allowed, so that the scheme does not hide the address.
       const guard = createEgressGuard({ allow: [], plainHttp: true, resolve: async () => ['127.0.0.1'] })
       const outcome = await guard.check(url)
-      const told = outcome instanceof EgressRefusal ? outcome.reason : 'may be called'
-      expect(`${listed} ${told}`).toBe(`${listed} ${reason}`)
+      const actual = outcome instanceof EgressRefusal ? outcome.reason : 'may be called'
+      expect(`${listed} ${actual}`).toBe(`${listed} ${reason}`)
       const call = createGuardedTransport(
         guard,
         url,
@@ -99,7 +99,7 @@ for (const [reason, urls] of Object.entries(corpus)) {
       expect(await call.catch((thrown: unknown) => thrown)).toBeInstanceOf(EgressRefusal)
     }
     expect(canary.connections()).toBe(0)
-    // It sees whoever does come.
+    // The canary works: it sees a direct call.
     await fetch(`http://0x7f.1:${canary.port}/`)
     expect(canary.connections()).toBe(1)
   })

@@ -47,7 +47,7 @@ const lengthMax = 2048
 export function parseEgressUrl(text: string): EgressUrl | EgressRefusal {
   if (text.length > lengthMax) return new EgressRefusal('url', `must have at most ${lengthMax} characters`)
   if (!/^https?:\/\//i.test(text)) return new EgressRefusal('scheme', 'must start with https://')
-  // The parser would drop or turn these; what is left over might look different to whoever reads the text.
+  // The parser would drop or turn these; a reader of the text would see another URL.
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
   if (/[\s\\\u0000-\u001f\u007f-\u009f]/.test(text)) return malformed('spaces, control characters or backslashes')
   if (text.includes('#')) return malformed('#')

@@ -6,7 +6,7 @@ function facts(upstreamModel: string): TargetRules {
   return rulesFor({ dialect: 'gemini', upstreamModel, endpointRules: undefined })
 }
 
-// How each is told to think, off Google's table of thinking levels and budgets and the data of pi-ai 1.5.0.
+// How thinking is set for each, from Google's table of thinking levels and budgets and the data of pi-ai 1.5.0.
 const rows: readonly [model: string, facts: TargetRules][] = [
   ['gemini-4-argon', { efforts: ['low', 'medium', 'high'], thinksByDefault: true }],
   ['gemini-3.8-flash', { efforts: ['low', 'medium', 'high'], thinksByDefault: true }],

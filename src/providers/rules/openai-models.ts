@@ -17,7 +17,7 @@ const families: readonly RuleRow[] = [
   {
     dialect,
     // Everybody else's templates may answer a system message that is not the first with a 400, or leave it out; and
-    // whoever serves others may take any number of tools.
+    // hosts of other models may take any number of tools.
     models: family('gpt-3\\.5-turbo|gpt-4(?:\\.\\d|o)?|chatgpt-4o|o[1-9]|gpt-[5-9](?:\\.\\d+)?'),
     rules: { midSystem: true, toolsMax: 128 },
     source: reference,

@@ -40,7 +40,7 @@ const knownModels: Readonly<Record<DialectId, readonly string[]>> = {
 const everyKnown = dialectIds.flatMap((dialect) => knownModels[dialect].map((model) => [dialect, model] as const))
 
 describe('the answer', () => {
-  test.each([...dialectIds])('for a model nobody has described is what %s itself fixes', (dialect) => {
+  test.each([...dialectIds])('for an unknown model are the limits of %s', (dialect) => {
     const rules = rulesFor({ dialect, upstreamModel: 'acme-large-v1', endpointRules: undefined })
     expect(rules).toEqual(dialectDefaults[dialect])
   })

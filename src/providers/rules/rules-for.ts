@@ -1,6 +1,6 @@
 // What a model at a host accepts: the dialect's limits, then every row that names the model, then the host's own facts,
-// of all its models and of this one, the later winning member by member. Pure, so that whoever builds routes may keep the
-// answer.
+// of all its models and of this one, the later winning member by member. Pure, so that routes can keep the
+// result.
 
 import type { TargetRules } from '../../dialects/canonical/target-rules.ts'
 import type { DialectId } from '../../dialects/dialect.ts'

@@ -64,7 +64,7 @@ for (const [name, client] of Object.entries(chatClients)) {
         reasoning += reasoningOf(chunk.choices[0]?.delta)
       })
       const summed = await stream.finalChatCompletion()
-      const told = (reply: typeof whole) => {
+      const contentOf = (reply: typeof whole) => {
         const choice = reply.choices[0]
         const calls = choice?.message.tool_calls?.map((call) =>
           call.type === 'function' ? call.function : call.custom,
@@ -77,7 +77,7 @@ for (const [name, client] of Object.entries(chatClients)) {
           usage: reply.usage,
         }
       }
-      expect(told(summed)).toEqual(told(whole))
+      expect(contentOf(summed)).toEqual(contentOf(whole))
       expect(reasoning).toBe(reasoningOf(whole.choices[0]?.message))
       expect(reasoning !== '').toBe(model === 'think')
       if (model === 'echo') expect(whole.choices[0]?.message.content).toBe(text)
@@ -96,7 +96,7 @@ for (const [name, client] of Object.entries(chatClients)) {
       }
       expect(await fault('throttled')).toEqual([429, 'requests', 'rate_limit_exceeded'])
       expect(await fault('down')).toEqual([503, 'server_error', null])
-      expect(await fault('nobody')).toEqual([404, 'invalid_request_error', 'model_not_found'])
+      expect(await fault('unknown-model')).toEqual([404, 'invalid_request_error', 'model_not_found'])
     })
 
     test('a stream that breaks off is noticed', async () => {
@@ -158,14 +158,14 @@ for (const [name, client] of Object.entries(messageClients)) {
       const whole = await client.messages.create(body)
       const summed = await client.messages.stream(body).finalMessage()
       // Ids are made from the body, which says whether it streams.
-      const told = ({ content, stop_reason, stop_sequence, usage }: typeof whole) => ({
+      const contentOf = ({ content, stop_reason, stop_sequence, usage }: typeof whole) => ({
         content: content.map((block) => ({ ...block, id: undefined })),
         stop_reason,
         stop_sequence,
         // 0.137 does not take this total over from the last event.
         usage,
       })
-      expect(told(summed)).toEqual(told(whole))
+      expect(contentOf(summed)).toEqual(contentOf(whole))
       expect(whole.content.map((block) => block.type)).toEqual(expectedBlocks(model, text))
       if (model === 'echo') expect(whole.content[0]).toMatchObject({ text })
     })
@@ -183,7 +183,7 @@ for (const [name, client] of Object.entries(messageClients)) {
       }
       expect(await fault('throttled')).toEqual([429, 'rate_limit_error'])
       expect(await fault('down')).toEqual([503, 'overloaded_error'])
-      expect(await fault('nobody')).toEqual([404, 'not_found_error'])
+      expect(await fault('unknown-model')).toEqual([404, 'not_found_error'])
       expect(await fault('echo', -1)).toEqual([400, 'invalid_request_error'])
     })
 

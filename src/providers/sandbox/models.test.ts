@@ -165,7 +165,7 @@ for (const path of ['/chat/completions', '/v1/messages'] as const) {
       expect(details).toEqual(isChat ? { reasoning_tokens: 22 } : { thinking_tokens: 22 })
     })
 
-    test('does not think when told not to', async () => {
+    test('does not think if the request disables it', async () => {
       const off = isChat ? { reasoning_effort: 'none' } : { thinking: { type: 'disabled' } }
       expect(await gist(say(path, 'think', 'hm', off))).toMatchObject({ thinking: '', text: 'After some thought: hm' })
     })

@@ -1,7 +1,7 @@
 // What each sandbox model does, by its upstream name: a function from a prompt to reply events or an error. The output
 // cap and the stop sequences are applied here once for every model, and the usage is counted from what is left.
 
-import { parseJson } from '../../dialects/canonical/json.ts'
+import { parseJson, recordOf } from '../../dialects/canonical/json.ts'
 import type { ReplyEvent, Stop } from '../../dialects/canonical/reply.ts'
 import type { Usage } from '../../kernel/usage.ts'
 import type { Passage, Prompt } from './prompt.ts'
@@ -86,8 +86,7 @@ function tools({ conversation, toolResults, tools: offered, lastUserText }: Prom
     if (tool.kind === 'custom') return { name: tool.name, custom: true, arguments: 'sandbox' }
     const example = exampleOf(parseJson(tool.schema ?? '{"type":"object"}'))
     // Arguments are an object whatever the schema says; clients accept nothing else.
-    const isObject = typeof example === 'object' && example !== null && !Array.isArray(example)
-    return { name: tool.name, custom: false, arguments: isObject ? JSON.stringify(example) : '{}' }
+    return { name: tool.name, custom: false, arguments: JSON.stringify(recordOf(example)) }
   })
   return { calls }
 }

@@ -14,7 +14,7 @@ describe('an example of a schema', () => {
     ['one item', { type: 'array', items: { type: 'integer' } }, [1]],
     ['the type that is not null', { type: ['null', 'integer'] }, 1],
     ['the first of anyOf', { anyOf: [{ type: 'boolean' }, { type: 'string' }] }, true],
-    ['nothing it was told about', {}, 'sandbox'],
+    ['no keywords', {}, 'sandbox'],
     ['no schema at all', undefined, 'sandbox'],
   ])('%s', (_, schema, example) => {
     expect(exampleOf(schema)).toEqual(example)

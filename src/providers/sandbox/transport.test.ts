@@ -421,7 +421,7 @@ describe('an ending before the end', () => {
     await expect(reading).rejects.toThrow('gone')
   })
 
-  test.each(surfaces)('%s: the signal ends a stream that nobody reads', async (path) => {
+  test.each(surfaces)('%s: the signal ends a stream that is not read', async (path) => {
     const controller = new AbortController()
     const response = await ask(silent(), path, say(path, 'echo', 'hi', { stream: true }), controller.signal)
     controller.abort(new Error('gone'))

@@ -3,7 +3,6 @@
 
 import { anthropicMessages } from '../../dialects/anthropic-messages/index.ts'
 import type { Conversation } from '../../dialects/canonical/conversation.ts'
-import type { ReplyEvent } from '../../dialects/canonical/reply.ts'
 import type { RenderContext } from '../../dialects/canonical/translation.ts'
 import type { Dialect } from '../../dialects/dialect.ts'
 import { openaiChat } from '../../dialects/openai-chat/index.ts'
@@ -12,7 +11,7 @@ import { Failure, invalidRequest } from '../../kernel/failure.ts'
 import type { RequestId } from '../../kernel/ids.ts'
 import { estimatedInput } from '../../kernel/usage.ts'
 import type { Endpoint, Provider, Transport, UpstreamRequest } from '../provider.ts'
-import { composeReply, createModels, type Outage, type Reply, type Step, signThinking } from './models.ts'
+import { composeReply, createModels, type Outage, type Reply, signThinking } from './models.ts'
 import { checkTexts, checkToolResults, type Prompt, readPrompt } from './prompt.ts'
 
 /** Also the value of `dialect:` in a configuration file that adds another sandbox under its own name. */
@@ -235,14 +234,10 @@ function* streamItems(
   const renderer = dialect.translation.renderStream(context)
   const lastDelta = steps.findLastIndex(({ type }) => type === 'text-delta')
   for (const step of breaksOff ? steps.slice(0, lastDelta + 1) : steps) {
-    const item = itemOf(step, (event) => renderer.render(event))
+    const item = step.type === 'wait' ? step.ms : renderer.render(step)
     if (item !== '') yield item
   }
   if (!breaksOff) yield renderer.terminal
-}
-
-function itemOf(step: Step, render: (event: ReplyEvent) => string): StreamItem {
-  return step.type === 'wait' ? step.ms : render(step)
 }
 
 /** Resolves after so many milliseconds, or at once when the signal aborts; never rejects. */

@@ -2,6 +2,7 @@
 // body; a streamed reply comes in binary frames, each with one event of the dialect inside.
 // https://docs.aws.amazon.com/bedrock/latest/userguide/model-parameters-anthropic-claude-messages.html, 2026-11
 
+import { parseRecord } from '../../dialects/canonical/json.ts'
 import { type MessageBody, readResponseStart } from '../../wire/read-body.ts'
 import type { UpstreamResponse } from '../provider.ts'
 import { messagesPath, readMessagesCall, type Wrapping, withoutDialectHeaders } from './messages-call.ts'
@@ -56,7 +57,7 @@ function eventsOf(framed: MessageBody): ReadableStream<Uint8Array> {
             throw new FrameFault('the stream ended inside a frame')
           }
           const text = frames.push(value).map(eventText).join('')
-          if (text !== '') return controller.enqueue(new TextEncoder().encode(text))
+          if (text !== '') return controller.enqueue(encoder.encode(text))
         }
       },
       cancel: () => source.cancel(),
@@ -142,12 +143,7 @@ function refusalText(exception: string, body: Uint8Array): string {
 }
 
 function jsonOf(data: Uint8Array | string): Readonly<Record<string, unknown>> {
-  try {
-    const value: unknown = JSON.parse(typeof data === 'string' ? data : new TextDecoder().decode(data))
-    return typeof value === 'object' && value !== null ? { ...value } : {}
-  } catch {
-    return {}
-  }
+  return parseRecord(typeof data === 'string' ? data : new TextDecoder().decode(data)) ?? {}
 }
 
 // AWS's binary framing of streams (application/vnd.amazon.eventstream): chunks cut anywhere in, frames out.

@@ -214,7 +214,7 @@ describe('InvokeModel', () => {
     )
   })
 
-  test('an error frame is told by its headers', async () => {
+  test('an error frame is recognised by its headers', async () => {
     const frame = eventFrame({ ':message-type': 'error', ':error-code': 'InternalError', ':error-message': 'no' }, '')
     const response = invokeModel.unwrap(framed(frame))
     expect(await textIn(response)).toBe(
@@ -233,7 +233,7 @@ describe('InvokeModel', () => {
     ['ThrottlingException:http://internal.amazon.com/', 429, 'rate_limit_error'],
     ['AccessDeniedException', 403, 'permission_error'],
     ['', 500, 'api_error'],
-  ])('a refusal is told in the words of the dialect: %p', async (errorType, status, type) => {
+  ])('a refusal is translated into the dialect: %p', async (errorType, status, type) => {
     const given = Response.json({ message: 'no' }, { status, headers: { 'x-amzn-errortype': errorType } })
     const response = invokeModel.unwrap(given)
     expect(response.status).toBe(status)
@@ -243,10 +243,10 @@ describe('InvokeModel', () => {
   test.each([
     ['ServiceQuotaExceededException', 400, 429, 'rate_limit_error'],
     ['ModelErrorException', 424, 500, 'api_error'],
-  ])('a %s is no fault of the caller, whatever its status', async (errorType, status, told, type) => {
+  ])('a %s is no fault of the caller, whatever its status', async (errorType, status, mapped, type) => {
     const given = Response.json({ message: 'no' }, { status, headers: { 'x-amzn-errortype': errorType } })
     const response = invokeModel.unwrap(given)
-    expect(response.status).toBe(told)
+    expect(response.status).toBe(mapped)
     expect(JSON.parse(await textIn(response))).toEqual({ type: 'error', error: { type, message: 'no' } })
   })
 })
@@ -269,7 +269,7 @@ describe('rawPredict', () => {
     )
   })
 
-  test('counts tokens at a path of its own, with the model in the body', () => {
+  test('counts tokens at another path, with the model in the body', () => {
     const wrapped = rawPredict.wrap(call('{"model":"m","messages":[1]}', '/v1/messages/count_tokens'), endpoint)
     expect(wrapped?.path).toBe('/models/count-tokens:rawPredict')
     expect(textOf(wrapped?.body)).toBe('{"anthropic_version":"vertex-2023-10-16","model":"m","messages":[1]}')

@@ -238,7 +238,7 @@ describe('unpaid models', () => {
     const given = `{"model":"m",${plain},"tools":[${tool},${fusion}],"plugins":[{"id":"fusion"}]}`
     const { body: sent, warnings } = editRequest(envelopeOf(given), edits)
     expect(new TextDecoder().decode(sent)).toBe(`{"model":"up",${plain},"tools":[${tool}]}`)
-    expect(warnings.map(({ code }) => code)).toEqual(['plugins_dropped', 'tool_dropped'])
+    expect(warnings.map(({ code }) => code)).toEqual(['tool_dropped', 'plugins_dropped'])
   })
 
   test('are kept if the workspace uses its own credential', () => {
