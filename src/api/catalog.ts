@@ -138,29 +138,24 @@ export const catalogOperations = {
       cursor: pageFields.cursor,
     }),
     answer: listSchema(catalogModelSchema),
-    status: 200,
   }),
   getPrice: operation('getPrice', {
     summary: 'Reads the price of a model, who set it, and every price it had, newest first.',
     answer: modelPriceSchema,
-    status: 200,
   }),
   putPrice: operation('putPrice', {
     summary: 'Sets the price of a model from the next request on; running requests keep their price.',
     body: modelEntrySchema.shape.price.unwrap(),
     example: { input: '2.50', output: '10.00', cache_read: '0.25' },
     answer: modelPriceSchema,
-    status: 200,
   }),
   resetPrice: operation('resetPrice', {
     summary: 'Removes a price that was set here, from the next request on; the built-in price applies again.',
     answer: modelPriceSchema,
-    status: 200,
   }),
   getPlan: operation('getPlan', {
     summary: 'Explains where a request for the model would go now, without sending anything.',
     query: z.strictObject({ surface: z.enum(surfaces).default('chat').describe('The dialect of the caller.') }),
     answer: planSchema,
-    status: 200,
   }),
 }

@@ -28,14 +28,16 @@ export interface Definition {
   readonly query?: z.ZodObject
   /** Absent = the answer has no body, or is a file. For an event stream: the data of each event. */
   readonly answer?: z.ZodType
-  readonly status: 200 | 201 | 204
+  /** Of a success; absent = 200. */
+  readonly status?: 201 | 204
   /** The answer is a stream of server-sent events. */
   readonly isEventStream?: true
   /** The answer is a file with one of these content types. */
   readonly fileTypes?: readonly string[]
 }
 
-export interface Operation extends Definition {
+export interface Operation extends Omit<Definition, 'status'> {
+  readonly status: 200 | 201 | 204
   readonly name: OperationName
   readonly method: Method
   readonly path: string
@@ -44,7 +46,7 @@ export interface Operation extends Definition {
 /** Keeps the exact types of the definition, from which the types of ids, bodies, queries and answers are inferred. */
 export function operation<const Name extends OperationName, const Row extends Definition>(name: Name, row: Row) {
   const [method, path] = endpoints[name]
-  return { name, method, path, ...row } as const
+  return { name, method, path, ...row, status: row.status ?? 200 } as const
 }
 
 export type IdFor<Row> = Row extends { readonly kind: infer Kind extends IdKind } ? IdOf[Kind] : undefined

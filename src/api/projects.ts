@@ -17,7 +17,7 @@ import {
   timeField,
 } from './fields.ts'
 import { emptyBody, operation } from './operation.ts'
-import { limitsExample } from './workspaces.ts'
+import { limitsRow } from './workspaces.ts'
 
 export const projectSchema = z.object({
   id: z.string(),
@@ -73,13 +73,11 @@ export const projectOperations = {
     summary: 'Lists the projects of a workspace, oldest first.',
     query: pageQuery,
     answer: listSchema(projectSchema),
-    status: 200,
   }),
   getProject: operation('getProject', {
     kind: 'project',
     summary: 'Reads one project.',
     answer: projectSchema,
-    status: 200,
   }),
   updateProject: operation('updateProject', {
     kind: 'project',
@@ -90,21 +88,12 @@ export const projectOperations = {
     }),
     example: { models: ['acme/large'] },
     answer: projectSchema,
-    status: 200,
   }),
-  putProjectLimits: operation('putProjectLimits', {
-    kind: 'project',
-    summary: 'Replaces all limits of a project; absent limits are unlimited. Effective for the next request.',
-    body: limitsField,
-    example: limitsExample,
-    answer: limitsField,
-    status: 200,
-  }),
+  putProjectLimits: operation('putProjectLimits', limitsRow('project')),
   listProjectModels: operation('listProjectModels', {
     kind: 'project',
     summary: 'Lists the models the keys of a project can call now, by id and without pages, as GET /v1/models does.',
     answer: listSchema(offeredModelSchema),
-    status: 200,
   }),
 }
 
@@ -131,23 +120,14 @@ export const keyOperations = {
       project_id: idField('project').optional().describe('Only keys of this project, in any workspace.'),
     }),
     answer: listSchema(keySchema),
-    status: 200,
   }),
-  getKey: operation('getKey', { kind: 'key', summary: 'Reads one key.', answer: keySchema, status: 200 }),
-  putKeyLimits: operation('putKeyLimits', {
-    kind: 'key',
-    summary: 'Replaces all limits of a key; absent limits are unlimited. Effective for the next request.',
-    body: limitsField,
-    example: limitsExample,
-    answer: limitsField,
-    status: 200,
-  }),
+  getKey: operation('getKey', { kind: 'key', summary: 'Reads one key.', answer: keySchema }),
+  putKeyLimits: operation('putKeyLimits', limitsRow('key')),
   revokeKey: operation('revokeKey', {
     kind: 'key',
     summary: 'Revokes a key permanently: immediately here, within 5 s on other replicas.',
     body: emptyBody,
     answer: keySchema,
-    status: 200,
   }),
   rotateKey: operation('rotateKey', {
     kind: 'key',
@@ -161,6 +141,5 @@ export const keyOperations = {
     }),
     example: { overlap_seconds: 3600 },
     answer: keyWithSecretSchema,
-    status: 200,
   }),
 }

@@ -44,13 +44,11 @@ export const credentialOperations = {
     kind: 'workspace',
     summary: "Lists the workspace's own provider keys by their last four characters.",
     answer: listSchema(credentialSchema),
-    status: 200,
   }),
   getCredential: operation('getCredential', {
     kind: 'workspace',
     summary: "Reads what may be shown of the workspace's key for a provider.",
     answer: credentialSchema,
-    status: 200,
   }),
   putCredential: operation('putCredential', {
     kind: 'workspace',
@@ -67,7 +65,6 @@ export const credentialOperations = {
     }),
     example: { api_key: 'sk-of-the-provider' },
     answer: credentialSchema,
-    status: 200,
   }),
   deleteCredential: operation('deleteCredential', {
     kind: 'workspace',
@@ -79,7 +76,6 @@ export const credentialOperations = {
     summary: "Tests the workspace's own key at a provider with a request that costs nothing.",
     body: emptyBody,
     answer: testResultSchema,
-    status: 200,
   }),
 }
 
@@ -87,12 +83,10 @@ export const providerOperations = {
   listProviders: operation('listProviders', {
     summary: 'Lists the enabled providers and where each was enabled.',
     answer: listSchema(providerSchema),
-    status: 200,
   }),
   testProvider: operation('testProvider', {
     summary: "Tests the operator's key at a provider with a request that costs nothing.",
     body: emptyBody,
     answer: testResultSchema,
-    status: 200,
   }),
 }

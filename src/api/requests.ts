@@ -194,26 +194,22 @@ export const requestOperations = {
     summary: 'Streams requests as they end: events named `request`, each with one request as its data.',
     query: z.strictObject(requestFilters),
     answer: requestSchema,
-    status: 200,
     isEventStream: true,
   }),
   exportRequests: operation('exportRequests', {
     summary: 'Downloads the request log, newest first, as CSV or as one JSON object per line.',
     query: z.strictObject({ ...requestFilters, ...startedBetween, format: fileFormatField }),
-    status: 200,
     fileTypes,
   }),
   listRequests: operation('listRequests', {
     summary: 'Lists requests, newest first.',
     query: z.strictObject({ ...pageFields, ...requestFilters, ...startedBetween }),
     answer: listSchema(requestSchema),
-    status: 200,
   }),
   getRequest: operation('getRequest', {
     kind: 'request',
     summary: 'Explains one request: candidates and why, attempts, usage, price version, transfers.',
     answer: explainedRequestSchema,
-    status: 200,
   }),
   getStats: operation('getStats', {
     summary: 'Sums up requests by hour and by model, project or key.',
@@ -227,7 +223,6 @@ export const requestOperations = {
         .describe('What to group by.'),
     }),
     answer: statsSchema,
-    status: 200,
   }),
   exportUsage: operation('exportUsage', {
     summary: 'Downloads tokens and cost, summed up by day, model and other groups.',
@@ -238,7 +233,6 @@ export const requestOperations = {
       workspace_id: idField('workspace').optional().describe('Only requests of this workspace.'),
       format: fileFormatField,
     }),
-    status: 200,
     fileTypes,
   }),
 }

@@ -28,17 +28,14 @@ export const systemOperations = {
     summary: 'Lists who changed what, newest first.',
     query: pageQuery,
     answer: listSchema(auditSchema),
-    status: 200,
   }),
   getConfig: operation('getConfig', {
     summary: 'Lists the settings in effect and where each came from. Secrets are shown only as set.',
     answer: listSchema(settingSchema),
-    status: 200,
   }),
   getOpenApi: operation('getOpenApi', {
     summary: 'Public: this document.',
     public: 'always',
     answer: z.looseObject({ openapi: z.string() }),
-    status: 200,
   }),
 }

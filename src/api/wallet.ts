@@ -45,7 +45,6 @@ export const walletOperations = {
     kind: 'workspace',
     summary: 'Reads the wallet of a workspace.',
     answer: walletSchema,
-    status: 200,
   }),
   topUp: operation('topUp', {
     kind: 'workspace',
@@ -93,6 +92,5 @@ export const walletOperations = {
     summary: 'Lists payments into and out of the wallet, newest first.',
     query: pageQuery,
     answer: listSchema(transferSchema),
-    status: 200,
   }),
 }

@@ -13,7 +13,16 @@ export const workspaceSchema = z.object({
   created_at: time,
 })
 
-export const limitsExample = { requests_per_minute: 60, tokens_per_minute: 100_000, spend_per_month: '50.00' }
+/** The operation that sets the limits of a workspace, a project or a key. */
+export function limitsRow<const Kind extends 'workspace' | 'project' | 'key'>(kind: Kind) {
+  return {
+    kind,
+    summary: `Replaces all limits of a ${kind}; absent limits are unlimited. Effective for the next request.`,
+    body: limitsField,
+    example: { requests_per_minute: 60, tokens_per_minute: 100_000, spend_per_month: '50.00' },
+    answer: limitsField,
+  } as const
+}
 
 export const workspaceOperations = {
   createWorkspace: operation('createWorkspace', {
@@ -27,13 +36,11 @@ export const workspaceOperations = {
     summary: 'Lists workspaces, oldest first.',
     query: pageQuery,
     answer: listSchema(workspaceSchema),
-    status: 200,
   }),
   getWorkspace: operation('getWorkspace', {
     kind: 'workspace',
     summary: 'Reads one workspace.',
     answer: workspaceSchema,
-    status: 200,
   }),
   updateWorkspace: operation('updateWorkspace', {
     kind: 'workspace',
@@ -47,20 +54,11 @@ export const workspaceOperations = {
     }),
     example: { shares_routes: true },
     answer: workspaceSchema,
-    status: 200,
   }),
-  putWorkspaceLimits: operation('putWorkspaceLimits', {
-    kind: 'workspace',
-    summary: 'Replaces all limits of a workspace; absent limits are unlimited. Effective for the next request.',
-    body: limitsField,
-    example: limitsExample,
-    answer: limitsField,
-    status: 200,
-  }),
+  putWorkspaceLimits: operation('putWorkspaceLimits', limitsRow('workspace')),
   exportWorkspace: operation('exportWorkspace', {
     kind: 'workspace',
     summary: 'Downloads everything stored about a workspace, one JSON object per line, without secrets.',
-    status: 200,
     fileTypes: ['application/x-ndjson'],
   }),
   eraseWorkspace: operation('eraseWorkspace', {
@@ -76,6 +74,5 @@ export const workspaceOperations = {
       credentials: z.int(),
       requests: z.int(),
     }),
-    status: 200,
   }),
 }

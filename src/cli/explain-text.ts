@@ -2,6 +2,7 @@
 // every sum in pico-dollars and reports one that does not hold. All amounts have the same number of decimals.
 
 import type { AnswerOf } from '../api/client.ts'
+import { formatPico } from '../kernel/money.ts'
 import { cleanText, counted, shownCount } from './values.ts'
 
 export type ExplainedRequest = AnswerOf<'getRequest'>
@@ -10,13 +11,8 @@ export type ExplainedRequest = AnswerOf<'getRequest'>
 const leftWidthMin = 20
 const clientLeftStatus = 499
 
-export interface Explanation {
-  readonly text: string
-  /** What does not add up; undefined = everything does. */
-  readonly fault: string | undefined
-}
-
-export function explainText(request: ExplainedRequest): Explanation {
+/** `fault`: what does not add up; undefined = everything does. */
+export function explainText(request: ExplainedRequest) {
   const { lines, fault } = chargeLines(request)
   const notes = request.notes.map((note) => `  note  ${note}`)
   const text = [headLine(request), ...lines, ...notes, ...routeLines(request)]
@@ -165,32 +161,19 @@ function routeLines({ candidates, attempts, code }: ExplainedRequest): string[] 
   ]
 }
 
-interface ChargeSums {
-  /** The difference between the lines and the charge: rounding, or an estimate capped by its hold. */
-  readonly adjustment: { readonly label: string; readonly pico: bigint } | undefined
-  /** The part the wallet could not pay, which the operator lost. */
-  readonly writtenOffPico: bigint
-  /** What the wallet paid. */
-  readonly chargePico: bigint
-  /** What does not add up; undefined = everything does. */
-  readonly fault: string | undefined
-}
-
-const picoPerNano = 1000n
-
-function sumCharge(request: ExplainedRequest, { lines, total }: Charge): ChargeSums {
+/** `adjustment`: the difference between the lines and the charge, by rounding or by the cap of an estimate. */
+function sumCharge(request: ExplainedRequest, { lines, total }: Charge) {
   const totalPico = picoOf(total)
   const sumPico = lines.reduce((sum, { amount }) => sum + picoOf(amount), 0n)
   const adjustment = adjustmentOf(totalPico - sumPico, request.usage?.source === 'estimated')
+  /** What the wallet paid. */
   const chargePico = transferPico(request, 'charge') ?? totalPico
+  /** The part the wallet could not pay, which the operator lost. */
   const writtenOffPico = transferPico(request, 'writeoff') ?? 0n
-  const faults = [
-    ...lines.flatMap(lineFault),
-    ...(adjustment === 'unexplained' ? [`the lines add up to ${usdOf(sumPico)}, not to ${usdOf(totalPico)}`] : []),
-    ...(chargePico + writtenOffPico === totalPico
-      ? []
-      : [`the transfers come to ${usdOf(chargePico + writtenOffPico)}, not to ${usdOf(totalPico)}`]),
-  ]
+  const moved = chargePico + writtenOffPico
+  const faults = lines.flatMap(lineFault)
+  if (adjustment === 'unexplained') faults.push(`the lines add up to ${usdOf(sumPico)}, not to ${usdOf(totalPico)}`)
+  if (moved !== totalPico) faults.push(`the transfers come to ${usdOf(moved)}, not to ${usdOf(totalPico)}`)
   return {
     adjustment: adjustment === 'unexplained' ? undefined : adjustment,
     writtenOffPico,
@@ -199,15 +182,18 @@ function sumCharge(request: ExplainedRequest, { lines, total }: Charge): ChargeS
   }
 }
 
+type ChargeSums = ReturnType<typeof sumCharge>
+
 /** USD per million tokens times 10⁶ is pico-dollars per token, so a line is checked in integers. */
 function lineFault({ kind, tokens, price_per_million: price, amount }: Charge['lines'][number]): string[] {
   const isRight = Number.isInteger(tokens) && (BigInt(tokens) * picoOf(price)) / 1_000_000n === picoOf(amount)
   return isRight ? [] : [`${labelOf(kind)}: ${tokens} × $${price} / M is not ${usdOf(picoOf(amount))}`]
 }
 
-function adjustmentOf(pico: bigint, isEstimated: boolean): ChargeSums['adjustment'] | 'unexplained' {
+function adjustmentOf(pico: bigint, isEstimated: boolean) {
   if (pico === 0n) return undefined
-  if (pico > 0n && pico < picoPerNano) return { label: 'rounded up', pico }
+  // Charges are rounded up to nano-dollars.
+  if (pico > 0n && pico < 1000n) return { label: 'rounded up', pico }
   return pico < 0n && isEstimated ? { label: 'capped by the hold', pico } : 'unexplained'
 }
 
@@ -222,15 +208,12 @@ function picoOf(text: string): bigint {
   return BigInt(`${whole}${fraction.padEnd(12, '0')}`)
 }
 
-/** With this many decimals; undefined = as many as needed, at least two. */
-function usdOf(pico: bigint, decimals?: number): string {
-  const digits = (pico < 0n ? -pico : pico).toString().padStart(13, '0')
-  const fraction = digits.slice(-12).slice(0, decimals ?? decimalsOf(pico))
-  return `${pico < 0n ? '-' : ''}$${digits.slice(0, -12)}.${fraction}`
+/** With at least this many decimals, and as many as needed. */
+function usdOf(pico: bigint, decimals = 2): string {
+  const [whole, fraction = ''] = formatPico(pico < 0n ? -pico : pico).split('.')
+  return `${pico < 0n ? '-' : ''}$${whole}.${fraction.padEnd(decimals, '0')}`
 }
 
-/** How many decimals an amount needs, at least two. */
 function decimalsOf(pico: bigint): number {
-  const digits = (pico < 0n ? -pico : pico).toString().padStart(13, '0').slice(-12)
-  return Math.max(2, digits.replace(/0+$/, '').length)
+  return formatPico(pico).split('.')[1]?.length ?? 2
 }

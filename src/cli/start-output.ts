@@ -3,6 +3,7 @@
 
 import { sandboxId } from '../providers/sandbox/transport.ts'
 import type { LogFields } from '../telemetry/log.ts'
+import { counted } from './values.ts'
 
 export interface StartFacts {
   readonly version: string
@@ -13,29 +14,27 @@ export interface StartFacts {
   readonly dataFolder: string
   readonly engine: 'sqlite' | 'postgres'
   /** Only at the first start. */
-  readonly first: FirstFacts | undefined
+  readonly first:
+    | {
+        readonly key: string
+        readonly keyFile: string
+        /** Path of a link that signs a browser in once. */
+        readonly signInPath: string
+        /** Decimal USD in the wallet of the first workspace. */
+        readonly openingCredit: string
+      }
+    | undefined
   /** A variable or a file, never the token. */
   readonly managementToken: string
-  readonly providersOn: readonly ProviderFact[]
+  /** `offline`: answers inside this process. */
+  readonly providersOn: readonly {
+    readonly id: string
+    readonly source: string
+    readonly models: number
+    readonly offline: boolean
+  }[]
   /** Built-in providers whose variable is not set. */
   readonly providersOff: readonly { readonly id: string; readonly variable: string }[]
-}
-
-export interface FirstFacts {
-  readonly key: string
-  readonly keyFile: string
-  /** Path of a link that signs a browser in once. */
-  readonly signInPath: string
-  /** Decimal USD in the wallet of the first workspace. */
-  readonly openingCredit: string
-}
-
-export interface ProviderFact {
-  readonly id: string
-  readonly source: string
-  readonly models: number
-  /** Answers inside this process. */
-  readonly offline: boolean
 }
 
 export function prettyStart(facts: StartFacts): string {
@@ -118,8 +117,7 @@ const offNamedMax = 2
 
 function providerLines({ providersOn, providersOff }: StartFacts): string[] {
   const lines = providersOn.map(({ id, source, models, offline }) => {
-    const count = `${models} model${models === 1 ? '' : 's'}`
-    return `✓ ${id.padEnd(12)} ${offline ? `${count}, offline` : `${count}, key from ${source} (not tested)`}`
+    return `✓ ${id.padEnd(12)} ${counted(models, 'model')}, ${offline ? 'offline' : `key from ${source} (not tested)`}`
   })
   if (providersOff.length > 0) {
     const named = providersOff.slice(0, offNamedMax).map(({ id, variable }) => `${id} (${variable})`)

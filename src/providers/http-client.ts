@@ -104,10 +104,10 @@ class Exchange implements UpstreamResponse {
   #unreadBytes = 0
   #reading: PromiseWithResolvers<BodyPiece> | undefined
 
-  /** What is to be written; empty from then on, because an open stream must not keep its request in memory. */
+  /** Both only until it is connected: an open stream must not keep its request in memory. */
   #request: Uint8Array[]
+  #watch: ConnectionWatch | undefined
   readonly #signal: AbortSignal
-  readonly #watch: ConnectionWatch | undefined
   readonly #origin: Origin
 
   constructor(request: UpstreamRequest, origin: Origin) {
@@ -123,6 +123,7 @@ class Exchange implements UpstreamResponse {
     const request = this.#request
     this.#request = []
     this.#watch?.connected()
+    this.#watch = undefined
     return request
   }
 

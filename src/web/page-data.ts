@@ -56,6 +56,11 @@ export interface ConsoleData extends ConsolePlace {
   readonly address: string
 }
 
+/** A page of the console about one workspace. */
+export interface WorkspaceData extends ConsoleData {
+  readonly workspaceId: string
+}
+
 export interface PageData {
   readonly list: ListData
   readonly model: ModelData

@@ -86,9 +86,16 @@ export function createSessions({ clock, rows, adminToken, visitOf }: SessionDepe
       // Removed whatever the outcome: a link can be tried once.
       const link = await rows.takeLink(hash(secret))
       const isGood = link && clock.now() < link.expiresAt && link.fingerprint === adminToken().fingerprint
-      return isGood ? await open(request) : deadLink()
+      if (isGood) return await open(request)
+      return new Failure(
+        'UNAUTHORIZED',
+        'This sign-in link was already used or is older than 15 minutes. Sign in with the management token.',
+      )
     },
-    openByToken: async (request, token) => (adminToken().matches(token) ? await open(request) : wrongToken()),
+    openByToken: async (request, token) =>
+      adminToken().matches(token)
+        ? await open(request)
+        : new Failure('UNAUTHORIZED', 'This is not the management token.'),
     async end(request) {
       const key = held(request)
       const isThere = await isOpen(request)
@@ -106,17 +113,6 @@ export function createSessions({ clock, rows, adminToken, visitOf }: SessionDepe
 /** The stored hash cannot be used as a cookie. */
 function hash(secret: string): string {
   return createHash('sha256').update(secret).digest('base64')
-}
-
-function deadLink(): Failure {
-  return new Failure(
-    'UNAUTHORIZED',
-    'This sign-in link was already used or is older than 15 minutes. Sign in with the management token.',
-  )
-}
-
-function wrongToken(): Failure {
-  return new Failure('UNAUTHORIZED', 'This is not the management token.')
 }
 
 export interface Visit {

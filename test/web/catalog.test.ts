@@ -2,6 +2,7 @@
 
 import { afterAll, describe, expect } from 'bun:test'
 import type { CatalogEntry } from '../../src/web/catalog/entry.ts'
+import { seriousFaults, seriousFaultsInBoth } from '../parts/axe.ts'
 import { browserTest, openBrowser, openPage, sidewaysPixels } from '../parts/browser.ts'
 import { builtInEntries, startWeb } from '../parts/web.ts'
 
@@ -239,18 +240,39 @@ browserTest('the chosen theme applies to the next page', async () => {
   await close()
 })
 
-browserTest('no page scrolls sideways at 360 pixels', async () => {
+describe('every page', () => {
+  const entries = builtInEntries()
+    .filter(({ id }) => /^(sandbox\/|anthropic\/claude-opus)/.test(id))
+    .map((entry, index) => {
+      if (index % 3 === 0) return { ...entry, price: null, callable: false }
+      const health = index % 3 === 1 ? 'ejected' : 'probing'
+      return { ...entry, routes: entry.routes.map((route) => ({ ...route, health }) as const) }
+    })
   const paths = [
     '/',
     '/?creator=anthropic',
     '/catalog/sandbox/echo',
     '/compare?m=sandbox/echo&m=sandbox/cache',
+    '/compare',
     '/console',
+    '/catalog/no/model',
   ]
-  const { page, go, close } = await openPage(browser, web.url, { viewport: { width: 360, height: 740 } })
-  for (const path of paths) {
-    await go(web.url + path)
-    expect({ path, pixels: await sidewaysPixels(page) }).toEqual({ path, pixels: 0 })
+  // Colors do not depend on the width.
+  for (const [width, faults] of [
+    [1280, seriousFaultsInBoth],
+    [360, seriousFaults],
+  ] as const) {
+    browserTest(`fits ${width} pixels, and axe finds no serious issue`, async () => {
+      const shop = await startWeb({ entries })
+      const { page, go, close } = await openPage(browser, shop.url, { viewport: { width, height: 800 } })
+      for (const path of paths) {
+        await go(shop.url + path)
+        await page.waitForSelector('main h1')
+        const pixels = await sidewaysPixels(page)
+        expect({ path, pixels, serious: await faults(page) }).toEqual({ path, pixels: 0, serious: [] })
+      }
+      await close()
+      await shop.stop()
+    })
   }
-  await close()
 })

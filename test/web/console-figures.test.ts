@@ -2,8 +2,8 @@
 
 import { expect, test } from 'bun:test'
 import type { AnswerOf, ItemOf } from '../../src/api/client.ts'
-import { auditLines } from '../../src/web/pages/console/audit-text.ts'
 import {
+  auditLines,
   csvText,
   effectiveLimits,
   firstTokenText,

@@ -1,9 +1,10 @@
 // A real gateway and a signed-in browser for the tests of the console, with the management API to prepare what a page shows.
 
+import { expect } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Browser, BrowserContext, Page, ViewportSize } from 'playwright-core'
-import { openBrowser, openContext, type WatchedPage, watchPage } from '../parts/browser.ts'
+import { browserTest, openBrowser, openContext, type WatchedPage, watchPage } from '../parts/browser.ts'
 import { type Gateway, type GatewayOptions, startGateway } from '../parts/gateway.ts'
 
 export interface Made {
@@ -11,10 +12,12 @@ export interface Made {
   readonly secret: string
 }
 
-export interface OpenedConsole extends WatchedPage {
-  readonly workspace: Made
+export interface OpenedConsole extends Omit<WatchedPage, 'close' | 'reports'> {
+  readonly workspace: Made & { readonly name: string }
   readonly project: Made
   readonly key: Made
+  /** Failed requests with this status are expected. */
+  allow(status: number): void
 }
 
 export interface ConsoleHarness {
@@ -31,8 +34,11 @@ export interface ConsoleHarness {
    * as a context for each; `context` is for a page that must not share cookies.
    */
   signIn(path?: string, options?: { viewport?: ViewportSize; context?: BrowserContext }): Promise<WatchedPage>
-  /** Creates a workspace with a project, a key and 5 dollars, and opens a page that shows it. */
-  openConsole(name: string, section: string): Promise<OpenedConsole>
+  /**
+   * A test on a page of the console, in its own workspace with a project `web`, a key `ci` and 5 dollars. Its name starts
+   * with the page's: `keys: …`. The browser must report nothing but what the test allows.
+   */
+  test(name: string, run: (opened: OpenedConsole) => Promise<void>): void
   /** Calls a model, sandbox/echo by default, and returns the status. */
   call(secret: string, client?: string, model?: string): Promise<number>
   /** Calls a model and returns the request's id. `secret` is the gateway's first key by default. */
@@ -100,14 +106,20 @@ export async function startConsole({ config }: Pick<GatewayOptions, 'config'> = 
       const { data } = (await response.json()) as { data: { id: string; own_key?: boolean }[] }
       return data.sort((a, b) => (a.id < b.id ? -1 : 1))
     },
-    async openConsole(name, section) {
-      const workspace = await manage('POST /api/workspaces', { name })
-      const project = await manage(`POST /api/workspaces/${workspace.id}/projects`, { name: 'web' })
-      const key = await manage(`POST /api/projects/${project.id}/keys`, { name: 'ci' })
-      await manage(`POST /api/workspaces/${workspace.id}/topups`, { amount: '5.00' })
-      const opened = await signIn(`/console/${section}`)
-      await button(opened.page, name).click()
-      return { ...opened, workspace, project, key }
+    test(name, run) {
+      browserTest(name, async () => {
+        const called = { name: name.slice(0, 60).trim() }
+        const workspace = { ...(await manage('POST /api/workspaces', called)), ...called }
+        const project = await manage(`POST /api/workspaces/${workspace.id}/projects`, { name: 'web' })
+        const key = await manage(`POST /api/projects/${project.id}/keys`, { name: 'ci' })
+        await manage(`POST /api/workspaces/${workspace.id}/topups`, { amount: '5.00' })
+        const { reports, close, ...opened } = await signIn(`/console/${name.split(':')[0]}`)
+        await button(opened.page, workspace.name).click()
+        const allowed: string[] = []
+        await run({ ...opened, workspace, project, key, allow: (status) => void allowed.push(`status of ${status}`) })
+        expect(reports.filter((report) => !allowed.some((text) => report.includes(text)))).toEqual([])
+        await close()
+      })
     },
     call: async (secret, client = 'test-client/1.0', model = 'sandbox/echo') =>
       (await chat(secret, { model }, client)).status,

@@ -1,12 +1,9 @@
-// Script-like text in everything that the console's management pages show, axe-core over them, and their width on a phone.
+// Script-like text in everything that the console's management pages show.
 
 import { afterAll, expect } from 'bun:test'
 import type { Page } from 'playwright-core'
-import { type AxeScope, seriousFaultsInBoth } from '../parts/axe.ts'
-import { browserTest, sidewaysPixels, type WatchedPage } from '../parts/browser.ts'
+import { browserTest, type WatchedPage } from '../parts/browser.ts'
 import { hostileTexts, type Made, startConsole } from './console-harness.ts'
-
-const sections = ['keys', 'wallet', 'projects', 'providers', 'settings']
 
 /** A model's id cannot contain such text; its name, its creator and the provider's name for it can. */
 const hostileModels = hostileTexts.map((text, at) => {
@@ -65,7 +62,7 @@ browserTest('script-like text is shown literally, in rows and in sheets', async 
   await visit(watched, 'keys')
   for (const text of hostileTexts) {
     const row = page.locator('tbody tr').filter({ has: page.locator('.row-name').getByText(text, { exact: true }) })
-    expect(await row.locator('td[data-label="Last used"] .row-note').textContent()).toBe(`by ${text}`)
+    expect(await row.locator('td[data-label="Last used"] .note').textContent()).toBe(`by ${text}`)
     await row.locator('button.revoke').click()
     await page.waitForSelector('.last-use strong')
     expect(await page.textContent('.last-use strong')).toBe(text)
@@ -82,7 +79,7 @@ browserTest('model names from a file are shown literally everywhere', async () =
   const { page, go, reports, close } = watched
   const routes = page.locator('section[aria-label="Routes at anthropic"] tbody tr', { hasText: 'hostile/' })
   await routes.first().waitFor()
-  const upstream = await routes.locator('th .row-note code').allTextContents()
+  const upstream = await routes.locator('th .note code').allTextContents()
   for (const text of hostileTexts) expect(upstream).toContain(text)
   await page.keyboard.press('Control+k')
   await page.waitForSelector('.palette [role=option]')
@@ -124,36 +121,3 @@ browserTest('the first request of a new key may name any client and model', asyn
   expect(reports).toEqual([])
   await close()
 })
-
-/** Each opens a sheet of its page. */
-const sheets: Readonly<Record<string, string>> = {
-  keys: 'New key',
-  projects: 'New project',
-  providers: 'Add key',
-  settings: 'New workspace',
-}
-
-for (const section of sections) {
-  browserTest(
-    `axe finds no serious issue on ${section}, in light and dark mode, and nothing is too wide, at 1280 and 360 pixels`,
-    async () => {
-      const { page, close } = await open(section)
-      const check = async (place: string, scope: AxeScope = {}) => {
-        for (const width of [1280, 360]) {
-          await page.setViewportSize({ width, height: 800 })
-          const serious = await seriousFaultsInBoth(page, scope)
-          const sideways = await sidewaysPixels(page)
-          expect({ place, width, serious, sideways }).toEqual({ place, width, serious: [], sideways: 0 })
-        }
-      }
-      await check(section)
-      const opener = sheets[section]
-      if (opener !== undefined) {
-        await page.getByRole('button', { name: opener, exact: true }).click()
-        await page.waitForSelector('dialog.sheet[open]')
-        await check(`${section}, ${opener}`, { within: 'dialog.sheet[open]' })
-      }
-      await close()
-    },
-  )
-}

@@ -4,18 +4,17 @@
 import { afterAll, expect } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
 import type { Page } from 'playwright-core'
-import { browserTest } from '../parts/browser.ts'
 import { button, field, idsOf, startConsole } from './console-harness.ts'
 
 const harness = await startConsole()
 afterAll(() => harness.stop())
+const { test } = harness
 
 const offeredTo = async (secret: string) => idsOf(await harness.modelsOf(secret))
 
 const focused = (page: Page) => page.evaluate('document.activeElement.ariaLabel ?? document.activeElement.textContent')
 
-browserTest('a new key shows its secret once, and its first request is received', async () => {
-  const { page, reports, close } = await harness.openConsole('first call', 'keys')
+test('keys: a new key shows its secret once, and its first request is received', async ({ page }) => {
   await button(page, 'New key').click()
   // The field has the focus: a name and Enter are enough.
   await page.waitForSelector('dialog.sheet[open]')
@@ -39,12 +38,12 @@ browserTest('a new key shows its secret once, and its first request is received'
   await page.waitForSelector('th:has-text("laptop")')
   expect(await page.content()).not.toContain(secret)
   expect(await focused(page)).toBe('New key')
-  expect(reports).toEqual([])
-  await close()
 })
 
-browserTest('revoking shows the last use, returns the focus when cancelled, and revokes the key', async () => {
-  const { page, key, close } = await harness.openConsole('revoking', 'keys')
+test('keys: revoking shows the last use, returns the focus when cancelled, and revokes the key', async ({
+  page,
+  key,
+}) => {
   expect(await harness.call(key.secret, 'claude-cli/2.1')).toBe(200)
   await button(page, 'Revoke ci').click()
   await page.waitForSelector('.last-use:has-text("Last used just now by claude-cli/2.1")')
@@ -56,11 +55,9 @@ browserTest('revoking shows the last use, returns the focus when cancelled, and 
   await button(page, 'Revoke key').click()
   await page.waitForSelector('tr:has-text("ci") >> text=revoked')
   expect(await harness.call(key.secret)).toBe(401)
-  await close()
 })
 
-browserTest('rotating keeps the old secret for the chosen time, or not at all', async () => {
-  const { page, key, close } = await harness.openConsole('rotating', 'keys')
+test('keys: rotating keeps the old secret for the chosen time, or not at all', async ({ page, key }) => {
   const rotate = async (overlap: string) => {
     await button(page, 'Rotate ci').click()
     await page.getByRole('combobox', { name: 'The old secret expires' }).selectOption({ label: overlap })
@@ -73,11 +70,14 @@ browserTest('rotating keeps the old secret for the chosen time, or not at all', 
   expect([await harness.call(key.secret), await harness.call(second)]).toEqual([200, 200])
   const third = await rotate('Immediately')
   expect([await harness.call(second), await harness.call(third)]).toEqual([401, 200])
-  await close()
 })
 
-browserTest('the tightest limit is shown with its holder, and changes are previewed', async () => {
-  const { page, project, key, go, close } = await harness.openConsole('limits', 'keys')
+test('keys: the tightest limit is shown with its holder, and changes are previewed', async ({
+  page,
+  project,
+  key,
+  go,
+}) => {
   await harness.manage(`PUT /api/projects/${project.id}/limits`, { requests_per_minute: 3 })
   await harness.manage(`PUT /api/keys/${key.id}/limits`, { requests_per_minute: 50 })
   await go(`${harness.gateway.url}/console/keys`)
@@ -92,11 +92,10 @@ browserTest('the tightest limit is shown with its holder, and changes are previe
   await button(page, 'Save limits').click()
   await page.waitForSelector('.limits:has-text("$1.50/day")')
   expect(await page.locator('.limits li').allTextContents()).toEqual(['2 requests/min ', '$1.50/day '])
-  await close()
 })
 
-browserTest('a failed page shows the error and request id, and can be retried', async () => {
-  const { page, go, close } = await harness.openConsole('out of order', 'keys')
+test('keys: a failed page shows the error and request id, and can be retried', async ({ page, go, allow }) => {
+  allow(503)
   const refusal = { status: 503, headers: { 'x-request-id': 'req_of_the_refusal' } }
   const body = JSON.stringify({ error: { message: 'The store does not answer.' } })
   await page.route('**/api/keys?**', (route) => route.fulfill({ ...refusal, contentType: 'application/json', body }))
@@ -106,48 +105,44 @@ browserTest('a failed page shows the error and request id, and can be retried', 
   await button(page, 'Try again').click()
   await page.waitForSelector('th:has-text("ci")')
   expect(await page.locator('[role=alert]').filter({ hasText: 'store' }).count()).toBe(0)
-  await close()
 })
 
-browserTest(
-  'a top-up is booked once, however often the button is pressed, and the CSV has every transfer',
-  async () => {
-    const { page, key, close } = await harness.openConsole('topping up', 'wallet')
-    await page.waitForSelector('.tile:has-text("Balance") >> text=$5.00')
-    await field(page, 'Amount in USD').fill('2.5')
-    await field(page, 'Reference').fill('=invoice "17"')
-    await button(page, 'Top up').dblclick()
-    await page.waitForSelector('.done:has-text("$2.50 added; the balance is $7.50.")')
-    await page.waitForSelector('.tile:has-text("Available") >> text=$7.50')
-    expect(await page.locator('tbody tr').count()).toBe(2)
-    expect(await page.locator('td[data-label="Balance after"]').allTextContents()).toEqual(['$7.50', '$5.00'])
-    expect(await harness.call(key.secret)).toBe(200)
-    await page.reload()
-    const link = page.locator('td[data-label="Reference"] a')
-    expect(await link.getAttribute('href')).toMatch(/^\/console\/requests\/req_/)
-    const [download] = await Promise.all([page.waitForEvent('download'), button(page, 'Download all as CSV').click()])
-    const lines = readFileSync(await download.path(), 'utf8')
-      .trim()
-      .split('\r\n')
-    expect(lines).toHaveLength(4)
-    expect(lines[2]).toMatch(/,topup,in,2\.50,7\.50,,"'=invoice ""17""",,false$/)
-    expect(lines[3]).toMatch(/,topup,in,5\.00,5\.00,,,,false$/)
-    await close()
-  },
-)
+test('wallet: a top-up is booked once, however often the button is pressed, and the CSV has every transfer', async ({
+  page,
+  key,
+}) => {
+  await page.waitForSelector('.tile:has-text("Balance") >> text=$5.00')
+  await field(page, 'Amount in USD').fill('2.5')
+  await field(page, 'Reference').fill('=invoice "17"')
+  await button(page, 'Top up').dblclick()
+  await page.waitForSelector('.done:has-text("$2.50 added; the balance is $7.50.")')
+  await page.waitForSelector('.tile:has-text("Available") >> text=$7.50')
+  expect(await page.locator('tbody tr').count()).toBe(2)
+  expect(await page.locator('td[data-label="Balance after"]').allTextContents()).toEqual(['$7.50', '$5.00'])
+  expect(await harness.call(key.secret)).toBe(200)
+  await page.reload()
+  const link = page.locator('td[data-label="Reference"] a')
+  expect(await link.getAttribute('href')).toMatch(/^\/console\/requests\/req_/)
+  const [download] = await Promise.all([page.waitForEvent('download'), button(page, 'Download all as CSV').click()])
+  const lines = readFileSync(await download.path(), 'utf8')
+    .trim()
+    .split('\r\n')
+  expect(lines).toHaveLength(4)
+  expect(lines[2]).toMatch(/,topup,in,2\.50,7\.50,,"'=invoice ""17""",,false$/)
+  expect(lines[3]).toMatch(/,topup,in,5\.00,5\.00,,,,false$/)
+})
 
-browserTest('a refused top-up shows the error and request id', async () => {
-  const { page, close } = await harness.openConsole('refused', 'wallet')
+test('wallet: a refused top-up shows the error and request id', async ({ page, allow }) => {
+  allow(400)
   await field(page, 'Amount in USD').fill('0')
   await button(page, 'Top up').click()
   await page.waitForSelector('[role=alert]:has-text("must be more than 0")')
   expect(await page.textContent('[role=alert] code')).toMatch(/^req_/)
   expect(await page.locator('tbody tr').count()).toBe(1)
-  await close()
 })
 
-browserTest('a correction deducts at most the available amount, with its reason', async () => {
-  const { page, close } = await harness.openConsole('correcting', 'wallet')
+test('wallet: a correction deducts at most the available amount, with its reason', async ({ page, allow }) => {
+  allow(402)
   await page.click('summary:has-text("Correct the balance")')
   await field(page, 'Amount to correct, in USD').fill('5.01')
   await field(page, 'Reason').fill('invoice 17 was refunded')
@@ -160,11 +155,9 @@ browserTest('a correction deducts at most the available amount, with its reason'
   const [row] = await page.locator('tbody tr').allInnerTexts()
   expect(row).toMatch(/Correction[\s\S]*−\$2\.50[\s\S]*\$2\.50[\s\S]*invoice 17 was refunded/)
   expect(await page.locator('tbody tr').count()).toBe(2)
-  await close()
 })
 
-browserTest('with an allowlist the preview, the page and /v1/models show the same models', async () => {
-  const { page, key, close } = await harness.openConsole('narrowing', 'projects')
+test('projects: with an allowlist the preview, the page and /v1/models show the same models', async ({ page, key }) => {
   const preview = async () => (await page.locator('.model-ids code').allTextContents()).sort()
   const everything = await offeredTo(key.secret)
   await button(page, 'Models of web').click()
@@ -184,11 +177,9 @@ browserTest('with an allowlist the preview, the page and /v1/models show the sam
   await button(page, 'Save').click()
   await page.waitForSelector('dialog.sheet', { state: 'detached' })
   expect(await offeredTo(key.secret)).toEqual(sandbox)
-  await close()
 })
 
-browserTest('objects from a file are read-only and can be copied as YAML', async () => {
-  const { page, workspace, go, close } = await harness.openConsole('by file', 'projects')
+test('projects: objects from a file are read-only and can be copied as YAML', async ({ page, workspace, go }) => {
   const body = { name: 'declared', models: ['sandbox/*'] }
   await harness.manage(`POST /api/workspaces/${workspace.id}/projects`, body, { 'x-tollgate-managed-by': 'file' })
   await go(`${harness.gateway.url}/console/projects`)
@@ -196,13 +187,11 @@ browserTest('objects from a file are read-only and can be copied as YAML', async
   await row.waitFor()
   expect(await row.getByRole('button', { name: 'Models of declared' }).count()).toBe(0)
   expect(await row.locator('[data-copy]').getAttribute('data-copy')).toBe(
-    'workspaces:\n  - name: "by file"\n    projects:\n      - name: "declared"\n        models: ["sandbox/*"]\n',
+    `workspaces:\n  - name: "${workspace.name}"\n    projects:\n      - name: "declared"\n        models: ["sandbox/*"]\n`,
   )
-  await close()
 })
 
-browserTest('a provider key is stored, shown by its last characters only, and deleted', async () => {
-  const { page, close } = await harness.openConsole('own key', 'providers')
+test('providers: a provider key is stored, shown by its last characters only, and deleted', async ({ page }) => {
   await button(page, 'Add key').click()
   await page.getByRole('combobox', { name: 'Provider' }).selectOption('anthropic')
   await field(page, 'API key').fill('sk-ant-of-my-own-7890')
@@ -213,16 +202,13 @@ browserTest('a provider key is stored, shown by its last characters only, and de
   await button(page, 'Delete key').click()
   await page.waitForSelector('text=No provider keys yet')
   expect(await page.locator('section[aria-label="Routes at sandbox"] tbody tr').count()).toBeGreaterThan(5)
-  await close()
 })
 
-browserTest('settings list the changes, and sign out', async () => {
-  const { page, workspace, go, close } = await harness.openConsole('audited', 'keys')
+test('keys: settings list the changes, and sign out', async ({ page, workspace, go }) => {
   await go(`${harness.gateway.url}/console/settings`)
   await page.waitForSelector(`tr:has-text("wallet.topup"):has-text("${workspace.id}")`)
   await button(page, 'Sign out of this browser').click()
   await page.waitForSelector('#token')
-  await close()
 })
 
 const menu = (page: Page, name: string) => page.getByRole('combobox', { name, exact: true })
@@ -242,29 +228,24 @@ async function untilAllowed(): Promise<void> {
   }
 }
 
-browserTest(
-  'every built-in provider that takes a key is offered, enabled or not, and a base URL only where allowed',
-  async () => {
-    const { page, reports, close } = await harness.openConsole('offered', 'providers')
-    await button(page, 'Add key').click()
-    await menu(page, 'Provider').locator('option[value=groq]').waitFor({ state: 'attached' })
-    const offered = await optionsOf(page, 'Provider')
-    for (const id of ['anthropic', 'openai', 'mistral']) expect(offered).toContain(id)
-    // The sandbox takes no key, and amazon-bedrock has no address without the operator's settings.
-    for (const id of ['sandbox', 'amazon-bedrock']) expect(offered).not.toContain(id)
-    expect(await field(page, 'Base URL').count()).toBe(0)
-    await page.keyboard.press('Escape')
-    writeFileSync(harness.gateway.configPath, 'own_keys: { base_urls: true }\n')
-    await untilAllowed()
-    await button(page, 'Add key').click()
-    await field(page, 'Base URL').waitFor()
-    expect(reports).toEqual([])
-    await close()
-  },
-)
+test('providers: every built-in provider that takes a key is offered, enabled or not, and a base URL only where allowed', async ({
+  page,
+}) => {
+  await button(page, 'Add key').click()
+  await menu(page, 'Provider').locator('option[value=groq]').waitFor({ state: 'attached' })
+  const offered = await optionsOf(page, 'Provider')
+  for (const id of ['anthropic', 'openai', 'mistral']) expect(offered).toContain(id)
+  // The sandbox takes no key, and amazon-bedrock has no address without the operator's settings.
+  for (const id of ['sandbox', 'amazon-bedrock']) expect(offered).not.toContain(id)
+  expect(await field(page, 'Base URL').count()).toBe(0)
+  await page.keyboard.press('Escape')
+  writeFileSync(harness.gateway.configPath, 'own_keys: { base_urls: true }\n')
+  await untilAllowed()
+  await button(page, 'Add key').click()
+  await field(page, 'Base URL').waitFor()
+})
 
-browserTest('a key can be read from a file, and is not shown', async () => {
-  const { page, workspace, reports, close } = await harness.openConsole('from a file', 'providers')
+test('providers: a key can be read from a file, and is not shown', async ({ page, workspace }) => {
   await button(page, 'Add key').click()
   await menu(page, 'Provider').selectOption('groq')
   const file = { name: 'groq.key', mimeType: 'text/plain', buffer: Buffer.from('gsk-from-a-file-7788\n') }
@@ -275,12 +256,14 @@ browserTest('a key can be read from a file, and is not shown', async () => {
   await page.waitForSelector('td:has-text("…7788")')
   const stored: unknown = await harness.manage(`GET /api/workspaces/${workspace.id}/credentials/groq`)
   expect(stored).toMatchObject({ provider: 'groq', last4: '7788' })
-  expect(reports).toEqual([])
-  await close()
 })
 
-browserTest('models that only an own key unlocks work in the playground and in allowlists', async () => {
-  const { page, workspace, key, go, reports, close } = await harness.openConsole('own models', 'projects')
+test('projects: models that only an own key unlocks work in the playground and in allowlists', async ({
+  page,
+  workspace,
+  key,
+  go,
+}) => {
   const catalog = await offeredTo(key.secret)
   await harness.manage(`PUT /api/workspaces/${workspace.id}/credentials/openai`, { api_key: 'sk-made-up-1234' })
   const own = (await offeredTo(key.secret)).filter((id) => !catalog.includes(id))
@@ -304,6 +287,4 @@ browserTest('models that only an own key unlocks work in the playground and in a
   await button(page, 'Models of web').click()
   await page.waitForSelector('.preview:has-text("are counted")')
   expect(await page.locator('.model-ids code').allTextContents()).toEqual([first])
-  expect(reports).toEqual([])
-  await close()
 })

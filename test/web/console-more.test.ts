@@ -5,7 +5,7 @@ import { afterAll, expect } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import type { Page } from 'playwright-core'
 import { seriousFaults } from '../parts/axe.ts'
-import { browserTest, openContext, sidewaysPixels } from '../parts/browser.ts'
+import { browserTest, openContext } from '../parts/browser.ts'
 import { button, field, startConsole } from './console-harness.ts'
 
 /** Accepts one of the two keys. */
@@ -32,10 +32,17 @@ afterAll(async () => {
   await upstream.stop(true)
 })
 
+const { test } = harness
+
 const focused = (page: Page) => page.evaluate('document.activeElement.ariaLabel ?? document.activeElement.textContent')
 
-browserTest('requests are filtered by project, and the exports contain the matching ones', async () => {
-  const { page, workspace, project, key, go, reports, close } = await harness.openConsole('files', 'keys')
+test('keys: requests are filtered by project, and the exports contain the matching ones', async ({
+  page,
+  workspace,
+  project,
+  key,
+  go,
+}) => {
   const other = await harness.manage(`POST /api/workspaces/${workspace.id}/projects`, { name: 'batch' })
   const otherKey = await harness.manage(`POST /api/projects/${other.id}/keys`, { name: 'nightly' })
   await harness.call(key.secret, '=cmd()')
@@ -70,12 +77,15 @@ browserTest('requests are filtered by project, and the exports contain the match
   await harness.call(key.secret)
   await page.waitForSelector('tbody tr:nth-child(3)')
   expect(await page.locator('tbody tr').count()).toBe(3)
-  expect(reports).toEqual([])
-  await close()
 })
 
-browserTest('Ctrl K opens pages, models, keys and requests from the keyboard alone', async () => {
-  const { page, key, go, reports, close } = await harness.openConsole('jumping', 'keys')
+test('keys: Ctrl K opens pages, models, keys and requests from the keyboard alone', async ({
+  page,
+  key,
+  go,
+  allow,
+}) => {
+  allow(404)
   await page.waitForSelector('tbody tr')
   const box = page.getByRole('combobox', { name: 'Page, model, key or request id' })
   const active = async () => {
@@ -126,12 +136,12 @@ browserTest('Ctrl K opens pages, models, keys and requests from the keyboard alo
   await box.waitFor()
   await page.keyboard.type('nothing is called that')
   await page.waitForSelector('[role=status]:has-text("No results.")')
-  expect(reports.filter((report) => !report.includes('404'))).toEqual([])
-  await close()
 })
 
-browserTest('a changed allowlist and changed limits can be undone with the mouse or the keyboard', async () => {
-  const { page, project, close } = await harness.openConsole('undoing', 'projects')
+test('projects: a changed allowlist and changed limits can be undone with the mouse or the keyboard', async ({
+  page,
+  project,
+}) => {
   const models = async () => (await harness.manage(`GET /api/projects/${project.id}`)) as unknown as { models: unknown }
   await button(page, 'Models of web').click()
   await field(page, 'Only these').check()
@@ -153,46 +163,40 @@ browserTest('a changed allowlist and changed limits can be undone with the mouse
   await page.keyboard.press('u')
   await page.waitForSelector('.limits:has-text("7 requests/min")', { state: 'detached' })
   expect(await models()).toMatchObject({ limits: {} })
-  await close()
 })
 
 for (const dialect of ['chat', 'messages'] as const) {
-  browserTest(
-    `two models answer side by side through ${dialect}, one with a tool call, each with its cost`,
-    async () => {
-      const { page, key, go, reports, close } = await harness.openConsole(`side by side ${dialect}`, 'keys')
-      await go(`${harness.gateway.url}/console/playground?model=sandbox/tools&other=sandbox/think&dialect=${dialect}`)
-      await page.fill('input[type=password]', key.secret)
-      await page.getByLabel(/^Offer a tool/).check()
-      await page.getByLabel('Parameters (JSON Schema)').fill('no schema')
-      await page.waitForSelector('[role=alert]:has-text("not a JSON object")')
-      const schema = { type: 'object', properties: { city: { enum: ['Ulm'] } }, required: ['city'] }
-      await page.getByLabel('Parameters (JSON Schema)').fill(JSON.stringify(schema))
-      await button(page, 'Send').click()
-      const first = page.locator('[data-answer="sandbox/tools"]')
-      const second = page.locator('[data-answer="sandbox/think"]')
-      await first.locator('[data-cost]').waitFor()
-      await second.locator('[data-cost]').waitFor()
-      expect((await first.locator('.tool-call code').textContent())?.replaceAll(' ', '')).toBe(
-        'get_weather({"city":"Ulm"})',
-      )
-      expect(await second.locator('.answer-text').textContent()).toContain('After some thought: hello')
-      for (const answer of [first, second]) {
-        expect(await answer.locator('[data-cost]').textContent()).toMatch(/^\$0\.0000?\d+$/)
-      }
-      const hrefs = await page
-        .getByText('View request')
-        .evaluateAll((links) => links.map((a) => a.getAttribute('href')))
-      expect(new Set(hrefs).size).toBe(2)
-      if (dialect === 'chat') expect(await seriousFaults(page)).toEqual([])
-      expect(reports).toEqual([])
-      await close()
-    },
-  )
+  test(`keys: two models answer side by side through ${dialect}, one with a tool call, each with its cost`, async ({
+    page,
+    key,
+    go,
+  }) => {
+    await go(`${harness.gateway.url}/console/playground?model=sandbox/tools&other=sandbox/think&dialect=${dialect}`)
+    await page.fill('input[type=password]', key.secret)
+    await page.getByLabel(/^Offer a tool/).check()
+    await page.getByLabel('Parameters (JSON Schema)').fill('no schema')
+    await page.waitForSelector('[role=alert]:has-text("not a JSON object")')
+    const schema = { type: 'object', properties: { city: { enum: ['Ulm'] } }, required: ['city'] }
+    await page.getByLabel('Parameters (JSON Schema)').fill(JSON.stringify(schema))
+    await button(page, 'Send').click()
+    const first = page.locator('[data-answer="sandbox/tools"]')
+    const second = page.locator('[data-answer="sandbox/think"]')
+    await first.locator('[data-cost]').waitFor()
+    await second.locator('[data-cost]').waitFor()
+    expect((await first.locator('.tool-call code').textContent())?.replaceAll(' ', '')).toBe(
+      'get_weather({"city":"Ulm"})',
+    )
+    expect(await second.locator('.answer-text').textContent()).toContain('After some thought: hello')
+    for (const answer of [first, second]) {
+      expect(await answer.locator('[data-cost]').textContent()).toMatch(/^\$0\.0000?\d+$/)
+    }
+    const hrefs = await page.getByText('View request').evaluateAll((links) => links.map((a) => a.getAttribute('href')))
+    expect(new Set(hrefs).size).toBe(2)
+    if (dialect === 'chat') expect(await seriousFaults(page)).toEqual([])
+  })
 }
 
-browserTest('a key is tested at its provider, and providers show their source', async () => {
-  const { page, reports, close } = await harness.openConsole('testing', 'providers')
+test('providers: a key is tested at its provider, and providers show their source', async ({ page }) => {
   const row = (name: string) => page.locator('section[aria-label="Enabled providers"] tbody tr', { hasText: name })
   await row('acme-eu').waitFor()
   expect(await row('acme-eu').locator('td[data-label="Source"]').textContent()).toBe('filetollgate.yaml:4')
@@ -216,12 +220,14 @@ browserTest('a key is tested at its provider, and providers show their source', 
   await own.locator('.status-error:has-text("refused")').waitFor()
   expect(await page.content()).not.toContain('canary')
   expect(await seriousFaults(page)).toEqual([])
-  expect(reports).toEqual([])
-  await close()
 })
 
-browserTest('getting started shows what is left to do, and the runway names the period it is based on', async () => {
-  const { page, workspace, key, go, close } = await harness.openConsole('first steps', 'keys')
+test('keys: getting started shows what is left to do, and the runway names the period it is based on', async ({
+  page,
+  workspace,
+  key,
+  go,
+}) => {
   const tile = page.locator('.tile', { hasText: 'Runway' })
   await go(`${harness.gateway.url}/console`)
   await page.waitForSelector('.steps')
@@ -241,23 +247,6 @@ browserTest('getting started shows what is left to do, and the runway names the 
   await page.waitForSelector('tbody tr')
   expect(new URL(page.url()).searchParams.get('project')).toMatch(/^prj_/)
   expect(workspace.id).toMatch(/^ws_/)
-  await close()
-})
-
-browserTest('on a phone the menu shows the current page, and nothing is too wide', async () => {
-  const { page, go, close } = await harness.signIn('/console', { viewport: { width: 360, height: 760 } })
-  for (const section of ['', '/requests', '/providers', '/settings', '/playground?other=sandbox/echo']) {
-    if (section !== '') await go(`${harness.gateway.url}/console${section}`)
-    const box = await page.locator('.console-menu [aria-current]').boundingBox()
-    const [left, right] = [box?.x ?? -1, (box?.x ?? 0) + (box?.width ?? 0)]
-    expect({ section, isSeen: left >= 0 && right <= 360 }).toEqual({ section, isSeen: true })
-    expect({ section, pixels: await sidewaysPixels(page) }).toEqual({ section, pixels: 0 })
-  }
-  await page.keyboard.press('Control+k')
-  await page.waitForSelector('.palette')
-  expect(await sidewaysPixels(page)).toBe(0)
-  expect(await seriousFaults(page)).toEqual([])
-  await close()
 })
 
 browserTest(

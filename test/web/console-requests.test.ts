@@ -4,14 +4,13 @@
 import { afterAll, expect } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { browserTest } from '../parts/browser.ts'
 import { button, field, startConsole } from './console-harness.ts'
 
 const harness = await startConsole()
 afterAll(() => harness.stop())
+const { test } = harness
 
-browserTest('an invalid time in the address is reported and ignored', async () => {
-  const { page, key, go, reports, close } = await harness.openConsole('wrong time', 'keys')
+test('keys: an invalid time in the address is reported and ignored', async ({ page, key, go }) => {
   await harness.call(key.secret)
   let asked = 0
   const ofAll: string[] = []
@@ -29,50 +28,52 @@ browserTest('an invalid time in the address is reported and ignored', async () =
   expect(ofAll).toEqual([])
   await page.locator('button:has-text("before “yesterday”")').click()
   await page.waitForURL((url) => url.search === '?from=xx')
-  expect(reports).toEqual([])
-  await close()
 })
 
-browserTest(
-  'a request without a provider says so, and a request for an unknown model does not link to it',
-  async () => {
-    const { page, key, go, close } = await harness.openConsole('unserved', 'keys')
-    await harness.call(key.secret, 'test-client/1.0', 'sandbox/throttled')
-    await harness.call(key.secret, 'test-client/1.0', 'acme/unknown')
-    await harness.call(key.secret)
-    const fact = (name: string) => page.locator('.facts-grid > div', { hasText: name }).locator('dd').textContent()
-    const open = async (text: string) => {
-      await go(`${harness.gateway.url}/console/requests?live=off`)
-      // A request without a charge is written to the log a moment after its answer.
-      while ((await page.locator('tbody tr').count()) < 3) {
-        await Bun.sleep(200)
-        await page.reload()
-        await page.waitForSelector('tbody tr')
-      }
-      await page.locator('tbody tr', { hasText: text }).locator('.row-link').click()
-      await page.waitForSelector('.facts-grid')
+test('keys: a request without a provider says so, and a request for an unknown model does not link to it', async ({
+  page,
+  key,
+  go,
+}) => {
+  await harness.call(key.secret, 'test-client/1.0', 'sandbox/throttled')
+  await harness.call(key.secret, 'test-client/1.0', 'acme/unknown')
+  await harness.call(key.secret)
+  const fact = (name: string) => page.locator('.facts-grid > div', { hasText: name }).locator('dd').textContent()
+  const open = async (text: string) => {
+    await go(`${harness.gateway.url}/console/requests?live=off`)
+    // A request without a charge is written to the log a moment after its answer.
+    while ((await page.locator('tbody tr').count()) < 3) {
+      await Bun.sleep(200)
+      await page.reload()
+      await page.waitForSelector('tbody tr')
     }
-    await open('429')
-    expect(await fact('Provider')).toBe('none')
-    await open('404')
-    expect([await fact('Provider'), await fact('Model')]).toEqual(['none', 'unknown'])
-    await open('sandbox/echo')
-    expect(await fact('Provider')).toBe('sandbox echo')
-    await go(`${harness.gateway.url}/console`)
-    await page.waitForSelector('.data-table th:has-text("unknown model")')
-    expect(await page.locator('.data-table tbody .row-link').allTextContents()).toEqual([
-      'sandbox/echo',
-      'sandbox/throttled',
-    ])
-    // The sandbox answers at once; below their lowest bound the counts know no more than that.
-    const firstToken = page.locator('.tile', { hasText: 'Time to first token' }).locator('strong')
-    expect(await firstToken.textContent()).toMatch(/^(under 25|≈ \d+) ms$/)
-    await close()
-  },
-)
+    await page.locator('tbody tr', { hasText: text }).locator('.row-link').click()
+    await page.waitForSelector('.facts-grid')
+  }
+  await open('429')
+  expect(await fact('Provider')).toBe('none')
+  await open('404')
+  expect([await fact('Provider'), await fact('Model')]).toEqual(['none', 'unknown'])
+  await open('sandbox/echo')
+  expect(await fact('Provider')).toBe('sandbox echo')
+  await go(`${harness.gateway.url}/console`)
+  await page.waitForSelector('.data-table th:has-text("unknown model")')
+  expect(await page.locator('.data-table tbody .row-link').allTextContents()).toEqual([
+    'sandbox/echo',
+    'sandbox/throttled',
+  ])
+  // The sandbox answers at once; below their lowest bound the counts know no more than that.
+  const firstToken = page.locator('.tile', { hasText: 'Time to first token' }).locator('strong')
+  expect(await firstToken.textContent()).toMatch(/^(under 25|≈ \d+) ms$/)
+})
 
-browserTest('a refused playground request replaces the placeholder, and one token is singular', async () => {
-  const { page, close } = await harness.signIn('/console/playground?model=sandbox/echo')
+test('keys: a refused playground request replaces the placeholder, and one token is singular', async ({
+  page,
+  go,
+  allow,
+}) => {
+  allow(401)
+  await go(`${harness.gateway.url}/console/playground?model=sandbox/echo`)
   await page.waitForSelector('text=The answer appears here.')
   await page.fill('input[type=password]', 'sk-tg-made-up')
   await field(page, 'Max output tokens').fill('1')
@@ -80,11 +81,10 @@ browserTest('a refused playground request replaces the placeholder, and one toke
   await button(page, 'Send').click()
   await page.waitForSelector('[data-answer] [role=alert]')
   expect(await page.locator('text=The answer appears here.').count()).toBe(0)
-  await close()
 })
 
-browserTest('when a session ends, the sign-in page says why and leads back', async () => {
-  const { page, close } = await harness.openConsole('ended', 'wallet')
+test('wallet: when a session ends, the sign-in page says why and leads back', async ({ page, allow }) => {
+  allow(401)
   await field(page, 'Amount in USD').fill('1.00')
   await page.context().clearCookies()
   await button(page, 'Top up').click()
@@ -99,15 +99,12 @@ browserTest('when a session ends, the sign-in page says why and leads back', asy
   await page.reload()
   await page.waitForSelector('#token')
   expect(await page.locator('text=Your session has ended').count()).toBe(0)
-  await close()
 })
 
-browserTest('amount and count fields describe their format', async () => {
-  const { page, go, close } = await harness.openConsole('forms', 'wallet')
+test('wallet: amount and count fields describe their format', async ({ page, go }) => {
   expect(await field(page, 'Amount in USD').getAttribute('title')).toContain('2.50')
   await go(`${harness.gateway.url}/console/keys`)
   await button(page, 'Limits of ci').click()
   expect(await field(page, 'Requests per minute').getAttribute('title')).toContain('whole number')
   expect(await field(page, 'Spend per day (UTC), USD').getAttribute('title')).toContain('US dollars')
-  await close()
 })

@@ -1,7 +1,9 @@
-// The layout of the console's pages at common widths, with long names: nothing overflows, and short texts are not wrapped.
+// The layout of the console's pages at common widths, with long names: nothing overflows, short texts are not wrapped, and
+// axe-core finds no serious issue in light and dark mode.
 
 import { afterAll, expect } from 'bun:test'
 import type { Page } from 'playwright-core'
+import { type AxeScope, seriousFaults, seriousFaultsInBoth } from '../parts/axe.ts'
 import { browserTest, sidewaysPixels } from '../parts/browser.ts'
 import { type Made, startConsole } from './console-harness.ts'
 
@@ -12,10 +14,10 @@ const [workspace] = (answer as { data: readonly Made[] }).data
 const project = await harness.manage(`POST /api/workspaces/${workspace?.id}/projects`, { name: 'p'.repeat(60) })
 const key = await harness.manage(`POST /api/projects/${project.id}/keys`, { name: 'k'.repeat(60) })
 await harness.call(key.secret)
-await harness.call(key.secret, 'a client', 'sandbox/throttled')
 const messages = [{ role: 'user', content: 'one two three four five six' }]
 const interrupted = await harness.ask('sandbox/breaks-off', { stream: true, messages }, 'a client', key.secret)
 const flaky = await harness.ask('sandbox/flaky', {}, 'a client', key.secret)
+const throttled = await harness.ask('sandbox/throttled', {}, 'a client', key.secret)
 
 /** The number of buttons that are wrapped, or not on one line with the other buttons of their row. */
 async function brokenButtons(page: Page): Promise<unknown> {
@@ -31,41 +33,79 @@ async function brokenButtons(page: Page): Promise<unknown> {
   )
 }
 
+/** Each opens a dialog of its page. */
+const dialogs: Readonly<Record<string, string>> = {
+  '/keys': 'New key',
+  '/projects': 'New project',
+  '/providers': 'Add key',
+  '/settings': 'New workspace',
+}
+
 const widths = [1280, 1100, 1024, 360]
-const paths = ['?group=key', '?group=project', '/requests', `/requests/${flaky}`, '/playground']
+const requestPaths = ['/requests', `/requests/${flaky}`, `/requests/${interrupted}`, `/requests/${throttled}`]
+const managementPaths = ['/keys', '/projects', '/wallet', '/providers', '/settings']
 
-browserTest.each([...paths, '/keys', '/projects', '/wallet', '/providers', '/settings'])(
-  'nothing overflows at any width on /console%s',
-  async (path) => {
-    const { page, close } = await harness.signIn(`/console${path}`)
-    await page.waitForSelector('.loading', { state: 'detached' })
-    for (const width of widths) {
-      await page.setViewportSize({ width, height: 800 })
-      expect({ width, pixels: await sidewaysPixels(page) }).toEqual({ width, pixels: 0 })
-      if (width > 960) expect({ width, broken: await brokenButtons(page) }).toEqual({ width, broken: 0 })
-    }
-    await close()
-  },
-)
+/** Axe checks the largest and the smallest width. Colors do not depend on the width. */
+const faultsAt: Readonly<Record<number, typeof seriousFaults>> = { 1280: seriousFaultsInBoth, 360: seriousFaults }
 
-browserTest(
-  'the page of an interrupted request does not overflow at any width, and its outcome fits its column',
-  async () => {
-    const { page, close } = await harness.signIn(`/console/requests/${interrupted}`)
-    await page.waitForSelector('.facts-grid .status:has-text("stream interrupted")')
-    for (const width of widths) {
-      await page.setViewportSize({ width, height: 800 })
-      expect({ width, pixels: await sidewaysPixels(page) }).toEqual({ width, pixels: 0 })
-      const over = await page
-        .locator('.facts-grid .status')
-        .evaluate(
-          (status) => status.getBoundingClientRect().right - (status.parentElement?.getBoundingClientRect().right ?? 0),
-        )
-      expect(over).toBeLessThanOrEqual(0)
-    }
-    await close()
-  },
-)
+async function check(page: Page, scope: AxeScope = {}): Promise<void> {
+  for (const width of widths) {
+    await page.setViewportSize({ width, height: 800 })
+    const serious = (await faultsAt[width]?.(page, scope)) ?? []
+    expect({ width, serious, pixels: await sidewaysPixels(page) }).toEqual({ width, serious: [], pixels: 0 })
+    if (width > 960) expect({ width, broken: await brokenButtons(page) }).toEqual({ width, broken: 0 })
+  }
+}
+
+browserTest.each([
+  '',
+  '?group=key',
+  '?group=project',
+  '/playground?other=sandbox/echo',
+  ...requestPaths,
+  ...managementPaths,
+])('nothing overflows at any width on /console%s, and axe finds no serious issue', async (path) => {
+  const { page, close } = await harness.signIn(`/console${path}`)
+  await page.waitForSelector('.console-page :is(.data-table, .facts-grid, .chart, textarea)')
+  await page.waitForSelector('.loading', { state: 'detached' })
+  await check(page)
+  const opener = dialogs[path]
+  if (opener !== undefined) {
+    await page.getByRole('button', { name: opener, exact: true }).click()
+    await page.waitForSelector('dialog.sheet[open]')
+    await check(page, { within: 'dialog.sheet[open]' })
+  }
+  await close()
+})
+
+browserTest('on a phone the menu shows the current page, and the palette fits', async () => {
+  const { page, go, close } = await harness.signIn('/console', { viewport: { width: 360, height: 760 } })
+  for (const section of ['', '/requests', '/providers', '/settings', '/playground']) {
+    if (section !== '') await go(`${harness.gateway.url}/console${section}`)
+    const box = await page.locator('.console-menu [aria-current]').boundingBox()
+    const [left, right] = [box?.x ?? -1, (box?.x ?? 0) + (box?.width ?? 0)]
+    expect({ section, isSeen: left >= 0 && right <= 360 }).toEqual({ section, isSeen: true })
+  }
+  await page.keyboard.press('Control+k')
+  await page.waitForSelector('.palette')
+  await check(page)
+  await close()
+})
+
+browserTest('the outcome of an interrupted request fits its column at any width', async () => {
+  const { page, close } = await harness.signIn(`/console/requests/${interrupted}`)
+  await page.waitForSelector('.facts-grid .status:has-text("stream interrupted")')
+  for (const width of widths) {
+    await page.setViewportSize({ width, height: 800 })
+    const over = await page
+      .locator('.facts-grid .status')
+      .evaluate(
+        (status) => status.getBoundingClientRect().right - (status.parentElement?.getBoundingClientRect().right ?? 0),
+      )
+    expect(over).toBeLessThanOrEqual(0)
+  }
+  await close()
+})
 
 browserTest('ids and short words of the audit log are not wrapped', async () => {
   const { page, close } = await harness.signIn('/console/settings', { viewport: { width: 1280, height: 800 } })

@@ -2,13 +2,17 @@
 // and back. It says what it changes, keeps the original, and writes no key into a file that a repository would commit.
 
 import { hostname } from 'node:os'
-import type { AnswerOf } from '../../api/client.ts'
+import { join } from 'node:path'
+import type { AnswerOf, ItemOf } from '../../api/client.ts'
+import type { ClientSettings } from '../../config/client-settings.ts'
 import { nearestNames } from '../../kernel/nearest.ts'
 import { type CommandContext, type CommandDefinition, printResult } from '../command.ts'
-import { type Client, type ConnectFacts, clients, type Member } from '../connect/clients.ts'
+import { findProject, namesakesIn } from '../lookup.ts'
+import { exitCodes, ifPossible, Refusal, usageRefusal } from '../refusal.ts'
 import {
   backupOf,
   keepBackup,
+  type Member,
   readSettings,
   readText,
   realFile,
@@ -17,10 +21,157 @@ import {
   restore,
   withMembers,
   writeText,
-} from '../connect/settings-file.ts'
-import { findProject, namesakesIn } from '../lookup.ts'
-import { exitCodes, ifPossible, Refusal, usageRefusal } from '../refusal.ts'
+} from '../settings-file.ts'
 import { cleanText } from '../values.ts'
+
+// The clients: which members of which settings file, or what to type where there is no such file. Paths and members are from
+// the clients' own documentation; docs/recipes has running examples.
+
+type CatalogModel = ItemOf<'getCatalog'>
+
+/** What clients need to know of a model. */
+type ConnectModel = Pick<CatalogModel, 'id'> & Partial<CatalogModel>
+
+interface ConnectFacts {
+  /** The gateway's root. */
+  readonly url: string
+  /** The secret, or a placeholder if it is only shown. */
+  readonly key: string
+  /** Callable models of the catalog. */
+  readonly models: readonly ConnectModel[]
+  /** The requested model; undefined = choose one. */
+  readonly model: string | undefined
+}
+
+type Client = { readonly id: string; readonly title: string } & (
+  | {
+      readonly kind: 'file'
+      file(settings: ClientSettings): string
+      members(facts: ConnectFacts): readonly Member[]
+      /** What to do next, and what to know. */
+      notes(facts: ConnectFacts): readonly string[]
+    }
+  | { readonly kind: 'by hand'; steps(facts: ConnectFacts): readonly string[] }
+  | { readonly kind: 'unsupported'; readonly reason: string }
+)
+
+const claude: Client = {
+  id: 'claude',
+  title: 'Claude Code',
+  kind: 'file',
+  file: ({ claudeFolder, homeFolder }) => join(claudeFolder ?? join(homeFolder, '.claude'), 'settings.json'),
+  members(facts) {
+    const { main, opus, sonnet, haiku } = claudeModels(facts)
+    const env = {
+      ANTHROPIC_BASE_URL: facts.url,
+      ANTHROPIC_AUTH_TOKEN: facts.key,
+      // Otherwise an existing key would be sent as well.
+      ANTHROPIC_API_KEY: '',
+      CLAUDE_CODE_ENABLE_GATEWAY_MODEL_DISCOVERY: '1',
+      ANTHROPIC_MODEL: main,
+      ANTHROPIC_DEFAULT_OPUS_MODEL: opus,
+      ANTHROPIC_DEFAULT_SONNET_MODEL: sonnet,
+      ANTHROPIC_DEFAULT_HAIKU_MODEL: haiku,
+    }
+    const set = Object.entries(env).filter(([, value]) => value !== undefined)
+    return set.map(([name, value]) => ({ path: ['env', name], value }))
+  },
+  notes: () => [
+    'Restart claude; /status shows the address and the model.',
+    'If you are logged in to an account, /logout first: a saved login can win over the key.',
+  ],
+}
+
+/** The sizes Claude Code asks for, from the catalog; a missing size is replaced by the main model. */
+function claudeModels({ models, model }: ConnectFacts) {
+  const newestWith = (word: string): string | undefined =>
+    models
+      .map(({ id }) => id)
+      .filter((id) => id.includes(word))
+      .sort()
+      .at(-1)
+  if (model !== undefined) return { main: model, opus: model, sonnet: model, haiku: model }
+  const [opus, sonnet, haiku] = [newestWith('opus'), newestWith('sonnet'), newestWith('haiku')]
+  const main = sonnet ?? opus ?? haiku ?? firstWithTools(models)
+  return { main, opus: opus ?? main, sonnet: sonnet ?? main, haiku: haiku ?? main }
+}
+
+function firstWithTools(models: readonly ConnectModel[]): string | undefined {
+  return (models.find(({ tags }) => tags?.includes('tools')) ?? models[0])?.id
+}
+
+const opencode: Client = {
+  id: 'opencode',
+  title: 'opencode',
+  kind: 'file',
+  file: ({ configFolder }) => join(configFolder, 'opencode', 'opencode.json'),
+  members({ url, key, models, model }) {
+    const provider = {
+      npm: '@ai-sdk/openai-compatible',
+      name: 'Tollgate',
+      options: { baseURL: `${url}/v1`, apiKey: key },
+      models: Object.fromEntries(models.map((each) => [each.id, opencodeModel(each)])),
+    }
+    const chosen: readonly Member[] =
+      model === undefined ? [] : [{ path: ['model'], value: `tollgate/${model}`, isOurs: isOfTollgate }]
+    return [
+      { path: ['$schema'], value: 'https://opencode.ai/config.json' },
+      { path: ['provider', 'tollgate'], value: provider },
+      ...chosen,
+    ]
+  },
+  notes: ({ models }) => [
+    `Restart opencode; /models lists the ${models.length} models of this gateway under Tollgate.`,
+  ],
+}
+
+function isOfTollgate(value: unknown): boolean {
+  return typeof value === 'string' && value.startsWith('tollgate/')
+}
+
+function opencodeModel({ id, name, context_tokens: context, max_output_tokens: output }: ConnectModel): object {
+  return { name: name || id, ...(context != null && output != null && { limit: { context, output } }) }
+}
+
+const cline: Client = {
+  id: 'cline',
+  title: 'Cline',
+  kind: 'by hand',
+  steps: ({ url, key, model, models }) => [
+    'Cline keeps its settings inside the editor, so they are typed in: its panel → ⚙ → API Configuration',
+    '  API Provider   OpenAI Compatible',
+    `  Base URL       ${url}/v1`,
+    `  API Key        ${key}`,
+    `  Model ID       ${model ?? firstWithTools(models) ?? 'an id from tollgate models'}`,
+    'Context window and prices are not read from the gateway: type in what `tollgate models` says, or they show as 0.',
+    'Roo Code and Kilo Code take the same four settings.',
+  ],
+}
+
+const cursor: Client = {
+  id: 'cursor',
+  title: 'Cursor',
+  kind: 'by hand',
+  steps: ({ url, key, model, models }) => [
+    "Cursor calls from its maker's servers, so the gateway needs a public https:// address; a local one is not reached.",
+    'Cursor Settings → Models → API Keys',
+    '  OpenAI API Key              on',
+    `  API Key                     ${key}`,
+    `  Override OpenAI Base URL    ${url}/v1`,
+    `  Add a custom model          ${model ?? firstWithTools(models) ?? 'an id from tollgate models'}`,
+    'To undo, switch both off again.',
+  ],
+}
+
+const codex: Client = {
+  id: 'codex',
+  title: 'Codex CLI',
+  kind: 'unsupported',
+  reason:
+    'Codex CLI speaks only the Responses API (/v1/responses), which Tollgate does not serve. Nothing was changed.',
+}
+
+const clients: readonly Client[] = [claude, opencode, cline, cursor, codex]
 
 const shownKey = 'sk-tg-…'
 const names = clients.map(({ id }) => id).join(', ')
@@ -137,7 +288,10 @@ async function undo(context: CommandContext, client: SupportedClient): Promise<v
     const attempt = `cp ${backupOf(target)} ${target}`
     throw new Refusal(exitCodes.failed, `${target} is no longer plain JSON; it was left as it is.`, attempt)
   }
-  const keys = await findClientKeys(context, client, written)
+  const last4 = /sk-tg-[A-Za-z0-9]+/.exec(written)?.[0].slice(-4)
+  const isClients = (key: Key) => key.status === 'active' && (key.last4 === last4 || key.name === keyName(client))
+  // undefined if the gateway cannot be reached.
+  const keys = (await ifPossible(context.api.list('listKeys', {})))?.data.filter(isClients)
   const what = outcome === 'restored' ? 'is restored' : 'no longer has what connect wrote; later changes were kept'
   const ids = keys?.map(({ id }) => id) ?? null
   printResult(context, { client: client.id, file: target, outcome, keys: ids }, () => `${target} ${what}.\n`)
@@ -163,24 +317,14 @@ async function clientKey(context: CommandContext, client: Client): Promise<strin
   return key.secret
 }
 
-/** Active keys that `connect` wrote or created for the client; undefined if the gateway cannot be reached. */
-async function findClientKeys(
-  { api }: CommandContext,
-  client: Client,
-  settingsText: string,
-): Promise<readonly Key[] | undefined> {
-  const list = await ifPossible(api.list('listKeys', {}))
-  const last4 = /sk-tg-[A-Za-z0-9]+/.exec(settingsText)?.[0].slice(-4)
-  return list?.data.filter(({ status, last4: own, name }) => {
-    return status === 'active' && (own === last4 || name === keyName(client))
-  })
-}
-
-/** After `--undo`: keys that it created are no longer needed; a key from TOLLGATE_KEY may be used elsewhere. */
+/**
+ * After `--undo`: lists the active keys that `connect` created, which are no longer needed, and one from TOLLGATE_KEY,
+ * which may be used elsewhere.
+ */
 function listKeysLeft(context: CommandContext, client: Client, keys: readonly Key[]): void {
-  const isCreated = (key: Key) => key.name === keyName(client)
-  listActiveKeys(context, keys.filter(isCreated), 'Still active')
-  for (const { id, name } of keys.filter((each) => !isCreated(each))) {
+  const { true: created = [], false: given = [] } = Object.groupBy(keys, ({ name }) => `${name === keyName(client)}`)
+  listActiveKeys(context, created, 'Still active')
+  for (const { id, name } of given) {
     context.terminal.complain(`The key "${cleanText(name)}" ${id} came from TOLLGATE_KEY and stays active.\n`)
   }
 }

@@ -156,53 +156,45 @@ const searchMs = 500
 export async function listProviders(config: Config, clock: Clock): Promise<readonly ListedProvider[]> {
   const on = providersOf(config, clock)
   const counts = countModels(config)
+  const isNew = ({ id }: { readonly id: string }) => !on.has(id)
   const local = config.localModels
     ? await findLocalServers({ exceptPorts: [config.port], signal: AbortSignal.timeout(searchMs) })
     : []
-  const variableOf = (id: string) => builtInProviders.find((each) => each.id === id)?.variable ?? null
+  const enabled = (id: string, models: number, keyFrom: string): ListedProvider => {
+    const variable = builtInProviders.find((each) => each.id === id)?.variable ?? null
+    return { id, state: 'on', variable, needs: [], models, key_from: keyFrom }
+  }
   return [
-    ...[...on.values()].map(({ id, source, apiKey, transport }) => ({
-      id,
-      state: 'on' as const,
-      variable: variableOf(id),
-      needs: [],
-      models: counts.get(id) ?? 0,
-      key_from: apiKey ? source : transport ? `none: answers inside the gateway (${source})` : `none (${source})`,
-    })),
+    ...[...on.values()].map(({ id, source, apiKey, transport }) => {
+      const none = transport ? `none: answers inside the gateway (${source})` : `none (${source})`
+      return enabled(id, counts.get(id) ?? 0, apiKey ? source : none)
+    }),
     ...local
-      .filter(({ provider }) => !on.has(provider.id))
-      .map(({ provider, models }) => ({
-        id: provider.id,
-        state: 'on' as const,
-        variable: null,
-        needs: [],
-        models: models.length,
-        key_from: `none: found at ${provider.source}`,
-      })),
-    ...builtInProviders
-      .filter(({ id }) => !on.has(id))
-      .map(({ id, variable, needs = [] }) => ({
-        id,
-        state: 'off' as const,
-        variable,
-        needs: [variable, ...needs].filter((name) => config.providerKeys[name] === undefined),
-        models: counts.get(id) ?? 0,
-        key_from: '',
-      })),
+      .filter(({ provider }) => isNew(provider))
+      .map(({ provider: { id, source }, models }) => enabled(id, models.length, `none: found at ${source}`)),
+    ...builtInProviders.filter(isNew).map(({ id, variable, needs = [] }) => ({
+      id,
+      state: 'off' as const,
+      variable,
+      needs: [variable, ...needs].filter((name) => config.providerKeys[name] === undefined),
+      models: counts.get(id) ?? 0,
+      key_from: '',
+    })),
   ]
 }
 
 /** Counts models with a price per provider; a model in the file replaces the built-in one with its id. */
 function countModels(config: Config): ReadonlyMap<string, number> {
-  const routes = new Map<string, readonly string[]>()
-  for (const { id, price, routes: own } of [...sandboxModels, ...builtInModels]) {
-    routes.set(id, price === undefined ? [] : own.map(({ provider }) => provider))
-  }
-  for (const { id, price, routes: own } of config.models) {
-    routes.set(id, price === undefined ? [] : own.map(({ providerId }) => providerId))
-  }
+  const builtIn = [...sandboxModels, ...builtInModels].map(({ id, price, routes }) => {
+    return { id, price, providers: routes.map(({ provider }) => provider) }
+  })
+  const own = config.models.map(({ id, price, routes }) => {
+    return { id, price, providers: routes.map(({ providerId }) => providerId) }
+  })
+  const models = new Map([...builtIn, ...own].map((model) => [model.id, model]))
   const counts = new Map<string, number>()
-  for (const providers of routes.values()) {
+  for (const { price, providers } of models.values()) {
+    if (price === undefined) continue
     for (const provider of new Set(providers)) counts.set(provider, (counts.get(provider) ?? 0) + 1)
   }
   return counts

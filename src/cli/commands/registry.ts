@@ -2,11 +2,10 @@
 
 import type { CommandDefinition } from '../command.ts'
 import { verifyCommands } from './audit.ts'
-import { backupCommands } from './backup.ts'
 import { configCommands } from './config.ts'
 import { connectCommand } from './connect.ts'
+import { databaseCommands } from './database.ts'
 import { doctorCommand } from './doctor.ts'
-import { migrateToPostgresCommand } from './migrate-to-postgres.ts'
 import { catalogCommands } from './models.ts'
 import { providerCommands } from './providers.ts'
 import { requestCommands } from './requests.ts'
@@ -24,7 +23,6 @@ export const commands: readonly CommandDefinition[] = [
   ...providerCommands,
   ...configCommands,
   ...secretCommands,
-  ...backupCommands,
-  migrateToPostgresCommand,
+  ...databaseCommands,
   connectCommand,
 ]

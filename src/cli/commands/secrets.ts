@@ -104,8 +104,8 @@ async function refuseWrongSecret({ sql }: Database, { current, previous }: Maste
   throw new Refusal(exitCodes.failed, what, isEarly ? 'restart the gateway with both secrets first' : undefined)
 }
 
-async function withStore(opening: Promise<Database>, work: (database: Database) => Promise<void>): Promise<void> {
-  await orRefuse(() => withDatabase(opening, work), 'the database failed', otherDatabase)
+function withStore(opening: Promise<Database>, work: (database: Database) => Promise<void>): Promise<void> {
+  return orRefuse(() => withDatabase(opening, work), 'the database failed', otherDatabase)
 }
 
 function isDone({ keys, overlaps, credentials }: RotationStatus): boolean {
@@ -140,15 +140,15 @@ function statusText({ terminal }: CommandContext, { previous }: MasterSecrets, s
       : 'Nothing depends on the previous secret any more: restart without TOLLGATE_SECRET_PREVIOUS, and destroy it.\n'
   }
   const { keys, overlaps, credentials, firstKeys } = status
-  const lines = ['Still on the previous secret:']
-  if (credentials > 0) lines.push(`  ${counted(credentials, 'provider key')}: run tollgate secrets rotate`)
-  if (overlaps > 0)
-    lines.push(`  ${counted(overlaps, 'replaced secret')} in an overlap: moves when used, or ends in time`)
-  if (keys > 0)
-    lines.push(`  ${counted(keys, 'API key')}: each moves when it is used next; rotate or revoke the others`)
+  const waiting = [
+    [credentials, 'provider key', ': run tollgate secrets rotate'],
+    [overlaps, 'replaced secret', ' in an overlap: moves when used, or ends in time'],
+    [keys, 'API key', ': each moves when it is used next; rotate or revoke the others'],
+  ] as const
+  const counts = waiting.map(([count, noun, what]) => (count === 0 ? '' : `  ${counted(count, noun)}${what}\n`))
   const table = keys === 0 ? '' : `\n${renderTable(keyColumns, firstKeys, terminal)}`
   const more = keys > firstKeys.length ? `… and ${keys - firstKeys.length} more\n` : ''
-  return `${lines.join('\n')}\n${table}${more}Keep TOLLGATE_SECRET_PREVIOUS until this is empty: tollgate secrets\n`
+  return `Still on the previous secret:\n${counts.join('')}${table}${more}Keep TOLLGATE_SECRET_PREVIOUS until this is empty: tollgate secrets\n`
 }
 
 export const secretCommands: readonly CommandDefinition[] = [secretsStatus, rotate]

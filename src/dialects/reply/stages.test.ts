@@ -259,7 +259,7 @@ describe('stop sequences matched here', () => {
 
   test('leave the usage to be estimated, since the provider is cut off before it reports', () => {
     const meter = new UsageMeter(context)
-    const events = mapped({ stop }, text('12345678END'), ended()).flatMap((event) => meter.push(event))
+    const events = mapped({ stop }, text('12345678END'), ended()).map((event) => meter.measure(event))
     expect(events.at(-1)).toMatchObject({ usage: { inputTokens: 42, outputTokens: 2, source: 'estimated' } })
   })
 })
@@ -333,7 +333,7 @@ const unreported: ReplyEvent = { type: 'reply-end', stop: { unified: 'end', raw:
 
 function metered(...events: ReplyEvent[]): UsageMeter {
   const meter = new UsageMeter(context)
-  for (const event of events) meter.push(event)
+  for (const event of events) meter.measure(event)
   return meter
 }
 
@@ -349,7 +349,7 @@ test('vector 82: usage that was not reported is estimated at four bytes per toke
     ...usageOf({ inputTokens: 42, outputTokens: 3, cacheReported: 'none' }),
     source: 'estimated',
   }
-  expect(meter.push(unreported)).toEqual([{ ...unreported, usage: estimate }])
+  expect(meter.measure(unreported)).toEqual({ ...unreported, usage: estimate })
   expect(meter.usage).toEqual(estimate)
 })
 

@@ -295,7 +295,7 @@ function textDelta(text: string): readonly ReplyEvent[] {
 
 // Counts the bytes of generated text and reads the provider's usage. The reply-end carries the reconciled usage.
 
-export class UsageMeter implements ReplyStage {
+export class UsageMeter {
   outputBytes = 0
   /** What the provider reported before the end of the reply. */
   usageSoFar: Usage | undefined
@@ -304,7 +304,7 @@ export class UsageMeter implements ReplyStage {
 
   constructor(private readonly reconciler: UsageReconciler) {}
 
-  push(event: ReplyEvent): readonly ReplyEvent[] {
+  measure(event: ReplyEvent): ReplyEvent {
     switch (event.type) {
       case 'reply-start':
         this.usageSoFar = event.usage ?? this.usageSoFar
@@ -319,8 +319,8 @@ export class UsageMeter implements ReplyStage {
         break
       case 'reply-end':
         this.usage = this.reconciler.decideCharge(event.usage, this.usageSoFar, () => this.outputBytes)
-        if (this.usage !== event.usage) return [{ ...event, usage: this.usage }]
+        if (this.usage !== event.usage) return { ...event, usage: this.usage }
     }
-    return [event]
+    return event
   }
 }

@@ -33,76 +33,57 @@ export class ThinkTags implements ReplyStage {
     if (this.#state === 'other') return [event]
     if (event.type === 'text-delta') {
       this.#held += event.text
-      return this.#read()
+      return this.#read(false)
     }
-    return event.type === 'block-end' ? this.#end() : [event]
+    if (event.type !== 'block-end') return [event]
+    const events = this.#read(true)
+    if (this.#isOpen) events.push(event)
+    this.#state = 'other'
+    return events
   }
 
-  #read(): ReplyEvent[] {
+  /** `isEnd`: no more text follows in this block. */
+  #read(isEnd: boolean): ReplyEvent[] {
     const events: ReplyEvent[] = []
-    if (this.#state === 'beginning') this.#readBeginning()
-    if (this.#state === 'thinking') this.#readThinking(events)
+    if (this.#state === 'beginning') {
+      const text = this.#held.trimStart()
+      if (text.startsWith(openTag)) {
+        this.#state = 'thinking'
+        this.#held = text.slice(openTag.length)
+      } else if (isEnd || !openTag.startsWith(text)) this.#state = 'text'
+    }
+    if (this.#state === 'thinking') this.#readThinking(events, isEnd)
     // The line breaks between reasoning and answer belong to the tags.
     if (this.#state === 'after') {
       this.#held = this.#held.trimStart()
       if (this.#held !== '') this.#state = 'text'
     }
-    if (this.#state === 'text') this.#passText(events)
+    if (this.#state === 'text') {
+      this.#pass(events, this.#block, { type: 'text-delta', text: this.#held })
+      this.#held = ''
+    }
     return events
   }
 
-  #readBeginning(): void {
-    const text = this.#held.trimStart()
-    if (text.startsWith(openTag)) {
-      this.#state = 'thinking'
-      this.#held = text.slice(openTag.length)
-    } else if (!openTag.startsWith(text)) this.#state = 'text'
-  }
-
-  #readThinking(events: ReplyEvent[]): void {
+  #readThinking(events: ReplyEvent[], isEnd: boolean): void {
     const at = this.#held.indexOf(closeTag)
-    const end = at < 0 ? this.#held.length - tagPrefixAtEnd(this.#held) : at
-    this.#passThinking(events, this.#held.slice(0, end))
-    this.#held = this.#held.slice(end)
-    if (at < 0) return
-    this.#held = this.#held.slice(closeTag.length)
-    this.#closeThinking(events)
+    const end = at >= 0 ? at : this.#held.length - (isEnd ? 0 : tagPrefixAtEnd(this.#held))
+    const written = this.#held.slice(0, end)
+    // Skips reasoning of only whitespace: some models write an empty pair of tags.
+    const text = this.#isOpen ? written : written.trimStart()
+    this.#pass(events, { kind: 'thinking' }, { type: 'thinking-delta', text })
+    this.#held = this.#held.slice(at >= 0 ? end + closeTag.length : end)
+    if (at < 0 && !isEnd) return
+    if (this.#isOpen) events.push({ type: 'signature', signature: this.sign() }, { type: 'block-end' })
+    this.#isOpen = false
     this.#state = 'after'
   }
 
-  /** Skips reasoning of only whitespace: some models write an empty pair of tags. */
-  #passThinking(events: ReplyEvent[], written: string): void {
-    const text = this.#isOpen ? written : written.trimStart()
-    if (text === '') return
-    if (!this.#isOpen) events.push({ type: 'block-start', block: { kind: 'thinking' } })
+  #pass(events: ReplyEvent[], block: ReplyBlock, delta: ReplyEvent & { readonly text: string }): void {
+    if (delta.text === '') return
+    if (!this.#isOpen) events.push({ type: 'block-start', block })
     this.#isOpen = true
-    events.push({ type: 'thinking-delta', text })
-  }
-
-  #passText(events: ReplyEvent[]): void {
-    if (this.#held === '') return
-    if (!this.#isOpen) events.push({ type: 'block-start', block: this.#block })
-    this.#isOpen = true
-    events.push({ type: 'text-delta', text: this.#held })
-    this.#held = ''
-  }
-
-  #closeThinking(events: ReplyEvent[]): void {
-    if (this.#isOpen) events.push({ type: 'signature', signature: this.sign() }, { type: 'block-end' })
-    this.#isOpen = false
-  }
-
-  #end(): ReplyEvent[] {
-    const events: ReplyEvent[] = []
-    if (this.#state === 'thinking') {
-      this.#passThinking(events, this.#held)
-      this.#closeThinking(events)
-    } else {
-      if (this.#state === 'beginning') this.#passText(events)
-      if (this.#isOpen) events.push({ type: 'block-end' })
-    }
-    this.#state = 'other'
-    return events
+    events.push(delta)
   }
 }
 

@@ -87,12 +87,6 @@ export function definitionAt(reference: JsonNode, root: JsonNode): JsonNode | un
 // Function parameters in the form OpenAI accepts: an object at the root, with `properties` even if empty, without a
 // choice between schemas at the root, and with `items` in every array.
 
-export interface FunctionParameters {
-  readonly parameters: RawJson
-  /** Includes what the schema can no longer express. */
-  readonly description: string | undefined
-}
-
 type Described = Pick<FunctionTool, 'schema' | 'description' | 'place'>
 
 export interface ParametersContext {
@@ -100,10 +94,14 @@ export interface ParametersContext {
   readonly schemas: SchemaBudget
 }
 
-export function functionParameters(tool: Described, { warnings, schemas }: ParametersContext): FunctionParameters {
+/** The description includes what the schema can no longer express. */
+export function functionParameters(
+  tool: Described,
+  { warnings, schemas }: ParametersContext,
+): { readonly parameters: RawJson; readonly description: string | undefined } {
   const { schema = '{}', description, place = '/tools' } = tool
   if (isAccepted(parseJson(schema)) || schemas.take(schema) !== undefined) return { parameters: schema, description }
-  const merged = mergedSchema(tool)
+  const merged = toolSchema(tool)
   // A schema that cannot be merged may still be accepted by a less strict host.
   if (typeof merged === 'string') return { parameters: withArrayItems(schema), description }
   if (merged.folded) warnings.add('tool_schema_merged', place)
@@ -128,21 +126,10 @@ function withProperties(schema: RawJson): RawJson {
 
 export interface ToolSchema {
   readonly schema: RawJson
+  /** The tool's, with what the schema can no longer express. */
+  readonly description: string | undefined
   /** Schemas were merged, and the result is less strict. */
   readonly folded?: boolean
-  /** For the description: what the schema can no longer express. */
-  readonly note?: string
-}
-
-/** The same for a tool with a description, which gets the note; a string says why it cannot be done. */
-export function mergedSchema({
-  schema,
-  description,
-}: Described): (ToolSchema & Pick<Described, 'description'>) | string {
-  const result = toolSchema(schema)
-  if (typeof result === 'string' || result.note === undefined)
-    return typeof result === 'string' ? result : { ...result, description }
-  return { ...result, description: [description, result.note].filter(Boolean).join('\n\n') }
 }
 
 /** More alternatives than any sensible tool has. */
@@ -151,12 +138,12 @@ const branchesMax = 64
 const combinators = ['oneOf', 'anyOf', 'allOf'] as const
 
 /** Returns a string with the reason if the schema cannot be used. */
-export function toolSchema(raw: RawJson | undefined): ToolSchema | string {
-  if (raw === undefined) return { schema: '{"type":"object","properties":{}}' }
+export function toolSchema({ schema: raw, description }: Described): ToolSchema | string {
+  if (raw === undefined) return { schema: '{"type":"object","properties":{}}', description }
   const root = JsonNode.of(raw)
   const schema = objectRoot(root)
   if ('why' in schema) return schema.why
-  return combinators.some((name) => root.member(name)) ? fold(root) : schema
+  return combinators.some((name) => root.member(name)) ? fold(root, description) : { ...schema, description }
 }
 
 /** The schema with the type object at its root. */
@@ -184,7 +171,7 @@ function isObjectType(type: string | undefined): boolean {
 type Schema = ReadonlyMap<string, JsonNode>
 
 /** Merges the schemas under the root's combinators into one object. */
-function fold(node: JsonNode): ToolSchema | string {
+function fold(node: JsonNode, description: string | undefined): ToolSchema | string {
   const root: Schema = new Map(node.members())
   const properties = new Map<string, RawJson[]>()
   addProperties(properties, root)
@@ -200,19 +187,20 @@ function fold(node: JsonNode): ToolSchema | string {
     for (const list of always) for (const field of list) required.add(field)
     if (name !== 'allOf') notes.push(noteOn(name, branches))
   }
-  const merged = jsonMembers([...properties].map(([name, schemas]) => [name, oneSchema(schemas)] as const))
+  const merged = [...properties].map(
+    ([name, schemas]) => [name, schemas.length === 1 ? schemas[0] : jsonObject({ anyOf: jsonArray(schemas) })] as const,
+  )
   const schema = jsonMembers([
     ['type', '"object"'],
-    ['properties', merged],
+    ['properties', jsonMembers(merged)],
     ['required', required.size > 0 ? jsonArray([...required].map(jsonString)) : undefined],
-    ...[...root].flatMap(([name, node]) => (keptAtRoot(name) ? [[name, node.text] as const] : [])),
+    ...[...root].flatMap(([name, node]) => (mergedAtRoot.has(name) ? [] : [[name, node.text] as const])),
   ])
-  return { schema, folded: true, ...(notes.length > 0 ? { note: notes.join(' ') } : {}) }
+  const described = notes.length > 0 ? [description, notes.join(' ')].filter(Boolean).join('\n\n') : description
+  return { schema, folded: true, description: described }
 }
 
-function keptAtRoot(name: string): boolean {
-  return !['type', 'properties', 'required', 'additionalProperties', ...combinators].includes(name)
-}
+const mergedAtRoot = new Set(['type', 'properties', 'required', 'additionalProperties', ...combinators])
 
 /** Returns a string with the reason if the branches cannot be merged. */
 function branchesOf(root: JsonNode, name: string): Schema[] | string {
@@ -242,11 +230,6 @@ function addProperties(properties: Map<string, RawJson[]>, schema: Schema): void
     const known = properties.get(name) ?? []
     if (!known.includes(node.text)) properties.set(name, [...known, node.text])
   }
-}
-
-function oneSchema(schemas: readonly RawJson[]): RawJson {
-  const [only = '{}'] = schemas
-  return schemas.length === 1 ? only : jsonObject({ anyOf: jsonArray(schemas) })
 }
 
 function requiredOf(schema: Schema): Set<string> {

@@ -8,7 +8,7 @@ import { jsonResponse } from '../responses.ts'
 import { originOf, type Visit } from '../session.ts'
 import { stateOf } from './change-feed.ts'
 import { type CatalogEntry, type DatedPrice, modelPath } from './entry.ts'
-import { parseCompared, parseQuery } from './query.ts'
+import { parseQuery } from './query.ts'
 import { parseSample } from './sample-cost.ts'
 import { snippetsFor } from './snippets.ts'
 
@@ -36,17 +36,10 @@ export function createCatalogPages(deps: CatalogPagesDependencies, show: ShowPag
     const started = await inBudget(request, () => ({ history: historyIn(entries, id) }))
     return started instanceof Response ? started : await started.history
   }
-  // Computed once per snapshot, because it hashes the whole catalog, and always from the entries that are shown: with a newer
-  // state than its entries, a page would ignore the change.
-  let named: { readonly entries: readonly CatalogEntry[]; readonly state: string } | undefined
-  const stateIn = (entries: readonly CatalogEntry[]): string => {
-    if (named?.entries !== entries) named = { entries, state: stateOf(entries) }
-    return named.state
-  }
   const list = async (request: Request, params: URLSearchParams): Promise<Response> => {
     const entries = catalog()
     const isSignedIn = await deps.isSignedIn(request)
-    const shared = { entries, state: stateIn(entries), query: parseQuery(params), isSignedIn }
+    const shared = { entries, state: stateOf(entries), query: parseQuery(params), isSignedIn }
     const data = builtInDate === undefined ? shared : { ...shared, builtInDate }
     return await show(request, { kind: 'list', title: 'Models', data })
   }
@@ -61,19 +54,19 @@ export function createCatalogPages(deps: CatalogPagesDependencies, show: ShowPag
     })
     const history = await historyFor(request, entries, id)
     if (history instanceof Response) return history
-    const data = { entry, state: stateIn(entries), sample: parseSample(params), snippets, history }
+    const data = { entry, state: stateOf(entries), sample: parseSample(params), snippets, history }
     return show(request, { kind: 'model', title: entry.name, data })
   }
   const compare = (request: Request, params: URLSearchParams): Promise<Response> => {
     const entries = catalog()
-    const found = parseCompared(params).flatMap((id) => entries.find((entry) => entry.id === id) ?? [])
-    const data = { entries: found, state: stateIn(entries), sample: parseSample(params) }
+    const found = parseQuery(params).m.flatMap((id) => entries.find((entry) => entry.id === id) ?? [])
+    const data = { entries: found, state: stateOf(entries), sample: parseSample(params) }
     return show(request, { kind: 'compare', title: 'Compare', data })
   }
 
   const allEntries = (request: Request): Response => {
     const entries = catalog()
-    return jsonResponse(request, { state: stateIn(entries), entries })
+    return jsonResponse(request, { state: stateOf(entries), entries })
   }
 
   /** Loaded by open pages when a price changes. */

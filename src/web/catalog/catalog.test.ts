@@ -52,7 +52,7 @@ describe('a query', () => {
 
   test('selects at most four models, each once, and is not a filter by that', () => {
     const query = parseQuery(new URLSearchParams('m=a/1&m=a/1&m=&m=a/2&m=a/3&m=a/4&m=a/5'))
-    expect(query.compared).toEqual(['a/1', 'a/2', 'a/3', 'a/4'])
+    expect(query.m).toEqual(['a/1', 'a/2', 'a/3', 'a/4'])
     expect(isFiltered(query)).toBe(false)
   })
 })
@@ -110,7 +110,7 @@ describe('the calculator', () => {
 
   test('keeps the example value of an invalid number', () => {
     const sample = parseSample(new URLSearchParams('in=lots&cached=101&out=-1&calls=1e3'))
-    expect(sample).toEqual({ inputTokens: 3000, outputTokens: 500, cachedPercent: 60, calls: 1000 })
+    expect(sample).toEqual({ in: 3000, cached: 60, out: 500, calls: 1000 })
   })
 })
 

@@ -38,11 +38,11 @@ test('a changed price is announced at the next poll, once', async () => {
   const { catalog, feed, second } = setUp()
   const reader = listen(feed)
   const first = await read(reader)
-  expect(first).toMatch(/^retry: 2000\nevent: changed\ndata: \S+\n\n$/)
+  expect(first).toMatch(/^retry: 2000\nevent: changed\ndata: \S+ \S+\n\n$/)
   catalog.entries = changeFirst(catalog.entries, (entry) => ({ ...entry, price: 'free' }))
   second()
   const change = await read(reader)
-  expect(change).toMatch(/^event: changed\ndata: \S+\n\n$/)
+  expect(change).toMatch(/^event: changed\ndata: \S+ \S+\n\n$/)
   expect(first).not.toContain(change.slice(change.indexOf('data: ')))
   for (let seconds = 1; seconds < 15; seconds++) second()
   // Fourteen polls without a change send nothing; the fifteenth keeps the connection alive.
@@ -90,27 +90,31 @@ test('closing ends every stream', async () => {
   expect(feed.listen(new AbortController().signal, '192.0.2.1')).toBeUndefined()
 })
 
-test('a change of access is announced once at the next poll, to slow readers when they read', async () => {
+test('a change of access is announced once at the next poll, and slow readers get the latest change when they read', async () => {
   const { catalog, feed, second } = setUp()
   const [quick, slow] = [listen(feed), listen(feed)]
+  const versionIn = (message: string) => /^event: changed\ndata: (\S+) (\S+)\n\n$/.exec(message)?.slice(1) ?? []
   await read(quick)
   // The first message and three more fill the buffer of a listener that does not read.
+  let before: string[] = []
   for (const price of ['free', null, 'free'] as const) {
     catalog.entries = changeFirst(catalog.entries, (entry) => ({ ...entry, price }))
     second()
-    await read(quick)
+    before = versionIn(await read(quick))
   }
   feed.accessChanged()
   feed.accessChanged()
   second()
-  expect(await read(quick)).toBe('event: access\ndata: changed\n\n')
+  const change = await read(quick)
+  expect(versionIn(change)[0]).toBe(before[0] ?? '')
+  expect(versionIn(change)[1]).not.toBe(before[1] ?? '')
   second()
   for (let message = 1; message <= 4; message++) expect(await read(slow)).toContain('event: changed')
   second()
-  expect(await read(slow)).toBe('event: access\ndata: changed\n\n')
+  expect(await read(slow)).toBe(change)
   catalog.entries = changeFirst(catalog.entries, (entry) => ({ ...entry, price: null }))
   second()
-  for (const reader of [quick, slow]) expect(await read(reader)).toContain('event: changed')
+  for (const reader of [quick, slow]) expect(versionIn(await read(reader))[1]).toBe(versionIn(change)[1] ?? '')
 })
 
 test('one address cannot use up all listeners, and unknown addresses share one', () => {

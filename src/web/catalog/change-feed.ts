@@ -30,75 +30,71 @@ const listenersMax = 500
 const perAddressMax = 50
 
 const encoder = new TextEncoder()
-const accessMessage = encoder.encode('event: access\ndata: changed\n\n')
+
+type Stream = ReadableStreamDefaultController<Uint8Array>
+
+/** Whether there was room in the listener's buffer. */
+function send(listener: Stream, text: string): boolean {
+  const hasRoom = (listener.desiredSize ?? 0) > 0
+  if (hasRoom) listener.enqueue(encoder.encode(text))
+  return hasRoom
+}
 
 export function createChangeFeed({ entries, every = everyByTimer }: ChangeFeedOptions): ChangeFeed {
-  /** With their addresses; listeners without one share `unknown`. */
-  const listeners = new Map<ReadableStreamDefaultController<Uint8Array>, string>()
+  /** With their addresses (those without one share `unknown`), and the version that each was sent last. */
+  const listeners = new Map<Stream, { readonly address: string; version: string }>()
   let stopPolling: (() => void) | undefined
   let isClosed = false
   let polls = 0
-  let state = ''
   let measured = ''
-  /** Listeners that have not received the access message yet, because their buffer is full. */
-  const awaitingAccess = new Set<ReadableStreamDefaultController<Uint8Array>>()
+  // Random, so that pages notice a change while they were not connected, also a restart.
+  let access = crypto.randomUUID()
+  let version = ''
 
-  const send = (text: string): void => {
-    const bytes = encoder.encode(text)
-    for (const listener of listeners.keys()) {
-      // A slow reader misses nothing: the next change makes it load everything.
-      if ((listener.desiredSize ?? 0) > 0) listener.enqueue(bytes)
-    }
-  }
-  const sendAccess = (): void => {
-    for (const listener of awaitingAccess) {
-      if ((listener.desiredSize ?? 0) <= 0) continue
-      listener.enqueue(accessMessage)
-      awaitingAccess.delete(listener)
-    }
+  const refresh = (): boolean => {
+    const before = version
+    version = `${stateOf(entries())} ${access}`
+    return version !== before
   }
   const poll = (): void => {
     polls++
-    sendAccess()
-    const [stateBefore, measuredBefore] = [state, measured]
-    const now = entries()
-    state = stateOf(now)
-    if (state !== stateBefore) {
-      // Pages that load now get the measurements too.
-      measured = measurementOf(now)
-      return send(`event: changed\ndata: ${state}\n\n`)
+    // Pages that load now get the measurements too.
+    if (refresh()) measured = measurementOf(entries())
+    for (const [listener, last] of listeners) {
+      // A slow reader gets the latest version once it has room.
+      const isNews = last.version !== version
+      if (isNews && send(listener, `event: changed\ndata: ${version}\n\n`)) last.version = version
     }
     if (polls % pollsPerMessage !== 0) return
-    measured = measurementOf(now)
-    send(measured === measuredBefore ? ': keep-alive\n\n' : 'event: measured\ndata: again\n\n')
+    const before = measured
+    measured = measurementOf(entries())
+    const message = measured === before ? ': keep-alive\n\n' : 'event: measured\ndata: again\n\n'
+    for (const listener of listeners.keys()) send(listener, message)
   }
-  const leave = (listener: ReadableStreamDefaultController<Uint8Array>): void => {
+  const leave = (listener: Stream): void => {
     listeners.delete(listener)
-    awaitingAccess.delete(listener)
     if (listeners.size > 0) return
     stopPolling?.()
     stopPolling = undefined
   }
-  const start = (): void => {
-    const now = entries()
-    state = stateOf(now)
-    measured = measurementOf(now)
-    stopPolling = every(pollMs, poll)
-  }
 
   return {
     listen(signal, address = 'unknown') {
-      const neighbours = listeners.values().reduce((count, other) => (other === address ? count + 1 : count), 0)
+      const neighbours = listeners.values().reduce((count, other) => count + Number(other.address === address), 0)
       if (isClosed || listeners.size >= listenersMax || neighbours >= perAddressMax) return undefined
-      let own: ReadableStreamDefaultController<Uint8Array> | undefined
+      let own: Stream | undefined
       return new ReadableStream<Uint8Array>(
         {
           start(controller) {
             own = controller
-            if (listeners.size === 0) start()
-            listeners.set(controller, address)
+            if (listeners.size === 0) {
+              refresh()
+              measured = measurementOf(entries())
+              stopPolling = every(pollMs, poll)
+            }
+            listeners.set(controller, { address, version })
             // For pages rendered just before a change, and for those that reconnect.
-            controller.enqueue(encoder.encode(`retry: 2000\nevent: changed\ndata: ${state}\n\n`))
+            send(controller, `retry: 2000\nevent: changed\ndata: ${version}\n\n`)
             signal.addEventListener('abort', () => leave(controller), { once: true })
           },
           cancel() {
@@ -109,7 +105,7 @@ export function createChangeFeed({ entries, every = everyByTimer }: ChangeFeedOp
       )
     },
     accessChanged() {
-      for (const listener of listeners.keys()) awaitingAccess.add(listener)
+      access = crypto.randomUUID()
     },
     close() {
       // Refuses pages that reconnect, which would keep the gateway from stopping.
@@ -122,9 +118,13 @@ export function createChangeFeed({ entries, every = everyByTimer }: ChangeFeedOp
   }
 }
 
-/** A hash of everything except measurements and countdowns. */
+const states = new WeakMap<readonly CatalogEntry[], string>()
+
+/** A hash of everything except measurements and countdowns, computed once per snapshot of the catalog. */
 export function stateOf(entries: readonly CatalogEntry[]): string {
-  return digest(entries, ['first_event_ms', 'tokens_per_second', 'wait_ms', 'factor'])
+  const state = states.get(entries) ?? digest(entries, ['first_event_ms', 'tokens_per_second', 'wait_ms', 'factor'])
+  states.set(entries, state)
+  return state
 }
 
 function measurementOf(entries: readonly CatalogEntry[]): string {

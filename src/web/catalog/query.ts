@@ -3,107 +3,111 @@
 
 import { type Pico, parsePrice } from '../../kernel/money.ts'
 import { type CatalogEntry, sourceFile } from './entry.ts'
+import { countOf } from './format.ts'
 import { busiestFigures, hasEnoughSamples } from './status.ts'
 import { isOwnKeyOnly } from './usable-models.ts'
 
 /** In the order of the menu. */
-const sortKinds = ['name', 'price', 'output', 'context', 'newest', 'first-token', 'speed'] as const
-export type SortKind = (typeof sortKinds)[number]
+export const sortNames = {
+  name: 'creator and name',
+  price: 'input price',
+  output: 'output price',
+  context: 'context',
+  newest: 'newest',
+  'first-token': 'latency',
+  speed: 'throughput',
+} as const
 
+export type SortKind = keyof typeof sortNames
+
+/** By the names in the address, and in their order. Empty = any. */
 export interface CatalogQuery {
   /** Words that id, name or creator must contain. */
-  readonly text: string
+  readonly q: string
   readonly creator: string
   readonly provider: string
   /** A model must have all of them. */
-  readonly tags: readonly string[]
-  /** Decimal USD per million input tokens; empty = any. */
-  readonly inputMax: string
-  /** Tokens; 0 = any. */
-  readonly contextMin: number
-  readonly severalRoutes: boolean
-  readonly free: boolean
+  readonly tag: readonly string[]
+  /** Decimal USD per million input tokens. */
+  readonly max_input: string
+  /** Tokens. */
+  readonly min_context: string
+  /** `2` = several. */
+  readonly routes: string
+  /** `1` = only free models. */
+  readonly free: string
   readonly sort: SortKind
   /** Ids of the models selected for comparison. */
-  readonly compared: readonly string[]
+  readonly m: readonly string[]
 }
 
 export const comparedMax = 4
 
 export const emptyQuery: CatalogQuery = {
-  text: '',
+  q: '',
   creator: '',
   provider: '',
-  tags: [],
-  inputMax: '',
-  contextMin: 0,
-  severalRoutes: false,
-  free: false,
+  tag: [],
+  max_input: '',
+  min_context: '',
+  routes: '',
+  free: '',
   sort: 'name',
-  compared: [],
+  m: [],
 }
 
 const textMax = 200
 
-export function parseQuery(params: URLSearchParams): CatalogQuery {
-  const text = (name: string) => (params.get(name) ?? '').slice(0, textMax)
-  const inputMax = text('max_input').trim()
-  const contextMin = Number(text('min_context'))
-  return {
-    text: text('q'),
-    creator: text('creator'),
-    provider: text('provider'),
-    tags: [...new Set(params.getAll('tag').filter((tag) => tag !== '' && tag.length <= textMax))],
-    inputMax: parsePrice(inputMax) === undefined ? '' : inputMax,
-    contextMin: Number.isSafeInteger(contextMin) && contextMin > 0 ? contextMin : 0,
-    severalRoutes: text('routes') === '2',
-    free: text('free') === '1',
-    sort: sortKinds.find((kind) => kind === text('sort')) ?? 'name',
-    compared: parseCompared(params),
-  }
+/** Values without a check are free text. */
+const checks: Readonly<Record<string, (text: string) => boolean>> = {
+  max_input: (text) => parsePrice(text) !== undefined,
+  min_context: (text) => /^[1-9][0-9]{0,14}$/.test(text),
+  routes: (text) => text === '2',
+  free: (text) => text === '1',
+  sort: (text) => Object.hasOwn(sortNames, text),
 }
 
-/** In the address of the list and of the comparison. */
-export function parseCompared(params: URLSearchParams): readonly string[] {
-  return [...new Set(params.getAll('m').filter((id) => id !== '' && id.length <= textMax))].slice(0, comparedMax)
+export function parseQuery(params: URLSearchParams): CatalogQuery {
+  const values = Object.entries(emptyQuery).map(([name, empty]) => {
+    const texts = params.getAll(name).filter((text) => text !== '' && text.length <= textMax)
+    if (typeof empty !== 'string') return [name, [...new Set(texts)].slice(0, name === 'm' ? comparedMax : undefined)]
+    const [text = ''] = texts
+    return [name, (checks[name]?.(text.trim()) ?? true) ? text : empty]
+  })
+  return Object.fromEntries(values)
 }
 
 /** The query without the question mark; empty for the whole list. */
 export function renderQuery(query: CatalogQuery): string {
   const params = new URLSearchParams()
-  if (query.text.trim() !== '') params.set('q', query.text.trim())
-  if (query.creator !== '') params.set('creator', query.creator)
-  if (query.provider !== '') params.set('provider', query.provider)
-  for (const tag of query.tags) params.append('tag', tag)
-  if (query.inputMax !== '') params.set('max_input', query.inputMax)
-  if (query.contextMin > 0) params.set('min_context', String(query.contextMin))
-  if (query.severalRoutes) params.set('routes', '2')
-  if (query.free) params.set('free', '1')
-  if (query.sort !== 'name') params.set('sort', query.sort)
-  for (const id of query.compared) params.append('m', id)
+  for (const [name, value] of Object.entries(query)) {
+    if (typeof value !== 'string') for (const each of value) params.append(name, each)
+    else if (value.trim() !== emptyQuery[name as 'q']) params.set(name, value.trim())
+  }
   return params.toString()
 }
 
 /** Whether the query hides any models. */
 export function isFiltered(query: CatalogQuery): boolean {
-  return renderQuery({ ...query, sort: 'name', compared: [] }) !== ''
+  return renderQuery({ ...query, sort: 'name', m: [] }) !== ''
 }
 
 /** The matching models in the query's order. Unknown prices, contexts and measurements sort last and match no bound. */
 export function selectEntries(entries: readonly CatalogEntry[], query: CatalogQuery): readonly CatalogEntry[] {
-  const words = query.text.toLowerCase().split(/\s+/).filter(Boolean)
-  const inputMax = query.inputMax === '' ? undefined : parsePrice(query.inputMax)
+  const words = query.q.toLowerCase().split(/\s+/).filter(Boolean)
+  const inputMax = parsePrice(query.max_input.trim())
   const wanted = entries.filter((entry) => {
     const written = `${entry.id} ${entry.name} ${entry.owned_by}`.toLowerCase()
+    const input = priceIn(entry, 'input')
     return (
       words.every((word) => written.includes(word)) &&
       (query.creator === '' || creatorOf(entry) === query.creator) &&
       (query.provider === '' || entry.routes.some(({ provider }) => provider === query.provider)) &&
-      query.tags.every((tag) => entry.tags.includes(tag)) &&
-      (inputMax === undefined || isAtMost(inputPrice(entry), inputMax)) &&
-      (entry.context_tokens ?? 0) >= query.contextMin &&
-      (!query.severalRoutes || entry.routes.length >= 2) &&
-      (!query.free || entry.price === 'free')
+      query.tag.every((tag) => entry.tags.includes(tag)) &&
+      (inputMax === undefined || (input !== undefined && input <= inputMax)) &&
+      (entry.context_tokens ?? 0) >= Number(query.min_context) &&
+      (query.routes === '' || entry.routes.length >= 2) &&
+      (query.free === '' || entry.price === 'free')
     )
   })
   const compare = orders[query.sort]
@@ -114,16 +118,8 @@ export function creatorOf({ id }: Pick<CatalogEntry, 'id'>): string {
   return id.slice(0, id.indexOf('/'))
 }
 
-function inputPrice({ price }: CatalogEntry): Pico | undefined {
-  return price === null ? undefined : price === 'free' ? (0n as Pico) : parsePrice(price.input)
-}
-
-function outputPrice({ price }: CatalogEntry): Pico | undefined {
-  return price === null ? undefined : price === 'free' ? (0n as Pico) : parsePrice(price.output)
-}
-
-function isAtMost(price: Pico | undefined, max: Pico): boolean {
-  return price !== undefined && price <= max
+function priceIn({ price }: CatalogEntry, kind: 'input' | 'output'): Pico | undefined {
+  return price === null ? undefined : price === 'free' ? (0n as Pico) : parsePrice(price[kind])
 }
 
 type Order = (a: CatalogEntry, b: CatalogEntry) => number
@@ -147,8 +143,8 @@ function measured({ routes }: CatalogEntry, kind: 'first_event_ms' | 'tokens_per
 
 const orders: Readonly<Record<SortKind, Order>> = {
   name: () => 0,
-  price: lowest(inputPrice),
-  output: lowest(outputPrice),
+  price: lowest((entry) => priceIn(entry, 'input')),
+  output: lowest((entry) => priceIn(entry, 'output')),
   context: lowest((entry) => negative(entry.context_tokens)),
   newest: lowest(({ released }) => (released === null ? undefined : -Date.parse(released))),
   'first-token': lowest((entry) => measured(entry, 'first_event_ms')),
@@ -186,10 +182,6 @@ export function describeSources(entries: readonly CatalogEntry[], builtInDate: s
       : `${count} set ${source === 'management API' ? 'by the' : 'in'} ${source}`,
   )
   if (unpriced > 0) parts.push(`${unpriced} without a price`)
-  const from = `${plural(entries.length, 'model')} from ${plural(providers, 'provider')}`
+  const from = `${countOf(entries.length, 'model')} from ${countOf(providers, 'provider')}`
   return parts.length === 0 ? from : `${from}; prices: ${parts.join('; ')}`
-}
-
-function plural(count: number, noun: string): string {
-  return `${count} ${noun}${count === 1 ? '' : 's'}`
 }

@@ -10,59 +10,43 @@ export function priceOf({ price }: Pick<CatalogEntry, 'price'>): Price | undefin
   return price === null ? undefined : readPrice(price)
 }
 
-/** The request to calculate, and how many of them. */
-export interface Sample {
-  readonly inputTokens: number
-  readonly outputTokens: number
-  /** Whole percent of the input. */
-  readonly cachedPercent: number
-  readonly calls: number
-}
-
-const exampleSample: Sample = { inputTokens: 3000, outputTokens: 500, cachedPercent: 60, calls: 1000 }
-
 /** Fields of the form and the address: whole numbers from 0. */
 export const sampleFields = [
-  { name: 'in', max: tokensMax },
-  { name: 'cached', max: 100 },
-  { name: 'out', max: tokensMax },
-  { name: 'calls', max: 1_000_000_000 },
+  { name: 'in', label: 'Input tokens', max: tokensMax, example: 3000 },
+  { name: 'cached', label: 'Cached, %', max: 100, example: 60 },
+  { name: 'out', label: 'Output tokens', max: tokensMax, example: 500 },
+  { name: 'calls', label: 'Requests', max: 1_000_000_000, example: 1000 },
 ] as const
 
-export type SampleField = (typeof sampleFields)[number]['name']
+export type SampleField = (typeof sampleFields)[number]
+
+/** The request to calculate, and how many of them. */
+export type Sample = Readonly<Record<SampleField['name'], number>>
 
 /** A value that is not a whole number in range is replaced by the example's. */
 export function parseSample(query: URLSearchParams): Sample {
-  const numbers = new Map<SampleField, number | undefined>(
-    sampleFields.map(({ name, max }) => [name, wholeNumber(query.get(name), max)]),
-  )
-  return {
-    inputTokens: numbers.get('in') ?? exampleSample.inputTokens,
-    outputTokens: numbers.get('out') ?? exampleSample.outputTokens,
-    cachedPercent: numbers.get('cached') ?? exampleSample.cachedPercent,
-    calls: numbers.get('calls') ?? exampleSample.calls,
-  }
+  const values = sampleFields.map((field) => [field.name, wholeNumber(query, field) ?? field.example])
+  return Object.fromEntries(values)
 }
 
 /** The fields that are not whole numbers in range. */
 export function wrongSampleFields(query: URLSearchParams): readonly SampleField[] {
-  return sampleFields.filter(({ name, max }) => wholeNumber(query.get(name), max) === undefined).map(({ name }) => name)
+  return sampleFields.filter((field) => wholeNumber(query, field) === undefined)
 }
 
-function wholeNumber(text: string | null, max: number): number | undefined {
-  if (text === null || !/^[0-9]{1,10}$/.test(text)) return undefined
-  const value = Number(text)
-  return value <= max ? value : undefined
+function wholeNumber(query: URLSearchParams, { name, max }: SampleField): number | undefined {
+  const text = query.get(name) ?? ''
+  return /^[0-9]{1,10}$/.test(text) && Number(text) <= max ? Number(text) : undefined
 }
 
-export function usageOf({ inputTokens, outputTokens, cachedPercent }: Sample): Usage {
-  const cacheReadTokens = Math.floor((inputTokens * cachedPercent) / 100)
+export function usageOf({ in: input, cached, out }: Sample): Usage {
+  const cacheReadTokens = Math.floor((input * cached) / 100)
   return {
-    inputTokens: inputTokens - cacheReadTokens,
+    inputTokens: input - cacheReadTokens,
     cacheReadTokens,
     cacheWriteTokens: 0,
     cacheWriteLongTokens: 0,
-    outputTokens,
+    outputTokens: out,
     source: 'estimated',
   }
 }

@@ -13,26 +13,21 @@ export interface ShownStatus {
   readonly detail: string
 }
 
+const healths: Readonly<Record<string, readonly [StatusLevel, string]>> = {
+  healthy: ['ok', 'healthy'],
+  'slow start': ['warning', 'recovering'],
+  probing: ['warning', 'recovering (probing)'],
+  parked: ['error', 'paused'],
+  ejected: ['error', 'cooldown'],
+}
+
 export function routeStatus({ health, wait_ms, why, rehearsal }: CatalogRoute): ShownStatus {
   // The sandbox has no health.
   if (rehearsal && health === 'healthy')
     return { level: 'ok', text: 'always on', detail: 'The sandbox fails only on purpose.' }
-  const reason = why ? `last fault: ${why}` : ''
-  const wait = wait_ms ? ` ${spanText(wait_ms)}` : ''
-  switch (health) {
-    case 'healthy':
-      return { level: 'ok', text: 'healthy', detail: '' }
-    case 'slow start':
-      return { level: 'warning', text: 'recovering', detail: reason }
-    case 'probing':
-      return { level: 'warning', text: 'recovering (probing)', detail: reason }
-    case 'parked':
-      return { level: 'error', text: `paused${wait}`, detail: reason }
-    case 'ejected':
-      return { level: 'error', text: `cooldown${wait}`, detail: reason }
-    default:
-      return { level: 'warning', text: health, detail: reason }
-  }
+  const [level, text] = healths[health] ?? ['warning', health]
+  const wait = level === 'error' && wait_ms ? ` ${spanText(wait_ms)}` : ''
+  return { level, text: text + wait, detail: why && level !== 'ok' ? `last fault: ${why}` : '' }
 }
 
 export function modelStatus(entry: CatalogEntry): ShownStatus {
@@ -123,13 +118,15 @@ interface GroupOptions {
 }
 
 function orderGroup(group: readonly CatalogRoute[], { place, isLastResort }: GroupOptions): readonly OrderedRoute[] {
-  const measured = group.flatMap(({ first_event_ms: figures }) =>
-    figures && figures.samples >= samplesMin ? figures : [],
+  const limitMs = outlierLimitMs(
+    group
+      .map((route) => route.first_event_ms)
+      .filter(hasEnoughSamples)
+      .map(({ p95 }) => p95),
   )
-  const limitMs = outlierLimitMs(measured.map(({ p95 }) => p95))
   const rated = group.map((route) => {
     const figures = route.first_event_ms
-    const isSlow = figures !== null && figures.samples >= samplesMin && figures.p95 > limitMs
+    const isSlow = hasEnoughSamples(figures) && figures.p95 > limitMs
     const factor = (isLastResort ? 1 : route.factor) * (isSlow ? outlierFactor : 1)
     return { route, isSlow, factor, weight: route.weight * factor }
   })

@@ -1,5 +1,5 @@
 // Calls the management API, the session endpoints and the catalog's JSON with the browser's session. Changes are sent as JSON from the same
-// origin, which is what the gateway requires of a session. Failures are returned as values, never thrown.
+// origin, which is what the gateway requires of a session. A failed call throws an ApiError; the hooks catch it.
 
 import {
   type AnswerOf,
@@ -22,15 +22,14 @@ export type RequestItem = ItemOf<'listRequests'>
 export type RequestDetails = AnswerOf<'getRequest'>
 
 /** Why a call failed, in words for the user. */
-export class ApiError {
+export class ApiError extends Error {
   readonly status: number
-  readonly message: string
   /** For looking it up in the log; empty = the gateway was not reached. */
   readonly requestId: string
 
-  constructor(status: number, message: string, requestId: string) {
+  constructor(status: number, message: string, requestId = '') {
+    super(message)
     this.status = status
-    this.message = message
     this.requestId = requestId
   }
 }
@@ -46,14 +45,17 @@ export async function callApi<Name extends OperationName>(
   name: Name,
   call: CallOf<Name>,
   options: CallOptions = {},
-): Promise<AnswerOf<Name> | ApiError> {
-  const answer = await send<AnswerOf<Name>>(targetOfCall(name, call), { ...options, body: call.body })
-  if (answer instanceof ApiError && answer.status === 401) {
-    // The same address now shows the sign-in page, which explains why and leads back here.
-    sessionStorage.setItem(sessionEndedKey, 'yes')
-    location.reload()
+): Promise<AnswerOf<Name>> {
+  try {
+    return await send<AnswerOf<Name>>(targetOfCall(name, call), { ...options, body: call.body })
+  } catch (thrown) {
+    if (thrown instanceof ApiError && thrown.status === 401) {
+      // The same address now shows the sign-in page, which explains why and leads back here.
+      sessionStorage.setItem(sessionEndedKey, 'yes')
+      location.reload()
+    }
+    throw thrown
   }
-  return answer
 }
 
 export function targetOfCall<Name extends OperationName>(name: Name, call: CallOf<Name>): Target {
@@ -74,22 +76,18 @@ export function readJson<Answer>(path: string, headers: Readonly<Record<string, 
 async function send<Answer>(
   { method, path }: Target,
   { body, idempotencyKey, signal, headers: more = {} }: CallOptions & SendOptions = {},
-): Promise<Answer | ApiError> {
+): Promise<Answer> {
   const headers: Record<string, string> = { accept: 'application/json', ...more }
   if (body !== undefined) headers['content-type'] = 'application/json'
   if (idempotencyKey !== undefined) headers['idempotency-key'] = idempotencyKey
+  const init = { ...(body !== undefined && { body: JSON.stringify(body) }), ...(signal && { signal }) }
   try {
-    const response = await fetch(path, {
-      method,
-      headers,
-      credentials: 'same-origin',
-      ...(body !== undefined && { body: JSON.stringify(body) }),
-      ...(signal && { signal }),
-    })
-    if (response.ok) return (response.status === 204 ? undefined : await response.json()) as Answer
-    return await apiErrorOf(response)
-  } catch {
-    return new ApiError(0, 'The gateway does not respond. Is it running?', '')
+    const response = await fetch(path, { method, headers, credentials: 'same-origin', ...init })
+    if (!response.ok) throw await apiErrorOf(response)
+    return (response.status === 204 ? undefined : await response.json()) as Answer
+  } catch (thrown) {
+    // Also a connection that breaks off in mid-answer.
+    throw thrown instanceof ApiError ? thrown : new ApiError(0, 'The gateway does not respond. Is it running?')
   }
 }
 
@@ -118,9 +116,9 @@ export async function callForPage<Name extends ListName>(
   call: CallOf<Name>,
   cursor: string | undefined,
   options: CallOptions = {},
-): Promise<ListAnswer<ItemOf<Name>> | ApiError> {
+): Promise<ListAnswer<ItemOf<Name>>> {
   const paged = { ...call, query: { ...call.query, cursor } } as unknown as CallOf<Name>
-  return (await callApi(name, paged, options)) as ListAnswer<ItemOf<Name>> | ApiError
+  return (await callApi(name, paged, options)) as ListAnswer<ItemOf<Name>>
 }
 
 /** Stops an endless list. */
@@ -130,26 +128,17 @@ const pagesMax = 1000
 export async function callForAll<Name extends ListName>(
   name: Name,
   call: CallOf<Name>,
-): Promise<readonly ItemOf<Name>[] | ApiError> {
+): Promise<readonly ItemOf<Name>[]> {
   const items: ItemOf<Name>[] = []
   const longest = { ...call, query: { ...call.query, limit: 200 } } as unknown as CallOf<Name>
   let cursor: string | undefined
   for (let page = 0; page < pagesMax; page++) {
-    const answer = await callForPage(name, longest, cursor)
-    if (answer instanceof ApiError) return answer
-    items.push(...answer.data)
-    if (answer.next_cursor === null) break
-    cursor = answer.next_cursor
+    const { data, next_cursor } = await callForPage(name, longest, cursor)
+    items.push(...data)
+    if (next_cursor === null) break
+    cursor = next_cursor
   }
   return items
-}
-
-/** The results of several calls, or the first error among them. */
-export async function callTogether<Values extends readonly unknown[]>(
-  ...calls: { readonly [Index in keyof Values]: Promise<Values[Index] | ApiError> }
-): Promise<Values | ApiError> {
-  const answers: readonly unknown[] = await Promise.all(calls)
-  return answers.find((answer) => answer instanceof ApiError) ?? (answers as unknown as Values)
 }
 
 const sessionEndedKey = 'tollgate-session-ended'

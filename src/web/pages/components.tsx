@@ -1,10 +1,11 @@
 /** @jsxImportSource preact */
-// Components that the catalog and the console share: buttons, code to copy, facts, the status indicator, dialogs, and the
-// list of keyboard shortcuts with helpers for handling keys.
+// Components that the catalog and the console share: buttons, code to copy, facts, errors, the status indicator, dialogs, and
+// the list of keyboard shortcuts with helpers for handling keys.
 
 import type { ButtonHTMLAttributes, ComponentChildren, RefObject } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { ShownStatus } from '../catalog/status.ts'
+import type { ApiError } from './api.ts'
 import type { LiveState } from './live-catalog.ts'
 
 export interface ButtonProps extends ButtonHTMLAttributes {
@@ -39,7 +40,7 @@ export function CopyButton({ text, what, label }: CopyButtonProps) {
   return (
     <button
       type="button"
-      class={`copy needs-script ${state}`}
+      class={`copy icon-button needs-script ${state}`}
       data-copy={text}
       title={`Copy the ${what}`}
       onClick={copy}
@@ -75,14 +76,42 @@ async function copyText(text: string): Promise<boolean> {
   }
 }
 
-export function CodeBlock({ code, what }: { readonly code: string; readonly what: string }) {
+export interface CodeBlockProps {
+  readonly code: string
+  /** For screen readers: `.env lines` */
+  readonly what: string
+  /** Absent = the code alone, which scrolls; below a title it is wrapped. */
+  readonly title?: string
+}
+
+/** A text to take away, shown whole, with a button that copies it. */
+export function CodeBlock({ code, what, title }: CodeBlockProps) {
   return (
-    <div class="code-block">
+    <div class={title === undefined ? 'code-block' : 'code-block titled'}>
+      {title !== undefined && <h3>{title}</h3>}
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, and the keyboard must be able to */}
-      <pre tabIndex={0}>
+      <pre tabIndex={0} data-what={what}>
         <code>{code}</code>
       </pre>
       <CopyButton text={code} what={what} label="Copy" />
+    </div>
+  )
+}
+
+export function ErrorNotice({ error, retry }: { readonly error: ApiError; retry?(): void }) {
+  return (
+    <div class="warning" role="alert">
+      <p>{error.message}</p>
+      {error.requestId !== '' && (
+        <p class="hint">
+          Request id <code>{error.requestId}</code>
+        </p>
+      )}
+      {retry && (
+        <Button look="quiet small" onClick={retry}>
+          Try again
+        </Button>
+      )}
     </div>
   )
 }
@@ -180,28 +209,45 @@ export function ShortcutsDialog({ shortcuts }: { readonly shortcuts: Shortcuts }
   )
 }
 
-/** Always true: the key was handled. */
-export function openShortcuts(): true {
-  const dialog = document.getElementById(shortcutsId)
-  if (dialog instanceof HTMLDialogElement && !dialog.open) dialog.showModal()
-  return true
-}
-
 /** Whether the event is input to a field, where shortcuts do not apply. */
 export function isTyping({ target }: Event): boolean {
   return target instanceof HTMLElement && target.matches('input:not([type=checkbox]), select, textarea')
 }
 
-/** Whether there was an element to focus. */
-export function focusOn(element: HTMLElement | null | undefined): boolean {
-  element?.focus()
-  return element !== null && element !== undefined
+/** Handles keys of the whole page, without Ctrl, Alt and Meta. The handler says whether the key was a shortcut. */
+export function useShortcuts(handle: (event: KeyboardEvent) => boolean): void {
+  const latest = useRef(handle)
+  latest.current = handle
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent) => {
+      if (event.ctrlKey || event.metaKey || event.altKey) return
+      if (latest.current(event)) event.preventDefault()
+    }
+    document.addEventListener('keydown', onKey)
+    return () => document.removeEventListener('keydown', onKey)
+  }, [])
 }
 
-/** Moves the focus from the row that has it to the next or previous row's link. */
-export function focusNextRow(links: string, row: string, by: 1 | -1): boolean {
-  const all = [...document.querySelectorAll<HTMLElement>(links)]
-  const focused = document.activeElement?.closest(row)
-  const at = all.findIndex((link) => link.closest(row) === focused)
-  return focusOn(at < 0 ? all[0] : all[at + by])
+const rowSteps: Readonly<Record<string, 1 | -1>> = { j: 1, ArrowDown: 1, k: -1, ArrowUp: -1 }
+
+/** The shortcuts of every page: / to search, ? for help, and j, k or the arrows to move between the links of rows. */
+export function handleCommonKey(key: string): boolean {
+  if (key === '/') return focusOn(document.querySelector<HTMLElement>('[data-search]'))
+  if (key === '?') {
+    const dialog = document.getElementById(shortcutsId)
+    if (dialog instanceof HTMLDialogElement && !dialog.open) dialog.showModal()
+    return true
+  }
+  const step = rowSteps[key]
+  if (step === undefined) return false
+  const links = [...document.querySelectorAll<HTMLElement>('[data-row] > th a')]
+  const focused = document.activeElement?.closest('[data-row]')
+  const at = links.findIndex((link) => link.closest('[data-row]') === focused)
+  return focusOn(at < 0 ? links[0] : links[at + step])
+}
+
+/** Whether there was an element to focus. */
+function focusOn(element: HTMLElement | null | undefined): boolean {
+  element?.focus()
+  return element !== null && element !== undefined
 }

@@ -22,6 +22,16 @@ export interface Query<Value> {
   reload(): void
 }
 
+/** What a call returned, or why it failed. Anything else that is thrown is a defect. */
+async function outcomeOf<Value>(call: Promise<Value>): Promise<{ value: Value } | { error: ApiError }> {
+  try {
+    return { value: await call }
+  } catch (thrown) {
+    if (thrown instanceof ApiError) return { error: thrown }
+    throw thrown
+  }
+}
+
 export interface QueryOptions {
   /** Shows the value of the previous key until the new one has loaded. */
   readonly keepPrevious?: boolean
@@ -39,7 +49,7 @@ interface QueryState<Value> {
  */
 export function useQuery<Value>(
   key: string | undefined,
-  load: (signal: AbortSignal) => Promise<Value | ApiError>,
+  load: (signal: AbortSignal) => Promise<Value>,
   { keepPrevious = false }: QueryOptions = {},
 ): Query<Value> {
   const [state, setState] = useState<QueryState<Value>>({ key })
@@ -51,13 +61,10 @@ export function useQuery<Value>(
     if (key === undefined) return
     const leaving = new AbortController()
     const run = async () => {
-      const answer = await latest.current(leaving.signal)
+      const answer = await outcomeOf(latest.current(leaving.signal))
       if (leaving.signal.aborted) return
       setLoading(false)
-      setState((before) => {
-        if (!(answer instanceof ApiError)) return { key, value: answer }
-        return { ...(before.key === key && { value: before.value }), key, error: answer }
-      })
+      setState((before) => ({ ...(before.key === key && { value: before.value }), key, ...answer }))
     }
     setLoading(true)
     void run()
@@ -78,28 +85,43 @@ export function useApi<Name extends OperationName>(
   return useQuery(call && targetOfCall(name, call).path, load, options)
 }
 
-export interface Pages<Item> {
+export interface List<Item, First = unknown> extends Query<First> {
   readonly items: readonly Item[]
   readonly hasMore: boolean
   readonly isLoadingMore: boolean
   /** Why the last further page did not load. */
   readonly moreError: ApiError | undefined
   loadMore(): void
+  /** Puts an item that the server pushed on top; an item with the same id is replaced. */
+  add(item: Item): void
 }
 
-/** Further pages of a list on demand. `first` is its first page; a new first page starts over. */
-export function usePages<Name extends ListName>(
+const idOf = (item: unknown) => (item as { readonly id?: string }).id
+
+/**
+ * A list of the API, with further pages on demand; a new first page starts over. A call of undefined loads nothing yet.
+ * `read` loads the first page where more than the list is needed.
+ */
+export function useList<Name extends ListName, First extends ListAnswer<ItemOf<Name>> = ListAnswer<ItemOf<Name>>>(
   name: Name,
   call: CallOf<Name> | undefined,
-  first: ListAnswer<ItemOf<Name>> | undefined,
-): Pages<ItemOf<Name>> {
-  type Page = ListAnswer<ItemOf<Name>>
-  const [later, setLater] = useState<{ readonly after: Page; readonly page: Page } | undefined>()
+  read: (signal: AbortSignal) => Promise<First> = async (signal) =>
+    (await callForPage(name, call as CallOf<Name>, undefined, { signal })) as First,
+): List<ItemOf<Name>, First> {
+  type Items = readonly ItemOf<Name>[]
+  const query = useQuery(call && targetOfCall(name, call).path, read, { keepPrevious: true })
+  const first = query.value
+  const [more, setMore] = useState<{ readonly after?: First; readonly page: ListAnswer<ItemOf<Name>> }>()
+  const [added, setAdded] = useState<Items>([])
   const submit = useSubmit()
-  const added = later && later.after === first ? later.page : undefined
-  const cursor = (added ?? first)?.next_cursor ?? null
+  useEffect(() => setAdded([]), [first])
+  const later = more && more.after === first ? more.page : undefined
+  const cursor = (later ?? first)?.next_cursor ?? null
+  const fresh = new Set(added.map(idOf))
+  const loaded: Items = [...(first?.data ?? []), ...(later?.data ?? [])]
   return {
-    items: [...(first?.data ?? []), ...(added?.data ?? [])],
+    ...query,
+    items: [...added, ...loaded.filter((item) => fresh.size === 0 || !fresh.has(idOf(item)))],
     hasMore: cursor !== null,
     isLoadingMore: submit.isBusy,
     moreError: submit.error,
@@ -108,43 +130,17 @@ export function usePages<Name extends ListName>(
       submit.run(
         () => callForPage(name, call, cursor),
         ({ data, next_cursor }) =>
-          setLater({ after: first, page: { data: [...(added?.data ?? []), ...data], next_cursor } }),
+          setMore({ after: first, page: { data: [...(later?.data ?? []), ...data], next_cursor } }),
       )
     },
+    add: (item) => setAdded((before) => [item, ...before.filter((each) => idOf(each) !== idOf(item))]),
   }
-}
-
-export interface List<Item> extends Pages<Item> {
-  readonly error: ApiError | undefined
-  readonly isLoading: boolean
-  reload(): void
-  /** Puts an item that the server pushed on top; an item with the same id is replaced. */
-  add(item: Item): void
-}
-
-/** A list of the API with its pages. A call of undefined loads nothing yet. */
-export function useList<Name extends ListName>(
-  name: Name,
-  call: CallOf<Name> | undefined,
-  idOf: (item: ItemOf<Name>) => string,
-): List<ItemOf<Name>> {
-  const first = useApi(name, call, { keepPrevious: true })
-  const pages = usePages(name, call, first.value as ListAnswer<ItemOf<Name>> | undefined)
-  const [added, setAdded] = useState<readonly ItemOf<Name>[]>([])
-  useEffect(() => setAdded([]), [first.value])
-  const add = useCallback(
-    (item: ItemOf<Name>) => setAdded((before) => [item, ...before.filter((each) => idOf(each) !== idOf(item))]),
-    [],
-  )
-  const fresh = new Set(added.map(idOf))
-  const items = [...added, ...pages.items.filter((item) => !fresh.has(idOf(item)))]
-  return { ...pages, items, error: first.error, isLoading: first.isLoading, reload: first.reload, add }
 }
 
 export interface Submit {
   readonly isBusy: boolean
   readonly error: ApiError | undefined
-  run<Value>(call: () => Promise<Value | ApiError>, onDone: (value: Value) => void): void
+  run<Value>(call: () => Promise<Value>, onDone: (value: Value) => void): void
 }
 
 /** Sends a change once, however often its button is pressed. */
@@ -162,11 +158,11 @@ export function useSubmit(): Submit {
       setBusy(true)
       setError(undefined)
       const finish = async () => {
-        const answer = await call()
+        const answer = await outcomeOf(call())
         isRunning.current = false
         setBusy(false)
-        if (answer instanceof ApiError) setError(answer)
-        else onDone(answer)
+        if ('error' in answer) setError(answer.error)
+        else onDone(answer.value)
       }
       void finish()
     },
@@ -188,6 +184,17 @@ export function useIdempotencyKey(content: unknown): string {
 function createKey(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16))
   return `console-${Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')}`
+}
+
+const idPrefix = typeof document === 'undefined' ? 'server' : 'page'
+let ids = 0
+
+/**
+ * An id for an element. Not Preact's useId, which repeats ids that the server rendered. The prefix differs between server and
+ * browser; hydration keeps the server's ids.
+ */
+export function useUniqueId(): string {
+  return useState(() => `${idPrefix}-${++ids}`)[0]
 }
 
 export type AddressQuery<Name extends string> = Readonly<Record<Name, string>>

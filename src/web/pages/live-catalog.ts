@@ -2,7 +2,7 @@
 
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { CatalogEntry, DatedPrice } from '../catalog/entry.ts'
-import { ApiError, readJson } from './api.ts'
+import { readJson } from './api.ts'
 import { useQuery } from './hooks.ts'
 
 export type LiveState = 'waiting' | 'live' | 'lost'
@@ -33,32 +33,25 @@ export function useLiveCatalog(
   pick.current = select
   useEffect(() => {
     const reload = async () => {
-      const answer = await readJson<EntriesAnswer>('/catalog/entries')
       // After a failure the next change loads it again.
-      if (answer instanceof ApiError) return setLive('lost')
+      const answer = await readJson<EntriesAnswer>('/catalog/entries').catch(() => setLive('lost'))
+      if (!answer) return
       setLive('live')
       known.current = answer.state
       setEntries(pick.current(answer.entries))
     }
-    const bumpAccess = () => setAccessVersion((before) => before + 1)
-    let wasLost = false
+    let knownAccess = ''
     return followEvents('/catalog/events', {
-      open() {
-        setLive('live')
-        // Changes of access are not announced again after a lost connection.
-        if (wasLost) bumpAccess()
-        wasLost = false
+      open: () => setLive('live'),
+      error: () => setLive('lost'),
+      changed(version) {
+        const [state = '', access = ''] = version.split(' ')
+        const isNew = state !== known.current
+        if (isNew) void reload()
+        // The first message only tells what is known.
+        if (isNew || (knownAccess !== '' && access !== knownAccess)) setAccessVersion((before) => before + 1)
+        knownAccess = access
       },
-      error() {
-        setLive('lost')
-        wasLost = true
-      },
-      changed(state) {
-        if (state === known.current) return
-        void reload()
-        bumpAccess()
-      },
-      access: bumpAccess,
       measured: () => void reload(),
     })
   }, [])

@@ -36,7 +36,7 @@ export function PageView({ page, frame, components }: PageViewProps) {
       <main id="main" tabIndex={-1}>
         {Content && <Content {...page.data} />}
       </main>
-      <footer class="footer">
+      <footer class="footer between">
         <span>Tollgate {frame.version}</span>
         <span>Prices are in US dollars per million tokens, exactly as billed.</span>
       </footer>
@@ -47,7 +47,7 @@ export function PageView({ page, frame, components }: PageViewProps) {
 /** A message with links, for example when a page does not exist. */
 export function NoticePage({ title, text, links }: NoticeData) {
   return (
-    <section class="notice">
+    <section class="notice card stack">
       <h1>{title}</h1>
       <p>{text}</p>
       <ul class="plain">
@@ -65,7 +65,7 @@ function Masthead({ kind, frame }: { readonly kind: PageKind; readonly frame: Fr
   const isConsole = kind === 'console' || kind === 'sign-in'
   return (
     <header class="masthead">
-      <div class="masthead-row">
+      <div class="masthead-row row">
         <a class="brand" href="/">
           <Logo />
           <span>Tollgate</span>
@@ -120,7 +120,7 @@ function ThemeSwitch({ theme }: { readonly theme: Theme }) {
   return (
     <button
       type="button"
-      class="theme needs-script"
+      class="theme icon-button needs-script"
       aria-label={`Theme: ${chosen}. Change theme`}
       title={`Theme: ${chosen}`}
       onClick={change}

@@ -12,6 +12,8 @@ export interface Column<Row> {
   /** Not wrapped where the table has room. */
   readonly isWhole?: boolean
   show(row: Row): ComponentChildren
+  /** Below the value, smaller; nothing if it is empty. */
+  note?(row: Row): ComponentChildren
 }
 
 export interface DataTableProps<Row> {
@@ -29,12 +31,14 @@ export interface DataTableProps<Row> {
   groupOf?(row: Row): string
   /** Rows that matter less. */
   isDim?(row: Row): boolean
+  /** In place of a table without rows. */
+  readonly empty?: ComponentChildren
 }
 
 export function DataTable<Row>(props: DataTableProps<Row>) {
   const { caption, columns, rows, keyOf, hrefOf, groupOf = () => '', isDim } = props
   const [head, ...rest] = columns
-  if (!head) return null
+  if (!head || (rows.length === 0 && props.empty !== undefined)) return <>{props.empty}</>
   return (
     <table class={props.class ?? 'data-table'}>
       <caption class="visually-hidden">{caption}</caption>
@@ -59,11 +63,11 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
           {members.map((row) => (
             <tr key={keyOf(row)} data-row={keyOf(row)} class={isDim?.(row) ? 'dim' : undefined}>
               <th scope="row" class={cellClass(head)}>
-                <RowLink href={hrefOf?.(row)}>{head.show(row)}</RowLink>
+                <Cell column={head} row={row} href={hrefOf?.(row)} />
               </th>
               {rest.map((column) => (
                 <td key={column.label} data-label={column.label} class={cellClass(column)}>
-                  {column.show(row)}
+                  <Cell column={column} row={row} />
                 </td>
               ))}
             </tr>
@@ -78,11 +82,27 @@ function cellClass<Row>({ isNumber, isWhole }: Column<Row>): string | undefined 
   return isNumber ? 'number' : isWhole ? 'whole' : undefined
 }
 
-function RowLink({ href, children }: { readonly href: string | undefined; readonly children: ComponentChildren }) {
-  if (href === undefined) return <>{children}</>
+function Cell<Row>({
+  column,
+  row,
+  href,
+}: {
+  readonly column: Column<Row>
+  readonly row: Row
+  readonly href?: string | undefined
+}) {
+  const value = column.show(row)
+  const note = column.note?.(row)
   return (
-    <a class="row-link" href={href}>
-      {children}
-    </a>
+    <>
+      {href === undefined ? (
+        value
+      ) : (
+        <a class="row-link" href={href}>
+          {value}
+        </a>
+      )}
+      {note && <small class="note">{note}</small>}
+    </>
   )
 }

@@ -15,7 +15,7 @@ import { jsonObject, jsonString, type Members, parseJson, recordOf } from '../..
 import type { TargetRules } from '../../canonical/target-rules.ts'
 import { writeCacheControl } from '../../request/cache-marks.ts'
 import { refuseAt, shownWord } from '../../request/fields.ts'
-import { mergedSchema, schemasIn } from '../../request/schema.ts'
+import { schemasIn, toolSchema } from '../../request/schema.ts'
 import {
   type ArgumentNames,
   isForced,
@@ -59,7 +59,7 @@ export function renderTools(tools: readonly Tool[], context: ToolContext): WireT
 
 function renderFunction(tool: FunctionTool, place: string, context: ToolContext): WireTool {
   const { rules, warnings, strictBudget, merges } = context
-  const merged = mergedSchema(tool)
+  const merged = toolSchema(tool)
   if (typeof merged === 'string') return refuseAt(place, `The tool ${shownWord(tool.name)} cannot be used: ${merged}.`)
   const { schema, description, folded } = merged
   if (folded) warnings.add('tool_schema_merged', place)
@@ -76,7 +76,7 @@ export function jsonTool(
   context: ToolContext,
 ): WireTool {
   const purpose = description || 'Call this tool to answer; its input is the answer.'
-  const merged = mergedSchema({ schema, description: purpose })
+  const merged = toolSchema({ schema, description: purpose })
   if (typeof merged === 'string') return refuseAt(place, `The output format cannot be used with this model: ${merged}.`)
   return wireTool({ name: context.names.unused('json'), ...merged }, context)
 }

@@ -2,7 +2,7 @@
 // the same history always gives the same bytes, on which prompt caches and signed thinking depend.
 
 import type { Failure } from '../../../kernel/failure.ts'
-import { type Conversation, placeOf, type RawJson, type Sampling } from '../../canonical/conversation.ts'
+import { type Conversation, placeOf, type RawJson } from '../../canonical/conversation.ts'
 import { filledArray, filledObject, jsonObject, jsonString, type Members } from '../../canonical/json.ts'
 import type { TargetRules } from '../../canonical/target-rules.ts'
 import type { RenderedRequest, Target } from '../../canonical/translation.ts'
@@ -58,7 +58,7 @@ function render(conversation: Conversation, target: Target): RenderedRequest {
   }
 
   const offer = offeredTools(conversation, false, warnings)
-  const output = chooseOutput(conversation, context, { mustCallOwn: demandsOneOfSeveral(offer) })
+  const output = chooseOutput(conversation, context, demandsOneOfSeveral(offer))
   const tools = [...renderTools(offer.tools, context), ...(output.tool ? [output.tool] : [])]
   const system = renderSystem(conversation, warnings)
   const messages = renderHistory(conversation, target, { ...context, isInstructed: system.length > 0 })
@@ -69,7 +69,14 @@ function render(conversation: Conversation, target: Target): RenderedRequest {
     ? jsonToolChoice(offer, output.tool.name, warnings)
     : relaxChoice(offer.choice, { rules, thinking: thinking.mode === 'enabled' }, warnings)
   const { json: toolChoice, single } = writeChoice(choice, { conversation, tools, context })
-  const sampling = samplingMembers(conversation.sampling, { rules, reasoning: isReasoning(thinking, rules) }, warnings)
+  // Most models accept no sampling settings, or none while they reason.
+  const isAccepted = rules.sampling !== 'none' && !isReasoning(thinking, rules)
+  const sampling = renderSampling(conversation.sampling, samplingRows, {
+    rules,
+    warnings,
+    isAccepted,
+    temperatureMax: 1,
+  })
   const stop = renderStop(conversation, rules, warnings)
   const serving = renderServing(conversation, rules, warnings)
 
@@ -136,8 +143,7 @@ function encode(body: RawJson): Uint8Array<ArrayBuffer> {
   return new TextEncoder().encode(text)
 }
 
-// Renders sampling, stop sequences, end user, tier and output format as far as the target supports them. Most models of
-// this dialect accept no sampling settings, or none while they reason. Omitting a default value needs no warning.
+// Sampling, stop sequences, end user, tier and output format, as far as the target supports them.
 
 const samplingRows: readonly SamplingRow[] = [
   { setting: 'frequencyPenalty' },
@@ -150,27 +156,15 @@ const samplingRows: readonly SamplingRow[] = [
   { setting: 'topK', member: 'top_k', when: ({ topK }) => topK !== false },
 ]
 
-function samplingMembers(
-  sampling: Sampling,
-  { rules, reasoning }: { rules: TargetRules; reasoning: boolean },
-  warnings: WarningList,
-): Members {
-  const isAccepted = rules.sampling !== 'none' && !reasoning
-  return renderSampling(sampling, samplingRows, { rules, warnings, isAccepted, temperatureMax: 1 })
-}
-
-// Stop sequences, end user and speed, and warnings for hints without an equivalent.
-
 const fastBeta = 'fast-mode-2026-02-01'
 /** The documented limit of `user_id` (2026-11). */
 const userIdUsualMax = 256
 
-interface Serving {
-  readonly members: Members
-  readonly betas: readonly string[]
-}
-
-function renderServing(conversation: Conversation, rules: TargetRules, warnings: WarningList): Serving {
+function renderServing(
+  conversation: Conversation,
+  rules: TargetRules,
+  warnings: WarningList,
+): { readonly members: Members; readonly betas: readonly string[] } {
   const { serviceTier, endUserId } = conversation
   const fast = serviceTier === 'fast' && rules.fastTier === true
   if (serviceTier === 'economy' || (serviceTier === 'fast' && !fast)) {
@@ -194,14 +188,12 @@ function renderServing(conversation: Conversation, rules: TargetRules, warnings:
   }
 }
 
-interface WireStop {
-  readonly json: RawJson | undefined
-  /** All sequences, if the target cannot match them itself. */
-  readonly matched: readonly string[]
-}
-
-/** The provider refuses blank sequences. */
-function renderStop(conversation: Conversation, { stopMax }: TargetRules, warnings: WarningList): WireStop {
+/** The provider refuses blank sequences. `matched`: all sequences, if the target cannot match them itself. */
+function renderStop(
+  conversation: Conversation,
+  { stopMax }: TargetRules,
+  warnings: WarningList,
+): { readonly json: RawJson | undefined; readonly matched: readonly string[] } {
   const kept = conversation.stop.filter((sequence) => sequence.trim() !== '')
   if (kept.length < conversation.stop.length) warnings.add('stop_dropped', placeOf(conversation, 'stop'))
   const sent = kept.slice(0, stopMax)
@@ -210,11 +202,6 @@ function renderStop(conversation: Conversation, { stopMax }: TargetRules, warnin
 
 // The output format: a schema that the provider enforces, or a tool of ours that the model must call with the answer.
 
-interface WireOutput {
-  readonly format?: RawJson
-  readonly tool?: WireTool
-}
-
 /**
  * A native schema counts against the budget of strict tools, so it is chosen before them. `mustCallOwn`: the model must
  * call one of several tools of the caller's, and could call ours instead.
@@ -222,8 +209,8 @@ interface WireOutput {
 function chooseOutput(
   conversation: Conversation,
   context: ToolContext,
-  { mustCallOwn }: { readonly mustCallOwn: boolean },
-): WireOutput {
+  mustCallOwn: boolean,
+): { readonly format?: RawJson; readonly tool?: WireTool } {
   const { rules, warnings } = context
   const format = conversation.outputFormat
   if (format?.kind !== 'json-schema') return {}
@@ -237,7 +224,7 @@ function chooseOutput(
   const isTaken = 'schema' in result && (!result.tightened || mustCallOwn) && context.strictBudget.take(result.schema)
   // A tool accepts objects with any fields and recursive schemas, and is not compiled by the provider.
   const canBeTool = !isTaken && rules.forcedToolChoice !== false && !('why' in result && !result.isValid)
-  const input = canBeTool ? toolSchema(format.schema) : undefined
+  const input = canBeTool ? toolSchema(format) : undefined
   if (typeof input === 'object') {
     if (format.strict) warnings.add('strict_dropped', place)
     if (input.folded) warnings.add('output_schema_loosened', place)
@@ -247,7 +234,5 @@ function chooseOutput(
   if (format.description) warnings.add('description_dropped', place)
   if (result.loosened) warnings.add('output_schema_loosened', place)
   if (result.tightened) warnings.add('output_schema_tightened', place)
-  return {
-    format: jsonObject({ type: '"json_schema"', schema: result.schema }),
-  }
+  return { format: jsonObject({ type: '"json_schema"', schema: result.schema }) }
 }

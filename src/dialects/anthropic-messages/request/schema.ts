@@ -19,6 +19,8 @@ export interface SubsetSchema {
   readonly loosened: boolean
   /** Values that were allowed are now excluded: an object for any fields has only those it names. */
   readonly tightened: boolean
+  /** The original schema is not in the subset, even if the result means the same. */
+  readonly rewritten: boolean
 }
 
 /** Enforced unchanged (docs of 2026-11). */
@@ -40,19 +42,6 @@ export interface SubsetFault {
 }
 
 export function subsetSchema(raw: RawJson, merges: MergeBudget): SubsetSchema | SubsetFault {
-  const narrowed = narrowedSchema(raw, merges)
-  if ('why' in narrowed) return narrowed
-  const { schema, narrowing } = narrowed
-  return { schema, loosened: narrowing.loosened, tightened: narrowing.tightened }
-}
-
-/** Whether a schema is in the subset already. */
-export function fitsSubset(raw: RawJson, merges: MergeBudget): boolean {
-  const narrowed = narrowedSchema(raw, merges)
-  return 'narrowing' in narrowed && !narrowed.narrowing.loosened && !narrowed.narrowing.rewritten
-}
-
-function narrowedSchema(raw: RawJson, merges: MergeBudget): { schema: RawJson; narrowing: Narrowing } | SubsetFault {
   const tooMuch = merges.schemas.take(raw)
   if (tooMuch !== undefined) return { why: tooMuch, isValid: true }
   const root = JsonNode.of(raw)
@@ -60,13 +49,20 @@ function narrowedSchema(raw: RawJson, merges: MergeBudget): { schema: RawJson; n
   const fault = referenceFault(root)
   if (fault) return fault
   const narrowing = new Narrowing(root, merges)
-  return { schema: narrowing.narrow(root), narrowing }
+  const schema = narrowing.narrow(root)
+  const { loosened, tightened, rewritten } = narrowing
+  return { schema, loosened, tightened, rewritten }
+}
+
+/** Whether a schema is in the subset already. */
+export function fitsSubset(raw: RawJson, merges: MergeBudget): boolean {
+  const result = subsetSchema(raw, merges)
+  return 'schema' in result && !result.loosened && !result.rewritten
 }
 
 class Narrowing {
   loosened = false
   tightened = false
-  /** The original schema is not in the subset, even if the result means the same. */
   rewritten = false
 
   constructor(
@@ -91,11 +87,9 @@ class Narrowing {
       kept.set('type', orNull)
     }
     if (described.length > 0) this.loosened = true
-    const description = textOf(node.member('description'))
-    const words = [description, described.length > 0 ? `(${described.join(', ')})` : undefined]
-      .filter(Boolean)
-      .join(' ')
-    if (words !== '') kept.set('description', jsonString(words))
+    const words = [textOf(node.member('description')), described.length > 0 ? `(${described.join(', ')})` : '']
+    const description = words.filter(Boolean).join(' ')
+    if (description !== '') kept.set('description', jsonString(description))
     if (isObjectSchema(node)) this.#close(node, kept)
     return jsonMembers([...kept])
   }
@@ -297,16 +291,14 @@ function collect(node: JsonNode, root: JsonNode, parts: Members[]): boolean {
 /** The combination of two values of a keyword; undefined = they cannot be combined. */
 function join(name: string, outer: RawJson, inner: RawJson): RawJson | undefined {
   if (outer === inner || annotations.has(name)) return outer
-  if (name === 'required') return union(outer, inner)
+  if (name === 'required') {
+    const texts = [outer, inner].flatMap((list) => JsonNode.of(list).elements() ?? []).map(({ text }) => text)
+    return jsonArray([...new Set(texts)])
+  }
   if (name === 'properties') return joinProperties(outer, inner)
   if (name !== 'additionalProperties') return undefined
   if (outer === 'true' || inner === 'false') return inner
   return inner === 'true' || outer === 'false' ? outer : undefined
-}
-
-function union(one: RawJson, other: RawJson): RawJson {
-  const texts = [one, other].flatMap((list) => JsonNode.of(list).elements() ?? []).map(({ text }) => text)
-  return jsonArray([...new Set(texts)])
 }
 
 function joinProperties(one: RawJson, other: RawJson): RawJson | undefined {

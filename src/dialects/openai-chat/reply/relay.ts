@@ -176,8 +176,8 @@ export const relayReply = createReplyRelay({
 const textNames = ['content', 'refusal', 'reasoning_content', 'reasoning', 'name', 'arguments', 'input', 'transcript']
 
 /** Bits of `outputMeter.seen`: the reply has a finish reason; it calls a tool. */
-export const seenEnd = 0b01
-export const seenCall = 0b10
+const seenEnd = 0b01
+const seenCall = 0b10
 
 /** `seen` must be read right after the count that set it. */
 export const outputMeter = new JsonTextMeter(textNames, ['finish_reason', 'name'])
@@ -203,7 +203,7 @@ function isMeaningfulChoice(choice: unknown): boolean {
 }
 
 /** The indexes of the choices with a finish reason. */
-export function endedChoices(choices: unknown): unknown[] {
+function endedChoices(choices: unknown): unknown[] {
   const list: unknown[] = Array.isArray(choices) ? choices : []
   return list.flatMap((choice) => (isRecord(choice) && isEnding(choice.finish_reason) ? [choice.index ?? 0] : []))
 }

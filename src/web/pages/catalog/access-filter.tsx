@@ -7,6 +7,7 @@ import { useEffect, useState } from 'preact/hooks'
 import type { UsableModel } from '../../catalog/usable-models.ts'
 import { ApiError, callForAll, type ListAnswer, readJson, targetOfCall } from '../api.ts'
 import { Button } from '../components.tsx'
+import { Field } from '../form.tsx'
 import { useQuery } from '../hooks.ts'
 
 type Subject =
@@ -61,10 +62,10 @@ export function useAccess(accessVersion: number): Access {
 }
 
 /** Not by callApi, which leaves the page when there is no session. */
-async function readModels(subject: Subject | undefined): Promise<ListAnswer<UsableModel> | ApiError> {
+async function readModels(subject: Subject | undefined): Promise<ListAnswer<UsableModel>> {
   if (subject?.kind === 'project') return await readJson(targetOfCall('listProjectModels', { id: subject.id }).path)
   // Other characters cannot be sent in a header.
-  if (!subject || !/^[!-~]+$/.test(subject.secret)) return new ApiError(0, 'This is not a key.', '')
+  if (!subject || !/^[!-~]+$/.test(subject.secret)) throw new ApiError(0, 'This is not a key.')
   return await readJson('/v1/models', { authorization: `Bearer ${subject.secret}` })
 }
 
@@ -77,7 +78,7 @@ export function AccessFilter({ access, isSignedIn }: AccessFilterProps) {
   const { subject, models, isLoading, error, clear } = access
   if (subject && models) {
     return (
-      <div class="access-filter" role="status">
+      <div class="access-filter row" role="status">
         <p>Showing only models that {subject.kind === 'key' ? 'your key' : `project ${subject.name}`} can use.</p>
         <Button look="quiet small" disabled={isLoading} onClick={() => access.choose(subject)}>
           Refresh
@@ -92,13 +93,15 @@ export function AccessFilter({ access, isSignedIn }: AccessFilterProps) {
   return (
     <details class="access-filter needs-script">
       <summary>What can my key use?</summary>
-      <KeyForm access={access} />
-      {isSignedIn && <ProjectForm access={access} />}
-      {error && (
-        <p class="warning" role="alert">
-          {error.message}
-        </p>
-      )}
+      <div class="stack">
+        <KeyForm access={access} />
+        {isSignedIn && <ProjectForm access={access} />}
+        {error && (
+          <p class="warning" role="alert">
+            {error.message}
+          </p>
+        )}
+      </div>
     </details>
   )
 }
@@ -110,32 +113,22 @@ function KeyForm({ access }: Pick<AccessFilterProps, 'access'>) {
     access.choose({ kind: 'key', secret: secret.trim() })
   }
   return (
-    <form class="access-form" onSubmit={submit}>
-      <label for="access-key">Your key</label>
-      <input
-        id="access-key"
-        type="password"
-        autocomplete="off"
-        spellcheck={false}
-        required
+    <form class="stack tight" onSubmit={submit}>
+      <Field
+        label="Your key"
+        kind="password"
         value={secret}
-        aria-describedby="access-key-hint"
-        onInput={({ currentTarget }) => setSecret(currentTarget.value)}
+        isRequired
+        hint="It stays in this tab and is only sent to this gateway’s /v1/models."
+        onChange={setSecret}
       />
-      <button type="submit" class="button" disabled={access.isLoading}>
-        Show its models
-      </button>
-      <p class="hint" id="access-key-hint">
-        It stays in this tab and is only sent to this gateway’s /v1/models.
+      <p>
+        <button type="submit" class="button" disabled={access.isLoading}>
+          Show its models
+        </button>
       </p>
     </form>
   )
-}
-
-interface ProjectChoice {
-  readonly id: string
-  readonly name: string
-  readonly workspace: string
 }
 
 /** Loads the projects when the menu gets the focus. */
@@ -147,35 +140,25 @@ function ProjectForm({ access }: Pick<AccessFilterProps, 'access'>) {
     if (project) access.choose({ kind: 'project', id, name: project.name })
   }
   if (error) return <p class="warning">{error.message}</p>
+  const options = projects?.map(({ id, name, workspace }) => ({ value: id, label: `${workspace} / ${name}` })) ?? []
   return (
-    <div class="access-form">
-      <label for="access-project">Or a project</label>
-      <select
-        id="access-project"
-        value=""
-        onFocus={() => setWanted(true)}
-        onChange={({ currentTarget }) => pick(currentTarget.value)}
-      >
-        <option value="">choose one</option>
-        {projects?.map(({ id, name, workspace }) => (
-          <option key={id} value={id}>
-            {workspace} / {name}
-          </option>
-        ))}
-      </select>
-    </div>
+    <Field
+      label="Or a project"
+      id="access-project"
+      value=""
+      options={[{ value: '', label: 'choose one' }, ...options]}
+      attributes={{ onFocus: () => setWanted(true) }}
+      onChange={pick}
+    />
   )
 }
 
 /** Projects of a workspace that cannot be read are left out. */
-async function readProjects(): Promise<readonly ProjectChoice[] | ApiError> {
+async function readProjects() {
   const workspaces = await callForAll('listWorkspaces', {})
-  if (workspaces instanceof ApiError) return workspaces
-  const lists = await Promise.all(
-    workspaces.map(async ({ id, name: workspace }) => {
-      const projects = await callForAll('listProjects', { id })
-      return projects instanceof ApiError ? [] : projects.map((each) => ({ id: each.id, name: each.name, workspace }))
-    }),
-  )
-  return lists.flat()
+  const lists = workspaces.map(async ({ id, name: workspace }) => {
+    const projects = await callForAll('listProjects', { id }).catch(() => [])
+    return projects.map((project) => ({ id: project.id, name: project.name, workspace }))
+  })
+  return (await Promise.all(lists)).flat()
 }

@@ -50,7 +50,7 @@ export function ComparePage({ entries: initial, state, sample }: CompareData) {
   const { entries, live } = useLiveCatalog(initial, state, select)
   if (entries.length === 0) {
     return (
-      <section class="notice">
+      <section class="notice card stack">
         <h1>Compare</h1>
         <p>
           No models are selected. Select up to four in the <a href="/">model list</a>, or press x on them.
@@ -71,11 +71,11 @@ export function ComparePage({ entries: initial, state, sample }: CompareData) {
   }))
   return (
     <>
-      <div class="page-head">
+      <div class="page-head row">
         <h1>Compare</h1>
         <p class="lede">
-          Example request: {exactCount(sample.inputTokens)} input tokens, {sample.cachedPercent} % of them cached,{' '}
-          {exactCount(sample.outputTokens)} output tokens. <a href={selectionPath(entries)}>Change selection</a>
+          Example request: {exactCount(sample.in)} input tokens, {sample.cached} % of them cached,{' '}
+          {exactCount(sample.out)} output tokens. <a href={selectionPath(entries)}>Change selection</a>
         </p>
         <LiveStatus state={live} />
       </div>
@@ -92,7 +92,7 @@ export function ComparePage({ entries: initial, state, sample }: CompareData) {
 
 /** The list with these models selected. */
 function selectionPath(entries: readonly CatalogEntry[]): string {
-  return `/?${renderQuery({ ...emptyQuery, compared: entries.map(({ id }) => id) })}`
+  return `/?${renderQuery({ ...emptyQuery, m: entries.map(({ id }) => id) })}`
 }
 
 /** The same text for a model without web search and one that does not charge for it. */

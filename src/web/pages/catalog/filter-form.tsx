@@ -2,7 +2,8 @@
 // Search and filters of the model list. A plain form without scripts; with them every change applies at once.
 
 import type { TargetedSubmitEvent } from 'preact'
-import type { CatalogQuery, Choices, SortKind } from '../../catalog/query.ts'
+import { type CatalogQuery, type Choices, sortNames } from '../../catalog/query.ts'
+import { Field, type Option } from '../form.tsx'
 
 export interface FilterFormProps {
   readonly query: CatalogQuery
@@ -10,68 +11,44 @@ export interface FilterFormProps {
   change(part: Partial<CatalogQuery>): void
 }
 
-const sortNames: Readonly<Record<SortKind, string>> = {
-  name: 'creator and name',
-  price: 'input price',
-  output: 'output price',
-  context: 'context',
-  newest: 'newest',
-  'first-token': 'latency',
-  speed: 'throughput',
-}
-
 const inputSteps = ['0.10', '0.50', '1.00', '3.00', '10.00']
-const contextSteps = [32_000, 128_000, 200_000, 1_000_000]
+const contextSteps = ['32000', '128000', '200000', '1000000']
 
 export function FilterForm({ query, choices, change }: FilterFormProps) {
+  const inputs = withValue(inputSteps, query.max_input)
+  const contexts = withValue(contextSteps, query.min_context)
+  const sorts = Object.entries(sortNames).map(([value, label]) => ({ value, label }))
+  const menus = [
+    { name: 'creator', label: 'Creator', options: anyOf(choices.creators) },
+    { name: 'provider', label: 'Provider', options: anyOf(choices.providers) },
+    { name: 'max_input', label: 'Max price', options: anyOf(inputs, (value) => `$${value}`) },
+    { name: 'min_context', label: 'Min context', options: anyOf(contexts, contextName) },
+    { name: 'sort', label: 'Sort by', options: sorts },
+  ] as const
   const submit = (event: TargetedSubmitEvent<HTMLFormElement>) => event.preventDefault()
-  const contextMin = query.contextMin === 0 ? '' : String(query.contextMin)
   return (
-    <form class="filters" method="get" action="/" aria-label="Search and filter" onSubmit={submit}>
-      {query.compared.map((id) => (
+    <form class="filters controls" method="get" action="/" aria-label="Search and filter" onSubmit={submit}>
+      {query.m.map((id) => (
         <input key={id} type="hidden" name="m" value={id} />
       ))}
-      <div class="search">
-        <label for="q">Search</label>
-        <input
-          id="q"
-          type="search"
-          name="q"
-          autocomplete="off"
-          spellcheck={false}
-          value={query.text}
-          onInput={({ currentTarget }) => change({ text: currentTarget.value })}
+      <Field
+        label="Search"
+        id="q"
+        value={query.q}
+        isWide
+        attributes={{ type: 'search', name: 'q', 'data-search': true, placeholder: 'Press / to search' }}
+        onChange={(q) => change({ q })}
+      />
+      {menus.map(({ name, label, options }) => (
+        <Field
+          key={name}
+          label={label}
+          value={query[name]}
+          options={options}
+          attributes={{ name }}
+          onChange={(value) => change({ [name]: value })}
         />
-        <kbd title="Press / to search">/</kbd>
-      </div>
-      <div class="menus">
-        <Menu name="creator" label="Creator" value={query.creator} onPick={(creator) => change({ creator })}>
-          {choices.creators.map((each) => [each, each])}
-        </Menu>
-        <Menu name="provider" label="Provider" value={query.provider} onPick={(provider) => change({ provider })}>
-          {choices.providers.map((each) => [each, each])}
-        </Menu>
-        <Menu name="max_input" label="Max price" value={query.inputMax} onPick={(inputMax) => change({ inputMax })}>
-          {withValue(inputSteps, query.inputMax).map((each) => [each, `$${each}`])}
-        </Menu>
-        <Menu
-          name="min_context"
-          label="Min context"
-          value={contextMin}
-          onPick={(value) => change({ contextMin: Number(value) })}
-        >
-          {withValue(contextSteps.map(String), contextMin).map((each) => [each, contextName(Number(each))])}
-        </Menu>
-        <Menu
-          name="sort"
-          label="Sort by"
-          value={query.sort}
-          onPick={(sort) => change({ sort: sort as SortKind })}
-          isFixed
-        >
-          {Object.entries(sortNames)}
-        </Menu>
-      </div>
+      ))}
       <Toggles query={query} tags={choices.tags} change={change} />
       <button class="button without-script" type="submit">
         Apply
@@ -84,32 +61,22 @@ interface TogglesProps extends Pick<FilterFormProps, 'query' | 'change'> {
   readonly tags: readonly string[]
 }
 
-function Toggles({ query, tags, change }: TogglesProps) {
-  const toggle = (tag: string) =>
-    change({ tags: query.tags.includes(tag) ? query.tags.filter((each) => each !== tag) : [...query.tags, tag] })
+function Toggles({ query: { tag: chosen, routes, free }, tags, change }: TogglesProps) {
   const toggles = [
-    ...tags.map((tag) => ({
-      name: 'tag',
-      value: tag,
-      label: tag,
-      isOn: query.tags.includes(tag),
-      onChange: () => toggle(tag),
-    })),
-    {
-      name: 'routes',
-      value: '2',
-      label: 'several routes',
-      isOn: query.severalRoutes,
-      onChange: () => change({ severalRoutes: !query.severalRoutes }),
-    },
-    { name: 'free', value: '1', label: 'free', isOn: query.free, onChange: () => change({ free: !query.free }) },
+    ...tags.map((tag) => {
+      const isOn = chosen.includes(tag)
+      const next = isOn ? chosen.filter((each) => each !== tag) : [...chosen, tag]
+      return { name: 'tag', value: tag, label: tag, isOn, next: { tag: next } }
+    }),
+    { name: 'routes', value: '2', label: 'several routes', isOn: routes !== '', next: { routes: routes ? '' : '2' } },
+    { name: 'free', value: '1', label: 'free', isOn: free !== '', next: { free: free ? '' : '1' } },
   ]
   return (
-    <fieldset class="toggles">
+    <fieldset class="toggles row">
       <legend>Only with</legend>
-      {toggles.map(({ name, value, label, isOn, onChange }) => (
+      {toggles.map(({ name, value, label, isOn, next }) => (
         <label key={`${name} ${value}`}>
-          <input type="checkbox" name={name} value={value} checked={isOn} onChange={onChange} />
+          <input type="checkbox" name={name} value={value} checked={isOn} onChange={() => change(next)} />
           <span>{label}</span>
         </label>
       ))}
@@ -117,31 +84,8 @@ function Toggles({ query, tags, change }: TogglesProps) {
   )
 }
 
-interface MenuProps {
-  readonly name: string
-  readonly label: string
-  readonly value: string
-  /** Without the option "any". */
-  readonly isFixed?: boolean
-  /** Value and name. */
-  readonly children: readonly (readonly [string, string])[]
-  onPick(value: string): void
-}
-
-function Menu({ name, label, value, isFixed = false, children, onPick }: MenuProps) {
-  return (
-    <label class="menu">
-      <span>{label}</span>
-      <select name={name} value={value} onChange={({ currentTarget }) => onPick(currentTarget.value)}>
-        {!isFixed && <option value="">any</option>}
-        {children.map(([each, text]) => (
-          <option key={each} value={each} selected={each === value}>
-            {text}
-          </option>
-        ))}
-      </select>
-    </label>
-  )
+function anyOf(values: readonly string[], nameOf = (value: string) => value): readonly Option[] {
+  return [{ value: '', label: 'any' }, ...values.map((value) => ({ value, label: nameOf(value) }))]
 }
 
 /** Adds a value from the address that is not among the steps. */
@@ -149,6 +93,7 @@ function withValue(steps: readonly string[], value: string): readonly string[] {
   return value === '' || steps.includes(value) ? steps : [...steps, value].sort((a, b) => Number(a) - Number(b))
 }
 
-function contextName(tokens: number): string {
+function contextName(text: string): string {
+  const tokens = Number(text)
   return tokens >= 1_000_000 ? `${tokens / 1_000_000}M` : `${tokens / 1000}K`
 }

@@ -22,14 +22,13 @@ import type { ListData } from '../../page-data.ts'
 import {
   Button,
   CopyButton,
-  focusNextRow,
-  focusOn,
+  handleCommonKey,
   isTyping,
   LiveStatus,
-  openShortcuts,
   type Shortcuts,
   ShortcutsDialog,
   Status,
+  useShortcuts,
 } from '../components.tsx'
 import { useLiveCatalog } from '../live-catalog.ts'
 import { type Column, DataTable } from '../table.tsx'
@@ -47,18 +46,28 @@ export function ListPage({ entries: initial, state, query: initialQuery, builtIn
   const shown = useMemo(() => selectEntries(entries, query), [entries, query])
   const choices = useMemo(() => choicesOf(entries), [entries])
   const change = (part: Partial<CatalogQuery>) => setQuery((before) => ({ ...before, ...part }))
-  const toggleCompared = (id: string) => setQuery((before) => ({ ...before, compared: toggled(before.compared, id) }))
-  const compared = query.compared.filter((id) => entries.some((entry) => entry.id === id))
+  const toggleCompared = (id: string) => setQuery((before) => ({ ...before, m: toggled(before.m, id) }))
+  const compared = query.m.filter((id) => entries.some((entry) => entry.id === id))
   const hidden = compared.filter((id) => !shown.some((entry) => entry.id === id))
   useEffect(() => {
     const text = renderQuery(query)
     const address = text === '' ? '/' : `/?${text}`
     if (address !== location.pathname + location.search) history.replaceState(null, '', address)
   }, [query])
-  useListShortcuts(toggleCompared)
+  useShortcuts((event) => {
+    const { key, target } = event
+    // The down arrow in the search field moves to the first model.
+    const isLeaving = key === 'ArrowDown' && target instanceof HTMLElement && target.id === 'q'
+    if (isTyping(event) && !isLeaving) return false
+    const row = document.activeElement?.closest<HTMLElement>('[data-row]')
+    if (key === 'c') row?.querySelector<HTMLElement>('[data-copy]')?.click()
+    else if (key === 'x' && row) toggleCompared(row.dataset.row ?? '')
+    else return handleCommonKey(key)
+    return true
+  })
   return (
     <>
-      <div class="page-head">
+      <div class="page-head row">
         <h1>Models</h1>
         <p class="lede">{describeSources(entries, builtInDate)}.</p>
         <LiveStatus state={live} />
@@ -74,7 +83,7 @@ export function ListPage({ entries: initial, state, query: initialQuery, builtIn
               href="/"
               onClick={(event) => {
                 event.preventDefault()
-                setQuery({ ...emptyQuery, sort: query.sort, compared: query.compared })
+                setQuery({ ...emptyQuery, sort: query.sort, m: query.m })
               }}
             >
               Clear filters
@@ -106,7 +115,7 @@ export function ListPage({ entries: initial, state, query: initialQuery, builtIn
               : 'No models match. Remove a filter or search for something else.'}
         </p>
       )}
-      <CompareBar compared={compared} hidden={hidden} onClear={() => change({ compared: [] })} />
+      <CompareBar compared={compared} hidden={hidden} onClear={() => change({ m: [] })} />
       <ShortcutsDialog shortcuts={shortcuts} />
     </>
   )
@@ -114,7 +123,7 @@ export function ListPage({ entries: initial, state, query: initialQuery, builtIn
 
 /** Drops unknown models from an address, so that they do not take up places in the comparison. */
 function withKnownModels(query: CatalogQuery, entries: readonly CatalogEntry[]): CatalogQuery {
-  return { ...query, compared: query.compared.filter((id) => entries.some((entry) => entry.id === id)) }
+  return { ...query, m: query.m.filter((id) => entries.some((entry) => entry.id === id)) }
 }
 
 function toggled(compared: readonly string[], id: string): readonly string[] {
@@ -140,14 +149,8 @@ const columns: readonly Column<Row>[] = [
   { label: 'Capabilities', show: ({ entry }) => <Capabilities tags={entry.tags} /> },
   {
     label: 'Status',
-    show: ({ entry }) => (
-      <>
-        <Status {...modelStatus(entry)} />
-        <small class="row-note">
-          {entry.routes.length === 1 ? entry.routes[0]?.provider : `${entry.routes.length} routes`}
-        </small>
-      </>
-    ),
+    show: ({ entry }) => <Status {...modelStatus(entry)} />,
+    note: ({ entry: { routes } }) => (routes.length === 1 ? routes[0]?.provider : `${routes.length} routes`),
   },
   { label: 'Latency (p50)', isNumber: true, show: ({ entry }) => <Busiest entry={entry} kind="first_event_ms" /> },
   { label: 'Throughput', isNumber: true, show: ({ entry }) => <Busiest entry={entry} kind="tokens_per_second" /> },
@@ -199,7 +202,7 @@ interface CompareBarProps {
 /** The table's checkboxes belong to this form, so that it works without scripts. */
 function CompareBar({ compared, hidden, onClear }: CompareBarProps) {
   return (
-    <form id="compare" class={`compare-bar${compared.length > 0 ? ' filled' : ''}`} method="get" action="/compare">
+    <form id="compare" class={`compare-bar row${compared.length > 0 ? ' filled' : ''}`} method="get" action="/compare">
       {hidden.map((id) => (
         <input key={id} type="hidden" name="m" value={id} />
       ))}
@@ -228,34 +231,3 @@ const shortcuts: Shortcuts = [
   ['x', 'select it for comparison, up to four'],
   ['?', 'show these shortcuts'],
 ]
-
-function useListShortcuts(toggleCompared: (id: string) => void): void {
-  useEffect(() => {
-    const onKey = (event: KeyboardEvent) => {
-      if (event.ctrlKey || event.metaKey || event.altKey) return
-      if (isTyping(event) && !leavesSearch(event)) return
-      if (handleKey(event.key, toggleCompared)) event.preventDefault()
-    }
-    document.addEventListener('keydown', onKey)
-    return () => document.removeEventListener('keydown', onKey)
-  }, [])
-}
-
-/** The down arrow in the search field moves to the first model. */
-function leavesSearch({ key, target }: KeyboardEvent): boolean {
-  return key === 'ArrowDown' && target instanceof HTMLElement && target.id === 'q'
-}
-
-/** Whether the key is a shortcut. */
-function handleKey(key: string, toggleCompared: (id: string) => void): boolean {
-  if (key === '/') return focusOn(document.getElementById('q'))
-  if (key === 'ArrowDown') return focusNextRow('.model-link', '[data-row]', 1)
-  if (key === 'ArrowUp') return focusNextRow('.model-link', '[data-row]', -1)
-  if (key === '?') return openShortcuts()
-  const row = document.activeElement?.closest<HTMLElement>('[data-row]')
-  if (!row) return false
-  if (key === 'c') row.querySelector<HTMLElement>('[data-copy]')?.click()
-  else if (key === 'x') toggleCompared(row.dataset.row ?? '')
-  else return false
-  return true
-}

@@ -24,17 +24,17 @@ export function ModelPage({ entry: initial, state, sample, snippets, history: in
   const history = usePriceHistory(entry, initialHistory)
   const creator = creatorOf(entry)
   return (
-    <article class="model-page">
+    <article class="model-page stack">
       <p class="breadcrumbs">
         <a href="/">Models</a> / <a href={`/?creator=${encodeURIComponent(creator)}`}>{creator}</a>
       </p>
-      <header class="model-head">
+      <header class="model-head stack tight">
         <h1>{entry.name}</h1>
-        <p class="id large">
+        <p class="id">
           <code>{entry.id}</code>
           <CopyButton text={entry.id} what="id" label="Copy id" />
         </p>
-        <p class="facts-line">
+        <p class="row">
           <Status {...modelStatus(entry)} />
           <Badges entry={entry} />
           <LiveStatus state={live} />
@@ -88,12 +88,8 @@ function factsOf({ context_tokens, max_output_tokens, owned_by, released, tags }
 const routeColumns: readonly Column<OrderedRoute>[] = [
   {
     label: 'Provider',
-    show: ({ route }) => (
-      <>
-        {route.provider}
-        <code class="row-note">{route.upstream_model}</code>
-      </>
-    ),
+    show: ({ route }) => route.provider,
+    note: ({ route }) => <code>{route.upstream_model}</code>,
   },
   { label: 'Order', show: ({ place }) => place ?? 'skip' },
   { label: 'Status', show: ({ route }) => <Status {...routeStatus(route)} /> },
@@ -111,7 +107,6 @@ const routeColumns: readonly Column<OrderedRoute>[] = [
 ]
 
 function RouteTable({ routes }: { readonly routes: readonly CatalogRoute[] }) {
-  if (routes.length === 0) return <p class="empty">No provider that serves this model is enabled.</p>
   return (
     <>
       <DataTable
@@ -120,6 +115,7 @@ function RouteTable({ routes }: { readonly routes: readonly CatalogRoute[] }) {
         rows={orderRoutes(routes)}
         keyOf={({ route }) => `${route.provider} ${route.upstream_model}`}
         isDim={({ place }) => place === undefined}
+        empty={<p class="empty">No provider that serves this model is enabled.</p>}
       />
       <p class="hint">
         A failed attempt automatically moves on to the next route. Latency is the time to the first token; figures are
@@ -141,8 +137,8 @@ function CodeTabs({ snippets }: { readonly snippets: readonly Snippet[] }) {
     document.getElementById(`tab-${next}`)?.focus()
   }
   return (
-    <div class="code">
-      <div class="tabs needs-script" role="tablist" aria-label="Clients">
+    <div>
+      <div class="tabs row needs-script" role="tablist" aria-label="Clients">
         {snippets.map(({ client }, index) => (
           <button
             key={client}
@@ -162,7 +158,7 @@ function CodeTabs({ snippets }: { readonly snippets: readonly Snippet[] }) {
       {snippets.map((snippet, index) => (
         <div
           key={snippet.client}
-          class="panel"
+          class="panel stack tight"
           role="tabpanel"
           id={`panel-${index}`}
           aria-labelledby={`tab-${index}`}
@@ -170,7 +166,7 @@ function CodeTabs({ snippets }: { readonly snippets: readonly Snippet[] }) {
         >
           <h3 class="without-script">{snippet.client}</h3>
           {snippet.install !== '' && (
-            <p class="install">
+            <p class="id">
               <code>{snippet.install}</code>
               <CopyButton text={snippet.install} what="install command" />
             </p>
@@ -209,7 +205,6 @@ function otherPrices({ price }: DatedPrice): string {
 }
 
 function PriceHistory({ history }: { readonly history: readonly DatedPrice[] }) {
-  if (history.length === 0) return <p class="empty">No price yet.</p>
   return (
     <>
       <DataTable
@@ -217,6 +212,7 @@ function PriceHistory({ history }: { readonly history: readonly DatedPrice[] }) 
         columns={historyColumns}
         rows={history}
         keyOf={({ version }) => version}
+        empty={<p class="empty">No price yet.</p>}
       />
       <p class="hint">
         A price applies until the next one. Running requests keep the price they started with. The oldest one counts

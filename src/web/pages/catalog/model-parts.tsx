@@ -30,7 +30,7 @@ export function Badges({ entry }: { readonly entry: CatalogEntry }) {
 export function Capabilities({ tags }: { readonly tags: readonly string[] }) {
   if (tags.length === 0) return <span class="muted">–</span>
   return (
-    <ul class="tags" aria-label="Capabilities">
+    <ul class="plain tags row" aria-label="Capabilities">
       {tags.map((tag) => (
         <li key={tag}>{tag}</li>
       ))}

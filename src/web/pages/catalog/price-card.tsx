@@ -1,7 +1,6 @@
 /** @jsxImportSource preact */
 // The price of a model, exactly as it is billed, and a calculator that uses the billing code.
 
-import type { TargetedSubmitEvent } from 'preact'
 import { useState } from 'preact/hooks'
 import { chargeLines, type Price, priceUsage, type ShownPrice } from '../../../catalog/price.ts'
 import { formatPico, formatPrice, type Nano } from '../../../kernel/money.ts'
@@ -18,6 +17,7 @@ import {
   wrongSampleFields,
 } from '../../catalog/sample-cost.ts'
 import { Facts } from '../components.tsx'
+import { Field } from '../form.tsx'
 import { DataTable } from '../table.tsx'
 import { Money } from './model-parts.tsx'
 
@@ -31,7 +31,7 @@ export function PriceCard({ entry, current }: PriceCardProps) {
   const { price } = entry
   return (
     <div class="price-card">
-      <p class="price-card-head">
+      <p class="price-card-head between">
         <span>Price</span>
         <span>USD per 1M tokens</span>
       </p>
@@ -101,13 +101,6 @@ function amountOf(text: string) {
   return text.startsWith('×') ? text : <Money amount={text} />
 }
 
-const fieldLabels: Readonly<Record<SampleField, string>> = {
-  in: 'Input tokens',
-  cached: 'Cached, %',
-  out: 'Output tokens',
-  calls: 'Requests',
-}
-
 export interface CalculatorProps {
   readonly entry: CatalogEntry
   readonly sample: Sample
@@ -115,47 +108,30 @@ export interface CalculatorProps {
 
 /** Without scripts the form asks the server, which computes the same. */
 export function Calculator({ entry, sample: initial }: CalculatorProps) {
-  const [sample, setSample] = useState(initial)
-  const [wrong, setWrong] = useState<readonly SampleField[]>([])
+  const [typed, setTyped] = useState(() => sampleFields.map(({ name }) => [name, String(initial[name])]))
+  const params = new URLSearchParams(typed)
+  const wrong = wrongSampleFields(params)
   const price = priceOf(entry)
-  const read = (form: HTMLFormElement) => {
-    const params = new URLSearchParams()
-    for (const { name } of sampleFields) params.set(name, String(new FormData(form).get(name) ?? ''))
-    setSample(parseSample(params))
-    setWrong(wrongSampleFields(params))
-  }
-  const submit = (event: TargetedSubmitEvent<HTMLFormElement>) => {
-    event.preventDefault()
-    read(event.currentTarget)
-  }
-  const { inputTokens, cachedPercent, outputTokens, calls } = initial
-  const values: Readonly<Record<SampleField, number>> = {
-    in: inputTokens,
-    cached: cachedPercent,
-    out: outputTokens,
-    calls,
-  }
   return (
-    <form class="calculator" method="get" onSubmit={submit} onInput={({ currentTarget }) => read(currentTarget)}>
-      <fieldset>
+    <form class="calculator card stack" method="get" onSubmit={(event) => event.preventDefault()}>
+      <fieldset class="columns">
         <legend>Cost calculator</legend>
-        <div class="calculator-fields">
-          {sampleFields.map(({ name, max }) => (
-            <label key={name}>
-              <span>{fieldLabels[name]}</span>
-              <input
-                type="number"
-                name={name}
-                min={0}
-                max={max}
-                required
-                inputMode="numeric"
-                aria-invalid={wrong.includes(name)}
-                defaultValue={String(values[name])}
-              />
-            </label>
-          ))}
-        </div>
+        {sampleFields.map((field, at) => (
+          <Field
+            key={field.name}
+            label={field.label}
+            value={params.get(field.name) ?? ''}
+            isRequired
+            attributes={{
+              type: 'number',
+              name: field.name,
+              min: 0,
+              max: field.max,
+              'aria-invalid': wrong.includes(field),
+            }}
+            onChange={(text) => setTyped((before) => before.with(at, [field.name, text]))}
+          />
+        ))}
       </fieldset>
       <button type="submit" class="button quiet without-script">
         Calculate
@@ -164,21 +140,20 @@ export function Calculator({ entry, sample: initial }: CalculatorProps) {
         {wrong.map(rangeText).join(' ')}
       </p>
       {!price && <p class="empty">The cost cannot be calculated without a price.</p>}
-      {price && wrong.length === 0 && <Receipt price={price} sample={sample} />}
+      {price && wrong.length === 0 && <Receipt price={price} sample={parseSample(params)} />}
     </form>
   )
 }
 
-function rangeText(name: SampleField): string {
-  const max = sampleFields.find((field) => field.name === name)?.max ?? 0
-  return `“${fieldLabels[name]}” must be a whole number from 0 to ${exactCount(max)}.`
+function rangeText({ label, max }: SampleField): string {
+  return `“${label}” must be a whole number from 0 to ${exactCount(max)}.`
 }
 
 function Receipt({ price, sample }: { readonly price: Price; readonly sample: Sample }) {
   const usage = usageOf(sample)
   const charge = priceUsage(price, usage)
   return (
-    <div class="receipt">
+    <div class="receipt stack tight">
       <dl>
         {chargeLines(price, usage).map(({ kind, tokens, price: each, pico }) => (
           <div key={kind}>

@@ -4,62 +4,101 @@
 
 import { useState } from 'preact/hooks'
 import { usdText } from '../../catalog/format.ts'
-import { type AnswerOf, ApiError, callApi, callForAll, callForPage, type ListAnswer } from '../api.ts'
-import { Button } from '../components.tsx'
-import { usePages, useQuery, useSubmit } from '../hooks.ts'
-import { type Column, DataTable } from '../table.tsx'
-import { Empty, ErrorNotice, MoreButton, QueryView, Section, Tile, WorkspacePage } from './components.tsx'
+import type { WorkspaceData } from '../../page-data.ts'
+import { type AnswerOf, callApi, callForAll, callForPage } from '../api.ts'
+import { Button, ErrorNotice } from '../components.tsx'
+import { Form } from '../form.tsx'
+import { useList, useSubmit } from '../hooks.ts'
+import type { Column } from '../table.tsx'
+import { Card, emptyState, ListView, QueryView, Section, Tiles } from './components.tsx'
 import { Moment } from './context.tsx'
 import { csvText, type LedgerRow, type Transfer, withBalances } from './figures.ts'
-import { Choice, Fields, Form } from './form.tsx'
 
-const intro = 'The workspace’s prepaid balance, exact to a billionth of a dollar. Requests are charged as they finish.'
-
-export function BillingPage() {
-  return (
-    <WorkspacePage title="Billing" intro={intro}>
-      {(workspaceId) => <BillingView workspaceId={workspaceId} />}
-    </WorkspacePage>
-  )
-}
-
-type Wallet = AnswerOf<'getWallet'>
-
-function BillingView({ workspaceId }: { readonly workspaceId: string }) {
-  const ledger = useQuery(workspaceId, () =>
-    readWithBalance(workspaceId, () => callForPage('listTransfers', pageOf(workspaceId), undefined)),
+export function BillingView({ workspaceId: id }: WorkspaceData) {
+  const call = { id, query: { limit: 50 } }
+  const list = useList('listTransfers', call, () =>
+    readWithBalance(id, () => callForPage('listTransfers', call, undefined)),
   )
   const [done, setDone] = useState('')
-  const report = (text: string) => {
-    setDone(text)
-    ledger.reload()
+  const report = (verb: string, { amount, balance }: { readonly amount: string; readonly balance: string }) => {
+    setDone(`${usdText(amount)} ${verb}; the balance is ${usdText(balance)}.`)
+    list.reload()
   }
+  const file = useSubmit()
+  const download = () =>
+    file.run(
+      () => readWithBalance(id, async () => ({ data: await callForAll('listTransfers', { id }) })),
+      ({ wallet, data }) => saveFile(csvText(withBalances(wallet.balance, data)), `${id}.csv`),
+    )
   return (
-    <QueryView what="the balance" query={ledger}>
-      {({ wallet, transfers }) => (
+    <QueryView what="the balance" query={list}>
+      {({ wallet }) => (
         <>
-          <Balance wallet={wallet} />
-          <TopUpForm workspaceId={workspaceId} onDone={report} />
-          <CorrectionForm workspaceId={workspaceId} onDone={report} />
+          <Balance {...wallet} />
+          <Card title="Top up">
+            <Form
+              name="Top up"
+              label="Top up"
+              rows={topUpRows}
+              send={(body, options) => callApi('topUp', { id, body }, options)}
+              onDone={(topUp) => report('added', topUp)}
+            />
+          </Card>
+          <details>
+            <summary>Correct the balance</summary>
+            <div class="card">
+              <Form
+                name="Correct the balance"
+                label="Correct"
+                initial={{ direction: 'take' }}
+                rows={correctionRows}
+                send={(body, options) => callApi('correctWallet', { id, body }, options)}
+                onDone={(made) => report(made.direction === 'take' ? 'deducted' : 'added', made)}
+              />
+            </div>
+          </details>
           <p role="status" class="done">
             {done}
           </p>
-          <Transfers workspaceId={workspaceId} balance={wallet.balance} first={transfers} />
+          <Section
+            title="Transfers"
+            action={
+              list.items.length > 0 && (
+                <Button look="quiet small" disabled={file.isBusy} onClick={download}>
+                  {file.isBusy ? 'Preparing …' : 'Download all as CSV'}
+                </Button>
+              )
+            }
+          >
+            {file.error && <ErrorNotice error={file.error} retry={download} />}
+            <ListView
+              what="transfers"
+              list={{ ...list, error: undefined, items: withBalances(wallet.balance, list.items) }}
+              caption="Transfers, newest first"
+              columns={columns}
+              keyOf={(row) => row.id}
+              empty={emptyState('No transfers yet', 'Top up with the form above. The funds are available at once.')}
+            />
+          </Section>
         </>
       )}
     </QueryView>
   )
 }
 
-function Balance({ wallet: { balance, held, available } }: { readonly wallet: Wallet }) {
+type Wallet = AnswerOf<'getWallet'>
+
+function Balance({ balance, held, available }: Wallet) {
   const isEmpty = /^(-.*|0\.0*)$/.test(available)
   return (
     <>
-      <dl class="tiles">
-        <Tile label="Balance" value={usdText(balance)} note="total funds" />
-        <Tile label="Held" value={usdText(held)} note="reserved for running requests" />
-        <Tile label="Available" value={usdText(available)} note="balance minus held" />
-      </dl>
+      <Tiles
+        tiles={[
+          { label: 'Balance', value: usdText(balance), note: 'total funds' },
+          { label: 'Held', value: usdText(held), note: 'reserved for running requests' },
+          { label: 'Available', value: usdText(available), note: 'balance minus held' },
+        ]}
+      />
       {isEmpty && (
         <p class="warning">
           <strong>No funds available.</strong> Requests that cost money are refused with status 402 until you top up.
@@ -72,31 +111,21 @@ function Balance({ wallet: { balance, held, available } }: { readonly wallet: Wa
 /** Under constant traffic the last try is shown as it is. */
 const triesMax = 4
 
-const pageOf = (id: string) => ({ id, query: { limit: 50 } })
-
 /** Repeats until the balance is the same before and after: another transfer in between would make every row wrong. */
-async function readWithBalance<Transfers>(
+async function readWithBalance<Transfers extends object>(
   id: string,
-  read: () => Promise<Transfers | ApiError>,
-): Promise<{ readonly wallet: Wallet; readonly transfers: Transfers } | ApiError> {
+  read: () => Promise<Transfers>,
+): Promise<Transfers & { readonly wallet: Wallet }> {
   let before = await callApi('getWallet', { id })
   for (let tries = 1; ; tries++) {
-    if (before instanceof ApiError) return before
     const transfers = await read()
-    if (transfers instanceof ApiError) return transfers
-    const after = await callApi('getWallet', { id })
-    if (after instanceof ApiError) return after
-    if (before.balance === after.balance || tries === triesMax) return { wallet: after, transfers }
-    before = after
+    const wallet = await callApi('getWallet', { id })
+    if (before.balance === wallet.balance || tries === triesMax) return { ...transfers, wallet }
+    before = wallet
   }
 }
 
-interface MoneyFormProps {
-  readonly workspaceId: string
-  onDone(report: string): void
-}
-
-const topUpFields = [
+const topUpRows = [
   {
     name: 'amount',
     label: 'Amount in USD',
@@ -104,37 +133,24 @@ const topUpFields = [
     kind: 'decimal',
     isRequired: true,
   },
-  { name: 'reference', label: 'Reference', hint: 'Optional, for example an invoice number.', lengthMax: 200 },
+  {
+    name: 'reference',
+    label: 'Reference',
+    hint: 'Optional, for example an invoice number.',
+    attributes: { maxLength: 200 },
+  },
 ] as const
-const noTopUp = { amount: '', reference: '' }
 
-function TopUpForm({ workspaceId: id, onDone }: MoneyFormProps) {
-  const [values, setValues] = useState(noTopUp)
-  const { amount, reference } = values
-  const body = { amount: amount.trim(), ...(reference.trim() !== '' && { reference: reference.trim() }) }
-  return (
-    <Form
-      name="Top up"
-      label="Top up"
-      busyLabel="Adding …"
-      content={body}
-      send={(options) => callApi('topUp', { id, body }, options)}
-      onDone={(topUp) => {
-        setValues(noTopUp)
-        onDone(`${usdText(topUp.amount)} added; the balance is ${usdText(topUp.balance)}.`)
-      }}
-    >
-      <h2>Top up</h2>
-      <Fields rows={topUpFields} values={values} onChange={setValues} />
-    </Form>
-  )
-}
-
-const directions = [
-  { value: 'take', label: 'Deduct' },
-  { value: 'add', label: 'Add' },
-] as const
-const correctionFields = [
+const correctionRows = [
+  {
+    name: 'direction',
+    label: 'Direction',
+    isRequired: true,
+    options: [
+      { value: 'take', label: 'Deduct' },
+      { value: 'add', label: 'Add' },
+    ],
+  },
   {
     name: 'amount',
     label: 'Amount to correct, in USD',
@@ -146,86 +162,10 @@ const correctionFields = [
     name: 'reason',
     label: 'Reason',
     hint: 'Recorded in the ledger and in the audit log.',
-    lengthMax: 200,
     isRequired: true,
+    attributes: { maxLength: 200 },
   },
 ] as const
-const noCorrection = { amount: '', reason: '' }
-
-/** Folded away, because it is rarely needed. */
-function CorrectionForm({ workspaceId: id, onDone }: MoneyFormProps) {
-  const [direction, setDirection] = useState<'take' | 'add'>('take')
-  const [values, setValues] = useState(noCorrection)
-  const body = { amount: values.amount.trim(), direction, reason: values.reason.trim() }
-  return (
-    <details>
-      <summary>Correct the balance</summary>
-      <Form
-        name="Correct the balance"
-        label="Correct"
-        busyLabel="Correcting …"
-        content={body}
-        send={(options) => callApi('correctWallet', { id, body }, options)}
-        onDone={(made) => {
-          setValues(noCorrection)
-          const verb = made.direction === 'take' ? 'deducted' : 'added'
-          onDone(`${usdText(made.amount)} ${verb}; the balance is ${usdText(made.balance)}.`)
-        }}
-      >
-        <Choice
-          label="Direction"
-          value={direction}
-          options={directions}
-          onChange={(next) => setDirection(next === 'add' ? 'add' : 'take')}
-        />
-        <Fields rows={correctionFields} values={values} onChange={setValues} />
-      </Form>
-    </details>
-  )
-}
-
-interface TransfersProps {
-  readonly workspaceId: string
-  /** When the first page was read. */
-  readonly balance: string
-  readonly first: ListAnswer<Transfer>
-}
-
-function Transfers({ workspaceId: id, balance, first }: TransfersProps) {
-  const pages = usePages('listTransfers', pageOf(id), first)
-  const file = useSubmit()
-  const download = () =>
-    file.run(
-      () => readWithBalance(id, () => callForAll('listTransfers', { id })),
-      ({ wallet, transfers }) => saveFile(csvText(withBalances(wallet.balance, transfers)), `${id}.csv`),
-    )
-  if (pages.items.length === 0) {
-    return (
-      <Empty title="No transfers yet">
-        <p>Top up with the form above. The funds are available at once.</p>
-      </Empty>
-    )
-  }
-  return (
-    <Section
-      title="Transfers"
-      action={
-        <Button look="quiet small" disabled={file.isBusy} onClick={download}>
-          {file.isBusy ? 'Preparing …' : 'Download all as CSV'}
-        </Button>
-      }
-    >
-      {file.error && <ErrorNotice error={file.error} retry={download} />}
-      <DataTable
-        caption="Transfers, newest first"
-        columns={columns}
-        rows={withBalances(balance, pages.items)}
-        keyOf={(row) => row.id}
-      />
-      <MoreButton label="Show older transfers" pages={pages} />
-    </Section>
-  )
-}
 
 const kinds: Readonly<Record<Transfer['kind'], string>> = {
   charge: 'Charge',
@@ -238,35 +178,31 @@ const kinds: Readonly<Record<Transfer['kind'], string>> = {
 const columns: readonly Column<LedgerRow>[] = [
   {
     label: 'Type',
-    show: ({ kind, estimated }) => (
-      <>
-        <span class="row-name">{kinds[kind]}</span>
-        {estimated && <small>usage estimated</small>}
-      </>
-    ),
+    show: ({ kind }) => <span class="row-name">{kinds[kind]}</span>,
+    note: ({ estimated }) => estimated && 'usage estimated',
   },
   { label: 'Time', show: ({ created_at }) => <Moment at={created_at} /> },
-  { label: 'Amount', isNumber: true, show: (row) => `${signOf(row)}${usdText(row.amount)}` },
+  {
+    label: 'Amount',
+    isNumber: true,
+    // A write-off was not paid from the wallet.
+    show: ({ kind, direction, amount }) =>
+      `${kind === 'writeoff' ? '' : direction === 'in' ? '+' : '−'}${usdText(amount)}`,
+  },
   { label: 'Balance after', isNumber: true, show: ({ balance }) => usdText(balance) },
-  { label: 'Reference', show: (row) => <Reference {...row} /> },
+  {
+    label: 'Reference',
+    show: ({ request_id, reference }) => {
+      if (request_id === null) return reference ?? <span class="muted">none</span>
+      return (
+        <a class="wrap" href={`/console/requests/${request_id}`}>
+          <code>{request_id}</code>
+        </a>
+      )
+    },
+    note: ({ request_id, reference }) => request_id && reference,
+  },
 ]
-
-/** A write-off was not paid from the wallet. */
-function signOf({ kind, direction }: LedgerRow): string {
-  return kind === 'writeoff' ? '' : direction === 'in' ? '+' : '−'
-}
-
-function Reference({ request_id, reference }: LedgerRow) {
-  if (request_id === null) return <span class={reference === null ? 'muted' : undefined}>{reference ?? 'none'}</span>
-  return (
-    <>
-      <a class="wrap" href={`/console/requests/${request_id}`}>
-        <code>{request_id}</code>
-      </a>{' '}
-      {reference}
-    </>
-  )
-}
 
 function saveFile(text: string, name: string): void {
   const url = URL.createObjectURL(new Blob([text], { type: 'text/csv;charset=utf-8' }))

@@ -1,41 +1,22 @@
 /** @jsxImportSource preact */
-// What the console's pages are made of: loading, error and empty states, sections, tiles, the chart, money, names, and code
-// to copy.
+// What the console's pages are made of: loading and empty states, sections, tiles, actions, money, names, and the example
+// request.
 
-import type { ComponentChildren } from 'preact'
+import type { ComponentChildren, VNode } from 'preact'
 import { type CatalogEntry, isSandbox } from '../../catalog/entry.ts'
-import { exactCount, usdText } from '../../catalog/format.ts'
-import type { ApiError, RequestItem } from '../api.ts'
-import { Button, CodeBlock, CopyButton, Status } from '../components.tsx'
-import { type List, type Pages, type Query, useApi } from '../hooks.ts'
+import { usdText } from '../../catalog/format.ts'
+import type { RequestItem } from '../api.ts'
+import { Button, CodeBlock, ErrorNotice, Status } from '../components.tsx'
+import { type List, type Query, useApi } from '../hooks.ts'
 import { DataTable, type DataTableProps } from '../table.tsx'
-import { useTimeFormats, useWorkspaces } from './context.tsx'
 
 export function Loading({ what }: { readonly what: string }) {
   return (
-    <div class="loading" role="status">
-      <span class="visually-hidden">Loading {what} …</span>
+    <div class="stack" role="status">
+      <span class="visually-hidden loading">Loading {what} …</span>
       <span class="skeleton" />
       <span class="skeleton" />
       <span class="skeleton" />
-    </div>
-  )
-}
-
-export function ErrorNotice({ error, retry }: { readonly error: ApiError; retry?(): void }) {
-  return (
-    <div class="warning" role="alert">
-      <p>{error.message}</p>
-      {error.requestId !== '' && (
-        <p class="hint">
-          Request id <code>{error.requestId}</code>
-        </p>
-      )}
-      {retry && (
-        <Button look="quiet small" onClick={retry}>
-          Try again
-        </Button>
-      )}
     </div>
   )
 }
@@ -61,33 +42,22 @@ export function QueryView<Value>({ what, query, children }: QueryViewProps<Value
 export interface ListViewProps<Item> extends Omit<DataTableProps<Item>, 'rows'> {
   /** For screen readers: `requests` */
   readonly what: string
-  readonly moreLabel: string
   readonly list: List<Item>
-  /** In place of an empty table. */
-  readonly empty: ComponentChildren
 }
 
-/** Shows a list as a table, that it loads, that it is empty, or why it failed. */
-export function ListView<Item>({ what, moreLabel, list, empty, ...table }: ListViewProps<Item>) {
-  const { items, error, isLoading, reload } = list
+/** Shows a list as a table, that it loads, that it is empty, or why it failed; and a button for older items. */
+export function ListView<Item>({ what, list, ...table }: ListViewProps<Item>) {
+  const { items, error, isLoading, reload, hasMore, isLoadingMore, moreError, loadMore } = list
   return (
     <>
       {error && <ErrorNotice error={error} retry={reload} />}
-      {items.length > 0 ? <DataTable {...table} rows={items} /> : isLoading ? <Loading what={what} /> : !error && empty}
-      <MoreButton label={moreLabel} pages={list} />
-    </>
-  )
-}
-
-export function MoreButton({ label, pages }: { readonly label: string; readonly pages: Pages<unknown> }) {
-  const { hasMore, isLoadingMore, moreError, loadMore } = pages
-  return (
-    <>
+      {items.length === 0 && isLoading && <Loading what={what} />}
+      {(items.length > 0 || !(isLoading || error)) && <DataTable {...table} rows={items} />}
       {moreError && <ErrorNotice error={moreError} retry={loadMore} />}
       {hasMore && (
         <p>
           <Button look="quiet" disabled={isLoadingMore} onClick={loadMore}>
-            {isLoadingMore ? 'Loading …' : label}
+            {isLoadingMore ? 'Loading …' : `Show older ${what}`}
           </Button>
         </p>
       )}
@@ -95,12 +65,12 @@ export function MoreButton({ label, pages }: { readonly label: string; readonly 
   )
 }
 
-/** In place of an empty list; the children say what to do next. */
-export function Empty({ title, children }: { readonly title: string; readonly children: ComponentChildren }) {
+/** In place of an empty list; the content says what to do next. */
+export function emptyState(title: string, content: ComponentChildren) {
   return (
-    <section class="empty-state">
+    <section class="empty stack">
       <h2>{title}</h2>
-      {children}
+      {typeof content === 'string' ? <p>{content}</p> : content}
     </section>
   )
 }
@@ -109,21 +79,20 @@ export interface SectionProps {
   readonly title: string
   /** Beside the title, smaller. */
   readonly note?: ComponentChildren
-  /** At the end of the title's line. */
-  readonly action?: ComponentChildren
+  /** At the end of the title's line: a button, or anything else. */
+  readonly action?: Omit<Action, 'name'> | VNode | false
   readonly isCard?: boolean
   readonly children: ComponentChildren
 }
 
 export function Section({ title, note, action, isCard = false, children }: SectionProps) {
   return (
-    <section class={isCard ? 'card' : 'stack'} aria-label={title}>
-      <div class="console-head">
+    <section class={isCard ? 'card stack' : 'stack'} aria-label={title}>
+      <div class="between">
         <h2>
-          {title}
-          {note !== undefined && <small> {note}</small>}
+          {title} {note !== undefined && <small>{note}</small>}
         </h2>
-        {action}
+        {action && ('run' in action ? <Actions actions={[{ ...action, name: action.label }]} /> : action)}
       </div>
       {children}
     </section>
@@ -134,51 +103,26 @@ export function Card(props: Omit<SectionProps, 'isCard'>) {
   return <Section {...props} isCard />
 }
 
-export function PageIntro({ title, intro }: { readonly title: string; readonly intro: string }) {
-  return (
-    <header class="page-intro">
-      <h1>{title}</h1>
-      <p class="lede">{intro}</p>
-    </header>
-  )
+export interface Action {
+  readonly label: string
+  /** For screen readers, since other rows have the same label: `Revoke ci`. */
+  readonly name: string
+  readonly look?: 'primary' | 'danger'
+  run(): void
 }
 
-export interface WorkspacePageProps {
-  readonly title: string
-  readonly intro: string
-  children(workspaceId: string): ComponentChildren
+const looks = { primary: 'small', danger: 'quiet small revoke' } as const
+
+/** The buttons of a row. */
+export function Actions({ actions }: { readonly actions: readonly Action[] }) {
+  return actions.map(({ label, name, look, run }) => (
+    <Button key={label} look={look ? looks[look] : 'quiet small'} aria-label={name} onClick={run}>
+      {label}
+    </Button>
+  ))
 }
 
-/** A page about one workspace: its heading, and a choice where all workspaces are selected. */
-export function WorkspacePage({ title, intro, children }: WorkspacePageProps) {
-  const { workspaces, current, choose } = useWorkspaces()
-  return (
-    <>
-      <PageIntro title={title} intro={intro} />
-      {workspaces === undefined && <Loading what="workspaces" />}
-      {workspaces !== undefined && !current && (
-        <Empty title="Choose a workspace">
-          <ul class="plain choices">
-            {workspaces.map(({ id, name }) => (
-              <li key={id}>
-                <Button look="quiet" onClick={() => choose(id)}>
-                  {name}
-                </Button>
-              </li>
-            ))}
-          </ul>
-        </Empty>
-      )}
-      {current && (
-        <div class="stack" key={current.id}>
-          {children(current.id)}
-        </div>
-      )}
-    </>
-  )
-}
-
-export interface TileProps {
+export interface Tile {
   readonly label: string
   readonly value: ComponentChildren
   /** Its period, sample size or meaning. */
@@ -186,15 +130,19 @@ export interface TileProps {
   readonly href?: string
 }
 
-export function Tile({ label, value, note, href }: TileProps) {
+export function Tiles({ tiles }: { readonly tiles: readonly Tile[] }) {
   return (
-    <div class="tile">
-      <dt>{href === undefined ? label : <a href={href}>{label}</a>}</dt>
-      <dd>
-        <strong>{value}</strong>
-        {note !== undefined && <small>{note}</small>}
-      </dd>
-    </div>
+    <dl class="tiles">
+      {tiles.map(({ label, value, note, href }) => (
+        <div key={label} class="tile card">
+          <dt>{href === undefined ? label : <a href={href}>{label}</a>}</dt>
+          <dd>
+            <strong>{value}</strong>
+            {note !== undefined && <small class="note">{note}</small>}
+          </dd>
+        </div>
+      ))}
+    </dl>
   )
 }
 
@@ -211,36 +159,13 @@ export function NameOf({ kind, id }: { readonly kind: 'Key' | 'Project'; readonl
 }
 
 /** How a request ended. Judged by its code, because a failed stream has status 200. */
-export function Outcome({ request }: { readonly request: Pick<RequestItem, 'status' | 'code' | 'reason'> }) {
-  const { status, code, reason } = request
+export function Outcome({ status, code, reason }: Pick<RequestItem, 'status' | 'code' | 'reason'>) {
   if (code === null) {
     const text = status === 499 ? '499 client disconnected' : String(status)
     return <Status level={status < 400 ? 'ok' : 'off'} text={text} />
   }
   const level = status >= 500 || status === 200 ? 'error' : 'warning'
   return <Status level={level} text={`${status} ${code.toLowerCase().replaceAll('_', ' ')}`} detail={reason ?? ''} />
-}
-
-export interface CopyFieldProps {
-  readonly title: string
-  /** For screen readers: `.env lines` */
-  readonly what: string
-  readonly text: string
-}
-
-/** A text to take away: shown whole, wrapped, with a button that copies it. */
-export function CopyField({ title, what, text }: CopyFieldProps) {
-  return (
-    <div class="copy-field">
-      <div class="copy-field-head">
-        <h3>{title}</h3>
-        <CopyButton text={text} what={what} label="Copy" />
-      </div>
-      <pre class="wrap" data-what={what}>
-        {text}
-      </pre>
-    </div>
-  )
 }
 
 /** A first request to run: this gateway's address and a callable model. The key stays in a variable. */
@@ -252,7 +177,7 @@ export function ExampleRequest({ address }: { readonly address: string }) {
   return (
     <>
       <p>Set TOLLGATE_KEY to an API key (the first one is in the file first-key in the data folder), then run:</p>
-      <CodeBlock code={curlText({ address, body: helloBody(model.id) })} what="request" />
+      <CodeBlock code={curlText(address, helloBody(model.id))} what="request" />
     </>
   )
 }
@@ -268,99 +193,13 @@ export function helloBody(model: string) {
   return { model, stream: true, messages: [{ role: 'user', content: 'hello' }] }
 }
 
-export interface CurlCall {
-  readonly address: string
-  readonly path?: string
-  /** Header options. */
-  readonly auth?: string
-  readonly body: object
-}
-
-const bearerAuth = '-H "Authorization: Bearer $TOLLGATE_KEY"'
-
-export function curlText({ address, path = '/v1/chat/completions', auth = bearerAuth, body }: CurlCall): string {
+/** `auth` is curl's header options. */
+export function curlText(
+  address: string,
+  body: object,
+  { path = '/v1/chat/completions', auth = '-H "Authorization: Bearer $TOLLGATE_KEY"' } = {},
+): string {
   return `curl -N ${address}${path} \\
   ${auth} -H "Content-Type: application/json" \\
   -d '${JSON.stringify(body).replaceAll("'", `'\\''`)}'`
-}
-
-export interface ChartColumn {
-  /** Epoch milliseconds. */
-  readonly start: number
-  readonly value: number
-  /** A part of the value that is highlighted, such as errors. */
-  readonly part?: number
-  /** The exact value, as the table shows it. */
-  readonly text: string
-}
-
-export interface ColumnChartProps {
-  readonly title: string
-  /** What the highlighted part is: `errors`. */
-  readonly partName?: string
-  readonly columns: readonly ChartColumn[]
-  readonly unit: 'hour' | 'day'
-}
-
-const chartWidth = 600
-const chartHeight = 120
-
-/** Columns over time with the same figures as a table. SVG, because the page's policy allows no inline styles. */
-export function ColumnChart({ title, partName, columns, unit }: ColumnChartProps) {
-  const formats = useTimeFormats()
-  const when = unit === 'hour' ? formats.hour : formats.day
-  const highest = Math.max(...columns.map(({ value }) => value), 0)
-  const step = chartWidth / Math.max(columns.length, 1)
-  const bar = (name: string, at: number, value: number) => {
-    const height = highest === 0 ? 0 : Math.max(value > 0 ? 1.5 : 0, (value / highest) * chartHeight)
-    return (
-      <rect class={name} x={at * step + step * 0.12} y={chartHeight - height} width={step * 0.76} height={height} />
-    )
-  }
-  const peak = columns.find(({ value }) => value === highest)
-  const ends = [columns[0], columns.at(-1)]
-  const tableColumns = [
-    {
-      label: `${unit === 'hour' ? 'Hour' : 'Day'} starting (${formats.zoneName})`,
-      show: ({ start }: ChartColumn) => when(start),
-    },
-    { label: title, isNumber: true, show: ({ text }: ChartColumn) => text },
-    ...(partName === undefined
-      ? []
-      : [{ label: partName, isNumber: true, show: ({ part = 0 }: ChartColumn) => exactCount(part) }]),
-  ]
-  return (
-    <figure class="chart">
-      <figcaption>
-        <span>{title}</span>
-        {partName !== undefined && <small class="chart-legend">{partName}</small>}
-        <small>{highest === 0 || !peak ? 'no data yet' : `peak ${peak.text}, ${when(peak.start)}`}</small>
-      </figcaption>
-      <svg viewBox={`0 0 ${chartWidth} ${chartHeight}`} preserveAspectRatio="none" aria-hidden="true" focusable="false">
-        <path class="chart-axis" d={`M0 ${chartHeight}H${chartWidth}`} />
-        {columns.map(({ start, value, part = 0, text }, at) => (
-          <g key={start}>
-            <title>{`${when(start)}: ${text}`}</title>
-            {bar('chart-all', at, value)}
-            {part > 0 && bar('chart-part', at, part)}
-          </g>
-        ))}
-      </svg>
-      <div class="chart-ends" aria-hidden="true">
-        {ends.map((end, at) => (
-          <small key={at}>{end && when(end.start)}</small>
-        ))}
-      </div>
-      <details>
-        <summary>Show as table</summary>
-        <DataTable
-          class="compact-table"
-          caption={title}
-          columns={tableColumns}
-          rows={columns.filter(({ value }) => value > 0)}
-          keyOf={({ start }) => String(start)}
-        />
-      </details>
-    </figure>
-  )
 }

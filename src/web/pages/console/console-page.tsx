@@ -1,66 +1,120 @@
 /** @jsxImportSource preact */
-// A page of the console in its frame: the menu, the choice of workspace and time zone, the command palette and the sign-out
-// button.
+// The console: the menu, the choice of workspace and time zone, the command palette, the sign-out button, and a page in its
+// frame.
 //
-// To add a page: a line in `consoleSections` (page-data.ts), a component here, and a line in `sectionPages`. The
-// server only sends the frame; the page loads its data with hooks.ts and shows it with components.tsx. Rules: no inline style
-// or script (the policy forbids both), every field has a label, status is text as well as color, amounts and times only
-// through components.tsx and context.tsx, nothing wider than 360 pixels.
+// To add a page: a line in `consoleSections` (page-data.ts), a component, and a line in `sections`. The server only sends
+// the frame; the page loads its data with hooks.ts and shows it with components.tsx. Rules: no inline style or script (the
+// policy forbids both), every field has a label, status is text as well as color, amounts and times only through
+// components.tsx and context.tsx, nothing wider than 360 pixels.
 
 import type { ComponentType } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
-import { type ConsoleData, consoleSections, type SectionName, sectionPath } from '../../page-data.ts'
+import {
+  type ConsoleData,
+  consoleSections,
+  type SectionName,
+  sectionPath,
+  type WorkspaceData,
+} from '../../page-data.ts'
 import { signOut } from '../api.ts'
 import { Button, ShortcutsDialog } from '../components.tsx'
 import { useSubmit } from '../hooks.ts'
-import { BillingPage } from './billing-page.tsx'
-import { ToastProvider, WorkspaceProvider, WorkspaceSwitch, ZoneProvider, ZoneSwitch } from './context.tsx'
-import { KeysPage } from './keys-page.tsx'
+import { BillingView } from './billing-page.tsx'
+import { WorkspaceContent, WorkspaceProvider, WorkspaceSwitch, ZoneProvider, ZoneSwitch } from './context.tsx'
+import { KeysView } from './keys-page.tsx'
+import { OverlayProvider } from './overlay.tsx'
 import { consoleShortcuts, Palette, useConsoleShortcuts } from './palette.tsx'
-import { PlaygroundPage } from './playground-page.tsx'
-import { ProjectsPage } from './projects-page.tsx'
-import { ProvidersPage } from './providers-page.tsx'
-import { RequestPage } from './request-page.tsx'
-import { RequestsPage } from './requests-page.tsx'
-import { SettingsPage } from './settings-page.tsx'
-import { UsagePage } from './usage-page.tsx'
+import { PlaygroundView } from './playground-page.tsx'
+import { ProjectsView } from './projects-page.tsx'
+import { ProvidersView } from './providers-page.tsx'
+import { RequestView } from './request-page.tsx'
+import { RequestsView } from './requests-page.tsx'
+import { SettingsView } from './settings-page.tsx'
+import { UsageView } from './usage-page.tsx'
 
-const sectionPages: { readonly [Name in SectionName]: ComponentType<ConsoleData> } = {
-  overview: UsagePage,
-  requests: (data) => (data.subject === '' ? <RequestsPage {...data} /> : <RequestPage {...data} />),
-  playground: PlaygroundPage,
-  keys: KeysPage,
-  projects: ProjectsPage,
-  wallet: BillingPage,
-  providers: ProvidersPage,
-  settings: SettingsPage,
+interface Section {
+  readonly intro?: string
+  readonly View: ComponentType<ConsoleData>
+}
+
+/** A page about one workspace. */
+const ofWorkspace = (View: ComponentType<WorkspaceData>) => (data: ConsoleData) => (
+  <WorkspaceContent>{(workspaceId) => <View {...data} workspaceId={workspaceId} />}</WorkspaceContent>
+)
+
+const sections: Readonly<Record<SectionName, Section>> = {
+  overview: { View: UsageView },
+  requests: { View: RequestsView },
+  playground: { View: PlaygroundView },
+  keys: {
+    intro: 'Programs authenticate with an API key. Each key belongs to a project; the workspace pays.',
+    View: ofWorkspace(KeysView),
+  },
+  projects: {
+    intro: 'A project defines which models its keys may call. Changes apply from the next request.',
+    View: ofWorkspace(ProjectsView),
+  },
+  wallet: {
+    intro: 'The workspace’s prepaid balance, exact to a billionth of a dollar. Requests are charged as they finish.',
+    View: ofWorkspace(BillingView),
+  },
+  providers: {
+    intro: 'Where models are served. A failed attempt automatically moves on to the next route.',
+    View: ProvidersView,
+  },
+  settings: { intro: 'Settings of the whole gateway, and a record of all changes.', View: SettingsView },
 }
 
 export function ConsolePage(data: ConsoleData) {
-  const Content = sectionPages[data.section]
   useConsoleShortcuts()
   return (
     <ZoneProvider>
       <WorkspaceProvider>
         <div class="console">
-          <aside class="console-side">
+          <aside class="console-side stack">
             <ConsoleMenu section={data.section} />
-            <div class="console-choices">
+            <div class="console-choices stack">
               <WorkspaceSwitch />
               <ZoneSwitch />
             </div>
             <Palette />
             <SignOut actor={data.actor} />
           </aside>
-          <ToastProvider>
-            <div class="console-page">
-              <Content {...data} />
+          <OverlayProvider>
+            <div class="console-page stack">
+              <ConsoleContent {...data} />
             </div>
-          </ToastProvider>
+          </OverlayProvider>
         </div>
         <ShortcutsDialog shortcuts={consoleShortcuts} />
       </WorkspaceProvider>
     </ZoneProvider>
+  )
+}
+
+/** The page in its frame. Only requests have pages of their own. */
+function ConsoleContent(data: ConsoleData) {
+  const { intro, View } = sections[data.section]
+  const title = consoleSections.find(({ name }) => name === data.section)?.label
+  if (data.section === 'requests' && data.subject !== '') {
+    return (
+      <>
+        <p class="breadcrumbs">
+          <a href="/console/requests">Requests</a>
+        </p>
+        <h1>Request</h1>
+        <RequestView {...data} />
+      </>
+    )
+  }
+  return (
+    <>
+      <header>
+        <h1>{title}</h1>
+        <p class="lede">{intro}</p>
+      </header>
+      <View {...data} />
+    </>
   )
 }
 
@@ -87,7 +141,7 @@ function ConsoleMenu({ section }: Pick<ConsoleData, 'section'>) {
 function SignOut({ actor }: { readonly actor: string }) {
   const submit = useSubmit()
   return (
-    <div class="console-account">
+    <div class="console-account stack tight">
       <p class="hint">You are signed in ({actor}).</p>
       <Button look="quiet small" onClick={() => submit.run(signOut, () => location.assign('/console'))}>
         Sign out

@@ -1,12 +1,14 @@
 /** @jsxImportSource preact */
-// What all pages of the console share: the chosen workspace, the time zone, and the toast that offers to undo a change.
+// What all pages of the console share: the chosen workspace and the time zone.
 
 import { type ComponentChildren, createContext } from 'preact'
-import { useCallback, useContext, useEffect, useState } from 'preact/hooks'
+import { useContext, useEffect, useState } from 'preact/hooks'
 import { systemClock } from '../../../kernel/clock.ts'
-import { ApiError, type Workspace } from '../api.ts'
+import type { Workspace } from '../api.ts'
 import { Button } from '../components.tsx'
+import { Checkbox, Field } from '../form.tsx'
 import { useApi } from '../hooks.ts'
+import { emptyState, Loading } from './components.tsx'
 
 interface Children {
   readonly children: ComponentChildren
@@ -59,18 +61,39 @@ export function useWorkspaces(): Workspaces {
 
 export function WorkspaceSwitch() {
   const { workspaces = [], chosen, choose } = useWorkspaces()
+  const options = workspaces.map(({ id, name }) => ({ value: id, label: name }))
   return (
-    <label class="field">
-      <span>Workspace</span>
-      <select value={chosen?.id ?? ''} onChange={({ currentTarget }) => choose(currentTarget.value)}>
-        <option value="">All workspaces</option>
-        {workspaces.map(({ id, name }) => (
-          <option key={id} value={id}>
+    <Field
+      label="Workspace"
+      value={chosen?.id ?? ''}
+      options={[{ value: '', label: 'All workspaces' }, ...options]}
+      onChange={choose}
+    />
+  )
+}
+
+/** What is about one workspace; a choice where all are selected. */
+export function WorkspaceContent({ children }: { children(workspaceId: string): ComponentChildren }) {
+  const { workspaces, current, choose } = useWorkspaces()
+  if (workspaces === undefined) return <Loading what="workspaces" />
+  if (current) {
+    return (
+      <div class="stack" key={current.id}>
+        {children(current.id)}
+      </div>
+    )
+  }
+  return emptyState(
+    'Choose a workspace',
+    <ul class="plain row">
+      {workspaces.map(({ id, name }) => (
+        <li key={id}>
+          <Button look="quiet" onClick={() => choose(id)}>
             {name}
-          </option>
-        ))}
-      </select>
-    </label>
+          </Button>
+        </li>
+      ))}
+    </ul>,
   )
 }
 
@@ -93,16 +116,8 @@ export function ZoneProvider({ children }: Children) {
 
 export function ZoneSwitch() {
   const { zone, setZone } = useContext(ZoneContext)
-  return (
-    <label class="tick">
-      <input
-        type="checkbox"
-        checked={zone === 'utc'}
-        onChange={({ currentTarget }) => setZone(currentTarget.checked ? 'utc' : 'local')}
-      />
-      <span>Times in UTC</span>
-    </label>
-  )
+  const change = (isUtc: boolean) => setZone(isUtc ? 'utc' : 'local')
+  return <Checkbox label="Times in UTC" isChecked={zone === 'utc'} onChange={change} />
 }
 
 export interface TimeFormats {
@@ -137,13 +152,12 @@ export function useTimeFormats(): TimeFormats {
   }
 }
 
-/** A time in the viewer's zone, with the exact one as its title. null = a dash. */
-export function Moment({ at }: { readonly at: string | null }) {
-  const { moment } = useTimeFormats()
-  if (at === null) return <span class="muted">–</span>
+/** A time in the viewer's zone, or only its day with the year. The exact time is its title. */
+export function Moment({ at, isDay = false }: { readonly at: string; readonly isDay?: boolean }) {
+  const { moment, day } = useTimeFormats()
   return (
     <time dateTime={at} title={at}>
-      {moment(at)}
+      {isDay ? day(at) : moment(at)}
     </time>
   )
 }
@@ -164,70 +178,5 @@ export function Ago({ at }: { readonly at: string }) {
     <time dateTime={at} title={`${moment(at)} ${zoneName}`}>
       {span ? formatter.format(Math.trunc(distance / span.ms), span.unit) : 'just now'}
     </time>
-  )
-}
-
-export interface Undoable {
-  /** `Project web changed.` */
-  readonly text: string
-  /** The call that reverts the change. */
-  undo(): Promise<unknown>
-  /** Reloads what the page shows. */
-  onUndone(): void
-}
-
-const ToastContext = createContext<(change: Undoable) => void>(() => {})
-
-/** Reports a change and offers to undo it. */
-export function useToast(): (change: Undoable) => void {
-  return useContext(ToastContext)
-}
-
-const toastMs = 10_000
-
-/** Shows the toast for ten seconds, or as long as it has the pointer or the focus. */
-export function ToastProvider({ children }: Children) {
-  const [shown, setShown] = useState<{ readonly text: string; readonly change?: Undoable } | undefined>(undefined)
-  const [isHeld, setHeld] = useState(false)
-  const offer = useCallback((change: Undoable) => setShown({ text: change.text, change }), [])
-  useEffect(() => {
-    if (!shown || isHeld) return
-    const timer = setTimeout(() => setShown(undefined), toastMs)
-    return () => clearTimeout(timer)
-  }, [shown, isHeld])
-  const undo = async ({ undo: call, onUndone }: Undoable) => {
-    setShown({ text: 'Undoing …' })
-    setHeld(false)
-    const answer = await call()
-    if (answer instanceof ApiError) return setShown({ text: `The change could not be undone: ${answer.message}` })
-    setShown({ text: 'Undone.' })
-    onUndone()
-  }
-  const change = shown?.change
-  return (
-    <ToastContext.Provider value={offer}>
-      {children}
-      {/* biome-ignore lint/a11y/noStaticElementInteractions: pointer and focus only keep it open */}
-      <div
-        class="toast"
-        onMouseEnter={() => setHeld(true)}
-        onMouseLeave={() => setHeld(false)}
-        onFocusIn={() => setHeld(true)}
-        onFocusOut={() => setHeld(false)}
-      >
-        {/* Always in the document, so that screen readers announce what appears in it. */}
-        <p role="status">{shown?.text}</p>
-        {change && (
-          <Button look="small" data-undo onClick={() => void undo(change)}>
-            Undo
-          </Button>
-        )}
-        {shown && (
-          <Button look="quiet small" onClick={() => setShown(undefined)}>
-            Close
-          </Button>
-        )}
-      </div>
-    </ToastContext.Provider>
   )
 }

@@ -1,41 +1,30 @@
 /** @jsxImportSource preact */
-// The API keys of a workspace: their state, last use, spend and limits. A secret is shown once, by the sheet that follows
-// its creation.
+// The API keys of a workspace: their state, last use, spend and limits; creating, rotating and revoking them. A secret is
+// shown once, in the dialog that follows its creation.
 
-import { useState } from 'preact/hooks'
+import { useEffect, useState } from 'preact/hooks'
 import { isoTime, systemClock } from '../../../kernel/clock.ts'
 import { usdText } from '../../catalog/format.ts'
 import type { StatusLevel } from '../../catalog/status.ts'
-import type { ConsoleData } from '../../page-data.ts'
+import type { WorkspaceData } from '../../page-data.ts'
 import {
-  ApiError,
   callApi,
   callForAll,
-  callTogether,
   type Key,
   type KeyWithSecret,
   type Project,
   type RequestItem,
   type Workspace,
 } from '../api.ts'
-import { Button, CopyButton, Status } from '../components.tsx'
-import { useQuery } from '../hooks.ts'
+import { Button, CodeBlock, CopyButton, ErrorNotice, Status } from '../components.tsx'
+import { useApi, useQuery } from '../hooks.ts'
 import { type Column, DataTable } from '../table.tsx'
-import { Empty, QueryView, WorkspacePage } from './components.tsx'
+import { type Action, Actions, curlText, emptyState, exampleModel, helloBody, QueryView } from './components.tsx'
 import { Ago, Moment } from './context.tsx'
-import { NewKeySheet, RevokeSheet, RotateSheet, SecretSheet } from './key-sheets.tsx'
-import { LimitsList, LimitsSheet } from './limits.tsx'
+import { dayMs, limitKinds } from './figures.ts'
+import { LimitsDialog, LimitsList } from './limits.tsx'
+import { Dialog, FormDialog, useOverlay } from './overlay.tsx'
 import { projectYaml } from './workspace-data.ts'
-
-const intro = 'Programs authenticate with an API key. Each key belongs to a project; the workspace pays.'
-
-export function KeysPage({ address }: ConsoleData) {
-  return (
-    <WorkspacePage title="API keys" intro={intro}>
-      {(workspaceId) => <KeysView workspaceId={workspaceId} address={address} />}
-    </WorkspacePage>
-  )
-}
 
 interface Row {
   readonly apiKey: Key
@@ -48,19 +37,16 @@ interface Row {
 }
 
 /** A handful of calls, however many keys there are. Inactive keys come last. */
-async function readKeys(id: string): Promise<{ projects: readonly Project[]; rows: readonly Row[] } | ApiError> {
-  const answers = await callTogether(
+async function readKeys(id: string): Promise<{ projects: readonly Project[]; rows: readonly Row[] }> {
+  const from = `${isoTime(systemClock.now()).slice(0, 7)}-01T00:00:00Z`
+  const [workspace, projects, keys, { data: requests }, stats] = await Promise.all([
     callApi('getWorkspace', { id }),
     callForAll('listProjects', { id }),
     callForAll('listKeys', { query: { workspace_id: id } }),
     callApi('listRequests', { query: { workspace_id: id, limit: 200 } }),
-  )
-  if (answers instanceof ApiError) return answers
-  const [workspace, projects, keys, { data: requests }] = answers
-  const from = `${isoTime(systemClock.now()).slice(0, 7)}-01T00:00:00Z`
-  const stats = await callApi('getStats', { query: { workspace_id: id, group: 'key', from } })
-  // Keys can be managed without it, so an error only leaves the column empty.
-  const groups = stats instanceof ApiError ? [] : stats.groups
+    // Keys can be managed without it, so an error only leaves the column empty.
+    callApi('getStats', { query: { workspace_id: id, group: 'key', from } }).catch(() => undefined),
+  ])
   const rows = [...keys]
     .sort((a, b) => Number(a.status !== 'active') - Number(b.status !== 'active'))
     .map((apiKey) => ({
@@ -68,118 +54,118 @@ async function readKeys(id: string): Promise<{ projects: readonly Project[]; row
       workspace,
       project: projects.find((project) => project.id === apiKey.project_id),
       request: requests.find(({ key_id }) => key_id === apiKey.id),
-      spent: groups.find((group) => group.id === apiKey.id)?.cost,
+      spent: stats?.groups.find((group) => group.id === apiKey.id)?.cost,
     }))
   return { projects, rows }
 }
 
-type KeyAction = 'rotate' | 'limits' | 'revoke'
-
-type OpenSheet =
-  | { readonly sheet: 'new' }
-  | { readonly sheet: KeyAction; readonly key: Key }
-  | { readonly sheet: 'secret'; readonly key: KeyWithSecret; readonly isNew: boolean }
-
-function KeysView({ workspaceId, address }: { readonly workspaceId: string; readonly address: string }) {
-  const [open, setOpen] = useState<OpenSheet | undefined>(undefined)
+export function KeysView({ workspaceId, address }: WorkspaceData) {
   const query = useQuery(workspaceId, () => readKeys(workspaceId))
-  const close = () => setOpen(undefined)
-  const closeAndReload = () => {
-    close()
+  const { open } = useOverlay()
+  const showSecret = (apiKey: KeyWithSecret, isNew: boolean) => {
+    open(<SecretDialog apiKey={apiKey} address={address} isNew={isNew} onClose={query.reload} />)
     query.reload()
   }
-  const showSecret = (key: KeyWithSecret, isNew: boolean) => {
-    setOpen({ sheet: 'secret', key, isNew })
-    query.reload()
+  const actionsOf = ({ apiKey }: Row): readonly Action[] => {
+    const { name } = apiKey
+    const rotate = () => open(<RotateDialog apiKey={apiKey} onDone={(made) => showSecret(made, false)} />)
+    const limit = () => open(<LimitsDialog kind="key" holder={apiKey} onDone={query.reload} />)
+    const revoke = () => open(<RevokeDialog apiKey={apiKey} onDone={query.reload} />)
+    const all: readonly Action[] = [
+      { label: 'Rotate', name: `Rotate ${name}`, run: rotate },
+      { label: 'Limits', name: `Limits of ${name}`, run: limit },
+      { label: 'Revoke', name: `Revoke ${name}`, look: 'danger', run: revoke },
+    ]
+    // Keys from a file are changed in the file; only their secret can be rotated here.
+    return apiKey.status === 'revoked' ? [] : apiKey.managed_by === 'file' ? all.slice(0, 1) : all
   }
-  const actions = { label: 'Actions', show: (row: Row) => <Actions {...row} onAct={setOpen} /> }
+  const actions: Column<Row> = {
+    label: 'Actions',
+    show: (row) => (
+      <>
+        <Actions actions={actionsOf(row)} />
+        {row.apiKey.managed_by === 'file' && row.project && (
+          <CopyButton
+            text={projectYaml(row.workspace, row.project, [row.apiKey])}
+            what={`YAML of ${row.apiKey.name}`}
+            label="From file, copy YAML"
+          />
+        )}
+      </>
+    ),
+  }
   return (
-    <>
-      <QueryView what="keys" query={query}>
-        {({ projects, rows }) =>
-          projects.length === 0 ? (
-            <Empty title="No projects yet">
-              <p>
-                A key belongs to a project. <a href="/console/projects">Create a project</a> first.
-              </p>
-            </Empty>
-          ) : (
-            <>
-              <p>
-                <Button onClick={() => setOpen({ sheet: 'new' })}>New key</Button>
-              </p>
-              {rows.length === 0 ? (
-                <Empty title="No keys yet">
-                  <p>Choose “New key” and enter a name. The key works at once.</p>
-                </Empty>
-              ) : (
-                <DataTable
-                  caption="API keys"
-                  columns={[...columns, actions]}
-                  rows={rows}
-                  keyOf={({ apiKey }) => apiKey.id}
-                />
-              )}
-              {open?.sheet === 'new' && (
-                <NewKeySheet projects={projects} onClose={close} onCreated={(key) => showSecret(key, true)} />
-              )}
-            </>
+    <QueryView what="keys" query={query}>
+      {({ projects, rows }) =>
+        projects.length === 0 ? (
+          emptyState(
+            'No projects yet',
+            <p>
+              A key belongs to a project. <a href="/console/projects">Create a project</a> first.
+            </p>,
           )
-        }
-      </QueryView>
-      {open?.sheet === 'rotate' && (
-        <RotateSheet apiKey={open.key} onClose={close} onRotated={(key) => showSecret(key, false)} />
-      )}
-      {open?.sheet === 'revoke' && <RevokeSheet apiKey={open.key} onClose={close} onRevoked={closeAndReload} />}
-      {open?.sheet === 'limits' && (
-        <LimitsSheet kind="key" holder={open.key} onClose={close} onSaved={closeAndReload} onUndone={query.reload} />
-      )}
-      {open?.sheet === 'secret' && (
-        <SecretSheet apiKey={open.key} address={address} isNew={open.isNew} onClose={closeAndReload} />
-      )}
-    </>
+        ) : (
+          <>
+            <p>
+              <Button
+                onClick={() => open(<NewKeyDialog projects={projects} onDone={(made) => showSecret(made, true)} />)}
+              >
+                New key
+              </Button>
+            </p>
+            <DataTable
+              caption="API keys"
+              columns={[...columns, actions]}
+              rows={rows}
+              keyOf={({ apiKey }) => apiKey.id}
+              empty={emptyState('No keys yet', 'Choose “New key” and enter a name. The key works at once.')}
+            />
+          </>
+        )
+      }
+    </QueryView>
   )
 }
+
+const levels: Readonly<Record<Key['status'], StatusLevel>> = { active: 'ok', expired: 'warning', revoked: 'error' }
 
 const columns: readonly Column<Row>[] = [
   {
     label: 'Key',
-    show: ({ apiKey, project }) => (
+    show: ({ apiKey }) => <span class="row-name">{apiKey.name}</span>,
+    note: ({ apiKey, project }) => (
       <>
-        <span class="row-name">{apiKey.name}</span>
-        <small>
-          <code>…{apiKey.last4}</code> in {project?.name ?? 'a deleted project'}
-        </small>
+        <code>…{apiKey.last4}</code> in {project?.name ?? 'a deleted project'}
       </>
     ),
   },
-  { label: 'Status', show: ({ apiKey }) => <KeyStatus {...apiKey} /> },
   {
-    label: 'Last used',
-    show: ({ apiKey, request }) => {
-      const at = lastUseOf(apiKey, request)
+    label: 'Status',
+    show: ({ apiKey: { status } }) => <Status level={levels[status]} text={status} />,
+    note: ({ apiKey: { status, revoked_at, expires_at } }) => {
+      if (revoked_at !== null) return <Ago at={revoked_at} />
+      if (expires_at === null) return null
       return (
         <>
-          {at === null ? <span class="muted">never</span> : <Ago at={at} />}
-          {request?.client && (
-            <small class="row-note" title={request.client}>
-              by {shortClient(request.client)}
-            </small>
-          )}
+          {status === 'expired' ? 'since' : 'until'} <Moment at={expires_at} isDay />
         </>
       )
     },
   },
   {
+    label: 'Last used',
+    show: ({ apiKey, request }) => {
+      const at = lastUseOf(apiKey, request)
+      return at === null ? <span class="muted">never</span> : <Ago at={at} />
+    },
+    note: ({ request }) => request?.client && <span title={request.client}>by {shortClient(request.client)}</span>,
+  },
+  {
     label: 'This month',
     isNumber: true,
+    show: ({ spent }) => (spent === undefined ? <span class="muted">–</span> : usdText(spent)),
     // Against the key's own limit; other keys spend from those of project and workspace too.
-    show: ({ apiKey, spent }) => (
-      <>
-        {spent === undefined ? <span class="muted">–</span> : usdText(spent)}
-        {apiKey.limits.spend_per_month && <small class="row-note">of {usdText(apiKey.limits.spend_per_month)}</small>}
-      </>
-    ),
+    note: ({ apiKey: { limits } }) => limits.spend_per_month && `of ${usdText(limits.spend_per_month)}`,
   },
   {
     label: 'Limits',
@@ -195,34 +181,10 @@ const columns: readonly Column<Row>[] = [
   },
   {
     label: 'Models',
-    show: ({ apiKey: { models, sources } }) => (
-      <>
-        {models === null ? 'all project models' : <code>{models.join(', ')}</code>}
-        {sources !== null && <small class="row-note">from {sources.join(', ')}</small>}
-      </>
-    ),
+    show: ({ apiKey: { models } }) => (models === null ? 'all project models' : <code>{models.join(', ')}</code>),
+    note: ({ apiKey: { sources } }) => sources && `from ${sources.join(', ')}`,
   },
 ]
-
-const levels: Readonly<Record<Key['status'], StatusLevel>> = { active: 'ok', expired: 'warning', revoked: 'error' }
-
-function KeyStatus({ status, revoked_at, expires_at }: Key) {
-  return (
-    <>
-      <Status level={levels[status]} text={status} />
-      {revoked_at !== null && (
-        <small class="row-note">
-          <Ago at={revoked_at} />
-        </small>
-      )}
-      {status !== 'revoked' && expires_at !== null && (
-        <small class="row-note">
-          {status === 'expired' ? 'since' : 'until'} <Moment at={expires_at} />
-        </small>
-      )}
-    </>
-  )
-}
 
 /** A key's own `last_used_at` can be a minute behind the request log. */
 function lastUseOf({ last_used_at }: Key, request: RequestItem | undefined): string | null {
@@ -235,32 +197,214 @@ function shortClient(client: string): string {
   return client.startsWith('Mozilla/') ? 'a browser' : client
 }
 
-const fileActions = [{ sheet: 'rotate', label: 'Rotate' }] as const
-const allActions = [...fileActions, { sheet: 'limits', label: 'Limits' }, { sheet: 'revoke', label: 'Revoke' }] as const
+interface NewKeyProps {
+  /** At least one. */
+  readonly projects: readonly Project[]
+  onDone(key: KeyWithSecret): void
+}
 
-/** Keys from a file are changed in the file; only their secret can be rotated here. */
-function Actions({ apiKey, workspace, project, onAct }: Row & { onAct(open: OpenSheet): void }) {
-  const { name, status, managed_by } = apiKey
-  const actions = status === 'revoked' ? [] : managed_by === 'file' ? fileActions : allActions
+/** A name is enough; restrictions are optional and folded away. */
+function NewKeyDialog({ projects, onDone }: NewKeyProps) {
+  // Computed once, so that sending the form again sends the same.
+  const [lifetimes] = useState(() => [
+    { value: '', label: 'Never' },
+    ...[7, 30, 90].map((days) => ({ value: isoTime(systemClock.now() + days * dayMs), label: `In ${days} days` })),
+    { value: 'at', label: 'At a given time …' },
+  ])
   return (
-    <div class="row-actions">
-      {actions.map(({ sheet, label }) => (
-        <Button
-          key={sheet}
-          look={`quiet small ${sheet}`}
-          aria-label={sheet === 'limits' ? `Limits of ${name}` : `${label} ${name}`}
-          onClick={() => onAct({ sheet, key: apiKey })}
-        >
-          {label}
-        </Button>
-      ))}
-      {managed_by === 'file' && project && (
-        <CopyButton
-          text={projectYaml(workspace, project, [apiKey])}
-          what={`YAML of ${name}`}
-          label="From file, copy YAML"
-        />
+    <FormDialog
+      title="New key"
+      label="Create key"
+      fold="Limits, expiry and restrictions"
+      initial={{ project: projects[0]?.id ?? '' }}
+      rows={[
+        {
+          name: 'name',
+          label: 'Name',
+          hint: 'Who or what will use the key.',
+          isRequired: true,
+          attributes: { maxLength: 100 },
+        },
+        {
+          name: 'project',
+          label: 'Project',
+          isRequired: true,
+          options: projects.map(({ id, name }) => ({ value: id, label: name })),
+        },
+        ...limitKinds.map((row) => ({ ...row, isFolded: true })),
+        { name: 'expires', label: 'Expires', options: lifetimes, isFolded: true },
+        {
+          name: 'expires_on',
+          label: 'Expires at (your time)',
+          kind: 'moment',
+          attributes: { required: true },
+          isFolded: true,
+          isShown: ({ expires }) => expires === 'at',
+        },
+        {
+          name: 'sources',
+          label: 'Allowed IP addresses',
+          hint: 'One address or range per line, for example 10.0.0.0/8. Empty = any. This cannot be changed later.',
+          kind: 'lines',
+          isFolded: true,
+        },
+        {
+          name: 'models',
+          label: 'Allowed models',
+          hint: 'One id or prefix/* per line. Empty = all project models. This cannot be changed later.',
+          kind: 'lines',
+          isFolded: true,
+        },
+      ]}
+      send={({ name, project, expires, expires_on, sources = null, models = null, ...limits }, options) => {
+        const expires_at = (expires === 'at' ? expires_on : expires) ?? null
+        return callApi('createKey', { id: project, body: { name, limits, expires_at, sources, models } }, options)
+      }}
+      onDone={onDone}
+    />
+  )
+}
+
+const overlaps = [
+  { value: '0', label: 'Immediately' },
+  { value: '3600', label: 'After 1 hour' },
+  { value: '86400', label: 'After 1 day' },
+  { value: '604800', label: 'After 7 days' },
+  { value: '2592000', label: 'After 30 days' },
+] as const
+
+interface KeyDialogProps<Value> {
+  readonly apiKey: Key
+  onDone(value: Value): void
+}
+
+function RotateDialog({ apiKey: { id, name, last4 }, onDone }: KeyDialogProps<KeyWithSecret>) {
+  return (
+    <FormDialog
+      title={`Rotate ${name}`}
+      label="Rotate"
+      initial={{ overlap: '0' }}
+      intro={`The key …${last4} gets a new secret, which is shown once. Its limits, project and history do not change.`}
+      rows={[{ name: 'overlap', label: 'The old secret expires', options: overlaps, isRequired: true }]}
+      send={({ overlap }, options) => callApi('rotateKey', { id, body: { overlap_seconds: Number(overlap) } }, options)}
+      onDone={onDone}
+    >
+      {({ overlap }) => (
+        <p class="hint" role="status">
+          {overlap === '0'
+            ? 'Programs that still use the old secret are refused from then on.'
+            : 'Both secrets work until then. Choose “Immediately” if the old one may have leaked.'}
+        </p>
       )}
-    </div>
+    </FormDialog>
+  )
+}
+
+/** Shows when and by which client the key was last used, so that no one is cut off by mistake. */
+function RevokeDialog({ apiKey, onDone }: KeyDialogProps<unknown>) {
+  const { id, name } = apiKey
+  const { value, error, reload } = useApi('listRequests', { query: { key_id: id, limit: 1 } })
+  const request = value?.data[0]
+  const at = request?.started_at ?? apiKey.last_used_at
+  return (
+    <FormDialog
+      title={`Revoke ${name}?`}
+      label="Revoke key"
+      isDanger
+      cancelLabel="Keep key"
+      rows={[]}
+      send={() => callApi('revokeKey', { id, body: {} })}
+      onDone={onDone}
+    >
+      {() => (
+        <>
+          {error && <ErrorNotice error={error} retry={reload} />}
+          <p class="last-use" role="status">
+            {!value && 'Loading its last use …'}
+            {value && (at === null ? 'Never used.' : <>Last used {<Ago at={at} />}</>)}
+            {value && request?.client && <> by {<strong>{request.client}</strong>}</>}
+          </p>
+          <p>
+            All requests with this key will be refused. This cannot be undone. To change only its secret, rotate it.
+          </p>
+        </>
+      )}
+    </FormDialog>
+  )
+}
+
+interface SecretDialogProps {
+  readonly apiKey: KeyWithSecret
+  readonly address: string
+  /** Only a new key waits for its first request: the next request of a rotated key may use the old secret. */
+  readonly isNew: boolean
+  onClose(): void
+}
+
+/** Closes only by its button, because the secret cannot be shown again. */
+function SecretDialog({ apiKey: { id, name, secret }, address, isNew, onClose }: SecretDialogProps) {
+  const { close } = useOverlay()
+  const environment = [
+    `OPENAI_BASE_URL=${address}/v1`,
+    `OPENAI_API_KEY=${secret}`,
+    `ANTHROPIC_BASE_URL=${address}`,
+    `ANTHROPIC_API_KEY=${secret}`,
+  ].join('\n')
+  const connect = `TOLLGATE_KEY=${secret} npx tollgate connect claude`
+  const model = exampleModel(useApi('getCatalog', {}).value?.data ?? [])
+  const curl = model && curlText(address, helloBody(model.id), { auth: `-H "Authorization: Bearer ${secret}"` })
+  const finish = () => {
+    close()
+    onClose()
+  }
+  return (
+    <Dialog title={`Secret of ${name}`} isSticky>
+      <div class="form">
+        <p class="warning">
+          <strong>This secret is shown only once.</strong> Copy it now. A lost secret can only be replaced by rotating
+          the key.
+        </p>
+        <CodeBlock title="Secret" what="secret" code={secret} />
+        {isNew && <FirstRequest keyId={id} />}
+        <CodeBlock title="As environment variables" what=".env lines" code={environment} />
+        <CodeBlock title="Connect a client on your machine" what="connect command" code={connect} />
+        {curl !== undefined && <CodeBlock title="Try it now" what="curl command" code={curl} />}
+        <div class="sheet-foot">
+          <Button onClick={finish}>Done, I have copied it</Button>
+        </div>
+      </div>
+    </Dialog>
+  )
+}
+
+const pollMs = 2_000
+
+/** Waits for the first request with a new key. */
+function FirstRequest({ keyId }: { readonly keyId: string }) {
+  const { value, isLoading, reload } = useApi('listRequests', { query: { key_id: keyId, limit: 1 } })
+  const request = value?.data[0]
+  useEffect(() => {
+    // An error does not stop the polling: the gateway may be restarting.
+    if (request || isLoading) return
+    const timer = setTimeout(reload, pollMs)
+    return () => clearTimeout(timer)
+  }, [request, isLoading])
+  if (!request) {
+    return (
+      <p role="status" class="first-request inset">
+        <Status level="off" text="waiting for the first request …" />
+      </p>
+    )
+  }
+  const { id, status, code, model, client } = request
+  return (
+    <p role="status" class="first-request inset row">
+      <Status level={status < 400 && code === null ? 'ok' : 'warning'} text="received" />
+      <a href={`/console/requests/${id}`}>
+        {model ?? 'a request'}, status {status}
+        {status < 400 && code !== null && ` ${code}`}
+      </a>
+      {client && <small>from {client}</small>}
+    </p>
   )
 }

@@ -1,18 +1,17 @@
 /** @jsxImportSource preact */
-// Limits of keys, projects and workspaces: which one applies, the fields to enter them, and the sheet that changes them.
+// Limits of keys, projects and workspaces: which one applies, and the dialog that changes them.
 
-import { useState } from 'preact/hooks'
 import { callApi } from '../api.ts'
-import { useToast } from './context.tsx'
+import { bodyOf, type Values } from '../form.tsx'
 import { effectiveLimits, type LimitHolder, type LimitName, type Limits, limitKinds, limitText } from './figures.ts'
-import { Fields, FormSheet } from './form.tsx'
+import { FormDialog } from './overlay.tsx'
 
 /** The limits in force. The first holder is the object itself, whose own limits need no owner beside them. */
 export function LimitsList({ holders }: { readonly holders: readonly LimitHolder[] }) {
   const limits = effectiveLimits(holders)
   if (limits.length === 0) return <span class="muted">none</span>
   return (
-    <ul class="limits">
+    <ul class="plain limits">
       {limits.map(({ name, value, who }) => (
         <li key={name}>
           {limitText(name, value)} {who !== holders[0]?.who && <small>by {who}</small>}
@@ -22,79 +21,42 @@ export function LimitsList({ holders }: { readonly holders: readonly LimitHolder
   )
 }
 
-/** As typed; empty = no limit. */
-export type LimitInputs = Readonly<Record<LimitName, string>>
-
-export function limitInputs(limits: Limits): LimitInputs {
-  const inputs = limitKinds.map(({ name }) => [name, limits[name] == null ? '' : String(limits[name])] as const)
-  return Object.fromEntries(inputs) as LimitInputs
-}
-
-export function limitsOf(inputs: LimitInputs): Limits {
-  const entries = limitKinds.flatMap(({ name, kind }) => {
-    const text = inputs[name].trim()
-    return text === '' ? [] : [[name, kind === 'whole' ? Number(text) : text] as const]
-  })
-  return Object.fromEntries(entries)
-}
-
-export interface LimitsFieldsProps {
-  readonly inputs: LimitInputs
-  onChange(inputs: LimitInputs): void
-}
-
-export function LimitsFields({ inputs, onChange }: LimitsFieldsProps) {
-  return (
-    <div class="field-grid">
-      <Fields rows={limitKinds} values={inputs} onChange={onChange} />
-    </div>
-  )
-}
-
-export interface LimitsSheetProps {
+export interface LimitsDialogProps {
   readonly kind: 'key' | 'project' | 'workspace'
   readonly holder: { readonly id: string; readonly name: string; readonly limits: Limits }
-  onClose(): void
-  onSaved(): void
-  onUndone(): void
+  onDone(): void
 }
 
 const operations = { key: 'putKeyLimits', project: 'putProjectLimits', workspace: 'putWorkspaceLimits' } as const
 
-export function LimitsSheet({ kind, holder: { id, name, limits }, onClose, onSaved, onUndone }: LimitsSheetProps) {
-  const [inputs, setInputs] = useState(limitInputs(limits))
-  const offerUndo = useToast()
+export function LimitsDialog({ kind, holder: { id, name, limits }, onDone }: LimitsDialogProps) {
   const put = (body: Limits) => callApi(operations[kind], { id, body })
+  const before = Object.fromEntries(limitKinds.map((row) => [row.name, String(limits[row.name] ?? '')]))
   return (
-    <FormSheet
+    <FormDialog
       title={`Limits of ${kind} ${name}`}
+      rows={limitKinds}
+      initial={before}
       label="Save limits"
-      busyLabel="Saving …"
-      onClose={onClose}
-      send={() => put(limitsOf(inputs))}
-      onDone={() => {
-        onSaved()
-        offerUndo({ text: `Limits of ${kind} ${name} changed.`, undo: () => put(limits), onUndone })
-      }}
+      intro="Leave a field empty for no limit. The tightest limit of key, project and workspace applies, from the next request."
+      send={put}
+      onDone={onDone}
+      undo={{ text: `Limits of ${kind} ${name} changed.`, undo: () => put(limits) }}
     >
-      <p class="hint">
-        Leave a field empty for no limit. The tightest limit of key, project and workspace applies. Changes apply from
-        the next request.
-      </p>
-      <LimitsFields inputs={inputs} onChange={setInputs} />
-      <LimitsDiff before={limits} inputs={inputs} />
-    </FormSheet>
+      {(values) => <LimitsDiff before={before} after={values} />}
+    </FormDialog>
   )
 }
 
 /** What saving would change. */
-function LimitsDiff({ before, inputs }: { readonly before: Limits; readonly inputs: LimitInputs }) {
-  const after = limitsOf(inputs)
-  const was = limitInputs(before)
-  const changes = limitKinds.filter(({ name }) => was[name] !== inputs[name].trim())
-  const shown = (limits: Limits, name: LimitName) => (limits[name] == null ? 'no limit' : limitText(name, limits[name]))
+function LimitsDiff({ before, after }: { readonly before: Values; readonly after: Values }) {
+  const shown = (values: Values, name: LimitName) => {
+    const limit = bodyOf(limitKinds, values)[name]
+    return limit === undefined ? 'no limit' : limitText(name, limit)
+  }
+  const changes = limitKinds.filter(({ name }) => before[name] !== after[name]?.trim())
   return (
-    <ul class="diff" aria-label="Changes" aria-live="polite">
+    <ul class="plain diff inset" aria-label="Changes" aria-live="polite">
       {changes.length === 0 && <li class="muted">No changes yet.</li>}
       {changes.map(({ name, label }) => (
         <li key={name}>

@@ -65,57 +65,39 @@ export interface ModelCall {
   readonly text: string
   readonly toolCalls: readonly ToolCall[]
   /** undefined = running, or never started. */
-  readonly outcome: PlaygroundAnswer | ApiError | undefined
+  readonly outcome?: PlaygroundAnswer | ApiError
   readonly isRunning: boolean
   send(request: PlaygroundRequest): void
   stop(): void
 }
 
+const idle = { text: '', toolCalls: [], isRunning: false }
+
 /** One request at a time and its answer as it streams in. */
 export function useModelCall(): ModelCall {
-  const [text, setText] = useState('')
-  const [toolCalls, setToolCalls] = useState<readonly ToolCall[]>([])
-  const [outcome, setOutcome] = useState<PlaygroundAnswer | ApiError | undefined>(undefined)
-  const [isRunning, setRunning] = useState(false)
+  const [answer, setAnswer] = useState<Omit<ModelCall, 'send' | 'stop'>>(idle)
   const running = useRef<AbortController | undefined>(undefined)
   useEffect(() => () => running.current?.abort(), [])
   const run = async (request: PlaygroundRequest) => {
     const abort = new AbortController()
     running.current = abort
-    setText('')
-    setToolCalls([])
-    setOutcome(undefined)
-    setRunning(true)
-    const listener = { onText: (more: string) => setText((before) => before + more), onToolCalls: setToolCalls }
-    try {
-      setOutcome(await callModel(request, listener, abort.signal))
-    } catch {
+    setAnswer({ ...idle, isRunning: true })
+    const outcome = await callModel(request, abort.signal, (part) =>
+      setAnswer((before) => ({ ...before, ...part })),
+    ).catch(() => {
       const cause = abort.signal.aborted ? 'You stopped the request.' : 'The connection was lost.'
-      setOutcome(new ApiError(0, `${cause} See Requests for what was charged.`, ''))
-    }
-    setRunning(false)
+      return new ApiError(0, `${cause} See Requests for what was charged.`)
+    })
+    setAnswer((before) => ({ ...before, outcome, isRunning: false }))
   }
-  return {
-    text,
-    toolCalls,
-    outcome,
-    isRunning,
-    send: (request) => void run(request),
-    stop: () => running.current?.abort(),
-  }
-}
-
-interface AnswerListener {
-  onText(more: string): void
-  /** All calls so far, in order. */
-  onToolCalls(calls: readonly ToolCall[]): void
+  return { ...answer, send: (request) => void run(request), stop: () => running.current?.abort() }
 }
 
 /** Throws when the connection is lost or aborted. */
 async function callModel(
   request: PlaygroundRequest,
-  listener: AnswerListener,
   signal: AbortSignal,
+  onProgress: (answer: Pick<ModelCall, 'text' | 'toolCalls'>) => void,
 ): Promise<PlaygroundAnswer | ApiError> {
   const { path, headers } = dialects[request.dialect]
   const response = await fetch(path, {
@@ -126,13 +108,14 @@ async function callModel(
     signal,
   })
   if (!response.ok || !response.body) return await apiErrorOf(response)
-  let problem = ''
+  let [text, problem] = ['', '']
   const calls = new Map<number, ToolCall>()
   for await (const data of eventData(response.body)) {
     const event = JSON.parse(data) as StreamEvent
-    listener.onText(event.choices?.[0]?.delta?.content ?? event.delta?.text ?? '')
-    if (addToolCalls(calls, event)) listener.onToolCalls([...calls.values()])
-    if (event.error?.message) problem = event.error.message
+    text += event.choices?.[0]?.delta?.content ?? event.delta?.text ?? ''
+    addToolCalls(calls, event)
+    problem = event.error?.message ?? problem
+    onProgress({ text, toolCalls: [...calls.values()] })
   }
   return { requestId: response.headers.get('x-request-id') ?? '', problem }
 }
@@ -154,19 +137,15 @@ interface StreamEvent {
   readonly error?: { readonly message?: string }
 }
 
-/** Whether the event is part of a tool call. */
-function addToolCalls(calls: Map<number, ToolCall>, event: StreamEvent): boolean {
-  const add = (index: number, name: string, text: string): true => {
-    const before = calls.get(index) ?? { name: '', arguments: '' }
-    calls.set(index, { name: before.name + name, arguments: before.arguments + text })
-    return true
+function addToolCalls(calls: Map<number, ToolCall>, { choices, index = 0, content_block: block, delta }: StreamEvent) {
+  const add = (at: number, name = '', text = '') => {
+    const before = calls.get(at) ?? { name: '', arguments: '' }
+    calls.set(at, { name: before.name + name, arguments: before.arguments + text })
   }
-  const parts = event.choices?.[0]?.delta?.tool_calls ?? []
-  for (const { index, function: part } of parts) add(index, part?.name ?? '', part?.arguments ?? '')
-  const { index = 0, content_block: block, delta } = event
-  if (block?.type === 'tool_use') return add(index, block.name ?? '', '')
-  if (delta?.partial_json !== undefined) return add(index, '', delta.partial_json)
-  return parts.length > 0
+  for (const { index: at, function: part } of choices?.[0]?.delta?.tool_calls ?? [])
+    add(at, part?.name, part?.arguments)
+  if (block?.type === 'tool_use') add(index, block.name)
+  if (delta?.partial_json !== undefined) add(index, '', delta.partial_json)
 }
 
 async function* eventData(body: ReadableStream<Uint8Array>): AsyncGenerator<string> {

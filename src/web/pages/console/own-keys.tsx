@@ -3,128 +3,93 @@
 // fall back to the operator's routes.
 
 import type { TargetedEvent } from 'preact'
-import { useId, useState } from 'preact/hooks'
-import { type AnswerOf, type ApiError, callApi, callTogether, type ItemOf, readJson, type Workspace } from '../api.ts'
-import { Button, Status } from '../components.tsx'
-import { useApi, useQuery, useSubmit } from '../hooks.ts'
-import { DataTable } from '../table.tsx'
-import { Empty, ErrorNotice, QueryView, Section } from './components.tsx'
-import { Moment, useToast } from './context.tsx'
-import { Checkbox, Choice, Field, FormSheet } from './form.tsx'
+import { useState } from 'preact/hooks'
+import { type AnswerOf, callApi, type ItemOf, readJson, type Workspace } from '../api.ts'
+import { Button, ErrorNotice, Status } from '../components.tsx'
+import { Checkbox } from '../form.tsx'
+import { useApi, useQuery, useSubmit, useUniqueId } from '../hooks.ts'
+import { type Column, DataTable } from '../table.tsx'
+import { Actions, emptyState, QueryView, Section } from './components.tsx'
+import { Moment } from './context.tsx'
+import { FormDialog, useOverlay } from './overlay.tsx'
 
 type Credential = ItemOf<'listCredentials'>
-type OpenSheet = { readonly sheet: 'put' | 'delete'; readonly provider: string }
 
 export function OwnKeys({ workspaceId: id }: { readonly workspaceId: string }) {
-  const [open, setOpen] = useState<OpenSheet | undefined>(undefined)
-  const query = useQuery(id, () => callTogether(callApi('getWorkspace', { id }), callApi('listCredentials', { id })))
-  const onClose = () => setOpen(undefined)
-  const onDone = () => {
-    onClose()
-    query.reload()
-  }
+  const query = useQuery(id, () => Promise.all([callApi('getWorkspace', { id }), callApi('listCredentials', { id })]))
+  const { open } = useOverlay()
+  const put = (provider: string) =>
+    open(<PutKeyDialog workspaceId={id} provider={provider} onDone={() => query.reload()} />)
+  const remove = (provider: string) =>
+    open(
+      <FormDialog
+        title={`Delete the key for ${provider}?`}
+        label="Delete key"
+        isDanger
+        cancelLabel="Keep key"
+        rows={[]}
+        intro="From the next request, the models it served use the operator’s routes, if there are any."
+        send={() => callApi('deleteCredential', { id, provider })}
+        onDone={() => query.reload()}
+      />,
+    )
+  const columns: readonly Column<Credential>[] = [
+    { label: 'Provider', show: ({ provider }) => <span class="row-name">{provider}</span> },
+    { label: 'Key', show: ({ last4 }) => <code>…{last4}</code> },
+    { label: 'Source', show: () => 'this workspace' },
+    { label: 'Address', show: ({ base_url }) => base_url ?? 'provider default' },
+    {
+      label: 'Test',
+      show: ({ provider, updated_at }) => (
+        <KeyTest
+          key={updated_at}
+          provider={provider}
+          test={() => callApi('testCredential', { id, provider, body: {} })}
+        />
+      ),
+    },
+    { label: 'Stored', show: ({ updated_at }) => <Moment at={updated_at} /> },
+    {
+      label: 'Actions',
+      show: ({ provider }) => (
+        <Actions
+          actions={[
+            { label: 'Replace', name: `Replace the key for ${provider}`, run: () => put(provider) },
+            { label: 'Delete', name: `Delete the key for ${provider}`, look: 'danger', run: () => remove(provider) },
+          ]}
+        />
+      ),
+    },
+  ]
   return (
-    <Section
-      title="Your provider keys (BYOK)"
-      action={
-        <Button look="small" onClick={() => setOpen({ sheet: 'put', provider: '' })}>
-          Add key
-        </Button>
-      }
-    >
+    <Section title="Your provider keys (BYOK)" action={{ label: 'Add key', look: 'primary', run: () => put('') }}>
       <QueryView what="provider keys" query={query}>
         {([workspace, { data }]) => (
           <>
-            <KeysTable workspaceId={id} credentials={data} onAct={setOpen} />
+            <DataTable
+              caption="Your provider keys"
+              columns={columns}
+              rows={data}
+              keyOf={(row) => row.id}
+              empty={emptyState(
+                'No provider keys yet',
+                'Requests for models that your own provider key serves use that key and cost nothing here.',
+              )}
+            />
             <Fallback workspace={workspace} onSaved={query.reload} />
           </>
         )}
       </QueryView>
-      {open?.sheet === 'put' && (
-        <PutKeySheet workspaceId={id} provider={open.provider} onClose={onClose} onDone={onDone} />
-      )}
-      {open?.sheet === 'delete' && (
-        <FormSheet
-          title={`Delete the key for ${open.provider}?`}
-          label="Delete key"
-          busyLabel="Deleting …"
-          isDanger
-          cancelLabel="Keep key"
-          onClose={onClose}
-          send={() => callApi('deleteCredential', { id, provider: open.provider })}
-          onDone={onDone}
-        >
-          <p>From the next request, the models it served use the operator’s routes, if there are any.</p>
-        </FormSheet>
-      )}
     </Section>
   )
 }
 
-interface KeysTableProps {
-  readonly workspaceId: string
-  readonly credentials: readonly Credential[]
-  onAct(open: OpenSheet): void
-}
-
-function KeysTable({ workspaceId, credentials, onAct }: KeysTableProps) {
-  if (credentials.length === 0) {
-    return (
-      <Empty title="No provider keys yet">
-        <p>
-          Requests for models that your own provider key serves use that key and cost nothing here. A new key is used
-          from the next request.
-        </p>
-      </Empty>
-    )
-  }
-  const columns = [
-    { label: 'Provider', show: ({ provider }: Credential) => <span class="row-name">{provider}</span> },
-    { label: 'Key', show: ({ last4 }: Credential) => <code>…{last4}</code> },
-    { label: 'Source', show: () => 'this workspace' },
-    { label: 'Address', show: ({ base_url }: Credential) => base_url ?? 'provider default' },
-    {
-      label: 'Test',
-      show: ({ provider, updated_at }: Credential) => (
-        <KeyTest
-          key={updated_at}
-          provider={provider}
-          test={() => callApi('testCredential', { id: workspaceId, provider, body: {} })}
-        />
-      ),
-    },
-    { label: 'Stored', show: ({ updated_at }: Credential) => <Moment at={updated_at} /> },
-    {
-      label: 'Actions',
-      show: ({ provider }: Credential) => (
-        <div class="row-actions">
-          <Button
-            look="quiet small"
-            aria-label={`Replace the key for ${provider}`}
-            onClick={() => onAct({ sheet: 'put', provider })}
-          >
-            Replace
-          </Button>
-          <Button
-            look="quiet small revoke"
-            aria-label={`Delete the key for ${provider}`}
-            onClick={() => onAct({ sheet: 'delete', provider })}
-          >
-            Delete
-          </Button>
-        </div>
-      ),
-    },
-  ]
-  return <DataTable caption="Your provider keys" columns={columns} rows={credentials} keyOf={({ id }) => id} />
-}
-
 function Fallback({ workspace: { id, shares_routes }, onSaved }: { readonly workspace: Workspace; onSaved(): void }) {
-  const submit = useSubmit()
-  const offerUndo = useToast()
+  const { isBusy, error, run } = useSubmit()
+  const { offerUndo } = useOverlay()
   const patch = (isShared: boolean) => callApi('updateWorkspace', { id, body: { shares_routes: isShared } })
   const change = (isShared: boolean) =>
-    submit.run(
+    run(
       () => patch(isShared),
       () => {
         onSaved()
@@ -137,98 +102,83 @@ function Fallback({ workspace: { id, shares_routes }, onSaved }: { readonly work
       <Checkbox
         label="If your own key fails, fall back to the operator’s routes at the catalog price"
         isChecked={shares_routes}
-        isDisabled={submit.isBusy}
+        attributes={{ disabled: isBusy }}
         onChange={change}
       />
-      {submit.error && <ErrorNotice error={submit.error} />}
+      {error && <ErrorNotice error={error} />}
     </>
   )
 }
 
-interface PutKeySheetProps {
+interface PutKeyDialogProps {
   readonly workspaceId: string
   /** Empty = to be chosen. */
   readonly provider: string
-  onClose(): void
   onDone(): void
 }
 
-function PutKeySheet({ workspaceId: id, provider: given, onClose, onDone }: PutKeySheetProps) {
-  const [provider, setProvider] = useState(given)
-  const [apiKey, setApiKey] = useState('')
-  const [baseUrl, setBaseUrl] = useState('')
+const readBuiltIn = () => readJson<{ readonly providers: readonly string[] }>('/catalog/providers')
+
+function PutKeyDialog({ workspaceId: id, provider: given, onDone }: PutKeyDialogProps) {
+  const builtIn = useQuery('built in', readBuiltIn).value?.providers ?? []
+  const enabled = useApi('listProviders', {}).value?.data ?? []
   const settings = useApi('getConfig', {}).value?.data
+  // Every provider that takes a key: the built-in ones, enabled or not, and those the operator declared. A provider without
+  // an address runs inside the gateway and takes no key.
+  const declared = enabled.filter(({ address }) => address !== null).map((each) => each.id)
+  const providers = [...new Set([...builtIn, ...declared])].sort().map((each) => ({ value: each, label: each }))
   // Whether the operator lets workspaces choose where their key is sent.
-  const allowsBaseUrl = settings?.some(({ name, value }) => name === 'own_keys.base_urls' && value === 'true')
-  const body = { api_key: apiKey.trim(), ...(baseUrl.trim() !== '' && { base_url: baseUrl.trim() }) }
+  const allowsBaseUrl = settings?.some(({ name, value }) => name === 'own_keys.base_urls' && value === 'true') ?? false
   return (
-    <FormSheet
+    <FormDialog
       title={given === '' ? 'Add a provider key' : `Replace the key for ${given}`}
       label="Save key"
-      busyLabel="Saving …"
-      onClose={onClose}
-      send={() => callApi('putCredential', { id, provider: provider.trim(), body })}
+      initial={{ provider: given }}
+      rows={[
+        {
+          name: 'provider',
+          label: 'Provider',
+          options: [{ value: '', label: 'choose one' }, ...providers],
+          isRequired: true,
+          isShown: () => given === '',
+        },
+        {
+          name: 'api_key',
+          label: 'API key',
+          hint: 'Stored encrypted. It can be replaced or deleted, but never read back.',
+          kind: 'password',
+          isRequired: true,
+        },
+        {
+          name: 'base_url',
+          label: 'Base URL',
+          hint: 'Only if it differs from the provider’s, for example https://example.com/v1',
+          isShown: () => allowsBaseUrl,
+        },
+      ]}
+      send={({ provider, ...body }) => callApi('putCredential', { id, provider, body })}
       onDone={onDone}
     >
-      {given === '' && <ProviderField value={provider} onChange={setProvider} />}
-      <Field
-        label="API key"
-        hint="Stored encrypted. It can be replaced or deleted, but never read back."
-        kind="password"
-        value={apiKey}
-        isRequired
-        onChange={setApiKey}
-      />
-      <KeyFileField onRead={setApiKey} />
-      {allowsBaseUrl && (
-        <Field
-          label="Base URL"
-          hint="Only if it differs from the provider’s, for example https://example.com/v1"
-          value={baseUrl}
-          onChange={setBaseUrl}
-        />
-      )}
-    </FormSheet>
+      {(_, change) => <KeyFileField onRead={(text) => change({ api_key: text })} />}
+    </FormDialog>
   )
 }
 
 /** Fills the password field, which keeps the content hidden. */
 function KeyFileField({ onRead }: { onRead(text: string): void }) {
-  const id = useId()
+  const id = useUniqueId()
   const read = async ({ currentTarget }: TargetedEvent<HTMLInputElement>) => {
     const [file] = currentTarget.files ?? []
     if (file) onRead(await file.text())
   }
   return (
-    <div class="field-with-hint">
-      <label class="field" for={id}>
-        <span>Or from a file</span>
-        <input id={id} type="file" aria-describedby={`${id}-hint`} onChange={read} />
-      </label>
+    <div class="field">
+      <label for={id}>Or from a file</label>
+      <input id={id} type="file" aria-describedby={`${id}-hint`} onChange={read} />
       <p id={`${id}-hint`} class="hint">
         For a Google service account: its JSON key file.
       </p>
     </div>
-  )
-}
-
-const readBuiltIn = () => readJson<{ readonly providers: readonly string[] }>('/catalog/providers')
-
-/** Every provider that takes a key: the built-in ones, enabled or not, and those the operator declared. */
-function ProviderField({ value, onChange }: { readonly value: string; onChange(value: string): void }) {
-  const builtIn = useQuery('built in', readBuiltIn).value?.providers ?? []
-  const enabled = useApi('listProviders', {}).value?.data ?? []
-  // A provider without an address runs inside the gateway and takes no key.
-  const declared = enabled.filter(({ address }) => address !== null).map(({ id }) => id)
-  const options = [...new Set([...builtIn, ...declared])].sort().map((id) => ({ value: id, label: id }))
-  return (
-    <Choice
-      label="Provider"
-      value={value}
-      options={[{ value: '', label: 'choose one' }, ...options]}
-      isRequired
-      onChange={onChange}
-    />
   )
 }
 
@@ -238,7 +188,7 @@ const testLevels: Readonly<Record<string, 'ok' | 'warning'>> = { ok: 'ok', throt
 
 export interface KeyTestProps {
   readonly provider: string
-  test(): Promise<TestResult | ApiError>
+  test(): Promise<TestResult>
 }
 
 /** Tests a key at its provider. The gateway makes the request, which is empty and costs nothing. */
@@ -255,11 +205,11 @@ export function KeyTest({ provider, test }: KeyTestProps) {
       >
         {isBusy ? 'Testing …' : 'Test'}
       </Button>
-      <div role="status" class="key-test">
+      <div role="status">
         {result && !isBusy && !error && (
           <>
             <Status level={testLevels[result.verdict] ?? 'error'} text={result.verdict.replaceAll('_', ' ')} />
-            <small class="row-note">
+            <small class="note">
               {result.message} {result.status !== null && `Status ${result.status}. `}
               <Moment at={result.tested_at} />
             </small>

@@ -2,10 +2,11 @@
 // Keyboard navigation of the console: the command palette (⌘K or Ctrl K), `g` and a letter for a page, j and k between
 // rows, u to undo, and pasting a request id to open it.
 
-import { useEffect, useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { systemClock } from '../../../kernel/clock.ts'
 import { countOf } from '../../catalog/format.ts'
 import { consoleSections, sectionPath } from '../../page-data.ts'
-import { Button, focusNextRow, focusOn, isTyping, openShortcuts, type Shortcuts, useModal } from '../components.tsx'
+import { Button, handleCommonKey, isTyping, type Shortcuts, useModal, useShortcuts } from '../components.tsx'
 import { useApi } from '../hooks.ts'
 import { paletteEntries } from './palette-entries.ts'
 
@@ -24,54 +25,30 @@ export const consoleShortcuts: Shortcuts = [
 const chordMs = 1_500
 
 export function useConsoleShortcuts(): void {
-  useEffect(() => {
-    let isChord = false
-    let timer: ReturnType<typeof setTimeout> | undefined
-    const onKey = (event: KeyboardEvent) => {
-      if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event)) return
-      const wasChord = isChord
-      isChord = false
-      clearTimeout(timer)
-      if (wasChord) {
-        if (goTo(event.key)) event.preventDefault()
-      } else if (event.key === 'g') {
-        isChord = true
-        timer = setTimeout(() => {
-          isChord = false
-        }, chordMs)
-      } else if (handleKey(event.key)) event.preventDefault()
+  const chordUntil = useRef(0)
+  useShortcuts((event) => {
+    if (isTyping(event)) return false
+    const { key } = event
+    const isChord = systemClock.monotonicMs() < chordUntil.current
+    chordUntil.current = key === 'g' && !isChord ? systemClock.monotonicMs() + chordMs : 0
+    if (isChord) {
+      const section = consoleSections.find((each) => each.key === key)
+      if (section) location.assign(sectionPath(section.name))
+      return section !== undefined
     }
+    if (key !== 'u') return handleCommonKey(key)
+    const undo = document.querySelector<HTMLElement>('[data-undo]')
+    undo?.click()
+    return undo !== null
+  })
+  useEffect(() => {
     const onPaste = (event: ClipboardEvent) => {
       const id = event.clipboardData?.getData('text').trim() ?? ''
       if (!isTyping(event) && /^req_[0-9A-Z]{26}$/.test(id)) location.assign(`/console/requests/${id}`)
     }
-    document.addEventListener('keydown', onKey)
     document.addEventListener('paste', onPaste)
-    return () => {
-      clearTimeout(timer)
-      document.removeEventListener('keydown', onKey)
-      document.removeEventListener('paste', onPaste)
-    }
+    return () => document.removeEventListener('paste', onPaste)
   }, [])
-}
-
-function goTo(key: string): boolean {
-  const section = consoleSections.find((each) => each.key === key)
-  if (section) location.assign(sectionPath(section.name))
-  return section !== undefined
-}
-
-/** Whether the key is a shortcut. */
-function handleKey(key: string): boolean {
-  if (key === '/') return focusOn(document.querySelector<HTMLElement>('[data-search]'))
-  if (key === 'j' || key === 'ArrowDown') return focusNextRow('.data-table .row-link', 'tr', 1)
-  if (key === 'k' || key === 'ArrowUp') return focusNextRow('.data-table .row-link', 'tr', -1)
-  if (key === 'u') {
-    const undo = document.querySelector<HTMLElement>('[data-undo]')
-    undo?.click()
-    return undo !== null
-  }
-  return key === '?' && openShortcuts()
 }
 
 export function Palette() {
@@ -160,11 +137,12 @@ function PaletteDialog({ onClose }: { onClose(): void }) {
             key={`${entry.kind} ${entry.href}`}
             id={optionId(index)}
             role="option"
+            class="between"
             aria-selected={entry === selected}
             data-href={entry.href}
             onClick={() => location.assign(entry.href)}
           >
-            <span class="wrap">{entry.label}</span>
+            <span>{entry.label}</span>
             <small>{entry.note === '' ? entry.kind : `${entry.kind}, ${entry.note}`}</small>
           </div>
         ))}

@@ -10,11 +10,11 @@ import { countOf, exactCount, shortMs, usdText } from '../../catalog/format.ts'
 import { withOwnKeyModels } from '../../catalog/usable-models.ts'
 import type { ConsoleData } from '../../page-data.ts'
 import { ApiError } from '../api.ts'
-import { Button, CodeBlock } from '../components.tsx'
+import { Button, CodeBlock, ErrorNotice } from '../components.tsx'
+import { Checkbox, Field } from '../form.tsx'
 import { useAddressQuery, useApi, useQuery } from '../hooks.ts'
-import { Amount, Card, curlText, ErrorNotice, exampleModel, Loading } from './components.tsx'
+import { Amount, Card, curlText, exampleModel, QueryView } from './components.tsx'
 import { useWorkspaces } from './context.tsx'
-import { Checkbox, Choice, Field, Fields } from './form.tsx'
 import {
   bodyOf,
   type Dialect,
@@ -32,74 +32,77 @@ const dialectOptions = [
   { value: 'messages', label: 'Anthropic messages' },
 ] as const
 
-export function PlaygroundPage({ address }: ConsoleData) {
+export function PlaygroundView({ address }: ConsoleData) {
   const [query, change] = useAddressQuery(['model', 'other', 'dialect'])
   const catalog = useApi('getCatalog', {})
   const { workspaces, current } = useWorkspaces()
   const own = useQuery(current?.id, () => readOwnKeyModels(current?.id ?? ''))
-  const all = withOwnKeyModels(catalog.value?.data ?? [], own.value?.models ?? [])
-  const models = all.filter(({ callable }) => callable)
-  const model = models.find(({ id }) => id === query.model) ?? exampleModel(models)
-  const other = models.find(({ id }) => id === query.other)
   const dialect: Dialect = query.dialect === 'messages' ? 'messages' : 'chat'
-  const options = models.map(({ id }) => ({ value: id, label: id }))
   return (
     <>
-      <h1>Playground</h1>
-      {[catalog, own].map(({ error, reload }, at) => error && <ErrorNotice key={at} error={error} retry={reload} />)}
-      {!catalog.value && !catalog.error && <Loading what="models" />}
-      {catalog.value && !model && (
-        <p class="empty">No model can be called yet. Set a provider’s API key, or add one to tollgate.yaml.</p>
-      )}
-      {model && (
-        <>
-          <div class="controls">
-            <Choice
-              label="Model"
-              value={model.id}
-              options={options}
-              isWide
-              onChange={(next) => change({ model: next })}
-            />
-            <Choice
-              label="Compare with"
-              value={other?.id ?? ''}
-              options={[{ value: '', label: 'no other model' }, ...options]}
-              isWide
-              onChange={(next) => change({ other: next })}
-            />
-            <Choice
-              label="API"
-              value={dialect}
-              options={dialectOptions}
-              onChange={(next) => change({ dialect: next })}
-            />
-          </div>
-          {workspaces && !current && (
-            <p class="hint">Choose a workspace to include the models that its own provider keys unlock.</p>
-          )}
-          <Prompt model={model} other={other} dialect={dialect} address={address} />
-        </>
-      )}
+      {own.error && <ErrorNotice error={own.error} retry={own.reload} />}
+      <QueryView what="models" query={catalog}>
+        {({ data }) => {
+          const models = withOwnKeyModels(data, own.value?.models ?? []).filter(({ callable }) => callable)
+          const model = models.find(({ id }) => id === query.model) ?? exampleModel(models)
+          const other = models.find(({ id }) => id === query.other)
+          const options = models.map(({ id }) => ({ value: id, label: id }))
+          if (!model) {
+            return (
+              <p class="empty">No model can be called yet. Set a provider’s API key, or add one to tollgate.yaml.</p>
+            )
+          }
+          return (
+            <>
+              <div class="controls">
+                <Field
+                  label="Model"
+                  value={model.id}
+                  options={options}
+                  isWide
+                  onChange={(next) => change({ model: next })}
+                />
+                <Field
+                  label="Compare with"
+                  value={other?.id ?? ''}
+                  options={[{ value: '', label: 'no other model' }, ...options]}
+                  isWide
+                  onChange={(next) => change({ other: next })}
+                />
+                <Field
+                  label="API"
+                  value={dialect}
+                  options={dialectOptions}
+                  onChange={(next) => change({ dialect: next })}
+                />
+              </div>
+              {workspaces && !current && (
+                <p class="hint">Choose a workspace to include the models that its own provider keys unlock.</p>
+              )}
+              <Prompt models={other ? [model, other] : [model]} dialect={dialect} address={address} />
+            </>
+          )
+        }}
+      </QueryView>
     </>
   )
 }
 
 interface PromptProps {
-  readonly model: CatalogEntry
-  /** undefined = only one model is called. */
-  readonly other: CatalogEntry | undefined
+  /** One, or two side by side. */
+  readonly models: readonly [CatalogEntry, ...CatalogEntry[]]
   readonly dialect: Dialect
   readonly address: string
 }
 
-function Prompt({ model, other, dialect, address }: PromptProps) {
+function Prompt({ models, dialect, address }: PromptProps) {
   const [key, setKey] = useState('')
   const [prompt, setPrompt] = useState('hello from the other side of the gate')
   const [maxTokens, setMaxTokens] = useState(200)
   const [toolInput, setToolInput] = useState(exampleTool)
   const calls = [useModelCall(), useModelCall()] as const
-  const models = other ? [model, other] : [model]
+  const [first] = models
+  const isNamed = models.length > 1
   const tool = toolOf(toolInput)
   const requestFor = ({ id }: CatalogEntry): PlaygroundRequest => {
     return { dialect, key, model: id, prompt, maxTokens, ...(tool && { tool }) }
@@ -113,10 +116,9 @@ function Prompt({ model, other, dialect, address }: PromptProps) {
   const stop = () => {
     for (const call of calls) call.stop()
   }
-  const { path, auth } = dialects[dialect]
   return (
     <>
-      <form class="card" onSubmit={submit}>
+      <form class="card stack" onSubmit={submit}>
         <Field
           label="API key. Its limits apply and its workspace is charged. The key stays on this page."
           kind="password"
@@ -135,16 +137,12 @@ function Prompt({ model, other, dialect, address }: PromptProps) {
         />
         <ToolFields input={toolInput} onChange={setToolInput} />
         <div class="controls">
-          <label class="field">
-            <span>Max output tokens</span>
-            <input
-              type="number"
-              min={1}
-              max={model.max_output_tokens ?? undefined}
-              value={maxTokens}
-              onInput={({ currentTarget }) => setMaxTokens(Math.max(1, Math.floor(currentTarget.valueAsNumber || 1)))}
-            />
-          </label>
+          <Field
+            label="Max output tokens"
+            value={String(maxTokens)}
+            attributes={{ type: 'number', min: 1, max: first.max_output_tokens ?? undefined }}
+            onChange={(text) => setMaxTokens(Math.max(1, Math.floor(Number(text) || 1)))}
+          />
           <button type="submit" class="button" disabled={isRunning}>
             {isRunning ? 'Streaming …' : 'Send'}
           </button>
@@ -155,17 +153,17 @@ function Prompt({ model, other, dialect, address }: PromptProps) {
           )}
         </div>
         {models.map((each) => (
-          <CostEstimate key={each.id} model={each} maxTokens={maxTokens} isNamed={other !== undefined} />
+          <CostEstimate key={each.id} model={each} maxTokens={maxTokens} isNamed={isNamed} />
         ))}
       </form>
       <div class="answers">
         {models.map(({ id }, at) => {
           const call = calls[at]
-          return call && <AnswerCard key={`${at} ${id}`} id={id} isNamed={other !== undefined} call={call} />
+          return call && <AnswerCard key={`${at} ${id}`} id={id} isNamed={isNamed} call={call} />
         })}
       </div>
       <Card title="Code">
-        <CodeBlock code={curlText({ address, path, auth, body: bodyOf(requestFor(model)) })} what="request" />
+        <CodeBlock code={curlText(address, bodyOf(requestFor(first)), dialects[dialect])} what="request" />
       </Card>
     </>
   )
@@ -206,13 +204,13 @@ interface AnswerCardProps {
 function AnswerCard({ id, isNamed, call: { text, toolCalls, outcome, isRunning } }: AnswerCardProps) {
   const isEmpty = text === '' && toolCalls.length === 0 && !outcome
   return (
-    <section class="card" aria-label={`Answer of ${id}`} data-answer={id}>
-      <h2>Answer{isNamed && <small class="row-note wrap">{id}</small>}</h2>
+    <section class="card stack" aria-label={`Answer of ${id}`} data-answer={id}>
+      <h2>Answer{isNamed && <small class="note">{id}</small>}</h2>
       <div class="answer-text" aria-live="polite" aria-busy={isRunning}>
         {isEmpty && <span class="muted">{isRunning ? 'Waiting …' : 'The answer appears here.'}</span>}
         {text}
         {toolCalls.map(({ name, arguments: input }, at) => (
-          <div key={at} class="tool-call">
+          <div key={at} class="tool-call inset stack tight">
             <small>Tool call</small>
             <code class="wrap">
               {name}({input})
@@ -286,16 +284,11 @@ function parseSchema(text: string): Tool['parameters'] | undefined {
   }
 }
 
-const toolFields = [
-  { name: 'name', label: 'Tool name', isRequired: true },
-  { name: 'description', label: 'Description' },
-] as const
-
 function ToolFields({ input, onChange }: { readonly input: ToolInput; onChange(input: ToolInput): void }) {
   const change = (part: Partial<ToolInput>) => onChange({ ...input, ...part })
   const isInvalid = input.isOffered && toolOf(input) === undefined
   return (
-    <fieldset class="tool">
+    <fieldset class="stack tight">
       <legend class="visually-hidden">Tool</legend>
       <Checkbox
         label="Offer a tool. The model’s call is shown, not run."
@@ -304,8 +297,9 @@ function ToolFields({ input, onChange }: { readonly input: ToolInput; onChange(i
       />
       {input.isOffered && (
         <>
-          <div class="field-grid">
-            <Fields rows={toolFields} values={input} onChange={change} />
+          <div class="columns">
+            <Field label="Tool name" value={input.name} isRequired onChange={(name) => change({ name })} />
+            <Field label="Description" value={input.description} onChange={(description) => change({ description })} />
           </div>
           <Field
             label="Parameters (JSON Schema)"

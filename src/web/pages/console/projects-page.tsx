@@ -2,27 +2,20 @@
 // Projects of a workspace: the models each may call, and the limits of projects and workspace.
 
 import { useState } from 'preact/hooks'
+import { allowsModel, createAllowlist, parsePattern } from '../../../tenancy/allowlist.ts'
 import type { CatalogEntry } from '../../catalog/entry.ts'
 import { countOf } from '../../catalog/format.ts'
 import { withOwnKeyModels } from '../../catalog/usable-models.ts'
-import { ApiError, callApi, callForAll, callTogether, type Key, type Project, type Workspace } from '../api.ts'
+import type { WorkspaceData } from '../../page-data.ts'
+import { callApi, callForAll, type Key, type Project, type Workspace } from '../api.ts'
 import { Button, CopyButton } from '../components.tsx'
-import { useQuery } from '../hooks.ts'
+import { Checkbox, Field } from '../form.tsx'
+import { useQuery, useUniqueId } from '../hooks.ts'
 import { type Column, DataTable } from '../table.tsx'
-import { Card, Empty, QueryView, Section, WorkspacePage } from './components.tsx'
-import { LimitsList, LimitsSheet } from './limits.tsx'
-import { allowedEntries, ProjectSheet } from './project-sheet.tsx'
+import { type Action, Actions, Card, emptyState, QueryView, Section } from './components.tsx'
+import { LimitsDialog, LimitsList } from './limits.tsx'
+import { FormDialog, useOverlay } from './overlay.tsx'
 import { projectYaml, readOwnKeyModels } from './workspace-data.ts'
-
-const intro = 'A project defines which models its keys may call. Changes apply from the next request.'
-
-export function ProjectsPage() {
-  return (
-    <WorkspacePage title="Projects & limits" intro={intro}>
-      {(workspaceId) => <ProjectsView workspaceId={workspaceId} />}
-    </WorkspacePage>
-  )
-}
 
 interface Row {
   readonly project: Project
@@ -39,16 +32,14 @@ interface ProjectsData {
   readonly isComplete: boolean
 }
 
-async function readProjects(id: string): Promise<ProjectsData | ApiError> {
-  const answers = await callTogether(
+async function readProjects(id: string): Promise<ProjectsData> {
+  const [workspace, projects, allKeys, { data }, { models, isComplete }] = await Promise.all([
     callApi('getWorkspace', { id }),
     callForAll('listProjects', { id }),
     callForAll('listKeys', { query: { workspace_id: id } }),
     callApi('getCatalog', {}),
     readOwnKeyModels(id),
-  )
-  if (answers instanceof ApiError) return answers
-  const [workspace, projects, allKeys, { data }, { models, isComplete }] = answers
+  ])
   const entries = withOwnKeyModels(data, models)
   const rows = projects.map((project) => {
     const keys = allKeys.filter(({ project_id }) => project_id === project.id)
@@ -57,100 +48,78 @@ async function readProjects(id: string): Promise<ProjectsData | ApiError> {
   return { workspace, rows, entries, isComplete }
 }
 
-type OpenSheet =
-  | { readonly sheet: 'new' | 'workspace limits' }
-  | { readonly sheet: 'models' | 'limits'; readonly project: Project }
-
-function ProjectsView({ workspaceId }: { readonly workspaceId: string }) {
-  const [open, setOpen] = useState<OpenSheet | undefined>(undefined)
+export function ProjectsView({ workspaceId }: WorkspaceData) {
   const query = useQuery(workspaceId, () => readProjects(workspaceId))
-  const onClose = () => setOpen(undefined)
-  const onSaved = () => {
-    onClose()
-    query.reload()
-  }
-  const sheetEvents = { onClose, onSaved, onUndone: query.reload }
-  const actions = { label: 'Actions', show: (row: Row) => <Actions {...row} onAct={setOpen} /> }
+  const { open } = useOverlay()
+  const onDone = query.reload
   return (
     <QueryView what="projects" query={query}>
-      {({ workspace, rows, entries, isComplete }) => (
-        <>
-          <Card
-            title={`Limits of workspace ${workspace.name}`}
-            action={
-              workspace.managed_by === 'api' ? (
-                <Button look="quiet small" onClick={() => setOpen({ sheet: 'workspace limits' })}>
-                  Change
-                </Button>
-              ) : (
-                <span class="hint">Managed by a file: change it there.</span>
-              )
-            }
-          >
-            <LimitsList holders={[{ who: 'the workspace', limits: workspace.limits }]} />
-            <p class="hint">They apply to all projects and keys together. Days and months are in UTC.</p>
-          </Card>
-          <Section
-            title="Projects"
-            action={
-              <Button look="small" onClick={() => setOpen({ sheet: 'new' })}>
-                New project
-              </Button>
-            }
-          >
-            {rows.length === 0 ? (
-              <Empty title="No projects yet">
-                <p>Choose “New project” and enter a name. A project may call all models until you restrict it.</p>
-              </Empty>
-            ) : (
+      {({ workspace, rows, entries, isComplete }) => {
+        const edit = (project?: Project) =>
+          open(<ProjectDialog {...{ workspaceId, project, entries, isComplete, onDone }} />)
+        const limit = (kind: 'workspace' | 'project', holder: Workspace | Project) =>
+          open(<LimitsDialog kind={kind} holder={holder} onDone={onDone} />)
+        const actionsOf = ({ project }: Row): readonly Action[] => [
+          { label: 'Models', name: `Models of ${project.name}`, run: () => edit(project) },
+          { label: 'Limits', name: `Limits of ${project.name}`, run: () => limit('project', project) },
+        ]
+        const actions: Column<Row> = {
+          label: 'Actions',
+          show: (row) =>
+            row.project.managed_by === 'file' ? <FileCopy {...row} /> : <Actions actions={actionsOf(row)} />,
+        }
+        return (
+          <>
+            <Card
+              title={`Limits of workspace ${workspace.name}`}
+              action={
+                workspace.managed_by === 'api' ? (
+                  { label: 'Change', run: () => limit('workspace', workspace) }
+                ) : (
+                  <span class="hint">Managed by a file: change it there.</span>
+                )
+              }
+            >
+              <LimitsList holders={[{ who: 'the workspace', limits: workspace.limits }]} />
+              <p class="hint">They apply to all projects and keys together. Days and months are in UTC.</p>
+            </Card>
+            <Section title="Projects" action={{ label: 'New project', look: 'primary', run: () => edit() }}>
               <DataTable
                 caption="Projects"
                 columns={[...columns, actions]}
                 rows={rows}
                 keyOf={({ project }) => project.id}
+                empty={emptyState(
+                  'No projects yet',
+                  'Choose “New project” and enter a name. A project may call all models until you restrict it.',
+                )}
               />
-            )}
-          </Section>
-          {(open?.sheet === 'new' || open?.sheet === 'models') && (
-            <ProjectSheet
-              workspaceId={workspaceId}
-              project={open.sheet === 'models' ? open.project : undefined}
-              entries={entries}
-              isComplete={isComplete}
-              {...sheetEvents}
-            />
-          )}
-          {open?.sheet === 'limits' && <LimitsSheet kind="project" holder={open.project} {...sheetEvents} />}
-          {open?.sheet === 'workspace limits' && <LimitsSheet kind="workspace" holder={workspace} {...sheetEvents} />}
-        </>
-      )}
+            </Section>
+          </>
+        )
+      }}
     </QueryView>
   )
+}
+
+/** Projects from a file are changed in the file. */
+function FileCopy({ workspace, project, keys }: Row) {
+  const fileKeys = keys.filter(({ managed_by }) => managed_by === 'file')
+  const yaml = projectYaml(workspace, project, fileKeys)
+  return <CopyButton text={yaml} what={`YAML of ${project.name}`} label="From file, copy YAML" />
 }
 
 const columns: readonly Column<Row>[] = [
   {
     label: 'Project',
-    show: ({ project, keys }) => (
-      <>
-        <span class="row-name">{project.name}</span>
-        <small>{countOf(keys.filter(({ status }) => status === 'active').length, 'active key')}</small>
-      </>
-    ),
+    show: ({ project }) => <span class="row-name">{project.name}</span>,
+    note: ({ keys }) => countOf(keys.filter(({ status }) => status === 'active').length, 'active key'),
   },
   {
     label: 'Models',
     show: ({ project: { models }, entries }) =>
-      models === null ? (
-        'all models'
-      ) : (
-        <>
-          {allowedEntries(models, entries).length} of {entries.length} models
-          <small class="row-note">
-            <code>{models.join(', ') || 'none allowed'}</code>
-          </small>
-        </>
-      ),
+      models === null ? 'all models' : `${allowedEntries(models, entries).length} of ${entries.length} models`,
+    note: ({ project: { models } }) => models && <code>{models.join(', ') || 'none allowed'}</code>,
   },
   {
     label: 'Limits',
@@ -165,25 +134,169 @@ const columns: readonly Column<Row>[] = [
   },
 ]
 
-function Actions({ workspace, project, keys, onAct }: Row & { onAct(open: OpenSheet): void }) {
-  const { name } = project
-  if (project.managed_by === 'file') {
-    const fileKeys = keys.filter(({ managed_by }) => managed_by === 'file')
-    const yaml = projectYaml(workspace, project, fileKeys)
-    return <CopyButton text={yaml} what={`YAML of ${name}`} label="From file, copy YAML" />
+/** null = all models. */
+type Allowlist = readonly string[] | null
+
+/** The models that an allowlist allows, by the gateway's own rule. */
+function allowedEntries(models: Allowlist, entries: readonly CatalogEntry[]): readonly CatalogEntry[] {
+  if (models === null) return entries
+  const lists = [createAllowlist(models)]
+  return entries.filter(({ id }) => allowsModel(lists, id))
+}
+
+interface ProjectDialogProps extends Pick<ProjectsData, 'entries' | 'isComplete'> {
+  readonly workspaceId: string
+  /** undefined = a new one. */
+  readonly project: Project | undefined
+  onDone(): void
+}
+
+/** Creates a project, or changes its name and allowlist, with a preview of the models that its keys will see. */
+function ProjectDialog({ workspaceId, project, entries, isComplete, onDone }: ProjectDialogProps) {
+  const [models, setModels] = useState<Allowlist>(project?.models ?? null)
+  const before = { name: project?.name ?? '', models: project?.models ?? null }
+  const patch = ({ id }: Project, body: typeof before) => callApi('updateProject', { id, body })
+  return (
+    <FormDialog
+      title={project ? `Models of ${project.name}` : 'New project'}
+      label={project ? 'Save' : 'Create project'}
+      initial={{ name: before.name }}
+      rows={[{ name: 'name', label: 'Name', isRequired: true, attributes: { maxLength: 100 } }]}
+      content={models}
+      send={async ({ name }, options) => {
+        const body = { name, models: models && [...models] }
+        return project ? await patch(project, body) : await callApi('createProject', { id: workspaceId, body }, options)
+      }}
+      onDone={onDone}
+      {...(project && { undo: { text: `Project ${project.name} changed.`, undo: () => patch(project, before) } })}
+    >
+      {() => (
+        <>
+          <AllowlistPicker entries={entries} models={models} onChange={setModels} />
+          <AllowlistPreview entries={entries} models={models} isComplete={isComplete} />
+        </>
+      )}
+    </FormDialog>
+  )
+}
+
+interface AllowlistPickerProps<Models extends Allowlist = Allowlist> extends Pick<ProjectsData, 'entries'> {
+  readonly models: Models
+  onChange(models: Models): void
+}
+
+function AllowlistPicker({ entries, models, onChange }: AllowlistPickerProps) {
+  // Kept while "All models" is selected.
+  const [picked, setPicked] = useState(models ?? [])
+  const radio = { type: 'radio', name: useUniqueId() }
+  const pick = (next: readonly string[]) => {
+    setPicked(next)
+    onChange(next)
   }
   return (
-    <div class="row-actions">
-      {(['Models', 'Limits'] as const).map((label) => (
-        <Button
-          key={label}
-          look="quiet small"
-          aria-label={`${label} of ${name}`}
-          onClick={() => onAct({ sheet: label === 'Models' ? 'models' : 'limits', project })}
-        >
-          {label}
-        </Button>
-      ))}
-    </div>
+    <fieldset class="stack tight">
+      <legend>Models</legend>
+      <Checkbox
+        label="All models, including future ones"
+        attributes={radio}
+        isChecked={models === null}
+        onChange={() => onChange(null)}
+      />
+      <Checkbox label="Only these" attributes={radio} isChecked={models !== null} onChange={() => onChange(picked)} />
+      {models !== null && <PatternList entries={entries} models={models} onChange={pick} />}
+    </fieldset>
+  )
+}
+
+/** Whole creators (`prefix/*`) and single models, found by typing. */
+function PatternList({ entries, models, onChange }: AllowlistPickerProps<readonly string[]>) {
+  const [search, setSearch] = useState('')
+  const typed = search.trim()
+  const offered = offeredPatterns(entries, models)
+  const found = offered.filter((pattern) => pattern.toLowerCase().includes(typed.toLowerCase()))
+  const canAdd = parsePattern(typed) !== undefined && !offered.includes(typed)
+  const toggle = (pattern: string) =>
+    onChange(models.includes(pattern) ? models.filter((each) => each !== pattern) : [...models, pattern])
+  const add = () => {
+    onChange([...models, typed])
+    setSearch('')
+  }
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (event.key !== 'Enter') return
+    // Enter must not submit the form, nor clear a search that adds nothing.
+    event.preventDefault()
+    if (canAdd) add()
+  }
+  return (
+    <>
+      <Field
+        label="Search models and creators"
+        value={search}
+        attributes={{ type: 'search', onKeyDown }}
+        onChange={setSearch}
+      />
+      {canAdd && (
+        <p>
+          <Button look="quiet small" onClick={add}>
+            Allow <code>{typed}</code>, which is not in the catalog
+          </Button>
+        </p>
+      )}
+      <ul class="plain patterns inset">
+        {found.map((pattern) => (
+          <li key={pattern}>
+            <Checkbox
+              isChecked={models.includes(pattern)}
+              onChange={() => toggle(pattern)}
+              label={
+                <>
+                  <code>{pattern}</code> {pattern.endsWith('/*') && <small>all, including future ones</small>}
+                </>
+              }
+            />
+          </li>
+        ))}
+        {found.length === 0 && <li class="muted">No matching models.</li>}
+      </ul>
+    </>
+  )
+}
+
+/** Creators, then models, then allowed patterns that are no longer in the catalog, so that they can be removed. */
+function offeredPatterns(entries: readonly CatalogEntry[], models: readonly string[]): readonly string[] {
+  const ids = entries.map(({ id }) => id)
+  const creators = ids.map((id) => `${id.slice(0, id.indexOf('/'))}/*`)
+  return [...new Set([...creators.sort(), ...ids, ...models])]
+}
+
+interface AllowlistPreviewProps extends Pick<ProjectsData, 'entries' | 'isComplete'> {
+  readonly models: Allowlist
+}
+
+/** The models exactly as /v1/models will list them for the project's keys. */
+function AllowlistPreview({ entries, models, isComplete }: AllowlistPreviewProps) {
+  const callable = entries.filter((entry) => entry.callable)
+  const allowed = allowedEntries(models, callable)
+  return (
+    <section class="preview inset stack tight" aria-label="Preview">
+      <p role="status">
+        Its keys will see <strong>{allowed.length}</strong> of {callable.length} models
+        {models === null && ', and future ones'}
+        {allowed.length === 0 && isComplete && ': every request will be refused'}.
+      </p>
+      {!isComplete && (
+        <p class="hint">
+          Of the models that own provider keys unlock, only those that some project may call now are counted.
+        </p>
+      )}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, and the keyboard must be able to */}
+      <ul class="plain model-ids row" tabIndex={0} aria-label="Models its keys will see">
+        {allowed.map(({ id }) => (
+          <li key={id}>
+            <code>{id}</code>
+          </li>
+        ))}
+      </ul>
+    </section>
   )
 }

@@ -13,38 +13,34 @@ import { CopyButton, LiveStatus, Status } from '../components.tsx'
 import { useApi } from '../hooks.ts'
 import { useLiveCatalog } from '../live-catalog.ts'
 import { type Column, DataTable } from '../table.tsx'
-import { Amount, Empty, Loading, QueryView, Section, WorkspacePage } from './components.tsx'
+import { Amount, Loading, QueryView, Section } from './components.tsx'
+import { WorkspaceContent } from './context.tsx'
 import { dayMs, type Stats, sumOf } from './figures.ts'
 import { KeyTest, OwnKeys } from './own-keys.tsx'
 import { modelYaml } from './workspace-data.ts'
 
-const intro = 'Where models are served. A failed attempt automatically moves on to the next route.'
-
-export function ProvidersPage() {
+export function ProvidersView() {
   const { entries, live } = useLiveCatalog([], '', (all) => all)
   const providers = routesByProvider(entries)
   const isSandboxOnly = providers.every(({ rows }) => rows.every(({ route }) => route.rehearsal))
   return (
     <>
-      <WorkspacePage title="Providers & routes" intro={intro}>
-        {(workspaceId) => <OwnKeys workspaceId={workspaceId} />}
-      </WorkspacePage>
+      <WorkspaceContent>{(workspaceId) => <OwnKeys workspaceId={workspaceId} />}</WorkspaceContent>
       <EnabledProviders providers={providers} />
-      <header class="console-head">
+      <div class="between">
         <h2>Routes</h2>
         <LiveStatus state={live} />
-      </header>
+      </div>
       <p class="hint">
         A route’s status is learned from real requests; testing a key does not change it. The sandbox is not measured.
       </p>
       {entries.length === 0 && live !== 'live' && <Loading what="routes" />}
       {entries.length > 0 && isSandboxOnly && (
-        <Empty title="Only the sandbox is enabled">
-          <p>
-            Start the gateway with a provider’s API key variable, or declare the provider in <code>tollgate.yaml</code>,
-            which needs no restart. <code>npx tollgate providers</code> lists all providers and their variables.
-          </p>
-        </Empty>
+        <p class="empty">
+          Only the sandbox is enabled. Start the gateway with a provider’s API key variable, or declare the provider in{' '}
+          <code>tollgate.yaml</code>, which needs no restart. <code>npx tollgate providers</code> lists all providers
+          and their variables.
+        </p>
       )}
       {providers.map((each) => (
         <RoutesTable key={each.provider} {...each} />
@@ -101,20 +97,18 @@ function RoutesTable({ provider, rows }: ProviderRoutes) {
 const routeColumns: readonly Column<RouteRow>[] = [
   {
     label: 'Model',
-    show: ({ entry, route }) => (
-      <>
-        <a class="wrap" href={modelPath(entry.id)}>
-          {entry.id}
-        </a>
-        {route.upstream_model !== entry.id && (
-          <small class="row-note">
-            as <code>{route.upstream_model}</code>
-          </small>
-        )}
-      </>
+    show: ({ entry: { id } }) => (
+      <a class="wrap" href={modelPath(id)}>
+        {id}
+      </a>
     ),
+    note: ({ entry, route: { upstream_model: model } }) => model !== entry.id && <>as {<code>{model}</code>}</>,
   },
-  { label: 'Status', show: ({ route }) => <RouteStatus route={route} /> },
+  {
+    label: 'Status',
+    show: ({ route }) => <Status {...routeStatus(route)} />,
+    note: ({ route }) => routeStatus(route).detail,
+  },
   {
     label: 'First token (p50)',
     isNumber: true,
@@ -127,36 +121,16 @@ const routeColumns: readonly Column<RouteRow>[] = [
   },
   {
     label: 'Order',
-    show: ({ route: { priority, weight, factor } }) => (
-      <>
-        priority {priority}
-        <small class="row-note">
-          weight {weight}
-          {factor < 1 && `, currently ${Math.round(factor * 100)} % of it`}
-        </small>
-      </>
-    ),
+    show: ({ route: { priority } }) => `priority ${priority}`,
+    note: ({ route: { weight, factor } }) =>
+      `weight ${weight}${factor < 1 ? `, currently ${Math.round(factor * 100)} % of it` : ''}`,
   },
   {
     label: 'Source',
-    show: ({ entry }) => (
-      <>
-        {entry.source}
-        <CopyButton text={modelYaml(entry)} what={`YAML of ${entry.id}`} label="YAML" />
-      </>
-    ),
+    show: ({ entry }) => entry.source,
+    note: ({ entry }) => <CopyButton text={modelYaml(entry)} what={`YAML of ${entry.id}`} label="YAML" />,
   },
 ]
-
-function RouteStatus({ route }: { readonly route: CatalogRoute }) {
-  const status = routeStatus(route)
-  return (
-    <>
-      <Status {...status} />
-      {status.detail !== '' && <small class="row-note">{status.detail}</small>}
-    </>
-  )
-}
 
 type Provider = ItemOf<'listProviders'>
 
@@ -200,13 +174,24 @@ function spentAt(id: string, providers: readonly ProviderRoutes[], stats: Stats)
   return sumOf(stats.groups.filter((group) => ids.has(group.id)).map(({ cost }) => cost))
 }
 
+const origins: Readonly<Record<Provider['origin'], string>> = {
+  built_in: 'built in',
+  environment: 'environment',
+  file: 'file',
+  found: 'found on this machine',
+}
+
 const providerColumns: readonly Column<ProviderRow>[] = [
   { label: 'Provider', show: ({ id }) => <span class="row-name">{id}</span> },
   {
     label: 'Key',
     show: ({ last4 }) => (last4 === null ? <span class="muted">none needed</span> : <code>…{last4}</code>),
   },
-  { label: 'Source', show: (row) => <Origin {...row} /> },
+  {
+    label: 'Source',
+    show: ({ origin }) => origins[origin],
+    note: ({ origin, source }) => origin !== 'built_in' && <code>{source}</code>,
+  },
   { label: 'Address', show: ({ address }) => address ?? 'inside the gateway' },
   { label: 'Models', isNumber: true, show: ({ models }) => exactCount(models) },
   {
@@ -219,16 +204,3 @@ const providerColumns: readonly Column<ProviderRow>[] = [
     show: ({ id }) => <KeyTest provider={id} test={() => callApi('testProvider', { provider: id, body: {} })} />,
   },
 ]
-
-function Origin({ origin, source }: Provider) {
-  if (origin === 'built_in') return <>built in</>
-  const text = { environment: 'environment', file: 'file', found: 'found on this machine' }[origin]
-  return (
-    <>
-      {text}
-      <small class="row-note">
-        <code>{source}</code>
-      </small>
-    </>
-  )
-}

@@ -12,20 +12,14 @@ import { type Column, DataTable } from '../table.tsx'
 import { Amount, Card, NameOf, Outcome, QueryView } from './components.tsx'
 import { Moment } from './context.tsx'
 
-export function RequestPage({ subject, address }: ConsoleData) {
+export function RequestView({ subject, address }: ConsoleData) {
   const query = useApi('getRequest', { id: subject })
   return (
     <>
-      <p class="breadcrumbs">
-        <a href="/console/requests">Requests</a>
+      <p class="id">
+        <code>{subject}</code>
+        <CopyButton text={subject} what="request id" />
       </p>
-      <div class="console-head">
-        <h1>Request</h1>
-        <p class="id">
-          <code>{subject}</code>
-          <CopyButton text={subject} what="request id" />
-        </p>
-      </div>
       <QueryView what="the request" query={query}>
         {(request) => <Details request={request} address={address} />}
       </QueryView>
@@ -33,11 +27,7 @@ export function RequestPage({ subject, address }: ConsoleData) {
   )
 }
 
-interface RequestProps {
-  readonly request: RequestDetails
-}
-
-function Details({ request, address }: RequestProps & { readonly address: string }) {
+function Details({ request, address }: { readonly request: RequestDetails; readonly address: string }) {
   const { id, reason, warnings, notes, candidates } = request
   const messages = [...warnings, ...notes]
   return (
@@ -49,24 +39,21 @@ function Details({ request, address }: RequestProps & { readonly address: string
       )}
       <Facts class="facts-grid" facts={factsOf(request)} />
       <Card title="Charge">
-        <Charge request={request} />
+        <Charge {...request} />
       </Card>
       <Card title="Attempts">
-        <Attempts request={request} />
+        <Attempts {...request} />
       </Card>
       <Card title="Routes considered">
-        {candidates.length === 0 ? (
-          <p>None.</p>
-        ) : (
-          <ol>
-            {candidates.map(({ provider, upstream_model: model, why }, at) => (
-              <li key={`${at} ${provider} ${model}`}>
-                {provider} <code>{model}</code>
-                {why !== null && <span class="muted">: {why}</span>}
-              </li>
-            ))}
-          </ol>
-        )}
+        {candidates.length === 0 && <p>None.</p>}
+        <ol>
+          {candidates.map(({ provider, upstream_model: model, why }, at) => (
+            <li key={at}>
+              {provider} <code>{model}</code>
+              {why !== null && <span class="muted">: {why}</span>}
+            </li>
+          ))}
+        </ol>
       </Card>
       {messages.length > 0 && (
         <Card title="Warnings">
@@ -93,37 +80,29 @@ const formats: Readonly<Record<string, string>> = { bytes: 'passed through', tra
 function factsOf(request: RequestDetails) {
   const { usage, lane, key_id, project_id } = request
   return [
-    ['Outcome', <Outcome key="outcome" request={request} />],
+    ['Outcome', <Outcome key="outcome" {...request} />],
     ['Started', <Moment key="started" at={request.started_at} />],
     ['Model', request.model ?? 'unknown'],
     ['Provider', providerText(request)],
-    ['Endpoint', <Endpoint key="endpoint" request={request} />],
+    ['Endpoint', <Endpoint key="endpoint" {...request} />],
     ['Format', lane === null ? 'none' : (formats[lane] ?? lane)],
     ['First token', request.first_event_ms === null ? 'none' : shortMs(request.first_event_ms)],
     ['Duration', shortMs(request.total_ms)],
     ['Output', usage ? countOf(usage.output_tokens, 'token') : 'none'],
     ['Client', request.client ?? 'unknown'],
-    ['Key', <RequestsOf key="key" filter={`key=${key_id}`} kind="Key" id={key_id} />],
-    ['Project', <RequestsOf key="project" filter={`project=${project_id}`} kind="Project" id={project_id} />],
+    ['Key', requestsOf('Key', key_id)],
+    ['Project', requestsOf('Project', project_id)],
   ] as const
 }
 
-interface RequestsOfProps {
-  readonly filter: string
-  readonly kind: 'Key' | 'Project'
-  readonly id: string
-}
-
-function RequestsOf({ filter, kind, id }: RequestsOfProps) {
-  return (
-    <a href={`/console/requests?${filter}`}>
-      <NameOf kind={kind} id={id} />
-    </a>
-  )
-}
+const requestsOf = (kind: 'Key' | 'Project', id: string) => (
+  <a href={`/console/requests?${kind.toLowerCase()}=${id}`}>
+    <NameOf kind={kind} id={id} />
+  </a>
+)
 
 /** Allows a line break before each slash, so that no word is broken. */
-function Endpoint({ request: { path, stream } }: RequestProps) {
+function Endpoint({ path, stream }: RequestDetails) {
   return (
     <>
       {path.split(/(?=\/)/).map((part, place) => (
@@ -156,7 +135,7 @@ const chargeColumns: readonly Column<ChargeRow>[] = [
 ]
 
 /** Count × price of every kind, to the last digit, with what was held and released. */
-function Charge({ request }: RequestProps) {
+function Charge(request: RequestDetails) {
   const { charge, transfers, usage, held } = request
   if (!charge) return <p>{noChargeText(request)}</p>
   const rows: ChargeRow[] = charge.lines.map(({ kind, tokens, price_per_million: price, amount }) => ({
@@ -251,7 +230,7 @@ const attemptColumns: readonly Column<AttemptRow>[] = [
 ]
 
 /** The attempts in order, on one time scale. */
-function Attempts({ request: { attempts, total_ms: totalMs } }: RequestProps) {
+function Attempts({ attempts, total_ms: totalMs }: RequestDetails) {
   if (attempts.length === 0) return <p>No provider was called.</p>
   const spent = attempts.reduce((sum, { ms }) => sum + ms, 0)
   const scale = barWidth / Math.max(spent, totalMs, 1)

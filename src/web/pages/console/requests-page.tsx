@@ -1,24 +1,24 @@
 /** @jsxImportSource preact */
 // The request log, newest first: filters in the address, live updates, and a link to each request.
 
-import type { ComponentChildren, TargetedSubmitEvent } from 'preact'
+import type { TargetedSubmitEvent } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import { exactCount, shortMs } from '../../catalog/format.ts'
 import type { ConsoleData } from '../../page-data.ts'
 import { type CallOf, type RequestItem, targetOfCall } from '../api.ts'
 import { Button, LiveStatus } from '../components.tsx'
+import { Checkbox, Field } from '../form.tsx'
 import { type AddressQuery, useAddressQuery, useApi, useList } from '../hooks.ts'
 import { followEvents, type LiveState } from '../live-catalog.ts'
 import type { Column } from '../table.tsx'
-import { Amount, Empty, ExampleRequest, ListView, NameOf, Outcome } from './components.tsx'
+import { Amount, ExampleRequest, emptyState, ListView, NameOf, Outcome } from './components.tsx'
 import { Moment, useTimeFormats, useWorkspaces } from './context.tsx'
 import { isoTimeOf } from './figures.ts'
-import { Checkbox, Choice } from './form.tsx'
 
 const filterNames = ['model', 'outcome', 'project', 'key', 'from', 'to', 'live'] as const
 type Filters = AddressQuery<(typeof filterNames)[number]>
 
-export function RequestsPage({ address }: ConsoleData) {
+export function RequestsView({ address }: ConsoleData) {
   const [query, change] = useAddressQuery(filterNames)
   const { chosen, isDecided } = useWorkspaces()
   const outcome = outcomes.find(({ value }) => value === query.outcome)?.value
@@ -31,7 +31,7 @@ export function RequestsPage({ address }: ConsoleData) {
   const period = { from: isoTimeOf(query.from) || undefined, to: isoTimeOf(query.to) || undefined }
   const shared = { workspace_id: chosen?.id, ...named }
   const filters = { ...shared, ...period }
-  const list = useList('listRequests', isDecided ? { query: filters } : undefined, ({ id }) => id)
+  const list = useList('listRequests', isDecided ? { query: filters } : undefined)
   // A period that has ended gets no new requests.
   const isLive = query.live !== 'off' && period.to === undefined && isDecided
   const live = useLiveRequests({
@@ -42,24 +42,19 @@ export function RequestsPage({ address }: ConsoleData) {
   const isFiltered = [...Object.values(named), ...Object.values(period)].some((value) => value !== undefined)
   return (
     <>
-      <div class="console-head">
-        <h1>Requests</h1>
-        {live && <LiveStatus state={live} />}
-      </div>
-      <RequestFilters query={query} change={change} />
+      <RequestFilters query={query} change={change} live={live} />
       {list.items.length > 0 && <ExportLinks filters={filters} />}
       <ListView
         what="requests"
-        moreLabel="Show older requests"
         list={list}
         caption="Requests, newest first"
         columns={columns}
         keyOf={({ id }) => id}
         hrefOf={({ id }) => `/console/requests/${id}`}
         empty={
-          <Empty title={isFiltered ? 'No matching requests' : 'No requests yet'}>
-            {isFiltered ? <p>Remove a filter or choose another period.</p> : <ExampleRequest address={address} />}
-          </Empty>
+          isFiltered
+            ? emptyState('No matching requests', 'Remove a filter or choose another period.')
+            : emptyState('No requests yet', <ExampleRequest address={address} />)
         }
       />
     </>
@@ -68,20 +63,19 @@ export function RequestsPage({ address }: ConsoleData) {
 
 const columns: readonly Column<RequestItem>[] = [
   { label: 'Time', show: ({ started_at: at }) => <Moment at={at} /> },
-  { label: 'Outcome', show: (request) => <Outcome request={request} /> },
+  { label: 'Outcome', show: (request) => <Outcome {...request} /> },
   { label: 'Model', show: ({ model, path }) => model ?? <span class="muted">{path}</span> },
-  { label: 'Provider', show: providerText },
+  {
+    label: 'Provider',
+    show: ({ provider, attempts: { length } }) =>
+      provider === null ? '–' : length > 1 ? `${provider}, ${length} attempts` : provider,
+  },
   { label: 'Input', isNumber: true, show: ({ usage }) => (usage ? exactCount(inputTokens(usage)) : '–') },
   { label: 'Output', isNumber: true, show: ({ usage }) => (usage ? exactCount(usage.output_tokens) : '–') },
   { label: 'First token', isNumber: true, show: ({ first_event_ms: ms }) => (ms === null ? '–' : shortMs(ms)) },
   { label: 'Duration', isNumber: true, show: ({ total_ms: ms }) => shortMs(ms) },
   { label: 'Cost', isNumber: true, show: ({ cost }) => <Amount usd={cost} /> },
 ]
-
-function providerText({ provider, attempts }: RequestItem): string {
-  if (provider === null) return '–'
-  return attempts.length > 1 ? `${provider}, ${attempts.length} attempts` : provider
-}
 
 function inputTokens(usage: NonNullable<RequestItem['usage']>): number {
   return usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens + usage.cache_write_1h_tokens
@@ -115,25 +109,16 @@ function useLiveRequests({ path, onOpen, onRequest }: LiveRequestsOptions): Live
   return path === undefined ? undefined : state
 }
 
-const exports = [
-  { format: 'csv', label: 'CSV' },
-  { format: 'jsonl', label: 'JSON lines' },
-] as const
-
 /** Links, so that the browser itself writes what may be a very long file. */
 function ExportLinks({ filters }: { readonly filters: CallOf<'exportRequests'>['query'] }) {
+  const link = (format: 'csv' | 'jsonl', label: string) => (
+    <a href={targetOfCall('exportRequests', { query: { ...filters, format } }).path} download={`requests.${format}`}>
+      {label}
+    </a>
+  )
   return (
-    <p class="files">
-      <span class="hint">Export all matching requests:</span>
-      {exports.map(({ format, label }) => (
-        <a
-          key={format}
-          href={targetOfCall('exportRequests', { query: { ...filters, format } }).path}
-          download={`requests.${format}`}
-        >
-          {label}
-        </a>
-      ))}
+    <p class="row">
+      <span class="hint">Export all matching requests:</span> {link('csv', 'CSV')} {link('jsonl', 'JSON lines')}
     </p>
   )
 }
@@ -146,17 +131,23 @@ const outcomes = [
 
 interface RequestFiltersProps {
   readonly query: Filters
+  readonly live: LiveState | undefined
   change(change: Partial<Filters>): void
 }
 
-function RequestFilters({ query, change }: RequestFiltersProps) {
+function RequestFilters({ query, live, change }: RequestFiltersProps) {
   const { moment } = useTimeFormats()
   const timeText = (word: string, text: string) =>
     isoTimeOf(text) === '' ? `${word} “${text}”: not a time, ignored` : `${word} ${moment(text)}`
+  const chips = [
+    { name: 'key', text: <>key {<NameOf kind="Key" id={query.key} />}</> },
+    { name: 'from', text: timeText('from', query.from) },
+    { name: 'to', text: timeText('before', query.to) },
+  ] as const
   return (
     <div class="controls">
       <ModelField model={query.model} onChoose={(model) => change({ model })} />
-      <Choice label="Outcome" value={query.outcome} options={outcomes} onChange={(outcome) => change({ outcome })} />
+      <Field label="Outcome" value={query.outcome} options={outcomes} onChange={(outcome) => change({ outcome })} />
       <ProjectField project={query.project} onChoose={(project) => change({ project })} />
       <FindRequest />
       <Checkbox
@@ -164,15 +155,15 @@ function RequestFilters({ query, change }: RequestFiltersProps) {
         isChecked={query.live !== 'off'}
         onChange={(isLive) => change({ live: isLive ? '' : 'off' })}
       />
-      {query.key !== '' && (
-        <FilterChip onRemove={() => change({ key: '' })}>
-          key <NameOf kind="Key" id={query.key} />
-        </FilterChip>
-      )}
-      {query.from !== '' && (
-        <FilterChip onRemove={() => change({ from: '' })}>{timeText('from', query.from)}</FilterChip>
-      )}
-      {query.to !== '' && <FilterChip onRemove={() => change({ to: '' })}>{timeText('before', query.to)}</FilterChip>}
+      {live && <LiveStatus state={live} />}
+      {chips
+        .filter(({ name }) => query[name] !== '')
+        .map(({ name, text }) => (
+          <Button key={name} look="quiet small" onClick={() => change({ [name]: '' })}>
+            {text} <span aria-hidden="true">×</span>
+            <span class="visually-hidden">: remove this filter</span>
+          </Button>
+        ))}
     </div>
   )
 }
@@ -182,25 +173,24 @@ function ModelField({ model, onChoose }: { readonly model: string; onChoose(mode
   const models = useApi('getCatalog', {}).value?.data ?? []
   const [text, setText] = useState(model)
   useEffect(() => setText(model), [model])
+  const choose = ({ currentTarget }: { readonly currentTarget: HTMLInputElement }) =>
+    onChoose(currentTarget.value.trim())
+  const list = 'request-models'
   return (
-    <label class="field wide">
-      <span>Model</span>
-      <input
-        type="search"
-        data-search
-        list="request-models"
-        placeholder="all"
-        spellcheck={false}
+    <>
+      <Field
+        label="Model"
         value={text}
-        onInput={({ currentTarget }) => setText(currentTarget.value)}
-        onChange={({ currentTarget }) => onChoose(currentTarget.value.trim())}
+        isWide
+        attributes={{ type: 'search', 'data-search': true, list, placeholder: 'all', onChange: choose }}
+        onChange={setText}
       />
-      <datalist id="request-models">
+      <datalist id={list}>
         {models.map(({ id }) => (
           <option key={id} value={id} />
         ))}
       </datalist>
-    </label>
+    </>
   )
 }
 
@@ -215,7 +205,7 @@ function ProjectField({ project, onChoose }: { readonly project: string; onChoos
     ...(isListed ? [] : [{ value: project, label: project }]),
     ...projects.map(({ id, name }) => ({ value: id, label: name })),
   ]
-  return <Choice label="Project" value={project} options={options} onChange={onChoose} />
+  return <Field label="Project" value={project} options={options} onChange={onChoose} />
 }
 
 function FindRequest() {
@@ -226,23 +216,7 @@ function FindRequest() {
   }
   return (
     <form onSubmit={open} class="field wide">
-      <label for="find-request">Request id</label>
-      <input
-        id="find-request"
-        placeholder="req_…"
-        spellcheck={false}
-        value={id}
-        onInput={({ currentTarget }) => setId(currentTarget.value)}
-      />
+      <Field label="Request id" value={id} attributes={{ placeholder: 'req_…' }} onChange={setId} />
     </form>
-  )
-}
-
-function FilterChip({ children, onRemove }: { readonly children: ComponentChildren; onRemove(): void }) {
-  return (
-    <Button look="quiet small" onClick={onRemove}>
-      {children} <span aria-hidden="true">×</span>
-      <span class="visually-hidden">: remove this filter</span>
-    </Button>
   )
 }

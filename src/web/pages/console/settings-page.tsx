@@ -1,21 +1,19 @@
 /** @jsxImportSource preact */
 // Settings of the whole gateway: workspaces, sessions, the configuration in force, and the audit log.
 
-import { useState } from 'preact/hooks'
 import type { ConsoleData } from '../../page-data.ts'
 import { callApi, callForAll, type ItemOf, signOut, signOutEverywhere, type Workspace } from '../api.ts'
-import { Button } from '../components.tsx'
+import { Button, CodeBlock, ErrorNotice } from '../components.tsx'
 import { useApi, useList, useQuery, useSubmit } from '../hooks.ts'
 import { type Column, DataTable } from '../table.tsx'
-import { auditLines } from './audit-text.ts'
-import { Card, CopyField, Empty, ErrorNotice, ListView, PageIntro, QueryView, Section } from './components.tsx'
+import { Actions, Card, emptyState, ListView, QueryView, Section } from './components.tsx'
 import { Moment, useTimeFormats } from './context.tsx'
-import { Field, FormSheet } from './form.tsx'
+import { auditLines } from './figures.ts'
+import { FormDialog, useOverlay } from './overlay.tsx'
 
-export function SettingsPage({ address, actor }: ConsoleData) {
+export function SettingsView({ address, actor }: ConsoleData) {
   return (
     <>
-      <PageIntro title="Settings & audit log" intro="Settings of the whole gateway, and a record of all changes." />
       <div class="card-columns">
         <WorkspacesCard />
         <SessionCard actor={actor} />
@@ -28,87 +26,82 @@ export function SettingsPage({ address, actor }: ConsoleData) {
 
 function WorkspacesCard() {
   const query = useQuery('workspaces', () => callForAll('listWorkspaces', {}))
-  const [open, setOpen] = useState<Workspace | 'new' | undefined>(undefined)
-  const newButton = (
-    <Button look="small" onClick={() => setOpen('new')}>
-      New workspace
-    </Button>
-  )
+  const { open } = useOverlay()
+  const edit = (workspace?: Workspace) => open(<WorkspaceDialog workspace={workspace} />)
   return (
-    <Card title="Workspaces" action={newButton}>
+    <Card title="Workspaces" action={{ label: 'New workspace', look: 'primary', run: () => edit() }}>
       <QueryView what="workspaces" query={query}>
         {(workspaces) => (
           <ul class="plain">
             {workspaces.map((workspace) => (
-              <li key={workspace.id} class="named-row">
+              <li key={workspace.id} class="between">
                 <span>
                   {workspace.name}
-                  <small class="row-note">
+                  <small class="note">
                     <code>{workspace.id}</code>
                   </small>
                 </span>
-                {workspace.managed_by === 'api' ? (
-                  <Button look="quiet small" aria-label={`Rename ${workspace.name}`} onClick={() => setOpen(workspace)}>
-                    Rename
-                  </Button>
-                ) : (
-                  <span class="hint">managed by a file</span>
+                {workspace.managed_by === 'file' && <span class="hint">managed by a file</span>}
+                {workspace.managed_by === 'api' && (
+                  <Actions
+                    actions={[{ label: 'Rename', name: `Rename ${workspace.name}`, run: () => edit(workspace) }]}
+                  />
                 )}
               </li>
             ))}
           </ul>
         )}
       </QueryView>
-      {open !== undefined && (
-        <WorkspaceSheet workspace={open === 'new' ? undefined : open} onClose={() => setOpen(undefined)} />
-      )}
     </Card>
   )
 }
 
-interface WorkspaceSheetProps {
-  /** undefined = a new one. */
-  readonly workspace: Workspace | undefined
-  onClose(): void
-}
-
-function WorkspaceSheet({ workspace, onClose }: WorkspaceSheetProps) {
-  const [name, setName] = useState(workspace?.name ?? '')
-  const body = { name: name.trim() }
+/** Renames a workspace, or creates one if it is undefined. */
+function WorkspaceDialog({ workspace }: { readonly workspace: Workspace | undefined }) {
   return (
-    <FormSheet
+    <FormDialog
       title={workspace ? `Rename ${workspace.name}` : 'New workspace'}
       label={workspace ? 'Rename' : 'Create workspace'}
-      busyLabel="Saving …"
-      content={body}
-      onClose={onClose}
-      send={(options) =>
+      initial={{ name: workspace?.name ?? '' }}
+      rows={[{ name: 'name', label: 'Name', isRequired: true, attributes: { maxLength: 100 } }]}
+      send={(body, options) =>
         workspace
           ? callApi('updateWorkspace', { id: workspace.id, body })
           : callApi('createWorkspace', { body }, options)
       }
       // The workspace switch shows the names too.
       onDone={() => location.reload()}
-    >
-      <Field label="Name" value={name} isRequired lengthMax={100} onChange={setName} />
-    </FormSheet>
+    />
   )
 }
 
 const toSignIn = () => location.assign('/console')
 
 function SessionCard({ actor }: { readonly actor: string }) {
-  const [isOpen, setOpen] = useState(false)
+  const { open } = useOverlay()
   const { isBusy, error, run } = useSubmit()
+  const askAndSignOut = () =>
+    open(
+      <FormDialog
+        title="Sign out everywhere?"
+        label="Sign out everywhere"
+        isDanger
+        cancelLabel="Stay signed in"
+        rows={[]}
+        intro="All browsers are signed out at once, including this one, and unused sign-in links stop working. API keys and the management token do not change."
+        send={signOutEverywhere}
+        onDone={toSignIn}
+      />,
+    )
   return (
     <Card title="Session">
       <p>You are signed in as {actor}. A session ends after 12 hours without use, and after 7 days at the latest.</p>
       {error && <ErrorNotice error={error} />}
-      <div class="form-actions">
+      <div class="row">
         <Button look="quiet small" disabled={isBusy} onClick={() => run(signOut, toSignIn)}>
           Sign out of this browser
         </Button>
-        <Button look="quiet small revoke" onClick={() => setOpen(true)}>
+        <Button look="quiet small revoke" onClick={askAndSignOut}>
           Sign out everywhere
         </Button>
       </div>
@@ -116,23 +109,6 @@ function SessionCard({ actor }: { readonly actor: string }) {
         All sessions also end when the management token changes (<code>TOLLGATE_ADMIN_TOKEN</code>). They survive a
         restart of the gateway.
       </p>
-      {isOpen && (
-        <FormSheet
-          title="Sign out everywhere?"
-          label="Sign out everywhere"
-          busyLabel="Signing out …"
-          isDanger
-          cancelLabel="Stay signed in"
-          onClose={() => setOpen(false)}
-          send={signOutEverywhere}
-          onDone={toSignIn}
-        >
-          <p>
-            All browsers are signed out at once, including this one, and unused sign-in links stop working. API keys and
-            the management token do not change.
-          </p>
-        </FormSheet>
-      )}
     </Card>
   )
 }
@@ -153,20 +129,18 @@ function ConfigurationCard({ address }: { readonly address: string }) {
           return (
             <>
               <SettingsTable caption="Configured settings" settings={configured} />
-              {defaults.length > 0 && (
-                <details>
-                  <summary>{defaults.length} settings with their default</summary>
-                  <SettingsTable caption="Settings with their default" settings={defaults} />
-                </details>
-              )}
+              <details>
+                <summary>{defaults.length} settings with their default</summary>
+                <SettingsTable caption="Settings with their default" settings={defaults} />
+              </details>
             </>
           )
         }}
       </QueryView>
-      <CopyField
+      <CodeBlock
         title="Export workspaces, projects, keys and limits to a file"
         what="export command"
-        text="npx tollgate config export"
+        code="npx tollgate config export"
       />
     </Card>
   )
@@ -187,27 +161,20 @@ const settingColumns: readonly Column<Setting>[] = [
 
 type AuditEntry = ItemOf<'listAudit'>
 
-const sequenceOf = ({ sequence }: AuditEntry) => String(sequence)
-
 function AuditLog() {
-  const list = useList('listAudit', { query: { limit: 50 } }, sequenceOf)
+  const list = useList('listAudit', { query: { limit: 50 } })
   return (
     <Section
       title="Audit log"
       action={<span class="hint">Each entry contains the hash of the previous one, so tampering is detectable.</span>}
     >
       <ListView
-        what="the audit log"
-        moreLabel="Show older changes"
+        what="changes"
         list={list}
         caption="Changes, newest first"
         columns={auditColumns}
-        keyOf={sequenceOf}
-        empty={
-          <Empty title="No changes yet">
-            <p>Created keys, projects, top-ups and other changes are listed here.</p>
-          </Empty>
-        }
+        keyOf={({ sequence }) => String(sequence)}
+        empty={emptyState('No changes yet', 'Created keys, projects, top-ups and other changes are listed here.')}
       />
     </Section>
   )
@@ -226,11 +193,11 @@ function AuditDetails({ entry }: { readonly entry: AuditEntry }) {
   const lines = auditLines(entry, moment)
   if (lines.length === 0) return <span class="muted">none</span>
   return (
-    <ul class="details">
+    <ul class="plain tight">
       {lines.map(({ name, text, isRaw }) => (
-        <li key={name}>
+        <li key={name} class="wrap">
           {name !== '' && `${name}: `}
-          {isRaw ? <code class="wrap">{text}</code> : <span class="wrap">{text}</span>}
+          {isRaw ? <code>{text}</code> : text}
         </li>
       ))}
     </ul>

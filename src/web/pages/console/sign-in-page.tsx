@@ -6,6 +6,7 @@ import type { TargetedSubmitEvent } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type { SignInData } from '../../page-data.ts'
 import { signIn, takeSessionEnded } from '../api.ts'
+import { Field } from '../form.tsx'
 import { useSubmit } from '../hooks.ts'
 
 export function SignInPage({ isExposed, tokenPlace }: SignInData) {
@@ -35,7 +36,7 @@ export function SignInPage({ isExposed, tokenPlace }: SignInData) {
   }
   const isBusy = submit.isBusy || isLeaving
   return (
-    <section class="sign-in">
+    <section class="sign-in notice card stack">
       <h1>Sign in</h1>
       {isExposed && (
         <p class="warning" role="note">
@@ -50,21 +51,17 @@ export function SignInPage({ isExposed, tokenPlace }: SignInData) {
           was not sent.
         </p>
       )}
-      <form onSubmit={onSubmit} class="needs-script">
-        <label for="token">Management token</label>
-        <input
+      <form onSubmit={onSubmit} class="stack needs-script">
+        <Field
+          label="Management token"
           id="token"
-          type="password"
-          autocomplete="current-password"
-          spellcheck={false}
-          required
+          kind="password"
           value={token}
-          aria-describedby="token-place"
-          onInput={({ currentTarget }) => setToken(currentTarget.value)}
+          isRequired
+          attributes={{ autocomplete: 'current-password' }}
+          hint={`${tokenPlace} The first start also prints a one-time sign-in link.`}
+          onChange={setToken}
         />
-        <p id="token-place" class="hint">
-          {tokenPlace} The first start also prints a one-time sign-in link.
-        </p>
         <button class="button" type="submit" disabled={isBusy}>
           {isBusy ? 'Signing in …' : 'Sign in'}
         </button>

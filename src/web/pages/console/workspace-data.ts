@@ -3,7 +3,7 @@
 
 import type { CatalogEntry } from '../../catalog/entry.ts'
 import type { UsableModel } from '../../catalog/usable-models.ts'
-import { ApiError, callApi, callForAll, callTogether, type Key, type Project, type Workspace } from '../api.ts'
+import { callApi, callForAll, type Key, type Project, type Workspace } from '../api.ts'
 import type { Limits } from './figures.ts'
 
 export interface OwnKeyModels {
@@ -20,17 +20,14 @@ const projectsMax = 20
  * The models that a workspace's own provider keys unlock. The public catalog does not list them; a project's model list
  * does. Most workspaces have no own keys and need one call.
  */
-export async function readOwnKeyModels(id: string): Promise<OwnKeyModels | ApiError> {
+export async function readOwnKeyModels(id: string): Promise<OwnKeyModels> {
   const credentials = await callApi('listCredentials', { id })
-  if (credentials instanceof ApiError) return credentials
   if (credentials.data.length === 0) return { models: [], isComplete: true }
   const projects = await callForAll('listProjects', { id })
-  if (projects instanceof ApiError) return projects
   // A project without an allowlist can call what any other project can.
   const open = projects.find(({ models }) => models === null)
   const queried = open ? [open] : projects.slice(0, projectsMax)
-  const answers = await callTogether(...queried.map((project) => callApi('listProjectModels', { id: project.id })))
-  if (answers instanceof ApiError) return answers
+  const answers = await Promise.all(queried.map((project) => callApi('listProjectModels', { id: project.id })))
   const own = answers.flatMap(({ data }) => data).filter(({ own_key: isOwn }) => isOwn)
   const byId = new Map(own.map((model) => [model.id, model]))
   return { models: [...byId.values()].sort((a, b) => (a.id < b.id ? -1 : 1)), isComplete: open !== undefined }

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { existsSync, lstatSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { createThrowAwayFolder } from '../../../test/parts/engines.ts'
+import { createThrowAwayFolder } from '../../test/parts/engines.ts'
 import {
   backupOf,
   keepBackup,

@@ -12,8 +12,15 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { valueAt } from '../../config/document.ts'
-import type { Member } from './clients.ts'
+import { valueAt } from '../config/document.ts'
+
+/** A member of a JSON file by its path, and the value it gets. */
+export interface Member {
+  readonly path: readonly string[]
+  readonly value: unknown
+  /** For a member that people also set themselves: whether this value was written by `connect`. Absent = always. */
+  isOurs?(value: unknown): boolean
+}
 
 type JsonObject = Readonly<Record<string, unknown>>
 

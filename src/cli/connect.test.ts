@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { onSqlite, openWorld } from '../../../test/parts/command-line.ts'
+import { onSqlite, openWorld } from '../../test/parts/command-line.ts'
 
 onSqlite((engine) => {
   test('connect claude creates a key, writes it for this user only, and undo restores the file', async () => {

@@ -1,0 +1,157 @@
+/** @jsxImportSource preact */
+// What appears over a page: one dialog at a time, and the toast that offers to undo a change. Pages open them by a hook, so
+// that they need no state of their own for it.
+
+import { type ComponentChildren, createContext, Fragment } from 'preact'
+import { useContext, useEffect, useMemo, useState } from 'preact/hooks'
+import { Button, useModal } from '../components.tsx'
+import { type FieldRow, Form, type FormProps } from '../form.tsx'
+import { useUniqueId } from '../hooks.ts'
+
+export interface Undoable {
+  /** `Project web changed.` */
+  readonly text: string
+  /** The call that reverts the change. */
+  undo(): Promise<unknown>
+  /** Reloads what the page shows. */
+  onUndone(): void
+}
+
+export interface Overlay {
+  /** Replaces an open dialog. */
+  open(dialog: ComponentChildren): void
+  close(): void
+  /** Reports a change and offers to undo it. */
+  offerUndo(change: Undoable): void
+}
+
+const OverlayContext = createContext<Overlay>({ open() {}, close() {}, offerUndo() {} })
+
+export function useOverlay(): Overlay {
+  return useContext(OverlayContext)
+}
+
+export function OverlayProvider({ children }: { readonly children: ComponentChildren }) {
+  const [dialog, setDialog] = useState<{ readonly content: ComponentChildren; readonly key: number } | undefined>()
+  const [change, offerUndo] = useState<Undoable | undefined>()
+  const overlay = useMemo(
+    () => ({
+      open: (content: ComponentChildren) => setDialog((before) => ({ content, key: (before?.key ?? 0) + 1 })),
+      close: () => setDialog(undefined),
+      offerUndo,
+    }),
+    [],
+  )
+  return (
+    <OverlayContext.Provider value={overlay}>
+      {children}
+      {dialog && <Fragment key={dialog.key}>{dialog.content}</Fragment>}
+      <Toast change={change} />
+    </OverlayContext.Provider>
+  )
+}
+
+export interface DialogProps {
+  readonly title: string
+  readonly children: ComponentChildren
+  /** Esc does not close it, because its content is shown only once. */
+  readonly isSticky?: boolean
+}
+
+export function Dialog({ title, children, isSticky = false }: DialogProps) {
+  const dialog = useModal()
+  const { close } = useOverlay()
+  const titleId = useUniqueId()
+  // Otherwise the close button would have the focus.
+  useEffect(() => dialog.current?.querySelector<HTMLElement>('input, select, textarea')?.focus(), [])
+  const cancel = (event: Event) => {
+    event.preventDefault()
+    if (!isSticky) close()
+  }
+  return (
+    <dialog class="sheet" ref={dialog} aria-labelledby={titleId} onCancel={cancel}>
+      <div class="sheet-head between">
+        <h2 id={titleId}>{title}</h2>
+        {!isSticky && (
+          <button type="button" class="icon-button" onClick={close} aria-label="Close">
+            <svg viewBox="0 0 16 16" width="14" height="14" aria-hidden="true" focusable="false">
+              <path d="m3.5 3.5 9 9m0-9-9 9" />
+            </svg>
+          </button>
+        )}
+      </div>
+      {children}
+    </dialog>
+  )
+}
+
+export interface FormDialogProps<Row extends FieldRow, Value> extends Omit<FormProps<Row, Value>, 'onCancel' | 'name'> {
+  readonly title: string
+  /** Offered once the change is made. */
+  readonly undo?: Omit<Undoable, 'onUndone'>
+}
+
+/** A form to create or change something, or without fields a question. Closes when it is done; undoing is done as well. */
+export function FormDialog<const Row extends FieldRow, Value>(props: FormDialogProps<Row, Value>) {
+  const { title, undo, onDone, ...form } = props
+  const { close, offerUndo } = useOverlay()
+  const done = (value: Value) => {
+    close()
+    onDone(value)
+    if (undo) offerUndo({ ...undo, onUndone: () => onDone(value) })
+  }
+  return (
+    <Dialog title={title}>
+      <Form {...form} onCancel={close} onDone={done} />
+    </Dialog>
+  )
+}
+
+const toastMs = 10_000
+
+/** Shown for ten seconds, or as long as it has the pointer or the focus. */
+function Toast({ change }: { readonly change: Undoable | undefined }) {
+  const [shown, setShown] = useState<{ readonly text: string; readonly change?: Undoable } | undefined>(undefined)
+  const [isHeld, setHeld] = useState(false)
+  useEffect(() => change && setShown({ text: change.text, change }), [change])
+  useEffect(() => {
+    if (!shown || isHeld) return
+    const timer = setTimeout(() => setShown(undefined), toastMs)
+    return () => clearTimeout(timer)
+  }, [shown, isHeld])
+  const undo = async ({ undo: call, onUndone }: Undoable) => {
+    setShown({ text: 'Undoing …' })
+    setHeld(false)
+    try {
+      await call()
+      setShown({ text: 'Undone.' })
+      onUndone()
+    } catch (error) {
+      setShown({ text: `The change could not be undone: ${error instanceof Error ? error.message : error}` })
+    }
+  }
+  const offered = shown?.change
+  return (
+    // biome-ignore lint/a11y/noStaticElementInteractions: pointer and focus only keep it open
+    <div
+      class="toast row"
+      onMouseEnter={() => setHeld(true)}
+      onMouseLeave={() => setHeld(false)}
+      onFocusIn={() => setHeld(true)}
+      onFocusOut={() => setHeld(false)}
+    >
+      {/* Always in the document, so that screen readers announce what appears in it. */}
+      <p role="status">{shown?.text}</p>
+      {offered && (
+        <Button look="small" data-undo onClick={() => void undo(offered)}>
+          Undo
+        </Button>
+      )}
+      {shown && (
+        <Button look="quiet small" onClick={() => setShown(undefined)}>
+          Close
+        </Button>
+      )}
+    </div>
+  )
+}
