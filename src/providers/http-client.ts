@@ -3,6 +3,7 @@
 // decide. A request is written to one connection, once; if that breaks, the call fails.
 
 import type { Socket, SocketHandler, TLSOptions } from 'bun'
+import { assert } from '../kernel/assert.ts'
 import { ByteBuffer } from '../wire/bytes.ts'
 import { type HeaderReader, type ResponseHead, ResponseReader } from '../wire/http-response.ts'
 import type { BodyPiece } from '../wire/read-body.ts'
@@ -94,19 +95,32 @@ class Exchange implements UpstreamResponse {
   #unreadBytes = 0
   #reading: PromiseWithResolvers<BodyPiece> | undefined
 
+  readonly #signal: AbortSignal
+  /** Until it is written: a prompt of megabytes must not stay in memory for as long as its answer streams. */
+  #request: UpstreamRequest | undefined
+
   constructor(
-    readonly request: UpstreamRequest,
+    request: UpstreamRequest,
     readonly head: string,
     private readonly origin: Origin,
   ) {
-    request.signal.addEventListener('abort', this)
+    this.#request = request
+    this.#signal = request.signal
+    this.#signal.addEventListener('abort', this)
+  }
+
+  takeRequest(): UpstreamRequest {
+    const request = this.#request
+    assert(request, 'a request is written once')
+    this.#request = undefined
+    return request
   }
 
   /** The signal has aborted. */
   handleEvent(): void {
     const { connection } = this
     this.#unread.length = 0
-    this.fail(this.request.signal.reason)
+    this.fail(this.#signal.reason)
     if (connection) connection.close()
     else this.origin.forget(this)
   }
@@ -208,7 +222,8 @@ class Connection {
   }
 
   start(exchange: Exchange): void {
-    const { request, head } = exchange
+    const { head } = exchange
+    const request = exchange.takeRequest()
     this.#exchange = exchange
     exchange.connection = this
     this.#reader = new ResponseReader()
