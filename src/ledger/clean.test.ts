@@ -69,7 +69,7 @@ forEachEngine((engine) => {
     expect((await verify(database, { now: clock.now() })).findings).toEqual([])
     const later = { ...holdOf(workspaceId, 10n), budgets: budgetNow() }
     await ledger.hold(later)
-    await ledger.settle(settlementOf(later.requestId, 3n))
+    await ledger.settle(settlementOf(later.requestId, 3n, { startedAt: clock.now() }))
     await pace.round()
     expect(await countOf(database, 'budgets')).toBe(1n)
     expect((await ledger.budget('key_1', first?.window ?? '')).spent).toBe(0n as Nano)

@@ -4,7 +4,7 @@ import { addWorkspace, expectBooksRight, holdOf, openLedger, settlementOf } from
 import { runTable } from '../../test/parts/ledger-table.ts'
 import { createId } from '../kernel/ids.ts'
 import type { Nano } from '../kernel/money.ts'
-import type { Correction } from './correct.ts'
+import type { Correction } from './fund.ts'
 
 const tables: Record<string, string> = {
   'a correction adds like a top-up, and takes what is free to the last unit': `

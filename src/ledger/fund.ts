@@ -1,36 +1,76 @@
-// Money that comes into a wallet: paid by someone (topup) or given (grant). The move and the memory that it was made are
-// one transaction, so that a retry after any failure credits once.
+// Money that comes into a wallet: paid by someone (topup) or given (grant); and corrections of that, in either direction.
+// Each is one transfer, never a change of another one. The move and the memory that it was made are one transaction, so that
+// a retry after any failure moves once. What is taken back must be free: what running requests hold stays theirs, and no
+// wallet goes below zero.
 
 import { createHash } from 'node:crypto'
 import { type Failpoint, noFailpoint } from '../kernel/failpoint.ts'
 import { createId, type WorkspaceId } from '../kernel/ids.ts'
-import type { Nano } from '../kernel/money.ts'
+import { type Nano, zeroNano } from '../kernel/money.ts'
+import { abandonKey, claimKey, completeKey, type KeyClaimant } from '../store/idempotency.ts'
 import type { Sql } from '../store/sql.ts'
-import { ensureWallet, postedMax, transferMax, type Unavailable, walletOf } from './account.ts'
-import { claimKey, freeKey, type MoveKey, rememberMove } from './idempotency-key.ts'
-import { fundingColumns, readPayment, type Transfer } from './transfer.ts'
+import {
+  ensureWallet,
+  type Insufficient,
+  postedMax,
+  transferMax,
+  type Unavailable,
+  type WalletId,
+  walletOf,
+} from './account.ts'
+import { fundingColumns, readFunding, readPayment, type Transfer } from './transfer.ts'
 
-export interface Funding {
+interface Move {
   /** Must exist. */
   readonly workspaceId: WorkspaceId
   /** More than 0, at most a million dollars. */
   readonly amount: Nano
+  /** The same move asked for again with the same key within a day is the first one. */
+  readonly idempotencyKey?: string
+}
+
+export interface Funding extends Move {
   readonly kind: 'topup' | 'grant'
   /** Free text for people, not a key. */
   readonly reference?: string
-  /** The same funding asked for again with the same key within a day is the first one. */
-  readonly idempotencyKey?: string
   /** The payment provider's id; funds once, for ever. */
   readonly paymentId?: string
 }
 
+export interface Correction extends Move {
+  readonly direction: 'add' | 'take'
+  /** Free text for people; it becomes the transfer's reference. */
+  readonly reason: string
+}
+
+interface Moved {
+  readonly transfer: Transfer
+  /** The balance after the first call, or now for a known payment. */
+  readonly posted: Nano
+  /** It was made by an earlier call. */
+  readonly repeated: boolean
+}
+
+/** The amount, or the balance it would lead to, is beyond what a wallet takes. */
+interface OutOfRange {
+  readonly kind: 'out_of_range'
+  readonly max: Nano
+}
+
 export type FundOutcome =
-  /** `repeated`: it was made by an earlier call; `posted` is the balance after that call, or now for a known payment. */
-  | { readonly kind: 'funded'; readonly transfer: Transfer; readonly posted: Nano; readonly repeated: boolean }
+  | ({ readonly kind: 'funded' } & Moved)
   /** The key or the payment was used for another funding. */
   | { readonly kind: 'conflict'; readonly with: 'idempotency_key' | 'payment' }
-  /** The amount, or the balance it would lead to, is beyond what a wallet takes. */
-  | { readonly kind: 'out_of_range'; readonly max: Nano }
+  | OutOfRange
+  | Unavailable
+
+export type CorrectOutcome =
+  | ({ readonly kind: 'corrected' } & Moved)
+  /** The key was used for another correction. */
+  | { readonly kind: 'conflict' }
+  | OutOfRange
+  /** Less is free than should be taken. */
+  | Insufficient
   | Unavailable
 
 /**
@@ -43,65 +83,150 @@ export async function recordFunding(
   now: number,
   reach: Failpoint = noFailpoint,
 ): Promise<Exclude<FundOutcome, Unavailable>> {
-  const { workspaceId, amount } = funding
-  if (amount <= 0n || amount > transferMax) return { kind: 'out_of_range', max: transferMax }
-  const key = keyOf(funding)
-  const earlier = await claimKey(sql, key, now)
-  if (earlier === 'conflict') return { kind: 'conflict', with: 'idempotency_key' }
-  if (earlier) return { kind: 'funded', ...earlier, repeated: true }
-  await reach('in_topup')
-  await ensureWallet(sql, workspaceId, now)
+  const { workspaceId, kind, amount, reference, paymentId } = funding
+  const key = keyOf('fund', funding, [kind, String(amount), reference ?? null, paymentId ?? null])
   const wallet = walletOf(workspaceId)
-  // The transfer cannot be taken back, so everything that may refuse comes before it.
-  const [balance] = await sql<{ posted: bigint }>`UPDATE balances SET posted = posted + ${amount}
-    WHERE account_id = ${wallet} AND posted <= ${postedMax - amount} RETURNING posted`
-  if (!balance) {
-    await freeKey(sql, key)
-    return { kind: 'out_of_range', max: postedMax }
+  const transfer: Transfer = {
+    ...transferBase(amount, now),
+    kind,
+    debitAccount: kind === 'topup' ? 'funding' : 'grants',
+    creditAccount: wallet,
+    reference,
+    paymentId,
   }
-  const posted = balance.posted as Nano
-  const transfer = transferFor(funding, now)
-  const inserted =
-    await sql`INSERT INTO fundings ${sql([fundingColumns(workspaceId, transfer)])} ON CONFLICT DO NOTHING RETURNING id`
-  if (inserted.length === 0) {
-    await sql`UPDATE balances SET posted = posted - ${amount} WHERE account_id = ${wallet}`
-    return await earlierPayment(sql, funding, (posted - amount) as Nano)
-  }
-  await reach('in_topup')
-  await rememberMove(sql, key, { transfer, posted })
-  return { kind: 'funded', transfer, posted, repeated: false }
-}
-
-function transferFor(funding: Funding, now: number): Transfer {
-  return {
-    id: createId('tr'),
-    kind: funding.kind,
-    requestId: undefined,
-    debitAccount: funding.kind === 'topup' ? 'funding' : 'grants',
-    creditAccount: walletOf(funding.workspaceId),
-    amount: funding.amount,
-    priceVersion: undefined,
-    usage: undefined,
-    estimated: false,
-    reference: funding.reference,
-    paymentId: funding.paymentId,
-    createdAt: now,
-  }
-}
-
-function keyOf({ workspaceId, kind, amount, reference, paymentId, idempotencyKey: key }: Funding): MoveKey {
-  const content = JSON.stringify([kind, String(amount), reference ?? null, paymentId ?? null])
-  return { scope: `fund:${workspaceId}`, key, digest: createHash('sha256').update(content).digest('hex') }
-}
-
-async function earlierPayment(sql: Sql, funding: Funding, posted: Nano): Promise<Exclude<FundOutcome, Unavailable>> {
-  const transfer = await readPayment(sql, funding.paymentId ?? '')
-  if (!transfer) throw new Error('a new transfer was refused, and there is no earlier one of its payment')
-  const same = transfer.amount === funding.amount && transfer.creditAccount === walletOf(funding.workspaceId)
-  if (!same) {
-    await freeKey(sql, keyOf(funding))
+  const outcome = await move(sql, { key, transfer, workspaceId, now, reach, change: () => add(sql, wallet, amount) })
+  if (outcome === 'conflict') return { kind: 'conflict', with: 'idempotency_key' }
+  if (outcome !== 'exists') return 'kind' in outcome ? outcome : { kind: 'funded', ...outcome }
+  // Only the payment can have been there.
+  const [balance] = await sql<BalanceRow>`UPDATE balances SET posted = posted - ${amount} WHERE account_id = ${wallet}
+    RETURNING posted`
+  const earlier = await readPayment(sql, paymentId ?? '')
+  if (!earlier || !balance) throw new Error('a new transfer was refused, and there is no earlier one of its payment')
+  if (earlier.amount !== amount || earlier.creditAccount !== wallet) {
+    await forget(sql, key)
     return { kind: 'conflict', with: 'payment' }
   }
-  await rememberMove(sql, keyOf(funding), { transfer, posted })
-  return { kind: 'funded', transfer, posted, repeated: true }
+  await remember(sql, key, earlier, balance.posted)
+  return { kind: 'funded', transfer: earlier, posted: balance.posted, repeated: true }
+}
+
+export interface CorrectionTerms {
+  readonly now: number
+  readonly reach: Failpoint
+  /** Where holds live in memory: sets aside what is to be taken, before the database knows; or says what there is. */
+  reserve?(): Insufficient | undefined
+}
+
+/** Runs inside a transaction of the caller's, who must roll back if it throws. */
+export async function recordCorrection(
+  sql: Sql,
+  correction: Correction,
+  { now, reach, reserve }: CorrectionTerms,
+): Promise<Exclude<CorrectOutcome, Unavailable>> {
+  const { workspaceId, amount, direction, reason } = correction
+  const key = keyOf('correct', correction, [direction, String(amount), reason])
+  const wallet = walletOf(workspaceId)
+  const isAdded = direction === 'add'
+  const transfer: Transfer = {
+    ...transferBase(amount, now),
+    kind: 'correction',
+    debitAccount: isAdded ? 'funding' : wallet,
+    creditAccount: isAdded ? wallet : 'funding',
+    reference: reason,
+    paymentId: undefined,
+  }
+  const change = async () =>
+    isAdded ? await add(sql, wallet, amount) : (reserve?.() ?? (await take(sql, wallet, amount)))
+  const outcome = await move(sql, { key, transfer, workspaceId, now, reach, change })
+  if (outcome === 'conflict') return { kind: 'conflict' }
+  if (outcome === 'exists') throw new Error('a correction has a new id')
+  return 'kind' in outcome ? outcome : { kind: 'corrected', ...outcome }
+}
+
+function transferBase(amount: Nano, now: number) {
+  const none = { requestId: undefined, priceVersion: undefined, usage: undefined, estimated: false } as const
+  return { id: createId('tr'), amount, createdAt: now, ...none }
+}
+
+interface MoveTerms<Refused> {
+  readonly key: KeyClaimant | undefined
+  readonly transfer: Transfer
+  readonly workspaceId: WorkspaceId
+  readonly now: number
+  readonly reach: Failpoint
+  change(): Promise<BalanceRow | Refused>
+}
+
+/** `exists`: there is a transfer of the same payment; the balance was changed all the same. */
+async function move<Refused extends { readonly kind: string }>(
+  sql: Sql,
+  { key, transfer, workspaceId, now, reach, change }: MoveTerms<Refused>,
+): Promise<Moved | Refused | OutOfRange | 'conflict' | 'exists'> {
+  const { amount } = transfer
+  if (amount <= 0n || amount > transferMax) return { kind: 'out_of_range', max: transferMax }
+  // Before anything is set aside: what was made once is answered whatever the wallet has now.
+  const earlier = await claim(sql, key, now)
+  if (earlier) return earlier
+  await reach('in_topup')
+  await ensureWallet(sql, workspaceId, now)
+  // The transfer cannot be taken back, so everything that may refuse comes before it.
+  const balance = await change()
+  if ('kind' in balance) {
+    await forget(sql, key)
+    return balance
+  }
+  const inserted =
+    await sql`INSERT INTO fundings ${sql([fundingColumns(workspaceId, transfer)])} ON CONFLICT DO NOTHING RETURNING id`
+  if (inserted.length === 0) return 'exists'
+  await reach('in_topup')
+  await remember(sql, key, transfer, balance.posted)
+  return { transfer, posted: balance.posted, repeated: false }
+}
+
+interface BalanceRow {
+  readonly posted: Nano
+}
+
+async function add(sql: Sql, wallet: WalletId, amount: Nano): Promise<BalanceRow | OutOfRange> {
+  const [row] = await sql<BalanceRow>`UPDATE balances SET posted = posted + ${amount}
+    WHERE account_id = ${wallet} AND posted <= ${postedMax - amount} RETURNING posted`
+  return row ?? { kind: 'out_of_range', max: postedMax }
+}
+
+async function take(sql: Sql, wallet: WalletId, amount: Nano): Promise<BalanceRow | Insufficient> {
+  // A change to the same locks the row, so that what a refusal tells is what it was refused by.
+  const [before] = await sql<{ posted: Nano; held: Nano }>`UPDATE balances SET held = held
+    WHERE account_id = ${wallet} RETURNING posted, held`
+  const [row] = await sql<BalanceRow>`UPDATE balances SET posted = posted - ${amount}
+    WHERE account_id = ${wallet} AND posted - held >= ${amount} RETURNING posted`
+  return row ?? { kind: 'insufficient', posted: before?.posted ?? zeroNano, held: before?.held ?? zeroNano }
+}
+
+// The memory that money was moved, under the caller's own key: the same call again finds the first one.
+
+/** `content`: all that makes the move what it is; another one under the same key is a conflict. */
+function keyOf(kind: string, { workspaceId, idempotencyKey: key }: Move, content: unknown): KeyClaimant | undefined {
+  if (key === undefined) return undefined
+  const bodySha256 = createHash('sha256').update(JSON.stringify(content)).digest('hex')
+  return { scope: `${kind}:${workspaceId}`, key, bodySha256 }
+}
+
+/** undefined = the key is ours now, or none was given. A twin in another process is waited for. */
+async function claim(sql: Sql, key: KeyClaimant | undefined, now: number): Promise<Moved | 'conflict' | undefined> {
+  const found = key && (await claimKey(sql, key, now))
+  if (!key || found === 'claimed') return undefined
+  if (found?.body_sha256 !== key.bodySha256) return 'conflict'
+  const [id = '', posted = '0'] = (found.response ?? '').split(' ')
+  const transfer = await readFunding(sql, id)
+  if (!transfer) throw new Error(`the idempotency key ${key.key} names the transfer ${id}, which does not exist`)
+  return { transfer, posted: BigInt(posted) as Nano, repeated: true }
+}
+
+/** What was refused is not remembered. */
+async function forget(sql: Sql, key: KeyClaimant | undefined): Promise<void> {
+  if (key) await abandonKey(sql, key)
+}
+
+async function remember(sql: Sql, key: KeyClaimant | undefined, { id }: Transfer, posted: Nano): Promise<void> {
+  if (key) await completeKey(sql, key, { response: `${id} ${posted}` })
 }

@@ -5,8 +5,12 @@ import { isoTime } from '../kernel/clock.ts'
 import type { RequestId } from '../kernel/ids.ts'
 import type { Nano } from '../kernel/money.ts'
 import { type Database, snapshotNow } from '../store/database.ts'
-import { type Sql, timeFromSql } from '../store/sql.ts'
+import { templateOf } from '../store/insert-rows.ts'
+import type { Sql } from '../store/sql.ts'
 import { type BudgetName, budgetName, isWindowPast, parseBudgetNames, splitBudgetName } from './budget.ts'
+
+/** What a stored usage costs under a stored price version; undefined = it cannot be said. */
+type PriceOf = (priceVersion: string, usage: string) => Nano | undefined
 
 interface VerifyOptions {
   /** Counters of limits are thrown away some time after their window; without it, the time of the last transfer counts. */
@@ -28,27 +32,6 @@ export interface Verification {
   readonly transfers: bigint
 }
 
-export function verify(database: Database, options: VerifyOptions = {}): Promise<Verification> {
-  return database.snapshot(async (sql) => {
-    const price = options.readPrice ? await options.readPrice(sql) : options.price
-    const context: VerifyContext = { sql, price, now: options.now, onProgress: options.onProgress }
-    const findings: Finding[] = []
-    for (const check of [...checks, checkCharges]) findings.push(...(await check(context)))
-    const warnings: Finding[] = []
-    for (const check of warningChecks) warnings.push(...(await check(context)))
-    return { findings, warnings, ...(await countRows(sql)) }
-  })
-}
-
-async function countRows(sql: Sql): Promise<{ wallets: bigint; transfers: bigint }> {
-  const [row] = await sql<{ wallets: bigint; transfers: bigint }>`SELECT
-    (SELECT COUNT(*) FROM balances) AS wallets, (SELECT COUNT(*) FROM transfers) AS transfers`
-  return row ?? { wallets: 0n, transfers: 0n }
-}
-
-// The checks that are one query each. A new one is a function in the list. It returns the first rows that are wrong, by id,
-// and no text that a caller has written.
-
 export interface Finding {
   /** Which rule is broken. */
   readonly check: string
@@ -57,167 +40,109 @@ export interface Finding {
   readonly detail: string
 }
 
-/** What a stored usage costs under a stored price version; undefined = it cannot be said. */
-type PriceOf = (priceVersion: string, usage: string) => Nano | undefined
-
-interface VerifyContext {
-  readonly sql: Sql
-  readonly price: PriceOf | undefined
-  readonly now?: number | undefined
-  readonly onProgress?: ((done: number, total: number) => void) | undefined
+export function verify(database: Database, options: VerifyOptions = {}): Promise<Verification> {
+  return database.snapshot(async (sql) => {
+    const findings = [
+      ...(await runChecks(sql)),
+      ...(await findForgottenHolds(sql)),
+      ...(await checkCharges(sql, options)),
+    ]
+    const [counts] = await sql<{ wallets: bigint; transfers: bigint }>`SELECT
+      (SELECT COUNT(*) FROM balances) AS wallets, (SELECT COUNT(*) FROM transfers) AS transfers`
+    const { wallets = 0n, transfers = 0n } = counts ?? {}
+    return { findings, warnings: await findTimesGoingBack(sql), wallets, transfers }
+  })
 }
 
-type Check = (context: VerifyContext) => Promise<readonly Finding[]>
+const findingsMax = 20
 
-const rowsMax = 20n
-/** An open hold may be this late before it counts as forgotten: the reaper's promise. */
-const reapDelayMs = 60_000n
-/** How far clocks of replicas may differ, or be set back, without a warning. */
-const clockSkewMs = 300_000n
+const sumsBy = (account: string) =>
+  `(SELECT ${account} AS id, CAST(SUM(amount) AS BIGINT) AS total FROM transfers GROUP BY ${account})`
 
-async function balancesDiffer({ sql }: VerifyContext): Promise<Finding[]> {
-  const rows = await sql<{ id: string; posted: bigint; expected: bigint }>`SELECT * FROM (
-      SELECT b.account_id AS id, b.posted, COALESCE(c.total, 0) - COALESCE(d.total, 0) AS expected FROM balances b
-      LEFT JOIN (SELECT credit_account, CAST(SUM(amount) AS BIGINT) AS total FROM transfers GROUP BY credit_account) c
-        ON c.credit_account = b.account_id
-      LEFT JOIN (SELECT debit_account, CAST(SUM(amount) AS BIGINT) AS total FROM transfers GROUP BY debit_account) d
-        ON d.debit_account = b.account_id) AS sums
-    WHERE posted <> expected ORDER BY id LIMIT ${rowsMax}`
-  return rows.map(({ id, posted, expected }) => ({
-    check: 'balance = Σ transfers',
-    id,
-    detail: `posted ${posted}, transfers say ${expected}`,
-  }))
-}
-
-async function heldDiffers({ sql }: VerifyContext): Promise<Finding[]> {
-  const rows = await sql<{ id: string; held: bigint; expected: bigint }>`SELECT * FROM (
-      SELECT b.account_id AS id, b.held, COALESCE(h.total, 0) AS expected FROM balances b
+/** A rule, and a query for the `id` and `detail` of each row that breaks it. No text that a caller has written is shown. */
+const checks: Readonly<Record<string, string>> = {
+  'balance = Σ transfers': `SELECT id, 'posted ' || posted || ', transfers say ' || expected AS detail
+    FROM (SELECT b.account_id AS id, b.posted, COALESCE(c.total, 0) - COALESCE(d.total, 0) AS expected FROM balances b
+      LEFT JOIN ${sumsBy('credit_account')} c ON c.id = b.account_id
+      LEFT JOIN ${sumsBy('debit_account')} d ON d.id = b.account_id) AS sums
+    WHERE posted <> expected`,
+  'held = Σ open holds': `SELECT id, 'held ' || held || ', open holds say ' || expected AS detail
+    FROM (SELECT b.account_id AS id, b.held, COALESCE(h.total, 0) AS expected FROM balances b
       LEFT JOIN (SELECT wallet_id, CAST(SUM(amount) AS BIGINT) AS total FROM holds WHERE state = 'open' GROUP BY wallet_id) h
         ON h.wallet_id = b.account_id) AS sums
-    WHERE held <> expected ORDER BY id LIMIT ${rowsMax}`
-  return rows.map(({ id, held, expected }) => ({
-    check: 'held = Σ open holds',
-    id,
-    detail: `held ${held}, open holds say ${expected}`,
-  }))
-}
-
-async function overdrawn({ sql }: VerifyContext): Promise<Finding[]> {
-  const rows = await sql<{ id: string; posted: bigint; held: bigint }>`SELECT account_id AS id, posted, held
-    FROM balances WHERE posted < 0 OR held < 0 OR posted < held ORDER BY account_id LIMIT ${rowsMax}`
-  return rows.map(({ id, posted, held }) => ({
-    check: 'posted ≥ held ≥ 0',
-    id,
-    detail: `posted ${posted}, held ${held}`,
-  }))
-}
-
-/**
- * Also finds a leg that cannot be: whose kind of account does not fit the kind of transfer. A workspace that was never
- * funded has no wallet, and can still make calls that cost nothing.
- */
-async function wrongLegs({ sql }: VerifyContext): Promise<Finding[]> {
-  const rows = await sql<{ id: string; kind: string; debit: string | null; credit: string | null }>`
-    SELECT t.id, t.kind, d.kind AS debit, c.kind AS credit FROM transfers t
-    LEFT JOIN accounts d ON d.id = t.debit_account LEFT JOIN accounts c ON c.id = t.credit_account
+    WHERE held <> expected`,
+  'posted ≥ held ≥ 0': `SELECT account_id AS id, 'posted ' || posted || ', held ' || held AS detail FROM balances
+    WHERE posted < 0 OR held < 0 OR posted < held`,
+  // Also finds a leg that cannot be: whose kind of account does not fit the kind of transfer. A workspace that was never
+  // funded has no wallet, and can still make calls that cost nothing.
+  'accounts fit the transfer': `SELECT t.id,
+      t.kind || ' from ' || COALESCE(d.kind, 'no account') || ' to ' || COALESCE(c.kind, 'no account') AS detail
+    FROM transfers t LEFT JOIN accounts d ON d.id = t.debit_account LEFT JOIN accounts c ON c.id = t.credit_account
     WHERE ((d.id IS NULL OR c.id IS NULL) AND NOT (t.kind = 'charge' AND t.amount = 0))
       OR (t.kind = 'charge' AND NOT (d.kind = 'wallet' AND c.kind = 'revenue'))
       OR (t.kind = 'writeoff' AND NOT (d.kind = 'writeoff' AND c.kind = 'revenue'))
       OR (t.kind = 'topup' AND NOT (d.kind = 'funding' AND c.kind = 'wallet'))
       OR (t.kind = 'grant' AND NOT (d.kind = 'grants' AND c.kind = 'wallet'))
       OR (t.kind = 'correction' AND NOT ((d.kind = 'funding' AND c.kind = 'wallet')
-        OR (d.kind = 'wallet' AND c.kind = 'funding')))
-    ORDER BY t.id LIMIT ${rowsMax}`
-  return rows.map(({ id, kind, debit, credit }) => ({
-    check: 'accounts fit the transfer',
-    id,
-    detail: `${kind} from ${debit ?? 'no account'} to ${credit ?? 'no account'}`,
-  }))
+        OR (d.kind = 'wallet' AND c.kind = 'funding')))`,
+  'every wallet has a balance': `SELECT a.id, 'no row in balances' AS detail
+    FROM accounts a LEFT JOIN balances b ON b.account_id = a.id WHERE a.kind = 'wallet' AND b.account_id IS NULL`,
+  // The primary keys allow one row of a request in each table.
+  'one charge per request': `SELECT r.id, 'charged in the log and in the archive' AS detail
+    FROM requests r JOIN archived_charges a ON a.id = r.id WHERE r.charge IS NOT NULL`,
+  'a hold is settled if and only if it was charged': `SELECT h.request_id AS id,
+      'the hold is ' || h.state || ', ' || COALESCE('the charge is ' || t.id, 'there is no charge') AS detail
+    FROM holds h LEFT JOIN transfers t ON t.request_id = h.request_id AND t.kind = 'charge'
+    WHERE (h.state = 'settled' AND t.id IS NULL) OR (h.state <> 'settled' AND t.id IS NOT NULL)`,
+  'every price version exists': `SELECT t.id, t.price_version AS detail
+    FROM transfers t LEFT JOIN prices p ON p.version = t.price_version
+    WHERE t.price_version IS NOT NULL AND p.version IS NULL`,
 }
 
-async function walletsWithoutBalance({ sql }: VerifyContext): Promise<Finding[]> {
-  const rows = await sql<{ id: string }>`SELECT a.id FROM accounts a LEFT JOIN balances b ON b.account_id = a.id
-    WHERE a.kind = 'wallet' AND b.account_id IS NULL ORDER BY a.id LIMIT ${rowsMax}`
-  return rows.map(({ id }) => ({ check: 'every wallet has a balance', id, detail: 'no row in balances' }))
+async function runChecks(sql: Sql): Promise<readonly Finding[]> {
+  const findings: Finding[] = []
+  for (const [check, query] of Object.entries(checks)) {
+    const text = `SELECT id, detail FROM (${query}) AS found ORDER BY id LIMIT ${findingsMax}`
+    const rows = await sql<Omit<Finding, 'check'>>(templateOf([text]))
+    findings.push(...rows.map(({ id, detail }) => ({ check, id, detail })))
+  }
+  return findings
 }
 
-/** The primary keys allow one row of a request in each table. */
-async function settledTwice({ sql }: VerifyContext): Promise<Finding[]> {
-  const rows = await sql<{ id: string }>`SELECT r.id FROM requests r JOIN archived_charges a ON a.id = r.id
-    WHERE r.charge IS NOT NULL ORDER BY r.id LIMIT ${rowsMax}`
-  return rows.map(({ id }) => ({
-    check: 'one charge per request',
-    id,
-    detail: 'charged in the log and in the archive',
-  }))
-}
-
-/** A hold that says settled has its charge, and a charge has no hold that says otherwise. */
-async function holdsAgainstCharges({ sql }: VerifyContext): Promise<Finding[]> {
-  const rows = await sql<{ id: string; state: string; charge: string | null }>`
-    SELECT h.request_id AS id, h.state, t.id AS charge FROM holds h
-    LEFT JOIN transfers t ON t.request_id = h.request_id AND t.kind = 'charge'
-    WHERE (h.state = 'settled' AND t.id IS NULL) OR (h.state <> 'settled' AND t.id IS NOT NULL)
-    ORDER BY h.request_id LIMIT ${rowsMax}`
-  return rows.map(({ id, state, charge }) => ({
-    check: 'a hold is settled if and only if it was charged',
-    id,
-    detail: `the hold is ${state}, ${charge ? `the charge is ${charge}` : 'there is no charge'}`,
-  }))
-}
+/** An open hold may be this late before it counts as forgotten: the reaper's promise. */
+const reapDelayMs = 60_000n
 
 /** Only replicas write holds, and by the clock of their database. */
-async function forgottenHolds({ sql }: VerifyContext): Promise<Finding[]> {
+async function findForgottenHolds(sql: Sql): Promise<readonly Finding[]> {
   const [any] = await sql`SELECT 1 FROM holds WHERE state = 'open' LIMIT 1`
   if (any === undefined) return []
   const now = await snapshotNow(sql)
   const rows = await sql<{ id: string; late: bigint }>`SELECT request_id AS id, ${now} - expires_at AS late FROM holds
-    WHERE state = 'open' AND expires_at < ${now - reapDelayMs} ORDER BY request_id LIMIT ${rowsMax}`
+    WHERE state = 'open' AND expires_at < ${now - reapDelayMs} ORDER BY request_id LIMIT ${BigInt(findingsMax)}`
   return rows.map(({ id, late }) => ({ check: 'no open hold past its lifetime', id, detail: `${late} ms late` }))
 }
 
-async function unknownPrices({ sql }: VerifyContext): Promise<Finding[]> {
-  const rows = await sql<{ id: string; version: string }>`SELECT t.id, t.price_version AS version FROM transfers t
-    LEFT JOIN prices p ON p.version = t.price_version
-    WHERE t.price_version IS NOT NULL AND p.version IS NULL ORDER BY t.id LIMIT ${rowsMax}`
-  return rows.map(({ id, version }) => ({ check: 'every price version exists', id, detail: version }))
-}
+/** How far clocks of replicas may differ, or be set back, without a warning. */
+const clockSkewMs = 300_000n
 
 /** A clock that was set back leaves this behind for ever, and no amount depends on it. */
-async function timesGoBack({ sql }: VerifyContext): Promise<Finding[]> {
+async function findTimesGoingBack(sql: Sql): Promise<readonly Finding[]> {
   const rows = await sql<{ id: string; at: bigint; previous: string; back: bigint }>`
-    SELECT id, created_at AS at, previous, before - created_at AS back FROM (
-      SELECT id, created_at, LAG(created_at) OVER (ORDER BY id) AS before, LAG(id) OVER (ORDER BY id) AS previous
-      FROM (SELECT id, created_at FROM fundings UNION ALL SELECT id, started_at FROM requests) AS timed) AS ordered
-    WHERE before - created_at > ${clockSkewMs} ORDER BY id LIMIT ${rowsMax}`
+    SELECT id, at, previous, before - at AS back FROM (
+      SELECT id, at, LAG(at) OVER (ORDER BY id) AS before, LAG(id) OVER (ORDER BY id) AS previous
+      FROM (SELECT id, created_at AS at FROM fundings UNION ALL SELECT id, started_at FROM requests) AS timed) AS ordered
+    WHERE before - at > ${clockSkewMs} ORDER BY id LIMIT ${BigInt(findingsMax)}`
   return rows.map(({ id, at, previous, back }) => ({
     check: 'ids and times ascend',
     id,
-    detail: `written at ${isoTime(timeFromSql(at))}, ${back / 1000n} s earlier than ${previous} before it: a clock was set back, or clocks of replicas differ`,
+    detail: `written at ${isoTime(Number(at))}, ${back / 1000n} s earlier than ${previous} before it: a clock was set back, or clocks of replicas differ`,
   }))
 }
 
-export const checks: readonly Check[] = [
-  balancesDiffer,
-  heldDiffers,
-  overdrawn,
-  wrongLegs,
-  walletsWithoutBalance,
-  settledTwice,
-  holdsAgainstCharges,
-  forgottenHolds,
-  unknownPrices,
-]
-
-/** What an operator should know although every amount is right. */
-const warningChecks: readonly Check[] = [timesGoBack]
-
-const pageMax = 2000
-const findingsMax = 20
-
 // Checks every charge by itself, in pages, so that memory does not grow with the ledger: whether its usage gives its amount,
 // and whether the charges of a window are what its budget says.
+
+const pageMax = 2000
 
 interface ChargeRow {
   /** Of the request. */
@@ -230,27 +155,26 @@ interface ChargeRow {
   readonly budgets: string | null
 }
 
-export async function checkCharges(context: VerifyContext): Promise<readonly Finding[]> {
-  const { sql, onProgress = () => {} } = context
-  const total = await countCharges(sql)
-  const budgets = await openWindows(context)
+async function checkCharges(sql: Sql, options: VerifyOptions): Promise<readonly Finding[]> {
+  const { readPrice, onProgress = () => {} } = options
+  const price = readPrice ? await readPrice(sql) : options.price
+  const [counts] = await sql<{ charges: bigint; last: bigint | null }>`SELECT (SELECT COUNT(*) FROM charges) AS charges,
+    (SELECT MAX(created_at) FROM transfers) AS last`
+  // A clock that was set back must not make a window of the books look open for ever.
+  const now = Math.max(options.now ?? 0, Number(counts?.last ?? 0n))
+  const spent = new Map<BudgetName, bigint>()
   const findings: Finding[] = []
   let done = 0
   for await (const page of readCharges(sql)) {
     for (const row of page) {
-      const finding = findings.length < findingsMax ? wrongPrice(context, row) : undefined
+      const finding = price && findings.length < findingsMax ? wrongPrice(price, row) : undefined
       if (finding) findings.push(finding)
-      for (const name of parseBudgetNames(row.budgets)) budgets.add(name, row.charge)
+      for (const name of parseBudgetNames(row.budgets)) spent.set(name, (spent.get(name) ?? 0n) + row.charge)
     }
     done += page.length
-    onProgress(done, total)
+    onProgress(done, Number(counts?.charges))
   }
-  return [...findings, ...(await wrongBudgets(sql, budgets))]
-}
-
-async function countCharges(sql: Sql): Promise<number> {
-  const [row] = await sql<{ n: bigint }>`SELECT COUNT(*) AS n FROM charges`
-  return Number(row?.n ?? 0n)
+  return [...findings, ...(await wrongBudgets(sql, spent, now))]
 }
 
 /** Not through the view `charges`, which SQLite would sort for every page. */
@@ -268,35 +192,13 @@ async function* readCharges(sql: Sql): AsyncGenerator<readonly ChargeRow[]> {
 }
 
 /** What was charged and what was written off together are the price of the usage; an estimate is capped by its hold. */
-function wrongPrice({ price }: VerifyContext, row: ChargeRow): Finding | undefined {
-  if (price === undefined || row.price_version === null) return undefined
+function wrongPrice(price: PriceOf, row: ChargeRow): Finding | undefined {
+  if (row.price_version === null) return undefined
   const cost = price(row.price_version, row.usage ?? '')
   const charged = row.charge + (row.written_off ?? 0n)
   if (cost !== undefined && (row.estimated === 1n ? charged <= cost : charged === cost)) return undefined
   const detail = `charged ${charged}, ${row.price_version} says ${cost ?? 'nothing'}`
   return { check: 'charge = price of the usage', id: row.id, detail }
-}
-
-/** Sums by budget, of windows whose counters were not thrown away yet. */
-interface BudgetSums {
-  readonly sums: ReadonlyMap<BudgetName, bigint>
-  isOpen(name: BudgetName): boolean
-  add(name: BudgetName, amount: bigint): void
-}
-
-async function openWindows({ sql, now: clockNow = 0 }: VerifyContext): Promise<BudgetSums> {
-  // A clock that was set back must not make a window of the books look open for ever.
-  const [last] = await sql<{ at: bigint | null }>`SELECT MAX(created_at) AS at FROM transfers`
-  const now = Math.max(clockNow, Number(last?.at ?? 0n))
-  const sums = new Map<BudgetName, bigint>()
-  const isOpen = (name: BudgetName) => !isWindowPast(splitBudgetName(name)[1], now)
-  return {
-    sums,
-    isOpen,
-    add(name, amount) {
-      if (isOpen(name)) sums.set(name, (sums.get(name) ?? 0n) + amount)
-    },
-  }
 }
 
 interface BudgetRow {
@@ -308,16 +210,21 @@ interface BudgetRow {
   readonly seeded: bigint
 }
 
-async function wrongBudgets(sql: Sql, { sums, isOpen }: BudgetSums): Promise<readonly Finding[]> {
+/** Counters of windows that are long past were thrown away. */
+async function wrongBudgets(
+  sql: Sql,
+  spentSums: ReadonlyMap<BudgetName, bigint>,
+  now: number,
+): Promise<readonly Finding[]> {
   const findings: Finding[] = []
   const heldSums = await sumOpenHolds(sql)
   const rows = await sql<BudgetRow>`SELECT scope_id, time_window, spent, held, seeded FROM budgets
     ORDER BY scope_id, time_window`
   const stored = new Map(rows.map((row) => [budgetName(row.scope_id, row.time_window), row]))
-  for (const name of new Set([...stored.keys(), ...sums.keys(), ...heldSums.keys()])) {
+  for (const name of new Set([...stored.keys(), ...spentSums.keys(), ...heldSums.keys()])) {
     const { spent, held, seeded } = stored.get(name) ?? { spent: 0n, held: 0n, seeded: 0n }
-    const [spentSum, heldSum] = [sums.get(name) ?? 0n, heldSums.get(name) ?? 0n]
-    if (isOpen(name) && spent - seeded !== spentSum) {
+    const [spentSum, heldSum] = [spentSums.get(name) ?? 0n, heldSums.get(name) ?? 0n]
+    if (spent - seeded !== spentSum && !isWindowPast(splitBudgetName(name)[1], now)) {
       const before = seeded === 0n ? '' : `, of it ${seeded} before there was a limit`
       const detail = `spent ${spent}${before}, charges say ${spentSum}`
       findings.push({ check: "a budget's spent = Σ charges of its window", id: name, detail })

@@ -1,7 +1,7 @@
 // What a process sends to the shared store in one exchange, and what it gets back. The same for every store; it travels
 // as JSON. `applyBatch` is what a store does with it; limit-script.lua does the same inside Redis.
 
-import type { LimitScope, Limits } from './limiter.ts'
+import type { RateLimits, RateScope } from './limiter.ts'
 import {
   advanceLoad,
   type Bucket,
@@ -31,7 +31,7 @@ export interface Batch {
 }
 
 export interface BatchScope {
-  readonly id: LimitScope['id']
+  readonly id: RateScope['id']
   /** What the process has running there before the first of `admits`: a total and no difference, so none can be lost. */
   readonly running: number
   readonly seed?: Seed | undefined
@@ -39,7 +39,7 @@ export interface BatchScope {
 
 /** What the store may not know after it was unreachable for a while. */
 export interface Seed {
-  readonly limits: Limits
+  readonly limits: RateLimits
   readonly requests: SeedUnits
   readonly tokens: SeedUnits
 }
@@ -53,7 +53,7 @@ export interface SeedUnits {
 
 export interface AdmitOperation {
   readonly tokens: number
-  readonly scopes: readonly { readonly at: number; readonly limits: Limits }[]
+  readonly scopes: readonly { readonly at: number; readonly limits: RateLimits }[]
 }
 
 export interface AdmitAnswer {

@@ -1,10 +1,10 @@
 import { expect, test } from 'bun:test'
 import { retryHeaders } from '../kernel/failure.ts'
-import { type LimitScope, limitFailure, type Refused } from './limiter.ts'
+import { limitFailure, type RateScope, type Refused } from './limiter.ts'
 
-const key: LimitScope = { kind: 'key', id: 'key_1', name: 'ci', limits: {} }
-const project: LimitScope = { kind: 'project', id: 'prj_1', name: 'web', limits: {} }
-const workspace: LimitScope = { kind: 'workspace', id: 'ws_1', name: 'acme', limits: {} }
+const key: RateScope = { kind: 'key', id: 'key_1', name: 'ci', limits: {} }
+const project: RateScope = { kind: 'project', id: 'prj_1', name: 'web', limits: {} }
+const workspace: RateScope = { kind: 'workspace', id: 'ws_1', name: 'acme', limits: {} }
 
 const requests: Omit<Refused, 'scope'> = {
   kind: 'refused',

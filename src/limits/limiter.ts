@@ -7,7 +7,7 @@ import type { KeyId, ProjectId, WorkspaceId } from '../kernel/ids.ts'
 import { tokensMax } from '../kernel/usage.ts'
 
 /** Whole numbers, below 10^11 so that sums stay exact. Absent = unlimited, 0 = nothing is admitted. */
-export interface Limits {
+export interface RateLimits {
   /** N admits a burst of N and refills evenly. */
   readonly requestsPerMinute?: number | undefined
   /** Input and output together; refills like requests. */
@@ -16,19 +16,16 @@ export interface Limits {
 }
 
 /** A key, project or workspace whose requests are counted together. A request counts in all of its scopes. */
-export type LimitScope =
-  | (ScopeFacts & { readonly kind: 'key'; readonly id: KeyId })
-  | (ScopeFacts & { readonly kind: 'project'; readonly id: ProjectId })
-  | (ScopeFacts & { readonly kind: 'workspace'; readonly id: WorkspaceId })
-
-interface ScopeFacts {
+export interface RateScope {
+  readonly kind: 'key' | 'project' | 'workspace'
+  readonly id: KeyId | ProjectId | WorkspaceId
   /** For messages. */
   readonly name: string
   /** The current ones: they may differ from call to call and take effect at once. */
-  readonly limits: Limits
+  readonly limits: RateLimits
 }
 
-export function isLimited({ limits }: LimitScope): boolean {
+export function isLimited({ limits }: RateScope): boolean {
   return (
     limits.requestsPerMinute !== undefined ||
     limits.tokensPerMinute !== undefined ||
@@ -41,7 +38,7 @@ export interface Limiter {
    * Takes a concurrent slot in every scope for a request whose body has not been read, or in none. Also refused if the
    * requests per minute are used up: either way the body is not worth reading.
    */
-  arrive(scopes: readonly LimitScope[]): Arrival | Refused
+  arrive(scopes: readonly RateScope[]): Arrival | Refused
 
   /**
    * Takes one request and the estimated tokens in every scope, or in none. An estimate of 0 tokens (a request that
@@ -51,7 +48,7 @@ export interface Limiter {
    * requests wait for. It could never fit, so a refusal with a time to retry would be wrong, and over any longer time
    * the average holds.
    */
-  admit(scopes: readonly LimitScope[], estimatedTokens: number): Verdict | Promise<Verdict>
+  admit(scopes: readonly RateScope[], estimatedTokens: number): Verdict | Promise<Verdict>
 }
 
 export type Verdict = Admission | Refused
@@ -79,7 +76,7 @@ export interface Admission {
 export interface Refused extends Obstacle {
   readonly kind: 'refused'
   /** The one with the longest wait. */
-  readonly scope: LimitScope
+  readonly scope: RateScope
   readonly state: LimitStates
 }
 

@@ -12,7 +12,7 @@
 // in use at that time. So at most the least amount in use since the reservation is given back, and that low-water mark
 // is kept for each running reservation.
 
-import type { LimitScope, LimitState, LimitStates, Limits, Obstacle, Refused } from './limiter.ts'
+import type { LimitState, LimitStates, Obstacle, RateLimits, RateScope, Refused } from './limiter.ts'
 
 export interface Load {
   requests?: Bucket | undefined
@@ -76,7 +76,7 @@ export function newLoad(nowMs: number): Load {
 }
 
 /** Call before any other function, with whole milliseconds. A removed limit leaves its bucket behind: it may come back. */
-export function advanceLoad(load: Load, nowMs: number, limits: Limits): void {
+export function advanceLoad(load: Load, nowMs: number, limits: RateLimits): void {
   const { requestsPerMinute, tokensPerMinute } = limits
   if (requestsPerMinute !== undefined) load.requests ??= newBucket(requestsPerMinute, nowMs)
   if (tokensPerMinute !== undefined) load.tokens ??= newBucket(tokensPerMinute, nowMs)
@@ -86,11 +86,11 @@ export function advanceLoad(load: Load, nowMs: number, limits: Limits): void {
 
 /** The scope that makes a request wait longest; undefined = all have room. `readings` are in the order of `scopes`. */
 export function findRefusal(
-  scopes: readonly LimitScope[],
+  scopes: readonly RateScope[],
   readings: readonly LoadReading[],
   tokens: number,
 ): Refused | undefined {
-  let refusing: { readonly scope: LimitScope; readonly obstacle: Obstacle } | undefined
+  let refusing: { readonly scope: RateScope; readonly obstacle: Obstacle } | undefined
   for (const [at, scope] of scopes.entries()) {
     const reading = readings[at]
     const obstacle = reading && findObstacle(scope.limits, reading, tokens)
@@ -100,7 +100,7 @@ export function findRefusal(
 }
 
 /** The longest wait; where two are as long, requests come before tokens and tokens before concurrency. */
-export function findObstacle(limits: Limits, load: LoadReading, tokens: number): Obstacle | undefined {
+export function findObstacle(limits: RateLimits, load: LoadReading, tokens: number): Obstacle | undefined {
   const { requestsPerMinute, tokensPerMinute, concurrentRequests } = limits
   const { requests, running } = load
   const requestMs = requestsPerMinute === undefined || !requests ? 0 : waitMs(requests, 1)
@@ -117,7 +117,7 @@ export function findObstacle(limits: Limits, load: LoadReading, tokens: number):
   return { limit: 'concurrent', max: concurrentRequests ?? 0, used: running, asked: 1, retryAfterMs }
 }
 
-export function statesOf(scopes: readonly LimitScope[], readings: readonly LoadReading[]): LimitStates {
+export function statesOf(scopes: readonly RateScope[], readings: readonly LoadReading[]): LimitStates {
   let requests: LimitState | undefined
   let tokens: LimitState | undefined
   for (const [at, { limits }] of scopes.entries()) {
@@ -138,7 +138,7 @@ function tighter(one: LimitState | undefined, bucket: Bucket | undefined): Limit
 }
 
 /** Counts a request; returns the number of its token reservation, if tokens are limited. */
-export function beginRequest(load: Load, limits: Limits, tokens: number): number | undefined {
+export function beginRequest(load: Load, limits: RateLimits, tokens: number): number | undefined {
   if (limits.requestsPerMinute !== undefined && load.requests) load.requests.usedUnits += unitsPerWhole
   if (limits.tokensPerMinute === undefined || !load.tokens) return undefined
   return reserve(load, load.tokens, tokens)

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import type { Admission, LimitScope, Limits, Refused } from './limiter.ts'
+import type { Admission, RateLimits, RateScope, Refused } from './limiter.ts'
 import { createMemoryLimiter } from './memory-limiter.ts'
 
 interface Taken {
@@ -17,7 +17,7 @@ class ReferenceScope {
   readonly tokens: Taken[] = []
   running = 0
 
-  constructor(readonly limits: Limits) {}
+  constructor(readonly limits: RateLimits) {}
 
   admits(nowMs: number, tokens: number): boolean {
     const { requestsPerMinute, tokensPerMinute, concurrentRequests } = this.limits
@@ -67,7 +67,7 @@ class Schedule {
   readonly limiter = createMemoryLimiter({ now: () => 0, monotonicMs: () => this.nowMs })
   readonly running: { readonly key: number; readonly tokens: number; readonly admission: Admission }[] = []
 
-  constructor(readonly limits: readonly Limits[]) {}
+  constructor(readonly limits: readonly RateLimits[]) {}
 
   /** Indexes of the limits that bind a key: its own, the project's, the workspace's. */
   places(key: number): readonly number[] {
@@ -76,7 +76,7 @@ class Schedule {
 
   ask(key: number, tokens: number): Admission | Refused {
     const [own = {}, project = {}, workspace = {}] = this.places(key).map((at) => this.limits[at])
-    const scopes: LimitScope[] = [
+    const scopes: RateScope[] = [
       { kind: 'key', id: `key_${key}`, name: `k${key}`, limits: own },
       { kind: 'project', id: 'prj_1', name: 'web', limits: project },
       { kind: 'workspace', id: 'ws_1', name: 'acme', limits: workspace },
@@ -163,11 +163,11 @@ test('a request that waits for the returned time is admitted, and not a millisec
 
 test('10,000 simultaneous requests from 50 clients use the tightest limit exactly', async () => {
   const limiter = createMemoryLimiter({ now: () => 0, monotonicMs: () => 0 })
-  const project: Limits = { requestsPerMinute: 300, tokensPerMinute: 100_000 }
+  const project: RateLimits = { requestsPerMinute: 300, tokensPerMinute: 100_000 }
   const counts = Array.from({ length: 50 }, () => 0)
   const ask = async (_: unknown, client: number) => {
-    const own: Limits = client % 2 === 0 ? { concurrentRequests: 4 } : { requestsPerMinute: 10 }
-    const scopes: LimitScope[] = [
+    const own: RateLimits = client % 2 === 0 ? { concurrentRequests: 4 } : { requestsPerMinute: 10 }
+    const scopes: RateScope[] = [
       { kind: 'key', id: `key_${client}`, name: 'client', limits: own },
       { kind: 'project', id: 'prj_1', name: 'web', limits: project },
     ]

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import type { Clock } from '../kernel/clock.ts'
-import type { Admission, Arrival, LimitScope, Limits, Refused } from './limiter.ts'
+import type { Admission, Arrival, RateLimits, RateScope, Refused } from './limiter.ts'
 import { createMemoryLimiter } from './memory-limiter.ts'
 
 function createBench() {
@@ -14,9 +14,9 @@ function createBench() {
   }
 }
 
-const key = (limits: Limits, id = '1'): LimitScope => ({ kind: 'key', id: `key_${id}`, name: 'ci', limits })
-const project = (limits: Limits): LimitScope => ({ kind: 'project', id: 'prj_1', name: 'web', limits })
-const workspace = (limits: Limits): LimitScope => ({ kind: 'workspace', id: 'ws_1', name: 'acme', limits })
+const key = (limits: RateLimits, id = '1'): RateScope => ({ kind: 'key', id: `key_${id}`, name: 'ci', limits })
+const project = (limits: RateLimits): RateScope => ({ kind: 'project', id: 'prj_1', name: 'web', limits })
+const workspace = (limits: RateLimits): RateScope => ({ kind: 'workspace', id: 'ws_1', name: 'acme', limits })
 
 function admitted(verdict: Admission | Refused): Admission {
   expect(verdict.kind).toBe('admitted')
@@ -192,7 +192,7 @@ test('waits are whole milliseconds and long enough, also where the clock has fra
 
 test('a changed limit applies to the next request, without a fresh burst', () => {
   const { limiter, pass } = createBench()
-  const ask = (limits: Limits) => limiter.admit([key(limits)], 10)
+  const ask = (limits: RateLimits) => limiter.admit([key(limits)], 10)
   for (let n = 0; n < 5; n++) admitted(ask({ requestsPerMinute: 5, tokensPerMinute: 50 }))
   expect(refused(ask({ requestsPerMinute: 5, tokensPerMinute: 60 })).limit).toBe('requests')
   expect(refused(ask({ requestsPerMinute: 6, tokensPerMinute: 50 })).limit).toBe('tokens')

@@ -9,7 +9,7 @@ import {
   createAdmission,
   isLimited,
   type Limiter,
-  type LimitScope,
+  type RateScope,
   type Refused,
   unlimited,
   unlimitedArrival,
@@ -29,7 +29,7 @@ import {
 } from './load.ts'
 
 export interface MemoryLimiter extends Limiter {
-  admit(scopes: readonly LimitScope[], estimatedTokens: number): Verdict
+  admit(scopes: readonly RateScope[], estimatedTokens: number): Verdict
   /** How many scopes are remembered; for a gauge. */
   readonly scopeCount: number
 }
@@ -39,14 +39,14 @@ export function createMemoryLimiter(clock: Clock): MemoryLimiter {
   // Buckets are exact in whole milliseconds. Monotonic, because wall time steps.
   const readMs = () => Math.floor(clock.monotonicMs())
 
-  const find = (scopes: readonly LimitScope[], nowMs: number): Counted[] => {
+  const find = (scopes: readonly RateScope[], nowMs: number): Counted[] => {
     table.forgetIdle(nowMs, scopes.length)
     return scopes.filter(isLimited).map((scope) => {
       const local = table.of(scope, nowMs)
       return { scope, local, load: local.load }
     })
   }
-  const admit = (scopes: readonly LimitScope[], estimatedTokens: number): Verdict =>
+  const admit = (scopes: readonly RateScope[], estimatedTokens: number): Verdict =>
     scopes.some(isLimited) ? admitHere(find(scopes, readMs()), wholeTokens(estimatedTokens), readMs) : unlimited
 
   return {
@@ -74,7 +74,7 @@ export interface LocalScope {
 }
 
 export interface Counted<Local extends LocalScope = LocalScope> {
-  readonly scope: LimitScope
+  readonly scope: RateScope
   readonly local: Local
   /** Of the scope, or the part of it that this process has. */
   readonly load: Load
@@ -147,7 +147,7 @@ function refusalHere(
   return findRefusal(counted.map(scopeOf), counted.map(read), tokens)
 }
 
-function scopeOf({ scope }: Counted): LimitScope {
+function scopeOf({ scope }: Counted): RateScope {
   return scope
 }
 
@@ -161,15 +161,15 @@ function readingOf({ local, load }: Counted): LoadReading {
  */
 export class ScopeTable<Local extends LocalScope> {
   // Ids have prefixes: a key's is never a project's.
-  readonly #scopes = new Map<LimitScope['id'], Local>()
+  readonly #scopes = new Map<RateScope['id'], Local>()
   #round = this.#scopes.entries()
-  readonly #create: (scope: LimitScope, nowMs: number) => Local
+  readonly #create: (scope: RateScope, nowMs: number) => Local
 
-  constructor(create: (scope: LimitScope, nowMs: number) => Local) {
+  constructor(create: (scope: RateScope, nowMs: number) => Local) {
     this.#create = create
   }
 
-  of(scope: LimitScope, nowMs: number): Local {
+  of(scope: RateScope, nowMs: number): Local {
     let local = this.#scopes.get(scope.id)
     if (!local) {
       local = this.#create(scope, nowMs)
@@ -178,7 +178,7 @@ export class ScopeTable<Local extends LocalScope> {
     return local
   }
 
-  get(id: LimitScope['id']): Local | undefined {
+  get(id: RateScope['id']): Local | undefined {
     return this.#scopes.get(id)
   }
 

@@ -9,7 +9,7 @@ import { findRedisProgram, startRedis } from '../../test/parts/redis.ts'
 import { openPostgresStore } from '../../test/replicas/postgres-store.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { openRedis } from '../store/redis.ts'
-import type { Admission, LimitScope, Limits, Refused } from './limiter.ts'
+import type { Admission, RateLimits, RateScope, Refused } from './limiter.ts'
 import { createMemoryLimiter } from './memory-limiter.ts'
 import { createRedisLoads } from './redis-loads.ts'
 import { createSharedLimiter, type SharedLimiter } from './shared-limiter.ts'
@@ -24,7 +24,7 @@ interface Step {
   /** Which of the running requests ends; undefined = a new one asks. */
   readonly ends: number | undefined
   /** The limits that hold from now on for one of the scopes; undefined = no change. */
-  readonly change: { readonly at: number; readonly limits: Limits } | undefined
+  readonly change: { readonly at: number; readonly limits: RateLimits } | undefined
 }
 
 const replicas = 3
@@ -47,7 +47,7 @@ function steps(scale: number): fc.Arbitrary<Step[]> {
   )
 }
 
-function someLimits(scale: number): fc.Arbitrary<Limits> {
+function someLimits(scale: number): fc.Arbitrary<RateLimits> {
   const limit = (max: number) =>
     fc.option(fc.oneof(fc.integer({ min: 0, max: max / 10 }), fc.integer({ min: 0, max })), { nil: undefined })
   return fc.record({ requestsPerMinute: limit(40), tokensPerMinute: limit(500 * scale), concurrentRequests: limit(40) })
@@ -57,7 +57,7 @@ const setting = (scale: number) =>
   fc.array(someLimits(scale).map(withSome), { minLength: keys + 2, maxLength: keys + 2 })
 
 /** So that most schedules reach a limit. */
-function withSome(limits: Limits): Limits {
+function withSome(limits: RateLimits): RateLimits {
   return limits.tokensPerMinute === 0 || limits.requestsPerMinute === 0 ? { tokensPerMinute: 50 } : limits
 }
 
@@ -66,7 +66,7 @@ type Create = (nowMs: () => number) => readonly SharedLimiter[]
 /** Every schedule has its own ids, because the store keeps what earlier ones did. */
 let schedules = 0
 
-async function compare(create: Create, initial: readonly Limits[], steps: readonly Step[]): Promise<number> {
+async function compare(create: Create, initial: readonly RateLimits[], steps: readonly Step[]): Promise<number> {
   // A time that a store could have: the numbers of reservations grow out of it.
   let nowMs = 1_800_000_000_000
   const schedule = ++schedules
@@ -85,7 +85,7 @@ async function compare(create: Create, initial: readonly Limits[], steps: readon
       await Promise.all(limiters.map((limiter) => limiter.settled()))
       continue
     }
-    const scopes: LimitScope[] = [
+    const scopes: RateScope[] = [
       { kind: 'key', id: `key_${schedule}_${key}`, name: `k${key}`, limits: limits[key] ?? {} },
       { kind: 'project', id: `prj_${schedule}`, name: 'web', limits: limits[keys] ?? {} },
       { kind: 'workspace', id: `ws_${schedule}`, name: 'acme', limits: limits[keys + 1] ?? {} },

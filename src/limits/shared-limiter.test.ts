@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { createEngineStore, type EngineStore } from '../../test/parts/load-store.ts'
-import type { Admission, Arrival, LimitScope, Limits, Refused } from './limiter.ts'
+import type { Admission, Arrival, RateLimits, RateScope, Refused } from './limiter.ts'
 import { createSharedLimiter, type LimiterMode, type SharedLimiter } from './shared-limiter.ts'
 
 interface Bench extends Disposable {
@@ -35,7 +35,7 @@ function createBench({ timeoutMs = 60_000, leaseMs = 1e9 } = {}): Bench {
   })
 }
 
-const key = (limits: Limits, id = '1'): LimitScope => ({ kind: 'key', id: `key_${id}`, name: 'ci', limits })
+const key = (limits: RateLimits, id = '1'): RateScope => ({ kind: 'key', id: `key_${id}`, name: 'ci', limits })
 
 function limiterOf({ limiters }: Bench, at: number): SharedLimiter {
   const limiter = limiters[at]
@@ -44,7 +44,7 @@ function limiterOf({ limiters }: Bench, at: number): SharedLimiter {
 }
 
 /** Asks until refused; the admissions, and the refusal. */
-async function exhaust(limiter: SharedLimiter, scope: LimitScope, tokens = 0, max = 1000) {
+async function exhaust(limiter: SharedLimiter, scope: RateScope, tokens = 0, max = 1000) {
   const admissions: Admission[] = []
   let refusal: Refused | undefined
   while (!refusal && admissions.length < max) {

@@ -21,8 +21,8 @@ import {
   createAdmission,
   isLimited,
   type Limiter,
-  type LimitScope,
-  type Limits,
+  type RateLimits,
+  type RateScope,
   type Refused,
   unlimited,
   unlimitedArrival,
@@ -73,14 +73,14 @@ export interface SharedLimiterOptions {
  */
 const defaultTimeoutMs = 1000
 const defaultLeaseMs = 15_000
-type ScopeId = LimitScope['id']
+type ScopeId = RateScope['id']
 
 const sharedMode: LimiterMode = Object.freeze({ kind: 'shared' })
 
 interface SharedScope extends LocalScope {
   readonly id: ScopeId
   /** Of the last request. */
-  limits: Limits
+  limits: RateLimits
   /** What the store said last, by the clock of this process. */
   readonly load: Load
   asking: number
@@ -174,12 +174,12 @@ class StoreLimiter implements SharedLimiter {
    * The store is not asked: what this process knows is enough to refuse what the store would refuse, and the store
    * decides about the rest when the body is there.
    */
-  arrive(scopes: readonly LimitScope[]): Arrival | Refused {
+  arrive(scopes: readonly RateScope[]): Arrival | Refused {
     if (!scopes.some(isLimited)) return unlimitedArrival
     return arriveHere(this.#count(scopes), this.#nowMs(), (tokens) => this.admit(scopes, tokens))
   }
 
-  admit(scopes: readonly LimitScope[], estimatedTokens: number): Verdict | Promise<Verdict> {
+  admit(scopes: readonly RateScope[], estimatedTokens: number): Verdict | Promise<Verdict> {
     if (!scopes.some(isLimited)) return unlimited
     const tokens = wholeTokens(estimatedTokens)
     this.#scopes.forgetIdle(this.#nowMs(), scopes.length)
@@ -211,7 +211,7 @@ class StoreLimiter implements SharedLimiter {
     return Math.floor(this.#options.clock.monotonicMs())
   }
 
-  #count(scopes: readonly LimitScope[]): Counted<SharedScope>[] {
+  #count(scopes: readonly RateScope[]): Counted<SharedScope>[] {
     const nowMs = this.#nowMs()
     return scopes.filter(isLimited).map((scope) => {
       const local = this.#scopes.of(scope, nowMs)
@@ -388,7 +388,7 @@ function markSynced({ scope, loss, sent }: SyncDelta): void {
  * `limit ÷ replicas`, at least 1: three replicas shall not lock out a limit of 2. Of the slots that were free when the
  * store last answered, each process takes a part only: others may still use theirs.
  */
-function shareOf(limits: Limits, replicas: number, lastSlots: LastSlots | undefined): Limits {
+function shareOf(limits: RateLimits, replicas: number, lastSlots: LastSlots | undefined): RateLimits {
   const part = (limit: number | undefined) =>
     limit === undefined || limit === 0 ? limit : Math.max(1, Math.floor(limit / replicas))
   let concurrentRequests = part(limits.concurrentRequests)
@@ -405,7 +405,7 @@ function shareOf(limits: Limits, replicas: number, lastSlots: LastSlots | undefi
 }
 
 /** A new share is as full as the whole was when the store last answered: of what was left, each process has a part. */
-function openShare(scope: SharedScope, limits: Limits, nowMs: number): Load {
+function openShare(scope: SharedScope, limits: RateLimits, nowMs: number): Load {
   if (scope.share) return scope.share.load
   const load = newLoad(nowMs)
   advanceLoad(load, nowMs, limits)

@@ -3,11 +3,11 @@ import { findPostgresPrograms } from '../../test/parts/postgres.ts'
 import { openPostgresStore } from '../../test/replicas/postgres-store.ts'
 import { systemClock } from '../kernel/clock.ts'
 import type { Database } from '../store/database.ts'
-import type { LimitScope, Limits } from './limiter.ts'
+import type { RateLimits, RateScope } from './limiter.ts'
 import { createSharedLimiter } from './shared-limiter.ts'
 import { clearDrained, createLiveReplicas, createSqlLoads } from './sql-loads.ts'
 
-const key = (limits: Limits, id = '1'): LimitScope => ({ kind: 'key', id: `key_${id}`, name: 'ci', limits })
+const key = (limits: RateLimits, id = '1'): RateScope => ({ kind: 'key', id: `key_${id}`, name: 'ci', limits })
 
 const createLimiter = (database: Database) =>
   createSharedLimiter({

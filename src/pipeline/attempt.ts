@@ -70,7 +70,7 @@ const preludeBytesMax = 4 * 1024 * 1024
 /** A pooled connection that breaks this soon and without a byte was most likely already closed. */
 const staleMs = 1_000
 
-export interface AttemptDependencies {
+interface AttemptDependencies {
   readonly clock: Clock
   readonly ticker: Ticker
   readonly reach: Failpoint
@@ -98,9 +98,11 @@ export async function attempt(
   if (lane instanceof Failure) return cannotCarry(lane)
   const limits = attemptLimits(request, candidate, health, isLast)
   const startedMs = clock.monotonicMs()
-  const answerMs = firstAnswerMs(limits, lane.streamsUpstream)
+  const answerMs = firstAnswerMs(limits, lane.generationMs)
   const deadline = new AttemptDeadline(startedMs, answerMs, request, lost, limits.timeouts.connectMs)
-  const running: Running = { request, candidate, lane, limits, deadline, ticker }
+  // A whole reply must be complete by then: some hosts send white space while they generate it.
+  const readLimits = lane.streamsUpstream ? limits : { ...limits, totalMs: answerMs }
+  const running: Running = { request, candidate, lane, limits: readLimits, deadline, ticker }
   let gotHeaders = false
   ticker.watch(deadline)
   try {

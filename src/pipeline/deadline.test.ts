@@ -8,13 +8,13 @@ import {
   type AttemptLimits,
   attemptLimits,
   createTicker,
-  earlyHeadersMs,
   explainTimeout,
   firstAnswerMs,
   type Ticker,
   type Watched,
 } from './deadline.ts'
 import type { GatewayRequest } from './request.ts'
+import { earlyHeadersMs } from './waiting.ts'
 
 let ticker: Ticker | undefined
 afterEach(() => ticker?.close())
@@ -120,11 +120,14 @@ function limitsOf({ stream = false, before = [], timeouts = {}, isLast = false }
   return attemptLimits(request, candidate, { firstEventLimitMs: () => 60_000 }, isLast)
 }
 
-const secondsFor = (asked: Asked, streamsUpstream = false) => firstAnswerMs(limitsOf(asked), streamsUpstream) / 1000
+const secondsFor = (asked: Asked, isStreamed = false) =>
+  firstAnswerMs(limitsOf(asked), isStreamed ? 0 : Number.POSITIVE_INFINITY) / 1000
 
 test('the first attempt has the time of its route', () => {
   expect(secondsFor({})).toBe(600)
   expect(secondsFor({ stream: true }, true)).toBe(60)
+  expect(firstAnswerMs(limitsOf({}), 40_000)).toBe(100_000)
+  expect(firstAnswerMs(limitsOf({}), 590_000)).toBe(600_000)
   expect(secondsFor({ timeouts: { totalMs: 5_000 } }, true)).toBe(5)
   // More than is usual, for the request as well.
   expect(secondsFor({ timeouts: { totalMs: 1_800_000 } })).toBe(1800)

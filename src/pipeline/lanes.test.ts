@@ -97,5 +97,6 @@ test.each<[string, boolean, object, TargetRules, object]>([
   const { lane } = openedLane(members, limits, {}, { dialect: openaiResponses }, model)
   if (lane instanceof Failure) throw new Error(lane.message)
   expect(lane).toMatchObject({ name: 'translation', streamsUpstream: asks })
+  expect(lane.generationMs > 0).toBe(!asks)
   expect(JSON.parse(new TextDecoder().decode(lane.body))).toMatchObject({ stream: asks })
 })

@@ -38,6 +38,8 @@ export interface Lane {
   readonly warnings: readonly Warning[]
   /** Whether a stream is requested upstream, which can also be so for a caller that wants a whole reply. */
   readonly streamsUpstream: boolean
+  /** How long a working provider may take to generate a whole reply: 0 for a stream, infinite if not known. */
+  readonly generationMs: number
   /** For a caller that wants a whole reply and a provider that sent one. */
   relayReply(body: Uint8Array<ArrayBuffer>): ReturnType<RelayReply>
   relayStream(): StreamRelay
@@ -74,6 +76,7 @@ function byteLane(request: GatewayRequest, candidate: Candidate): Omit<Lane, 'pa
     body,
     warnings,
     streamsUpstream: envelope.stream,
+    generationMs: envelope.stream ? 0 : Number.POSITIVE_INFINITY,
     relayReply: (reply) => dialect.relayReply(reply, request),
     // A provider that streams without being asked to, or does not although it was, is read as on the other lane.
     relayStream: () => (envelope.stream ? dialect.relayStream(request) : translated()),
@@ -94,7 +97,9 @@ function translationLane(request: GatewayRequest, candidate: Candidate): Omit<La
   const parsed = request.parsed()
   if (parsed instanceof Failure) return parsed
   const conversation = affordable(parsed.conversation, request)
-  const target = targetOf(request.model, candidate, conversation)
+  const streamed = targetOf(request.model, candidate)
+  const wholeTokens = wholeReplyTokens(conversation, streamed)
+  const target = wholeTokens === undefined ? streamed : { ...streamed, wantsWhole: true }
   const rendered = candidate.dialect.translation.renderRequest(conversation, target)
   if (rendered instanceof Failure) return rendered
   const { headers, body, mapping } = rendered
@@ -106,7 +111,8 @@ function translationLane(request: GatewayRequest, candidate: Candidate): Omit<La
     headers,
     body,
     warnings: warnings.list,
-    streamsUpstream: !target.wantsWhole,
+    streamsUpstream: wholeTokens === undefined,
+    generationMs: (wholeTokens ?? 0) * tokenMs,
     relayReply: (reply) =>
       collectedReply(wholeThrough(relayTranslated(request, candidate, target, mapping), reply).relay),
     relayStream: () => relayTranslated(request, candidate, target, mapping),
@@ -122,15 +128,18 @@ export function collectedReply({ finished, usage, terminal, fault }: StreamRelay
 /** The output tokens of a whole reply at most: a longer answer is streamed, so that no limit on idle connections cuts it. */
 const wholeOutputMax = 8_000
 
+/** For each token of a whole reply: providers generate at least 25 per second. */
+const tokenMs = 40
+
 /**
- * Whether to ask the provider for a whole reply, because the caller wants one and it cannot be long. Stop sequences
- * need a stream: if the gateway matches them itself, it ends the call there.
+ * The tokens of a whole reply at most, if the provider is asked for one: the caller wants one and it cannot be long.
+ * Stop sequences need a stream: if the gateway matches them itself, it ends the call there.
  */
-function wantsWhole({ stream, stop, outputCap }: Conversation, target: Target): boolean {
+function wholeReplyTokens({ stream, stop, outputCap }: Conversation, target: Target): number | undefined {
   const { defaultOutputCap, maxOutputTokens = Number.POSITIVE_INFINITY, rules } = target
-  if (stream || stop.length > 0 || rules.capExcludesReasoning) return false
+  if (stream || stop.length > 0 || rules.capExcludesReasoning) return undefined
   const cap = Math.min(outputCap ?? defaultOutputCap ?? maxOutputTokens, maxOutputTokens)
-  return cap <= Math.min(wholeOutputMax, rules.unstreamedOutputMax ?? wholeOutputMax)
+  return cap <= Math.min(wholeOutputMax, rules.unstreamedOutputMax ?? wholeOutputMax) ? cap : undefined
 }
 
 /** Caps the output at what the wallet can pay for. */
@@ -154,20 +163,14 @@ function inHostForm(opened: Omit<Lane, 'path'>, { dialect, endpoint, route }: Ca
   return { ...opened, ...wrapped, warnings: warnings.list }
 }
 
-/** `conversation`: what is sent on the translation lane. */
-function targetOf(
-  model: OfferedModel,
-  { provider, endpoint, route, rules }: Candidate,
-  conversation?: Conversation,
-): Target {
-  const target: Target = {
+function targetOf(model: OfferedModel, { provider, endpoint, route, rules }: Candidate): Target {
+  return {
     upstreamModel: route.upstreamModel,
     issuer: issuerName(provider.id, endpoint.dialect, route.upstreamModel),
     rules,
     defaultOutputCap: model.defaultMaxTokens,
     maxOutputTokens: model.maxOutputTokens,
   }
-  return conversation && wantsWhole(conversation, target) ? { ...target, wantsWhole: true } : target
 }
 
 const strictMessageMax = 2000

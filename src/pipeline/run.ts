@@ -17,7 +17,7 @@ import type { TraceContext } from '../telemetry/request-record.ts'
 import type { GenerationKeys } from '../tenancy/idempotency.ts'
 import { type AdmitDependencies, admit } from './admit.ts'
 import { type Answered, attempt, isAnswered, type OpenStream, type WholeReply } from './attempt.ts'
-import { before, clientTimeoutMs, earlyHeadersMs, pauseBetweenAttempts, type Ticker } from './deadline.ts'
+import type { Ticker } from './deadline.ts'
 import { failureResponse, streamHeaders, warningsHeader } from './headers.ts'
 import { claimKey, confirmKey, replayHeaders } from './idempotency.ts'
 import { type Connection, GatewayRequest } from './request.ts'
@@ -36,6 +36,7 @@ import {
 } from './settlement.ts'
 import { type Opened, type PendingSettlements, streamAnswer } from './stream.ts'
 import { createImplausibleWarnings, type MeasuredReply, nothingMeasured } from './usage.ts'
+import { before, clientTimeoutMs, earlyHeadersMs, pauseBetweenAttempts } from './waiting.ts'
 
 export interface RunDependencies
   extends AdmitDependencies,
@@ -114,7 +115,7 @@ export function createRunRequest(deps: RunDependencies): RunRequest {
       // Providers may run tools themselves, so a request with tools is never sent twice.
       mayHedge: model.hedge && envelope.stream && !envelope.offersTools && !mixesCredentials(request),
       // A stream gets keep-alives for as long as it takes; a whole answer must arrive while the client waits.
-      patienceMs: envelope.stream ? undefined : clientTimeoutMs(http.headers),
+      clientTimeoutMs: envelope.stream ? undefined : clientTimeoutMs(http.headers),
       attempt: (candidate, options) => tryRoute(candidate, request, options),
       pause: (milliseconds) => pause(milliseconds, request),
       discard: (answer) => (answer.kind === 'stream' ? answer.abort() : undefined),
@@ -149,8 +150,7 @@ export function createRunRequest(deps: RunDependencies): RunRequest {
   }
 
   async function answerWhole(opened: Opened, request: GatewayRequest): Promise<Response> {
-    const ended = await notAnswered(opened, request)
-    if (ended) return ended
+    if (isUnanswered(opened)) return await endUnanswered(opened, request)
     const { surface, record } = request
     const reply = opened as WholeReply
     const headers = answerHeaders(request, clock)
@@ -172,9 +172,8 @@ export function createRunRequest(deps: RunDependencies): RunRequest {
   async function answerStreamed(opening: Opened | Promise<Opened>, request: GatewayRequest): Promise<Response> {
     const headers = streamHeaders(answerHeaders(request, clock))
     if (!(opening instanceof Promise)) {
-      const ended = await notAnswered(opening, request)
-      if (ended) return ended
-      const warnings = warningsOf(opening as OpenStream, request)
+      if (isUnanswered(opening)) return await endUnanswered(opening, request)
+      const warnings = warningsOf(opening, request)
       if (warnings.length > 0) headers['x-tollgate-warnings'] = warningsHeader(warnings)
     }
     deps.streams.opened()
@@ -194,10 +193,9 @@ export function createRunRequest(deps: RunDependencies): RunRequest {
     return new Response(body, { headers })
   }
 
-  /** The response to a request that no provider answered. */
-  async function notAnswered(opened: Opened, request: GatewayRequest): Promise<Response | undefined> {
+  /** Ends a request that no provider answered. */
+  async function endUnanswered(opened: Unanswered, request: GatewayRequest): Promise<Response> {
     if (opened instanceof Failure) return endRefused(deps, request, opened)
-    if (opened !== 'client left') return undefined
     await settle(deps, request, { ending: 'client left before content' })
     return goneResponse()
   }
@@ -232,6 +230,12 @@ export function createRunRequest(deps: RunDependencies): RunRequest {
     if (!counted || request.candidate?.isOwn) return
     deps.ratios.learn(request.model.id, request.bodyBytes, counted, request.mayHaveMedia)
   }
+}
+
+type Unanswered = Exclude<Opened, Answered>
+
+function isUnanswered(opened: Opened): opened is Unanswered {
+  return opened instanceof Failure || opened === 'client left'
 }
 
 /** Whether the plan mixes own and shared routes, which differ in who pays: parallel attempts could be priced wrongly. */

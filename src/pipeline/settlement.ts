@@ -13,7 +13,7 @@ import type { Log } from '../telemetry/log.ts'
 import type { RequestLog } from '../telemetry/request-log.ts'
 import { logRequest, type RequestRecord } from '../telemetry/request-record.ts'
 import { chargedRow } from '../telemetry/request-row.ts'
-import type { GenerationKeys } from '../tenancy/idempotency.ts'
+import type { GenerationKeys, KeyedRequest } from '../tenancy/idempotency.ts'
 import { type AnswerHeaders, failureResponse, routeHeaders } from './headers.ts'
 import type { GatewayRequest } from './request.ts'
 import { type MeasuredReply, nothingMeasured } from './usage.ts'
@@ -25,7 +25,7 @@ import { type MeasuredReply, nothingMeasured } from './usage.ts'
  * input, and the output that was relayed; nothing while there is neither output nor a count · nothing: the hold is
  * released and no transfer is written.
  */
-export const endings = {
+const endings = {
   /** The whole answer arrived, whatever its stop reason: end, length, tools, refusal. */
   complete: 'usage',
   /** No provider answered. */
@@ -124,7 +124,11 @@ export async function settle(
     forgetCharge(record)
     throw error
   }
-  if (outcome.kind === 'settled') return await endCharged(deps, request, outcome)
+  if (outcome.kind === 'settled') {
+    recordCharge(record, outcome)
+    if (request.claimedKey) await storeAnswer(deps, request.claimedKey, request.storedAnswer)
+    return endCharged(deps, request)
+  }
   if (outcome.kind === 'unknown') return endUnconfirmed(deps, request, outcome.end, hasLeft)
   request.mayBeCharged = false
   const unsettled = chargeFailed(outcome.kind === 'unavailable' ? outcome.retryAfterMs : 1000)
@@ -137,10 +141,8 @@ export async function settle(
 
 type Charged = Extract<SettleEnd, { kind: 'settled' }>
 
-async function endCharged(deps: SettlementDependencies, request: GatewayRequest, charged: Charged): Promise<Settled> {
+function endCharged(deps: SettlementDependencies, request: GatewayRequest): Settled {
   const { record } = request
-  recordCharge(record, charged)
-  await storeAnswer(deps, request)
   recordSettleTime(request)
   if (record.settleMs >= slowCommitMs) {
     // The row was written in the same commit, without this note; write it again.
@@ -178,7 +180,7 @@ function endUnconfirmed(
     record.notes.push(`the charge was not confirmed in time; it was ${isCharged ? 'made' : 'not made'}`)
     if (isCharged) {
       recordCharge(record, known)
-      await storeAnswer(deps, request)
+      if (claimedKey) await storeAnswer(deps, claimedKey, request.storedAnswer)
     } else {
       forgetCharge(record)
       if (claimedKey) await idempotencyKeys.abandon(claimedKey)
@@ -215,10 +217,13 @@ function forgetCharge(record: RequestRecord): void {
 }
 
 /** The request is paid for: the answer goes out even if it cannot be stored, and the key is not freed. */
-async function storeAnswer({ idempotencyKeys, log }: SettlementDependencies, request: GatewayRequest): Promise<void> {
-  if (!request.claimedKey) return
+async function storeAnswer(
+  { idempotencyKeys, log }: SettlementDependencies,
+  key: KeyedRequest,
+  answer: Uint8Array | undefined,
+): Promise<void> {
   try {
-    await idempotencyKeys.complete(request.claimedKey, request.storedAnswer)
+    await idempotencyKeys.complete(key, answer)
   } catch (error) {
     log.warn('an answer could not be kept for its idempotency key', { error: String(error) })
   }

@@ -67,7 +67,7 @@ export interface Tries<Answer extends object> {
   /** Whether a second route may be called while the first is slow; absent = no. */
   readonly mayHedge?: boolean
   /** How long the client waits, if it says so; no retry starts later. */
-  readonly patienceMs?: number | undefined
+  readonly clientTimeoutMs?: number | undefined
   attempt(candidate: Candidate, options: AttemptOptions): Promise<Answer | AttemptFault>
   /**
    * Waits before a retry; returns a fault if the request ended meanwhile. Absent = requests are not retried after a
@@ -241,8 +241,8 @@ class Progress<Answer extends object> {
     if (!best) return undefined
     const { candidate, fault } = best
     const nowMs = clock.monotonicMs()
-    const patienceEndMs = this.#startedMs + (this.#tries.patienceMs ?? Number.POSITIVE_INFINITY)
-    this.#lastRetryMs ??= Math.min(nowMs + retries.totalMs, patienceEndMs, this.#lastBeginMs)
+    const clientTimeoutAtMs = this.#startedMs + (this.#tries.clientTimeoutMs ?? Number.POSITIVE_INFINITY)
+    this.#lastRetryMs ??= Math.min(nowMs + retries.totalMs, clientTimeoutAtMs, this.#lastBeginMs)
     const leftMs = this.#lastRetryMs - nowMs
     // Other requests may have learned meanwhile that a throttled route must wait longer.
     const { state, waitMs: parkedMs = 0 } = this.#deps.health.state(candidate.health)

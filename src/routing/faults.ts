@@ -130,9 +130,10 @@ function faultClass(fault: ProviderFault, sent: Uint8Array | undefined): FaultCl
   if (isOverflow(fault)) return "caller's fault"
   // An error with a 200 that does not say whose fault it is; or a model's slip reported as a refusal.
   if (status === undefined || fault.isChance) return 'garbled'
-  if (quotaStatuses.has(status) && saysOutOfQuota(fault, sent)) return 'out of quota'
-  if (credentialStatuses.has(status) && saysBadCredential(fault, sent)) return 'refused our credential'
-  if (modelStatuses.has(status) && saysUnknownModel(fault, sent)) return 'does not know the model'
+  const isOutOfQuota = quotaStatuses.has(status) && !paceWords.test(fault.message) && says(quotaSigns, fault, sent)
+  if (isOutOfQuota) return 'out of quota'
+  if (credentialStatuses.has(status) && says(credentialSigns, fault, sent)) return 'refused our credential'
+  if (modelStatuses.has(status) && says(modelSigns, fault, sent)) return 'does not know the model'
   if (status === 403 && refusesContent(fault)) return "caller's fault"
   if (goneStatuses.has(status) && isFromIntermediary(fault)) return 'failing'
   // Callers name any files and features: a missing one says nothing about other requests.
@@ -147,7 +148,9 @@ function faultClass(fault: ProviderFault, sent: Uint8Array | undefined): FaultCl
 
 function isLacking(fault: ProviderFault, status: number): boolean {
   if (goneStatuses.has(status) || dependencyStatuses.has(status)) return true
-  return status === 403 ? refusesThing(fault) : lackStatuses.has(status) && saysLacking(fault)
+  if (status === 403) return refusesThing(fault)
+  // Even if quoted: otherwise a caller who writes such a sentence would make the account look empty.
+  return lackStatuses.has(status) && says(lackSigns, fault)
 }
 
 /**
@@ -280,24 +283,7 @@ const modelSigns: Signs = {
   ],
 }
 
-/** `sent`: the body that the provider was sent; undefined = it contained nothing of a caller. */
-function saysOutOfQuota(fault: ProviderFault, sent: Uint8Array | undefined): boolean {
-  return !paceWords.test(fault.message) && says(quotaSigns, fault, sent)
-}
-
-/** Even if quoted: otherwise a caller who writes such a sentence would make the account look empty. */
-function saysLacking(fault: ProviderFault): boolean {
-  return says(lackSigns, fault)
-}
-
-function saysBadCredential(fault: ProviderFault, sent: Uint8Array | undefined): boolean {
-  return says(credentialSigns, fault, sent)
-}
-
-function saysUnknownModel(fault: ProviderFault, sent: Uint8Array | undefined): boolean {
-  return says(modelSigns, fault, sent)
-}
-
+/** `sent`: the body that the provider was sent; undefined = it contained nothing of a caller, or quotes count too. */
 function says({ words, sentences }: Signs, { type, code, message }: ProviderFault, sent?: Uint8Array): boolean {
   if (words?.test(code ?? '') || words?.test(type ?? '')) return true
   const found = sentences.map((sentence) => sentence.exec(message)).filter((begins) => begins !== null)

@@ -26,7 +26,7 @@ const ok: Answer = { text: 'a' }
 
 interface Wishes {
   readonly random?: () => number
-  readonly patienceMs?: number
+  readonly clientTimeoutMs?: number
   readonly attempts?: number
   /** How long each call takes. */
   readonly tookMs?: number
@@ -38,7 +38,14 @@ interface Wishes {
 
 /** Routes that meet these fates, one for each call; the last one repeats. */
 function startRoutes(fates: Readonly<Record<string, readonly (AttemptFault | Answer)[]>>, wishes: Wishes = {}) {
-  const { random = () => 0.5, patienceMs, attempts = 3, tookMs = 0, streams = true, ignoresHealth = false } = wishes
+  const {
+    random = () => 0.5,
+    clientTimeoutMs,
+    attempts = 3,
+    tookMs = 0,
+    streams = true,
+    ignoresHealth = false,
+  } = wishes
   let nowMs = 0
   const clock = { now: () => nowMs, monotonicMs: () => nowMs }
   const health = createHealth({ clock, random })
@@ -57,7 +64,7 @@ function startRoutes(fates: Readonly<Record<string, readonly (AttemptFault | Ans
     tryCandidates<Answer>(deps, {
       plan: health.plan(candidates),
       streams,
-      patienceMs,
+      clientTimeoutMs,
       async attempt({ provider }, { isFresh, isLast }) {
         const list = fates[provider.id] ?? []
         const before = calls.filter((call) => call.startsWith(provider.id)).length
@@ -179,11 +186,11 @@ describe('attempts and waits', () => {
   })
 
   test('start no retry after the client’s timeout', async () => {
-    const scene = startOne([busy], { patienceMs: 4000, tookMs: 1500, streams: false })
+    const scene = startOne([busy], { clientTimeoutMs: 4000, tookMs: 1500, streams: false })
     await scene.run()
     // The first fails at 1.5 s, the second begins at 2.5 s and fails at 4 s, where the third begins without a wait.
     expect([scene.calls.length, waitsOf(scene)]).toEqual([3, [1000]])
-    const late = startOne([busy], { patienceMs: 4000, tookMs: 4001, streams: false })
+    const late = startOne([busy], { clientTimeoutMs: 4000, tookMs: 4001, streams: false })
     await late.run()
     expect(late.calls).toHaveLength(1)
   })

@@ -58,7 +58,7 @@ function terminalBytes({ surface, stream }: Ask, { requestId }: Receipt): string
 }
 
 test.skipIf(Bun.which('strace') === null)(
-  'the log with the transfer is synced before the last bytes of its answer are written to the client (strace)',
+  'the log with the charge is synced before the last bytes of its answer are written to the client (strace)',
   async () => {
     const { calls, receipts, clientSocket } = await traceCalls()
     expect(receipts.map(({ end }) => end)).toEqual(asks.map(() => 'complete'))
@@ -66,17 +66,17 @@ test.skipIf(Bun.which('strace') === null)(
     for (const [at, ask] of asks.entries()) {
       const receipt = receipts[at] as Receipt
       const terminal = terminalBytes(ask, receipt)
-      // The row of the transfer: its kind, and then the request.
-      const transfer = calls.find((call) => toLog(call) && call.text.includes(`charge${receipt.requestId}`))
+      // Nothing else of a request is written before its charge.
+      const charge = calls.find((call) => toLog(call) && call.text.includes(`${receipt.requestId}`))
       const last = calls.find(
         (call) => call.begin >= from && call.target.startsWith(clientSocket) && call.text.includes(terminal),
       )
-      if (transfer === undefined || last === undefined) throw new Error(`not in the trace: ${terminal}`)
+      if (charge === undefined || last === undefined) throw new Error(`not in the trace: ${terminal}`)
       const logged = calls.filter((call) => toLog(call) && call.begin > from && call.begin < last.begin)
       const lastPage = logged.findLast((call) => !isSync(call)) as TracedCall
       const sync = logged.findLast(isSync)
       if (sync === undefined) throw new Error(`${receipt.requestId} was answered without a sync of the log`)
-      const orderSeen = [transfer.begin, lastPage.end, sync.begin, sync.end, last.begin].map(Number)
+      const orderSeen = [charge.begin, lastPage.end, sync.begin, sync.end, last.begin].map(Number)
       expect(orderSeen).toEqual(orderSeen.toSorted((a, b) => a - b))
       expect(sync.result).toBe(0)
       from = last.begin

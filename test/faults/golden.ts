@@ -30,7 +30,7 @@ export interface GoldenRow extends Outcome {
   readonly health: 'ejected' | 'parked' | 'healthy'
   /** Where an answer that is not streamed makes a difference: nothing is committed before its last byte. */
   readonly whole?: Outcome
-  /** The same, where the provider too is asked for a whole answer: it is silent until it has finished. */
+  /** The same on the byte lane: the provider is silent until it has finished, and has the whole time. */
   readonly wholeBytes?: Outcome
 }
 
@@ -49,7 +49,7 @@ const passes = (words: string): Outcome => ({ ...movesOn(words), attempts: [2, 3
 
 /** Found by the clock for the first event, 60 s while another route is left, else 10 min; headers went out after 10 s. */
 const slow: Outcome = { first: 'hidden, waited', all: 'event NOT_FOUND timed out', calls: 1, attempts: [1, 1] }
-/** The caller waits for the whole in any case; the provider's stream is watched all the same. */
+/** A translated call has the limit for the first event, and the time for the tokens of a whole reply. */
 const slowWhole: Outcome = { ...movesOn('timed out'), isTransient: true }
 /** A provider that works and one that hangs look the same until the request's own ten minutes are over. */
 const slowWholeBytes: Outcome = {

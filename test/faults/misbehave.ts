@@ -25,13 +25,13 @@ const status =
 
 /** Connecting itself fails; the gateway is given another address for these. */
 export const addressFaults: ReadonlySet<string> = new Set(['connect refused', 'TLS failure'])
-/** Only a clock ends these: the one for the first event of a stream while another route is left, or ten minutes. */
-const untilAnswer = (streams: boolean, isLast: boolean) => (streams && !isLast ? 61 : 601)
+/** Only a clock ends these: the one for the first event while another route is left, or ten minutes. */
+const untilAnswer = (isEarly: boolean, isLast: boolean) => (isEarly && !isLast ? 61 : 601)
 /** A refusal is known by its status; its words have two seconds. */
 const untilWords = () => 2.1
 
 /** How many seconds have to pass. */
-export const clockFaults: Readonly<Record<string, (streams: boolean, isLast: boolean) => number>> = {
+export const clockFaults: Readonly<Record<string, (isEarly: boolean, isLast: boolean) => number>> = {
   'hang before headers': untilAnswer,
   'hang after headers': untilAnswer,
   'slow drip': untilAnswer,

@@ -3,7 +3,7 @@
 // request ends.
 
 import { systemClock } from '../../src/kernel/clock.ts'
-import type { LimitScope } from '../../src/limits/limiter.ts'
+import type { RateScope } from '../../src/limits/limiter.ts'
 import { createRedisLoads } from '../../src/limits/redis-loads.ts'
 import { createSharedLimiter } from '../../src/limits/shared-limiter.ts'
 import { createSqlLoads } from '../../src/limits/sql-loads.ts'
@@ -26,8 +26,8 @@ const limiter = createSharedLimiter({
   liveReplicas: () => 3,
   timeoutMs: 60_000,
 })
-const project: LimitScope = { kind: 'project', id: 'prj_1', name: 'web', limits: { requestsPerMinute: 140 } }
-const keys: readonly LimitScope[] = [
+const project: RateScope = { kind: 'project', id: 'prj_1', name: 'web', limits: { requestsPerMinute: 140 } }
+const keys: readonly RateScope[] = [
   { kind: 'key', id: 'key_1', name: 'one', limits: { requestsPerMinute: 100, tokensPerMinute: 2000 } },
   { kind: 'key', id: 'key_2', name: 'two', limits: { concurrentRequests: 60 } },
 ]

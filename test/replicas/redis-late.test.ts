@@ -3,7 +3,7 @@
 
 import { describe, expect, test } from 'bun:test'
 import { systemClock } from '../../src/kernel/clock.ts'
-import type { Admission, LimitScope } from '../../src/limits/limiter.ts'
+import type { Admission, RateScope } from '../../src/limits/limiter.ts'
 import { createRedisLoads } from '../../src/limits/redis-loads.ts'
 import { createSharedLimiter, type SharedLimiter } from '../../src/limits/shared-limiter.ts'
 import { openRedis } from '../../src/store/redis.ts'
@@ -11,7 +11,7 @@ import { findRedisProgram, startRedis } from '../parts/redis.ts'
 import { type SlowNetwork, startSlowNetwork } from '../parts/slow-network.ts'
 
 const atOnce = 12
-const keyScope = (id: `key_${string}`): LimitScope => {
+const keyScope = (id: `key_${string}`): RateScope => {
   return { kind: 'key', id, name: 'ci', limits: { concurrentRequests: atOnce } }
 }
 const scope = keyScope('key_1')

@@ -3,14 +3,14 @@
 
 import { describe, expect, test } from 'bun:test'
 import { systemClock } from '../../src/kernel/clock.ts'
-import type { LimitScope } from '../../src/limits/limiter.ts'
+import type { RateScope } from '../../src/limits/limiter.ts'
 import { createRedisLoads } from '../../src/limits/redis-loads.ts'
 import { createSharedLimiter, type LimiterMode, type SharedLimiter } from '../../src/limits/shared-limiter.ts'
 import { openRedis, type Redis } from '../../src/store/redis.ts'
 import { findRedisProgram, startRedis } from '../parts/redis.ts'
 
 const limit = 600
-const scope: LimitScope = { kind: 'key', id: 'key_1', name: 'ci', limits: { requestsPerMinute: limit } }
+const scope: RateScope = { kind: 'key', id: 'key_1', name: 'ci', limits: { requestsPerMinute: limit } }
 
 interface Load extends AsyncDisposable {
   readonly limiters: readonly SharedLimiter[]

@@ -81,8 +81,8 @@ export const mutations: readonly Mutation[] = [
     edits: [
       {
         file: 'ledger/fund.ts',
-        from: /const earlier = await claimKey\(sql, key, now\)/,
-        to: 'const earlier = undefined as Awaited<ReturnType<typeof claimKey>>',
+        from: /const earlier = await claim\(sql, key, now\)/,
+        to: 'const earlier = undefined as Awaited<ReturnType<typeof claim>>',
       },
     ],
   },

@@ -24,32 +24,32 @@ const copies =
 const some = (atLeast: number) => ({ atLeast, atMost: Number.POSITIVE_INFINITY })
 
 const bounds: Readonly<Record<string, Bound>> = {
-  // Begin, charge, record, balance, the sums of the hour, commit (6).
-  'statements of a request by itself': { of: alone('any', 'statements'), atLeast: 4, atMost: 6.5 },
+  // Begin, the row with its charge, balance, the sums of the hour, commit (5).
+  'statements of a request by itself': { of: alone('any', 'statements'), atLeast: 4, atMost: 5.5 },
   // Keys, prices, limits and wallets are in memory (0).
   'reads of a request by itself': { of: alone('any', 'reads'), atLeast: 0, atMost: 0.5 },
-  // The charge and the record are one transaction (1).
+  // The charge is in the row of the request (1).
   'commits of a request by itself': { of: alone('any', 'commits'), atLeast: 0.9, atMost: 1.5 },
   // A commit is a sync of the log (1), and every hundredth or so a checkpoint.
   'syncs of a request by itself': { of: alone('any', 'syncs'), atLeast: 0.9, atMost: 1.5 },
-  // Eleven to fifteen pages of three tables and their indexes (45–63 KB); another index or table is two pages and more.
+  // Six to nine pages of three tables and their indexes (25–36 KB); another index or table is two pages and more.
   'bytes to the database of a request by itself': {
     of: alone('any', 'databaseBytes'),
-    atLeast: 20_000,
-    atMost: 70_000,
+    atLeast: 10_000,
+    atMost: 42_000,
   },
-  // A wave of 64 that ends at once shares begin, commit, balance and hour; charge and record are a statement each (2.1–2.4,
-  // by the number of commits; 2.7 in eleven).
-  'statements of a request in a wave': { of: ({ together }) => together.statements, atLeast: 2, atMost: 2.8 },
+  // A wave of 64 that ends at once shares begin, commit, balance and hour; its row is a statement of its own (1.1–1.4, by the
+  // number of commits; 1.7 in eleven).
+  'statements of a request in a wave': { of: ({ together }) => together.statements, atLeast: 1, atMost: 1.8 },
   // Two to eleven commits for 64 (0.03–0.17), by how fast the disk is; one for each would be 1.
   'commits of a request in a wave': { of: ({ together }) => together.commits, atLeast: 0.01, atMost: 0.4 },
   // The same, and a checkpoint now and then, which is two or three (0.03–0.22).
   'syncs of a request in a wave': { of: ({ together }) => together.syncs, atLeast: 0.01, atMost: 0.5 },
-  // The pages of a batch are written once (4–18 KB, the latter with a checkpoint); one commit each is 40 KB.
+  // The pages of a batch are written once (2–9 KB, the latter with a checkpoint); one commit each is 30 KB.
   'bytes to the database of a request in a wave': {
     of: ({ together }) => together.databaseBytes,
-    atLeast: 1_000,
-    atMost: 30_000,
+    atLeast: 500,
+    atMost: 18_000,
   },
   // Copies of each byte the provider said: another one of all of it adds 1.0. How packets fall moves streams by 0.1,
   // and by 0.5 on a busy machine.

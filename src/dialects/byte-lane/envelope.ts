@@ -31,6 +31,13 @@ export class EnvelopeFields extends RequestFields {
     return member && this.#parsed(member)
   }
 
+  /** Refuses repeated names: the gateway and the provider might read different ones. */
+  override optionalObject(name: string): RequestFields | undefined {
+    const member = this.ofKind(name, ['object'], 'an object')
+    const inner = member && readJsonValueMembers(this.body, member.valueStart, member.valueEnd)
+    return inner instanceof JsonFault ? this.refuse(name, `\`${name}\`: ${inner.message}.`) : super.optionalObject(name)
+  }
+
   /** Not empty. */
   override text(name: string): string {
     const text = super.text(name)

@@ -3,7 +3,7 @@ import { forEachEngine } from '../../../test/parts/engines.ts'
 import { holdOf } from '../../../test/parts/ledger.ts'
 import { openManagement, type Reply } from '../../../test/parts/management.ts'
 import { unavailable } from '../../ledger/account.ts'
-import type { Correction } from '../../ledger/correct.ts'
+import type { Correction } from '../../ledger/fund.ts'
 
 const keyed = (key: string, body: unknown) => ({ headers: { 'Idempotency-Key': key }, body })
 

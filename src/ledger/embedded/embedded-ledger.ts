@@ -11,8 +11,14 @@ import type { BatchWriter } from '../../store/write-batch.ts'
 import { type Insufficient, unavailable, type WalletId, workspaceOf } from '../account.ts'
 import { BudgetCounters, type BudgetName, type BudgetState, budgetName, isWindowPast } from '../budget.ts'
 import { clean, cleanMs } from '../clean.ts'
-import { type Correction, type CorrectOutcome, recordCorrection } from '../correct.ts'
-import { type Funding, type FundOutcome, recordFunding } from '../fund.ts'
+import {
+  type Correction,
+  type CorrectOutcome,
+  type Funding,
+  type FundOutcome,
+  recordCorrection,
+  recordFunding,
+} from '../fund.ts'
 import type { HoldOutcome, HoldRequest, Ledger, LedgerOptions } from '../ledger.ts'
 import { createBudgetSeeds, seedRoundMs } from '../seed-budgets.ts'
 import { listTransfers, readTransfersOf } from '../transfer.ts'

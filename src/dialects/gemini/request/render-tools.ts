@@ -2,7 +2,7 @@
 // argument, and its calls are mapped back in the reply.
 
 import { type Conversation, placeOf, type RawJson, type Tool } from '../../canonical/conversation.ts'
-import { jsonArray, jsonObject, jsonString, type Members } from '../../canonical/json.ts'
+import { jsonArray, jsonObject, jsonString } from '../../canonical/json.ts'
 import { refuseAt, shownWord } from '../../request/fields.ts'
 import {
   customNames,
@@ -28,18 +28,8 @@ export interface HiddenTool {
   readonly description: string
 }
 
-export interface RenderedTools {
-  readonly members: Members
-  /** The caller's names of custom tools sent as functions. */
-  readonly customTools: ReadonlySet<string>
-  readonly singleToolCall: boolean
-}
-
-export function renderTools(
-  conversation: Conversation,
-  hidden: HiddenTool | undefined,
-  rendering: Rendering,
-): RenderedTools {
+/** Returns members of the body, and what the reply must be mapped back by. */
+export function renderTools(conversation: Conversation, hidden: HiddenTool | undefined, rendering: Rendering) {
   const { rules, warnings } = rendering
   const offer = offeredTools(conversation, rules.allowedTools !== false, warnings)
   const { tools, choice } = offer
@@ -73,8 +63,8 @@ function renderTool(tool: Tool, { names, warnings, schemas }: Rendering): RawJso
   }
   const parameters = toolParameters(tool.schema, schemas)
   if (typeof parameters === 'string') refuseAt(place, `The tool ${shownWord(tool.name)} cannot be used: ${parameters}.`)
-  if (parameters.loosened) warnings.add('tool_schema_loosened', place)
-  return declaration(name, tool.description, parameters.schema)
+  if (parameters?.loosened) warnings.add('tool_schema_loosened', place)
+  return declaration(name, tool.description, parameters?.schema)
 }
 
 /** A function without parameters has no schema. */

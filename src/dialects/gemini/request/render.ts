@@ -163,8 +163,8 @@ function hiddenTool(format: OutputFormat, { rules, names, warnings, schemas }: R
   if (typeof parameters === 'string') {
     return refuseAt(place, `The output format cannot be used with this model: ${parameters}.`)
   }
-  if (parameters.loosened) warnings.add('output_schema_loosened', place)
+  if (parameters?.loosened) warnings.add('output_schema_loosened', place)
   const description =
     (isSchema ? format.description : undefined) || 'Call this to answer; its arguments are the answer.'
-  return { name: names.unused('json'), parameters: parameters.schema ?? '{"type":"object"}', description }
+  return { name: names.unused('json'), parameters: parameters?.schema ?? '{"type":"object"}', description }
 }

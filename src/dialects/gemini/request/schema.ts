@@ -131,16 +131,9 @@ function isStringOrNumber(value: JsonNode): boolean {
 
 // Function parameters: an object at the root, in the provider's subset.
 
-export interface ToolParameters {
-  /** undefined = the function has no parameters. */
-  readonly schema: RawJson | undefined
-  /** A constraint moved into the description. */
-  readonly loosened: boolean
-}
-
-/** Returns a string with the reason if the schema cannot be used. */
-export function toolParameters(raw: RawJson | undefined, budget: SchemaBudget): ToolParameters | string {
-  if (raw === undefined) return { schema: undefined, loosened: false }
+/** undefined if the function has no parameters. Returns a string with the reason if the schema cannot be used. */
+export function toolParameters(raw: RawJson | undefined, budget: SchemaBudget): SubsetSchema | string | undefined {
+  if (raw === undefined) return undefined
   const root = objectRoot(JsonNode.of(raw))
   return 'why' in root ? root.why : subsetSchema(root.schema, budget)
 }

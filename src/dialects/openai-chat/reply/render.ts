@@ -230,7 +230,7 @@ function callForm({ custom }: ToolCall): { readonly kind: string; readonly membe
 const idMax = 200
 
 /** The members id, object, created and model, without braces. */
-export function replyHead(object: string, id: string | undefined, context: RenderContext): string {
+function replyHead(object: string, id: string | undefined, context: RenderContext): string {
   const own = (id ?? context.requestId).slice(0, idMax).toWellFormed()
   const name = own.startsWith('chatcmpl-') ? own : `chatcmpl-${own}`
   return `"id":${jsonString(name)},"object":"${object}","created":${context.createdSeconds},"model":${jsonString(context.model)}`
@@ -264,7 +264,7 @@ export function refusalText(stop: Stop): string {
 // Chat Completions has one text where canonical replies have blocks. Adjacent blocks are one text; blocks with
 // something between them are separate paragraphs.
 
-export class Paragraphs {
+class Paragraphs {
   #hasText = false
   #isBroken = false
 

@@ -103,7 +103,7 @@ const traces = {
 }
 
 /** In order within each message, without overlap. */
-export function messageEdits({ body, members }: Envelope, rules: TargetRules): ByteEdit[] {
+function messageEdits({ body, members }: Envelope, rules: TargetRules): ByteEdit[] {
   const edits: MessageEdits = {
     // Some hosts refuse the role; others silently drop the message, and with it the whole system prompt.
     renameDeveloper: rules.systemRole === 'system' && hasBytes(body, traces.role),

@@ -63,13 +63,15 @@ export function renderSystem(blocks: readonly TextBlock[], rendering: Rendering)
 // as visible text.
 
 /** Expects the blocks that restoreThinking returned. */
-export function renderAssistant(blocks: readonly AssistantBlock[], rendering: Rendering): RawJson[] {
-  // The provider's label cannot be returned by callers, so derive it from the turn's content.
-  const phase = blocks.some(({ kind }) => kind === 'tool-call') ? 'commentary' : 'final_answer'
+function renderAssistant(blocks: readonly AssistantBlock[], rendering: Rendering): RawJson[] {
+  // The provider's label cannot be returned by callers, so derive it from the turn's content. Older models ignore it;
+  // hosts of other models may not know the member.
+  const label = blocks.some(({ kind }) => kind === 'tool-call') ? '"commentary"' : '"final_answer"'
+  const phase = reasons(rendering.rules) ? label : undefined
   const items: RawJson[] = []
   let said = ''
   const flush = () => {
-    if (said !== '') items.push(renderSaid(said, phase, rendering))
+    if (said !== '') items.push(jsonObject({ role: '"assistant"', content: jsonString(said), phase }))
     said = ''
   }
   for (const block of blocks) {
@@ -86,15 +88,6 @@ export function renderAssistant(blocks: readonly AssistantBlock[], rendering: Re
   return items
 }
 
-/** Older models ignore the phase; hosts of other models may not know the member. */
-function renderSaid(text: string, phase: string, { rules }: Rendering): RawJson {
-  return jsonObject({
-    role: '"assistant"',
-    content: jsonString(text),
-    phase: reasons(rules) ? jsonString(phase) : undefined,
-  })
-}
-
 function renderCall(call: ToolCallBlock, { names, customCalls }: Rendering): RawJson {
   const isCustom = customCalls.has(call.id)
   return jsonObject({
@@ -108,29 +101,24 @@ function renderCall(call: ToolCallBlock, { names, customCalls }: Rendering): Raw
 // Tool results as call outputs: a string if it is all text, a list of parts if it contains media. For hosts that accept
 // only text, media are replaced by a stub and returned, to be placed in a user message.
 
-export interface RenderedResult {
+interface RenderedResult {
   readonly item: RawJson
   /** Parts for the user message, starting with the call they belong to. */
   readonly media: readonly RawJson[]
 }
 
-export function renderToolResult(result: ToolResultBlock, rendering: Rendering, place: string): RenderedResult {
+function renderToolResult(result: ToolResultBlock, rendering: Rendering, place: string): RenderedResult {
   const { rules, marks, customCalls } = rendering
   const media = result.content.filter((block) => textIn(block) === undefined)
   const isHoisted = media.length > 0 && rules.mediaInToolResults === false
-  const isParts = !isHoisted && (media.length > 0 || marks.inUse)
-  const parts = isParts
-    ? resultParts(result, rendering, place)
-    : isHoisted && marks.inUse
-      ? stubParts(result, rendering, place)
-      : []
+  const asParts = isHoisted ? stubParts : resultParts
+  const parts = marks.inUse || (media.length > 0 && !isHoisted) ? asParts(result, rendering, place) : []
   const item = jsonObject({
     type: customCalls.has(result.callId) ? '"custom_tool_call_output"' : '"function_call_output"',
     call_id: jsonString(result.callId),
     output: parts.length > 0 ? jsonArray(parts) : jsonString(stringOf(result)),
   })
-  const render = (block: ContentBlock) => renderParts(block, rendering, place)
-  return { item, media: isHoisted ? mediaOutside(media, result.callId, render) : [] }
+  return { item, media: isHoisted ? mediaOutside(media, result.callId, rendering, place) : [] }
 }
 
 function resultParts(result: ToolResultBlock, rendering: Rendering, place: string): RawJson[] {
@@ -158,7 +146,7 @@ function stringOf({ isError, content }: ToolResultBlock): string {
 }
 
 /** A string for a single unmarked text, which every host accepts; parts otherwise. */
-export function renderContent(blocks: readonly ContentBlock[], rendering: Rendering, place: string): RawJson {
+function renderContent(blocks: readonly ContentBlock[], rendering: Rendering, place: string): RawJson {
   const [only, ...more] = blocks
   if (only?.kind === 'text' && more.length === 0 && !rendering.marks.inUse) return jsonString(only.text)
   return jsonArray(blocks.flatMap((block) => renderParts(block, rendering, place)))
