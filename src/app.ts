@@ -9,7 +9,7 @@ import type { Config } from './config/config.ts'
 import { surfaces } from './dialects/registry.ts'
 import { createHandler, refusePath } from './http/handler.ts'
 import { ListenFault, listen } from './http/listen.ts'
-import { createModelsRoutes } from './http/models.ts'
+import { createModelsRoute } from './http/models.ts'
 import { createClientAddresses } from './http/request.ts'
 import { refuse } from './http/responses.ts'
 import { createShedding } from './http/shedding.ts'
@@ -122,7 +122,7 @@ async function start(deps: AppDependencies): Promise<App> {
   const handler = createHandler({
     generate: pipeline.generate,
     countTokens: pipeline.countTokens,
-    models: createModelsRoutes({ authenticate, credentials, limiter, offer: () => catalog.current.offer }),
+    models: createModelsRoute({ authenticate, credentials, limiter, offer: () => catalog.current.offer }),
     management,
     metrics: pipeline.metrics,
     pages: web.handle,

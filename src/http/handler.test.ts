@@ -12,7 +12,7 @@ const reported: { error: unknown; id: string }[] = []
 const handler = createHandler({
   generate: defect,
   countTokens: defect,
-  models: { list: defect, retrieve: defect },
+  models: defect,
   management: () => undefined,
   metrics: defect,
   pages: () => undefined,

@@ -11,7 +11,7 @@ import type { RunRequest } from '../pipeline/run.ts'
 import { metricsPath } from './metrics.ts'
 import { type StripePayments, webhookPath } from './payments/stripe.ts'
 import { pathOf, publicPath, segmentsMax } from './request.ts'
-import { refuse } from './responses.ts'
+import { refuse, wrongMethod } from './responses.ts'
 
 /** What the handler needs of the runtime's server. */
 export interface SocketControl {
@@ -21,10 +21,8 @@ export interface SocketControl {
 export interface HandlerDependencies {
   readonly generate: RunRequest
   readonly countTokens: RunRequest
-  readonly models: {
-    list(request: Request, surface: Dialect, address: string | undefined): Promise<Response>
-    retrieve(request: Request, surface: Dialect, address: string | undefined, encodedId: string): Promise<Response>
-  }
+  /** Serves the list of models, or one of them; `encodedId` is empty for the list. */
+  models(request: Request, surface: Dialect, address: string | undefined, encodedId: string): Promise<Response>
   /** Serves /api; undefined = not one of its paths. */
   management(
     request: Request,
@@ -70,7 +68,7 @@ export function createHandler(deps: HandlerDependencies): Handler {
     }
   }
   const generation = (run: RunRequest, surface: Dialect) => (request: Request, server: SocketControl) => {
-    if (request.method !== 'POST') return refuse(surface, wrongMethod(request, 'POST'))
+    if (request.method !== 'POST') return refuse(surface, wrongMethod(request.method, 'POST'))
     const unready = deps.notReady() ?? deps.overloaded?.()
     if (unready) return withClose(refuse(surface, unready))
     return run(request, surface, pathOf(request.url), new ClientSocket(request, server, deps))
@@ -90,13 +88,10 @@ export function createHandler(deps: HandlerDependencies): Handler {
     if (path === '/models' || path.startsWith('/models/')) {
       const surface = surfaceOf(request)
       // The runtime leaves out the body of a HEAD response.
-      if (request.method !== 'GET' && request.method !== 'HEAD') return refuse(surface, wrongMethod(request, 'GET'))
+      if (request.method !== 'GET' && request.method !== 'HEAD')
+        return refuse(surface, wrongMethod(request.method, 'GET'))
       const id = path.slice('/models/'.length)
-      return guard(surface, () =>
-        id === ''
-          ? deps.models.list(request, surface, deps.addressOf(request))
-          : deps.models.retrieve(request, surface, deps.addressOf(request), id),
-      )
+      return guard(surface, () => deps.models(request, surface, deps.addressOf(request), id))
     }
     const exact = pathOf(request.url)
     if (deps.payments && exact === webhookPath) return withRequestId(deps.payments.webhook(request))
@@ -116,12 +111,13 @@ export function refusePath(request: Request): Response {
   return refuse(surfaceOf(request), unplainPath(request))
 }
 
-/** For paths that several client families use, a header tells them apart. */
-function surfaceOf(request: Request): Dialect {
-  const asked = publicPath(pathOf(request.url))
-  const isMeant = ({ path, clientHeader }: Surface) =>
-    asked.startsWith(path) || (clientHeader !== undefined && request.headers.has(clientHeader))
-  return (surfaceList.find(isMeant) ?? surfaces.chat).dialect
+/** Of an answer outside a generation: a header names the client's family on paths that several of them use. */
+function surfaceOf({ url, headers }: Request): Dialect {
+  const asked = publicPath(pathOf(url))
+  const byHeader = surfaceList.find(
+    ({ clientHeader = '' }: Surface) => clientHeader !== '' && headers.has(clientHeader),
+  )
+  return (byHeader ?? surfaceList.find(({ path }) => asked.startsWith(path)) ?? surfaces.chat).dialect
 }
 
 function readiness(unready: Failure | undefined, degraded: string | undefined): Response {
@@ -174,10 +170,6 @@ class ClientSocket implements Connection {
   address(): string | undefined {
     return this.deps.addressOf(this.request)
   }
-}
-
-function wrongMethod(request: Request, allow: string): Failure {
-  return new Failure('METHOD_NOT_ALLOWED', `${request.method} is not served here; use ${allow}.`, { allow })
 }
 
 function unplainPath(request: Request): Failure {

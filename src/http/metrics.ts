@@ -6,6 +6,7 @@ import { requestIdHeaders } from '../pipeline/headers.ts'
 import { chooseFormat, contentTypes, renderExposition } from '../telemetry/exposition.ts'
 import type { MetricRegistry } from '../telemetry/metric-registry.ts'
 import { type AuthorizeDependencies, createAuthorize } from './management/authorize.ts'
+import { wrongMethod } from './responses.ts'
 
 export interface MetricsRouteDependencies extends Omit<AuthorizeDependencies, 'sessionOf'> {
   readonly registry: Pick<MetricRegistry, 'read'>
@@ -19,9 +20,7 @@ export function createMetricsRoute({ registry, ...access }: MetricsRouteDependen
     const actor = await authorize(request)
     if (actor instanceof Failure) return refusal(actor)
     if (request.method !== 'GET' && request.method !== 'HEAD') {
-      return refusal(
-        new Failure('METHOD_NOT_ALLOWED', `${request.method} is not served here; use GET.`, { allow: 'GET' }),
-      )
+      return refusal(wrongMethod(request.method, 'GET'))
     }
     const format = chooseFormat(request.headers.get('accept'))
     const page = renderExposition(await registry.read(), format)

@@ -23,31 +23,31 @@ export interface ModelsDependencies {
 /** Also the default, so that one request shows every model. */
 const pageLimitMax = 1000
 
-export function createModelsRoutes(deps: ModelsDependencies) {
-  return {
-    async list(request: Request, surface: Dialect, address: string | undefined): Promise<Response> {
-      const admitted = await admit(deps, request, address)
-      if (admitted instanceof Failure) return refuse(surface, admitted)
-      const models = admitted.offer.list(admitted.caller)
-      if (!isPaged(request))
-        return jsonResponse({ object: 'list', data: models.map((model) => modelItem(model, admitted.offer)) })
-      const page = pageOf(models, request, admitted.offer)
-      return page instanceof Failure ? refuse(surface, page) : jsonResponse(page)
-    },
-    /** `encodedId` is the rest of the path: ids contain slashes, raw or as %2F. */
-    async retrieve(
-      request: Request,
-      surface: Dialect,
-      address: string | undefined,
-      encodedId: string,
-    ): Promise<Response> {
-      const admitted = await admit(deps, request, address)
-      if (admitted instanceof Failure) return refuse(surface, admitted)
-      const model = admitted.offer.find(admitted.caller, decodeId(encodedId))
-      if (model instanceof Failure) return refuse(surface, model)
-      return jsonResponse(isPaged(request) ? pagedItem(model, admitted.offer) : modelItem(model, admitted.offer))
-    },
+/** `encodedId` is the rest of the path, empty for the list: ids contain slashes, raw or as %2F. */
+export function createModelsRoute(deps: ModelsDependencies) {
+  return async (request: Request, surface: Dialect, address: string | undefined, encodedId: string) => {
+    const admitted = await admit(deps, request, address)
+    if (admitted instanceof Failure) return refuse(surface, admitted)
+    const answer = encodedId === '' ? listOf(admitted, request) : itemOf(admitted, request, encodedId)
+    return answer instanceof Failure ? refuse(surface, answer) : jsonResponse(answer)
   }
+}
+
+interface Admitted {
+  readonly caller: Caller
+  readonly offer: WorkspaceOffer
+}
+
+function listOf({ caller, offer }: Admitted, request: Request): object | Failure {
+  const models = offer.list(caller)
+  if (isPaged(request)) return pageOf(models, request, offer)
+  return { object: 'list', data: models.map((model) => modelItem(model, offer)) }
+}
+
+function itemOf({ caller, offer }: Admitted, request: Request, encodedId: string): object | Failure {
+  const model = offer.find(caller, decodeId(encodedId))
+  if (model instanceof Failure) return model
+  return isPaged(request) ? pagedItem(model, offer) : modelItem(model, offer)
 }
 
 /** Authenticates the caller and reads the models of its workspace. Counts as a request without tokens. */
@@ -55,7 +55,7 @@ async function admit(
   { authenticate, credentials, limiter, offer }: ModelsDependencies,
   request: Request,
   address: string | undefined,
-): Promise<{ readonly caller: Caller; readonly offer: WorkspaceOffer } | Failure> {
+): Promise<Admitted | Failure> {
   const caller = await authenticate(request.headers)
   if (caller instanceof Failure) return caller
   if (!allowsSource(caller, address)) return sourceFailure(caller, address)

@@ -1,7 +1,7 @@
 // Responses outside a generation: failures in the format of the caller's client, JSON, event streams and files.
 
 import type { Dialect } from '../dialects/dialect.ts'
-import type { Failure } from '../kernel/failure.ts'
+import { Failure } from '../kernel/failure.ts'
 import { createId, type RequestId } from '../kernel/ids.ts'
 import { type AnswerHeaders, failureResponse, requestIdHeaders } from '../pipeline/headers.ts'
 import type { StoredAnswer } from '../tenancy/idempotency.ts'
@@ -9,6 +9,10 @@ import type { Download } from './management/route.ts'
 
 export function refuse(surface: Dialect, failure: Failure, id: RequestId = createId('req')): Response {
   return failureResponse(surface, failure, requestIdHeaders(id), id)
+}
+
+export function wrongMethod(method: string, allow: string): Failure {
+  return new Failure('METHOD_NOT_ALLOWED', `${method} is not served here; use ${allow}.`, { allow })
 }
 
 export function jsonResponse(value: unknown, headers: AnswerHeaders = {}): Response {

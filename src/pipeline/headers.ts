@@ -38,7 +38,12 @@ export function streamHeaders(headers: AnswerHeaders): AnswerHeaders {
 }
 
 /** The error response for a failure before any part of the answer was sent, in the surface's error format. */
-export function failureResponse(surface: Dialect, failure: Failure, headers: AnswerHeaders, id: RequestId): Response {
+export function failureResponse(
+  surface: Pick<Dialect, 'renderFailure'>,
+  failure: Failure,
+  headers: AnswerHeaders,
+  id: RequestId,
+): Response {
   headers['content-type'] = 'application/json'
   if (failure.facts.allow !== undefined) headers.allow = failure.facts.allow
   if (failure.status === 401) headers['www-authenticate'] = 'Bearer realm="Tollgate"'

@@ -13,6 +13,7 @@ import { openaiChat } from '../../src/dialects/openai-chat/index.ts'
 import { openaiResponses } from '../../src/dialects/openai-responses/index.ts'
 import { TranslatedStream } from '../../src/pipeline/lanes.ts'
 import { target } from '../parts/chat-stream.ts'
+import { pieceBytes, piecesOf } from '../parts/pieces.ts'
 import { context } from '../parts/reply-events.ts'
 import { type DialectName, replyPairs, type SurfaceName } from './cells.ts'
 import { replyFixtures } from './replies/index.ts'
@@ -47,22 +48,16 @@ function mappingOf({ feature }: ReplyFixture): ReplyMapping {
   }
 }
 
-/** The distance between the cuts of one run: a cut affects the record it falls in, and few records are longer. */
-const pieceBytes = 192
-
-/** All that the caller gets when the provider's bytes come in pieces of 192 bytes, the first of them of `first` bytes. */
-function relayed(relay: StreamRelay, stream: Uint8Array, first: number): string {
-  const bytes = [relay.push(stream.subarray(0, first))]
-  for (let at = first; at < stream.length; at += pieceBytes)
-    bytes.push(relay.push(stream.subarray(at, at + pieceBytes)))
-  return Buffer.concat([...bytes, relay.end(), relay.terminal]).toString()
+/** All that the caller gets when the provider's bytes come in these pieces. */
+function relayed(relay: StreamRelay, pieces: readonly Uint8Array[]): string {
+  return Buffer.concat([...pieces.map((piece) => relay.push(piece)), relay.end(), relay.terminal]).toString()
 }
 
-/** The lengths of the first piece that change anything. Together these runs cut the stream at every byte once. */
+/** The lengths of the first piece that change anything. */
 function changedBy(open: () => StreamRelay, stream: Uint8Array): number[] {
-  const whole = relayed(open(), stream, stream.length)
-  const lengths = Array.from({ length: Math.min(pieceBytes, stream.length) }, (_, length) => length)
-  return lengths.filter((first) => relayed(open(), stream, first) !== whole)
+  const whole = relayed(open(), [stream])
+  const lengths = Array.from({ length: pieceBytes }, (_, length) => length)
+  return lengths.filter((first) => relayed(open(), piecesOf(stream, first)) !== whole)
 }
 
 describe.each(replyPairs)('$upstream → $surface', ({ upstream, surface }) => {
@@ -80,7 +75,7 @@ describe.each(replyPairs)('$upstream → $surface', ({ upstream, surface }) => {
         ? to.relayStream(relayContext)
         : new TranslatedStream({ from, to, target, mapping: mappingOf(fixture), context, note })
     const ending = surface === 'chat' ? 'data: [DONE]' : 'event: message_stop'
-    expect(relayed(open(), stream, stream.length)).toContain(ending)
+    expect(relayed(open(), [stream])).toContain(ending)
     expect(changedBy(open, stream)).toEqual([])
   })
 })
@@ -97,7 +92,7 @@ describe.each([
     const mapping = { toolNames: new Map(), customTools: new Set<string>(), jsonTool: undefined, stop: [] }
     const translated = { from: dialects[upstream], to: surfaces[surface], target, context, note }
     const open = () => new TranslatedStream({ ...translated, mapping: { ...mapping, singleToolCall: false } })
-    const { violations, told } = readReply(surface, relayed(open(), stream, stream.length), { stream: true })
+    const { violations, told } = readReply(surface, relayed(open(), [stream]), { stream: true })
     expect(violations).toEqual([])
     expect(told.text + told.calls.map((call) => call.name).join()).not.toBe('')
     expect(changedBy(open, stream)).toEqual([])

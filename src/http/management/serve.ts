@@ -4,8 +4,9 @@ import { createHash } from 'node:crypto'
 import { listAnswer } from '../../api/fields.ts'
 import { openApiDocument } from '../../api/open-api.ts'
 import { operations } from '../../api/operations.ts'
-import { Failure, invalidRequest, retryHeaders } from '../../kernel/failure.ts'
+import { Failure, invalidRequest } from '../../kernel/failure.ts'
 import { createId, type RequestId } from '../../kernel/ids.ts'
+import { failureResponse } from '../../pipeline/headers.ts'
 import { isStoreUnavailable } from '../../store/sql-error.ts'
 import { listAudit } from '../../tenancy/audit.ts'
 import type { StoredAnswer } from '../../tenancy/idempotency.ts'
@@ -154,10 +155,7 @@ export function createManagementApi(deps: ManagementDependencies): ManagementApi
   }
 
   function refuse(failure: Failure, id: RequestId): Response {
-    const headers = { ...apiHeaders(id), ...retryHeaders(failure) }
-    if (failure.facts.allow !== undefined) headers.allow = failure.facts.allow
-    if (failure.status === 401) headers['www-authenticate'] = 'Bearer realm="Tollgate"'
-    return new Response(deps.renderFailure(failure, id), { status: failure.status, headers })
+    return failureResponse(deps, failure, apiHeaders(id), id)
   }
 
   return (request, path, socket) => (path.startsWith('/api/') ? answer(request, path, socket) : undefined)

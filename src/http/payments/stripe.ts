@@ -3,18 +3,19 @@
 
 import { unreachable } from '../../kernel/assert.ts'
 import type { Clock } from '../../kernel/clock.ts'
-import { Failure, invalidRequest, retryHeaders } from '../../kernel/failure.ts'
+import { Failure, invalidRequest } from '../../kernel/failure.ts'
 import { createId, type RequestId } from '../../kernel/ids.ts'
 import { formatUsd } from '../../kernel/money.ts'
 import type { Secret } from '../../kernel/secret.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
-import { requestIdHeaders } from '../../pipeline/headers.ts'
+import { failureResponse, requestIdHeaders } from '../../pipeline/headers.ts'
 import type { Database } from '../../store/database.ts'
 import { isStoreUnavailable } from '../../store/sql-error.ts'
 import type { Log, LogFields } from '../../telemetry/log.ts'
 import { findWorkspace } from '../../tenancy/workspaces.ts'
 import { BodyFault, readBody } from '../../wire/read-body.ts'
 import { auditMove } from '../management/writes.ts'
+import { wrongMethod } from '../responses.ts'
 import { type Checkout, createStripeCheckout } from './stripe-checkout.ts'
 import {
   checkSignature,
@@ -100,6 +101,7 @@ function createStripeWebhook(
   settings: WebhookSettings,
 ): (request: Request) => Promise<Response> {
   const logForgery = createForgeryLog(deps)
+  const reject = (failure: Failure, id: RequestId) => failureResponse(deps, failure, requestIdHeaders(id), id)
 
   async function serve(request: Request, id: RequestId): Promise<Outcome | Failure> {
     const json = await readSigned(request)
@@ -124,7 +126,7 @@ function createStripeWebhook(
 
   async function readSigned(request: Request): Promise<{ readonly value: unknown } | Failure> {
     if (request.method !== 'POST') {
-      return new Failure('METHOD_NOT_ALLOWED', `${request.method} is not served here; use POST.`, { allow: 'POST' })
+      return wrongMethod(request.method, 'POST')
     }
     // Checked before the body is read: an unsigned request is not worth reading.
     const header = request.headers.get('stripe-signature')
@@ -148,9 +150,9 @@ function createStripeWebhook(
     const id = createId('req')
     try {
       const outcome = await serve(request, id)
-      return outcome instanceof Failure ? reject(deps, outcome, id) : accept(outcome, id)
+      return outcome instanceof Failure ? reject(outcome, id) : accept(outcome, id)
     } catch (thrown) {
-      return reject(deps, isStoreUnavailable(thrown) ? notCommitted() : deps.onDefect(thrown, id), id)
+      return reject(isStoreUnavailable(thrown) ? notCommitted() : deps.onDefect(thrown, id), id)
     }
   }
 }
@@ -221,10 +223,4 @@ function notCommitted(retryAfterMs = 1000): Failure {
 
 function accept(outcome: Outcome, id: RequestId): Response {
   return Response.json({ received: true, outcome }, { headers: requestIdHeaders(id) })
-}
-
-function reject(deps: WebhookDependencies, failure: Failure, id: RequestId): Response {
-  const headers = { ...requestIdHeaders(id), 'content-type': 'application/json', ...retryHeaders(failure) }
-  const allow = failure.facts.allow === undefined ? {} : { allow: failure.facts.allow }
-  return new Response(deps.renderFailure(failure, id), { status: failure.status, headers: { ...headers, ...allow } })
 }
