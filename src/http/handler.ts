@@ -67,12 +67,8 @@ export function createHandler(deps: HandlerDependencies): Handler {
     }
   }
   const generation = (run: RunRequest, surface: Dialect) => (request: Request, server: SocketControl) => {
-<<<<<<< HEAD
     if (isWebSocket(request)) return useHttp(surface)
-    if (request.method !== 'POST') return refuse(surface, wrongMethod(request, 'POST'))
-=======
     if (request.method !== 'POST') return refuse(surface, wrongMethod(request.method, 'POST'))
->>>>>>> main
     const unready = deps.notReady() ?? deps.overloaded?.()
     if (unready) return withClose(refuse(surface, unready))
     return run(request, surface, pathOf(request.url), new ClientSocket(request, server, deps))
