@@ -3,25 +3,19 @@
 //
 // In this dialect tools and reasoning can be combined, so tools never change the effort.
 
-import type { AssistantBlock, Conversation, Effort, RawJson, ThinkingBlock, Turn } from '../canonical/conversation.ts'
-import { isRecord, jsonArray, jsonObject, jsonString, parseRecord, textOf } from '../canonical/json.ts'
+import type { AssistantBlock, Conversation, RawJson, ThinkingBlock, Turn } from '../canonical/conversation.ts'
+import { filledObject, isRecord, jsonArray, jsonObject, jsonString, parseRecord, textOf } from '../canonical/json.ts'
 import { blobFor, isDisplayOnly, writeSignature } from '../canonical/signature.ts'
 import { fitEffort, isThinking, proofOf } from '../request/reasoning.ts'
 import type { WarningList } from '../request/warnings.ts'
 import { type Rendering, reasons } from './request/context.ts'
 
-export interface RenderedReasoning {
-  /** undefined = omit the member. */
-  readonly reasoning: RawJson | undefined
-  readonly effort: Effort | undefined
-}
-
-export function renderReasoning(conversation: Conversation, rendering: Rendering): RenderedReasoning {
+/** The member, undefined if it is omitted, and the effort in it. */
+export function renderReasoning(conversation: Conversation, rendering: Rendering) {
   const effort = fitEffort(conversation, rendering)
   // Only on request: some accounts are refused summaries until they are verified.
   const isShown = conversation.reasoning?.visible === true && effort !== 'none' && reasons(rendering.rules)
-  const reasoning = jsonObject({ effort: effort && jsonString(effort), summary: isShown ? '"auto"' : undefined })
-  return { reasoning: reasoning === '{}' ? undefined : reasoning, effort }
+  return { reasoning: filledObject({ effort: jsonString(effort), summary: isShown ? '"auto"' : undefined }), effort }
 }
 
 // Reasoning items inside our signatures. The provider encrypts them and wants them back unchanged, directly before what
@@ -81,8 +75,6 @@ export function readProof(signature: string | undefined, issuer: string): Reason
 // item goes directly before the call or message it led to. Reasoning of other issuers, and reasoning without its
 // successor, is dropped.
 
-type AssistantTurn = Turn & { readonly role: 'assistant' }
-
 /**
  * The turns with the reasoning that goes back to `issuer`; the signature of each remaining block is the item for the
  * wire. Consecutive assistant turns are joined, as they are one turn to the model, and empty text is removed.
@@ -99,14 +91,11 @@ function joined(turns: readonly Turn[]): Turn[] {
   const list: Turn[] = []
   for (const turn of turns) {
     const last = list.at(-1)
-    if (turn.role === 'assistant' && last?.role === 'assistant') list.splice(-1, 1, join(last, turn))
-    else list.push(turn)
+    if (turn.role === 'assistant' && last?.role === 'assistant') {
+      list.splice(-1, 1, { ...last, blocks: [...last.blocks, ...turn.blocks] })
+    } else list.push(turn)
   }
   return list
-}
-
-function join(first: AssistantTurn, second: AssistantTurn): AssistantTurn {
-  return { ...first, blocks: [...first.blocks, ...second.blocks] }
 }
 
 function restored(blocks: readonly AssistantBlock[], issuer: string, warn: () => void): AssistantBlock[] {
@@ -141,14 +130,10 @@ function asBlock(item: ReasoningItem): ThinkingBlock {
 function renderItem({ id, summary, encryptedContent }: ReasoningItem): RawJson {
   return jsonObject({
     type: '"reasoning"',
-    id: id === '' ? undefined : jsonString(id),
-    summary: jsonArray(summary.map(summaryPart)),
+    id: jsonString(id || undefined),
+    summary: jsonArray(summary.map((text) => jsonObject({ type: '"summary_text"', text: jsonString(text) }))),
     encrypted_content: jsonString(encryptedContent),
   })
-}
-
-function summaryPart(text: string): RawJson {
-  return jsonObject({ type: '"summary_text"', text: jsonString(text) })
 }
 
 function isEmpty(block: AssistantBlock): boolean {

@@ -174,7 +174,7 @@ export interface OwnField extends Pick<UnsupportedField, 'reason' | 'addsInput' 
   readonly isDefault?: (value: unknown) => boolean
 }
 
-/** Records the members that are not `known`. Those of `own` that have a reason are refused. */
+/** Records the members that are not `known` and not switched off. Those of `own` that have a reason are refused. */
 export function collectUnsupported(
   fields: RequestFields | undefined,
   known: readonly string[],
@@ -183,7 +183,7 @@ export function collectUnsupported(
 ): void {
   for (const name of fields?.names ?? []) {
     const value = fields?.value(name)
-    if (!fields || known.includes(name) || isEmptyValue(value)) continue
+    if (!fields || known.includes(name) || value === false || isEmptyValue(value)) continue
     const { isDefault, ...field } = own.get(name) ?? {}
     if (isDefault?.(value)) continue
     unsupported.push({ field: fields.pointer(name), refuse: field.reason !== undefined, ...field })

@@ -277,12 +277,16 @@ export function argumentText(call: ToolCallBlock): string {
 }
 
 /** Media of a result, for a user message, after a label with the call they belong to. */
-export function mediaOutside(media: readonly ContentBlock[], callId: string, render: RenderPart): RawJson[] {
+export function mediaOutside(
+  media: readonly ContentBlock[],
+  callId: string,
+  rendering: OpenaiRendering,
+  place: string,
+): RawJson[] {
   if (media.length === 0) return []
-  return [render({ kind: 'text', text: `From the result of tool call ${callId}:` }), ...media.map(render)].flat()
+  const label: TextBlock = { kind: 'text', text: `From the result of tool call ${callId}:` }
+  return [label, ...media].flatMap((block) => renderParts(block, rendering, place))
 }
-
-type RenderPart = (block: ContentBlock) => RawJson[]
 
 // Turns. Calls must be answered by the next messages. So an assistant turn that follows calls is joined with them, and of
 // the other turns up to the next assistant turn all results come first, then the rest, in order.

@@ -191,15 +191,16 @@ const outputNames = [
 ]
 
 export function isMeaningfulChunk(json: string): boolean {
-  const choices: unknown = parseRecord(json)?.choices
-  return Array.isArray(choices) && choices.some(isMeaningfulChoice)
+  return hasMeaning(parseRecord(json)?.choices, 'delta')
 }
 
-function isMeaningfulChoice(choice: unknown): boolean {
-  if (!isRecord(choice)) return false
-  if (isEnding(choice.finish_reason)) return true
-  const { delta } = choice
-  return isRecord(delta) && outputNames.some((name) => isFilled(delta[name]))
+/** Whether a choice has output or has ended. */
+function hasMeaning(choices: unknown, member: 'delta' | 'message'): boolean {
+  const list: unknown[] = Array.isArray(choices) ? choices : []
+  return list.filter(isRecord).some((choice) => {
+    const content = recordOf(choice[member])
+    return isEnding(choice.finish_reason) || outputNames.some((name) => isFilled(content[name]))
+  })
 }
 
 /** The indexes of the choices with a finish reason. */
@@ -214,13 +215,8 @@ function isEnding(finishReason: unknown): boolean {
 }
 
 /** Whether a whole reply has neither content nor a proper end. */
-export function isEmptyReply({ choices }: Record<string, unknown>): boolean {
-  if (!Array.isArray(choices)) return true
-  return choices.every((choice) => {
-    if (!isRecord(choice) || isEnding(choice.finish_reason)) return !isRecord(choice)
-    const { message } = choice
-    return !isRecord(message) || !outputNames.some((name) => isFilled(message[name]))
-  })
+function isEmptyReply({ choices }: Record<string, unknown>): boolean {
+  return !hasMeaning(choices, 'message')
 }
 
 function isFilled(value: unknown): boolean {

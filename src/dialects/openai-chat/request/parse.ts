@@ -14,14 +14,15 @@ import {
 import { isRecord } from '../../canonical/json.ts'
 import type { Envelope, ParsedRequest } from '../../canonical/translation.ts'
 import {
+  collectUnsupported,
   createParseContext,
+  type OwnField,
   type ParseContext,
   RequestFields,
   readRequest,
   shownWord,
   wrongType,
 } from '../../request/fields.ts'
-import { pointerStep } from '../../request/warnings.ts'
 import { readMark } from './context.ts'
 import { parseMessages } from './parse-messages.ts'
 import { impliesOneCall, parseToolChoice, parseTools } from './parse-tools.ts'
@@ -37,7 +38,10 @@ export function parseRequest(envelope: Envelope): ParsedRequest | Failure {
 
 function parseConversation(body: RequestFields, envelope: Envelope, context: ParseContext): Conversation {
   const reasoning = parseReasoning(body)
-  parseUnsupported(body, context)
+  collectUnsupported(body, supported, context, otherFields)
+  for (const [name, known] of Object.entries(knownInside)) {
+    if (isRecord(body.value(name))) collectUnsupported(body.optionalObject(name), known, context)
+  }
   noteCapPair(body, context)
   return {
     ...parseMessages(body, context),
@@ -188,7 +192,7 @@ function parseOutputFormat(body: RequestFields, context: ParseContext): OutputFo
 // refused; others are omitted with a warning; explicit defaults are ignored.
 
 /** Parsed elsewhere, or without meaning for a provider. */
-const supported: ReadonlySet<string> = new Set([
+const supported = [
   ...['model', 'messages', 'stream', 'stream_options', 'tools', 'tool_choice', 'parallel_tool_calls'],
   ...['functions', 'function_call', 'max_tokens', 'max_completion_tokens', 'temperature', 'top_p', 'top_k'],
   ...['frequency_penalty', 'presence_penalty', 'seed', 'logit_bias', 'stop', 'response_format'],
@@ -196,67 +200,38 @@ const supported: ReadonlySet<string> = new Set([
   ...['user', 'safety_identifier', 'prompt_cache_key', 'prompt_cache_options', 'cache_control'],
   // For the caller's records.
   'metadata',
-])
-
-interface OtherField {
-  /** Whether a value is the default, which needs no warning. */
-  readonly isDefault?: (value: unknown) => boolean
-  /** Refused, with this advice, because it changes the response. */
-  readonly reason?: string
-  /** Makes the provider search and read its findings. */
-  readonly searches?: true
-  readonly wantsAudio?: true
-}
-
-const isOff = (value: unknown) => value === false
-const isText = (value: unknown) => Array.isArray(value) && value.every((modality) => modality === 'text')
-
-const otherFields: Readonly<Record<string, OtherField>> = {
-  n: {
-    isDefault: (value) => value === 1,
-    reason: 'This model gives one answer per request: leave out `n`, or send the request several times.',
-  },
-  logprobs: { isDefault: isOff, reason: '`logprobs` are not available for this model.' },
-  top_logprobs: { isDefault: (value) => value === 0, reason: '`top_logprobs` are not available for this model.' },
-  audio: { wantsAudio: true, reason: '`audio` output is not available for this model.' },
-  modalities: {
-    isDefault: isText,
-    wantsAudio: true,
-    reason: '`modalities` other than text are not available for this model.',
-  },
-  moderation: { reason: '`moderation` is not available for this model.' },
-  web_search_options: { searches: true, reason: '`web_search_options` is not available for this model.' },
-  plugins: { searches: true },
-  search_parameters: { searches: true },
-  web_search: { searches: true },
-  store: { isDefault: isOff },
-  min_p: { isDefault: (value) => value === 0 },
-  repetition_penalty: { isDefault: (value) => value === 1 },
-}
+]
 
 /** Searches that hosts run at most if the caller sets no limit. */
-const maxSearches = 20
+const searching: OwnField = { addsInput: true, maxSearches: 20 }
 
-function parseUnsupported(body: RequestFields, { unsupported }: ParseContext): void {
-  for (const name of body.names) {
-    const value = body.value(name)
-    if (value === undefined || supported.has(name)) continue
-    const { isDefault, reason, searches, wantsAudio } = Object.hasOwn(otherFields, name)
-      ? (otherFields[name] ?? {})
-      : {}
-    if (isDefault?.(value)) continue
-    const found = searches && { addsInput: true, maxSearches }
-    unsupported.push({ field: body.pointer(name), refuse: reason !== undefined, reason, wantsAudio, ...found })
-  }
-  for (const [name, known] of Object.entries(knownInside)) {
-    const inner = isRecord(body.value(name)) ? body.optionalObject(name) : undefined
-    for (const member of inner?.names ?? []) {
-      const value = inner?.value(member)
-      if (known.includes(member) || value === undefined || value === false) continue
-      unsupported.push({ field: `/${name}${pointerStep(member)}`, refuse: false })
-    }
-  }
-}
+const isZero = (value: unknown) => value === 0
+const isText = (value: unknown) => Array.isArray(value) && value.every((modality) => modality === 'text')
+
+/** Those with a reason change the response, and are refused. */
+const otherFields: ReadonlyMap<string, OwnField> = new Map<string, OwnField>([
+  [
+    'n',
+    {
+      isDefault: (value) => value === 1,
+      reason: 'This model gives one answer per request: leave out `n`, or send the request several times.',
+    },
+  ],
+  ['logprobs', { reason: '`logprobs` are not available for this model.' }],
+  ['top_logprobs', { isDefault: isZero, reason: '`top_logprobs` are not available for this model.' }],
+  ['audio', { wantsAudio: true, reason: '`audio` output is not available for this model.' }],
+  [
+    'modalities',
+    { isDefault: isText, wantsAudio: true, reason: '`modalities` other than text are not available for this model.' },
+  ],
+  ['moderation', { reason: '`moderation` is not available for this model.' }],
+  ['web_search_options', { ...searching, reason: '`web_search_options` is not available for this model.' }],
+  ['plugins', searching],
+  ['search_parameters', searching],
+  ['web_search', searching],
+  ['min_p', { isDefault: isZero }],
+  ['repetition_penalty', { isDefault: (value) => value === 1 }],
+])
 
 /** Known members of settings that are objects; others are omitted with a warning. */
 const knownInside: Readonly<Record<string, readonly string[]>> = {

@@ -233,9 +233,8 @@ function renderToolResult(result: ToolResultBlock, rendering: Rendering, place: 
   })
   const isParts = inside.length > 0 || (marks.inUse && text !== '')
   const content = isParts ? jsonArray([...textual, ...inside]) : jsonString(text)
-  const render = (block: ContentBlock) => renderParts(block, rendering, place)
   return {
     message: jsonObject({ role: '"tool"', tool_call_id: jsonString(result.callId), content }),
-    media: isInPlace ? [] : mediaOutside(media, result.callId, render),
+    media: isInPlace ? [] : mediaOutside(media, result.callId, rendering, place),
   }
 }

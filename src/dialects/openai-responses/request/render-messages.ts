@@ -118,8 +118,7 @@ function renderToolResult(result: ToolResultBlock, rendering: Rendering, place: 
     call_id: jsonString(result.callId),
     output: parts.length > 0 ? jsonArray(parts) : jsonString(stringOf(result)),
   })
-  const render = (block: ContentBlock) => renderParts(block, rendering, place)
-  return { item, media: isHoisted ? mediaOutside(media, result.callId, render) : [] }
+  return { item, media: isHoisted ? mediaOutside(media, result.callId, rendering, place) : [] }
 }
 
 function resultParts(result: ToolResultBlock, rendering: Rendering, place: string): RawJson[] {
