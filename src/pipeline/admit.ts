@@ -34,10 +34,10 @@ export interface AdmitDependencies {
 }
 
 /** Reads the envelope of the kind of call. */
-export type ReadEnvelope = (body: Uint8Array<ArrayBuffer>, headers: Headers) => Envelope | Failure
+type ReadEnvelope = (body: Uint8Array<ArrayBuffer>, headers: Headers) => Envelope | Failure
 
 /** Tokens that count against limits until the usage is known; 0 for a call that generates nothing. */
-export type EstimateTokens = (request: GatewayRequest) => number
+type EstimateTokens = (request: GatewayRequest) => number
 
 /** Spread, so that refused clients do not all return at once. */
 const retryMinMs = 1_000

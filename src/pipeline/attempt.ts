@@ -70,7 +70,7 @@ const preludeBytesMax = 4 * 1024 * 1024
 /** A pooled connection that breaks this soon and without a byte was most likely already closed. */
 const staleMs = 1_000
 
-export interface AttemptDependencies {
+interface AttemptDependencies {
   readonly clock: Clock
   readonly ticker: Ticker
   readonly reach: Failpoint

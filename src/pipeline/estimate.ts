@@ -101,7 +101,7 @@ interface ContextWindow {
 }
 
 /** Tokens of text. `ratio` corrects the assumption of four bytes per token for the model. */
-export function textTokens(bytes: number, ratio: number): number {
+function textTokens(bytes: number, ratio: number): number {
   return Math.ceil((Math.max(0, bytes) / bytesPerToken) * ratio)
 }
 

@@ -23,7 +23,7 @@ export interface HoldFacts extends UsageBound {
   readonly minCap: number
 }
 
-export interface HoldAmount {
+interface HoldAmount {
   readonly amount: Nano
   readonly inputTokens: number
   /** Over all choices. */
@@ -35,9 +35,9 @@ export interface HoldAmount {
 }
 
 /** Output tokens held at a time while an answer streams. */
-export const stepTokens = 4096
+const stepTokens = 4096
 /** A request is not started with room for less. */
-export const stepTokensMin = 256
+const stepTokensMin = 256
 
 /** Holds the input at its highest possible price, and the output up to `step` tokens. */
 export function holdAmount(facts: HoldFacts, inputTokens: number, cap: number, step = stepTokens): HoldAmount {

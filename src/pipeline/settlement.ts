@@ -25,7 +25,7 @@ import { type MeasuredReply, nothingMeasured } from './usage.ts'
  * input, and the output that was relayed; nothing while there is neither output nor a count · nothing: the hold is
  * released and no transfer is written.
  */
-export const endings = {
+const endings = {
   /** The whole answer arrived, whatever its stop reason: end, length, tools, refusal. */
   complete: 'usage',
   /** No provider answered. */

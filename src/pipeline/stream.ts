@@ -21,7 +21,7 @@ import type { MeasuredReply } from './usage.ts'
 /** The result of a request's attempts. */
 export type Opened = Answered | Failure | 'client left'
 
-export interface StreamDependencies {
+interface StreamDependencies {
   readonly ticker: Ticker
   readonly reach: Failpoint
   readonly pendingSettlements: Pick<PendingSettlements, 'track'>
@@ -29,7 +29,7 @@ export interface StreamDependencies {
   onDefect(error: unknown, id: RequestId): Failure
 }
 
-export interface StreamInput {
+interface StreamInput {
   readonly request: GatewayRequest
   /** Open, or still being tried while the client gets keep-alives. */
   readonly opening: OpenStream | Promise<Opened>

@@ -181,7 +181,7 @@ function tokensIn(bytes: number): number {
   return Math.ceil(bytes / bytesPerToken)
 }
 
-export type WarnImplausible = (record: RequestRecord, candidate: Candidate) => void
+type WarnImplausible = (record: RequestRecord, candidate: Candidate) => void
 
 const warnEveryMs = 3_600_000
 

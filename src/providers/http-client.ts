@@ -3,11 +3,10 @@
 // decide. A request is written to one connection, once; if that breaks, the call fails.
 
 import type { Socket, SocketHandler, TLSOptions } from 'bun'
-import { assert } from '../kernel/assert.ts'
 import { ByteBuffer } from '../wire/bytes.ts'
 import { type HeaderReader, type ResponseHead, ResponseReader } from '../wire/http-response.ts'
 import type { BodyPiece } from '../wire/read-body.ts'
-import type { UpstreamRequest, UpstreamResponse } from './provider.ts'
+import type { ConnectionWatch, UpstreamRequest, UpstreamResponse } from './provider.ts'
 
 /** Where to connect and which names to use there. */
 export interface Target extends Address {
@@ -74,6 +73,16 @@ function headOf(host: string, { path, headers, body }: UpstreamRequest): string 
   return `${head}\r\n`
 }
 
+function requestParts(host: string, request: UpstreamRequest): Uint8Array[] {
+  const head = headOf(host, request)
+  const { body } = request
+  const isJoined = body.length <= joinedBytesMax
+  const first = Buffer.allocUnsafe(head.length + (isJoined ? body.length : 0))
+  first.write(head, 'latin1')
+  if (isJoined) first.set(body, head.length)
+  return isJoined ? [first] : [first, body]
+}
+
 // ── Responses ──
 
 /** Unread bytes of a response; above them its connection is not read. */
@@ -95,24 +104,26 @@ class Exchange implements UpstreamResponse {
   #unreadBytes = 0
   #reading: PromiseWithResolvers<BodyPiece> | undefined
 
+  /** Both only until it is connected: an open stream must not keep its request in memory. */
+  #request: Uint8Array[]
+  #watch: ConnectionWatch | undefined
   readonly #signal: AbortSignal
-  /** Until it is written: a prompt of megabytes must not stay in memory for as long as its answer streams. */
-  #request: UpstreamRequest | undefined
+  readonly #origin: Origin
 
-  constructor(
-    request: UpstreamRequest,
-    readonly head: string,
-    private readonly origin: Origin,
-  ) {
-    this.#request = request
+  constructor(request: UpstreamRequest, origin: Origin) {
+    this.#request = requestParts(origin.target.host, request)
     this.#signal = request.signal
+    this.#watch = request.watch
+    this.#origin = origin
     this.#signal.addEventListener('abort', this)
   }
 
-  takeRequest(): UpstreamRequest {
+  /** It is connected, and what is returned is written to it. */
+  takeRequest(): Uint8Array[] {
     const request = this.#request
-    assert(request, 'a request is written once')
-    this.#request = undefined
+    this.#request = []
+    this.#watch?.connected()
+    this.#watch = undefined
     return request
   }
 
@@ -120,9 +131,10 @@ class Exchange implements UpstreamResponse {
   handleEvent(): void {
     const { connection } = this
     this.#unread.length = 0
+    this.#request = []
     this.fail(this.#signal.reason)
     if (connection) connection.close()
-    else this.origin.forget(this)
+    else this.#origin.forget(this)
   }
 
   // As a body of fetch.
@@ -222,20 +234,12 @@ class Connection {
   }
 
   start(exchange: Exchange): void {
-    const { head } = exchange
-    const request = exchange.takeRequest()
     this.#exchange = exchange
     exchange.connection = this
     this.#reader = new ResponseReader()
     this.socket?.ref()
     this.socket?.timeout(0)
-    request.watch?.connected()
-    const { body } = request
-    const isJoined = body.length <= joinedBytesMax
-    const first = Buffer.allocUnsafe(head.length + (isJoined ? body.length : 0))
-    first.write(head, 'latin1')
-    if (isJoined) first.set(body, head.length)
-    this.#unsent = isJoined ? [first] : [first, body]
+    this.#unsent = exchange.takeRequest()
     this.write()
   }
 
@@ -356,11 +360,14 @@ const tlsHandlers: SocketHandler<Connection> = {
 /** Length and name. */
 const alpnProtocols = '\x08http/1.1'
 
+/** Connection attempts cannot be cancelled; so many may go on after their requests were aborted. */
+const leftDialsMax = 64
+
 /** The connections to one target. */
 class Origin {
   readonly #idle: Connection[] = []
   readonly #dialling = new Set<Connection>()
-  /** Requests without a connection, in order. There are at least as many dials as requests. */
+  /** Requests without a connection, in order; there are at least as many dials. */
   readonly #waiting: Exchange[] = []
   #open = 0
 
@@ -371,15 +378,15 @@ class Origin {
 
   send(request: UpstreamRequest): Promise<UpstreamResponse> {
     if (request.signal.aborted) return Promise.reject(request.signal.reason)
-    const exchange = new Exchange(request, headOf(this.target.host, request), this)
+    const exchange = new Exchange(request, this)
     // The last one used is the least likely to have been closed meanwhile.
     const connection = request.isFresh ? undefined : this.#idle.pop()
     if (connection) connection.start(exchange)
     else {
       request.watch?.connecting()
       this.#waiting.push(exchange)
-      // A dial whose request was aborted serves the next one: a host that accepts nothing costs a bounded number of them.
-      if (this.#dialling.size < this.#waiting.length) this.#dial()
+      // A host that accepts nothing costs a bounded number of dials: beyond it, requests wait for those that were left.
+      if (this.#dialling.size < this.#waiting.length + leftDialsMax) this.#dial()
     }
     return exchange.opened.promise
   }
@@ -403,7 +410,8 @@ class Origin {
 
   failed(error: unknown, connection: Connection): void {
     if (!this.#dialling.delete(connection)) return
-    this.#waiting.shift()?.fail(error)
+    // Otherwise it was the dial of an aborted request.
+    if (this.#dialling.size < this.#waiting.length) this.#waiting.shift()?.fail(error)
     this.#forgetIfEmpty()
   }
 
