@@ -36,7 +36,7 @@ export function FilterForm({ query, choices, change }: FilterFormProps) {
         id="q"
         value={query.q}
         isWide
-        attributes={{ type: 'search', name: 'q', 'data-search': true, placeholder: 'Press / to search' }}
+        attributes={{ type: 'search', name: 'q', 'data-search': true, placeholder: 'Name, id or creator' }}
         onChange={(q) => change({ q })}
       />
       {menus.map(({ name, label, options }) => (

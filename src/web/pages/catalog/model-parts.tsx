@@ -70,13 +70,10 @@ export function ModelPrice({ entry, kind }: { readonly entry: CatalogEntry; read
   return <Money amount={price === null ? '–' : price === 'free' ? 'free' : price[kind]} />
 }
 
-export interface BusiestProps {
-  readonly entry: CatalogEntry
-  readonly kind: 'first_event_ms' | 'tokens_per_second'
-}
+type FigureKind = 'first_event_ms' | 'tokens_per_second'
 
 /** The measurement of the route with the most traffic. */
-export function Busiest({ entry, kind }: BusiestProps) {
+export function Busiest({ entry, kind }: { readonly entry: CatalogEntry; readonly kind: FigureKind }) {
   const unit = kind === 'first_event_ms' ? 'time' : 'tokens'
   return <Measured figures={busiestFigures(entry.routes, kind)} unit={unit} isSandbox={isSandbox(entry)} />
 }

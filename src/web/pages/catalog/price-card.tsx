@@ -101,13 +101,8 @@ function amountOf(text: string) {
   return text.startsWith('×') ? text : <Money amount={text} />
 }
 
-export interface CalculatorProps {
-  readonly entry: CatalogEntry
-  readonly sample: Sample
-}
-
 /** Without scripts the form asks the server, which computes the same. */
-export function Calculator({ entry, sample: initial }: CalculatorProps) {
+export function Calculator({ entry, sample: initial }: { readonly entry: CatalogEntry; readonly sample: Sample }) {
   const [typed, setTyped] = useState(() => sampleFields.map(({ name }) => [name, String(initial[name])]))
   const params = new URLSearchParams(typed)
   const wrong = wrongSampleFields(params)

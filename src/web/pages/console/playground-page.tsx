@@ -195,13 +195,16 @@ function CostEstimate({ model, maxTokens, isNamed }: CostEstimateProps) {
   )
 }
 
-interface AnswerCardProps {
+function AnswerCard({
+  id,
+  isNamed,
+  call,
+}: {
   readonly id: string
   readonly isNamed: boolean
   readonly call: ModelCall
-}
-
-function AnswerCard({ id, isNamed, call: { text, toolCalls, outcome, isRunning } }: AnswerCardProps) {
+}) {
+  const { text, toolCalls, outcome, isRunning } = call
   const isEmpty = text === '' && toolCalls.length === 0 && !outcome
   return (
     <section class="card stack" aria-label={`Answer of ${id}`} data-answer={id}>
