@@ -5,7 +5,7 @@ import type { Clock } from '../kernel/clock.ts'
 import type { Database } from '../store/database.ts'
 import { type Sql, timeToSql } from '../store/sql.ts'
 import { isWindowPast } from './budget.ts'
-import type { Pace } from './pace.ts'
+import type { Pace } from './ledger.ts'
 
 export const cleanMs = 60_000
 /** A few milliseconds of writing: on the embedded engine charges wait behind it. */

@@ -2,11 +2,13 @@
 
 import { type Clock, randomUnit } from '../kernel/clock.ts'
 import { type Failpoint, noFailpoint } from '../kernel/failpoint.ts'
+import { onTimer } from '../kernel/timers.ts'
 import type { Database } from '../store/database.ts'
 import { createEmbeddedLedger } from './embedded/embedded-ledger.ts'
-import { type Ledger, usualHoldLifetimeMs } from './ledger.ts'
-import { type Pace, realPace } from './pace.ts'
+import { type Ledger, type Pace, usualHoldLifetimeMs } from './ledger.ts'
 import { createSharedLedger } from './shared/shared-ledger.ts'
+
+const realPace: Pace = { wait: (milliseconds) => Bun.sleep(milliseconds), every: onTimer }
 
 export interface CreateLedgerOptions {
   readonly database: Database

@@ -12,7 +12,6 @@ import type { RequestRow } from '../store/request-rows.ts'
 import type { Insufficient, Unavailable } from './account.ts'
 import type { Budget, BudgetState, OverBudget } from './budget.ts'
 import type { Correction, CorrectOutcome, Funding, FundOutcome } from './fund.ts'
-import type { Pace } from './pace.ts'
 import type { Transfer, TransferPage, TransferQuery } from './transfer.ts'
 
 /** Longer than a request may take whose routes have the usual deadlines: 15 minutes. */
@@ -193,6 +192,13 @@ export interface EndStats {
 export interface LedgerStats extends HoldStats, CommitStats, EndStats {
   /** How far this machine's clock is ahead of the database's (less than 0: behind it); absent where they are one. */
   readonly clockSkewMs?: number
+}
+
+/** How the ledger waits. Tests pass their own, so that none of them depends on how long something takes. */
+export interface Pace {
+  wait(milliseconds: number): Promise<void>
+  /** Calls the work again and again, never twice at once; answers with how to stop. Must not keep a process alive. */
+  every(milliseconds: number, work: () => Promise<unknown>): () => void
 }
 
 export interface LedgerOptions {

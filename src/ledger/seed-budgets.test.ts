@@ -14,8 +14,7 @@ import type { KeyId, RequestId, WorkspaceId } from '../kernel/ids.ts'
 import type { Nano } from '../kernel/money.ts'
 import type { Database } from '../store/database.ts'
 import type { Sql } from '../store/sql.ts'
-import { type Budget, dayWindow, monthWindow } from './budget.ts'
-import { seedRoundMs } from './seed-budgets.ts'
+import { type Budget, dayWindow, monthWindow, seedRoundMs } from './budget.ts'
 
 /** 15 January 2027, 08:00 UTC. */
 const now = createTestClock().now()

@@ -6,7 +6,15 @@ import type { Clock } from '../kernel/clock.ts'
 import { type Every, onTimer } from '../kernel/timers.ts'
 import { wholeBuckets } from '../kernel/usage.ts'
 import type { Database } from '../store/database.ts'
-import { type Asked, createRegistry, type MetricRegistry, type NumberPoint, other } from './metric-registry.ts'
+import {
+  type Asked,
+  type CounterDefinition,
+  createRegistry,
+  type HistogramDefinition,
+  type MetricRegistry,
+  type NumberPoint,
+  other,
+} from './metric-registry.ts'
 import type { RequestRecord } from './request-record.ts'
 
 export interface GatewayMetrics {
@@ -72,119 +80,62 @@ const timedSeriesMax = 400
 const fieldsMax = 200
 
 export function createRequestMetrics(registry: MetricRegistry): ObserveRequest {
-  const count = countRequest(registry)
-  const time = timeRequest(registry)
-  const spend = countSpend(registry)
-  const attempts = registry.counter({
-    name: 'tollgate_upstream_attempts_total',
-    help: 'Upstream calls by how they ended: ok, the status, or the class of the failure.',
-    labels: ['provider', 'outcome'],
-  })
-  const warnings = registry.counter({
-    name: 'tollgate_translation_warnings_total',
-    help: 'Fields that a translation dropped or approximated.',
-    labels: ['field'],
-    seriesMax: fieldsMax,
-  })
-  const implausible = registry.counter({
-    name: 'tollgate_implausible_usage_total',
-    help: 'Requests whose provider reported usage that cannot be true, by the count that was replaced by an estimate.',
-    labels: ['model', 'provider', 'count'],
-  })
-  return (record) => {
-    count(record)
-    if (isGeneration(record)) time(record)
-    spend(record)
-    for (const { provider, outcome } of record.attempts) attempts.find(provider, outcome).add(1)
-    const { implausibleUsage, model = none } = record
-    if (implausibleUsage !== undefined) implausible.find(model, providerOf(record), implausibleUsage).add(1)
-    for (const warning of record.warnings) warnings.find(warnedField(warning)).add(1)
-  }
-}
-
-function countRequest(registry: MetricRegistry): ObserveRequest {
-  const requests = registry.counter({
-    name: 'tollgate_requests_total',
-    help: 'Requests by how they ended. Status 499: the client left. An interrupted stream has 200 and a failure.',
-    labels: ['dialect', 'model', 'provider', 'status', 'project'],
-    keep: ['dialect', 'status'],
-  })
-  const failures = registry.counter({
-    name: 'tollgate_failures_total',
-    help: 'Failures returned to callers, also inside a stream.',
-    labels: ['code'],
-  })
-  const rejections = registry.counter({
-    name: 'tollgate_limit_rejections_total',
-    help: 'Requests rejected with 429: by a limit of this gateway, or because every route was throttled by its provider.',
-    labels: ['source'],
-  })
-  const statusTexts = new Map<number, string>()
-  const statusText = (status: number): string => {
-    const known = statusTexts.get(status)
-    if (known !== undefined) return known
-    const text = String(status)
-    statusTexts.set(status, text)
-    return text
-  }
-  return (record) => {
-    const { model = none, caller, code, status } = record
-    const project = caller?.projectId ?? none
-    requests.find(record.surface ?? none, model, providerOf(record), statusText(status), project).add(1)
-    if (code !== undefined) failures.find(code).add(1)
-    const source = limitSourceOf(record)
-    if (source !== undefined) rejections.find(source).add(1)
-  }
-}
-
-function timeRequest(registry: MetricRegistry): ObserveRequest {
+  const counter = (name: string, help: string, labels: readonly string[], more: Partial<CounterDefinition> = {}) =>
+    registry.counter({ name: `tollgate_${name}`, help, labels, ...more })
+  const histogram = (name: string, help: string, bounds: readonly number[], more: Partial<HistogramDefinition> = {}) =>
+    registry.histogram({ name: `tollgate_${name}`, help, bounds, ...more })
   const timed = { labels: ['model', 'provider'], seriesMax: timedSeriesMax }
-  const durations = registry.histogram({
-    ...timed,
-    name: 'tollgate_request_duration_seconds',
-    help: 'From the arrival of a generation to its last byte.',
-    bounds: durationBounds,
-  })
-  const firstTokens = registry.histogram({
-    ...timed,
-    name: 'tollgate_time_to_first_token_seconds',
-    help: 'From the arrival of a streamed generation to its first meaningful event.',
-    bounds: firstTokenBounds,
-  })
-  const overheads = registry.histogram({
-    name: 'tollgate_overhead_seconds',
-    help: "The gateway's own part of the time before the first event: all of it, without waiting for providers.",
-    bounds: overheadBounds,
-  })
-  return (record) => {
-    const { model = none, firstEventMs, stream } = record
-    const provider = providerOf(record)
+  const outcomeLabels = ['dialect', 'model', 'provider', 'status', 'project']
+  // biome-ignore format: one metric per row
+  const metrics = {
+    requests: counter('requests_total', 'Requests by how they ended. Status 499: the client left. An interrupted stream has 200 and a failure.', outcomeLabels, { keep: ['dialect', 'status'] }),
+    failures: counter('failures_total', 'Failures returned to callers, also inside a stream.', ['code']),
+    rejections: counter('limit_rejections_total', 'Requests rejected with 429: by a limit of this gateway, or because every route was throttled by its provider.', ['source']),
+    durations: histogram('request_duration_seconds', 'From the arrival of a generation to its last byte.', durationBounds, timed),
+    firstTokens: histogram('time_to_first_token_seconds', 'From the arrival of a streamed generation to its first meaningful event.', firstTokenBounds, timed),
+    overheads: histogram('overhead_seconds', "The gateway's own part of the time before the first event: all of it, without waiting for providers.", overheadBounds),
+    tokens: counter('tokens_total', 'Tokens of charged requests, in kinds that never overlap; output includes reasoning.', ['kind']),
+    costs: counter('cost_usd_total', 'What requests were charged.', ['model', 'provider', 'project'], { perUnit: 1e9 }),
+    attempts: counter('upstream_attempts_total', 'Upstream calls by how they ended: ok, the status, or the class of the failure.', ['provider', 'outcome']),
+    warnings: counter('translation_warnings_total', 'Fields that a translation dropped or approximated.', ['field'], { seriesMax: fieldsMax }),
+    implausible: counter('implausible_usage_total', 'Requests whose provider reported usage that cannot be true, by the count that was replaced by an estimate.', ['model', 'provider', 'count']),
+  }
+  const { requests, failures, rejections, durations, firstTokens, overheads, costs, attempts, warnings } = metrics
+  const kinds = wholeBuckets.map(({ bucket, count }) => ({ count, cell: metrics.tokens.find(bucket) }))
+
+  const time = (record: RequestRecord, model: string, provider: string) => {
+    const { firstEventMs, stream } = record
     durations.find(model, provider).observe(record.totalMs / 1000)
     if (stream && firstEventMs !== undefined) firstTokens.find(model, provider).observe(firstEventMs / 1000)
     const ownMs = overheadMs(record)
     if (ownMs !== undefined) overheads.find().observe(ownMs / 1000)
   }
+  return (record) => {
+    const { model = none, caller, code, status, usage, charge, implausibleUsage } = record
+    const provider = providerOf(record)
+    const project = caller?.projectId ?? none
+    requests.find(record.surface ?? none, model, provider, statusText(status), project).add(1)
+    if (code !== undefined) failures.find(code).add(1)
+    const source = limitSourceOf(record)
+    if (source !== undefined) rejections.find(source).add(1)
+    if (isGeneration(record)) time(record, model, provider)
+    if (usage) for (const { count, cell } of kinds) cell.add(usage[count] ?? 0)
+    if (charge !== undefined) costs.find(model, provider, project).add(Number(charge))
+    for (const attempt of record.attempts) attempts.find(attempt.provider, attempt.outcome).add(1)
+    if (implausibleUsage !== undefined) metrics.implausible.find(model, provider, implausibleUsage).add(1)
+    for (const warning of record.warnings) warnings.find(warnedField(warning)).add(1)
+  }
 }
 
-function countSpend(registry: MetricRegistry): ObserveRequest {
-  const tokens = registry.counter({
-    name: 'tollgate_tokens_total',
-    help: 'Tokens of charged requests, in kinds that never overlap; output includes reasoning.',
-    labels: ['kind'],
-  })
-  const kinds = wholeBuckets.map(({ bucket, count }) => ({ count, cell: tokens.find(bucket) }))
-  const costs = registry.counter({
-    name: 'tollgate_cost_usd_total',
-    help: 'What requests were charged.',
-    labels: ['model', 'provider', 'project'],
-    perUnit: 1e9,
-  })
-  return (record) => {
-    const { usage, charge, model = none, caller } = record
-    if (usage) for (const { count, cell } of kinds) cell.add(usage[count] ?? 0)
-    if (charge === undefined) return
-    costs.find(model, providerOf(record), caller?.projectId ?? none).add(Number(charge))
-  }
+const statusTexts = new Map<number, string>()
+
+/** The same text each time: it is looked up with every request. */
+function statusText(status: number): string {
+  const known = statusTexts.get(status)
+  if (known !== undefined) return known
+  const text = String(status)
+  statusTexts.set(status, text)
+  return text
 }
 
 function providerOf({ attempts }: RequestRecord): string {

@@ -7,35 +7,30 @@ import type { Nano } from '../kernel/money.ts'
 import { totalInputTokens, type Usage } from '../kernel/usage.ts'
 import type { RequestRow } from '../store/request-rows.ts'
 import { textToSql, timeFromSql } from '../store/sql.ts'
-import { type AttemptRecord, type CandidateRecord, onlyRoute, type RequestRecord } from './request-record.ts'
+import {
+  type AttemptRecord,
+  type CandidateRecord,
+  onlyRoute,
+  type RecordedCaller,
+  type RequestRecord,
+} from './request-record.ts'
 
 /** A record as it was stored. */
-export interface LoggedRequest {
-  readonly id: RequestId
-  readonly startedAt: number
-  readonly workspaceId: WorkspaceId
-  readonly projectId: ProjectId
-  readonly keyId: KeyId
-  readonly path: string
-  readonly stream: boolean
-  readonly model: string | undefined
-  readonly status: number
-  readonly code: string | undefined
-  readonly reason: string | undefined
+export interface LoggedRequest
+  extends Readonly<
+    Pick<
+      RequestRecord,
+      'id' | 'startedAt' | 'path' | 'stream' | 'model' | 'status' | 'code' | 'reason' | 'candidates' | 'warnings'
+    > &
+      Pick<RequestRecord, 'usage' | 'priceVersion' | 'held' | 'charge' | 'firstEventMs' | 'totalMs' | 'client'> &
+      RecordedCaller
+  > {
+  /** Of the last attempt. */
   readonly provider: string | undefined
   readonly upstreamModel: string | undefined
   readonly lane: string | undefined
-  readonly candidates: readonly CandidateRecord[]
   readonly attempts: readonly AttemptRecord[]
-  readonly warnings: readonly string[]
   readonly notes: readonly string[]
-  readonly usage: Usage | undefined
-  readonly priceVersion: string | undefined
-  readonly held: Nano | undefined
-  readonly charge: Nano | undefined
-  readonly firstEventMs: number | undefined
-  readonly totalMs: number
-  readonly client: string | undefined
 }
 
 /** What left the wallet, and what is written with it. */

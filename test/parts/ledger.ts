@@ -1,12 +1,11 @@
-// What tests of the ledger share: a workspace to pay with, a clock and a pace that only move when told, and ids.
+// What tests of the ledger share: a workspace to pay with, a clock and a pace that only the test moves, and ids.
 
 import { expect } from 'bun:test'
 import type { Clock } from '../../src/kernel/clock.ts'
 import { createId, type KeyId, type RequestId, type WorkspaceId } from '../../src/kernel/ids.ts'
 import type { Nano } from '../../src/kernel/money.ts'
 import { type CreateLedgerOptions, createLedger } from '../../src/ledger/create-ledger.ts'
-import type { Charge, HoldRequest, Ledger, Settlement } from '../../src/ledger/ledger.ts'
-import type { Pace } from '../../src/ledger/pace.ts'
+import type { Charge, HoldRequest, Ledger, Pace, Settlement } from '../../src/ledger/ledger.ts'
 import { verify } from '../../src/ledger/verify.ts'
 import type { Database } from '../../src/store/database.ts'
 import type { RequestRow } from '../../src/store/request-rows.ts'

@@ -2,7 +2,7 @@
 // length of a run the global timers and Math.random, which code of the ledger uses directly.
 
 import type { Clock } from '../../src/kernel/clock.ts'
-import type { Pace } from '../../src/ledger/pace.ts'
+import type { Pace } from '../../src/ledger/ledger.ts'
 import type { Dice } from './dice.ts'
 import type { Scheduler, Turns } from './scheduler.ts'
 

@@ -9,7 +9,15 @@ import { timeToSql } from '../../store/sql.ts'
 import { isStoreUnavailable } from '../../store/sql-error.ts'
 import type { BatchWriter } from '../../store/write-batch.ts'
 import { type Insufficient, unavailable, type WalletId, workspaceOf } from '../account.ts'
-import { BudgetCounters, type BudgetName, type BudgetState, budgetName, isWindowPast } from '../budget.ts'
+import {
+  BudgetCounters,
+  type BudgetName,
+  type BudgetState,
+  budgetName,
+  createBudgetSeeds,
+  isWindowPast,
+  seedRoundMs,
+} from '../budget.ts'
 import { clean, cleanMs } from '../clean.ts'
 import {
   type Correction,
@@ -20,7 +28,6 @@ import {
   recordFunding,
 } from '../fund.ts'
 import type { HoldOutcome, HoldRequest, Ledger, LedgerOptions } from '../ledger.ts'
-import { createBudgetSeeds, seedRoundMs } from '../seed-budgets.ts'
 import { listTransfers, readTransfersOf } from '../transfer.ts'
 import { createEndCounters, createWriteHealth, type WriteHealth } from '../write-health.ts'
 import { Settlements } from './settlements.ts'

@@ -11,8 +11,19 @@ import { type Budget, budgetNames, noBudgets } from '../budget.ts'
 import type { HoldOutcome, SettleOutcome } from '../ledger.ts'
 import { chargedRow, dueOf, readSettled } from '../settlement.ts'
 import { type Demand, grantAll, type MoveOutcome, moveBalances, type WalletMove } from './balances.ts'
-import { awaitHolds, type EndedHold, endHolds, insertHolds, lowerHold, markHoldsSent, raiseHolds } from './holds.ts'
-import { type ExtendOperation, ofKind, type SettleOperation, type SharedOperation } from './operation.ts'
+import {
+  awaitHolds,
+  type EndedHold,
+  type ExtendOperation,
+  endHolds,
+  insertHolds,
+  lowerHold,
+  markHoldsSent,
+  ofKind,
+  raiseHolds,
+  type SettleOperation,
+  type SharedOperation,
+} from './holds.ts'
 import type { Owner } from './replica.ts'
 
 /** Gives one answer. */

@@ -9,7 +9,7 @@ import type { Database } from '../../store/database.ts'
 import type { HoldRequest } from '../ledger.ts'
 import { createWriteHealth } from '../write-health.ts'
 import { createBatchQueue, type Entry, takeBatch } from './batch-queue.ts'
-import type { SharedOperation } from './operation.ts'
+import type { SharedOperation } from './holds.ts'
 import type { Owner } from './replica.ts'
 
 const sqlError = (errno: string) =>

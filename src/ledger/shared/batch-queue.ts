@@ -8,10 +8,10 @@ import type { WorkspaceId } from '../../kernel/ids.ts'
 import type { Database } from '../../store/database.ts'
 import { CommitUnknown, isContention, isRowLocked, isStoreUnavailable, isTimedOut } from '../../store/sql-error.ts'
 import { unavailable } from '../account.ts'
-import type { Pace } from '../pace.ts'
+import type { Pace } from '../ledger.ts'
 import { commitEndOf, type WriteHealth } from '../write-health.ts'
 import { type Answer, applyBatch } from './apply-batch.ts'
-import type { SharedOperation } from './operation.ts'
+import type { SharedOperation } from './holds.ts'
 import type { Owner } from './replica.ts'
 
 const batchMax = 256
