@@ -63,7 +63,7 @@ const exceptionsOfNewest: Readonly<Record<number, string>> = {
   503: 'ServiceUnavailableError',
 }
 
-/** undefined: an error inside a stream, which no client gives a class of its own. */
+/** undefined: an error inside a stream, for which no client has a separate class. */
 export function expectedException(client: ClientName, status: number | undefined): string {
   const table = client === 'anthropic 1' ? exceptionsOfNewest : exceptionsOfAll
   return table[status ?? 0] ?? 'APIError'
