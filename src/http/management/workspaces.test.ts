@@ -3,6 +3,7 @@ import { storeRequests } from '../../../test/observe/stored-requests.ts'
 import { forEachEngine, type TestEngine } from '../../../test/parts/engines.ts'
 import { openManagement, type TestManagement } from '../../../test/parts/management.ts'
 import { Failure } from '../../kernel/failure.ts'
+import type { Nano } from '../../kernel/money.ts'
 import { verifyAudit } from '../../tenancy/audit.ts'
 import type { Checkout } from '../payments/stripe-checkout.ts'
 
@@ -113,13 +114,16 @@ async function openHousehold(engine: TestEngine): Promise<Household & AsyncDispo
     })
     await management.make(`/api/workspaces/${id}/topups`, { amount: '5.00', reference: 'invoice 17' })
     const caller = { workspaceId: id, projectId: project.id, keyId: key.id }
-    const facts = { startedAt: 1_790_000_000_000, caller }
+    // Without a charge, which would be a transfer.
+    const facts = { startedAt: 1_790_000_000_000, caller, charge: undefined }
     return { id, projectId: project.id, keyId: key.id, secret: key.secret as string, facts }
   }
   const [jane, other] = [await make(person), await make('somebody else')]
   await management.ask('PUT', `/api/workspaces/${jane.id}/credentials/acme`, { body: { api_key: 'sk-of-jane-4711' } })
-  // Over two portions of them, and one of somebody else's.
-  await storeRequests(management.database, [...Array.from({ length: 403 }, () => jane.facts), other.facts])
+  // Nearly a portion of them, one that was charged, and one of somebody else's.
+  const charged = { ...jane.facts, charge: 450_000n as Nano }
+  const uncharged = Array.from({ length: 402 }, () => jane.facts)
+  await storeRequests(management.database, [charged, ...uncharged, other.facts])
   const dispose = () => management[Symbol.asyncDispose]()
   return { ...jane, management, [Symbol.asyncDispose]: dispose }
 }
@@ -157,6 +161,8 @@ forEachEngine((engine) => {
       `project ${projectId}`,
       `key ${keyId}`,
       expect.stringMatching(/^credential cred_/),
+      // The charge, then the top-up.
+      expect.stringMatching(/^transfer tr_/),
       expect.stringMatching(/^transfer tr_/),
       'request req_1',
       // What was done to the workspace, its project, its key.
@@ -191,7 +197,9 @@ forEachEngine((engine) => {
 
     expect((await management.ask('GET', `/api/workspaces/${id}/wallet`)).body.balance).toBe('5.00')
     const { data } = (await management.ask('GET', `/api/workspaces/${id}/transfers`)).body
-    expect(data).toMatchObject([{ kind: 'topup', amount: '5.00', reference: 'invoice 17' }])
+    expect(data).toHaveLength(2)
+    expect(data).toContainEqual(expect.objectContaining({ kind: 'charge', amount: '0.00045' }))
+    expect(data).toContainEqual(expect.objectContaining({ kind: 'topup', amount: '5.00', reference: 'invoice 17' }))
     const [last] = (await management.ask('GET', '/api/audit')).body.data
     expect(last).toMatchObject({ action: 'workspace.erase', object: id, details: { keys: 1, credentials: 1 } })
     expect((await verifyAudit(management.database)).findings).toEqual([])
