@@ -127,7 +127,6 @@ export class Settlements {
         continue
       }
       // What is overdue is not tried again: its caller has already got an error.
-      for (const entry of batch) entry.isRetry = true
       this.#giveUp(batch.filter((entry) => entry.isOverdue))
       this.#queue.unshift(...batch.filter((entry) => !entry.isOverdue))
       this.#giveUpOld()
@@ -149,6 +148,8 @@ export class Settlements {
       return results
     } catch (thrown) {
       end('failed', thrown)
+      // It may have been written all the same.
+      for (const entry of batch) entry.isRetry = true
       // Another attempt does not mend a defect of ours.
       return isStoreUnavailable(thrown) ? undefined : batch.map(() => ({ message: String(thrown) }))
     } finally {
