@@ -1,4 +1,4 @@
-// A gateway that stops: running streams of both surfaces are finished, what arrives meanwhile is told to come back, and
+// A gateway that stops: running streams of both surfaces are finished, requests that arrive meanwhile are asked to retry, and
 // after the time it was given nobody is waited for.
 
 import { expect, test } from 'bun:test'

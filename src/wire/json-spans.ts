@@ -186,8 +186,8 @@ export class JsonTextMeter {
     for (let at = start; at < end; at++) {
       const byte = data[at]
       if (byte === quote) {
-        const close = closingQuote(data, at + 1, end)
-        if (close === -1) return bytes
+        const close = passString(data, at, end) - 1
+        if (close < 0) return bytes
         if (isBeforeColon(data, close + 1, end)) {
           isCounted = this.#has(data, at + 1, close)
           bit = this.#bitOf(data, at + 1, close)
@@ -218,16 +218,6 @@ export class JsonTextMeter {
     }
     return false
   }
-}
-
-/** The offset of the quote that ends a string, -1 if none does. */
-function closingQuote(data: Uint8Array, start: number, end: number): number {
-  for (let at = start; at < end; at++) {
-    const byte = data[at]
-    if (byte === quote) return at
-    if (byte === backslash) at++
-  }
-  return -1
 }
 
 function isBeforeColon(data: Uint8Array, behind: number, end: number): boolean {

@@ -13,7 +13,7 @@ import {
 } from '../parts/official-clients.ts'
 import { startUpstream } from '../parts/upstream.ts'
 
-// A gateway that stops while it still works: what runs is finished, a request that was on its way is told to come back.
+// A gateway that stops while it still works: what runs is finished, a request that arrives late is asked to retry.
 
 const user = { role: 'user' as const, content: 'hi' }
 const names = [...chatClientNames, ...messageClientNames]
@@ -99,7 +99,7 @@ function send(name: ClientName): PromiseLike<unknown> {
   return client.messages.create({ model: 'sandbox/echo', max_tokens: 9, messages: [user] })
 }
 
-test.each(names)('%s: a request that was on its way is told to come back', async (name) => {
+test.each(names)('%s: a request that arrives late is asked to retry', async (name) => {
   const error = await readError(name, send(name))
   expect(error).toMatchObject({
     exception: expectedException(name, 503),

@@ -30,7 +30,7 @@ test('a gateway whose wallets contradict the database answers what it charged, f
     crashUpstream.openGate()
     const receipts = await Promise.all([...streams, breaking])
     expect(receipts.map(({ end }) => end)).toEqual(['complete', 'complete', 'complete'])
-    // Nothing new is taken: refused, or nobody listens any more.
+    // No new request is accepted: rejected, or the socket is closed.
     const [ask] = allAsks
     const refused = ask && (await askForReceipt(gateway, ask))
     if (refused && refused.status !== undefined) expectRefusal(refused)

@@ -20,7 +20,7 @@ export interface Site extends CrashData {
   readonly receipts: Receipt[]
   /** Charges in its ledger after the last cycle. */
   transfers: number
-  /** What was found before and is still so: told once. */
+  /** Violations that were reported before. */
   readonly known: Set<string>
 }
 
@@ -52,7 +52,7 @@ const streamPlaces = 72
  */
 const openLeast = 62
 const wholePlaces = 8
-/** Where the failpoint cannot come first, since nobody reaps so early, our own kill comes at a random moment within this. */
+/** A failpoint in a reap cannot be reached so early; then the test kills the gateway at a random moment within this time. */
 const randomKillMs = 1500
 /** Kills the gateway if neither the failpoint nor enough streams come. Long enough for a machine under heavy load. */
 const patienceMs = 600_000
@@ -88,7 +88,7 @@ function startArmed(site: Site, failpoint: FailpointName): Promise<CrashGateway>
 
 /**
  * The next gateway, killed for certain in its first reap, at either of the two places there. On SQLite holds die with
- * their process, so that nobody would wait for it.
+ * their process, so there would be nothing to reap.
  */
 function startDoomed(site: Site): Promise<CrashGateway> {
   if (site.databaseUrl === undefined) return startOn(site)
@@ -146,7 +146,7 @@ export async function runCycle(site: Site, options: CycleOptions): Promise<Cycle
   }
 }
 
-/** Answers with the holds that the dead process left open. Nobody else lives on this database. */
+/** Returns the number of holds that the dead process left open. No other process uses this database. */
 async function lookAtDead(database: Database, silence: CycleOptions['silence']): Promise<number> {
   const holds = await countOpenHolds(database.sql)
   if (database.engine === 'postgres' && silence === 'skipped')
@@ -194,7 +194,7 @@ interface Recovery extends CycleOptions {
   readonly diedAtMs: number
 }
 
-/** The next gateway on the data: it ends what the dead one left, serves, and ends when told. */
+/** The next gateway on the data: it ends what the dead one left, serves, and stops on SIGTERM. */
 async function recover(site: Site, first: CrashGateway, { failpoint, diedAtMs, takeTurn, reapedWithinMs }: Recovery) {
   let gateway = first
   const violations: string[] = []

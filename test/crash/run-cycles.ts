@@ -17,7 +17,7 @@ export type Engine = 'sqlite' | 'postgres'
 export interface CyclesOptions {
   readonly engine: Engine
   readonly cycles: number
-  /** Shared by all who use this machine's cores at the same time; absent = nobody else does. */
+  /** Shared by all runs that use this machine's cores at the same time; absent = this is the only run. */
   readonly takeTurn?: TakeTurn
   /** Of so many cycles on PostgreSQL one sits out the whole silence; absent = only the first does. */
   readonly satOutEvery?: number

@@ -21,7 +21,7 @@ const values = scriptOptions(usage, {
 const [rounds, calls, stallSeconds] = [values.rounds, values.calls, values.stall].map(Number)
 if (![rounds, calls, stallSeconds].every((value) => Number.isInteger(value) && Number(value) >= 1))
   refuseOptions('--rounds, --calls and --stall take a whole number from 1', usage)
-if (Number(calls) > 2000) refuseOptions('--calls takes 2000 at most: each call has a cost of its own', usage)
+if (Number(calls) > 2000) refuseOptions('--calls takes 2000 at most: each call has a different cost', usage)
 const engines: readonly Engine[] = values.engine === 'both' ? ['sqlite', 'postgres'] : [values.engine as Engine]
 if (!engines.every((engine) => engine === 'sqlite' || engine === 'postgres'))
   refuseOptions('--engine takes sqlite, postgres or both', usage)

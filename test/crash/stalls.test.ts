@@ -13,9 +13,9 @@ import { until } from './outage.ts'
 import { createSite, type Engine } from './run-cycles.ts'
 import { stress } from './stress.ts'
 
-// A charge whose commit reaches the store and is not confirmed for more than thirty seconds, with the real gateway as a
-// process of its own: a sync of the disk that hangs (strace), and a PostgreSQL whose replies are lost behind a COMMIT. The
-// caller must not be told that nothing was charged, and a retry under its idempotency key must not be charged again.
+// A charge whose commit reaches the store and is not confirmed for more than thirty seconds, with the real gateway as
+// a separate process: a sync of the disk that hangs (strace), and a PostgreSQL whose replies are lost behind a COMMIT. The
+// error must not say that nothing was charged, and a retry under its idempotency key must not be charged again.
 
 const order = { inputTokens: 7, outputTokens: 5, pieces: 2, pauseMs: 1 }
 /** 7 × 1,000 + 5 × 2,000 nano-dollars. */
@@ -24,10 +24,10 @@ const asks: readonly Ask[] = [
   { surface: chat, model: 'test/chat', stream: false, order, idempotencyKey: 'order-1' },
   { surface: messages, model: 'test/chat', stream: true, order, idempotencyKey: 'order-2' },
 ]
-/** Longer than any test waits; it ends when it is told. */
+/** Longer than any test waits; the test ends it. */
 const longSeconds = 600
 
-/** A gateway on a store whose next commit of a charge hangs once it is told to. */
+/** A gateway on a store whose next commit of a charge hangs after `stall`. */
 async function openScene(engine: Engine) {
   const crashUpstream = startCrashUpstream()
   const site = await createSite(engine, crashUpstream)
@@ -118,7 +118,7 @@ for (const [engine, isPossible, needs] of engines) {
                 expect(await checkBooks(database, { paidIn: openingCredit, receipts, asked: 1 })).toEqual([])
                 const rows = await database.sql<{ status: bigint; charge: bigint }>`SELECT status, charge FROM requests
                 WHERE id = ${unknown.requestId ?? ''}`
-                // Nobody was left to correct the row of the process that was killed.
+                // The process that would correct the row was killed.
                 const status = end === 'the stall ends' ? 503n : 200n
                 expect(rows).toEqual([{ status, charge: price }])
               })
@@ -151,7 +151,7 @@ for (const [engine, isPossible, needs] of engines) {
           plan,
         })
         expect(violations).toEqual([])
-        // Otherwise the stall has met nobody.
+        // Otherwise the stall affected no request.
         expect(unknown + uncharged).toBeGreaterThan(0)
         expect(complete).toBeGreaterThan(50)
       },

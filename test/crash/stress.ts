@@ -36,7 +36,7 @@ export interface StressResult {
   readonly unknown: number
   readonly uncharged: number
   readonly charges: number
-  /** Of them, those of requests whose caller had been told that it is unknown. */
+  /** Of them, those of requests whose error said that the outcome is unknown. */
   readonly chargedUnknown: number
   readonly kills: number
   readonly seconds: number
@@ -132,7 +132,7 @@ export async function stress(options: StressOptions): Promise<StressResult> {
     const books = await withBooks(site, async (database) => ({
       faults: await checkBooks(database, {
         paidIn: openingCredit,
-        // A replayed answer has an id of its own and is not charged; it is looked at with its call.
+        // A replayed answer has another id and is not charged; it is checked with its call.
         receipts: receipts.filter((receipt) => !isReplayed(receipt)),
         asked: receipts.length,
       }),
@@ -140,16 +140,16 @@ export async function stress(options: StressOptions): Promise<StressResult> {
       sums: await checkSums(database.sql),
     }))
     const charged = new Set(books.charges.map(({ request_id }) => request_id))
-    const isTold = (words: string) => receipts.filter(({ text }) => text.includes(words))
+    const saying = (words: string) => receipts.filter(({ text }) => text.includes(words))
     return {
       calls,
       answers: receipts.length,
       complete: receipts.filter(({ end }) => end === 'complete').length,
       replayed: receipts.filter(isReplayed).length,
-      unknown: isTold(unknownWords).length,
-      uncharged: isTold(unchargedWords).length,
+      unknown: saying(unknownWords).length,
+      uncharged: saying(unchargedWords).length,
       charges: books.charges.length,
-      chargedUnknown: isTold(unknownWords).filter(({ requestId }) => charged.has(requestId ?? '')).length,
+      chargedUnknown: saying(unknownWords).filter(({ requestId }) => charged.has(requestId ?? '')).length,
       kills,
       seconds: Math.round((performance.now() - startedMs) / 1000),
       violations: [...errors, ...books.faults, ...books.sums, ...checkCalls(all, books.charges)],

@@ -26,7 +26,7 @@ async function traceCalls(): Promise<Traced> {
     const file = join(site.dataFolder, 'trace')
     const gateway = await startCrashGateway(site, { prefix: tracer(file) })
     const receipts: Receipt[] = []
-    // One after the other, so that each has a commit of its own.
+    // One after the other, so that each has a separate commit.
     for (const ask of asks) receipts.push(await askForReceipt(gateway, ask))
     expect(await gateway.stop()).toBe(0)
     return {

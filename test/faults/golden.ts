@@ -20,7 +20,7 @@ export interface Outcome {
   readonly calls: number
   /** How many calls were made for the request: when the first route is bad, when both are. */
   readonly attempts: readonly [first: number, all: number]
-  /** The client is told to come back in 4 s when both are bad. */
+  /** The client is asked to retry in 4 s when both are bad. */
   readonly isTransient?: true
 }
 

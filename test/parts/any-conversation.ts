@@ -22,7 +22,7 @@ const textOf = (life: Life): fc.Arbitrary<TextBlock> =>
   fc.tuple(words, marked(life)).map(([said, mark]) => ({ kind: 'text', text: said, ...mark }))
 const plainText: fc.Arbitrary<TextBlock> = words.map((said) => ({ kind: 'text', text: said }))
 
-/** Their first bytes are what they are told by. */
+/** Formats are recognised by their first bytes. */
 const png = Buffer.from('\x89PNG\r\n\x1a\n pixels', 'latin1').toString('base64')
 const pdf = Buffer.from('%PDF-1.4 pages').toString('base64')
 const image: fc.Arbitrary<UserBlock> = fc.constantFrom<UserBlock>(

@@ -1,6 +1,6 @@
 // One question to a part of ours that was loaded into another process, and its answer: a line of JSON each way.
 
-/** Rejects where nobody listens, or the answer breaks off. */
+/** Rejects if the socket does not exist or the answer breaks off. */
 export function askSocket<Answer>(path: string, question: string): Promise<Answer> {
   const answer = Promise.withResolvers<Answer>()
   let text = ''

@@ -1,5 +1,5 @@
 // An address on this machine that neither takes nor refuses connections: a listener whose queue is full, so that the
-// system drops whoever else knocks. Firewalls and dead lines look the same.
+// system drops every other connection. Firewalls and dead lines look the same.
 
 import { test } from 'bun:test'
 

@@ -7,7 +7,7 @@ export interface CommitProxy extends Disposable {
   readonly port: number
   /** Resolves when a charge has been committed; its confirmation and all later replies are held back. */
   stallAtNextCharge(): Promise<void>
-  /** What was held back is passed on to whoever is still connected. */
+  /** Forwards what was held back to the clients that are still connected. */
   resume(): void
 }
 

@@ -1,5 +1,5 @@
-// The promises of the ledger, checked from outside: what the clients were told, what was paid in, and what the database
-// says. Answers with sentences about what is broken; none = all is well.
+// Checks the ledger's guarantees from outside: what clients received, what was paid in, and what the database contains.
+// Returns a sentence for each violation.
 
 import { readRecomputeCharge } from '../../src/catalog/price-versions.ts'
 import { verify } from '../../src/ledger/verify.ts'
@@ -85,24 +85,28 @@ async function checkBalance(sql: Sql, { paidIn, wallets: expected = 1 }: Outside
   return faults
 }
 
-/** M2 and M3: what a client saw complete was charged, once, and as it was told; what was refused was not. */
+/** M2 and M3: every complete answer was charged once, at the quoted cost; no rejected request was charged. */
 function checkReceipts(receipts: readonly Receipt[], charges: ReadonlyMap<string, bigint>): string[] {
   const faults: string[] = []
-  for (const { requestId = 'without an id', end, told, expected, status, text } of receipts) {
+  for (const { requestId = 'without an id', end, quoted, expected, status, text } of receipts) {
     const charge = charges.get(requestId)
     if (end === 'complete' && charge === undefined) faults.push(`${requestId} was complete and is not in the ledger`)
-    else if (end === 'complete' && (charge !== told || told !== expected))
-      faults.push(`${requestId}: the client was told ${told}, charged ${charge}, the price is ${expected}`)
-    else if (isTold(text, 'Nothing was charged') && charge !== undefined)
-      faults.push(`${requestId} was told that nothing was charged, and was charged ${charge}`)
-    else if (end === 'refused' && charge !== undefined && !isTold(text, 'it is not known yet whether it was charged'))
+    else if (end === 'complete' && (charge !== quoted || quoted !== expected))
+      faults.push(`${requestId}: quoted ${quoted}, charged ${charge}, the price is ${expected}`)
+    else if (errorSays(text, 'Nothing was charged') && charge !== undefined)
+      faults.push(`${requestId}: the error says that nothing was charged, but ${charge} was charged`)
+    else if (
+      end === 'refused' &&
+      charge !== undefined &&
+      !errorSays(text, 'it is not known yet whether it was charged')
+    )
       faults.push(`${requestId} was refused with ${status} and charged ${charge}`)
   }
   return shortened(faults)
 }
 
 /** Whether an error of the answer says so; the words of a prompt or of a model are not an error. */
-function isTold(text: string, words: string): boolean {
+function errorSays(text: string, words: string): boolean {
   return text.includes('"error"') && text.includes(words)
 }
 

@@ -1,5 +1,5 @@
-// A client that keeps what it was told, whatever becomes of the gateway in the middle of it. Whether an answer is
-// complete is judged by its bytes alone, as a real client would.
+// A client that keeps what it received, even if the gateway dies in the middle. Whether an answer is complete is decided
+// by its bytes alone, as in a real client.
 
 import { parseUsd } from '../../src/kernel/money.ts'
 import { costOf, type Order, promptOf } from './crash-upstream.ts'
@@ -12,8 +12,8 @@ export interface Receipt {
   /** complete: all of it was seen · refused: a failure in place of an answer · failed: an error event after content ·
    *  left: the client went · cut: the connection ended in the middle of it. */
   readonly end: 'complete' | 'refused' | 'failed' | 'left' | 'cut'
-  /** What the client was told it cost, in nano-dollars; undefined = nothing was told. */
-  readonly told: bigint | undefined
+  /** The cost in the answer, in nano-dollars; undefined = none. */
+  readonly quoted: bigint | undefined
   /** What it must cost if it completes. */
   readonly expected: bigint
   readonly headers: Headers | undefined
@@ -77,7 +77,7 @@ export async function askForReceipt(
     requestId: response?.headers.get('x-request-id') ?? undefined,
     status: response?.status,
     end: endOf(ask, response, text, leave.signal.aborted),
-    told: toldCost(text),
+    quoted: quotedCost(text),
     expected: costOf(ask.order),
     headers: response?.headers,
     text,
@@ -108,7 +108,7 @@ function isWhole(surface: TestSurface, stream: boolean, text: string): boolean {
 }
 
 /** The digits as they were written: a number would already be rounded. The last one is the final one. */
-function toldCost(text: string): bigint | undefined {
+function quotedCost(text: string): bigint | undefined {
   const digits = [...text.matchAll(/"cost":([0-9.]+)/g)].at(-1)?.[1]
   return digits === undefined ? undefined : parseUsd(digits)
 }

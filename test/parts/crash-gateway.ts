@@ -90,7 +90,7 @@ async function startOnce(data: CrashData, start: CrashStart): Promise<CrashGatew
     if (url !== undefined) listening.resolve(url)
   }
   const read = Promise.all([readLines(child.stdout, take), readLines(child.stderr, take)])
-  // Whoever started it may end before it does.
+  // The test process may end first.
   const killAtExit = () => child.kill('SIGKILL')
   process.on('exit', killAtExit)
   const ended = child.exited.then(async (exitCode) => {

@@ -12,7 +12,7 @@ export function injectWriteError(pid: number, file: string, error: 'EROFS' | 'EI
 
 /** The next sync of the file takes so much longer, or until the end of the injection. */
 export function injectSlowSync(pid: number, file: string, seconds: number): Promise<Injection> {
-  // Told politely, strace would wait out the delay of a process that was killed in it.
+  // On SIGTERM, strace would wait for the delay to end even if the process was killed in it.
   return inject(pid, file, `fsync,fdatasync:delay_enter=${seconds * 1_000_000}:when=1`, 'SIGKILL')
 }
 
@@ -36,7 +36,7 @@ async function inject(
     if (done) throw new Error(`strace did not attach: ${said}`)
     said += decoder.decode(value, { stream: true })
   }
-  // Whoever started it may end before it does.
+  // The test process may end first.
   const killAtExit = () => child.kill('SIGKILL')
   process.on('exit', killAtExit)
   return {

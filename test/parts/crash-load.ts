@@ -1,5 +1,5 @@
 // Load on one gateway: so many places for streams and for whole calls, each filled again as soon as it is free, on both
-// surfaces and through both lanes. It ends when the gateway is gone, or when told.
+// surfaces and through both lanes. It ends when the gateway is gone, or on `end`.
 
 import { type Ask, askForReceipt, askKinds, type Receipt } from './crash-client.ts'
 import { createTurns } from './turns.ts'
@@ -21,7 +21,7 @@ export interface Load {
   end(): Promise<readonly Receipt[]>
 }
 
-/** One stream in twenty is left in the middle. */
+/** One client in twenty disconnects in the middle of its stream. */
 const leaveShare = 0.05
 /** So many places at once wait for their first answer: a gateway that was just started turns calls away when all come. */
 const beginningMax = 6
@@ -55,7 +55,7 @@ export function startLoad({ gateway, streams, wholes }: LoadOptions): Load {
     while (!isEnding && gateway.isAlive()) {
       const receipt = await callOnce(stream, onBegun)
       onBegun = undefined
-      // Nobody listens any more, or nothing is taken just now.
+      // The gateway is gone, or rejects requests for the moment.
       if (receipt.status !== 200 && gateway.isAlive()) await Bun.sleep(refusedPauseMs)
     }
     // The others, who wait, must see that it is over.

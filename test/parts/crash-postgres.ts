@@ -21,7 +21,7 @@ export interface CrashPostgres extends AsyncDisposable {
 }
 
 /**
- * Does what it is told, a word per line, and answers each with a line. When its input ends the test process is gone, and
+ * Runs one command per input line, and answers each with a line. When its input ends the test process is gone, and
  * so must be the server and its folder.
  */
 const keeperScript = `

@@ -1,4 +1,4 @@
-// The loop that runs a test on every database engine. Each test gets an empty place of its own: a throw-away data
+// The loop that runs a test on every database engine. Each test gets an empty, separate database: a throw-away data
 // folder, and on PostgreSQL a new database. Where PostgreSQL is not installed its tests are skipped by name.
 
 import { beforeAll, describe } from 'bun:test'

@@ -1,4 +1,4 @@
-// A first start, step by step. Run as a process of its own it prints the key that it shows and kills itself with SIGKILL at
+// A first start, step by step. Run as a separate process, it prints the key that it shows and kills itself with SIGKILL at
 // the step given as its last argument. Steps are what the start does to the world, one by one, in order.
 
 import { writeSync } from 'node:fs'

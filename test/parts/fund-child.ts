@@ -1,4 +1,4 @@
-// Run as a process of its own: tops a wallet up with 70 nano-dollars under the key "once", and kills itself with SIGKILL
+// Runs as a separate process: tops a wallet up with 70 nano-dollars under the key "once", and kills itself with SIGKILL
 // at the step given as last argument: 1 and 2 are the failpoints inside the transaction, 3 is after the commit.
 
 import { systemClock } from '../../src/kernel/clock.ts'

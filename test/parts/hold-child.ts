@@ -1,4 +1,4 @@
-// Run as a process of its own: says "ready", and once its input ends holds 10 nano-dollars so many times at once, settles
+// Runs as a separate process: says "ready", and once its input ends holds 10 nano-dollars so many times at once, settles
 // what was held, and prints how the holds ended. With a cap, all holds also count in one budget.
 
 import { systemClock } from '../../src/kernel/clock.ts'

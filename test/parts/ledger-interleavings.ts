@@ -21,25 +21,25 @@ export interface Interleavings {
 export async function runInterleavings({ stories, seed, onProgress = () => {} }: Interleavings): Promise<void> {
   for (let done = 0; done < stories; ) {
     const count = Math.min(portionMax, stories - done)
-    await runPortion(count, seed + done, (told) => onProgress(done + told))
+    await runPortion(count, seed + done, (run) => onProgress(done + run))
     done += count
   }
 }
 
-async function runPortion(count: number, seed: number, onTold: (told: number) => void): Promise<void> {
+async function runPortion(count: number, seed: number, onRun: (run: number) => void): Promise<void> {
   using folder = createThrowAwayFolder()
   const database = await openDatabase({ url: undefined, dataFolder: folder.path })
   try {
     await migrate({ database, clock: systemClock })
     await using books = await openLedger(database)
     const { ledger, clock } = books
-    let told = 0
+    let run = 0
     await fc.assert(
       fc.asyncProperty(story, async (one) => {
         const workspaceId = await addWorkspace(database)
         const expireAll = async () => clock.advance(60 * 60_000)
         await new Witness({ ledger, workspaceId, now: clock.now(), expireAll }, one.caps).tell(one)
-        onTold(++told)
+        onRun(++run)
       }),
       { numRuns: count, seed, endOnFailure: true },
     )

@@ -1,4 +1,4 @@
-// Run as a process of its own, to be killed: holds 10 nano-dollars again and again, eight at a time, in the budget
+// Runs as a separate process, to be killed: holds 10 nano-dollars again and again, eight at a time, in the budget
 // `key_1 month:2100-01`, charges 7, and prints a dot for every charge once it is durable.
 
 import { systemClock } from '../../src/kernel/clock.ts'

@@ -1,4 +1,4 @@
-// Run as a process of its own: takes the lock of the folder given as argument, says so, and holds it until its input
+// Runs as a separate process: takes the lock of the folder given as argument, says so, and holds it until its input
 // ends; or says why it cannot and exits with 1.
 
 import { lockDataFolder } from '../../src/store/folder-lock.ts'

@@ -153,7 +153,7 @@ async function startOnFreePort({ programs, source, kept }: Start): Promise<Postg
       FOLDER: folder,
       PORT: String(port),
       ...sourceVariables(source),
-      // The signal by which it ends in order, so that nobody who copies it need repair anything.
+      // The signal for a clean shutdown, after which a copy of the data folder needs no recovery.
       ...(kept !== undefined && { KEPT: 'INT' }),
     },
     stdin: 'pipe',
@@ -178,7 +178,7 @@ interface Connection {
 
 function connectTo({ port, isMigrated, keeper }: Connection): PostgresServer & { readonly admin: SQL } {
   const url = (database: string) => `postgres://${superuser}@127.0.0.1:${port}/${database}`
-  // Nobody closes it at the end of a test file, and the next one has its own.
+  // It is not closed at the end of a test file, and the next file opens another.
   const admin = new SQL({ adapter: 'postgres', url: url('postgres'), max: 1, idleTimeout: 1 })
   const create = async (how: string) => {
     const name = `test_${crypto.randomUUID().replaceAll('-', '')}`

@@ -142,7 +142,7 @@ class Connection implements RawConnection {
   }
 }
 
-/** Empties the list first: whoever is called may wait again. */
+/** Empties the list first: a callback may wait again. */
 function callAll(waiting: (() => void)[]): void {
   for (const resume of waiting.splice(0)) resume()
 }

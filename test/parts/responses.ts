@@ -111,7 +111,7 @@ export const functionCall = (n: number, name = 'f', written = ''): object => ({
   arguments: written,
 })
 
-/** A summary in two parts, a message, a call with its arguments in pieces; each told twice, as a provider does. */
+/** A summary in two parts, a message, a call with its arguments in pieces; each sent twice, as a provider does. */
 export const recorded: string = [
   created,
   sent('response.in_progress', { response: { id: 'resp_1', status: 'in_progress' } }),

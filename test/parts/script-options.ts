@@ -1,4 +1,4 @@
-// The command line of a script that people run by hand: `--help` shows how, and what it does not know is told with the
+// The command line of a script that people run by hand: `--help` shows how, and unknown options are reported with the
 // usage instead of a trace of the parser.
 
 import { type ParseArgsConfig, parseArgs } from 'node:util'

@@ -1,4 +1,4 @@
-// The key file of a Google service account, as Google gives it out, with a key that nobody has seen.
+// The key file of a Google service account, as Google gives it out, with a generated key.
 
 import { generateKeyPairSync } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'

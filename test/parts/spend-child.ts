@@ -1,4 +1,4 @@
-// Run as a process of its own: says "ready", and once its input ends holds and settles 10 nano-dollars, sixteen at a
+// Runs as a separate process: says "ready", and once its input ends holds and settles 10 nano-dollars, sixteen at a
 // time, until the wallet is empty. Prints how many it charged.
 
 import { systemClock } from '../../src/kernel/clock.ts'

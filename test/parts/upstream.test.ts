@@ -6,7 +6,7 @@ import { startUpstream } from './upstream.ts'
 
 const fine = 'HTTP/1.1 200 X\r\ncontent-length: 2\r\n\r\nok'
 
-test('a handler that nobody called is noticed by the next one, once', async () => {
+test('setting a handler throws once if the handler before it was never called', async () => {
   const upstream = startUpstream((_, reply) => reply.write(fine))
   upstream.handle((_, reply) => reply.write(fine))
   expect(() => upstream.handle((_, reply) => reply.write(fine), 'stay unasked')).toThrow('no call came')

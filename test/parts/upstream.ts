@@ -89,7 +89,7 @@ export function startUpstream(initial: UpstreamHandler): Upstream {
           const call = callOf(request, socket)
           calls.push(call)
           isAwaited = false
-          // As a promise that nobody catches, whatever is thrown fails the test; thrown from here, `error` would have it.
+          // An uncaught rejection fails the test; thrown from here, the error would go to the `error` callback.
           void Promise.try(handler, call, replyOf(socket))
         }
       },

@@ -18,17 +18,17 @@ else {
       task = await runTask(found.program)
     })
 
-    test('completes the task and tells what the tools said', () => {
+    test('completes the task and prints the results of its tools', () => {
       expect(`${task.exitCode} ${task.printed}`).toStartWith('0 {')
-      expect(task.told).toMatchObject({ type: 'result', subtype: 'success', is_error: false, num_turns: 3 })
+      expect(task.result).toMatchObject({ type: 'result', subtype: 'success', is_error: false, num_turns: 3 })
       // It runs both at once and sends what is ready first; its Read numbers the lines.
-      expect(task.told.result).toMatch(
+      expect(task.result.result).toMatch(
         /^They said: 1\s+(the gate is open[^;]*; 1\s+all quiet|all quiet[^;]*; 1\s+the gate)/,
       )
     })
 
     test('reads the usage of both calls', () => {
-      expect(task.told.usage).toMatchObject({ input_tokens: 18_000, output_tokens: 80 })
+      expect(task.result.usage).toMatchObject({ input_tokens: 18_000, output_tokens: 80 })
     })
 
     test('reaches the provider in its own dialect, streamed, with its tools', () => {
@@ -70,8 +70,8 @@ else {
       async (hiccup) => {
         const disturbed = await runTask(found.program, (model) => failFirst(2, hiccup, model))
         expect(`${disturbed.exitCode} ${disturbed.printed}`).toStartWith('0 {')
-        expect(disturbed.told).toMatchObject({ type: 'result', subtype: 'success', is_error: false, num_turns: 3 })
-        expect(disturbed.told.usage).toMatchObject({ input_tokens: 18_000, output_tokens: 80 })
+        expect(disturbed.result).toMatchObject({ type: 'result', subtype: 'success', is_error: false, num_turns: 3 })
+        expect(disturbed.result.usage).toMatchObject({ input_tokens: 18_000, output_tokens: 80 })
         // Two requests, each charged once after three calls: 9,000 tokens in at $1 and 40 out at $2 per million.
         expect(disturbed.asked).toHaveLength(6)
         expect(disturbed.records.map(({ status, cost }) => [status, cost])).toEqual([
@@ -81,12 +81,12 @@ else {
       },
     )
 
-    test('comes back as it is told to, and ends with one error, where the provider stays down', async () => {
+    test('retries as the answer asks, and ends with one error if the provider stays down', async () => {
       const isDown = Number.POSITIVE_INFINITY
       const down = await runTask(found.program, (model) => failFirst(isDown, 'a 529', model), {
         CLAUDE_CODE_MAX_RETRIES: '1',
       })
-      expect(down.told).toMatchObject({ type: 'result', is_error: true })
+      expect(down.result).toMatchObject({ type: 'result', is_error: true })
       expect(down.records.length).toBeGreaterThan(1)
       for (const { status, cost } of down.records) expect([status, cost ?? null]).toEqual([404, null])
       expect(down.asked).toHaveLength(3 * down.records.length)

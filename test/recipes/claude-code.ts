@@ -52,7 +52,7 @@ export interface ChatBody {
 export interface Task {
   readonly exitCode: number
   /** What `--output-format json` printed. */
-  readonly told: Record<string, unknown>
+  readonly result: Record<string, unknown>
   readonly printed: string
   /** The bodies that reached the provider, in order. */
   readonly asked: readonly ChatBody[]
@@ -101,10 +101,10 @@ export async function runTask(
       },
     })
     const [output, errors, exitCode] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited])
-    const told = output.startsWith('{') ? (JSON.parse(output) as Record<string, unknown>) : {}
+    const result = output.startsWith('{') ? (JSON.parse(output) as Record<string, unknown>) : {}
     const asked = upstream.calls.map((call) => call.json() as unknown as ChatBody)
     const records = gateway.logged().filter(({ message }) => message === 'request')
-    return { exitCode, told, printed: `${output}${errors}`, asked, records }
+    return { exitCode, result, printed: `${output}${errors}`, asked, records }
   } finally {
     await gateway.stop()
     upstream.stop()

@@ -32,9 +32,9 @@ export function describeClients(clients: readonly RecipeClient[]): void {
         })
         describe.each([...client.surfaces])('%s surface', (surface) => {
           test.each(client.examples.filter((name) => name !== 'count' || surface === 'messages'))('%s', (name) => {
-            const told = run?.printed.example(surface, name)
-            if (told === undefined) throw new Error(`did not come so far:\n${run?.printed.output}`)
-            expect(tidy(name, told)).toEqual(expectedOf(name, { client, surface, gate }))
+            const printed = run?.printed.example(surface, name)
+            if (printed === undefined) throw new Error(`ended before this example:\n${run?.printed.output}`)
+            expect(tidy(name, printed)).toEqual(expectedOf(name, { client, surface, gate }))
           })
         })
         if (gate !== 'sandbox') {

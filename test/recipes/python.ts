@@ -1,4 +1,4 @@
-// The official clients for Python, in the current majors and those before, each in a virtual environment of its own.
+// The official clients for Python, in the current and the previous major version, each in a separate virtual environment.
 
 import { join } from 'node:path'
 import { officialExceptions, type RecipeClient, recipePath } from './client.ts'

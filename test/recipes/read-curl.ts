@@ -88,6 +88,6 @@ function messagesStream(printed: string) {
 /** Three times the body and, on the next line, the status. */
 function errors(printed: string) {
   const lines = printed.split('\n').filter(Boolean)
-  const told = (at: number) => [lines[at * 2 + 1], (JSON.parse(lines[at * 2] ?? '{}') as ErrorReply).error.code]
-  return { key: told(0), model: told(1), limit: told(2) }
+  const outcome = (at: number) => [lines[at * 2 + 1], (JSON.parse(lines[at * 2] ?? '{}') as ErrorReply).error.code]
+  return { key: outcome(0), model: outcome(1), limit: outcome(2) }
 }

@@ -18,8 +18,8 @@ async function rowsOf(client: RecipeClient, gates: Gates): Promise<string[]> {
   const runs = gateNames.map((gate, at) => ({ gate, printed: all[at] as Printed }))
   const passed = (surface: Surface) => (name: string) =>
     runs.every(({ gate, printed }) => {
-      const told = printed.example(surface, name)
-      return told !== undefined && Bun.deepEquals(tidy(name, told), expectedOf(name, { client, surface, gate }))
+      const example = printed.example(surface, name)
+      return example !== undefined && Bun.deepEquals(tidy(name, example), expectedOf(name, { client, surface, gate }))
     })
   return client.surfaces.map((surface) => renderRow(client, surface, passed(surface)))
 }
@@ -35,8 +35,8 @@ async function claudeRows(): Promise<string[]> {
     console.log(`${claudeCode.name} was not run: ${found.reason}`)
     return [documentedRow(claudeCode, 'messages') ?? []].flat()
   }
-  const { exitCode, told } = await runTask(found.program)
-  const worked = exitCode === 0 && String(told.result).endsWith('; all quiet')
+  const { exitCode, result } = await runTask(found.program)
+  const worked = exitCode === 0 && String(result.result).endsWith('; all quiet')
   return [renderRow(claudeCode, 'messages', () => worked)]
 }
 

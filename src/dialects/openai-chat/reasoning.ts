@@ -123,8 +123,8 @@ export function renderSealedDetail(data: string, place: number): RawJson {
 
 /** With the format name that this extension has for the proof. */
 function detail(members: Members, proof: string | undefined, place: number): RawJson {
-  const format = proof && (isOwnSignature(proof) ? '"unknown"' : '"anthropic-claude-v1"')
-  return jsonObject({ ...members, format, index: String(place) })
+  const own = isOwnSignature(proof ?? '') ? '"unknown"' : '"anthropic-claude-v1"'
+  return jsonObject({ ...members, format: proof ? own : undefined, index: String(place) })
 }
 
 /**

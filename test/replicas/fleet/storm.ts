@@ -142,18 +142,18 @@ function emptied({ receipts }: Load): number {
   return receipts.filter(({ status }) => status === 402).length
 }
 
-/** A wallet that cannot pay for all of an answer pays what it has; then it is told that, and the price does not matter. */
+/** A wallet that cannot pay the whole price pays what it has and is quoted that amount; then the price does not matter. */
 function asCharged(receipt: Receipt): Receipt {
-  const { told, expected } = receipt
-  return told !== undefined && told < expected ? { ...receipt, expected: told } : receipt
+  const { quoted, expected } = receipt
+  return quoted !== undefined && quoted < expected ? { ...receipt, expected: quoted } : receipt
 }
 
-/** After a proper stop nothing is set aside any more, by nobody. */
+/** After a proper stop no money is held any more. */
 async function stopAll(fleet: Fleet): Promise<readonly string[]> {
   const ends = await Promise.all(fleet.members.map((member) => member.stop()))
   const [row] = await fleet.database.sql<{ held: bigint }>`SELECT CAST(SUM(held) AS BIGINT) AS held FROM balances`
   return [
     ...ends.filter((end) => end !== 0).map((end) => `a replica did not stop properly: ${end}`),
-    ...(row?.held === 0n ? [] : [`${row?.held} nano-dollars are set aside with nobody running`]),
+    ...(row?.held === 0n ? [] : [`${row?.held} nano-dollars are held although no replica runs`]),
   ]
 }

@@ -437,6 +437,11 @@ describe('whole replies', () => {
       expect([first.extra_content, second.extra_content]).toEqual([{ google: { thought_signature: proof } }, undefined])
     })
 
+    test('has no format for reasoning without a proof', () => {
+      const details = message(...sealed(''), ...thinking(['a'], ''), ...text('c'), ended()).reasoning_details
+      expect(details.map(({ format }: { format?: string }) => format)).toEqual([undefined, undefined])
+    })
+
     test('has reasoning of several blocks as paragraphs, and sealed reasoning in the details only', () => {
       const said = message(...thinking(['a'], 's'), ...sealed('d'), ...thinking(['', 'b'], 's'), ...text('c'), ended())
       expect(said.reasoning_content).toBe('a\n\nb')
