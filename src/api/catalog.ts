@@ -107,7 +107,7 @@ const modelPriceSchema = z.object({
 
 export type ModelPrice = z.input<typeof modelPriceSchema>
 
-const surfaces = ['chat', 'messages'] as const
+const surfaces = ['chat', 'messages', 'responses'] as const
 
 const planSchema = z.object({
   model: z.string(),

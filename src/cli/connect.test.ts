@@ -67,7 +67,7 @@ onSqlite((engine) => {
     expect([refused.exit, (await world.run(`connect claude ${attempt}`)).exit]).toEqual([2, 0])
   })
 
-  test('connect writes no key into a repository, refuses unsupported clients, and lists models for opencode', async () => {
+  test('connect writes no key into a repository, prints settings for Codex and Cursor, and lists models for opencode', async () => {
     await using world = await openWorld(engine)
     mkdirSync(join(world.folder, 'home', '.git'), { recursive: true })
     const env = { TOLLGATE_KEY: 'sk-tg-given' }
@@ -75,7 +75,10 @@ onSqlite((engine) => {
     expect(refused.exit).toBe(1)
     expect(refused.err).toContain('a key must not be committed')
     expect(refused.out).toContain('"ANTHROPIC_AUTH_TOKEN": "sk-tg-…"')
-    expect((await world.run('connect codex')).err).toContain('Responses API')
+    const codex = await world.run('connect codex --model acme/small', { env })
+    expect(codex.out).toContain(`base_url = "${world.management.url}/v1"`)
+    expect(codex.out).toContain('model = "acme/small"\nmodel_provider = "tollgate"\n')
+    expect(codex.out).toContain('export TOLLGATE_KEY=sk-tg-given')
     expect((await world.run('connect cursor', { env })).out).toContain('Override OpenAI Base URL')
     expect((await world.run('connect cline --model acme/smal')).err).toContain('Try: --model acme/small')
     const elsewhere = { ...env, XDG_CONFIG_HOME: join(world.folder, 'config') }

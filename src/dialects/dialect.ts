@@ -8,14 +8,16 @@ import type { JsonSpan } from '../wire/json-spans.ts'
 import type { EditedRequest, RequestEdits } from './byte-lane/edits.ts'
 import type { RelayContext, RelayReply, StreamRelay } from './byte-lane/relay.ts'
 import type { ProviderFault } from './canonical/faults.ts'
-import type { Envelope, Translation, UpstreamTranslation } from './canonical/translation.ts'
+import type { Envelope, EventNumbering, Translation, UpstreamTranslation } from './canonical/translation.ts'
 
 export const dialectIds = ['openai-chat', 'anthropic-messages', 'gemini', 'openai-responses'] as const
 export type DialectId = (typeof dialectIds)[number]
 
 export interface TokenCount {
-  /** Appended to an endpoint's base URL. */
-  readonly path: string
+  /** Appended to an endpoint's base URL; absent = tokens are always estimated. */
+  readonly path?: string
+  /** The answer with an estimate. */
+  renderCount(tokens: number): string
   readEnvelope(body: Uint8Array<ArrayBuffer>, headers: Headers): Envelope | Failure
 }
 
@@ -50,7 +52,7 @@ export interface Dialect extends UpstreamDialect {
   /** For providers of other dialects. */
   readonly translation: Translation
   /** The last record of a stream that failed after its status was sent. */
-  renderStreamFailure(failure: Failure, requestId: RequestId): Uint8Array
+  renderStreamFailure(failure: Failure, requestId: RequestId, numbering?: EventNumbering | undefined): Uint8Array
 }
 
 /** All dialects by id. */

@@ -1,5 +1,5 @@
 // All dialects, and the APIs that callers can use. A new dialect is an id in dialect.ts and a row in `dialects`; serving
-// it to callers is a row in `surfaces`. `openai-responses` has no row there yet: /v1/responses is not served.
+// it to callers is a row in `surfaces`.
 
 import { anthropicMessages } from './anthropic-messages/index.ts'
 import type { Dialect, Dialects } from './dialect.ts'
@@ -16,8 +16,10 @@ export const dialects = {
 
 export interface Surface {
   readonly dialect: Dialect
-  /** Below /v1. An endpoint that counts tokens is at `<path>/count_tokens`. */
+  /** Below /v1, as the next one. */
   readonly path: string
+  /** Where it counts tokens, if it does. */
+  readonly countPath?: string
   /** Sent by the clients of this API only, so it identifies them on paths that several APIs share. */
   readonly clientHeader?: string
 }
@@ -25,7 +27,13 @@ export interface Surface {
 /** By the name that the management API uses. The first one is the default. */
 export const surfaces = {
   chat: { dialect: openaiChat, path: '/chat/completions' },
-  messages: { dialect: anthropicMessages, path: '/messages', clientHeader: 'anthropic-version' },
+  messages: {
+    dialect: anthropicMessages,
+    path: '/messages',
+    countPath: '/messages/count_tokens',
+    clientHeader: 'anthropic-version',
+  },
+  responses: { dialect: openaiResponses, path: '/responses', countPath: '/responses/input_tokens' },
 } as const satisfies Record<string, Surface>
 
 export const surfaceList: readonly Surface[] = Object.values(surfaces)

@@ -53,9 +53,8 @@ export interface HandlerDependencies {
 
 export type Handler = (request: Request, server: SocketControl) => Response | Promise<Response>
 
-const countPath = '/count_tokens'
 const generationPaths = surfaceList.map(({ path }) => `/v1${path}`)
-const countPaths = surfaceList.flatMap(({ path, dialect }) => (dialect.tokenCount ? [`/v1${path}${countPath}`] : []))
+const countPaths = surfaceList.flatMap(({ countPath }) => (countPath === undefined ? [] : [`/v1${countPath}`]))
 const knownPaths = [...generationPaths, ...countPaths, '/v1/models']
 
 export function createHandler(deps: HandlerDependencies): Handler {
@@ -68,6 +67,7 @@ export function createHandler(deps: HandlerDependencies): Handler {
     }
   }
   const generation = (run: RunRequest, surface: Dialect) => (request: Request, server: SocketControl) => {
+    if (isWebSocket(request)) return useHttp(surface)
     if (request.method !== 'POST') return refuse(surface, wrongMethod(request.method, 'POST'))
     const unready = deps.notReady() ?? deps.overloaded?.()
     if (unready) return withClose(refuse(surface, unready))
@@ -77,9 +77,9 @@ export function createHandler(deps: HandlerDependencies): Handler {
     '/healthz': () => plainText(200, 'ok'),
     '/readyz': () => readiness(deps.notReady() ?? deps.notAble(), deps.degraded()),
   }
-  for (const { path, dialect } of surfaceList) {
+  for (const { path, dialect, countPath } of surfaceList) {
     routes[path] = generation(deps.generate, dialect)
-    if (dialect.tokenCount) routes[path + countPath] = generation(deps.countTokens, dialect)
+    if (countPath !== undefined) routes[countPath] = generation(deps.countTokens, dialect)
   }
   return (request, server) => {
     const path = publicPath(pathOf(request.url))
@@ -118,6 +118,16 @@ function surfaceOf({ url, headers }: Request): Dialect {
     ({ clientHeader = '' }: Surface) => clientHeader !== '' && headers.has(clientHeader),
   )
   return (byHeader ?? surfaceList.find(({ path }) => asked.startsWith(path)) ?? surfaces.chat).dialect
+}
+
+/** Codex asks for a WebSocket first and uses HTTP for the rest of its session after this answer. */
+function useHttp(surface: Dialect): Response {
+  const response = refuse(surface, invalidRequest('This path is served over HTTP only. Send a POST request.'))
+  return new Response(response.body, { status: 426, headers: response.headers })
+}
+
+function isWebSocket(request: Request): boolean {
+  return request.headers.get('upgrade')?.toLowerCase() === 'websocket'
 }
 
 function readiness(unready: Failure | undefined, degraded: string | undefined): Response {
@@ -182,8 +192,9 @@ function unplainPath(request: Request): Failure {
 function unknownPath(request: Request): Failure {
   const path = pathOf(request.url)
   const shown = path.length > 200 ? `${path.slice(0, 200)}…` : path
-  if (publicPath(path) === '/responses') {
-    return new Failure('NOT_FOUND', `${shown} is not served: use ${generationPaths.join(' or ')}.`)
+  if (publicPath(path).startsWith('/responses/')) {
+    const message = `${shown} is not served: responses are not stored here. Send the whole conversation to /v1/responses.`
+    return new Failure('NOT_FOUND', message)
   }
   const near = nearestNames(path, knownPaths, 1)
   const hint = near.length > 0 ? ` Did you mean ${near[0]}?` : ` Served are ${knownPaths.join(', ')}.`

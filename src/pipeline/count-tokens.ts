@@ -35,15 +35,16 @@ export function createCountTokens(deps: RunDependencies): RunRequest {
     const request = new GatewayRequest(deps.clock, http, surface, path, connection)
     const counting = surface.tokenCount
     assert(counting, 'only a dialect that counts tokens has this path')
+    const { path: upstreamPath } = counting
     try {
       const refused = await admit(deps, request, counting.readEnvelope, () => 0)
       if (refused) return request.clientGone.aborted ? endLeft(deps, request) : endRefused(deps, request, refused)
       const able = request.plan.ordered.filter(({ dialect }) => dialect === surface)
-      if (able.length === 0) return await answerEstimate(request)
+      if (upstreamPath === undefined || able.length === 0) return await answerEstimate(request)
       const outcome = await tryCandidates(withoutLearning, {
         plan: { ...request.plan, ordered: able },
         streams: false,
-        attempt: (candidate) => countAt(candidate, request, counting.path),
+        attempt: (candidate) => countAt(candidate, request, upstreamPath),
         isAnswer: isCount,
         isWanted: () => !request.clientGone.aborted,
       })
@@ -74,7 +75,7 @@ export function createCountTokens(deps: RunDependencies): RunRequest {
     const parsed = request.parsed()
     if (parsed instanceof Failure) return endRefused(deps, request, parsed)
     const tokens = await countTokensInChunks(parsed.conversation)
-    const response = answer(JSON.stringify({ input_tokens: tokens }), request)
+    const response = answer(request.surface.tokenCount?.renderCount(tokens) ?? '', request)
     response.headers.set('x-tollgate-usage', 'estimated')
     return response
   }

@@ -9,6 +9,7 @@ import { type ProviderFault, replyFault } from '../dialects/canonical/faults.ts'
 import type { ReplyEvent, Stop } from '../dialects/canonical/reply.ts'
 import { issuerName } from '../dialects/canonical/signature.ts'
 import type {
+  EventNumbering,
   RenderContext,
   ReplyMapping,
   StreamParser,
@@ -312,6 +313,10 @@ export class TranslatedStream extends TranslatedRelay {
   constructor(translated: Translated) {
     super(translated)
     this.#renderer = translated.to.translation.renderStream(translated.context)
+  }
+
+  get numbering(): EventNumbering | undefined {
+    return this.#renderer.numbering
   }
 
   keepAlive(): Uint8Array {

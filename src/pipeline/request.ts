@@ -262,6 +262,10 @@ export class GatewayRequest implements RelayContext {
     return usage ?? this.#plausibleStart(usageSoFar)
   }
 
+  get isCapLowered(): boolean {
+    return this.hold?.loweredCap !== undefined
+  }
+
   renderContext(): RenderContext {
     const { record, model, envelope } = this
     const inputTokens = () => this.#inputTokens()
@@ -275,6 +279,8 @@ export class GatewayRequest implements RelayContext {
       get estimatedInputTokens() {
         return inputTokens()
       },
+      isCapLowered: this.isCapLowered,
+      callForms: this.#parsed instanceof Failure ? undefined : this.#parsed?.callForms,
       costOf: (usage) => this.costOf(usage),
       decideCharge: (reported, atStart, outputBytes) => this.decideCharge(reported, atStart, outputBytes),
     }

@@ -178,7 +178,7 @@ class Pump implements Watched {
     const { unsettled, cost } = await this.#input.settle(end, relay)
     const { surface, record } = this.#request
     const sent = unsettled ?? (failure && withCost(failure, cost))
-    const last = sent === undefined ? relay?.terminal : surface.renderStreamFailure(sent, record.id)
+    const last = sent === undefined ? relay?.terminal : surface.renderStreamFailure(sent, record.id, relay?.numbering)
     if (last !== undefined && last.length > 0) controller.enqueue(last)
     controller.close()
     const paused = this.#deps.reach('after_terminal')

@@ -185,8 +185,8 @@ const chatRows: readonly Row<OpenAI>[] = [
   {
     when: 'the path is another API of the vendor',
     code: 'NOT_FOUND',
-    says: /not served: use \/v1\/chat\/completions or \/v1\/messages/,
-    call: (client) => client.responses.create({ model: 'sandbox/echo', input: 'hi' }),
+    says: /POST \/v1\/embeddings/,
+    call: (client) => client.embeddings.create({ model: 'sandbox/echo', input: 'hi' }),
   },
 ]
 

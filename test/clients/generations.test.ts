@@ -1,6 +1,12 @@
 import { afterAll, describe, expect, test } from 'bun:test'
 import { startGateway } from '../parts/gateway.ts'
-import { chatClientNames, isChatClient, messageClientNames } from '../parts/official-clients.ts'
+import {
+  chatClientNames,
+  isChatClient,
+  isResponseClient,
+  messageClientNames,
+  responseClientNames,
+} from '../parts/official-clients.ts'
 import { type Ask, createTalk, type Mode, type Told, type Tool } from './talk.ts'
 
 // Clients × behaviours: every official client, whole and through its own accumulator, on the sandbox's models. Tokens
@@ -97,6 +103,7 @@ const rows: readonly Row[] = [
 const stops = {
   chat: { end: 'stop', length: 'length', calls: 'tool_calls' },
   messages: { end: 'end_turn', length: 'max_tokens', calls: 'tool_use' },
+  responses: { end: 'completed', length: 'max_output_tokens', calls: 'calls' },
 } as const
 
 /** What every answer has, whatever it says. */
@@ -118,10 +125,10 @@ function expectTold(
   expect(told.headers.get('x-tollgate-cost')).toBe(mode === 'whole' ? cost : null)
 }
 
-for (const name of [...chatClientNames, ...messageClientNames]) {
+for (const name of [...chatClientNames, ...messageClientNames, ...responseClientNames]) {
   for (const mode of ['whole', 'streamed'] as const) {
     describe(`${name}, ${mode}`, () => {
-      const stopOf = stops[isChatClient(name) ? 'chat' : 'messages']
+      const stopOf = stops[isResponseClient(name) ? 'responses' : isChatClient(name) ? 'chat' : 'messages']
       const say = (ask: Ask) => createTalk(name, gateway)(ask, mode)
 
       test.each(rows)('$does', async (row) => {
@@ -160,7 +167,7 @@ for (const name of [...chatClientNames, ...messageClientNames]) {
 
       test('a prompt is written to the cache, then read from it', async () => {
         // One word, of up to 12 letters, that nobody else uses: 7 + 4 tokens of prefix, 1 + 4 of question, 1 of answer.
-        const system = `You are the parrot of ${name.replace(' ', '')}${mode.charAt(0)} alone`
+        const system = `You are the parrot of ${name.replaceAll(' ', '').replace('responses', 'r')}${mode.charAt(0)} alone`
         const ask = { model: 'sandbox/cache', system, turns: ['again'] }
         const first = await say(ask)
         expectTold(first, mode, { model: 'sandbox/cache', upstream: 'cache', cost: '0.00002075' })

@@ -8,7 +8,10 @@ import {
   type ClientSettings,
   createChatClient,
   createMessageClient,
+  createResponseClient,
   isChatClient,
+  isResponseClient,
+  type ResponseClientName,
 } from '../parts/official-clients.ts'
 
 export interface Tool {
@@ -49,7 +52,15 @@ export interface Told {
 export type Mode = 'whole' | 'streamed'
 export type Talk = (ask: Ask, mode: Mode) => Promise<Told>
 
-export function createTalk(name: ClientName, gateway: { readonly url: string; readonly key: string }): Talk {
+export function createTalk(
+  name: ClientName | ResponseClientName,
+  gateway: { readonly url: string; readonly key: string },
+): Talk {
+  if (isResponseClient(name)) {
+    const settings = { baseURL: `${gateway.url}/v1`, apiKey: gateway.key }
+    const client = createResponseClient(name, settings)
+    return (ask, mode) => (mode === 'whole' ? responseWhole(client, ask) : responseStreamed(client, ask))
+  }
   const settings: ClientSettings = {
     baseURL: isChatClient(name) ? `${gateway.url}/v1` : gateway.url,
     apiKey: gateway.key,
@@ -213,5 +224,77 @@ function readMessage({ content, stop_reason, usage }: Anthropic.Message) {
     },
     reasoningTokens: usage.output_tokens_details?.thinking_tokens,
     turn: { role: 'assistant', content },
+  }
+}
+
+type ResponseBody = OpenAI.Responses.ResponseCreateParamsNonStreaming
+type InputItem = OpenAI.Responses.ResponseInputItem
+
+function responseBody({ model, system, turns, tools, maxTokens }: Ask): ResponseBody {
+  return {
+    model,
+    ...(system !== undefined && { instructions: system }),
+    input: turns.flatMap((turn, index) => responseTurn(turn, turns[index - 1])),
+    ...(tools && {
+      tools: tools.map(({ name, description, schema }) => ({
+        type: 'function' as const,
+        name,
+        description,
+        parameters: schema,
+        strict: false,
+      })),
+    }),
+    ...(maxTokens !== undefined && { max_output_tokens: maxTokens }),
+  }
+}
+
+function responseTurn(turn: Turn, before: Turn | undefined): InputItem[] {
+  if (typeof turn === 'string') return [{ role: 'user', content: turn }]
+  if ('turn' in turn) return turn.turn as InputItem[]
+  return turn.results.map((output, index) => ({ type: 'function_call_output', call_id: callId(before, index), output }))
+}
+
+async function responseWhole(client: OpenAI, ask: Ask): Promise<Told> {
+  const call = client.responses.create(responseBody(ask))
+  const { response } = await call.withResponse()
+  const data = await call
+  return { ...readResponse(data), models: [data.model], requestId: data._request_id, headers: response.headers }
+}
+
+async function responseStreamed(client: OpenAI, ask: Ask): Promise<Told> {
+  let headers = new Headers()
+  const fetching: ClientSettings['fetch'] = async (input, init) => {
+    const response = await fetch(input, init)
+    headers = response.headers
+    return response
+  }
+  const body = { ...responseBody(ask), stream: true as const }
+  const stream = client.withOptions({ fetch: fetching }).responses.stream(body)
+  const models = new Set<string>()
+  stream.on('response.created', (event) => void models.add(event.response.model))
+  const data = await stream.finalResponse()
+  models.add(data.model)
+  return { ...readResponse(data), models: [...models], requestId: headers.get('x-request-id'), headers }
+}
+
+function readResponse({ output, output_text, status, incomplete_details, usage }: OpenAI.Responses.Response) {
+  if (!usage) throw new Error('a response has usage')
+  const { cached_tokens: read } = usage.input_tokens_details
+  const written = Number(
+    Object.entries(usage.input_tokens_details).find(([name]) => name === 'cache_write_tokens')?.[1],
+  )
+  if (usage.total_tokens !== usage.input_tokens + usage.output_tokens) throw new Error('the total is the sum')
+  const calls = output.flatMap((item) => (item.type === 'function_call' ? [item] : []))
+  return {
+    text: output_text,
+    thinking: output
+      .flatMap((item) => (item.type === 'reasoning' ? item.summary.map(({ text }) => text) : []))
+      .join('\n\n'),
+    calls: calls.map((item) => ({ id: item.call_id, name: item.name, input: JSON.parse(item.arguments) as unknown })),
+    stop: status === 'completed' && calls.length > 0 ? 'calls' : (incomplete_details?.reason ?? status),
+    tokens: { input: usage.input_tokens - read - written, read, written, output: usage.output_tokens },
+    reasoningTokens: usage.output_tokens_details.reasoning_tokens || undefined,
+    cost: costOf(usage),
+    turn: output,
   }
 }

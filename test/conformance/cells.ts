@@ -7,9 +7,9 @@ import { startUpstream, type Upstream, type UpstreamHandler } from '../parts/ups
 import { isGeminiPath } from '../parts/upstream-words.ts'
 
 /** What callers speak. */
-export type SurfaceName = 'chat' | 'messages'
+export type SurfaceName = 'chat' | 'messages' | 'responses'
 /** What providers speak. */
-export type DialectName = SurfaceName | 'gemini' | 'responses'
+export type DialectName = SurfaceName | 'gemini'
 
 export interface Pair {
   readonly surface: SurfaceName
@@ -25,14 +25,17 @@ export interface Pair {
 const catalogId = (upstream: DialectName, upstreamModel: string): string =>
   `test/${upstream === 'responses' ? 'responses-' : ''}${upstreamModel}`
 
-const pair = (surface: SurfaceName, upstream: DialectName, upstreamModel: string): Pair => ({
+const pair = <Surface extends SurfaceName>(surface: Surface, upstream: DialectName, upstreamModel: string) => ({
   surface,
   upstream,
   model: catalogId(upstream, upstreamModel),
   upstreamModel,
 })
 
-export const pairs: readonly Pair[] = [
+/** A pair for which the request fixtures have a body. */
+export type RequestPair = Pair & { readonly surface: 'chat' | 'messages' }
+
+export const pairs: readonly RequestPair[] = [
   pair('chat', 'chat', 'gpt-5.6'),
   pair('chat', 'messages', 'claude-opus-5-5'),
   pair('chat', 'messages', 'claude-sonnet-4-5'),
@@ -55,6 +58,10 @@ export const replyPairs: readonly Pair[] = [
   pair('messages', 'gemini', 'gemini-3.8-flash'),
   pair('chat', 'responses', 'gpt-5.6'),
   pair('messages', 'responses', 'gpt-5.6'),
+  pair('responses', 'responses', 'gpt-5.6'),
+  pair('responses', 'chat', 'plain-1'),
+  pair('responses', 'messages', 'claude-sonnet-4-5'),
+  pair('responses', 'gemini', 'gemini-3.8-flash'),
 ]
 
 export function withModel({ surface, upstream }: Pair, upstreamModel: string): Pair {
@@ -64,6 +71,7 @@ export function withModel({ surface, upstream }: Pair, upstreamModel: string): P
 export const surfacePaths: Readonly<Record<SurfaceName, string>> = {
   chat: '/v1/chat/completions',
   messages: '/v1/messages',
+  responses: '/v1/responses',
 }
 
 export function dialectOfPath(path: string): DialectName {

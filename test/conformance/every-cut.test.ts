@@ -20,11 +20,14 @@ import { replyFixtures } from './replies/index.ts'
 import { readReply } from './replies/read-reply.ts'
 import type { ReplyFixture } from './replies/reply-fixture.ts'
 
-const surfaces: Readonly<Record<SurfaceName, Dialect>> = { chat: openaiChat, messages: anthropicMessages }
+const surfaces: Readonly<Record<SurfaceName, Dialect>> = {
+  chat: openaiChat,
+  messages: anthropicMessages,
+  responses: openaiResponses,
+}
 const dialects: Readonly<Record<DialectName, UpstreamDialect>> = {
   ...surfaces,
   gemini,
-  responses: openaiResponses,
 }
 
 const relayContext = {
@@ -60,6 +63,12 @@ function changedBy(open: () => StreamRelay, stream: Uint8Array): number[] {
   return lengths.filter((first) => relayed(open(), piecesOf(stream, first)) !== whole)
 }
 
+const endings: Readonly<Record<SurfaceName, RegExp>> = {
+  chat: /data: \[DONE\]/,
+  messages: /event: message_stop/,
+  responses: /event: response\.(completed|incomplete)/,
+}
+
 describe.each(replyPairs)('$upstream → $surface', ({ upstream, surface }) => {
   // Not every dialect can say everything.
   const said = replyFixtures.flatMap((fixture) => {
@@ -74,8 +83,7 @@ describe.each(replyPairs)('$upstream → $surface', ({ upstream, surface }) => {
       from === to
         ? to.relayStream(relayContext)
         : new TranslatedStream({ from, to, target, mapping: mappingOf(fixture), context, note })
-    const ending = surface === 'chat' ? 'data: [DONE]' : 'event: message_stop'
-    expect(relayed(open(), [stream])).toContain(ending)
+    expect(relayed(open(), [stream])).toMatch(endings[surface])
     expect(changedBy(open, stream)).toEqual([])
   })
 })
@@ -86,6 +94,8 @@ const folder = join(import.meta.dir, '../fixtures')
 describe.each([
   { upstream: 'chat', surface: 'messages' },
   { upstream: 'messages', surface: 'chat' },
+  { upstream: 'chat', surface: 'responses' },
+  { upstream: 'messages', surface: 'responses' },
 ] as const)('recordings, $upstream → $surface', ({ upstream, surface }) => {
   test.each([...new Bun.Glob('*.sse').scanSync(join(folder, upstream))].sort())('%s', (name) => {
     const stream = new Uint8Array(readFileSync(join(folder, upstream, name)))

@@ -17,7 +17,7 @@ export interface ReadFault {
 
 export async function readFault(stage: Stage, pair: Pair, fixture: FaultFixture, { stream }: Mode): Promise<ReadFault> {
   const begin = provideFault(stage, fixture, { stream })
-  const response = await stage.ask(pair, faultBody({ stream }))
+  const response = await stage.ask(pair, faultBody({ stream }, pair))
   begin()
   const { headers } = response
   const text = await response.text()
@@ -28,7 +28,7 @@ export async function readFault(stage: Stage, pair: Pair, fixture: FaultFixture,
   }
   if (!stream) return { outcome: '200 OK', said: '', wrong: [text], headers }
   const { told, violations } = readReply(pair.surface, text, { stream })
-  const terminal = pair.surface === 'chat' ? '[DONE]' : 'message_stop'
+  const terminal = terminals[pair.surface]
   return {
     outcome: `stream ${told.error?.code}`,
     said: String(told.error?.message),
@@ -55,8 +55,11 @@ export function provideFault(stage: Stage, fixture: FaultFixture, { stream }: Mo
   return resolve
 }
 
-export function faultBody({ stream }: Mode): object {
+const terminals = { chat: '[DONE]', messages: 'message_stop', responses: 'response.completed' }
+
+export function faultBody({ stream }: Mode, { surface }: Pick<Pair, 'surface'>): object {
+  if (surface === 'responses') return { max_output_tokens: 9, input: 'go', stream }
   return { max_tokens: 9, messages: [{ role: 'user', content: 'go' }], stream }
 }
 
-const endRules = ['after-end', 'done-last', 'stop-last', 'error-keys']
+const endRules = ['after-end', 'done-last', 'stop-last', 'error-keys', 'terminal']

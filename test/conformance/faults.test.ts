@@ -2,11 +2,11 @@
 // code of the vocabulary in its own dialect, and never an ending that nobody sent.
 
 import { afterAll, describe, expect, test } from 'bun:test'
-import { chatClientNames, messageClientNames, readError } from '../parts/official-clients.ts'
+import { isResponseClient, readError } from '../parts/official-clients.ts'
 import { openStage, replyPairs } from './cells.ts'
 import { faultBody, provideFault, readFault } from './fault-cells.ts'
-import { faultFixtures } from './replies/faults.ts'
-import { readByClient } from './replies/read-reply.ts'
+import { type FaultOutcome, faultFixtures } from './replies/faults.ts'
+import { clientsOf, readByClient } from './replies/read-reply.ts'
 
 const stage = await openStage(() => {})
 afterAll(() => stage.stop())
@@ -15,22 +15,30 @@ describe.each(replyPairs)('$upstream → $surface', (pair) => {
   for (const fixture of faultFixtures) {
     test(fixture.feature, async () => {
       for (const stream of [true, false]) {
-        const expected = stream ? fixture.streamed : fixture.whole
+        const told = stream ? fixture.streamed : fixture.whole
+        // Inside a stream, clients of Responses know OpenAI's codes only.
+        const expected = pair.surface === 'responses' ? told.replace('STREAM_INTERRUPTED', 'server_error') : told
         const { outcome, said, wrong, headers } = await readFault(stage, pair, fixture, { stream })
-        expect([stream, outcome, wrong]).toEqual([stream, expected, []])
+        expect([stream, outcome, wrong]).toEqual([stream, expected as FaultOutcome, []])
         if (fixture.says !== undefined) expect(said).toContain(fixture.says)
         for (const [name, value] of Object.entries(fixture.headers ?? {})) expect(headers.get(name)).toBe(value)
 
-        for (const client of pair.surface === 'chat' ? chatClientNames : messageClientNames) {
+        for (const client of clientsOf[pair.surface]) {
           const begin = provideFault(stage, fixture, { stream })
           const fetching = async (input: string | URL | Request, init?: RequestInit): Promise<Response> => {
             const response = await fetch(input, init)
             begin()
             return response
           }
-          const body = { model: pair.model, ...faultBody({ stream }) }
-          const error = await readError(client, readByClient(stage, client, body, { stream }, fetching))
+          const body = { model: pair.model, ...faultBody({ stream }, pair) }
+          const reading = readByClient(stage, client, body, { stream }, fetching)
           const [first = '', second = first] = expected.split(' ')
+          // A failed response is a response to its clients.
+          if (pair.surface === 'responses' && first === 'stream') {
+            expect((await reading).error?.code).toBe(second)
+            continue
+          }
+          const error = await readError(isResponseClient(client) ? 'openai 7' : client, reading)
           expect([error.status, error.code]).toEqual([first === 'stream' ? undefined : Number(first), second])
         }
       }

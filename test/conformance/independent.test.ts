@@ -25,6 +25,7 @@ type UpstreamName = keyof typeof upstreams
 const dialectsOf: Readonly<Record<SurfaceName, readonly string[]>> = {
   chat: ['openai-chat'],
   messages: ['anthropic-messages', 'bedrock'],
+  responses: ['openai-responses'],
 }
 
 const mock = new LLMock({ port: 0 })
@@ -55,13 +56,13 @@ const parameters = { type: 'object', properties: { city: { type: 'string' } }, r
 const tools = {
   chat: [{ type: 'function', function: { name: 'look', description: 'Looks it up.', parameters } }],
   messages: [{ name: 'look', description: 'Looks it up.', input_schema: parameters }],
+  responses: [{ type: 'function', name: 'look', description: 'Looks it up.', parameters }],
 }
 
 async function ask(surface: SurfaceName, upstream: UpstreamName, stream: boolean, messages: readonly object[]) {
   const body = {
     model: `test/${upstream}`,
-    max_tokens: 1000,
-    messages,
+    ...(surface === 'responses' ? { input: messages } : { max_tokens: 1000, messages }),
     tools: tools[surface],
     stream,
     ...(surface === 'chat' && stream && { stream_options: { include_usage: true } }),
@@ -90,6 +91,13 @@ function afterCall(surface: SurfaceName, id: string): readonly object[] {
       { role: 'user', content: [{ type: 'tool_result', tool_use_id: id, content: 'rain' }] },
     ]
   }
+  if (surface === 'responses') {
+    return [
+      first,
+      { type: 'function_call', call_id: id, name: 'look', arguments: '{"city":"Oslo"}' },
+      { type: 'function_call_output', call_id: id, output: 'rain' },
+    ]
+  }
   const call = { id, type: 'function', function: { name: 'look', arguments: '{"city":"Oslo"}' } }
   return [
     first,
@@ -99,7 +107,7 @@ function afterCall(surface: SurfaceName, id: string): readonly object[] {
 }
 
 const cases = (Object.keys(upstreams) as UpstreamName[]).flatMap((upstream) =>
-  (['chat', 'messages'] as const).flatMap((surface) =>
+  (['chat', 'messages', 'responses'] as const).flatMap((surface) =>
     [true, false].map((stream) => [upstream, surface, stream] as const),
   ),
 )
@@ -121,9 +129,9 @@ describe.each(cases)('%s through %s, streamed: %p', (upstream, surface, stream) 
     const [call] = told.calls
     expect(told.calls).toHaveLength(1)
     expect([call?.name, JSON.parse(call?.arguments ?? '')]).toEqual(['look', { city: 'Oslo' }])
-    expect(told.stop).toBe(surface === 'chat' ? 'tool_calls' : 'tool_use')
+    expect(told.stop).toBe(surface === 'messages' ? 'tool_use' : 'tool_calls')
     const after = await ask(surface, upstream, stream, afterCall(surface, call?.id ?? ''))
     expect(after.told.text).toBe('It rains in Oslo.')
-    expect(after.told.stop).toBe(surface === 'chat' ? 'stop' : 'end_turn')
+    expect(after.told.stop).toBe({ chat: 'stop', messages: 'end_turn', responses: 'completed' }[surface])
   })
 })

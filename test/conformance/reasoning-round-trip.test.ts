@@ -45,9 +45,13 @@ const bytes = {
 const tools = {
   chat: [{ type: 'function', function: { name: 'look', parameters: { type: 'object', properties: {} } } }],
   messages: [{ name: 'look', input_schema: { type: 'object', properties: {} } }],
+  responses: [{ type: 'function', name: 'look', parameters: { type: 'object', properties: {} } }],
 }
 
 function firstBody({ surface }: Pair): object {
+  if (surface === 'responses') {
+    return { max_output_tokens: 3000, input: [{ role: 'user', content: 'go' }], tools: tools[surface] }
+  }
   return { max_tokens: 3000, messages: [{ role: 'user', content: 'go' }], tools: tools[surface] }
 }
 
@@ -65,7 +69,7 @@ const checks: Readonly<Record<DialectName, (sent: Readonly<Record<string, unknow
     expect(listOf(input).slice(1, 3)).toEqual([
       {
         type: 'reasoning',
-        id: 'item_0',
+        id: 'rs_0',
         summary: [{ type: 'summary_text', text: 'I must 看 look.' }],
         encrypted_content: proof,
       },
@@ -87,6 +91,11 @@ function nextWithProofOnCall(pair: Pair, extraContent: unknown): object {
 /** The conversation with the answer in it, as a program of the surface would send it back. */
 function nextBody(pair: Pair, proofs: readonly unknown[]): object {
   const first = { role: 'user', content: 'go' }
+  if (pair.surface === 'responses') {
+    const call = { type: 'function_call', call_id: 'call_1', name: 'look', arguments: '{}' }
+    const result = { type: 'function_call_output', call_id: 'call_1', output: 'rain' }
+    return { ...firstBody(pair), input: [first, ...proofs, call, result] }
+  }
   const messages =
     pair.surface === 'chat'
       ? [

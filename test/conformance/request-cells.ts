@@ -1,4 +1,4 @@
-import type { DialectName, Pair, Stage } from './cells.ts'
+import type { DialectName, RequestPair, Stage } from './cells.ts'
 import { geminiShapes } from './requests/gemini-shapes.ts'
 import { hi, type RequestFixture, type Shapes, unreasoned } from './requests/request-fixture.ts'
 import { responsesShapes } from './requests/responses-shapes.ts'
@@ -15,7 +15,7 @@ export interface Cell {
 
 export async function requestCell(
   stage: Pick<Stage, 'ask' | 'upstream'>,
-  pair: Pair,
+  pair: RequestPair,
   fixture: RequestFixture,
   { stream }: { readonly stream: boolean },
 ): Promise<Cell> {
@@ -45,7 +45,7 @@ function shapesOf({ feature, carried, emulated }: RequestFixture, upstream: Dial
   return { carried: carried[upstream], ...(made !== undefined && { emulated: made }) }
 }
 
-export function bodyOf({ surface, upstream }: Pair, fixture: RequestFixture): object | undefined {
+export function bodyOf({ surface, upstream }: RequestPair, fixture: RequestFixture): object | undefined {
   const written = fixture[surface]
   if (!written) return undefined
   // Where nothing turns reasoning off, asking for that would be the only thing the row shows; it has one of its own.

@@ -8,9 +8,12 @@ import OpenAIBefore from 'openai-6'
 
 export const chatClientNames = ['openai 7', 'openai 6'] as const
 export const messageClientNames = ['anthropic 1', 'anthropic 0'] as const
+/** OpenAI's client on its other API. */
+export const responseClientNames = ['openai 7 responses', 'openai 6 responses'] as const
 export type ChatClientName = (typeof chatClientNames)[number]
 export type MessageClientName = (typeof messageClientNames)[number]
 export type ClientName = ChatClientName | MessageClientName
+export type ResponseClientName = (typeof responseClientNames)[number]
 
 export interface ClientSettings {
   /** As a user would set it: with `/v1` for chat clients, without for message clients. */
@@ -30,6 +33,14 @@ export function createChatClient(name: ChatClientName, settings: ClientSettings)
 export function createMessageClient(name: MessageClientName, settings: ClientSettings): Anthropic {
   const options = { maxRetries: 0, authToken: null, ...settings }
   return name === 'anthropic 1' ? new Anthropic(options) : (new AnthropicBefore(options) as unknown as Anthropic)
+}
+
+export function createResponseClient(name: ResponseClientName, settings: ClientSettings): OpenAI {
+  return createChatClient(name === 'openai 7 responses' ? 'openai 7' : 'openai 6', settings)
+}
+
+export function isResponseClient(name: ClientName | ResponseClientName): name is ResponseClientName {
+  return responseClientNames.some((known) => known === name)
 }
 
 export function isChatClient(name: ClientName): name is ChatClientName {

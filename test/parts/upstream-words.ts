@@ -92,7 +92,11 @@ const response = { id: 'resp_1', object: 'response', model: 'up', status: 'compl
 export const responsesWords: Words = {
   opening:
     responsesEvent('response.created', { response: { id: 'resp_1', status: 'in_progress', output: [] } }) +
-    responsesEvent('response.output_item.added', { output_index: 0, item }),
+    responsesEvent('response.output_item.added', { output_index: 0, item }) +
+    responsesEvent('response.content_part.added', {
+      ...{ output_index: 0, item_id: 'msg_1', content_index: 0 },
+      part: { type: 'output_text', text: '', annotations: [] },
+    }),
   says: (delta) =>
     responsesEvent('response.output_text.delta', { output_index: 0, item_id: 'msg_1', content_index: 0, delta }),
   ending: responsesEvent('response.completed', { response: { ...response, output: [] } }),

@@ -52,7 +52,6 @@ type Client = { readonly id: string; readonly title: string } & (
       notes(facts: ConnectFacts): readonly string[]
     }
   | { readonly kind: 'by hand'; steps(facts: ConnectFacts): readonly string[] }
-  | { readonly kind: 'unsupported'; readonly reason: string }
 )
 
 const claude: Client = {
@@ -166,9 +165,23 @@ const cursor: Client = {
 const codex: Client = {
   id: 'codex',
   title: 'Codex CLI',
-  kind: 'unsupported',
-  reason:
-    'Codex CLI speaks only the Responses API (/v1/responses), which Tollgate does not serve. Nothing was changed.',
+  kind: 'by hand',
+  steps: ({ url, key, model, models }) => [
+    'Put this into ~/.codex/config.toml; the first two lines belong at its top, before any [section]:',
+    '',
+    `model = "${model ?? firstWithTools(models) ?? 'an id from tollgate models'}"`,
+    'model_provider = "tollgate"',
+    '',
+    '[model_providers.tollgate]',
+    'name = "Tollgate"',
+    `base_url = "${url}/v1"`,
+    'env_key = "TOLLGATE_KEY"',
+    'wire_api = "responses"',
+    '',
+    'Then, in the shell that runs codex:',
+    '',
+    `export TOLLGATE_KEY=${key}`,
+  ],
 }
 
 const clients: readonly Client[] = [claude, opencode, cline, cursor, codex]
@@ -180,7 +193,7 @@ export const connectCommand: CommandDefinition = {
   words: ['connect'],
   summary: `points a client at the gateway: ${names}`,
   details: `Creates a key named after the client, unless TOLLGATE_KEY holds one. The original file is kept beside it
-(….before-tollgate); --undo restores it. Cline and Cursor have no such file: what to type is printed.`,
+(….before-tollgate); --undo restores it. For Cline, Codex and Cursor it prints what to enter.`,
   positionals: [{ name: 'CLIENT' }],
   options: {
     model: { value: 'ID', help: 'the model to use; absent = a suitable one is chosen' },
@@ -199,7 +212,6 @@ export const connectCommand: CommandDefinition = {
       const near = nearestId(name, clients)
       throw usageRefusal(`there is no client "${name}"; there are ${names}.`, `tollgate connect ${near ?? '--help'}`)
     }
-    if (client.kind === 'unsupported') throw new Refusal(exitCodes.failed, client.reason, 'tollgate connect opencode')
     await (isSet('undo') || isSet('restore') ? undo(context, client) : connect(context, client))
   },
 }
@@ -209,10 +221,9 @@ function nearestId(name: string, all: readonly { readonly id: string }[]): strin
   return nearestNames(name, ids, 1)[0]
 }
 
-type SupportedClient = Exclude<Client, { kind: 'unsupported' }>
 type FileClient = Extract<Client, { kind: 'file' }>
 
-async function connect(context: CommandContext, client: SupportedClient): Promise<void> {
+async function connect(context: CommandContext, client: Client): Promise<void> {
   const { api, text, isSet } = context
   const isShown = isSet('print') || isSet('dry-run')
   const catalog = await api.call('getCatalog', { isPublic: true })
@@ -272,7 +283,7 @@ function jsonMembers(members: readonly Member[]): Readonly<Record<string, unknow
   return Object.fromEntries(members.map(({ path, value }) => [path.join('.'), value]))
 }
 
-async function undo(context: CommandContext, client: SupportedClient): Promise<void> {
+async function undo(context: CommandContext, client: Client): Promise<void> {
   if (client.kind === 'by hand') {
     throw new Refusal(exitCodes.failed, `${client.title} was set up manually and has to be reset manually.`)
   }

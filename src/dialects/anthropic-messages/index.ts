@@ -15,7 +15,11 @@ export const anthropicMessages: Dialect = {
   generationPath: () => '/v1/messages',
   readEnvelope,
   conversationSpans,
-  tokenCount: { path: '/v1/messages/count_tokens', readEnvelope: readCountEnvelope },
+  tokenCount: {
+    path: '/v1/messages/count_tokens',
+    readEnvelope: readCountEnvelope,
+    renderCount: (tokens) => JSON.stringify({ input_tokens: tokens }),
+  },
   editRequest,
   forwardedHeaders,
   relayStream: (context) => new MessagesStreamRelay(context),

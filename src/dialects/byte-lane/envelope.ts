@@ -108,10 +108,14 @@ export function memberSpans({ members }: Envelope, name: string): JsonSpan[] {
   return member ? [{ start: member.valueStart, end: member.valueEnd }] : []
 }
 
-/** `instructing`: roles of messages that precede the caller's first one. */
-export function firstMessageSpans(envelope: Envelope, instructing: ReadonlySet<string>): JsonSpan[] {
-  const [list] = memberSpans(envelope, 'messages')
-  if (list === undefined || envelope.body[list.start] !== openBracket) return []
+/** `instructing`: roles of messages that precede the caller's first one. `name`: the list of messages, or one text. */
+export function firstMessageSpans(
+  envelope: Envelope,
+  instructing: ReadonlySet<string>,
+  name: 'messages' | 'input' = 'messages',
+): JsonSpan[] {
+  const [list] = memberSpans(envelope, name)
+  if (list === undefined || envelope.body[list.start] !== openBracket) return list ? [list] : []
   return readJsonElementsUntil(envelope.body, list.start, list.end, (span) => {
     const message = readJsonValueMembers(envelope.body, span.start, span.end)
     const role = message instanceof JsonFault ? undefined : message.find('role')

@@ -8,13 +8,15 @@ import { type JsonSpan, JsonSpans } from '../../wire/json-spans.ts'
 import { readSseRecord, SseSpans, SseSplitter, sseEvent, withoutControlLines } from '../../wire/sse.ts'
 import { type ProviderFault, replyFault } from '../canonical/faults.ts'
 import { recordOf } from '../canonical/json.ts'
-import type { Envelope, UsageReconciler } from '../canonical/translation.ts'
+import type { Envelope, EventNumbering, UsageReconciler } from '../canonical/translation.ts'
 
 export interface RelayContext extends UsageReconciler {
   readonly envelope: Pick<Envelope, 'choices'>
   /** The catalog id as JSON; replaces the provider's model name. */
   readonly modelJson: Uint8Array
   readonly wantsStreamUsage: boolean
+  /** The output cap is lower than the caller's, because the wallet or a spend limit covers no more. */
+  readonly isCapLowered?: boolean
   /** Decimal USD digits for `cost` in the usage object. */
   costOf(usage: Usage): string
 }
@@ -51,6 +53,7 @@ export interface StreamRelay {
   /** Bytes of generated text relayed, without the surrounding JSON. */
   readonly outputBytes: number
   readonly fault: ProviderFault | undefined
+  readonly numbering?: EventNumbering | undefined
   /** Bytes that keep an idle connection alive and are legal at this point of the stream. */
   keepAlive(): Uint8Array
 }

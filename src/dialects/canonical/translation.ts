@@ -36,8 +36,18 @@ export interface Warning {
   readonly field: string
 }
 
+/** How a call of a tool is written in the caller's dialect, where that is not a function or custom call under its name. */
+export interface CallForm {
+  readonly name: string
+  readonly namespace?: string | undefined
+  /** A `local_shell_call`, whose action is the call's arguments. */
+  readonly isShell?: boolean
+}
+
 export interface ParsedRequest {
   readonly conversation: Conversation
+  /** By canonical tool name. */
+  readonly callForms?: ReadonlyMap<string, CallForm>
   readonly warnings: readonly Warning[]
 }
 
@@ -114,10 +124,21 @@ export interface RenderContext extends UsageReconciler {
   readonly wantsStreamUsage: boolean
   /** The caller offered its tools in the dialect's older form and expects the single call of a reply in that form. */
   readonly legacyCalls?: boolean
+  /** The output cap is lower than the caller's, because the wallet or a spend limit covers no more. */
+  readonly isCapLowered?: boolean
   /** Estimated before the call; shown until the provider reports usage. */
   readonly estimatedInputTokens: number
+  readonly callForms?: ReadonlyMap<string, CallForm> | undefined
   /** Decimal USD digits for the usage object. */
   costOf(usage: Usage): string
+}
+
+/** In dialects that number the events of a stream. */
+export interface EventNumbering {
+  /** The id of the response; '' before it has started. */
+  readonly responseId: string
+  /** The number of the next event. */
+  readonly next: number
 }
 
 /** Writes canonical events in the caller's dialect. Returns '' for an event without bytes. */
@@ -125,6 +146,7 @@ export interface StreamRenderer {
   render(event: ReplyEvent): string
   /** The bytes that end a complete reply, withheld until the charge is durable. '' until reply-end is rendered. */
   readonly terminal: string
+  readonly numbering?: EventNumbering
 }
 
 /** Needed to call a provider in a dialect. */

@@ -1,10 +1,10 @@
-// What the gateway itself reads from a Chat Completions body, and the rate limit headers.
+// What the gateway itself reads from a Chat Completions body.
 
 import type { Failure } from '../../kernel/failure.ts'
+import { JsonFault, readJsonValueMembers } from '../../wire/json-members.ts'
 import type { JsonSpan } from '../../wire/json-spans.ts'
 import { type EnvelopeFields, firstMessageSpans, memberSpans, readFields } from '../byte-lane/envelope.ts'
 import type { Envelope } from '../canonical/translation.ts'
-import type { LimitViews } from '../dialect.ts'
 
 /** Each choice is generated and paid for. */
 const choicesMax = 8
@@ -32,39 +32,22 @@ export function readEnvelope(body: Uint8Array<ArrayBuffer>): Envelope | Failure 
       offersTools: offersTools || offersFunctions,
       legacyCalls: offersFunctions && !offersTools,
       reasoning: effort === undefined ? undefined : effort === 'none' ? 'off' : 'on',
-      // It is overwritten in the forwarded body, so the provider cannot refuse it.
-      wantsStreamUsage: fields.optionalObject('stream_options')?.optionalBoolean('include_usage') ?? false,
+      wantsStreamUsage: includesUsage(fields),
     }
   })
+}
+
+/** It is overwritten in the forwarded body, so the provider cannot refuse it, and must be written once. */
+function includesUsage(fields: EnvelopeFields): boolean {
+  const options = fields.ofKind('stream_options', ['object'], 'an object')
+  const members = options && readJsonValueMembers(fields.body, options.valueStart, options.valueEnd)
+  if (members instanceof JsonFault) return fields.refuse('stream_options', `\`stream_options\`: ${members.message}.`)
+  return fields.optionalObject('stream_options')?.optionalBoolean('include_usage') ?? false
 }
 
 function missingMessages(fields: EnvelopeFields): string {
   if (!fields.members.find('input')) return '`messages` is missing.'
   return '`messages` is missing. The body has `input`, which belongs to the Responses API; this path takes `messages`.'
-}
-
-// Remaining limits in the headers that OpenAI's clients read:
-// https://platform.openai.com/docs/guides/rate-limits#rate-limits-in-headers
-
-export function limitHeaders({ requests, tokens }: LimitViews): Record<string, string> {
-  const headers: Record<string, string> = {}
-  for (const [name, view] of [['requests', requests] as const, ['tokens', tokens] as const]) {
-    if (!view) continue
-    headers[`x-ratelimit-limit-${name}`] = String(view.limit)
-    headers[`x-ratelimit-remaining-${name}`] = String(view.remaining)
-    headers[`x-ratelimit-reset-${name}`] = durationText(view.resetMs)
-  }
-  return headers
-}
-
-/** `350ms`, `12s`, `6m0s`, `1h0m5s`. Seconds are rounded up, so that waiting that long is enough. */
-function durationText(milliseconds: number): string {
-  if (milliseconds > 0 && milliseconds < 1000) return `${Math.ceil(milliseconds)}ms`
-  const seconds = Math.ceil(milliseconds / 1000)
-  const minutes = Math.floor(seconds / 60)
-  if (minutes === 0) return `${seconds}s`
-  const rest = `${seconds % 60}s`
-  return minutes < 60 ? `${minutes}m${rest}` : `${Math.floor(minutes / 60)}h${minutes % 60}m${rest}`
 }
 
 // A conversation is identified by its tools, its instructions and its first message.

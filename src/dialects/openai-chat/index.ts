@@ -1,7 +1,8 @@
 // OpenAI's Chat Completions, used by callers and for calling providers.
 
 import type { Dialect } from '../dialect.ts'
-import { conversationSpans, limitHeaders, readEnvelope } from './envelope.ts'
+import { limitHeaders } from '../reply/openai-limits.ts'
+import { conversationSpans, readEnvelope } from './envelope.ts'
 import { readFault, renderFailure, renderStreamFailure } from './errors.ts'
 import { parseStream } from './reply/parse.ts'
 import { ChatStreamRelay, keepAlive, relayReply } from './reply/relay.ts'

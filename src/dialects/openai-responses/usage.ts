@@ -1,7 +1,8 @@
 // Usage in Responses: input_tokens includes cached and cache-written tokens, output_tokens includes reasoning.
 
-import { cacheReport, tokenCount, type Usage } from '../../kernel/usage.ts'
-import { isRecord, recordOf } from '../canonical/json.ts'
+import { cacheReport, tokenCount, totalInputTokens, type Usage } from '../../kernel/usage.ts'
+import type { RawJson } from '../canonical/conversation.ts'
+import { isRecord, jsonObject, recordOf } from '../canonical/json.ts'
 
 export function readUsage(value: unknown): Usage | undefined {
   if (!isRecord(value)) return undefined
@@ -24,4 +25,20 @@ export function readUsage(value: unknown): Usage | undefined {
     ...cacheReport(reads, writes),
     source: 'reported',
   }
+}
+
+/** Clients require the details, so counts that were not reported are 0. `cost`: decimal USD digits. */
+export function renderUsage(usage: Usage, cost: string): RawJson {
+  const input = totalInputTokens(usage)
+  return jsonObject({
+    input_tokens: String(input),
+    input_tokens_details: jsonObject({
+      cached_tokens: String(usage.cacheReadTokens),
+      cache_write_tokens: String(usage.cacheWriteTokens + usage.cacheWriteLongTokens),
+    }),
+    output_tokens: String(usage.outputTokens),
+    output_tokens_details: jsonObject({ reasoning_tokens: String(usage.reasoningTokens ?? 0) }),
+    total_tokens: String(input + usage.outputTokens),
+    cost,
+  })
 }

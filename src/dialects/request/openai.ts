@@ -25,9 +25,9 @@ import { functionParameters, isStrictSchema, type SchemaBudget } from './schema.
 import { acceptsSampling, hashedId, renderSampling, type SamplingRow, schemaInstruction } from './settings.ts'
 import {
   customNames,
+  describedGrammar,
   isForced,
   offeredTools,
-  refuseGrammar,
   refuseTooMany,
   type ToolNames,
   type ToolOffer,
@@ -218,9 +218,9 @@ function renderTool(tool: Tool, rendering: OpenaiRendering): RawJson {
       const format = tool.grammar === undefined ? undefined : form.grammar(tool.grammar)
       return typed(form, 'custom', { name, description, format }, mark)
     }
-    refuseGrammar(tool)
     const strict = form.writesStrict ? 'false' : undefined
-    return typed(form, 'function', { name, description, parameters: customToolParameters, strict }, mark)
+    const described = jsonString(describedGrammar(tool, warnings))
+    return typed(form, 'function', { name, description: described, parameters: customToolParameters, strict }, mark)
   }
   const { parameters, description } = functionParameters(tool, rendering)
   const isStrict = tool.strict === true && rules.strictTools !== false && isStrictSchema(parameters)

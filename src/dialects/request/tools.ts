@@ -14,7 +14,7 @@ import type {
   Turn,
   UserBlock,
 } from '../canonical/conversation.ts'
-import { isRecord, jsonArray, jsonMembers, jsonString, parseJson, recordOf } from '../canonical/json.ts'
+import { isRecord, jsonArray, jsonMembers, jsonString, parseJson, recordOf, textOf } from '../canonical/json.ts'
 import type { TargetRules } from '../canonical/target-rules.ts'
 import { refuseAt, refusePrefill, reportUnsupported, shownCallId, shownWord } from './fields.ts'
 import { SchemaBudget } from './schema.ts'
@@ -360,10 +360,20 @@ export function refuseTwice(tools: readonly Tool[]): void {
   }
 }
 
-/** A custom tool is sent as a function with one string argument, which cannot follow a grammar. */
-export function refuseGrammar({ name, grammar, place = '/tools' }: CustomTool): void {
-  if (grammar === undefined) return
-  refuseAt(place, `The grammar of the custom tool ${shownWord(name)} cannot be enforced by this model.`)
+/**
+ * The description of a custom tool that is sent as a function with one string argument, where its grammar cannot be
+ * enforced.
+ */
+export function describedGrammar(tool: CustomTool, warnings: WarningList): string | undefined {
+  const { name, description, grammar, isGrammarAdvice, place = '/tools' } = tool
+  if (grammar === undefined) return description
+  if (!isGrammarAdvice) {
+    return refuseAt(place, `The grammar of the custom tool ${shownWord(name)} cannot be enforced by this model.`)
+  }
+  warnings.add('grammar_not_enforced', place)
+  const { syntax, definition } = recordOf(recordOf(parseJson(grammar)).grammar)
+  const rule = `\`input\` must match this ${textOf(syntax) || 'lark'} grammar:\n${textOf(definition)}`
+  return description ? `${description}\n\n${rule}` : rule
 }
 
 /** The caller's names of custom tools. */

@@ -73,7 +73,8 @@ export class Settlements {
     const { book, database, reach } = this.options
     const { requestId } = settlement
     const first = book.settling(requestId)
-    if (first) return first.then(repeatedOutcome)
+    // If the first could not read what it came to, this one tries again.
+    if (first) return first.then(repeatedOutcome, () => readSettled(database.sql, requestId))
     const claim = book.claim(requestId, dueOf(settlement))
     if (!claim) return readSettled(database.sql, requestId)
     const outcome = new Promise<SettleOutcome>((answer, fail) => {

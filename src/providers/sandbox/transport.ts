@@ -6,6 +6,7 @@ import type { Conversation } from '../../dialects/canonical/conversation.ts'
 import type { RenderContext } from '../../dialects/canonical/translation.ts'
 import type { Dialect } from '../../dialects/dialect.ts'
 import { openaiChat } from '../../dialects/openai-chat/index.ts'
+import { openaiResponses } from '../../dialects/openai-responses/index.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { Failure, invalidRequest } from '../../kernel/failure.ts'
 import type { RequestId } from '../../kernel/ids.ts'
@@ -60,8 +61,10 @@ const messagesWire: Wire = {
   },
 }
 
+const responsesWire: Wire = { ...chatWire, dialect: openaiResponses }
+
 /** One row per surface. */
-const wires = [chatWire, messagesWire]
+const wires = [chatWire, messagesWire, responsesWire]
 
 const endpoints: readonly Endpoint[] = wires.map(({ dialect: { id: dialect } }) => ({
   dialect,

@@ -15,7 +15,7 @@ export interface Option {
 export interface FieldLook {
   readonly label: string
   readonly hint?: string | undefined
-  readonly kind?: 'text' | 'password' | 'decimal' | 'whole' | 'moment' | 'lines'
+  readonly kind?: 'text' | 'password' | 'lines' | keyof typeof formats
   /** A menu in place of an input. */
   readonly options?: readonly Option[]
   readonly isRequired?: boolean
@@ -30,19 +30,6 @@ export interface FieldProps extends FieldLook {
   onChange(value: string): void
 }
 
-/** The input of each kind. Browsers show the title beside a value they reject. */
-const inputs = {
-  text: { type: 'text' },
-  password: { type: 'password', autocomplete: 'new-password' },
-  moment: { type: 'datetime-local' },
-  decimal: {
-    inputMode: 'decimal',
-    pattern: '[0-9]+([.][0-9]{1,9})?',
-    title: 'US dollars as a plain number with a decimal point: 25 or 2.50',
-  },
-  whole: { inputMode: 'numeric', pattern: '[0-9]+', title: 'A whole number without sign, comma or unit: 60' },
-} as const
-
 type Edited = { readonly currentTarget: { readonly value: string } }
 
 /** A labelled input, text area or menu. */
@@ -53,7 +40,8 @@ export function Field(props: FieldProps) {
   const hintId = hint === undefined ? undefined : `${id}-hint`
   const onInput = ({ currentTarget }: Edited) => onChange(currentTarget.value)
   const shared = { id, value, required: isRequired, 'aria-describedby': hintId }
-  const text = { ...shared, spellcheck: false, autocomplete: 'off', onInput }
+  const isSecret = kind === 'password'
+  const text = { ...shared, spellcheck: false, autocomplete: isSecret ? 'new-password' : 'off', onInput }
   return (
     <div class={isWide ? 'field wide' : 'field'}>
       <label for={id}>{label}</label>
@@ -68,7 +56,7 @@ export function Field(props: FieldProps) {
       ) : kind === 'lines' ? (
         <textarea rows={3} {...text} {...attributes} />
       ) : (
-        <input {...text} {...inputs[kind]} {...attributes} />
+        <input {...text} type={isSecret ? 'password' : 'text'} {...attributes} />
       )}
       {hint !== undefined && (
         <p id={hintId} class="hint">
@@ -100,6 +88,17 @@ export function Checkbox({ label, isChecked, attributes, onChange }: CheckboxPro
     </label>
   )
 }
+
+/** Attributes of the inputs that a form converts. Browsers show the title beside a value they reject. */
+const formats = {
+  moment: { type: 'datetime-local' },
+  decimal: {
+    inputMode: 'decimal',
+    pattern: '[0-9]+([.][0-9]{1,9})?',
+    title: 'US dollars as a plain number with a decimal point: 25 or 2.50',
+  },
+  whole: { inputMode: 'numeric', pattern: '[0-9]+', title: 'A whole number without sign, comma or unit: 60' },
+} as const
 
 /** What is typed, by field. */
 export type Values = Readonly<Record<string, string>>
@@ -194,6 +193,7 @@ export function Form<const Row extends FieldRow, Value>(props: FormProps<Row, Va
         <Field
           key={row.name}
           {...row}
+          attributes={{ ...formats[row.kind as keyof typeof formats], ...row.attributes }}
           value={values[row.name] ?? ''}
           onChange={(value) => change({ [row.name]: value })}
         />

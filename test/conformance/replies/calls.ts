@@ -78,7 +78,10 @@ export const callFixtures: readonly ReplyFixture[] = [
   {
     feature: 'A call of a tool for free text',
     says: meaning({ calls: [{ id: 'call_1', name: 'patch', arguments: '*** Begin "x" 🎉\n' }], stop: 'tool-calls' }),
-    asks: { chat: { tools: [{ type: 'custom', custom: { name: 'patch' } }] } },
+    asks: {
+      chat: { tools: [{ type: 'custom', custom: { name: 'patch' } }] },
+      responses: { tools: [{ type: 'custom', name: 'patch' }] },
+    },
     madeOf: ['messages', 'gemini'],
     beyondAccumulators: true,
     chat: chatBytes({
@@ -102,6 +105,7 @@ export const callFixtures: readonly ReplyFixture[] = [
     asks: {
       chat: { response_format: { type: 'json_schema', json_schema: { name: 'place', schema: placeSchema } } },
       messages: { output_config: { format: { type: 'json_schema', schema: placeSchema } } },
+      responses: { text: { format: { type: 'json_schema', name: 'place', schema: placeSchema } } },
     },
     models: { messages: 'claude-opus-4-1' },
     madeOf: ['messages'],

@@ -3,28 +3,35 @@
 
 import type Anthropic from '@anthropic-ai/sdk'
 import type OpenAI from 'openai'
-import { SseReader } from '../../../src/wire/sse.ts'
+import { type SseEvent, SseReader } from '../../../src/wire/sse.ts'
 import {
   type ClientName,
   type ClientSettings,
   chatClientNames,
   createChatClient,
   createMessageClient,
+  createResponseClient,
   isChatClient,
+  isResponseClient,
   messageClientNames,
+  type ResponseClientName,
+  responseClientNames,
 } from '../../parts/official-clients.ts'
 import type { Pair, Stage, SurfaceName } from '../cells.ts'
 import { checkChatReply, checkChatStream } from '../checker/grammar-chat.ts'
 import { checkMessagesReply, checkMessagesStream } from '../checker/grammar-messages.ts'
+import { checkResponsesReply, checkResponsesStream } from '../checker/grammar-responses.ts'
 import { readChatReply, readChatStream } from '../checker/read-chat.ts'
 import { readMessagesReply, readMessagesStream } from '../checker/read-messages.ts'
+import { readResponsesReply, readResponsesStream } from '../checker/read-responses.ts'
 import type { Told } from '../checker/told.ts'
 import { parseJson, type Violation } from '../checker/violation.ts'
 import type { Meaning, ReplyFixture } from './reply-fixture.ts'
 
-export const clientsOf: Readonly<Record<SurfaceName, readonly ClientName[]>> = {
+export const clientsOf: Readonly<Record<SurfaceName, readonly (ClientName | ResponseClientName)[]>> = {
   chat: chatClientNames,
   messages: messageClientNames,
+  responses: responseClientNames,
 }
 
 export interface Mode {
@@ -41,20 +48,31 @@ export function readReply(surface: SurfaceName, body: string, { stream }: Mode):
   if (stream) {
     const reader = new SseReader()
     const events = [...reader.push(new TextEncoder().encode(body)), ...reader.end()]
-    return surface === 'chat'
-      ? { told: readChatStream(events), violations: checkChatStream(events, { wantsUsage: true }), body }
-      : { told: readMessagesStream(events), violations: checkMessagesStream(events), body }
+    return { ...streamReaders[surface](events), body }
   }
-  const reply: unknown = JSON.parse(body)
-  return surface === 'chat'
-    ? { told: readChatReply(reply), violations: checkChatReply(reply), body }
-    : { told: readMessagesReply(reply), violations: checkMessagesReply(reply), body }
+  return { ...replyReaders[surface](JSON.parse(body)), body }
+}
+
+type Read = Omit<ReadReply, 'body'>
+
+const streamReaders: Readonly<Record<SurfaceName, (events: readonly SseEvent[]) => Read>> = {
+  chat: (events) => ({ told: readChatStream(events), violations: checkChatStream(events, { wantsUsage: true }) }),
+  messages: (events) => ({ told: readMessagesStream(events), violations: checkMessagesStream(events) }),
+  responses: (events) => ({ told: readResponsesStream(events), violations: checkResponsesStream(events) }),
+}
+
+const replyReaders: Readonly<Record<SurfaceName, (reply: unknown) => Read>> = {
+  chat: (reply) => ({ told: readChatReply(reply), violations: checkChatReply(reply) }),
+  messages: (reply) => ({ told: readMessagesReply(reply), violations: checkMessagesReply(reply) }),
+  responses: (reply) => ({ told: readResponsesReply(reply), violations: checkResponsesReply(reply) }),
 }
 
 /** The request that a fixture answers; undefined where the surface has none. */
 export function askBody({ surface }: Pair, { asks }: ReplyFixture, { stream }: Mode): object | undefined {
   if (asks && !asks[surface]) return undefined
-  const body = { messages: [{ role: 'user', content: 'go' }], stream, ...asks?.[surface] }
+  const go = [{ role: 'user', content: 'go' }]
+  if (surface === 'responses') return { input: go, stream, ...asks?.[surface] }
+  const body = { messages: go, stream, ...asks?.[surface] }
   if (surface === 'messages') return { max_tokens: 1000, ...body }
   return stream ? { ...body, stream_options: { include_usage: true } } : body
 }
@@ -62,12 +80,20 @@ export function askBody({ surface }: Pair, { asks }: ReplyFixture, { stream }: M
 /** What an official client makes of the answer to a body; a stream goes through its accumulator. */
 export async function readByClient(
   { gateway }: Stage,
-  name: ClientName,
+  name: ClientName | ResponseClientName,
   body: object,
   { stream }: Mode,
   fetching: NonNullable<ClientSettings['fetch']> = fetch,
 ): Promise<Told> {
   const asked: unknown = body
+  if (isResponseClient(name)) {
+    const settings = { baseURL: `${gateway.url}/v1`, apiKey: gateway.key, fetch: fetching }
+    const { responses } = createResponseClient(name, settings)
+    if (!stream) {
+      return readResponsesReply(await responses.create(asked as OpenAI.Responses.ResponseCreateParamsNonStreaming))
+    }
+    return readResponsesReply(await responses.stream(asked as Parameters<typeof responses.stream>[0]).finalResponse())
+  }
   if (isChatClient(name)) {
     const client = createChatClient(name, { baseURL: `${gateway.url}/v1`, apiKey: gateway.key, fetch: fetching })
     if (!stream) {
@@ -92,6 +118,8 @@ const stops: Readonly<Record<string, Meaning['stop']>> = {
   tool_use: 'tool-calls',
   content_filter: 'refusal',
   refusal: 'refusal',
+  completed: 'end',
+  max_output_tokens: 'length',
 }
 
 /**

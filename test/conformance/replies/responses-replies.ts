@@ -43,7 +43,7 @@ export const responsesReplies: Readonly<Record<string, ProviderBytes>> = {
   }),
   'Signs of life': responsesBytes({
     items: [messageItem(0, 'o', 'k')],
-    between: 'event: keepalive\ndata: {"type":"keepalive","sequence_number":9}\n\n',
+    hasKeepAlive: true,
   }),
   'A tool call': responsesBytes({ items: [callItem(0, 'call_1', 'look', bern.slice(0, 20), bern.slice(20))] }),
   'A tool call without arguments': responsesBytes({ items: [callItem(0, 'call_1', 'now', '{}')] }),

@@ -18,8 +18,8 @@ import { refuseAt, shownWord } from '../../request/fields.ts'
 import { schemasIn, toolSchema } from '../../request/schema.ts'
 import {
   type ArgumentNames,
+  describedGrammar,
   isForced,
-  refuseGrammar,
   refuseTooMany,
   refuseTwice,
   type ToolNames,
@@ -52,8 +52,8 @@ export function renderTools(tools: readonly Tool[], context: ToolContext): WireT
   refuseTwice(tools)
   return tools.map((tool, i) => {
     if (tool.kind === 'function') return renderFunction(tool, tool.place ?? `/tools/${i}`, context)
-    refuseGrammar(tool)
-    return wireTool({ ...tool, schema: inputOnly }, context)
+    const description = describedGrammar(tool, context.warnings)
+    return wireTool({ ...tool, description, schema: inputOnly }, context)
   })
 }
 

@@ -6,9 +6,9 @@ import { jsonArray, jsonObject, jsonString } from '../../canonical/json.ts'
 import { refuseAt, shownWord } from '../../request/fields.ts'
 import {
   customNames,
+  describedGrammar,
   isForced,
   offeredTools,
-  refuseGrammar,
   refuseTooMany,
   refuseTwice,
   type ToolOffer,
@@ -58,8 +58,7 @@ function renderTool(tool: Tool, { names, warnings, schemas }: Rendering): RawJso
   const name = names.sent(tool.name)
   const place = tool.place ?? '/tools'
   if (tool.kind === 'custom') {
-    refuseGrammar(tool)
-    return declaration(name, tool.description, inputOnly)
+    return declaration(name, describedGrammar(tool, warnings), inputOnly)
   }
   const parameters = toolParameters(tool.schema, schemas)
   if (typeof parameters === 'string') refuseAt(place, `The tool ${shownWord(tool.name)} cannot be used: ${parameters}.`)

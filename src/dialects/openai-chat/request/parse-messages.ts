@@ -14,16 +14,8 @@ import type {
 } from '../../canonical/conversation.ts'
 import { isRecord, recordOf } from '../../canonical/json.ts'
 import { isOwnSignature, writeSignature } from '../../canonical/signature.ts'
-import {
-  type ParseContext,
-  type RequestFields,
-  refuseAt,
-  shownWord,
-  textBlocks,
-  wrongType,
-} from '../../request/fields.ts'
-import { isWebUrl, readDataUrl, readMediaUrl, sniffMediaType } from '../../request/media.ts'
-import { paramOf } from '../../request/warnings.ts'
+import { type ParseContext, type RequestFields, shownWord, textBlocks, wrongType } from '../../request/fields.ts'
+import { isWebUrl, mediaByContent, mediaByUrl, readDataUrl, readMediaUrl } from '../../request/media.ts'
 import { type PlacedReasoning, placeReasoning, reasoningFieldNames } from '../reasoning.ts'
 import { markOf, readMark } from './context.ts'
 
@@ -315,21 +307,6 @@ function parseImageUrl(part: RequestFields, { warnings }: ParseContext): ImageBl
   const image = part.optionalObject('image_url') ?? part.missing('image_url')
   if ((image.optionalText('detail') ?? 'auto') !== 'auto') warnings.add('detail_dropped', image.pointer('detail'))
   return mediaByUrl(image.text('url'), image.pointer('url'))
-}
-
-function mediaByUrl(url: string, pointer: string): ImageBlock | DocumentBlock {
-  if (isWebUrl(url)) return { kind: 'image', source: readMediaUrl(url, pointer) }
-  const data = readDataUrl(url)
-  if (!data) return refuseAt(pointer, `\`${paramOf(pointer)}\` must be an http(s) URL or a base64 data URL.`)
-  return mediaByContent(data.base64, data.mediaType, pointer)
-}
-
-function mediaByContent(base64: string, label: string, pointer: string): ImageBlock | DocumentBlock {
-  const mediaType = sniffMediaType(base64) ?? (label === 'application/pdf' ? label : undefined)
-  if (mediaType === undefined) {
-    return refuseAt(pointer, `\`${paramOf(pointer)}\` (${label}) is not a PNG, JPEG, GIF or WebP image or a PDF.`)
-  }
-  return { kind: mediaType === 'application/pdf' ? 'document' : 'image', source: { kind: 'data', mediaType, base64 } }
 }
 
 function parseFile(part: RequestFields): ImageBlock | DocumentBlock {

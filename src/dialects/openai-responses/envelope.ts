@@ -1,0 +1,66 @@
+// What the gateway itself reads from a Responses body.
+
+import type { Failure } from '../../kernel/failure.ts'
+import { memberKind, memberText } from '../../wire/json-members.ts'
+import type { JsonSpan } from '../../wire/json-spans.ts'
+import { type EnvelopeFields, firstMessageSpans, memberSpans, readFields } from '../byte-lane/envelope.ts'
+import type { Envelope } from '../canonical/translation.ts'
+
+/** Nothing is stored, so what refers to something stored cannot be served; with what to do instead. */
+const stateful: Readonly<Record<string, string>> = {
+  previous_response_id: 'Responses are not stored here. Send the whole conversation in `input`.',
+  conversation: 'Conversations are not stored here. Send the whole conversation in `input`.',
+  prompt: 'Prompt templates are kept by one provider. Send their text in `instructions` and `input`.',
+}
+
+export function readEnvelope(body: Uint8Array<ArrayBuffer>): Envelope | Failure {
+  return readFields(body, (fields) => {
+    const model = fields.text('model')
+    checkInput(fields)
+    for (const [name, reason] of Object.entries(stateful)) {
+      if (fields.value(name) !== undefined) fields.refuse(name, reason)
+    }
+    if (fields.optionalBoolean('background')) {
+      fields.refuse('background', 'Responses do not run in the background here. Leave `background` out.')
+    }
+    fields.optionalBoolean('store')
+    fields.ofKind('tools', ['array'], 'an array')
+    fields.optionalNumber('temperature')
+    const effort = fields.optionalObject('reasoning')?.value('effort')
+    return {
+      body,
+      members: fields.members,
+      model,
+      stream: fields.optionalBoolean('stream') ?? false,
+      outputCap: fields.optionalInteger('max_output_tokens', 1),
+      choices: 1,
+      offersTools: fields.hasEntries('tools'),
+      reasoning: effort === undefined ? undefined : effort === 'none' ? 'off' : 'on',
+      // The last event always has the usage.
+      wantsStreamUsage: true,
+    }
+  })
+}
+
+function checkInput(fields: EnvelopeFields): void {
+  const missing = fields.members.find('messages')
+    ? '`input` is missing. The body has `messages`, which belongs to Chat Completions; this path takes `input`.'
+    : '`input` is missing.'
+  const input = fields.ofKind('input', ['string', 'array'], 'a string or an array') ?? fields.refuse('input', missing)
+  const isList = memberKind(fields.body, input) === 'array'
+  if (isList ? !fields.hasEntries('input') : memberText(fields.body, input) === '') {
+    fields.refuse('input', '`input` is empty.')
+  }
+}
+
+// A conversation is identified by its tools, its instructions and its first item that is not an instruction.
+
+const instructing: ReadonlySet<string> = new Set(['system', 'developer'])
+
+export function conversationSpans(envelope: Envelope): readonly JsonSpan[] {
+  return [
+    ...memberSpans(envelope, 'tools'),
+    ...memberSpans(envelope, 'instructions'),
+    ...firstMessageSpans(envelope, instructing, 'input'),
+  ]
+}

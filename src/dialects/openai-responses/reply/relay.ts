@@ -1,0 +1,154 @@
+// Relays Responses streams and replies as bytes. Records pass unchanged except for the model's name in those that repeat
+// the response, and the cost in the usage of the last one.
+
+import { utf8Text } from '../../../wire/bytes.ts'
+import { JsonSpans, JsonTextMeter } from '../../../wire/json-spans.ts'
+import { readSseRecord, sseComment, sseEvent } from '../../../wire/sse.ts'
+import {
+  costEdit,
+  createReplyRelay,
+  isObject,
+  modelEdit,
+  parseSpan,
+  RecordRelay,
+  spliceReply,
+  usageEdit,
+} from '../../byte-lane/relay.ts'
+import { isRecord, parseJson, parseRecord, recordOf, textOf } from '../../canonical/json.ts'
+import type { EventNumbering } from '../../canonical/translation.ts'
+import { readErrorObject } from '../errors.ts'
+import { readUsage, renderUsage } from '../usage.ts'
+import { unpaidError } from './render.ts'
+
+export const keepAlive = sseComment('keep-alive')
+
+/** Generated text in deltas, and the name that opens a call. */
+const deltaMeter = new JsonTextMeter(['delta'])
+const nameMeter = new JsonTextMeter(['name'])
+
+export class ResponsesStreamRelay extends RecordRelay {
+  readonly #json = new JsonSpans(['type', 'response', 'item', 'error', 'sequence_number'])
+  readonly #response = new JsonSpans(['id', 'model', 'usage'])
+  #nextNumber = 0
+  #responseId = ''
+
+  get numbering(): EventNumbering {
+    return { responseId: this.#responseId, next: this.#nextNumber }
+  }
+
+  keepAlive(): Uint8Array {
+    return keepAlive
+  }
+
+  protected read(record: Uint8Array): void {
+    const { dataStart, dataEnd } = this.sse
+    // An invalid record is dropped; a stream without an end still fails.
+    if (!this.#json.read(record, dataStart, dataEnd)) return
+    const type = this.#typeOf(record)
+    if (type !== 'response.failed' && type !== 'error') this.#count(record)
+    if (type.endsWith('.delta')) {
+      this.outputBytes += deltaMeter.count(record, dataStart, dataEnd)
+      if (this.outputBytes > 0) this.meaningful = true
+      return this.pass(record)
+    }
+    switch (type) {
+      case 'response.created':
+      case 'response.queued':
+      case 'response.in_progress':
+        return this.#passNamed(record)
+      case 'response.output_item.added':
+        this.outputBytes += nameMeter.count(record, this.#json.of.item.start, this.#json.of.item.end)
+        this.#readItem(record)
+        return this.pass(record)
+      case 'response.completed':
+        return this.#end(record)
+      case 'response.incomplete':
+        return this.#end(this.context.isCapLowered ? asUnpaid(record) : record)
+      case 'response.failed':
+      case 'response.cancelled':
+        return this.#fail(record)
+      case 'error':
+        this.fault = readErrorObject(
+          parseSpan(record, this.#json.of.error) ?? parseSpan(record, { start: dataStart, end: dataEnd }),
+        )
+        return
+      default:
+        return this.pass(record)
+    }
+  }
+
+  #typeOf(record: Uint8Array): string {
+    const { eventStart, eventEnd } = this.sse
+    if (eventStart >= 0) return utf8Text(record, eventStart, eventEnd)
+    return textOf(parseSpan(record, this.#json.of.type))
+  }
+
+  #count(record: Uint8Array): void {
+    const number = parseSpan(record, this.#json.of.sequence_number)
+    this.#nextNumber = typeof number === 'number' ? number + 1 : this.#nextNumber + 1
+  }
+
+  /** A message and reasoning start empty; any other item is output by itself. */
+  #readItem(record: Uint8Array): void {
+    const { type } = recordOf(parseSpan(record, this.#json.of.item))
+    if (type !== undefined && type !== 'message' && type !== 'reasoning') this.meaningful = true
+  }
+
+  #passNamed(record: Uint8Array): void {
+    const { response } = this.#json.of
+    if (!this.#response.read(record, response.start, response.end)) return this.pass(record)
+    this.#responseId ||= textOf(parseSpan(record, this.#response.of.id))
+    const { start, end, bytes } = modelEdit(record, this.#response.of.model, this.context.modelJson, response.start)
+    this.passEdited(record, start, end, bytes)
+  }
+
+  #end(record: Uint8Array): void {
+    this.sse.read(record)
+    this.#json.read(record, this.sse.dataStart, this.sse.dataEnd)
+    const { response } = this.#json.of
+    this.meaningful = true
+    if (!this.#response.read(record, response.start, response.end)) return this.finish(record)
+    const { model, usage } = this.#response.of
+    const reported = isObject(record, usage) ? readUsage(parseSpan(record, usage)) : undefined
+    const final = this.context.decideCharge(reported, this.usageSoFar, () => this.outputBytes)
+    this.usage = final
+    this.countedBytes = this.outputBytes
+    const cost = this.context.costOf(final)
+    const edit =
+      final === reported
+        ? costEdit(record, usage, cost)
+        : usageEdit(record, usage, renderUsage(final, cost), response.end)
+    this.finish(spliceReply(record, modelEdit(record, model, this.context.modelJson, response.start), edit))
+  }
+
+  #fail(record: Uint8Array): void {
+    const { error, usage, status } = recordOf(parseSpan(record, this.#json.of.response))
+    this.usageSoFar = readUsage(usage) ?? this.usageSoFar
+    this.fault = readErrorObject(error ?? { message: `the reply was ${textOf(status) || 'not completed'}` })
+  }
+}
+
+/** The same response as one that failed; see `unpaidError`. */
+function asUnpaid(record: Uint8Array): Uint8Array {
+  const event = parseRecord(readSseRecord(record).data ?? '')
+  if (!event || !isRecord(event.response)) return record
+  const response = { ...event.response, status: 'failed', error: parseJson(unpaidError), incomplete_details: null }
+  return sseEvent('response.failed', JSON.stringify({ ...event, type: 'response.failed', response }))
+}
+
+export const relayReply = createReplyRelay({
+  content: 'output',
+  readUsage,
+  renderUsage,
+  outputBytes: (output) => (Array.isArray(output) ? output.reduce((bytes, item) => bytes + itemBytes(item), 0) : 0),
+  readErrorObject,
+  isEmptyReply: ({ output, status }) =>
+    status !== 'completed' && status !== 'incomplete' && Array.isArray(output) && output.length === 0,
+})
+
+const textMeter = new JsonTextMeter(['text', 'refusal', 'name', 'arguments', 'input'])
+
+function itemBytes(item: unknown): number {
+  const json = Buffer.from(JSON.stringify(item ?? null))
+  return textMeter.count(json, 0, json.length)
+}

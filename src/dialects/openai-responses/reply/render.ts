@@ -1,0 +1,352 @@
+// Renders canonical events as a Responses stream, or a whole response with the same content. An item is announced before
+// its deltas and repeated whole at its end, which is what Codex reads.
+
+import type { Usage } from '../../../kernel/usage.ts'
+import type { RawJson } from '../../canonical/conversation.ts'
+import { jsonArray, jsonObject, jsonString, type Members } from '../../canonical/json.ts'
+import type { ReplyBlock, ReplyEvent, Stop } from '../../canonical/reply.ts'
+import type { CallForm, EventNumbering, RenderContext, StreamRenderer } from '../../canonical/translation.ts'
+import { BlockRenderer } from '../../reply/renderer.ts'
+import { argumentsObject } from '../../request/tools.ts'
+import { writeEncrypted } from '../encrypted-content.ts'
+import { renderUsage } from '../usage.ts'
+
+const keepAlive = ': keep-alive\n\n'
+
+export function renderStream(context: RenderContext): StreamRenderer {
+  return new ResponsesRenderer(context)
+}
+
+/** The last event of the stream holds the whole response, so it is rendered in the same way. */
+export function renderReply(events: readonly ReplyEvent[], context: RenderContext): string {
+  const renderer = new ResponsesRenderer(context)
+  for (const event of events) renderer.render(event)
+  return renderer.response
+}
+
+/** The message that is open: adjacent texts and refusals are its parts. */
+interface OpenMessage {
+  readonly id: string
+  readonly parts: RawJson[]
+}
+
+class ResponsesRenderer extends BlockRenderer {
+  /** The response as it was last written. */
+  response: RawJson = ''
+  #id = ''
+  #sequence = 0
+  /** Complete items. The index of an open one is their number. */
+  readonly #output: RawJson[] = []
+  #message: OpenMessage | undefined
+  /** Id of the open item, if it is not a message. */
+  #item = ''
+  /** Text of the open part, or arguments of the open call. */
+  #text = ''
+  #hasRefusal = false
+  #status = ''
+
+  get numbering(): EventNumbering {
+    return { responseId: this.#id, next: this.#sequence }
+  }
+
+  protected start(id: string | undefined): string {
+    if (this.#id !== '') return ''
+    this.#id = idWith('resp', id ?? this.context.requestId)
+    this.response = this.#renderResponse('in_progress', {})
+    return (
+      this.#event('response.created', { response: this.response }) +
+      this.#event('response.in_progress', { response: this.response })
+    )
+  }
+
+  protected startBlock(block: ReplyBlock): string {
+    const started = this.start(undefined)
+    this.#text = ''
+    switch (block.kind) {
+      case 'text':
+      case 'refusal':
+        return started + this.#startPart(block)
+      case 'thinking':
+      case 'sealed-thinking':
+        return started + this.#startReasoning(block)
+      case 'tool-call':
+        return started + this.#startCall(block)
+    }
+  }
+
+  protected piece(text: string): string {
+    const isFirst = this.#text === ''
+    this.#text += text
+    const delta = { delta: jsonString(text) }
+    const { block } = this
+    switch (block?.kind) {
+      case 'text':
+        return this.#partEvent('response.output_text.delta', { ...delta, logprobs: '[]' })
+      case 'refusal':
+        return this.#partEvent('response.refusal.delta', delta)
+      case 'thinking': {
+        const begun = isFirst
+          ? this.#summaryEvent('response.reasoning_summary_part.added', { part: summaryPart('') })
+          : ''
+        return begun + this.#summaryEvent('response.reasoning_summary_text.delta', delta)
+      }
+      case 'tool-call':
+        return this.#isShell(block) ? '' : this.#itemEvent(`response.${callTypes(block).deltas}.delta`, delta)
+      default:
+        return ''
+    }
+  }
+
+  protected endBlock(block: ReplyBlock): string {
+    switch (block.kind) {
+      case 'text':
+      case 'refusal':
+        return this.#endPart(block.kind)
+      case 'thinking':
+        return this.#endThinking()
+      case 'sealed-thinking':
+        return this.#endItem(reasoningItem(this.#item, '', writeEncrypted(block)))
+      case 'tool-call':
+        return this.#endCall(block)
+    }
+  }
+
+  protected end(stop: Stop, usage: Usage): string {
+    let written = ''
+    if (stop.unified === 'refusal' && !this.#hasRefusal) {
+      written += this.startBlock({ kind: 'refusal' })
+      this.block = { kind: 'refusal' }
+      written += this.piece((stop.explanation ?? 'The model declined to answer this request.').toWellFormed())
+      this.block = undefined
+      written += this.#endPart('refusal')
+    }
+    written += this.#endMessage()
+    const more: Members = { usage: renderUsage(usage, this.context.costOf(usage)) }
+    if (stop.unified === 'length' && this.context.isCapLowered) {
+      this.response = this.#renderResponse('failed', { ...more, error: unpaidError })
+    } else if (stop.unified === 'length') {
+      const incomplete = '{"reason":"max_output_tokens"}'
+      this.response = this.#renderResponse('incomplete', { ...more, incomplete_details: incomplete })
+    } else this.response = this.#renderResponse('completed', more)
+    this.terminal = this.#event(`response.${this.#status}`, { response: this.response })
+    return written
+  }
+
+  protected keepAlive(): string {
+    return keepAlive
+  }
+
+  // Messages.
+
+  #startPart(block: ReplyBlock & { readonly kind: 'text' | 'refusal' }): string {
+    let written = block.kind === 'text' && block.apart ? this.#endMessage() : ''
+    if (!this.#message) {
+      this.#message = { id: this.#newId('msg'), parts: [] }
+      written += this.#itemAdded(messageItem(this.#message, 'in_progress'))
+    }
+    return written + this.#partEvent('response.content_part.added', { part: messagePart(block.kind, '') })
+  }
+
+  #endPart(kind: 'text' | 'refusal'): string {
+    if (kind === 'refusal') this.#hasRefusal = true
+    const part = messagePart(kind, this.#text)
+    const done =
+      kind === 'text'
+        ? this.#partEvent('response.output_text.done', { text: jsonString(this.#text), logprobs: '[]' })
+        : this.#partEvent('response.refusal.done', { refusal: jsonString(this.#text) })
+    const written = done + this.#partEvent('response.content_part.done', { part })
+    this.#message?.parts.push(part)
+    return written
+  }
+
+  #endMessage(): string {
+    if (!this.#message) return ''
+    const item = messageItem(this.#message, 'completed')
+    this.#message = undefined
+    return this.#endItem(item)
+  }
+
+  #partEvent(type: string, members: Members): string {
+    return this.#event(type, {
+      item_id: jsonString(this.#message?.id ?? ''),
+      output_index: String(this.#output.length),
+      content_index: String(this.#message?.parts.length ?? 0),
+      ...members,
+    })
+  }
+
+  // Reasoning, as a summary: clients show it, and return it with the encrypted content.
+
+  #startReasoning(block: ReplyBlock): string {
+    const ended = this.#endMessage()
+    this.#item = this.#newId('rs')
+    const item = reasoningItem(this.#item, '', block.kind === 'sealed-thinking' ? writeEncrypted(block) : undefined)
+    return ended + this.#itemAdded(item)
+  }
+
+  #endThinking(): string {
+    const text = this.#text
+    const done =
+      text === ''
+        ? ''
+        : this.#summaryEvent('response.reasoning_summary_text.done', { text: jsonString(text) }) +
+          this.#summaryEvent('response.reasoning_summary_part.done', { part: summaryPart(text) })
+    const encrypted = writeEncrypted({ kind: 'thinking', signature: this.signature?.toWellFormed() })
+    return done + this.#endItem(reasoningItem(this.#item, text, encrypted))
+  }
+
+  #summaryEvent(type: string, members: Members): string {
+    return this.#itemEvent(type, { summary_index: '0', ...members })
+  }
+
+  // Calls.
+
+  #startCall(call: ReplyCall): string {
+    const ended = this.#endMessage()
+    this.#item = this.#newId(callTypes(call).prefix)
+    return this.#isShell(call) ? ended : ended + this.#itemAdded(this.#callItem(call, '', 'in_progress'))
+  }
+
+  /** A shell call has no deltas. */
+  #isShell({ name }: ReplyCall): boolean {
+    return this.context.callForms?.get(name)?.isShell === true
+  }
+
+  #endCall(call: ReplyCall): string {
+    if (this.#isShell(call)) return this.#writeShell(call)
+    const { deltas, member } = callTypes(call)
+    // Empty arguments are not JSON.
+    const text = this.#text.trim() === '' && !call.custom ? '{}' : this.#text
+    const filled = text === this.#text ? '' : this.#itemEvent(`response.${deltas}.delta`, { delta: jsonString(text) })
+    const done = this.#itemEvent(`response.${deltas}.done`, { [member]: jsonString(text) })
+    return filled + done + this.#endItem(this.#callItem(call, text, 'completed'))
+  }
+
+  #writeShell({ id }: ReplyCall): string {
+    const item = jsonObject({
+      id: jsonString(this.#item),
+      type: '"local_shell_call"',
+      status: '"completed"',
+      call_id: jsonString(id.toWellFormed()),
+      action: argumentsObject(this.#text),
+    })
+    return this.#itemAdded(item) + this.#endItem(item)
+  }
+
+  #callItem(call: ReplyCall, text: string, status: string): RawJson {
+    const { type, member } = callTypes(call)
+    const form: CallForm | undefined = this.context.callForms?.get(call.name)
+    return jsonObject({
+      id: jsonString(this.#item),
+      type: jsonString(type),
+      status: jsonString(status),
+      [member]: jsonString(text),
+      call_id: jsonString(call.id.toWellFormed()),
+      name: jsonString((form?.name ?? call.name).toWellFormed()),
+      namespace: jsonString(form?.namespace),
+    })
+  }
+
+  // Items and events.
+
+  #newId(prefix: string): string {
+    return `${prefix}_${this.#id.slice('resp_'.length)}_${this.#output.length}`
+  }
+
+  #itemAdded(item: RawJson): string {
+    return this.#event('response.output_item.added', { output_index: String(this.#output.length), item })
+  }
+
+  #endItem(item: RawJson): string {
+    const written = this.#event('response.output_item.done', { output_index: String(this.#output.length), item })
+    this.#output.push(item)
+    return written
+  }
+
+  #itemEvent(type: string, members: Members): string {
+    const place = { item_id: jsonString(this.#item), output_index: String(this.#output.length) }
+    return this.#event(type, { ...place, ...members })
+  }
+
+  #event(type: string, members: Members): string {
+    const name = jsonString(type)
+    return `event: ${type}\ndata: ${jsonObject({ type: name, sequence_number: String(this.#sequence++), ...members })}\n\n`
+  }
+
+  #renderResponse(status: string, more: Members): RawJson {
+    const { createdSeconds, model } = this.context
+    this.#status = status
+    return jsonObject({
+      id: jsonString(this.#id),
+      object: '"response"',
+      created_at: String(createdSeconds),
+      status: jsonString(status),
+      background: 'false',
+      error: 'null',
+      incomplete_details: 'null',
+      instructions: 'null',
+      max_output_tokens: 'null',
+      metadata: '{}',
+      model: jsonString(model),
+      output: jsonArray(this.#output),
+      parallel_tool_calls: 'true',
+      previous_response_id: 'null',
+      store: 'false',
+      temperature: 'null',
+      text: '{"format":{"type":"text"}}',
+      tool_choice: '"auto"',
+      tools: '[]',
+      top_p: 'null',
+      truncation: '"disabled"',
+      usage: 'null',
+      ...more,
+    })
+  }
+}
+
+/** Not `incomplete`, after which Codex repeats the request, up to five times, and pays for each. */
+export const unpaidError = jsonObject({
+  code: '"insufficient_quota"',
+  message: jsonString(
+    'The answer ends here, because the wallet or a spend limit covers no more. Top up the wallet or raise the limit.',
+  ),
+})
+
+type ReplyCall = ReplyBlock & { readonly kind: 'tool-call' }
+
+function callTypes({ custom }: ReplyCall) {
+  return custom
+    ? ({ type: 'custom_tool_call', prefix: 'ctc', deltas: 'custom_tool_call_input', member: 'input' } as const)
+    : ({ type: 'function_call', prefix: 'fc', deltas: 'function_call_arguments', member: 'arguments' } as const)
+}
+
+function messageItem({ id, parts }: OpenMessage, status: string): RawJson {
+  const content = jsonArray(parts)
+  return jsonObject({ id: jsonString(id), type: '"message"', status: jsonString(status), role: '"assistant"', content })
+}
+
+function messagePart(kind: 'text' | 'refusal', text: string): RawJson {
+  if (kind === 'refusal') return jsonObject({ type: '"refusal"', refusal: jsonString(text) })
+  return jsonObject({ type: '"output_text"', text: jsonString(text), annotations: '[]', logprobs: '[]' })
+}
+
+function reasoningItem(id: string, text: string, encrypted: string | undefined): RawJson {
+  return jsonObject({
+    id: jsonString(id),
+    type: '"reasoning"',
+    summary: jsonArray(text === '' ? [] : [summaryPart(text)]),
+    encrypted_content: jsonString(encrypted),
+  })
+}
+
+function summaryPart(text: string): RawJson {
+  return jsonObject({ type: '"summary_text"', text: jsonString(text) })
+}
+
+const idMax = 200
+
+/** Clients drop ids without their prefix. */
+function idWith(prefix: string, id: string): string {
+  const own = id.slice(0, idMax).toWellFormed()
+  return own.startsWith(`${prefix}_`) ? own : `${prefix}_${own.slice(own.indexOf('_') + 1)}`
+}

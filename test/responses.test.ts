@@ -1,0 +1,218 @@
+// /v1/responses over real sockets: tools of every kind on providers of every dialect, the same price as on the other
+// surfaces, endings that no client pays for twice, and paths that are not served.
+
+import { afterAll, describe, expect, test } from 'bun:test'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { type DialectName, openStage, type Pair, replyPairs } from './conformance/cells.ts'
+import { listOf, membersOf } from './conformance/checker/violation.ts'
+import { callOpening, chatBytes, wholeCall } from './conformance/replies/chat-bytes.ts'
+import { callPart, geminiBytes } from './conformance/replies/gemini-bytes.ts'
+import { callBlock, messagesBytes, textBlock } from './conformance/replies/messages-bytes.ts'
+import { readReply } from './conformance/replies/read-reply.ts'
+import { callItem, customItem, messageItem, responsesBytes } from './conformance/replies/responses-bytes.ts'
+import { answerWith } from './conformance/reply-cells.ts'
+
+const stage = await openStage(() => {})
+afterAll(() => stage.stop())
+
+const served = replyPairs.filter(({ surface }) => surface === 'responses')
+const translated = served.filter(({ upstream }) => upstream !== 'responses')
+
+/** A provider of each dialect that calls one tool with these arguments. */
+const calling = (name: string, json: string) => ({
+  chat: chatBytes({
+    deltas: [callOpening(0, 'call_1', name, json)],
+    message: { tool_calls: [wholeCall('call_1', name, json)] },
+    finish: 'tool_calls',
+  }),
+  messages: messagesBytes({ blocks: [callBlock('call_1', name, json)], stop: 'tool_use' }),
+  gemini: geminiBytes({ records: [[callPart('call_1', name, json)]] }),
+  responses: responsesBytes({ items: [callItem(0, 'call_1', name, json)] }),
+})
+
+async function ask(pair: Pair, body: object, stream: boolean) {
+  const response = await stage.ask(pair, { ...body, stream })
+  const text = await response.text()
+  if (response.status !== 200) throw new Error(`${response.status} ${text}`)
+  const { violations } = readReply('responses', text, { stream })
+  expect(violations).toEqual([])
+  const last = stream ? text.trim().split('\n').at(-1)?.slice('data: '.length) : text
+  const json = membersOf(JSON.parse(last ?? ''))
+  const sent = membersOf(stage.upstream.calls.at(-1)?.json())
+  return { response, output: listOf(membersOf(stream ? json.response : json).output).map(membersOf), sent }
+}
+
+/** The descriptions of the tools that a provider was offered, wherever its dialect has them. */
+function offered(dialect: DialectName, sent: Readonly<Record<string, unknown>>): string {
+  const tools = listOf(sent.tools).map(membersOf)
+  const [only] = dialect === 'gemini' ? listOf(tools[0]?.functionDeclarations).map(membersOf) : tools
+  return String((dialect === 'chat' ? membersOf(only?.function) : only)?.description)
+}
+
+const patch = {
+  type: 'custom',
+  name: 'apply_patch',
+  description: 'Edits files.',
+  format: { type: 'grammar', syntax: 'lark', definition: 'start: "*** Begin"' },
+}
+
+describe.each(translated)('on $upstream', (pair) => {
+  test.each([true, false])('a custom tool is a function there and a custom call here, streamed: %p', async (stream) => {
+    stage.upstream.handle(answerWith((dialect) => calling('apply_patch', '{"input":"*** Begin\\n+x"}')[dialect]))
+    const { output, sent, response } = await ask(pair, { input: 'go', tools: [patch] }, stream)
+    expect(output).toMatchObject([
+      { type: 'custom_tool_call', call_id: 'call_1', name: 'apply_patch', input: '*** Begin\n+x' },
+    ])
+    expect(offered(pair.upstream, sent)).toBe(
+      'Edits files.\n\n`input` must match this lark grammar:\nstart: "*** Begin"',
+    )
+    expect(response.headers.get('x-tollgate-warnings')).toContain('grammar_not_enforced;field=/tools/0')
+  })
+
+  test.each([true, false])('a tool in a namespace is called by its own name, streamed: %p', async (stream) => {
+    stage.upstream.handle(answerWith((dialect) => calling('git__status', '{"a":1}')[dialect]))
+    const inner = { type: 'function', name: 'status', parameters: { type: 'object', properties: {} }, strict: false }
+    const tools = [{ type: 'namespace', name: 'git', description: 'Git', tools: [inner] }]
+    const { output } = await ask(pair, { input: 'go', tools }, stream)
+    expect(output).toMatchObject([
+      { type: 'function_call', call_id: 'call_1', namespace: 'git', name: 'status', arguments: '{"a":1}' },
+    ])
+  })
+
+  test.each([true, false])('a shell call is an action, streamed: %p', async (stream) => {
+    const action = '{"type":"exec","command":["ls","-l"]}'
+    stage.upstream.handle(answerWith((dialect) => calling('local_shell', action)[dialect]))
+    const response = await stage.ask(pair, { input: 'go', tools: [{ type: 'local_shell' }], stream })
+    const text = await response.text()
+    const last = stream
+      ? membersOf(JSON.parse(text.trim().split('\n').at(-1)?.slice(6) ?? '')).response
+      : JSON.parse(text)
+    expect(membersOf(last).output).toMatchObject([
+      { type: 'local_shell_call', call_id: 'call_1', action: { type: 'exec', command: ['ls', '-l'] } },
+    ])
+  })
+})
+
+test('a provider of the dialect gets the caller’s bytes, with nothing stored and our reasoning left out', async () => {
+  const pair = served.find(({ upstream }) => upstream === 'responses') as Pair
+  stage.upstream.handle(answerWith(() => responsesBytes({ items: [customItem(0, 'call_1', 'apply_patch', '*** x')] })))
+  const input = [
+    { role: 'user', content: 'go' },
+    { type: 'reasoning', summary: [], encrypted_content: 'tgr1.s.sig' },
+    { type: 'reasoning', summary: [], encrypted_content: 'gAAAA' },
+    { role: 'user', content: 'on' },
+  ]
+  const { output, sent } = await ask(pair, { input, tools: [patch], store: true, unknown: { z: 1 } }, true)
+  expect(output).toMatchObject([{ type: 'custom_tool_call', input: '*** x' }])
+  expect(sent).toEqual({
+    model: 'gpt-5.6',
+    input: [input[0], input[2], input[3]],
+    tools: [patch],
+    store: false,
+    unknown: { z: 1 },
+    stream: true,
+    include: ['reasoning.encrypted_content'],
+    max_output_tokens: 4096,
+  })
+})
+
+const answers = {
+  chat: chatBytes({ deltas: [{ content: 'hello' }], message: { content: 'hello' }, finish: 'stop' }),
+  messages: messagesBytes({ blocks: [textBlock('hello')], stop: 'end_turn' }),
+  gemini: geminiBytes({ records: [[{ text: 'hello' }]] }),
+  responses: responsesBytes({ items: [messageItem(0, 'hello')] }),
+}
+
+test('a call costs the same through every surface, streamed or not', async () => {
+  stage.upstream.handle(answerWith((dialect) => answers[dialect]))
+  for (const stream of [true, false]) {
+    const costs = new Map<string, Set<unknown>>()
+    for (const pair of replyPairs) {
+      const body = pair.surface === 'responses' ? { input: 'go' } : { messages: [{ role: 'user', content: 'go' }] }
+      const capped = pair.surface === 'messages' ? { max_tokens: 100 } : {}
+      const usage = pair.surface === 'chat' && stream ? { stream_options: { include_usage: true } } : {}
+      const response = await stage.ask(pair, { ...body, ...capped, ...usage, stream })
+      const { told } = readReply(pair.surface, await response.text(), { stream })
+      costs.set(pair.upstream, (costs.get(pair.upstream) ?? new Set()).add(told.usage?.cost))
+    }
+    for (const [upstream, found] of costs) expect([upstream, [...found]]).toEqual([upstream, [0.00002]])
+  }
+})
+
+const adminToken = readFileSync(join(stage.gateway.dataFolder, 'admin-token'), 'utf8').trim()
+
+async function manage(method: string, path: string, body?: object) {
+  const response = await fetch(stage.gateway.url + path, {
+    method,
+    headers: { authorization: `Bearer ${adminToken}`, 'content-type': 'application/json' },
+    ...(body && { body: JSON.stringify(body) }),
+  })
+  return membersOf(await response.json())
+}
+
+describe('an answer that a spend limit cuts off', () => {
+  const cut = {
+    ...answers,
+    chat: chatBytes({ deltas: [{ content: 'So' }], message: { content: 'So' }, finish: 'length' }),
+    responses: responsesBytes({
+      items: [messageItem(0, 'So')],
+      status: { status: 'incomplete', incomplete_details: { reason: 'max_output_tokens' } },
+    }),
+  }
+
+  test.each(served.filter(({ upstream }) => upstream === 'chat' || upstream === 'responses'))(
+    'fails with a code that clients do not try again ($upstream)',
+    async (pair) => {
+      const [key] = listOf((await manage('GET', '/api/keys')).data).map(membersOf)
+      // The price of 4,096 tokens of output is more than this.
+      await manage('PUT', `/api/keys/${key?.id}/limits`, { spend_per_day: '0.005' })
+      try {
+        stage.upstream.handle(answerWith((dialect) => cut[dialect]))
+        const response = await stage.ask(pair, { input: 'go', stream: true })
+        const text = await response.text()
+        const last = membersOf(JSON.parse(text.trim().split('\n').at(-1)?.slice('data: '.length) ?? ''))
+        expect(last).toMatchObject({
+          type: 'response.failed',
+          response: { status: 'failed', error: { code: 'insufficient_quota' }, usage: { output_tokens: 5 } },
+        })
+        expect(readReply('responses', text, { stream: true }).violations).toEqual([])
+      } finally {
+        await manage('PUT', `/api/keys/${key?.id}/limits`, {})
+      }
+    },
+  )
+
+  test('ends as incomplete where the caller’s own cap cut it off', async () => {
+    stage.upstream.handle(answerWith((dialect) => cut[dialect]))
+    const response = await stage.ask(served[1] as Pair, { input: 'go', stream: true, max_output_tokens: 5 })
+    expect(await response.text()).toContain('event: response.incomplete')
+  })
+})
+
+test('tokens are counted, stored responses do not exist, and a WebSocket is refused', async () => {
+  const { url, key } = stage.gateway
+  const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
+  const body = JSON.stringify({ model: 'test/plain-1', input: 'one two three' })
+  const counted = await fetch(`${url}/v1/responses/input_tokens`, { method: 'POST', headers, body })
+  expect([counted.status, await counted.json()]).toMatchObject([200, { object: 'response.input_tokens' }])
+
+  for (const [method, path] of [
+    ['GET', '/v1/responses/resp_1'],
+    ['DELETE', '/v1/responses/resp_1'],
+    ['POST', '/v1/responses/resp_1/cancel'],
+    ['POST', '/v1/responses/compact'],
+  ] as const) {
+    const response = await fetch(url + path, { method, headers })
+    expect([path, response.status, membersOf(membersOf(await response.json()).error).code]).toEqual([
+      path,
+      404,
+      'NOT_FOUND',
+    ])
+  }
+
+  const upgrade = await fetch(`${url}/v1/responses`, {
+    headers: { ...headers, connection: 'Upgrade', upgrade: 'websocket' },
+  })
+  expect(upgrade.status).toBe(426)
+})
