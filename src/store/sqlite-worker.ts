@@ -89,14 +89,15 @@ function toFault(thrown: unknown): WriterFault {
 const checkpointPages = 1000n
 /** How often the length of the log is looked at. A commit writes some ten pages. */
 const checkpointEvery = 16
-let answered = 0
+let answeredSince = 0
 
 /** Moves pages from the log to the database. Readers may be in the way; then the next time moves the rest. */
 function checkpoint(): void {
-  if (++answered % checkpointEvery !== 0 || !connection || connection.inTransaction) return
+  if (++answeredSince < checkpointEvery || !connection || connection.inTransaction) return
+  answeredSince = 0
   try {
-    const [state] = connection.query<{ log: bigint }, []>('PRAGMA wal_checkpoint(NOOP)').all()
-    if (state && state.log >= checkpointPages) connection.run('PRAGMA wal_checkpoint(PASSIVE)')
+    using length = connection.prepare<{ log: bigint }, []>('PRAGMA wal_checkpoint(NOOP)')
+    if ((length.get()?.log ?? 0n) >= checkpointPages) connection.run('PRAGMA wal_checkpoint(PASSIVE)')
   } catch {
     // A disk that is full or broken fails the next commit, whose caller can be told.
   }

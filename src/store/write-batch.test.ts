@@ -1,10 +1,13 @@
 import { expect, test } from 'bun:test'
+import { readdirSync, statSync } from 'node:fs'
+import { join } from 'node:path'
 import { answeredRequest } from '../../test/observe/observed-records.ts'
-import { forEachEngine, type TestStore } from '../../test/parts/engines.ts'
+import { createThrowAwayFolder, forEachEngine, type TestStore } from '../../test/parts/engines.ts'
 import { type Nano, zeroNano } from '../kernel/money.ts'
 import { chargedRow } from '../telemetry/request-row.ts'
 import type { Database } from './database.ts'
 import { insertRows } from './insert-rows.ts'
+import { openDatabase } from './open-database.ts'
 import type { RequestRow } from './request-rows.ts'
 import { isStoreUnavailable } from './sql-error.ts'
 import type { BatchWriter } from './write-batch.ts'
@@ -178,6 +181,18 @@ forEachEngine((engine) => {
     }
     await Promise.all(work)
     expect((await contents(database)).balances).toBe('wallet:ws_1 0')
+  })
+
+  test('the write-ahead log is moved into the database as it grows, and is gone after closing', async () => {
+    using folder = createThrowAwayFolder()
+    const database = await openDatabase({ url: undefined, dataFolder: folder.path })
+    await database.schemaTransaction((_sql, run) => run('CREATE TABLE texts (text TEXT)'))
+    const text = 'x'.repeat(200_000)
+    // 16 MB; the log of 1,000 pages is 4 MB, and it is looked at every sixteenth statement.
+    for (let at = 0; at < 80; at++) await database.transaction((sql) => sql`INSERT INTO texts (text) VALUES (${text})`)
+    expect(statSync(join(folder.path, 'tollgate.db-wal')).size).toBeLessThan(10_000_000)
+    await database.close()
+    expect(readdirSync(folder.path)).toEqual(['tollgate.db'])
   })
 
   test('a statement that comes after the end of its transaction is refused', async () => {

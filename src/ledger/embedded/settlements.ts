@@ -73,7 +73,8 @@ export class Settlements {
     const { book, database, reach } = this.options
     const { requestId } = settlement
     const first = book.settling(requestId)
-    if (first) return first.then(repeatedOutcome)
+    // If the first could not read what it came to, this one tries again.
+    if (first) return first.then(repeatedOutcome, () => readSettled(database.sql, requestId))
     const claim = book.claim(requestId, dueOf(settlement))
     if (!claim) return readSettled(database.sql, requestId)
     const outcome = new Promise<SettleOutcome>((answer, fail) => {
@@ -127,7 +128,6 @@ export class Settlements {
         continue
       }
       // What is overdue is not tried again: its caller has already got an error.
-      for (const entry of batch) entry.isRetry = true
       this.#giveUp(batch.filter((entry) => entry.isOverdue))
       this.#queue.unshift(...batch.filter((entry) => !entry.isOverdue))
       this.#giveUpOld()
@@ -149,6 +149,8 @@ export class Settlements {
       return results
     } catch (thrown) {
       end('failed', thrown)
+      // It may have been written all the same.
+      for (const entry of batch) entry.isRetry = true
       // Another attempt does not mend a defect of ours.
       return isStoreUnavailable(thrown) ? undefined : batch.map(() => ({ message: String(thrown) }))
     } finally {
