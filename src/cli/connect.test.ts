@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { onSqlite, openWorld } from '../../test/parts/command-line.ts'
 
@@ -67,7 +67,43 @@ onSqlite((engine) => {
     expect([refused.exit, (await world.run(`connect claude ${attempt}`)).exit]).toEqual([2, 0])
   })
 
-  test('connect writes no key into a repository, prints settings for Codex and Cursor, and lists models for opencode', async () => {
+  test('connect gives Codex a profile and a list of models, and --undo deletes both', async () => {
+    await using world = await openWorld(engine)
+    const folder = join(world.folder, 'codex')
+    const env = { CODEX_HOME: folder, TOLLGATE_KEY: 'sk-tg-given' }
+    const shown = await world.run('connect codex --print', { env })
+    expect(shown.out).toContain('experimental_bearer_token = "sk-tg-…"')
+    expect(existsSync(folder)).toBe(false)
+
+    const written = await world.run('connect codex --model acme/small', { env })
+    expect([written.exit, written.out]).toEqual([0, expect.stringContaining('codex --profile tollgate')])
+    const profile = readFileSync(join(folder, 'tollgate.config.toml'), 'utf8')
+    expect(Bun.TOML.parse(profile)).toEqual({
+      model: 'acme/small',
+      model_provider: 'tollgate',
+      model_catalog_json: join(folder, 'tollgate-models.json'),
+      model_providers: {
+        tollgate: {
+          name: 'Tollgate',
+          base_url: `${world.management.url}/v1`,
+          wire_api: 'responses',
+          experimental_bearer_token: 'sk-tg-given',
+        },
+      },
+    })
+    const { models } = JSON.parse(readFileSync(join(folder, 'tollgate-models.json'), 'utf8'))
+    expect(models.map(({ slug }: { slug: string }) => slug)).toEqual(['acme/large', 'acme/small', 'beta/open'])
+    expect(models[0]).toMatchObject({ context_window: 200_000, apply_patch_tool_type: 'freeform' })
+
+    expect((await world.run('connect codex --undo', { env })).exit).toBe(0)
+    expect(readdirSync(folder)).toEqual([])
+    expect((await world.run('connect codex --undo', { env })).err).toContain('there is nothing to undo')
+    mkdirSync(join(folder, '.git'))
+    expect((await world.run('connect codex', { env })).err).toContain('a key must not be committed')
+    expect(readdirSync(folder)).toEqual(['.git'])
+  })
+
+  test('connect writes no key into a repository, prints settings for Cursor, and lists models for opencode', async () => {
     await using world = await openWorld(engine)
     mkdirSync(join(world.folder, 'home', '.git'), { recursive: true })
     const env = { TOLLGATE_KEY: 'sk-tg-given' }
@@ -75,10 +111,6 @@ onSqlite((engine) => {
     expect(refused.exit).toBe(1)
     expect(refused.err).toContain('a key must not be committed')
     expect(refused.out).toContain('"ANTHROPIC_AUTH_TOKEN": "sk-tg-…"')
-    const codex = await world.run('connect codex --model acme/small', { env })
-    expect(codex.out).toContain(`base_url = "${world.management.url}/v1"`)
-    expect(codex.out).toContain('model = "acme/small"\nmodel_provider = "tollgate"\n')
-    expect(codex.out).toContain('export TOLLGATE_KEY=sk-tg-given')
     expect((await world.run('connect cursor', { env })).out).toContain('Override OpenAI Base URL')
     expect((await world.run('connect cline --model acme/smal')).err).toContain('Try: --model acme/small')
     const elsewhere = { ...env, XDG_CONFIG_HOME: join(world.folder, 'config') }

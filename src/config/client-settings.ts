@@ -28,6 +28,8 @@ export interface ClientSettings {
   readonly configFolder: string
   /** undefined = Claude Code's default. */
   readonly claudeFolder: string | undefined
+  /** Likewise of Codex; undefined = `.codex` in the home folder. */
+  readonly codexFolder: string | undefined
   /** What is wrong with the settings; the gateway may still run with the last valid ones. */
   readonly doubts: readonly ConfigFault[]
 }
@@ -64,6 +66,7 @@ export function readClientSettings(
     homeFolder,
     configFolder: variable(env, 'XDG_CONFIG_HOME') ?? join(homeFolder, '.config'),
     claudeFolder: variable(env, 'CLAUDE_CONFIG_DIR'),
+    codexFolder: variable(env, 'CODEX_HOME'),
     doubts: given === undefined ? faults : [],
   }
 }

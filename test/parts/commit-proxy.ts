@@ -23,7 +23,8 @@ interface Ends {
   repliedTail: string
 }
 
-const chargeWord = '"kind":"charge"'
+/** A member of a charged row, and of no other. */
+const chargeWord = '"written_off":'
 /** How the server confirms a COMMIT. The client sends the word only once per connection, and then its prepared name. */
 const confirmation = 'COMMIT\0'
 

@@ -1,6 +1,7 @@
 // `tollgate connect`: points a client on this machine at the gateway, with a separate key that can be revoked alone,
 // and back. It says what it changes, keeps the original, and writes no key into a file that a repository would commit.
 
+import { rmSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import type { AnswerOf, ItemOf } from '../../api/client.ts'
@@ -49,6 +50,12 @@ type Client = { readonly id: string; readonly title: string } & (
       file(settings: ClientSettings): string
       members(facts: ConnectFacts): readonly Member[]
       /** What to do next, and what to know. */
+      notes(facts: ConnectFacts): readonly string[]
+    }
+  /** Files that only `connect` writes; `--undo` deletes them. */
+  | {
+      readonly kind: 'own files'
+      files(facts: ConnectFacts, settings: ClientSettings): readonly { readonly path: string; readonly text: string }[]
       notes(facts: ConnectFacts): readonly string[]
     }
   | { readonly kind: 'by hand'; steps(facts: ConnectFacts): readonly string[] }
@@ -162,27 +169,73 @@ const cursor: Client = {
   ],
 }
 
+/** A profile beside Codex's own settings, which stay as they are, and what it should know of the models. */
 const codex: Client = {
   id: 'codex',
   title: 'Codex CLI',
-  kind: 'by hand',
-  steps: ({ url, key, model, models }) => [
-    'Put this into ~/.codex/config.toml; the first two lines belong at its top, before any [section]:',
-    '',
-    `model = "${model ?? firstWithTools(models) ?? 'an id from tollgate models'}"`,
-    'model_provider = "tollgate"',
-    '',
-    '[model_providers.tollgate]',
-    'name = "Tollgate"',
-    `base_url = "${url}/v1"`,
-    'env_key = "TOLLGATE_KEY"',
-    'wire_api = "responses"',
-    '',
-    'Then, in the shell that runs codex:',
-    '',
-    `export TOLLGATE_KEY=${key}`,
-  ],
+  kind: 'own files',
+  files({ url, key, models, model }, { codexFolder, homeFolder }) {
+    const folder = codexFolder ?? join(homeFolder, '.codex')
+    const catalog = join(folder, 'tollgate-models.json')
+    const chosen = model ?? firstWithTools(models)
+    const profile = [
+      ...(chosen === undefined ? [] : [`model = ${JSON.stringify(chosen)}`]),
+      'model_provider = "tollgate"',
+      `model_catalog_json = ${JSON.stringify(catalog)}`,
+      '',
+      '[model_providers.tollgate]',
+      'name = "Tollgate"',
+      `base_url = ${JSON.stringify(`${url}/v1`)}`,
+      'wire_api = "responses"',
+      `experimental_bearer_token = ${JSON.stringify(key)}`,
+      '',
+    ]
+    return [
+      { path: join(folder, 'tollgate.config.toml'), text: profile.join('\n') },
+      { path: catalog, text: `${JSON.stringify({ models: models.map(codexModel) }, null, 2)}\n` },
+    ]
+  },
+  notes: () => ['Run codex --profile tollgate; /model lists the models of this gateway.'],
 }
+
+/** Without an entry Codex assumes 272,000 tokens of context, and does not offer `apply_patch`. */
+function codexModel({ id, name, context_tokens: context, tags }: ConnectModel, priority: number): object {
+  const efforts = tags?.includes('reasoning') ? ['low', 'medium', 'high'] : []
+  return {
+    slug: id,
+    display_name: name || id,
+    description: null,
+    supported_reasoning_levels: efforts.map((effort) => ({ effort, description: `${effort} effort` })),
+    ...(efforts.length > 0 && { default_reasoning_level: 'medium' }),
+    shell_type: 'unified_exec',
+    visibility: 'list',
+    supported_in_api: true,
+    priority,
+    availability_nux: null,
+    upgrade: null,
+    base_instructions: codexInstructions,
+    supports_reasoning_summaries: efforts.length > 0,
+    default_reasoning_summary: 'auto',
+    support_verbosity: false,
+    default_verbosity: null,
+    apply_patch_tool_type: 'freeform',
+    truncation_policy: { mode: 'tokens', limit: 10_000 },
+    supports_parallel_tool_calls: true,
+    supports_image_detail_original: false,
+    context_window: context ?? null,
+    auto_compact_token_limit: null,
+    effective_context_window_percent: 95,
+    experimental_supported_tools: [],
+    input_modalities: tags?.includes('vision') ? ['text', 'image'] : ['text'],
+    supports_search_tool: false,
+  }
+}
+
+const codexInstructions = `You are a coding agent in the Codex CLI, working with the user in their terminal and their repository.
+Read what you need before you change anything, and keep changes small and focused on the task.
+Run commands with exec_command. Edit files with apply_patch, not with shell redirection.
+Check your work by running the project's tests or the program where that is possible.
+Say what you did and what you found in a few plain sentences. If something is unclear or failed, say so.`
 
 const clients: readonly Client[] = [claude, opencode, cline, cursor, codex]
 
@@ -193,7 +246,8 @@ export const connectCommand: CommandDefinition = {
   words: ['connect'],
   summary: `points a client at the gateway: ${names}`,
   details: `Creates a key named after the client, unless TOLLGATE_KEY holds one. The original file is kept beside it
-(….before-tollgate); --undo restores it. For Cline, Codex and Cursor it prints what to enter.`,
+(….before-tollgate); --undo restores it. Codex gets a profile of its own, which --undo
+deletes. For Cline and Cursor it prints what to enter.`,
   positionals: [{ name: 'CLIENT' }],
   options: {
     model: { value: 'ID', help: 'the model to use; absent = a suitable one is chosen' },
@@ -222,6 +276,7 @@ function nearestId(name: string, all: readonly { readonly id: string }[]): strin
 }
 
 type FileClient = Extract<Client, { kind: 'file' }>
+type OwnFilesClient = Extract<Client, { kind: 'own files' }>
 
 async function connect(context: CommandContext, client: Client): Promise<void> {
   const { api, text, isSet } = context
@@ -239,8 +294,10 @@ async function connect(context: CommandContext, client: Client): Promise<void> {
     const fault = fileFault(client.file(context.settings))
     if (isShown || fault !== undefined) return show(context, client, facts, fault)
   }
+  if (client.kind === 'own files' && isShown) return showFiles(context, client, facts)
   const key = isShown ? shownKey : await clientKey(context, client)
   if (client.kind === 'file') return write(context, client, { ...facts, key })
+  if (client.kind === 'own files') return writeFiles(context, client, { ...facts, key })
   const steps = client.steps({ ...facts, key })
   printResult(context, { client: client.id, steps }, () => `${steps.join('\n')}\n`)
 }
@@ -279,6 +336,41 @@ function write(context: CommandContext, client: FileClient, facts: ConnectFacts)
   })
 }
 
+function showFiles(context: CommandContext, client: OwnFilesClient, facts: ConnectFacts): void {
+  const files = client.files(facts, context.settings)
+  printResult(context, { client: client.id, files }, () =>
+    files.map(({ path, text }) => `${path}:\n\n${text}\n`).join(''),
+  )
+}
+
+function writeFiles(context: CommandContext, client: OwnFilesClient, facts: ConnectFacts): void {
+  const files = client.files(facts, context.settings)
+  for (const { path } of files) {
+    const repository = repositoryOf(path)
+    if (repository === undefined) continue
+    const what = `nothing was written: ${path} belongs to the repository ${repository}, and a key must not be committed.`
+    throw new Refusal(exitCodes.failed, what, `tollgate connect ${client.id} --print`)
+  }
+  for (const { path, text } of files) writeText(path, text)
+  const paths = files.map(({ path }) => path)
+  printResult(context, { client: client.id, files: paths }, () => {
+    const notes = client.notes(facts).map((note) => `${note}\n`)
+    return `Written:\n${paths.map((path) => `  ${path}\n`).join('')}${notes.join('')}To undo: tollgate connect ${client.id} --undo\n`
+  })
+}
+
+async function deleteFiles(context: CommandContext, client: OwnFilesClient): Promise<void> {
+  const files = client.files({ url: '', key: '', models: [], model: undefined }, context.settings)
+  const paths = files.map(({ path }) => path).filter((path) => readText(path) !== undefined)
+  if (paths.length === 0) throw new Refusal(exitCodes.notFound, `there is nothing to undo: no ${files[0]?.path}.`)
+  const written = paths.map((path) => readText(path)).join('')
+  for (const path of paths) rmSync(path)
+  const keys = await findClientKeys(context, client, written)
+  const ids = keys?.map(({ id }) => id) ?? null
+  printResult(context, { client: client.id, files: paths, keys: ids }, () => `Deleted: ${paths.join(', ')}.\n`)
+  sayKeysLeft(context, client, keys)
+}
+
 function jsonMembers(members: readonly Member[]): Readonly<Record<string, unknown>> {
   return Object.fromEntries(members.map(({ path, value }) => [path.join('.'), value]))
 }
@@ -287,6 +379,7 @@ async function undo(context: CommandContext, client: Client): Promise<void> {
   if (client.kind === 'by hand') {
     throw new Refusal(exitCodes.failed, `${client.title} was set up manually and has to be reset manually.`)
   }
+  if (client.kind === 'own files') return deleteFiles(context, client)
   const target = realFile(client.file(context.settings))
   // The members do not depend on the facts, except for one that is only written with --model.
   const members = client.members({ url: '', key: '', models: [{ id: '-' }], model: '-' })
@@ -299,13 +392,21 @@ async function undo(context: CommandContext, client: Client): Promise<void> {
     const attempt = `cp ${backupOf(target)} ${target}`
     throw new Refusal(exitCodes.failed, `${target} is no longer plain JSON; it was left as it is.`, attempt)
   }
-  const last4 = /sk-tg-[A-Za-z0-9]+/.exec(written)?.[0].slice(-4)
-  const isClients = (key: Key) => key.status === 'active' && (key.last4 === last4 || key.name === keyName(client))
-  // undefined if the gateway cannot be reached.
-  const keys = (await ifPossible(context.api.list('listKeys', {})))?.data.filter(isClients)
+  const keys = await findClientKeys(context, client, written)
   const what = outcome === 'restored' ? 'is restored' : 'no longer has what connect wrote; later changes were kept'
   const ids = keys?.map(({ id }) => id) ?? null
   printResult(context, { client: client.id, file: target, outcome, keys: ids }, () => `${target} ${what}.\n`)
+  sayKeysLeft(context, client, keys)
+}
+
+/** Active keys that `connect` wrote or created for the client; undefined if the gateway cannot be reached. */
+async function findClientKeys({ api }: CommandContext, client: Client, written: string) {
+  const last4 = /sk-tg-[A-Za-z0-9]+/.exec(written)?.[0].slice(-4)
+  const isClients = (key: Key) => key.status === 'active' && (key.last4 === last4 || key.name === keyName(client))
+  return (await ifPossible(api.list('listKeys', {})))?.data.filter(isClients)
+}
+
+function sayKeysLeft(context: CommandContext, client: Client, keys: readonly Key[] | undefined): void {
   if (context.json) return
   if (keys !== undefined) return listKeysLeft(context, client, keys)
   context.terminal.complain('Its key is still active. To revoke it: tollgate keys list, then tollgate keys revoke ID\n')
