@@ -237,8 +237,8 @@ for (const surface of bothSurfaces) {
       await expectUsable(surface)
     })
 
-    test.each(['/v1/responses', '/responses'])('%s is told what is served instead', async (target) => {
-      const says = /responses is not served: use \/v1\/chat\/completions or \/v1\/messages/
+    test.each(['/v1/responses/resp_1', '/responses/compact'])('%s says that nothing is stored', async (target) => {
+      const says = /is not served: responses are not stored here/
       expectFailure(surface, await ask(surface, { target }), { code: 'NOT_FOUND', says })
     })
   })
