@@ -24,7 +24,7 @@ interface Ends {
 }
 
 /** A member of a charged row, and of no other. */
-const chargeWord = '"written_off":'
+const chargeWord = '"charge":'
 /** How the server confirms a COMMIT. The client sends the word only once per connection, and then its prepared name. */
 const confirmation = 'COMMIT\0'
 
