@@ -1,4 +1,4 @@
-// The life of a request, for both surfaces, streamed or not: admit, hold, attempt, answer, settle. Each step may end it with
+// The life of a request, for every surface, streamed or not: admit, hold, attempt, answer, settle. Each step may end it with
 // a failure in the caller's dialect; whatever happens, the request is recorded exactly once.
 
 import type { Warning } from '../dialects/canonical/translation.ts'
