@@ -181,7 +181,9 @@ test('the chat surface refuses a wrong type inside stream_options by its path', 
   await refuseAll(chat, bodies, { code: 'INVALID_REQUEST', param: 'stream_options.include_usage' })
 })
 
-test('the chat surface says what a body of the Responses API is', async () => {
-  const body = bodyOf(chat, { messages: undefined, input: '"hi"' })
-  await refuseAll(chat, [body], { code: 'INVALID_REQUEST', param: 'messages', says: 'Responses API' })
+test('the chat surface, which takes bodies of Responses too, names their fields', async () => {
+  const body = (changed: Readonly<Record<string, string>>) => bodyOf(chat, { messages: undefined, ...changed })
+  await refuseAll(chat, [body({ input: '[]' }), body({ input: '5' })], { code: 'INVALID_REQUEST', param: 'input' })
+  const stateful = body({ input: '"hi"', previous_response_id: '"resp_1"' })
+  await refuseAll(chat, [stateful], { code: 'INVALID_REQUEST', param: 'previous_response_id' })
 })

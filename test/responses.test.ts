@@ -151,6 +151,24 @@ async function manage(method: string, path: string, body?: object) {
   return membersOf(await response.json())
 }
 
+test.each(replyPairs.filter(({ surface }) => surface === 'chat'))(
+  'a body of Responses on the chat path is answered as a chat completion ($upstream)',
+  async (pair) => {
+    stage.upstream.handle(answerWith((dialect) => answers[dialect]))
+    for (const stream of [true, false]) {
+      const body = {
+        input: [{ role: 'user', content: [{ type: 'input_text', text: 'go' }] }],
+        instructions: 'Be kind.',
+      }
+      const response = await stage.ask(pair, { ...body, stream, stream_options: { include_usage: true } })
+      const { told, violations } = readReply('chat', await response.text(), { stream })
+      expect([told.text, told.usage?.cost, violations]).toEqual(['hello', 0.00002, []])
+    }
+    const neither = await stage.ask(pair, { stream: true })
+    expect([neither.status, membersOf(membersOf(await neither.json()).error).param]).toEqual([400, 'messages'])
+  },
+)
+
 describe('an answer that a spend limit cuts off', () => {
   const cut = {
     ...answers,

@@ -4,11 +4,11 @@
 import { anthropicMessages } from './anthropic-messages/index.ts'
 import type { Dialect, Dialects } from './dialect.ts'
 import { gemini } from './gemini/index.ts'
-import { openaiChat } from './openai-chat/index.ts'
+import { openaiChatOrInput } from './openai-chat-input.ts'
 import { openaiResponses } from './openai-responses/index.ts'
 
 export const dialects = {
-  'openai-chat': openaiChat,
+  'openai-chat': openaiChatOrInput,
   'anthropic-messages': anthropicMessages,
   gemini,
   'openai-responses': openaiResponses,
@@ -26,7 +26,7 @@ export interface Surface {
 
 /** By the name that the management API uses. The first one is the default. */
 export const surfaces = {
-  chat: { dialect: openaiChat, path: '/chat/completions' },
+  chat: { dialect: openaiChatOrInput, path: '/chat/completions' },
   messages: {
     dialect: anthropicMessages,
     path: '/messages',

@@ -50,7 +50,8 @@ export interface Lane {
 
 export function openLane(request: GatewayRequest, candidate: Candidate): Lane | Failure {
   const { envelope, model, surface } = request
-  const isSame = candidate.dialect === surface && !mustStream(envelope, candidate.rules, model.defaultMaxTokens)
+  const isPassable = candidate.dialect === surface && !envelope.isForeign
+  const isSame = isPassable && !mustStream(envelope, candidate.rules, model.defaultMaxTokens)
   request.record.lane = isSame ? 'bytes' : 'translation'
   const opened = isSame ? byteLane(request, candidate) : translationLane(request, candidate)
   if (opened instanceof Failure) return opened

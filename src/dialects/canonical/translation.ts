@@ -26,6 +26,8 @@ export interface Envelope {
   readonly reasoning: 'on' | 'off' | undefined
   /** Whether the caller asked for usage in the stream; if not, the extra record is withheld. */
   readonly wantsStreamUsage: boolean
+  /** The body is one of another dialect that this surface takes too, so it cannot be passed on as it is. */
+  readonly isForeign?: boolean
 }
 
 /** Something that was omitted or approximated. */

@@ -12,7 +12,7 @@ const choicesMax = 8
 export function readEnvelope(body: Uint8Array<ArrayBuffer>): Envelope | Failure {
   return readFields(body, (fields) => {
     const model = fields.text('model')
-    fields.requiredList('messages', missingMessages(fields))
+    fields.requiredList('messages', '`messages` is missing.')
     const stream = fields.optionalBoolean('stream') ?? false
     fields.ofKind('tools', ['array'], 'an array')
     fields.optionalNumber('temperature')
@@ -43,11 +43,6 @@ function includesUsage(fields: EnvelopeFields): boolean {
   const members = options && readJsonValueMembers(fields.body, options.valueStart, options.valueEnd)
   if (members instanceof JsonFault) return fields.refuse('stream_options', `\`stream_options\`: ${members.message}.`)
   return fields.optionalObject('stream_options')?.optionalBoolean('include_usage') ?? false
-}
-
-function missingMessages(fields: EnvelopeFields): string {
-  if (!fields.members.find('input')) return '`messages` is missing.'
-  return '`messages` is missing. The body has `input`, which belongs to the Responses API; this path takes `messages`.'
 }
 
 // A conversation is identified by its tools, its instructions and its first message.

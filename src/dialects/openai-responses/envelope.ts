@@ -8,9 +8,9 @@ import type { Envelope } from '../canonical/translation.ts'
 
 /** Nothing is stored, so what refers to something stored cannot be served; with what to do instead. */
 const stateful: Readonly<Record<string, string>> = {
-  previous_response_id: 'Responses are not stored here. Send the whole conversation in `input`.',
-  conversation: 'Conversations are not stored here. Send the whole conversation in `input`.',
-  prompt: 'Prompt templates are kept by one provider. Send their text in `instructions` and `input`.',
+  previous_response_id: '`previous_response_id`: responses are not stored here. Send the whole conversation in `input`.',
+  conversation: '`conversation`: conversations are not stored here. Send the whole one in `input`.',
+  prompt: '`prompt`: templates are kept by one provider. Send their text in `instructions` and `input`.',
 }
 
 export function readEnvelope(body: Uint8Array<ArrayBuffer>): Envelope | Failure {
@@ -21,7 +21,7 @@ export function readEnvelope(body: Uint8Array<ArrayBuffer>): Envelope | Failure 
       if (fields.value(name) !== undefined) fields.refuse(name, reason)
     }
     if (fields.optionalBoolean('background')) {
-      fields.refuse('background', 'Responses do not run in the background here. Leave `background` out.')
+      fields.refuse('background', '`background`: responses do not run in the background here. Leave it out.')
     }
     fields.optionalBoolean('store')
     fields.ofKind('tools', ['array'], 'an array')
