@@ -8,7 +8,8 @@ import type { Envelope } from '../canonical/translation.ts'
 
 /** Nothing is stored, so what refers to something stored cannot be served; with what to do instead. */
 const stateful: Readonly<Record<string, string>> = {
-  previous_response_id: '`previous_response_id`: responses are not stored here. Send the whole conversation in `input`.',
+  previous_response_id:
+    '`previous_response_id`: responses are not stored here. Send the whole conversation in `input`.',
   conversation: '`conversation`: conversations are not stored here. Send the whole one in `input`.',
   prompt: '`prompt`: templates are kept by one provider. Send their text in `instructions` and `input`.',
 }
