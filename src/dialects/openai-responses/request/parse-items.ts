@@ -85,9 +85,9 @@ function parseItem(item: RequestFields, context: ParseContext): Turn | undefined
 }
 
 /** Items of tools that a provider runs, and newer ones: only their provider can use them. */
-function dropItem(item: RequestFields, type: string, { unsupported }: ParseContext): undefined {
+function dropItem(item: RequestFields, type: string, { warnings }: ParseContext): undefined {
   if (!/^[a-z_]{1,60}$/.test(type)) item.refuse('type', `An item of type ${shownWord(type)} does not exist.`)
-  unsupported.push({ field: item.at, refuse: false })
+  warnings.add('item_dropped', item.at)
 }
 
 function parseMessage(item: RequestFields, context: ParseContext): Turn {

@@ -221,10 +221,14 @@ test.each([
   [{ top_logprobs: 5 }, '/top_logprobs', true],
   [{ max_tool_calls: 5 }, '/max_tool_calls', true],
   [{ something_new: 1 }, '/something_new', false],
-  [{ input: [user('hi'), { type: 'web_search_call', id: 'ws_1' }] }, '/input/1', false],
-  [{ input: [user('hi'), { type: 'compaction', encrypted_content: 'x' }] }, '/input/1', false],
 ])('%j is named', (body, field, refuse) => {
   expect(parsed(body).conversation.unsupported).toMatchObject([{ field, refuse }])
+})
+
+test.each(['web_search_call', 'compaction', 'something_new'])('an item of type %s is left out and named', (type) => {
+  const { conversation, warnings } = parsed({ input: [user('hi'), { type, id: 'x_1' }] })
+  expect(conversation.turns).toHaveLength(1)
+  expect(warnings).toEqual([{ code: 'item_dropped', field: '/input/1' }])
 })
 
 test.each<[body: object, param: string]>([
