@@ -13,8 +13,8 @@ const cacheWord = Buffer.from('cache_control')
 const geoWord = Buffer.from('inference_geo')
 /** Found in bodies with images, documents, audio, files or hosted tools. Plain text may contain them too. */
 const mediaWords = [
-  ...['base64', '_url"', '"file_id"', '"file_data"', '"input_audio"', '"audio"', 'web_search', '_202'],
-  ...['"plugins"', '"search_parameters"', '"mcp_servers"', '"container"'],
+  ...['base64', '_url"', '"file_id"', '"file_data"', '"input_audio"', '"audio"', '_search', '_202'],
+  ...['"plugins"', '"search_parameters"', '"mcp', '"container"', '"code_interpreter"', '"image_generation"'],
 ].map((word) => Buffer.from(word))
 /** As a value, `"type": "url"`; as a name it occurs in many tool schemas. */
 const urlWord = Buffer.from('"url"')

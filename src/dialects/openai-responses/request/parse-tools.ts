@@ -76,7 +76,9 @@ function refuseOrDrop(entry: RequestFields, type: string, { unsupported }: Parse
     field: entry.at,
     refuse: !isSearch,
     reason: `The tool type ${shownWord(type)} is not available for this model.`,
-    ...(type.startsWith('web_search') && { addsInput: true, maxSearches: 20 }),
+    // What such a tool finds is input.
+    addsInput: type !== 'tool_search',
+    ...(type.startsWith('web_search') && { maxSearches: 20 }),
   })
 }
 

@@ -165,7 +165,9 @@ describe('tools', () => {
     ['code_interpreter', true],
     ['image_generation', true],
   ])('%s is dropped with a warning or refused', (type, refuse) => {
-    expect(parsed({ tools: [{ type }] }).conversation.unsupported).toMatchObject([{ field: '/tools/0', refuse }])
+    const addsInput = type !== 'tool_search'
+    const { unsupported } = parsed({ tools: [{ type }] }).conversation
+    expect(unsupported).toMatchObject([{ field: '/tools/0', refuse, addsInput }])
   })
 
   test.each([
