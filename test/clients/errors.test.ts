@@ -165,9 +165,16 @@ const chatRows: readonly Row<OpenAI>[] = [
   {
     when: 'a body belongs to another API',
     code: 'INVALID_REQUEST',
-    says: /`messages` is missing\. The body has `input`/,
+    says: /`messages` is missing\./,
     param: 'messages',
-    call: (client) => chatSender(client).send({ messages: undefined, input: 'hi' }),
+    call: (client) => chatSender(client).send({ messages: undefined, prompt: 'hi' }),
+  },
+  {
+    when: 'a body of Responses refers to something stored',
+    code: 'INVALID_REQUEST',
+    says: /`conversation`: conversations are not stored here/,
+    param: 'conversation',
+    call: (client) => chatSender(client).send({ messages: undefined, input: 'hi', conversation: 'conv_1' }),
   },
   {
     when: 'the provider refuses the request',
