@@ -3,17 +3,17 @@
 // (`--streams=rewrite`), or read and handed on by JavaScript without a look at them (`--streams=loop`). No keys, limits,
 // money or records: what those cost is the gateway's ratio to this. `--durable=FOLDER` writes two rows per request and
 // syncs them to the disk before the answer ends: what any program pays that promises not to lose a charge.
+// `--journal=FOLDER` does the same with a journal in front of the database.
 
-import { openDurableRows } from './durable-rows.ts'
+import { openDurableRows, type WriteRow } from './durable-rows.ts'
 import { UPSTREAM_MODEL } from './upstream-replies.ts'
 
 type Fields = Record<string, unknown>
 
 type Streams = 'pass' | 'loop' | 'rewrite'
 
-function startBareProxy(upstreamUrl: string, streams: Streams, durableFolder: string | undefined): void {
+function startBareProxy(upstreamUrl: string, streams: Streams, writeRow: WriteRow | undefined): void {
   let tokensSeen = 0
-  const writeRow = durableFolder === undefined ? undefined : openDurableRows(durableFolder)
 
   async function handle(request: Request): Promise<Response> {
     const body = (await request.json()) as Fields
@@ -104,4 +104,6 @@ function rewrittenEvent(event: string, model: unknown): string {
 
 const [upstreamUrl = '', ...options] = Bun.argv.slice(2)
 const optionOf = (name: string) => options.find((option) => option.startsWith(name))?.slice(name.length)
-startBareProxy(upstreamUrl, (optionOf('--streams=') ?? 'pass') as Streams, optionOf('--durable='))
+const [durable, journal] = [optionOf('--durable='), optionOf('--journal=')]
+const writeRow = journal ? openDurableRows(journal, 'journal') : durable ? openDurableRows(durable) : undefined
+startBareProxy(upstreamUrl, (optionOf('--streams=') ?? 'pass') as Streams, writeRow)

@@ -3,6 +3,7 @@
 
 import { join, resolve } from 'node:path'
 import { type AssetName, buildAssets } from '../src/web/assets.ts'
+import { readDocs } from '../src/web/docs-files.ts'
 
 const root = join(import.meta.dir, '..')
 
@@ -10,8 +11,11 @@ const root = join(import.meta.dir, '..')
 const assetNames = Object.keys({
   catalog: true,
   console: true,
+  chart: true,
   style: true,
   icon: true,
+  sans: true,
+  mono: true,
 } satisfies Record<AssetName, true>) as readonly AssetName[]
 
 /** What takes the place of src/web/assets.ts: the same answers, from bytes instead of sources. */
@@ -36,8 +40,11 @@ async function embeddedAssets(): Promise<string> {
     }`
 }
 
-export async function compile(outfile: string): Promise<void> {
+/** `target`: another platform than this one, such as `bun-linux-arm64`. */
+export async function compile(outfile: string, target?: Bun.Build.CompileTarget): Promise<void> {
   const contents = await embeddedAssets()
+  const docs = `const texts = new Map(${JSON.stringify([...(await readDocs())])})
+    export const readDocs = async () => texts`
   await Bun.build({
     // The thread that writes is started by its file's name, so it is an entry of its own, beside the program.
     entrypoints: [join(root, 'src/main.ts'), join(root, 'src/store/sqlite-worker.ts')],
@@ -45,13 +52,14 @@ export async function compile(outfile: string): Promise<void> {
     target: 'bun',
     format: 'esm',
     // Compiled here once and not at every start, which is then three times as quick.
-    bytecode: true,
-    compile: { outfile },
+    bytecode: target === undefined,
+    compile: { outfile, ...(target && { target }) },
     plugins: [
       {
         name: 'embedded assets',
         setup(build) {
           build.onLoad({ filter: /\/src\/web\/assets\.ts$/ }, () => ({ contents, loader: 'js' }))
+          build.onLoad({ filter: /\/src\/web\/docs-files\.ts$/ }, () => ({ contents: docs, loader: 'js' }))
         },
       },
     ],

@@ -132,7 +132,9 @@ function compose(id: string, line: ModelLine, table: ModelTable, offers: readonl
     ...(line.retires && { retires: line.retires }),
     context_tokens: line.context,
     ...(line.output && { max_output_tokens: line.output }),
-    default_max_tokens: Math.min(defaultOutputMost, Math.floor(line.context / defaultWindowShare), ...caps),
+    ...(!line.tags.includes('embeddings') && {
+      default_max_tokens: Math.min(defaultOutputMost, Math.floor(line.context / defaultWindowShare), ...caps),
+    }),
     tags: line.tags,
     price: priceEntry(price),
     routes: offers.map((offer, at) => ({ provider: offer.provider, model: offer.line.model, priority: at + 1 })),

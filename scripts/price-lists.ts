@@ -42,7 +42,10 @@ function conditionsOn({ prices }: ModelInfo, day: string): ModelPrice[] {
 
 function fromPackage(id: string, prices: ModelPrice): PriceList {
   if (prices.requests_kcount !== undefined) throw new Error(`${id}: a fee per request is no price per token`)
-  const { input_mtok: input, output_mtok: output, output_reasoning_mtok: reasoning = output } = prices
+  const { input_mtok: input } = prices
+  // Embeddings have no output.
+  const output = prices.output_mtok ?? (/embed/.test(id) ? 0 : undefined)
+  const { output_reasoning_mtok: reasoning = output } = prices
   if (input === undefined || output === undefined) throw new Error(`${id}: no price for input or output`)
   const named = [
     ['input', input],

@@ -1,18 +1,22 @@
 // The only place where things are constructed and wired, in the order in which they start. The parts are in app/.
 
-import { type Admin, createAdmin } from './app/admin.ts'
+import { type Admin, createAdmin, publicUrlOf } from './app/admin.ts'
+import { createAlerts } from './app/alerts.ts'
 import { createAuth } from './app/auth.ts'
 import type { LiveCatalog } from './app/live-catalog.ts'
 import { type Base, openingCredit, openStorage } from './app/open-storage.ts'
 import { createPipeline } from './app/pipeline.ts'
 import type { Config } from './config/config.ts'
 import { surfaces } from './dialects/registry.ts'
-import { createHandler, refusePath } from './http/handler.ts'
+import { withCors } from './http/cors.ts'
+import { createHandler, type Handler, refusePath } from './http/handler.ts'
 import { ListenFault, listen } from './http/listen.ts'
-import { createModelsRoute } from './http/models.ts'
+import { createModelInfoRoute, createModelsRoute } from './http/models.ts'
 import { createClientAddresses } from './http/request.ts'
 import { refuse } from './http/responses.ts'
 import { createShedding } from './http/shedding.ts'
+import { createSpendRoute } from './http/spend.ts'
+import { createStoredResponsesRoute } from './http/stored-responses.ts'
 import { type Clock, randomUnit } from './kernel/clock.ts'
 import { Failure } from './kernel/failure.ts'
 import { createId, type RequestId } from './kernel/ids.ts'
@@ -57,6 +61,8 @@ export interface AppDependencies extends Base {
   readonly requestLogFlushMs?: number
   /** The balances in memory cannot be trusted any more: finish what runs, then end the process. */
   onBroken?(): void
+  /** For tests: a server in place of Stripe's. */
+  readonly stripeUrl?: string
   /** Whether other processes listen on the same port. */
   readonly sharesPort?: boolean
 }
@@ -111,7 +117,16 @@ async function start(deps: AppDependencies): Promise<App> {
   })
   const { ledger, catalog } = pipeline
   catalogLoaded.resolve(catalog)
-  admin = createAdmin({ ...base, storage, auth, pipeline, addressOf, forwardedProtoOf, onDefect })
+  const alerts = createAlerts({
+    ...base,
+    storage,
+    health: pipeline.health,
+    catalog,
+    address: () => publicUrlOf(base.source.current),
+  })
+  const { stripeUrl } = deps
+  const parts = { storage, auth, pipeline, alerts, addressOf, forwardedProtoOf, onDefect, stripeUrl }
+  admin = createAdmin({ ...base, ...parts })
   const { web, sessions, management, payments } = admin
 
   // While leaving, requests are still accepted until a load balancer had time to notice; while draining, none are.
@@ -119,13 +134,22 @@ async function start(deps: AppDependencies): Promise<App> {
   let draining = false
   const shedding = createShedding({ clock: loopClock, random: randomUnit, running: () => running() })
   const { authenticate, credentials, limiter } = auth
+  const listing = { authenticate, credentials, limiter, offer: () => catalog.current.offer }
   const handler = createHandler({
     generate: pipeline.generate,
     countTokens: pipeline.countTokens,
-    models: createModelsRoute({ authenticate, credentials, limiter, offer: () => catalog.current.offer }),
+    compact: pipeline.compact,
+    embed: pipeline.embed,
+    models: createModelsRoute(listing),
+    modelInfo: createModelInfoRoute(listing),
+    spend: createSpendRoute({ authenticate, ledger, clock }),
+    storedResponses: createStoredResponsesRoute({
+      ...{ authenticate, limiter, storedResponses: pipeline.storedResponses },
+    }),
     management,
     metrics: pipeline.metrics,
     pages: web.handle,
+    notFound: web.notFound,
     payments,
     notReady: () => (draining ? shuttingDown() : undefined),
     overloaded: () => shedding.refusal(),
@@ -139,12 +163,17 @@ async function start(deps: AppDependencies): Promise<App> {
     idleSeconds,
   })
   const { host, port, localModels } = source.current
+  /** A proxy that reuses connections must not find one closed just as it sends the next request. */
+  const untilLeaving = (plain: Handler): Handler => {
+    const handle = withCors(plain, () => source.current.corsOrigins)
+    return (request, socket) => (leaving ? lastOnItsConnection(handle(request, socket)) : handle(request, socket))
+  }
   const listening = listen({
     host,
     port,
     idleSeconds,
-    // A proxy that reuses connections must not find one closed just as it sends the next request.
-    handler: (request, socket) => (leaving ? lastOnItsConnection(handler(request, socket)) : handler(request, socket)),
+    handler: untilLeaving(handler),
+    exact: Object.fromEntries(Object.entries(handler.exact).map(([path, each]) => [path, untilLeaving(each)])),
     refusePath,
     sharesPort,
     onDefect(error) {
@@ -180,6 +209,8 @@ async function start(deps: AppDependencies): Promise<App> {
       const drained = await listening.stop({ delayMs, drainMs }, () => pipeline.ticker.expireAll())
       shedding.close()
       source.close()
+      await admin?.close()
+      await alerts.close()
       await pipeline.close()
       await auth.close()
       await storage.close()

@@ -34,6 +34,7 @@ try {
   await run(process.argv.slice(2))
 } catch (thrown) {
   if (!(thrown instanceof Refusal)) throw thrown
-  process.stderr.write(thrown.text('tollgate --help'))
+  const form = process.argv.includes('--json') ? 'json' : 'text'
+  process.stderr.write(thrown[form]('tollgate --help'))
   process.exitCode = thrown.exit
 }

@@ -1,13 +1,14 @@
 // Starts and stops the gateway: configuration, app, listening, drain. Every reason not to start is printed as a sentence,
 // without a stack trace.
 
+import { existsSync } from 'node:fs'
 import { relative } from 'node:path'
 import manifest from '../package.json' with { type: 'json' }
 import { type App, startApp } from './app.ts'
 import type { ServeOptions } from './cli/arguments.ts'
 import { faultLines } from './cli/command.ts'
 import { configInputs } from './cli/run.ts'
-import { firstStartNotice, prettyStart, type StartFacts, startLogLines } from './cli/start-output.ts'
+import { firstStartNotice, prettyStart, type StartFacts, shellWord, startLogLines } from './cli/start-output.ts'
 import { startWithRoom, startWorker, supervise } from './cli/supervise.ts'
 import { addressFile } from './config/client-settings.ts'
 import { type Config, loadConfig, readProcess, setAboveEnvironment, shownSettings } from './config/config.ts'
@@ -132,6 +133,7 @@ async function startFacts(app: App, config: Config): Promise<StartFacts> {
     dataFolder: shownPath(config.dataFolder),
     engine: app.engine,
     first: await firstFacts(app),
+    keyReference: keyReference(app),
     managementToken:
       app.adminToken.file === undefined ? app.adminToken.source : `${shownPath(app.adminToken.file)} (0600)`,
     providersOn: [...providers.values()].map(({ id, source, transport }) => ({
@@ -152,6 +154,10 @@ async function firstFacts({ firstStart, openingCredit, createSignInPath }: App):
     signInPath: await createSignInPath(),
     openingCredit,
   }
+}
+
+function keyReference({ firstStart: { firstKeyFile } }: App): string {
+  return existsSync(firstKeyFile) ? `$(cat ${shellWord(shownPath(firstKeyFile))})` : '$TOLLGATE_KEY'
 }
 
 /** Relative if it is inside the working folder. */

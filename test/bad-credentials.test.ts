@@ -1,5 +1,5 @@
 // Keys and versions as clients send them, good and bad, on every endpoint that asks for a key: who is let in, what the
-// others are told, and that nothing of a refused value comes back.
+// others get, and that nothing of a refused value comes back.
 
 import { afterAll, describe, expect, test } from 'bun:test'
 import { createApiKey } from '../src/tenancy/api-key.ts'
@@ -66,7 +66,7 @@ const goodForms: Record<string, (key: string) => SentHeaders> = {
 
 const swapped = (key: string): string => key.slice(0, 10) + (key[10] === 'a' ? 'b' : 'a') + key.slice(11)
 
-/** What lets nobody in; the values must not come back. */
+/** What is refused; the values must not come back. */
 const badForms: Record<string, (key: string) => SentHeaders> = {
   'nothing at all': () => ({}),
   'an empty header': () => ({ authorization: '' }),

@@ -38,9 +38,7 @@ export async function runChecks(): Promise<CheckResult[]> {
 async function run(tool: string, ...args: string[]): Promise<string | undefined> {
   const child = Bun.spawn([join(root, 'node_modules/.bin', tool), ...args], {
     cwd: root,
-    stdin: 'ignore',
-    stdout: 'pipe',
-    stderr: 'pipe',
+    stdio: ['ignore', 'pipe', 'pipe'],
   })
   const [output, errors, exitCode] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited])
   if (exitCode === 0) return undefined

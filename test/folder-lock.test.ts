@@ -6,9 +6,7 @@ import { createThrowAwayFolder } from './parts/engines.ts'
 
 function startHolder(folder: string) {
   return Bun.spawn([process.execPath, join(import.meta.dir, 'parts/lock-folder-child.ts'), folder], {
-    stdin: 'pipe',
-    stdout: 'pipe',
-    stderr: 'inherit',
+    stdio: ['pipe', 'pipe', 'inherit'],
   })
 }
 

@@ -1,4 +1,4 @@
-// Providers that break off after content was delivered, in every way a connection can: the client is told in its
+// Providers that break off after content was delivered, in every way a connection can: the client gets an error in its
 // surface's own form, nothing is made up, no other route is tried, and the record says so.
 
 import { afterAll, describe, expect, test } from 'bun:test'

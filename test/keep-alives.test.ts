@@ -2,7 +2,7 @@
 // time: headers go out early, comments and pings fill the silence, and failover stays invisible all the same.
 
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { failoverConfig, type Gateway, startGateway } from './parts/gateway.ts'
+import { failoverConfig, type Gateway, startGateway, stopAll } from './parts/gateway.ts'
 import { createJumpClock } from './parts/jump-clock.ts'
 import { connect, type RawConnection, type RawResponse } from './parts/raw-client.ts'
 import {
@@ -33,11 +33,7 @@ beforeEach(async () => {
   gateway = await startGateway({ config: failoverConfig([first.url, second.url]), clock })
 })
 
-afterEach(async () => {
-  await gateway.stop()
-  first.stop()
-  second.stop()
-})
+afterEach(() => stopAll(gateway, first, second))
 
 interface Waiting {
   readonly connection: RawConnection
@@ -167,7 +163,7 @@ for (const surface of bothSurfaces) {
       [413, 'PAYLOAD_TOO_LARGE'],
     ]
     test.each(failures)(
-      'is told in an event when every provider answers %d after the headers',
+      'gets an error event when every provider answers %d after the headers',
       async (status, code) => {
         second.handle((_, reply) => reply.json(status, { error: { message: 'no' } }))
         const { connection, reply, words } = await waiting(surface, silent)
@@ -200,7 +196,7 @@ for (const surface of bothSurfaces) {
       connection.leave()
     })
 
-    test('is told when a provider falls silent in mid-stream, and the provider is let go', async () => {
+    test('gets an error when a provider falls silent in mid-stream, and the provider is disconnected', async () => {
       const { connection } = await waiting(surface, async (reply, words) => {
         await reply.startStream()
         await reply.chunk(words.opening + words.says('hello'))

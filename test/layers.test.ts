@@ -28,161 +28,136 @@ test("no import that Bun's own scan finds is missed", async () => {
 
 const house = (files: Record<string, string>) => checkHouse(new Map(Object.entries(files)))
 
-interface Example {
-  readonly breaks: string
-  readonly files: Record<string, string>
-  readonly finding: string
-}
-
-const examples: readonly Example[] = [
-  {
-    breaks: 'a file outside every folder',
-    files: { 'src/helpers.ts': '' },
-    finding:
-      'src/helpers.ts:1: stands in no layer. Put it into one of the folders main, app, config, http, web, cli, api, pipeline, routing, providers, dialects, catalog, ledger, limits, tenancy, telemetry, wire, store, kernel',
-  },
-  {
-    breaks: 'an import from a layer above',
-    files: { 'src/kernel/ids.ts': "// why\nimport { readBody } from '../wire/read-body.ts'\n" },
-    finding:
-      'src/kernel/ids.ts:2: imports src/wire/read-body.ts, a layer above. Take it as an argument of an interface that kernel owns, passed in from app.ts',
-  },
-  {
-    breaks: 'an import of types from a layer above',
-    files: { 'src/routing/plan.ts': "import type { Step } from '../pipeline/run.ts'\n" },
-    finding:
-      'src/routing/plan.ts:1: imports src/pipeline/run.ts, a layer above. Take it as an argument of an interface that routing owns, passed in from app.ts',
-  },
-  {
-    breaks: 'an export from a layer above',
-    files: { 'src/wire/sse.ts': "export {\n  type Model,\n} from '../catalog/model.ts'\n" },
-    finding:
-      'src/wire/sse.ts:3: imports src/catalog/model.ts, a layer above. Take it as an argument of an interface that wire owns, passed in from app.ts',
-  },
-  {
-    breaks: 'an import from a sibling',
-    files: { 'src/limits/admit.ts': "const keys = await import('../tenancy/keys.ts')\n" },
-    finding:
-      'src/limits/admit.ts:1: imports src/tenancy/keys.ts, a sibling. Move what limits and tenancy share below both, or join them in a layer above',
-  },
-  {
-    breaks: 'a worker in a sibling',
-    files: { 'src/http/serve.ts': "new Worker(new URL('../web/render.ts', import.meta.url))\n" },
-    finding:
-      'src/http/serve.ts:1: imports src/web/render.ts, a sibling. Move what http and web share below both, or join them in a layer above',
-  },
-  {
-    breaks: 'the configuration imported from within',
-    files: { 'src/http/serve.ts': "import type { Config } from '../config/config.ts'\n" },
-    finding:
-      'src/http/serve.ts:1: imports src/config/config.ts, a layer above. Take it as an argument of an interface that http owns, passed in from app.ts',
-  },
-  {
-    breaks: 'a configuration that builds things',
-    files: { 'src/config/file.ts': "import { createCatalog } from '../catalog/catalog.ts'\n" },
-    finding:
-      'src/config/file.ts:1: imports src/catalog/catalog.ts. Config imports catalog/entry.ts, catalog/model.ts, providers/entry.ts and kernel only; build the rest in app.ts',
-  },
-  {
-    breaks: 'a ledger that sees tokens',
-    files: { 'src/ledger/settle.ts': "import type { Usage } from '../kernel/usage.ts'\n" },
-    finding:
-      'src/ledger/settle.ts:1: imports src/kernel/usage.ts. The ledger knows amounts, not tokens; price the usage first and hand it a Nano',
-  },
-  {
-    breaks: 'a product that needs its tests',
-    files: { 'src/app.ts': "import { fakeUpstream } from '../test/fake-upstream.ts'\n" },
-    finding: 'src/app.ts:1: imports test/fake-upstream.ts. Move what the product needs into src, outside tests',
-  },
-  {
-    breaks: 'a dialect that imports a dialect',
-    files: { 'src/dialects/gemini/index.ts': "import { meter } from '../openai-chat/meter.ts'\n" },
-    finding:
-      'src/dialects/gemini/index.ts:1: dialect gemini imports dialect openai-chat. Meet in the canonical form, in a file of src/dialects/',
-  },
-  {
-    breaks: 'a cycle, even of types',
-    files: {
+const examples: readonly [breaks: string, files: Record<string, string>, finding: string][] = [
+  [
+    'a file outside every folder',
+    { 'src/helpers.ts': '' },
+    'src/helpers.ts:1: stands in no layer. Put it into one of the folders main, app, config, http, web, cli, api, pipeline, routing, alerts, providers, dialects, catalog, ledger, limits, tenancy, telemetry, wire, store, kernel',
+  ],
+  [
+    'an import from a layer above',
+    { 'src/kernel/ids.ts': "// why\nimport { readBody } from '../wire/read-body.ts'\n" },
+    'src/kernel/ids.ts:2: imports src/wire/read-body.ts, a layer above. Take it as an argument of an interface that kernel owns, passed in from app.ts',
+  ],
+  [
+    'an import of types from a layer above',
+    { 'src/routing/plan.ts': "import type { Step } from '../pipeline/run.ts'\n" },
+    'src/routing/plan.ts:1: imports src/pipeline/run.ts, a layer above. Take it as an argument of an interface that routing owns, passed in from app.ts',
+  ],
+  [
+    'an export from a layer above',
+    { 'src/wire/sse.ts': "export {\n  type Model,\n} from '../catalog/model.ts'\n" },
+    'src/wire/sse.ts:3: imports src/catalog/model.ts, a layer above. Take it as an argument of an interface that wire owns, passed in from app.ts',
+  ],
+  [
+    'an import from a sibling',
+    { 'src/limits/admit.ts': "const keys = await import('../tenancy/keys.ts')\n" },
+    'src/limits/admit.ts:1: imports src/tenancy/keys.ts, a sibling. Move what limits and tenancy share below both, or join them in a layer above',
+  ],
+  [
+    'a worker in a sibling',
+    { 'src/http/serve.ts': "new Worker(new URL('../web/render.ts', import.meta.url))\n" },
+    'src/http/serve.ts:1: imports src/web/render.ts, a sibling. Move what http and web share below both, or join them in a layer above',
+  ],
+  [
+    'the configuration imported from within',
+    { 'src/http/serve.ts': "import type { Config } from '../config/config.ts'\n" },
+    'src/http/serve.ts:1: imports src/config/config.ts, a layer above. Take it as an argument of an interface that http owns, passed in from app.ts',
+  ],
+  [
+    'a configuration that builds things',
+    { 'src/config/file.ts': "import { createCatalog } from '../catalog/catalog.ts'\n" },
+    'src/config/file.ts:1: imports src/catalog/catalog.ts. Config imports catalog/entry.ts, catalog/model.ts, providers/entry.ts and kernel only; build the rest in app.ts',
+  ],
+  [
+    'a ledger that sees tokens',
+    { 'src/ledger/settle.ts': "import type { Usage } from '../kernel/usage.ts'\n" },
+    'src/ledger/settle.ts:1: imports src/kernel/usage.ts. The ledger knows amounts, not tokens; price the usage first and hand it a Nano',
+  ],
+  [
+    'a product that needs its tests',
+    { 'src/app.ts': "import { fakeUpstream } from '../test/fake-upstream.ts'\n" },
+    'src/app.ts:1: imports test/fake-upstream.ts. Move what the product needs into src, outside tests',
+  ],
+  [
+    'a dialect that imports a dialect',
+    { 'src/dialects/gemini/index.ts': "import { meter } from '../openai-chat/meter.ts'\n" },
+    'src/dialects/gemini/index.ts:1: dialect gemini imports dialect openai-chat. Meet in the canonical form, in a file of src/dialects/',
+  ],
+  [
+    'a cycle, even of types',
+    {
       'src/wire/a.ts': "import './c.ts'\nimport { b } from './b.ts'\n",
       'src/wire/b.ts': "import type { A } from './a.ts'\n",
       'src/wire/c.ts': '',
     },
-    finding:
-      'src/wire/a.ts:2: import cycle src/wire/a.ts → src/wire/b.ts → src/wire/a.ts. Move what they share into a file below them',
-  },
-  {
-    breaks: "a provider's name in code",
-    files: {
+    'src/wire/a.ts:2: import cycle src/wire/a.ts → src/wire/b.ts → src/wire/a.ts. Move what they share into a file below them',
+  ],
+  [
+    "a provider's name in code",
+    {
       'src/providers/data/acme.ts': "export const acme = { id: 'acme', auth: 'bearer' }\n",
       'src/routing/plan.ts': "\nif (route.providerId === 'acme') skip()\n",
     },
-    finding:
-      'src/routing/plan.ts:2: names the provider acme. Ask for a capability, or take the id from src/providers/data/acme.ts',
-  },
-  {
-    breaks: "a provider's name before a model's",
-    files: {
+    'src/routing/plan.ts:2: names the provider acme. Ask for a capability, or take the id from src/providers/data/acme.ts',
+  ],
+  [
+    "a provider's name before a model's",
+    {
       'src/providers/local/models.ts': "export const id = 'local'\n",
       'src/catalog/catalog.ts': 'const id = `local/${name}`\n',
     },
-    finding:
-      'src/catalog/catalog.ts:1: names the provider local. Ask for a capability, or take the id from src/providers/local/',
-  },
-  {
-    breaks: 'the environment read outside config/config.ts',
-    files: { 'src/telemetry/log.ts': 'const format = process.env.TOLLGATE_LOG\n' },
-    finding:
-      'src/telemetry/log.ts:1: reads the environment. Use a field of Config (config/config.ts reads the environment), not process.env',
-  },
-  {
-    breaks: 'the environment imported',
-    files: { 'src/store/open.ts': "import { env } from 'bun'\n" },
-    finding:
-      'src/store/open.ts:1: reads the environment. Use a field of Config (config/config.ts reads the environment), not bun env',
-  },
-  {
-    breaks: 'the clock read outside kernel/clock',
-    files: { 'src/limits/bucket.ts': 'const now =\n  Date.now()\n' },
-    finding: 'src/limits/bucket.ts:2: reads the clock. Use kernel/clock (Clock), not Date.now',
-  },
-  {
-    breaks: 'the clock read by a date without an argument',
-    files: { 'src/limits/bucket.ts': 'const day = new Date(epochMs)\nconst today = new Date()\n' },
-    finding: 'src/limits/bucket.ts:2: reads the clock. Use kernel/clock (Clock), not new Date',
-  },
-  {
-    breaks: 'another program started',
-    files: { 'src/cli/open.ts': "Bun.spawn(['xdg-open', url])\n" },
-    finding:
-      'src/cli/open.ts:1: starts another program. The gateway is one process; use a Bun API or a Worker, not Bun.spawn',
-  },
-  {
-    breaks: 'another program started through Node',
-    files: { 'src/cli/open.ts': "import { exec } from 'node:child_process'\n" },
-    finding:
-      'src/cli/open.ts:1: starts another program. The gateway is one process; use a Bun API or a Worker, not node:child_process',
-  },
-  {
-    breaks: 'code made from text',
-    files: { 'src/routing/order.ts': 'const order = new Function(text)\n' },
-    finding: 'src/routing/order.ts:1: runs code made from text. Use a table of functions, not new Function',
-  },
-  {
-    breaks: 'randomness nobody can hold still',
-    files: { 'src/routing/order.ts': 'const draw = Math.random()\n' },
-    finding:
-      'src/routing/order.ts:1: draws at random. Take a random source as an argument; only kernel makes one, not Math.random',
-  },
-  {
-    breaks: 'a stream without backpressure',
-    files: { 'src/pipeline/answer.ts': "new ReadableStream({\n  type: 'direct',\n  pull,\n})\n" },
-    finding:
-      "src/pipeline/answer.ts:2: a direct stream, which has no backpressure. Use a pull-based ReadableStream, not type: 'direct'",
-  },
+    'src/catalog/catalog.ts:1: names the provider local. Ask for a capability, or take the id from src/providers/local/',
+  ],
+  [
+    'the environment read outside config/config.ts',
+    { 'src/telemetry/log.ts': 'const format = process.env.TOLLGATE_LOG\n' },
+    'src/telemetry/log.ts:1: reads the environment. Use a field of Config (config/config.ts reads the environment), not process.env',
+  ],
+  [
+    'the environment imported',
+    { 'src/store/open.ts': "import { env } from 'bun'\n" },
+    'src/store/open.ts:1: reads the environment. Use a field of Config (config/config.ts reads the environment), not bun env',
+  ],
+  [
+    'the clock read outside kernel/clock',
+    { 'src/limits/bucket.ts': 'const now =\n  Date.now()\n' },
+    'src/limits/bucket.ts:2: reads the clock. Use kernel/clock (Clock), not Date.now',
+  ],
+  [
+    'the clock read by a date without an argument',
+    { 'src/limits/bucket.ts': 'const day = new Date(epochMs)\nconst today = new Date()\n' },
+    'src/limits/bucket.ts:2: reads the clock. Use kernel/clock (Clock), not new Date',
+  ],
+  [
+    'another program started',
+    { 'src/cli/open.ts': "Bun.spawn(['xdg-open', url])\n" },
+    'src/cli/open.ts:1: starts another program. The gateway is one process; use a Bun API or a Worker, not Bun.spawn',
+  ],
+  [
+    'another program started through Node',
+    { 'src/cli/open.ts': "import { exec } from 'node:child_process'\n" },
+    'src/cli/open.ts:1: starts another program. The gateway is one process; use a Bun API or a Worker, not node:child_process',
+  ],
+  [
+    'code made from text',
+    { 'src/routing/order.ts': 'const order = new Function(text)\n' },
+    'src/routing/order.ts:1: runs code made from text. Use a table of functions, not new Function',
+  ],
+  [
+    'randomness that a test cannot fix',
+    { 'src/routing/order.ts': 'const draw = Math.random()\n' },
+    'src/routing/order.ts:1: draws at random. Take a random source as an argument; only kernel makes one, not Math.random',
+  ],
+  [
+    'a stream without backpressure',
+    { 'src/pipeline/answer.ts': "new ReadableStream({\n  type: 'direct',\n  pull,\n})\n" },
+    "src/pipeline/answer.ts:2: a direct stream, which has no backpressure. Use a pull-based ReadableStream, not type: 'direct'",
+  ],
 ]
 
 describe('a rule fails on', () => {
-  for (const { breaks, files, finding } of examples) {
+  for (const [breaks, files, finding] of examples) {
     test(breaks, () => expect(house(files)).toEqual([finding]))
   }
 })

@@ -42,9 +42,7 @@ function run(folder: string, env: Record<string, string> = {}, command: readonly
       ...(command[0] !== launcher[0] && { BUN_CONFIG_MAX_HTTP_REQUESTS: '65000' }),
       ...env,
     },
-    stdin: 'ignore',
-    stdout: 'pipe',
-    stderr: 'pipe',
+    stdio: ['ignore', 'pipe', 'pipe'],
   })
   children.add(child)
   return child

@@ -30,7 +30,9 @@ async function run(...args: string[]): Promise<string> {
   const token = readFileSync(join(dataFolder, 'admin-token'), 'utf8').trim()
   const env = { HOME: dataFolder, TOLLGATE_URL: url, TOLLGATE_ADMIN_TOKEN: token }
   const { exit, out, err } = await runHere(args, { env, cwd: dataFolder })
-  expect([args, exit, err]).toEqual([args, 0, ''])
+  // The one hint, beside the table.
+  const hint = args.join() === 'models' ? 'Models of providers that are off: tollgate models --all\n' : ''
+  expect([args, exit, err]).toEqual([args, 0, hint])
   return out
 }
 
@@ -87,7 +89,7 @@ test('usage adds them up by day and model', async () => {
   const day = '\\d{4}-\\d{2}-\\d{2}'
   const text = await run('usage')
   for (const model of ['test/chat', 'test/messages'])
-    expect(text).toMatch(new RegExp(`^${day},${model},1,0,0,3,0,0,0,2,0\\.000007$`, 'm'))
+    expect(text).toMatch(new RegExp(`^${day},${model},1,0,0,3,0,0,0,2,0\\.000007,0\\.00$`, 'm'))
   const lines = (await run('usage', '--json')).trim().split('\n')
   const sums = lines.map((line) => JSON.parse(line) as Record<string, unknown>)
   expect(sums).toContainEqual(
@@ -97,8 +99,16 @@ test('usage adds them up by day and model', async () => {
       input_tokens: 3,
       output_tokens: 2,
       cost_usd: '0.000007',
+      cache_saved_usd: '0.00',
     }),
   )
+})
+
+test('usage cache shows hit rate and savings, and the total below them', async () => {
+  const lines = (await run('usage', 'cache')).trimEnd().split('\n')
+  expect(lines[0]).toMatch(/^MODEL +REQUESTS +INPUT +CACHED +WRITTEN +HIT RATE +COST +SAVED$/)
+  expect(lines).toContainEqual(expect.stringMatching(/^test\/chat +1 +3 +0 +0 +0\.0 % +\$0\.000007 +\$0\.00$/))
+  expect(lines.at(-1)).toMatch(/^total +3 +6 +0 +0 +0\.0 % +\$0\.000014 +\$0\.00$/)
 })
 
 test('wallet has what is left of the opening credit', async () => {

@@ -4,6 +4,7 @@
 import { afterAll, describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { writeSignature } from '../src/dialects/canonical/signature.ts'
 import { type DialectName, openStage, type Pair, replyPairs } from './conformance/cells.ts'
 import { listOf, membersOf } from './conformance/checker/violation.ts'
 import { callOpening, chatBytes, wholeCall } from './conformance/replies/chat-bytes.ts'
@@ -99,7 +100,7 @@ test('a provider of the dialect gets the caller’s bytes, with nothing stored a
   stage.upstream.handle(answerWith(() => responsesBytes({ items: [customItem(0, 'call_1', 'apply_patch', '*** x')] })))
   const input = [
     { role: 'user', content: 'go' },
-    { type: 'reasoning', summary: [], encrypted_content: 'tgr1.s.sig' },
+    { type: 'reasoning', summary: [], encrypted_content: 'tgr1.s.untagged.sig' },
     { type: 'reasoning', summary: [], encrypted_content: 'gAAAA' },
     { role: 'user', content: 'on' },
   ]
@@ -113,6 +114,7 @@ test('a provider of the dialect gets the caller’s bytes, with nothing stored a
     unknown: { z: 1 },
     stream: true,
     include: ['reasoning.encrypted_content'],
+    prompt_cache_key: expect.stringMatching(/^[\w-]{43}$/),
     max_output_tokens: 4096,
   })
 })
@@ -138,6 +140,28 @@ test('a call costs the same through every surface, streamed or not', async () =>
     }
     for (const [upstream, found] of costs) expect([upstream, [...found]]).toEqual([upstream, [0.00002]])
   }
+})
+
+test('a translated response repeats the settings of its request', async () => {
+  stage.upstream.handle(answerWith((dialect) => answers[dialect]))
+  const settings = {
+    instructions: 'Be kind.\nAlways.',
+    max_output_tokens: 100,
+    metadata: { run: '7' },
+    parallel_tool_calls: false,
+    temperature: 0.5,
+    tool_choice: 'none',
+    tools: [{ type: 'function', name: 'look', parameters: { type: 'object', properties: {} }, strict: false }],
+    top_p: 0.9,
+  }
+  const pair = served.find(({ upstream }) => upstream === 'chat') as Pair
+  const whole = await stage.ask(pair, { input: 'go', ...settings, text: { verbosity: 'low' } })
+  const text = { format: { type: 'text' }, verbosity: 'low' }
+  expect(await whole.json()).toMatchObject({ ...settings, text, store: false, status: 'completed' })
+  const streamed = await (await stage.ask(pair, { input: 'go', ...settings, stream: true })).text()
+  expect(readReply('responses', streamed, { stream: true }).violations).toEqual([])
+  const [created] = [...streamed.matchAll(/^data: (.*)$/gm)].map(([, data]) => membersOf(JSON.parse(data ?? '')))
+  expect(created?.response).toMatchObject({ ...settings, text: { format: { type: 'text' } }, status: 'in_progress' })
 })
 
 const adminToken = readFileSync(join(stage.gateway.dataFolder, 'admin-token'), 'utf8').trim()
@@ -219,7 +243,6 @@ test('tokens are counted, stored responses do not exist, and a WebSocket is refu
     ['GET', '/v1/responses/resp_1'],
     ['DELETE', '/v1/responses/resp_1'],
     ['POST', '/v1/responses/resp_1/cancel'],
-    ['POST', '/v1/responses/compact'],
   ] as const) {
     const response = await fetch(url + path, { method, headers })
     expect([path, response.status, membersOf(membersOf(await response.json()).error).code]).toEqual([
@@ -233,4 +256,89 @@ test('tokens are counted, stored responses do not exist, and a WebSocket is refu
     headers: { ...headers, connection: 'Upgrade', upgrade: 'websocket' },
   })
   expect(upgrade.status).toBe(426)
+})
+
+// What cannot be understood is refused with the field named, whatever the provider speaks, and never sent.
+const look = { type: 'function', name: 'look', parameters: { type: 'object', properties: {} }, strict: false }
+const called = { type: 'function_call', call_id: 'c1', name: 'look', arguments: '{}' }
+const user = { role: 'user', content: 'go' }
+
+describe.each(translated)('bad input, from $upstream', (pair) => {
+  test.each<[body: object, param: string]>([
+    [{ input: [{ type: 'Strange!' }] }, 'input[0].type'],
+    [{ input: [{ type: 'item_reference', id: 'msg_1' }] }, 'input[0].type'],
+    [{ input: 'go', tools: [{ type: 'Strange!' }] }, 'tools[0].type'],
+    [{ input: 'go', tools: [{ type: 'mcp', server_label: 'x' }] }, 'tools[0]'],
+    [{ input: [user, { ...called, call_id: undefined }] }, 'input[1].call_id'],
+    [{ input: [user, { ...called, call_id: '' }] }, 'input[1].call_id'],
+    [{ input: [user, called, user] }, 'input[1]'],
+    [{ input: [user, { type: 'function_call_output', call_id: 'c1', output: 'x' }] }, 'input[1]'],
+    [{ input: [user, called, { type: 'function_call_output', call_id: 'c2', output: 'x' }] }, 'input[2]'],
+    [{ input: [user, { type: 'reasoning', summary: 5 }, user, { role: 'x' }] }, 'input[3].role'],
+    [{ input: 'go', previous_response_id: 'resp_1' }, 'previous_response_id'],
+    [{ input: 'go', conversation: { id: 'conv_1' } }, 'conversation'],
+    [{ input: 'go', background: true }, 'background'],
+    [{ input: 'go', prompt: { id: 'pmpt_1' } }, 'prompt'],
+    [{ input: [{ type: 'compaction', encrypted_content: 'x' }] }, 'input'],
+  ])('%j', async (body, param) => {
+    const before = stage.upstream.calls.length
+    const response = await stage.ask(pair, { tools: [look], ...body, stream: true })
+    const { error } = membersOf(await response.json())
+    expect([response.status, membersOf(error)]).toMatchObject([
+      400,
+      { type: 'invalid_request_error', code: 'INVALID_REQUEST', param },
+    ])
+    expect(stage.upstream.calls).toHaveLength(before)
+  })
+
+  test('reasoning without an answer is left out, and damaged content of ours is refused', async () => {
+    stage.upstream.handle(
+      answerWith((dialect) => answers[dialect]),
+      'stay unasked',
+    )
+    const signature = writeSignature({ issuer: 'chatty/openai-chat/plain-1', blob: '[{"type":"x"}]' })
+    const sealed = `tgr1.s.${stage.tags.tag(`tgr1.s.${signature}`)}.${signature}`
+    const damaged = [...sealed].flatMap((_, at) => [
+      sealed.slice(0, at),
+      `${sealed.slice(0, at)}${sealed[at] === 'A' ? 'B' : 'A'}${sealed.slice(at + 1)}`,
+    ])
+    for (const encrypted_content of [sealed, 'tgr1.e.', ...damaged]) {
+      const reasoning = { type: 'reasoning', summary: [], encrypted_content }
+      const response = await stage.ask(pair, { input: [user, reasoning, user] })
+      // Without our mark it is another provider's, which is left out.
+      const isOurs = encrypted_content === sealed || !/^tgr1\.[se]\./.test(encrypted_content)
+      const { error } = membersOf(await response.json())
+      const told = [response.status, membersOf(error).param, membersOf(error).code]
+      const forged = [400, 'input[1].encrypted_content', 'INVALID_REQUEST']
+      expect([encrypted_content, ...told]).toEqual([
+        encrypted_content,
+        ...(isOurs ? [200, undefined, undefined] : forged),
+      ])
+    }
+  })
+})
+
+test('reasoning issued to another workspace is refused, also where it would only be left out', async () => {
+  stage.upstream.handle(
+    answerWith((dialect) => answers[dialect]),
+    'stay unasked',
+  )
+  const { gateway } = stage
+  const token = readFileSync(join(gateway.dataFolder, 'admin-token'), 'utf8').trim()
+  const create = async (path: string, body: object = { name: 'other' }) => {
+    const init = { method: 'POST', headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' } }
+    const response = await fetch(`${gateway.url}/api/${path}`, { ...init, body: JSON.stringify(body) })
+    return (await response.json()) as { id: string; secret: string }
+  }
+  const { id } = await create('workspaces')
+  await create(`workspaces/${id}/topups`, { amount: '5.00' })
+  const { secret } = await create(`projects/${(await create(`workspaces/${id}/projects`)).id}/keys`)
+  const reasoning = { type: 'reasoning', summary: [], encrypted_content: 'tgr1.s.untagged.sig' }
+  for (const pair of served) {
+    const before = stage.upstream.calls.length
+    const response = await stage.ask(pair, { input: [user, reasoning, user] }, { authorization: `Bearer ${secret}` })
+    const { error } = membersOf(await response.json())
+    expect([response.status, membersOf(error).param]).toEqual([400, 'input[1].encrypted_content'])
+    expect(stage.upstream.calls).toHaveLength(before)
+  }
 })

@@ -33,9 +33,7 @@ function spawn(args: string[], env: Variables) {
       BUN_CONFIG_MAX_HTTP_REQUESTS: '65000',
       ...env,
     },
-    stdin: 'ignore',
-    stdout: 'pipe',
-    stderr: 'pipe',
+    stdio: ['ignore', 'pipe', 'pipe'],
   })
   children.add(child)
   return child
@@ -56,7 +54,7 @@ async function startGateway(env: Variables) {
   const listening = Promise.withResolvers<void>()
   void (async () => {
     let text = ''
-    // Read to the end: a log that nobody takes would stop the gateway.
+    // Read to the end: an unread log would stop the gateway.
     for await (const chunk of child.stdout.pipeThrough(new TextDecoderStream())) {
       text += chunk
       if (text.includes('"url"')) listening.resolve()
@@ -73,7 +71,7 @@ async function startGateway(env: Variables) {
   }
 }
 
-/** Answers each call with the key it came with, refuses keys it was never told of. */
+/** Answers each call with the key it came with, refuses unknown keys. */
 function startUpstream(known: ReadonlySet<string>) {
   return Bun.serve({
     hostname: '127.0.0.1',
@@ -123,7 +121,7 @@ models: [{ id: acme/m, price: free, routes: [{ provider: acme, model: m }] }]
     return { key: key.secret, ownKey }
   }
 
-  /** The content, which is the own key that reached the provider, or the status; undefined while nobody listens. */
+  /** The content, which is the own key that reached the provider, or the status; undefined while no gateway listens. */
   async function call({ key }: Tenant): Promise<string | undefined> {
     const body = JSON.stringify({ model: 'acme/m', messages: [{ role: 'user', content: 'hi' }] })
     const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
@@ -134,7 +132,7 @@ models: [{ id: acme/m, price: free, routes: [{ provider: acme, model: m }] }]
     return response.ok ? JSON.parse(text).choices[0].message.content : `${response.status} ${text}`
   }
 
-  /** A gateway on a busy machine turns calls away for a moment, whoever asks. */
+  /** A gateway on a busy machine refuses any call for a moment. */
   async function answerTo(tenant: Tenant): Promise<string> {
     for (;;) {
       const content = await call(tenant)
@@ -183,7 +181,7 @@ models: [{ id: acme/m, price: free, routes: [{ provider: acme, model: m }] }]
   expect(ended.out).toContain('Keep TOLLGATE_SECRET_PREVIOUS')
   const waiting = JSON.parse((await run('secrets --json', both)).out)
   // Those that were not used, and the first key of the installation.
-  expect(waiting.waiting).toEqual({ keys: workspaces - busyWorkspaces + 1, overlaps: 0, credentials: 0 })
+  expect(waiting.waiting).toEqual({ keys: workspaces - busyWorkspaces + 1, overlaps: 0, credentials: 0, responses: 0 })
 
   const firstKey = readFileSync(join(folder, 'data', 'first-key'), 'utf8').trim()
   expect(await answerTo({ key: firstKey, ownKey: '' })).toBe('platform-key')

@@ -2,7 +2,7 @@
 // takes nothing for long is let go.
 
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { failoverConfig, type Gateway, requestRecords, startGateway } from './parts/gateway.ts'
+import { failoverConfig, type Gateway, requestRecords, startGateway, stopAll } from './parts/gateway.ts'
 import { createJumpClock, type JumpClock } from './parts/jump-clock.ts'
 import { connect, type RawConnection } from './parts/raw-client.ts'
 import { bodyOf, bothSurfaces, requestBytes, type TestSurface } from './parts/surfaces.ts'
@@ -37,10 +37,7 @@ beforeEach(async () => {
   gateway = await startGateway({ config: failoverConfig([upstream.url]), clock })
 })
 
-afterEach(async () => {
-  await gateway.stop()
-  upstream.stop()
-})
+afterEach(() => stopAll(gateway, upstream))
 
 /** A client that has seen the beginning and reads no further, once nothing more moves. */
 async function stalledClient(surface: TestSurface): Promise<RawConnection> {

@@ -1,6 +1,7 @@
-// The bare Bun proxy, four times. `bare` passes streams through; `bare-loop` hands them on in JavaScript, unread, and
+// The bare Bun proxy, five times. `bare` passes streams through; `bare-loop` hands them on in JavaScript, unread, and
 // `bare-rewrite` parses and writes again every event: these two differ in streams alone. `bare-durable` writes what it
-// served to the disk before the answer ends. The last three are floors: what each promise costs before a gateway begins.
+// served to the disk before the answer ends. These three are floors: what each promise costs before a gateway begins.
+// `bare-journal` writes it to a journal first and to the database later: a design that we do not use.
 
 import { join } from 'node:path'
 import type { Surface } from '../cells.ts'
@@ -9,22 +10,23 @@ import { launch } from './launch.ts'
 
 interface Variation {
   readonly streams: 'pass' | 'loop' | 'rewrite'
-  readonly isDurable?: boolean
+  readonly durability?: 'durable' | 'journal'
 }
 
 export const bare = bareContender('bare', { streams: 'pass' })
 export const bareLoop = bareContender('bare-loop', { streams: 'loop' })
 export const bareRewrite = bareContender('bare-rewrite', { streams: 'rewrite' })
-export const bareDurable = bareContender('bare-durable', { streams: 'pass', isDurable: true })
+export const bareDurable = bareContender('bare-durable', { streams: 'pass', durability: 'durable' })
+export const bareJournal = bareContender('bare-journal', { streams: 'pass', durability: 'journal' })
 
-function bareContender(name: string, { streams, isDurable = false }: Variation): Contender {
+function bareContender(name: string, { streams, durability }: Variation): Contender {
   return {
     name,
     cells: streams === 'pass' ? 'all' : 'streams',
-    byDefault: true,
+    byDefault: durability !== 'journal',
     async start(setting) {
       const program = join(import.meta.dir, '..', 'bare-proxy.ts')
-      const options = [`--streams=${streams}`, ...(isDurable ? [`--durable=${setting.folder}`] : [])]
+      const options = [`--streams=${streams}`, ...(durability ? [`--${durability}=${setting.folder}`] : [])]
       const launched = await launch({
         name,
         folder: setting.folder,

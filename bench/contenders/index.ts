@@ -1,6 +1,6 @@
 // Everyone who runs, in the order of the table. A new contender: a file beside this one and a line here.
 
-import { bare, bareDurable, bareLoop, bareRewrite } from './bare.ts'
+import { bare, bareDurable, bareJournal, bareLoop, bareRewrite } from './bare.ts'
 import { bifrost } from './bifrost.ts'
 import { busbar } from './busbar.ts'
 import type { Contender } from './contender.ts'
@@ -15,6 +15,7 @@ export const CONTENDERS: readonly Contender[] = [
   nginx,
   bare,
   bareDurable,
+  bareJournal,
   bareLoop,
   bareRewrite,
   tollgate,

@@ -23,7 +23,11 @@ export const tollgateWallets = contender('many-wallets', { wallets: 32 })
 /** The gateway of another checkout, such as that of an earlier commit, to compare both within one run. */
 export const tollgateFrom = (root: string): Contender => contender('before', { root })
 
+/** With a file loaded into its process before its own code. */
+export const tollgateWith = (preload: string): Contender => contender('tollgate', { preload })
+
 interface Variation {
+  readonly preload?: string
   /** The checkout it is started from; this one by default. */
   readonly root?: string
   readonly isBilled?: boolean
@@ -38,7 +42,7 @@ function contender(name: string, variation: Variation): Contender {
 const ownRoot = join(import.meta.dir, '..', '..')
 
 async function start(name: string, setting: Setting, variation: Variation): Promise<Start> {
-  const { isBilled = true, wallets = 1, root = ownRoot } = variation
+  const { isBilled = true, wallets = 1, root = ownRoot, preload } = variation
   const data = join(setting.folder, `${name}-data`)
   mkdirSync(data, { recursive: true, mode: 0o700 })
   const configPath = join(setting.folder, `${name}.yaml`)
@@ -46,9 +50,11 @@ async function start(name: string, setting: Setting, variation: Variation): Prom
   const launched = await launch({
     name,
     folder: setting.folder,
-    command: isBilled
-      ? [join(root, 'bin', 'tollgate')]
-      : [process.execPath, join(root, 'bench', 'unbilled-gateway.ts')],
+    command: preload
+      ? [process.execPath, '--no-install', '--preload', preload, join(root, 'src', 'main.ts')]
+      : isBilled
+        ? [join(root, 'bin', 'tollgate')]
+        : [process.execPath, join(root, 'bench', 'unbilled-gateway.ts')],
     environment: {
       TOLLGATE_PORT: '0',
       TOLLGATE_DATA: data,

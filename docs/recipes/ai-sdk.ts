@@ -1,11 +1,12 @@
-// The Vercel AI SDK on Tollgate, through either surface. Both base URLs end in /v1; give `generateText` a model of one of
+// The Vercel AI SDK on Tollgate, through each surface. All base URLs end in /v1; give `generateText` a model of one of
 // these providers, since a bare string would go to Vercel's own gateway.
 //
-//   npm install ai @ai-sdk/openai-compatible @ai-sdk/anthropic zod
-//   TOLLGATE_KEY=sk-tg-… bun docs/recipes/ai-sdk.ts             every example, through both surfaces
+//   npm install ai @ai-sdk/openai-compatible @ai-sdk/anthropic @ai-sdk/openai zod
+//   TOLLGATE_KEY=sk-tg-… bun docs/recipes/ai-sdk.ts             every example, through all surfaces
 //   TOLLGATE_KEY=sk-tg-… bun docs/recipes/ai-sdk.ts text tools  some of them
 
 import { createAnthropic } from '@ai-sdk/anthropic'
+import { createOpenAI } from '@ai-sdk/openai'
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
 import {
   APICallError,
@@ -34,6 +35,8 @@ const surfaces: Record<string, (apiKey: string) => Provider> = {
       supportsStructuredOutputs: true,
     }),
   messages: (apiKey) => createAnthropic({ baseURL, apiKey }),
+  // The Responses API, as `openai('…')` does by default.
+  responses: (apiKey) => createOpenAI({ baseURL, apiKey }),
 }
 
 /** Your model, or the one of the sandbox that is made for the example. */
@@ -96,6 +99,8 @@ const examples: Record<string, Example> = {
     const providerOptions = {
       tollgate: { reasoningEffort: 'low' },
       anthropic: { thinking: { type: 'adaptive' as const } },
+      // Without `store: false` it refers to the reasoning by id, at a provider that has not stored it.
+      openai: { forceReasoning: true, reasoningEffort: 'low', reasoningSummary: 'auto', store: false },
     }
     const think = tollgate(model('think'))
     const ask = (messages: ModelMessage[]) => generateText({ model: think, messages, maxOutputTokens, providerOptions })

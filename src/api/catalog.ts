@@ -13,7 +13,7 @@ import {
   unitBuckets,
   type WholeBucket,
 } from '../kernel/usage.ts'
-import { listSchema, pageFields, time } from './fields.ts'
+import { listNameField, listSchema, must, pageFields, time } from './fields.ts'
 import { operation } from './operation.ts'
 
 const perMillion = z.string().describe('USD per million tokens, as a decimal string.')
@@ -80,10 +80,22 @@ export const catalogModelSchema = z.object({
     .string()
     .nullable()
     .describe('Who set the price: `management API`, or as `source`; null without a price.'),
+  price_changed_at: time
+    .optional()
+    .describe('When the price changed last; absent = it is the first one this gateway knows.'),
   price_version: z.string().nullable().describe('The version that charges refer to.'),
   price: priceSchema.nullable().describe('null = unknown, and then the model cannot be called.'),
   callable: z.boolean(),
   routes: z.array(routeSchema),
+  off: z
+    .array(
+      z.object({
+        provider: z.string(),
+        needs: z.array(z.string()).describe('Variables that enable it; empty = only own keys of workspaces do.'),
+      }),
+    )
+    .optional()
+    .describe('Only with `all`, of a model that no enabled provider serves: the providers that would.'),
 })
 
 export type CatalogItem = z.input<typeof catalogModelSchema>
@@ -107,6 +119,12 @@ const modelPriceSchema = z.object({
 
 export type ModelPrice = z.input<typeof modelPriceSchema>
 
+const priceChangeSchema = z.object({
+  model: z.string(),
+  before: catalogModelSchema.shape.price,
+  after: catalogModelSchema.shape.price,
+})
+
 const surfaces = ['chat', 'messages', 'responses'] as const
 
 const planSchema = z.object({
@@ -127,6 +145,33 @@ const planSchema = z.object({
   ),
 })
 
+const inList = z.strictObject({
+  list: listNameField.optional().describe('The price in this price list; absent = in the catalog.'),
+})
+
+const belowCost = 'Accepts prices below what a route costs the operator, where that is known.'
+
+const markupExpected = must(
+  'a percentage such as "20" or "-2.5", above -100 and at most 1000, with at most two decimals',
+)
+
+/** In hundredths of a percent. */
+const markupField = z
+  .string(markupExpected)
+  .regex(/^-?(0|[1-9][0-9]{0,3})(\.[0-9]{1,2})?$/, markupExpected)
+  .transform((text) => BigInt(Math.round(Number(text) * 100)))
+  .refine((markup) => markup > -10_000n && markup <= 100_000n, markupExpected)
+
+export const priceListSchema = z.object({
+  name: z.string(),
+  markup_percent: z.string().describe('Over the price of the catalog; negative = a discount.'),
+  prices: z
+    .record(z.string(), priceSchema)
+    .describe('By model id: explicit prices, which the markup does not change. Set them with the price of a model.'),
+  workspaces: z.int().describe('How many workspaces pay by it.'),
+  set_at: time,
+})
+
 export const catalogOperations = {
   getCatalog: operation('getCatalog', {
     summary:
@@ -136,26 +181,84 @@ export const catalogOperations = {
       // All of them by default: a catalog that ends after fifty models would be mistaken for the complete one.
       limit: pageFields.limit.unwrap().optional().describe('Maximum number of items, 1 to 200. Absent = all.'),
       cursor: pageFields.cursor,
+      all: z
+        .literal('true', must('true'))
+        .optional()
+        .describe('Also models that no enabled provider serves, with what enables them.'),
     }),
     answer: listSchema(catalogModelSchema),
   }),
   getPrice: operation('getPrice', {
     summary: 'Reads the price of a model, who set it, and every price it had, newest first.',
+    query: inList,
     answer: modelPriceSchema,
   }),
   putPrice: operation('putPrice', {
     summary: 'Sets the price of a model from the next request on; running requests keep their price.',
+    query: inList.extend({ allow_below_cost: z.literal('true', must('true')).optional().describe(belowCost) }),
     body: modelEntrySchema.shape.price.unwrap(),
     example: { input: '2.50', output: '10.00', cache_read: '0.25' },
     answer: modelPriceSchema,
   }),
   resetPrice: operation('resetPrice', {
     summary: 'Removes a price that was set here, from the next request on; the built-in price applies again.',
+    query: inList,
     answer: modelPriceSchema,
+  }),
+  updatePrices: operation('updatePrices', {
+    summary:
+      'Takes over prices of a list the operator trusts, from the next request on. Prices in the file and those set by hand stay; jumps are held back.',
+    body: z.strictObject({
+      from: z
+        .string(must('where the list is from'))
+        .min(1)
+        .max(500)
+        .describe('Shown in the audit log: a URL or a file.'),
+      prices: z
+        .array(
+          z.strictObject({
+            model: z.string(must('the id of a model')),
+            price: modelEntrySchema.shape.price.unwrap(),
+          }),
+        )
+        .max(5000, must('at most 5000 prices')),
+      accept_jumps: z
+        .boolean(must('true or false'))
+        .optional()
+        .describe('Also takes over prices that change more than tenfold, or to or from zero.'),
+      dry_run: z.boolean(must('true or false')).optional().describe('Changes nothing and answers what would change.'),
+    }),
+    example: {
+      from: 'https://prices.example/models.json',
+      prices: [{ model: 'acme/large', price: { input: '2.00', output: '8.00' } }],
+    },
+    answer: z.object({
+      changed: z.array(priceChangeSchema),
+      held_back: z.array(priceChangeSchema.extend({ why: z.string() })),
+      unchanged: z.number(),
+      unknown: z.array(z.string()).describe('Models that this gateway does not have.'),
+    }),
   }),
   getPlan: operation('getPlan', {
     summary: 'Explains where a request for the model would go now, without sending anything.',
     query: z.strictObject({ surface: z.enum(surfaces).default('chat').describe('The dialect of the caller.') }),
     answer: planSchema,
+  }),
+  listPriceLists: operation('listPriceLists', {
+    summary: 'Lists the price lists: what some workspaces pay instead of the prices of the catalog.',
+    answer: listSchema(priceListSchema),
+  }),
+  putPriceList: operation('putPriceList', {
+    summary: 'Creates a price list or changes its markup, from the next request on; explicit prices stay.',
+    body: z.strictObject({
+      markup_percent: markupField.describe('Over the price of the catalog; negative = a discount.'),
+      allow_below_cost: z.boolean(must('true or false')).optional().describe(belowCost),
+    }),
+    example: { markup_percent: '20' },
+    answer: priceListSchema,
+  }),
+  deletePriceList: operation('deletePriceList', {
+    summary: 'Deletes a price list that no workspace pays by.',
+    status: 204,
   }),
 }

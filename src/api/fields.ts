@@ -25,9 +25,20 @@ export function idField<Kind extends IdKind>(kind: Kind) {
 
 export const nameField = z.string(must('a display name')).describe('Display name; need not be unique.')
 
+const listNameExpected = must('a name of a-z, 0-9 and -, at most 40 characters')
+
+export const listNameField = z
+  .string(listNameExpected)
+  .regex(/^[a-z0-9][a-z0-9-]{0,39}$/, listNameExpected)
+  .describe('The name of a price list.')
+
 export const modelsField = z
   .array(z.string(must('a model id or a pattern such as "acme/*"')), must('a list of model ids and patterns'))
   .describe('Allowlist: model ids and `prefix/*` patterns. Absent or null = every model.')
+
+export const aliasesField = z
+  .record(z.string(), z.string(must('a model id')), must('an object of names and model ids'))
+  .describe('Further names of models for the keys of the project: `{"gpt": "openai/gpt-5.6"}`.')
 
 export const sourcesField = z
   .array(z.string(must('an address or a range such as "10.0.0.0/8"')), must('a list of addresses and ranges'))
@@ -56,8 +67,18 @@ export const timeField = z.iso
   .refine((at) => at >= 0 && at <= timeMax, { error: `must be ${timeExpected}` })
   .describe('ISO 8601, with Z or an offset.')
 
+const dateExpected = must('a date such as "2027-01-31"')
+
+/** The first moment of a UTC day. */
+export const dateField = z.iso
+  .date(dateExpected)
+  .transform((text) => Date.parse(text))
+  .refine((at) => at >= 0, dateExpected)
+
 const count = (meaning: string) =>
   z.int(must('a whole number of at least 1')).min(1, must('a whole number of at least 1')).nullish().describe(meaning)
+
+const tagAmounts = z.record(z.string(), amountField, must('amounts by tag such as {"team=web": "5.00"}'))
 
 /** null is the same as absent: no limit. */
 export const limitsField = z
@@ -66,11 +87,32 @@ export const limitsField = z
     tokens_per_minute: count('Input and output tokens.'),
     concurrent_requests: count('Requests that run at the same time.'),
     spend_per_day: amountField.nullish().describe('USD in a UTC day, as a decimal string.'),
+    spend_per_week: amountField.nullish().describe('USD in a week from Monday, UTC, as a decimal string.'),
     spend_per_month: amountField.nullish().describe('USD in a UTC month, as a decimal string.'),
+    starts_at: dateField
+      .nullish()
+      .describe('A UTC date: spend limits apply from then on, and what was spent before does not count.'),
+    user_spend_per_day: amountField.nullish().describe('USD in a UTC day, of each end user.'),
+    user_spend_per_week: amountField.nullish().describe('USD in a week from Monday, UTC, of each end user.'),
+    user_spend_per_month: amountField.nullish().describe('USD in a UTC month, of each end user.'),
+    tag_spend_per_day: tagAmounts.nullish().describe('USD in a UTC day by tag: `{"team=web": "5.00"}`.'),
+    tag_spend_per_week: tagAmounts.nullish().describe('USD in a week from Monday, UTC, by tag.'),
+    tag_spend_per_month: tagAmounts.nullish().describe('USD in a UTC month by tag: `{"team=web": "100.00"}`.'),
   })
   .describe('Absent limits are unlimited. The tightest limit of key, project and workspace applies.')
 
 /** In answers. */
+export const spendField = z
+  .array(
+    z.object({
+      period: z.enum(['day', 'week', 'month']),
+      limit: z.string().describe('USD as a decimal string.'),
+      spent: z.string().describe('USD charged so far in this period; running requests are not counted.'),
+      starts_at: z.string().describe('ISO 8601. In the future: the limit does not apply yet.'),
+      resets_at: z.string().describe('ISO 8601: when the next period begins.'),
+    }),
+  )
+  .describe('The state of its own spend limits.')
 export const time = z.string().describe('ISO 8601, UTC.')
 export const usd = z.string().describe('USD as a decimal string.')
 export const managedBy = z.enum(['api', 'file']).describe('`file` if the configuration file declares it.')

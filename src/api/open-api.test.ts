@@ -13,7 +13,11 @@ const rows: readonly Operation[] = Object.values(operationsByName)
 // As a reader gets it.
 const document = JSON.parse(JSON.stringify(openApiDocument(rows, '1.2.3')))
 
-const checkout: NonNullable<RouteDependencies['checkout']> = async () => ({ id: 'unused', url: 'unused' })
+const checkout: NonNullable<RouteDependencies['checkout']> = async () => ({
+  id: 'unused',
+  url: 'unused',
+  payment_id: 'unused',
+})
 
 type Json = Record<string, unknown>
 const isObject = (value: unknown): value is Json => typeof value === 'object' && value !== null

@@ -1,9 +1,11 @@
 // The OpenAPI 3.1 document, made from the same rows that serve the API.
 
 import { z } from 'zod'
-import { catalogModelSchema } from './catalog.ts'
+import { modelEntrySchema } from '../catalog/entry.ts'
+import { catalogModelSchema, priceListSchema } from './catalog.ts'
 import { limitsField } from './fields.ts'
 import type { Operation } from './operation.ts'
+import { invitationSchema, managementTokenSchema, memberSchema } from './people.ts'
 import { keySchema, keyWithSecretSchema, projectSchema } from './projects.ts'
 import { credentialSchema } from './providers.ts'
 import { explainedRequestSchema, requestSchema } from './requests.ts'
@@ -28,6 +30,7 @@ const errorSchema = z.object({
 
 /** Schemas with a name in the document; the others are written where they are used. */
 const named: Readonly<Record<string, z.ZodType>> = {
+  Price: modelEntrySchema.shape.price.unwrap(),
   Workspace: workspaceSchema,
   Project: projectSchema,
   Key: keySchema,
@@ -38,10 +41,14 @@ const named: Readonly<Record<string, z.ZodType>> = {
   Correction: correctionSchema,
   Transfer: transferSchema,
   Credential: credentialSchema,
+  Member: memberSchema,
+  Invitation: invitationSchema,
+  ManagementToken: managementTokenSchema,
   AuditEntry: auditSchema,
   Request: requestSchema,
   ExplainedRequest: explainedRequestSchema,
   CatalogModel: catalogModelSchema,
+  PriceList: priceListSchema,
   Error: errorSchema,
 }
 

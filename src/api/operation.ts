@@ -2,7 +2,16 @@
 // console all read these rows, so they cannot disagree. How an operation is served is in src/http/management.
 
 import { z } from 'zod'
-import type { KeyId, ProjectId, RequestId, WorkspaceId } from '../kernel/ids.ts'
+import type {
+  InvitationId,
+  KeyId,
+  MemberId,
+  PaymentId,
+  ProjectId,
+  RequestId,
+  TokenId,
+  WorkspaceId,
+} from '../kernel/ids.ts'
 import { endpoints, type Method, type OperationName } from './endpoints.ts'
 
 export interface IdOf {
@@ -10,12 +19,29 @@ export interface IdOf {
   readonly project: ProjectId
   readonly key: KeyId
   readonly request: RequestId
+  readonly webhook: `whk_${string}`
+  readonly delivery: `dlv_${string}`
+  readonly member: MemberId
+  readonly invitation: InvitationId
+  readonly token: TokenId
+  readonly payment: PaymentId
 }
 
 /** What an `{id}` in a path names. */
 export type IdKind = keyof IdOf
 
-export const idPrefixes = { workspace: 'ws', project: 'prj', key: 'key', request: 'req' } as const
+export const idPrefixes = {
+  workspace: 'ws',
+  project: 'prj',
+  key: 'key',
+  request: 'req',
+  webhook: 'whk',
+  delivery: 'dlv',
+  member: 'mem',
+  invitation: 'inv',
+  token: 'tok',
+  payment: 'pay',
+} as const
 
 export interface Definition {
   readonly kind?: IdKind

@@ -2,6 +2,7 @@
 
 import { z } from 'zod'
 import {
+  aliasesField,
   allowedModels,
   idField,
   limitsField,
@@ -13,6 +14,7 @@ import {
   pageFields,
   pageQuery,
   sourcesField,
+  spendField,
   time,
   timeField,
 } from './fields.ts'
@@ -24,7 +26,9 @@ export const projectSchema = z.object({
   workspace_id: z.string(),
   name: z.string(),
   models: allowedModels,
+  aliases: aliasesField,
   limits: limitsField,
+  spend: spendField,
   managed_by: managedBy,
   created_at: time,
 })
@@ -48,7 +52,9 @@ export const keySchema = z.object({
   models: allowedModels,
   sources: z.array(z.string()).nullable().describe('null = from anywhere.'),
   limits: limitsField,
+  spend: spendField,
   managed_by: managedBy,
+  owner_id: z.string().nullable().describe('The person who created it; null = the installation.'),
   created_at: time,
   expires_at: time.nullable(),
   revoked_at: time.nullable(),
@@ -63,7 +69,7 @@ export const projectOperations = {
   createProject: operation('createProject', {
     kind: 'workspace',
     summary: 'Creates a project in a workspace.',
-    body: z.strictObject({ name: nameField, models: modelsField.nullish() }),
+    body: z.strictObject({ name: nameField, models: modelsField.nullish(), aliases: aliasesField.nullish() }),
     example: { name: 'web', models: ['acme/*', 'other/large'] },
     answer: projectSchema,
     status: 201,
@@ -81,10 +87,12 @@ export const projectOperations = {
   }),
   updateProject: operation('updateProject', {
     kind: 'project',
-    summary: 'Changes the name or the allowlist. Absent fields stay as they are. Effective for the next request.',
+    summary:
+      'Changes the name, the allowlist or the aliases. Absent fields stay as they are. Effective for the next request.',
     body: z.strictObject({
       name: nameField.optional(),
       models: modelsField.nullish().describe('The complete new allowlist; null = every model.'),
+      aliases: aliasesField.nullish().describe('All further names of models; null = none.'),
     }),
     example: { models: ['acme/large'] },
     answer: projectSchema,
@@ -117,7 +125,7 @@ export const keyOperations = {
     query: z.strictObject({
       ...pageFields,
       workspace_id: idField('workspace').optional().describe('Only keys of this workspace.'),
-      project_id: idField('project').optional().describe('Only keys of this project, in any workspace.'),
+      project_id: idField('project').optional().describe('Only keys of this project.'),
     }),
     answer: listSchema(keySchema),
   }),

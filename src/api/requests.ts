@@ -1,6 +1,7 @@
 // The request log: listed, explained, streamed as it grows, exported as a file, and added up.
 
 import { z } from 'zod'
+import { isTag, isTagName } from '../kernel/attribution.ts'
 import {
   type Bucket,
   buckets,
@@ -64,11 +65,18 @@ export const requestSchema = z.object({
   key_id: z.string(),
   path: z.string(),
   stream: z.boolean(),
-  model: z.string().nullable(),
+  model: z.string().nullable().describe('The model that was found; null = none.'),
+  requested_model: z.string().nullable().describe('What the client asked for, if no model was found for it.'),
   status: z
     .number()
     .describe('HTTP status; 499 = the client disconnected before the end. A stream that failed has 200 and a `code`.'),
   code: z.string().nullable().describe('A code of docs/errors.md; null = success.'),
+  cause: z
+    .string()
+    .nullable()
+    .describe(
+      'Tells apart failures with the same code: `unknown_model`, `model_not_allowed`, `no_route`, `provider_throttled`, `provider_refused`, `spend_limit`; otherwise the code in lower case. null = success.',
+    ),
   reason: z.string().nullable().describe('The error message the caller received.'),
   provider: z.string().nullable(),
   upstream_model: z.string().nullable(),
@@ -81,7 +89,8 @@ export const requestSchema = z.object({
       z.object({
         ...route,
         outcome: z.string().describe('`ok`, `interrupted: …` for an answer that broke off, or what went wrong.'),
-        ms: milliseconds,
+        start_ms: milliseconds.nullable().describe('When it began, after the start of the request; null = unknown.'),
+        ms: milliseconds.describe('Until it began to answer or failed.'),
       }),
     )
     .describe('The routes that were tried.'),
@@ -94,6 +103,10 @@ export const requestSchema = z.object({
   first_event_ms: milliseconds.nullable(),
   total_ms: milliseconds.describe('Until the commit of its charge began; a commit of 1 s or more is named in `notes`.'),
   client: z.string().nullable().describe("The client's user agent."),
+  session: z.string().nullable().describe('As the client names it.'),
+  agent: z.string().nullable().describe("The client's program; behind a slash the agent within it."),
+  end_user: z.string().nullable().describe('A hash, or the id that was sent if the operator records it.'),
+  tags: z.record(z.string(), z.string()).describe('Of the header `x-tollgate-tags`.'),
 })
 
 const chargeSchema = z
@@ -124,11 +137,30 @@ export const explainedRequestSchema = requestSchema.extend({
 export type LoggedRequest = z.input<typeof requestSchema>
 export type ExplainedRequest = z.input<typeof explainedRequestSchema>
 
-const requestFilters = {
+const usageFilters = {
   workspace_id: idField('workspace').optional().describe('Only requests of this workspace.'),
   project_id: idField('project').optional().describe('Only requests of this project.'),
   key_id: idField('key').optional().describe('Only requests of this key.'),
   model: z.string().min(1).max(300).optional().describe('Only requests for this model.'),
+  session: z.string().min(1).max(300).optional().describe('Only requests of this session.'),
+  agent: z.string().min(1).max(300).optional().describe('Only requests of this agent.'),
+  end_user: z.string().min(1).max(300).optional().describe('Only requests of this end user.'),
+  tag: z
+    .string(must('a tag such as team=web'))
+    .refine(isTag, must('a tag such as team=web'))
+    .optional()
+    .describe('Only requests with this tag, `name=value`.'),
+}
+
+const requestFilters = {
+  ...usageFilters,
+  provider: z.string().min(1).max(300).optional().describe('Only requests whose last attempt was at this provider.'),
+  cause: z
+    .string()
+    .min(1)
+    .max(100)
+    .optional()
+    .describe('Only requests that failed for this cause; `ok`: only successes.'),
   outcome: z
     .enum(['ok', 'failed'], must('ok or failed'))
     .optional()
@@ -172,22 +204,148 @@ const statsSchema = z.object({
   groups_left_off: z.number(),
 })
 
-const usageGroups = ['day', 'workspace', 'project', 'key', 'model', 'provider'] as const
-type UsageGroup = (typeof usageGroups)[number]
+const usageGroups = [
+  ...(['day', 'workspace', 'project', 'key', 'model', 'provider', 'route', 'session', 'agent', 'user'] as const),
+]
+type UsageGroup = (typeof usageGroups)[number] | `tag:${string}`
 
-const usageGroupsExpected = `a list such as "day,model" of ${usageGroups.join(', ')}`
+const usageGroupsExpected = `a list such as "day,model" of ${usageGroups.join(', ')} and tag:NAME`
 
-const usageGroupsField = z
-  .string(must(usageGroupsExpected))
-  .default('day,model')
-  .transform((text, context): readonly UsageGroup[] => {
-    const names = [...new Set(text.split(','))]
-    const groups = usageGroups.filter((group) => names.includes(group))
-    if (groups.length === names.length) return names as UsageGroup[]
-    context.addIssue({ code: 'custom', message: `must be ${usageGroupsExpected}` })
-    return z.NEVER
+function isUsageGroup(name: string): name is UsageGroup {
+  return name.startsWith('tag:') ? isTagName(name.slice('tag:'.length)) : usageGroups.some((group) => group === name)
+}
+
+const usageGroupsField = (usual: string) =>
+  z
+    .string(must(usageGroupsExpected))
+    .default(usual)
+    .transform((text, context): readonly UsageGroup[] => {
+      const names = [...new Set(text.split(','))]
+      if (names.every(isUsageGroup)) return names
+      context.addIssue({ code: 'custom', message: `must be ${usageGroupsExpected}` })
+      return z.NEVER
+    })
+    .describe(`What to group by, in this order: ${usageGroupsExpected}. Default: \`${usual}\`.`)
+
+const usagePeriod = {
+  from: timeField.optional().describe('Requests that started at or after this time. Default: the last 30 days.'),
+  to: timeField.optional().describe('Requests that started before this time. Default: now.'),
+}
+
+const usageSums = {
+  requests: z.number(),
+  failed_requests: z.number().describe('Requests with a `code`.'),
+  input_tokens: z.number().describe('Including cache.'),
+  cache_read_tokens: tokens.describe('The part of the input that was read from a cache.'),
+  cache_write_tokens: tokens.describe('The part of the input that was written to a cache.'),
+  output_tokens: z.number(),
+  cost: usd,
+  cache_hit_rate: z.number().nullable().describe('Input read from a cache ÷ all input; null = there was no input.'),
+  cache_saved: usd.describe(
+    'What the same tokens would have cost without a cache, less their price; negative if cache writes cost more than reads saved.',
+  ),
+}
+
+export const usageGroupsMax = 1000
+
+const reportSchema = <Sums extends z.ZodRawShape>(sums: Sums) =>
+  z.object({
+    from: time,
+    to: time,
+    log_from: time
+      .nullable()
+      .describe('When the oldest request in the log started. What retention removed before is not included.'),
+    total: z.object(sums),
+    groups: z
+      .array(
+        z.object({
+          values: z.array(z.string().nullable()).describe('One for each of `group_by`; null = the requests have none.'),
+          names: z
+            .array(z.string().nullable())
+            .describe('Names of the workspaces, projects and keys among the values.'),
+          ...sums,
+        }),
+      )
+      .describe(`The ${usageGroupsMax} most expensive, most expensive first.`),
+    groups_left_off: z.number(),
   })
-  .describe(`What to group by, in this order: ${usageGroupsExpected}. Default: \`day,model\`.`)
+
+const seriesGroups = [
+  ...(['none', 'model', 'key', 'project', 'workspace', 'provider', 'agent', 'session', 'user', 'cause'] as const),
+]
+type SeriesGroup = (typeof seriesGroups)[number] | `tag:${string}`
+const seriesGroupExpected = `one of ${seriesGroups.join(', ')} and tag:NAME`
+
+export const seriesIntervals = {
+  '1m': 60_000,
+  '5m': 300_000,
+  '1h': 3_600_000,
+  '6h': 21_600_000,
+  '1d': 86_400_000,
+} as const
+
+/** Series beyond it are added up in `others`. */
+export const seriesMax = 20
+
+const seriesSums = { ...sums, cache_read_tokens: tokens.describe('The part of the input that was read from a cache.') }
+const seriesFields = {
+  ...seriesSums,
+  points: z
+    .array(z.object({ start: time, ...seriesSums }))
+    .describe('Intervals with requests, oldest first. The first and the last may be cut by `from` and `to`.'),
+}
+
+const usageSeriesSchema = z.object({
+  from: time,
+  to: time,
+  interval: z.enum(Object.keys(seriesIntervals) as (keyof typeof seriesIntervals)[]),
+  log_from: time.nullable().describe('When the oldest request in the log started.'),
+  total: z.object(seriesFields),
+  series: z
+    .array(
+      z.object({
+        value: z.string().nullable().describe('null = the requests have none.'),
+        name: z.string().nullable().describe('Of the key, project or workspace.'),
+        ...seriesFields,
+      }),
+    )
+    .describe(`The ${seriesMax} most expensive, most expensive first.`),
+  others: z.object({ count: z.number().describe('How many series are added up here.'), ...seriesFields }).nullable(),
+})
+
+const facetSchema = z.array(
+  z.object({ value: z.string(), name: z.string().nullable().describe('Of the key or project.'), requests: z.number() }),
+)
+export const facetValuesMax = 20
+
+const facetsSchema = z.object({
+  from: time,
+  to: time,
+  total: z.number().describe('Requests that match the filters.'),
+  facets: z
+    .object({
+      cause: facetSchema.describe('`ok`, or as in `cause` of a request.'),
+      model: facetSchema,
+      provider: facetSchema,
+      key: facetSchema,
+      agent: facetSchema,
+      project: facetSchema,
+    })
+    .describe(`The ${facetValuesMax} most frequent values of each, most frequent first.`),
+})
+
+const usageReportSchema = reportSchema(usageSums)
+
+const marginReportSchema = reportSchema({
+  requests: z.number(),
+  charged: usd.describe('What workspaces were charged.'),
+  upstream_cost: usd.describe('What providers bill for the requests whose route has a known cost.'),
+  margin: usd.describe('`charged` − `charged_without_cost` − `upstream_cost`; may be negative.'),
+  requests_without_cost: z.number().describe('Charged requests on routes without a known cost.'),
+  charged_without_cost: usd.describe('Their charges, which the margin does not count.'),
+})
+
+export type UsageReport = z.input<typeof usageReportSchema>
 
 export const requestOperations = {
   followRequests: operation('followRequests', {
@@ -225,14 +383,61 @@ export const requestOperations = {
     answer: statsSchema,
   }),
   exportUsage: operation('exportUsage', {
-    summary: 'Downloads tokens and cost, summed up by day, model and other groups.',
+    summary: 'Downloads tokens and cost, summed up by day, model, session, tag and other groups.',
     query: z.strictObject({
-      from: timeField.optional().describe('Requests that started at or after this time. Default: the last 30 days.'),
-      to: timeField.optional().describe('Requests that started before this time. Default: now.'),
-      group_by: usageGroupsField,
-      workspace_id: idField('workspace').optional().describe('Only requests of this workspace.'),
+      ...usagePeriod,
+      group_by: usageGroupsField('day,model'),
+      ...usageFilters,
       format: fileFormatField,
     }),
     fileTypes,
+  }),
+  getUsage: operation('getUsage', {
+    summary: 'Sums up the request log by model, route, session, tag and other groups, with what prompt caches saved.',
+    query: z.strictObject({ ...usagePeriod, group_by: usageGroupsField('model'), ...usageFilters }),
+    answer: usageReportSchema,
+  }),
+  getUsageSeries: operation('getUsageSeries', {
+    summary:
+      'Sums up requests by time and by model, key, provider, session, tag and other groups, within an exact window.',
+    query: z.strictObject({
+      from: timeField
+        .optional()
+        .describe('Requests that started at or after this time. Default: 24 hours before `to`.'),
+      to: timeField.optional().describe('Requests that started before this time. Default: now.'),
+      interval: z
+        .enum(Object.keys(seriesIntervals) as (keyof typeof seriesIntervals)[])
+        .optional()
+        .describe('Default: by the length of the window.'),
+      utc_offset_minutes: z.coerce
+        .number()
+        .int()
+        .min(-840)
+        .max(840)
+        .default(0)
+        .describe('How far local time is ahead of UTC, so that days begin at local midnight.'),
+      group_by: z
+        .string(must(seriesGroupExpected))
+        .default('none')
+        .refine(
+          (name): name is SeriesGroup =>
+            name.startsWith('tag:') ? isTagName(name.slice('tag:'.length)) : seriesGroups.some((each) => each === name),
+          must(seriesGroupExpected),
+        )
+        .describe(`What to group by: ${seriesGroupExpected}.`),
+      ...requestFilters,
+    }),
+    answer: usageSeriesSchema,
+  }),
+  getRequestFacets: operation('getRequestFacets', {
+    summary: 'Counts requests by cause, model, provider, key, agent and project.',
+    query: z.strictObject({ ...usagePeriod, ...requestFilters }),
+    answer: facetsSchema,
+  }),
+  getMargin: operation('getMargin', {
+    summary:
+      "Sums up what was charged less what the routes' providers bill, by day, workspace, model, provider or route.",
+    query: z.strictObject({ ...usagePeriod, group_by: usageGroupsField('day'), ...usageFilters }),
+    answer: marginReportSchema,
   }),
 }

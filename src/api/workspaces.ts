@@ -1,14 +1,29 @@
 // Workspaces: one wallet, projects, provider credentials. Also their data export and erasure.
 
 import { z } from 'zod'
-import { limitsField, listSchema, managedBy, must, nameField, pageQuery, time } from './fields.ts'
+import {
+  amountField,
+  limitsField,
+  listNameField,
+  listSchema,
+  managedBy,
+  must,
+  nameField,
+  pageQuery,
+  spendField,
+  time,
+  usd,
+} from './fields.ts'
 import { operation } from './operation.ts'
 
 export const workspaceSchema = z.object({
   id: z.string(),
   name: z.string(),
   limits: limitsField,
+  spend: spendField,
   shares_routes: z.boolean().describe("Whether routes on the operator's credentials may follow those on its own."),
+  low_balance: usd.describe('An alert is raised when the balance falls below it.'),
+  price_list: z.string().nullable().describe('The price list it pays by; null = the prices of the catalog.'),
   managed_by: managedBy,
   created_at: time,
 })
@@ -44,13 +59,20 @@ export const workspaceOperations = {
   }),
   updateWorkspace: operation('updateWorkspace', {
     kind: 'workspace',
-    summary: 'Changes the name, or whether shared routes may follow its own. Absent fields stay as they are.',
+    summary:
+      'Changes the name, the price list, or whether shared routes may follow its own. Absent fields stay as they are.',
     body: z.strictObject({
       name: nameField.optional(),
       shares_routes: z
         .boolean(must('true or false'))
         .optional()
         .describe("Whether routes on the operator's credentials, at the usual price, may follow those on its own."),
+      low_balance: amountField
+        .optional()
+        .describe('Raise an alert when the balance falls below this, in USD; "0" = never.'),
+      price_list: listNameField
+        .nullish()
+        .describe('The price list it pays by from its next request on; null = the prices of the catalog.'),
     }),
     example: { shares_routes: true },
     answer: workspaceSchema,
@@ -63,7 +85,8 @@ export const workspaceOperations = {
   }),
   eraseWorkspace: operation('eraseWorkspace', {
     kind: 'workspace',
-    summary: 'Revokes its keys and erases names, provider keys and requests; charges and balance stay.',
+    summary:
+      'Revokes its keys and erases names, provider keys, stored responses and requests; charges and balance stay.',
     body: z.strictObject({
       confirm: z.literal('erase', must('"erase"')).describe('The word `erase`: this cannot be undone.'),
     }),
@@ -72,6 +95,7 @@ export const workspaceOperations = {
       id: z.string(),
       keys: z.int().describe('Keys revoked and erased.'),
       credentials: z.int(),
+      responses: z.int().describe('Responses that callers had stored.'),
       requests: z.int(),
     }),
   }),

@@ -15,7 +15,6 @@ import { nearestNames } from '../kernel/nearest.ts'
 import { builtInProviders } from '../providers/data/built-in.ts'
 import { EgressRefusal } from '../providers/egress/egress-guard.ts'
 import type { Endpoint, Provider } from '../providers/provider.ts'
-import { builtInProviderIds } from '../providers/registry.ts'
 import { readOwnCredential } from '../providers/signing.ts'
 import type { Health, RouteReading } from '../routing/health.ts'
 import { explainPlan, ownProviders, type PlanExplanation } from '../routing/offer.ts'
@@ -27,14 +26,27 @@ import type { Project } from '../tenancy/workspaces.ts'
 import type { Auth } from './auth.ts'
 import type { CatalogSnapshot, LiveCatalog } from './live-catalog.ts'
 
-/** Models that can be called, and those that only lack a price: an unknown price is shown, not hidden. */
+/**
+ * Models that can be called, and those that only lack a price: an unknown price is shown, not hidden. With `all` also those
+ * that no enabled provider serves.
+ */
 export function catalogItems(
-  { catalog, providers, priceVersions, findPrice }: CatalogSnapshot,
+  { catalog, providers, priceVersions, pricedAt, findPrice, needsOf, endpointsOf }: CatalogSnapshot,
   health: Pick<Health, 'snapshot'>,
+  { all }: { readonly all: boolean } = { all: false },
 ): readonly CatalogItem[] {
   const readings = readingsByRoute(health.snapshot())
+  const isServed = ({ routes }: Model) => routes.some(({ providerId }) => providers.has(providerId))
+  const offProviders = ({ routes }: Model) =>
+    [...new Set(routes.map(({ providerId }) => providerId))].map((id) => ({ provider: id, needs: [...needsOf(id)] }))
+  /** The first version is what the gateway started with. */
+  const changedAt = (id: string) => {
+    const since = pricedAt.get(id)
+    const isFirst = since === undefined || /#1$/.test(priceVersions.get(id) ?? '#1')
+    return isFirst ? {} : { price_changed_at: isoTime(since) }
+  }
   return catalog.models
-    .filter(({ routes }) => routes.some(({ providerId }) => providers.has(providerId)))
+    .filter((model) => isServed(model) || (all && model.routes.some(({ providerId }) => endpointsOf(providerId))))
     .map((model) => ({
       id: model.id,
       name: model.name,
@@ -47,8 +59,10 @@ export function catalogItems(
       price: model.price ? showPrice(model.price) : null,
       price_source: model.price ? publicSource(findPrice(model.id)?.source ?? model.source) : null,
       price_version: priceVersions.get(model.id) ?? null,
-      callable: model.price !== undefined,
+      ...changedAt(model.id),
+      callable: model.price !== undefined && isServed(model),
       routes: shownRoutes(model, providers, readings),
+      ...(!isServed(model) && { off: offProviders(model) }),
     }))
 }
 
@@ -107,6 +121,7 @@ const anyone: Caller = {
   limits: [],
   sharesRoutes: true,
   sources: undefined,
+  priceList: undefined,
 }
 
 export async function modelsOf(
@@ -115,7 +130,8 @@ export async function modelsOf(
   { workspaceId, models }: Project,
 ): Promise<readonly OfferedModel[]> {
   const own = await credentials.open(workspaceId)
-  const offer = snapshot.offer.with(own)
+  // Which models there are does not depend on the prices.
+  const offer = snapshot.offer.with(own, undefined)
   const allow = models === undefined ? [] : [createAllowlist(models)]
   return offer.list({ ...anyone, allow }).map((model) => {
     const providers = model.routes.map(({ providerId }) => providerId).filter((id) => own.has(id))
@@ -213,7 +229,7 @@ export function credentialAdmin(
 
 /** The providers for which a workspace may store a key, enabled or not, by id. */
 export function keyedProviders(snapshot: CatalogSnapshot): readonly string[] {
-  const known = new Set([...builtInProviderIds, ...snapshot.providers.keys()])
+  const known = new Set([...snapshot.dormantProviders, ...snapshot.providers.keys()])
   return [...known]
     .filter((id) => takesKey(endpointOf(snapshot, id)))
     .filter((id) => snapshot.guard !== undefined || originOf(endpointOf(snapshot, id)) !== undefined)

@@ -9,15 +9,24 @@ import { createTokenCheck } from '../http/management/authorize.ts'
 import { createRequestReader } from '../http/management/requests.ts'
 import { createManagementApi, type ManagementApi } from '../http/management/serve.ts'
 import { createStripePayments, type StripePayments } from '../http/payments/stripe.ts'
+import { type AmountBounds, stripeBounds } from '../http/payments/stripe-checkout.ts'
 import { isoTime } from '../kernel/clock.ts'
 import type { Failure } from '../kernel/failure.ts'
 import type { RequestId } from '../kernel/ids.ts'
+import { parseUsd, zeroNano } from '../kernel/money.ts'
+import { onTimer } from '../kernel/timers.ts'
 import { builtInProviderIds } from '../providers/registry.ts'
+import { isStoreUnavailable } from '../store/sql-error.ts'
 import { createRequestTail } from '../telemetry/request-tail.ts'
 import { appendAudit } from '../tenancy/audit.ts'
+import type { SignedUp } from '../tenancy/claims.ts'
 import { createConsoleSessions } from '../tenancy/console-sessions.ts'
 import { createIdempotency } from '../tenancy/idempotency.ts'
+import { createPasswords, findPerson, type Passwords } from '../tenancy/people.ts'
+import { principalOfPerson, principalOfToken } from '../tenancy/principal.ts'
+import { createAccounts, type Refusal } from '../web/accounts.ts'
 import { createWeb, type Web } from '../web/create-web.ts'
+import { createOidc } from '../web/oidc.ts'
 import { createPageBudget, type PageBudget } from '../web/page-budget.ts'
 import { createSessions, readVisit, type SessionEvent, type Sessions, type Visit } from '../web/session.ts'
 import {
@@ -29,17 +38,22 @@ import {
   providerAdmin,
   publicSource,
 } from './admin-view.ts'
+import type { Alerts } from './alerts.ts'
 import type { Auth } from './auth.ts'
-import type { Base, Storage } from './open-storage.ts'
+import { type Base, errorFields, type Storage } from './open-storage.ts'
 import type { Pipeline } from './pipeline.ts'
+import { startPriceUpdates } from './price-updates.ts'
 
 export interface AdminDependencies extends Base {
   readonly storage: Storage
   readonly auth: Auth
   readonly pipeline: Pipeline
+  readonly alerts: Alerts
   addressOf(request: Request): string | undefined
   forwardedProtoOf(request: Request): string | undefined
   onDefect(error: unknown, id: RequestId): Failure
+  /** For tests: a server in place of Stripe's. */
+  readonly stripeUrl?: string | undefined
 }
 
 export interface Admin {
@@ -48,6 +62,8 @@ export interface Admin {
   readonly management: ManagementApi
   /** undefined = no payment provider is configured. */
   readonly payments: StripePayments | undefined
+  /** Waits for a round of automatic top-ups. */
+  close(): Promise<void>
 }
 
 export function createAdmin(deps: AdminDependencies): Admin {
@@ -57,7 +73,18 @@ export function createAdmin(deps: AdminDependencies): Admin {
   const config = source.current
   const { renderFailure } = openaiChat
   const budget = createPageBudget(clock)
-  const { web, sessions } = createPages(deps, budget)
+  const passwords = createPasswords()
+  const onRefused = createRefusalLog(database, clock)
+  /** Requests that a page of the console makes on behalf of its own. */
+  const onBehalf = new WeakMap<Request, Request>()
+  const readApi = async (request: Request, path: string): Promise<unknown> => {
+    const headers = { cookie: request.headers.get('cookie') ?? '' }
+    const inner = new Request(new URL(path, request.url).href, { headers })
+    onBehalf.set(inner, request)
+    const response = await management(inner, path.split('?')[0] ?? path, { keepOpen() {}, rearm() {} })
+    return response?.ok ? await response.json() : undefined
+  }
+  const { web, sessions } = createPages(deps, { budget, passwords, onRefused, onBehalf, readApi })
   const payments = createStripePayments({
     database,
     ledger,
@@ -67,13 +94,21 @@ export function createAdmin(deps: AdminDependencies): Admin {
     onDefect,
     ...(config.stripe.secretKey && { secretKey: config.stripe.secretKey }),
     ...(config.stripe.webhookSecret && { webhookSecret: config.stripe.webhookSecret }),
-    publicUrl: () => source.current.publicUrl ?? `http://${config.host}:${config.port}`,
+    publicUrl: () => publicUrlOf(source.current),
+    bounds: () => boundsOf(source.current.payments),
+    ...(deps.stripeUrl !== undefined && { baseUrl: deps.stripeUrl }),
   })
+  const stopPayments = payments && startPaymentRounds(deps, payments)
   const tail = createRequestTail({
     database,
     clock,
     onFault: (error) => log.warn('cannot show new requests', { error: String(error) }),
   })
+  const prices = {
+    find: (id: string, list?: string) => catalog.current.findPrice(id, list),
+    models: () => catalog.current.catalog.models,
+    renew: () => catalog.reload(),
+  }
   const management = createManagementApi({
     tail,
     clock,
@@ -91,20 +126,34 @@ export function createAdmin(deps: AdminDependencies): Admin {
     computeVerifier: auth.computeVerifier,
     version: manifest.version,
     credentials: credentialAdmin(catalog, auth),
+    storedResponses: pipeline.storedResponses,
     providers: providerAdmin(catalog, auth.credentials, dialects),
     settings: () => source.settings(),
     requests: createRequestReader({ database, ledger, requests: pipeline.requests }),
-    catalog: () => catalogItems(catalog.current, health),
+    catalog: (options) => catalogItems(catalog.current, health, options),
     catalogIsPublic: () => source.current.catalogIsPublic,
     budget,
-    prices: { find: (id) => catalog.current.findPrice(id), renew: () => catalog.reload() },
+    webhooks: deps.alerts.webhooks,
+    sendMail: deps.alerts.sendMail,
+    prices,
     sessionOf: sessions.sessionOf,
-    checkout: config.stripe.secretKey && payments?.checkout,
+    tokenOf: (token) => principalOfToken(database.sql, token, clock.now()),
+    onRefused: () => onRefused('token'),
+    passwords,
+    async createSignInLink() {
+      const path = `/console?t=${await sessions.createLink()}`
+      const { publicUrl } = source.current
+      return { path, url: publicUrl === undefined ? null : publicUrl + path }
+    },
+    linkTo: (secret) => `${publicUrlOf(source.current)}/console?i=${secret}`,
+    ...(config.stripe.secretKey && payments),
   })
+  const updates = startPriceUpdates({ source, clock, log, database, prices, changes: auth.changes })
   return {
     web: {
       ...web,
       close() {
+        updates.close()
         // Open pages follow both.
         tail.close()
         web.close()
@@ -113,29 +162,102 @@ export function createAdmin(deps: AdminDependencies): Admin {
     sessions,
     management,
     payments,
+    close: async () => await stopPayments?.(),
+  }
+}
+
+function boundsOf({ min, max }: Base['source']['current']['payments']): AmountBounds {
+  return { min: parseUsd(min) ?? stripeBounds.min, max: parseUsd(max) ?? stripeBounds.max }
+}
+
+const paymentRoundMs = 10_000
+
+/** Automatic top-ups, and refunds that were interrupted. What one round cannot do, the next one does. */
+function startPaymentRounds({ log }: Base, payments: StripePayments): () => Promise<void> {
+  let running: Promise<unknown> = Promise.resolve()
+  const stop = onTimer(paymentRoundMs, () => {
+    running = payments.round().catch((error) => {
+      if (!isStoreUnavailable(error))
+        log.warn('automatic top-ups failed; the next round tries again', errorFields(error))
+    })
+    return running
+  })
+  return async () => {
+    stop()
+    await running
+  }
+}
+
+export function publicUrlOf({ publicUrl, host, port }: Base['source']['current']): string {
+  return publicUrl ?? `http://${host}:${port}`
+}
+
+/** Entries a minute: a flood of wrong sign-ins must not fill the audit log. */
+const refusalsMax = 60
+
+/** Records refused sign-ins and tokens. What is left out is counted in the next entry. */
+function createRefusalLog(database: Storage['database'], clock: Base['clock']) {
+  let [since, written, leftOut] = [0, 0, 0]
+  return (by: Refusal | 'token'): void => {
+    const now = clock.now()
+    if (now - since >= 60_000) [since, written] = [now, 0]
+    if (written >= refusalsMax) {
+      leftOut++
+      return
+    }
+    const details = { by, ...(leftOut > 0 && { left_out: leftOut }) }
+    written++
+    leftOut = 0
+    const entry = { actor: 'unknown', at: now, action: 'session.refused', object: 'console', details } as const
+    // The refusal itself does not depend on the database.
+    void database.transaction((sql) => appendAudit(sql, entry)).catch(() => {})
   }
 }
 
 const auditedAs = {
   'signed in by link': { action: 'session.open', details: { by: 'link' } },
   'signed in by token': { action: 'session.open', details: { by: 'token' } },
+  'signed in by password': { action: 'session.open', details: { by: 'password' } },
+  'signed in by invitation': { action: 'session.open', details: { by: 'invitation' } },
+  'signed in by identity provider': { action: 'session.open', details: { by: 'identity provider' } },
+  'signed up': { action: 'session.open', details: { by: 'sign-up' } },
   'signed out': { action: 'session.end' },
   'signed out everywhere': { action: 'session.end_all' },
 } as const satisfies Readonly<Record<SessionEvent, object>>
 
-function createPages(deps: AdminDependencies, budget: PageBudget): Pick<Admin, 'web' | 'sessions'> {
-  const { clock, source, addressOf } = deps
+interface PageParts {
+  readonly onBehalf: WeakMap<Request, Request>
+  readonly readApi: (request: Request, path: string) => Promise<unknown>
+  readonly budget: PageBudget
+  readonly passwords: Passwords
+  readonly onRefused: (by: Refusal | 'token') => void
+}
+
+function createPages(deps: AdminDependencies, parts: PageParts): Pick<Admin, 'web' | 'sessions'> {
+  const { budget, passwords, onRefused, onBehalf, readApi } = parts
+  const { clock, source, log, addressOf } = deps
   const { database, adminToken } = deps.storage
-  const { catalog, health } = deps.pipeline
+  const { catalog, health, ledger } = deps.pipeline
   const publicUrl = (): string | undefined => source.current.publicUrl
-  const visitOf = (request: Request): Visit =>
-    readVisit(request, { publicUrl: publicUrl(), forwardedProto: deps.forwardedProtoOf(request) })
+  const visitOf = (inner: Request): Visit => {
+    const request = onBehalf.get(inner) ?? inner
+    return readVisit(request, { publicUrl: publicUrl(), forwardedProto: deps.forwardedProtoOf(request) })
+  }
   const sessions = createSessions({
     clock,
     visitOf,
     rows: createConsoleSessions(database),
     adminToken: () => adminToken,
+    principalOf: (personId) => principalOfPerson(database.sql, personId),
   })
+  // Guesses are slowed down as in the management API.
+  const guesses = createTokenCheck({ adminToken, clock, addressOf, onRefused: () => onRefused('token') })
+  const { oidc: provider } = source.current
+  const onSignUp = async ({ workspaceId }: SignedUp): Promise<void> => {
+    const amount = parseUsd(source.current.signIn.openingCredit) ?? zeroNano
+    if (workspaceId === undefined || amount === zeroNano) return
+    await ledger.fund({ workspaceId, amount, kind: 'grant', reference: 'opening credit' })
+  }
   const web = createWeb({
     clock,
     version: manifest.version,
@@ -144,6 +266,7 @@ function createPages(deps: AdminDependencies, budget: PageBudget): Pick<Admin, '
     addressOf,
     publicUrl,
     visitOf,
+    readApi,
     isPublic: () => source.current.catalogIsPublic,
     catalog: () => catalogItems(catalog.current, health),
     // The names of providers that the operator added are not public.
@@ -161,12 +284,34 @@ function createPages(deps: AdminDependencies, budget: PageBudget): Pick<Admin, '
       adminToken.file === undefined
         ? `It is in ${adminToken.source}.`
         : 'It is in the file admin-token of the data folder.',
-    onSession: (event) =>
-      database.transaction((sql) =>
-        appendAudit(sql, { actor: 'console session', at: clock.now(), object: 'console', ...auditedAs[event] }),
-      ),
-    // Guesses are slowed down as in the management API.
-    ...createTokenCheck({ adminToken, clock, addressOf }),
+    accounts: createAccounts({
+      database,
+      clock,
+      passwords,
+      onRefused,
+      onSignUp,
+      isOpen: () => source.current.signIn.mode === 'open',
+      slowGuess: guesses.slowGuess,
+    }),
+    oidc: provider && {
+      ...createOidc({
+        database,
+        clock,
+        provider,
+        onRefused,
+        onSignUp,
+        rules: () => source.current.signIn,
+        onFault: (error) => log.warn('sign-in with the identity provider failed', errorFields(error)),
+      }),
+      providerName: () => source.current.signIn.providerName,
+    },
+    nameOf: async (id) => (await findPerson(database.sql, { id }))?.email ?? id,
+    onSession: (event, personId) =>
+      database.transaction((sql) => {
+        const actor = personId ?? 'console session'
+        return appendAudit(sql, { actor, at: clock.now(), object: 'console', ...auditedAs[event] })
+      }),
+    ...guesses,
   })
   return { web, sessions }
 }

@@ -8,6 +8,7 @@ import { createRedisLoads } from '../limits/redis-loads.ts'
 import { createSharedLimiter, type LimiterMode, type SharedLimiter } from '../limits/shared-limiter.ts'
 import { createLiveReplicas, createSqlLoads } from '../limits/sql-loads.ts'
 import { openRedis } from '../store/redis.ts'
+import { createSharedCache, type SharedCache } from '../store/shared-cache.ts'
 import { type ComputeVerifier, createVerifier } from '../tenancy/api-key.ts'
 import { type Authenticator, createAuthenticator } from '../tenancy/authenticate.ts'
 import { type Change, type Changes, changeOf, createChanges } from '../tenancy/changes.ts'
@@ -99,6 +100,8 @@ interface Replication {
   /** share: the shared store is unreachable, and this process allows its share of each limit. */
   limiterMode(): 'shared' | 'share'
   readonly changes: Changes
+  /** What replicas share beyond limits; undefined without Redis. */
+  sharedCache(name: string): SharedCache | undefined
   close(): Promise<void>
 }
 
@@ -138,6 +141,7 @@ function createReplication(
     limiterMode: () => (shared?.mode.kind === 'share' ? 'share' : 'shared'),
     degraded: () => (shared && shared.mode.kind !== 'shared' ? describeMode(shared.mode) : undefined),
     changes,
+    sharedCache: (name) => redis && createSharedCache(redis, name),
     async close() {
       await shared?.close()
       await changes.close()

@@ -5,6 +5,7 @@ import { builtInModels } from '../catalog/data/built-in.ts'
 import { sandboxModels } from '../catalog/data/sandbox.ts'
 import { modelFromEntry } from '../catalog/entry.ts'
 import { type Catalog, createCatalog, type Model } from '../catalog/model.ts'
+import { readPriceLists, recordListPrices } from '../catalog/price-lists.ts'
 import {
   layPriceOverrides,
   overrideSource,
@@ -23,7 +24,7 @@ import { createEgressGuard, createGuardedTransport, type EgressGuard } from '../
 import { sendBySocket } from '../providers/http-client.ts'
 import { findLocalServers, type LocalServer } from '../providers/local.ts'
 import type { Endpoint, Provider, Transport } from '../providers/provider.ts'
-import { createProviders, dormantEndpoints } from '../providers/registry.ts'
+import { createProviders, dormantEndpoints, neededVariables } from '../providers/registry.ts'
 import type { Health } from '../routing/health.ts'
 import { createOffer, type Offer } from '../routing/offer.ts'
 import { platformCredential } from '../routing/route.ts'
@@ -38,16 +39,22 @@ export interface CatalogSnapshot {
   readonly providers: ReadonlyMap<string, Provider>
   /** By model id. */
   readonly priceVersions: ReadonlyMap<string, string>
+  /** By model id, since when its price is in force. */
+  readonly pricedAt: ReadonlyMap<string, number>
   /** Checks base URLs that workspaces bring; undefined = they may not bring any. */
   readonly guard: EgressGuard | undefined
   /** Calls a base URL that a workspace brought; rejects if they may not bring any. */
   guardedTransport(baseUrl: string): Transport
   /** The endpoints of any known provider, whether or not the operator has a key for it. */
   endpointsOf(providerId: string): readonly Endpoint[] | undefined
+  /** Ids of known providers that the operator has no key for. */
+  readonly dormantProviders: readonly string[]
+  /** The variables that enable a provider; empty = only workspaces' own keys do. */
+  needsOf(providerId: string): readonly string[]
   /** How many models a caller without an allowlist can call through a provider. */
   modelCount(providerId: string): number
-  /** undefined = there is no such model. */
-  findPrice(modelId: string): PriceInForce | undefined
+  /** In a price list, or in the catalog. undefined = there is no such model. */
+  findPrice(modelId: string, list?: string): PriceInForce | undefined
 }
 
 export interface LiveCatalog {
@@ -187,13 +194,15 @@ async function createSnapshot(
   const providers = new Map([...local.map(({ provider }) => [provider.id, provider] as const), ...configured])
   const pricedByFile = new Set(config.models.flatMap(({ id, price }) => (price ? [id] : [])))
   const overrides = await readPriceOverrides(database.sql)
-  const priced = layPriceOverrides(modelsOf(config, local), overrides, pricedByFile)
+  const priced = layPriceOverrides(modelsOf(config, local), overrides.get(''), pricedByFile)
   const catalog = createCatalog(priced.models)
   const sourceOf = ({ id, source }: Model): string => (priced.setterOf(id) === 'api' ? overrideSource : source)
   const recorded = catalog.models.map((model) => ({ ...model, source: sourceOf(model) }))
-  const { versions: priceVersions, moved } = await recordPrices({ database, clock, models: recorded })
+  const { versions: priceVersions, since: pricedAt, moved } = await recordPrices({ database, clock, models: recorded })
   const basisPoints = BigInt(config.ownKeys.feeBasisPoints)
   const fees = await recordFees({ database, clock, models: recorded, basisPoints })
+  const lists = await readPriceLists(database.sql)
+  const listPrices = await recordListPrices({ database, clock, models: recorded, lists, overrides })
   for (const { id, source } of priced.idle) {
     log.warn(`the price set for ${id} through the API is not in effect, because ${source} has a price for it`)
   }
@@ -203,27 +212,52 @@ async function createSnapshot(
   const guard = config.ownKeys.mayBringAddress
     ? createEgressGuard({ allow: config.ownKeys.allowHosts, plainHttp: config.ownKeys.plainHttp })
     : undefined
-  const dormant = dormantEndpoints(providers, { keys: config.providerKeys, clock, byFetch: config.hasHttpProxy })
+  const dormant = dormantEndpoints(providers, {
+    entries: config.providers,
+    keys: config.providerKeys,
+    clock,
+    byFetch: config.hasHttpProxy,
+  })
+  const needsOf = (id: string): readonly string[] =>
+    config.providers.some((entry) => entry.id === id) ? [] : (neededVariables(id) ?? [])
   const endpointsOf = (id: string): readonly Endpoint[] | undefined => providers.get(id)?.endpoints ?? dormant.get(id)
   const guardedTransport = (baseUrl: string): Transport =>
     guard
       ? createGuardedTransport(guard, baseUrl, config.hasHttpProxy ? sendByFetch : sendBySocket)
       : () => Promise.reject(addressNotAllowed())
   const offer = createOffer({
-    ...{ catalog, providers, dialects, priceVersions, fees, health, endpointsOf, guardedTransport },
+    ...{
+      catalog,
+      providers,
+      dialects,
+      priceVersions,
+      fees,
+      listPrices,
+      health,
+      endpointsOf,
+      guardedTransport,
+      needsOf,
+    },
+    pricedAt,
+    aliases: config.aliases,
   })
   return {
     offer,
     catalog,
     providers,
     priceVersions,
+    pricedAt,
     guard,
     guardedTransport,
     endpointsOf,
+    dormantProviders: [...dormant.keys()],
+    needsOf,
     modelCount: (id) =>
       catalog.models.filter(({ price, routes }) => price && routes.some(({ providerId }) => providerId === id)).length,
-    findPrice(id) {
+    findPrice(id, list) {
       const model = catalog.find(id)
+      const listed = list === undefined ? undefined : listPrices.get(list)?.get(id)
+      if (listed) return listed
       const named = { setter: priced.setterOf(id), version: priceVersions.get(id) }
       return model && { price: model.price, source: sourceOf(model), ...named }
     },

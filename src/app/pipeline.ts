@@ -14,7 +14,9 @@ import type { Ledger } from '../ledger/ledger.ts'
 import { createCountTokens } from '../pipeline/count-tokens.ts'
 import { createTicker, type Ticker } from '../pipeline/deadline.ts'
 import { InputRatios } from '../pipeline/estimate.ts'
+import { createKeptReasoning } from '../pipeline/kept-reasoning.ts'
 import { createRunRequest, type RunRequest } from '../pipeline/run.ts'
+import { createCacheKeys, createContentTags } from '../pipeline/session.ts'
 import { PendingSettlements } from '../pipeline/stream.ts'
 import { createSandboxTransport } from '../providers/sandbox/transport.ts'
 import { createHealth, type Health, type HealthNotice } from '../routing/health.ts'
@@ -28,6 +30,7 @@ import type { RequestRecord } from '../telemetry/request-record.ts'
 import { createFolding } from '../telemetry/request-stats.ts'
 import { createRetention } from '../telemetry/retention.ts'
 import { createGenerationKeys } from '../tenancy/idempotency.ts'
+import { createStoredResponses, type StoredResponses } from '../tenancy/stored-responses.ts'
 import { createBodyRoom } from '../wire/read-body.ts'
 import { catalogItems } from './admin-view.ts'
 import type { Auth } from './auth.ts'
@@ -52,11 +55,14 @@ export interface PipelineDependencies extends Base {
 export interface Pipeline {
   readonly generate: RunRequest
   readonly countTokens: RunRequest
+  readonly compact: RunRequest
+  readonly embed: RunRequest
   readonly ledger: Ledger
   readonly requests: RequestLog
   readonly health: Health
   readonly catalog: LiveCatalog
   readonly ticker: Ticker
+  readonly storedResponses: StoredResponses
   /** Serves GET /metrics. */
   metrics(request: Request): Promise<Response>
   /** Commits the charges, then writes the request log. */
@@ -102,6 +108,11 @@ export async function createPipeline(deps: PipelineDependencies): Promise<Pipeli
     isCharged: async (id) => (await ledger.transfersOf(id)).length > 0,
     replica: realLedger.replica,
   })
+  const storedResponses = createStoredResponses({
+    ...{ database, clock, keys: auth.keyRing },
+    isOn: () => source.current.storeResponses,
+    days: () => source.current.responsesRetentionDays,
+  })
   const shared = {
     clock,
     log,
@@ -122,13 +133,30 @@ export async function createPipeline(deps: PipelineDependencies): Promise<Pipeli
     observe: observers.observe,
     beginTrace: observers.beginTrace,
     streams: observers.streams,
-    sticky: createStickyRoutes({ clock }),
+    keptReasoning: createKeptReasoning({
+      clock,
+      secret: storage.subkeys('kept-reasoning').current,
+      shared: auth.sharedCache('reasoning'),
+    }),
+    deriveCacheKey: createCacheKeys(storage.subkeys('prompt-cache').current),
+    tagContent: createContentTags(storage.subkeys('encrypted-content')),
+    sticky: createStickyRoutes({ clock, shared: auth.sharedCache('sticky') }),
     hedges: createHedgeBudget({ clock }),
     ratios: new InputRatios(),
     idempotencyKeys,
+    storedResponses,
     offer: () => catalog.current.offer,
+    get allowsProviderChoice() {
+      return source.current.providerChoice
+    },
     get bodyBytesMax() {
       return source.current.bodyBytesMax
+    },
+    get sessions() {
+      return source.current.sessions
+    },
+    get endUsers() {
+      return source.current.endUsers
     },
     get retries() {
       return source.current.retries
@@ -137,6 +165,9 @@ export async function createPipeline(deps: PipelineDependencies): Promise<Pipeli
   return {
     generate: createRunRequest(shared),
     countTokens: createCountTokens(shared),
+    compact: createRunRequest(shared, (surface) => surface.readCompaction ?? surface.readEnvelope),
+    embed: createRunRequest(shared, (surface) => surface.embeddings?.readEnvelope ?? surface.readEnvelope),
+    storedResponses,
     ledger,
     requests,
     health,

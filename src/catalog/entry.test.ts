@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { type Pico, parsePrice } from '../kernel/money.ts'
 import { type ModelEntry, modelEntrySchema, modelFromEntry, priceFromEntry } from './entry.ts'
-import { freePrice, ratesAt } from './price.ts'
+import { createPrice, freePrice, ratesAt } from './price.ts'
 
 const route = { provider: 'acme', model: 'acme-large-v1' }
 const pico = (value: bigint) => value as Pico
@@ -54,6 +54,7 @@ test('an entry with everything becomes a model', () => {
     ],
     routing: 'priority',
     hedge: false,
+    hostedTools: [],
     // 20512 days after 1970-01-01: 56 years of 365 days, 14 leap days from 1972 to 2024, then 31 + 27 days.
     releasedAt: 20_512 * 86_400_000,
     source: 'tollgate.yaml:7',
@@ -74,6 +75,7 @@ test('an entry needs only an id and a route, and is then not priced', () => {
     routes: [{ providerId: 'acme', upstreamModel: 'acme-large-v1', priority: 1, weight: 1, timeouts: {} }],
     routing: 'priority',
     hedge: false,
+    hostedTools: [],
     releasedAt: undefined,
     source: 'built in',
   })
@@ -85,7 +87,7 @@ test('reads the routing policy, the cost of a route and its content idle timeout
   const model = modelFromEntry(entry, 'built in')
   expect(model.routing).toBe('cheapest')
   expect(model.routes[0]).toMatchObject({
-    cost: { input: pico(1_250_000n), output: pico(6_000_000n) },
+    cost: createPrice({ input: pico(1_250_000n), output: pico(6_000_000n) }),
     timeouts: { contentIdleMs: 90_000 },
   })
   expect(modelEntrySchema.safeParse({ id: 'acme/large', routing: 'random', routes }).success).toBe(false)
@@ -130,20 +132,7 @@ test.each([
 test('the pattern shown to editors agrees with the code that decides', () => {
   const price = modelEntrySchema.shape.price.unwrap().def.options[1]
   const pattern = new RegExp(String(price.shape.input.meta()?.pattern))
-  for (const text of [
-    '0',
-    '2.50',
-    '0.000001',
-    '999999999',
-    '1.',
-    '.5',
-    '01',
-    '-1',
-    '+1',
-    '1e3',
-    '0.0000001',
-    '1000000000',
-  ]) {
+  for (const text of '0 2.50 0.000001 999999999 1. .5 01 -1 +1 1e3 0.0000001 1000000000'.split(' ')) {
     expect([text, pattern.test(text)]).toEqual([text, parsePrice(text) !== undefined])
   }
 })
@@ -153,7 +142,7 @@ test.each<[string, Record<string, unknown>, string]>([
   ['an id with two slashes', { id: 'a/b/c' }, 'id'],
   ['an id with a space', { id: 'a/b c' }, 'id'],
   ['no route', { routes: [] }, 'routes'],
-  ['a tag nobody knows', { tags: ['tools', 'teleport'] }, 'tags.1'],
+  ['an unknown tag', { tags: ['tools', 'teleport'] }, 'tags.1'],
   ['a fraction of a token', { context_tokens: 1.5 }, 'context_tokens'],
   ['more tokens by default than at most', { max_output_tokens: 5, default_max_tokens: 6 }, 'default_max_tokens'],
   ['a weight of zero', { routes: [{ ...route, weight: 0 }] }, 'routes.0.weight'],

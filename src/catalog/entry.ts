@@ -2,8 +2,7 @@
 // Does not check whether the named providers exist.
 
 import { z } from 'zod'
-import { assert } from '../kernel/assert.ts'
-import { type Pico, parsePrice } from '../kernel/money.ts'
+import { parsePrice } from '../kernel/money.ts'
 import {
   type FactorName,
   factorNames,
@@ -123,10 +122,11 @@ const routeSchema = z.strictObject({
     .optional()
     .describe('Share of the traffic among routes of the same priority. Default 1.'),
   timeouts: timeoutsSchema.optional(),
-  cost: z
-    .strictObject({ input: decimal('Input tokens'), output: decimal('Output tokens') })
+  cost: priceSchema
     .optional()
-    .describe('What the operator pays there; decides the order of routes under `routing: cheapest`, and no bill.'),
+    .describe(
+      'What the operator pays there, in the form of `price`. Orders routes under `routing: cheapest` and gives the margin; bills nobody.',
+    ),
 })
 
 export const modelEntrySchema = z
@@ -156,6 +156,16 @@ export const modelEntrySchema = z
       .describe(
         'Ask a second route when the first is slower than usual, for at most one stream in twenty. Default false.',
       ),
+    cache_marks: z
+      .boolean()
+      .optional()
+      .describe('Whether callers that set no cache marks get some on this model. Default: as `sessions.cache_marks`.'),
+    hosted_tools: z
+      .array(z.string().regex(/^[a-z0-9_:]{1,60}$/, { error: 'expected the type of a tool such as code_interpreter' }))
+      .optional()
+      .describe(
+        'Types of tools that the provider runs and bills apart from tokens, without their date, such as code_interpreter. Callers may use them, and you pay for them. Default none.',
+      ),
     routing: z
       .enum(routingPolicies)
       .optional()
@@ -176,6 +186,9 @@ type RouteEntry = ModelEntry['routes'][number]
 
 /** `source` is `built in`, or the file and line of the entry. */
 export function modelFromEntry(entry: ModelEntry, source: string): Model {
+  const price = entry.price === undefined ? undefined : priceFromEntry(entry.price)
+  // Built-in prices are what the providers charge.
+  const usualCost = source === 'built in' ? price : undefined
   return {
     id: entry.id,
     ownedBy: entry.owned_by ?? entry.id.slice(0, entry.id.indexOf('/')),
@@ -184,10 +197,12 @@ export function modelFromEntry(entry: ModelEntry, source: string): Model {
     maxOutputTokens: entry.max_output_tokens,
     defaultMaxTokens: entry.default_max_tokens,
     tags: [...new Set(entry.tags)],
-    price: entry.price === undefined ? undefined : priceFromEntry(entry.price),
-    routes: entry.routes.map(routeFromEntry),
+    price,
+    routes: entry.routes.map((route) => routeFromEntry(route, usualCost)),
     routing: entry.routing ?? 'priority',
     hedge: entry.hedge ?? false,
+    ...(entry.cache_marks !== undefined && { cacheMarks: entry.cache_marks }),
+    hostedTools: entry.hosted_tools ?? [],
     releasedAt: entry.released === undefined ? undefined : Date.parse(`${entry.released}T00:00:00Z`),
     source,
   }
@@ -197,20 +212,14 @@ export function priceFromEntry(entry: PriceEntry): Price {
   return readPrice(entry)
 }
 
-function checkedPrice(text: string): Pico {
-  const price = parsePrice(text)
-  assert(price !== undefined, 'a price entry has passed its schema')
-  return price
-}
-
-function routeFromEntry(route: RouteEntry): Route {
+function routeFromEntry(route: RouteEntry, usualCost: Price | undefined): Route {
   return {
     providerId: route.provider,
     upstreamModel: route.model,
     priority: route.priority ?? 1,
     weight: route.weight ?? 1,
     timeouts: timeoutsFromEntry(route.timeouts ?? {}),
-    ...(route.cost && { cost: { input: checkedPrice(route.cost.input), output: checkedPrice(route.cost.output) } }),
+    cost: route.cost === undefined ? usualCost : priceFromEntry(route.cost),
   }
 }
 

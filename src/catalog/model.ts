@@ -1,10 +1,9 @@
 // A model, its price and the routes that serve it, and the catalog of all models. Built-in entries and the configuration file
 // use the same shapes.
 
-import type { Pico } from '../kernel/money.ts'
 import type { Price } from './price.ts'
 
-export const modelTags = ['tools', 'vision', 'reasoning', 'json', 'caching'] as const
+export const modelTags = ['tools', 'vision', 'reasoning', 'json', 'caching', 'embeddings'] as const
 export type ModelTag = (typeof modelTags)[number]
 
 /** The order of routes with equal priority: shared by weight, cheapest for the operator first, or fastest first. */
@@ -20,12 +19,6 @@ export interface RouteTimeouts {
   readonly totalMs: number
 }
 
-/** What the operator pays per token. */
-export interface RouteCost {
-  readonly input: Pico
-  readonly output: Pico
-}
-
 /** A model at a provider. */
 export interface Route {
   readonly providerId: string
@@ -35,8 +28,8 @@ export interface Route {
   readonly priority: number
   readonly weight: number
   readonly timeouts: Partial<RouteTimeouts>
-  /** undefined = unknown. Only used to order routes under `cheapest`. */
-  readonly cost?: RouteCost
+  /** What the operator pays there; undefined = unknown. Orders routes under `cheapest` and gives the margin; bills nobody. */
+  readonly cost?: Price | undefined
 }
 
 export interface Model {
@@ -55,6 +48,10 @@ export interface Model {
   readonly routing: RoutingPolicy
   /** Call a second route if the first is slower than usual; the operator pays for both. */
   readonly hedge: boolean
+  /** Place cache marks for callers that set none; undefined = by the installation's setting. */
+  readonly cacheMarks?: boolean
+  /** Types of tools that providers run, and bill apart from tokens, which callers may use at the operator's expense. */
+  readonly hostedTools: readonly string[]
   /** Epoch milliseconds of the model's release, where known. */
   readonly releasedAt: number | undefined
   /** `built in`, or the file and line of the entry. */

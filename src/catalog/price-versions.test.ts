@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { forEachEngine } from '../../test/parts/engines.ts'
-import { addWorkspace, holdOf, openLedger, settlementOf } from '../../test/parts/ledger.ts'
+import { holdOf, openFunded, settlementOf } from '../../test/parts/ledger.ts'
+import { tokenCounts } from '../../test/parts/token-counts.ts'
 import { type Clock, systemClock } from '../kernel/clock.ts'
 import type { Nano, Pico } from '../kernel/money.ts'
 import type { Usage } from '../kernel/usage.ts'
@@ -39,10 +40,8 @@ async function record(database: Database, models: readonly PricedModel[], now = 
   return { versions: Object.fromEntries(versions), moved }
 }
 
-forEachEngine((engine) => {
-  test('a new or changed price becomes a new version, an unchanged one keeps its own', async () => {
-    await using store = await engine.openStore()
-    const { database } = store
+forEachEngine((_, it) => {
+  it('a new or changed price becomes a new version, an unchanged one keeps its own', async ({ database }) => {
     const [large, small] = [modelOf('acme/large', priceOf(100n, 200n)), modelOf('acme/small', priceOf(1n, 2n))]
     const none = modelOf('acme/none', undefined)
     expect((await record(database, [large, small, none])).versions).toEqual({
@@ -69,9 +68,9 @@ forEachEngine((engine) => {
     expect(await readPriceVersion(database, 'acme/large#4')).toBeUndefined()
   })
 
-  test('an added audio price is a new version, and a jump only if it is more than ten times that of text', async () => {
-    await using store = await engine.openStore()
-    const { database } = store
+  it('an added audio price is a new version, and a jump only if it is more than ten times that of text', async ({
+    database,
+  }) => {
     await record(database, [modelOf('acme/large', priceOf(100n, 200n))])
     const heard = (audio: bigint) =>
       modelOf(
@@ -84,9 +83,7 @@ forEachEngine((engine) => {
     expect(moved).toMatchObject([{ bucket: 'audio_input', from: 1000n, to: 10_001n }])
   })
 
-  test('a clock that was set back does not hide the latest version', async () => {
-    await using store = await engine.openStore()
-    const { database } = store
+  it('a clock that was set back does not hide the latest version', async ({ database }) => {
     await record(database, [modelOf('acme/large', priceOf(1n, 1n))], 5000)
     const second = [modelOf('acme/large', priceOf(2n, 2n))]
     expect((await record(database, second, 4000)).versions).toEqual({ 'acme/large': 'acme/large#2' })
@@ -96,9 +93,9 @@ forEachEngine((engine) => {
     })
   })
 
-  test('several processes at once agree on the versions of equal prices, and each gets one for its own', async () => {
-    await using store = await engine.openStore()
-    const { database } = store
+  it('several processes at once agree on the versions of equal prices, and each gets one for its own', async ({
+    database,
+  }) => {
     // Three that agree on the first model, and all differ on the second.
     const records = await Promise.all(
       [1n, 2n, 3n].map((input) =>
@@ -114,8 +111,7 @@ forEachEngine((engine) => {
     expect(await database.sql`SELECT version FROM prices`).toHaveLength(4)
   })
 
-  test('five thousand models are recorded in one transaction, and not written again', async () => {
-    await using store = await engine.openStore()
+  it('five thousand models are recorded in one transaction, and not written again', async (store) => {
     let transactions = 0
     const database: Database = {
       ...store.database,
@@ -132,9 +128,7 @@ forEachEngine((engine) => {
     expect(transactions).toBe(1)
   })
 
-  test('a price that changes more than tenfold is reported for each bucket', async () => {
-    await using store = await engine.openStore()
-    const { database } = store
+  it('a price that changes more than tenfold is reported for each bucket', async ({ database }) => {
     const change = async (id: string, from: Price, to: Price) => {
       expect((await record(database, [modelOf(id, from)])).moved).toEqual([])
       const { moved } = await record(database, [modelOf(id, to)], 2000)
@@ -176,10 +170,8 @@ test('an incomplete stored price is an error, not a free model', () => {
 
 const tiered = priceOf(1n, 2n, { '1000': [3n, 4n] })
 
-forEachEngine((engine) => {
-  test('an override is read back with its tiers, replaced by the next one, and can be removed', async () => {
-    await using store = await engine.openStore()
-    const { database } = store
+forEachEngine((_, it) => {
+  it('an override is read back with its tiers, replaced by the next one, and can be removed', async ({ database }) => {
     const put = (modelId: string, price: Price, setAt = 1000) =>
       database.transaction((sql) => putPriceOverride(sql, { modelId, price, setAt }))
     const remove = (modelId: string) => database.transaction((sql) => deletePriceOverride(sql, modelId))
@@ -189,8 +181,13 @@ forEachEngine((engine) => {
     await put('acme/open', freePrice)
     expect(await readPriceOverrides(database.sql)).toEqual(
       new Map([
-        ['acme/large', tiered],
-        ['acme/open', freePrice],
+        [
+          '',
+          new Map([
+            ['acme/large', tiered],
+            ['acme/open', freePrice],
+          ]),
+        ],
       ]),
     )
     expect([...(await database.sql`SELECT set_at FROM price_overrides WHERE model_id = 'acme/large'`)]).toEqual([
@@ -201,12 +198,10 @@ forEachEngine((engine) => {
       false,
       false,
     ])
-    expect(await readPriceOverrides(database.sql)).toEqual(new Map([['acme/open', freePrice]]))
+    expect(await readPriceOverrides(database.sql)).toEqual(new Map([['', new Map([['acme/open', freePrice]])]]))
   })
 
-  test('the history of a model is dated, newest first, and has no price of another model', async () => {
-    await using store = await engine.openStore()
-    const { database } = store
+  it('the history of a model is dated, newest first, and has no price of another model', async ({ database }) => {
     const record = (id: string, price: Price, source: string, now: number) =>
       recordPrices({
         database,
@@ -258,19 +253,13 @@ describe('fees for calls on own credentials', () => {
     { id: 'acme/none', price: undefined, source: 'built in' },
   ]
   const usage: Usage = {
-    inputTokens: 10,
-    cacheReadTokens: 3,
-    cacheWriteTokens: 0,
-    cacheWriteLongTokens: 0,
-    outputTokens: 5,
+    ...tokenCounts(10, 5, 3),
     webSearches: 1,
     source: 'reported',
   }
 
-  forEachEngine((engine) => {
-    test('a fee has its own price version, and a new one when the fee or the price changes', async () => {
-      await using store = await engine.openStore()
-      const { database } = store
+  forEachEngine((_, it) => {
+    it('a fee has its own price version, and a new one when the fee or the price changes', async ({ database }) => {
       const feesAt = (basisPoints: bigint) => recordFees({ database, clock: systemClock, models, basisPoints })
       expect((await feesAt(0n)).size).toBe(0)
       const fees = await feesAt(250n)
@@ -286,14 +275,10 @@ describe('fees for calls on own credentials', () => {
       })
     })
 
-    test('M7: verify recomputes charges on an own credential', async () => {
-      await using store = await engine.openStore()
-      const { database } = store
+    it('M7: verify recomputes charges on an own credential', async ({ database }) => {
       const fee = (await recordFees({ database, clock: systemClock, models, basisPoints: 500n })).get('acme/large')
-      const workspaceId = await addWorkspace(database)
-      await using books = await openLedger(database)
-      const { ledger } = books
-      await ledger.fund({ workspaceId, amount: 10_000n as Nano, kind: 'topup' })
+      await using books = await openFunded(database, 10_000n)
+      const { ledger, workspaceId } = books
       const chargeWith = async (charge: Nano) => {
         const request = holdOf(workspaceId, 1000n)
         await ledger.hold(request)
@@ -318,20 +303,16 @@ describe('recomputing charges', () => {
   const rates = { ...ratesOf(1500n, 4000n), cache_read: 150n as Pico }
   const price = createPrice(rates)
   const usage: Usage = {
-    inputTokens: 10,
-    cacheReadTokens: 3,
-    cacheWriteTokens: 2,
-    cacheWriteLongTokens: 1,
-    outputTokens: 5,
+    ...tokenCounts(10, 5, 3, 2, 1),
     reasoningTokens: 4,
     source: 'reported',
   }
   const models = (current: Price) => [{ id: 'acme/large', price: current, source: 'built in' }]
 
-  forEachEngine((engine) => {
-    test('a charge is what its stored usage costs under its stored price, also after the price has changed', async () => {
-      await using store = await engine.openStore()
-      const { database } = store
+  forEachEngine((_, it) => {
+    it('a charge is what its stored usage costs under its stored price, also after the price has changed', async ({
+      database,
+    }) => {
       const { versions } = await recordPrices({ database, clock: systemClock, models: models(price) })
       const version = versions.get('acme/large') ?? ''
       const dearer = createPrice({ ...rates, output: 5000n as Pico })
@@ -361,14 +342,10 @@ describe('recomputing charges', () => {
       }
     })
 
-    test('verify recomputes every charge from the prices in the database', async () => {
-      await using store = await engine.openStore()
-      const { database } = store
+    it('verify recomputes every charge from the prices in the database', async ({ database }) => {
       await recordPrices({ database, clock: systemClock, models: models(price) })
-      const workspaceId = await addWorkspace(database)
-      await using books = await openLedger(database)
-      const { ledger } = books
-      await ledger.fund({ workspaceId, amount: 1000n as Nano, kind: 'topup' })
+      await using books = await openFunded(database, 1000n)
+      const { ledger, workspaceId } = books
       const chargeWith = async (charge: Nano) => {
         const request = holdOf(workspaceId, 100n)
         await ledger.hold(request)

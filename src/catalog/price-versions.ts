@@ -44,12 +44,15 @@ export interface MovedPrice extends PriceJump {
 export interface RecordedPrices {
   /** By model id, the version under which its present price is kept: `creator/model#1`, then `#2`. */
   readonly versions: ReadonlyMap<string, string>
+  /** By model id, since when its present price is in force. */
+  readonly since: ReadonlyMap<string, number>
   /** Prices that this call has changed by more than ten times, one for each bucket. */
   readonly moved: readonly MovedPrice[]
 }
 
 export async function recordPrices({ database, clock, models }: RecordPricesOptions): Promise<RecordedPrices> {
   const versions = new Map<string, string>()
+  const since = new Map<string, number>()
   const moved: MovedPrice[] = []
   const open = new Map<string, Wanted>()
   for (const { id, price, source } of models) {
@@ -61,19 +64,23 @@ export async function recordPrices({ database, clock, models }: RecordPricesOpti
     const changes: Change[] = []
     for (const wanted of open.values()) {
       const before = latest.get(wanted.modelId)
-      if (before?.json === wanted.json) versions.set(wanted.modelId, before.version)
-      else changes.push({ ...wanted, before, version: `${wanted.modelId}#${numberOf(before) + 1}` })
+      if (before?.json === wanted.json) {
+        versions.set(wanted.modelId, before.version)
+        since.set(wanted.modelId, timeFromSql(before.effectiveFrom))
+      } else changes.push({ ...wanted, before, version: `${wanted.modelId}#${numberOf(before) + 1}` })
     }
-    const added = await insertChanges(database, changes, clock.now())
+    const now = clock.now()
+    const added = await insertChanges(database, changes, now)
     for (const change of changes) {
       // Not added: another process has just taken the number. The next round reads what it wrote.
       if (!added.has(change.version)) continue
       versions.set(change.modelId, change.version)
+      since.set(change.modelId, now)
       moved.push(...jumpsOf(change))
     }
     for (const id of versions.keys()) open.delete(id)
   }
-  return { versions, moved }
+  return { versions, since, moved }
 }
 
 /** A price as it was once in force. */
@@ -192,31 +199,51 @@ export const overrideSource = 'management API'
 const historyMax = 100
 
 export interface PriceOverride {
+  /** Absent = the catalog. */
+  readonly list?: string | undefined
   readonly modelId: string
   readonly price: Price
   readonly setAt: number
+  /** Where an update read it; absent = set by hand. */
+  readonly updatedFrom?: string
 }
 
-/** By model id, including models that the catalog does not have at present. */
-export async function readPriceOverrides(sql: Sql): Promise<ReadonlyMap<string, Price>> {
-  const rows = await sql<{ model_id: string; price: string }>`SELECT model_id, price FROM price_overrides`
-  return new Map(rows.map((row) => [row.model_id, parseStoredPrice(row.price)]))
+/** Models of the catalog whose price an update has set. */
+export async function readUpdatedModels(sql: Sql): Promise<ReadonlySet<string>> {
+  const rows = await sql<{ model_id: string }>`SELECT model_id FROM price_overrides
+    WHERE list = '' AND updated_from IS NOT NULL`
+  return new Set(rows.map(({ model_id }) => model_id))
 }
 
-export async function putPriceOverride(sql: Sql, { modelId, price, setAt }: PriceOverride): Promise<void> {
-  const row = { model_id: modelId, price: renderStoredPrice(price), set_at: timeToSql(setAt) }
+/** By list (`''` = the catalog) and model id, including models that the catalog does not have at present. */
+export async function readPriceOverrides(sql: Sql): Promise<ReadonlyMap<string, ReadonlyMap<string, Price>>> {
+  const rows = await sql<{ list: string; model_id: string; price: string }>`
+    SELECT list, model_id, price FROM price_overrides`
+  const lists = new Map<string, Map<string, Price>>()
+  for (const { list, model_id, price } of rows) {
+    const prices = lists.get(list) ?? new Map<string, Price>()
+    lists.set(list, prices.set(model_id, parseStoredPrice(price)))
+  }
+  return lists
+}
+
+export async function putPriceOverride(sql: Sql, override: PriceOverride): Promise<void> {
+  const { list = '', modelId, price, setAt, updatedFrom = null } = override
+  const set = { set_at: timeToSql(setAt), updated_from: updatedFrom }
+  const row = { list, model_id: modelId, price: renderStoredPrice(price), ...set }
   await sql`INSERT INTO price_overrides ${sql([row])}
-    ON CONFLICT (model_id) DO UPDATE SET price = excluded.price, set_at = excluded.set_at`
+    ON CONFLICT (list, model_id) DO UPDATE SET price = excluded.price, set_at = excluded.set_at,
+    updated_from = excluded.updated_from`
 }
 
 /** False: there was none. */
-export async function deletePriceOverride(sql: Sql, modelId: string): Promise<boolean> {
-  const rows = await sql`DELETE FROM price_overrides WHERE model_id = ${modelId} RETURNING model_id`
+export async function deletePriceOverride(sql: Sql, modelId: string, list = ''): Promise<boolean> {
+  const rows = await sql`DELETE FROM price_overrides WHERE list = ${list} AND model_id = ${modelId} RETURNING model_id`
   return rows.length > 0
 }
 
-/** `catalog`: built in, or found on this machine. */
-export type PriceSetter = 'file' | 'api' | 'catalog'
+/** `catalog`: built in, or found on this machine. `markup`: the price of the catalog and the markup of a price list. */
+export type PriceSetter = 'file' | 'api' | 'catalog' | 'markup'
 
 export interface LaidPrices {
   /** With the price in force. */
@@ -229,7 +256,7 @@ export interface LaidPrices {
 /** `pricedByFile`: ids of the models that have a price in the configuration file. */
 export function layPriceOverrides(
   models: readonly Model[],
-  overrides: ReadonlyMap<string, Price>,
+  overrides: ReadonlyMap<string, Price> = new Map(),
   pricedByFile: ReadonlySet<string>,
 ): LaidPrices {
   const setterOf = (id: string): PriceSetter => (pricedByFile.has(id) ? 'file' : overrides.has(id) ? 'api' : 'catalog')

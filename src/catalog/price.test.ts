@@ -1,8 +1,10 @@
 import { expect, test } from 'bun:test'
+import { tokenCounts } from '../../test/parts/token-counts.ts'
 import type { Nano, Pico } from '../kernel/money.ts'
 import type { Usage } from '../kernel/usage.ts'
 import { priceFromEntry } from './entry.ts'
 import {
+  cacheSavings,
   chargeLines,
   createPrice,
   freePrice,
@@ -16,11 +18,7 @@ import {
 import { parseStoredPrice, renderStoredPrice } from './price-versions.ts'
 
 const usage = (counts: Partial<Usage>): Usage => ({
-  inputTokens: 0,
-  cacheReadTokens: 0,
-  cacheWriteTokens: 0,
-  cacheWriteLongTokens: 0,
-  outputTokens: 0,
+  ...tokenCounts(0, 0),
   source: 'reported',
   ...counts,
 })
@@ -194,4 +192,29 @@ test('a price is shown as it was written, with every kind of token and every tie
 
 test('a free price is shown as the word free', () => {
   expect(showPrice(priceFromEntry('free'))).toBe('free')
+})
+
+test.each([
+  // 100 × (3 − 0.30) − 20 × (3.75 − 3) − 5 × (6 − 3) micro-dollars.
+  [
+    'reads save, writes cost extra',
+    { inputTokens: 10, cacheReadTokens: 100, cacheWriteTokens: 20, cacheWriteLongTokens: 5 },
+    240_000n,
+  ],
+  ['writes alone are a loss', { inputTokens: 10, cacheWriteTokens: 20 }, -15_000n],
+  ['nothing is saved without a cache', { inputTokens: 1000, outputTokens: 50 }, 0n],
+  // In the tier above 1,000 input tokens: 1,001 × (6 − 0.60).
+  ['the tier of the whole input counts', { cacheReadTokens: 1001 }, 5_405_400n],
+  // 10 × (30 − 3).
+  ['audio is compared with audio', { cacheReadTokens: 10, audioCacheReadTokens: 10 }, 270_000n],
+])('%s', (_, counts, saved) => {
+  const price = createPrice(
+    {
+      ...{ input: pico(3_000_000n), output: pico(15_000_000n), cache_read: pico(300_000n) },
+      ...{ cache_write: pico(3_750_000n), cache_write_1h: pico(6_000_000n) },
+      ...{ audio_input: pico(30_000_000n), audio_cache_read: pico(3_000_000n) },
+    },
+    { '1000': { input: pico(6_000_000n), output: pico(15_000_000n), cache_read: pico(600_000n) } },
+  )
+  expect(cacheSavings(price, usage(counts))).toBe(saved)
 })

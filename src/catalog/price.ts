@@ -5,7 +5,6 @@ import { assert } from '../kernel/assert.ts'
 import {
   formatPrice,
   formatPricePerThousand,
-  formatUsd,
   type Nano,
   type Pico,
   parsePrice,
@@ -19,6 +18,7 @@ import {
   factors,
   listedBuckets,
   type PartBucket,
+  type TokenCounts,
   tokenBuckets,
   totalInputTokens,
   type UnitBucket,
@@ -220,9 +220,23 @@ export function priceUsage(price: Price, usage: Usage): Nano {
   return picoToNano(pico)
 }
 
-/** The same as decimal USD. */
-export function priceUsd(price: Price, usage: Usage): string {
-  return formatUsd(priceUsage(price, usage))
+/**
+ * What the prompt cache saved: what the same usage would have cost had every cached token been plain input, less what it
+ * costs. Negative if writing to the cache cost more than reading from it saved.
+ */
+export function cacheSavings(price: Price, usage: Usage): bigint {
+  const uncached = { ...usage, ...withoutCache(usage), summaries: usage.summaries?.map(withoutCache) ?? [] }
+  return priceUsage(price, uncached) - priceUsage(price, usage)
+}
+
+function withoutCache<Counts extends TokenCounts>(counts: Counts): Counts {
+  const audio = (counts.audioInputTokens ?? 0) + (counts.audioCacheReadTokens ?? 0)
+  return {
+    ...counts,
+    inputTokens: totalInputTokens(counts),
+    ...{ cacheReadTokens: 0, cacheWriteTokens: 0, cacheWriteLongTokens: 0, audioCacheReadTokens: 0 },
+    ...(audio > 0 && { audioInputTokens: audio }),
+  }
 }
 
 /** What a request may use beside its tokens. */
@@ -376,6 +390,18 @@ export function priceJumps(from: Price, to: Price): readonly PriceJump[] {
       .map(([before, after]) => ({ bucket, from: rateIn(before, info), to: rateIn(after, info) }))
     return moves.find((move) => move.to > jump * move.from || move.from > jump * move.to) ?? []
   })
+}
+
+/** Buckets in which a price is lower than a cost for a prompt of any length. */
+export function bucketsBelow(price: Price, cost: Price): readonly Bucket[] {
+  const bounds = [...price.rows, ...cost.rows].flatMap(({ when }) => (when ? [when.overInputTokens + 1] : []))
+  const pairs = [...new Set([0, ...bounds])].map((tokens) => [ratesAt(price, tokens), ratesAt(cost, tokens)] as const)
+  const isBelow = ({ bucket, partOf }: (typeof tokenBuckets)[number]) =>
+    pairs.some(([sold, paid]) => {
+      const rate = sold[bucket] ?? (partOf && sold[partOf]) ?? 0n
+      return rate < (paid[bucket] ?? 0n)
+    })
+  return listedBuckets.filter(isBelow).map(({ bucket }) => bucket)
 }
 
 /** What a price no longer has, with the consequence: someone who sets token prices may not know about the others. */

@@ -27,10 +27,11 @@ async function rewrite(database: Database, engine: string): Promise<void> {
   })
 }
 
-forEachEngine((engine) => {
-  test('G1: reports an intact log and its end, and detects a rewritten log by an earlier end', async () => {
-    await using store = await engine.openStore()
-    const { database, place } = store
+forEachEngine((engine, it) => {
+  it('G1: reports an intact log and its end, and detects a rewritten log by an earlier end', async ({
+    database,
+    place,
+  }) => {
     expect(await verify(place)).toEqual({ exit: 0, out: 'The audit log is empty.\n', err: '' })
     for (let n = 1; n <= 3; n++) await append(database, `key_${n}`)
     const { items } = await listAudit(database.sql, { limit: 1 })
@@ -45,7 +46,11 @@ forEachEngine((engine) => {
     const { exit, out, err } = await verify(place, '--noted', head, '--json')
     expect(exit).toBe(1)
     expect(JSON.parse(out)).toMatchObject({ ok: false, rows: 4, findings: [{ sequence: 3 }] })
-    expect(err).toBe('tollgate: the audit log was tampered with.\nTry: tollgate audit verify --json\n')
+    expect(JSON.parse(err).error).toEqual({
+      message: 'the audit log was tampered with.',
+      try: 'tollgate audit verify --json',
+      exit_code: 1,
+    })
     await database.transaction((sql) => sql`DELETE FROM audit WHERE sequence = 1`)
     const broken = await verify(place)
     expect([broken.exit, broken.out]).toEqual([1, expect.stringContaining('entries are missing')])

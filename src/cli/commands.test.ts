@@ -3,13 +3,15 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { onSqlite, openWorld, ranOf } from '../../test/parts/command-line.ts'
+import { testWith } from '../../test/parts/engines.ts'
 import { managementToken } from '../../test/parts/management.ts'
 import { createId } from '../kernel/ids.ts'
 import { namesOf } from './lookup.ts'
 
 onSqlite((engine) => {
-  test('creates everything up to a key with limits, without naming the only workspace or project', async () => {
-    await using world = await openWorld(engine)
+  const it = testWith(() => openWorld(engine))
+
+  it('creates everything up to a key with limits, without naming the only workspace or project', async (world) => {
     expect(await world.run('keys create --name ci')).toMatchObject({
       exit: 4,
       err: 'tollgate: there is no workspace yet.\nTry: tollgate workspaces create NAME\n',
@@ -40,8 +42,7 @@ onSqlite((engine) => {
     expect(list[1]).not.toContain('sk-tg')
   })
 
-  test('rotates a key with an overlap, limits it, and revokes it without a question if not interactive', async () => {
-    await using world = await openWorld(engine)
+  it('rotates a key with an overlap, limits it, and revokes it without a question if not interactive', async (world) => {
     const workspace = await world.management.make('/api/workspaces', { name: 'acme' })
     await world.management.make(`/api/workspaces/${workspace.id}/projects`, { name: 'web' })
     const { id, secret } = await world.json('keys create --name ci')
@@ -51,7 +52,7 @@ onSqlite((engine) => {
     expect(rotated.out.trim()).not.toBe(secret)
     expect((await world.run(`limits put ${id} --tpm 5000`)).out).toBe('was  none\nnow  5,000 tpm\n')
     expect((await world.run(`limits put ${id} --concurrent 3`)).out).toBe('was  5,000 tpm\nnow  3 at once\n')
-    expect(await world.json(`limits show ${id}`)).toEqual({ concurrent_requests: 3 })
+    expect(await world.json(`limits show ${id}`)).toEqual({ concurrent_requests: 3, spend: [] })
     expect((await world.run(`limits put ${id}`)).exit).toBe(2)
     expect((await world.run(`limits put ${id} --none`)).out).toBe('was  3 at once\nnow  none\n')
     expect((await world.run(`keys revoke ${id}`)).out).toBe(`Key "ci" (…${rotated.out.trim().slice(-4)}) is revoked.\n`)
@@ -64,8 +65,7 @@ onSqlite((engine) => {
     ])
   })
 
-  test('counts a top-up with an idempotency key once in the wallet and its transfers', async () => {
-    await using world = await openWorld(engine)
+  it('counts a top-up with an idempotency key once in the wallet and its transfers', async (world) => {
     const workspace = await world.management.make('/api/workspaces', { name: 'acme' })
     for (const _ of [1, 2]) {
       const ran = await world.run('wallet topup 25 --reference invoice~17 --idempotency-key inv-17')
@@ -83,8 +83,7 @@ onSqlite((engine) => {
     expect(end).toBe('')
   })
 
-  test('corrects a wallet, shows the balance, and refuses to take more than is available', async () => {
-    await using world = await openWorld(engine)
+  it('corrects a wallet, shows the balance, and refuses to take more than is available', async (world) => {
     const workspace = await world.management.make('/api/workspaces', { name: 'acme' })
     await world.run('wallet topup 2500')
     for (const _ of [1, 2]) {
@@ -108,8 +107,18 @@ onSqlite((engine) => {
     expect((await world.json('wallet')).balance).toBe('26.00')
   })
 
-  test('asks for the workspace by id or name if there are several', async () => {
-    await using world = await openWorld(engine)
+  it('means the workspace and the project called default if none is named', async (world) => {
+    const usual = await world.management.make('/api/workspaces', { name: 'default' })
+    await world.management.make('/api/workspaces', { name: 'other' })
+    const project = await world.management.make(`/api/workspaces/${usual.id}/projects`, { name: 'default' })
+    await world.management.make(`/api/workspaces/${usual.id}/projects`, { name: 'web' })
+    expect((await world.json('keys create --name ci')).project_id).toBe(project.id)
+    expect((await world.run('console')).out).toMatch(/^http:.*\/console\?t=once\n$/)
+    const refused = await world.run('keys revoke key_01KA8M0Q2V7TSCXZ9Y5D3E1F4G --json')
+    expect([refused.out, JSON.parse(refused.err).error.exit_code]).toEqual(['', 4])
+  })
+
+  it('asks for the workspace by id or name if there are several', async (world) => {
     const one = await world.management.make('/api/workspaces', { name: 'one' })
     const two = await world.management.make('/api/workspaces', { name: 'two' })
     expect(await world.run('wallet')).toEqual({
@@ -125,8 +134,7 @@ onSqlite((engine) => {
     expect(await world.json(`workspaces show ${two.id}`)).toMatchObject({ name: 'two', wallet: { balance: '3.00' } })
   })
 
-  test('reads a provider key from the standard input and never shows it', async () => {
-    await using world = await openWorld(engine)
+  it('reads a provider key from the standard input and never shows it', async (world) => {
     const { id } = await world.management.make('/api/workspaces', { name: 'acme' })
     const put = await world.run('credentials put acme', { input: 'sk-provider-secret-9876\n' })
     expect(put).toEqual({ exit: 0, out: `Key …9876 for acme is stored in ${id}.\n`, err: '' })
@@ -149,21 +157,14 @@ onSqlite((engine) => {
     expect((await world.run('credentials delete acme')).exit).toBe(4)
   })
 
-  test('lists models that only a workspace’s own key makes available, and marks them', async () => {
-    await using world = await openWorld(engine)
+  it('lists models that only a workspace’s own key makes available, and marks them', async (world) => {
     await world.run('workspaces create acme')
     await world.run('projects create web --models own/fast,acme/large')
     expect((await world.run('models')).out).not.toContain('own/fast')
     await world.run('credentials put acme', { input: 'sk-of-the-workspace' })
     const [titles, ...rows] = (await world.run('models')).out.trimEnd().split('\n')
     expect(titles).toEndWith('VIA')
-    expect(rows.map((row) => row.split(' ')[0])).toEqual([
-      'acme/large',
-      'acme/small',
-      'beta/odd',
-      'beta/open',
-      'own/fast',
-    ])
+    expect(rows.map((row) => row.split(' ')[0])).toEqual('acme/large acme/small beta/odd beta/open own/fast'.split(' '))
     expect(rows.at(-1)).toMatch(/^own\/fast +– +– +– +– +– +acme \(own key\)$/)
     const ids = async (args: string) => (await world.json(args)).data.map(({ id }: { id: string }) => id)
     expect(await ids('models --project web')).toEqual(['acme/large', 'own/fast'])
@@ -178,8 +179,7 @@ onSqlite((engine) => {
     expect((await world.run('models --workspace acme')).out).toContain('own/fast')
   })
 
-  test('filters and sorts the catalog, and shows prices and missing prices', async () => {
-    await using world = await openWorld(engine)
+  it('filters and sorts the catalog, and shows prices and missing prices', async (world) => {
     const noToken = { env: { TOLLGATE_ADMIN_TOKEN: '' } }
     expect((await world.run('models', noToken)).out).toBe(
       [
@@ -199,8 +199,7 @@ onSqlite((engine) => {
     expect(await ids('models --filter LARGE')).toEqual(['acme/large'])
   })
 
-  test('lists, shows and explains requests, and fails if an explanation does not add up', async () => {
-    await using world = await openWorld(engine)
+  it('lists, shows and explains requests, and fails if an explanation does not add up', async (world) => {
     const [right, wrong] = [createId('req'), createId('req')]
     const request = {
       started_at: '2027-01-15T08:00:00.000Z',
@@ -320,6 +319,8 @@ onSqlite((engine) => {
 })
 
 onSqlite((engine) => {
+  const it = testWith(() => openWorld(engine))
+
   test.each([
     ['keys revoke key_nope', 'tollgate keys list'],
     ['keys rotate key_nope', 'tollgate keys list'],
@@ -336,16 +337,14 @@ onSqlite((engine) => {
     expect(err).not.toContain('/api/')
   })
 
-  test('names the variable that enables a provider of a built-in model', async () => {
-    await using world = await openWorld(engine)
+  it('names the variable that enables a provider of a built-in model', async (world) => {
     const { exit, err } = await world.run('route openai/gpt-5.1')
     expect(exit).toBe(4)
     expect(err).toContain('Start the gateway with OPENAI_API_KEY (openai), or OPENROUTER_API_KEY (openrouter).')
     expect(err).toEndWith('Try: OPENAI_API_KEY=… npm start\n')
   })
 
-  test('names options as typed in errors of the gateway', async () => {
-    await using world = await openWorld(engine)
+  it('names options as typed in errors of the gateway', async (world) => {
     const { id } = await world.management.make('/api/workspaces', { name: 'acme' })
     await world.management.make(`/api/workspaces/${id}/projects`, { name: 'web' })
     const said = async (args: string) => (await world.run(args)).err.split('\n')[0]
@@ -355,8 +354,7 @@ onSqlite((engine) => {
     expect(await said('usage --by nonsense')).toStartWith('tollgate: --by must be')
   })
 
-  test('says that a list is empty, and why it may be', async () => {
-    await using world = await openWorld(engine)
+  it('says that a list is empty, and why it may be', async (world) => {
     expect((await world.run('requests')).err).toBe('No requests yet.\n')
     const { exit, err } = await world.run('requests --model nope')
     expect([exit, err]).toEqual([0, expect.stringMatching(/^No request matches --model nope: .*tollgate models\n$/)])
@@ -366,8 +364,7 @@ onSqlite((engine) => {
     expect(reversed.err).toContain('nothing between --from, 2026-02-01T00:00:00.000Z, and --to, 2026-01-01')
   })
 
-  test('marks token counts, and shows the key and project of a request', async () => {
-    await using world = await openWorld(engine)
+  it('marks token counts, and shows the key and project of a request', async (world) => {
     const { id } = await world.management.make('/api/workspaces', { name: 'acme' })
     const project = await world.management.make(`/api/workspaces/${id}/projects`, { name: 'web' })
     const key = await world.management.make(`/api/projects/${project.id}/keys`, { name: 'ci' })
@@ -378,8 +375,7 @@ onSqlite((engine) => {
     expect((await world.run(`requests show ${request}`)).out).toContain(`ci (${key.id}) of web\n`)
   })
 
-  test('refuses a backup into a folder that does not exist', async () => {
-    await using world = await openWorld(engine)
+  it('refuses a backup into a folder that does not exist', async (world) => {
     const folder = join(world.folder, 'no', 'such')
     expect(await world.run('backup no/such/x.db')).toMatchObject({
       exit: 1,
@@ -411,7 +407,7 @@ onSqlite((engine) => {
     const erased = await world.run(`workspaces erase ${id} --yes`)
     expect([erased.exit, erased.out]).toEqual([
       0,
-      `${id} is erased: 1 keys, 0 credentials, 0 requests. Its charges and its balance stay.\n`,
+      `${id} is erased: 1 keys, 0 credentials, 0 stored responses, 0 requests. Its charges and its balance stay.\n`,
     ])
     expect((await world.json(`workspaces show ${id}`)).name).toBe('erased')
   })
@@ -425,8 +421,9 @@ onSqlite((engine) => {
 })
 
 onSqlite((engine) => {
-  test('the program reads its arguments, environment and standard input, and exits with the code', async () => {
-    await using world = await openWorld(engine)
+  const it = testWith(() => openWorld(engine))
+
+  it('the program reads its arguments, environment and standard input, and exits with the code', async (world) => {
     const { id } = await world.management.make('/api/workspaces', { name: 'acme' })
     const [put, unknown, refused] = await Promise.all(
       [
@@ -441,8 +438,7 @@ onSqlite((engine) => {
   })
 
   describe('errors have an exit code and something to try', () => {
-    test('exits with 2 for usage, 3 if not authorised, 4 if not found, 1 if nothing answers', async () => {
-      await using world = await openWorld(engine)
+    it('exits with 2 for usage, 3 if not authorised, 4 if not found, 1 if nothing answers', async (world) => {
       await world.management.make('/api/workspaces', { name: 'acme' })
       const ran = (args: string, env = {}) => world.run(args, { env })
       expect(await ran('wallet topup five')).toEqual({
@@ -477,8 +473,7 @@ onSqlite((engine) => {
       })
     })
 
-    test('exits with 5 for a 402 and a 429, and recognises a server that is not a gateway', async () => {
-      await using world = await openWorld(engine)
+    it('exits with 5 for a 402 and a 429, and recognises a server that is not a gateway', async (world) => {
       const error = { message: 'Slow\u001b[2J down.', type: 't', param: null, code: 'LIMIT_EXCEEDED' }
       using server = Bun.serve({
         port: 0,
@@ -506,8 +501,7 @@ onSqlite((engine) => {
       }
     })
 
-    test('uses the token of the data folder on this machine', async () => {
-      await using world = await openWorld(engine)
+    it('uses the token of the data folder on this machine', async (world) => {
       await world.management.make('/api/workspaces', { name: 'acme' })
       mkdirSync(join(world.folder, 'data'))
       writeFileSync(join(world.folder, 'data', 'admin-token'), `${managementToken}\n`)

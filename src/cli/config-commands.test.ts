@@ -1,7 +1,8 @@
-import { expect, test } from 'bun:test'
+import { expect } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { onSqlite, openWorld } from '../../test/parts/command-line.ts'
+import { testWith } from '../../test/parts/engines.ts'
 
 const declared = `workspaces:
   - name: acme
@@ -15,8 +16,9 @@ const declared = `workspaces:
 `
 
 onSqlite((engine) => {
-  test('plans, applies and exports a file, and applies it again without a change', async () => {
-    await using world = await openWorld(engine)
+  const it = testWith(() => openWorld(engine))
+
+  it('plans, applies and exports a file, and applies it again without a change', async (world) => {
     const file = join(world.folder, 'installation.yaml')
     writeFileSync(file, declared)
     const lines = [
@@ -52,8 +54,7 @@ onSqlite((engine) => {
     expect((await world.run('config plan -', { input: declared })).out).toBe('Nothing to change.\n')
   })
 
-  test('objects of a file are changed by the file only, and revoked only with --prune', async () => {
-    await using world = await openWorld(engine)
+  it('objects of a file are changed by the file only, and revoked only with --prune', async (world) => {
     const file = join(world.folder, 'installation.yaml')
     writeFileSync(file, declared)
     const { keys } = await world.json('config apply installation.yaml')
@@ -81,8 +82,7 @@ onSqlite((engine) => {
     expect(states).toEqual(['active', 'revoked'])
   })
 
-  test('changes nothing for a wrong file or impossible changes', async () => {
-    await using world = await openWorld(engine)
+  it('changes nothing for a wrong file or impossible changes', async (world) => {
     const file = join(world.folder, 'installation.yaml')
     writeFileSync(file, 'workspaces:\n  - name: acme\n    projekts: []\n')
     const wrong = await world.run('config apply installation.yaml')
@@ -98,8 +98,7 @@ onSqlite((engine) => {
     expect((await world.json('workspaces')).data[0].limits).toEqual({ spend_per_month: '500.00' })
   })
 
-  test('finds a running gateway despite a wrong file, and warns about the file', async () => {
-    await using world = await openWorld(engine)
+  it('finds a running gateway despite a wrong file, and warns about the file', async (world) => {
     const env = { TOLLGATE_URL: '', TOLLGATE_PORT: new URL(world.management.url).port }
     const file = join(world.folder, 'tollgate.yaml')
     writeFileSync(file, 'models: all\n')
@@ -115,8 +114,7 @@ onSqlite((engine) => {
     expect(await world.run('workspaces --json', { env })).toMatchObject({ exit: 0, err: '' })
   })
 
-  test('shows each setting with its source, and no secret', async () => {
-    await using world = await openWorld(engine)
+  it('shows each setting with its source, and no secret', async (world) => {
     writeFileSync(
       join(world.folder, 'tollgate.yaml'),
       'server:\n  port: 9000\n  drain_seconds: 5\nlimits:\n  requests_per_minute: 600\nproviders:\n  - { id: acme, dialect: openai-chat, base_url: http://127.0.0.1:1/v1, api_key: canary-in-the-file }\n',
@@ -149,8 +147,7 @@ onSqlite((engine) => {
     for (const { out, err } of [shown, table]) expect(out + err).not.toMatch(/canary|cccc|token-of-the-operator/)
   })
 
-  test('lists providers with what they need, and adds one to the file without its key', async () => {
-    await using world = await openWorld(engine)
+  it('lists providers with what they need, and adds one to the file without its key', async (world) => {
     const file = join(world.folder, 'tollgate.yaml')
     writeFileSync(file, '# mine\nserver: { local_models: off }   # quiet\n')
     const env = { OPENAI_API_KEY: 'canary' }
@@ -161,7 +158,7 @@ onSqlite((engine) => {
     const before = await byId()
     expect(before.get('openai')).toMatchObject({ state: 'on', needs: [], key_from: 'OPENAI_API_KEY' })
     expect(before.get('anthropic')).toMatchObject({ state: 'off', needs: ['ANTHROPIC_API_KEY'] })
-    expect(before.get('sandbox')).toMatchObject({ state: 'on', models: 9 })
+    expect(before.get('sandbox')).toMatchObject({ state: 'on', models: 10 })
 
     expect((await world.run('providers add acme', { env })).exit).toBe(2)
     const added = await world.run('providers add acme --base-url https://api.acme.example/v1', { env })

@@ -1,11 +1,13 @@
-import { expect, test } from 'bun:test'
+import { expect } from 'bun:test'
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { onSqlite, openWorld } from '../../test/parts/command-line.ts'
+import { testWith } from '../../test/parts/engines.ts'
 
 onSqlite((engine) => {
-  test('connect claude creates a key, writes it for this user only, and undo restores the file', async () => {
-    await using world = await openWorld(engine)
+  const it = testWith(() => openWorld(engine))
+
+  it('connect claude creates a key, writes it for this user only, and undo restores the file', async (world) => {
     const { id } = await world.management.make('/api/workspaces', { name: 'acme' })
     await world.management.make(`/api/workspaces/${id}/projects`, { name: 'web' })
     const file = join(world.folder, 'home', '.claude', 'settings.json')
@@ -42,8 +44,7 @@ onSqlite((engine) => {
     expect((await world.run('connect claude --undo')).exit).toBe(4)
   })
 
-  test('undo does not suggest revoking a key that connect was given', async () => {
-    await using world = await openWorld(engine)
+  it('undo does not suggest revoking a key that connect was given', async (world) => {
     const { id } = await world.management.make('/api/workspaces', { name: 'acme' })
     await world.management.make(`/api/workspaces/${id}/projects`, { name: 'web' })
     const secret = (await world.run('keys create --name mine')).out.trim()
@@ -56,8 +57,7 @@ onSqlite((engine) => {
     ])
   })
 
-  test('with several workspaces, the suggestion of connect works', async () => {
-    await using world = await openWorld(engine)
+  it('with several workspaces, the suggestion of connect works', async (world) => {
     for (const name of ['acme', 'beta']) {
       const { id } = await world.management.make('/api/workspaces', { name })
       await world.management.make(`/api/workspaces/${id}/projects`, { name: 'web' })
@@ -67,8 +67,7 @@ onSqlite((engine) => {
     expect([refused.exit, (await world.run(`connect claude ${attempt}`)).exit]).toEqual([2, 0])
   })
 
-  test('connect gives Codex a profile and a list of models, and --undo deletes both', async () => {
-    await using world = await openWorld(engine)
+  it('connect gives Codex a profile and a list of models, and --undo deletes both', async (world) => {
     const folder = join(world.folder, 'codex')
     const env = { CODEX_HOME: folder, TOLLGATE_KEY: 'sk-tg-given' }
     const shown = await world.run('connect codex --print', { env })
@@ -103,8 +102,7 @@ onSqlite((engine) => {
     expect(readdirSync(folder)).toEqual(['.git'])
   })
 
-  test('connect writes no key into a repository, prints settings for Cursor, and lists models for opencode', async () => {
-    await using world = await openWorld(engine)
+  it('connect writes no key into a repository, prints settings for Cursor, and lists models for opencode', async (world) => {
     mkdirSync(join(world.folder, 'home', '.git'), { recursive: true })
     const env = { TOLLGATE_KEY: 'sk-tg-given' }
     const refused = await world.run('connect claude', { env })
@@ -116,12 +114,54 @@ onSqlite((engine) => {
     const elsewhere = { ...env, XDG_CONFIG_HOME: join(world.folder, 'config') }
     expect((await world.run('connect opencode', { env: elsewhere })).exit).toBe(0)
     const written = JSON.parse(readFileSync(join(world.folder, 'config', 'opencode', 'opencode.json'), 'utf8'))
-    expect(written.provider.tollgate.options).toEqual({ baseURL: `${world.management.url}/v1`, apiKey: 'sk-tg-given' })
+    expect(written.provider.tollgate.options).toEqual({
+      ...{ baseURL: `${world.management.url}/v1`, apiKey: 'sk-tg-given', setCacheKey: true },
+    })
     // What has no price cannot be called.
     expect(Object.keys(written.provider.tollgate.models)).toEqual(['acme/large', 'acme/small', 'beta/open'])
-    expect(written.provider.tollgate.models['acme/large']).toEqual({
+    expect(written.provider.tollgate.models['acme/large']).toMatchObject({
       name: 'Acme Large',
       limit: { context: 200_000, output: 32_000 },
     })
   })
+
+  for (const [client, file] of [
+    ['continue', join('.continue', 'tollgate.yaml')],
+    ['aider', join('.config', 'aider', 'tollgate.yml')],
+  ] as const) {
+    it(`connect ${client} writes files of its own, and --undo deletes them`, async (world) => {
+      const env = { TOLLGATE_KEY: 'sk-tg-given' }
+      const path = join(world.folder, 'home', file)
+      const written = await world.run(`connect ${client} --model acme/small`, { env })
+      expect([written.exit, written.out]).toEqual([0, expect.stringContaining(`connect ${client} --undo`)])
+      const text = readFileSync(path, 'utf8')
+      for (const part of ['sk-tg-given', 'acme/small', `${world.management.url}/v1`]) expect(text).toContain(part)
+      expect((await world.run(`connect ${client} --undo`, { env })).exit).toBe(0)
+      expect(existsSync(path)).toBe(false)
+    })
+  }
+
+  it('connect zed writes models without the key, and leaves a file with comments alone', async (world) => {
+    const env = { TOLLGATE_KEY: 'sk-tg-given', XDG_CONFIG_HOME: join(world.folder, 'config') }
+    const file = join(world.folder, 'config', 'zed', 'settings.json')
+    expect((await world.run('connect zed', { env })).exit).toBe(0)
+    const text = readFileSync(file, 'utf8')
+    expect(text).not.toContain('sk-tg-')
+    const { api_url: url, available_models: models } = JSON.parse(text).language_models.openai_compatible.Tollgate
+    expect([url, models[0].name, models[0].max_tokens]).toEqual([`${world.management.url}/v1`, 'acme/large', 200_000])
+    expect((await world.run('connect zed --undo', { env })).exit).toBe(0)
+    expect(existsSync(file)).toBe(false)
+    writeFileSync(file, '// mine\n{}\n')
+    expect((await world.run('connect zed', { env })).err).toContain('not plain JSON')
+    expect(readFileSync(file, 'utf8')).toBe('// mine\n{}\n')
+  })
+
+  for (const client of ['cline', 'qwen', 'goose', 'llm', 'gemini']) {
+    it(`connect ${client} prints address, key and model`, async (world) => {
+      const env = { TOLLGATE_KEY: 'sk-tg-given' }
+      const { exit, out } = await world.run(`connect ${client} --model acme/small`, { env })
+      expect(exit).toBe(0)
+      for (const part of ['sk-tg-given', 'acme/small', world.management.url]) expect(out).toContain(part)
+    })
+  }
 })

@@ -85,6 +85,19 @@ test('shows differences as from and to, and ignores order and spelling', () => {
   ])
 })
 
+test('aliases of a project are exported, planned and compared', () => {
+  const [workspace] = installation({}, [])
+  const [web] = workspace?.projects ?? []
+  const installed = [{ ...workspace, projects: [{ ...web, aliases: { gpt: 'acme/large' } }] }] as InstalledWorkspace[]
+  const text = renderDeclaration(declarationOf(installed))
+  expect(text).toContain('gpt: acme/large')
+  expect(plan(text, installed)).toEqual(nothing)
+  expect(plan(text, []).changes[1]).toBe('+ project acme/web: models acme/*, beta/one, aliases gpt=acme/large')
+  expect(plan(text.replace('gpt: acme/large', 'fast: beta/one'), installed).changes).toEqual([
+    '~ project acme/web: aliases gpt=acme/large → fast=beta/one',
+  ])
+})
+
 test('revokes nothing without --prune, and with it only keys that a file created', () => {
   const installed = installation({}, [key('gone'), key('handmade', { managed_by: 'api' })])
   const text = 'workspaces: [{ name: acme, projects: [{ name: web, models: ["acme/*", beta/one] }] }]'

@@ -13,6 +13,7 @@ import {
   readDocument,
   type SchemaFault,
 } from '../config/document.ts'
+import { isTag } from '../kernel/attribution.ts'
 import { formatUsd, parseUsd } from '../kernel/money.ts'
 import type { ApiClient } from './api-client.ts'
 import { Refusal, tryTo } from './refusal.ts'
@@ -29,6 +30,10 @@ const amount = z
   })
   .optional()
 
+const tagAmounts = z
+  .record(z.string().refine(isTag, { error: 'expected a tag such as team=web' }), amount.unwrap())
+  .optional()
+
 /** What all three have. The id is only needed if several have the same name. */
 const common = {
   name: z.string().min(1),
@@ -39,7 +44,15 @@ const common = {
       tokens_per_minute: count,
       concurrent_requests: count,
       spend_per_day: amount,
+      spend_per_week: amount,
       spend_per_month: amount,
+      starts_at: z.iso.date({ error: 'expected a day such as "2027-01-31"' }).optional(),
+      user_spend_per_day: amount,
+      user_spend_per_week: amount,
+      user_spend_per_month: amount,
+      tag_spend_per_day: tagAmounts,
+      tag_spend_per_week: tagAmounts,
+      tag_spend_per_month: tagAmounts,
     })
     .nullish(),
 }
@@ -51,7 +64,8 @@ const keySchema = z.strictObject({
   sources: z.array(z.string().min(1)).nullish(),
   expires_at: z.iso.datetime({ offset: true, error: 'expected a time such as "2027-01-31T00:00:00Z"' }).nullish(),
 })
-const projectSchema = z.strictObject({ ...common, models, keys: z.array(keySchema).nullish() })
+const aliases = z.record(z.string(), z.string()).nullish()
+const projectSchema = z.strictObject({ ...common, models, aliases, keys: z.array(keySchema).nullish() })
 const workspaceSchema = z.strictObject({ ...common, projects: z.array(projectSchema).nullish() })
 const declarationSchema = z.strictObject({ workspaces: z.array(workspaceSchema).nullish() })
 
@@ -59,7 +73,9 @@ export type Declaration = z.output<typeof declarationSchema>
 type DeclaredKey = z.output<typeof keySchema>
 
 /** One of the three; what it cannot have is absent. */
-interface Declared extends DeclaredKey, Children<Declared> {}
+interface Declared extends DeclaredKey, Children<Declared> {
+  readonly aliases?: Aliases
+}
 
 interface Children<Node> {
   readonly projects?: readonly Node[] | null | undefined
@@ -120,6 +136,7 @@ interface Installed extends Children<Installed> {
   /** `file`: a file created it, and only files change it. */
   readonly managed_by: string
   readonly models?: List
+  readonly aliases?: Aliases
   readonly sources?: List
   readonly expires_at?: string | null
 }
@@ -147,10 +164,11 @@ export function declarationOf(installation: readonly InstalledWorkspace[]): Decl
 }
 
 function declared(list: readonly Installed[]): readonly object[] {
-  return list.map(({ id, name, models, limits, sources, expires_at, projects, keys }) => ({
+  return list.map(({ id, name, models, aliases, limits, sources, expires_at, projects, keys }) => ({
     name,
     ...(list.filter((each) => each.name === name).length > 1 && { id }),
     ...(models && { models }),
+    ...(Object.keys(aliases ?? {}).length > 0 && { aliases }),
     ...(Object.keys(limits).length > 0 && { limits }),
     ...(sources && { sources }),
     ...(expires_at && { expires_at }),
@@ -163,7 +181,7 @@ function declared(list: readonly Installed[]): readonly object[] {
 type Place = string
 
 export interface Change {
-  readonly action: 'create' | 'allow' | 'limit' | 'revoke'
+  readonly action: 'create' | 'allow' | 'alias' | 'limit' | 'revoke'
   readonly what: Kind
   readonly place: Place
   /** What follows the place on its line: `: limits none → 60 rpm`. */
@@ -212,7 +230,7 @@ export function planChanges(
     const matched = wishes.map((wish) => match(what, prefix, wish, installed))
     for (const { wish, place, found } of matched) {
       const { id: _, limits, ...body } = wish
-      const { name, models = null } = body
+      const { name, models = null, aliases = null } = body
       if (found && what === 'key') faults.push(...fixedMembers(place, wish, found))
       if (found && what === 'project' && !sameList(found.models, models)) {
         const detail = `: models ${shownList(found.models)} → ${shownList(models)}`
@@ -220,13 +238,20 @@ export function planChanges(
           api.call('updateProject', { id: found.id, body: { models }, managedBy }),
         )
       }
+      if (found && what === 'project' && !Bun.deepEquals(found.aliases ?? {}, aliases ?? {})) {
+        const detail = `: aliases ${shownAliases(found.aliases)} → ${shownAliases(aliases)}`
+        change('alias', place, detail, (api) =>
+          api.call('updateProject', { id: found.id, body: { aliases }, managedBy }),
+        )
+      }
       if (!found && what === 'workspace') {
         change('create', place, '', (api) => api.call('createWorkspace', { body: { name }, managedBy }))
       }
       if (!found && what === 'project') {
         const create: Change['call'] = (api, idOf) =>
-          api.call('createProject', { id: idOf(parent), body: { name, models }, managedBy })
-        change('create', place, `: models ${shownList(models)}`, create)
+          api.call('createProject', { id: idOf(parent), body: { name, models, aliases }, managedBy })
+        const named = aliases === null ? '' : `, aliases ${shownAliases(aliases)}`
+        change('create', place, `: models ${shownList(models)}${named}`, create)
       }
       if (!found && what === 'key') {
         // It was created and has ended, or never needs to be created.
@@ -292,6 +317,13 @@ function step(name: string): string {
   return name.replace(/[\\/#]/g, '\\$&')
 }
 
+type Aliases = Readonly<Record<string, string>> | null | undefined
+
+function shownAliases(aliases: Aliases): string {
+  const pairs = Object.entries(aliases ?? {}).map((pair) => pair.join('='))
+  return pairs.join(', ') || 'none'
+}
+
 type List = readonly string[] | null | undefined
 
 /** The order does not matter; no allowlist is not the same as an empty one. */
@@ -308,7 +340,7 @@ function shownList(list: List): string {
   return list.length === 0 ? 'none' : list.join(', ')
 }
 
-const signs = { create: '+', allow: '~', limit: '~', revoke: '-' } as const
+const signs = { create: '+', allow: '~', alias: '~', limit: '~', revoke: '-' } as const
 
 /** One line: `+` created, `~` changed, `-` revoked. */
 export function describeChange({ action, what, place, detail }: Change): string {

@@ -3,25 +3,36 @@
 
 import { type CommandShape, optionsOf } from './command.ts'
 
-export const help = `tollgate: one gateway over many models, in the OpenAI and the Anthropic dialect
+export const help = `tollgate: one gateway over many models, in the dialects of OpenAI, Anthropic and Gemini
 
 Usage
   tollgate [serve]        start the gateway (also: npm start); --port N, --data FOLDER and more: serve --help
 
-  tollgate workspaces     list, create, show; export or erase everything stored about one
+  tollgate workspaces     list, create, show, update; export or erase everything stored about one
   tollgate projects       list, create, update
+  tollgate people         list, invite, role, remove, reset-password
+  tollgate invitations    list, withdraw
+  tollgate tokens         your personal management tokens: list, revoke
+  tollgate whoami         who the token belongs to, and its roles
+  tollgate account        alerts: choose the alerts that you get by e-mail
   tollgate keys           list, create, revoke, rotate
   tollgate limits         show and replace the limits of a workspace, a project or a key
-  tollgate wallet         show, topup, correct, transfers
+  tollgate wallet         show, topup, correct, transfers; pay by card, payments, refund
+  tollgate auto-topup     automatic top-up from a saved card
   tollgate credentials    a workspace's own provider keys: list, put, delete
-  tollgate models         available models and their prices
+  tollgate models         available models and their prices; --all also those whose provider is off
   tollgate route MODEL    where a request would go now, and why
-  tollgate prices         change prices while running: set, reset, history
+  tollgate prices         change prices while running: set, update from a list, reset, history
+  tollgate price-lists    what some workspaces pay instead: list, set, delete
   tollgate requests       list requests, live with --follow; show one
   tollgate usage          tokens and cost by day, model or project, as CSV
+  tollgate statements     what a workspace spent in a month, line by line: show, export
   tollgate explain ID     one charge in detail, to the nano-dollar
+  tollgate alerts         low balances, spend limits, providers that are down, changed prices
+  tollgate webhooks       where alerts are sent: list, create, delete, test, deliveries, replay
   tollgate audit          who changed what; verify that the log was not tampered with
   tollgate ledger verify  recompute the books
+  tollgate console        a new sign-in link for the console
   tollgate doctor         find problems and what to do about them
   tollgate providers      enabled providers, what the others need; add one to the configuration file
   tollgate config         settings in effect; workspaces, projects and keys from a file: plan, apply, export
@@ -29,14 +40,16 @@ Usage
   tollgate backup FILE    copy the embedded database to one file, while the gateway is running
   tollgate restore FILE   restore it into an empty data folder
   tollgate migrate-to-postgres   copy the embedded database to PostgreSQL and verify both sides
-  tollgate connect NAME   point claude, cline, opencode or cursor at the gateway, and back
+  tollgate import         configuration of LiteLLM, OpenRouter or new-api: import litellm config.yaml
+  tollgate connect NAME   point claude, codex, opencode, cline and other agents at the gateway, and back
+  tollgate completion     completes commands and options in bash, zsh and fish
 
   tollgate NAME --help    help for one of them
   tollgate --version      the version
 
 Commands talk to a running gateway; --json prints JSON.
   TOLLGATE_URL                   its address (from TOLLGATE_HOST and TOLLGATE_PORT)
-  TOLLGATE_ADMIN_TOKEN           the management token (from the file admin-token in TOLLGATE_DATA)
+  TOLLGATE_ADMIN_TOKEN           the management token (from the file admin-token in TOLLGATE_DATA), or a personal one
 Exit codes: 0 success, 1 failed, 2 usage, 3 not authorised, 4 not found, 5 limit or balance.
 
 Settings come from options of serve, then the environment, then tollgate.yaml, then defaults.

@@ -1,8 +1,8 @@
 // Finds what commands are about, and what it is called. A workspace or project may be given by name if only one has it,
-// and omitted if there is only one. Names need not be unique: where two are equal, the id is shown too.
+// and omitted if there is only one, or one called `default`. Names need not be unique: where two are equal, the id is shown too.
 
 import { builtInModels } from '../catalog/data/built-in.ts'
-import { builtInProviders } from '../providers/data/built-in.ts'
+import { neededVariables } from '../providers/registry.ts'
 import { allowsModel, createAllowlist } from '../tenancy/allowlist.ts'
 import type { ApiClient } from './api-client.ts'
 import type { CommandContext } from './command.ts'
@@ -15,6 +15,8 @@ interface Named {
 }
 
 const choicesMax = 10
+/** The first start creates a workspace and a project of this name; it is meant when none is given. */
+const usualName = 'default'
 
 export async function findWorkspace(api: ApiClient, wanted: string | undefined): Promise<string> {
   if (wanted?.startsWith('ws_')) return wanted
@@ -35,7 +37,8 @@ export async function findProject(
 }
 
 function choose(all: readonly Named[], wanted: string | undefined, kind: 'workspace' | 'project'): string {
-  const matching = wanted === undefined ? all : all.filter(({ name }) => name === wanted)
+  const named = all.filter(({ name }) => name === (wanted ?? usualName))
+  const matching = wanted !== undefined || named.length === 1 ? named : all
   const [first] = matching
   if (first === undefined) {
     const attempt = all.length === 0 ? `tollgate ${kind}s create NAME` : `tollgate ${kind}s list`
@@ -124,8 +127,8 @@ export async function missingModel(api: ApiClient, id: string): Promise<Refusal>
   const enabled = await ifPossible(api.call('listProviders', {}))
   if (!enabled || routes.some(({ provider }) => enabled.data.some((each) => each.id === provider))) return unknown
   const disabled = [...new Set(routes.map(({ provider }) => provider))].flatMap((provider) => {
-    const { variable, needs = [] } = builtInProviders.find((each) => each.id === provider) ?? {}
-    return variable === undefined ? [] : [{ provider, variables: [variable, ...needs] }]
+    const variables = neededVariables(provider)
+    return variables === undefined ? [] : [{ provider, variables }]
   })
   const [first] = disabled
   if (first === undefined) return unknown

@@ -79,12 +79,12 @@ interface ListRow<Name extends ListName> extends Row<Name> {
 
 export const workspaceOption = {
   value: 'ID',
-  help: 'the workspace; optional if there is only one',
+  help: 'the workspace; without it the only one, or the one called default',
   find: 'workspace',
 } as const
 export const projectOption = {
   value: 'ID',
-  help: 'the project; optional if there is only one',
+  help: 'the project; without it the only one, or the one called default',
   find: 'project',
 } as const
 export const idempotencyOption = {

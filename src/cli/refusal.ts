@@ -27,6 +27,12 @@ export class Refusal extends Error {
   text(otherwise: string): string {
     return `tollgate: ${this.message}\nTry: ${this.attempt ?? otherwise}\n`
   }
+
+  /** The same for --json, on one line. */
+  json(otherwise: string): string {
+    const error = { message: this.message, try: this.attempt ?? otherwise, exit_code: this.exit }
+    return `${JSON.stringify({ error })}\n`
+  }
 }
 
 export function usageRefusal(message: string, attempt?: string): Refusal {

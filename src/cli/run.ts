@@ -27,7 +27,8 @@ export async function runCommand({ definition, input }: ManagementCall, options:
     await definition.run({ ...input, ...options, settings, api: createApiClient(settings) })
   })
   if (!(refusal instanceof Refusal)) return exitCodes.done
-  terminal.complain(refusal.text(`tollgate ${definition.words.join(' ')} --help`))
+  const help = `tollgate ${definition.words.join(' ')} --help`
+  terminal.complain(input.json ? refusal.json(help) : refusal.text(help))
   return refusal.exit
 }
 

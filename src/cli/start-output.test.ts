@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { firstStartNotice, prettyStart, type StartFacts, startLogLines } from './start-output.ts'
+import { firstStartNotice, prettyStart, type StartFacts, shellWord, startLogLines } from './start-output.ts'
 
 const facts: StartFacts = {
   version: '1.2.3',
@@ -8,6 +8,7 @@ const facts: StartFacts = {
   dataFolder: './data',
   engine: 'sqlite',
   first: { key: 'sk-tg-first', keyFile: './data/first-key', signInPath: '/console?t=once', openingCredit: '5.00' },
+  keyReference: '$(cat ./data/first-key)',
   managementToken: './data/admin-token (0600)',
   providersOn: [{ id: 'sandbox', source: 'built in', models: 9, offline: true }],
   providersOff: [],
@@ -52,10 +53,7 @@ test('the JSON log of a first start has no secret, and its curl line reads the k
   expect(text).not.toContain('sk-tg-first')
   expect(text).not.toContain('?t=once')
   expect(text).toContain('Authorization: Bearer $(cat ./data/first-key)')
-  const first = facts.first && { ...facts.first, keyFile: "/my data/it's/first-key" }
-  expect(String(startLogLines({ ...facts, first })[0]?.fields.curl)).toContain(
-    `"Authorization: Bearer $(cat '/my data/it'\\''s/first-key')"`,
-  )
+  expect(shellWord("/my data/it's/first-key")).toBe(`'/my data/it'\\''s/first-key'`)
 })
 
 test('prints next to the JSON log only at a first start', () => {
@@ -64,6 +62,13 @@ test('prints next to the JSON log only at a first start', () => {
   expect(lines.every((line) => line.startsWith('tollgate: first start: '))).toBe(true)
   expect(lines[0]).toContain('API key sk-tg-first ')
   expect(lines.at(-1)).toContain('-H "Authorization: Bearer sk-tg-first"')
+})
+
+test('shows the call again at a later start, without the key', () => {
+  const text = prettyStart({ ...facts, first: undefined })
+  expect(text).toContain('-H "Authorization: Bearer $(cat ./data/first-key)"')
+  expect(text).toContain('http://127.0.0.1:8080/console    new sign-in link: npx tollgate console\n')
+  expect(text).not.toContain('sk-tg-')
 })
 
 test('suggests a call that works without the sandbox', () => {

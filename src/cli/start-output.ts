@@ -24,6 +24,8 @@ export interface StartFacts {
         readonly openingCredit: string
       }
     | undefined
+  /** How a shell reads a key at later starts: `$(cat ./data/first-key)`, or `$TOLLGATE_KEY` if that file is gone. */
+  readonly keyReference: string
   /** A variable or a file, never the token. */
   readonly managementToken: string
   /** `offline`: answers inside this process. */
@@ -42,17 +44,20 @@ export function prettyStart(facts: StartFacts): string {
   const url = reachedAt(facts.url)
   const store = facts.engine === 'sqlite' ? `data ${facts.dataFolder} (SQLite)` : 'PostgreSQL'
   const lines = [`tollgate ${facts.version}   ${store}${first ? '   first start' : ''}`, '']
-  const link = first ? `${url}${first.signInPath}    one-time link, valid 15 minutes` : `${url}/console`
+  const link = first
+    ? `${url}${first.signInPath}    one-time link, valid 15 minutes`
+    : `${url}/console    new sign-in link: npx tollgate console`
   lines.push(`  Console     ${link}`, `  Catalog     ${url}/`)
   lines.push(`  OpenAI      ${url}/v1`, `  Anthropic   ${url}`)
   if (first) lines.push(`  API key     ${first.key}      shown this once; also in ${first.keyFile} (0600)`)
   lines.push(`  Management  token in ${facts.managementToken}`)
   if (first) lines.push(`  Wallet      $${first.openingCredit} opening credit, workspace "default"`)
   lines.push('', ...providerLines(facts), '')
+  lines.push(`  Try it      ${curlParts(facts, first?.key ?? facts.keyReference).join(' \\\n                ')}`)
   if (first) {
-    lines.push(`  Try it      ${curlParts(facts, first.key).join(' \\\n                ')}`)
-    lines.push('  Connect     npx tollgate connect claude | cline | opencode …        Stop  Ctrl-C', '')
+    lines.push('  Connect     npx tollgate connect claude | cline | opencode …        Stop  Ctrl-C')
   }
+  lines.push('')
   const warning = plainHttpWarning(facts)
   if (warning !== undefined) lines.push(`warning: ${warning}`, '')
   lines.push(`listening on ${facts.url}`, '')
@@ -90,7 +95,7 @@ export function startLogLines(facts: StartFacts): readonly StartLine[] {
         file: first.keyFile,
         console: `${reachedAt(url)}/console`,
         opening_credit: first.openingCredit,
-        curl: curlParts(facts, `$(cat ${shellWord(first.keyFile)})`).join(' '),
+        curl: curlParts(facts, facts.keyReference).join(' '),
       },
     })
   }
@@ -141,7 +146,7 @@ function plainHttpWarning({ url, isBehindProxy }: StartFacts): string | undefine
 }
 
 /** Paths that a shell would split are quoted. */
-function shellWord(text: string): string {
+export function shellWord(text: string): string {
   return /^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
 }
 

@@ -8,12 +8,14 @@ import {
   parseSpan,
   readAmount,
   readCount,
+  readTagAmounts,
   readTime,
   renderFacts,
   renderTable,
   shownCount,
   shownLimits,
   shownMs,
+  shownState,
   shownTime,
 } from './values.ts'
 
@@ -31,6 +33,16 @@ test('amounts are exact decimals, with or without a dollar sign', () => {
   expect(['25', '$0.5', '0.000000001'].map((text) => readAmount(text, 'A'))).toEqual(['25.00', '0.50', '0.000000001'])
   for (const text of ['', '0', '-1', '1e3', '1,000', '0.0000000001', '$$1'])
     expect(refused(() => readAmount(text, 'A'))).toBe(true)
+})
+
+test('limits of tags are tags with amounts', () => {
+  const amounts = { 'team=web': '100.00', 'job=nightly': '0.50' }
+  expect(readTagAmounts('team=web=100, job=nightly=$0.5', '--tag')).toEqual(amounts)
+  for (const text of ['', 'team=web', 'team=100', 'team=web=', 'team=a b=5', 'team=web=0'])
+    expect([text, refused(() => readTagAmounts(text, '--tag'))]).toEqual([text, true])
+  expect(shownLimits({ user_spend_per_day: '5.00', tag_spend_per_month: amounts })).toBe(
+    '$5.00/day per user, team=web $100.00/month, job=nightly $0.50/month',
+  )
 })
 
 test('counts are whole and at least 1', () => {
@@ -54,12 +66,9 @@ test('reads a time as a span from now, the start of a day in UTC, or an exact ti
 })
 
 test('values are shown the same on every machine', () => {
-  expect([shownCount(0), shownCount(999), shownCount(1_234_567n), shownCount(undefined)]).toEqual([
-    '0',
-    '999',
-    '1,234,567',
-    '–',
-  ])
+  expect([shownCount(0), shownCount(999), shownCount(1_234_567n), shownCount(undefined)]).toEqual(
+    '0 999 1,234,567 –'.split(' '),
+  )
   expect([counted(1, 'wallet'), counted(1n, 'wallet'), counted(1200n, 'wallet')]).toEqual([
     '1 wallet',
     '1 wallet',
@@ -131,4 +140,36 @@ test('lists facts below each other without unknown ones', () => {
 test('respects NO_COLOR with any value', () => {
   const environments = [{}, { NO_COLOR: '1' }, { NO_COLOR: '' }, { TERM: 'dumb' }]
   expect(environments.map(allowsColor)).toEqual([true, false, true, false])
+})
+
+test('limits are shown with how much of them is spent and when they reset', () => {
+  const now = Date.UTC(2026, 10, 15, 20)
+  const day = {
+    period: 'day',
+    limit: '5.00',
+    starts_at: '2026-11-15T00:00:00.000Z',
+    resets_at: '2026-11-16T00:00:00.000Z',
+  } as const
+  const month = {
+    period: 'month',
+    starts_at: '2026-11-01T00:00:00.000Z',
+    resets_at: '2026-12-01T00:00:00.000Z',
+  } as const
+  const limits = { requests_per_minute: 60, spend_per_day: '5.00' }
+  expect(shownState({ limits, spend: [{ ...day, spent: '3.20' }] }, now)).toBe(
+    '60 rpm, $3.20 of $5.00/day (resets in 4 h)',
+  )
+  expect(shownState({ limits: {}, spend: [{ ...day, spent: '5.00' }] }, now)).toBe(
+    '$5.00 of $5.00/day (limit reached, resets at 00:00 UTC)',
+  )
+  expect(shownState({ limits: {}, spend: [{ ...month, limit: '1.00', spent: '1.50' }] }, now)).toBe(
+    '$1.50 of $1.00/month (limit reached, resets on 2026-12-01)',
+  )
+  expect(shownState({ limits: {}, spend: [{ ...month, limit: '1.00', spent: '0.00' }] }, now)).toBe(
+    '$0.00 of $1.00/month (resets in 15 days)',
+  )
+  expect(shownState({ limits: {}, spend: [{ ...day, spent: '0.00' }] }, now - 86_400_000)).toBe(
+    '$0.00 of $5.00/day (from 2026-11-15)',
+  )
+  expect(shownState({ limits: {}, spend: [] }, now)).toBe('none')
 })

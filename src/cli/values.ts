@@ -3,12 +3,14 @@
 // colour the screen. Amounts stay exact to the last digit.
 
 import type { AnswerOf } from '../api/client.ts'
+import { stateText } from '../api/spend-state.ts'
+import { isTag } from '../kernel/attribution.ts'
 import { isoTime } from '../kernel/clock.ts'
 import { formatUsd, parseUsd } from '../kernel/money.ts'
 import { usageRefusal } from './refusal.ts'
 
 /** `label` is the argument or option as typed. */
-export type ReadValue = (text: string, label: string, now: number) => string | number
+export type ReadValue = (text: string, label: string, now: number) => string | number | Readonly<Record<string, string>>
 
 /** `25`, `$25.00` → `25.00`, as the API takes it. */
 export function readAmount(text: string, label: string): string {
@@ -16,6 +18,18 @@ export function readAmount(text: string, label: string): string {
   if (amount !== undefined && amount > 0n) return formatUsd(amount)
   if (amount !== undefined) throw usageRefusal(`${label} must be above zero, not "${text}".`)
   throw usageRefusal(`${label} must be an amount in USD such as 25 or 0.50, not "${text}".`)
+}
+
+/** `team=web=100,job=nightly=5` → amounts by tag. */
+export function readTagAmounts(text: string, label: string): Readonly<Record<string, string>> {
+  return Object.fromEntries(
+    text.split(',').map((part) => {
+      const at = part.lastIndexOf('=')
+      const tag = part.slice(0, at).trim()
+      if (isTag(tag)) return [tag, readAmount(part.slice(at + 1).trim(), label)]
+      throw usageRefusal(`${label} must be tags with amounts in USD such as team=web=100,job=nightly=5, not "${part}".`)
+    }),
+  )
 }
 
 export function readCount(text: string, label: string): number {
@@ -49,13 +63,58 @@ export function readTime(text: string, label: string, now: number): string {
   throw usageRefusal(`${label} must be a span such as 30d, a day such as 2027-01-31 or a time with Z, not "${text}".`)
 }
 
+/** A day, UTC. */
+export function readDate(text: string, label: string): string {
+  if (/^\d{4}-\d\d-\d\d$/.test(text) && !Number.isNaN(Date.parse(text))) return text
+  throw usageRefusal(`${label} must be a day such as 2027-01-31, not "${text}".`)
+}
+
 /** The limits: option, its value and help, field of the API, and how each is shown, such as `60 rpm`. */
 const limits = [
   ['rpm', 'N', 'requests per minute', 'requests_per_minute', readCount, ' rpm'],
   ['tpm', 'N', 'tokens per minute', 'tokens_per_minute', readCount, ' tpm'],
   ['concurrent', 'N', 'concurrent requests', 'concurrent_requests', readCount, ' at once'],
   ['spend-per-day', 'USD', 'spend per UTC day', 'spend_per_day', readAmount, '/day'],
+  ['spend-per-week', 'USD', 'spend per week from Monday, UTC', 'spend_per_week', readAmount, '/week'],
   ['spend-per-month', 'USD', 'spend per UTC month', 'spend_per_month', readAmount, '/month'],
+  [
+    'starts-at',
+    'DAY',
+    'spend limits apply from this UTC day on; earlier charges do not count',
+    'starts_at',
+    readDate,
+    '',
+  ],
+  [
+    'user-spend-per-day',
+    'USD',
+    'spend of each end user per UTC day',
+    'user_spend_per_day',
+    readAmount,
+    '/day per user',
+  ],
+  [
+    ...(['user-spend-per-week', 'USD', 'spend of each end user per week from Monday', 'user_spend_per_week'] as const),
+    ...([readAmount, '/week per user'] as const),
+  ],
+  [
+    ...(['user-spend-per-month', 'USD', 'spend of each end user per UTC month', 'user_spend_per_month'] as const),
+    ...([readAmount, '/month per user'] as const),
+  ],
+  ['tag-spend-per-day', 'LIST', 'spend per UTC day by tag: team=web=5', 'tag_spend_per_day', readTagAmounts, '/day'],
+  [
+    ...([
+      'tag-spend-per-week',
+      'LIST',
+      'spend per week from Monday by tag: team=web=25',
+      'tag_spend_per_week',
+    ] as const),
+    ...([readTagAmounts, '/week'] as const),
+  ],
+  [
+    ...(['tag-spend-per-month', 'LIST', 'spend per UTC month by tag: team=web=100', 'tag_spend_per_month'] as const),
+    ...([readTagAmounts, '/month'] as const),
+  ],
 ] as const
 
 type LimitField = (typeof limits)[number][3]
@@ -143,10 +202,27 @@ export function shownModels({ models }: { readonly models?: readonly string[] | 
 }
 
 /** `60 rpm, $5.00/day`, or `none`. */
+/** With the state of spend limits: `60 rpm, $3.20 of $5.00/day (resets in 4 h)`. */
+export function shownState(
+  { limits: given, spend }: Pick<AnswerOf<'getKey'>, 'limits' | 'spend'>,
+  now: number,
+): string {
+  const states = spend.map((state) => {
+    const { spent, limit, period } = state
+    return `$${spent} of $${limit}/${period} (${stateText(state, now)})`
+  })
+  const { spend_per_day, spend_per_week, spend_per_month, starts_at, ...others } = given
+  const rest = shownLimits(others)
+  return [...(rest === 'none' && states.length > 0 ? [] : [rest]), ...states].join(', ')
+}
+
 export function shownLimits(given: AnswerOf<'putKeyLimits'> | null | undefined): string {
   const parts = limits.flatMap(([, , , field, , unit]) => {
     const value = given?.[field]
-    return value == null ? [] : [`${typeof value === 'number' ? shownCount(value) : `$${value}`}${unit}`]
+    if (value == null) return []
+    if (field === 'starts_at') return [`from ${value}`]
+    if (typeof value === 'object') return Object.entries(value).map(([tag, amount]) => `${tag} $${amount}${unit}`)
+    return [`${typeof value === 'number' ? shownCount(value) : `$${value}`}${unit}`]
   })
   return parts.length === 0 ? 'none' : parts.join(', ')
 }

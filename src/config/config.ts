@@ -4,6 +4,7 @@
 import { readFileSync } from 'node:fs'
 import { dirname, relative, resolve } from 'node:path'
 import type { Model } from '../catalog/model.ts'
+import type { WorkspaceId } from '../kernel/ids.ts'
 import { formatPrice, type Pico } from '../kernel/money.ts'
 import { Secret } from '../kernel/secret.ts'
 import type { ProviderEntry } from '../providers/entry.ts'
@@ -20,7 +21,17 @@ import {
   variable,
 } from './environment.ts'
 import { type FileReading, type FileSettings, readConfigFile } from './file.ts'
-import type { LimitsSection, OwnKeysSection, RetriesSection, ServerSection } from './schema.ts'
+import type {
+  LimitsSection,
+  OwnKeysSection,
+  PaymentsSection,
+  PricesSection,
+  RetriesSection,
+  ServerSection,
+  SessionsSection,
+  SignInSection,
+  WebhooksSection,
+} from './schema.ts'
 
 /** Frozen. */
 export type Config = Readonly<ReturnType<typeof settingsOf> & EnvironmentSettings> & {
@@ -96,7 +107,18 @@ export function loadConfig(inputs: ConfigInputs): LoadedConfig | RefusedConfig {
 
 /** The sections of the file with their defaults. */
 function settingsOf(
-  { server, limits, ownKeys, retries }: Omit<FileSettings, 'providers' | 'models'>,
+  {
+    server,
+    limits,
+    ownKeys,
+    retries,
+    sessions,
+    signIn,
+    aliases,
+    webhooks,
+    prices,
+    payments,
+  }: Omit<FileSettings, 'providers' | 'models'>,
   { cwd, stdoutIsTerminal }: ConfigInputs,
 ) {
   return {
@@ -105,7 +127,7 @@ function settingsOf(
     port: server.port ?? 8080,
     /** Absolute. */
     dataFolder: resolve(cwd, server.data ?? 'data'),
-    sandbox: server.sandbox !== 'off' && server.sandbox !== false,
+    sandbox: isOn(server.sandbox),
     logFormat: server.log ?? (stdoutIsTerminal ? ('pretty' as const) : ('json' as const)),
     bodyBytesMax: server.body_bytes_max ?? 32 * 1024 * 1024,
     drainMs: Math.round((server.drain_seconds ?? 120) * 1000),
@@ -117,9 +139,20 @@ function settingsOf(
     catalogIsPublic: server.catalog !== 'signed-in',
     /** 0 = forever. */
     requestsRetentionDays: server.requests_retention_days ?? 90,
-    localModels: server.local_models !== 'off' && server.local_models !== false,
+    /** How the end user that a request names is recorded. */
+    endUsers: server.end_users ?? 'hashed',
+    /** Whether callers may have their responses stored, and for how many days. */
+    storeResponses: server.store_responses === 'on' || server.store_responses === true,
+    responsesRetentionDays: server.responses_retention_days ?? 30,
+    localModels: isOn(server.local_models),
     /** Addresses and ranges of the proxies whose X-Forwarded-For is believed. */
     trustedProxies: server.trusted_proxies ?? [],
+    /** Origins whose pages may call the API; `*` = all. */
+    corsOrigins: server.cors_origins ?? [],
+    /** Whether callers may choose among the providers of a model. */
+    providerChoice: server.provider_choice !== 'off' && server.provider_choice !== false,
+    /** Further names of models. */
+    aliases,
     /** Of every key without limits; undefined = unlimited. */
     limits: {
       requestsPerMinute: limits.requests_per_minute,
@@ -139,7 +172,39 @@ function settingsOf(
       backoffMs: retries.backoff_ms ?? 2_000,
       totalMs: retries.total_ms ?? 8_000,
     },
+    /** undefined = prices are not updated. */
+    priceUpdates:
+      prices.update_from === undefined
+        ? undefined
+        : {
+            from: /^https?:/.test(prices.update_from) ? prices.update_from : resolve(cwd, prices.update_from),
+            hours: prices.update_hours ?? 24,
+          },
+    webhooks: { allowHosts: webhooks.allow_hosts ?? [] },
+    /** US dollars. */
+    payments: { min: payments.min ?? '1.00', max: payments.max ?? '10000.00' },
+    sessions: {
+      cacheMarks: isOn(sessions.cache_marks),
+      keepReasoning: isOn(sessions.keep_reasoning),
+    },
+    /** How people sign in. The identity provider itself is `oidc`, from the environment. */
+    signIn: {
+      mode: signIn.mode ?? ('invite' as const),
+      openingCredit: signIn.opening_credit ?? '0',
+      providerName: signIn.provider_name ?? 'single sign-on',
+      allowedDomains: signIn.allowed_domains ?? [],
+      requiredGroup: signIn.required_group,
+      groupClaim: signIn.group_claim ?? 'groups',
+      roles: (signIn.roles ?? []).map(({ group, role, workspace }) => {
+        return { group, role, workspaceId: workspace as WorkspaceId | undefined }
+      }),
+    },
   }
+}
+
+/** The default is on. */
+function isOn(setting: 'on' | 'off' | boolean | undefined): boolean {
+  return setting !== 'off' && setting !== false
 }
 
 function readFile(path: string, inputs: ConfigInputs) {
@@ -183,7 +248,20 @@ export function contentDigest(text: string): string {
 }
 
 const noFile: FileReading = {
-  settings: { server: {}, limits: {}, ownKeys: {}, retries: {}, providers: [], models: [] },
+  settings: {
+    server: {},
+    limits: {},
+    ownKeys: {},
+    retries: {},
+    sessions: {},
+    signIn: {},
+    aliases: {},
+    prices: {},
+    webhooks: {},
+    payments: {},
+    providers: [],
+    models: [],
+  },
   faults: [],
   warnings: [],
   referenced: [],
@@ -221,6 +299,11 @@ const shownValues: {
   readonly limits: Shown<LimitsSection>
   readonly own_keys: Shown<OwnKeysSection>
   readonly retries: Shown<RetriesSection>
+  readonly sessions: Shown<SessionsSection>
+  readonly prices: Shown<PricesSection>
+  readonly webhooks: Shown<WebhooksSection>
+  readonly payments: Shown<PaymentsSection>
+  readonly sign_in: Shown<SignInSection>
 } = {
   server: {
     host: ({ host }) => host,
@@ -233,8 +316,13 @@ const shownValues: {
     drain_delay_seconds: ({ drainDelayMs: ms }) => (ms === undefined ? 'depends on the database' : ms / 1000),
     public_url: ({ publicUrl }) => publicUrl ?? 'where it listens',
     requests_retention_days: ({ requestsRetentionDays }) => requestsRetentionDays,
+    store_responses: ({ storeResponses }) => onOff(storeResponses),
+    responses_retention_days: ({ responsesRetentionDays }) => responsesRetentionDays,
     catalog: ({ catalogIsPublic }) => (catalogIsPublic ? 'public' : 'signed-in'),
     local_models: ({ localModels }) => onOff(localModels),
+    end_users: ({ endUsers }) => endUsers,
+    cors_origins: ({ corsOrigins }) => listed(corsOrigins),
+    provider_choice: ({ providerChoice }) => onOff(providerChoice),
     trusted_proxies: ({ trustedProxies }) => listed(trustedProxies),
   },
   limits: {
@@ -252,6 +340,25 @@ const shownValues: {
     attempts: ({ retries }) => retries.attempts,
     backoff_ms: ({ retries }) => retries.backoffMs,
     total_ms: ({ retries }) => retries.totalMs,
+  },
+  prices: {
+    update_from: ({ priceUpdates }) => priceUpdates?.from ?? 'nowhere',
+    update_hours: ({ priceUpdates }) => priceUpdates?.hours ?? 24,
+  },
+  webhooks: { allow_hosts: ({ webhooks }) => listed(webhooks.allowHosts) },
+  payments: { min: ({ payments }) => payments.min, max: ({ payments }) => payments.max },
+  sessions: {
+    cache_marks: ({ sessions }) => onOff(sessions.cacheMarks),
+    keep_reasoning: ({ sessions }) => onOff(sessions.keepReasoning),
+  },
+  sign_in: {
+    mode: ({ signIn }) => signIn.mode,
+    opening_credit: ({ signIn }) => signIn.openingCredit,
+    provider_name: ({ signIn }) => signIn.providerName,
+    allowed_domains: ({ signIn }) => listed(signIn.allowedDomains),
+    required_group: ({ signIn }) => signIn.requiredGroup ?? 'none',
+    group_claim: ({ signIn }) => signIn.groupClaim,
+    roles: ({ signIn }) => listed(signIn.roles.map(({ group, role }) => `${group} = ${role}`)),
   },
 }
 
@@ -288,6 +395,16 @@ export function shownSettings(config: Config, inputs: ConfigInputs): readonly Sh
     ...section('limits'),
     ...section('own_keys'),
     ...section('retries'),
+    ...section('sessions'),
+    ...section('prices'),
+    ...section('webhooks'),
+    ...section('payments'),
+    ...section('sign_in'),
+    ...Object.entries(config.aliases).map(([name, model]) => ({
+      name: `aliases.${name}`,
+      value: model,
+      source: `${fileName}:${document?.line(['aliases', name])}`,
+    })),
     ...Object.keys(config.providerKeys).map((name) => ({ name, value: 'set', source: name })),
     ...config.providers.map(({ id, dialect, baseUrl, apiKey, source }) => {
       const value = [dialect, baseUrl, apiKey === undefined ? 'no key' : 'key set'].filter(Boolean).join(', ')

@@ -96,8 +96,13 @@ export const serverVariables = {
   drain_delay_seconds: 'TOLLGATE_DRAIN_DELAY_SECONDS',
   public_url: 'TOLLGATE_PUBLIC_URL',
   requests_retention_days: 'TOLLGATE_REQUESTS_RETENTION_DAYS',
+  store_responses: 'TOLLGATE_STORE_RESPONSES',
+  responses_retention_days: 'TOLLGATE_RESPONSES_RETENTION_DAYS',
   catalog: 'TOLLGATE_CATALOG',
   local_models: 'TOLLGATE_LOCAL_MODELS',
+  end_users: 'TOLLGATE_END_USERS',
+  cors_origins: 'TOLLGATE_CORS_ORIGINS',
+  provider_choice: 'TOLLGATE_PROVIDER_CHOICE',
   trusted_proxies: 'TOLLGATE_TRUSTED_PROXIES',
 } as const satisfies Record<keyof ServerSection, string>
 
@@ -130,11 +135,17 @@ export const secretVariables = {
   },
   STRIPE_SECRET_KEY: { otherwise: 'not set', check: [travelsInHeader, headerFault] },
   STRIPE_WEBHOOK_SECRET: { otherwise: 'not set' },
+  TOLLGATE_OIDC_CLIENT_SECRET: { otherwise: 'not set' },
+  TOLLGATE_SMTP_URL: {
+    otherwise: 'not set: no e-mail',
+    check: [startsWith(/^smtps?:\/\//i), 'expected an address such as smtp://user:password@mail.example.com:587'],
+  },
 } as const satisfies Readonly<Record<string, SecretVariable>>
 
 export const knownVariables: readonly string[] = [
   ...Object.values(serverVariables),
   ...Object.keys(secretVariables),
+  ...['TOLLGATE_OIDC_ISSUER', 'TOLLGATE_OIDC_CLIENT_ID', 'TOLLGATE_MAIL_FROM'],
   ...['TOLLGATE_CONFIG', 'TOLLGATE_URL', 'TOLLGATE_KEY', 'TOLLGATE_TEST', 'TOLLGATE_FAILPOINTS'],
   ...['OTEL_EXPORTER_OTLP_ENDPOINT', 'OTEL_EXPORTER_OTLP_HEADERS', 'OTEL_SERVICE_NAME', 'OTEL_TRACES_SAMPLER_ARG'],
 ]
@@ -170,6 +181,8 @@ export function readVariables(env: Environment, providerVariables: readonly stri
     if (travelsInHeader(key.reveal())) providerKeys[name] = key
     else warn(name, `is ignored: it ${headerFault}`)
   }
+  const oidc = readOidc(env, secrets.TOLLGATE_OIDC_CLIENT_SECRET, fault)
+  const mail = readMail(env, secrets.TOLLGATE_SMTP_URL, fault)
   const server = readServerVariables(env, faults, warnings)
   const settings = {
     /** undefined = generated into the data folder. */
@@ -182,6 +195,10 @@ export function readVariables(env: Environment, providerVariables: readonly stri
     redisUrl: secrets.REDIS_URL,
     /** undefined = that part of Stripe is not used. */
     stripe: { secretKey: secrets.STRIPE_SECRET_KEY, webhookSecret: secrets.STRIPE_WEBHOOK_SECRET },
+    /** undefined = people sign in with local accounts only. */
+    oidc,
+    /** undefined = no e-mail is sent. */
+    mail,
     /** As written; telemetry interprets them. */
     otel: {
       endpoint: variable(env, 'OTEL_EXPORTER_OTLP_ENDPOINT'),
@@ -194,6 +211,28 @@ export function readVariables(env: Environment, providerVariables: readonly stri
     providerKeys,
   }
   return { server, settings, faults, warnings }
+}
+
+/** The identity provider. Plain http is for one on this machine. */
+function readOidc(env: Environment, clientSecret: Secret | undefined, fault: (name: string, message: string) => void) {
+  const [issuer, clientId] = [variable(env, 'TOLLGATE_OIDC_ISSUER'), variable(env, 'TOLLGATE_OIDC_CLIENT_ID')]
+  if (issuer === undefined) return undefined
+  const url = URL.parse(issuer)
+  const isLocal = url?.protocol === 'http:' && /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(url.hostname)
+  if (url?.protocol !== 'https:' && !isLocal) {
+    fault('TOLLGATE_OIDC_ISSUER', 'expected an https address such as https://accounts.example.com')
+  }
+  if (clientId === undefined) fault('TOLLGATE_OIDC_CLIENT_ID', 'is required with TOLLGATE_OIDC_ISSUER')
+  return { issuer, clientId: clientId ?? '', clientSecret }
+}
+
+function readMail(env: Environment, url: Secret | undefined, fault: (name: string, message: string) => void) {
+  if (url === undefined) return undefined
+  const from = variable(env, 'TOLLGATE_MAIL_FROM')
+  if (!from?.includes('@')) {
+    fault('TOLLGATE_MAIL_FROM', 'expected the sender of e-mails, such as "Tollgate <tollgate@example.com>"')
+  }
+  return { url, from: from ?? '' }
 }
 
 /** Failpoints kill the process on purpose; one left over in an environment must not. */
@@ -223,12 +262,17 @@ function readServerVariables(env: Environment, faults: ConfigFault[], warnings: 
   return {}
 }
 
-const numbers = ['port', 'body_bytes_max', 'drain_seconds', 'drain_delay_seconds', 'requests_retention_days']
-const switches: readonly string[] = [serverVariables.sandbox, serverVariables.local_models]
+const numbers = [
+  ...['port', 'body_bytes_max', 'drain_seconds', 'drain_delay_seconds', 'requests_retention_days'],
+  'responses_retention_days',
+]
+const { sandbox, local_models, provider_choice, store_responses } = serverVariables
+const switches: readonly string[] = [sandbox, local_models, provider_choice, store_responses]
+const lists = ['trusted_proxies', 'cors_origins']
 
 /** Anything that is not a number or a switch stays text, which the schema then rejects. */
 function typedText(key: string, name: string, text: string): unknown {
-  if (key === 'trusted_proxies') return text.split(',').map((entry) => entry.trim())
+  if (lists.includes(key)) return text.split(',').map((entry) => entry.trim())
   if (numbers.includes(key)) return /^[0-9]+(\.[0-9]+)?$/.test(text) ? Number(text) : text
   if (!switches.includes(name)) return text
   return { true: true, '1': true, false: false, '0': false }[text.toLowerCase()] ?? text.toLowerCase()

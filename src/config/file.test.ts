@@ -92,9 +92,22 @@ test('reads JSON the same way', () => {
 test.each([
   ['nothing', ''],
   ['only a comment', '# later\n'],
-  ['sections with nothing in them', 'server:\nproviders:\nmodels:\nlimits:\nretries:\n'],
+  ['sections with nothing in them', 'server:\nproviders:\nmodels:\nlimits:\nretries:\nsessions:\nwebhooks:\n'],
 ])('a file with %s sets nothing', (_, text) => {
-  expect(read(text).settings).toEqual({ server: {}, limits: {}, ownKeys: {}, retries: {}, providers: [], models: [] })
+  expect(read(text).settings).toEqual({
+    server: {},
+    limits: {},
+    ownKeys: {},
+    retries: {},
+    sessions: {},
+    prices: {},
+    webhooks: {},
+    payments: {},
+    signIn: {},
+    aliases: {},
+    providers: [],
+    models: [],
+  })
 })
 
 test.each([

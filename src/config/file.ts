@@ -28,8 +28,13 @@ import {
   configFileSchema,
   type LimitsSection,
   type OwnKeysSection,
+  type PaymentsSection,
+  type PricesSection,
   type RetriesSection,
   type ServerSection,
+  type SessionsSection,
+  type SignInSection,
+  type WebhooksSection,
 } from './schema.ts'
 
 export interface FileSettings {
@@ -37,8 +42,14 @@ export interface FileSettings {
   readonly limits: LimitsSection
   readonly ownKeys: OwnKeysSection
   readonly retries: RetriesSection
+  readonly sessions: SessionsSection
+  readonly prices: PricesSection
+  readonly webhooks: WebhooksSection
+  readonly payments: PaymentsSection
+  readonly signIn: SignInSection
   readonly providers: readonly ProviderEntry[]
   readonly models: readonly Model[]
+  readonly aliases: Readonly<Record<string, string>>
 }
 
 export interface FileReading {
@@ -71,7 +82,7 @@ export function readConfigFile(text: string, inputs: FileInputs): FileReading {
     ...unknownProviders(root, inputs.builtInProviderIds),
   ]
   const faults = inOrder(document, found)
-  const warnings = inOrder(document, ignoredKeys(root))
+  const warnings = inOrder(document, [...ignoredKeys(root), ...missingVersions(resolved.root), ...missingPrices(root)])
   const { referenced } = resolved
   if ('faults' in checked || faults.length > 0) return { settings: undefined, faults, warnings, referenced }
 
@@ -81,6 +92,12 @@ export function readConfigFile(text: string, inputs: FileInputs): FileReading {
     limits: checked.value.limits ?? {},
     ownKeys: checked.value.own_keys ?? {},
     retries: checked.value.retries ?? {},
+    sessions: checked.value.sessions ?? {},
+    prices: checked.value.prices ?? {},
+    webhooks: checked.value.webhooks ?? {},
+    payments: checked.value.payments ?? {},
+    signIn: checked.value.sign_in ?? {},
+    aliases: checked.value.aliases ?? {},
     providers: (checked.value.providers ?? []).map((entry, index) =>
       resolveProviderEntry(entry, { apiKey: resolved.keys.get(index), source: source(['providers', index]) }),
     ),
@@ -173,6 +190,26 @@ function ignoredKeys(root: unknown): SchemaFault[] {
     if (!answersInProcess(dialect) || url === undefined) return []
     const message = 'is ignored: the sandbox answers inside the gateway'
     return [{ path: ['providers', index, 'base_url'], at: 'key' as const, message }]
+  })
+}
+
+/** Most such hosts serve their API below /v1, and a forgotten one is a 404 at the first call. */
+function missingVersions(root: unknown): SchemaFault[] {
+  return entriesOf(root, 'providers').flatMap((entry, index) => {
+    const { dialect, base_url: text } = mapping(entry)
+    const url = typeof text === 'string' ? URL.parse(text) : null
+    if (url?.pathname !== '/' || (dialect !== 'openai-chat' && dialect !== 'openai-responses')) return []
+    const message = 'has no path; most such addresses end in /v1. If this one does not, end it with a slash'
+    return text === `${url.origin}/` ? [] : [{ path: ['providers', index, 'base_url'], at: 'value' as const, message }]
+  })
+}
+
+function missingPrices(root: unknown): SchemaFault[] {
+  return entriesOf(root, 'models').flatMap((entry, index) => {
+    const { id, price } = mapping(entry)
+    if (price !== undefined || typeof id !== 'string') return []
+    const message = `has no price and cannot be called: add price here (price: free says so on purpose), or run tollgate prices set ${id}`
+    return [{ path: ['models', index, 'id'], at: 'value' as const, message }]
   })
 }
 

@@ -24,15 +24,11 @@ test('tollgate.schema.json matches the code (update: bun run src/config/schema.t
 
 test('the schema has the sections and refuses other keys', () => {
   const schema = configJsonSchema()
-  expect(Object.keys(schema.properties ?? {}).sort()).toEqual([
-    '$schema',
-    'limits',
-    'models',
-    'own_keys',
-    'providers',
-    'retries',
-    'server',
-  ])
+  expect(Object.keys(schema.properties ?? {}).sort()).toEqual(
+    '$schema aliases limits models own_keys payments prices providers retries server sessions sign_in webhooks'.split(
+      ' ',
+    ),
+  )
   expect(schema.additionalProperties).toBe(false)
 })
 

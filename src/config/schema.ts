@@ -52,6 +52,14 @@ export const serverSchema = z
       z.int().min(0).max(36_500),
       'How long the request log is kept; 0 = for ever. Charges are always kept. Default 90.',
     ),
+    store_responses: optional(
+      onOff,
+      'on stores responses of /v1/responses whose callers ask for it (store: true), encrypted. Default off.',
+    ),
+    responses_retention_days: optional(
+      z.int().min(1).max(3650),
+      'How long stored responses are kept, from 1 to 3650 days. Default 30.',
+    ),
     catalog: optional(
       z.enum(['public', 'signed-in']),
       'Who may read the catalog, as pages and as GET /api/catalog. Default public.',
@@ -59,6 +67,22 @@ export const serverSchema = z
     local_models: optional(
       onOff,
       'on looks for model servers on the usual ports of this machine at start. Default on.',
+    ),
+    cors_origins: optional(
+      z.array(
+        z.string().regex(/^(\*|https?:\/\/[^\s/?#]+|[a-z][a-z0-9+.-]*:\/\/[^\s/?#]*)$/i, {
+          error: 'expected an origin such as https://app.example.com, or *',
+        }),
+      ),
+      'Origins of web pages that may call the API from a browser; * = any. Default none.',
+    ),
+    provider_choice: optional(
+      onOff,
+      'off ignores what callers say about providers (provider, :floor, :nitro). Default on.',
+    ),
+    end_users: optional(
+      z.enum(['hashed', 'plain', 'off']),
+      'How the end user that a request names is recorded: as a hash, with its id, or not at all. Default hashed.',
     ),
     trusted_proxies: optional(
       z.array(ipRange),
@@ -98,6 +122,35 @@ const ownKeysSchema = z
   })
   .describe('Provider keys that workspaces bring themselves.')
 
+const webhooksSchema = z
+  .strictObject({
+    allow_hosts: optional(
+      z.array(z.string().min(1)),
+      'Hosts, addresses and ranges that webhooks may have although they are not public, also by http and on any port.',
+    ),
+  })
+  .describe('Webhooks that receive alerts.')
+
+const pricesSchema = z
+  .strictObject({
+    update_from: optional(
+      z.string().min(1, { error: 'expected an address or the path of a file' }),
+      'A price list that you trust: an https address, or a file relative to the working folder. Its prices are taken over; jumps are held back. Default none.',
+    ),
+    update_hours: optional(z.int().min(1).max(720), 'How often it is read, in hours. Default 24.'),
+  })
+  .describe('Regular price updates.')
+const usdText = z
+  .string()
+  .regex(/^[0-9]{1,6}(\.[0-9]{1,2})?$/, { error: 'expected US dollars in quotes, such as "5.00"' })
+
+const paymentsSchema = z
+  .strictObject({
+    min: optional(usdText, 'The least that one payment may be, such as "5.00". Default "1.00".'),
+    max: optional(usdText, 'The most that one payment may be, such as "500.00". Default "10000.00".'),
+  })
+  .describe('Payments by card, through Stripe.')
+
 const milliseconds = z.int().min(0).max(60_000)
 
 const retriesSchema = z
@@ -114,6 +167,56 @@ const retriesSchema = z
   })
   .describe('Retries on the same route when no other is left and the fault may pass.')
 
+const sessionsSchema = z
+  .strictObject({
+    cache_marks: optional(
+      onOff,
+      'on places cache marks for callers of Chat Completions and Responses on models that cache only what is marked. Default on.',
+    ),
+    keep_reasoning: optional(
+      onOff,
+      'on keeps signed reasoning in memory, sealed, for an hour, for callers of Chat Completions that do not send it back. Default on.',
+    ),
+  })
+  .describe("How agents' conversations are served from turn to turn.")
+
+const mappedRoleSchema = z
+  .strictObject({
+    group: z.string().min(1).describe('A value of the group claim.'),
+    role: z
+      .enum(['operator', 'admin', 'member', 'viewer'], { error: 'expected operator, admin, member or viewer' })
+      .describe('The role that people in the group have.'),
+    workspace: z
+      .string()
+      .regex(/^ws_/, { error: 'expected the id of a workspace (ws_…)' })
+      .optional()
+      .describe('Required, except for the role operator.'),
+  })
+  .refine(({ role, workspace }) => (role === 'operator') === (workspace === undefined), {
+    error: 'expected a workspace for every role except operator',
+  })
+
+const signInSchema = z
+  .strictObject({
+    mode: optional(
+      z.enum(['invite', 'oidc', 'open'], { error: 'expected invite, oidc or open' }),
+      'Who may create an account without an invitation: nobody, people of the identity provider, or anyone. Default invite.',
+    ),
+    opening_credit: optional(
+      z.string().regex(/^[0-9]{1,6}(\.[0-9]{1,9})?$/, { error: 'expected US dollars in quotes, such as "5.00"' }),
+      'What the workspace of someone who signed up starts with, in US dollars. Default "0".',
+    ),
+    provider_name: optional(z.string().min(1).max(40), 'The button says "Sign in with …". Default: single sign-on.'),
+    allowed_domains: optional(
+      z.array(z.string().min(1).toLowerCase()),
+      'Domains of e-mail addresses that may sign in with the identity provider. Default: all, if verified.',
+    ),
+    required_group: optional(z.string().min(1), 'Only people in this group may sign in with the identity provider.'),
+    group_claim: optional(z.string().min(1), 'The claim that lists groups. Default groups.'),
+    roles: optional(z.array(mappedRoleSchema), 'Roles that groups have, set at every sign-in.'),
+  })
+  .describe('How people sign in. The identity provider itself is set in the environment.')
+
 /** A section with nothing below it, as is left when all its lines are commented out, is the same as no section. */
 export const configFileSchema = z.strictObject({
   $schema: z.string().optional().describe('For editors; not read.'),
@@ -126,15 +229,29 @@ export const configFileSchema = z.strictObject({
     .array(modelEntrySchema)
     .nullish()
     .describe('Models on offer. An entry replaces the built-in model of the same id.'),
+  aliases: z
+    .record(z.string().min(1), z.string().min(1))
+    .nullish()
+    .describe('Further names of models: name to model id. A project can have its own.'),
   limits: limitsSchema.nullish(),
   own_keys: ownKeysSchema.nullish(),
   retries: retriesSchema.nullish(),
+  sessions: sessionsSchema.nullish(),
+  prices: pricesSchema.nullish(),
+  webhooks: webhooksSchema.nullish(),
+  payments: paymentsSchema.nullish(),
+  sign_in: signInSchema.nullish(),
 })
 
 export type ServerSection = z.infer<typeof serverSchema>
 export type LimitsSection = z.infer<typeof limitsSchema>
 export type OwnKeysSection = z.infer<typeof ownKeysSchema>
 export type RetriesSection = z.infer<typeof retriesSchema>
+export type SessionsSection = z.infer<typeof sessionsSchema>
+export type PricesSection = z.infer<typeof pricesSchema>
+export type WebhooksSection = z.infer<typeof webhooksSchema>
+export type PaymentsSection = z.infer<typeof paymentsSchema>
+export type SignInSection = z.infer<typeof signInSchema>
 
 export function configJsonSchema(): z.core.JSONSchema.BaseSchema {
   return z.toJSONSchema(configFileSchema.meta({ title: 'Tollgate configuration' }), { io: 'input' })

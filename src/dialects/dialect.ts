@@ -7,6 +7,7 @@ import type { HeaderReader } from '../wire/http-response.ts'
 import type { JsonSpan } from '../wire/json-spans.ts'
 import type { EditedRequest, RequestEdits } from './byte-lane/edits.ts'
 import type { RelayContext, RelayReply, StreamRelay } from './byte-lane/relay.ts'
+import type { Embeddings, UpstreamEmbeddings } from './canonical/embeddings.ts'
 import type { ProviderFault } from './canonical/faults.ts'
 import type { Envelope, EventNumbering, Translation, UpstreamTranslation } from './canonical/translation.ts'
 
@@ -18,7 +19,7 @@ export interface TokenCount {
   readonly path?: string
   /** The answer with an estimate. */
   renderCount(tokens: number): string
-  readEnvelope(body: Uint8Array<ArrayBuffer>, headers: Headers): Envelope | Failure
+  readEnvelope(body: Uint8Array<ArrayBuffer>, headers: Headers, url?: string): Envelope | Failure
 }
 
 /** A dialect in which providers are called. */
@@ -27,21 +28,55 @@ export interface UpstreamDialect {
   /** Appended to an endpoint's base URL; some dialects put the model and the wish for a stream into it. */
   generationPath(upstreamModel: string, isStreamed: boolean): string
   readFault(status: number, headers: HeaderReader, body: string): ProviderFault
+  /** Absent = providers of this dialect make no embeddings. */
+  readonly embeddings?: UpstreamEmbeddings
   /** For callers of other dialects. */
   readonly translation: UpstreamTranslation
 }
 
+/** A stored response and the items that the model was given, both as JSON. */
+export interface StoredConversation {
+  readonly input: string
+  readonly response: string
+}
+
+/** Of an API whose callers can have responses stored and continue them. */
+export interface ResponseStorage {
+  /** The response that a body continues; undefined = none. Judges nothing else. */
+  previousId(body: Uint8Array<ArrayBuffer>): string | undefined
+  /** The body with that conversation before its own input. */
+  continueFrom(body: Uint8Array<ArrayBuffer>, stored: StoredConversation): Uint8Array<ArrayBuffer>
+  /** The ids of items of earlier responses that the input refers to, with their places. */
+  referredItems(body: Uint8Array<ArrayBuffer>): readonly { readonly id: string; readonly param: string }[]
+  /** The body with items in place of references to them. `responses`: the response with each item, by the item's id. */
+  resolveItems(body: Uint8Array<ArrayBuffer>, responses: ReadonlyMap<string, string>): Uint8Array<ArrayBuffer>
+  /** The input as a JSON list of items. */
+  inputItems(envelope: Envelope): string
+  /** Reads the response from a whole reply or from the last record of a stream; undefined = it failed. */
+  readResponse(
+    bytes: Uint8Array,
+  ): { readonly id: string; readonly response: string; readonly itemIds: readonly string[] } | undefined
+}
+
 /** A dialect that callers can use too. */
 export interface Dialect extends UpstreamDialect {
-  /** Checks the fields that the gateway itself relies on; the provider validates the rest. */
-  readEnvelope(body: Uint8Array<ArrayBuffer>, headers: Headers): Envelope | Failure
+  /**
+   * Checks the fields that the gateway itself relies on; the provider validates the rest. `url`: of the request, for
+   * dialects that have the model there.
+   */
+  readEnvelope(body: Uint8Array<ArrayBuffer>, headers: Headers, url?: string): Envelope | Failure
+  readonly embeddings?: Embeddings
   /** Set if the dialect has an endpoint that counts tokens without generating. */
   readonly tokenCount?: TokenCount
+  /** Reads the body of a call that shortens a conversation; absent = the dialect has none. */
+  readCompaction?(body: Uint8Array<ArrayBuffer>, headers: Headers, url?: string): Envelope | Failure
+  /** Set if responses can be stored. */
+  readonly storage?: ResponseStorage
   /** The parts of a body that are the same in every turn of a conversation and identify it. */
   conversationSpans(envelope: Envelope): readonly JsonSpan[]
   editRequest(envelope: Envelope, edits: RequestEdits): EditedRequest
   /** The caller's headers that belong to the dialect and are forwarded, such as version and beta flags. */
-  forwardedHeaders(client: Headers): Record<string, string>
+  forwardedHeaders(client: Headers): Readonly<Record<string, string>>
   relayStream(context: RelayContext): StreamRelay
   /** Keep-alive bytes that are legal at the start of a stream. */
   readonly keepAlive: Uint8Array
@@ -49,6 +84,8 @@ export interface Dialect extends UpstreamDialect {
   renderFailure(failure: Failure, requestId: RequestId): string
   /** Headers in which clients of the dialect read their remaining limits. */
   readonly limitHeaders?: LimitHeaders
+  /** Its clients do not send signed reasoning back with later turns. */
+  readonly losesReasoning?: boolean
   /** For providers of other dialects. */
   readonly translation: Translation
   /** The last record of a stream that failed after its status was sent. */
@@ -72,6 +109,18 @@ export interface LimitView {
 export interface LimitViews {
   readonly requests?: LimitView
   readonly tokens?: LimitView
+  /** The tightest spend limit. */
+  readonly spend?: SpendView | undefined
+}
+
+export interface SpendView {
+  readonly period: 'daily' | 'weekly' | 'monthly'
+  /** The share of the limit that is spent, from 0. */
+  readonly used: number
+  /** Epoch milliseconds. */
+  readonly resetsAt: number
+  /** It refuses this request; absent = it does not. */
+  readonly isReached?: boolean
 }
 
 /** `now` is wall time, for surfaces that report a point in time instead of a duration. */

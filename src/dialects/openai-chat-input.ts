@@ -10,12 +10,12 @@ import { openaiResponses } from './openai-responses/index.ts'
 
 export const openaiChatOrInput: Dialect = {
   ...openaiChat,
-  readEnvelope(body, headers) {
-    const envelope = openaiChat.readEnvelope(body, headers)
+  readEnvelope(body, headers, url) {
+    const envelope = openaiChat.readEnvelope(body, headers, url)
     if (!(envelope instanceof Failure) || envelope.facts.param !== 'messages') return envelope
     const members = readJsonMembers(body)
     if (members instanceof JsonFault || members.find('messages') || !members.find('input')) return envelope
-    const input = openaiResponses.readEnvelope(body, headers)
+    const input = openaiResponses.readEnvelope(body, headers, url)
     if (input instanceof Failure) return input
     const options = new EnvelopeFields(body, input.members).value('stream_options')
     return { ...input, wantsStreamUsage: wantsUsage(options), isForeign: true }
@@ -23,7 +23,7 @@ export const openaiChatOrInput: Dialect = {
   conversationSpans: (envelope) => dialectOf(envelope).conversationSpans(envelope),
   translation: {
     ...openaiChat.translation,
-    parseRequest: (envelope) => dialectOf(envelope).translation.parseRequest(envelope),
+    parseRequest: (envelope, tags) => dialectOf(envelope).translation.parseRequest(envelope, tags),
   },
 }
 

@@ -20,6 +20,8 @@ export interface Surface {
   readonly path: string
   /** Where it counts tokens, if it does. */
   readonly countPath?: string
+  /** Where it shortens conversations, if it does. */
+  readonly compactPath?: string
   /** Sent by the clients of this API only, so it identifies them on paths that several APIs share. */
   readonly clientHeader?: string
 }
@@ -33,7 +35,12 @@ export const surfaces = {
     countPath: '/messages/count_tokens',
     clientHeader: 'anthropic-version',
   },
-  responses: { dialect: openaiResponses, path: '/responses', countPath: '/responses/input_tokens' },
+  responses: {
+    dialect: openaiResponses,
+    path: '/responses',
+    countPath: '/responses/input_tokens',
+    compactPath: '/responses/compact',
+  },
 } as const satisfies Record<string, Surface>
 
 export const surfaceList: readonly Surface[] = Object.values(surfaces)

@@ -12,7 +12,12 @@ const reported: { error: unknown; id: string }[] = []
 const handler = createHandler({
   generate: defect,
   countTokens: defect,
+  compact: defect,
+  embed: defect,
   models: defect,
+  modelInfo: defect,
+  spend: defect,
+  storedResponses: () => undefined,
   management: () => undefined,
   metrics: defect,
   pages: () => undefined,
@@ -52,4 +57,16 @@ test.each(calls)('answers a defect under %s %s with 500 in the %s shape, logged 
   expect(JSON.parse(text)).toEqual(
     shape === 'chat' ? { error: { ...error, param: null } } : { type: 'error', error, request_id: id },
   )
+})
+
+test('serves the usual spelling of each surface by a handler of its own, under the same path', async () => {
+  expect(Object.keys(handler.exact)).toEqual(['/v1/chat/completions', '/v1/messages', '/v1/responses'])
+  for (const [path, handle] of Object.entries(handler.exact)) {
+    const request = new Request(`http://gateway${path}`, { method: 'GET' })
+    const [exact, usual] = await Promise.all([handle(request, socket), handler(request, socket)])
+    expect(exact.status).toBe(405)
+    expect(usual.status).toBe(405)
+    const upgrade = new Request(`http://gateway${path}`, { headers: { upgrade: 'websocket' } })
+    expect((await handle(upgrade, socket)).status).toBe(426)
+  }
 })

@@ -1,7 +1,7 @@
 // Routes inbound requests by path. It authorises nothing and reads no body; unknown paths get a 404 with a suggestion.
 
 import type { Dialect } from '../dialects/dialect.ts'
-import { type Surface, surfaceList, surfaces } from '../dialects/registry.ts'
+import { dialects, type Surface, surfaceList, surfaces } from '../dialects/registry.ts'
 import { Failure, invalidRequest } from '../kernel/failure.ts'
 import { createId, type RequestId } from '../kernel/ids.ts'
 import { nearestNames } from '../kernel/nearest.ts'
@@ -10,8 +10,9 @@ import type { Connection } from '../pipeline/request.ts'
 import type { RunRequest } from '../pipeline/run.ts'
 import { metricsPath } from './metrics.ts'
 import { type StripePayments, webhookPath } from './payments/stripe.ts'
-import { pathOf, publicPath, segmentsMax } from './request.ts'
+import { googleTarget, pathOf, publicPath, segmentsMax } from './request.ts'
 import { refuse, wrongMethod } from './responses.ts'
+import { spendPath } from './spend.ts'
 
 /** What the handler needs of the runtime's server. */
 export interface SocketControl {
@@ -21,8 +22,21 @@ export interface SocketControl {
 export interface HandlerDependencies {
   readonly generate: RunRequest
   readonly countTokens: RunRequest
+  readonly compact: RunRequest
+  readonly embed: RunRequest
   /** Serves the list of models, or one of them; `encodedId` is empty for the list. */
   models(request: Request, surface: Dialect, address: string | undefined, encodedId: string): Promise<Response>
+  /** Serves GET /v1/model/info. */
+  modelInfo(request: Request, surface: Dialect, address: string | undefined): Promise<Response>
+  /** Serves GET /api/oauth/usage, with the caller's key. */
+  spend(request: Request, surface: Dialect, address: string | undefined): Promise<Response>
+  /** Serves responses that callers had stored; undefined = not one of their paths, or nothing is stored. */
+  storedResponses(
+    request: Request,
+    surface: Dialect,
+    address: string | undefined,
+    path: string,
+  ): Response | Promise<Response> | undefined
   /** Serves /api; undefined = not one of its paths. */
   management(
     request: Request,
@@ -31,6 +45,8 @@ export interface HandlerDependencies {
   ): Promise<Response> | undefined
   /** Serves the catalog and the console; undefined = not a page. */
   pages(request: Request, path: string): Response | Promise<Response> | undefined
+  /** A page for people who open an address that nothing serves. */
+  notFound?(request: Request): Promise<Response>
   /** For the operator's Prometheus, with the management token. */
   metrics(request: Request): Promise<Response>
   /** undefined = no payment provider is configured, and then its path does not exist. */
@@ -53,11 +69,18 @@ export interface HandlerDependencies {
 
 export type Handler = (request: Request, server: SocketControl) => Response | Promise<Response>
 
+/** Handles any path. `exact`: what it does for the usual spelling of the busiest ones, without reading the URL again. */
+export type PathHandler = Handler & { readonly exact: Readonly<Record<string, Handler>> }
+
 const generationPaths = surfaceList.map(({ path }) => `/v1${path}`)
 const countPaths = surfaceList.flatMap(({ countPath }) => (countPath === undefined ? [] : [`/v1${countPath}`]))
-const knownPaths = [...generationPaths, ...countPaths, '/v1/models']
+/** What other gateways and platforms call the two probes. */
+const probePath = /^\/(health|livez?|liveness|ready|readiness|ping|status)(\/|$)/i
+/** Below /v1. */
+const embeddingsPath = '/embeddings'
+const knownPaths = [...generationPaths, ...countPaths, `/v1${embeddingsPath}`, '/v1/models', '/v1/model/info']
 
-export function createHandler(deps: HandlerDependencies): Handler {
+export function createHandler(deps: HandlerDependencies): PathHandler {
   const guard = async (surface: Dialect, run: () => Promise<Response>): Promise<Response> => {
     try {
       return await run()
@@ -66,34 +89,66 @@ export function createHandler(deps: HandlerDependencies): Handler {
       return refuse(surface, deps.onDefect(error, id), id)
     }
   }
-  const generation = (run: RunRequest, surface: Dialect) => (request: Request, server: SocketControl) => {
-    if (isWebSocket(request)) return useHttp(surface)
-    if (request.method !== 'POST') return refuse(surface, wrongMethod(request.method, 'POST'))
-    const unready = deps.notReady() ?? deps.overloaded?.()
-    if (unready) return withClose(refuse(surface, unready))
-    return run(request, surface, pathOf(request.url), new ClientSocket(request, server, deps))
-  }
+  const generation =
+    (run: RunRequest, surface: Dialect, exactPath?: string) => (request: Request, server: SocketControl) => {
+      if (request.method !== 'POST') {
+        return isWebSocket(request) ? useHttp(surface) : refuse(surface, wrongMethod(request.method, 'POST'))
+      }
+      const unready = deps.notReady() ?? deps.overloaded?.()
+      if (unready) return withClose(refuse(surface, unready))
+      return run(request, surface, exactPath ?? pathOf(request.url), new ClientSocket(request, server, deps))
+    }
+  const exact: Record<string, Handler> = {}
   const routes: Record<string, Handler> = {
+    [embeddingsPath]: generation(deps.embed, surfaces.chat.dialect),
     '/healthz': () => plainText(200, 'ok'),
     '/readyz': () => readiness(deps.notReady() ?? deps.notAble(), deps.degraded()),
   }
-  for (const { path, dialect, countPath } of surfaceList) {
+  for (const { path, dialect, countPath, compactPath } of surfaceList) {
     routes[path] = generation(deps.generate, dialect)
+    exact[`/v1${path}`] = generation(deps.generate, dialect, `/v1${path}`)
     if (countPath !== undefined) routes[countPath] = generation(deps.countTokens, dialect)
+    if (compactPath !== undefined) routes[compactPath] = generation(deps.compact, dialect)
   }
-  return (request, server) => {
+  const google: Readonly<Record<string, Handler>> = {
+    generateContent: generation(deps.generate, dialects.gemini),
+    streamGenerateContent: generation(deps.generate, dialects.gemini),
+    countTokens: generation(deps.countTokens, dialects.gemini),
+    embedContent: generation(deps.embed, dialects.gemini),
+    batchEmbedContents: generation(deps.embed, dialects.gemini),
+  }
+  /** Google's API: the model and what to do with it are in the path. */
+  const serveGoogle = (target: string, request: Request, server: SocketControl) => {
+    const surface = dialects.gemini
+    const verb = /:([A-Za-z]+)$/.exec(target)?.[1] ?? ''
+    if (Object.hasOwn(google, verb)) return google[verb]?.(request, server) ?? refuse(surface, unknownPath(request))
+    if (request.method === 'GET')
+      return guard(surface, () => deps.models(request, surface, deps.addressOf(request), target))
+    return refuse(surface, unknownPath(request))
+  }
+  const handle: Handler = (request, server) => {
     const path = publicPath(pathOf(request.url))
     const route = routes[path]
     if (route) return route(request, server)
-    if (path === '/models' || path.startsWith('/models/')) {
+    const target = googleTarget(pathOf(request.url))
+    if (target !== undefined) return serveGoogle(target, request, server)
+    if (exactModels(request) && isForPeople(request)) return withRequestId(toCatalog())
+    if (path === '/models' || path.startsWith('/models/') || path === '/model/info') {
       const surface = surfaceOf(request)
       // The runtime leaves out the body of a HEAD response.
       if (request.method !== 'GET' && request.method !== 'HEAD')
         return refuse(surface, wrongMethod(request.method, 'GET'))
+      if (path === '/model/info') return guard(surface, () => deps.modelInfo(request, surface, deps.addressOf(request)))
       const id = path.slice('/models/'.length)
       return guard(surface, () => deps.models(request, surface, deps.addressOf(request), id))
     }
+    const stored = deps.storedResponses(request, surfaces.responses.dialect, deps.addressOf(request), path)
+    if (stored) return guard(surfaces.responses.dialect, async () => await stored)
     const exact = pathOf(request.url)
+    if (exact === spendPath && request.method === 'GET') {
+      const { dialect } = surfaces.messages
+      return guard(dialect, () => deps.spend(request, dialect, deps.addressOf(request)))
+    }
     if (deps.payments && exact === webhookPath) return withRequestId(deps.payments.webhook(request))
     if (exact === metricsPath) return withRequestId(deps.metrics(request))
     // Some clients open their connection with these before they send a key.
@@ -102,8 +157,22 @@ export function createHandler(deps: HandlerDependencies): Handler {
     if (page) return withRequestId(page)
     const managed = deps.management(request, exact, new ClientSocket(request, server, deps))
     if (managed) return managed
+    if (deps.notFound && isForPeople(request)) return withRequestId(deps.notFound(request))
     return refuse(surfaceOf(request), unknownPath(request))
   }
+  return Object.assign(handle, { exact })
+}
+
+/** A browser that opens an address; programs do not ask for HTML. */
+function isForPeople({ method, headers }: Request): boolean {
+  return method === 'GET' && headers.get('accept')?.includes('text/html') === true && !headers.has('authorization')
+}
+
+const exactModels = ({ url }: Request) => pathOf(url) === '/models'
+
+/** People who look for models find them in the catalog. */
+function toCatalog(): Response {
+  return new Response(null, { status: 303, headers: { location: '/' } })
 }
 
 /** For paths that are not plain (`isPlainSegment`). Nothing but the shape of the answer depends on what was sent. */
@@ -113,6 +182,7 @@ export function refusePath(request: Request): Response {
 
 /** Of an answer outside a generation: a header names the client's family on paths that several of them use. */
 function surfaceOf({ url, headers }: Request): Dialect {
+  if (googleTarget(pathOf(url)) !== undefined) return dialects.gemini
   const asked = publicPath(pathOf(url))
   const byHeader = surfaceList.find(
     ({ clientHeader = '' }: Surface) => clientHeader !== '' && headers.has(clientHeader),
@@ -194,6 +264,10 @@ function unknownPath(request: Request): Failure {
   const shown = path.length > 200 ? `${path.slice(0, 200)}…` : path
   if (publicPath(path).startsWith('/responses/')) {
     const message = `${shown} is not served: responses are not stored here. Send the whole conversation to /v1/responses.`
+    return new Failure('NOT_FOUND', message)
+  }
+  if (probePath.test(path)) {
+    const message = `Nothing is served at ${request.method} ${shown}. Use /healthz to see whether the process runs, and /readyz whether it serves requests.`
     return new Failure('NOT_FOUND', message)
   }
   const near = nearestNames(path, knownPaths, 1)

@@ -34,6 +34,8 @@ export interface ListenOptions {
   readonly port: number
   readonly idleSeconds: number
   readonly handler: Handler
+  /** Handlers of single paths, spelled exactly so; the others go to `handler`. */
+  readonly exact?: Readonly<Record<string, Handler>>
   /** Answers a request whose path is not plain: see `isPlainSegment`. */
   readonly refusePath: Handler
   /** Other workers listen on the same port and the kernel distributes connections. Default: false. */
@@ -48,7 +50,7 @@ export class ListenFault {
 }
 
 export function listen(options: ListenOptions): Listening | ListenFault {
-  const { host, port, idleSeconds, handler, refusePath, sharesPort = false, onDefect } = options
+  const { host, port, idleSeconds, handler, exact, refusePath, sharesPort = false, onDefect } = options
   let server: ReturnType<typeof Bun.serve>
   try {
     server = Bun.serve({
@@ -61,7 +63,8 @@ export function listen(options: ListenOptions): Listening | ListenFault {
       maxRequestBodySize: Number.MAX_SAFE_INTEGER,
       // Otherwise an uncaught error would be answered with source code.
       development: false,
-      routes: plainPaths(handler, refusePath),
+      // A path that is spelled exactly so is plain.
+      routes: { ...plainPaths(handler, refusePath), ...exact },
       fetch: (request, socket) => refusePath(request, socket),
       error: onDefect,
     })

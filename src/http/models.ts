@@ -10,6 +10,7 @@ import { listedId, plainId } from '../routing/offer.ts'
 import { allowsSource, sourceFailure } from '../tenancy/allowlist.ts'
 import type { Caller } from '../tenancy/caller.ts'
 import type { CredentialCache } from '../tenancy/credentials.ts'
+import { createdAt, googleItem, liteLlmItem, openRouterFields } from './model-shapes.ts'
 import { queryOf } from './request.ts'
 import { jsonResponse, refuse } from './responses.ts'
 
@@ -28,14 +29,35 @@ export function createModelsRoute(deps: ModelsDependencies) {
   return async (request: Request, surface: Dialect, address: string | undefined, encodedId: string) => {
     const admitted = await admit(deps, request, address)
     if (admitted instanceof Failure) return refuse(surface, admitted)
-    const answer = encodedId === '' ? listOf(admitted, request) : itemOf(admitted, request, encodedId)
+    const isGoogle = surface.id === 'gemini'
+    const answer = isGoogle
+      ? googleAnswer(admitted, encodedId)
+      : encodedId === ''
+        ? listOf(admitted, request)
+        : itemOf(admitted, request, encodedId)
     return answer instanceof Failure ? refuse(surface, answer) : jsonResponse(answer)
+  }
+}
+
+/** GET /v1/model/info: the same models in LiteLLM's shape. */
+export function createModelInfoRoute(deps: ModelsDependencies) {
+  return async (request: Request, surface: Dialect, address: string | undefined): Promise<Response> => {
+    const admitted = await admit(deps, request, address)
+    if (admitted instanceof Failure) return refuse(surface, admitted)
+    return jsonResponse({ data: admitted.offer.list(admitted.caller).map(liteLlmItem) })
   }
 }
 
 interface Admitted {
   readonly caller: Caller
   readonly offer: WorkspaceOffer
+}
+
+/** In one page, whatever size is asked for. */
+function googleAnswer({ caller, offer }: Admitted, encodedId: string): object | Failure {
+  if (encodedId === '') return { models: offer.list(caller).map(googleItem) }
+  const model = offer.find(caller, decodeId(encodedId))
+  return model instanceof Failure ? model : googleItem(model)
 }
 
 function listOf({ caller, offer }: Admitted, request: Request): object | Failure {
@@ -62,7 +84,7 @@ async function admit(
   const admission = await limiter.admit(caller.limits, 0)
   if (admission.kind === 'refused') return limitFailure(admission, caller.keyName)
   admission.end(undefined)
-  return { caller, offer: offer().with(await credentials.open(caller.workspaceId)) }
+  return { caller, offer: offer().with(await credentials.open(caller.workspaceId), caller.priceList) }
 }
 
 function isPaged(request: Request): boolean {
@@ -83,8 +105,9 @@ function modelItem(model: OfferedModel, { isOwn }: WorkspaceOffer) {
   return {
     id: model.id,
     object: 'model',
-    created: Math.floor((model.releasedAt ?? 0) / 1000),
+    created: Math.floor(createdAt(model) / 1000),
     owned_by: model.ownedBy,
+    ...openRouterFields(model),
     ...(isOwn(model) && { own_key: true }),
   }
 }
@@ -94,7 +117,7 @@ function pagedItem(model: OfferedModel, offer: WorkspaceOffer) {
     ...modelItem(model, offer),
     type: 'model',
     display_name: model.name,
-    created_at: isoTime(model.releasedAt ?? 0),
+    created_at: isoTime(createdAt(model)),
     max_input_tokens: model.contextTokens ?? null,
     max_tokens: model.maxOutputTokens ?? null,
   }

@@ -28,14 +28,30 @@ export interface ApiAnswer extends StoredAnswer {
 
 /** Answers may contain a secret that is shown once, so no cache may keep them. */
 export function apiHeaders(id: RequestId): Record<string, string> {
-  return { ...requestIdHeaders(id), 'content-type': 'application/json', 'cache-control': 'no-store' }
+  return {
+    ...requestIdHeaders(id),
+    'content-type': 'application/json',
+    'cache-control': 'no-store',
+    // An answer is data, also for a browser that opens its address.
+    'x-content-type-options': 'nosniff',
+    'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+  }
 }
 
-export function respond({ status, body, replayed }: ApiAnswer, id: RequestId): Response {
+/** Smaller bodies hardly compress. */
+const compressMinBytes = 1024
+
+const acceptsGzip = (accepted: string | null) => /\bgzip\b(?!\s*;\s*q=0(?:\.0*)?(?:\s*,|\s*$))/.test(accepted ?? '')
+
+export function respond({ status, body, replayed }: ApiAnswer, id: RequestId, accepted: string | null): Response {
   const headers = apiHeaders(id)
   if (replayed) headers['x-tollgate-replayed'] = 'true'
   if (status === 204) delete headers['content-type']
-  return new Response(status === 204 ? null : body, { status, headers })
+  if (status === 204) return new Response(null, { status, headers })
+  headers.vary = 'accept-encoding'
+  if (body.length < compressMinBytes || !acceptsGzip(accepted)) return new Response(body, { status, headers })
+  headers['content-encoding'] = 'gzip'
+  return new Response(Bun.gzipSync(new TextEncoder().encode(body), { level: 1 }), { status, headers })
 }
 
 export function respondEvents(stream: ReadableStream<Uint8Array>, id: RequestId): Response {

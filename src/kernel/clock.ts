@@ -12,9 +12,20 @@ export const systemClock: Clock = {
   monotonicMs: () => performance.now(),
 }
 
+/** The second of the last `isoTime`, and its text up to the point: most are called with the present. */
+let lastSecond = -1
+let lastText = ''
+
 /** `2026-11-15T01:02:03.004Z` */
 export function isoTime(epochMs: number): string {
-  return new Date(epochMs).toISOString()
+  const second = Math.floor(epochMs / 1000)
+  const rest = epochMs - second * 1000
+  if (!Number.isInteger(rest)) return new Date(epochMs).toISOString()
+  if (second !== lastSecond) {
+    lastText = new Date(second * 1000).toISOString().slice(0, -4)
+    lastSecond = second
+  }
+  return `${lastText}${rest < 10 ? '00' : rest < 100 ? '0' : ''}${rest}Z`
 }
 
 /** A number in [0, 1), for choices such as sharing traffic by weight. Never for secrets or ids. */

@@ -69,7 +69,7 @@ test.each(waits)('a wait of %d ms is %s whole seconds and %s ms', (retryAfterMs,
   expect(headers).toEqual({ 'retry-after': seconds, 'retry-after-ms': milliseconds })
 })
 
-test('a client is told whether to retry only where the failure says so', () => {
+test('x-should-retry is sent only where the failure defines it', () => {
   expect(retryHeaders(new Failure('NOT_FOUND', 'no'))).toEqual({})
   expect(retryHeaders(new Failure('NOT_FOUND', 'no', { shouldRetry: false }))).toEqual({ 'x-should-retry': 'false' })
   expect(retryHeaders(new Failure('INSUFFICIENT_BALANCE', 'no', { shouldRetry: true, retryAfterMs: 5000 }))).toEqual({

@@ -27,13 +27,28 @@ export const failureTable = {
 
 export type FailureCode = keyof typeof failureTable
 
+/** Tells apart failures that share a code, for the request log. Callers do not get it: a hidden model must read as an unknown one. */
+export type FailureCause =
+  | 'unknown_model'
+  | 'model_not_allowed'
+  | 'no_route'
+  | 'provider_throttled'
+  | 'provider_refused'
+  | 'spend_limit'
+
 export interface FailureFacts {
+  /** Absent = the code says it all. */
+  readonly cause?: FailureCause
   /** The offending field of the request, as a path such as `messages[2].content`. */
   readonly param?: string
   /** How long to wait; becomes Retry-After (whole seconds, at least 1) and retry-after-ms. */
   readonly retryAfterMs?: number
   /** x-should-retry; absent = the client library decides by status. */
   readonly shouldRetry?: boolean
+  /** A spend limit is reached, until its period ends. */
+  readonly isSpendLimit?: boolean
+  /** When that is, in epoch milliseconds. */
+  readonly resetsAt?: number
   /** The message holds a provider's words; each dialect says so in its own way. */
   readonly refusal?: ProviderRefusal
   /** A provider's own `error.details`, kept where the dialect has a place for it. */
@@ -78,6 +93,12 @@ export class Failure {
   get status(): number {
     return failureTable[this.code].status ?? 500
   }
+}
+
+/** undefined = the code says it all. */
+export function causeOf({ facts }: Failure): FailureCause | undefined {
+  if (facts.cause) return facts.cause
+  return facts.isSpendLimit ? 'spend_limit' : facts.refusal ? 'provider_refused' : undefined
 }
 
 export function invalidRequest(message: string, param?: string): Failure {

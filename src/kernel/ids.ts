@@ -8,9 +8,32 @@ export type WorkspaceId = `ws_${string}`
 export type ProjectId = `prj_${string}`
 export type KeyId = `key_${string}`
 export type TransferId = `tr_${string}`
+export type PersonId = `per_${string}`
+/** A person's role in a workspace, or as an operator. */
+export type MemberId = `mem_${string}`
+export type InvitationId = `inv_${string}`
+/** A personal management token. */
+export type TokenId = `tok_${string}`
+export type PaymentId = `pay_${string}`
+export type RefundId = `rfn_${string}`
 /** One process among several on a database. */
 export type ReplicaId = `rep_${string}`
-export type IdPrefix = 'req' | 'ws' | 'prj' | 'key' | 'tr' | 'rep'
+export type IdPrefix =
+  | 'req'
+  | 'ws'
+  | 'prj'
+  | 'key'
+  | 'tr'
+  | 'rep'
+  | 'per'
+  | 'mem'
+  | 'inv'
+  | 'tok'
+  | 'alr'
+  | 'whk'
+  | 'dlv'
+  | 'pay'
+  | 'rfn'
 
 const alphabet = Buffer.from('0123456789ABCDEFGHJKMNPQRSTVWXYZ')
 

@@ -22,7 +22,7 @@ test('shows nothing of a short secret', () => {
   expect(String(new Secret('sixteen--letters'))).toBe('[secret …ters]')
 })
 
-test('reveals the value to whoever asks for it', () => {
+test('reveals the value on request', () => {
   expect(new Secret(value).reveal()).toBe(value)
 })
 

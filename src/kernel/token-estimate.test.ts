@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { encode } from 'gpt-tokenizer/encoding/o200k_base'
 import { estimateTokens } from './token-estimate.ts'
 
-// The known answers are those of a real vocabulary, on text nobody chose for the purpose: this repository's own files,
+// The known answers are those of a real vocabulary, on text that was not chosen for the purpose: this repository's own files,
 // and a paragraph in each of several languages.
 
 const root = join(import.meta.dir, '..', '..')

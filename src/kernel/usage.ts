@@ -201,9 +201,6 @@ export function estimatedInput(inputTokens: number): Usage {
   }
 }
 
-/** More than this in one answer is a provider's mistake. */
-export const webSearchesMax = 1000
-
 /** `webSearches` from an untrusted count, to spread into a usage. */
 export function webSearchReport(value: unknown): { readonly webSearches?: number } {
   const count = tokenCount(value)

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { forEachEngine } from '../../test/parts/engines.ts'
 import { runTable } from '../../test/parts/ledger-table.ts'
-import { dayWindow, isWindowPast, monthWindow, windowBefore, windowEnd, windowStart } from './budget.ts'
+import { isWindowPast, windowAt, windowBefore, windowEnd, windowStart } from './budget.ts'
 
 const tables: Record<string, string> = {
   'a budget is filled to its last unit and no further, though the wallet could pay': `
@@ -77,20 +77,26 @@ const tables: Record<string, string> = {
     budget day            → spent 0 held 10`,
 }
 
-forEachEngine((engine) => {
+forEachEngine((_, it) => {
   for (const [name, table] of Object.entries(tables)) {
-    test(name, async () => {
-      await using store = await engine.openStore()
-      await runTable(store.database, table)
+    it(name, async ({ database }) => {
+      await runTable(database, table)
     })
   }
 })
 
 const noon = Date.UTC(2028, 1, 29, 12)
 
-test('windows are named after the day and the month of UTC, and end with them', () => {
-  expect(dayWindow(noon)).toBe('day:2028-02-29')
-  expect(monthWindow(noon)).toBe('month:2028-02')
+test('windows are named after the day, the Monday of the week and the month of UTC, and end with them', () => {
+  expect(windowAt('day', noon)).toBe('day:2028-02-29')
+  expect(windowAt('month', noon)).toBe('month:2028-02')
+  // A Tuesday. Sundays belong to the week before Mondays.
+  expect(windowAt('week', noon)).toBe('week:2028-02-28')
+  expect(windowAt('week', Date.UTC(2028, 1, 27, 23, 59))).toBe('week:2028-02-21')
+  expect(windowAt('week', Date.UTC(2028, 1, 28))).toBe('week:2028-02-28')
+  expect(windowAt('week', 0)).toBe('week:1970-01-01')
+  expect(windowEnd('week:2028-02-28')).toBe(Date.UTC(2028, 2, 6))
+  expect(windowBefore('week:2028-02-28')).toBe('week:2028-02-21')
   expect(windowEnd('day:2028-02-29')).toBe(Date.UTC(2028, 2, 1))
   expect(windowEnd('day:2027-12-31')).toBe(Date.UTC(2028, 0, 1))
   expect(windowEnd('month:2027-12')).toBe(Date.UTC(2028, 0, 1))
@@ -99,9 +105,23 @@ test('windows are named after the day and the month of UTC, and end with them', 
     Date.UTC(2028, 1, 1),
   ])
   expect([windowBefore('day:2028-03-01'), windowBefore('month:2028-01')]).toEqual(['day:2028-02-29', 'month:2027-12'])
-  for (const text of ['day:2028-02', 'month:2028-02-29', 'year:2028', '']) {
+  for (const text of ['day:2028-02', 'week:2028-02', 'year:2028', '']) {
     expect([windowStart(text), windowEnd(text), windowBefore(text)]).toEqual([undefined, undefined, undefined])
   }
+})
+
+test('a week or month in which a limit starts begins on that day and ends as usual', () => {
+  const start = Date.UTC(2028, 1, 16)
+  expect(windowAt('day', noon, start)).toBe('day:2028-02-29')
+  expect(windowAt('week', noon, start)).toBe('week:2028-02-28')
+  expect(windowAt('month', noon, start)).toBe('month:2028-02-16')
+  // A Wednesday.
+  expect(windowAt('week', start, start)).toBe('week:2028-02-16')
+  expect(windowAt('month', noon, Date.UTC(2028, 1, 1))).toBe('month:2028-02')
+  expect([windowStart('week:2028-02-16'), windowEnd('week:2028-02-16')]).toEqual([start, Date.UTC(2028, 1, 21)])
+  expect([windowStart('month:2028-02-16'), windowEnd('month:2028-02-16')]).toEqual([start, Date.UTC(2028, 2, 1)])
+  // Nothing is known of the time before it.
+  expect([windowBefore('week:2028-02-16'), windowBefore('month:2028-02-16')]).toEqual([undefined, undefined])
 })
 
 test('a window is past a week after its end', () => {

@@ -2,16 +2,19 @@
 // on the way in and in the database; `BudgetCounters` counts. The cap is never stored, it comes with the hold.
 
 import { assert } from '../kernel/assert.ts'
+import { hashOfEndUser } from '../kernel/attribution.ts'
 import { type Clock, isoTime } from '../kernel/clock.ts'
 import type { Nano } from '../kernel/money.ts'
+import { yieldToEventLoop } from '../kernel/timers.ts'
 import type { Database } from '../store/database.ts'
+import { templateOf } from '../store/insert-rows.ts'
 import { grainMs } from '../store/request-rows.ts'
 import type { Sql } from '../store/sql.ts'
 import { isContention, isStoreUnavailable } from '../store/sql-error.ts'
 
 export interface Budget {
   readonly scopeId: string
-  /** `day:2026-11-15` or `month:2026-11`, UTC: see dayWindow and monthWindow. */
+  /** `day:2026-11-15`, `week:2026-11-09` (its Monday) or `month:2026-11`, UTC; `month:2026-11-15` if the limit starts then. */
   readonly window: string
   /** Spent and held together stay at or below it. */
   readonly cap: Nano
@@ -22,12 +25,57 @@ export interface BudgetState {
   readonly held: Nano
 }
 
+/** A budget and what counts against it. */
+export interface BudgetUse extends Budget, BudgetState {}
+
 /** The first budget that has no room. Once `windowEnd` is over, or held money comes back, there may be. */
-export interface OverBudget extends BudgetState {
+export interface OverBudget extends BudgetUse {
   readonly kind: 'over budget'
-  readonly scopeId: string
-  readonly window: string
-  readonly cap: Nano
+}
+
+/** A spend limit as its caller sees it. */
+export interface SpendState {
+  readonly period: 'daily' | 'weekly' | 'monthly'
+  readonly limit: Nano
+  /** Charged so far; running requests are not counted. */
+  readonly spent: Nano
+  /** The share of the limit that is spent, from 0; above 1 if the limit was lowered. */
+  readonly used: number
+  /** Epoch milliseconds. */
+  readonly resetsAt: number
+}
+
+export function spendState({ window, cap, spent }: Pick<BudgetUse, 'window' | 'cap' | 'spent'>): SpendState {
+  const resetsAt = windowEnd(window)
+  assert(resetsAt !== undefined, `a budget's window has an end: ${window}`)
+  const period = ({ day: 'daily', week: 'weekly', month: 'monthly' } as const)[periodOf(window)]
+  // Six digits are exact for every amount and enough for a percentage.
+  return { period, limit: cap, spent, used: Number((spent * 1_000_000n) / cap) / 1_000_000, resetsAt }
+}
+
+/** The state of a caller's tightest spend limit: the one of which the largest share is spent. undefined = it has none. */
+export function tightestSpend(budgets: readonly BudgetUse[]): SpendState | undefined {
+  return budgets.map(spendState).sort((a, b) => b.used - a.used)[0]
+}
+
+// End users and tags have budgets of their own within a key, project or workspace.
+
+export function userScope(scopeId: string, endUserHash: string): string {
+  return `${scopeId}/user:${endUserHash}`
+}
+
+export function tagScope(scopeId: string, tag: string): string {
+  return `${scopeId}/tag:${tag}`
+}
+
+/** The owner of a scope, and which of its end users or tags it is. */
+export function splitScope(scopeId: string): { readonly owner: string; readonly user?: string; readonly tag?: string } {
+  const [, owner = scopeId, kind, name = ''] = /^([^/]+)\/(user|tag):(.*)$/.exec(scopeId) ?? []
+  return kind === undefined ? { owner } : kind === 'user' ? { owner, user: name } : { owner, tag: name }
+}
+
+function isAttributed({ scopeId }: Budget): boolean {
+  return scopeId.includes('/')
 }
 
 /** `scope window` */
@@ -59,20 +107,48 @@ export function parseBudgetNames(column: string | null): readonly BudgetName[] {
   return column === null ? [] : (column.split(',') as BudgetName[])
 }
 
-export function dayWindow(epochMs: number): string {
-  return `day:${isoTime(epochMs).slice(0, 10)}`
+export const periods = ['day', 'week', 'month'] as const
+export type Period = (typeof periods)[number]
+
+const dayMs = 86_400_000
+/** 1970-01-01 was a Thursday. */
+const firstMonday = 4 * dayMs
+
+/**
+ * The window of a period that a moment is in. Weeks begin on Monday. `startsAt` is the first moment of a day: a week or month
+ * in which it lies begins there.
+ */
+export function windowAt(period: Period, epochMs: number, startsAt?: number): string {
+  const whole = wholeWindowAt(period, epochMs)
+  return startsAt === undefined || startsAt <= (windowStart(whole) ?? 0)
+    ? whole
+    : `${period}:${isoTime(startsAt).slice(0, 10)}`
 }
 
-export function monthWindow(epochMs: number): string {
-  return `month:${isoTime(epochMs).slice(0, 7)}`
+function wholeWindowAt(period: Period, epochMs: number): string {
+  if (period === 'month') return `month:${isoTime(epochMs).slice(0, 7)}`
+  const start = period === 'day' ? epochMs : Math.max(0, epochMs - sinceMonday(epochMs))
+  return `${period}:${isoTime(start).slice(0, 10)}`
+}
+
+function sinceMonday(epochMs: number): number {
+  return (((epochMs - firstMonday) % (7 * dayMs)) + 7 * dayMs) % (7 * dayMs)
+}
+
+export function periodOf(window: string): Period {
+  const period = periods.find((each) => window.startsWith(`${each}:`))
+  assert(period, `a budget's window names its period: ${window}`)
+  return period
 }
 
 /** The moment at which the window is over; undefined for text that names none. */
 export function windowEnd(window: string): number | undefined {
   const parts = partsOf(window)
   if (parts === undefined) return undefined
-  const { isDay, year, month, day } = parts
-  return isDay ? Date.UTC(year, month - 1, day + 1) : Date.UTC(year, month, 1)
+  const { period, year, month, day } = parts
+  if (period === 'month') return Date.UTC(year, month, 1)
+  const start = Date.UTC(year, month - 1, day)
+  return period === 'day' ? start + dayMs : start - sinceMonday(start) + 7 * dayMs
 }
 
 export function windowStart(window: string): number | undefined {
@@ -80,17 +156,18 @@ export function windowStart(window: string): number | undefined {
   return parts && Date.UTC(parts.year, parts.month - 1, parts.day)
 }
 
+/** undefined also for a window that begins with its limit. */
 export function windowBefore(window: string): string | undefined {
   const parts = partsOf(window)
-  if (parts === undefined) return undefined
+  if (parts === undefined || windowAt(parts.period, windowStart(window) ?? 0) !== window) return undefined
   const before = Date.UTC(parts.year, parts.month - 1, parts.day) - 1
-  return parts.isDay ? dayWindow(before) : monthWindow(before)
+  return windowAt(parts.period, before)
 }
 
 function partsOf(window: string) {
-  const [, kind, year, month, day] = /^(day|month):(\d{4})-(\d\d)(?:-(\d\d))?$/.exec(window) ?? []
-  if (kind === undefined || (kind === 'day') !== (day !== undefined)) return undefined
-  return { isDay: kind === 'day', year: Number(year), month: Number(month), day: Number(day ?? 1) }
+  const [, kind, year, month, day] = /^(day|week|month):(\d{4})-(\d\d)(?:-(\d\d))?$/.exec(window) ?? []
+  if (kind === undefined || (kind !== 'month' && day === undefined)) return undefined
+  return { period: kind as Period, year: Number(year), month: Number(month), day: Number(day ?? 1) }
 }
 
 /** Far longer than a hold can live, so that nothing is counted in the window any more. */
@@ -118,6 +195,10 @@ export class BudgetCounters {
   state(name: BudgetName): BudgetState {
     const { spent, held } = this.#counters.get(name) ?? { spent: 0n, held: 0n }
     return { spent: spent as Nano, held: held as Nano }
+  }
+
+  uses(budgets: readonly Budget[]): readonly BudgetUse[] {
+    return budgets.map((budget) => ({ ...budget, ...this.state(budgetName(budget.scopeId, budget.window)) }))
   }
 
   /** undefined = all of them have that much room. What costs nothing needs none. */
@@ -152,8 +233,9 @@ export class BudgetCounters {
   }
 
   forget(isPast: (window: string) => boolean): void {
-    for (const [name, { held }] of this.#counters) {
-      if (held === 0n && isPast(splitBudgetName(name)[1])) this.#counters.delete(name)
+    for (const [name, { spent, held }] of this.#counters) {
+      // Clients may invent end users; those that were never charged are not kept.
+      if (held === 0n && (spent === 0n || isPast(splitBudgetName(name)[1]))) this.#counters.delete(name)
     }
   }
 
@@ -174,7 +256,9 @@ export interface BudgetSeeds {
   /** undefined = all budgets have counters already; otherwise whether they have now. */
   ensure(budgets: readonly Budget[] | undefined): Promise<boolean> | undefined
   /** A limit of the scope was set: adds what was charged while there was none. Retried with every round if it fails. */
-  recount(scopeId: string): Promise<void>
+  recount(scopeId: string, startsAt?: number): Promise<void>
+  /** The same for limits of end users and tags. */
+  recountAttributed(scopeId: string, limited: Attributed, startsAt?: number): Promise<void>
   /** Adds charges of requests that have ended since. To be called every `seedRoundMs`. */
   round(): Promise<void>
 }
@@ -192,8 +276,8 @@ export interface BudgetSeedsOptions {
 
 /** A budget that was seeded while requests may have been running. */
 interface RecentSeed {
-  readonly scopeId: string
-  readonly window: string
+  /** Reads the charges again. */
+  readonly again: () => Promise<void>
   readonly seededMs: number
   passes: number
 }
@@ -210,15 +294,23 @@ export const seedRoundMs = 5000
 
 export function createBudgetSeeds(options: BudgetSeedsOptions): BudgetSeeds {
   const { database, clock, holdLifetimeMs, onRaised = () => {} } = options
-  if (!options.seedsBudgets) return { ensure: () => undefined, recount: async () => {}, round: async () => {} }
+  if (!options.seedsBudgets) {
+    return {
+      ensure: () => undefined,
+      recount: async () => {},
+      recountAttributed: async () => {},
+      round: async () => {},
+    }
+  }
   /** Windows by scope. */
   const known = new Map<string, Set<string>>()
   const running = new Map<BudgetName, Promise<boolean>>()
   const recent = new Map<BudgetName, RecentSeed>()
-  /** Scopes whose recount failed. */
-  const failed = new Set<string>()
+  /** Recounts that failed. */
+  const failed = new Map<string, () => Promise<void>>()
 
-  const isKnown = ({ scopeId, window }: Budget) => known.get(scopeId)?.has(window) === true
+  /** Budgets of end users and tags are counted when their limit is set: their charges are only found in the log. */
+  const isKnown = (budget: Budget) => isAttributed(budget) || known.get(budget.scopeId)?.has(budget.window) === true
   /** The limit existed in the window before, so nothing of this window can have been charged without it. */
   const continues = ({ scopeId, window }: Budget) => known.get(scopeId)?.has(windowBefore(window) ?? '') === true
   const learn = (scopeId: string, window: string) => {
@@ -226,13 +318,19 @@ export function createBudgetSeeds(options: BudgetSeedsOptions): BudgetSeeds {
     for (const old of windows) if (isWindowPast(old, clock.now())) windows.delete(old)
     known.set(scopeId, windows.add(window))
   }
-  const raise = async (scopeId: string, window: string): Promise<void> => {
-    const by = await database.transaction((sql) => raiseSeed(sql, scopeId, window))
+  const raise = async (scopeId: string, window: string, attributed?: bigint): Promise<void> => {
+    const by = await database.transaction((sql) => raiseSeed(sql, scopeId, window, attributed))
     if (by > 0n) onRaised(budgetName(scopeId, window), by)
   }
-  const seed = async (scopeId: string, window: string): Promise<void> => {
-    await raise(scopeId, window)
-    recent.set(budgetName(scopeId, window), { scopeId, window, seededMs: clock.monotonicMs(), passes: 0 })
+  const raiseAttributed = async (scopeId: string, window: string, limited: Attributed): Promise<void> => {
+    const sums = await sumUncounted(database, scopeId, window, limited)
+    for (const [scope, uncounted] of sums) await raise(scope, window, uncounted)
+  }
+  const seed = async (scopeId: string, window: string, limited?: Attributed): Promise<void> => {
+    const again = () => (limited ? raiseAttributed(scopeId, window, limited) : raise(scopeId, window))
+    await again()
+    const name = budgetName(limited ? `${scopeId}/` : scopeId, window)
+    recent.set(name, { again, seededMs: clock.monotonicMs(), passes: 0 })
   }
   const ensureOne = (scopeId: string, window: string): Promise<boolean> => {
     const name = budgetName(scopeId, window)
@@ -252,12 +350,14 @@ export function createBudgetSeeds(options: BudgetSeedsOptions): BudgetSeeds {
     running.set(name, first)
     return first
   }
-  const recount = async (scopeId: string): Promise<void> => {
+  const recount = async (scopeId: string, limited?: Attributed, startsAt = 0): Promise<void> => {
+    const name = limited ? `${scopeId}/` : scopeId
+    const now = clock.now()
     try {
-      for (const window of [dayWindow(clock.now()), monthWindow(clock.now())]) await seed(scopeId, window)
-      failed.delete(scopeId)
+      if (startsAt <= now) for (const period of periods) await seed(scopeId, windowAt(period, now, startsAt), limited)
+      failed.delete(name)
     } catch (thrown) {
-      failed.add(scopeId)
+      failed.set(name, () => recount(scopeId, limited, startsAt))
       throw thrown
     }
   }
@@ -271,28 +371,37 @@ export function createBudgetSeeds(options: BudgetSeedsOptions): BudgetSeeds {
       const all = unknown.map(({ scopeId, window }) => ensureOne(scopeId, window))
       return Promise.all(all).then((done) => done.every(Boolean))
     },
-    recount,
+    recount: (scopeId, startsAt) => recount(scopeId, undefined, startsAt),
+    recountAttributed: recount,
     async round() {
       const times = passesMs(holdLifetimeMs)
       for (const [name, one] of recent) {
         if (clock.monotonicMs() - one.seededMs < (times[one.passes] ?? 0)) continue
-        await raise(one.scopeId, one.window)
+        await one.again()
         if (++one.passes === times.length) recent.delete(name)
       }
-      for (const scopeId of failed) await recount(scopeId)
+      for (const again of failed.values()) await again()
     },
   }
 }
 
-/** A budget with a row was seeded, or has counted everything since its window began. */
-async function hasRow({ sql }: Database, scopeId: string, window: string): Promise<boolean> {
-  const [row] = await sql`SELECT 1 FROM budgets WHERE scope_id = ${scopeId} AND time_window = ${window}`
+/**
+ * A budget with a row was seeded, or has counted everything since its window began. In a transaction: on the embedded engine it
+ * then comes after a recount that has just written the row, whose charges are in the counter by then.
+ */
+async function hasRow(database: Database, scopeId: string, window: string): Promise<boolean> {
+  const [row] = await database.transaction(
+    (sql) => sql`SELECT 1 FROM budgets WHERE scope_id = ${scopeId} AND time_window = ${window}`,
+  )
   return row !== undefined
 }
 
 /** Sets the seed to the charges that the budget has not counted, unless it is as high already. Returns the difference. */
-async function raiseSeed(sql: Sql, scopeId: string, window: string): Promise<bigint> {
-  const { uncounted, seeded } = await readUncounted(sql, scopeId, window)
+async function raiseSeed(sql: Sql, scopeId: string, window: string, attributed?: bigint): Promise<bigint> {
+  const { uncounted, seeded } =
+    attributed === undefined
+      ? await readUncounted(sql, scopeId, window)
+      : { uncounted: attributed, seeded: await readSeeded(sql, scopeId, window) }
   if (uncounted <= seeded) return 0n
   await sql`INSERT INTO budgets (scope_id, time_window, spent, held, seeded)
     VALUES (${scopeId}, ${window}, ${uncounted}, 0, ${uncounted})
@@ -300,6 +409,12 @@ async function raiseSeed(sql: Sql, scopeId: string, window: string): Promise<big
       SET spent = budgets.spent + excluded.seeded - budgets.seeded, seeded = excluded.seeded
       WHERE excluded.seeded > budgets.seeded`
   return uncounted - seeded
+}
+
+async function readSeeded(sql: Sql, scopeId: string, window: string): Promise<bigint> {
+  const [row] = await sql<{ seeded: bigint }>`SELECT seeded FROM budgets
+    WHERE scope_id = ${scopeId} AND time_window = ${window}`
+  return row?.seeded ?? 0n
 }
 
 interface Uncounted {
@@ -328,4 +443,68 @@ async function readUncounted(sql: Sql, scopeId: string, window: string): Promise
       COALESCE((SELECT seeded FROM budgets WHERE scope_id = ${scopeId} AND time_window = ${window}), 0) AS seeded`
   const { charged = 0n, counted = 0n, seeded = 0n } = row ?? {}
   return { uncounted: charged - counted, seeded }
+}
+
+// What end users and tags were charged without their budget being named. There is no sum of it: the log of the window is
+// read once, backwards and page by page.
+
+/** What has a limit: every end user, and these tags. */
+export interface Attributed {
+  readonly hasUsers: boolean
+  readonly tags: readonly string[]
+}
+
+interface ChargeRow {
+  readonly id: string
+  readonly started_at: bigint
+  readonly project_id: string
+  readonly charge: bigint | null
+  readonly end_user: string | null
+  readonly tags: string | null
+  readonly budgets: string | null
+}
+
+/** A few milliseconds: the embedded database is read on the thread that serves requests. */
+const pageMax = 200
+/** Ids ascend with time but for the clocks of several replicas. */
+const marginMs = 60_000
+/** Sorts after every id. */
+const endOfLog = 'req_~'
+
+/** By scope. A row never changes, so each sum is exact however long the reading takes, and never falls. */
+export async function sumUncounted(
+  { sql }: Pick<Database, 'sql'>,
+  scopeId: string,
+  window: string,
+  { hasUsers, tags }: Attributed,
+): Promise<ReadonlyMap<string, bigint>> {
+  const [from, until] = [windowStart(window) ?? 0, windowEnd(window) ?? 0]
+  const sums = new Map<string, bigint>()
+  const isProject = scopeId.startsWith('prj_')
+  const column = scopeId.startsWith('key_') ? 'key_id' : 'workspace_id'
+  const [owner] = isProject
+    ? await sql<{ id: string }>`SELECT workspace_id AS id FROM projects WHERE id = ${scopeId}`
+    : []
+  const value = owner?.id ?? scopeId
+  const add = (scope: string, { charge, budgets }: ChargeRow) => {
+    if (charge === null || parseBudgetNames(budgets).includes(budgetName(scope, window))) return
+    sums.set(scope, (sums.get(scope) ?? 0n) + charge)
+  }
+  const text = [
+    `SELECT id, started_at, project_id, charge, end_user, tags, budgets FROM requests WHERE (${column}, id) < (`,
+    ...[', ', `) AND ${column} = `, ` ORDER BY ${column} DESC, id DESC LIMIT ${pageMax}`],
+  ]
+  for (let before = endOfLog; ; ) {
+    const rows = await sql<ChargeRow>(templateOf(text), value, before, value)
+    for (const row of rows) {
+      if (row.started_at < from || row.started_at >= until || (isProject && row.project_id !== scopeId)) continue
+      if (hasUsers && row.end_user !== null) add(userScope(scopeId, hashOfEndUser(row.end_user)), row)
+      const own = row.tags === null ? [] : row.tags.split(',')
+      for (const tag of tags) if (own.includes(tag)) add(tagScope(scopeId, tag), row)
+    }
+    const last = rows.at(-1)
+    if (!last || rows.length < pageMax || last.started_at < from - marginMs) return sums
+    before = last.id
+    await yieldToEventLoop()
+  }
 }

@@ -1,17 +1,18 @@
-import { expect, test } from 'bun:test'
+import { expect } from 'bun:test'
 import { forEachEngine } from '../../test/parts/engines.ts'
 import {
   addWorkspace,
   createTestPace,
   expectBooksRight,
   holdOf,
+  openFunded,
   openLedger,
   settlementOf,
 } from '../../test/parts/ledger.ts'
 import type { Nano } from '../kernel/money.ts'
 import type { Database } from '../store/database.ts'
 import { insertRows } from '../store/insert-rows.ts'
-import { dayWindow } from './budget.ts'
+import { windowAt } from './budget.ts'
 import { clean } from './clean.ts'
 import { verify } from './verify.ts'
 
@@ -22,10 +23,21 @@ async function countOf(database: Database, table: 'idempotency' | 'budgets' | 'h
 
 const dayMs = 24 * 60 * 60_000
 
-forEachEngine((engine) => {
-  test('keys whose day is over are removed, in as many portions as it takes, and the others stay', async () => {
-    await using store = await engine.openStore()
-    const { database } = store
+forEachEngine((engine, it) => {
+  it('stored responses whose time is over are removed', async ({ database }) => {
+    const workspaceId = await addWorkspace(database)
+    const sealed = { ciphertext: '', wrapped_key: '', key_version: '' }
+    const row = (at: number) => ({ workspace_id: workspaceId, id: `resp_${at}`, ...sealed, expires_at: BigInt(at) })
+    const rows = Array.from({ length: 45 }, (_, at) => row(at))
+    await database.transaction((sql) => insertRows(sql, 'stored_responses', rows))
+    await clean({ database, clock: { now: () => 42, monotonicMs: () => 0 }, pace: createTestPace() })
+    const left = await database.sql<{ id: string }>`SELECT id FROM stored_responses ORDER BY id`
+    expect(left.map(({ id }) => id)).toEqual(['resp_43', 'resp_44'])
+  })
+
+  it('keys whose day is over are removed, in as many portions as it takes, and the others stay', async ({
+    database,
+  }) => {
     const row = (at: number) => ({
       scope: 'test',
       key: `k${at}`,
@@ -45,14 +57,14 @@ forEachEngine((engine) => {
     expect(waits).toBe(2)
   })
 
-  test('the ledger cleans by itself: old keys and the budgets of windows long past, nothing that counts', async () => {
-    await using store = await engine.openStore()
-    const { database } = store
+  it('the ledger cleans by itself: old keys and the budgets of windows long past, nothing that counts', async ({
+    database,
+  }) => {
     const workspaceId = await addWorkspace(database)
     await using books = await openLedger(database)
     const { ledger, clock, pace } = books
     await ledger.fund({ workspaceId, amount: 100n as Nano, kind: 'topup', idempotencyKey: 'k' })
-    const budgetNow = () => [{ scopeId: 'key_1', window: dayWindow(clock.now()), cap: 50n as Nano }]
+    const budgetNow = () => [{ scopeId: 'key_1', window: windowAt('day', clock.now()), cap: 50n as Nano }]
     const [first] = budgetNow()
     const request = { ...holdOf(workspaceId, 10n), budgets: budgetNow() }
     await ledger.hold(request)
@@ -65,7 +77,7 @@ forEachEngine((engine) => {
     clock.advance(2 * dayMs)
     await pace.round()
     expect(await countOf(database, 'budgets')).toBe(0n)
-    // Nobody has called since: the counter is gone because its time is over, and the books are right.
+    // No call since: the counter is gone because its time is over, and the books are right.
     expect((await verify(database, { now: clock.now() })).findings).toEqual([])
     const later = { ...holdOf(workspaceId, 10n), budgets: budgetNow() }
     await ledger.hold(later)
@@ -73,19 +85,15 @@ forEachEngine((engine) => {
     await pace.round()
     expect(await countOf(database, 'budgets')).toBe(1n)
     expect((await ledger.budget('key_1', first?.window ?? '')).spent).toBe(0n as Nano)
-    expect((await ledger.budget('key_1', dayWindow(clock.now()))).spent).toBe(3n as Nano)
+    expect((await ledger.budget('key_1', windowAt('day', clock.now()))).spent).toBe(3n as Nano)
     await expectBooksRight(database)
   })
 
   if (engine.name !== 'postgres') return
 
-  test('ended holds are removed an hour after their lifetime, open ones never', async () => {
-    await using store = await engine.openStore()
-    const { database } = store
-    const workspaceId = await addWorkspace(database)
-    await using books = await openLedger(database)
-    const { ledger, pace } = books
-    await ledger.fund({ workspaceId, amount: 100n as Nano, kind: 'topup' })
+  it('ended holds are removed an hour after their lifetime, open ones never', async ({ database }) => {
+    await using books = await openFunded(database, 100n)
+    const { ledger, pace, workspaceId } = books
     const [settled, released, fresh] = [holdOf(workspaceId, 1n), holdOf(workspaceId, 2n), holdOf(workspaceId, 3n)]
     for (const request of [settled, released, fresh]) await ledger.hold(request)
     await ledger.settle(settlementOf(settled.requestId, 1n))

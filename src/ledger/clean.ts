@@ -1,5 +1,5 @@
-// Throws away, in the background and in small portions, what nobody will ask for again: keys of finished calls whose day
-// is over, and counters of windows long past. Never money: transfers and prices stay for ever.
+// Deletes expired rows in the background, in small portions: idempotency keys older than a day, stored responses and
+// counters of past windows. Transfers and prices are never deleted.
 
 import type { Clock } from '../kernel/clock.ts'
 import type { Database } from '../store/database.ts'
@@ -10,6 +10,8 @@ import type { Pace } from './ledger.ts'
 export const cleanMs = 60_000
 /** A few milliseconds of writing: on the embedded engine charges wait behind it. */
 export const portionMax = 500
+/** Stored responses are larger than other rows. */
+const responsesMax = 20
 const pauseMs = 100
 /** So that one round ends: 500,000 rows a minute is more than is written. */
 const portionsMax = 1000
@@ -23,17 +25,19 @@ export interface CleanOptions {
 export async function clean(options: CleanOptions): Promise<void> {
   const now = options.clock.now()
   await cleanPortions(options, (sql) => removeExpiredKeys(sql, now))
+  await cleanPortions(options, (sql) => removeExpiredResponses(sql, now), responsesMax)
   await removePastBudgets(options, now)
 }
 
-/** `remove` takes away at most `portionMax` rows and says how many. */
+/** `remove` takes away at most `most` rows and says how many. */
 export async function cleanPortions(
   { database, pace }: CleanOptions,
   remove: (sql: Sql) => Promise<number>,
+  most = portionMax,
 ): Promise<void> {
   for (let portions = 1; portions <= portionsMax; portions++) {
     const removed = await database.transaction(remove)
-    if (removed < portionMax) return
+    if (removed < most) return
     await pace.wait(pauseMs)
   }
 }
@@ -41,6 +45,13 @@ export async function cleanPortions(
 async function removeExpiredKeys(sql: Sql, now: number): Promise<number> {
   const rows = await sql`DELETE FROM idempotency WHERE (scope, key) IN (SELECT scope, key FROM idempotency
     WHERE expires_at <= ${timeToSql(now)} ORDER BY expires_at LIMIT ${BigInt(portionMax)}) RETURNING 1 AS removed`
+  return rows.length
+}
+
+async function removeExpiredResponses(sql: Sql, now: number): Promise<number> {
+  const rows = await sql`DELETE FROM stored_responses WHERE (workspace_id, id) IN (SELECT workspace_id, id
+    FROM stored_responses WHERE expires_at <= ${timeToSql(now)} ORDER BY expires_at LIMIT ${BigInt(responsesMax)})
+    RETURNING 1 AS removed`
   return rows.length
 }
 

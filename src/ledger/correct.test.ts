@@ -1,6 +1,13 @@
-import { expect, test } from 'bun:test'
+import { expect } from 'bun:test'
 import { forEachEngine } from '../../test/parts/engines.ts'
-import { addWorkspace, expectBooksRight, holdOf, openLedger, settlementOf } from '../../test/parts/ledger.ts'
+import {
+  addWorkspace,
+  expectBooksRight,
+  holdOf,
+  openFunded,
+  openLedger,
+  settlementOf,
+} from '../../test/parts/ledger.ts'
 import { runTable } from '../../test/parts/ledger-table.ts'
 import { createId } from '../kernel/ids.ts'
 import type { Nano } from '../kernel/money.ts'
@@ -55,18 +62,16 @@ const tables: Record<string, string> = {
     budget day            → spent 10 held 0`,
 }
 
-forEachEngine((engine) => {
+forEachEngine((_, it) => {
   for (const [name, table] of Object.entries(tables)) {
-    test(name, async () => {
-      await using store = await engine.openStore()
-      await runTable(store.database, table)
+    it(name, async ({ database }) => {
+      await runTable(database, table)
     })
   }
 
-  test('B2: a correction is a transfer of its own between wallet and funding, with its reason', async () => {
-    await using store = await engine.openStore()
-    const workspaceId = await addWorkspace(store.database)
-    await using books = await openLedger(store.database)
+  it('B2: a correction is a separate transfer between wallet and funding, with its reason', async ({ database }) => {
+    const workspaceId = await addWorkspace(database)
+    await using books = await openLedger(database)
     const { ledger } = books
     await ledger.fund({ workspaceId, amount: 2500n as Nano, kind: 'topup', reference: 'invoice 17' })
     await ledger.correct({ workspaceId, direction: 'take', amount: 2475n as Nano, reason: '25 was meant' })
@@ -79,13 +84,12 @@ forEachEngine((engine) => {
       { kind: 'topup', amount: 2500n },
     ])
     expect((await ledger.wallet(workspaceId)).posted).toBe(26n as Nano)
-    await expectBooksRight(store.database)
+    await expectBooksRight(database)
   })
 
-  test('the same key corrects once, with the first answer, whatever the wallet has by then', async () => {
-    await using store = await engine.openStore()
-    const workspaceId = await addWorkspace(store.database)
-    await using books = await openLedger(store.database)
+  it('the same key corrects once, with the first answer, whatever the wallet has by then', async ({ database }) => {
+    const workspaceId = await addWorkspace(database)
+    await using books = await openLedger(database)
     const { ledger, clock } = books
     await ledger.fund({ workspaceId, amount: 100n as Nano, kind: 'topup', idempotencyKey: 'k' })
     // The key of a top-up is another one.
@@ -113,15 +117,12 @@ forEachEngine((engine) => {
     clock.advance(24 * 60 * 60_000)
     expect(await ledger.correct(correction)).toMatchObject({ kind: 'insufficient' })
     expect((await ledger.wallet(workspaceId)).posted).toBe(0n as Nano)
-    await expectBooksRight(store.database)
+    await expectBooksRight(database)
   })
 
-  test('many that take at once, beside holds, take no more than there is', async () => {
-    await using store = await engine.openStore()
-    const workspaceId = await addWorkspace(store.database)
-    await using books = await openLedger(store.database)
-    const { ledger } = books
-    await ledger.fund({ workspaceId, amount: 100n as Nano, kind: 'topup' })
+  it('many that take at once, beside holds, take no more than there is', async ({ database }) => {
+    await using books = await openFunded(database, 100n)
+    const { ledger, workspaceId } = books
     const requests = Array.from({ length: 20 }, () => holdOf(workspaceId, 10n))
     const takes = Array.from({ length: 20 }, () =>
       ledger.correct({ workspaceId, direction: 'take', amount: 10n as Nano, reason: 'race' }),
@@ -136,14 +137,13 @@ forEachEngine((engine) => {
       expect(outcome).toMatchObject({ kind: 'settled', charge: 10n, writtenOff: 0n })
     }
     expect(await ledger.wallet(workspaceId)).toEqual({ posted: 0n, held: 0n, available: 0n } as never)
-    await expectBooksRight(store.database)
+    await expectBooksRight(database)
   })
 
-  test('one that fails on the way leaves the wallet as it was, and its key free', async () => {
-    await using store = await engine.openStore()
-    const workspaceId = await addWorkspace(store.database)
+  it('one that fails on the way leaves the wallet as it was, and its key free', async ({ database }) => {
+    const workspaceId = await addWorkspace(database)
     let reached = 0
-    await using books = await openLedger(store.database, {
+    await using books = await openLedger(database, {
       failpoint: (name) => {
         // The fourth is after the money has moved, and before the commit: two were the top-up's.
         if (name === 'in_topup' && ++reached === 4) throw new Error('cut')
@@ -163,12 +163,11 @@ forEachEngine((engine) => {
     expect(await ledger.wallet(workspaceId)).toMatchObject({ posted: 100n, held: 0n })
     expect(ledger.stats().openHolds).toBe(0)
     expect(await ledger.correct(correction)).toMatchObject({ kind: 'corrected', repeated: false, posted: 0n })
-    await expectBooksRight(store.database)
+    await expectBooksRight(database)
   })
 
-  test('a workspace that does not exist cannot be corrected, and nothing is left of the try', async () => {
-    await using store = await engine.openStore()
-    await using books = await openLedger(store.database)
+  it('a workspace that does not exist cannot be corrected, and nothing is left of the try', async ({ database }) => {
+    await using books = await openLedger(database)
     const correction: Correction = {
       workspaceId: createId('ws'),
       direction: 'take',
@@ -178,7 +177,7 @@ forEachEngine((engine) => {
     }
     const fault = await books.ledger.correct(correction).catch((thrown: Error) => thrown.message)
     expect(String(fault).toLowerCase()).toContain('foreign key')
-    expect(await store.database.sql`SELECT key FROM idempotency`).toHaveLength(0)
+    expect(await database.sql`SELECT key FROM idempotency`).toHaveLength(0)
     expect(books.ledger.admits()).toBe(true)
   })
 })

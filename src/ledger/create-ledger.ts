@@ -14,9 +14,9 @@ export interface CreateLedgerOptions {
   readonly database: Database
   readonly clock: Clock
   readonly holdLifetimeMs?: number
-  /** Told when work in the background failed; it is tried again by itself. */
+  /** Called when background work failed; it is retried. */
   readonly onFault?: (what: string, error: unknown) => void
-  /** Told once if the wallets in memory contradict what was committed: this process must be restarted. */
+  /** Called once if the wallets in memory contradict what was committed: the process must be restarted. */
   readonly onBroken?: (error: unknown) => void
   /** For tests. */
   readonly pace?: Pace

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
-import { join } from 'node:path'
 import { forEachEngine, type Place } from '../../test/parts/engines.ts'
 import { addWorkspace, expectBooksRight, openLedger } from '../../test/parts/ledger.ts'
+import { startLedgerChild } from '../../test/parts/ledger-children.ts'
 import { createId } from '../kernel/ids.ts'
 import type { Nano } from '../kernel/money.ts'
 import { openDatabase } from '../store/open-database.ts'
@@ -9,11 +9,12 @@ import type { Funding } from './fund.ts'
 
 const hourMs = 60 * 60_000
 
-forEachEngine((engine) => {
-  test('the same key funds once, with the first answer, however often and however fast it comes', async () => {
-    await using store = await engine.openStore()
-    const workspaceId = await addWorkspace(store.database)
-    await using books = await openLedger(store.database)
+forEachEngine((engine, it) => {
+  it('the same key funds once, with the first answer, however often and however fast it comes', async ({
+    database,
+  }) => {
+    const workspaceId = await addWorkspace(database)
+    await using books = await openLedger(database)
     const { ledger } = books
     const funding: Funding = {
       workspaceId,
@@ -28,14 +29,13 @@ forEachEngine((engine) => {
     const again = await ledger.fund(funding)
     expect(again).toMatchObject({ kind: 'funded', repeated: true, posted: 50n, transfer: { reference: 'inv 7' } })
     expect((await ledger.wallet(workspaceId)).posted).toBe(55n as Nano)
-    await expectBooksRight(store.database)
+    await expectBooksRight(database)
   })
 
-  test('a key that was used for another funding is a conflict, in its workspace, for a day', async () => {
-    await using store = await engine.openStore()
-    const workspaceId = await addWorkspace(store.database)
-    const other = await addWorkspace(store.database)
-    await using books = await openLedger(store.database)
+  it('a key that was used for another funding is a conflict, in its workspace, for a day', async ({ database }) => {
+    const workspaceId = await addWorkspace(database)
+    const other = await addWorkspace(database)
+    await using books = await openLedger(database)
     const { ledger, clock } = books
     const funding: Funding = { workspaceId, amount: 50n as Nano, kind: 'topup', idempotencyKey: 'k' }
     await ledger.fund(funding)
@@ -48,13 +48,12 @@ forEachEngine((engine) => {
     expect(await ledger.fund(funding)).toMatchObject({ repeated: true })
     clock.advance(1)
     expect(await ledger.fund(funding)).toMatchObject({ kind: 'funded', repeated: false, posted: 100n })
-    await expectBooksRight(store.database)
+    await expectBooksRight(database)
   })
 
-  test('a payment funds once for ever, under any key', async () => {
-    await using store = await engine.openStore()
-    const workspaceId = await addWorkspace(store.database)
-    await using books = await openLedger(store.database)
+  it('a payment funds once for ever, under any key', async ({ database }) => {
+    const workspaceId = await addWorkspace(database)
+    await using books = await openLedger(database)
     const { ledger, clock } = books
     const funding: Funding = { workspaceId, amount: 50n as Nano, kind: 'topup', paymentId: 'cs_1' }
     const outcomes = await Promise.all(Array.from({ length: 8 }, () => ledger.fund(funding)))
@@ -67,19 +66,18 @@ forEachEngine((engine) => {
     const next = await ledger.fund({ ...funding, amount: 51n as Nano, paymentId: 'cs_2', idempotencyKey: 'l' })
     expect(next).toMatchObject({ kind: 'funded', repeated: false, posted: 101n })
     expect((await ledger.wallet(workspaceId)).posted).toBe(101n as Nano)
-    await expectBooksRight(store.database)
+    await expectBooksRight(database)
   })
 
-  test('a workspace that does not exist cannot be funded, and nothing is left of the try', async () => {
-    await using store = await engine.openStore()
-    await using books = await openLedger(store.database)
+  it('a workspace that does not exist cannot be funded, and nothing is left of the try', async ({ database }) => {
+    await using books = await openLedger(database)
     const { ledger } = books
     const fault = await ledger
       .fund({ workspaceId: createId('ws'), amount: 5n as Nano, kind: 'topup', idempotencyKey: 'k' })
       .catch((thrown: Error) => thrown.message)
     expect(String(fault).toLowerCase()).toContain('foreign key')
-    expect(await store.database.sql`SELECT id FROM transfers`).toHaveLength(0)
-    expect(await store.database.sql`SELECT key FROM idempotency`).toHaveLength(0)
+    expect(await database.sql`SELECT id FROM transfers`).toHaveLength(0)
+    expect(await database.sql`SELECT key FROM idempotency`).toHaveLength(0)
     expect(ledger.admits()).toBe(true)
   })
 
@@ -111,11 +109,7 @@ forEachEngine((engine) => {
 })
 
 async function fundInChild(place: Place, workspaceId: string, dieAt: number): Promise<'killed' | 'done'> {
-  const script = join(import.meta.dir, '../../test/parts/fund-child.ts')
-  const child = Bun.spawn([process.execPath, script, place.url ?? '', place.dataFolder, workspaceId, String(dieAt)], {
-    stdout: 'ignore',
-    stderr: 'inherit',
-  })
+  const child = startLedgerChild(place, 'fund', workspaceId, String(dieAt))
   await child.exited
   return child.signalCode === 'SIGKILL' ? 'killed' : 'done'
 }

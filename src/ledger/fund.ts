@@ -41,6 +41,13 @@ export interface Correction extends Move {
   readonly direction: 'add' | 'take'
   /** Free text for people; it becomes the transfer's reference. */
   readonly reason: string
+  /** The payment provider's id of a refund or dispute; corrects once, for ever. */
+  readonly paymentId?: string
+  /**
+   * The money has left or come back already. `rest`: takes what is free and writes the rest off in the same commit. An
+   * amount: adds to the wallet, and takes this much back from what was written off.
+   */
+  readonly writeOff?: 'rest' | Nano
 }
 
 interface Moved {
@@ -114,7 +121,12 @@ export interface CorrectionTerms {
   readonly now: number
   readonly reach: Failpoint
   /** Where holds live in memory: sets aside what is to be taken, before the database knows; or says what there is. */
-  reserve?(): Insufficient | undefined
+  reserve?(): Insufficient | Nano
+}
+
+/** The write-off that belongs to a correction. */
+export function writeOffIdOf(paymentId: string): string {
+  return `${paymentId}:writeoff`
 }
 
 /** Runs inside a transaction of the caller's, who must roll back if it throws. */
@@ -123,24 +135,52 @@ export async function recordCorrection(
   correction: Correction,
   { now, reach, reserve }: CorrectionTerms,
 ): Promise<Exclude<CorrectOutcome, Unavailable>> {
-  const { workspaceId, amount, direction, reason } = correction
+  const { workspaceId, amount, direction, reason, paymentId, writeOff } = correction
   const key = keyOf('correct', correction, [direction, String(amount), reason])
   const wallet = walletOf(workspaceId)
   const isAdded = direction === 'add'
+  if (paymentId !== undefined) {
+    await ensureWallet(sql, workspaceId, now)
+    // Locks the row, so that the second of two deliveries finds the transfer of the first.
+    const [balance] =
+      await sql<BalanceRow>`UPDATE balances SET held = held WHERE account_id = ${wallet} RETURNING posted`
+    const earlier = await readPayment(sql, paymentId)
+    if (earlier && balance) return { kind: 'corrected', transfer: earlier, posted: balance.posted, repeated: true }
+  }
   const transfer: Transfer = {
     ...transferBase(amount, now),
     kind: 'correction',
     debitAccount: isAdded ? 'funding' : wallet,
     creditAccount: isAdded ? wallet : 'funding',
     reference: reason,
-    paymentId: undefined,
+    paymentId,
   }
-  const change = async () =>
-    isAdded ? await add(sql, wallet, amount) : (reserve?.() ?? (await take(sql, wallet, amount)))
+  const change = async () => {
+    if (isAdded) return await add(sql, wallet, amount)
+    const reserved = reserve?.() ?? (writeOff === 'rest' ? await freeUpTo(sql, wallet, amount) : amount)
+    return typeof reserved === 'bigint' ? await take(sql, wallet, reserved) : reserved
+  }
   const outcome = await move(sql, { key, transfer, workspaceId, now, reach, change })
   if (outcome === 'conflict') return { kind: 'conflict' }
   if (outcome === 'exists') throw new Error('a correction has a new id')
-  return 'kind' in outcome ? outcome : { kind: 'corrected', ...outcome }
+  if ('kind' in outcome) return outcome
+  const lost = writeOff === 'rest' ? amount - outcome.transfer.amount : (writeOff ?? 0n)
+  if (lost > 0n && paymentId !== undefined) {
+    const accounts = isAdded
+      ? ({ debitAccount: 'funding', creditAccount: 'writeoff' } as const)
+      : ({ debitAccount: 'writeoff', creditAccount: 'funding' } as const)
+    const base = { ...transfer, ...transferBase(lost as Nano, now), ...accounts }
+    const row = fundingColumns(workspaceId, { ...base, kind: 'writeoff', paymentId: writeOffIdOf(paymentId) })
+    await sql`INSERT INTO fundings ${sql([row])}`
+  }
+  return { kind: 'corrected', ...outcome }
+}
+
+/** As much of the amount as no request holds. Locks the wallet. */
+async function freeUpTo(sql: Sql, wallet: WalletId, amount: Nano): Promise<Nano> {
+  const [row] = await sql<{ free: Nano }>`UPDATE balances SET held = held WHERE account_id = ${wallet}
+    RETURNING posted - held AS free`
+  return row && row.free < amount ? row.free : amount
 }
 
 function transferBase(amount: Nano, now: number) {
@@ -154,7 +194,7 @@ interface MoveTerms<Refused> {
   readonly workspaceId: WorkspaceId
   readonly now: number
   readonly reach: Failpoint
-  change(): Promise<BalanceRow | Refused>
+  change(): Promise<Changed | Refused>
 }
 
 /** `exists`: there is a transfer of the same payment; the balance was changed all the same. */
@@ -163,7 +203,9 @@ async function move<Refused extends { readonly kind: string }>(
   { key, transfer, workspaceId, now, reach, change }: MoveTerms<Refused>,
 ): Promise<Moved | Refused | OutOfRange | 'conflict' | 'exists'> {
   const { amount } = transfer
-  if (amount <= 0n || amount > transferMax) return { kind: 'out_of_range', max: transferMax }
+  // Of what went back to the payer, a wallet may have nothing left to take.
+  if (amount < 0n || amount > transferMax || (amount === 0n && !transfer.paymentId))
+    return { kind: 'out_of_range', max: transferMax }
   // Before anything is set aside: what was made once is answered whatever the wallet has now.
   const earlier = await claim(sql, key, now)
   if (earlier) return earlier
@@ -175,31 +217,38 @@ async function move<Refused extends { readonly kind: string }>(
     await forget(sql, key)
     return balance
   }
+  const made = { ...transfer, amount: balance.moved }
   const inserted =
-    await sql`INSERT INTO fundings ${sql([fundingColumns(workspaceId, transfer)])} ON CONFLICT DO NOTHING RETURNING id`
+    await sql`INSERT INTO fundings ${sql([fundingColumns(workspaceId, made)])} ON CONFLICT DO NOTHING RETURNING id`
   if (inserted.length === 0) return 'exists'
   await reach('in_topup')
-  await remember(sql, key, transfer, balance.posted)
-  return { transfer, posted: balance.posted, repeated: false }
+  await remember(sql, key, made, balance.posted)
+  return { transfer: made, posted: balance.posted, repeated: false }
 }
 
 interface BalanceRow {
   readonly posted: Nano
 }
 
-async function add(sql: Sql, wallet: WalletId, amount: Nano): Promise<BalanceRow | OutOfRange> {
-  const [row] = await sql<BalanceRow>`UPDATE balances SET posted = posted + ${amount}
-    WHERE account_id = ${wallet} AND posted <= ${postedMax - amount} RETURNING posted`
-  return row ?? { kind: 'out_of_range', max: postedMax }
+interface Changed extends BalanceRow {
+  readonly moved: Nano
 }
 
-async function take(sql: Sql, wallet: WalletId, amount: Nano): Promise<BalanceRow | Insufficient> {
+async function add(sql: Sql, wallet: WalletId, amount: Nano): Promise<Changed | OutOfRange> {
+  const [row] = await sql<BalanceRow>`UPDATE balances SET posted = posted + ${amount}
+    WHERE account_id = ${wallet} AND posted <= ${postedMax - amount} RETURNING posted`
+  return row ? { ...row, moved: amount } : { kind: 'out_of_range', max: postedMax }
+}
+
+async function take(sql: Sql, wallet: WalletId, amount: Nano): Promise<Changed | Insufficient> {
   // A change to the same locks the row, so that what a refusal tells is what it was refused by.
   const [before] = await sql<{ posted: Nano; held: Nano }>`UPDATE balances SET held = held
     WHERE account_id = ${wallet} RETURNING posted, held`
   const [row] = await sql<BalanceRow>`UPDATE balances SET posted = posted - ${amount}
     WHERE account_id = ${wallet} AND posted - held >= ${amount} RETURNING posted`
-  return row ?? { kind: 'insufficient', posted: before?.posted ?? zeroNano, held: before?.held ?? zeroNano }
+  return row
+    ? { ...row, moved: amount }
+    : { kind: 'insufficient', posted: before?.posted ?? zeroNano, held: before?.held ?? zeroNano }
 }
 
 // The memory that money was moved, under the caller's own key: the same call again finds the first one.

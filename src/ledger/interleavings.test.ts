@@ -18,10 +18,10 @@ function expireAllOn(database: Database, clock: TestClock): () => Promise<void> 
   }
 }
 
-forEachEngine((engine) => {
-  test('however calls interleave, a hold ends exactly once and the books are right after every step', async () => {
-    await using store = await engine.openStore()
-    const { database } = store
+forEachEngine((engine, it) => {
+  it('however calls interleave, a hold ends exactly once and the books are right after every step', async ({
+    database,
+  }) => {
     await using books = await openLedger(database)
     const { ledger, clock } = books
     await fc.assert(

@@ -1,10 +1,11 @@
-import { expect, test } from 'bun:test'
+import { expect } from 'bun:test'
 import { forEachEngine } from '../../test/parts/engines.ts'
 import {
   addWorkspace,
   chargedRowOf,
   expectBooksRight,
   holdOf,
+  openFunded,
   openLedger,
   settlementOf,
 } from '../../test/parts/ledger.ts'
@@ -110,20 +111,18 @@ const tables: Record<string, string> = {
     wallet         → posted 100 held 0 free 100`,
 }
 
-forEachEngine((engine) => {
+forEachEngine((engine, it) => {
   for (const [name, table] of Object.entries(tables)) {
-    test(name, async () => {
-      await using store = await engine.openStore()
-      await runTable(store.database, table)
+    it(name, async ({ database }) => {
+      await runTable(database, table)
     })
   }
 
-  test('a thousand holds at once on a wallet that can pay seven: seven are held, and the remainder is exact', async () => {
-    await using store = await engine.openStore()
-    const workspaceId = await addWorkspace(store.database)
-    await using books = await openLedger(store.database)
-    const { ledger } = books
-    await ledger.fund({ workspaceId, amount: 75n as Nano, kind: 'topup' })
+  it('a thousand holds at once on a wallet that can pay seven: seven are held, and the remainder is exact', async ({
+    database,
+  }) => {
+    await using books = await openFunded(database, 75n)
+    const { ledger, workspaceId } = books
     const requests = Array.from({ length: 1000 }, () => holdOf(workspaceId, 10n))
     const outcomes = await Promise.all(requests.map((request) => ledger.hold(request)))
     const held = requests.filter((_, at) => outcomes[at]?.kind === 'held')
@@ -132,15 +131,12 @@ forEachEngine((engine) => {
     const settled = await Promise.all(held.map(({ requestId }) => ledger.settle(settlementOf(requestId, 10n))))
     expect(settled.map(({ kind }) => kind)).toEqual(Array(7).fill('settled'))
     expect(await ledger.wallet(workspaceId)).toEqual({ posted: 5n as Nano, held: 0n as Nano, available: 5n as Nano })
-    await expectBooksRight(store.database)
+    await expectBooksRight(database)
   })
 
-  test('settling one request many times at once charges once, and every caller gets the charge', async () => {
-    await using store = await engine.openStore()
-    const workspaceId = await addWorkspace(store.database)
-    await using books = await openLedger(store.database)
-    const { ledger } = books
-    await ledger.fund({ workspaceId, amount: 100n as Nano, kind: 'topup' })
+  it('settling one request many times at once charges once, and every caller gets the charge', async ({ database }) => {
+    await using books = await openFunded(database, 100n)
+    const { ledger, workspaceId } = books
     const request = holdOf(workspaceId, 10n)
     await ledger.hold(request)
     const outcomes = await Promise.all(
@@ -153,12 +149,13 @@ forEachEngine((engine) => {
     expect((await ledger.wallet(workspaceId)).posted).toBe(93n as Nano)
   })
 
-  test('a transfer keeps usage and price version as they were given, and lists newest first in pages', async () => {
-    await using store = await engine.openStore()
-    const workspaceId = await addWorkspace(store.database)
-    await using books = await openLedger(store.database)
+  it('a transfer keeps usage and price version as they were given, and lists newest first in pages', async ({
+    database,
+  }) => {
+    const workspaceId = await addWorkspace(database)
+    await using books = await openLedger(database)
     const { ledger, clock } = books
-    const other = await addWorkspace(store.database)
+    const other = await addWorkspace(database)
     await ledger.fund({ workspaceId: other, amount: 100n as Nano, kind: 'topup' })
     await ledger.fund({ workspaceId, amount: 100n as Nano, kind: 'grant', reference: 'welcome' })
     for (const charge of [1n, 2n, 3n]) {
@@ -186,13 +183,9 @@ forEachEngine((engine) => {
     expect(second.nextCursor).toBeUndefined()
   })
 
-  test('the row of the request log is written and counted with the charge', async () => {
-    await using store = await engine.openStore()
-    const { database } = store
-    const workspaceId = await addWorkspace(database)
-    await using books = await openLedger(database)
-    const { ledger } = books
-    await ledger.fund({ workspaceId, amount: 100n as Nano, kind: 'topup' })
+  it('the row of the request log is written and counted with the charge', async ({ database }) => {
+    await using books = await openFunded(database, 100n)
+    const { ledger, workspaceId } = books
     const settle = async (id: string, cost = 4n) => {
       const request = holdOf(workspaceId, 10n, `req_${id}`)
       await ledger.hold(request)
@@ -227,13 +220,11 @@ forEachEngine((engine) => {
     await expectBooksRight(database)
   })
 
-  test('the wallet pays no more than the caller was quoted, and the rest is written off with the charge', async () => {
-    await using store = await engine.openStore()
-    const { database } = store
-    const workspaceId = await addWorkspace(database)
-    await using books = await openLedger(database)
-    const { ledger } = books
-    await ledger.fund({ workspaceId, amount: 100n as Nano, kind: 'topup' })
+  it('the wallet pays no more than the caller was quoted, and the rest is written off with the charge', async ({
+    database,
+  }) => {
+    await using books = await openFunded(database, 100n)
+    const { ledger, workspaceId } = books
     // A quote below the hold, and one above it.
     for (const [charge, quoted, posted] of [
       [9n, 6n, 94n],
@@ -256,9 +247,7 @@ forEachEngine((engine) => {
     await expectBooksRight(database)
   })
 
-  test('amounts near the limits stay exact', async () => {
-    await using store = await engine.openStore()
-    const { database } = store
+  it('amounts near the limits stay exact', async ({ database }) => {
     const workspaceId = await addWorkspace(database)
     const posted = 8_999_999_999_999_999_999n
     await database.transaction(async (sql) => {
@@ -284,12 +273,11 @@ forEachEngine((engine) => {
     expect(row?.posted).toBe(8_999_000_000_000_000_001n)
   })
 
-  test('the database refuses to change or remove a charge, a funding or a price, and to overdraw a wallet', async () => {
-    await using store = await engine.openStore()
-    const { database } = store
-    const workspaceId = await addWorkspace(database)
-    await using books = await openLedger(database)
-    await books.ledger.fund({ workspaceId, amount: 100n as Nano, kind: 'topup' })
+  it('the database refuses to change or remove a charge, a funding or a price, and to overdraw a wallet', async ({
+    database,
+  }) => {
+    await using books = await openFunded(database, 100n)
+    const { workspaceId } = books
     await database.transaction(
       (sql) => sql`INSERT INTO prices (version, model_id, price, source, effective_from)
         VALUES ('pv_1', 'acme/large', '{}', 'file', 0)`,
@@ -316,13 +304,9 @@ forEachEngine((engine) => {
     await expectBooksRight(database)
   })
 
-  test('a hold past its lifetime is reaped, and its late settlement charges nothing', async () => {
-    await using store = await engine.openStore()
-    const { database } = store
-    const workspaceId = await addWorkspace(database)
-    await using books = await openLedger(database)
-    const { ledger, clock } = books
-    await ledger.fund({ workspaceId, amount: 100n as Nano, kind: 'topup' })
+  it('a hold past its lifetime is reaped, and its late settlement charges nothing', async ({ database }) => {
+    await using books = await openFunded(database, 100n)
+    const { ledger, clock, workspaceId } = books
     const [old, sent, young] = [createId('req'), createId('req'), createId('req')]
     await ledger.hold({ ...holdOf(workspaceId, 10n, old), lifetimeMs: 0 })
     await ledger.hold({ ...holdOf(workspaceId, 20n, sent), lifetimeMs: 0 })

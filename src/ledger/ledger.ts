@@ -1,7 +1,7 @@
 // What the rest of the program knows of the ledger: amounts, workspaces and request ids go in, results come out. Tokens,
 // models and prices are only in the row of the request, which is written with the charge. Amounts are nano-dollars. The cost
-// is what a request costs by its price, the quoted amount is what its caller was told, and the charge is what its wallet pays:
-// at most that. The rest of the cost is written off.
+// is what a request costs by its price, the quoted amount is the cost in its answer, and the charge is what its wallet pays: at
+// most the quoted amount. The rest of the cost is written off.
 
 import type { Clock } from '../kernel/clock.ts'
 import type { Failpoint } from '../kernel/failpoint.ts'
@@ -10,7 +10,7 @@ import type { Nano } from '../kernel/money.ts'
 import type { Database } from '../store/database.ts'
 import type { RequestRow } from '../store/request-rows.ts'
 import type { Insufficient, Unavailable } from './account.ts'
-import type { Budget, BudgetState, OverBudget } from './budget.ts'
+import type { Attributed, Budget, BudgetState, BudgetUse, OverBudget } from './budget.ts'
 import type { Correction, CorrectOutcome, Funding, FundOutcome } from './fund.ts'
 import type { Transfer, TransferPage, TransferQuery } from './transfer.ts'
 
@@ -37,7 +37,7 @@ export interface Settlement {
   readonly requestId: RequestId
   /** What the request costs, also where that is more than was held. */
   readonly cost: Nano
-  /** What the caller was told: the wallet pays no more than that. Absent = the cost. */
+  /** The amount in the answer: the wallet pays no more than that. Absent = the cost. */
   readonly quoted?: Nano | undefined
   /** The cost is a guess, because the provider did not report the usage. For metrics. */
   readonly estimated: boolean
@@ -55,8 +55,14 @@ export interface Charge {
   readonly budgets: string | null
 }
 
-/** A wallet that cannot pay is told before a budget that has no room. */
-export type HoldOutcome = { readonly kind: 'held' } | Insufficient | OverBudget | Unavailable
+export interface Held {
+  readonly kind: 'held'
+  /** The spend limits of the hold, as they were when it was granted. Absent = none. */
+  readonly budgets?: readonly BudgetUse[] | undefined
+}
+
+/** An empty wallet is reported before an exhausted budget. */
+export type HoldOutcome = Held | Insufficient | OverBudget | Unavailable
 
 /** `gone`: the hold is no longer open (settled, released, or reaped because this process was taken for dead). */
 export type ExtendOutcome = HoldOutcome | { readonly kind: 'gone' }
@@ -83,7 +89,7 @@ export type SettleEnd =
 export interface UnknownSettlement {
   readonly kind: 'unknown'
   readonly retryAfterMs: number
-  /** Never rejects. undefined = this process cannot find out; whoever asks the database later can. */
+  /** Never rejects. undefined = this process cannot find out; a later query of the database can. */
   readonly end: Promise<SettleEnd | undefined>
 }
 
@@ -105,7 +111,7 @@ export interface Wallet {
 export interface ReapReport {
   readonly requestId: RequestId
   readonly amount: Nano
-  /** Whether the body had gone upstream: then the provider may bill what nobody paid for. */
+  /** Whether the body was sent: then the provider may bill the operator for an uncharged request. */
   readonly sent: boolean
 }
 
@@ -138,7 +144,9 @@ export interface Ledger {
   /** Zeros for a workspace that was never funded. */
   wallet(workspaceId: WorkspaceId): Promise<Wallet>
   /** A spend limit of the scope was set: what was charged in its day and month while there was none counts too. */
-  recount(scopeId: string): void
+  recount(scopeId: string, startsAt?: number): void
+  /** The same for limits of its end users and tags. Holds that name them do not wait for it. */
+  recountAttributed(scopeId: string, limited: Attributed, startsAt?: number): void
   /** What counts against a cap of the scope in the window; zeros for one that was never named in a hold. */
   budget(scopeId: string, window: string): Promise<BudgetState>
   /** Newest first. */

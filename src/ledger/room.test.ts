@@ -1,14 +1,14 @@
-import { expect, test } from 'bun:test'
+import { expect } from 'bun:test'
 import { forEachEngine } from '../../test/parts/engines.ts'
 import { addWorkspace, expectBooksRight, holdOf, openLedger } from '../../test/parts/ledger.ts'
 import type { Nano } from '../kernel/money.ts'
 
 // A hold that is only granted where there is more room than it takes.
 
-forEachEngine((engine) => {
-  test('a hold that wants room is refused to a wallet without, to the last unit, and takes no more than its amount', async () => {
-    await using store = await engine.openStore()
-    const { database } = store
+forEachEngine((_, it) => {
+  it('a hold that wants room is refused to a wallet without, to the last unit, and takes no more than its amount', async ({
+    database,
+  }) => {
     await using books = await openLedger(database)
     const { ledger } = books
     const workspaceId = await addWorkspace(database)
@@ -26,9 +26,7 @@ forEachEngine((engine) => {
     await expectBooksRight(database)
   })
 
-  test('of holds at once each is judged by what those before it have left', async () => {
-    await using store = await engine.openStore()
-    const { database } = store
+  it('of holds at once each is judged by what those before it have left', async ({ database }) => {
     await using books = await openLedger(database)
     const { ledger } = books
     const workspaceId = await addWorkspace(database)
@@ -42,9 +40,7 @@ forEachEngine((engine) => {
     expect(await ledger.wallet(workspaceId)).toMatchObject({ posted: 100n, held: 60n })
   })
 
-  test('a spend limit must have the room too, and is told as a limit', async () => {
-    await using store = await engine.openStore()
-    const { database } = store
+  it('a spend limit must have the room too, and is reported as a limit', async ({ database }) => {
     await using books = await openLedger(database)
     const { ledger } = books
     const workspaceId = await addWorkspace(database)

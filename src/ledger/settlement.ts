@@ -51,7 +51,7 @@ export function settleOnce(settle: Settle): Settle {
   }
 }
 
-/** What a second call for the same request is told. */
+/** The result of a second call for the same request. */
 export function repeatedOutcome(outcome: SettleOutcome): SettleOutcome {
   if (outcome.kind !== 'unknown') return repeatedEnd(outcome)
   return { ...outcome, end: outcome.end.then((end) => end && repeatedEnd(end)) }

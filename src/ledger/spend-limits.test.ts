@@ -1,7 +1,14 @@
 import { expect, test } from 'bun:test'
-import { join } from 'node:path'
 import { forEachEngine, type Place } from '../../test/parts/engines.ts'
-import { addWorkspace, expectBooksRight, holdOf, openLedger, settlementOf } from '../../test/parts/ledger.ts'
+import {
+  addWorkspace,
+  expectBooksRight,
+  holdOf,
+  openFunded,
+  openLedger,
+  settlementOf,
+} from '../../test/parts/ledger.ts'
+import { startLedgerChild, startLedgerChildren, sumCounts } from '../../test/parts/ledger-children.ts'
 import { systemClock } from '../kernel/clock.ts'
 import type { Nano } from '../kernel/money.ts'
 import { openDatabase } from '../store/open-database.ts'
@@ -12,13 +19,12 @@ const window = 'month:2100-01'
 const budgetOf = (cap: bigint): readonly Budget[] => [{ scopeId: 'key_1', window, cap: cap as Nano }]
 const state = (spent: bigint, held: bigint) => ({ spent: spent as Nano, held: held as Nano })
 
-forEachEngine((engine) => {
-  test('a thousand holds at once in a budget with room for seven: seven are held, and the room left is exact', async () => {
-    await using store = await engine.openStore()
-    const workspaceId = await addWorkspace(store.database)
-    await using books = await openLedger(store.database)
-    const { ledger } = books
-    await ledger.fund({ workspaceId, amount: 1_000_000n as Nano, kind: 'topup' })
+forEachEngine((engine, it) => {
+  it('a thousand holds at once in a budget with room for seven: seven are held, and the room left is exact', async ({
+    database,
+  }) => {
+    await using books = await openFunded(database, 1_000_000n)
+    const { ledger, workspaceId } = books
     const requests = Array.from({ length: 1000 }, () => ({ ...holdOf(workspaceId, 10n), budgets: budgetOf(75n) }))
     const outcomes = await Promise.all(requests.map((request) => ledger.hold(request)))
     const held = requests.filter((_, at) => outcomes[at]?.kind === 'held')
@@ -33,16 +39,13 @@ forEachEngine((engine) => {
       cap: 75n as Nano,
       ...state(70n, 0n),
     })
-    expect(await ledger.hold({ ...holdOf(workspaceId, 5n), budgets: budgetOf(75n) })).toEqual({ kind: 'held' })
-    await expectBooksRight(store.database)
+    expect(await ledger.hold({ ...holdOf(workspaceId, 5n), budgets: budgetOf(75n) })).toMatchObject({ kind: 'held' })
+    await expectBooksRight(database)
   })
 
-  test('a reaped hold gives back what it held in its budgets', async () => {
-    await using store = await engine.openStore()
-    const workspaceId = await addWorkspace(store.database)
-    await using books = await openLedger(store.database)
-    const { ledger, clock } = books
-    await ledger.fund({ workspaceId, amount: 100n as Nano, kind: 'topup' })
+  it('a reaped hold gives back what it held in its budgets', async ({ database }) => {
+    await using books = await openFunded(database, 100n)
+    const { ledger, clock, workspaceId } = books
     await ledger.hold({ ...holdOf(workspaceId, 10n), budgets: budgetOf(50n), lifetimeMs: 0 })
     await ledger.hold({ ...holdOf(workspaceId, 7n), budgets: budgetOf(50n), lifetimeMs: 0 })
     await ledger.hold({ ...holdOf(workspaceId, 20n), budgets: budgetOf(50n) })
@@ -52,12 +55,10 @@ forEachEngine((engine) => {
     expect(await ledger.budget('key_1', window)).toEqual(state(0n, 37n))
     expect(await ledger.reap()).toHaveLength(2)
     expect(await ledger.budget('key_1', window)).toEqual(state(0n, 20n))
-    await expectBooksRight(store.database)
+    await expectBooksRight(database)
   })
 
-  test('what was spent is known after a restart, what was held is not counted for ever', async () => {
-    await using store = await engine.openStore()
-    const { database } = store
+  it('what was spent is known after a restart, what was held is not counted for ever', async ({ database }) => {
     const workspaceId = await addWorkspace(database)
     const settled = { ...holdOf(workspaceId, 10n), budgets: budgetOf(30n) }
     {
@@ -72,7 +73,9 @@ forEachEngine((engine) => {
     expect(await again.ledger.budget('key_1', window)).toEqual(state(9n, 0n))
     const tooMuch = { ...holdOf(workspaceId, 22n), budgets: budgetOf(30n) }
     expect(await again.ledger.hold(tooMuch)).toMatchObject({ kind: 'over budget', spent: 9n, held: 0n })
-    expect(await again.ledger.hold({ ...holdOf(workspaceId, 21n), budgets: budgetOf(30n) })).toEqual({ kind: 'held' })
+    expect(await again.ledger.hold({ ...holdOf(workspaceId, 21n), budgets: budgetOf(30n) })).toMatchObject({
+      kind: 'held',
+    })
     await expectBooksRight(database)
   })
 
@@ -97,10 +100,9 @@ forEachEngine((engine) => {
   })
 
   if (engine.name === 'sqlite') {
-    test('a charge whose commit was not heard of is counted in its budget once', async () => {
-      await using store = await engine.openStore()
-      const workspaceId = await addWorkspace(store.database)
-      const { batches } = store.database
+    it('a charge whose commit was not heard of is counted in its budget once', async ({ database }) => {
+      const workspaceId = await addWorkspace(database)
+      const { batches } = database
       if (!batches) throw new Error('the embedded engine has a batch writer')
       let lost = true
       const writer: BatchWriter = {
@@ -111,56 +113,34 @@ forEachEngine((engine) => {
           throw new Error('lost the answer')
         },
       }
-      await using books = await openLedger({ ...store.database, batches: writer })
+      await using books = await openLedger({ ...database, batches: writer })
       const { ledger } = books
       await ledger.fund({ workspaceId, amount: 100n as Nano, kind: 'topup' })
       const request = { ...holdOf(workspaceId, 10n), budgets: budgetOf(30n) }
       await ledger.hold(request)
       expect(await ledger.settle(settlementOf(request.requestId, 4n))).toMatchObject({ kind: 'settled' })
       expect(await ledger.budget('key_1', window)).toEqual(state(4n, 0n))
-      await expectBooksRight(store.database)
+      await expectBooksRight(database)
     })
     return
   }
 
   test('three processes on one budget with room for seven: seven are held and charged', async () => {
     await using store = await engine.openStore()
-    const workspaceId = await addWorkspace(store.database)
-    await using books = await openLedger(store.database, { clock: systemClock })
-    await books.ledger.fund({ workspaceId, amount: 1_000_000n as Nano, kind: 'topup' })
-    const script = join(import.meta.dir, '../../test/parts/hold-child.ts')
-    const place = [store.place.url ?? '', store.place.dataFolder]
-    const children = ['334', '333', '333'].map((count) =>
-      Bun.spawn([process.execPath, script, ...place, workspaceId, count, '75'], {
-        stdin: 'pipe',
-        stdout: 'pipe',
-        stderr: 'inherit',
-      }),
-    )
-    const outputs = children.map((child) => child.stdout.pipeThrough(new TextDecoderStream()).getReader())
-    for (const output of outputs) expect((await output.read()).value).toBe('ready\n')
-    for (const child of children) child.stdin.end()
-    const counts = { held: 0, over: 0 }
-    for (const output of outputs) {
-      const { held, 'over budget': over = 0 } = JSON.parse((await output.read()).value ?? '{}')
-      counts.held += held
-      counts.over += over
-    }
-    await Promise.all(children.map((child) => child.exited))
-    expect(counts).toEqual({ held: 7, over: 993 })
+    await using books = await openFunded(store.database, 1_000_000n, { clock: systemClock })
+    const { workspaceId } = books
+    const each = ['334', '333', '333'].map((count) => [count, '75'])
+    const counts = await sumCounts(await startLedgerChildren(store.place, 'hold', workspaceId, each))
+    expect(counts).toMatchObject({ held: 7, 'over budget': 993 })
     expect(await books.ledger.budget(workspaceId, window)).toEqual(state(70n, 0n))
     expect(await books.ledger.wallet(workspaceId)).toMatchObject({ posted: 999_930n, held: 0n })
     await expectBooksRight(store.database)
   })
 })
 
-/** Kills it once it has told of fifty charges; answers with how many it told of. */
+/** Kills it once it has reported fifty charges; returns how many it reported. */
 async function spendInChild(place: Place, workspaceId: string): Promise<number> {
-  const script = join(import.meta.dir, '../../test/parts/ledger-spend-child.ts')
-  const child = Bun.spawn([process.execPath, script, place.url ?? '', place.dataFolder, workspaceId], {
-    stdout: 'pipe',
-    stderr: 'inherit',
-  })
+  const child = startLedgerChild(place, 'spend in a budget', workspaceId)
   let heard = 0
   for await (const chunk of child.stdout) {
     heard += chunk.length

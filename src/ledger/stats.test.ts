@@ -1,13 +1,12 @@
-import { expect, test } from 'bun:test'
+import { expect } from 'bun:test'
 import { forEachEngine } from '../../test/parts/engines.ts'
 import { addWorkspace, holdOf, openLedger, settlementOf } from '../../test/parts/ledger.ts'
 import type { Nano } from '../kernel/money.ts'
 
-forEachEngine((engine) => {
-  test('the numbers for metrics follow what happens', async () => {
-    await using store = await engine.openStore()
-    const workspaceId = await addWorkspace(store.database)
-    await using books = await openLedger(store.database)
+forEachEngine((_, it) => {
+  it('the numbers for metrics follow what happens', async ({ database }) => {
+    const workspaceId = await addWorkspace(database)
+    await using books = await openLedger(database)
     const { ledger, clock } = books
     expect(ledger.stats()).toMatchObject({
       openHolds: 0,
@@ -32,7 +31,7 @@ forEachEngine((engine) => {
     expect(ledger.stats()).toMatchObject({ openHolds: 2, heldTotal: 52n, oldestHoldAt: startedAt + 5, charges: 1 })
     expect(ledger.stats()).toMatchObject({ estimated: 0, overruns: 0, writtenOff: 0n, commits: commits + 1 })
     await ledger.settle({ ...settlementOf(second.requestId, 1000n), estimated: true })
-    // Its own 22, and the 44 that nobody holds.
+    // Its own 22, and the 44 of no replica.
     expect(ledger.stats()).toMatchObject({ charges: 2, estimated: 1, overruns: 1, writtenOff: 934n })
 
     clock.advance(1)

@@ -119,6 +119,12 @@ export async function readFunding(sql: Sql, id: string): Promise<Transfer | unde
   return row && fundingFromRow(row)
 }
 
+/** Of a workspace, oldest first. There are few of them. */
+export async function listFundings(sql: Sql, workspaceId: WorkspaceId): Promise<readonly Transfer[]> {
+  const rows = await sql<FundingRow>`SELECT * FROM fundings WHERE workspace_id = ${workspaceId} ORDER BY id`
+  return rows.map(fundingFromRow)
+}
+
 export async function readPayment(sql: Sql, paymentId: string): Promise<Transfer | undefined> {
   const [row] = await sql<FundingRow>`SELECT * FROM fundings WHERE payment_id = ${paymentId}`
   return row && fundingFromRow(row)

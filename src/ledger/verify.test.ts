@@ -1,5 +1,5 @@
-import { expect, test } from 'bun:test'
-import { forEachEngine, type TestEngine } from '../../test/parts/engines.ts'
+import { expect } from 'bun:test'
+import { forEachEngine, type TestEngine, testWith } from '../../test/parts/engines.ts'
 import { addWorkspace, chargedRowOf, holdOf, openLedger, settlementOf } from '../../test/parts/ledger.ts'
 import type { WorkspaceId } from '../kernel/ids.ts'
 import { type Nano, zeroNano } from '../kernel/money.ts'
@@ -56,31 +56,28 @@ function addFunding(database: Database, columns: Record<string, SqlValue>): Prom
 }
 
 forEachEngine((engine) => {
-  test('right books have no findings, and their rows are counted', async () => {
-    await using books = await setUp(engine)
+  const it = testWith(() => setUp(engine))
+
+  it('right books have no findings, and their rows are counted', async (books) => {
     const priced = await verify(books.database, { price: (_version, usage) => BigInt(usage) as Nano })
     expect(priced).toEqual({ findings: [], warnings: [], wallets: 1n, transfers: 2n })
   })
 
-  test('a balance that the transfers do not explain is found', async () => {
-    await using books = await setUp(engine)
+  it('a balance that the transfers do not explain is found', async (books) => {
     await books.database.transaction((sql) => sql`UPDATE balances SET posted = posted + 1`)
     expect(await findingsOf(books.database)).toEqual([
       `balance = Σ transfers: wallet:${books.workspaceId}: posted 94, transfers say 93`,
     ])
   })
 
-  test('held money without an open hold is found', async () => {
-    await using books = await setUp(engine)
+  it('held money without an open hold is found', async (books) => {
     await books.database.transaction((sql) => sql`UPDATE balances SET held = 3`)
     expect(await findingsOf(books.database)).toEqual([
       `held = Σ open holds: wallet:${books.workspaceId}: held 3, open holds say 0`,
     ])
   })
 
-  test('a transfer between accounts that do not fit, or do not exist, is found', async () => {
-    await using books = await setUp(engine)
-    const { database } = books
+  it('a transfer between accounts that do not fit, or do not exist, is found', async ({ database }) => {
     await addFunding(database, { id: 'tr_Z1', debit_account: 'wallet:ws_none', credit_account: 'funding' })
     await addFunding(database, { id: 'tr_Z3' })
     await addCharge(database, 'ws_none', { id: 'req_Z2', charge: 1 })
@@ -93,9 +90,7 @@ forEachEngine((engine) => {
     ])
   })
 
-  test('a second charge of a request is found', async () => {
-    await using books = await setUp(engine)
-    const { database, workspaceId, requestId } = books
+  it('a second charge of a request is found', async ({ database, workspaceId, requestId }) => {
     const archived = { id: requestId, workspace_id: workspaceId, created_at: 0n, charge: 0n, estimated: 0n }
     await database.transaction((sql) => sql`INSERT INTO archived_charges ${sql([archived])}`)
     expect(await findingsOf(database)).toEqual([
@@ -103,9 +98,7 @@ forEachEngine((engine) => {
     ])
   })
 
-  test('a wallet without a balance is found', async () => {
-    await using books = await setUp(engine)
-    const { database, workspaceId } = books
+  it('a wallet without a balance is found', async ({ database, workspaceId }) => {
     await database.transaction(
       (sql) =>
         sql`INSERT INTO accounts (id, kind, workspace_id, created_at) VALUES ('lost', 'wallet', ${workspaceId}, 0)`,
@@ -113,9 +106,7 @@ forEachEngine((engine) => {
     expect(await findingsOf(database)).toEqual(['every wallet has a balance: lost: no row in balances'])
   })
 
-  test('a hold that contradicts the charges is found', async () => {
-    await using books = await setUp(engine)
-    const { database, requestId, workspaceId } = books
+  it('a hold that contradicts the charges is found', async ({ database, requestId, workspaceId }) => {
     const hold = {
       wallet_id: `wallet:${workspaceId}`,
       key_id: 'key_1',
@@ -140,9 +131,10 @@ forEachEngine((engine) => {
     ])
   })
 
-  test('a price version that does not exist is found, and a time that goes back is a warning', async () => {
-    await using books = await setUp(engine)
-    const { database, workspaceId } = books
+  it('a price version that does not exist is found, and a time that goes back is a warning', async ({
+    database,
+    workspaceId,
+  }) => {
     await addCharge(database, workspaceId, { price_version: 'pv_9', started_at: 1_799_999_000_000 })
     expect(await findingsOf(database)).toEqual(['every price version exists: tr_Z1: pv_9'])
     const { warnings } = await verify(database)
@@ -153,9 +145,11 @@ forEachEngine((engine) => {
     )
   })
 
-  test('a charge that its usage does not give is found, with what was written off counted in', async () => {
-    await using books = await setUp(engine)
-    const { database, requestId, workspaceId } = books
+  it('a charge that its usage does not give is found, with what was written off counted in', async ({
+    database,
+    requestId,
+    workspaceId,
+  }) => {
     const priceOf = (price: bigint | undefined) => findingsOf(database, () => price as Nano | undefined)
     const rule = 'charge = price of the usage'
     expect(await priceOf(8n)).toEqual([`${rule}: ${requestId}: charged 7, pv_1 says 8`])
@@ -167,9 +161,10 @@ forEachEngine((engine) => {
     expect(await priceOf(7n)).toEqual([])
   })
 
-  test('a budget that the charges of its window do not explain is found, also one without a row', async () => {
-    await using books = await setUp(engine)
-    const { database, workspaceId } = books
+  it('a budget that the charges of its window do not explain is found, also one without a row', async ({
+    database,
+    workspaceId,
+  }) => {
     const grant = { kind: 'grant', debit_account: 'grants', credit_account: `wallet:${workspaceId}`, amount: 5n }
     expect(await findingsOf(database)).toEqual([])
     const day = 'day:2027-01-15'
@@ -188,9 +183,7 @@ forEachEngine((engine) => {
     ])
   })
 
-  test('charges are looked at in pages, and the progress is told', async () => {
-    await using books = await setUp(engine)
-    const { database, workspaceId } = books
+  it('charges are read in pages, and the progress is reported', async ({ database, workspaceId }) => {
     const rows = Array.from({ length: 4500 }, (_, at) => ({
       id: `req_Z${String(at).padStart(5, '0')}`,
       workspace_id: workspaceId,
@@ -214,9 +207,7 @@ forEachEngine((engine) => {
 
   if (engine.name !== 'postgres') return
 
-  test('an open hold that is late by more than a minute is found', async () => {
-    await using books = await setUp(engine)
-    const { database, workspaceId } = books
+  it('an open hold that is late by more than a minute is found', async ({ database, workspaceId }) => {
     await using other = await openLedger(database)
     const request = holdOf(workspaceId, 5n)
     await other.ledger.hold(request)

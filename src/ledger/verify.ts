@@ -80,7 +80,8 @@ const checks: Readonly<Record<string, string>> = {
     FROM transfers t LEFT JOIN accounts d ON d.id = t.debit_account LEFT JOIN accounts c ON c.id = t.credit_account
     WHERE ((d.id IS NULL OR c.id IS NULL) AND NOT (t.kind = 'charge' AND t.amount = 0))
       OR (t.kind = 'charge' AND NOT (d.kind = 'wallet' AND c.kind = 'revenue'))
-      OR (t.kind = 'writeoff' AND NOT (d.kind = 'writeoff' AND c.kind = 'revenue'))
+      OR (t.kind = 'writeoff' AND NOT ((d.kind = 'writeoff' AND c.kind IN ('revenue', 'funding'))
+        OR (d.kind = 'funding' AND c.kind = 'writeoff')))
       OR (t.kind = 'topup' AND NOT (d.kind = 'funding' AND c.kind = 'wallet'))
       OR (t.kind = 'grant' AND NOT (d.kind = 'grants' AND c.kind = 'wallet'))
       OR (t.kind = 'correction' AND NOT ((d.kind = 'funding' AND c.kind = 'wallet')

@@ -25,15 +25,50 @@ function burst(bucket: Bucket, nowMs: number, limit?: number): number {
   return taken
 }
 
-test('N per minute is a burst of N, and then one every Nth of a minute', () => {
-  const bucket = newBucket(60, 0)
-  expect(burst(bucket, 0)).toBe(60)
-  expect(waitMs(bucket, 1)).toBe(1000)
-  expect(burst(bucket, 999)).toBe(0)
-  expect(waitMs(bucket, 1)).toBe(1)
-  expect(burst(bucket, 1000)).toBe(1)
-  expect(burst(bucket, 31_000)).toBe(30)
-  expect(burst(bucket, 500_000)).toBe(60)
+/** Steps on one bucket: [now, burst] or [now, burst, new limit], and a number alone for the wait that follows. */
+type Step = number | readonly [nowMs: number, burst: number, limit?: number]
+
+const second = 1000
+test.each<[name: string, limit: number, steps: Step[]]>([
+  [
+    'N per minute is a burst of N, and then one every Nth of a minute',
+    60,
+    [[0, 60], 1000, [999, 0], 1, [1000, 1], [31 * second, 30], [500 * second, 60]],
+  ],
+  [
+    'a clock that steps back drains nothing twice',
+    60,
+    [
+      [0, 60],
+      [12 * second, 12],
+      [5 * second, 0],
+      [12 * second, 0],
+      [13 * second, 1],
+    ],
+  ],
+  ['a raised limit admits only the difference at once', 10, [[0, 10], [0, 6, 16], 3750]],
+  // After 10 s 10 have drained, 50 are in use.
+  [
+    'the time before a change counts at the old pace',
+    60,
+    [
+      [0, 60],
+      [10 * second, 4, 54],
+    ],
+  ],
+  // 594 at 600 per minute, then one at 6 per minute.
+  [
+    'a lowered limit counts what is used, and the excess drains at the old pace',
+    600,
+    [[0, 600], [0, 0, 6], 59_400 + 10_000, [30 * second, 0], 39_400, [69_399, 0], [69_400, 1], 10_000],
+  ],
+  ['a limit that is lowered and raised again admits nothing twice', 100, [[0, 100], [0, 0, 1], [0, 0, 100], 600]],
+])('%s', (_, limit, steps) => {
+  const bucket = newBucket(limit, 0)
+  for (const step of steps) {
+    if (typeof step === 'number') expect(waitMs(bucket, 1)).toBe(step)
+    else expect([step[0], burst(bucket, step[0], step[2])]).toEqual([step[0], step[1]])
+  }
 })
 
 test('a minute that does not divide by N loses nothing', () => {
@@ -80,49 +115,11 @@ test('a limit of 0 admits nothing, not even an amount above the limit', () => {
   expect(waitMs(bucket, 0)).toBe(0)
 })
 
-test('a clock that steps back drains nothing twice', () => {
-  const bucket = newBucket(60, 10_000)
-  burst(bucket, 10_000)
-  expect(burst(bucket, 12_000)).toBe(2)
-  expect(burst(bucket, 5000)).toBe(0)
-  expect(burst(bucket, 12_000)).toBe(0)
-  expect(burst(bucket, 13_000)).toBe(1)
-})
-
-test('a raised limit admits only the difference at once', () => {
-  const bucket = newBucket(10, 0)
-  expect(burst(bucket, 0)).toBe(10)
-  expect(burst(bucket, 0, 16)).toBe(6)
-  expect(waitMs(bucket, 1)).toBe(3750)
-})
-
-test('the time before a change counts at the old pace', () => {
-  const bucket = newBucket(60, 0)
-  expect(burst(bucket, 0)).toBe(60)
-  // 10 have drained, 50 are in use.
-  expect(burst(bucket, 10_000, 54)).toBe(4)
-})
-
-test('a lowered limit counts what is used, and the excess drains at the old pace', () => {
+test('a lowered limit reports when its excess will have drained', () => {
   const bucket = newBucket(600, 0)
-  expect(burst(bucket, 0)).toBe(600)
-  expect(burst(bucket, 0, 6)).toBe(0)
-  // 594 at 600 per minute, then one at 6 per minute.
-  expect(waitMs(bucket, 1)).toBe(59_400 + 10_000)
+  burst(bucket, 0)
+  burst(bucket, 0, 6)
   expect(bucketState(bucket)).toEqual({ limit: 6, remaining: 0, resetMs: 59_400 + 60_000 })
-  expect(burst(bucket, 30_000)).toBe(0)
-  expect(waitMs(bucket, 1)).toBe(39_400)
-  expect(burst(bucket, 69_399)).toBe(0)
-  expect(burst(bucket, 69_400)).toBe(1)
-  expect(waitMs(bucket, 1)).toBe(10_000)
-})
-
-test('a limit that is lowered and raised again admits nothing twice', () => {
-  const bucket = newBucket(100, 0)
-  expect(burst(bucket, 0)).toBe(100)
-  expect(burst(bucket, 0, 1)).toBe(0)
-  expect(burst(bucket, 0, 100)).toBe(0)
-  expect(waitMs(bucket, 1)).toBe(600)
 })
 
 test('a debt made after the excess of a lowered limit has drained is paid at the new pace', () => {

@@ -152,7 +152,7 @@ describe('three limiters give the results of one', () => {
         await compareMany(
           (nowMs) => clients.map((redis) => createSharedLimiter({ ...options, store: createRedisLoads(redis, nowMs) })),
           scale,
-          400,
+          100,
         )
         for (const client of clients) client.close()
       })

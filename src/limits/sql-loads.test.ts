@@ -1,4 +1,5 @@
-import { describe, expect, test } from 'bun:test'
+import { describe, expect } from 'bun:test'
+import { testWith } from '../../test/parts/engines.ts'
 import { findPostgresPrograms } from '../../test/parts/postgres.ts'
 import { openPostgresStore } from '../../test/replicas/postgres-store.ts'
 import { systemClock } from '../kernel/clock.ts'
@@ -32,9 +33,10 @@ function counted(database: Database): Database & { transactions: number } {
 const rowIds = async ({ sql }: Database) =>
   (await sql<{ scope_id: string }>`SELECT scope_id FROM limit_loads ORDER BY scope_id`).map(({ scope_id }) => scope_id)
 
+const it = testWith(openPostgresStore)
+
 describe.skipIf(findPostgresPrograms() === undefined)('limits in postgres', () => {
-  test('a busy key does not cost a transaction per request', async () => {
-    await using store = await openPostgresStore()
+  it('a busy key does not cost a transaction per request', async (store) => {
     const database = counted(store.database)
     const limiter = createLimiter(database)
     const asked = Array.from({ length: 1000 }, () => limiter.admit([key({ concurrentRequests: 400 })], 0))
@@ -45,9 +47,7 @@ describe.skipIf(findPostgresPrograms() === undefined)('limits in postgres', () =
     await limiter.close()
   })
 
-  test('replicas that lock the same scopes in different orders do not deadlock', async () => {
-    await using store = await openPostgresStore()
-    const { database } = store
+  it('replicas that lock the same scopes in different orders do not deadlock', async ({ database }) => {
     const limiters = [1, 2, 3].map(() => createLimiter(database))
     const scopes = Array.from({ length: 20 }, (_, at) => key({ concurrentRequests: 1000 }, String(at)))
     const asked = limiters.flatMap((limiter, at) =>
@@ -59,9 +59,7 @@ describe.skipIf(findPostgresPrograms() === undefined)('limits in postgres', () =
     for (const limiter of limiters) await limiter.close()
   })
 
-  test('drained rows are deleted, the others stay', async () => {
-    await using store = await openPostgresStore()
-    const { database } = store
+  it('drained rows are deleted, the others stay', async ({ database }) => {
     const limiter = createLimiter(database)
     const idle = await limiter.admit([key({ concurrentRequests: 5 }, 'idle')], 0)
     await limiter.admit([key({ requestsPerMinute: 1 }, 'used')], 0)
@@ -73,9 +71,9 @@ describe.skipIf(findPostgresPrograms() === undefined)('limits in postgres', () =
     await limiter.close()
   })
 
-  test('without the table each process uses its share, and counts together again when it is back', async () => {
-    await using store = await openPostgresStore()
-    const { database } = store
+  it('without the table each process uses its share, and counts together again when it is back', async ({
+    database,
+  }) => {
     const limiter = createLimiter(database)
     const script = (text: string) => database.schemaTransaction((_, runScript) => runScript(text))
     await script('ALTER TABLE limit_loads RENAME TO away')
@@ -87,9 +85,7 @@ describe.skipIf(findPostgresPrograms() === undefined)('limits in postgres', () =
     await limiter.close()
   })
 
-  test('live replicas are those with a recent heartbeat, and at least one', async () => {
-    await using store = await openPostgresStore()
-    const { database } = store
+  it('live replicas are those with a recent heartbeat, and at least one', async ({ database }) => {
     const live = createLiveReplicas(database)
     await live.refresh()
     expect(live.count()).toBe(1)

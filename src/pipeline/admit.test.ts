@@ -1,6 +1,4 @@
 import { expect, test } from 'bun:test'
-import { anthropicMessages } from '../dialects/anthropic-messages/index.ts'
-import type { Dialect } from '../dialects/dialect.ts'
 import { openaiChat } from '../dialects/openai-chat/index.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { Failure, retryHeaders } from '../kernel/failure.ts'
@@ -8,7 +6,7 @@ import { createMemoryLimiter } from '../limits/memory-limiter.ts'
 import { createLog } from '../telemetry/log.ts'
 import type { Caller } from '../tenancy/caller.ts'
 import { createBodyRoom } from '../wire/read-body.ts'
-import { type AdmitDependencies, admit, conversationKey } from './admit.ts'
+import { type AdmitDependencies, admit } from './admit.ts'
 import { GatewayRequest } from './request.ts'
 import { endRefused, type SettlementDependencies } from './settlement.ts'
 
@@ -23,6 +21,7 @@ const caller: Caller = {
   limits: [{ kind: 'key', id: 'key_1', name: 'k', limits: { concurrentRequests: 1 } }],
   sources: undefined,
   sharesRoutes: false,
+  priceList: undefined,
 }
 
 function createBench() {
@@ -32,6 +31,7 @@ function createBench() {
     authenticate: () => caller,
     limiter,
     bodyBytesMax: 1_000_000,
+    storedResponses: { isOn: () => false },
     bodyRoom: room,
     random: () => 0.5,
     offer() {
@@ -90,61 +90,4 @@ test('frees the concurrency slot however the request ends', async () => {
   expect(isFull()).toBe(true)
   endRefused(settling, each, new Failure('INTERNAL', 'failed'))
   expect(isFull()).toBe(false)
-})
-
-function keyOf(surface: Dialect, body: object): string | undefined {
-  const headers = new Headers({ 'anthropic-version': '2023-06-01' })
-  const envelope = surface.readEnvelope(new TextEncoder().encode(JSON.stringify(body)), headers)
-  if (envelope instanceof Failure) throw new Error(envelope.message)
-  return conversationKey('ws_1', 'test/model', surface, envelope)
-}
-
-const prompt = 'You are careful. '.repeat(300)
-const hi = { role: 'user', content: 'Hi' }
-const turns = [hi, { role: 'assistant', content: 'Hello' }, { role: 'user', content: 'And?' }]
-
-const messages = (system: unknown, list: readonly object[] = [hi]) =>
-  keyOf(anthropicMessages, { model: 'test/model', max_tokens: 9, system, messages: list })
-const chat = (system: string, list: readonly object[] = [hi]) =>
-  keyOf(openaiChat, { model: 'test/model', messages: [{ role: 'system', content: system }, ...list] })
-
-test('a short conversation has no key', () => {
-  expect(messages('You are careful.')).toBeUndefined()
-  expect(chat('You are careful.')).toBeUndefined()
-})
-
-test('a conversation with tools has a key from its first call, and keeps it as it grows', () => {
-  const tools = [{ name: 'look', input_schema: { type: 'object' } }]
-  const loop = (list: readonly object[]) =>
-    keyOf(anthropicMessages, { model: 'test/model', max_tokens: 9, tools, messages: list })
-  expect(loop([hi])).toBeString()
-  expect(loop([hi, { role: 'assistant', content: prompt }, hi])).toBe(loop([hi]) as string)
-})
-
-test('a short conversation that has grown has a key', () => {
-  const grown = [hi, { role: 'assistant', content: prompt }, hi]
-  expect(messages('You are careful.', grown)).toBe(messages('You are careful.', [...grown, ...grown]) as string)
-})
-
-test('every turn of a conversation has the same key', () => {
-  expect(messages(prompt, turns)).toBe(messages(prompt) as string)
-  expect(chat(prompt, turns)).toBe(chat(prompt) as string)
-})
-
-test('conversations that begin differently have different keys', () => {
-  const other = [{ role: 'user', content: 'Ho' }]
-  expect(messages(prompt)).not.toBe(messages(prompt, other))
-  expect(chat(prompt)).not.toBe(chat(prompt, other))
-  expect(messages(prompt)).not.toBe(messages(`Now then: ${prompt}`))
-  expect(chat(prompt)).not.toBe(chat(`Now then: ${prompt}`))
-})
-
-test('pitfall 1: the billing line, which changes with every call, is not part of the key', () => {
-  const blocks = (hash: string, text = prompt) => [
-    { type: 'text', text: `x-anthropic-billing-header: cc_version=2.1.100; cc_entrypoint=cli; cch=${hash};` },
-    { type: 'text', text },
-  ]
-  expect(messages(blocks('ab12'))).toBe(messages(blocks('cd3456')) as string)
-  expect(messages(blocks('ab12'))).not.toBe(messages(blocks('ab12', `Now then: ${prompt}`)))
-  expect(messages([{ type: 'text', text: prompt }])).toBe(messages(blocks('ab12').slice(1)) as string)
 })

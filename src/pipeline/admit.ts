@@ -1,21 +1,31 @@
 // The first steps of every call that names a model: authenticate, read the body, read the envelope, check limits, plan the
 // routes. Each may end the request; nothing has been sent to a provider yet.
 
-import type { Envelope } from '../dialects/canonical/translation.ts'
-import type { Dialect } from '../dialects/dialect.ts'
+import type { RoutingPolicy } from '../catalog/model.ts'
+import type { Envelope, Warning } from '../dialects/canonical/translation.ts'
+import { assert } from '../kernel/assert.ts'
 import { Failure, invalidRequest } from '../kernel/failure.ts'
 import { type Limiter, limitFailure, type Refused } from '../limits/limiter.ts'
 import type { Health } from '../routing/health.ts'
 import type { CallBudget } from '../routing/hedge.ts'
-import type { Offer } from '../routing/offer.ts'
+import { type Offer, type ResolvedModel, shorten, type WorkspaceOffer } from '../routing/offer.ts'
 import type { Candidate } from '../routing/plan.ts'
 import { candidateRecords } from '../routing/plan.ts'
 import type { StickyRoutes } from '../routing/sticky.ts'
+import { inOrder, joinPlans, policyOf, wantedCandidates } from '../routing/wishes.ts'
 import { allowsSource, sourceFailure } from '../tenancy/allowlist.ts'
 import type { Caller } from '../tenancy/caller.ts'
 import type { CredentialCache } from '../tenancy/credentials.ts'
+import type { EndUserMode } from '../tenancy/end-users.ts'
+import type { StoredResponses } from '../tenancy/stored-responses.ts'
 import { BodyFault, type BodyRoom, readBody } from '../wire/read-body.ts'
+import { readAttribution } from './attribution.ts'
+import { isStrict } from './headers.ts'
+import type { KeptReasoning } from './kept-reasoning.ts'
+import { strictRefusal } from './lanes.ts'
 import type { GatewayRequest } from './request.ts'
+import { type DeriveCacheKey, readSession, type SessionSettings, type TagContent } from './session.ts'
+import { prepareStoring, withPrevious } from './stored-response.ts'
 
 export interface AdmitDependencies {
   authenticate(headers: Headers): Caller | Failure | Promise<Caller | Failure>
@@ -26,15 +36,23 @@ export interface AdmitDependencies {
   readonly sticky: Pick<StickyRoutes, 'find'>
   /** What the current configuration offers. */
   offer(): Offer
+  /** Whether callers may choose among the providers of a model. */
+  readonly allowsProviderChoice: boolean
   readonly bodyBytesMax: number
+  readonly storedResponses: StoredResponses
+  readonly endUsers: EndUserMode
   /** Memory for all bodies that are being read. */
   readonly bodyRoom: BodyRoom
+  readonly deriveCacheKey: DeriveCacheKey
+  readonly tagContent: TagContent
+  readonly sessions: SessionSettings
+  readonly keptReasoning: KeptReasoning
   /** A number in [0, 1). */
   random(): number
 }
 
 /** Reads the envelope of the kind of call. */
-type ReadEnvelope = (body: Uint8Array<ArrayBuffer>, headers: Headers) => Envelope | Failure
+type ReadEnvelope = (body: Uint8Array<ArrayBuffer>, headers: Headers, url: string) => Envelope | Failure
 
 /** Tokens that count against limits until the usage is known; 0 for a call that generates nothing. */
 type EstimateTokens = (request: GatewayRequest) => number
@@ -76,19 +94,45 @@ export async function admit(
   if (refused) return refused
   const body = await readBody(http, { bytesMax: deps.bodyBytesMax, room: deps.bodyRoom })
   if (body instanceof BodyFault) return bodyFailure(body, deps)
-  const envelope = readEnvelope(body, headers)
+  const whole = deps.storedResponses.isOn() ? await withPrevious(deps.storedResponses, request, body) : body
+  if (whole instanceof Failure) return whole
+  if (whole.length > deps.bodyBytesMax) return bodyFailure(new BodyFault('too-large'), deps)
+  const envelope = readEnvelope(whole, headers, http.url)
   if (envelope instanceof Failure) return envelope
   request.envelope = envelope
+  const unstorable = envelope.wantsStore ? prepareStoring(deps.storedResponses, request) : undefined
+  if (unstorable) return unstorable
   request.bodyBytes = envelope.body.length
   record.stream = envelope.stream
+  request.session = readSession(headers, envelope, surface)
+  request.deriveCacheKey = deps.deriveCacheKey
+  request.tagContent = deps.tagContent
+  request.sessions = deps.sessions
+  if (surface.losesReasoning && request.session && deps.sessions.keepReasoning) {
+    const { workspaceId } = caller
+    request.keptReasoning = { store: deps.keptReasoning, workspaceId, sessionId: request.session.id }
+  }
+
+  const misattributed = readAttribution(request, deps.endUsers)
+  if (misattributed) return misattributed
 
   const opened = deps.credentials.open(caller.workspaceId)
-  const offer = deps.offer().with(opened instanceof Promise ? await opened : opened)
-  const model = offer.find(caller, envelope.model)
-  if (model instanceof Failure) return model
+  const offer = deps.offer().with(opened instanceof Promise ? await opened : opened, caller.priceList)
+  const resolved = resolveModels(offer, caller, envelope)
+  if (resolved instanceof Failure) {
+    record.requestedModel = shorten(envelope.model)
+    return resolved
+  }
+  const mismatch = wrongKind(resolved, envelope)
+  if (mismatch) return mismatch
+  const [{ model }] = resolved
   request.model = model
   record.model = model.id
   record.priceVersion = model.priceVersion
+
+  const choices = chooseCandidates(deps, request, offer, resolved)
+  if (choices instanceof Failure) return choices
+  request.candidates = choices.length === 1 ? choices[0].candidates : choices.flatMap(({ candidates }) => candidates)
 
   // Most keys have no limits, and then no tokens are estimated.
   if (arrival) {
@@ -101,52 +145,104 @@ export async function admit(
     request.admission = admission
   }
 
-  planRoutes(deps, request, offer.candidates(model, surface, caller, envelope))
+  const planning = planRoutes(deps, request, choices)
+  if (planning) await planning
   record.candidates = candidateRecords(request.plan)
   return undefined
 }
 
-function planRoutes(
-  { health, budget, sticky }: AdmitDependencies,
-  request: GatewayRequest,
-  candidates: readonly Candidate[],
-): void {
-  if (candidates.length === 1) {
-    request.plan = health.plan(candidates)
-    return
+type Resolved = readonly [ResolvedModel, ...ResolvedModel[]]
+
+/** The model, and those that follow if it fails. Each must be one that the caller may use. */
+function resolveModels(offer: WorkspaceOffer, caller: Caller, { model, fallbacks }: Envelope): Resolved | Failure {
+  const first = offer.resolve(caller, model)
+  if (first instanceof Failure || !fallbacks) return first instanceof Failure ? first : [first]
+  const resolved: [ResolvedModel, ...ResolvedModel[]] = [first]
+  for (const name of fallbacks) {
+    const next = offer.resolve(caller, name)
+    if (next instanceof Failure) return new Failure(next.code, next.message, { ...next.facts, param: 'models' })
+    if (!resolved.some((each) => each.model === next.model)) resolved.push(next)
   }
-  const { caller, model, surface, envelope } = request
-  const key = conversationKey(caller.workspaceId, model.id, surface, envelope)
-  request.conversationKey = key
-  request.plan = health.plan(candidates, {
-    sticky: key === undefined ? undefined : sticky.find(key),
-    probes: budget.level() >= 1 ? 'on' : 'off',
-    policy: model.routing,
-  })
+  return resolved
 }
 
-/** No provider caches less than about a thousand tokens. */
-const cacheableBytesMin = 4096
-/** Bytes hashed of each part; enough to distinguish conversations. */
-const hashedBytes = 1024
+/** A model that makes embeddings does nothing else, and others make none. */
+function wrongKind(resolved: Resolved, { embeddings }: Envelope): Failure | undefined {
+  const wrong = resolved.find(({ model }) => model.tags.includes('embeddings') !== (embeddings !== undefined))
+  if (!wrong) return undefined
+  const { id } = wrong.model
+  const message = embeddings
+    ? `\`${id}\` does not make embeddings. Use a model with the tag \`embeddings\`: GET /v1/models lists them under \`output_modalities\`.`
+    : `\`${id}\` makes embeddings and does not answer prompts. Call it with POST /v1/embeddings.`
+  return invalidRequest(message, 'model')
+}
 
-/**
- * Identifies a conversation by its beginning, so that its next turn goes to the route that has its prompt cache, and tool
- * results go to the model that called the tool. undefined for short ones without tools, which no provider caches.
- */
-export function conversationKey(
-  workspaceId: string,
-  modelId: string,
-  surface: Pick<Dialect, 'conversationSpans'>,
-  envelope: Envelope,
-): string | undefined {
-  // A tool loop has a key from its first call, because it will grow.
-  if (envelope.body.length < cacheableBytesMin && !envelope.offersTools) return undefined
-  let hash = 0n
-  for (const { start, end } of surface.conversationSpans(envelope)) {
-    hash = Bun.hash.wyhash(envelope.body.subarray(start, Math.min(end, start + hashedBytes)), hash)
+/** The candidates of one model, and in which order to try them. */
+interface Choice {
+  readonly candidates: readonly Candidate[]
+  readonly policy: RoutingPolicy
+}
+
+/** Applies what the caller wishes, as far as the operator allows it. */
+function chooseCandidates(
+  deps: AdmitDependencies,
+  request: GatewayRequest,
+  offer: WorkspaceOffer,
+  resolved: Resolved,
+): readonly [Choice, ...Choice[]] | Failure {
+  const { caller, surface, envelope } = request
+  const wishes = deps.allowsProviderChoice ? envelope.providers : undefined
+  const choices: Choice[] = []
+  for (const { model, policy: suffix } of resolved) {
+    const all = offer.candidates(model, surface, caller, envelope)
+    const candidates = wishes ? wantedCandidates(all, wishes, model.id) : all
+    if (candidates instanceof Failure) return candidates
+    const wanted = deps.allowsProviderChoice ? (suffix ?? (wishes && policyOf(wishes))) : undefined
+    choices.push({ candidates, policy: wanted ?? model.routing })
   }
-  return `${workspaceId} ${modelId} ${hash}`
+  if (envelope.providers || resolved.some(({ policy }) => policy)) {
+    request.warnings = wishWarnings(deps.allowsProviderChoice, envelope)
+    if (request.warnings.length > 0 && isStrict(request.http.headers)) return strictRefusal(request.warnings)
+  }
+  if (resolved.length > 1) {
+    request.models = new Map(
+      resolved.flatMap(({ model }, at) => (choices[at]?.candidates ?? []).map((candidate) => [candidate, model])),
+    )
+  }
+  const [first, ...rest] = choices
+  assert(first, 'a request has a model')
+  return [first, ...rest]
+}
+
+function wishWarnings(isAllowed: boolean, { providers }: Envelope): readonly Warning[] {
+  if (!isAllowed) return [{ code: 'provider_choice_off', field: providers ? '/provider' : '/model' }]
+  return (providers?.dropped ?? []).map((name) => ({ code: 'provider_option_dropped', field: `/provider/${name}` }))
+}
+
+function planRoutes(
+  deps: AdmitDependencies,
+  request: GatewayRequest,
+  choices: readonly [Choice, ...Choice[]],
+): Promise<void> | undefined {
+  const { health, budget, sticky } = deps
+  const [{ candidates, policy }, ...others] = choices
+  if (candidates.length === 1 && others.length === 0) {
+    request.plan = health.plan(candidates)
+    return undefined
+  }
+  const { caller, model, session } = request
+  const key = session && `${caller.workspaceId} ${model.id} ${session.id}`
+  request.conversationKey = key
+  const plan = (route: string | undefined): void => {
+    const probes = budget.level() >= 1 ? 'on' : 'off'
+    const first = health.plan(candidates, { sticky: route, conversation: key, probes, policy })
+    const rest = others.map((each) => health.plan(each.candidates, { probes, policy: each.policy }))
+    const order = deps.allowsProviderChoice ? request.envelope.providers?.order : undefined
+    const plans = order ? [first, ...rest].map((each) => inOrder(each, order)) : [first, ...rest]
+    request.plan = plans.length === 1 && plans[0] ? plans[0] : joinPlans(plans)
+  }
+  const route = key === undefined ? undefined : sticky.find(key)
+  return route instanceof Promise ? route.then(plan) : void plan(route)
 }
 
 function overLimit(request: GatewayRequest, refused: Refused): Failure {

@@ -13,6 +13,7 @@ import { Failure } from '../kernel/failure.ts'
 import type { Usage } from '../kernel/usage.ts'
 import { callEndpoint, isBadCredential, isBroken, isUnreachable } from '../providers/call-endpoint.ts'
 import type { UpstreamResponse } from '../providers/provider.ts'
+import { describeFault } from '../routing/exhausted.ts'
 import type { AttemptOptions } from '../routing/failover.ts'
 import { type AttemptFault, attemptFault, cannotCarry, classifyFault, refusesReasoning } from '../routing/faults.ts'
 import type { Health } from '../routing/health.ts'
@@ -29,7 +30,7 @@ import {
   type Ticker,
   type Watched,
 } from './deadline.ts'
-import { collectedReply, type Lane, openLane } from './lanes.ts'
+import { collectedReply, type Lane, notCompacting, openLane } from './lanes.ts'
 import type { GatewayRequest } from './request.ts'
 
 /** A provider that has begun to answer; its first bytes for the client are ready. */
@@ -93,9 +94,19 @@ export async function attempt(
   candidate: Candidate,
   { isFresh, isLast, lost }: AttemptOptions,
 ): Promise<Answered | AttemptFault> {
-  if (request.clientGone.aborted) return attemptFault('client left')
+  const recorded = request.beginAttempt(candidate)
+  request.hold?.markSent()
+  if (request.clientGone.aborted) {
+    const left = attemptFault('client left')
+    request.endAttempt(recorded, describeFault(left))
+    return left
+  }
   const lane = openLane(request, candidate)
-  if (lane instanceof Failure) return cannotCarry(lane)
+  if (lane instanceof Failure) {
+    // Nothing was sent.
+    request.removeAttempt(recorded)
+    return cannotCarry(lane)
+  }
   const limits = attemptLimits(request, candidate, health, isLast)
   const startedMs = clock.monotonicMs()
   const answerMs = firstAnswerMs(limits, lane.generationMs)
@@ -104,43 +115,61 @@ export async function attempt(
   const readLimits = lane.streamsUpstream ? limits : { ...limits, totalMs: answerMs }
   const running: Running = { request, candidate, lane, limits: readLimits, deadline, ticker }
   let gotHeaders = false
+  let result: Answered | AttemptFault
   ticker.watch(deadline)
   try {
     const { provider, endpoint } = candidate
     const { path, headers, body } = lane
-    const response = await callEndpoint(provider, endpoint, {
-      ...{ path, headers, body, signal: deadline.signal, isFresh, isWrapped: true, watch: deadline },
-    })
+    const call = { path, headers, body, signal: deadline.signal, isFresh, isWrapped: true, watch: deadline }
+    const response = await callEndpoint(provider, endpoint, call)
     gotHeaders = true
     const paused = reach('after_send')
     if (paused) await paused
-    if (!isSuccess(response)) {
-      deadline.shortenTo(errorBodyMs, clock.monotonicMs())
-      return await readRefusal(running, response)
-    }
-    if (isEncoded(response.headers)) return garbled('an encoded answer', deadline)
-    if (!lane.streamsUpstream) return await readReply(running, response)
-    const opened = await openStream(running, response)
-    const held = reach('after_first_byte')
+    const read = readAnswer(running, response, clock)
+    result = read instanceof Promise ? await read : read
+    const held = lane.streamsUpstream ? reach('after_first_byte') : undefined
     if (held) await held
-    return opened
   } catch (error) {
-    const isAborted = deadline.signal.aborted
-    deadline.abort()
-    if (isBadCredential(error)) return attemptFault('refused our credential')
-    if (isUnreachable(error)) return deadline.fault('unreachable')
-    if (error instanceof SseOverflow) return deadline.fault('garbled')
-    // An error that neither the network nor an abort explains is our defect, not the provider's.
-    if (!isAborted && !isBroken(error)) throw error
     const tookMs = clock.monotonicMs() - startedMs
-    const fault = explainTimeout(deadline.fault('broken'), tookMs, limits)
-    if (fault.class !== 'broken' || gotHeaders) return fault
-    if (tookMs > staleMs) return { ...fault, isAmbiguous: true }
-    return isFresh ? fault : { ...fault, isStale: true }
+    result = explainTimeout(faultOf(error, deadline), tookMs, limits)
+    if (result.class === 'broken' && !gotHeaders) {
+      if (tookMs > staleMs) result = { ...result, isAmbiguous: true }
+      else if (!isFresh) result = { ...result, isStale: true }
+    }
   } finally {
     deadline.end()
     ticker.unwatch(deadline)
   }
+  request.endAttempt(recorded, !isAnswered(result) ? describeFault(result) : lost?.aborted ? 'superseded' : 'ok')
+  return result
+}
+
+/** Throws what neither the network nor an abort explains: it is our defect, not the provider's. */
+function faultOf(error: unknown, deadline: AttemptDeadline): AttemptFault {
+  const isAborted = deadline.signal.aborted
+  deadline.abort()
+  if (isBadCredential(error)) return attemptFault('refused our credential')
+  if (isUnreachable(error)) return deadline.fault('unreachable')
+  if (error instanceof SseOverflow) return deadline.fault('garbled')
+  if (!isAborted && !isBroken(error)) throw error
+  return deadline.fault('broken')
+}
+
+/** Without a promise if the whole answer has arrived. */
+function readAnswer(
+  running: Running,
+  response: UpstreamResponse,
+  clock: Clock,
+): Answered | AttemptFault | Promise<Answered | AttemptFault> {
+  const { deadline, lane } = running
+  if (!isSuccess(response)) {
+    deadline.shortenTo(errorBodyMs, clock.monotonicMs())
+    return readRefusal(running, response)
+  }
+  if (isEncoded(response.headers)) return garbled('an encoded answer', deadline)
+  if (lane.streamsUpstream) return openStream(running, response)
+  const body = response.takeWhole?.()
+  return body ? relayReply(running, response, body as Uint8Array<ArrayBuffer>) : readReply(running, response)
 }
 
 /** Some hosts answer with 201, or with the 203 of a proxy that has changed something. */
@@ -156,6 +185,8 @@ async function readRefusal(
   const body = await readResponseStart(response, faultBytesMax)
   const aborted = deadline.abortedByUs()
   if (aborted) return aborted
+  const lacksPath = request.envelope.upstreamPath !== undefined && [404, 405, 501].includes(response.status)
+  if (lacksPath) return cannotCarry(notCompacting(request.model.id))
   const text = isEncoded(response.headers) ? '' : new TextDecoder().decode(body)
   const said = candidate.dialect.readFault(response.status, response.headers, text)
   const fault = classifyFault(said, lane.body)
@@ -165,9 +196,15 @@ async function readRefusal(
 }
 
 async function readReply(running: Running, response: UpstreamResponse): Promise<WholeReply | AttemptFault> {
-  const { request, candidate, lane } = running
   const body = await readWhole(running, response)
-  if ('class' in body) return body
+  return 'class' in body ? body : relayReply(running, response, body)
+}
+
+function relayReply(
+  { request, candidate, lane }: Running,
+  response: UpstreamResponse,
+  body: Uint8Array<ArrayBuffer>,
+): WholeReply | AttemptFault {
   const reply = isUnrequestedStream(request, response, body)
     ? collectStream(lane.relayStream(), body)
     : lane.relayReply(body)
@@ -194,7 +231,12 @@ function isEventStream({ headers }: UpstreamResponse): boolean {
  * hosts label a whole reply as a stream. Of several choices only the first would be collected.
  */
 function isUnrequestedStream({ envelope }: GatewayRequest, response: UpstreamResponse, body: Uint8Array): boolean {
-  return isEventStream(response) && envelope.choices === 1 && body.find((byte) => byte > space) !== openBrace
+  return (
+    !envelope.embeddings &&
+    isEventStream(response) &&
+    envelope.choices === 1 &&
+    body.find((byte) => byte > space) !== openBrace
+  )
 }
 
 function collectStream(relay: StreamRelay, stream: Uint8Array): ReturnType<Lane['relayReply']> {
@@ -236,7 +278,7 @@ function opened(
   first: Uint8Array,
 ): Answered {
   const { name, warnings } = lane
-  const { abort } = deadline
+  const { abort } = deadline.signal
   if (relay.isWhole) {
     if (relay.isCut) abort()
     else drain({ reader, abort }, ticker)

@@ -2,6 +2,7 @@
 
 import type { RouteTimeouts } from '../catalog/model.ts'
 import type { ProviderFault } from '../dialects/canonical/faults.ts'
+import { Cancellation } from '../kernel/cancellation.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { ConnectionWatch } from '../providers/provider.ts'
 import { requestTotalMs } from '../routing/failover.ts'
@@ -178,19 +179,14 @@ export interface WaitingClient {
   readonly connection: { keepOpen(): void }
 }
 
-function abortOf(controller: AbortController): () => void {
-  return () => controller.abort()
-}
-
 /**
  * Ends an attempt when its time is up, no connection is made, the client has gone, another route has answered, or the
  * gateway shuts down. It remembers which, so that only real faults are blamed on the provider.
  */
 export class AttemptDeadline implements Watched, ConnectionWatch {
   seat = -1
-  readonly #controller = new AbortController()
-  /** An open stream keeps this function and, through it, nothing else of the attempt. */
-  readonly abort = abortOf(this.#controller)
+  /** An open stream keeps this and, through it, nothing else of the attempt. */
+  readonly signal = new Cancellation()
   #idleMs = Number.POSITIVE_INFINITY
   /** Start of the current silence; set at the first tick after data. */
   #silentSinceMs: number | undefined
@@ -207,13 +203,14 @@ export class AttemptDeadline implements Watched, ConnectionWatch {
     private readonly lost?: AbortSignal,
     private readonly connectMs = Number.POSITIVE_INFINITY,
   ) {
-    lost?.addEventListener('abort', this.abort)
-    if (client.clientGone.aborted) this.abort()
-    else client.clientGone.addEventListener('abort', this.abort)
+    const { abort } = this.signal
+    lost?.addEventListener('abort', abort)
+    if (client.clientGone.aborted) abort()
+    else client.clientGone.addEventListener('abort', abort)
   }
 
-  get signal(): AbortSignal {
-    return this.#controller.signal
+  abort(): void {
+    this.signal.abort()
   }
 
   tick(monotonicMs: number): void {
@@ -260,13 +257,13 @@ export class AttemptDeadline implements Watched, ConnectionWatch {
 
   /** The fault of an attempt that was aborted for a reason other than the provider's behaviour. */
   abortedByUs(): AttemptFault | undefined {
-    return this.#controller.signal.aborted ? this.#notNeeded() : undefined
+    return this.signal.aborted ? this.#notNeeded() : undefined
   }
 
   /** The attempt is over; from here on the holder of the open stream watches the client. */
   end(): void {
-    this.lost?.removeEventListener('abort', this.abort)
-    this.client.clientGone.removeEventListener('abort', this.abort)
+    this.lost?.removeEventListener('abort', this.signal.abort)
+    this.client.clientGone.removeEventListener('abort', this.signal.abort)
   }
 
   #notNeeded(): AttemptFault | undefined {
@@ -276,8 +273,8 @@ export class AttemptDeadline implements Watched, ConnectionWatch {
   }
 
   #endBy(reason: 'timeout' | 'connect timeout' | 'shutdown'): void {
-    if (this.#controller.signal.aborted) return
+    if (this.signal.aborted) return
     this.#endedBy = reason
-    this.#controller.abort()
+    this.signal.abort()
   }
 }

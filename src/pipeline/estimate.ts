@@ -2,6 +2,7 @@
 // provider may report.
 
 import type { Conversation, DocumentBlock, ImageBlock } from '../dialects/canonical/conversation.ts'
+import type { Envelope } from '../dialects/canonical/translation.ts'
 import { totalInputTokens, type Usage } from '../kernel/usage.ts'
 import { findBytes, hasBytes } from '../wire/bytes.ts'
 
@@ -9,12 +10,13 @@ export const bytesPerToken = 4
 
 // ── Scans of the body ──
 
-const cacheWord = Buffer.from('cache_control')
+/** OpenAI's names too: on a model with marks, they become marks. */
+const cacheWords = ['cache_control', 'prompt_cache_breakpoint', 'prompt_cache_options'].map((word) => Buffer.from(word))
 const geoWord = Buffer.from('inference_geo')
 /** Found in bodies with images, documents, audio, files or hosted tools. Plain text may contain them too. */
 const mediaWords = [
   ...['base64', '_url"', '"file_id"', '"file_data"', '"input_audio"', '"audio"', '_search', '_202'],
-  ...['"plugins"', '"search_parameters"', '"mcp', '"container"', '"code_interpreter"', '"image_generation"'],
+  ...['"plugins"', '"search_parameters"', '"mcp', '"container', '"code_', '"image_generation"', '"builtin_function"'],
 ].map((word) => Buffer.from(word))
 /** As a value, `"type": "url"`; as a name it occurs in many tool schemas. */
 const urlWord = Buffer.from('"url"')
@@ -33,7 +35,7 @@ const space = 0x20
 
 /** Whether the request may mark a part for the provider's prompt cache. */
 export function hasCacheMark(body: Uint8Array): boolean {
-  return hasBytes(body, cacheWord) || hasEscaped(body, underscore, lowerZ)
+  return cacheWords.some((word) => hasBytes(body, word)) || hasEscaped(body, underscore, lowerZ)
 }
 
 /** Whether the request may choose the region of inference. */
@@ -98,6 +100,14 @@ export const parsedBytesMax = 8 * 1024 * 1024
 
 interface ContextWindow {
   readonly contextTokens: number | undefined
+}
+
+/** The window of an embedding model holds one text; a request may have thousands of them. */
+export function windowOf(
+  { embeddings }: Pick<Envelope, 'embeddings'>,
+  { contextTokens }: ContextWindow,
+): ContextWindow {
+  return { contextTokens: embeddings ? undefined : contextTokens }
 }
 
 /** Tokens of text. `ratio` corrects the assumption of four bytes per token for the model. */

@@ -46,7 +46,11 @@ export function failureResponse(
 ): Response {
   headers['content-type'] = 'application/json'
   if (failure.facts.allow !== undefined) headers.allow = failure.facts.allow
-  if (failure.status === 401) headers['www-authenticate'] = 'Bearer realm="Tollgate"'
+  if (failure.status === 401) {
+    headers['www-authenticate'] = 'Bearer realm="Tollgate"'
+    // Claude Code would retry for three minutes.
+    headers['x-should-retry'] = 'false'
+  }
   Object.assign(headers, retryHeaders(failure))
   return new Response(surface.renderFailure(failure, id), { status: failure.status, headers })
 }

@@ -109,7 +109,8 @@ export class Hold {
   #price: Price
   #priceVersion: string | undefined
   #outputTokens: number
-  readonly #outputTokensMax: number
+  #outputTokensMax: number
+  readonly #loweredCap: number | undefined
   #refusal: Exclude<Growth, 'enough'> | undefined
   #growing: Promise<void> | undefined
   /** The usage that was priced last, what it costs, and what the wallet pays of that. */
@@ -121,21 +122,24 @@ export class Hold {
   constructor(
     readonly requestId: RequestId,
     private readonly ledger: Ledger,
-    private readonly model: OfferedModel,
-    private readonly facts: HoldFacts,
+    private model: OfferedModel,
+    private facts: HoldFacts,
     readonly initial: HoldAmount,
+    /** Of each model that may answer, if there are several. */
+    private readonly factsOf?: ReadonlyMap<OfferedModel, HoldFacts> | undefined,
   ) {
     this.#held = initial.amount
     this.#price = facts.price
     this.#priceVersion = model.priceVersion
     this.#outputTokens = initial.outputTokens
+    this.#loweredCap = initial.cap < facts.cap ? initial.cap : undefined
     this.#outputTokensMax = initial.cap * facts.choices
     this.growAtBytes = this.#nextGrowth()
   }
 
   /** The cap to send upstream if there is no room for the requested one. */
   get loweredCap(): number | undefined {
-    return this.initial.cap < this.facts.cap ? this.initial.cap : undefined
+    return this.#loweredCap
   }
 
   /** The amount held before the cost was known. */
@@ -153,12 +157,23 @@ export class Hold {
   }
 
   /** Sets the price by the route: on the workspace's own credential its provider bills it, and we charge at most a fee. */
-  serveBy({ isOwn }: Pick<Candidate, 'isOwn'>): void {
-    const { fee } = this.model
-    const price = isOwn ? (fee?.price ?? freePrice) : this.model.price
-    this.#priceVersion = isOwn ? fee?.version : this.model.priceVersion
+  serveBy({ isOwn }: Pick<Candidate, 'isOwn'>, model: OfferedModel): void {
+    if (model !== this.model) this.#switchTo(model)
+    const { fee } = model
+    const price = isOwn ? (fee?.price ?? freePrice) : model.price
+    this.#priceVersion = isOwn ? fee?.version : model.priceVersion
     if (price !== this.#price) this.#pricedUsage = undefined
     this.#price = price
+  }
+
+  /** The hold was made for the dearest of the models; from here on it grows at the price of this one. */
+  #switchTo(model: OfferedModel): void {
+    const facts = this.factsOf?.get(model)
+    assert(facts, 'the hold covers each model that may answer')
+    this.model = model
+    this.facts = facts
+    this.#outputTokensMax = Math.min(facts.cap, this.#loweredCap ?? facts.cap) * facts.choices
+    this.growAtBytes = this.#nextGrowth()
   }
 
   /** Decides the charge of a usage: its cost, as far as the wallet can pay it. The caller is quoted exactly this. */

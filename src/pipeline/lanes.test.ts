@@ -1,4 +1,6 @@
 import { expect, test } from 'bun:test'
+import { freePrice } from '../catalog/price.ts'
+import { anthropicMessages } from '../dialects/anthropic-messages/index.ts'
 import type { TargetRules } from '../dialects/canonical/target-rules.ts'
 import { openaiChat } from '../dialects/openai-chat/index.ts'
 import { openaiResponses } from '../dialects/openai-responses/index.ts'
@@ -23,8 +25,10 @@ function openedLane(
   const record: { lane?: string } = {}
   const request = {
     ...{ http, envelope, record, surface: openaiChat },
-    model: { defaultMaxTokens: 8000, maxOutputTokens: 10_000, ...model },
+    model: { price: freePrice, defaultMaxTokens: 8000, maxOutputTokens: 10_000, ...model },
     parsed: () => openaiChat.translation.parseRequest(envelope),
+    sessionCacheKey: () => 'derived',
+    sessions: { cacheMarks: true },
   } as unknown as GatewayRequest
   const candidate = {
     ...{ dialect: openaiChat, rules, provider: { id: 'p' }, endpoint: { dialect: 'openai-chat' } },
@@ -73,6 +77,48 @@ test('lowers or drops what is not held for, on both lanes, with a warning', () =
     expect(laneOf({ max_tokens: 10_000 }, limits)).toMatchObject({ lane, max_tokens: 10_000, warnings: [] })
     expect(openedLane(asked, limits, { 'x-tollgate-strict': 'true' }).lane).toBeInstanceOf(Failure)
   }
+})
+
+test('sends a cache key for the session to hosts that use one, unless the caller sent one, on both lanes', () => {
+  const noted = [{ code: 'prompt_cache_key_dropped', field: '/prompt_cache_key' }]
+  const cases: readonly [TargetRules, object, string | undefined, object[]][] = [
+    [{ promptCacheKey: true }, {}, 'derived', []],
+    [{ promptCacheKey: true }, { prompt_cache_key: null }, 'derived', []],
+    [{ promptCacheKey: true }, { prompt_cache_key: 'mine' }, 'mine', []],
+    [{}, {}, undefined, []],
+    [{}, { prompt_cache_key: 'mine' }, 'mine', []],
+    [{ promptCacheKey: false }, {}, undefined, []],
+    [{ promptCacheKey: false }, { prompt_cache_key: 'mine' }, undefined, noted],
+  ]
+  for (const [rule, members, key, warnings] of cases) {
+    for (const [lane, limits] of [['bytes', {}] as const, ['translation', rules] as const]) {
+      const sent = laneOf(members, { ...limits, ...rule })
+      expect([lane, sent.lane, sent.prompt_cache_key, sent.warnings]).toEqual([lane, lane, key, warnings])
+    }
+  }
+})
+
+test('places cache marks, unless the model, the installation or the caller turns them off', () => {
+  const messages = [
+    { role: 'user', content: 'hi' },
+    { role: 'assistant', content: 'ho' },
+    { role: 'user', content: 'go on' },
+  ]
+  const marksIn = (headers: Record<string, string>, model: object, options = {}) => {
+    const more = { dialect: anthropicMessages } as unknown as Partial<Candidate>
+    const members = { messages, ...options }
+    const { lane } = openedLane(members, { cachesOnlyMarked: true }, headers, more, model)
+    if (lane instanceof Failure) throw new Error(lane.message)
+    const marks = new TextDecoder().decode(lane.body).match(/cache_control/g)?.length ?? 0
+    return [marks, ...lane.warnings.map(({ code }) => code)]
+  }
+  expect(marksIn({}, {})).toEqual([2])
+  expect(marksIn({ 'x-tollgate-cache-marks': 'Off' }, {})).toEqual([0])
+  expect(marksIn({}, { cacheMarks: false })).toEqual([0])
+  // A wish that is not met is named.
+  const wish = { prompt_cache_options: { mode: 'implicit' } }
+  expect(marksIn({}, { cacheMarks: false }, wish)).toEqual([0, 'prompt_cache_options_dropped'])
+  expect(marksIn({}, { cacheMarks: false }, { prompt_cache_options: { mode: 'explicit' } })).toEqual([0])
 })
 
 test('passes costly options on the workspace’s own credential, which the provider bills', () => {

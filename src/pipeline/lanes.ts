@@ -2,23 +2,26 @@
 // the caller's bytes. Translation: it speaks another dialect, and both are converted through the canonical form. The steps
 // after that are the same for both.
 
-import { mustStream } from '../dialects/byte-lane/edits.ts'
+import { hasRow } from '../catalog/price.ts'
+import { type HostedTools, mustStream } from '../dialects/byte-lane/edits.ts'
 import type { RelayReply, StreamRelay } from '../dialects/byte-lane/relay.ts'
 import type { Conversation } from '../dialects/canonical/conversation.ts'
 import { type ProviderFault, replyFault } from '../dialects/canonical/faults.ts'
 import type { ReplyEvent, Stop } from '../dialects/canonical/reply.ts'
 import { issuerName } from '../dialects/canonical/signature.ts'
-import type {
-  EventNumbering,
-  RenderContext,
-  ReplyMapping,
-  StreamParser,
-  StreamRenderer,
-  Target,
-  Warning,
+import {
+  type EventNumbering,
+  noHeaders,
+  type RenderContext,
+  type ReplyMapping,
+  type StreamParser,
+  type StreamRenderer,
+  type Target,
+  type Warning,
 } from '../dialects/canonical/translation.ts'
 import type { Dialect, UpstreamDialect } from '../dialects/dialect.ts'
 import { ReplyMapper, UsageMeter } from '../dialects/reply/stages.ts'
+import { placeMarks } from '../dialects/request/cache-marks.ts'
 import { paramOf, WarningList } from '../dialects/request/warnings.ts'
 import { assert } from '../kernel/assert.ts'
 import { Failure, invalidRequest } from '../kernel/failure.ts'
@@ -27,6 +30,7 @@ import { wrappings } from '../providers/wrapping/wrappings.ts'
 import type { OfferedModel } from '../routing/offer.ts'
 import type { Candidate } from '../routing/plan.ts'
 import { isStrict } from './headers.ts'
+import { answeredText, ReplyKeeper, withRecalled } from './kept-reasoning.ts'
 import type { GatewayRequest } from './request.ts'
 
 export interface Lane {
@@ -50,28 +54,99 @@ export interface Lane {
 
 export function openLane(request: GatewayRequest, candidate: Candidate): Lane | Failure {
   const { envelope, model, surface } = request
+  if (envelope.embeddings) return embeddingsLane(request, candidate)
   const isPassable = candidate.dialect === surface && !envelope.isForeign
+  if (envelope.upstreamPath !== undefined && !isPassable) return notCompacting(model.id)
   const isSame = isPassable && !mustStream(envelope, candidate.rules, model.defaultMaxTokens)
   request.record.lane = isSame ? 'bytes' : 'translation'
   const opened = isSame ? byteLane(request, candidate) : translationLane(request, candidate)
   if (opened instanceof Failure) return opened
-  const lane = inHostForm(opened, candidate)
+  const lane = inHostForm(opened, candidate, envelope.upstreamPath)
+  if (lane instanceof Failure) return lane
   if (lane.warnings.length > 0 && isStrict(request.http.headers)) return strictRefusal(lane.warnings)
   return lane
 }
 
-function byteLane(request: GatewayRequest, candidate: Candidate): Omit<Lane, 'path'> {
+/** Vectors: the same two ways, without a stream. */
+function embeddingsLane(request: GatewayRequest, candidate: Candidate): Lane | Failure {
+  const { envelope, model, surface, http } = request
+  const { dialect, route, rules, isOwn, provider } = candidate
+  const asked = surface.embeddings
+  const upstream = dialect.embeddings
+  assert(asked, 'only a surface with embeddings has their paths')
+  if (!upstream) {
+    return new Failure(
+      'NOT_FOUND',
+      `Provider ${provider.id} makes no embeddings in the form that Tollgate calls it in.`,
+    )
+  }
+  const isSame = dialect === surface
+  request.record.lane = isSame ? 'bytes' : 'translation'
+  const parsed = isSame ? undefined : asked.parseRequest(envelope)
+  if (parsed instanceof Failure) return parsed
+  const sent = parsed
+    ? upstream.renderRequest(parsed, targetOf(model, candidate))
+    : asked.editRequest(envelope, { upstreamModel: route.upstreamModel, defaultOutputCap: undefined, isOwn, rules })
+  if (sent instanceof Failure) return sent
+  const relayReply: Lane['relayReply'] = isSame
+    ? (reply) => asked.relayReply(envelope)(reply, request)
+    : (body) => {
+        const reply = upstream.parseReply(body)
+        if ('fault' in reply) return reply
+        if (reply.vectors.length !== parsed?.inputs.length) return { fault: replyFault('another number of vectors') }
+        const usage = request.decideCharge(reply.usage, undefined, () => 0)
+        return {
+          body: encoder.encode(asked.renderReply({ ...reply, usage }, envelope, request.renderContext())),
+          usage,
+        }
+      }
+  const lane = inHostForm(
+    {
+      name: isSame ? 'bytes' : 'translation',
+      headers: isSame ? surface.forwardedHeaders(http.headers) : noHeaders,
+      body: sent.body,
+      warnings: sent.warnings,
+      streamsUpstream: false,
+      generationMs: Number.POSITIVE_INFINITY,
+      relayReply,
+      relayStream: notStreamed,
+      relayWhole: notStreamed,
+    },
+    candidate,
+    sent.path,
+  )
+  if (lane instanceof Failure) return lane
+  return lane.warnings.length > 0 && isStrict(http.headers) ? strictRefusal(lane.warnings) : lane
+}
+
+function notStreamed(): never {
+  throw new Error('embeddings are not streamed')
+}
+
+/** For routes that cannot, and for providers that say so. */
+export function notCompacting(modelId: string): Failure {
+  return new Failure(
+    'NOT_FOUND',
+    `No provider of ${modelId} compacts conversations. Ask the model for a summary instead.`,
+  )
+}
+
+function byteLane(request: GatewayRequest, candidate: Candidate): Omit<Lane, 'path'> | Failure {
   const { route, rules, isOwn } = candidate
   const { envelope, model, surface: dialect, http } = request
   const translated = () => relayTranslated(request, candidate, targetOf(model, candidate), noMapping)
-  const { body, warnings } = dialect.editRequest(envelope, {
+  const { body, warnings, refused } = dialect.editRequest(envelope, {
     upstreamModel: route.upstreamModel,
     defaultOutputCap: model.defaultMaxTokens,
     affordableOutputCap: request.hold?.loweredCap,
     maxOutputTokens: model.maxOutputTokens,
     isOwn,
+    hostedTools: isOwn ? undefined : hostedToolsOf(request),
     rules,
+    sessionCacheKey: () => request.sessionCacheKey(),
+    contentTags: () => request.contentTags,
   })
+  if (refused) return refused
   return {
     name: 'bytes',
     headers: dialect.forwardedHeaders(http.headers),
@@ -86,6 +161,12 @@ function byteLane(request: GatewayRequest, candidate: Candidate): Omit<Lane, 'pa
   }
 }
 
+/** undefined = the body cannot offer any, or the whole model is free on purpose. */
+function hostedToolsOf({ model, mayHaveMedia }: GatewayRequest): HostedTools | undefined {
+  if (model.price.free || !mayHaveMedia) return undefined
+  return { searches: hasRow(model.price, 'web_search'), allowed: model.hostedTools }
+}
+
 /** The caller's bytes were sent unchanged. */
 const noMapping: ReplyMapping = {
   toolNames: new Map(),
@@ -98,8 +179,11 @@ const noMapping: ReplyMapping = {
 function translationLane(request: GatewayRequest, candidate: Candidate): Omit<Lane, 'path'> | Failure {
   const parsed = request.parsed()
   if (parsed instanceof Failure) return parsed
-  const conversation = affordable(parsed.conversation, request)
   const streamed = targetOf(request.model, candidate)
+  const { issuer } = streamed
+  const recalled = withRecalled(parsed.conversation, request.recalled, { dialect: candidate.dialect.id, issuer })
+  const keyed = withCacheKey(affordable(recalled, request), request, candidate)
+  const conversation = withMarks(keyed, request, candidate)
   const wholeTokens = wholeReplyTokens(conversation, streamed)
   const target = wholeTokens === undefined ? streamed : { ...streamed, wantsWhole: true }
   const rendered = candidate.dialect.translation.renderRequest(conversation, target)
@@ -152,13 +236,33 @@ function affordable(conversation: Conversation, { hold, model }: GatewayRequest)
   return { ...conversation, outputCap: Math.min(asked, loweredCap) }
 }
 
+/** The cache key of the session, for a host that uses one and a caller that sent none. */
+function withCacheKey(conversation: Conversation, request: GatewayRequest, { rules }: Candidate): Conversation {
+  if (!rules.promptCacheKey || conversation.promptCacheKey !== undefined) return conversation
+  return { ...conversation, promptCacheKey: request.sessionCacheKey() }
+}
+
+/** Marks for the prompt cache, unless the model, the installation or the caller turns them off. */
+function withMarks(conversation: Conversation, request: GatewayRequest, { rules, dialect }: Candidate): Conversation {
+  const { model, surface, session, http, sessions } = request
+  // A caller of the provider's own dialect sets them itself.
+  if (!rules.cachesOnlyMarked || dialect === surface || !(model.cacheMarks ?? sessions?.cacheMarks)) return conversation
+  if (http.headers.get('x-tollgate-cache-marks')?.toLowerCase() === 'off') return conversation
+  return placeMarks(conversation, rules, session?.isNamed ?? false)
+}
+
 /** A host may accept less than its dialect; what is not sent is one more warning. */
-function inHostForm(opened: Omit<Lane, 'path'>, { dialect, endpoint, route }: Candidate): Lane {
-  const path = dialect.generationPath(route.upstreamModel, opened.streamsUpstream)
+function inHostForm(
+  opened: Omit<Lane, 'path'>,
+  { dialect, endpoint, route }: Candidate,
+  upstreamPath: string | undefined,
+): Lane | Failure {
+  const path = upstreamPath ?? dialect.generationPath(route.upstreamModel, opened.streamsUpstream)
   const wrapping = endpoint.wrapping && wrappings[endpoint.wrapping]
   if (!wrapping) return { ...opened, path }
   const wrapped = wrapping.wrap({ path, headers: opened.headers, body: opened.body }, endpoint)
   assert(wrapped, 'every host generates')
+  if (wrapped.refused) return wrapped.refused
   const warnings = new WarningList()
   warnings.addAll(opened.warnings)
   warnings.addAll(wrapped.warnings)
@@ -177,7 +281,7 @@ function targetOf(model: OfferedModel, { provider, endpoint, route, rules }: Can
 
 const strictMessageMax = 2000
 
-function strictRefusal(lost: readonly Warning[]): Failure {
+export function strictRefusal(lost: readonly Warning[]): Failure {
   const list = lost.map(({ code, field }) => `${code} (${paramOf(field)})`).join(', ')
   const message = `x-tollgate-strict: this request cannot be translated without loss. It would drop ${list}.`
   return invalidRequest(message.slice(0, strictMessageMax), lost[0] && paramOf(lost[0].field))
@@ -194,8 +298,16 @@ function relayTranslated(
 ): TranslatedStream | CollectedReply {
   const { surface, record, envelope } = request
   const note = (text: string) => void record.notes.push(text)
-  const translated = { from: dialect, to: surface, target, mapping, context: request.renderContext(), note }
+  const keeper = keeperFor(request, dialect)
+  const translated = { from: dialect, to: surface, target, mapping, context: request.renderContext(), note, keeper }
   return envelope.stream ? new TranslatedStream(translated) : new CollectedReply(translated)
+}
+
+/** undefined = the caller sends reasoning back itself, or none is kept. */
+function keeperFor(request: GatewayRequest, dialect: UpstreamDialect): ReplyKeeper | undefined {
+  const { keptReasoning, surface } = request
+  if (!keptReasoning || dialect === surface) return undefined
+  return new ReplyKeeper(keptReasoning, dialect.id, answeredText(request.conversation()?.turns ?? []))
 }
 
 function wholeThrough(relay: TranslatedRelay, reply: Uint8Array): ReturnType<Lane['relayWhole']> {
@@ -211,6 +323,7 @@ export interface Translated {
   readonly context: RenderContext
   /** Adds a note about an oddity of the reply to the request's record. */
   note(text: string): void
+  readonly keeper?: ReplyKeeper | undefined
 }
 
 /** Characters of a provider's stop reason that are recorded. */
@@ -232,9 +345,11 @@ abstract class TranslatedRelay implements StreamRelay {
   readonly #mapper: ReplyMapper
   readonly #meter: UsageMeter
   readonly #note: Translated['note']
+  readonly #keeper: ReplyKeeper | undefined
 
-  constructor({ from, target, mapping, context, note }: Translated) {
+  constructor({ from, target, mapping, context, note, keeper }: Translated) {
     this.#note = note
+    this.#keeper = keeper
     this.#parser = from.translation.parseStream(target)
     this.#mapper = new ReplyMapper(mapping)
     this.#meter = new UsageMeter(context)
@@ -283,6 +398,7 @@ abstract class TranslatedRelay implements StreamRelay {
         const event = this.#meter.measure(mapped)
         if (event.type === 'reply-failure') this.fault = event.fault
         else text += this.take(event)
+        this.#keeper?.take(event)
         if (event.type === 'reply-end') this.#noteOddities(event.stop)
       }
     }

@@ -4,10 +4,11 @@
 import { Failure } from '../kernel/failure.ts'
 import { formatUsd, type Nano } from '../kernel/money.ts'
 import type { Insufficient } from '../ledger/account.ts'
-import { type OverBudget, windowEnd } from '../ledger/budget.ts'
+import { type OverBudget, periodOf, spendState, splitScope, tightestSpend, windowEnd } from '../ledger/budget.ts'
 import type { HoldOutcome, HoldRequest, Ledger } from '../ledger/ledger.ts'
+import type { OfferedModel } from '../routing/offer.ts'
 import type { Caller } from '../tenancy/caller.ts'
-import { boundedInputTokens } from './estimate.ts'
+import { boundedInputTokens, windowOf } from './estimate.ts'
 import { isStrict } from './headers.ts'
 import { Hold, type HoldFacts, holdAmount, holdsWithin, smallestHold } from './hold.ts'
 import type { GatewayRequest } from './request.ts'
@@ -21,14 +22,20 @@ type Refused = Exclude<HoldOutcome, { kind: 'held' }>
 export async function reserveOnLowBalance(
   ledger: Ledger,
   request: GatewayRequest,
-  usualFacts: HoldFacts,
+  dearest: DearestModel,
   template: Omit<HoldRequest, 'amount'>,
   usualRequired: Nano,
   refused: Refused,
 ): Promise<Failure | undefined> {
   if (refused.kind === 'unavailable') return cannotCharge(refused.retryAfterMs)
-  const inputTokens = boundedInputTokens(request.envelope.body, request.conversation(), request.model)
-  const facts = { ...usualFacts, minCap: minCapOf(request) }
+  const inBody = boundedInputTokens(
+    request.envelope.body,
+    request.sentConversation(),
+    windowOf(request.envelope, widest(dearest)),
+  )
+  const inputTokens = inBody + request.recalledBytes
+  const { model, factsOf } = dearest
+  const facts = { ...dearest.facts, minCap: minCapOf(request) }
   let last = refused
   // The wallet and each limit have their own room; repeat while another one with less room refuses.
   for (let room = roomOf(refused); ; room = roomOf(last)) {
@@ -36,7 +43,8 @@ export async function reserveOnLowBalance(
     for (const hold of amounts) {
       const outcome = await ledger.hold({ ...template, amount: hold.amount, requiredFree: hold.amount })
       if (outcome.kind === 'held') {
-        request.hold = new Hold(request.record.id, ledger, request.model, facts, { ...hold, within: room.of })
+        request.spend = outcome.budgets && tightestSpend(outcome.budgets)
+        request.hold = new Hold(request.record.id, ledger, model, facts, { ...hold, within: room.of }, factsOf)
         return undefined
       }
       if (outcome.kind === 'unavailable') return cannotCharge(outcome.retryAfterMs)
@@ -48,6 +56,22 @@ export async function reserveOnLowBalance(
     const needed = usualRequired < bounded ? usualRequired : bounded
     return refusal(request, last, needed)
   }
+}
+
+/** The model for which most is held, and the facts of all that may answer if there are several. */
+interface DearestModel {
+  readonly model: OfferedModel
+  readonly facts: HoldFacts
+  readonly factsOf: ReadonlyMap<OfferedModel, HoldFacts> | undefined
+}
+
+/** The largest context window of those that may answer. */
+function widest({ model, factsOf }: DearestModel): { readonly contextTokens: number | undefined } {
+  const windows = [...(factsOf?.keys() ?? [model])].map(
+    ({ contextTokens }) => contextTokens ?? Number.POSITIVE_INFINITY,
+  )
+  const most = Math.max(...windows)
+  return { contextTokens: most === Number.POSITIVE_INFINITY ? undefined : most }
 }
 
 interface Room {
@@ -77,9 +101,11 @@ function neededAmount(facts: HoldFacts, inputTokens: number): Nano {
 
 // ── Refusals ──
 
-function refusal({ caller, record }: GatewayRequest, refused: Insufficient | OverBudget, needed: Nano): Failure {
+function refusal(request: GatewayRequest, refused: Insufficient | OverBudget, needed: Nano): Failure {
+  const { caller, record } = request
   const isInFlight = needed <= roomOf(refused).amount
   if (refused.kind === 'over budget') {
+    if (!isInFlight) request.spend = { ...spendState(refused), isReached: true }
     return overBudget(caller, refused, record.startedAt, isInFlight ? inFlightRetryMs : undefined)
   }
   const { posted, held } = refused
@@ -113,19 +139,27 @@ function overBudget(
   now: number,
   retryMs: number | undefined,
 ): Failure {
-  const scope = limits.find(({ id }) => id === scopeId)
-  const owner = scope && scope.kind !== 'key' ? ` (limit of ${scope.kind} "${scope.name}")` : ''
-  const period = window.startsWith('day:') ? 'day' : 'month'
+  const { owner: ownerId, user, tag } = splitScope(scopeId)
+  const scope = limits.find(({ id }) => id === ownerId)
+  const isWithin = user !== undefined || tag !== undefined
+  const subject = user !== undefined ? `End user ${user}` : tag !== undefined ? `The tag ${tag}` : `Key "${keyName}"`
+  const owner = scope && (isWithin || scope.kind !== 'key') ? ` (limit of ${scope.kind} "${scope.name}")` : ''
+  const period = periodOf(window)
   const limit = `$${formatUsd(cap)} per ${period}${owner}`
   if (retryMs !== undefined) {
-    const message = `Key "${keyName}" has used $${formatUsd(spent)} of ${limit}, and running requests hold $${formatUsd(held)}; this one does not fit beside them. Retry in ${retryMs / 1000} s.`
+    const message = `${subject} has used $${formatUsd(spent)} of ${limit}, and running requests hold $${formatUsd(held)}; this one does not fit beside them. Retry in ${retryMs / 1000} s.`
     return new Failure('LIMIT_EXCEEDED', message, { retryAfterMs: retryMs, shouldRetry: true })
   }
   const retryAfterMs = Math.max(1000, (windowEnd(window) ?? now) - now)
   const used = formatUsd((spent + held) as Nano)
-  const message = `Key "${keyName}" has used $${used} of ${limit}; this request does not fit. The ${period} ends in ${duration(retryAfterMs)} (UTC). Raise the limit: console → Keys, or \`tollgate limits put\`.`
+  const message = `${subject} has used $${used} of ${limit}; this request does not fit. The ${period} ends in ${duration(retryAfterMs)} (UTC). Raise the limit: console → Keys, or \`tollgate limits put\`.`
   // The official clients handle waits this long differently, so they are told not to retry automatically.
-  return new Failure('LIMIT_EXCEEDED', message, { retryAfterMs, shouldRetry: false })
+  return new Failure('LIMIT_EXCEEDED', message, {
+    retryAfterMs,
+    shouldRetry: false,
+    isSpendLimit: true,
+    resetsAt: now + retryAfterMs,
+  })
 }
 
 function duration(milliseconds: number): string {

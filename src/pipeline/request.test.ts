@@ -289,6 +289,7 @@ const usualFacts: HoldFacts = {
 }
 
 interface Asked {
+  readonly model: OfferedModel
   readonly hold: Hold
   readonly extended: bigint[]
   readonly settled: Settlement[]
@@ -329,8 +330,9 @@ function openHold(
       return { kind: 'released' }
     },
   } as unknown as Ledger
-  const hold = new Hold('req_1', ledger, { ...model, fee }, facts, holdAmount(facts, 100, facts.cap))
-  const asked: Asked = { hold, extended, settled, released: 0, free: 1_000_000n, refusesWith: undefined }
+  const held = { ...model, fee }
+  const hold = new Hold('req_1', ledger, held, facts, holdAmount(facts, 100, facts.cap))
+  const asked: Asked = { model: held, hold, extended, settled, released: 0, free: 1_000_000n, refusesWith: undefined }
   return asked
 }
 
@@ -392,19 +394,19 @@ describe('a charge', () => {
   })
 
   test('is decided again when another route answers', () => {
-    const { hold } = openHold()
+    const { hold, model } = openHold()
     const seen = usage(10)
     expect(hold.quote(seen)).toBe(200n as Nano)
-    hold.serveBy({ isOwn: true })
+    hold.serveBy({ isOwn: true }, model)
     expect([hold.quote(seen), hold.priceVersion]).toEqual([0n as Nano, undefined])
-    hold.serveBy({ isOwn: false })
+    hold.serveBy({ isOwn: false }, model)
     expect([hold.quote(seen), hold.priceVersion]).toEqual([200n as Nano, 'v1'])
   })
 
   test("on the workspace's own credential is the fee, with its own price version", () => {
     const fee = { price: sharePrice(price, 500n), version: 'v1-own' }
-    const { hold } = openHold({}, { fee })
-    hold.serveBy({ isOwn: true })
+    const { hold, model } = openHold({}, { fee })
+    hold.serveBy({ isOwn: true }, model)
     expect([hold.quote(usage(10)), hold.priceVersion]).toEqual([10n as Nano, 'v1-own'])
   })
 })

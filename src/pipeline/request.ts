@@ -4,8 +4,15 @@
 import { hasRow } from '../catalog/price.ts'
 import type { RelayContext } from '../dialects/byte-lane/relay.ts'
 import type { Conversation } from '../dialects/canonical/conversation.ts'
-import type { Envelope, ParsedRequest, RenderContext } from '../dialects/canonical/translation.ts'
-import type { Dialect } from '../dialects/dialect.ts'
+import type {
+  ContentTags,
+  Envelope,
+  ParsedRequest,
+  RenderContext,
+  StateEcho,
+  Warning,
+} from '../dialects/canonical/translation.ts'
+import type { Dialect, SpendView } from '../dialects/dialect.ts'
 import { forgetReasoning } from '../dialects/request/reasoning.ts'
 import { assert } from '../kernel/assert.ts'
 import type { Clock } from '../kernel/clock.ts'
@@ -20,8 +27,11 @@ import type { HealthPlan } from '../routing/rank.ts'
 import { type AttemptRecord, createRecord, type RequestRecord } from '../telemetry/request-record.ts'
 import type { Caller } from '../tenancy/caller.ts'
 import type { KeyedRequest } from '../tenancy/idempotency.ts'
-import { maxReportedInput, mayHaveMedia, parsedBytesMax } from './estimate.ts'
+import { hasBytes } from '../wire/bytes.ts'
+import { bytesPerToken, maxReportedInput, mayHaveMedia, parsedBytesMax, windowOf } from './estimate.ts'
 import type { Hold } from './hold.ts'
+import { type Recalled, recallTurns, type SessionReasoning } from './kept-reasoning.ts'
+import type { DeriveCacheKey, Session, SessionSettings, TagContent } from './session.ts'
 import { countTokens, tokensOfBytes } from './token-count.ts'
 import {
   estimateUsage,
@@ -50,11 +60,13 @@ export interface Connection {
 }
 
 const noLimits: LimitStates = {}
+const noWarnings: readonly Warning[] = []
 /** Web searches that hosts run for one answer: xAI reads at most 50 sources, Anthropic takes a limit from the caller. */
 const searchesMax = 50
 /** A request keeps at most this much of its body while it is answered. */
 const keptBodyBytesMax = 64 * 1024
 const releasedBody = new Uint8Array(0)
+const assistantWord = Buffer.from('"assistant"')
 
 export class GatewayRequest implements RelayContext {
   readonly record: RequestRecord
@@ -65,19 +77,46 @@ export class GatewayRequest implements RelayContext {
   // Set by admit(), before anything below is used.
   caller!: Caller
   envelope!: Envelope
+  /** The model that is asked; another one of `models` if the first fails. */
   model!: OfferedModel
+  /** The models of the candidates, if the caller named several. */
+  models: ReadonlyMap<Candidate, OfferedModel> | undefined
+  /** What the gateway itself left out of the caller's wishes. */
+  warnings: readonly Warning[] = noWarnings
+  /** All that may be asked, healthy or not. */
+  candidates!: readonly Candidate[]
   plan!: HealthPlan<Candidate>
   bodyBytes = 0
+  /** undefined for a short conversation without an id. */
+  session: Session | undefined
+  sessions: SessionSettings | undefined
+  /** Derives the key under which providers cache a session; set by admit(). */
+  deriveCacheKey: DeriveCacheKey | undefined
+  tagContent: TagContent | undefined
+  /** Where the reasoning of replies is kept for later turns; undefined = it is not. */
+  keptReasoning: SessionReasoning | undefined
+  /** Set by recallReasoning(). */
+  recalled: Recalled | undefined
+  /** Its size: input that is not in the body. */
+  recalledBytes = 0
   /** Identifies the conversation for its prompt cache; undefined if there is only one route. */
   conversationKey: string | undefined
   /** What is left of the caller's limits, for headers. */
   limits: LimitStates = noLimits
+  /** The tightest spend limit before this request, for headers. */
+  spend: SpendView | undefined
   /** The slot among the running requests of the key; taken before the body is read, given back at the end. */
   admission: Admission | Arrival | undefined
 
   /** The idempotency key that this request has claimed, and the whole answer to store under it. */
   claimedKey: KeyedRequest | undefined
   storedAnswer: Uint8Array | undefined
+
+  /** The response that this one continues. */
+  previousResponseId: string | undefined
+  /** The input items, if the response is to be stored, and the bytes that it is then read from. */
+  storedInput: string | undefined
+  lastBytes: Uint8Array | undefined
 
   /** Set by hold(); settled or released exactly once. */
   hold: Hold | undefined
@@ -93,6 +132,7 @@ export class GatewayRequest implements RelayContext {
   mayBeCharged = false
 
   readonly #clock: Clock
+  #clientGone: AbortSignal | undefined
   #parsed: ParsedRequest | Failure | undefined
   #mayHaveMedia: boolean | undefined
   #estimatedTokens: number | undefined
@@ -114,7 +154,8 @@ export class GatewayRequest implements RelayContext {
 
   /** Aborts when the client disconnects, half-closes its connection or pipelines another request (docs/decisions/0021). */
   get clientGone(): AbortSignal {
-    return this.http.signal
+    this.#clientGone ??= this.http.signal
+    return this.#clientGone
   }
 
   elapsedMs(): number {
@@ -125,31 +166,63 @@ export class GatewayRequest implements RelayContext {
 
   /** The canonical form, parsed once. */
   parsed(): ParsedRequest | Failure {
-    this.#parsed ??= this.surface.translation.parseRequest(this.envelope)
+    this.#parsed ??= this.surface.translation.parseRequest(this.envelope, this.contentTags)
     return this.#parsed
   }
 
   /** undefined if the body cannot be parsed. */
   conversation(): Conversation | undefined {
+    if (this.envelope.embeddings) return undefined
     const parsed = this.parsed()
     return parsed instanceof Failure ? undefined : parsed.conversation
   }
 
+  /** The part of it that providers get: without their own tools where no route passes them on. */
+  sentConversation(): Conversation | undefined {
+    const conversation = this.conversation()
+    if (!conversation || conversation.unsupported.length === 0) return conversation
+    const passing = this.candidates.filter(({ dialect }) => dialect === this.surface && !this.envelope.isForeign)
+    const maySearch = passing.some((candidate) => {
+      const { price, hostedTools } = this.models?.get(candidate) ?? this.model
+      const isListed = hostedTools.some((type) => type.startsWith('web_search'))
+      return candidate.isOwn || price.free || hasRow(price, 'web_search') || isListed
+    })
+    // Other tools are passed on or refused; a search may also be left out.
+    const unsupported = conversation.unsupported.filter(({ refuse, maxSearches }) =>
+      maxSearches !== undefined && !refuse ? maySearch : passing.length > 0,
+    )
+    return unsupported.length === conversation.unsupported.length ? conversation : { ...conversation, unsupported }
+  }
+
   /** Whether the body may contain more than text, so that its size says little about its tokens. */
   get mayHaveMedia(): boolean {
-    this.#mayHaveMedia ??= mayHaveMedia(this.envelope.body)
+    // Every client of OpenAI's asks for vectors as `base64`.
+    this.#mayHaveMedia ??= !this.envelope.embeddings && mayHaveMedia(this.envelope.body)
     return this.#mayHaveMedia
+  }
+
+  /** Finds the kept reasoning of the history, before the hold. A promise only if there may be any. */
+  recallReasoning(): Promise<void> | undefined {
+    const { keptReasoning, surface, plan, envelope } = this
+    if (!keptReasoning || !plan.ordered.some(({ dialect }) => dialect !== surface)) return undefined
+    if (!hasBytes(envelope.body, assistantWord)) return undefined
+    return recallTurns(keptReasoning, this.conversation()?.turns ?? []).then(({ recalled, bytes }) => {
+      if (bytes === 0) return
+      this.recalled = recalled
+      this.recalledBytes = bytes
+    })
   }
 
   /** Removes reasoning that a provider rejected, for the next attempt. False if there is none. */
   forgetReasoning(): boolean {
     const parsed = this.parsed()
     const forgotten = parsed instanceof Failure ? undefined : forgetReasoning(parsed)
-    if (forgotten) {
-      this.#parsed = forgotten
-      this.#estimatedTokens = undefined
-    }
-    return forgotten !== undefined
+    const isForgotten = forgotten !== undefined || this.recalled !== undefined
+    if (forgotten) this.#parsed = forgotten
+    if (isForgotten) this.#estimatedTokens = undefined
+    this.recalled = undefined
+    this.recalledBytes = 0
+    return isForgotten
   }
 
   /**
@@ -168,17 +241,42 @@ export class GatewayRequest implements RelayContext {
     // Remembers the bounds that depend on the body.
     this.#bounds()
     this.#parsed = undefined
+    this.recalled = undefined
     this.envelope = { ...this.envelope, body: releasedBody }
+  }
+
+  /** The key under which a provider may cache the session; undefined = there is no session. */
+  sessionCacheKey(): string | undefined {
+    return this.session && this.deriveCacheKey?.(this.caller.workspaceId, this.session)
+  }
+
+  get contentTags(): ContentTags | undefined {
+    return this.tagContent?.(this.caller.workspaceId)
+  }
+
+  /** The size of the prompt: the body, and what was added to it. */
+  get promptBytes(): number {
+    return this.bodyBytes + this.recalledBytes
   }
 
   // ── Attempts ──
 
   beginAttempt(candidate: Candidate): Attempt {
-    this.candidate = candidate
-    this.hold?.serveBy(candidate)
+    this.#serveBy(candidate)
     const attempt = new Attempt(candidate, this.#clock.monotonicMs(), this.startedMs)
     this.attempts.push(attempt)
     return attempt
+  }
+
+  #serveBy(candidate: Candidate): void {
+    this.candidate = candidate
+    const model = this.models?.get(candidate) ?? this.model
+    if (model !== this.model) {
+      this.model = model
+      this.#maxInput = undefined
+      this.#maxSearches = undefined
+    }
+    this.hold?.serveBy(candidate, model)
   }
 
   /** Has no effect on an attempt that ended with its request. */
@@ -198,8 +296,8 @@ export class GatewayRequest implements RelayContext {
   /** Records which candidate answers, as the last attempt: of two parallel ones it may have begun first. */
   recordAnswered(candidate: Candidate): void {
     const { provider, route } = candidate
-    this.candidate = candidate
-    this.hold?.serveBy(candidate)
+    this.#serveBy(candidate)
+    if (this.models) this.record.model = this.model.id
     this.answeredMs = this.#clock.monotonicMs()
     this.record.firstEventMs = this.answeredMs - this.startedMs
     const at = this.attempts.findLastIndex(
@@ -259,16 +357,25 @@ export class GatewayRequest implements RelayContext {
 
   /** The input that the provider reported, however the reply ended; undefined = nothing plausible. */
   reportedInput({ usage, usageSoFar }: MeasuredReply): Usage | undefined {
-    return usage ?? this.#plausibleStart(usageSoFar)
+    const counted = usage ?? this.#plausibleStart(usageSoFar)
+    return counted && totalInputTokens(counted) > 0 ? counted : undefined
   }
 
   get isCapLowered(): boolean {
     return this.hold?.loweredCap !== undefined
   }
 
+  get stateEcho(): StateEcho | undefined {
+    if (this.storedInput === undefined && this.previousResponseId === undefined) return undefined
+    const previous_response_id = this.previousResponseId ?? null
+    if (this.storedInput === undefined) return { store: false, previous_response_id }
+    return { id: `resp_${this.record.id.slice('req_'.length)}`, store: true, previous_response_id }
+  }
+
   renderContext(): RenderContext {
     const { record, model, envelope } = this
     const inputTokens = () => this.#inputTokens()
+    const contentTags = () => this.contentTags
     return {
       model: model.id,
       requestId: record.id,
@@ -279,8 +386,18 @@ export class GatewayRequest implements RelayContext {
       get estimatedInputTokens() {
         return inputTokens()
       },
+      get contentTags() {
+        return contentTags()
+      },
       isCapLowered: this.isCapLowered,
-      callForms: this.#parsed instanceof Failure ? undefined : this.#parsed?.callForms,
+      stateEcho: this.stateEcho,
+      ...(this.#parsed instanceof Failure
+        ? {}
+        : {
+            callForms: this.#parsed?.callForms,
+            echo: this.#parsed?.echo,
+            replyForm: this.#parsed?.replyForm,
+          }),
       costOf: (usage) => this.costOf(usage),
       decideCharge: (reported, atStart, outputBytes) => this.decideCharge(reported, atStart, outputBytes),
     }
@@ -304,18 +421,17 @@ export class GatewayRequest implements RelayContext {
   }
 
   #maxInputTokens(): number {
-    this.#maxInput ??= maxReportedInput(
-      this.envelope.body,
-      () => this.conversation(),
-      { contextTokens: this.#contextAndCap() },
-      this.mayHaveMedia,
-    )
+    if (this.#maxInput === undefined) {
+      const context = { contextTokens: this.#contextAndCap() }
+      const inBody = maxReportedInput(this.envelope.body, () => this.sentConversation(), context, this.mayHaveMedia)
+      this.#maxInput = inBody + this.recalledBytes
+    }
     return this.#maxInput
   }
 
   /** Some catalogs give the context window without the answer. */
   #contextAndCap(): number | undefined {
-    const { contextTokens } = this.model
+    const { contextTokens } = windowOf(this.envelope, this.model)
     return contextTokens === undefined ? undefined : contextTokens + outputCapOf(this.envelope, this.model)
   }
 
@@ -331,7 +447,7 @@ export class GatewayRequest implements RelayContext {
 
   /** The most web searches that the request asks the provider to run. */
   requestedSearches(): number {
-    const unsupported = this.conversation()?.unsupported ?? []
+    const unsupported = this.sentConversation()?.unsupported ?? []
     return unsupported.reduce((sum, { maxSearches = 0 }) => sum + maxSearches, 0)
   }
 
@@ -364,7 +480,8 @@ export class GatewayRequest implements RelayContext {
   #inputTokens(): number {
     if (this.#estimatedTokens === undefined) {
       const conversation = this.conversation()
-      this.#estimatedTokens = conversation ? countTokens(conversation) : tokensOfBytes(this.envelope.body)
+      const inBody = conversation ? countTokens(conversation) : tokensOfBytes(this.envelope.body)
+      this.#estimatedTokens = inBody + Math.ceil(this.recalledBytes / bytesPerToken)
     }
     return this.#estimatedTokens
   }

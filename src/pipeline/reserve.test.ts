@@ -48,6 +48,8 @@ async function ask(asked: Asked): Promise<{ outcome: Hold | Failure | undefined;
     record: { id: 'req_1', startedAt: 0 },
     http: new Request('http://gateway.test'),
     conversation: () => ({ turns: [], unsupported }),
+    sentConversation: () => ({ turns: [], unsupported }),
+    recalledBytes: 0,
   } as unknown as GatewayRequest
   const deps = { ledger, ratios: new InputRatios(), clock: { now: () => 0, monotonicMs: () => 0 } }
   const refused = await reserve(deps, request)

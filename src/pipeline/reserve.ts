@@ -2,20 +2,26 @@
 
 import { freePrice, hasRow, type Price } from '../catalog/price.ts'
 import type { Conversation } from '../dialects/canonical/conversation.ts'
+import { hashOfEndUser } from '../kernel/attribution.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { Failure } from '../kernel/failure.ts'
+import type { Nano } from '../kernel/money.ts'
 import type { Bucket } from '../kernel/usage.ts'
-import { type Budget, dayWindow, monthWindow } from '../ledger/budget.ts'
+import { type Budget, tagScope, tightestSpend, userScope, windowAt } from '../ledger/budget.ts'
 import { type HoldOutcome, type HoldRequest, type Ledger, usualHoldLifetimeMs } from '../ledger/ledger.ts'
 import { requestTotalMs } from '../routing/failover.ts'
+import type { OfferedModel } from '../routing/offer.ts'
+import type { RequestRecord } from '../telemetry/request-record.ts'
 import type { Caller } from '../tenancy/caller.ts'
 import {
+  bytesPerToken,
   expectedInputTokens,
   hasCacheMark,
   type InputRatios,
   mayHaveAudio,
   mayNameRegion,
   parsedBytesMax,
+  windowOf,
 } from './estimate.ts'
 import { Hold, type HoldFacts, holdAmount, requiredFree } from './hold.ts'
 import { reserveOnLowBalance } from './low-balance.ts'
@@ -36,9 +42,7 @@ export function reserve(
   { ledger, ratios, clock }: ReserveDependencies,
   request: GatewayRequest,
 ): Failure | undefined | Promise<Failure | undefined> {
-  const facts = holdFacts(request)
-  const usual = holdAmount(facts, expectedTokens(request, ratios), facts.cap)
-  const required = requiredFree(facts, usual)
+  const { model, facts, usual, required, factsOf } = dearest(request, ratios)
   const { workspaceId, keyId, projectId } = request.caller
   const lifetime = lifetimeMs(request)
   const asked: HoldRequest = {
@@ -48,28 +52,48 @@ export function reserve(
     projectId,
     amount: usual.amount,
     requiredFree: required,
-    budgets: budgetsOf(request.caller, clock),
+    budgets: budgetsOf(request.caller, clock, request.record),
     ...(lifetime !== undefined && { lifetimeMs: lifetime }),
   }
   const take = (outcome: HoldOutcome): Failure | undefined | Promise<Failure | undefined> => {
-    if (outcome.kind !== 'held') return reserveOnLowBalance(ledger, request, facts, asked, required, outcome)
-    request.hold = new Hold(request.record.id, ledger, request.model, facts, usual)
+    if (outcome.kind !== 'held') {
+      return reserveOnLowBalance(ledger, request, { model, facts, factsOf }, asked, required, outcome)
+    }
+    request.spend = outcome.budgets && tightestSpend(outcome.budgets)
+    request.hold = new Hold(request.record.id, ledger, model, facts, usual, factsOf)
     return undefined
   }
   const outcome = ledger.hold(asked)
   return outcome instanceof Promise ? outcome.then(take) : take(outcome)
 }
 
+/** The model for which most must be held, of those that may answer. */
+function dearest(request: GatewayRequest, ratios: InputRatios) {
+  const { models } = request
+  const holdFor = (model: OfferedModel) => {
+    const facts = holdFacts(request, model)
+    const usual = holdAmount(facts, expectedTokens(request, model, ratios), facts.cap)
+    return { model, facts, usual, required: requiredFree(facts, usual), factsOf: undefined }
+  }
+  if (models === undefined) return holdFor(request.model)
+  const holds = [...new Set(models.values())].map(holdFor)
+  const most = holds.reduce((a, b) => (b.usual.amount > a.usual.amount ? b : a))
+  const required = holds.reduce((amount, hold) => (hold.required > amount ? hold.required : amount), most.required)
+  return { ...most, required, factsOf: new Map(holds.map(({ model, facts }) => [model, facts])) }
+}
+
 /** Expected input and maximum output, which count against token limits until the usage is known. */
 export function estimateAllTokens(request: GatewayRequest, ratios: InputRatios): number {
   const { envelope, model } = request
-  return expectedTokens(request, ratios) + outputCapOf(envelope, model) * envelope.choices
+  return expectedTokens(request, model, ratios) + outputCapOf(envelope, model) * envelope.choices
 }
 
-function expectedTokens(request: GatewayRequest, ratios: InputRatios): number {
-  const { envelope, model } = request
-  const parse = () => request.conversation()
-  return expectedInputTokens(envelope.body, ratios.of(model.id), parse, model, request.mayHaveMedia)
+function expectedTokens(request: GatewayRequest, model: OfferedModel, ratios: InputRatios): number {
+  const { envelope } = request
+  const parse = () => request.sentConversation()
+  const ratio = ratios.of(model.id)
+  const inBody = expectedInputTokens(envelope.body, ratio, parse, windowOf(envelope, model), request.mayHaveMedia)
+  return inBody + Math.ceil((request.recalledBytes / bytesPerToken) * ratio)
 }
 
 /** Whether a request may use a bucket. The price of a token bucket that is not listed is held for every request. */
@@ -94,8 +118,8 @@ function unusableBuckets(price: Price, request: GatewayRequest): readonly Bucket
   return list
 }
 
-function holdFacts(request: GatewayRequest): HoldFacts {
-  const { envelope, model, plan, mayHaveMedia } = request
+function holdFacts(request: GatewayRequest, model: OfferedModel): HoldFacts {
+  const { envelope, plan, mayHaveMedia } = request
   const isOwnOnly = plan.ordered.length > 0 && plan.ordered.every(({ isOwn }) => isOwn)
   const price = isOwnOnly ? (model.fee?.price ?? freePrice) : model.price
   const without = unusableBuckets(price, request)
@@ -125,7 +149,7 @@ function wantsAudio(request: GatewayRequest): boolean {
 
 /** undefined if the body cannot be parsed, or is so large that parsing would delay other requests. */
 function parsedIfSmall(request: GatewayRequest): Conversation | undefined {
-  return request.envelope.body.length > parsedBytesMax ? undefined : request.conversation()
+  return request.envelope.body.length > parsedBytesMax ? undefined : request.sentConversation()
 }
 
 /** Longer deadlines of routes extend the ledger's default lifetime; nothing shortens it. */
@@ -135,16 +159,39 @@ function lifetimeMs({ envelope, plan: { ordered } }: GatewayRequest): number | u
   return Math.max(usualHoldLifetimeMs, longestMs * ordered.length + lifetimeMarginMs)
 }
 
-/** The daily and monthly spend limits of key, project and workspace; undefined = none, as for most callers. */
-function budgetsOf({ limits }: Caller, clock: Clock): readonly Budget[] | undefined {
-  let budgets: Budget[] | undefined
-  for (const { id: scopeId, limits: of } of limits) {
-    if (of.spendPerDay !== undefined) {
-      budgets = [...(budgets ?? []), { scopeId, window: dayWindow(clock.now()), cap: of.spendPerDay }]
+/**
+ * The daily, weekly and monthly spend limits of key, project and workspace, of the end user and of the tags; undefined = none, as
+ * for most callers.
+ */
+export function budgetsOf(
+  { limits }: Caller,
+  clock: Clock,
+  { endUser, tags = [] }: Partial<Pick<RequestRecord, 'endUser' | 'tags'>> = {},
+): readonly Budget[] | undefined {
+  if (limits.length === 0) return undefined
+  const now = clock.now()
+  const budgets: Budget[] = []
+  const add = (scopeId: string, window: string, cap: Nano | undefined) => {
+    if (cap !== undefined) budgets.push({ scopeId, window, cap })
+  }
+  for (const { id, limits: of } of limits) {
+    const { startsAt } = of
+    if (startsAt !== undefined && startsAt > now) continue
+    const [day, week, month] = [windowAt('day', now), windowAt('week', now, startsAt), windowAt('month', now, startsAt)]
+    add(id, day, of.spendPerDay)
+    add(id, week, of.spendPerWeek)
+    add(id, month, of.spendPerMonth)
+    if (endUser !== undefined) {
+      const scope = userScope(id, hashOfEndUser(endUser))
+      add(scope, day, of.userSpendPerDay)
+      add(scope, week, of.userSpendPerWeek)
+      add(scope, month, of.userSpendPerMonth)
     }
-    if (of.spendPerMonth !== undefined) {
-      budgets = [...(budgets ?? []), { scopeId, window: monthWindow(clock.now()), cap: of.spendPerMonth }]
+    for (const tag of tags) {
+      add(tagScope(id, tag), day, of.tagSpendPerDay?.[tag])
+      add(tagScope(id, tag), week, of.tagSpendPerWeek?.[tag])
+      add(tagScope(id, tag), month, of.tagSpendPerMonth?.[tag])
     }
   }
-  return budgets
+  return budgets.length === 0 ? undefined : budgets
 }

@@ -16,6 +16,7 @@ import { createBodyRoom } from '../wire/read-body.ts'
 import { createCountTokens } from './count-tokens.ts'
 import { createTicker } from './deadline.ts'
 import { InputRatios } from './estimate.ts'
+import { createKeptReasoning } from './kept-reasoning.ts'
 import { createRunRequest, type RunDependencies, type RunRequest } from './run.ts'
 import { PendingSettlements } from './stream.ts'
 
@@ -48,15 +49,30 @@ const deps: RunDependencies = {
     limits: [],
     sources: undefined,
     sharesRoutes: false,
+    priceList: undefined,
   }),
   offer() {
     throw new Error('internal detail')
   },
   bodyBytesMax: 1000,
+  storedResponses: {
+    isOn: () => false,
+    keep: async () => {},
+    find: async () => undefined,
+    remove: async () => false,
+    findByItem: async () => undefined,
+    async *list() {},
+  },
+  allowsProviderChoice: true,
+  endUsers: 'hashed',
   ledger: {} as Ledger,
   health: createHealth({ clock: systemClock, random: () => 0 }),
   budget: createRetryBudget({ clock: systemClock }),
   retries: { attempts: 3, backoffMs: 0, totalMs: 8000 },
+  deriveCacheKey: () => 'key',
+  tagContent: () => ({ tag: () => '', isValid: () => false }),
+  sessions: { cacheMarks: true, keepReasoning: true },
+  keptReasoning: createKeptReasoning({ clock: systemClock, secret: new Uint8Array(32) }),
   sticky: createStickyRoutes({ clock: systemClock }),
   limiter: createMemoryLimiter(systemClock),
   credentials: { open: () => new Map() },

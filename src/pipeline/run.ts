@@ -7,11 +7,10 @@ import type { Failpoint } from '../kernel/failpoint.ts'
 import { Failure } from '../kernel/failure.ts'
 import type { RequestId } from '../kernel/ids.ts'
 import type { Usage } from '../kernel/usage.ts'
-import { describeFault, Exhausted, exhaustedFailure } from '../routing/exhausted.ts'
-import { type AttemptOptions, type TryDependencies, tryCandidates } from '../routing/failover.ts'
+import { Exhausted, exhaustedFailure } from '../routing/exhausted.ts'
+import { type TryDependencies, tryCandidates } from '../routing/failover.ts'
 import type { Health } from '../routing/health.ts'
 import type { CallBudget } from '../routing/hedge.ts'
-import type { Candidate } from '../routing/plan.ts'
 import type { StickyRoutes } from '../routing/sticky.ts'
 import type { TraceContext } from '../telemetry/request-record.ts'
 import type { GenerationKeys } from '../tenancy/idempotency.ts'
@@ -61,7 +60,11 @@ export interface RunDependencies
 
 export type RunRequest = (http: Request, surface: Dialect, path: string, connection: Connection) => Promise<Response>
 
-export function createRunRequest(deps: RunDependencies): RunRequest {
+/** `readerOf`: how the surface's bodies are read, for paths that take another kind. */
+export function createRunRequest(
+  deps: RunDependencies,
+  readerOf: (surface: Dialect) => Dialect['readEnvelope'] = (surface) => surface.readEnvelope,
+): RunRequest {
   const { clock, ticker } = deps
   const warnImplausible = createImplausibleWarnings(deps)
 
@@ -69,15 +72,15 @@ export function createRunRequest(deps: RunDependencies): RunRequest {
     const request = new GatewayRequest(clock, http, surface, path, connection)
     if (deps.beginTrace) request.record.trace = deps.beginTrace(http.headers.get('traceparent'))
     try {
-      const notAdmitted = await admit(deps, request, surface.readEnvelope, (each) =>
-        estimateAllTokens(each, deps.ratios),
-      )
+      const notAdmitted = await admit(deps, request, readerOf(surface), (each) => estimateAllTokens(each, deps.ratios))
       if (notAdmitted) return refuseUnsent(request, notAdmitted)
 
       const key = http.headers.get('idempotency-key')
       const replay = key === null ? undefined : await claimKey(deps.idempotencyKeys, request, key)
       if (replay) return replay instanceof Failure ? endRefused(deps, request, replay) : answerStored(replay, request)
 
+      const recalling = request.recallReasoning()
+      if (recalling) await recalling
       const reserving = reserve(deps, request)
       const notHeld = reserving instanceof Promise ? await reserving : reserving
       if (notHeld) return refuseUnsent(request, notHeld)
@@ -113,32 +116,26 @@ export function createRunRequest(deps: RunDependencies): RunRequest {
       plan,
       streams: envelope.stream,
       // Providers may run tools themselves, so a request with tools is never sent twice.
-      mayHedge: model.hedge && envelope.stream && !envelope.offersTools && !mixesCredentials(request),
+      mayHedge:
+        model.hedge && !request.models && envelope.stream && !envelope.offersTools && !mixesCredentials(request),
       // A stream gets keep-alives for as long as it takes; a whole answer must arrive while the client waits.
-      clientTimeoutMs: envelope.stream ? undefined : clientTimeoutMs(http.headers),
-      attempt: (candidate, options) => tryRoute(candidate, request, options),
+      get clientTimeoutMs() {
+        return envelope.stream ? undefined : clientTimeoutMs(http.headers)
+      },
+      attempt: (candidate, options) => attempt(deps, request, candidate, options),
       pause: (milliseconds) => pause(milliseconds, request),
       discard: (answer) => (answer.kind === 'stream' ? answer.abort() : undefined),
       isAnswer: isAnswered,
       isWanted: () => !request.clientGone.aborted,
     })
-    if (outcome instanceof Exhausted) return outcome.clientLeft ? 'client left' : exhaustedFailure(model.id, outcome)
+    if (outcome instanceof Exhausted)
+      return outcome.clientLeft ? 'client left' : exhaustedFailure(record.model ?? model.id, outcome)
     record.lane = outcome.lane
     if (outcome.kind === 'stream') request.releaseBody(outcome.relay)
     request.recordAnswered(outcome.candidate)
     const warnings = warningsOf(outcome, request)
     if (warnings.length > 0) record.warnings = warnings.map(({ code, field }) => `${code} ${field}`)
     return outcome
-  }
-
-  async function tryRoute(candidate: Candidate, request: GatewayRequest, options: AttemptOptions) {
-    const recorded = request.beginAttempt(candidate)
-    request.hold?.markSent()
-    const result = await attempt(deps, request, candidate, options)
-    if (isAnswered(result)) request.endAttempt(recorded, options.lost?.aborted ? 'superseded' : 'ok')
-    else if (result.failure) request.removeAttempt(recorded)
-    else request.endAttempt(recorded, describeFault(result))
-    return result
   }
 
   async function pause(milliseconds: number, request: GatewayRequest) {
@@ -157,6 +154,7 @@ export function createRunRequest(deps: RunDependencies): RunRequest {
     const warnings = warningsOf(reply, request)
     if (warnings.length > 0) headers['x-tollgate-warnings'] = warningsHeader(warnings)
     request.storedAnswer = reply.body
+    request.lastBytes = reply.body
     const { unsettled } = await settleAndLearn(
       request,
       { ending: 'complete' },
@@ -182,6 +180,7 @@ export function createRunRequest(deps: RunDependencies): RunRequest {
       opening: opening as OpenStream | Promise<Opened>,
       async settle(end, relay) {
         deps.streams.closed()
+        request.lastBytes = relay?.terminal
         try {
           return await settleAndLearn(request, end, relay)
         } catch (error) {
@@ -228,7 +227,7 @@ export function createRunRequest(deps: RunDependencies): RunRequest {
     const counted = request.reportedInput(measured)
     // The counts of a workspace's own endpoint must not affect the holds of others.
     if (!counted || request.candidate?.isOwn) return
-    deps.ratios.learn(request.model.id, request.bodyBytes, counted, request.mayHaveMedia)
+    deps.ratios.learn(request.model.id, request.promptBytes, counted, request.mayHaveMedia)
   }
 }
 
@@ -243,7 +242,8 @@ function mixesCredentials({ plan }: GatewayRequest): boolean {
   return plan.ordered.some(({ isOwn }) => isOwn !== plan.ordered[0]?.isOwn)
 }
 
-function warningsOf({ warnings }: Answered, { hold: held }: GatewayRequest): readonly Warning[] {
+function warningsOf(answered: Answered, { hold: held, warnings: own }: GatewayRequest): readonly Warning[] {
+  const warnings = own.length === 0 ? answered.warnings : [...own, ...answered.warnings]
   if (held?.loweredCap === undefined) return warnings
   const code = `max_tokens_lowered_by_${held.initial.within ?? 'balance'}=${held.loweredCap}`
   return [{ code, field: '/max_tokens' }, ...warnings]

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'bun:test'
+import { tokenCounts } from '../../test/parts/token-counts.ts'
 import { openaiChat } from '../dialects/openai-chat/index.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { Failure } from '../kernel/failure.ts'
@@ -20,11 +21,7 @@ import {
 } from './settlement.ts'
 
 const whole: Usage = {
-  inputTokens: 7,
-  cacheReadTokens: 3,
-  cacheWriteTokens: 0,
-  cacheWriteLongTokens: 0,
-  outputTokens: 9,
+  ...tokenCounts(7, 9, 3),
   source: 'reported',
 }
 const relayed: Usage = { ...whole, outputTokens: 4, source: 'estimated' }
@@ -82,6 +79,14 @@ function start() {
       complete: async () => void counts.kept++,
       abandon: async () => void counts.freed++,
       leaveUnresolved: () => void counts.left++,
+    },
+    storedResponses: {
+      isOn: () => false,
+      keep: async () => {},
+      find: async () => undefined,
+      remove: async () => false,
+      findByItem: async () => undefined,
+      async *list() {},
     },
     observe: () => void counts.observed++,
     unconfirmed,

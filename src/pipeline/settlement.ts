@@ -1,21 +1,25 @@
 // How a request ends: what each ending costs (a table), the charge, and the record. A request ends exactly once; its hold,
 // its place among the running requests and its idempotency key are given back here and nowhere else.
 
+import { priceUsage } from '../catalog/price.ts'
 import { assert } from '../kernel/assert.ts'
 import type { Clock } from '../kernel/clock.ts'
-import { Failure, type FailureCode } from '../kernel/failure.ts'
+import { causeOf, Failure, type FailureCode } from '../kernel/failure.ts'
 import type { RequestId } from '../kernel/ids.ts'
-import { formatUsd } from '../kernel/money.ts'
+import { formatUsd, type Nano, zeroNano } from '../kernel/money.ts'
 import { totalInputTokens, type Usage } from '../kernel/usage.ts'
 import type { SettleEnd, SettleOutcome } from '../ledger/ledger.ts'
 import type { FaultClass } from '../routing/faults.ts'
+import type { Candidate } from '../routing/plan.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { RequestLog } from '../telemetry/request-log.ts'
 import { logRequest, type RequestRecord } from '../telemetry/request-record.ts'
 import { chargedRow } from '../telemetry/request-row.ts'
 import type { GenerationKeys, KeyedRequest } from '../tenancy/idempotency.ts'
+import type { StoredResponses } from '../tenancy/stored-responses.ts'
 import { type AnswerHeaders, failureResponse, routeHeaders } from './headers.ts'
 import type { GatewayRequest } from './request.ts'
+import { keepResponse } from './stored-response.ts'
 import { type MeasuredReply, nothingMeasured } from './usage.ts'
 
 // ── What each ending costs ──
@@ -81,6 +85,7 @@ export interface SettlementDependencies {
   readonly log: Log
   readonly requests: Pick<RequestLog, 'write'>
   readonly idempotencyKeys: Pick<GenerationKeys, 'complete' | 'abandon' | 'leaveUnresolved'>
+  readonly storedResponses: StoredResponses
   /** For metrics and traces; never throws. */
   observe(record: RequestRecord): void
   /** Requests that were answered before their charge was confirmed; shutdown waits for them. */
@@ -111,6 +116,7 @@ export async function settle(
   assert(hold, 'nothing is answered without a hold')
   record.usage = usage
   record.charge = hold.quote(usage)
+  record.upstreamCost = upstreamCostOf(request.candidate, usage)
   record.costUsd = hold.quotedUsd(usage)
   record.priceVersion = hold.priceVersion
   record.held = hold.held
@@ -127,6 +133,7 @@ export async function settle(
   if (outcome.kind === 'settled') {
     recordCharge(record, outcome)
     if (request.claimedKey) await storeAnswer(deps, request.claimedKey, request.storedAnswer)
+    if (request.storedInput !== undefined && ending === 'complete') await keepResponse(deps, request)
     return endCharged(deps, request)
   }
   if (outcome.kind === 'unknown') return endUnconfirmed(deps, request, outcome.end, hasLeft)
@@ -137,6 +144,13 @@ export async function settle(
   forgetCharge(record)
   release(deps, request)
   return { unsettled }
+}
+
+/** A workspace pays for calls on its own credential itself. undefined = unknown. */
+function upstreamCostOf(candidate: Candidate | undefined, usage: Usage): Nano | undefined {
+  if (!candidate) return undefined
+  const { cost } = candidate.route
+  return candidate.isOwn ? zeroNano : cost && priceUsage(cost, usage)
 }
 
 type Charged = Extract<SettleEnd, { kind: 'settled' }>
@@ -307,6 +321,7 @@ function recordEnd(request: GatewayRequest, status: number, failure: Failure | u
   const { record } = request
   record.status = status
   record.code = failure?.code
+  record.cause = failure && causeOf(failure)
   record.reason = failure && recordedReason(failure)
   record.totalMs = request.elapsedMs()
   request.endOpenAttempts(openAttemptOutcome(status, failure))
@@ -334,9 +349,9 @@ export function answerHeaders(request: GatewayRequest, clock: Clock): AnswerHead
   return withLimits(routeHeaders(record.id, candidate, Math.max(1, attempts.length)), request, clock)
 }
 
-function withLimits(headers: AnswerHeaders, { limits, surface }: GatewayRequest, clock: Clock): AnswerHeaders {
-  if (!limits.requests && !limits.tokens) return headers
-  return Object.assign(headers, surface.limitHeaders?.(limits, clock.now()))
+function withLimits(headers: AnswerHeaders, { limits, spend, surface }: GatewayRequest, clock: Clock): AnswerHeaders {
+  if (!limits.requests && !limits.tokens && !spend) return headers
+  return Object.assign(headers, surface.limitHeaders?.({ ...limits, spend }, clock.now()))
 }
 
 function chargeFailed(retryAfterMs: number): Failure {

@@ -3,6 +3,7 @@
 // a failure is an explicit error event, never a made-up ending.
 
 import type { RouteTimeouts } from '../catalog/model.ts'
+import type { StreamRelay } from '../dialects/byte-lane/relay.ts'
 import type { ProviderFault } from '../dialects/canonical/faults.ts'
 import { assert, unreachable } from '../kernel/assert.ts'
 import type { Failpoint } from '../kernel/failpoint.ts'
@@ -16,7 +17,6 @@ import type { Ticker, Watched } from './deadline.ts'
 import type { Growth, Hold } from './hold.ts'
 import type { GatewayRequest } from './request.ts'
 import type { End, Settled } from './settlement.ts'
-import type { MeasuredReply } from './usage.ts'
 
 /** The result of a request's attempts. */
 export type Opened = Answered | Failure | 'client left'
@@ -34,7 +34,7 @@ interface StreamInput {
   /** Open, or still being tried while the client gets keep-alives. */
   readonly opening: OpenStream | Promise<Opened>
   /** Called once, before the last bytes are sent. */
-  settle(end: End, measured: MeasuredReply | undefined): Promise<Settled>
+  settle(end: End, relay: StreamRelay | undefined): Promise<Settled>
 }
 
 /**

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'bun:test'
+import { tokenCounts } from '../../test/parts/token-counts.ts'
 import type { Usage } from '../kernel/usage.ts'
 import type { Candidate } from '../routing/plan.ts'
 import type { LogFields } from '../telemetry/log.ts'
@@ -15,11 +16,7 @@ import {
 } from './usage.ts'
 
 const usage = (counts: Partial<Usage>): Usage => ({
-  inputTokens: 0,
-  cacheReadTokens: 0,
-  cacheWriteTokens: 0,
-  cacheWriteLongTokens: 0,
-  outputTokens: 0,
+  ...tokenCounts(0, 0),
   source: 'reported',
   ...counts,
 })

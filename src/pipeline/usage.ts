@@ -86,8 +86,8 @@ export function findImplausible(usage: Usage, bounds: UsageBounds, outputBytes: 
   if (hasTooManySearches(usage, bounds)) {
     return { count: 'web_searches', reported: webSearches, most: bounds.webSearches }
   }
-  const summaries = usage.summaries ?? []
-  if (plausibleSummaries(summaries, bounds).length < summaries.length) {
+  const { summaries } = usage
+  if (summaries && plausibleSummaries(summaries, bounds).length < summaries.length) {
     return { count: 'summary', reported: summaries.length, most: summariesMax }
   }
   if ((outputTokens > 0 && input > 0) || outputBytes() === 0) return undefined
@@ -162,7 +162,8 @@ export function estimateUsage(
   const outputTokens = Math.min(most, Math.max(counted?.outputTokens ?? 0, tokensIn(outputBytes)))
   // Some hosts report zeros until they know.
   if (counted && totalInputTokens(counted) > 0) return withOutput(counted, outputTokens)
-  return { ...estimatedInput(estimatedInputTokens()), outputTokens }
+  const { webSearches } = counted ?? {}
+  return { ...estimatedInput(estimatedInputTokens()), outputTokens, ...(webSearches !== undefined && { webSearches }) }
 }
 
 /** The reported count plus an estimate for the bytes relayed since; the same object if there were none. */
@@ -194,9 +195,10 @@ interface WarningDependencies {
 export function createImplausibleWarnings({ log, clock }: WarningDependencies): WarnImplausible {
   const warnedAtMs = new WeakMap<Candidate['health'], number>()
   return ({ id, model, notes, implausibleUsage }, { health, provider, route }) => {
+    if (implausibleUsage === undefined) return
     const nowMs = clock.monotonicMs()
     const last = warnedAtMs.get(health)
-    if (implausibleUsage === undefined || (last !== undefined && nowMs - last < warnEveryMs)) return
+    if (last !== undefined && nowMs - last < warnEveryMs) return
     warnedAtMs.set(health, nowMs)
     log.warn(
       'A provider reported implausible usage. This is logged once an hour for each route; tollgate_implausible_usage_total counts every case. See docs/operate/observe.md, "Implausible usage".',

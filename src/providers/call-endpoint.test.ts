@@ -26,7 +26,8 @@ async function sentTo(endpoint: Endpoint, credential: string | undefined): Promi
       return new Response('{}')
     },
   }
-  await callEndpoint(provider, endpoint, { path: '/v1/messages', headers: { 'x-dialect': '1' }, body, signal })
+  const path = endpoint.wrapping?.endsWith('embedding') ? '/embeddings' : '/v1/messages'
+  await callEndpoint(provider, endpoint, { path, headers: { 'x-dialect': '1' }, body, signal })
   if (!sent) throw new Error('nothing was sent')
   return sent
 }

@@ -1,6 +1,7 @@
 // The one place that calls a provider. Adds the credential or has the request signed, never follows a redirect, never lets
 // the runtime decompress, and has no timeouts: the caller aborts. Knows hosts by their capabilities, not by name.
 
+import { abortSignalOf, type CancelSignal } from '../kernel/cancellation.ts'
 import type { Secret } from '../kernel/secret.ts'
 import { createTarget, type Send, sendBySocket, type Target } from './http-client.ts'
 import type { ConnectionWatch, Endpoint, Provider, UpstreamRequest, UpstreamResponse } from './provider.ts'
@@ -11,7 +12,7 @@ export interface EndpointCall {
   /** Headers of the dialect, such as its version. */
   readonly headers: Readonly<Record<string, string>>
   readonly body: Uint8Array<ArrayBuffer>
-  readonly signal: AbortSignal
+  readonly signal: CancelSignal
   readonly isFresh?: boolean
   readonly watch?: ConnectionWatch
   /** The call is already in the host's form. */
@@ -27,7 +28,7 @@ export function callEndpoint(provider: Provider, endpoint: Endpoint, call: Endpo
   const { signal, isFresh, watch } = call
   const { apiKey } = provider
   const { sign, baseUrl } = endpoint
-  const headers = requestHeaders(wrapped.headers, endpoint, apiKey)
+  const headers = knownHeaders(wrapped.headers, endpoint, apiKey)
   const sent =
     sign && apiKey
       ? // A token exchange is shared with other calls, so it continues when this one is aborted.
@@ -39,6 +40,27 @@ export function callEndpoint(provider: Provider, endpoint: Endpoint, call: Endpo
         })
       : transmit(provider, endpoint, { path, headers, body, signal, isFresh, watch })
   return wrapping ? sent.then((response) => wrapping.unwrap(response)) : sent
+}
+
+interface KnownHeaders {
+  readonly dialectHeaders: Readonly<Record<string, string>>
+  readonly apiKey: Secret | undefined
+  readonly headers: Readonly<Record<string, string>>
+}
+
+/** The last headers of each endpoint: most calls to it have the same, and sharing the record saves checking them again. */
+const lastHeaders = new WeakMap<Endpoint, KnownHeaders>()
+
+function knownHeaders(
+  dialectHeaders: Readonly<Record<string, string>>,
+  endpoint: Endpoint,
+  apiKey: Secret | undefined,
+) {
+  const last = lastHeaders.get(endpoint)
+  if (last?.dialectHeaders === dialectHeaders && last.apiKey === apiKey) return last.headers
+  const headers = requestHeaders(dialectHeaders, endpoint, apiKey)
+  lastHeaders.set(endpoint, { dialectHeaders, apiKey, headers })
+  return headers
 }
 
 function requestHeaders(
@@ -75,7 +97,8 @@ function transmit({ transport }: Provider, { baseUrl, byFetch }: Endpoint, reque
     bases.set(baseUrl, base)
   }
   const send = byFetch ? sendByFetch : sendBySocket
-  return send(base.target, { ...request, path: base.path + escaped(request.path) })
+  const { headers, body, signal, isFresh, watch } = request
+  return send(base.target, { path: base.path + escaped(request.path), headers, body, signal, isFresh, watch })
 }
 
 function targetOf({ protocol, hostname, port, host }: URL): Target {
@@ -104,7 +127,7 @@ export const sendByFetch: Send = ({ isTls, hostname, port, host, serverName, ca 
     method: 'POST',
     headers: { ...Object.fromEntries(others), host },
     body,
-    signal,
+    signal: abortSignalOf(signal),
     redirect: 'manual',
     decompress: false,
     // The runtime's five-minute limit would cut long answers; the gateway has its own timeouts.
@@ -115,11 +138,11 @@ export const sendByFetch: Send = ({ isTls, hostname, port, host, serverName, ca 
 }
 
 /** Rejects with the signal's reason as soon as it aborts, whether or not the work is done. */
-export async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+export async function unlessAborted<T>(work: Promise<T>, signal: CancelSignal): Promise<T> {
   const { promise: aborted, reject } = Promise.withResolvers<never>()
   const abort = () => reject(signal.reason)
   if (signal.aborted) abort()
-  signal.addEventListener('abort', abort, { once: true })
+  signal.addEventListener('abort', abort)
   try {
     return await Promise.race([aborted, work])
   } finally {

@@ -44,6 +44,15 @@ test('whether reasoning comes on top of the output cap is a fact of the host', (
   expect(faults({ cap_excludes_reasoning: 'yes' })).toEqual(['cap_excludes_reasoning: expected true or false'])
 })
 
+test('whether the host takes a cache key is a fact of the host', () => {
+  for (const takes of [true, false]) {
+    const entry = providerEntrySchema.parse({ ...acme, prompt_cache_key: takes })
+    const resolved = resolveProviderEntry(entry, { apiKey: undefined, source: 'tollgate.yaml:2' })
+    expect(endpointOfEntry(resolved)?.rules).toEqual({ promptCacheKey: takes })
+  }
+  expect(faults({ prompt_cache_key: 'yes' })).toEqual(['prompt_cache_key: expected true or false'])
+})
+
 test('the sandbox needs no address and has none', () => {
   const entry = providerEntrySchema.parse({ id: 'sandbox-eu', dialect: 'sandbox' })
   const resolved = resolveProviderEntry(entry, { apiKey: undefined, source: 'tollgate.yaml:2' })

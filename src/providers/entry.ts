@@ -45,6 +45,10 @@ export interface ProviderEntry {
   /** undefined = by the model's name, or else the caller's name for it. */
   readonly outputCapName?: TargetRules['outputCapName']
   readonly capExcludesReasoning?: boolean
+  /** undefined = the caller's is passed on, and none is added. */
+  readonly promptCacheKey?: boolean | undefined
+  /** The operator does not call it; workspaces do, with their own keys. */
+  readonly ownKeysOnly?: true
   /** `tollgate.yaml:4` */
   readonly source: string
 }
@@ -85,6 +89,22 @@ export const providerEntrySchema = z
       .describe(
         'Whether the output cap of this host limits the visible answer alone, so that reasoning tokens come on top. Default: false.',
       ),
+    prompt_cache_key: z
+      .boolean({ error: 'expected true or false' })
+      .optional()
+      .describe(
+        "true: this host finds its prompt cache by prompt_cache_key, and is sent one for each session. false: it refuses the field. Default: the caller's is passed on; an openai-responses host is sent one.",
+      ),
+    own_keys_only: z
+      .boolean({ error: 'expected true or false' })
+      .optional()
+      .describe(
+        'true: only workspaces that store their own key for this provider can use it; nothing is called without one. Default: false.',
+      ),
+  })
+  .refine(({ own_keys_only, api_key, dialect }) => !(own_keys_only && (api_key || answersInProcess(dialect))), {
+    path: ['own_keys_only'],
+    error: 'a provider that only own keys open has no api_key, and cannot be the sandbox',
   })
   .refine((entry) => baseUrlFault(entry) === undefined, {
     path: ['base_url'],
@@ -126,11 +146,14 @@ export function resolveProviderEntry(
   resolved: { readonly apiKey: Secret | undefined; readonly source: string },
 ): ProviderEntry {
   const { id, dialect, base_url: url, output_cap: outputCapName, cap_excludes_reasoning: capExcludesReasoning } = entry
+  const { prompt_cache_key: promptCacheKey, own_keys_only: ownKeysOnly } = entry
   return {
     id,
     dialect,
     ...(outputCapName && { outputCapName }),
     ...(capExcludesReasoning && { capExcludesReasoning }),
+    ...(promptCacheKey !== undefined && { promptCacheKey }),
+    ...(ownKeysOnly && { ownKeysOnly }),
     baseUrl: url === undefined || answersInProcess(dialect) ? undefined : withoutTrailingSlash(url),
     apiKey: resolved.apiKey,
     source: resolved.source,
@@ -144,18 +167,19 @@ export function usualAuth(dialect: DialectId): AuthScheme {
 
 /** undefined for the sandbox. */
 export function endpointOfEntry(entry: ProviderEntry): Endpoint | undefined {
-  const { dialect, baseUrl, apiKey, outputCapName, capExcludesReasoning } = entry
+  const { dialect, baseUrl, apiKey, outputCapName, capExcludesReasoning, promptCacheKey, ownKeysOnly } = entry
   if (baseUrl === undefined || dialect === sandboxId) return undefined
   const { auth, ...known } = endpointOf[dialect]
   const rules = {
     ...known.rules,
     ...(outputCapName && { outputCapName }),
     ...(capExcludesReasoning && { capExcludesReasoning }),
+    ...(promptCacheKey !== undefined && { promptCacheKey }),
   }
   return {
     ...known,
     ...(Object.keys(rules).length > 0 && { rules }),
     baseUrl,
-    auth: apiKey === undefined ? 'none' : auth,
+    auth: apiKey === undefined && !ownKeysOnly ? 'none' : auth,
   }
 }

@@ -3,6 +3,7 @@
 // decide. A request is written to one connection, once; if that breaks, the call fails.
 
 import type { Socket, SocketHandler, TLSOptions } from 'bun'
+import type { CancelSignal } from '../kernel/cancellation.ts'
 import { ByteBuffer } from '../wire/bytes.ts'
 import { type HeaderReader, type ResponseHead, ResponseReader } from '../wire/http-response.ts'
 import type { BodyPiece } from '../wire/read-body.ts'
@@ -60,7 +61,16 @@ const valuePattern = /^[\t\x20-\x7e\x80-\xff]*$/
 function headOf(host: string, { path, headers, body }: UpstreamRequest): string {
   if (!targetPattern.test(path))
     throw new TypeError('the path of an upstream call has a character that URLs cannot have')
-  let head = `POST ${path} HTTP/1.1\r\nhost: ${host}\r\ncontent-length: ${body.length}\r\n`
+  return `POST ${path} HTTP/1.1\r\nhost: ${host}\r\ncontent-length: ${body.length}\r\n${linesOf(headers)}\r\n`
+}
+
+/** Header lines that were checked, by their record: calls of one kind share it. */
+const knownLines = new WeakMap<UpstreamRequest['headers'], string>()
+
+function linesOf(headers: UpstreamRequest['headers']): string {
+  const known = knownLines.get(headers)
+  if (known !== undefined) return known
+  let lines = ''
   for (const name in headers) {
     const value = headers[name] as string
     if (!namePattern.test(name) || !valuePattern.test(value)) {
@@ -68,9 +78,10 @@ function headOf(host: string, { path, headers, body }: UpstreamRequest): string 
         `the header ${JSON.stringify(name)} of an upstream call has a character that headers cannot have`,
       )
     }
-    if (!framingHeaders.has(name.toLowerCase())) head += `${name}: ${value}\r\n`
+    if (!framingHeaders.has(name.toLowerCase())) lines += `${name}: ${value}\r\n`
   }
-  return `${head}\r\n`
+  knownLines.set(headers, lines)
+  return lines
 }
 
 function requestParts(host: string, request: UpstreamRequest): Uint8Array[] {
@@ -107,7 +118,7 @@ class Exchange implements UpstreamResponse {
   /** Both only until it is connected: an open stream must not keep its request in memory. */
   #request: Uint8Array[]
   #watch: ConnectionWatch | undefined
-  readonly #signal: AbortSignal
+  readonly #signal: CancelSignal
   readonly #origin: Origin
 
   constructor(request: UpstreamRequest, origin: Origin) {
@@ -160,8 +171,11 @@ class Exchange implements UpstreamResponse {
     return this.#reading.promise
   }
 
+  takeWhole(): Uint8Array | undefined {
+    return this.#isComplete && this.#unread.length === 1 ? this.#unread.pop() : undefined
+  }
+
   async bytes(): Promise<Uint8Array> {
-    if (this.#isComplete && this.#unread.length === 1) return this.#unread.pop() as Uint8Array
     const collected = new ByteBuffer()
     for (;;) {
       const { value } = await this.read()
@@ -238,7 +252,6 @@ class Connection {
     exchange.connection = this
     this.#reader = new ResponseReader()
     this.socket?.ref()
-    this.socket?.timeout(0)
     this.#unsent = exchange.takeRequest()
     this.write()
   }

@@ -3,6 +3,7 @@
 
 import type { TargetRules } from '../dialects/canonical/target-rules.ts'
 import type { DialectId } from '../dialects/dialect.ts'
+import type { CancelSignal } from '../kernel/cancellation.ts'
 import type { Secret } from '../kernel/secret.ts'
 import type { Message } from '../wire/read-body.ts'
 import type { ModelRules } from './rules/rule-table.ts'
@@ -13,7 +14,7 @@ export interface UpstreamRequest {
   readonly path: string
   readonly headers: Readonly<Record<string, string>>
   readonly body: Uint8Array<ArrayBuffer>
-  readonly signal: AbortSignal
+  readonly signal: CancelSignal
   /** Use a new connection, because a pooled one may be dead. */
   readonly isFresh?: boolean | undefined
   /** Absent = the connection is not watched. Only calls to the operator's own base URLs are, and none by fetch. */
@@ -44,7 +45,7 @@ export type SigningScheme = 'sigv4' | 'google-oauth'
 export type AuthScheme = HeaderScheme | SigningScheme | 'none'
 
 /** A host-specific form of a dialect's requests and replies. */
-export type WrappingId = 'invoke-model' | 'raw-predict'
+export type WrappingId = 'invoke-model' | 'raw-predict' | 'invoke-embedding' | 'predict-embedding'
 
 /** A request before authorization. */
 export interface UnsignedRequest {

@@ -16,6 +16,8 @@ const ruleNames: Readonly<Record<keyof TargetRules, true>> = {
   ...{ jsonOutput: true, strictTools: true, customTools: true, images: true, documents: true, stopMax: true },
   ...{ toolsMax: true, toolNameMax: true, toolIdMax: true, toolIdPattern: true, outputCapName: true },
   capExcludesReasoning: true,
+  promptCacheKey: true,
+  cachesOnlyMarked: true,
   ...{ systemRole: true, systemAsParts: true, reasoningEcho: true, cacheStyle: true, endUserIdMax: true },
   ...{
     endUserId: true,
@@ -159,12 +161,24 @@ describe('a provider is switched on', () => {
     expect(vertex?.endpoints.map(({ baseUrlOf }) => baseUrlOf?.(own))).toEqual([
       `${place}/google`,
       `${place}/anthropic`,
+      `${place}/google`,
     ])
+  })
+
+  test('an entry that only own keys open is not on, replaces a built-in one, and keeps its way to take keys', () => {
+    const [first] = builtInProviders
+    const keys = { [first?.variable ?? '']: new Secret('k') }
+    const entry = { id: first?.id ?? '', dialect: 'openai-chat', baseUrl: 'https://acme.example/v1' } as const
+    const entries = [{ ...entry, apiKey: undefined, ownKeysOnly: true as const, source: 'tollgate.yaml:2' }]
+    const providers = createProviders({ ...input, keys, entries })
+    expect(providers.has(entry.id)).toBe(false)
+    const dormant = dormantEndpoints(providers, { ...input, keys, entries }).get(entry.id)
+    expect(dormant).toEqual([{ dialect: 'openai-chat', baseUrl: 'https://acme.example/v1', auth: 'bearer' }])
   })
 
   test('or is not, and a workspace’s own credential works if it supplies the missing settings', () => {
     const asleep = (keys: Readonly<Record<string, Secret>>) =>
-      dormantEndpoints(createProviders({ ...input, keys }), { keys, clock: systemClock })
+      dormantEndpoints(createProviders({ ...input, keys }), { ...input, keys })
     const dormant = asleep({ OPENAI_API_KEY: new Secret('k') })
     expect([...dormant.keys()].sort()).toEqual(builtInProviders.flatMap(({ id }) => (id === 'openai' ? [] : id)).sort())
     expect(dormant.get('anthropic')).toEqual(builtInProviders[0]?.endpoints ?? [])

@@ -38,7 +38,10 @@ export function createProviders(input: ProvidersInput): ReadonlyMap<string, Prov
     const provider = providerFromData(data, input)
     if (provider) add(provider)
   }
-  for (const entry of input.entries) add(providerFromEntry(entry, input))
+  for (const entry of input.entries) {
+    if (entry.ownKeysOnly) providers.delete(entry.id)
+    else add(providerFromEntry(entry, input))
+  }
   return providers
 }
 
@@ -57,17 +60,30 @@ function providerFromData(data: ProviderData, { keys, clock, byFetch }: Provider
   return { id, endpoints, apiKey, source: variable }
 }
 
+/** What enables a built-in provider; undefined for others. */
+export function neededVariables(providerId: string): readonly string[] | undefined {
+  const data = builtInProviders.find(({ id }) => id === providerId)
+  return data && [data.variable, ...(data.needs ?? [])]
+}
+
 /**
- * By id: the endpoints of built-in providers that the operator has not configured, for workspaces with their own
- * credential. A placeholder in an address without a value stays as written.
+ * By id: the endpoints of providers that the operator has no key for, built in or from the file, for workspaces with their
+ * own credential. A placeholder in an address without a value stays as written.
  */
 export function dormantEndpoints(
   providers: ReadonlyMap<string, Provider>,
-  { keys, clock, byFetch }: Pick<ProvidersInput, 'keys' | 'clock' | 'byFetch'>,
+  { entries, keys, clock, byFetch }: Pick<ProvidersInput, 'entries' | 'keys' | 'clock' | 'byFetch'>,
 ): ReadonlyMap<string, readonly Endpoint[]> {
-  const dormant = builtInProviders.filter(({ id }) => !providers.has(id))
   const open = { clock, operator: undefined, byFetch }
-  return new Map(dormant.map((data) => [data.id, endpointsFor(data, settingsFor(data, keys), open)]))
+  const dormant = new Map<string, readonly Endpoint[]>()
+  for (const data of builtInProviders) {
+    if (!providers.has(data.id)) dormant.set(data.id, endpointsFor(data, settingsFor(data, keys), open))
+  }
+  for (const entry of entries) {
+    const endpoint = entry.ownKeysOnly && endpointOfEntry(entry)
+    if (endpoint) dormant.set(entry.id, [opened(endpoint, open)])
+  }
+  return dormant
 }
 
 function settingsFor(data: ProviderData, keys: ProvidersInput['keys']): ProviderSettings {

@@ -39,23 +39,17 @@ describe('opens', () => {
     for (let n = 5; n < 9; n++) expect(fail(breaker, n)).toBe(false)
   })
 
-  test('on half of twenty attempts, though never five faults in a row', () => {
+  test.each([
+    ['on half of twenty attempts, though never five faults in a row', 1, 9, true],
+    ['not on less than half', 2, 100, false],
+  ])('%s', (_, successes, times, opens) => {
     const breaker = new Breaker()
-    for (let n = 0; n < 9; n++) {
-      breaker.recordSuccess(n, n)
-      expect(fail(breaker, n)).toBe(false)
+    const round = (atMs: number) => {
+      for (let n = 0; n < successes; n++) breaker.recordSuccess(atMs, atMs)
+      return fail(breaker, atMs)
     }
-    breaker.recordSuccess(20, 20)
-    expect(fail(breaker, 20)).toBe(true)
-  })
-
-  test('not on less than half', () => {
-    const breaker = new Breaker()
-    for (let n = 0; n < 100; n++) {
-      breaker.recordSuccess(n, n)
-      breaker.recordSuccess(n, n)
-      expect(fail(breaker, n)).toBe(false)
-    }
+    for (let n = 0; n < times; n++) expect(round(n)).toBe(false)
+    expect(round(times)).toBe(opens)
   })
 
   test('not on faults older than 30 seconds', () => {

@@ -17,22 +17,13 @@ function waitsInRow(spot: Cooldown, why: CooldownCause, times: number): number[]
 }
 
 describe('duration', () => {
-  test('a throttle: one second, doubling up to a minute', () => {
-    expect(waitsInRow(new Cooldown(), 'throttled', 8).map((ms) => ms / 1000)).toEqual([1, 2, 4, 8, 16, 32, 60, 60])
-  })
-
-  test('an empty account: a quarter of an hour, doubling up to six hours', () => {
-    const hours = waitsInRow(new Cooldown(), 'out of quota', 7).map((ms) => ms / minute / 60)
-    expect(hours).toEqual([0.25, 0.5, 1, 2, 4, 6, 6])
-  })
-
-  test('an unknown model: ten minutes each time', () => {
-    expect(waitsInRow(new Cooldown(), 'does not know the model', 3)).toEqual([10 * minute, 10 * minute, 10 * minute])
-  })
-
-  test('a refused credential: a minute, doubling up to an hour', () => {
-    const minutes = waitsInRow(new Cooldown(), 'refused our credential', 8).map((ms) => ms / minute)
-    expect(minutes).toEqual([1, 2, 4, 8, 16, 32, 60, 60])
+  test.each<[name: string, why: CooldownCause, unitMs: number, waits: number[]]>([
+    ['a throttle: one second, doubling up to a minute', 'throttled', 1000, [1, 2, 4, 8, 16, 32, 60, 60]],
+    ['an empty account: a quarter of an hour, up to six', 'out of quota', 60 * minute, [0.25, 0.5, 1, 2, 4, 6, 6]],
+    ['an unknown model: ten minutes each time', 'does not know the model', minute, [10, 10, 10]],
+    ['a refused credential: a minute, up to an hour', 'refused our credential', minute, [1, 2, 4, 8, 16, 32, 60, 60]],
+  ])('%s', (_, why, unitMs, waits) => {
+    expect(waitsInRow(new Cooldown(), why, waits.length)).toEqual(waits.map((wait) => wait * unitMs))
   })
 
   test('a throttle with a duration: exactly that, and the doubling restarts', () => {

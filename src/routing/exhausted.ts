@@ -18,7 +18,7 @@ const failingDefaultMs = 4_000
  * longer wait only slows clients down; Claude Code, which retries ten times, would give up after two minutes.
  */
 const cooldownMaxMs = 15_000
-/** The official clients handle longer waits differently; above this they are told not to retry automatically. */
+/** The official clients handle longer waits differently; above this, `x-should-retry: false` keeps them from retrying automatically. */
 const retryWaitMaxMs = 60_000
 
 /** Characters of a provider's message that are passed on, and levels of its `error.details`. */
@@ -77,7 +77,7 @@ function unavailable(model: string, all: readonly FailedAttempt[]): Failure {
   const passing = all.filter(mayPass)
   if (passing.length === 0) {
     const message = `No route of \`${model}\` can serve now: ${reasons}. Use another model.`
-    return new Failure('NOT_FOUND', message, { shouldRetry: false })
+    return new Failure('NOT_FOUND', message, { shouldRetry: false, cause: 'no_route' })
   }
   const retryAfterMs = Math.min(...passing.map(waitOf))
   const [only] = all.length === 1 ? all : []
@@ -85,7 +85,11 @@ function unavailable(model: string, all: readonly FailedAttempt[]): Failure {
     ? `its provider ${only.candidate.provider.id} is failing (${reasonFor(only)})`
     : `none of its routes can serve now: ${reasons}`
   const message = `\`${model}\` exists, but ${cause}. Retry in ${wholeSeconds(retryAfterMs)} s, or use another model.`
-  return new Failure('NOT_FOUND', message, { retryAfterMs, shouldRetry: retryAfterMs <= retryWaitMaxMs })
+  return new Failure('NOT_FOUND', message, {
+    retryAfterMs,
+    shouldRetry: retryAfterMs <= retryWaitMaxMs,
+    cause: 'no_route',
+  })
 }
 
 /** Whether this route may serve the same request later. */
@@ -175,6 +179,7 @@ function throttledFailure(failed: readonly FailedAttempt[]): Failure {
     `${names(failed)} throttled ${routes}. Retry in ${wholeSeconds(retryAfterMs)} s.`,
     {
       retryAfterMs,
+      cause: 'provider_throttled',
       ...(retryAfterMs > retryWaitMaxMs ? { shouldRetry: false } : {}),
     },
   )

@@ -1,76 +1,19 @@
 import { describe, expect, test } from 'bun:test'
+import { ambiguous, type Fate, stale, startRoutes } from '../../test/parts/route-bench.ts'
 import { faultFromError, replyFault } from '../dialects/canonical/faults.ts'
 import { Failure } from '../kernel/failure.ts'
 import { Exhausted, exhaustedFailure } from './exhausted.ts'
-import { tryCandidates } from './failover.ts'
 import { type AttemptFault, attemptFault, classifyFault } from './faults.ts'
-import { createHealth } from './health.ts'
-import { createRetryBudget } from './hedge.ts'
-import type { Candidate } from './plan.ts'
 
-interface Answer {
-  readonly text: string
-}
-
-const broken = attemptFault('broken')
-const stale: AttemptFault = { ...broken, isStale: true }
-const ambiguous: AttemptFault = { ...broken, isAmbiguous: true }
 const failing = attemptFault('failing')
 const throttled: AttemptFault = {
   ...attemptFault('throttled'),
-  provider: {
-    status: 429,
-    type: undefined,
-    code: undefined,
-    message: 'rate_limit_exceeded',
-    param: undefined,
-    details: undefined,
-    retryAfterMs: 9000,
-  },
+  provider: { ...replyFault('rate_limit_exceeded'), status: 429, retryAfterMs: 9000 },
 }
+const slip = classifyFault({ ...replyFault('MALFORMED_FUNCTION_CALL'), isChance: true })
 
-/** Routes a, b, c and d that meet these fates, one for each call; the last one repeats. */
-function start(fates: Record<string, readonly (AttemptFault | 'ok' | 'defect')[]>) {
-  let nowMs = 0
-  const clock = { now: () => nowMs, monotonicMs: () => nowMs }
-  const random = () => 0.5
-  const health = createHealth({ clock, random })
-  const budget = createRetryBudget({ clock })
-  const candidates = Object.keys(fates).map((id, priority) => {
-    const names = { providerId: id, baseUrl: 'https://x', upstreamModel: 'm', credentialId: 'platform' }
-    const route = { providerId: id, upstreamModel: 'm', priority, weight: 1, timeouts: {} }
-    return { route, provider: { id }, health: health.route(names), isOwn: false } as unknown as Candidate
-  })
-  const calls: string[] = []
-  const retries = { attempts: 3, backoffMs: 2000, totalMs: 8000 }
-  const dependencies = { clock, health, budget, retries, random }
-  return {
-    calls,
-    health,
-    budget,
-    candidates,
-    jump(milliseconds: number): void {
-      nowMs += milliseconds
-    },
-    async run(tookMs = 0): Promise<Answer | Exhausted> {
-      return await tryCandidates<Answer>(dependencies, {
-        plan: health.plan(candidates),
-        streams: true,
-        async attempt({ provider }, { isFresh }) {
-          const list = fates[provider.id] ?? []
-          const before = calls.filter((call) => call.startsWith(provider.id)).length
-          calls.push(isFresh ? `${provider.id} fresh` : provider.id)
-          nowMs += tookMs
-          const fate = list[Math.min(before, list.length - 1)] ?? 'ok'
-          if (fate === 'defect') throw new TypeError('a defect')
-          return fate === 'ok' ? { text: provider.id } : fate
-        },
-        isAnswer: (outcome): outcome is Answer => 'text' in outcome,
-        isWanted: () => true,
-      })
-    },
-  }
-}
+/** Routes in this order, which are not waited for. */
+const start = (fates: Readonly<Record<string, readonly Fate[]>>) => startRoutes(fates, { pauses: false })
 
 /** Makes none of them known to work. */
 async function ejectAll({ run, calls, health, candidates, budget }: ReturnType<typeof start>): Promise<void> {
@@ -81,16 +24,29 @@ async function ejectAll({ run, calls, health, candidates, budget }: ReturnType<t
 }
 
 describe('a model is unavailable only if no route can serve it', () => {
-  test('a healthy fourth route is tried after three failures', async () => {
-    const { run, calls } = start({ a: [failing], b: [failing], c: [failing], d: ['ok'] })
-    expect(await run()).toEqual({ text: 'd' })
-    expect(calls).toEqual(['a', 'b', 'c', 'd'])
-  })
-
-  test('at most six routes are tried', async () => {
-    const { run, calls } = start(Object.fromEntries([...'abcdefgh'].map((id) => [id, [failing]])))
-    expect(await run()).toBeInstanceOf(Exhausted)
-    expect(calls).toEqual([...'abcdef'])
+  const eight = Object.fromEntries([...'abcdefgh'].map((id) => [id, [failing]]))
+  test.each<[name: string, fates: Record<string, readonly Fate[]>, answer: string, calls: string]>([
+    [
+      'a healthy fourth is tried after three failures',
+      { a: [failing], b: [failing], c: [failing], d: ['ok'] },
+      'd',
+      'abcd',
+    ],
+    ['at most six are tried', eight, 'none', 'abcdef'],
+    ['pitfall 119: a slip of the model is repeated once', { a: [slip, 'ok'], b: ['ok'] }, 'a', 'aa'],
+    ['pitfall 119: after a second slip another route is tried', { a: [slip], b: ['ok'] }, 'b', 'aab'],
+    [
+      'after two calls that may still be running, no third is made',
+      { a: [ambiguous], b: [ambiguous], c: ['ok'] },
+      'none',
+      'ab',
+    ],
+    ['one such call does not stop failover', { a: [ambiguous], b: [failing], c: ['ok'] }, 'c', 'abc'],
+  ])('%s', async (_, fates, answer, expected) => {
+    const { run, calls } = start(fates)
+    const outcome = await run()
+    expect(outcome instanceof Exhausted ? 'none' : outcome.text).toBe(answer)
+    expect(calls).toEqual([...expected])
   })
 
   test('no request of a new gateway fails because of the first five failures of a route', async () => {
@@ -137,8 +93,6 @@ describe('a defect of ours in a probe does not keep the route out:', () => {
 })
 
 describe('what counts against no route', () => {
-  const slip = classifyFault({ ...replyFault('MALFORMED_FUNCTION_CALL'), isChance: true })
-
   test.each([
     ['a slip of the model', slip],
     ['what the provider lacks', attemptFault('lacks what was asked for')],
@@ -155,10 +109,9 @@ describe('what counts against no route', () => {
 })
 
 test('healthy routes that were not tried are not named in the error', async () => {
-  const { run, budget } = start({ a: [attemptFault('lacks what was asked for')], b: ['ok'], c: ['ok'] })
+  const { exhausted, budget } = start({ a: [attemptFault('lacks what was asked for')], b: ['ok'], c: ['ok'] })
   while (budget.spend());
-  const outcome = await run()
-  if (!(outcome instanceof Exhausted)) throw new Error('was answered')
+  const outcome = await exhausted()
   expect(outcome.failed.map(({ candidate }) => candidate.provider.id)).toEqual(['a'])
   expect(exhaustedFailure('m', outcome).message).toContain('can serve now: a lacks what was asked for.')
 })
@@ -188,28 +141,6 @@ test('a stale socket does not count as a fault if a new connection works', async
   expect(calls).toEqual(['a', 'a fresh'])
   const [a] = candidates
   expect(a && health.state(a.health).state).toBe('healthy')
-})
-
-test('pitfall 119: a slip of the model is repeated once, then another route is tried', async () => {
-  const slip = classifyFault({ ...replyFault('MALFORMED_FUNCTION_CALL'), isChance: true })
-  const lucky = start({ a: [slip, 'ok'], b: ['ok'] })
-  expect(await lucky.run()).toEqual({ text: 'a' })
-  expect(lucky.calls).toEqual(['a', 'a'])
-  const unlucky = start({ a: [slip], b: ['ok'] })
-  expect(await unlucky.run()).toEqual({ text: 'b' })
-  expect(unlucky.calls).toEqual(['a', 'a', 'b'])
-})
-
-test('after two calls that may still be running upstream, no third is made', async () => {
-  const { run, calls } = start({ a: [ambiguous], b: [ambiguous], c: ['ok'] })
-  expect(await run()).toBeInstanceOf(Exhausted)
-  expect(calls).toEqual(['a', 'b'])
-})
-
-test('one such call does not stop failover after another kind of failure', async () => {
-  const { run, calls } = start({ a: [ambiguous], b: [failing], c: ['ok'] })
-  expect(await run()).toEqual({ text: 'c' })
-  expect(calls).toEqual(['a', 'b', 'c'])
 })
 
 test('no attempt begins after 15 minutes', async () => {
@@ -261,12 +192,11 @@ describe('a candidate that refuses', () => {
   })
 
   test('returns its own error if it is the only one, and keeps its health', async () => {
-    const { run, calls, health, candidates } = start({ a: ['ok'] })
+    const { failure: fail, calls, health, candidates } = start({ a: ['ok'] })
     Object.assign(candidates[0] ?? {}, { refusal })
     for (let n = 0; n < 6; n++) {
-      const outcome = await run()
-      if (!(outcome instanceof Exhausted)) throw new Error('answered')
-      expect(exhaustedFailure('acme/large', outcome)).toBe(refusal)
+      const failure = await fail()
+      expect(failure).toBe(refusal)
     }
     expect(calls).toEqual([])
     expect(candidates[0] && health.state(candidates[0].health).state).toBe('healthy')
@@ -280,62 +210,53 @@ test.each([
   [400, 'Your organization must be verified to generate reasoning summaries.'],
   [400, 'Project `acme-prod` is not allowed to use Publisher Model `projects/acme-prod/models/m`'],
 ])('a %p about the operator’s account is not passed on: %s', async (status, message) => {
-  const { run } = start({ a: [classifyFault(faultFromError(status, undefined, { type: 'some_error', message }))] })
-  const outcome = await run()
-  if (!(outcome instanceof Exhausted)) throw new Error('answered')
-  const failure = exhaustedFailure('acme/large', outcome)
+  const { failure: fail } = start({
+    a: [classifyFault(faultFromError(status, undefined, { type: 'some_error', message }))],
+  })
+  const failure = await fail()
   expect(failure.code).toBe('NOT_FOUND')
   expect(failure.message).not.toMatch(/credits|organization|acme-prod/)
 })
 
 test('if every route lacks something, the caller gets the last one’s message', async () => {
   const lacking = classifyFault({ ...replyFault(noFile.message), ...noFile })
-  const { run, candidates } = start({ a: [lacking], b: [lacking] })
+  const { failure: fail, candidates } = start({ a: [lacking], b: [lacking] })
   for (const each of candidates) Object.assign(each, { dialect: { id: 'anthropic-messages' } })
-  const outcome = await run()
-  if (!(outcome instanceof Exhausted)) throw new Error('answered')
-  expect(exhaustedFailure('acme/large', outcome)).toMatchObject({ code: 'INVALID_REQUEST', message: noFile.message })
+  const failure = await fail()
+  expect(failure).toMatchObject({ code: 'INVALID_REQUEST', message: noFile.message })
 })
 
 test('a 404 without an API’s error code is not the caller’s fault', async () => {
-  const { run } = start({ a: [classifyFault({ ...replyFault('<h1>nginx</h1>'), status: 404 })] })
-  const outcome = await run()
-  if (!(outcome instanceof Exhausted)) throw new Error('answered')
-  expect(exhaustedFailure('acme/large', outcome).message).toBe(
-    'No route of `acme/large` can serve now: a 404. Use another model.',
-  )
+  const { failure: fail } = start({ a: [classifyFault({ ...replyFault('<h1>nginx</h1>'), status: 404 })] })
+  const failure = await fail()
+  expect(failure.message).toBe('No route of `acme/large` can serve now: a 404. Use another model.')
 })
 
 test('if all other routes are throttled, an ejected one does not change the 429', async () => {
-  const { run, health, candidates } = start({ a: [failing], b: [throttled] })
+  const { failure: fail, health, candidates } = start({ a: [failing], b: [throttled] })
   const [a] = candidates
   for (let n = 0; n < 5; n++) if (a) health.recordFault(a.health, 0, { ...failing, status: 503 })
-  const outcome = await run()
-  if (!(outcome instanceof Exhausted)) throw new Error('answered')
-  const failure = exhaustedFailure('acme/large', outcome)
+  const failure = await fail()
   expect(failure).toMatchObject({ code: 'LIMIT_EXCEEDED', facts: { retryAfterMs: 9000 } })
 })
 
 test('the message names excluded routes and for how long', async () => {
-  const { run, health, candidates } = start({ a: ['ok'], b: [failing] })
+  const { failure: fail, health, candidates } = start({ a: ['ok'], b: [failing] })
   const [a] = candidates
   for (let n = 0; n < 5; n++) if (a) health.recordFault(a.health, 0, attemptFault('timed out'))
-  const outcome = await run()
-  if (!(outcome instanceof Exhausted)) throw new Error('answered')
+  const failure = await fail()
   // The first ejection lasts 15 s; the draw of 0.5 adds and takes nothing.
-  expect(exhaustedFailure('acme/large', outcome).message).toBe(
+  expect(failure.message).toBe(
     '`acme/large` exists, but none of its routes can serve now: b failing; a timed out, cooling for 15 s. Retry in 15 s, or use another model.',
   )
 })
 
 test('a throttled caller gets the wait until the route may be called again', async () => {
   const wordless = attemptFault('throttled', faultFromError(429, undefined, { message: 'Too Many Requests' }))
-  const { run, jump, calls } = start({ a: [wordless] })
+  const { failure: fail, jump, calls } = start({ a: [wordless] })
   const waits: (number | undefined)[] = []
   for (let n = 0; n < 4; n++) {
-    const outcome = await run()
-    if (!(outcome instanceof Exhausted)) throw new Error('answered')
-    const failure = exhaustedFailure('acme/large', outcome)
+    const failure = await fail()
     expect(failure.code).toBe('LIMIT_EXCEEDED')
     waits.push(failure.facts.retryAfterMs)
     jump(failure.facts.retryAfterMs ?? 0)

@@ -45,16 +45,12 @@ describe('the second route', () => {
     expect(pair?.afterMs).toBe(95)
   })
 
-  test('is none if all are at one host', () => {
-    expect(hedgePair(plan(['https://a.test/v1', 'https://a.test/v2']), clock)).toBeUndefined()
-  })
-
-  test('is none before twenty samples', () => {
-    expect(hedgePair(plan(['https://a.test', 'https://b.test'], 19), clock)).toBeUndefined()
-  })
-
-  test('is none in a panic', () => {
-    expect(hedgePair({ ...plan(['https://a.test', 'https://b.test']), mode: 'panic' }, clock)).toBeUndefined()
+  test.each([
+    ['if all are at one host', plan(['https://a.test/v1', 'https://a.test/v2'])],
+    ['before twenty samples', plan(['https://a.test', 'https://b.test'], 19)],
+    ['in a panic', { ...plan(['https://a.test', 'https://b.test']), mode: 'panic' as const }],
+  ])('is none %s', (_, none) => {
+    expect(hedgePair(none, clock)).toBeUndefined()
   })
 })
 
@@ -83,43 +79,43 @@ describe('a race', () => {
     return { first, second, waited, lost, discarded, result }
   }
 
-  test('has one runner while that is fast', async () => {
+  test.each([
+    ['while that is fast', 'ok first'],
+    ['if that fails early: failover is not hedging', '503'],
+  ])('has one runner %s', async (_, outcome) => {
     const { first, lost, result } = start()
-    first.resolve('ok first')
-    expect(await result).toEqual(['ok first'])
+    first.resolve(outcome)
+    expect(await result).toEqual([outcome])
     expect(lost.second).toBeUndefined()
   })
 
-  test.each(['ok first', '503'])('leaves no timer behind when the first runner ends early with %s', async (outcome) => {
+  async function withFakeTimers(body: () => Promise<void>): Promise<void> {
     jest.useFakeTimers()
     try {
+      await body()
+    } finally {
+      jest.useRealTimers()
+    }
+  }
+
+  test.each([
+    ['ok first', '["ok first"]'],
+    ['503', '["503"]'],
+    [new TypeError('a defect'), 'TypeError: a defect'],
+  ])('leaves no timer behind when the first runner ends early with %s', (outcome, expected) =>
+    withFakeTimers(async () => {
       const timersBefore = jest.getTimerCount()
       const { first, result } = start({ timer: 'real' })
       expect(jest.getTimerCount()).toBe(timersBefore + 1)
-      first.resolve(outcome)
-      await result
+      if (typeof outcome === 'string') first.resolve(outcome)
+      else first.reject(outcome)
+      expect(await result.then(JSON.stringify, String)).toBe(expected)
       expect(jest.getTimerCount()).toBe(timersBefore)
-    } finally {
-      jest.useRealTimers()
-    }
-  })
+    }),
+  )
 
-  test('leaves no timer behind when the first runner has a defect', async () => {
-    jest.useFakeTimers()
-    try {
-      const timersBefore = jest.getTimerCount()
-      const { first, result } = start({ timer: 'real' })
-      first.reject(new TypeError('a defect'))
-      expect(await result.catch(String)).toBe('TypeError: a defect')
-      expect(jest.getTimerCount()).toBe(timersBefore)
-    } finally {
-      jest.useRealTimers()
-    }
-  })
-
-  test('starts the second runner when its timer expires', async () => {
-    jest.useFakeTimers()
-    try {
+  test('starts the second runner when its timer expires', () =>
+    withFakeTimers(async () => {
       const { second, lost, result } = start({ timer: 'real' })
       jest.advanceTimersByTime(94)
       await Promise.resolve()
@@ -127,17 +123,7 @@ describe('a race', () => {
       jest.advanceTimersByTime(1)
       second.resolve('ok second')
       expect(await result).toEqual(['ok second'])
-    } finally {
-      jest.useRealTimers()
-    }
-  })
-
-  test('has one runner if that fails early: failover is not hedging', async () => {
-    const { first, result, lost } = start()
-    first.resolve('503')
-    expect(await result).toEqual(['503'])
-    expect(lost.second).toBeUndefined()
-  })
+    }))
 
   test('is won by the first answer, and the other is aborted', async () => {
     const { first, second, waited, lost, result, discarded } = start()

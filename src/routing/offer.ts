@@ -1,11 +1,12 @@
 // What the configuration offers to a caller: the visible models, and the candidates of one of them. Every endpoint asks here,
 // so that a model the caller may not use reads exactly like one that does not exist.
 
-import type { Catalog, Model } from '../catalog/model.ts'
+import type { Catalog, Model, RoutingPolicy } from '../catalog/model.ts'
 import type { Price } from '../catalog/price.ts'
+import type { ListPrice } from '../catalog/price-lists.ts'
 import type { Fee } from '../catalog/price-versions.ts'
 import type { Dialect, Dialects } from '../dialects/dialect.ts'
-import { Failure } from '../kernel/failure.ts'
+import { Failure, type FailureCause, invalidRequest } from '../kernel/failure.ts'
 import { nearestNames } from '../kernel/nearest.ts'
 import { usualAuth } from '../providers/entry.ts'
 import type { Provider, Transport } from '../providers/provider.ts'
@@ -29,23 +30,35 @@ import {
   rememberRules,
 } from './plan.ts'
 import type { HealthPlan } from './rank.ts'
+import { splitSuffix } from './wishes.ts'
 
 /** A model that can be called: it has a price and a provider, of the operator or of a workspace. */
 export interface OfferedModel extends Model {
   readonly price: Price
   /** Identifies the price permanently; a charge is stored with it. */
   readonly priceVersion: string | undefined
+  /** Since when it has had this price, in epoch milliseconds. */
+  readonly pricedAt?: number | undefined
   /** The cost of a call on the workspace's own credential; absent = none. */
   readonly fee?: Fee | undefined
   /** The id as JSON, as replies carry it. */
   readonly idJson: Uint8Array
 }
 
+export interface ResolvedModel {
+  readonly model: OfferedModel
+  /** undefined = the model's own. */
+  readonly policy: RoutingPolicy | undefined
+}
+
 /** The models of one workspace. */
 export interface WorkspaceOffer {
   /** Sorted by id. */
   list(caller: Caller): readonly OfferedModel[]
-  find(caller: Caller, id: string): OfferedModel | Failure
+  /** By its id, an alias of the project or the installation, or its name without the creator if only one model has it. */
+  find(caller: Caller, name: string): OfferedModel | Failure
+  /** The same, with the policy that a suffix (`:floor`, `:nitro`) asks for. */
+  resolve(caller: Caller, name: string): ResolvedModel | Failure
   /** Whether one of the workspace's own credentials opens a route to it. */
   isOwn(model: OfferedModel): boolean
   /** In no particular order; at least one. */
@@ -53,8 +66,8 @@ export interface WorkspaceOffer {
 }
 
 export interface Offer {
-  /** With the workspace's own credentials, whose map stays the same object until they change. */
-  with(credentials: WorkspaceCredentials): WorkspaceOffer
+  /** With the workspace's own credentials, whose map stays the same object until they change, and its price list. */
+  with(credentials: WorkspaceCredentials, priceList: string | undefined): WorkspaceOffer
   /** For callers without an allowlist and without own credentials. */
   readonly platform: WorkspaceOffer
 }
@@ -65,36 +78,67 @@ export interface OfferInput extends OwnProvidersInput {
   readonly dialects: Dialects
   /** By model id. */
   readonly priceVersions: ReadonlyMap<string, string>
+  /** By model id, since when its price is in force. */
+  readonly pricedAt?: ReadonlyMap<string, number>
   /** By model id. */
   readonly fees: ReadonlyMap<string, Fee>
+  /** By the name of the list and model id. */
+  readonly listPrices: ReadonlyMap<string, ReadonlyMap<string, ListPrice>>
   readonly health: Pick<Health, 'route'>
+  /** Of the installation: name → model id. */
+  readonly aliases: Readonly<Record<string, string>>
+  /** The variables that enable a provider; empty = only workspaces' own keys do. */
+  needsOf(providerId: string): readonly string[]
 }
 
 export function createOffer(input: OfferInput): Offer {
-  const sold = soldModels(input)
   const rulesOf = rememberRules()
-  const offerWith = (own: ReadonlyMap<string, OwnProvider>) => createWorkspaceOffer(sold, own, { ...input, rulesOf })
-  const platform = offerWith(new Map())
-  const known = new WeakMap<WorkspaceCredentials, WorkspaceOffer>()
-  return {
-    platform,
-    with(credentials) {
-      if (credentials.size === 0) return platform
+  const offersAt = (listPrices?: ReadonlyMap<string, ListPrice>) => {
+    const sold = soldModels(input, listPrices)
+    const offerWith = (own: ReadonlyMap<string, OwnProvider>) => createWorkspaceOffer(sold, own, { ...input, rulesOf })
+    const shared = offerWith(new Map())
+    const known = new WeakMap<WorkspaceCredentials, WorkspaceOffer>()
+    return (credentials: WorkspaceCredentials): WorkspaceOffer => {
+      if (credentials.size === 0) return shared
       const cached = known.get(credentials)
       if (cached) return cached
       const offer = offerWith(ownProviders(credentials, input))
       known.set(credentials, offer)
       return offer
+    }
+  }
+  const atCatalogPrices = offersAt()
+  const atListPrices = new Map([...input.listPrices].map(([list, prices]) => [list, offersAt(prices)]))
+  return {
+    platform: atCatalogPrices(new Map()),
+    with(credentials, priceList) {
+      // A list that another replica has just made is known here within a second, like every other price.
+      const offers = priceList === undefined ? atCatalogPrices : (atListPrices.get(priceList) ?? atCatalogPrices)
+      return offers(credentials)
     },
   }
 }
 
-function soldModels({ catalog, priceVersions, fees }: OfferInput): readonly OfferedModel[] {
+function soldModels(
+  { catalog, priceVersions, pricedAt, fees }: OfferInput,
+  listPrices?: ReadonlyMap<string, ListPrice>,
+): readonly OfferedModel[] {
   return catalog.models.flatMap((model) => {
-    const { price, id } = model
+    const { id } = model
+    const listed = listPrices?.get(id)
+    const price = listed?.price ?? model.price
     if (!price) return []
     const idJson = new TextEncoder().encode(JSON.stringify(id))
-    return [{ ...model, price, priceVersion: priceVersions.get(id), fee: fees.get(id), idJson }]
+    return [
+      {
+        ...model,
+        price,
+        priceVersion: listed?.version ?? priceVersions.get(id),
+        pricedAt: pricedAt?.get(id),
+        fee: fees.get(id),
+        idJson,
+      },
+    ]
   })
 }
 
@@ -103,27 +147,66 @@ const noWishes: PlanWishes = { offersTools: false, reasoning: undefined }
 function createWorkspaceOffer(
   sold: readonly OfferedModel[],
   own: ReadonlyMap<string, OwnProvider>,
-  { providers, dialects, health, rulesOf }: OfferInput & Pick<PlanInput, 'rulesOf'>,
+  {
+    catalog,
+    providers,
+    dialects,
+    health,
+    aliases,
+    needsOf,
+    endpointsOf,
+    rulesOf,
+  }: OfferInput & Pick<PlanInput, 'rulesOf'>,
 ): WorkspaceOffer {
   const isServed = ({ routes }: OfferedModel): boolean =>
     routes.some(({ providerId }) => providers.has(providerId) || own.has(providerId))
   const all = sold.filter(isServed)
   const byId = new Map(all.map((model) => [model.id, model]))
+  const byBareName = Map.groupBy(all, ({ id }) => id.slice(id.indexOf('/') + 1))
   /** By model, and by everything else that decides. */
   const plans = new Map<OfferedModel, Map<string, readonly Candidate[]>>()
   const healthOf: PlanInput['healthOf'] = (names) => health.route(names)
 
   const list = ({ allow }: Caller): readonly OfferedModel[] =>
     allow.length === 0 ? all : all.filter((model) => allowsModel(allow, model.id))
+  const named = ({ aliases: ofProject }: Caller, name: string): OfferedModel | undefined =>
+    byId.get(name) ?? byId.get(ofProject?.[name] ?? '') ?? byId.get(aliases[name] ?? '')
+  /** undefined = there is none, or none that the caller may use. */
+  const exact = (caller: Caller, name: string): OfferedModel | undefined => {
+    const model = named(caller, name)
+    return model && allowsModel(caller.allow, model.id) ? model : undefined
+  }
+  const byName = (caller: Caller, name: string): ResolvedModel | Failure => {
+    const model = exact(caller, name)
+    if (model) return { model, policy: undefined }
+    const plain = splitSuffix(plainId(name))
+    const found = exact(caller, plain.name)
+    if (found) return { model: found, policy: plain.policy }
+    const namesakes = (byBareName.get(plain.name) ?? []).filter(({ id }) => allowsModel(caller.allow, id))
+    const [only] = namesakes
+    if (only && namesakes.length === 1) return { model: only, policy: plain.policy }
+    const ids = (only ? namesakes : list(caller)).map(({ id }) => id)
+    if (only) return ambiguousModel(name, ids)
+    const isHidden = named(caller, name) !== undefined || byBareName.has(plain.name) || named(caller, plain.name)
+    return offModel(caller, plain.name) ?? unknownModel(name, ids, isHidden ? 'model_not_allowed' : 'unknown_model')
+  }
+  /** A model that the caller may use, but that has no price or no enabled provider. */
+  const offModel = ({ allow, aliases: ofProject }: Caller, name: string): Failure | undefined => {
+    const names = [name, ofProject?.[name], aliases[name]]
+    const model = catalog.models.find(({ id }) => names.includes(id) || id.slice(id.indexOf('/') + 1) === name)
+    if (!model || !allowsModel(allow, model.id)) return undefined
+    // The sandbox, for example, when it is off.
+    if (!model.routes.some(({ providerId }) => endpointsOf(providerId))) return undefined
+    return model.price ? providersOff(model, needsOf) : unpricedModel(model.id)
+  }
   return {
     list,
     isOwn: ({ routes }) => own.size > 0 && routes.some(({ providerId }) => own.has(providerId)),
-    find(caller, id) {
-      const model = byId.get(id) ?? byId.get(plainId(id))
-      if (model && allowsModel(caller.allow, model.id)) return model
-      const visible = list(caller).map((each) => each.id)
-      return unknownModel(id, visible)
+    find(caller, name) {
+      const found = byName(caller, name)
+      return found instanceof Failure ? found : found.model
     },
+    resolve: byName,
     candidates(model, surface, { sharesRoutes }, wishes = noWishes) {
       const reasoning = wishes.offersTools ? (wishes.reasoning ?? 'default') : ''
       const key = `${surface.id} ${sharesRoutes ? 'shared' : 'own'} ${reasoning}`
@@ -137,19 +220,37 @@ function createWorkspaceOffer(
   }
 }
 
+function ambiguousModel(name: string, ids: readonly string[]): Failure {
+  const listed = ids.map((id) => `\`${id}\``).join(', ')
+  return invalidRequest(`Several models are called \`${shorten(name)}\`: ${listed}. Send one of these ids.`, 'model')
+}
+
+function unpricedModel(id: string): Failure {
+  const message = `Model \`${id}\` has no price, so it cannot be called. Its operator can set one: tollgate prices set ${id}.`
+  return new Failure('NOT_FOUND', message, { param: 'model', cause: 'no_route' })
+}
+
+function providersOff({ id, routes }: Model, needsOf: OfferInput['needsOf']): Failure {
+  const providers = [...new Set(routes.map(({ providerId }) => providerId))]
+  const enabling = providers.map(needsOf).flatMap((names) => (names.length > 0 ? [names.join(' and ')] : []))
+  const operator = enabling.length > 0 ? ` Its operator can set ${enabling.join(', or ')} and restart it.` : ''
+  const message = `Model \`${id}\` is off: this gateway has no key for ${providers.join(' or ')}.${operator} A workspace can store its own key.`
+  return new Failure('NOT_FOUND', message, { param: 'model', cause: 'no_route' })
+}
+
 const suggestionsMax = 3
 
-function unknownModel(id: string, visible: readonly string[]): Failure {
+function unknownModel(id: string, visible: readonly string[], cause: FailureCause): Failure {
   const near = nearestNames(id, visible, suggestionsMax)
   const hint =
     near.length === 0
       ? ' GET /v1/models lists what this key can use.'
       : ` Did you mean ${near.map((each) => `\`${each}\``).join(' or ')}?`
-  return new Failure('NOT_FOUND', `No model \`${shorten(id)}\`.${hint}`, { param: 'model' })
+  return new Failure('NOT_FOUND', `No model \`${shorten(id)}\`.${hint}`, { param: 'model', cause })
 }
 
 /** A key may have been put into the wrong field, so keys are masked. */
-function shorten(id: string): string {
+export function shorten(id: string): string {
   const shown = id.replace(/sk-tg-\w+/g, 'sk-tg-…')
   return shown.length > 100 ? `${shown.slice(0, 100)}…` : shown
 }
@@ -240,7 +341,7 @@ const keyFaults: Readonly<Record<KeyFault, string>> = {
 
 function brokenKey(providerId: string, fault: KeyFault): Failure {
   const message = `The workspace's own key for ${providerId} ${keyFaults[fault]}, and no other key is used in its place. Store the key again, or delete it.`
-  return new Failure('NOT_FOUND', message, { shouldRetry: false })
+  return new Failure('NOT_FOUND', message, { shouldRetry: false, cause: 'no_route' })
 }
 
 function openProvider(

@@ -73,7 +73,7 @@ function chosen(
 const why = 'openai-responses, because openai-chat refuses tools while the model reasons'
 
 test.each([
-  // gpt-5.6 reasons unless it is told not to, and refuses tools then.
+  // gpt-5.6 reasons unless the request disables it, and refuses tools then.
   ['gpt-5.6', { offersTools: true, reasoning: undefined }, ['openai-responses', why]],
   ['gpt-5.6', { offersTools: true, reasoning: 'on' }, ['openai-responses', why]],
   ['gpt-5.6', { offersTools: true, reasoning: 'off' }, ['openai-chat', undefined]],

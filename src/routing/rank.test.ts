@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'bun:test'
+import { createPrice } from '../catalog/price.ts'
 import type { Pico } from '../kernel/money.ts'
 import type { Quantiles } from './latency.ts'
 import { exclusionReason, type PlanPreferences, planWithHealth, type Rankable, type Rated } from './rank.ts'
@@ -23,7 +24,11 @@ interface Facts {
 function rated(name: string, facts: Facts = {}): Rated<Named> {
   const { priority = 1, weight = 1, state = healthy, credentialId = 'platform', firstEvent, cost } = facts
   const key = keys.find({ providerId: name, baseUrl: 'https://x', upstreamModel: 'm', credentialId })
-  const route = { priority, weight, ...(cost && { cost: { input: cost[0] as Pico, output: cost[1] as Pico } }) }
+  const route = {
+    priority,
+    weight,
+    ...(cost && { cost: createPrice({ input: cost[0] as Pico, output: cost[1] as Pico }) }),
+  }
   return { candidate: { name, health: key, route }, state, firstEvent }
 }
 
@@ -94,15 +99,33 @@ describe('order', () => {
 
   test('the sticky route is first inside its priority, and only there', () => {
     const b = rated('b', { weight: 0.001 })
-    expect(firsts([rated('a'), b], { sticky: b.candidate.health })).toEqual({ b: 1000 })
+    expect(firsts([rated('a'), b], { sticky: b.candidate.health.name })).toEqual({ b: 1000 })
     const later = rated('later', { priority: 2 })
-    expect(plan([rated('a'), later], { sticky: later.candidate.health }).ordered).toEqual(['a', 'later'])
+    expect(plan([rated('a'), later], { sticky: later.candidate.health.name }).ordered).toEqual(['a', 'later'])
+  })
+
+  test('a conversation has the same order on every replica, and conversations are shared by weight', () => {
+    const list = () => [rated('a', { weight: 3 }), rated('b')]
+    const firstOf = (n: number, seed: number) => plan(list(), { conversation: `ws_1 m session-${n}` }, seed).ordered[0]
+    const numbers = Array.from({ length: 1000 }, (_, n) => n)
+    for (const n of numbers.slice(0, 50)) expect(firstOf(n, 1)).toBe(firstOf(n, 2) as string)
+    // Expected 750; three standard deviations are 41.
+    expect(Math.abs(numbers.filter((n) => firstOf(n, 1) === 'a').length - 750)).toBeLessThan(42)
+  })
+
+  test('when a route is left out, only its own conversations move', () => {
+    const firstOf = (n: number, state: RouteState) =>
+      plan([rated('a'), rated('b'), rated('c', { state })], { conversation: `session-${n}` }).ordered[0]
+    for (let n = 0; n < 200; n++) {
+      const usual = firstOf(n, healthy)
+      if (usual !== 'c') expect(firstOf(n, ejected)).toBe(usual as string)
+    }
   })
 
   test('the sticky route yields when it is ejected or parked', () => {
     for (const state of [ejected, parked]) {
       const b = rated('b', { state })
-      expect(plan([rated('a'), b], { sticky: b.candidate.health }).ordered).toEqual(['a'])
+      expect(plan([rated('a'), b], { sticky: b.candidate.health.name }).ordered).toEqual(['a'])
     }
   })
 })
@@ -121,7 +144,7 @@ describe('health', () => {
   test('a probe goes first in its priority, after the sticky route', () => {
     const list = [rated('a', { weight: 1000 }), rated('b', { state: probe }), rated('c', { priority: 2 })]
     expect(plan(list).ordered).toEqual(['b', 'a', 'c'])
-    expect(plan(list, { sticky: list[0]?.candidate.health }).ordered).toEqual(['a', 'b', 'c'])
+    expect(plan(list, { sticky: list[0]?.candidate.health.name }).ordered).toEqual(['a', 'b', 'c'])
   })
 
   test('no probe while one is running, or while the retry budget is empty', () => {
@@ -160,7 +183,7 @@ describe('panic', () => {
     const heavy = rated('a', { state: ejected, weight: 1000 })
     const taken = rated('b', { state: probeTaken, weight: 1 })
     const sticky = rated('c', { state: ejected, weight: 1 })
-    const { a = 0 } = firsts([taken, sticky, heavy], { sticky: sticky.candidate.health })
+    const { a = 0 } = firsts([taken, sticky, heavy], { sticky: sticky.candidate.health.name })
     // 2 of 1002 go elsewhere; more than 20 of a thousand never do.
     expect(a).toBeGreaterThan(980)
   })
@@ -180,6 +203,15 @@ describe('speed', () => {
     ]
     // 0.5 of 1.5; a standard deviation is 15.
     expect(Math.abs((firsts(list).b ?? 0) - 333)).toBeLessThan(75)
+  })
+
+  test('a new conversation goes to the same route on every replica, whatever each has measured', () => {
+    const here = [rated('a', { firstEvent: measured(1, 1) }), rated('b', { firstEvent: measured(9, 9) })]
+    const there = [rated('a', { firstEvent: measured(9, 9) }), rated('b', { firstEvent: measured(1, 1) })]
+    const conversations = Array.from({ length: 100 }, (_, at) => `session ${at}`)
+    const chosen = conversations.map((conversation) => plan(here, { conversation }).ordered)
+    expect(chosen).toEqual(conversations.map((conversation) => plan(there, { conversation }).ordered))
+    expect(new Set(chosen.map(([first]) => first)).size).toBe(2)
   })
 
   test('three times the median is no outlier yet', () => {
@@ -270,7 +302,7 @@ describe('reasons', () => {
 
   test('name the route that has the prompt cache', () => {
     const a = rated('a')
-    const [reason] = reasons([a, rated('b')], { sticky: a.candidate.health })
+    const [reason] = reasons([a, rated('b')], { sticky: a.candidate.health.name })
     expect(reason).toBe('priority 1, weight 1, has the prompt cache of this conversation')
   })
 

@@ -2,7 +2,8 @@
 // in. Health alone never leaves a request without a candidate; only routes whose providers asked us to wait stay out.
 
 import type { Route, RoutingPolicy } from '../catalog/model.ts'
-import { formatPrice } from '../kernel/money.ts'
+import { type Price, ratesAt } from '../catalog/price.ts'
+import { formatPrice, type Pico } from '../kernel/money.ts'
 import { outlierLimitMs, type Quantiles } from './latency.ts'
 import { platformCredential, type RouteHealth, type RouteState } from './route.ts'
 
@@ -21,8 +22,10 @@ export interface Rated<Item extends Rankable> {
 }
 
 export interface PlanPreferences {
-  /** The route that has this conversation's prompt cache. */
-  readonly sticky?: RouteHealth | undefined
+  /** The name of the route that has this conversation's prompt cache. */
+  readonly sticky?: string | undefined
+  /** Every replica chooses the same route for the same conversation, if it has the same opinion of the routes' health. */
+  readonly conversation?: string | undefined
   /** Within one priority: share by weight (the default), or take the cheapest or the fastest to begin. */
   readonly policy?: RoutingPolicy
   /** Off while the retry budget is empty: a failed probe would be visible to the caller. */
@@ -100,32 +103,42 @@ function ownRank({ health }: Rankable): number {
 function orderGroup<Item extends Rankable>(
   group: readonly Rated<Item>[],
   mode: HealthPlan<unknown>['mode'],
-  { sticky, policy = 'priority', random }: PlanPreferences,
+  { sticky, policy = 'priority', conversation, random }: PlanPreferences,
 ): { readonly candidate: Item; readonly reason: string }[] {
   const limitMs = outlierLimitMs(group.flatMap(({ firstEvent }) => (firstEvent ? [firstEvent.p95] : [])))
   // A route without samples ranks as the best until it has some; otherwise it would never get any.
   const bestMs = Math.min(...group.map(({ firstEvent }) => firstEvent?.p50 ?? Number.POSITIVE_INFINITY))
+  const seed = conversation === undefined ? undefined : Bun.hash.xxHash32(conversation)
   const ranked = group.map(({ candidate, state, firstEvent }) => {
-    const isOutlier = firstEvent !== undefined && firstEvent.p95 > limitMs
+    // Not for a conversation: each replica measures for itself, and they would choose different routes for it.
+    const isOutlier = seed === undefined && firstEvent !== undefined && firstEvent.p95 > limitMs
     const factor = (mode === 'panic' ? 1 : state.factor) * (isOutlier ? outlierFactor : 1)
-    const isSticky = candidate.health === sticky
+    const isSticky = candidate.health.name === sticky
     return {
       candidate,
       turn: turnOf(state, isSticky),
       // With less than full weight it must be that much better to come first.
       rank: rankBy(policy, candidate, firstEvent?.p50 ?? bestMs) / factor,
-      draw: weightedDraw(candidate.route.weight * factor, random),
+      draw: weightedDraw(candidate.route.weight * factor, seed === undefined ? random() : hashedUnit(seed, candidate)),
       reason: placeReason({ candidate, state, firstEvent, policy, mode, isSticky, isOutlier, rivals: group.length }),
     }
   })
   return ranked.sort((a, b) => a.turn - b.turn || compareRanks(a.rank, b.rank) || b.draw - a.draw)
 }
 
+/** Free = nothing. */
+function shortPromptCost(cost: Price): { readonly input: Pico; readonly output: Pico } {
+  const { input = 0n as Pico, output = 0n as Pico } = ratesAt(cost, 0)
+  return { input, output }
+}
+
 /** Lower comes first; equal ranks share by weight. */
 function rankBy(policy: RoutingPolicy, { route: { cost } }: Rankable, firstEventMs: number): number {
   if (policy === 'fastest') return Number.isFinite(firstEventMs) ? firstEventMs : 0
   if (policy === 'priority') return 0
-  return cost === undefined ? Number.POSITIVE_INFINITY : inputShare * Number(cost.input) + Number(cost.output)
+  if (!cost) return Number.POSITIVE_INFINITY
+  const { input, output } = shortPromptCost(cost)
+  return inputShare * Number(input) + Number(output)
 }
 
 /** Two infinite ranks are equal; their difference would be NaN. */
@@ -144,8 +157,16 @@ function turnOf({ state, factor }: RouteState, isSticky: boolean): number {
  * Sorting by u^(1/weight) picks without replacement in proportion to the weights (Efraimidis and Spirakis, 2006), so
  * one pass orders a whole group.
  */
-function weightedDraw(weight: number, random: () => number): number {
-  return weight > 0 ? random() ** (1 / weight) : -1
+function weightedDraw(weight: number, unit: number): number {
+  return weight > 0 ? unit ** (1 / weight) : -1
+}
+
+/**
+ * Rendezvous hashing: a number in (0, 1) by conversation and route. If a route comes or goes, only its own conversations
+ * move.
+ */
+function hashedUnit(seed: number, { health }: Rankable): number {
+  return (Bun.hash.xxHash32(health.name, seed) + 0.5) / 2 ** 32
 }
 
 // ── Reasons ──
@@ -180,7 +201,9 @@ function choiceReason(
 ): string {
   if (policy === 'fastest') return firstEvent ? `begins after ${Math.round(firstEvent.p50)} ms` : 'not measured yet'
   if (policy === 'cheapest') {
-    return cost ? `costs $${formatPrice(cost.input)} / $${formatPrice(cost.output)}` : 'cost not known'
+    if (!cost) return 'cost not known'
+    const { input, output } = shortPromptCost(cost)
+    return `costs $${formatPrice(input)} / $${formatPrice(output)}`
   }
   return `weight ${weight}`
 }

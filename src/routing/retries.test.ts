@@ -2,92 +2,22 @@
 // everything fails.
 
 import { describe, expect, test } from 'bun:test'
-import { faultFromError, replyFault } from '../dialects/canonical/faults.ts'
-import { Exhausted, exhaustedFailure } from './exhausted.ts'
-import { tryCandidates } from './failover.ts'
+import {
+  type Answer,
+  ambiguous,
+  broken,
+  stale,
+  startRoutes,
+  status,
+  type Wishes,
+} from '../../test/parts/route-bench.ts'
+import { replyFault } from '../dialects/canonical/faults.ts'
+import { Exhausted } from './exhausted.ts'
 import { type AttemptFault, attemptFault, classifyFault } from './faults.ts'
-import { createHealth } from './health.ts'
-import { createRetryBudget } from './hedge.ts'
 import type { Candidate } from './plan.ts'
 
-const status = (code: number, retryAfterMs?: number) =>
-  classifyFault(faultFromError(code, retryAfterMs, { message: 'rate_limit_exceeded' }))
-
-const broken = attemptFault('broken')
-const stale: AttemptFault = { ...broken, isStale: true }
-const ambiguous: AttemptFault = { ...broken, isAmbiguous: true }
 const busy = status(503)
-
-interface Answer {
-  readonly text: string
-}
-
 const ok: Answer = { text: 'a' }
-
-interface Wishes {
-  readonly random?: () => number
-  readonly clientTimeoutMs?: number
-  readonly attempts?: number
-  /** How long each call takes. */
-  readonly tookMs?: number
-  readonly streams?: boolean
-  /** The client goes during the first wait. */
-  readonly leaves?: boolean
-  readonly ignoresHealth?: boolean
-}
-
-/** Routes that meet these fates, one for each call; the last one repeats. */
-function startRoutes(fates: Readonly<Record<string, readonly (AttemptFault | Answer)[]>>, wishes: Wishes = {}) {
-  const {
-    random = () => 0.5,
-    clientTimeoutMs,
-    attempts = 3,
-    tookMs = 0,
-    streams = true,
-    ignoresHealth = false,
-  } = wishes
-  let nowMs = 0
-  const clock = { now: () => nowMs, monotonicMs: () => nowMs }
-  const health = createHealth({ clock, random })
-  const budget = createRetryBudget({ clock })
-  const candidates = Object.keys(fates).map((id, priority) => {
-    const key = health.route({ providerId: id, baseUrl: 'https://x', upstreamModel: 'm', credentialId: 'platform' })
-    const route = { providerId: id, upstreamModel: 'm', priority, weight: 1, timeouts: {} }
-    return { route, provider: { id, ignoresHealth }, health: key, isOwn: false } as unknown as Candidate
-  })
-  const calls: string[] = []
-  const lasts: string[] = []
-  const waits: { milliseconds: number; state: string }[] = []
-  const deps = { clock, health, budget, random, retries: { attempts, backoffMs: 2000, totalMs: 8000 } }
-  const state = () => candidates.map(({ health: key }) => health.state(key).state).join(' ')
-  const run = () =>
-    tryCandidates<Answer>(deps, {
-      plan: health.plan(candidates),
-      streams,
-      clientTimeoutMs,
-      async attempt({ provider }, { isFresh, isLast }) {
-        const list = fates[provider.id] ?? []
-        const before = calls.filter((call) => call.startsWith(provider.id)).length
-        calls.push(isFresh ? `${provider.id} fresh` : provider.id)
-        lasts.push(isLast ? `${provider.id} last` : provider.id)
-        nowMs += tookMs
-        return list[Math.min(before, list.length - 1)] ?? ok
-      },
-      async pause(milliseconds) {
-        waits.push({ milliseconds, state: state() })
-        nowMs += milliseconds
-        return wishes.leaves ? attemptFault('client left') : undefined
-      },
-      isAnswer: (outcome): outcome is Answer => 'text' in outcome,
-      isWanted: () => true,
-    })
-  const failure = async () => {
-    const outcome = await run()
-    if (!(outcome instanceof Exhausted)) throw new Error('was answered')
-    return exhaustedFailure('acme/large', outcome)
-  }
-  return { calls, lasts, waits, health, budget, candidates, state, run, failure }
-}
 
 const startOne = (fates: readonly (AttemptFault | Answer)[], wishes?: Wishes) => startRoutes({ a: fates }, wishes)
 const waitsOf = ({ waits }: ReturnType<typeof startRoutes>) => waits.map(({ milliseconds }) => milliseconds)
@@ -182,7 +112,7 @@ describe('attempts and waits', () => {
     const scene = startOne([status(503, 5001)])
     const { facts } = await scene.failure()
     expect(scene.calls).toEqual(['a'])
-    expect(facts).toEqual({ retryAfterMs: 5001, shouldRetry: true })
+    expect(facts).toEqual({ retryAfterMs: 5001, shouldRetry: true, cause: 'no_route' })
   })
 
   test('start no retry after the client’s timeout', async () => {
@@ -205,9 +135,7 @@ describe('attempts and waits', () => {
 
   test('end when the client leaves during a wait', async () => {
     const scene = startOne([busy, ok], { leaves: true })
-    const outcome = await scene.run()
-    if (!(outcome instanceof Exhausted)) throw new Error('was answered')
-    expect([outcome.clientLeft, scene.calls]).toEqual([true, ['a']])
+    expect([(await scene.exhausted()).clientLeft, scene.calls]).toEqual([true, ['a']])
   })
 
   test('repeat failures of the sandbox without a wait', async () => {
@@ -215,7 +143,7 @@ describe('attempts and waits', () => {
     const { message, facts } = await scene.failure()
     expect([scene.calls.length, scene.waits, scene.budget.level()]).toEqual([3, [], 20])
     expect(message).toContain('its provider a is failing (503 after 3 tries). Retry in 4 s')
-    expect(facts).toEqual({ retryAfterMs: 4000, shouldRetry: true })
+    expect(facts).toEqual({ retryAfterMs: 4000, shouldRetry: true, cause: 'no_route' })
   })
 })
 
@@ -353,7 +281,7 @@ describe('an ejected route', () => {
       // A fault of its time of probation doubles the ejection: 30, 60 and 120 s.
       scene.health.recordFault(key, 1e6, busy)
     }
-    expect((await scene.failure()).facts).toEqual({ retryAfterMs: 15_000, shouldRetry: true })
+    expect((await scene.failure()).facts).toEqual({ retryAfterMs: 15_000, shouldRetry: true, cause: 'no_route' })
   })
 })
 
@@ -376,7 +304,7 @@ describe('the error', () => {
   test('of a rejected credential names its owner and says not to retry', async () => {
     const scene = startOne([attemptFault('refused our credential')])
     const failure = await scene.failure()
-    expect(failure.facts).toEqual({ shouldRetry: false })
+    expect(failure.facts).toEqual({ shouldRetry: false, cause: 'no_route' })
     expect(failure.message).toBe(
       "No route of `acme/large` can serve now: a rejected the gateway's credential (the operator of this gateway has to replace it). Use another model.",
     )
@@ -388,6 +316,6 @@ describe('the error', () => {
 
   test('of a rejected credential beside a failing route says to retry', async () => {
     const failure = await startRoutes({ a: [attemptFault('refused our credential')], b: [busy] }).failure()
-    expect(failure.facts).toEqual({ retryAfterMs: 4000, shouldRetry: true })
+    expect(failure.facts).toEqual({ retryAfterMs: 4000, shouldRetry: true, cause: 'no_route' })
   })
 })

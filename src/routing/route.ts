@@ -19,6 +19,8 @@ export interface RouteNames {
 }
 
 export interface RouteHealth extends RouteNames {
+  /** All its names; the same on every replica. */
+  readonly name: string
   /** Shared by every credential: a provider that is down is down for all. */
   readonly breaker: Breaker
   /** Shared by every model of the credential. */
@@ -53,7 +55,9 @@ export function createRoutes(): Routes {
   return {
     find({ providerId, baseUrl, upstreamModel, credentialId }) {
       const table = credentialId === platformCredential ? platform : own
-      return table.find([providerId, baseUrl, upstreamModel, credentialId], () => ({
+      const names = [providerId, baseUrl, upstreamModel, credentialId]
+      return table.find(names, () => ({
+        name: names.join(' '),
         providerId,
         baseUrl,
         upstreamModel,

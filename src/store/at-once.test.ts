@@ -14,10 +14,8 @@ async function createNotes(database: Database): Promise<void> {
 const idsIn = async ({ sql }: Database) =>
   (await sql<{ id: string }>`SELECT id FROM notes ORDER BY id`).map(({ id }) => id)
 
-forEachEngine((engine) => {
-  test('a transaction at once commits all of its statements, or none when one of them fails', async () => {
-    await using store = await engine.openStore()
-    const { database } = store
+forEachEngine((engine, it) => {
+  it('a transaction at once commits all of its statements, or none when one of them fails', async ({ database }) => {
     await createNotes(database)
     const add = (...ids: string[]) =>
       database.transaction(
@@ -59,10 +57,11 @@ forEachEngine((engine) => {
     await database.close()
   })
 
-  test('a list is inserted as its rows would be, with the defaults of columns that are not named', async () => {
-    await using store = await engine.openStore()
-    await createNotes(store.database)
-    await store.database.transaction(async (sql) => {
+  it('a list is inserted as its rows would be, with the defaults of columns that are not named', async ({
+    database,
+  }) => {
+    await createNotes(database)
+    await database.transaction(async (sql) => {
       await insertList(sql, 'notes', [])
       await insertList(sql, 'notes', [
         { id: 'a', amount: 9_007_199_254_740_993n, text: 'it\'s "so"; \\ \n é 🜁' },
@@ -75,7 +74,7 @@ forEachEngine((engine) => {
       const addAmounts = ' ON CONFLICT (id) DO UPDATE SET amount = notes.amount + excluded.amount'
       await insertList(sql, 'notes', [{ id: 'a', amount: -3n }], addAmounts)
     })
-    expect([...(await store.database.sql`SELECT id, amount, text, kind FROM notes ORDER BY id`)]).toEqual([
+    expect([...(await database.sql`SELECT id, amount, text, kind FROM notes ORDER BY id`)]).toEqual([
       { id: 'a', amount: 9_007_199_254_740_990n, text: 'it\'s "so"; \\ \n é 🜁', kind: 'plain' },
       { id: 'b', amount: null, text: 'half of a pair: \ufffd', kind: 'plain' },
       { id: 'c', amount: null, text: null, kind: 'other' },

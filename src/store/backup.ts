@@ -1,5 +1,5 @@
-// A backup of the embedded database: one file, of one moment, made beside a serving gateway and checked before it gets
-// its name. Secrets are in the data folder and not in the database; they come along only when asked for by name.
+// Backs up the embedded database into one consistent file while the gateway serves, and checks it before renaming it into
+// place. Secrets are in the data folder, not in the database; they are included only if requested.
 
 import { Database } from 'bun:sqlite'
 import {
@@ -30,7 +30,7 @@ interface BackUpOptions {
   readonly dataFolder: string
   /** Absolute; must not exist. */
   readonly file: string
-  /** Files of the data folder to take along; those that are not there are left out. */
+  /** Files of the data folder to include; missing ones are skipped. */
   readonly secretFiles: readonly string[]
 }
 
@@ -61,7 +61,7 @@ export function backUp({ dataFolder, file, secretFiles }: BackUpOptions): BackUp
   }
 }
 
-/** One read transaction: a writer goes on beside it, and is not in it. */
+/** One read transaction: concurrent writes continue and are not included. */
 function vacuumInto(database: string, draft: string): void {
   using source = new Database(database, { readonly: true })
   source.run(`PRAGMA busy_timeout = ${busyTimeoutMs}`)
@@ -97,7 +97,7 @@ export function sync(path: string): void {
 // A restore overwrites nothing. The database gets its name last, so that a restore which was cut off can be run again.
 
 interface RestoreOptions {
-  /** Whoever calls holds its lock. */
+  /** The caller holds its lock. */
   readonly folder: DataFolder
   /** Absolute. */
   readonly file: string
@@ -108,10 +108,10 @@ interface RestoreOutcome {
   readonly secretFiles: readonly string[]
 }
 
-/** Throws a StartRefusal, with the folder's database still missing, where the backup or the folder is not fit. */
+/** Throws a StartRefusal if the backup or the folder is unusable; the folder then still has no database. */
 export function restore({ folder, file }: RestoreOptions): RestoreOutcome {
   if (!existsSync(file)) throw new StartRefusal(`There is no file ${file}.`)
-  // The log of another database beside a restored one would be played into it.
+  // SQLite would replay the log of another database into the restored one.
   const present = readdirSync(folder.path)
     .sort()
     .find((name) => /^tollgate\.db(-wal|-shm|-journal)?$/.test(name))
@@ -161,7 +161,7 @@ function openDraft(draft: string, file: string): Database {
 function takeSecrets(copy: Database, folder: DataFolder): readonly string[] {
   const rows = copy.query<{ name: string; content: string }, []>(`SELECT name, content FROM ${secretsTable}`).all()
   for (const { name, content } of rows) {
-    // A name from a file is not to be trusted with a path.
+    // The name comes from the file: do not let it contain a path.
     if (!/^[a-z][a-z-]*$/.test(name)) throw new StartRefusal(`The backup has a secret with the odd name "${name}".`)
     const path = folder.file(name)
     if (existsSync(path) && readFileSync(path, 'utf8') !== content) {
@@ -169,7 +169,7 @@ function takeSecrets(copy: Database, folder: DataFolder): readonly string[] {
     }
   }
   for (const { name, content } of rows) folder.write(name, content)
-  // What is dropped must not stay readable in free pages of the database.
+  // Dropped rows must not stay readable in free pages.
   copy.run('PRAGMA secure_delete = ON')
   copy.run(`DROP TABLE ${secretsTable}`)
   return rows.map(({ name }) => name)

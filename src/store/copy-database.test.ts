@@ -38,7 +38,7 @@ forEachEngine((engine) => {
     expect(odd).toEqual([])
   })
 
-  test('a table that only the embedded database has is told, and one that differs is refused', async () => {
+  test('a table that only the embedded database has is reported, and one that differs is refused', async () => {
     const [embedded] = engines
     if (embedded === undefined) throw new Error('the embedded engine comes first')
     await using source = await embedded.openStore()

@@ -11,11 +11,11 @@ import type { Sql, SqlValue } from './sql.ts'
 import { StartRefusal } from './start-refusal.ts'
 
 interface CopyOptions {
-  /** Nobody writes to it: whoever calls holds the folder's lock. */
+  /** Has no writer: the caller holds the folder's lock. */
   readonly source: Database
-  /** Its tables are there, as this program's migrations make them. */
+  /** Already migrated by this version. */
   readonly target: Database
-  /** The same question to both sides; answers that differ undo the copy. */
+  /** Run on both sides; a difference rolls the copy back. */
   readonly prove: (side: Database) => Promise<readonly string[]>
   readonly onProgress: (progress: CopyProgress) => void
 }
@@ -34,7 +34,7 @@ interface CopiedTable {
 }
 
 export interface CopyOutcome {
-  /** False: they were there already, from a copy that ended before it could say so. */
+  /** False if an earlier copy had completed without being able to report it. */
   readonly copied: boolean
   readonly tables: readonly CopiedTable[]
   /** Tables of the source that are not ours. */
@@ -75,7 +75,7 @@ async function isUnused(to: Sql, { tables }: CopyPlan): Promise<boolean> {
   return true
 }
 
-/** Rows that migrations made, such as the house's own accounts, come with the copy. */
+/** Rows that migrations insert, such as the operator's accounts, come with the copy. */
 async function clearSeeds(to: Sql, { tables }: CopyPlan): Promise<void> {
   for (const { name } of tables.toReversed()) {
     const rows = await to`SELECT 1 FROM ${to(name)} LIMIT 1`
@@ -128,7 +128,7 @@ function differs(table: string, isFresh: boolean): StartRefusal {
 }
 
 async function compareProofs({ source, target, prove }: CopyOptions, from: Sql, to: Sql): Promise<void> {
-  // Inside of the transactions that are open: what is proved is what will be committed.
+  // Inside the open transactions, so what is verified is what will be committed.
   const here = await prove({ ...source, sql: from, snapshot: (work) => work(from) })
   const there = await prove({ ...target, sql: to, snapshot: (work) => work(to) })
   const at = here.findIndex((line, index) => line !== there[index])
@@ -154,7 +154,7 @@ interface CopyPlan {
   readonly left: readonly string[]
 }
 
-/** Which migrations a database went through is no content: the target has a record of its own. */
+/** The record of migrations is not copied: the target has its own. */
 const ownRecord = 'schema_migrations'
 
 /** Throws a StartRefusal where the tables of the two differ. */
@@ -210,7 +210,7 @@ async function postgresColumns(sql: Sql): Promise<ReadonlyMap<string, readonly s
   return new Map([...tables].map(([name, columns]) => [name, columns.map(({ column }) => column).sort()]))
 }
 
-/** What is referred to comes before what refers to it; otherwise by name. */
+/** Referenced tables first; otherwise by name. */
 async function inOrderOfReference(source: Sql, names: readonly string[]): Promise<readonly string[]> {
   const ordered = new Set<string>()
   const parents = new Map<string, readonly string[]>()
@@ -230,8 +230,8 @@ async function inOrderOfReference(source: Sql, names: readonly string[]): Promis
   return [...ordered]
 }
 
-// All rows of a table in portions, on either engine, however many there are. The portions belong together because they are
-// read in one transaction; only one of them is in memory.
+// Reads all rows of a table in pages, on either engine. One transaction keeps the pages consistent; only one page is in
+// memory.
 
 const portionRows = 1000n
 
@@ -277,7 +277,7 @@ export class RowDigest {
   add(row: Row): void {
     const hash = createHash('sha256')
     for (const column of this.columns) hash.update(encode(row[column]))
-    // A sum, not an exclusive or: there a row that came twice would vanish.
+    // A sum rather than XOR, in which a duplicated row would cancel out.
     this.#sum = (this.#sum + BigInt(`0x${hash.digest('hex')}`)) % modulus
     this.#count += 1n
   }

@@ -1,5 +1,5 @@
 // The data folder and its private files: the folder 0700, every file 0600, writes that survive a power cut. Used at
-// start only, so it may block. It never shows a file's content, and knows nothing of what the files mean.
+// start only, so it may block. It never prints a file's content and does not know what the files mean.
 
 import {
   chmodSync,
@@ -26,7 +26,7 @@ export interface DataFolder {
   readonly path: string
   /** The path of a file in it. */
   file(name: string): string
-  /** Base64url text of so many random bytes, made once; a second call, or another process, reads the same. */
+  /** Base64url text of this many random bytes, created once; later calls and other processes read the same text. */
   readOrCreateSecret(name: string, bytes: number): { readonly text: string; readonly created: boolean }
   /** Replaces the file as a whole; on return it is on the disk. */
   write(name: string, text: string): void
@@ -127,7 +127,7 @@ function replaceFile(path: string, text: string): void {
   syncFolder(path)
 }
 
-/** A name of its own for every draft: replicas may share the folder. */
+/** A unique name per draft: replicas may share the folder. */
 function writeDraft(path: string, text: string): string {
   const draft = `${path}.${crypto.randomUUID()}.draft`
   const descriptor = openSync(draft, 'wx', fileMode)

@@ -15,49 +15,44 @@ async function createWallets(database: Database): Promise<void> {
   )
 }
 
-forEachEngine((engine) => {
-  test('gives integers back as bigint, exact beyond 2^53, and takes several rows at once', async () => {
-    await using store = await engine.openStore()
-    await createWallets(store.database)
-    await store.database.transaction(async (sql) => {
+forEachEngine((engine, it) => {
+  it('gives integers back as bigint, exact beyond 2^53, and takes several rows at once', async ({ database }) => {
+    await createWallets(database)
+    await database.transaction(async (sql) => {
       const rows = [
         { id: 'a', amount: 9_007_199_254_740_993n, note: null },
         { id: 'b', amount: 5n, note: "it's; --" },
       ]
       await sql`INSERT INTO wallets ${sql(rows)}`
     })
-    const rows = await store.database.sql`SELECT id, amount, note FROM wallets ORDER BY id`
+    const rows = await database.sql`SELECT id, amount, note FROM wallets ORDER BY id`
     expect([...rows]).toEqual([
       { id: 'a', amount: 9_007_199_254_740_993n, note: null },
       { id: 'b', amount: 5n, note: "it's; --" },
     ])
-    const [sum] = await store.database.sql<{ n: bigint; total: bigint }>`
+    const [sum] = await database.sql<{ n: bigint; total: bigint }>`
       SELECT COUNT(*) AS n, CAST(SUM(amount) AS BIGINT) AS total FROM wallets`
     expect(sum).toEqual({ n: 2n, total: 9_007_199_254_740_998n })
   })
 
-  test('undoes everything when the work of a transaction throws', async () => {
-    await using store = await engine.openStore()
-    await createWallets(store.database)
-    const work = store.database.transaction(async (sql) => {
+  it('undoes everything when the work of a transaction throws', async ({ database }) => {
+    await createWallets(database)
+    const work = database.transaction(async (sql) => {
       await sql`INSERT INTO wallets (id, amount) VALUES (${'a'}, ${1n})`
       throw new Error('changed my mind')
     })
     await expect(work).rejects.toThrow('changed my mind')
-    expect(await store.database.sql`SELECT id FROM wallets`).toHaveLength(0)
+    expect(await database.sql`SELECT id FROM wallets`).toHaveLength(0)
   })
 
-  test('refuses a write outside a transaction', async () => {
-    await using store = await engine.openStore()
-    await createWallets(store.database)
-    const write = store.database.sql`INSERT INTO wallets (id, amount) VALUES (${'a'}, ${1n})`
+  it('refuses a write outside a transaction', async ({ database }) => {
+    await createWallets(database)
+    const write = database.sql`INSERT INTO wallets (id, amount) VALUES (${'a'}, ${1n})`
     expect(await write.then(String, (thrown: Error) => thrown.message)).toMatch(/read-?only/)
-    expect(await store.database.sql`SELECT id FROM wallets`).toHaveLength(0)
+    expect(await database.sql`SELECT id FROM wallets`).toHaveLength(0)
   })
 
-  test('shows nobody what a running transaction has not committed', async () => {
-    await using store = await engine.openStore()
-    const { database } = store
+  it('does not show what a running transaction has not committed', async ({ database }) => {
     await createWallets(database)
     await database.transaction(async (sql) => {
       await sql`INSERT INTO wallets (id, amount) VALUES (${'a'}, ${1n})`
@@ -67,9 +62,7 @@ forEachEngine((engine) => {
     expect(await database.sql`SELECT id FROM wallets`).toHaveLength(1)
   })
 
-  test('keeps transactions that run at the same time apart', async () => {
-    await using store = await engine.openStore()
-    const { database } = store
+  it('keeps transactions that run at the same time apart', async ({ database }) => {
     await createWallets(database)
     const outcomes = await Promise.allSettled(
       [0, 1, 2, 3, 4, 5].map((at) =>
@@ -91,9 +84,9 @@ forEachEngine((engine) => {
     expect(rows.map((row) => row.id)).toEqual(['w0', 'w2', 'w4'])
   })
 
-  test('lets a guarded update through exactly as often as the balance allows, however many try at once', async () => {
-    await using store = await engine.openStore()
-    const { database } = store
+  it('lets a guarded update through exactly as often as the balance allows, however many try at once', async ({
+    database,
+  }) => {
     await createWallets(database)
     await database.transaction((sql) => sql`INSERT INTO wallets (id, amount) VALUES (${'w'}, ${75n})`)
     const taken = await Promise.all(
@@ -110,19 +103,17 @@ forEachEngine((engine) => {
     expect(row?.amount).toBe(5n)
   })
 
-  test('enforces foreign keys', async () => {
-    await using store = await engine.openStore()
-    const write = store.database.transaction(
+  it('enforces foreign keys', async ({ database }) => {
+    const write = database.transaction(
       (sql) => sql`INSERT INTO projects (id, workspace_id, name, created_at) VALUES ('prj_1', 'ws_none', 'p', 0)`,
     )
     expect(await write.then(String, (thrown: Error) => thrown.message.toLowerCase())).toContain('foreign key')
   })
 
-  test('says busy to a second schema transaction, and runs nothing of it', async () => {
-    await using store = await engine.openStore()
-    const other = await openDatabase(store.place)
+  it('says busy to a second schema transaction, and runs nothing of it', async ({ database, place }) => {
+    const other = await openDatabase(place)
     try {
-      const inner = await store.database.schemaTransaction(() => other.schemaTransaction(async () => 'ran'))
+      const inner = await database.schemaTransaction(() => other.schemaTransaction(async () => 'ran'))
       expect(inner).toEqual({ result: 'busy' })
       expect(await other.schemaTransaction(async () => 'ran')).toEqual({ result: 'ran' })
     } finally {
@@ -141,12 +132,11 @@ forEachEngine((engine) => {
     await second.close()
   })
 
-  test('calls a closed database unavailable, and a wrong statement not', async () => {
-    await using store = await engine.openStore()
-    const wrong = await store.database.sql`SELECT nothing FROM nowhere`.catch((thrown: unknown) => thrown)
+  it('calls a closed database unavailable, and a wrong statement not', async ({ database, place }) => {
+    const wrong = await database.sql`SELECT nothing FROM nowhere`.catch((thrown: unknown) => thrown)
     expect(wrong).toBeInstanceOf(SQL.SQLError)
     expect(isStoreUnavailable(wrong)).toBe(false)
-    const other = await openDatabase(store.place)
+    const other = await openDatabase(place)
     await other.close()
     const closed = await other.sql`SELECT 1`.catch((thrown: unknown) => thrown)
     expect(closed).toBeInstanceOf(SQL.SQLError)
@@ -209,9 +199,7 @@ forEachEngine((engine) => {
     expect(tries).toBeLessThan(11)
   })
 
-  test('goes on after the server cut its connections', async () => {
-    await using store = await engine.openStore()
-    const { database, place } = store
+  it('goes on after the server cut its connections', async ({ database, place }) => {
     await database.sql`SELECT 1`
     const admin = new SQL({ adapter: 'postgres', url: place.url ?? '', max: 1 })
     await admin`SELECT pg_terminate_backend(pid) FROM pg_stat_activity

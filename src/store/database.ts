@@ -11,7 +11,7 @@ export interface Database {
   readonly sql: Sql
   /**
    * Runs the work in one transaction: committed durably when it resolves, rolled back when it throws. On SQLite one
-   * runs at a time, so the work must not wait for anything but its statements, nor start a transaction of its own.
+   * runs at a time, so the work must only await its own statements and must not start another transaction.
    */
   transaction<T>(work: (sql: Sql) => Promise<T>, shape?: TransactionShape): Promise<T>
   /** Commits many decided operations at once; undefined where several processes write to the database. */
@@ -32,10 +32,10 @@ export interface Database {
  */
 export type TransactionShape = 'at_once'
 
-/** Runs fixed text of our own, several statements, no parameters. */
+/** Runs constant text: several statements, no parameters. */
 export type RunScript = (text: string) => Promise<void>
 
-// The time for all processes on one database: clocks of replicas differ, and each judges what the others have written.
+// The common time of all processes on one database: replicas' clocks differ, and each reads what others wrote.
 
 /** Epoch milliseconds of PostgreSQL's clock. */
 export async function databaseNow(sql: Sql): Promise<bigint> {
@@ -51,7 +51,7 @@ export async function snapshotNow(sql: Sql): Promise<bigint> {
   return row?.now ?? 0n
 }
 
-/** The embedded database is this process, and has its clock. */
+/** The embedded database runs in this process and uses its clock. */
 export async function storeNow({ engine, sql }: Pick<Database, 'engine' | 'sql'>, clock: Clock): Promise<number> {
   return engine === 'postgres' ? Number(await databaseNow(sql)) : clock.now()
 }

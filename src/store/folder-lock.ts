@@ -1,4 +1,4 @@
-// One process per data folder: two on the same embedded database would each believe to be the only writer. The lock is
+// One process per data folder: each of two processes on one embedded database would believe it is the only writer. The lock is
 // an open exclusive transaction on a tiny SQLite file, because the kernel ends it with the process, kill -9 included;
 // a pid file alone would outlive its writer.
 
@@ -19,7 +19,7 @@ interface FolderLock {
 
 export function lockDataFolder(folder: string): FolderLock {
   const lockFile = join(folder, 'lock')
-  // For people only. It cannot stand in the lock itself, which nobody else can read while it is held.
+  // For people. It is a separate file because other processes cannot read the lock file while it is held.
   const holderFile = join(folder, 'lock-holder')
   let connection: Database | undefined
   try {

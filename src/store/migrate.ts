@@ -16,7 +16,7 @@ interface MigrateOptions {
   readonly database: Database
   readonly clock: Clock
   readonly migrations?: readonly Migration[]
-  /** A line for a person, when a wait is long enough to wonder. */
+  /** Gets a line for the operator if the wait is long. */
   readonly onProgress?: (line: string) => void
 }
 
@@ -41,7 +41,7 @@ async function applyNext(options: MigrateOptions, appliedNow: number): Promise<s
       assertKnown(records, migrations)
       const next = migrations[records.length]
       if (next === undefined) return undefined
-      // A new database is not upgraded, it is made.
+      // Do not announce an upgrade for a new database.
       if (records.length > appliedNow) onProgress(`Upgrading the database: ${next.name}`)
       await apply(next, database.engine, runScript)
       const row = { name: next.name, checksum: checksum(next.text), applied_at: timeToSql(clock.now()) }
@@ -72,7 +72,7 @@ async function readRecords(sql: Sql): Promise<readonly MigrationRecord[]> {
   return records.sort((a, b) => (a.name < b.name ? -1 : 1))
 }
 
-/** What the database went through must be the beginning of our own list, word for word. */
+/** The applied migrations must be an exact prefix of our list. */
 function assertKnown(records: readonly MigrationRecord[], migrations: readonly Migration[]): void {
   const known = new Map(migrations.map((migration) => [migration.name, checksum(migration.text)]))
   for (const record of records) {

@@ -10,11 +10,11 @@ import { causeText, StartRefusal } from './start-refusal.ts'
 const poolSize = 10
 const connectTimeoutSeconds = 5
 const statementTimeoutMs = 2000
-/** Twice within a statement: whoever waits for a row stands in line first, and then waits for its holder. */
+/** Can apply twice within one statement: first in the queue for the row, then for its lock. */
 const lockTimeoutMs = 900
-/** A process that says nothing for so long in a transaction is frozen or cut off, and others wait for its rows. */
+/** A process that is idle for this long inside a transaction is frozen or disconnected, and others wait for its rows. */
 const idleInTransactionMs = 5000
-/** A connection that has to be made first, the statement, and a second: who has heard nothing by then never will. */
+/** Connecting, the statement, and a second of margin: no answer will come after that. */
 const silentSecondsMax = connectTimeoutSeconds + statementTimeoutMs / 1000 + 1
 
 /** Connections are read-only by default, so that a write outside a transaction fails here as it does on SQLite. */
@@ -24,7 +24,7 @@ const readWrite = 'ISOLATION LEVEL READ COMMITTED READ WRITE'
 const schemaLock = 0x746f6c6c67617465n
 
 export interface PostgresOptions {
-  /** For tests: how long a second lasts to whoever waits for an answer. */
+  /** For tests: how long a second lasts while waiting for an answer. */
   readonly turnMs?: number
   /** For tests: how many times as long the server may take, so that they pass on a busy machine. */
   readonly patience?: number
@@ -127,7 +127,7 @@ function postgresDatabase(pool: WatchedPool, patient: PatientPool): Database {
   }
 }
 
-/** What may take minutes waits as long as it has to, and thinks between its statements. */
+/** No timeouts: long work may wait, and may pause between its statements. */
 async function takeTime(transaction: SQL): Promise<void> {
   await transaction`SET LOCAL statement_timeout = 0`
   await transaction`SET LOCAL lock_timeout = 0`
@@ -207,14 +207,14 @@ function createWatchedPool({ turnMs, turnsMax, open, close }: WatchedPoolOptions
       // Its other connections may be as dead. What comes from now on is sent to new ones.
       onSilence() {
         current = make()
-        // Whoever waited is told by the statement; here is nobody to tell.
+        // The statement's own promise reports the error.
         void close(pool).catch(() => {})
       },
     })
     return { pool, watch }
   }
 
-  /** Waiting for a connection is our own crowd, not the server's silence: only what follows is watched. */
+  /** Waiting for a free connection is our own queue, not silence of the server, so only the statement is watched. */
   async function reserve(): Promise<{ readonly sql: Sql; release(): void }> {
     const { pool, watch } = current
     const connection = await pool.reserve()
@@ -261,8 +261,8 @@ interface PatientPool {
 }
 
 /**
- * A connection for each use: nobody can tell a long statement from a lost one, and one that is lost must not take the
- * place of the next.
+ * A new connection for each use: a long statement cannot be told from a lost one, and a lost connection must not block
+ * the next use.
  */
 function createPatientPool({ open, close }: PoolOptions): PatientPool {
   const pools = new Set<SQL>()

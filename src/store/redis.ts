@@ -10,7 +10,7 @@ export interface Redis {
   /** Runs a script in one step; rejects while there is no connection, or when no answer comes. */
   run(script: RedisScript, keys: readonly string[], values: readonly string[]): Promise<unknown>
   publish(channel: string, message: string): Promise<void>
-  /** Until closed, on a connection of its own. `onBegin` tells that it listens, anew after every loss. */
+  /** Subscribes on a separate connection until closed. `onBegin` is called whenever the subscription is active, also after a reconnect. */
   subscribe(channel: string, listener: RedisListener): { close(): void }
   close(): void
 }
@@ -34,16 +34,16 @@ export interface RedisOptions {
 const connectTimeoutMs = 1000
 const firstRetryMs = 100
 const retryMaxMs = 1000
-/** A server that says nothing for so long is not there, whatever the network thinks. */
+/** A server that is silent for this long counts as unreachable. */
 const hangMs = 2000
 
 /**
- * A server that was made a replica, still reads its data, or has lost its primary says so to every write, for as long as
- * somebody stays connected to it; the address may lead to another by now. Redis before 7 says it in the middle.
+ * A server that became a replica, is still loading, or lost its primary rejects every write on existing connections. The
+ * address may lead to another server by now, so reconnect. Redis before 7 has the code in the middle of the message.
  */
 const notServing = /\b(READONLY|LOADING|MASTERDOWN)\b/
 
-/** Whoever answers it takes writes. */
+/** Only a server that takes writes answers it. */
 const probe = redisScript("return redis.call('SET', KEYS[1], '1', 'PX', '1')")
 
 export function redisScript(text: string): RedisScript {
@@ -105,7 +105,7 @@ export function openRedis({ url, report = () => {} }: RedisOptions): Redis {
 interface Line {
   /** undefined = not connected now. */
   client(): RedisClient | undefined
-  /** It is of no use any more: another is dialled. */
+  /** Drops the connection and opens another. */
   drop(client: RedisClient, why: string): void
   close(): void
 }

@@ -17,6 +17,7 @@ export type RequestRow = {
   readonly model: string | null
   readonly status: number
   readonly code: string | null
+  readonly cause: string | null
   readonly reason: string | null
   readonly provider: string | null
   readonly upstream_model: string | null
@@ -26,12 +27,18 @@ export type RequestRow = {
   readonly first_event_ms: number | null
   readonly total_ms: number
   readonly client: string | null
+  readonly session: string | null
+  readonly agent: string | null
+  readonly end_user: string | null
+  readonly tags: string | null
   readonly details: string | null
   readonly held: number | null
   readonly charge: number | null
   readonly written_off: number | null
+  readonly upstream_cost: number | null
   readonly price_version: string | null
   readonly input_tokens: number | null
+  readonly cache_read_tokens: number | null
   readonly output_tokens: number | null
   readonly usage: string | null
   readonly estimated: number
@@ -41,9 +48,23 @@ export type RequestRow = {
 /** The order in which the values of a row are sent to the thread that writes. */
 export const requestColumns = [
   ...(['id', 'started_at', 'workspace_id', 'project_id', 'key_id', 'path', 'stream', 'model', 'status'] as const),
-  ...(['code', 'reason', 'provider', 'upstream_model', 'lane', 'attempt_start_ms', 'attempt_ms'] as const),
-  ...(['first_event_ms', 'total_ms', 'client', 'details', 'held', 'charge', 'written_off', 'price_version'] as const),
-  ...(['input_tokens', 'output_tokens', 'usage', 'estimated', 'budgets'] as const),
+  ...(['code', 'cause', 'reason', 'provider', 'upstream_model', 'lane', 'attempt_start_ms', 'attempt_ms'] as const),
+  ...([
+    'first_event_ms',
+    'total_ms',
+    'client',
+    'session',
+    'agent',
+    'end_user',
+    'tags',
+    'details',
+    'held',
+    'charge',
+    'written_off',
+    'upstream_cost',
+    'price_version',
+  ] as const),
+  ...(['input_tokens', 'cache_read_tokens', 'output_tokens', 'usage', 'estimated', 'budgets'] as const),
 ] satisfies (keyof RequestRow)[]
 
 export type RowValue = string | number | null
@@ -58,6 +79,7 @@ export interface Figures {
   errors: bigint
   /** Cached tokens included. */
   inputTokens: bigint
+  cacheReadTokens: bigint
   outputTokens: bigint
   charge: bigint
   /** Counts by time to the first event, in the order of `firstEventColumns`. */
@@ -69,7 +91,7 @@ export const firstEventBounds = [25, 50, 100, 200, 350, 500, 750, 1000, 1500, 25
 
 const firstEventColumns: readonly string[] = [...firstEventBounds.map((bound) => `first_${bound}`), 'first_later']
 export const figureColumns: readonly string[] = [
-  ...['requests', 'errors', 'input_tokens', 'output_tokens', 'charge'],
+  ...['requests', 'errors', 'input_tokens', 'cache_read_tokens', 'output_tokens', 'charge'],
   ...firstEventColumns,
 ]
 
@@ -98,13 +120,14 @@ export const allWorkspaces = ''
 
 export function noFigures(): Figures {
   const firstEvents = firstEventColumns.map(() => 0n)
-  return { requests: 0n, errors: 0n, inputTokens: 0n, outputTokens: 0n, charge: 0n, firstEvents }
+  return { requests: 0n, errors: 0n, inputTokens: 0n, cacheReadTokens: 0n, outputTokens: 0n, charge: 0n, firstEvents }
 }
 
 export function addFigures(sum: Figures, more: Figures): void {
   sum.requests += more.requests
   sum.errors += more.errors
   sum.inputTokens += more.inputTokens
+  sum.cacheReadTokens += more.cacheReadTokens
   sum.outputTokens += more.outputTokens
   sum.charge += more.charge
   for (const [place, count] of more.firstEvents.entries()) {
@@ -117,6 +140,7 @@ export function figuresFromRow(row: Readonly<Record<string, bigint>>): Figures {
     requests: row.requests ?? 0n,
     errors: row.errors ?? 0n,
     inputTokens: row.input_tokens ?? 0n,
+    cacheReadTokens: row.cache_read_tokens ?? 0n,
     outputTokens: row.output_tokens ?? 0n,
     charge: row.charge ?? 0n,
     firstEvents: firstEventColumns.map((column) => row[column] ?? 0n),
@@ -125,7 +149,7 @@ export function figuresFromRow(row: Readonly<Record<string, bigint>>): Figures {
 
 /** The place of each value in a row. */
 const at = Object.fromEntries(requestColumns.map((name, place) => [name, place])) as Record<keyof RequestRow, number>
-const [requestsAt, errorsAt, inputAt, outputAt, chargeAt, firstEventsAt] = [5, 6, 7, 8, 9, 10] as const
+const [requestsAt, errorsAt, inputAt, cacheReadAt, outputAt, chargeAt, firstEventsAt] = [5, 6, 7, 8, 9, 10, 11] as const
 const noCounts = figureColumns.map(() => 0)
 
 type HourValue = RowValue | bigint
@@ -140,6 +164,7 @@ export class HourSums {
     increase(hour, requestsAt, 1)
     if (request[at.code] !== null) increase(hour, errorsAt, 1)
     increase(hour, inputAt, Number(request[at.input_tokens]))
+    increase(hour, cacheReadAt, Number(request[at.cache_read_tokens]))
     increase(hour, outputAt, Number(request[at.output_tokens]))
     // The sum of a batch may be more than 2^53.
     hour[chargeAt] = BigInt(hour[chargeAt] ?? 0) + BigInt(request[at.charge] ?? 0)
@@ -221,7 +246,14 @@ async function writeSums(sql: Sql, engine: Engine, hours: Iterable<HourBucket>):
       },
     ]) => [
       ...key,
-      ...[counts.requests, counts.errors, counts.inputTokens, counts.outputTokens, counts.charge],
+      ...[
+        counts.requests,
+        counts.errors,
+        counts.inputTokens,
+        counts.cacheReadTokens,
+        counts.outputTokens,
+        counts.charge,
+      ],
       ...firstEvents,
     ],
   )
@@ -279,7 +311,7 @@ function toSql(value: SqlValue | number): SqlValue {
 
 /**
  * Writes requests that have no charge. A row that its charge has written already keeps its amounts and its duration, and
- * takes the status, code, reason and details.
+ * takes the status, code, cause, reason and details.
  */
 export async function writeRequests(sql: Sql, engine: Engine, rows: readonly RequestRow[]): Promise<void> {
   const inserted = new Set<SqlValue>()
@@ -294,10 +326,10 @@ export async function writeRequests(sql: Sql, engine: Engine, rows: readonly Req
       sums.add(requestValues(row))
       continue
     }
-    const { id, status, code, reason, details } = row
+    const { id, status, code, cause, reason, details } = row
     const [before] = await sql<{ code: string | null }>`SELECT code FROM requests WHERE id = ${id}`
-    await sql`UPDATE requests SET status = ${BigInt(status)}, code = ${code}, reason = ${reason}, details = ${details}
-      WHERE id = ${id}`
+    await sql`UPDATE requests SET status = ${BigInt(status)}, code = ${code}, cause = ${cause}, reason = ${reason},
+      details = ${details} WHERE id = ${id}`
     const wasError = before?.code != null
     if (wasError !== (code !== null)) sums.correctErrors(requestValues(row), wasError ? -1 : 1)
   }

@@ -6,7 +6,7 @@ import { createSilenceWatch, openPostgres } from './postgres.ts'
 import { isStoreUnavailable } from './sql-error.ts'
 import { StartRefusal } from './start-refusal.ts'
 
-test('a silence is told once, and only if something waits for too long', async () => {
+test('a silence is reported once, and only if something waits for too long', async () => {
   let silences = 0
   const { watch } = createSilenceWatch({ turnMs: 5, turnsMax: 2, onSilence: () => void silences++ })
   expect(await watch(Promise.resolve(7))).toBe(7)
@@ -94,7 +94,7 @@ test.skipIf(findPostgresPrograms() === undefined)(
 )
 
 test.skipIf(findPostgresPrograms() === undefined)(
-  'a crowd of our own is no silence: who waits for a connection has nobody cut',
+  'waiting for a free connection is not a silence, and cuts no connection',
   async () => {
     await using far = await openFar()
     const { database } = far

@@ -44,17 +44,17 @@ export function isSqliteBusy(thrown: unknown): boolean {
   return thrown instanceof SQL.SQLiteError && (thrown.errno & 0xff) === 5
 }
 
-/** Somebody else holds on to a row that the statement needs: it says nothing about other rows, or about the store. */
+/** Another transaction holds a row lock that the statement needs; other rows and the store may be fine. */
 export function isRowLocked(thrown: unknown): boolean {
   return thrown instanceof SQL.PostgresError && thrown.errno === '55P03'
 }
 
-/** A statement took too long: at a row that somebody holds on to, or because the store is slow as a whole. */
+/** A statement took too long: waiting for a row lock, or because the whole store is slow. */
 export function isTimedOut(thrown: unknown): boolean {
   return thrown instanceof SQL.PostgresError && thrown.errno === '57014'
 }
 
-/** Two transactions stood in each other's way and PostgreSQL undid this one: serialization failure, deadlock. */
+/** PostgreSQL rolled this transaction back in favour of another: serialization failure or deadlock. */
 export function isContention(thrown: unknown): boolean {
   return thrown instanceof SQL.PostgresError && /^(40001|40P01)$/.test(thrown.errno ?? '')
 }

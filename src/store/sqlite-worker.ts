@@ -1,5 +1,5 @@
 // The thread that owns the only connection which writes to the embedded database, so that the event loop never waits for
-// the disk. It runs one question after the other and decides nothing.
+// the disk. It runs one request after the other and decides nothing.
 
 import { Database, SQLiteError } from 'bun:sqlite'
 import type { SqlValue } from './sql.ts'
@@ -7,7 +7,7 @@ import { BatchRunner, type Refusal } from './write-batch.ts'
 
 declare const self: Worker
 
-/** One question at a time: an answer belongs to the last question. */
+/** One request at a time: an answer belongs to the last request. */
 export type WriterQuestion =
   | { readonly kind: 'open'; readonly file: string; readonly settings: string }
   | { readonly kind: 'run'; readonly text: string; readonly values: readonly SqlValue[] }
@@ -99,7 +99,7 @@ function checkpoint(): void {
     using length = connection.prepare<{ log: bigint }, []>('PRAGMA wal_checkpoint(NOOP)')
     if ((length.get()?.log ?? 0n) >= checkpointPages) connection.run('PRAGMA wal_checkpoint(PASSIVE)')
   } catch {
-    // A disk that is full or broken fails the next commit, whose caller can be told.
+    // A full or broken disk also fails the next commit, which reports it to its caller.
   }
 }
 

@@ -1,5 +1,5 @@
-// The embedded engine. Bun's SQLite client is one connection on which a statement from anywhere falls into whatever
-// transaction is open, and is rolled back with it. So reads have their own connection, and all writes go through the one
+// The embedded engine. Bun's SQLite client is one connection: a statement from anywhere joins whatever transaction
+// is open and is rolled back with it. So reads have their own connection, and all writes go through the one
 // thread that owns the writing connection, where transactions and batches take turns.
 
 import { join } from 'node:path'

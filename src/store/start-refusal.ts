@@ -1,5 +1,5 @@
-// A reason not to start that an operator can do something about. The message is for a person and complete: what is
-// wrong, what was tried, what to do; the entry point prints it without a stack and exits. Never used while serving.
+// A reason not to start that the operator can fix. The message is complete: what is wrong, what was tried, what to do. The
+// entry point prints it without a stack trace and exits. Never used while serving.
 
 export class StartRefusal extends Error {
   override readonly name: string = 'StartRefusal'

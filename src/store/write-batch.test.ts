@@ -53,10 +53,8 @@ async function contents({ sql }: Database) {
   }
 }
 
-forEachEngine((engine) => {
-  test('inserts any number of rows', async () => {
-    await using store = await engine.openStore()
-    const { database } = store
+forEachEngine((engine, it) => {
+  it('inserts any number of rows', async ({ database }) => {
     await database.schemaTransaction((_sql, run) => run('CREATE TABLE numbers (id TEXT PRIMARY KEY, n BIGINT)'))
     const rows = Array.from({ length: 301 }, (_, n) => ({ id: `row ${n}`, n: BigInt(n) }))
     await database.transaction((sql) => insertRows(sql, 'numbers', rows))
@@ -65,9 +63,7 @@ forEachEngine((engine) => {
     expect(sums).toEqual({ sum: 45_150n })
   })
 
-  test('a snapshot shows one moment, and cannot write', async () => {
-    await using store = await engine.openStore()
-    const { database } = store
+  it('a snapshot shows one moment, and cannot write', async ({ database }) => {
     await database.schemaTransaction((_sql, run) => run('CREATE TABLE wallets (id TEXT PRIMARY KEY, n BIGINT)'))
     const count = await database.snapshot(async (sql) => {
       const before = await sql`SELECT id FROM wallets`
@@ -85,8 +81,7 @@ forEachEngine((engine) => {
 
   if (engine.name !== 'sqlite') return
 
-  test('commits a batch with all that belongs to its settlements', async () => {
-    await using store = await engine.openStore()
+  it('commits a batch with all that belongs to its settlements', async (store) => {
     const batches = await addWallet(store, 100n)
     const refusals = await batches.commitBatch([
       charged('a', { amount: 3n, budgets: 'key_1 day:2026-11-15,ws_1 day:2026-11-15' }),
@@ -103,8 +98,7 @@ forEachEngine((engine) => {
     })
   })
 
-  test('a settlement that is refused leaves nothing of itself and does not spoil the others', async () => {
-    await using store = await engine.openStore()
+  it('a settlement that is refused leaves nothing of itself and does not spoil the others', async (store) => {
     const batches = await addWallet(store, 10n)
     const budgets = 'key_1 day:2026-11-15'
     const refusals = await batches.commitBatch([
@@ -132,8 +126,7 @@ forEachEngine((engine) => {
     expect((await contents(store.database)).sum).toBe('3 requests, 10 nano')
   })
 
-  test('texts and amounts cross to the writing thread as they are', async () => {
-    await using store = await engine.openStore()
+  it('texts and amounts cross to the writing thread as they are', async (store) => {
     const batches = await addWallet(store, 9_000_000_000_000_000_000n)
     const texts = ['', 'plain', '"quoted" \\ [1,-2]', 'line\nbreak', 'naïve', '水と金', '🙂']
     const amounts = [1n, 2n ** 31n - 1n, 2n ** 31n, 2n ** 32n + 1n, 10n ** 15n - 1n, 10n ** 15n, 0n]
@@ -149,8 +142,7 @@ forEachEngine((engine) => {
     expect((await contents(store.database)).balances).toBe(`wallet:ws_1 ${9_000_000_000_000_000_000n - paid}`)
   })
 
-  test('a full disk fails the batch as a whole, and the next one works once there is room', async () => {
-    await using store = await engine.openStore()
+  it('a full disk fails the batch as a whole, and the next one works once there is room', async (store) => {
     const batches = await addWallet(store, 1000n)
     const { database } = store
     const allowPages = (count: number) =>
@@ -165,8 +157,7 @@ forEachEngine((engine) => {
     expect(await contents(database)).toMatchObject({ balances: 'wallet:ws_1 500', sum: '500 requests, 500 nano' })
   })
 
-  test('batches and transactions take turns, and see what was committed before them', async () => {
-    await using store = await engine.openStore()
+  it('batches and transactions take turns, and see what was committed before them', async (store) => {
     const batches = await addWallet(store, 100n)
     const { database } = store
     const work: Promise<unknown>[] = []
@@ -195,20 +186,18 @@ forEachEngine((engine) => {
     expect(readdirSync(folder.path)).toEqual(['tollgate.db'])
   })
 
-  test('a statement that comes after the end of its transaction is refused', async () => {
-    await using store = await engine.openStore()
+  it('a statement that comes after the end of its transaction is refused', async ({ database }) => {
     let late: Promise<unknown> | undefined
-    await store.database.transaction(async (sql) => {
+    await database.transaction(async (sql) => {
       late = Bun.sleep(1).then(() => sql`INSERT INTO workspaces (id, name, created_at) VALUES ('late', '', 1)`)
       late.catch(() => {})
     })
     const message = await late?.catch((thrown: Error) => thrown.message)
     expect(message).toBe('a statement came after the end of its transaction')
-    expect(await store.database.sql`SELECT id FROM workspaces`).toHaveLength(0)
+    expect(await database.sql`SELECT id FROM workspaces`).toHaveLength(0)
   })
 
-  test('a closed database refuses batches and transactions as unavailable, and closes twice', async () => {
-    await using store = await engine.openStore()
+  it('a closed database refuses batches and transactions as unavailable, and closes twice', async (store) => {
     const batches = await addWallet(store, 10n)
     const { database } = store
     const last = batches.commitBatch([charged('a')])

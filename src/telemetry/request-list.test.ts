@@ -1,4 +1,4 @@
-import { expect, test } from 'bun:test'
+import { expect } from 'bun:test'
 import { storeRequests } from '../../test/observe/stored-requests.ts'
 import { forEachEngine } from '../../test/parts/engines.ts'
 import type { KeyId, ProjectId, WorkspaceId } from '../kernel/ids.ts'
@@ -48,10 +48,8 @@ async function minutesOf(database: Database, query: Omit<RequestQuery, 'limit'>)
   return found.map(({ startedAt }) => (startedAt - noon) / 60_000)
 }
 
-forEachEngine((engine) => {
-  test('lists are narrowed by any filters', async () => {
-    await using store = await engine.openStore()
-    const { database } = store
+forEachEngine((_, it) => {
+  it('lists are narrowed by any filters', async ({ database }) => {
     await storeRequests(
       database,
       requests.map(({ minute, ...facts }) => ({ startedAt: noon + minute * 60_000, ...facts })),

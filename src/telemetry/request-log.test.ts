@@ -1,4 +1,4 @@
-import { expect, test } from 'bun:test'
+import { expect } from 'bun:test'
 import { answeredRequest } from '../../test/observe/observed-records.ts'
 import { storeRecords } from '../../test/observe/stored-requests.ts'
 import { forEachEngine } from '../../test/parts/engines.ts'
@@ -8,7 +8,7 @@ import type { Database } from '../store/database.ts'
 import { createRequestLog } from './request-log.ts'
 import type { RequestRecord } from './request-record.ts'
 
-/** Writes them in one batch; answers with what is in the log then, and with what was told to be lost. */
+/** Writes them in one batch; returns what is in the log then, and what was reported as lost. */
 async function logged(database: Database, records: readonly (Partial<RequestRecord> & { readonly id: RequestId })[]) {
   const lost: number[] = []
   const log = createRequestLog({ database, onLost: (count) => void lost.push(count) })
@@ -17,46 +17,44 @@ async function logged(database: Database, records: readonly (Partial<RequestReco
   return { lost, requests: await log.list({ limit: 100 }) }
 }
 
-forEachEngine((engine) => {
-  test('what PostgreSQL cannot store is replaced, and costs nobody a line', async () => {
-    await using store = await engine.openStore()
+forEachEngine((_, it) => {
+  it('what PostgreSQL cannot store is replaced, and no line is lost', async ({ database }) => {
     const [bad, good] = [createId('req'), createId('req')]
     const facts = { reason: 'no model a\0b', model: 'a\0b', client: 'x\ud800y' }
-    const { lost, requests } = await logged(store.database, [{ id: bad, ...facts }, { id: good }])
+    const { lost, requests } = await logged(database, [{ id: bad, ...facts }, { id: good }])
     expect(lost).toEqual([])
     expect(requests.map(({ id }) => id).sort()).toEqual([bad, good].sort())
     const kept = { reason: 'no model a\ufffdb', model: 'a\ufffdb', client: 'x\ufffdy' }
     expect(requests.find(({ id }) => id === bad)).toMatchObject(kept)
   })
 
-  test('notes that were made after a row was written are written too', async () => {
-    await using store = await engine.openStore()
+  it('notes that were made after a row was written are written too', async ({ database }) => {
     const [slow, other] = [createId('req'), createId('req')]
-    await logged(store.database, [{ id: slow, notes: ['one'] }, { id: other }])
-    const log = createRequestLog({ database: store.database, onLost: () => {} })
+    await logged(database, [{ id: slow, notes: ['one'] }, { id: other }])
+    const log = createRequestLog({ database, onLost: () => {} })
     log.write(answeredRequest({ id: slow, notes: ['one', 'two'] }))
     await log.close()
     expect(await log.find(slow)).toMatchObject({ notes: ['one', 'two'] })
     expect(await log.find(other)).toMatchObject({ notes: [] })
   })
 
-  test('a line that the database refuses is lost alone', async () => {
-    await using store = await engine.openStore()
+  it('a line that the database refuses is lost alone', async ({ database }) => {
     const [refused, first, last] = [createId('req'), createId('req'), createId('req')]
     const nobody = { workspaceId: null as never, projectId: 'prj_1', keyId: 'key_1' } as const
     const records = [{ id: first }, { id: refused, caller: nobody }, { id: last }]
-    const { lost, requests } = await logged(store.database, records)
+    const { lost, requests } = await logged(database, records)
     expect(lost).toEqual([1])
     expect(requests.map(({ id }) => id).sort()).toEqual([first, last].sort())
   })
 
-  test('a row that was written with its charge keeps its amounts and is corrected to what the caller was told', async () => {
-    await using store = await engine.openStore()
+  it('a row that was written with its charge keeps its amounts and is corrected to what the caller got', async ({
+    database,
+  }) => {
     const [late, other] = [createId('req'), createId('req')]
     const charge = 5n as Nano
-    await storeRecords(store.database, [answeredRequest({ id: late, status: 200, charge, totalMs: 59_000 })])
+    await storeRecords(database, [answeredRequest({ id: late, status: 200, charge, totalMs: 59_000 })])
     const told = { status: 503, code: 'OVERLOADED', reason: 'not known', notes: ['it was made'] }
-    const { lost, requests } = await logged(store.database, [
+    const { lost, requests } = await logged(database, [
       { id: other },
       { id: late, ...told, charge: undefined, usage: undefined, totalMs: 89_000 },
     ])

@@ -2,7 +2,14 @@
 // charge; the others here, in the background and in batches, because nothing waits for them and losing the last second of
 // them in a crash loses no money.
 
+import {
+  type AttributionFilters,
+  hasAttributionFilter,
+  passesAttribution,
+  tagsFromText,
+} from '../kernel/attribution.ts'
 import type { KeyId, ProjectId, RequestId, WorkspaceId } from '../kernel/ids.ts'
+import { yieldToEventLoop } from '../kernel/timers.ts'
 import type { Database } from '../store/database.ts'
 import { templateOf } from '../store/insert-rows.ts'
 import { type RequestRow, writeRequests } from '../store/request-rows.ts'
@@ -98,11 +105,16 @@ export async function findRequest(sql: Sql, id: RequestId): Promise<LoggedReques
   return row && requestFromRow(row)
 }
 
-export interface RequestQuery {
+export interface RequestQuery extends AttributionFilters {
   readonly workspaceId?: WorkspaceId
   readonly projectId?: ProjectId
   readonly keyId?: KeyId
+  /** Only requests with one of these keys. */
+  readonly keyIds?: readonly KeyId[]
   readonly model?: string
+  readonly provider?: string
+  /** `ok`, or as it is recorded, or the code in lower case. */
+  readonly cause?: string
   /** `failed`: with a code, also of a failure inside a stream. */
   readonly outcome?: 'ok' | 'failed'
   /** When they started, epoch milliseconds; `to` is exclusive. */
@@ -115,7 +127,11 @@ export interface RequestQuery {
 
 /** Newest first. */
 export async function listRequests(sql: Sql, query: RequestQuery): Promise<readonly LoggedRequest[]> {
-  const { projectId, keyId } = query
+  const { projectId, keyId, keyIds } = query
+  if (keyIds) {
+    const wanted = keyId === undefined ? keyIds : keyIds.filter((id) => id === keyId)
+    return (await findOfKeys(sql, wanted, query)).map(requestFromRow)
+  }
   const rows =
     projectId === undefined || keyId !== undefined ? findRows(sql, query) : findOfProject(sql, projectId, query)
   return (await rows).map(requestFromRow)
@@ -129,8 +145,14 @@ async function findOfProject(sql: Sql, project: ProjectId, query: RequestQuery):
   const keys = await sql<{ id: KeyId }>`SELECT id FROM api_keys WHERE project_id = ${project}
     ORDER BY id LIMIT ${BigInt(projectKeysMax + 1)}`
   if (keys.length > projectKeysMax) return await findRows(sql, query)
+  const ids = keys.map(({ id }) => id)
+  return await findOfKeys(sql, ids, query)
+}
+
+/** A page along the index of each key. */
+async function findOfKeys(sql: Sql, keyIds: readonly KeyId[], query: RequestQuery): Promise<StoredRow[]> {
   const pages: StoredRow[][] = []
-  for (const { id: keyId } of keys) pages.push(await findRows(sql, { ...query, keyId }))
+  for (const keyId of keyIds) pages.push(await findRows(sql, { ...query, keyId }))
   return pages
     .flat()
     .sort((a, b) => (a.id < b.id ? 1 : -1))
@@ -144,17 +166,34 @@ const portionMin = 200
 
 async function findRows(sql: Sql, query: RequestQuery): Promise<StoredRow[]> {
   const { keyId, model, workspaceId, projectId, limit } = query
-  const wanted = { key_id: keyId, model, workspace_id: workspaceId, project_id: projectId }
+  const wanted = { key_id: keyId, model, workspace_id: workspaceId, project_id: projectId, provider: query.provider }
   const first = indexedColumns.find((column) => wanted[column] !== undefined)
   const others = Object.entries(wanted).filter(([column, value]) => value !== undefined && column !== first)
-  const portion = others.length === 0 ? limit : Math.max(limit, portionMin)
+  const { cause } = query
+  const isAttributed = hasAttributionFilter(query)
+  const portion = others.length === 0 && !isAttributed && cause === undefined ? limit : Math.max(limit, portionMin)
+  const passes = (row: StoredRow) =>
+    others.every(([column, value]) => row[column as keyof StoredRow] === value) &&
+    (cause === undefined || (row.cause ?? row.code?.toLowerCase() ?? 'ok') === cause) &&
+    (!isAttributed || passesAttribution(attributionOf(row), query))
   const [since, end] = idRange(query)
   const found: StoredRow[] = []
   for (let before = end; ; ) {
     const rows = await findAlong(sql, first, wanted[first ?? 'key_id'], { ...query, since, before, limit: portion })
-    found.push(...rows.filter((row) => others.every(([column, value]) => row[column as keyof StoredRow] === value)))
+    found.push(...rows.filter(passes))
     if (found.length >= limit || rows.length < portion) return found.slice(0, limit)
     before = rows.at(-1)?.id ?? before
+    // A search may read the whole log; requests that are served go first.
+    await yieldToEventLoop()
+  }
+}
+
+function attributionOf({ session, agent, end_user, tags }: StoredRow) {
+  return {
+    session: session ?? undefined,
+    agent: agent ?? undefined,
+    endUser: end_user ?? undefined,
+    tags: tagsFromText(tags),
   }
 }
 

@@ -2,6 +2,7 @@
 // secrets are not in it.
 
 import { isoTime } from '../kernel/clock.ts'
+import type { FailureCause } from '../kernel/failure.ts'
 import type { KeyId, ProjectId, RequestId, WorkspaceId } from '../kernel/ids.ts'
 import { formatUsd, type Nano } from '../kernel/money.ts'
 import { totalInputTokens, type Usage } from '../kernel/usage.ts'
@@ -69,10 +70,14 @@ export interface RequestRecord {
   status: number
   /** The vocabulary's code of a failure, also of one that was sent inside a stream. */
   code: string | undefined
+  /** What the code does not say; undefined = nothing more. */
+  cause: FailureCause | undefined
   /** Why it failed, in the words the caller got. */
   reason: string | undefined
   caller: RecordedCaller | undefined
   model: string | undefined
+  /** What the client asked for, if that is no model that it may use. Not `model`: sums have a row for each of those. */
+  requestedModel: string | undefined
   candidates: readonly CandidateRecord[]
   attempts: AttemptRecord[]
   lane: 'bytes' | 'translation' | undefined
@@ -84,15 +89,25 @@ export interface RequestRecord {
   usage: Usage | undefined
   /** The first count that was not billed as reported; a note says which numbers it was. */
   implausibleUsage: ImplausibleCount | undefined
-  /** Decimal, as the caller was told. */
+  /** Decimal, as in the answer. */
   costUsd: string | undefined
   /** What the wallet had left then, where known. */
   balance: Nano | undefined
   priceVersion: string | undefined
   held: Nano | undefined
   charge: Nano | undefined
+  /** What the provider bills the operator for it, by the cost of the route; undefined = unknown. */
+  upstreamCost: Nano | undefined
   /** What the client calls itself. */
   client: string | undefined
+  /** As the client names it; undefined = it does not. */
+  session: string | undefined
+  /** The program of the client and the agent within it, such as `codex_cli_rs/review`. */
+  agent: string | undefined
+  /** A hash, and behind a space the id that was sent, where the operator wants that recorded. */
+  endUser: string | undefined
+  /** Sorted, `name=value`. */
+  tags: readonly string[]
   firstEventMs: number | undefined
   /** Until its charge is durable, or it ended without one; in the row, until the commit begins. */
   totalMs: number
@@ -116,9 +131,11 @@ export function createRecord(id: RequestId, startedAt: number, path: string, sur
     surface,
     status: 0,
     code: undefined,
+    cause: undefined,
     reason: undefined,
     caller: undefined,
     model: undefined,
+    requestedModel: undefined,
     candidates: noList,
     attempts: [],
     lane: undefined,
@@ -132,7 +149,12 @@ export function createRecord(id: RequestId, startedAt: number, path: string, sur
     priceVersion: undefined,
     held: undefined,
     charge: undefined,
+    upstreamCost: undefined,
     client: undefined,
+    session: undefined,
+    agent: undefined,
+    endUser: undefined,
+    tags: noList,
     firstEventMs: undefined,
     totalMs: 0,
     settleMs: 0,
@@ -154,17 +176,30 @@ function jsonRequest(record: RequestRecord): string {
   const { usage, attempts } = record
   const served = attempts.at(-1)
   let text = `{"time":"${isoTime(record.startedAt)}","level":"info","message":"request","request_id":"${record.id}"`
-  text += `,"path":${JSON.stringify(record.path)},"status":${record.status}`
+  text += `,"path":${quoted(record.path)},"status":${record.status}`
   if (record.code !== undefined) text += `,"code":"${record.code}","reason":${JSON.stringify(record.reason)}`
   if (record.caller !== undefined) text += `,"key":"${record.caller.keyId}"`
-  if (record.model !== undefined) text += `,"model":${JSON.stringify(record.model)}`
-  if (served) text += `,"provider":"${served.provider}","upstream_model":${JSON.stringify(served.upstreamModel)}`
+  if (record.model !== undefined) text += `,"model":${quoted(record.model)}`
+  if (served) text += `,"provider":"${served.provider}","upstream_model":${quoted(served.upstreamModel)}`
   text += `,"attempts":${attempts.length},"stream":${record.stream}`
   if (record.notes.length > 0) text += `,"notes":${JSON.stringify(record.notes)}`
   if (usage) text += `,"input_tokens":${totalInputTokens(usage)},"output_tokens":${usage.outputTokens}`
   if (record.costUsd !== undefined) text += `,"cost":"${record.costUsd}"`
   if (record.firstEventMs !== undefined) text += `,"first_event_ms":${rounded(record.firstEventMs)}`
   return `${text},"total_ms":${rounded(record.totalMs)}}`
+}
+
+/** The same few paths and models are in every line. */
+const knownQuotes = new Map<string, string>()
+const knownQuotesMax = 1000
+
+function quoted(text: string): string {
+  const known = knownQuotes.get(text)
+  if (known !== undefined) return known
+  if (knownQuotes.size >= knownQuotesMax) knownQuotes.clear()
+  const json = JSON.stringify(text)
+  knownQuotes.set(text, json)
+  return json
 }
 
 /** `14:02:11  200  sandbox/echo  via sandbox  12 in  8 out  ttft 41 ms  310 ms  $0.000028  req_…` */

@@ -2,6 +2,7 @@
 // them: the log is read and cleaned by id, without an index on times.
 
 import { assert } from '../kernel/assert.ts'
+import { type Tags, tagsFromText } from '../kernel/attribution.ts'
 import type { KeyId, ProjectId, RequestId, WorkspaceId } from '../kernel/ids.ts'
 import type { Nano } from '../kernel/money.ts'
 import { totalInputTokens, type Usage } from '../kernel/usage.ts'
@@ -23,6 +24,8 @@ export interface LoggedRequest
       'id' | 'startedAt' | 'path' | 'stream' | 'model' | 'status' | 'code' | 'reason' | 'candidates' | 'warnings'
     > &
       Pick<RequestRecord, 'usage' | 'priceVersion' | 'held' | 'charge' | 'firstEventMs' | 'totalMs' | 'client'> &
+      Pick<RequestRecord, 'cause' | 'requestedModel'> &
+      Pick<RequestRecord, 'session' | 'agent' | 'endUser' | 'upstreamCost'> &
       RecordedCaller
   > {
   /** Of the last attempt. */
@@ -31,6 +34,7 @@ export interface LoggedRequest
   readonly lane: string | undefined
   readonly attempts: readonly AttemptRecord[]
   readonly notes: readonly string[]
+  readonly tags: Tags
 }
 
 /** What left the wallet, and what is written with it. */
@@ -57,6 +61,7 @@ export function requestRow(record: RequestRecord, facts?: ChargeFacts): RequestR
     model: textToSql(record.model),
     status: record.status,
     code: record.code ?? null,
+    cause: record.cause ?? null,
     reason: textToSql(record.reason),
     provider: served?.provider ?? null,
     upstream_model: textToSql(served?.upstreamModel),
@@ -66,12 +71,18 @@ export function requestRow(record: RequestRecord, facts?: ChargeFacts): RequestR
     first_event_ms: record.firstEventMs === undefined ? null : Math.round(record.firstEventMs),
     total_ms: Math.round(record.totalMs),
     client: textToSql(record.client),
+    session: textToSql(record.session),
+    agent: record.agent ?? null,
+    end_user: textToSql(record.endUser),
+    tags: record.tags.length === 0 ? null : record.tags.join(','),
     details: detailsOf(record),
     held: record.held === undefined ? null : Number(record.held),
     charge: facts ? Number(facts.charge) : null,
     written_off: facts && facts.writtenOff > 0n ? Number(facts.writtenOff) : null,
+    upstream_cost: facts && record.upstreamCost !== undefined ? Number(record.upstreamCost) : null,
     price_version: record.priceVersion ?? null,
     input_tokens: usage ? totalInputTokens(usage) : null,
+    cache_read_tokens: usage ? usage.cacheReadTokens : null,
     output_tokens: usage ? usage.outputTokens : null,
     usage: usage ? JSON.stringify(usage) : null,
     estimated: usage?.source === 'estimated' ? 1 : 0,
@@ -87,6 +98,7 @@ export function chargedRow(record: RequestRecord, facts: ChargeFacts): RequestRo
 }
 
 interface Details {
+  readonly requestedModel?: string
   readonly candidates?: readonly CandidateRecord[]
   readonly attempts?: readonly AttemptRecord[]
   readonly warnings?: readonly string[]
@@ -94,7 +106,7 @@ interface Details {
 }
 
 /** Leaves out what `requestFromRow` makes of the other columns, so most rows have none. */
-function detailsOf({ candidates, attempts, warnings, notes }: RequestRecord): string | null {
+function detailsOf({ requestedModel, candidates, attempts, warnings, notes }: RequestRecord): string | null {
   const [attempt] = attempts
   const isOneAttempt = attempts.length === 0 || (attempts.length === 1 && attempt?.outcome === 'ok')
   const served = attempts.at(-1)
@@ -105,8 +117,10 @@ function detailsOf({ candidates, attempts, warnings, notes }: RequestRecord): st
       candidate.provider === served.provider &&
       candidate.upstreamModel === served.upstreamModel
     : candidates.length === 0
-  if (isOneAttempt && isOnlyRoute && warnings.length === 0 && notes.length === 0) return null
+  const isUsual = isOneAttempt && isOnlyRoute && requestedModel === undefined
+  if (isUsual && warnings.length === 0 && notes.length === 0) return null
   const details: Details = {
+    ...(requestedModel !== undefined && { requestedModel }),
     ...(!isOnlyRoute && { candidates }),
     ...(!isOneAttempt && { attempts }),
     ...(warnings.length > 0 && { warnings }),
@@ -143,7 +157,7 @@ export function requestFromRow(row: StoredRow): LoggedRequest {
   const usage = row.usage === null ? undefined : storedUsage(row.usage)
   const { provider, upstream_model: upstreamModel } = row
   const route = provider !== null && upstreamModel !== null ? { provider, upstreamModel } : undefined
-  const { candidates, attempts, warnings = [], notes = [] }: Details = JSON.parse(row.details ?? '{}')
+  const { requestedModel, candidates, attempts, warnings = [], notes = [] }: Details = JSON.parse(row.details ?? '{}')
   const startMs = row.attempt_start_ms === null ? undefined : Number(row.attempt_start_ms)
   const attempt = route && {
     ...route,
@@ -160,8 +174,10 @@ export function requestFromRow(row: StoredRow): LoggedRequest {
     path: row.path,
     stream: row.stream === 1n,
     model: row.model ?? undefined,
+    requestedModel,
     status: Number(row.status),
     code: row.code ?? undefined,
+    cause: (row.cause ?? undefined) as LoggedRequest['cause'],
     reason: row.reason ?? undefined,
     provider: provider ?? undefined,
     upstreamModel: upstreamModel ?? undefined,
@@ -174,9 +190,14 @@ export function requestFromRow(row: StoredRow): LoggedRequest {
     priceVersion: row.price_version ?? undefined,
     held: (row.held ?? undefined) as Nano | undefined,
     charge: (row.charge ?? undefined) as Nano | undefined,
+    upstreamCost: (row.upstream_cost ?? undefined) as Nano | undefined,
     firstEventMs: row.first_event_ms === null ? undefined : Number(row.first_event_ms),
     totalMs: Number(row.total_ms),
     client: row.client ?? undefined,
+    session: row.session ?? undefined,
+    agent: row.agent ?? undefined,
+    endUser: row.end_user ?? undefined,
+    tags: tagsFromText(row.tags),
   }
 }
 

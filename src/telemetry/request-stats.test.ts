@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { answeredRequest } from '../../test/observe/observed-records.ts'
 import { storeRecords, storeRequests } from '../../test/observe/stored-requests.ts'
 import { forEachEngine } from '../../test/parts/engines.ts'
-import { addWorkspace, holdOf, openLedger, settlementOf } from '../../test/parts/ledger.ts'
+import { holdOf, openFunded, settlementOf } from '../../test/parts/ledger.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { KeyId, WorkspaceId } from '../kernel/ids.ts'
 import type { Nano } from '../kernel/money.ts'
@@ -72,10 +72,10 @@ async function rowsOf({ sql }: Database): Promise<readonly number[]> {
   return [hours.length, sums.length]
 }
 
-forEachEngine((engine) => {
-  test('stats are the same before, while and after hours are moved to the sums, and count late requests', async () => {
-    await using store = await engine.openStore()
-    const { database } = store
+forEachEngine((_, it) => {
+  it('stats are the same before, while and after hours are moved to the sums, and count late requests', async ({
+    database,
+  }) => {
     await write(database, [
       { at: noon - 3 * hourMs, charge: 1n },
       { at: noon - 2 * hourMs, charge: 10n, key: 'key_2', code: 'PROVIDER_ERROR' },
@@ -108,9 +108,7 @@ forEachEngine((engine) => {
     ])
   })
 
-  test('more hours than one portion are moved in one round', async () => {
-    await using store = await engine.openStore()
-    const { database } = store
+  it('more hours than one portion are moved in one round', async ({ database }) => {
     await write(
       database,
       Array.from({ length: 230 }, (_, at) => ({ at: noon - hourMs, charge: 1n, key: `key_${at}` })),
@@ -120,9 +118,7 @@ forEachEngine((engine) => {
     expect(gist((await statsOf(database)).total)).toBe('230 requests, 0 errors, 690 in, 1150 out, 230 nano')
   })
 
-  test('sums contain every request as soon as it is written', async () => {
-    await using store = await engine.openStore()
-    const { database } = store
+  it('sums contain every request as soon as it is written', async ({ database }) => {
     expect(gist((await statsOf(database)).total)).toBe('0 requests, 0 errors, 0 in, 0 out, 0 nano')
     await write(database, [
       { at: noon - 2 * hourMs, charge: 28n, firstMs: 25 },
@@ -143,12 +139,9 @@ forEachEngine((engine) => {
     expect(countedUntil).toBe(noon + 6_000)
   })
 
-  test('a charged request is counted once, and its correction changes only the errors', async () => {
-    await using store = await engine.openStore()
-    const { database } = store
-    const workspaceId = await addWorkspace(database)
-    await using books = await openLedger(database)
-    await books.ledger.fund({ workspaceId, amount: 100n as Nano, kind: 'topup' })
+  it('a charged request is counted once, and its correction changes only the errors', async ({ database }) => {
+    await using books = await openFunded(database, 100n)
+    const { workspaceId } = books
     const request = holdOf(workspaceId, 10n)
     await books.ledger.hold(request)
     const caller = { workspaceId, projectId: 'prj_1', keyId: 'key_1' } as const
@@ -170,9 +163,7 @@ forEachEngine((engine) => {
     expect(await sum()).toBe('1 requests, 0 errors, 3 in, 5 out, 7 nano')
   })
 
-  test('a request and its correction in one batch of the log are one request', async () => {
-    await using store = await engine.openStore()
-    const { database } = store
+  it('a request and its correction in one batch of the log are one request', async ({ database }) => {
     const record = answeredRequest({ startedAt: noon, charge: undefined, usage })
     const log = createRequestLog({ database, onLost: () => {} })
     log.write(record)
@@ -181,9 +172,7 @@ forEachEngine((engine) => {
     expect(gist((await statsOf(database)).total)).toBe('1 requests, 1 errors, 3 in, 5 out, 0 nano')
   })
 
-  test('writers that add to the same sums at the same time lose nothing', async () => {
-    await using store = await engine.openStore()
-    const { database } = store
+  it('writers that add to the same sums at the same time lose nothing', async ({ database }) => {
     const logs = Array.from({ length: 8 }, () => createRequestLog({ database, onLost: () => {} }))
     for (const [writer, log] of logs.entries()) {
       for (let at = 0; at < 30; at++) {
@@ -199,9 +188,7 @@ forEachEngine((engine) => {
     expect(groups.reduce((sum, { figures }) => sum + figures.outputTokens, 0n)).toBe(1200n)
   })
 
-  test('groups are by model, project or key, of one workspace or of all', async () => {
-    await using store = await engine.openStore()
-    const { database } = store
+  it('groups are by model, project or key, of one workspace or of all', async ({ database }) => {
     await write(database, [
       { at: noon - hourMs, charge: 5n, key: 'key_1' },
       { at: noon - hourMs, charge: 6n, key: 'key_2', model: null },
@@ -219,10 +206,8 @@ forEachEngine((engine) => {
     expect(await groups('project')).toEqual(['prj_1 120'])
   })
 
-  test('a span of days with hours around them has every request once', async () => {
-    await using store = await engine.openStore()
-    const { database } = store
-    // One every six hours from two days before, each worth a digit of its own: 00:00, 06:00, 12:00 and so on.
+  it('a span of days with hours around them has every request once', async ({ database }) => {
+    // One every six hours from two days before, each worth one digit: 00:00, 06:00, 12:00 and so on.
     const charges = [1n, 10n, 100n, 1000n, 10_000n, 100_000n, 1_000_000n, 10_000_000n, 100_000_000n]
     await write(
       database,

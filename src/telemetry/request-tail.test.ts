@@ -1,4 +1,4 @@
-import { expect, test } from 'bun:test'
+import { expect } from 'bun:test'
 import { forEachEngine } from '../../test/parts/engines.ts'
 import { createId, type KeyId, type ProjectId, type RequestId, type WorkspaceId } from '../kernel/ids.ts'
 import type { Database } from '../store/database.ts'
@@ -38,10 +38,8 @@ async function write(database: Database, sketches: readonly Sketch[]): Promise<r
   return ids
 }
 
-forEachEngine((engine) => {
-  test('listeners are told of what was written since, once, also of what began long ago', async () => {
-    await using store = await engine.openStore()
-    const { database } = store
+forEachEngine((_, it) => {
+  it('listeners get what was written since, once, also what began long ago', async ({ database }) => {
     let look: () => unknown = () => {}
     let looking = 0
     const told: string[] = []
@@ -76,9 +74,7 @@ forEachEngine((engine) => {
     expect(tail.listen({ onRequests: () => {}, onEnd: () => {} })).toBeUndefined()
   })
 
-  test('requests are listed by model, outcome, key, workspace and time, in any company', async () => {
-    await using store = await engine.openStore()
-    const { database } = store
+  it('requests are listed by model, outcome, key, workspace and time, in any company', async ({ database }) => {
     await write(database, [
       { at: noon + 1, model: 'acme/small' },
       { at: noon + 2, code: 'LIMIT_EXCEEDED' },

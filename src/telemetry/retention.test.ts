@@ -22,10 +22,8 @@ function openRetention(database: Database, days: number, pause: () => Promise<vo
   return { faults, ...createRetention({ database, clock, days: () => days, onFault, every: never, pause }) }
 }
 
-forEachEngine((engine) => {
-  test('what is older than asked for is forgotten, to the millisecond, and nothing else', async () => {
-    await using store = await engine.openStore()
-    const { database } = store
+forEachEngine((_, it) => {
+  it('what is older than asked for is forgotten, to the millisecond, and nothing else', async ({ database }) => {
     const ages = [91 * dayMs, 90 * dayMs + 1, 90 * dayMs, 90 * dayMs - 1, 0]
     const ids = await storeRequests(
       database,
@@ -38,29 +36,25 @@ forEachEngine((engine) => {
     expect(faults).toEqual([])
   })
 
-  test('0 days keep everything', async () => {
-    await using store = await engine.openStore()
-    const ids = await storeRequests(store.database, [{ startedAt: now - 5000 * dayMs }])
-    expect(await openRetention(store.database, 0).run()).toBe(0)
-    expect(await idsOf(store.database)).toEqual([...ids])
+  it('0 days keep everything', async ({ database }) => {
+    const ids = await storeRequests(database, [{ startedAt: now - 5000 * dayMs }])
+    expect(await openRetention(database, 0).run()).toBe(0)
+    expect(await idsOf(database)).toEqual([...ids])
   })
 
-  test('many are removed in portions with pauses between', async () => {
-    await using store = await engine.openStore()
+  it('many are removed in portions with pauses between', async ({ database }) => {
     await storeRequests(
-      store.database,
+      database,
       Array.from({ length: 1203 }, (_, place) => ({ startedAt: now - 100 * dayMs + place })),
     )
     let pauses = 0
-    const { run } = openRetention(store.database, 30, async () => void pauses++)
+    const { run } = openRetention(database, 30, async () => void pauses++)
     // 500, 500 and 203.
     expect(await run()).toBe(1203)
     expect(pauses).toBe(2)
   })
 
-  test('transfers stay, however old', async () => {
-    await using store = await engine.openStore()
-    const { database } = store
+  it('transfers stay, however old', async ({ database }) => {
     const workspaceId = await addWorkspace(database)
     const funding = { workspaceId, amount: 5n as Nano, kind: 'topup', reference: 'old' } as const
     await database.transaction((sql) => recordFunding(sql, funding, now - 1000 * dayMs))
@@ -79,22 +73,21 @@ forEachEngine((engine) => {
     expect([...(await transfers())]).toEqual(before)
   })
 
-  test('a closed one stops after the portion that it is at', async () => {
-    await using store = await engine.openStore()
+  it('a closed one stops after the portion that it is at', async ({ database }) => {
     await storeRequests(
-      store.database,
+      database,
       Array.from({ length: 600 }, (_, place) => ({ startedAt: now - 100 * dayMs + place })),
     )
-    const retention = openRetention(store.database, 30, () => {
+    const retention = openRetention(database, 30, () => {
       void retention.close()
       return Promise.resolve()
     })
     expect(await retention.run()).toBe(500)
-    expect((await idsOf(store.database)).length).toBe(100)
+    expect((await idsOf(database)).length).toBe(100)
   })
 })
 
-test('a store that fails is told of, and the next round tries again', async () => {
+test('a store that fails is reported, and the next round tries again', async () => {
   let calls = 0
   const database = {
     transaction: async () => {

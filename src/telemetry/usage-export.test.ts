@@ -1,4 +1,4 @@
-import { expect, test } from 'bun:test'
+import { expect } from 'bun:test'
 import { usageOf } from '../../test/observe/observed-records.ts'
 import { storeRequests } from '../../test/observe/stored-requests.ts'
 import { forEachEngine } from '../../test/parts/engines.ts'
@@ -9,10 +9,11 @@ import { exportUsage, type UsageExport } from './usage-export.ts'
 const from = Date.UTC(2026, 10, 1)
 const to = Date.UTC(2026, 11, 1)
 const hourMs = 60 * 60_000
+const savings = async () => () => 0n
 
-async function textOf(options: UsageExport): Promise<string> {
+async function textOf(options: Omit<UsageExport, 'savings'>): Promise<string> {
   let text = ''
-  for await (const piece of exportUsage(options)) text += piece
+  for await (const piece of exportUsage({ ...options, savings })) text += piece
   return text
 }
 
@@ -22,10 +23,8 @@ const callerOf = (project: string, workspace = 'ws_1') => ({
   workspaceId: workspace as WorkspaceId,
 })
 
-forEachEngine((engine) => {
-  test('the requests of the time are in it, the others are not', async () => {
-    await using store = await engine.openStore()
-    const { database } = store
+forEachEngine((_, it) => {
+  it('the requests of the time are in it, the others are not', async ({ database }) => {
     await storeRequests(database, [
       { startedAt: from - 1 },
       { startedAt: from },
@@ -34,16 +33,14 @@ forEachEngine((engine) => {
     ])
     const csv = await textOf({ database, from, to, format: 'csv', groupBy: ['provider'] })
     expect(csv.split('\n').slice(1)).toEqual([
-      'acme,1,0,0,100,0,0,0,20,0.00045',
-      // Nobody was asked.
-      ',1,1,0,0,0,0,0,0,0.00',
+      'acme,1,0,0,100,0,0,0,20,0.00045,0.00',
+      // No provider was called.
+      ',1,1,0,0,0,0,0,0,0.00,0.00',
       '',
     ])
   })
 
-  test('sums are exact, by what was asked for, in order', async () => {
-    await using store = await engine.openStore()
-    const { database } = store
+  it('sums are exact, by what was asked for, in order', async ({ database }) => {
     const tenth = 100_000_000n as Nano
     await storeRequests(database, [
       ...Array.from({ length: 10 }, () => ({ startedAt: from, charge: tenth, caller: callerOf('prj_b') })),
@@ -58,17 +55,15 @@ forEachEngine((engine) => {
     const csv = await textOf({ database, from, to, format: 'csv', groupBy: ['day', 'project'] })
     expect(csv.split('\n')).toEqual([
       'day,project_id,requests,failed_requests,estimated_requests,' +
-        'input_tokens,cache_read_tokens,cache_write_tokens,cache_write_1h_tokens,output_tokens,cost_usd',
-      '2026-11-01,prj_a,1,1,0,100,0,0,0,20,0.000000001',
-      '2026-11-01,prj_b,10,0,0,1000,0,0,0,200,1.00',
-      '2026-11-02,prj_b,1,0,1,3,9,0,0,4,0.000000005',
+        'input_tokens,cache_read_tokens,cache_write_tokens,cache_write_1h_tokens,output_tokens,cost_usd,cache_saved_usd',
+      '2026-11-01,prj_a,1,1,0,100,0,0,0,20,0.000000001,0.00',
+      '2026-11-01,prj_b,10,0,0,1000,0,0,0,200,1.00,0.00',
+      '2026-11-02,prj_b,1,0,1,3,9,0,0,4,0.000000005,0.00',
       '',
     ])
   })
 
-  test('a workspace sees its own', async () => {
-    await using store = await engine.openStore()
-    const { database } = store
+  it('a workspace sees its own', async ({ database }) => {
     await storeRequests(database, [
       { startedAt: from, caller: callerOf('prj_1', 'ws_1') },
       { startedAt: from, caller: callerOf('prj_2', 'ws_2') },
@@ -83,14 +78,17 @@ forEachEngine((engine) => {
     ).toEqual(['prj_2'])
   })
 
-  test('more than a page is read to the end, each request once', async () => {
-    await using store = await engine.openStore()
-    const { database } = store
+  it('more than a page is read to the end, each request once', async ({ database }) => {
     await storeRequests(
       database,
       Array.from({ length: 1001 }, (_, place) => ({ startedAt: from + Math.floor(place / 10) })),
     )
+    let turns = 0
+    const others = setInterval(() => turns++, 0)
     const sums = await textOf({ database, from, to, format: 'jsonl', groupBy: [] })
+    clearInterval(others)
     expect(JSON.parse(sums)).toMatchObject({ requests: 1001, input_tokens: 100_100 })
+    // Whatever else there is to do is done between the pages.
+    expect(turns).toBeGreaterThan(0)
   })
 })

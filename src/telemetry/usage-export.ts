@@ -1,39 +1,87 @@
-// Usage and charges summed up by the requested groups, for a spreadsheet or a warehouse. The log is read page by page, so
-// only the sums are in memory. Money is a decimal string in USD and adds up exactly; token buckets never overlap.
+// Usage and charges summed up by the requested groups, for reports, a spreadsheet or a warehouse. The log is read page by
+// page, so only the sums are in memory. Money adds up exactly; token buckets never overlap. What retention has removed from
+// the log is not included.
 
+import { type AttributionFilters, passesAttribution, shownEndUser } from '../kernel/attribution.ts'
 import { isoTime } from '../kernel/clock.ts'
-import type { WorkspaceId } from '../kernel/ids.ts'
+import type { KeyId, ProjectId, WorkspaceId } from '../kernel/ids.ts'
 import { formatUsd, type Nano, zeroNano } from '../kernel/money.ts'
+import { yieldToEventLoop } from '../kernel/timers.ts'
 import type { Usage } from '../kernel/usage.ts'
 import type { Database } from '../store/database.ts'
-import { timeToSql } from '../store/sql.ts'
+import { timeFromSql, timeToSql } from '../store/sql.ts'
 import { csvLine as csvCells } from '../wire/csv.ts'
 import { firstIdAt, type LoggedRequest, requestFromRow, type StoredRow } from './request-row.ts'
 
-export interface UsageExport {
+/** What the prompt cache saved on a request, in nano-dollars; undefined = it has no price that is known. */
+export type SavedBy = (request: LoggedRequest) => bigint | undefined
+
+export interface UsageQuery extends AttributionFilters {
   readonly database: Database
   /** Epoch milliseconds; `to` is exclusive. */
   readonly from: number
   readonly to: number
-  readonly format: 'csv' | 'jsonl'
   readonly groupBy: readonly UsageGroup[]
   readonly workspaceId?: WorkspaceId
+  /** Only requests with one of these keys. */
+  readonly keyIds?: readonly KeyId[]
+  readonly projectId?: ProjectId
+  readonly keyId?: KeyId
+  readonly model?: string
+  /** For one page of requests; prices are in the catalog. */
+  savings(page: readonly LoggedRequest[]): Promise<SavedBy>
 }
 
-const pageMax = 500
+export interface UsageExport extends UsageQuery {
+  readonly format: 'csv' | 'jsonl'
+}
+
+/** A few milliseconds: the embedded database is read on the thread that serves requests, which go first between pages. */
+const pageMax = 200
 /** An id is made a moment before its request's time is taken. */
 const marginMs = 60_000
 
 /** Yields the text in pieces. */
 export async function* exportUsage(options: UsageExport): AsyncGenerator<string, void, undefined> {
   const render = options.format === 'csv' ? csvLine : jsonLine
-  const sums = sumRequests(options.groupBy)
-  for await (const page of readPages(options)) for (const request of page) sums.add(request)
+  const sums = await sumUsage(options)
   if (options.format === 'csv') yield csvHeader(sums.columns)
   for (const sum of sums.list()) yield render(sums.columns, sum)
 }
 
-async function* readPages({ database, from, to, workspaceId }: UsageExport): AsyncGenerator<readonly LoggedRequest[]> {
+/** The sums by group, sorted by their groups, and over all of them. */
+export async function sumUsage(options: UsageQuery): Promise<UsageSums> {
+  const sums = sumRequests(options.groupBy)
+  for await (const page of readPages(options)) {
+    const requests = page.filter((request) => passes(request, options))
+    const savedBy = await options.savings(requests)
+    for (const request of requests) sums.add(request, savedBy(request) ?? 0n)
+  }
+  return sums
+}
+
+function passes(request: LoggedRequest, filters: UsageQuery): boolean {
+  const { projectId, keyId, keyIds, model } = filters
+  return (
+    (keyIds === undefined || keyIds.includes(request.keyId)) &&
+    (projectId === undefined || request.projectId === projectId) &&
+    (keyId === undefined || request.keyId === keyId) &&
+    (model === undefined || request.model === model) &&
+    passesAttribution(request, filters)
+  )
+}
+
+/** When the oldest request started that is in the log; undefined = there is none. */
+export async function oldestRequest({ sql }: Database, workspaceId?: WorkspaceId): Promise<number | undefined> {
+  const [row] = await (workspaceId === undefined
+    ? sql<{ started_at: bigint }>`SELECT started_at FROM requests ORDER BY id LIMIT 1`
+    : sql<{
+        started_at: bigint
+      }>`SELECT started_at FROM requests WHERE workspace_id = ${workspaceId} ORDER BY id LIMIT 1`)
+  return row && timeFromSql(row.started_at)
+}
+
+async function* readPages({ database, from, to, workspaceId }: UsageQuery): AsyncGenerator<readonly LoggedRequest[]> {
   const { sql } = database
   const count = BigInt(pageMax)
   const [since, until] = [timeToSql(from), timeToSql(to)]
@@ -49,6 +97,7 @@ async function* readPages({ database, from, to, workspaceId }: UsageExport): Asy
     const last = rows.at(-1)
     if (!last || rows.length < pageMax) return
     after = last.id
+    await yieldToEventLoop()
   }
 }
 
@@ -67,11 +116,17 @@ function jsonLine<Item>(columns: readonly ExportColumn<Item>[], item: Item): str
 interface ExportColumn<Item> {
   readonly name: string
   /** null = not known. */
-  value(item: Item): string | number | boolean | null
+  value(item: Item): string | number | null
 }
 
-export const usageGroups = ['day', 'workspace', 'project', 'key', 'model', 'provider'] as const
-export type UsageGroup = (typeof usageGroups)[number]
+interface GroupColumn {
+  readonly name: string
+  /** null = the request has none. */
+  value(request: LoggedRequest): string | null
+}
+
+/** `tag:NAME`: by the value of that tag. */
+export type UsageGroup = keyof typeof groupColumns | `tag:${string}`
 
 const tokenColumns = {
   input_tokens: 'inputTokens',
@@ -83,38 +138,68 @@ const tokenColumns = {
 
 const tokenNames = Object.entries(tokenColumns)
 
-const groupColumns: Readonly<Record<UsageGroup, ExportColumn<LoggedRequest>>> = {
+const groupColumns = {
   day: { name: 'day', value: ({ startedAt }) => isoTime(startedAt).slice(0, 10) },
   workspace: { name: 'workspace_id', value: ({ workspaceId }) => workspaceId },
   project: { name: 'project_id', value: ({ projectId }) => projectId },
   key: { name: 'key_id', value: ({ keyId }) => keyId },
   model: { name: 'model', value: ({ model }) => model ?? null },
   provider: { name: 'provider', value: ({ provider }) => provider ?? null },
+  route: {
+    name: 'route',
+    value: ({ provider, upstreamModel }) => (provider === undefined ? null : `${provider} ${upstreamModel}`),
+  },
+  session: { name: 'session', value: ({ session }) => session ?? null },
+  agent: { name: 'agent', value: ({ agent }) => agent ?? null },
+  user: { name: 'end_user', value: ({ endUser }) => (endUser === undefined ? null : shownEndUser(endUser)) },
+} as const satisfies Readonly<Record<string, GroupColumn>>
+
+function columnOf(group: UsageGroup): GroupColumn {
+  if (group in groupColumns) return groupColumns[group as keyof typeof groupColumns]
+  const tag = group.slice('tag:'.length)
+  return { name: group, value: ({ tags }) => tags[tag] ?? null }
 }
 
 /** Of the requests with the same values in all groups. */
-interface UsageSum {
-  readonly groups: readonly (string | number | boolean | null)[]
+export interface UsageSum {
+  /** null = the request has none. */
+  readonly groups: readonly (string | null)[]
   requests: number
   /** With a code, also of a failure inside a stream. */
   failed: number
   /** Charged by estimated usage. */
   estimated: number
+  /** In the order of `tokenColumns`. */
   readonly tokens: number[]
   cost: Nano
+  /** What the prompt cache saved; negative if writing to it cost more. */
+  saved: bigint
+  /** What providers bill the operator, as far as it is known. */
+  upstreamCost: Nano
+  /** Charged requests for which it is not known, and their charges. */
+  uncosted: number
+  uncostedCharges: Nano
 }
 
-interface UsageSums {
+export interface UsageSums {
   readonly columns: readonly ExportColumn<UsageSum>[]
-  add(request: LoggedRequest): void
+  readonly total: UsageSum
+  add(request: LoggedRequest, saved: bigint): void
   /** Sorted by their groups. */
   list(): readonly UsageSum[]
 }
 
+/** All input, and the part of it that was read from a cache or written to one. */
+export function inputOf({ tokens: [input = 0, read = 0, write = 0, writeLong = 0, output = 0] }: UsageSum) {
+  return { input: input + read + write + writeLong, cacheRead: read, cacheWrite: write + writeLong, output }
+}
+
 function sumRequests(groupBy: readonly UsageGroup[]): UsageSums {
   const sums = new Map<string, UsageSum>()
-  const groups = groupBy.map((group) => groupColumns[group])
+  const groups = groupBy.map(columnOf)
+  const total = emptySum([])
   return {
+    total,
     columns: [
       ...groups.map(({ name }, at) => ({ name, value: (sum: UsageSum) => sum.groups[at] ?? null })),
       { name: 'requests', value: (sum) => sum.requests },
@@ -122,19 +207,14 @@ function sumRequests(groupBy: readonly UsageGroup[]): UsageSums {
       { name: 'estimated_requests', value: (sum) => sum.estimated },
       ...tokenNames.map(([name], at) => ({ name, value: (sum: UsageSum) => sum.tokens[at] ?? 0 })),
       { name: 'cost_usd', value: (sum) => formatUsd(sum.cost) },
+      { name: 'cache_saved_usd', value: (sum) => formatUsd(sum.saved as Nano) },
     ],
-    add(request) {
+    add(request, saved) {
       const values = groups.map(({ value }) => value(request))
       const name = JSON.stringify(values)
       const sum = sums.get(name) ?? emptySum(values)
       sums.set(name, sum)
-      const { usage, charge, code } = request
-      sum.requests++
-      if (code !== undefined) sum.failed++
-      if (charge !== undefined) sum.cost = (sum.cost + charge) as Nano
-      if (!usage) return
-      if (usage.source === 'estimated') sum.estimated++
-      for (const [at, [, bucket]] of tokenNames.entries()) sum.tokens[at] = (sum.tokens[at] ?? 0) + usage[bucket]
+      for (const each of [sum, total]) addRequest(each, request, saved)
     },
     list: () =>
       Array.from(sums)
@@ -143,10 +223,38 @@ function sumRequests(groupBy: readonly UsageGroup[]): UsageSums {
   }
 }
 
+function addRequest(sum: UsageSum, { usage, charge, code, upstreamCost }: LoggedRequest, saved: bigint): void {
+  sum.requests++
+  sum.saved += saved
+  if (code !== undefined) sum.failed++
+  if (charge !== undefined) {
+    sum.cost = (sum.cost + charge) as Nano
+    if (upstreamCost !== undefined) sum.upstreamCost = (sum.upstreamCost + upstreamCost) as Nano
+    else {
+      sum.uncosted++
+      sum.uncostedCharges = (sum.uncostedCharges + charge) as Nano
+    }
+  }
+  if (!usage) return
+  if (usage.source === 'estimated') sum.estimated++
+  for (const [at, [, bucket]] of tokenNames.entries()) sum.tokens[at] = (sum.tokens[at] ?? 0) + usage[bucket]
+}
+
 function byName([a]: readonly [string, unknown], [b]: readonly [string, unknown]): number {
   return a < b ? -1 : 1
 }
 
 function emptySum(groups: UsageSum['groups']): UsageSum {
-  return { groups, requests: 0, failed: 0, estimated: 0, tokens: tokenNames.map(() => 0), cost: zeroNano }
+  return {
+    groups,
+    requests: 0,
+    failed: 0,
+    estimated: 0,
+    tokens: tokenNames.map(() => 0),
+    cost: zeroNano,
+    saved: 0n,
+    upstreamCost: zeroNano,
+    uncosted: 0,
+    uncostedCharges: zeroNano,
+  }
 }

@@ -75,6 +75,7 @@ function callerFrom(sources: readonly string[] | undefined): Caller {
     allow: [],
     limits: [],
     sharesRoutes: false,
+    priceList: undefined,
     sources: rangesOf(sources),
   }
 }

@@ -60,6 +60,28 @@ export function modelsFromSql(json: string | null): readonly string[] | undefine
   return Object.freeze(models)
 }
 
+const aliasesMax = 200
+const aliasName = /^[A-Za-z0-9][A-Za-z0-9._:@+/-]{0,127}$/
+
+/** Throws a Failure if the field `aliases` of a request is wrong. */
+export function checkAliases(aliases: Readonly<Record<string, string>> = {}): void {
+  const all = Object.entries(aliases)
+  if (all.length > aliasesMax)
+    throw invalidRequest(`\`aliases\` has ${all.length} entries; at most ${aliasesMax}.`, 'aliases')
+  for (const [name, model] of all) {
+    if (aliasName.test(name) && parsePattern(model) !== undefined && !model.endsWith('*')) continue
+    throw invalidRequest(`\`aliases\` must map a name to the id of a model: {"gpt": "openai/gpt-5.6"}.`, 'aliases')
+  }
+}
+
+export function aliasesToSql(aliases: Readonly<Record<string, string>> | undefined): string | null {
+  return aliases === undefined || Object.keys(aliases).length === 0 ? null : JSON.stringify(aliases)
+}
+
+export function aliasesFromSql(json: string | null): Readonly<Record<string, string>> | undefined {
+  return json === null ? undefined : Object.freeze(JSON.parse(json) as Record<string, string>)
+}
+
 /** Caches lists by their stored text: the keys of one project share one list in memory. */
 export function createAllowlistPool(): (json: string | null) => Allowlist | undefined {
   const listsMax = 1000

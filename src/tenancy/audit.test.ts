@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { forEachEngine, type TestEngine } from '../../test/parts/engines.ts'
+import { forEachEngine, type TestEngine, testWith } from '../../test/parts/engines.ts'
 import type { Database } from '../store/database.ts'
 import { openDatabase } from '../store/open-database.ts'
 import { appendAudit, auditHash, listAudit, verifyAudit } from './audit.ts'
@@ -48,6 +48,8 @@ test('the hash covers every column and its place in the chain', () => {
 })
 
 forEachEngine((engine) => {
+  const it = testWith(() => createBench(engine))
+
   test('an unchanged log verifies, also an empty one', async () => {
     await using empty = await engine.openStore()
     expect(await verifyAudit(empty.database)).toEqual({ findings: [], rows: 0, head: { sequence: 0, hash: '' } })
@@ -57,8 +59,7 @@ forEachEngine((engine) => {
     expect(await verifyAudit(bench.database)).toEqual({ findings: [], rows: 5, head: { sequence: 5, hash } })
   })
 
-  test('G1: the database rejects changing or deleting an entry', async () => {
-    await using bench = await createBench(engine)
+  it('G1: the database rejects changing or deleting an entry', async (bench) => {
     const { database } = bench
     const attempts = [
       database.transaction((sql) => sql`UPDATE audit SET actor = 'nobody'`),
@@ -86,8 +87,7 @@ forEachEngine((engine) => {
     }
   })
 
-  test('G1: a changed entry with a recomputed hash is found by the next one', async () => {
-    await using bench = await createBench(engine)
+  it('G1: a changed entry with a recomputed hash is found by the next one', async (bench) => {
     const { database } = bench
     await bench.tamper("UPDATE audit SET object = 'key_x' WHERE sequence = 3")
     const [row] = await database.sql<Parameters<typeof auditHash>[0]>`SELECT * FROM audit WHERE sequence = 3`
@@ -108,8 +108,7 @@ forEachEngine((engine) => {
     }
   })
 
-  test('G1: a deleted entry is found even if the following ones are renumbered', async () => {
-    await using bench = await createBench(engine)
+  it('G1: a deleted entry is found even if the following ones are renumbered', async (bench) => {
     await bench.tamper(`DELETE FROM audit WHERE sequence = 3;
       UPDATE audit SET sequence = 3 WHERE sequence = 4; UPDATE audit SET sequence = 4 WHERE sequence = 5;
       UPDATE audit_head SET sequence = 4`)
@@ -151,8 +150,7 @@ forEachEngine((engine) => {
     expect(items.some(({ object }) => object === 'undone')).toBe(false)
   })
 
-  test('entries are listed newest first, in pages, with their content', async () => {
-    await using bench = await createBench(engine)
+  it('entries are listed newest first, in pages, with their content', async (bench) => {
     const { sql } = bench.database
     const first = await listAudit(sql, { limit: 3 })
     expect(first.items.map(({ object }) => object)).toEqual(['key_5', 'key_4', 'key_3'])

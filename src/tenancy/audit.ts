@@ -132,7 +132,7 @@ export interface AuditVerification {
 
 /**
  * The number and the hash of an entry. A head that was noted elsewhere proves later that the whole chain was not rewritten:
- * whoever can change every row can also recompute every hash.
+ * someone who can change every row can also recompute every hash.
  */
 export interface AuditHead {
   readonly sequence: number

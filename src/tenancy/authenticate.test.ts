@@ -1,5 +1,5 @@
-import { expect, test } from 'bun:test'
-import { forEachEngine, type TestEngine } from '../../test/parts/engines.ts'
+import { expect } from 'bun:test'
+import { forEachEngine, type TestEngine, testWith } from '../../test/parts/engines.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { Failure } from '../kernel/failure.ts'
 import type { KeyId } from '../kernel/ids.ts'
@@ -87,8 +87,9 @@ function refusalOf(verdict: Caller | Failure): string {
 }
 
 forEachEngine((engine) => {
-  test('A5: both headers give the same caller, in any case of the scheme', async () => {
-    await using bench = await createBench(engine)
+  const it = testWith(() => createBench(engine))
+
+  it('A5: both headers give the same caller, in any case of the scheme', async (bench) => {
     const { id, key } = await bench.addKey('ci')
     const caller: Caller = {
       keyId: id,
@@ -100,6 +101,7 @@ forEachEngine((engine) => {
       allow: [new Set(['openai/', 'acme/large'])],
       limits: [],
       sharesRoutes: false,
+      priceList: undefined,
       sources: undefined,
     }
     const forms = [
@@ -113,11 +115,10 @@ forEachEngine((engine) => {
       new Headers({ 'x-api-key': '', authorization: `Bearer ${key}` }),
       new Headers({ 'x-api-key': key, authorization: 'Bearer ' }),
     ]
-    for (const headers of forms) expect(await bench.authenticator.authenticate(headers)).toEqual(caller)
+    for (const headers of forms) expect(await bench.authenticator.authenticate(headers)).toMatchObject(caller)
   })
 
-  test('a cached key needs no promise and no query', async () => {
-    await using bench = await createBench(engine)
+  it('a cached key needs no promise and no query', async (bench) => {
     const { id, key } = await bench.addKey('ci')
     const first = bench.authenticator.authenticate(bearer(key))
     expect(first).toBeInstanceOf(Promise)
@@ -128,16 +129,14 @@ forEachEngine((engine) => {
     expect(bench.database.queries).toBe(1)
   })
 
-  test('the error for a missing key names both headers', async () => {
-    await using bench = await createBench(engine)
+  it('the error for a missing key names both headers', async (bench) => {
     const message = `Tollgate needs an API key: send \`Authorization: Bearer sk-tg-…\` or \`x-api-key: sk-tg-…\`. ${getOne}`
     for (const headers of [new Headers(), new Headers({ authorization: 'Basic dXNlcjpwYXNz' }), bearer('')]) {
       expect(refusalOf(await bench.authenticator.authenticate(headers))).toBe(message)
     }
   })
 
-  test('A1, A8: a malformed key is refused without a query and not repeated', async () => {
-    await using bench = await createBench(engine)
+  it('A1, A8: a malformed key is refused without a query and not repeated', async (bench) => {
     const { key } = await bench.addKey('ci')
     const notKeys = [
       'sk-proj-abcdefghijklmnopqrstuvwxyz',
@@ -162,8 +161,7 @@ forEachEngine((engine) => {
     expect(bench.database.queries).toBe(0)
   })
 
-  test('an unknown key is named by its last four characters and looked up once', async () => {
-    await using bench = await createBench(engine)
+  it('an unknown key is named by its last four characters and looked up once', async (bench) => {
     const key = createApiKey()
     const message = `Tollgate does not accept this key (…${key.slice(-4)}): there is no such key here. ${getOne}`
     expect(refusalOf(await bench.authenticator.authenticate(bearer(key)))).toBe(message)
@@ -171,8 +169,7 @@ forEachEngine((engine) => {
     expect(bench.database.queries).toBe(1)
   })
 
-  test('A9: a revoked key is refused with its date, at once where it is revoked', async () => {
-    await using bench = await createBench(engine)
+  it('A9: a revoked key is refused with its date, at once where it is revoked', async (bench) => {
     const { id, key } = await bench.addKey('ci')
     expect(await bench.authenticator.authenticate(bearer(key))).not.toBeInstanceOf(Failure)
     await bench.revoke(id)
@@ -182,8 +179,7 @@ forEachEngine((engine) => {
     )
   })
 
-  test('A9: a revocation made elsewhere takes effect within five seconds', async () => {
-    await using bench = await createBench(engine)
+  it('A9: a revocation made elsewhere takes effect within five seconds', async (bench) => {
     const { id, key } = await bench.addKey('ci')
     await bench.authenticator.authenticate(bearer(key))
     await bench.revoke(id)
@@ -193,8 +189,7 @@ forEachEngine((engine) => {
     expect(refusalOf(await bench.authenticator.authenticate(bearer(key)))).toContain('revoked 2026-11-08')
   })
 
-  test('A9: a cached key is refused from its expiry, to the millisecond', async () => {
-    await using bench = await createBench(engine)
+  it('A9: a cached key is refused from its expiry, to the millisecond', async (bench) => {
     const { key } = await bench.addKey('expiring', { expiresAt: noon + 2000 })
     bench.advance(1999)
     expect(await bench.authenticator.authenticate(bearer(key))).not.toBeInstanceOf(Failure)
@@ -202,8 +197,7 @@ forEachEngine((engine) => {
     expect(refusalOf(await bench.authenticator.authenticate(bearer(key)))).toContain('): expired 2026-11-08. ')
   })
 
-  test('A9: a rotated secret ends at once, and the new one is the same key', async () => {
-    await using bench = await createBench(engine)
+  it('A9: a rotated secret ends at once, and the new one is the same key', async (bench) => {
     const { id, key } = await bench.addKey('ci')
     await bench.authenticator.authenticate(bearer(key))
     const secret = await bench.rotate(id)
@@ -214,8 +208,7 @@ forEachEngine((engine) => {
     )
   })
 
-  test('A9: a rotated secret is valid for exactly the overlap, also if it is cached', async () => {
-    await using bench = await createBench(engine)
+  it('A9: a rotated secret is valid for exactly the overlap, also if it is cached', async (bench) => {
     const { id, key } = await bench.addKey('ci')
     const secret = await bench.rotate(id, 2)
     bench.authenticator.invalidate(id)
@@ -228,8 +221,7 @@ forEachEngine((engine) => {
     expect(await bench.authenticator.authenticate(bearer(secret))).toMatchObject({ keyId: id })
   })
 
-  test('A9: a rotation without an overlap also ends earlier overlaps', async () => {
-    await using bench = await createBench(engine)
+  it('A9: a rotation without an overlap also ends earlier overlaps', async (bench) => {
     const { id, key: first } = await bench.addKey('ci')
     const second = await bench.rotate(id, 3600)
     bench.advance(1000)
@@ -241,8 +233,7 @@ forEachEngine((engine) => {
     expect(await bench.authenticator.authenticate(bearer(third))).toMatchObject({ keyId: id })
   })
 
-  test('A9: revoking a key ends all of its secrets, also those in their overlap', async () => {
-    await using bench = await createBench(engine)
+  it('A9: revoking a key ends all of its secrets, also those in their overlap', async (bench) => {
     const { id, key } = await bench.addKey('ci')
     const secret = await bench.rotate(id, 3600)
     await bench.revoke(id)
@@ -251,8 +242,7 @@ forEachEngine((engine) => {
     }
   })
 
-  test('A9: revocation and rotation without overlap apply on replicas whose clock is behind', async () => {
-    await using bench = await createBench(engine)
+  it('A9: revocation and rotation without overlap apply on replicas whose clock is behind', async (bench) => {
     const revoked = await bench.addKey('revoked')
     const rotated = await bench.addKey('rotated')
     await bench.revoke(revoked.id)
@@ -261,8 +251,7 @@ forEachEngine((engine) => {
     for (const { key } of [revoked, rotated]) refusalOf(await bench.authenticator.authenticate(bearer(key)))
   })
 
-  test('T5, T6: a key narrows what its project allows and never widens it; a narrowed project narrows its keys at once', async () => {
-    await using bench = await createBench(engine)
+  it('T5, T6: a key narrows what its project allows and never widens it; a narrowed project narrows its keys at once', async (bench) => {
     const { key } = await bench.addKey('ci', { models: ['openai/gpt-5.6', 'anthropic/*'] })
     const visible = async () => {
       const caller = await bench.authenticator.authenticate(bearer(key))
@@ -281,8 +270,7 @@ forEachEngine((engine) => {
     expect(await visible()).toEqual(['openai/gpt-5.6', 'anthropic/claude-opus-5.5'])
   })
 
-  test('all requests of a key share one deeply frozen caller', async () => {
-    await using bench = await createBench(engine)
+  it('all requests of a key share one deeply frozen caller', async (bench) => {
     const { key } = await bench.addKey('ci', { limits: { requestsPerMinute: 1 }, sources: ['10.0.0.0/8'] })
     const caller = (await bench.authenticator.authenticate(bearer(key))) as Caller
     expect(bench.authenticator.authenticate(bearer(key))).toBe(caller)
@@ -290,8 +278,7 @@ forEachEngine((engine) => {
     for (const part of [...parts, caller.sources?.[0]]) expect(Object.isFrozen(part)).toBe(true)
   })
 
-  test('the use of a key is recorded only if it was accepted', async () => {
-    await using bench = await createBench(engine)
+  it('the use of a key is recorded only if it was accepted', async (bench) => {
     const { id, key } = await bench.addKey('ci')
     await bench.authenticator.authenticate(bearer(createApiKey()))
     await bench.authenticator.authenticate(bearer(key))
@@ -302,8 +289,7 @@ forEachEngine((engine) => {
     expect(bench.used).toEqual([id, id])
   })
 
-  test('A5: of two different keys the only valid one counts, two valid ones are refused', async () => {
-    await using bench = await createBench(engine)
+  it('A5: of two different keys the only valid one counts, two valid ones are refused', async (bench) => {
     const { id, key } = await bench.addKey('one')
     const other = await bench.addKey('two')
     const unknown = createApiKey()
@@ -323,8 +309,7 @@ forEachEngine((engine) => {
     expect(refusalOf(await both(unknown, 'sk-ant-something'))).toContain(`(…${unknown.slice(-4)})`)
   })
 
-  test('A2, L1: no column of the database contains the key or the secret that it had before', async () => {
-    await using bench = await createBench(engine)
+  it('A2, L1: no column of the database contains the key or the secret that it had before', async (bench) => {
     const { id, key } = await bench.addKey('ci')
     const secret = await bench.rotate(id, 60)
     const { sql } = bench.database
@@ -341,8 +326,7 @@ forEachEngine((engine) => {
     }
   })
 
-  test('an unreachable database is a 503 with a retry time, never a 401', async () => {
-    await using bench = await createBench(engine)
+  it('an unreachable database is a 503 with a retry time, never a 401', async (bench) => {
     const { key } = await bench.addKey('ci')
     await bench.database.close()
     const verdict = await bench.authenticator.authenticate(bearer(key))

@@ -35,6 +35,7 @@ type Verdict = Caller | Failure
 
 const howToGetOne = 'Create one: console → Keys, or `tollgate keys create`.'
 const storeRetryMs = 1000
+const verifiersMax = 4096
 
 export function createAuthenticator(options: AuthenticatorOptions): Authenticator {
   const { database, pepper, previousPepper, clock, cacheTtlMs = 5000 } = options
@@ -45,6 +46,14 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
   const findKey = createFindKey(database, keyLimits, rehash)
   const cache = createKeyCache(clock, cacheTtlMs)
 
+  // The HMAC of a key is a fortieth of a small request. Only keys that exist are remembered.
+  const verifiers = new Map<string, string>()
+  function rememberVerifier(text: string, verifier: string): void {
+    if (verifiers.has(text)) return
+    if (verifiers.size >= verifiersMax) verifiers.clear()
+    verifiers.set(text, verifier)
+  }
+
   function judgeNow(key: ApiKey, stored: StoredKey | undefined): Verdict {
     const verdict = judge(key, stored, clock.now())
     if (!(verdict instanceof Failure)) noteUse(verdict.keyId)
@@ -54,9 +63,12 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
   function check(text: string): Verdict | Promise<Verdict> {
     if (text.length !== apiKeyLength) return malformed()
     // What is cached under it is a key: the form is only checked before a query.
-    const verifier = computeVerifier(text as ApiKey)
+    const verifier = verifiers.get(text) ?? computeVerifier(text as ApiKey)
     const known = cache.peek(verifier)
-    if (known !== undefined) return judgeNow(text as ApiKey, known)
+    if (known !== undefined) {
+      rememberVerifier(text, verifier)
+      return judgeNow(text as ApiKey, known)
+    }
     if (!hasApiKeyForm(text)) return malformed()
     const found = cache.find(verifier, () => findKey(verifier, computePrevious?.(text)))
     if (!(found instanceof Promise)) return judgeNow(text, found)
@@ -66,7 +78,8 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
   return {
     authenticate(headers) {
       const bearer = bearerToken(headers)
-      const apiKey = headers.get('x-api-key')?.trim() || undefined
+      // The second is Google's.
+      const apiKey = (headers.get('x-api-key') ?? headers.get('x-goog-api-key'))?.trim() || undefined
       if (bearer === undefined) return apiKey === undefined ? missing() : check(apiKey)
       if (apiKey === undefined || apiKey === bearer) return check(bearer)
       return checkBoth(check(bearer), check(apiKey), hasApiKeyForm(bearer))

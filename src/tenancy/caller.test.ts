@@ -115,6 +115,7 @@ function stored(keyId: KeyId, projectId: ProjectId = 'prj_1', workspaceId: Works
     allow: [],
     limits: [],
     sharesRoutes: false,
+    priceList: undefined,
     sources: undefined,
   }
   return { caller, expiresAt: undefined, revokedAt: undefined, rotated: undefined }

@@ -7,7 +7,7 @@ import type { KeyId, ProjectId, WorkspaceId } from '../kernel/ids.ts'
 import type { IpRange } from '../kernel/ip-range.ts'
 import type { Database } from '../store/database.ts'
 import { type Sql, timeFromSql } from '../store/sql.ts'
-import { type Allowlist, createAllowlistPool, rangesOf, sourcesFromSql } from './allowlist.ts'
+import { type Allowlist, aliasesFromSql, createAllowlistPool, rangesOf, sourcesFromSql } from './allowlist.ts'
 import { hasLimits, type LimitScope, type Limits, limitsFromSql } from './limits.ts'
 import { LoadingCache } from './loading-cache.ts'
 
@@ -24,12 +24,18 @@ export interface Caller {
   readonly workspaceName: string
   /** Of the project and of the key, where they have one; a model must be in all of them. Empty = every model. */
   readonly allow: readonly Allowlist[]
+  /** Of the project: further names of models. Absent = none. */
+  readonly aliases?: Readonly<Record<string, string>> | undefined
   /** Of key, project and workspace those that have limits; the tightest applies. */
   readonly limits: readonly LimitScope[]
   /** Whether routes on the operator's credentials may be tried after those on the workspace's own. */
   readonly sharesRoutes: boolean
+  /** Hashes the ids of its end users; undefined = they are not recorded. */
+  readonly endUserSalt?: string | undefined
   /** Addresses the key may be used from; undefined = anywhere. See `allowsSource`. */
   readonly sources: readonly IpRange[] | undefined
+  /** Of the workspace; undefined = it pays the prices of the catalog. */
+  readonly priceList: string | undefined
 }
 
 export interface StoredKey {
@@ -55,11 +61,14 @@ interface KeyRow {
   readonly project_id: ProjectId
   readonly project_name: string
   readonly project_models: string | null
+  readonly project_aliases: string | null
   readonly project_limits: string | null
   readonly workspace_id: WorkspaceId
   readonly workspace_name: string
   readonly workspace_limits: string | null
   readonly shares_routes: bigint
+  readonly price_list: string | null
+  readonly end_user_salt: string | null
 }
 
 /** `previous`: the verifier under the pepper of the previous master secret, during a rotation. */
@@ -95,9 +104,12 @@ export function createFindKey(
         workspaceId: row.workspace_id,
         workspaceName: row.workspace_name,
         allow: Object.freeze([row.project_models, row.key_models].map(allowlistOf).filter(isList)),
+        aliases: aliasesFromSql(row.project_aliases),
         limits: limitsOf(row, keyLimits()),
         sharesRoutes: row.shares_routes === 1n,
+        endUserSalt: row.end_user_salt ?? undefined,
         sources: rangesOf(sourcesFromSql(row.sources)),
+        priceList: row.price_list ?? undefined,
       }),
       expiresAt: timeFromSql(row.expires_at),
       revokedAt: timeFromSql(row.revoked_at),
@@ -117,8 +129,9 @@ async function readKey({ sql }: Database, verifier: string, previous: string): P
   const [row] = await sql<KeyRow>`
     SELECT s.verifier, s.rotated_at, s.ends_at, k.id AS key_id, k.name AS key_name, k.expires_at, k.revoked_at,
       k.models AS key_models, k.limits AS key_limits, k.sources,
-      p.id AS project_id, p.name AS project_name, p.models AS project_models, p.limits AS project_limits,
-      w.id AS workspace_id, w.name AS workspace_name, w.limits AS workspace_limits, w.shares_routes
+      p.id AS project_id, p.name AS project_name, p.models AS project_models, p.aliases AS project_aliases, p.limits AS project_limits,
+      w.id AS workspace_id, w.name AS workspace_name, w.limits AS workspace_limits, w.shares_routes,
+      w.end_user_salt, w.price_list
     FROM (SELECT verifier, id AS key_id, CAST(NULL AS BIGINT) AS rotated_at, CAST(NULL AS BIGINT) AS ends_at
         FROM api_keys WHERE verifier IN (${verifier}, ${previous})
       UNION ALL SELECT verifier, key_id, rotated_at, ends_at FROM rotated_secrets

@@ -245,13 +245,12 @@ describe.skipIf(findPostgresPrograms() === undefined)('through postgres', () => 
   })
 })
 
-forEachEngine((engine) => {
-  test('a polling replica is notified within seconds; the embedded engine does nothing', async () => {
-    await using store = await engine.openStore()
-    const [sender, other] = [await join(store.database), await join(store.database, { pollMs: 10 })]
+forEachEngine((engine, it) => {
+  it('a polling replica is notified within seconds; the embedded engine does nothing', async ({ database }) => {
+    const [sender, other] = [await join(database), await join(database, { pollMs: 10 })]
     await sender.changes.announce(revoked)
     if (engine.name === 'postgres') await until(() => other.received.length > 0)
-    const rows = await store.database.sql<{ object: string }>`SELECT object FROM changes`
+    const rows = await database.sql<{ object: string }>`SELECT object FROM changes`
     expect(rows).toEqual(engine.name === 'postgres' ? [{ object: 'key_1' }] : [])
     sender.changes.close()
     other.changes.close()

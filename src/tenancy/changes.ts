@@ -1,5 +1,5 @@
 // Tells the other replicas that something changed, never what it is now: each clears its cache and reads the database, so
-// that a notification that arrives twice, late or out of order does no harm. Through a table that is polled every
+// that a notification that arrives twice, late or out of order does no harm. Through a table that is polled twice a
 // second, and at once through Redis if there is one. Cached data that expires within seconds is announced after its
 // change, so a lost notification does little harm; what is cached without expiry is recorded in the change's transaction.
 
@@ -127,7 +127,8 @@ export interface ChangesOptions {
 }
 
 const channel = 'tollgate:changes'
-const defaultPollMs = 1000
+/** A removed person's keys must end within a second on every replica. */
+const defaultPollMs = 500
 const cleanEveryMs = 600_000
 
 /** For the embedded engine, which has one process. */

@@ -1,14 +1,17 @@
 // The rows of console sessions and sign-in links, by hash. All replicas share them, so a session that is ended is ended
 // everywhere at once. The caller decides who may open one and how long it lasts.
 
+import type { PersonId } from '../kernel/ids.ts'
 import type { Database } from '../store/database.ts'
 import { type Sql, timeFromSql, timeToSql } from '../store/sql.ts'
 
 export interface ConsoleSession {
   readonly openedAt: number
   readonly usedAt: number
-  /** Of the management token with which it was opened. */
+  /** Of the management token with which it was opened; empty for a person. */
   readonly fingerprint: string
+  /** undefined = the installation. */
+  readonly personId: PersonId | undefined
 }
 
 export interface ConsoleLink {
@@ -31,17 +34,19 @@ export interface ConsoleSessions {
   find(hash: string): Promise<ConsoleSession | undefined>
   use(hash: string, now: number): Promise<void>
   end(hash: string): Promise<void>
-  /** Deletes all links too; returns the number of sessions. */
-  endAll(): Promise<number>
+  /** Deletes all links too; returns the number of sessions. With a person, only the sessions of that person. */
+  endAll(personId?: PersonId): Promise<number>
 }
 
 const sessionsMax = 1000
+const personSessionsMax = 20
 const linksMax = 100
 
 interface SessionRow {
   readonly opened_at: bigint
   readonly used_at: bigint
   readonly fingerprint: string
+  readonly person_id: PersonId | null
 }
 
 interface LinkRow {
@@ -65,21 +70,28 @@ export function createConsoleSessions(database: Database): ConsoleSessions {
       )
       return row && { expiresAt: timeFromSql(row.expires_at), fingerprint: row.fingerprint }
     },
-    open: (hash, before, { openedAt, usedAt, fingerprint }, { openedAfter, usedAfter }) =>
+    open: (hash, before, { openedAt, usedAt, fingerprint, personId }, { openedAfter, usedAfter }) =>
       write(async (sql) => {
         if (before !== undefined) await sql`DELETE FROM console_sessions WHERE hash = ${before}`
+        // Counted per person, so that nobody can push out the sessions of others.
+        const whose = personId ?? ''
+        const kept = BigInt((personId === undefined ? sessionsMax : personSessionsMax) - 1)
         await sql`DELETE FROM console_sessions
-          WHERE opened_at <= ${timeToSql(openedAfter)} OR used_at <= ${timeToSql(usedAfter)} OR hash NOT IN
-          (SELECT hash FROM console_sessions ORDER BY opened_at DESC, hash LIMIT ${BigInt(sessionsMax - 1)})`
-        const row = { hash, opened_at: timeToSql(openedAt), used_at: timeToSql(usedAt), fingerprint }
+          WHERE opened_at <= ${timeToSql(openedAfter)} OR used_at <= ${timeToSql(usedAfter)}
+          OR (COALESCE(person_id, '') = ${whose} AND hash NOT IN (SELECT hash FROM console_sessions
+            WHERE COALESCE(person_id, '') = ${whose} ORDER BY opened_at DESC, hash LIMIT ${kept}))`
+        const times = { opened_at: timeToSql(openedAt), used_at: timeToSql(usedAt) }
+        const row = { hash, ...times, fingerprint, person_id: personId ?? null }
         await sql`INSERT INTO console_sessions ${sql([row])}`
       }),
     async find(hash) {
-      const [row] = await database.sql<SessionRow>`SELECT opened_at, used_at, fingerprint FROM console_sessions
+      const [row] =
+        await database.sql<SessionRow>`SELECT opened_at, used_at, fingerprint, person_id FROM console_sessions
         WHERE hash = ${hash}`
       if (!row) return undefined
-      const { opened_at: openedAt, used_at: usedAt, fingerprint } = row
-      return { openedAt: timeFromSql(openedAt), usedAt: timeFromSql(usedAt), fingerprint }
+      const { opened_at: openedAt, used_at: usedAt, fingerprint, person_id: personId } = row
+      const times = { openedAt: timeFromSql(openedAt), usedAt: timeFromSql(usedAt) }
+      return { ...times, fingerprint, personId: personId ?? undefined }
     },
     use: (hash, now) =>
       write(async (sql) => {
@@ -89,8 +101,12 @@ export function createConsoleSessions(database: Database): ConsoleSessions {
       write(async (sql) => {
         await sql`DELETE FROM console_sessions WHERE hash = ${hash}`
       }),
-    endAll: () =>
+    endAll: (personId) =>
       write(async (sql) => {
+        if (personId !== undefined) {
+          const own = await sql`DELETE FROM console_sessions WHERE person_id = ${personId} RETURNING hash`
+          return own.length
+        }
         await sql`DELETE FROM console_links`
         const ended = await sql<{ hash: string }>`DELETE FROM console_sessions RETURNING hash`
         return ended.length

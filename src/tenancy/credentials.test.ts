@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { inspect } from 'node:util'
-import { forEachEngine, type TestEngine } from '../../test/parts/engines.ts'
+import { forEachEngine, type TestEngine, testWith } from '../../test/parts/engines.ts'
 import { type Clock, systemClock } from '../kernel/clock.ts'
 import type { WorkspaceId } from '../kernel/ids.ts'
 import { Secret } from '../kernel/secret.ts'
@@ -48,8 +48,9 @@ async function createBench(engine: TestEngine) {
 }
 
 forEachEngine((engine) => {
-  test('K4: only the last four characters, the base URL and the dates can be read', async () => {
-    await using bench = await createBench(engine)
+  const it = testWith(() => createBench(engine))
+
+  it('K4: only the last four characters, the base URL and the dates can be read', async (bench) => {
     const [one] = bench.workspaces
     const plain = await bench.put(one)
     const custom = await bench.put(one, {
@@ -75,8 +76,7 @@ forEachEngine((engine) => {
     expect(inspect(listed) + JSON.stringify(listed)).not.toContain('canary')
   })
 
-  test('K1: no column of the table contains the secret, nor the master secret', async () => {
-    await using bench = await createBench(engine)
+  it('K1: no column of the table contains the secret, nor the master secret', async (bench) => {
     await bench.put(bench.workspaces[0])
     const rows = await bench.database.sql<Record<string, unknown>>`SELECT * FROM credentials`
     expect(rows).toHaveLength(1)
@@ -96,8 +96,7 @@ forEachEngine((engine) => {
     }
   })
 
-  test('a second key for a provider replaces the first under a new id and keeps the date of creation', async () => {
-    await using bench = await createBench(engine)
+  it('a second key for a provider replaces the first under a new id and keeps the date of creation', async (bench) => {
     const [one, two] = bench.workspaces
     const first = await bench.put(one)
     const elsewhere = await bench.put(two)
@@ -109,8 +108,7 @@ forEachEngine((engine) => {
     expect(await bench.list(two)).toEqual([elsewhere])
   })
 
-  test('T2: a delete affects its own workspace only and returns whether there was a credential', async () => {
-    await using bench = await createBench(engine)
+  it('T2: a delete affects its own workspace only and returns whether there was a credential', async (bench) => {
     const [one, two] = bench.workspaces
     const kept = await bench.put(one)
     expect(await bench.remove(two, 'acme')).toBe(false)
@@ -121,15 +119,13 @@ forEachEngine((engine) => {
     expect(await bench.list(one)).toEqual([])
   })
 
-  test('nothing of a key shorter than eight characters is shown', async () => {
-    await using bench = await createBench(engine)
+  it('nothing of a key shorter than eight characters is shown', async (bench) => {
     const [one] = bench.workspaces
     expect((await bench.put(one, { apiKey: new Secret('1234567') })).last4).toBe('')
     expect((await bench.put(one, { apiKey: new Secret('12345678') })).last4).toBe('5678')
   })
 
-  test('S6: is not stored for an origin that is not its base URL’s, and the error does not show it', async () => {
-    await using bench = await createBench(engine)
+  it('S6: is not stored for an origin that is not its base URL’s, and the error does not show it', async (bench) => {
     const wrong = bench.put(bench.workspaces[0], { baseUrl: 'https://other.test/v1' })
     const thrown = await wrong.catch((error: unknown) => error)
     expect(thrown).toBeInstanceOf(Error)
@@ -137,8 +133,7 @@ forEachEngine((engine) => {
     expect(await bench.list(bench.workspaces[0])).toEqual([])
   })
 
-  test('L1: an error of the database does not show the secret', async () => {
-    await using bench = await createBench(engine)
+  it('L1: an error of the database does not show the secret', async (bench) => {
     const thrown = await bench.put('ws_nobody').catch((error: unknown) => error)
     expect(thrown).toBeInstanceOf(Error)
     expect(inspect(thrown, { depth: 9 })).not.toContain(canary)
@@ -228,8 +223,9 @@ function revealed(credentials: WorkspaceCredentials): Record<string, string> {
 }
 
 forEachEngine((engine) => {
-  test('opens the credentials of one workspace, each with its origin', async () => {
-    await using bench = await createCacheBench(engine)
+  const it = testWith(() => createCacheBench(engine))
+
+  it('opens the credentials of one workspace, each with its origin', async (bench) => {
     const [one, two] = bench.workspaces
     const { id } = await bench.put(one, 'acme', 'sk-of-one')
     await bench.put(one, 'other', 'sk-other-of-one')
@@ -241,8 +237,7 @@ forEachEngine((engine) => {
     expect(revealed(await bench.cache.open(two))).toEqual({ acme: 'sk-of-two' })
   })
 
-  test('a cached workspace needs no promise and no query, also without credentials', async () => {
-    await using bench = await createCacheBench(engine)
+  it('a cached workspace needs no promise and no query, also without credentials', async (bench) => {
     const [one, two] = bench.workspaces
     await bench.put(one, 'acme', 'sk-of-one')
     await Promise.all([bench.cache.open(one), bench.cache.open(one), bench.cache.open(two)])
@@ -253,8 +248,7 @@ forEachEngine((engine) => {
     expect(bench.counts.queries).toBe(2)
   })
 
-  test('a change here is seen at once after forget, one made elsewhere within five seconds', async () => {
-    await using bench = await createCacheBench(engine)
+  it('a change here is seen at once after forget, one made elsewhere within five seconds', async (bench) => {
     const [one] = bench.workspaces
     await bench.put(one, 'acme', 'sk-first')
     await bench.cache.open(one)
@@ -268,8 +262,7 @@ forEachEngine((engine) => {
     expect(revealed(await bench.cache.open(one))).toEqual({})
   })
 
-  test('the result of a query that ran while the credential changed is not cached', async () => {
-    await using bench = await createCacheBench(engine)
+  it('the result of a query that ran while the credential changed is not cached', async (bench) => {
     const [one] = bench.workspaces
     await bench.put(one, 'acme', 'sk-first')
     const { promise, resolve } = Promise.withResolvers<void>()
@@ -285,8 +278,7 @@ forEachEngine((engine) => {
     expect(revealed(await bench.cache.open(one))).toEqual({ acme: 'sk-second' })
   })
 
-  test('K1: a row copied to another workspace or provider does not decrypt there', async () => {
-    await using bench = await createCacheBench(engine)
+  it('K1: a row copied to another workspace or provider does not decrypt there', async (bench) => {
     const [one, two] = bench.workspaces
     await bench.put(one, 'acme', 'sk-canary-of-one')
     await bench.put(two, 'acme', 'sk-of-two')
@@ -310,8 +302,7 @@ forEachEngine((engine) => {
     expect(revealed(await bench.cache.open(one))).toEqual({})
   })
 
-  test('S6: a row whose address was changed in the database does not decrypt', async () => {
-    await using bench = await createCacheBench(engine)
+  it('S6: a row whose address was changed in the database does not decrypt', async (bench) => {
     const [one] = bench.workspaces
     const columns = ['base_url', 'origin'] as const
     for (const column of columns) {
@@ -324,23 +315,20 @@ forEachEngine((engine) => {
     }
   })
 
-  test('a credential under an unknown master secret is reported as such', async () => {
-    await using bench = await createCacheBench(engine)
+  it('a credential under an unknown master secret is reported as such', async (bench) => {
     const [one] = bench.workspaces
     const { id } = await bench.put(one, 'acme', 'sk-of-one')
     expect(await bench.strangersCache.open(one)).toEqual(new Map([['acme', { id, fault: 'unknown_secret' }]]))
   })
 
-  test('K5: opened secrets are kept for a minute at most', async () => {
-    await using bench = await createCacheBench(engine)
+  it('K5: opened secrets are kept for a minute at most', async (bench) => {
     const create = (ttlMs: number) =>
       createCredentialCache({ database: bench.database, keys, clock: systemClock, ttlMs })
     expect(() => create(60_000)).not.toThrow()
     expect(() => create(60_001)).toThrow('a minute at most')
   })
 
-  test('K4: nothing of an opened credential is printed but its last four characters', async () => {
-    await using bench = await createCacheBench(engine)
+  it('K4: nothing of an opened credential is printed but its last four characters', async (bench) => {
     const [one] = bench.workspaces
     await bench.put(one, 'acme', 'sk-canary-0123456789-1a2b')
     const credentials = await bench.cache.open(one)

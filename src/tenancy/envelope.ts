@@ -1,4 +1,4 @@
-// Envelope encryption of credentials: each secret is encrypted with its own data key, which is wrapped by a key derived
+// Envelope encryption of credentials and stored responses: each secret is encrypted with its own data key, which is wrapped by a key derived
 // from the master secret. Both are bound to the owner and the destination, so a row that was copied to another workspace
 // or pointed at another address does not decrypt. A rotation only rewraps the data keys.
 
@@ -32,27 +32,40 @@ export type EnvelopeFault = 'unknown_secret' | 'altered'
 const dataKeyBytes = 32
 
 export function sealSecret(secret: Secret, belonging: Belonging, wrappingKey: WrappingKey): Envelope {
+  return sealBytes(Buffer.from(secret.reveal()), credentialBinding(belonging), wrappingKey)
+}
+
+export function openEnvelope(envelope: Envelope, belonging: Belonging, keys: KeyRing): Secret | EnvelopeFault {
+  const plain = openBytes(envelope, credentialBinding(belonging), keys)
+  if (typeof plain === 'string') return plain
+  const secret = new Secret(plain.toString())
+  plain.fill(0)
+  return secret
+}
+
+/** What an envelope belongs to, as text. It is authenticated and not stored. */
+export type Binding = (purpose: 'secret' | 'data-key') => string
+
+/** Encrypts with a data key of its own. */
+export function sealBytes(plain: Uint8Array, bindingOf: Binding, wrappingKey: WrappingKey): Envelope {
   const dataKey = randomBytes(dataKeyBytes)
   const envelope = {
-    ciphertext: seal(dataKey, Buffer.from(secret.reveal()), bindingOf('secret', belonging)),
-    wrappedKey: wrappingKey.wrap(dataKey, bindingOf('data-key', belonging)),
+    ciphertext: seal(dataKey, plain, bindingOf('secret')),
+    wrappedKey: wrappingKey.wrap(dataKey, bindingOf('data-key')),
     keyVersion: wrappingKey.version,
   }
   dataKey.fill(0)
   return envelope
 }
 
-export function openEnvelope(envelope: Envelope, belonging: Belonging, keys: KeyRing): Secret | EnvelopeFault {
+export function openBytes(envelope: Envelope, bindingOf: Binding, keys: KeyRing): Buffer | EnvelopeFault {
   const wrappingKey = keys.find(envelope.keyVersion)
   if (wrappingKey === undefined) return 'unknown_secret'
-  const dataKey = wrappingKey.unwrap(envelope.wrappedKey, bindingOf('data-key', belonging))
+  const dataKey = wrappingKey.unwrap(envelope.wrappedKey, bindingOf('data-key'))
   if (dataKey?.length !== dataKeyBytes) return 'altered'
-  const plain = open(dataKey, envelope.ciphertext, bindingOf('secret', belonging))
+  const plain = open(dataKey, envelope.ciphertext, bindingOf('secret'))
   dataKey.fill(0)
-  if (plain === undefined) return 'altered'
-  const secret = new Secret(plain.toString())
-  plain.fill(0)
-  return secret
+  return plain ?? 'altered'
 }
 
 /** Wraps the data key under another master secret; the ciphertext stays and is not decrypted. */
@@ -61,7 +74,15 @@ export function rewrap(
   belonging: Belonging,
   keys: { readonly from: WrappingKey; readonly to: WrappingKey },
 ): string | 'altered' {
-  const binding = bindingOf('data-key', belonging)
+  return rewrapKey(wrappedKey, credentialBinding(belonging), keys)
+}
+
+export function rewrapKey(
+  wrappedKey: string,
+  bindingOf: Binding,
+  keys: { readonly from: WrappingKey; readonly to: WrappingKey },
+): string | 'altered' {
+  const binding = bindingOf('data-key')
   const dataKey = keys.from.unwrap(wrappedKey, binding)
   if (dataKey === undefined) return 'altered'
   const rewrapped = keys.to.wrap(dataKey, binding)
@@ -70,9 +91,9 @@ export function rewrap(
 }
 
 /** JSON, because joined texts would be ambiguous. Stored rows depend on every character of it. */
-function bindingOf(purpose: 'secret' | 'data-key', belonging: Belonging): string {
-  const { workspaceId, provider, id, origin, baseUrl } = belonging
-  return JSON.stringify(['tollgate-credential-1', purpose, workspaceId, provider, id, origin, baseUrl ?? null])
+function credentialBinding({ workspaceId, provider, id, origin, baseUrl }: Belonging): Binding {
+  return (purpose) =>
+    JSON.stringify(['tollgate-credential-1', purpose, workspaceId, provider, id, origin, baseUrl ?? null])
 }
 
 export interface WrappingKey {

@@ -21,9 +21,8 @@ async function shownBy({ show }: FirstStart): Promise<FirstStart['firstKey'][]> 
   return printed
 }
 
-forEachEngine((engine) => {
-  test('the first start creates a workspace, a project and a working key in its file', async () => {
-    await using store = await engine.openStore()
+forEachEngine((engine, it) => {
+  it('the first start creates a workspace, a project and a working key in its file', async (store) => {
     const options = open(store)
     const { firstKey, workspaceId, firstKeyFile } = await ensureFirstStart(options)
     expect(firstKeyFile).toBe(options.folder.file('first-key'))
@@ -43,8 +42,7 @@ forEachEngine((engine) => {
     expect([...(await store.database.sql`SELECT name FROM projects`)]).toEqual([{ name: 'default' }])
   })
 
-  test('the second start creates and shows nothing, even if the key or its file was deleted', async () => {
-    await using store = await engine.openStore()
+  it('the second start creates and shows nothing, even if the key or its file was deleted', async (store) => {
     const options = open(store)
     await shownBy(await ensureFirstStart(options))
     await store.database.transaction((sql) => sql`DELETE FROM api_keys`)
@@ -59,8 +57,7 @@ forEachEngine((engine) => {
     expect(await store.database.sql`SELECT id FROM workspaces`).toHaveLength(1)
   })
 
-  test('a key that was never shown is shown by the next start that gets that far, once', async () => {
-    await using store = await engine.openStore()
+  it('a key that was never shown is shown by the next start that gets that far, once', async (store) => {
     const options = open(store)
     // The port was taken, say.
     const { firstKey } = await ensureFirstStart(options)
@@ -73,8 +70,7 @@ forEachEngine((engine) => {
     expect(await store.database.sql`SELECT id FROM api_keys`).toHaveLength(1)
   })
 
-  test('a start that fails to print has not shown the key', async () => {
-    await using store = await engine.openStore()
+  it('a start that fails to print has not shown the key', async (store) => {
     const options = open(store)
     const { firstKey, show } = await ensureFirstStart(options)
     const failing = show(() => {
@@ -114,8 +110,7 @@ forEachEngine((engine) => {
     for (const database of others) await database.close()
   })
 
-  test('K2: a start with another secret is refused and changes nothing', async () => {
-    await using store = await engine.openStore()
+  it('K2: a start with another secret is refused and changes nothing', async (store) => {
     const options = open(store)
     const first = await ensureFirstStart(options)
     expect(await shownBy(first)).toEqual([first.firstKey])
@@ -127,8 +122,7 @@ forEachEngine((engine) => {
     expect(readFileSync(options.folder.file('first-key'), 'utf8').trim()).toBe(first.firstKey ?? '')
   })
 
-  test('a key of another database in the folder is replaced, not reused', async () => {
-    await using store = await engine.openStore()
+  it('a key of another database in the folder is replaced, not reused', async (store) => {
     const options = open(store)
     options.folder.write('first-key', 'sk-tg-0123456789ABCDEFGHIJKLMNOPQR47EiTD\n')
     const { firstKey, firstKeyFile } = await ensureFirstStart(options)
@@ -136,8 +130,7 @@ forEachEngine((engine) => {
     expect(readFileSync(firstKeyFile, 'utf8').trim()).toBe(firstKey ?? '')
   })
 
-  test('nothing is created if the key file cannot be written', async () => {
-    await using store = await engine.openStore()
+  it('nothing is created if the key file cannot be written', async (store) => {
     const options = open(store)
     const fullDisk = {
       ...options.folder,

@@ -152,15 +152,14 @@ function createFaultyDatabase(database: Database) {
   return faulty
 }
 
-forEachEngine((engine) => {
-  test('a key is taken for as long as its request runs, even for more than a day', async () => {
-    await using store = await engine.openStore()
+forEachEngine((engine, it) => {
+  it('a key is taken for as long as its request runs, even for more than a day', async ({ database }) => {
     const clock = createTestClock()
-    const first = startReplica(store.database, clock)
+    const first = startReplica(database, clock)
     const request = generation()
     expect(await first.claim(request)).toEqual({ kind: 'claimed' })
     // On the embedded engine there is no other process.
-    const second = engine.name === 'postgres' ? startReplica(store.database, clock, { id: 'rep_2' }) : first
+    const second = engine.name === 'postgres' ? startReplica(database, clock, { id: 'rep_2' }) : first
     for (let minutes = 0; minutes < 30 * 60; minutes += 15) {
       clock.advance(15 * minuteMs)
       await first.renew()
@@ -171,20 +170,17 @@ forEachEngine((engine) => {
     expect(answered).toEqual({ kind: 'answered', requestId: request.requestId, body: Buffer.from('answer') })
   })
 
-  test('an answer that is stored while another claim asks the ledger is replayed', async () => {
-    await using store = await engine.openStore()
+  it('an answer that is stored while another claim asks the ledger is replayed', async ({ database }) => {
     const clock = createTestClock()
-    const first = startReplica(store.database, clock)
+    const first = startReplica(database, clock)
     const request = generation()
     await first.claim(request)
     const meanwhile = () => first.complete(request, Buffer.from('answer'))
-    const second = startReplica(store.database, clock, { id: 'rep_2', dead: ['rep_1'], isCharged: true, meanwhile })
+    const second = startReplica(database, clock, { id: 'rep_2', dead: ['rep_1'], isCharged: true, meanwhile })
     expect(await second.claim(generation())).toMatchObject({ kind: 'answered', requestId: request.requestId })
   })
 
-  test('a key that is freed between the two statements of a claim is claimed', async () => {
-    await using store = await engine.openStore()
-    const { database } = store
+  it('a key that is freed between the two statements of a claim is claimed', async ({ database }) => {
     const first = startReplica(database, createTestClock())
     const request = generation()
     await first.claim(request)
@@ -253,17 +249,15 @@ forEachEngine((engine) => {
     }
   })
 
-  test('of simultaneous requests with one key exactly one is claimed', async () => {
-    await using store = await engine.openStore()
-    const replica = startReplica(store.database, createTestClock())
+  it('of simultaneous requests with one key exactly one is claimed', async ({ database }) => {
+    const replica = startReplica(database, createTestClock())
     const claims = await Promise.all(Array.from({ length: 8 }, () => replica.claim(generation())))
     expect(claims.filter(({ kind }) => kind === 'claimed')).toHaveLength(1)
     expect(claims.filter(({ kind }) => kind === 'running')).toHaveLength(7)
   })
 
-  test('a request that still has its key confirms it', async () => {
-    await using store = await engine.openStore()
-    const replica = startReplica(store.database, createTestClock())
+  it('a request that still has its key confirms it', async ({ database }) => {
+    const replica = startReplica(database, createTestClock())
     const request = generation()
     await replica.claim(request)
     expect(await replica.confirm(request)).toBe(true)
@@ -274,37 +268,34 @@ forEachEngine((engine) => {
   // The embedded engine has one process, which knows what runs in it.
   if (engine.name !== 'postgres') return
 
-  test('the key of a live replica stays taken, that of a dead one is free at once', async () => {
-    await using store = await engine.openStore()
+  it('the key of a live replica stays taken, that of a dead one is free at once', async ({ database }) => {
     const clock = createTestClock()
     const request = generation()
-    await startReplica(store.database, clock).claim(request)
-    const hopeful = startReplica(store.database, clock, { id: 'rep_2' })
+    await startReplica(database, clock).claim(request)
+    const hopeful = startReplica(database, clock, { id: 'rep_2' })
     clock.advance(60 * minuteMs)
     expect(await hopeful.claim(generation())).toEqual({ kind: 'running', requestId: request.requestId })
-    const charged = startReplica(store.database, clock, { id: 'rep_2', dead: ['rep_1'], isCharged: true })
+    const charged = startReplica(database, clock, { id: 'rep_2', dead: ['rep_1'], isCharged: true })
     expect(await charged.claim(generation())).toEqual({ kind: 'spent', requestId: request.requestId })
-    const second = startReplica(store.database, clock, { id: 'rep_2', dead: ['rep_1'] })
+    const second = startReplica(database, clock, { id: 'rep_2', dead: ['rep_1'] })
     expect(await second.claim(generation())).toEqual({ kind: 'claimed' })
   })
 
-  test('a process that was suspended before its hold learns that its key was taken over', async () => {
-    await using store = await engine.openStore()
+  it('a process that was suspended before its hold learns that its key was taken over', async ({ database }) => {
     const clock = createTestClock()
-    const sleeper = startReplica(store.database, clock)
+    const sleeper = startReplica(database, clock)
     const request = generation()
     await sleeper.claim(request)
-    const other = startReplica(store.database, clock, { id: 'rep_2', dead: ['rep_1'] })
+    const other = startReplica(database, clock, { id: 'rep_2', dead: ['rep_1'] })
     const twin = generation()
     expect(await other.claim(twin)).toEqual({ kind: 'claimed' })
     expect(await sleeper.confirm(request)).toBe(false)
     expect(await other.confirm(twin)).toBe(true)
   })
 
-  test('a request that is confirmed while another replica considers it dead keeps its key', async () => {
-    await using store = await engine.openStore()
+  it('a request that is confirmed while another replica considers it dead keeps its key', async ({ database }) => {
     const clock = createTestClock()
-    const sleeper = startReplica(store.database, clock)
+    const sleeper = startReplica(database, clock)
     const request = generation()
     await sleeper.claim(request)
     const dead: ReplicaId[] = ['rep_1']
@@ -313,7 +304,7 @@ forEachEngine((engine) => {
       expect(await sleeper.confirm(request)).toBe(true)
       dead.pop()
     }
-    const other = startReplica(store.database, clock, { id: 'rep_2', dead, meanwhile })
+    const other = startReplica(database, clock, { id: 'rep_2', dead, meanwhile })
     expect(await other.claim(generation())).toEqual({ kind: 'running', requestId: request.requestId })
   })
 })

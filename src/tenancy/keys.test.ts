@@ -1,5 +1,5 @@
-import { expect, test } from 'bun:test'
-import { forEachEngine, type TestEngine } from '../../test/parts/engines.ts'
+import { expect } from 'bun:test'
+import { forEachEngine, type TestEngine, testWith } from '../../test/parts/engines.ts'
 import { refusalOf } from '../../test/parts/refused.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { createId, type KeyId } from '../kernel/ids.ts'
@@ -52,8 +52,9 @@ async function createBench(engine: TestEngine) {
 }
 
 forEachEngine((engine) => {
-  test('a key is read as it was created, and its secret is returned once', async () => {
-    await using bench = await createBench(engine)
+  const it = testWith(() => createBench(engine))
+
+  it('a key is read as it was created, and its secret is returned once', async (bench) => {
     const { key, secret } = await bench.addKey({
       models: ['openai/*'],
       limits: { requestsPerMinute: 60, spendPerDay: 1_500_000_000n as Nano },
@@ -75,19 +76,18 @@ forEachEngine((engine) => {
       revokedAt: undefined,
       lastUsedAt: undefined,
       managedBy: 'api',
+      ownerId: undefined,
     })
     expect(await getKey(bench.sql, key.id)).toEqual(key)
     expect(await listKeys(bench.sql, { page: { limit: 1 } })).toEqual({ items: [key], nextCursor: undefined })
   })
 
-  test('a key without options has none', async () => {
-    await using bench = await createBench(engine)
+  it('a key without options has none', async (bench) => {
     const { key } = await bench.addKey()
     expect(key).toMatchObject({ models: undefined, limits: {}, sources: undefined, expiresAt: undefined })
   })
 
-  test('T4: an invalid field is refused by name, and nothing is written', async () => {
-    await using bench = await createBench(engine)
+  it('T4: an invalid field is refused by name, and nothing is written', async (bench) => {
     const wrong: [wish: Partial<KeyWish>, param: string][] = [
       [{ name: '' }, 'name'],
       [{ models: ['*'] }, 'models[0]'],
@@ -104,8 +104,7 @@ forEachEngine((engine) => {
     expect((await listAudit(bench.sql, { limit: 1 })).items).toEqual([])
   })
 
-  test('T2: an unknown id and one of another kind are not found', async () => {
-    await using bench = await createBench(engine)
+  it('T2: an unknown id and one of another kind are not found', async (bench) => {
     expect(await refusalOf(bench.tryKey({ projectId: bench.workspaceId }))).toMatchObject({ code: 'NOT_FOUND' })
     expect(await refusalOf(bench.tryKey({ projectId: createId('prj') }))).toMatchObject({ code: 'NOT_FOUND' })
     for (const id of [createId('key'), bench.projectId, 'key_\u0000', '']) {
@@ -115,8 +114,7 @@ forEachEngine((engine) => {
     }
   })
 
-  test('a key is revoked once; the first date stays', async () => {
-    await using bench = await createBench(engine)
+  it('a key is revoked once; the first date stays', async (bench) => {
     const { key } = await bench.addKey()
     expect(await bench.revoke(key.id, noon + 5)).toEqual({ ...key, revokedAt: noon + 5 })
     expect(await bench.revoke(key.id, noon + 9)).toEqual({ ...key, revokedAt: noon + 5 })
@@ -124,16 +122,14 @@ forEachEngine((engine) => {
     expect(items.map(({ action }) => action)).toEqual(['key.revoke', 'key.create'])
   })
 
-  test('a rotation changes the secret and nothing else', async () => {
-    await using bench = await createBench(engine)
+  it('a rotation changes the secret and nothing else', async (bench) => {
     const before = await bench.addKey({ limits: { concurrentRequests: 3 }, models: ['a/*'] })
     const after = await bench.rotate(before.key.id)
     expect(after.secret).not.toBe(before.secret)
     expect(after.key).toEqual({ ...before.key, last4: after.secret.slice(-4) })
   })
 
-  test('a revoked or expired key cannot be rotated, and the overlap is bounded', async () => {
-    await using bench = await createBench(engine)
+  it('a revoked or expired key cannot be rotated, and the overlap is bounded', async (bench) => {
     const revoked = await bench.addKey()
     await bench.revoke(revoked.key.id)
     const expiring = await bench.addKey({ expiresAt: noon + 1000 })
@@ -147,8 +143,7 @@ forEachEngine((engine) => {
     expect((await bench.rotate(key.id, 30 * 86_400)).key.id).toBe(key.id)
   })
 
-  test('L1, G2: creation, rotation and revocation are in the audit log, without secrets', async () => {
-    await using bench = await createBench(engine)
+  it('L1, G2: creation, rotation and revocation are in the audit log, without secrets', async (bench) => {
     const { key, secret } = await bench.addKey({ limits: { spendPerDay: 7n as Nano }, sources: ['10.0.0.0/8'] })
     const rotated = await bench.rotate(key.id, 60)
     await bench.revoke(key.id)
@@ -174,8 +169,7 @@ forEachEngine((engine) => {
     }
   })
 
-  test('of concurrent rotations exactly the last secret is the key’s', async () => {
-    await using bench = await createBench(engine)
+  it('of concurrent rotations exactly the last secret is the key’s', async (bench) => {
     const { key, secret } = await bench.addKey()
     const another = engine.name === 'postgres' ? await openDatabase(bench.place) : bench.database
     const rotations = await Promise.all(
@@ -192,8 +186,7 @@ forEachEngine((engine) => {
     expect(current.map((text) => text.slice(-4))).toEqual([(await getKey(bench.sql, key.id)).last4])
   })
 
-  test('T1: keys are listed by project, by workspace, or all, page by page', async () => {
-    await using bench = await createBench(engine)
+  it('T1: keys are listed by project, by workspace, or all, page by page', async (bench) => {
     const { sql, database, workspaceId, projectId } = bench
     const [sibling, foreign] = await database.transaction(async (tx) => {
       const elsewhere = await insertWorkspace(tx, { name: 'other', createdAt: noon })
@@ -254,8 +247,9 @@ async function createLastUsedBench(engine: TestEngine) {
 }
 
 forEachEngine((engine) => {
-  test('many uses of a key are one row, written by the flush', async () => {
-    await using bench = await createLastUsedBench(engine)
+  const it = testWith(() => createLastUsedBench(engine))
+
+  it('many uses of a key are one row, written by the flush', async (bench) => {
     const [one, two] = [createId('key'), createId('key')]
     bench.lastUsed.note(one)
     bench.lastUsed.note(two)
@@ -271,8 +265,7 @@ forEachEngine((engine) => {
     )
   })
 
-  test('a later use replaces an earlier one only, and without uses nothing is written', async () => {
-    await using bench = await createLastUsedBench(engine)
+  it('a later use replaces an earlier one only, and without uses nothing is written', async (bench) => {
     const key = createId('key')
     for (const [at, expected] of [
       [2000, 2000],
@@ -289,8 +282,7 @@ forEachEngine((engine) => {
     expect(bench.transactions()).toBe(before)
   })
 
-  test('a failed write is reported and retried, and does not hide a later use', async () => {
-    await using bench = await createLastUsedBench(engine)
+  it('a failed write is reported and retried, and does not hide a later use', async (bench) => {
     const [one, two] = [createId('key'), createId('key')]
     bench.lastUsed.note(one)
     bench.lastUsed.note(two)
@@ -310,8 +302,7 @@ forEachEngine((engine) => {
     )
   })
 
-  test('any number of keys is written, in small transactions', async () => {
-    await using bench = await createLastUsedBench(engine)
+  it('any number of keys is written, in small transactions', async (bench) => {
     const keys = Array.from({ length: 300 }, () => createId('key'))
     for (const key of keys) bench.lastUsed.note(key)
     await bench.lastUsed.flush()

@@ -3,7 +3,7 @@
 
 import type { Clock } from '../kernel/clock.ts'
 import { type Failure, invalidRequest } from '../kernel/failure.ts'
-import { createId, isId, type KeyId, type ProjectId, type WorkspaceId } from '../kernel/ids.ts'
+import { createId, isId, type KeyId, type PersonId, type ProjectId, type WorkspaceId } from '../kernel/ids.ts'
 import type { Database } from '../store/database.ts'
 import { type Sql, timeFromSql, timeToSql } from '../store/sql.ts'
 import { checkModels, checkSources, modelsFromSql, modelsToSql, sourcesFromSql, sourcesToSql } from './allowlist.ts'
@@ -43,6 +43,8 @@ export interface KeyInfo {
   /** Accurate to a minute or two. */
   readonly lastUsedAt: number | undefined
   readonly managedBy: ManagedBy
+  /** The person who created it; undefined = the installation. */
+  readonly ownerId: PersonId | undefined
 }
 
 interface KeyInfoRow {
@@ -59,6 +61,7 @@ interface KeyInfoRow {
   readonly revoked_at: bigint | null
   readonly last_used_at: bigint | null
   readonly managed_by: ManagedBy
+  readonly owner_id: PersonId | null
 }
 
 export interface KeyWish {
@@ -70,6 +73,8 @@ export interface KeyWish {
   readonly expiresAt?: number | undefined
   /** Addresses and ranges it may be used from; undefined = anywhere. */
   readonly sources?: readonly string[] | undefined
+  /** The person who creates it; it ends when they leave the workspace. */
+  readonly ownerId?: PersonId | undefined
 }
 
 export interface KeyWithSecret {
@@ -154,23 +159,30 @@ function endedKey(how: 'revoked' | 'expired'): Failure {
 
 export interface KeyQuery {
   readonly workspaceId?: WorkspaceId | undefined
-  /** If both are given, only this one counts: a project belongs to one workspace. */
   readonly projectId?: ProjectId | undefined
+  /** Only keys of this person. */
+  readonly ownerId?: PersonId | undefined
   readonly page: PageQuery
 }
 
-/** Three statements, not one with optional conditions, because each uses a different index. */
+/** Statements of their own, not one with optional conditions, because each uses a different index. */
 export async function listKeys(sql: Sql, query: KeyQuery): Promise<Page<KeyInfo>> {
   const rows = await listRows(sql, query)
   return pageOf(rows.map(keyFromRow), query.page)
 }
 
-function listRows(sql: Sql, { workspaceId, projectId, page }: KeyQuery): Promise<KeyInfoRow[]> {
+function listRows(sql: Sql, { workspaceId, projectId, ownerId, page }: KeyQuery): Promise<KeyInfoRow[]> {
   const after = afterCursor(page)
   const count = rowsWanted(page)
+  if (ownerId !== undefined) {
+    return sql`SELECT k.*, u.last_used_at FROM api_keys k LEFT JOIN key_uses u ON u.key_id = k.id
+      WHERE k.owner_id = ${ownerId} AND k.workspace_id = ${workspaceId ?? ''}
+      AND k.project_id = COALESCE(${projectId ?? null}, k.project_id) AND k.id > ${after} ORDER BY k.id LIMIT ${count}`
+  }
   if (projectId !== undefined) {
     return sql`SELECT k.*, u.last_used_at FROM api_keys k LEFT JOIN key_uses u ON u.key_id = k.id
-      WHERE k.project_id = ${projectId} AND k.id > ${after} ORDER BY k.id LIMIT ${count}`
+      WHERE k.project_id = ${projectId} AND k.workspace_id = COALESCE(${workspaceId ?? null}, k.workspace_id)
+      AND k.id > ${after} ORDER BY k.id LIMIT ${count}`
   }
   if (workspaceId !== undefined) {
     return sql`SELECT k.*, u.last_used_at FROM api_keys k LEFT JOIN key_uses u ON u.key_id = k.id
@@ -178,6 +190,13 @@ function listRows(sql: Sql, { workspaceId, projectId, page }: KeyQuery): Promise
   }
   return sql`SELECT k.*, u.last_used_at FROM api_keys k LEFT JOIN key_uses u ON u.key_id = k.id
     WHERE k.id > ${after} ORDER BY k.id LIMIT ${count}`
+}
+
+/** For the requests of one person; their keys are few. */
+export async function keysOfOwner(sql: Sql, workspaceId: WorkspaceId, ownerId: PersonId): Promise<readonly KeyId[]> {
+  const rows = await sql<{ id: KeyId }>`SELECT id FROM api_keys WHERE owner_id = ${ownerId}
+    AND workspace_id = ${workspaceId} ORDER BY id`
+  return rows.map(({ id }) => id)
 }
 
 export async function getKey(sql: Sql, id: string): Promise<KeyInfo> {
@@ -204,6 +223,7 @@ function keyFromRow(row: KeyInfoRow): KeyInfo {
     revokedAt: timeFromSql(row.revoked_at),
     lastUsedAt: timeFromSql(row.last_used_at),
     managedBy: row.managed_by,
+    ownerId: row.owner_id ?? undefined,
   }
 }
 
@@ -301,11 +321,11 @@ export interface NewKey extends KeyWish {
 export async function insertKey(sql: Sql, key: NewKey, computeVerifier: ComputeVerifier): Promise<KeyId> {
   const id = createId('key')
   await sql`INSERT INTO api_keys (id, project_id, workspace_id, name, verifier, pepper_version, last4, created_at,
-      expires_at, models, limits, sources, managed_by)
+      expires_at, models, limits, sources, managed_by, owner_id)
     VALUES (${id}, ${key.projectId}, (SELECT workspace_id FROM projects WHERE id = ${key.projectId}), ${key.name},
       ${computeVerifier(key.key)}, ${computeVerifier.version}, ${lastFour(key.key)}, ${timeToSql(key.createdAt)},
       ${key.expiresAt === undefined ? null : timeToSql(key.expiresAt)}, ${modelsToSql(key.models)},
       ${limitsToSql(key.limits ?? {})}, ${sourcesToSql(key.sources)},
-      ${key.managedBy ?? 'api'})`
+      ${key.managedBy ?? 'api'}, ${key.ownerId ?? null})`
   return id
 }

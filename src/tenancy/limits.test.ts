@@ -65,10 +65,8 @@ test('invalid limits are refused by name', async () => {
   }
 })
 
-forEachEngine((engine) => {
-  test('limits of key, project and workspace are replaced as a whole', async () => {
-    await using store = await engine.openStore()
-    const { database } = store
+forEachEngine((_, it) => {
+  it('limits of key, project and workspace are replaced as a whole', async ({ database }) => {
     const ids = await database.transaction(async (sql) => {
       const workspace = await insertWorkspace(sql, { name: 'w', createdAt: 0 })
       const project = await insertProject(sql, { workspaceId: workspace, name: 'p', createdAt: 0 })
@@ -96,9 +94,7 @@ forEachEngine((engine) => {
     }
   })
 
-  test('T2: an unknown id and one of another kind change no limits', async () => {
-    await using store = await engine.openStore()
-    const { database } = store
+  it('T2: an unknown id and one of another kind change no limits', async ({ database }) => {
     const workspace = await database.transaction((sql) => insertWorkspace(sql, { name: 'w', createdAt: 0 }))
     const cases = [
       ['key', workspace],

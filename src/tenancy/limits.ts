@@ -1,6 +1,8 @@
 // The limits of keys, projects and workspaces as they are stored. Counting is done in limits/ and in the ledger.
 
 import { assert } from '../kernel/assert.ts'
+import { isTag, tagRule } from '../kernel/attribution.ts'
+import { isoTime } from '../kernel/clock.ts'
 import { invalidRequest } from '../kernel/failure.ts'
 import { isId, type KeyId, type ProjectId, type WorkspaceId } from '../kernel/ids.ts'
 import { formatUsd, type Nano } from '../kernel/money.ts'
@@ -13,10 +15,23 @@ export interface Limits {
   readonly requestsPerMinute?: number | undefined
   readonly tokensPerMinute?: number | undefined
   readonly concurrentRequests?: number | undefined
-  /** In a UTC day, in a UTC month. */
+  /** In a UTC day, in a week from Monday, in a UTC month. */
   readonly spendPerDay?: Nano | undefined
+  readonly spendPerWeek?: Nano | undefined
   readonly spendPerMonth?: Nano | undefined
+  /** The first moment of a UTC day: spend limits apply from then on, and what was spent before does not count. */
+  readonly startsAt?: number | undefined
+  /** Of each end user of the scope. */
+  readonly userSpendPerDay?: Nano | undefined
+  readonly userSpendPerWeek?: Nano | undefined
+  readonly userSpendPerMonth?: Nano | undefined
+  /** By tag, `name=value`: of all requests of the scope with that tag. */
+  readonly tagSpendPerDay?: TagSpend | undefined
+  readonly tagSpendPerWeek?: TagSpend | undefined
+  readonly tagSpendPerMonth?: TagSpend | undefined
 }
+
+type TagSpend = Readonly<Record<string, Nano>>
 
 /** A caller has up to three; the tightest applies. */
 export type LimitScope =
@@ -37,8 +52,18 @@ const counts = [
 ] as const
 const spends = [
   { field: 'spendPerDay', name: 'spend_per_day' },
+  { field: 'spendPerWeek', name: 'spend_per_week' },
   { field: 'spendPerMonth', name: 'spend_per_month' },
+  { field: 'userSpendPerDay', name: 'user_spend_per_day' },
+  { field: 'userSpendPerWeek', name: 'user_spend_per_week' },
+  { field: 'userSpendPerMonth', name: 'user_spend_per_month' },
 ] as const
+const tagSpends = [
+  { field: 'tagSpendPerDay', name: 'tag_spend_per_day' },
+  { field: 'tagSpendPerWeek', name: 'tag_spend_per_week' },
+  { field: 'tagSpendPerMonth', name: 'tag_spend_per_month' },
+] as const
+const limitedTagsMax = 50
 /** A billion dollars. */
 const spendMax = 10n ** 18n
 
@@ -52,18 +77,46 @@ export function checkLimits(limits: Limits, at = ''): void {
       at + name,
     )
   }
-  for (const { field, name } of spends) {
-    const value = limits[field]
-    if (value === undefined || (value > 0n && value <= spendMax)) continue
-    throw invalidRequest(
-      `\`${at}${name}\` must be more than 0 and at most 1000000000 (USD); leave it out for no limit.`,
-      at + name,
-    )
+  for (const { field, name } of spends) checkSpend(limits[field], at + name)
+  for (const { field, name } of tagSpends) {
+    const tags = Object.entries(limits[field] ?? {})
+    if (tags.length > limitedTagsMax) {
+      throw invalidRequest(`\`${at}${name}\` may name at most ${limitedTagsMax} tags.`, at + name)
+    }
+    for (const [tag, spend] of tags) {
+      if (!isTag(tag)) {
+        throw invalidRequest(
+          `\`${at}${name}\`: "${tag.slice(0, 100)}" is not a tag such as team=web. ${tagRule}`,
+          at + name,
+        )
+      }
+      checkSpend(spend, `${at}${name}.${tag}`)
+    }
+  }
+  if (limits.startsAt !== undefined && ![...spends, ...tagSpends].some(({ field }) => limits[field] !== undefined)) {
+    throw invalidRequest(`\`${at}starts_at\` needs a spend limit that starts then.`, `${at}starts_at`)
   }
 }
 
+function checkSpend(value: Nano | undefined, name: string): void {
+  if (value === undefined || (value > 0n && value <= spendMax)) return
+  throw invalidRequest(`\`${name}\` must be more than 0 and at most 1000000000 (USD); leave it out for no limit.`, name)
+}
+
 export function hasLimits(limits: Limits): boolean {
-  return [...counts, ...spends].some(({ field }) => limits[field] !== undefined)
+  return (
+    [...counts, ...spends].some(({ field }) => limits[field] !== undefined) ||
+    tagSpends.some(({ field }) => Object.keys(limits[field] ?? {}).length > 0)
+  )
+}
+
+/** Of a key, project or workspace, in the order of its periods. */
+export function spendLimits({ spendPerDay, spendPerWeek, spendPerMonth }: Limits) {
+  return [
+    { period: 'day', cap: spendPerDay },
+    { period: 'week', cap: spendPerWeek },
+    { period: 'month', cap: spendPerMonth },
+  ] as const
 }
 
 /** Amounts as strings, in nano-dollars. */
@@ -72,12 +125,14 @@ export function limitsToSql(limits: Limits): string | null {
 }
 
 /** For the audit log: amounts in USD, such as `1.00`. */
-export function auditedLimits(limits: Limits): Record<string, number | string> {
+export function auditedLimits(limits: Limits): LimitsByName {
   return limitsByName(limits, formatUsd)
 }
 
-function limitsByName(limits: Limits, amountText: (amount: Nano) => string): Record<string, number | string> {
-  const byName: Record<string, number | string> = {}
+type LimitsByName = Record<string, number | string | Record<string, string>>
+
+function limitsByName(limits: Limits, amountText: (amount: Nano) => string): LimitsByName {
+  const byName: LimitsByName = {}
   for (const { field, name } of counts) {
     const value = limits[field]
     if (value !== undefined) byName[name] = value
@@ -86,6 +141,11 @@ function limitsByName(limits: Limits, amountText: (amount: Nano) => string): Rec
     const value = limits[field]
     if (value !== undefined) byName[name] = amountText(value)
   }
+  for (const { field, name } of tagSpends) {
+    const tags = Object.entries(limits[field] ?? {})
+    if (tags.length > 0) byName[name] = Object.fromEntries(tags.map(([tag, spend]) => [tag, amountText(spend)]))
+  }
+  if (limits.startsAt !== undefined) byName.starts_at = isoTime(limits.startsAt).slice(0, 10)
   return byName
 }
 
@@ -108,6 +168,13 @@ export function limitsFromSql(json: string | null): Limits {
     assert(typeof value === 'string', 'a stored amount is a string')
     limits[field] = BigInt(value) as Nano
   }
+  for (const { field, name } of tagSpends) {
+    const value = stored[name]
+    if (value === undefined) continue
+    const tags = Object.entries(value as Record<string, string>)
+    limits[field] = Object.freeze(Object.fromEntries(tags.map(([tag, spend]) => [tag, BigInt(spend) as Nano])))
+  }
+  if (typeof stored.starts_at === 'string') limits.startsAt = Date.parse(stored.starts_at)
   return Object.freeze(limits)
 }
 

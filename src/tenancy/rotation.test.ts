@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { forEachEngine, type TestEngine } from '../../test/parts/engines.ts'
+import { forEachEngine, type TestEngine, testWith } from '../../test/parts/engines.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { Failure } from '../kernel/failure.ts'
 import type { KeyId, WorkspaceId } from '../kernel/ids.ts'
@@ -64,8 +64,9 @@ function dyingAt(database: Database, statements: number): Database {
 }
 
 forEachEngine((engine) => {
-  test('K3: moves every credential, and the old secret is no longer needed', async () => {
-    await using bench = await createBench(engine)
+  const it = testWith(() => createBench(engine))
+
+  it('K3: moves every credential, and the old secret is no longer needed', async (bench) => {
     await bench.fill(120)
     const progress: RotationProgress[] = []
     const outcome = await rotateSecrets({ database: bench.database, from, to, onProgress: (now) => progress.push(now) })
@@ -79,8 +80,7 @@ forEachEngine((engine) => {
     expect(await bench.readable(onlyOld)).toBe(0)
   })
 
-  test('K3: a gateway with both secrets can read everything at any time', async () => {
-    await using bench = await createBench(engine)
+  it('K3: a gateway with both secrets can read everything at any time', async (bench) => {
     await bench.fill(101)
     const readable: Promise<number>[] = [bench.readable(both)]
     const onProgress = () => readable.push(bench.readable(both))
@@ -89,8 +89,7 @@ forEachEngine((engine) => {
     expect(await Promise.all(readable)).toEqual([101, 101, 101, 101, 101])
   })
 
-  test('K3: killed at any statement, it loses nothing and can be continued', async () => {
-    await using bench = await createBench(engine)
+  it('K3: killed at any statement, it loses nothing and can be continued', async (bench) => {
     await bench.fill(53)
     let deaths = 0
     for (let statements = 0; ; statements += 7) {
@@ -109,8 +108,7 @@ forEachEngine((engine) => {
     expect(await bench.readable(onlyNew)).toBe(53)
   })
 
-  test('two concurrent runs do the work once', async () => {
-    await using bench = await createBench(engine)
+  it('two concurrent runs do the work once', async (bench) => {
     await bench.fill(60)
     const run = () => rotateSecrets({ database: bench.database, from, to })
     const outcomes = await Promise.all([run(), run()])
@@ -120,8 +118,7 @@ forEachEngine((engine) => {
     expect(await bench.readable(onlyNew)).toBe(60)
   })
 
-  test('includes what is stored meanwhile under the old secret, and skips what is replaced', async () => {
-    await using bench = await createBench(engine)
+  it('includes what is stored meanwhile under the old secret, and skips what is replaced', async (bench) => {
     await bench.fill(51)
     // After the portion of 50 was read and before it is written.
     let interfered = false
@@ -143,8 +140,7 @@ forEachEngine((engine) => {
     expect(await bench.readable(onlyNew)).toBe(52)
   })
 
-  test('reports a row that does not decrypt, skips it, and moves the rest', async () => {
-    await using bench = await createBench(engine)
+  it('reports a row that does not decrypt, skips it, and moves the rest', async (bench) => {
     await bench.fill(3)
     const { id } = await bench.put('broken', onlyOld)
     await bench.database.transaction((sql) => sql`UPDATE credentials SET origin = 'https://evil.test' WHERE id = ${id}`)
@@ -153,16 +149,14 @@ forEachEngine((engine) => {
     expect(await bench.readable(onlyNew)).toBe(3)
   })
 
-  test('counts rows of neither secret as remaining', async () => {
-    await using bench = await createBench(engine)
+  it('counts rows of neither secret as remaining', async (bench) => {
     await bench.fill(2)
     await bench.put('forgotten', createKeyRing(older))
     const outcome = await rotateSecrets({ database: bench.database, from, to })
     expect(outcome).toEqual({ kind: 'rotated', rewrapped: 2, altered: [], remaining: 1 })
   })
 
-  test('does nothing when both secrets are the same', async () => {
-    await using bench = await createBench(engine)
+  it('does nothing when both secrets are the same', async (bench) => {
     await bench.fill(2)
     const copy: MasterSecret = { bytes: from.bytes.slice(), source: 'a copy' }
     expect(await rotateSecrets({ database: bench.database, from, to: copy })).toEqual({ kind: 'same_secret' })
@@ -216,8 +210,9 @@ test('the version of a pepper is distinct and fits a BIGINT', () => {
 })
 
 forEachEngine((engine) => {
-  test('A4: both peppers are valid, and a key that was used no longer needs the old one', async () => {
-    await using bench = await createKeyBench(engine)
+  const it = testWith(() => createKeyBench(engine))
+
+  it('A4: both peppers are valid, and a key that was used no longer needs the old one', async (bench) => {
     const used = await bench.addKey('used')
     const idle = await bench.addKey('idle')
     expect(await bench.ask(used.secret, to)).toBe('UNAUTHORIZED')
@@ -237,8 +232,7 @@ forEachEngine((engine) => {
     expect(await bench.ask(idle.secret, from, to)).toBe('idle')
   })
 
-  test('A4: a secret in its overlap moves too, and an expired one does not count', async () => {
-    await using bench = await createKeyBench(engine)
+  it('A4: a secret in its overlap moves too, and an expired one does not count', async (bench) => {
     const first = await bench.addKey('ci')
     const second = await bench.rotate(first.key.id)
     expect(await bench.status()).toMatchObject({ keys: 1, overlaps: 1, credentials: 0 })
@@ -254,8 +248,7 @@ forEachEngine((engine) => {
     expect((await bench.status(noon + 3_600_000)).overlaps).toBe(0)
   })
 
-  test('revoked and expired keys do not need the old secret', async () => {
-    await using bench = await createKeyBench(engine)
+  it('revoked and expired keys do not need the old secret', async (bench) => {
     const { key } = await bench.addKey('revoked')
     await bench.addKey('short', noon + 1000)
     expect((await bench.status()).keys).toBe(2)

@@ -1,4 +1,4 @@
-// Rotation of the master secret: moves every credential from one secret to another while gateways that have both keep
+// Rotation of the master secret: moves every credential and stored response from one secret to another while gateways that have both keep
 // serving, and reports what still needs the previous one. Only the data keys are rewrapped, a few at a time. The rows
 // show what is done, so an interrupted run is continued by running it again.
 
@@ -9,6 +9,7 @@ import { createVerifier } from './api-key.ts'
 import { type SealedCredential, type SealedRow, sealedFromRow } from './credentials.ts'
 import { type CredentialId, createWrappingKey, rewrap, type WrappingKey } from './envelope.ts'
 import { deriveSubkey, type MasterSecret } from './secrets.ts'
+import { rewrapResponses } from './stored-responses.ts'
 
 /** Rows per transaction: a few milliseconds, during which the embedded engine blocks other writes. */
 const portion = 50
@@ -73,6 +74,7 @@ export async function rotateSecrets(options: RotateSecretsOptions): Promise<Rota
     done += sealed.length
     onProgress({ done, total: Math.max(total, done) })
   }
+  await rewrapResponses(database, { from, to })
   const remaining = (await countNotUnder(database.sql, to)) - altered.length
   return { kind: 'rotated', rewrapped, altered, remaining: Math.max(0, remaining) }
 }
@@ -134,6 +136,7 @@ export interface RotationStatus {
   /** Replaced secrets that are still valid. */
   readonly overlaps: number
   readonly credentials: number
+  readonly responses: number
 }
 
 const shownMax = 20
@@ -160,6 +163,10 @@ export async function readRotationStatus(sql: Sql, current: MasterSecret, now: n
     })),
     overlaps: countOf(overlaps),
     credentials: await countNotUnder(sql, createWrappingKey(current)),
+    responses: countOf(
+      await sql<Counted>`SELECT COUNT(*) AS n FROM stored_responses
+        WHERE key_version <> ${createWrappingKey(current).version} AND expires_at > ${at}`,
+    ),
   }
 }
 

@@ -85,10 +85,8 @@ test('K2: without a configured secret creates a private one in the data folder, 
   expect(loadMasterSecret(undefined, data)).toEqual(made)
 })
 
-forEachEngine((engine) => {
-  test('accepts the secret of the database and refuses another, naming its source', async () => {
-    await using store = await engine.openStore()
-    const { database } = store
+forEachEngine((_, it) => {
+  it('accepts the secret of the database and refuses another, naming its source', async ({ database }) => {
     const right = { bytes: counting, source }
     const wrong = { bytes: counting.toReversed(), source: './data/secret' }
     await database.transaction((sql) => confirmSecret(sql, right))
@@ -101,9 +99,7 @@ forEachEngine((engine) => {
     await database.transaction((sql) => confirmSecret(sql, right))
   })
 
-  test('a missing secret file stops the start; a database without a secret gets one', async () => {
-    await using store = await engine.openStore()
-    const { database, place } = store
+  it('a missing secret file stops the start; a database without a secret gets one', async ({ database, place }) => {
     const folder = openDataFolder(place.dataFolder, () => {})
     await refuseLostSecret(database.sql, undefined, folder)
     const made = loadMasterSecret(undefined, folder)
@@ -122,19 +118,16 @@ forEachEngine((engine) => {
     await refuseLostSecret(database.sql, new Secret('x'), folder)
   })
 
-  test('K2: the database contains nothing of the secret', async () => {
-    await using store = await engine.openStore()
-    await store.database.transaction((sql) => confirmSecret(sql, { bytes: counting, source }))
-    const rows = await store.database.sql<{ value: string }>`SELECT value FROM installation`
+  it('K2: the database contains nothing of the secret', async ({ database }) => {
+    await database.transaction((sql) => confirmSecret(sql, { bytes: counting, source }))
+    const rows = await database.sql<{ value: string }>`SELECT value FROM installation`
     expect(rows).toHaveLength(1)
     const hex = Buffer.from(counting).toString('hex')
     expect(rows[0]?.value).toMatch(/^[0-9a-f]{64}$/)
     expect(rows[0]?.value).not.toBe(hex)
   })
 
-  test('K3: the new secret replaces the recorded one if that is given as the previous', async () => {
-    await using store = await engine.openStore()
-    const { database } = store
+  it('K3: the new secret replaces the recorded one if that is given as the previous', async ({ database }) => {
     const first = { bytes: counting, source }
     const next = { bytes: counting.map((byte) => byte + 100), source }
     const other = { bytes: counting.map((byte) => byte + 50), source }

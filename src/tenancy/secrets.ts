@@ -10,7 +10,16 @@ import type { Sql } from '../store/sql.ts'
 import { StartRefusal } from '../store/start-refusal.ts'
 
 /** One label per use, so that no key has two uses. */
-export type SubkeyLabel = 'api-key-pepper' | 'credential-kek' | 'idempotency-store' | 'session' | 'secret-check'
+export type SubkeyLabel =
+  | 'api-key-pepper'
+  | 'credential-kek'
+  | 'idempotency-store'
+  | 'session'
+  | 'secret-check'
+  | 'prompt-cache'
+  | 'webhooks'
+  | 'kept-reasoning'
+  | 'encrypted-content'
 
 export interface MasterSecret {
   readonly bytes: Uint8Array

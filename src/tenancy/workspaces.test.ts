@@ -1,7 +1,8 @@
-import { expect, test } from 'bun:test'
-import { forEachEngine, type TestEngine } from '../../test/parts/engines.ts'
+import { expect } from 'bun:test'
+import { forEachEngine, type TestEngine, testWith } from '../../test/parts/engines.ts'
 import { refusalOf } from '../../test/parts/refused.ts'
 import { createId } from '../kernel/ids.ts'
+import type { Nano } from '../kernel/money.ts'
 import { createVerifier } from './api-key.ts'
 import { listAudit } from './audit.ts'
 import { createKey, getKey, revokeKey, rotateKey } from './keys.ts'
@@ -38,8 +39,9 @@ async function createBench(engine: TestEngine) {
 }
 
 forEachEngine((engine) => {
-  test('a workspace is read as it was created', async () => {
-    await using bench = await createBench(engine)
+  const it = testWith(() => createBench(engine))
+
+  it('a workspace is read as it was created', async (bench) => {
     const workspace = await bench.addWorkspace('Größe 🚀')
     const { id } = workspace
     expect(workspace).toEqual({
@@ -48,20 +50,20 @@ forEachEngine((engine) => {
       createdAt: noon,
       limits: {},
       sharesRoutes: false,
+      priceList: undefined,
+      lowBalance: 1_000_000_000n as Nano,
       managedBy: 'api',
     })
     expect(await getWorkspace(bench.sql, id)).toEqual(workspace)
   })
 
-  test('objects declared by a file are marked', async () => {
-    await using bench = await createBench(engine)
+  it('objects declared by a file are marked', async (bench) => {
     const byFile = { actor: 'management token', at: noon, managedBy: 'file' } as const
     const workspace = await bench.database.transaction((sql) => createWorkspace(sql, { name: 'w' }, byFile))
     expect(await getWorkspace(bench.sql, workspace.id)).toMatchObject({ managedBy: 'file' })
   })
 
-  test('unprintable names are refused, and nothing is written', async () => {
-    await using bench = await createBench(engine)
+  it('unprintable names are refused, and nothing is written', async (bench) => {
     for (const name of ['', '  ', 'two\nlines', 'nul\u0000', '\ud800', 'x'.repeat(101)]) {
       const refused = await refusalOf(bench.database.transaction((sql) => createWorkspace(sql, { name }, act)))
       expect(refused).toMatchObject({ code: 'INVALID_REQUEST', facts: { param: 'name' } })
@@ -70,8 +72,7 @@ forEachEngine((engine) => {
     expect((await listAudit(bench.sql, { limit: 10 })).items).toEqual([])
   })
 
-  test('T2: unknown ids, ids of another kind and malformed ids are not found', async () => {
-    await using bench = await createBench(engine)
+  it('T2: unknown ids, ids of another kind and malformed ids are not found', async (bench) => {
     const { id } = await bench.addWorkspace('w')
     for (const wrong of [
       createId('ws'),
@@ -93,8 +94,7 @@ forEachEngine((engine) => {
     }
   })
 
-  test('a project is read as it was created, and changed field by field', async () => {
-    await using bench = await createBench(engine)
+  it('a project is read as it was created, and changed field by field', async (bench) => {
     const workspace = await bench.addWorkspace('w')
     const project = await bench.addProject(workspace.id, 'web', ['openai/*', 'acme/large'])
     const { id } = project
@@ -103,6 +103,7 @@ forEachEngine((engine) => {
       workspaceId: workspace.id,
       name: 'web',
       models: ['openai/*', 'acme/large'],
+      aliases: {},
       createdAt: noon,
       limits: {},
       managedBy: 'api',
@@ -120,8 +121,7 @@ forEachEngine((engine) => {
     expect(await getProject(bench.sql, id)).toEqual({ ...expected, name: 'api', models: undefined })
   })
 
-  test('G1, G2: every change adds an entry with ids and settings, without names', async () => {
-    await using bench = await createBench(engine)
+  it('G1, G2: every change adds an entry with ids and settings, without names', async (bench) => {
     const workspace = await bench.addWorkspace('Maria')
     const project = await bench.addProject(workspace.id, 'Maria', ['openai/*'])
     await bench.database.transaction((sql) => updateProject(sql, project.id, { name: 'Mario', models: null }, act))
@@ -136,8 +136,7 @@ forEachEngine((engine) => {
     expect(JSON.stringify(items)).not.toContain('Mari')
   })
 
-  test('pages contain everything once and in order, also what is added meanwhile', async () => {
-    await using bench = await createBench(engine)
+  it('pages contain everything once and in order, also what is added meanwhile', async (bench) => {
     const workspace = await bench.addWorkspace('w')
     const other = await bench.addWorkspace('other')
     const names = Array.from({ length: 7 }, (_, at) => `p${at}`)
@@ -155,8 +154,7 @@ forEachEngine((engine) => {
     expect(seen).toEqual([...names, 'late'])
   })
 
-  test('a full last page has no next page, and an invalid cursor gives an empty page', async () => {
-    await using bench = await createBench(engine)
+  it('a full last page has no next page, and an invalid cursor gives an empty page', async (bench) => {
     const first = await bench.addWorkspace('a')
     const second = await bench.addWorkspace('b')
     const list = (page: PageQuery) => listWorkspaces(bench.sql, page)
@@ -173,10 +171,8 @@ const byFile = { actor: 'management token', at: noon, managedBy: 'file' } as con
 const byHand = { actor: 'management token', at: noon }
 const verifier = createVerifier(new Uint8Array(32))
 
-forEachEngine((engine) => {
-  test('an object of a file can be changed by the file only', async () => {
-    await using store = await engine.openStore()
-    const { database } = store
+forEachEngine((_, it) => {
+  it('an object of a file can be changed by the file only', async ({ database }) => {
     const { workspace, project, key } = await database.transaction(async (sql) => {
       const workspace = await createWorkspace(sql, { name: 'acme' }, byFile)
       const project = await createProject(sql, { workspaceId: workspace.id, name: 'web' }, byFile)
@@ -206,9 +202,8 @@ forEachEngine((engine) => {
     expect(await getProject(database.sql, project.id)).toMatchObject({ models: ['acme/*'], managedBy: 'file' })
   })
 
-  test('a key that a file declares can be rotated by any caller', async () => {
-    await using store = await engine.openStore()
-    const rotated = await store.database.transaction(async (sql) => {
+  it('a key that a file declares can be rotated by any caller', async ({ database }) => {
+    const rotated = await database.transaction(async (sql) => {
       const workspace = await createWorkspace(sql, { name: 'acme' }, byFile)
       const project = await createProject(sql, { workspaceId: workspace.id, name: 'web' }, byFile)
       const { key } = await createKey(sql, { projectId: project.id, name: 'ci' }, byFile, verifier)
@@ -217,9 +212,8 @@ forEachEngine((engine) => {
     expect(rotated.key.managedBy).toBe('file')
   })
 
-  test('an object created by hand can be changed by a file, and its manager stays', async () => {
-    await using store = await engine.openStore()
-    const changed = await store.database.transaction(async (sql) => {
+  it('an object created by hand can be changed by a file, and its manager stays', async ({ database }) => {
+    const changed = await database.transaction(async (sql) => {
       const workspace = await createWorkspace(sql, { name: 'acme' }, byHand)
       const project = await createProject(sql, { workspaceId: workspace.id, name: 'web' }, byHand)
       return await updateProject(sql, project.id, { models: ['acme/*'] }, byFile)

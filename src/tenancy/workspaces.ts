@@ -1,9 +1,11 @@
 // Workspaces, which pay, and their projects, which group keys and restrict their models. Functions that write run inside
 // the caller's transaction and add an audit entry to it.
 
+import { randomBytes } from 'node:crypto'
 import { createId, isId, type ProjectId, type WorkspaceId } from '../kernel/ids.ts'
+import { formatUsd, type Nano } from '../kernel/money.ts'
 import { type Sql, timeFromSql, timeToSql } from '../store/sql.ts'
-import { checkModels, modelsFromSql, modelsToSql } from './allowlist.ts'
+import { aliasesFromSql, aliasesToSql, checkAliases, checkModels, modelsFromSql, modelsToSql } from './allowlist.ts'
 import { appendAudit } from './audit.ts'
 import { deleteGenerationKeys } from './idempotency.ts'
 import { type Limits, limitsFromSql } from './limits.ts'
@@ -20,6 +22,8 @@ import {
   pageOf,
   rowsWanted,
 } from './management.ts'
+import { removePeopleOf } from './people.ts'
+import { deleteStoredResponses } from './stored-responses.ts'
 
 export interface Workspace {
   readonly id: WorkspaceId
@@ -28,8 +32,15 @@ export interface Workspace {
   readonly limits: Limits
   /** Whether routes on the operator's credentials may be tried after those on its own. */
   readonly sharesRoutes: boolean
+  /** undefined = it pays the prices of the catalog. */
+  readonly priceList: string | undefined
+  /** An alert is raised when the balance falls below it. */
+  readonly lowBalance: Nano
   readonly managedBy: ManagedBy
 }
+
+/** As in the schema. */
+const usualLowBalance = 1_000_000_000n as Nano
 
 interface WorkspaceRow {
   readonly id: WorkspaceId
@@ -37,6 +48,8 @@ interface WorkspaceRow {
   readonly created_at: bigint
   readonly limits: string | null
   readonly shares_routes: bigint
+  readonly price_list: string | null
+  readonly low_balance: bigint
   readonly managed_by: ManagedBy
 }
 
@@ -45,10 +58,32 @@ export async function createWorkspace(sql: Sql, { name }: { readonly name: strin
   const managedBy = managerOf(act)
   const id = await insertWorkspace(sql, { name, createdAt: act.at, managedBy })
   await appendAudit(sql, { ...act, action: 'workspace.create', object: id })
-  return { id, name, createdAt: act.at, limits: {}, sharesRoutes: false, managedBy }
+  return {
+    id,
+    name,
+    createdAt: act.at,
+    limits: {},
+    sharesRoutes: false,
+    priceList: undefined,
+    lowBalance: usualLowBalance,
+    managedBy,
+  }
 }
 
-export async function listWorkspaces(sql: Sql, page: PageQuery): Promise<Page<Workspace>> {
+/** `only`: those of a person, who belongs to few; undefined = all. */
+export async function listWorkspaces(
+  sql: Sql,
+  page: PageQuery,
+  only?: readonly WorkspaceId[],
+): Promise<Page<Workspace>> {
+  if (only) {
+    const after = [...only].filter((id) => id > afterCursor(page)).sort()
+    const found = await Promise.all(after.slice(0, page.limit + 1).map((id) => findWorkspace(sql, id)))
+    return pageOf(
+      found.filter((workspace) => workspace !== undefined),
+      page,
+    )
+  }
   const rows = await sql<WorkspaceRow>`SELECT * FROM workspaces WHERE id > ${afterCursor(page)}
     ORDER BY id LIMIT ${rowsWanted(page)}`
   return pageOf(rows.map(workspaceFromRow), page)
@@ -69,22 +104,29 @@ export async function getWorkspace(sql: Sql, id: string): Promise<Workspace> {
 export interface WorkspaceChange {
   readonly name?: string | undefined
   readonly sharesRoutes?: boolean | undefined
+  /** Must exist; null = the prices of the catalog. */
+  readonly priceList?: string | null | undefined
+  readonly lowBalance?: Nano | undefined
 }
 
 /** Omitted fields stay unchanged. */
 export async function updateWorkspace(sql: Sql, id: string, change: WorkspaceChange, act: Act): Promise<Workspace> {
   const known = await getWorkspace(sql, id)
-  if (change.name === undefined && change.sharesRoutes === undefined) return known
-  const { name = known.name, sharesRoutes = known.sharesRoutes } = change
+  if (Object.values(change).every((value) => value === undefined)) return known
+  const { name = known.name, sharesRoutes = known.sharesRoutes, lowBalance = known.lowBalance } = change
+  const priceList = change.priceList === undefined ? (known.priceList ?? null) : change.priceList
   checkName(name)
   checkManager('workspace', known, act)
-  await sql`UPDATE workspaces SET name = ${name}, shares_routes = ${sharesRoutes ? 1n : 0n} WHERE id = ${known.id}`
+  await sql`UPDATE workspaces SET name = ${name}, shares_routes = ${sharesRoutes ? 1n : 0n},
+    price_list = ${priceList}, low_balance = ${lowBalance} WHERE id = ${known.id}`
   const details = {
     ...(change.name === undefined ? {} : { renamed: true }),
     ...(change.sharesRoutes === undefined ? {} : { shares_routes: sharesRoutes }),
+    ...(change.priceList === undefined ? {} : { price_list: priceList }),
+    ...(change.lowBalance === undefined ? {} : { low_balance: formatUsd(lowBalance) }),
   }
   await appendAudit(sql, { ...act, action: 'workspace.update', object: known.id, details })
-  return { ...known, name, sharesRoutes }
+  return { ...known, name, sharesRoutes, lowBalance, priceList: priceList ?? undefined }
 }
 
 function workspaceFromRow(row: WorkspaceRow): Workspace {
@@ -94,6 +136,8 @@ function workspaceFromRow(row: WorkspaceRow): Workspace {
     createdAt: timeFromSql(row.created_at),
     limits: limitsFromSql(row.limits),
     sharesRoutes: row.shares_routes === 1n,
+    priceList: row.price_list ?? undefined,
+    lowBalance: row.low_balance as Nano,
     managedBy: row.managed_by,
   }
 }
@@ -104,6 +148,8 @@ export interface Project {
   readonly name: string
   /** Ids and `prefix/*` patterns; undefined = every model. */
   readonly models: readonly string[] | undefined
+  /** Further names of models: name → model id. */
+  readonly aliases: Readonly<Record<string, string>>
   readonly createdAt: number
   readonly limits: Limits
   readonly managedBy: ManagedBy
@@ -114,6 +160,7 @@ interface ProjectRow {
   readonly workspace_id: WorkspaceId
   readonly name: string
   readonly models: string | null
+  readonly aliases: string | null
   readonly created_at: bigint
   readonly limits: string | null
   readonly managed_by: ManagedBy
@@ -123,38 +170,67 @@ export interface ProjectWish {
   readonly workspaceId: string
   readonly name: string
   readonly models?: readonly string[] | undefined
+  readonly aliases?: Readonly<Record<string, string>> | undefined
 }
 
 export async function createProject(sql: Sql, wish: ProjectWish, act: Act): Promise<Project> {
-  const { name, models } = wish
+  const { name, models, aliases } = wish
   checkName(name)
   checkModels(models ?? [])
+  checkAliases(aliases)
   const workspace = await getWorkspace(sql, wish.workspaceId)
   const managedBy = managerOf(act)
-  const id = await insertProject(sql, { workspaceId: workspace.id, name, models, createdAt: act.at, managedBy })
-  const details = { workspace: workspace.id, models: models ?? null }
+  const id = await insertProject(sql, {
+    workspaceId: workspace.id,
+    name,
+    models,
+    aliases,
+    createdAt: act.at,
+    managedBy,
+  })
+  const details = { workspace: workspace.id, models: models ?? null, ...(aliases && { aliases }) }
   await appendAudit(sql, { ...act, action: 'project.create', object: id, details })
-  return { id, workspaceId: workspace.id, name, models, createdAt: act.at, limits: {}, managedBy }
+  return {
+    id,
+    workspaceId: workspace.id,
+    name,
+    models,
+    aliases: aliases ?? {},
+    createdAt: act.at,
+    limits: {},
+    managedBy,
+  }
 }
 
 export interface ProjectChange {
   readonly name?: string | undefined
   /** The whole new list; null = every model. */
   readonly models?: readonly string[] | null | undefined
+  /** The whole new map; null = none. */
+  readonly aliases?: Readonly<Record<string, string>> | null | undefined
 }
 
 /** Omitted fields stay unchanged. */
-export async function updateProject(sql: Sql, id: string, { name, models }: ProjectChange, act: Act): Promise<Project> {
+export async function updateProject(sql: Sql, id: string, change: ProjectChange, act: Act): Promise<Project> {
+  const { name, models, aliases } = change
   if (name !== undefined) checkName(name)
   checkModels(models ?? [])
+  checkAliases(aliases ?? {})
   const project = await getProject(sql, id)
-  if (name === undefined && models === undefined) return project
+  if (name === undefined && models === undefined && aliases === undefined) return project
   checkManager('project', project, act)
   if (name !== undefined) await sql`UPDATE projects SET name = ${name} WHERE id = ${project.id}`
   if (models !== undefined) {
     await sql`UPDATE projects SET models = ${modelsToSql(models ?? undefined)} WHERE id = ${project.id}`
   }
-  const details = { ...(name === undefined ? {} : { renamed: true }), ...(models === undefined ? {} : { models }) }
+  if (aliases !== undefined) {
+    await sql`UPDATE projects SET aliases = ${aliasesToSql(aliases ?? undefined)} WHERE id = ${project.id}`
+  }
+  const details = {
+    ...(name === undefined ? {} : { renamed: true }),
+    ...(models === undefined ? {} : { models }),
+    ...(aliases === undefined ? {} : { aliases }),
+  }
   await appendAudit(sql, { ...act, action: 'project.update', object: project.id, details })
   return await getProject(sql, project.id)
 }
@@ -177,6 +253,7 @@ function projectFromRow(row: ProjectRow): Project {
     workspaceId: row.workspace_id,
     name: row.name,
     models: modelsFromSql(row.models),
+    aliases: aliasesFromSql(row.aliases) ?? {},
     createdAt: timeFromSql(row.created_at),
     limits: limitsFromSql(row.limits),
     managedBy: row.managed_by,
@@ -194,13 +271,15 @@ export interface Erased {
   /** Revoked keys; those that were already erased do not count. */
   readonly keys: number
   readonly credentials: number
+  /** Stored by their callers. */
+  readonly responses: number
 }
 
 /** The caller invalidates the caches afterwards. May be repeated. */
 export async function eraseWorkspace(sql: Sql, id: string, act: Act): Promise<Erased> {
   const known = await getWorkspace(sql, id)
   checkManager('workspace', known, act)
-  await sql`UPDATE workspaces SET name = ${erasedName} WHERE id = ${known.id}`
+  await sql`UPDATE workspaces SET name = ${erasedName}, end_user_salt = NULL WHERE id = ${known.id}`
   await sql`UPDATE projects SET name = ${erasedName} WHERE workspace_id = ${known.id}`
   await sql`DELETE FROM rotated_secrets WHERE key_id IN (SELECT id FROM api_keys WHERE workspace_id = ${known.id})`
   await sql`DELETE FROM key_uses WHERE key_id IN (SELECT id FROM api_keys WHERE workspace_id = ${known.id})`
@@ -208,9 +287,13 @@ export async function eraseWorkspace(sql: Sql, id: string, act: Act): Promise<Er
   const keys = await sql`UPDATE api_keys SET name = ${erasedName}, verifier = 'erased ' || id, last4 = '',
       sources = NULL, revoked_at = COALESCE(revoked_at, ${timeToSql(act.at)})
     WHERE workspace_id = ${known.id} AND verifier <> 'erased ' || id RETURNING id`
+  // The saved card; without it nothing is topped up automatically.
+  await sql`DELETE FROM auto_topups WHERE workspace_id = ${known.id}`
   const credentials = await sql`DELETE FROM credentials WHERE workspace_id = ${known.id} RETURNING id`
   await deleteGenerationKeys(sql, known.id)
-  const counts = { keys: keys.length, credentials: credentials.length }
+  await removePeopleOf(sql, known.id)
+  const responses = await deleteStoredResponses(sql, known.id)
+  const counts = { keys: keys.length, credentials: credentials.length, responses }
   await appendAudit(sql, { ...act, action: 'workspace.erase', object: known.id, details: counts })
   return { id: known.id, ...counts }
 }
@@ -221,6 +304,8 @@ export interface NewWorkspace {
   readonly managedBy?: ManagedBy
 }
 
+const saltBytes = 16
+
 export async function insertWorkspace(sql: Sql, workspace: NewWorkspace): Promise<WorkspaceId> {
   const id = createId('ws')
   const row = {
@@ -228,6 +313,7 @@ export async function insertWorkspace(sql: Sql, workspace: NewWorkspace): Promis
     name: workspace.name,
     created_at: timeToSql(workspace.createdAt),
     managed_by: workspace.managedBy ?? 'api',
+    end_user_salt: randomBytes(saltBytes).toString('hex'),
   }
   await sql`INSERT INTO workspaces ${sql([row])}`
   return id
@@ -238,6 +324,7 @@ export interface NewProject {
   readonly name: string
   /** Ids and `prefix/*` patterns; undefined = every model. */
   readonly models?: readonly string[] | undefined
+  readonly aliases?: Readonly<Record<string, string>> | undefined
   readonly createdAt: number
   readonly managedBy?: ManagedBy
 }
@@ -249,6 +336,7 @@ export async function insertProject(sql: Sql, project: NewProject): Promise<Proj
     workspace_id: project.workspaceId,
     name: project.name,
     models: modelsToSql(project.models),
+    aliases: aliasesToSql(project.aliases),
     created_at: timeToSql(project.createdAt),
     managed_by: project.managedBy ?? 'api',
   }

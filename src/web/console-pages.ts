@@ -1,25 +1,64 @@
-// The console's pages, signing in by one-time link or management token, and signing out. Opening a link does not use it up,
-// so that link previews are harmless; the page uses it with a JSON request.
+// The console's pages, signing in by one-time link, management token or account, and signing out. Opening a link does not use
+// it up, so that link previews are harmless; the page uses it with a JSON request.
 
 import { Failure, retryHeaders } from '../kernel/failure.ts'
+import type { PersonId } from '../kernel/ids.ts'
 import { isStoreUnavailable } from '../store/sql-error.ts'
+import type { Principal } from '../tenancy/principal.ts'
 import { readBody } from '../wire/read-body.ts'
-import { consoleSections, placeOf, type ShowPage } from './page-data.ts'
-import { jsonResponse } from './responses.ts'
-import { isExposed, originOf, refuseCrossSite, type SessionEvent, type Sessions, type Visit } from './session.ts'
+import type { Accounts } from './accounts.ts'
+import { firstCalls } from './first-calls.ts'
+import type { Oidc } from './oidc.ts'
+import {
+  allWorkspaces,
+  type ConsolePlace,
+  isVisible,
+  type LinkData,
+  placeOf,
+  type ShowPage,
+  type SignInData,
+  scopedPath,
+  titleOf,
+  type Viewer,
+  workspaceCookie,
+} from './page-data.ts'
+import { jsonResponse, redirect } from './responses.ts'
+import {
+  flowCookie,
+  flowCookieName,
+  isExposed,
+  originOf,
+  readCookie,
+  refuseCrossSite,
+  type SessionEvent,
+  type Sessions,
+  type Visit,
+  viewAsCookie,
+} from './session.ts'
 
 export interface ConsolePagesDependencies {
   readonly sessions: Sessions
+  readonly accounts: Accounts
+  /** undefined = no identity provider is configured. */
+  readonly oidc: (Oidc & { providerName(): string }) | undefined
+  /** The address of a person, as the console shows it. */
+  nameOf(personId: PersonId): Promise<string>
   readonly tokenPlace: string
   publicUrl(): string | undefined
   visitOf(request: Request): Visit
   checkToken(token: string, request: Request): Promise<Failure | undefined>
   slowGuess(request: Request): Promise<Failure | undefined>
-  onSession?(event: SessionEvent): void | Promise<void>
+  /** An answer of the management API to a read with this request's session; undefined = it was refused. */
+  readApi(request: Request, path: string): Promise<unknown>
+  /** `personId`: whose session it is; absent = the installation's. */
+  onSession?(event: SessionEvent, personId?: PersonId): void | Promise<void>
 }
 
 const sessionPath = '/console/session'
 const sessionsPath = '/console/sessions'
+const oidcPath = '/console/oidc'
+/** How long someone may take at the identity provider. */
+const flowSeconds = 600
 /** A token has a few hundred characters at most. */
 const bodyBytesMax = 4096
 
@@ -27,26 +66,130 @@ export function createConsolePages(deps: ConsolePagesDependencies, show: ShowPag
   const { sessions, publicUrl, visitOf, tokenPlace } = deps
 
   const page = async (request: Request, path: string): Promise<Response> => {
+    const { searchParams } = new URL(request.url)
+    const secret = searchParams.get('i')
     const actor = await sessions.sessionOf(request)
-    if (actor && !(actor instanceof Failure)) {
+    // An invitation is shown also to someone who is signed in with another account.
+    if (actor && !(actor instanceof Failure) && secret === null) {
+      const viewer = await viewerOf(request, actor)
       const place = placeOf(path)
-      if (!place) return await show(request, { kind: 'notice', title: 'Page not found', data: noSuchPage }, 404)
-      const title = consoleSections.find(({ name }) => name === place.section)?.label ?? 'Console'
+      if (!place || !isVisible(place.section, viewer)) {
+        return await show(request, { kind: 'notice', title: 'Page not found', data: noSuchPage }, 404)
+      }
+      const workspaces = await workspacesOf(request)
+      const isKnown = place.scope === allWorkspaces ? viewer.isOperator : workspaces.includes(place.scope)
+      if (place.scope === '' || searchParams.has('t') || (place.scope === allWorkspaces && !isKnown)) {
+        // A sign-in link that was not needed does not stay in the address.
+        searchParams.delete('t')
+        const scope = isKnown ? place.scope : defaultScope(request, viewer, workspaces)
+        return redirect(
+          `${scopedPath(pathOf({ ...place, scope: '' }), scope)}${searchParams.size > 0 ? `?${searchParams}` : ''}`,
+        )
+      }
+      if (!isKnown) return await show(request, { kind: 'notice', title: 'Workspace not found', data: noWorkspace }, 404)
       const address = publicUrl() ?? originOf(visitOf(request))
-      return await show(request, { kind: 'console', title, data: { ...place, actor: actor.name, address } })
+      const answers = await answersTo(request, place, viewer)
+      return await show(request, {
+        kind: 'console',
+        title: titleOf(place),
+        data: { ...place, ...viewer, address, answers },
+      })
     }
-    const data = { isExposed: isExposed(visitOf(request)), tokenPlace }
-    return await show(request, { kind: 'sign-in', title: 'Sign in', data })
+    return await signInPage(request, secret === null ? {} : { link: await linkData(secret) })
+  }
+  const workspacesOf = async (request: Request): Promise<readonly string[]> => {
+    const [path = ''] = firstCalls(everything)
+    const answer = (await deps.readApi(request, path)) as
+      | { readonly data: readonly { readonly id: string }[] }
+      | undefined
+    return answer?.data.map(({ id }) => id) ?? []
+  }
+  const answersTo = async (request: Request, place: ConsolePlace, viewer: Viewer) => {
+    const read = async (path: string) => [path, await deps.readApi(request, path)] as const
+    const answers = await Promise.all(firstCalls(place, viewer).map(read))
+    return Object.fromEntries(answers.filter(([, answer]) => answer !== undefined))
+  }
+  const signInPage = async (request: Request, more: Partial<SignInData>, status = 200): Promise<Response> => {
+    const data = {
+      isExposed: isExposed(visitOf(request)),
+      tokenPlace,
+      hasAccounts: deps.oidc !== undefined || deps.accounts.isOpen() || (await deps.accounts.hasAny()),
+      isOpen: deps.accounts.isOpen(),
+      ...(deps.oidc && { providerName: deps.oidc.providerName() }),
+      ...more,
+    }
+    return await show(request, { kind: 'sign-in', title: 'Sign in', data }, status)
+  }
+  const redirectUri = (request: Request): string => `${publicUrl() ?? originOf(visitOf(request))}${oidcPath}/callback`
+  const startOidc = async (request: Request, oidc: Oidc): Promise<Response> => {
+    const started = await oidc.start(redirectUri(request))
+    if (started instanceof Failure) return await signInPage(request, { problem: started.message }, started.status)
+    const headers = { 'set-cookie': flowCookie(visitOf(request), started.memory, flowSeconds) }
+    return redirect(started.url, headers)
+  }
+  const finishOidc = async (request: Request, oidc: Oidc): Promise<Response> => {
+    const visit = visitOf(request)
+    const memory = readCookie(request.headers, flowCookieName(visit))
+    const person = await oidc.finish(new URL(request.url), memory, redirectUri(request))
+    const forget = flowCookie(visit, '', 0)
+    if (person instanceof Failure) {
+      const page = await signInPage(request, { problem: person.message }, person.status)
+      page.headers.append('set-cookie', forget)
+      return page
+    }
+    const cookie = await sessions.openFor(request, person)
+    await deps.onSession?.('signed in by identity provider', person)
+    const page = await show(request, { kind: 'notice', title: 'Signed in', data: signedInPage })
+    page.headers.append('set-cookie', cookie)
+    page.headers.append('set-cookie', forget)
+    // Not a redirect: the session cookie is not sent along on a way that another site began.
+    page.headers.set('refresh', '0; url=/console')
+    return page
+  }
+  const viewerOf = async (request: Request, principal: Principal): Promise<Viewer> => {
+    const { personId, isOperator, grants, name } = principal
+    const isViewingAs = !isOperator && readCookie(request.headers, viewAsCookie) !== undefined
+    return {
+      actor: personId === undefined ? name : await deps.nameOf(personId),
+      isPerson: personId !== undefined,
+      isOperator,
+      isViewingAs,
+      grants: grants.map(({ workspaceId, role }) => ({ workspaceId, role })),
+    }
+  }
+  const linkData = async (secret: string): Promise<LinkData> => {
+    const link = await deps.accounts.lookAt(secret)
+    return link ? { kind: link.kind, email: link.email, isKnown: link.isKnown } : { kind: 'spent' }
   }
   const signIn = async (request: Request): Promise<Response> => {
     const credentials = await readCredentials(request)
     if (credentials instanceof Failure) return refuse(request, credentials)
+    if ('password' in credentials) return await signInPerson(request, credentials)
     const opened = await ('link' in credentials
       ? openByLink(request, credentials.link)
       : openByToken(request, credentials.token))
     if (opened instanceof Failure) return refuse(request, opened)
     await deps.onSession?.('link' in credentials ? 'signed in by link' : 'signed in by token')
     return jsonResponse(request, { signed_in: true }, { headers: { 'set-cookie': opened } })
+  }
+  const signInPerson = async (request: Request, given: AccountCredentials): Promise<Response> => {
+    try {
+      const { accounts } = deps
+      const person = await ('link' in given
+        ? accounts.useLink(request, given)
+        : 'name' in given
+          ? accounts.signUp(request, given)
+          : accounts.signIn(request, given))
+      if (person instanceof Failure) return refuse(request, person)
+      const cookie = await sessions.openFor(request, person)
+      const event =
+        'link' in given ? 'signed in by invitation' : 'name' in given ? 'signed up' : 'signed in by password'
+      await deps.onSession?.(event, person)
+      return jsonResponse(request, { signed_in: true }, { headers: { 'set-cookie': cookie } })
+    } catch (thrown) {
+      if (thrown instanceof Failure) return refuse(request, thrown)
+      throw thrown
+    }
   }
   const openByToken = async (request: Request, token: string): Promise<string | Failure> =>
     (await deps.checkToken(token, request)) ?? (await sessions.openByToken(request, token))
@@ -56,8 +199,10 @@ export function createConsolePages(deps: ConsolePagesDependencies, show: ShowPag
 
   /** Without a session the response is the same, and nothing is recorded in the audit log. */
   const signOut = async (request: Request): Promise<Response> => {
+    const actor = await sessions.sessionOf(request)
+    const personId = actor instanceof Failure ? undefined : actor?.personId
     const { cookie, ended } = await sessions.end(request)
-    if (ended > 0) await deps.onSession?.('signed out')
+    if (ended > 0) await deps.onSession?.('signed out', personId)
     return jsonResponse(request, { signed_in: false }, { headers: { 'set-cookie': cookie } })
   }
 
@@ -66,8 +211,9 @@ export function createConsolePages(deps: ConsolePagesDependencies, show: ShowPag
     const actor = await sessions.sessionOf(request)
     if (actor === undefined || actor instanceof Failure) return refuse(request, actor ?? noSession())
     // Recorded first: if that fails, the session still exists and the user can try again.
-    await deps.onSession?.('signed out everywhere')
-    const { cookie, ended } = await sessions.endAll(request)
+    await deps.onSession?.('signed out everywhere', actor.personId)
+    // A person ends their own sessions; only the installation's ends those of everyone.
+    const { cookie, ended } = await sessions.endAll(request, actor.personId)
     return jsonResponse(request, { signed_in: false, ended }, { headers: { 'set-cookie': cookie } })
   }
 
@@ -78,6 +224,8 @@ export function createConsolePages(deps: ConsolePagesDependencies, show: ShowPag
       return request.method === 'POST' ? signIn(request) : signOut(request)
     }
     if (path === sessionsPath && request.method === 'DELETE') return signOutEverywhere(request)
+    if (deps.oidc && request.method === 'GET' && path === oidcPath) return startOidc(request, deps.oidc)
+    if (deps.oidc && request.method === 'GET' && path === `${oidcPath}/callback`) return finishOidc(request, deps.oidc)
     return isRead(request) ? page(request, path) : undefined
   }
 
@@ -90,6 +238,17 @@ export function createConsolePages(deps: ConsolePagesDependencies, show: ShowPag
       return show(request, { kind: 'notice', title: 'Database unavailable', data: noDatabasePage }, noDatabase().status)
     })
   }
+}
+
+const everything: ConsolePlace = { scope: allWorkspaces, section: 'usage', subject: '' }
+
+const pathOf = ({ section, subject }: ConsolePlace) => `/console/${section}${subject === '' ? '' : `/${subject}`}`
+
+/** The last workspace if it still exists; otherwise the only one, or all for operators. */
+function defaultScope(request: Request, { isOperator }: Viewer, workspaces: readonly string[]): string {
+  const last = readCookie(request.headers, workspaceCookie) ?? ''
+  if (workspaces.includes(last) || (isOperator && last === allWorkspaces)) return last
+  return isOperator && workspaces.length !== 1 ? allWorkspaces : (workspaces[0] ?? allWorkspaces)
 }
 
 function isRead({ method }: Request): boolean {
@@ -113,22 +272,48 @@ const noDatabasePage = {
   links: [{ href: '/console', label: 'Try again' }],
 } as const
 
+const signedInPage = {
+  title: 'You are signed in',
+  text: 'The console opens by itself.',
+  links: [{ href: '/console', label: 'Open the console' }],
+} as const
+
+const noWorkspace = {
+  title: 'Workspace not found',
+  text: 'It does not exist, or you have no role in it. Ask one of its admins for an invitation.',
+  links: [{ href: '/console', label: 'Open the console' }],
+} as const
+
 const noSuchPage = {
   title: 'Page not found',
   text: 'The console has no page at this address.',
   links: [{ href: '/console', label: 'Open the console' }],
 } as const
 
-type Credentials = { readonly link: string } | { readonly token: string }
+type AccountCredentials =
+  | { readonly email: string; readonly password: string }
+  | { readonly email: string; readonly name: string; readonly password: string }
+  | { readonly link: string; readonly name: string; readonly password: string }
+type Credentials = { readonly link: string } | { readonly token: string } | AccountCredentials
 
 async function readCredentials(request: Request): Promise<Credentials | Failure> {
   const body = await readBody(request, { bytesMax: bodyBytesMax })
   const value: unknown = body instanceof Uint8Array ? parseJson(new TextDecoder().decode(body)) : undefined
   if (typeof value === 'object' && value !== null) {
+    const { email, invitation, name = '', password } = value as Record<string, unknown>
+    if (typeof password === 'string' && typeof email === 'string') {
+      return 'name' in value ? { email, name: String(name).trim(), password } : { email, password }
+    }
+    if (typeof password === 'string' && typeof invitation === 'string') {
+      return { link: invitation, name: String(name).trim(), password }
+    }
     if ('link' in value && typeof value.link === 'string') return { link: value.link }
     if ('token' in value && typeof value.token === 'string') return { token: value.token.trim() }
   }
-  return new Failure('INVALID_REQUEST', 'Expected {"link": "…"} or {"token": "…"}.')
+  return new Failure(
+    'INVALID_REQUEST',
+    'Expected {"link": "…"}, {"token": "…"}, {"email": "…", "password": "…"} or {"invitation": "…", "name": "…", "password": "…"}.',
+  )
 }
 
 function parseJson(text: string): unknown {

@@ -53,7 +53,15 @@ test('a page rendered during a change has the state of its entries, so that it r
   }
 })
 
-const frame: Frame = { theme: 'system', version: '1', isSignedIn: false, styleUrl: '', iconUrl: '', scriptUrl: '' }
+const frame: Frame = {
+  theme: 'system',
+  version: '1',
+  isSignedIn: false,
+  styleUrl: '',
+  iconUrl: '',
+  fontUrls: [],
+  scriptUrl: '',
+}
 
 test('visitors share the cached list of a snapshot, per theme and query', () => {
   let made = 0

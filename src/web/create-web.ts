@@ -2,12 +2,17 @@
 
 import type { Clock } from '../kernel/clock.ts'
 import { Failure } from '../kernel/failure.ts'
+import type { PersonId } from '../kernel/ids.ts'
 import { isStoreUnavailable } from '../store/sql-error.ts'
+import type { Principal } from '../tenancy/principal.ts'
+import type { Accounts } from './accounts.ts'
 import { type Assets, assetsPath, buildAssets } from './assets.ts'
 import { cacheEntries, createCatalogPages } from './catalog/catalog-pages.ts'
 import { createChangeFeed } from './catalog/change-feed.ts'
 import type { CatalogEntry, DatedPrice } from './catalog/entry.ts'
 import { createConsolePages } from './console-pages.ts'
+import { createDocs } from './docs-pages.ts'
+import type { Oidc } from './oidc.ts'
 import type { PageBudget } from './page-budget.ts'
 import { type Frame, type Page, type ShowPage, themeCookie, themes } from './page-data.ts'
 import { renderDocument } from './pages.js'
@@ -18,6 +23,9 @@ export interface WebDependencies {
   readonly clock: Clock
   readonly version: string
   readonly sessions: Sessions
+  readonly accounts: Accounts
+  readonly oidc: (Oidc & { providerName(): string }) | undefined
+  nameOf(personId: PersonId): Promise<string>
   /** All models by id, as the management API's catalog serves them. */
   catalog(): readonly CatalogEntry[]
   /** Ids of the built-in providers for which a workspace may store a key. */
@@ -32,6 +40,8 @@ export interface WebDependencies {
   /** The gateway's public address, if configured. */
   publicUrl(): string | undefined
   visitOf(request: Request): Visit
+  /** An answer of the management API to a read with this request's session; undefined = it was refused. */
+  readApi(request: Request, path: string): Promise<unknown>
   /** The date of the built-in prices, YYYY-MM-DD. */
   readonly builtInDate?: string
   /** A sentence that says where to find the management token. */
@@ -41,10 +51,12 @@ export interface WebDependencies {
   /** Slows down or refuses guessing of sign-in links. */
   slowGuess(request: Request): Promise<Failure | undefined>
   /** For the audit log. */
-  onSession?(event: SessionEvent): void | Promise<void>
+  onSession?(event: SessionEvent, personId?: PersonId): void | Promise<void>
 }
 
 export interface Web {
+  /** For people: what is at this address, which nothing serves. */
+  notFound(request: Request): Promise<Response>
   /** undefined = not a path of a page. */
   handle(request: Request, path: string): Response | Promise<Response> | undefined
   /** What keys and projects can use may have changed: open pages load it again. */
@@ -62,27 +74,37 @@ export function createWeb(deps: WebDependencies): Web {
   }
   const render = cacheListPages(renderDocument)
   // Without the database everyone is a visitor, so that prices stay visible.
-  const isSignedIn = (request: Request): Promise<boolean> =>
+  const viewerOf = (request: Request): Promise<Principal | undefined> =>
     sessions.sessionOf(request).then(
-      (session) => session !== undefined && !(session instanceof Failure),
+      (session) => (session instanceof Failure ? undefined : session),
       (thrown: unknown) => {
-        if (isStoreUnavailable(thrown)) return false
+        if (isStoreUnavailable(thrown)) return undefined
         throw thrown
       },
     )
+  const isSignedIn = async (request: Request): Promise<boolean> => (await viewerOf(request)) !== undefined
+  /** Only operators are served beyond the budget: anyone may have an account where sign-up is open. */
+  const isOperated = async (request: Request): Promise<boolean> => (await viewerOf(request))?.isOperator === true
   const show: ShowPage = async (request, page, status = 200) => {
     const { url } = await bundled()
-    const isOperator = await isSignedIn(request)
+    const viewer = await viewerOf(request)
     const isConsole = page.kind === 'console' || page.kind === 'sign-in'
     const frame = {
       theme: themes.find((theme) => theme === readCookie(request.headers, themeCookie)) ?? 'system',
       version: deps.version,
-      isSignedIn: isOperator,
+      isSignedIn: viewer !== undefined,
       styleUrl: url('style'),
       iconUrl: url('icon'),
+      fontUrls: [url('sans'), url('mono')],
       scriptUrl: url(isConsole ? 'console' : 'catalog'),
+      ...(isConsole && { chartUrl: url('chart') }),
     }
-    return await inBudget(request, isOperator, () => htmlResponse(request, render(page, frame), status))
+    const response = await inBudget(request, viewer?.isOperator === true, () =>
+      htmlResponse(request, render(page, frame), status),
+    )
+    if (isConsole) response.headers.set('cache-control', 'no-store')
+    if (deps.visitOf(request).isSecure) response.headers.set('strict-transport-security', 'max-age=31536000')
+    return response
   }
   const inBudget = async <Result>(
     request: Request,
@@ -93,9 +115,16 @@ export function createWeb(deps: WebDependencies): Web {
   const entries = cacheEntries(deps.catalog, deps.clock)
   const feed = createChangeFeed({ entries })
   const inViewersBudget = async <Result>(request: Request, run: () => Result): Promise<Awaited<Result> | Response> =>
-    await inBudget(request, await isSignedIn(request), run)
+    await inBudget(request, await isOperated(request), run)
   const catalog = createCatalogPages({ ...deps, catalog: entries, isSignedIn, inBudget: inViewersBudget }, show)
   const consolePages = createConsolePages(deps, show)
+  const docs = createDocs(deps.version)
+  const notFound = (request: Request) =>
+    show(request, { kind: 'notice', title: 'Page not found', data: noSuchPage }, 404)
+  const docsPage = async (request: Request, path: string): Promise<Response> => {
+    const page = await docs(path)
+    return page ? await show(request, page) : await notFound(request)
+  }
 
   const asset = async (request: Request, path: string): Promise<Response> => {
     const found = (await bundled()).find(path)
@@ -112,10 +141,12 @@ export function createWeb(deps: WebDependencies): Web {
   }
 
   return {
+    notFound,
     handle(request, path) {
       if (path === '/console' || path.startsWith('/console/')) return consolePages(request, path)
       if (request.method !== 'GET' && request.method !== 'HEAD') return undefined
       if (path.startsWith(assetsPath)) return asset(request, path)
+      if (path === '/docs' || path.startsWith('/docs/')) return docsPage(request, path)
       const isCatalog = path === '/' || path === '/compare' || path.startsWith('/catalog/')
       return isCatalog ? catalogPage(request, path) : undefined
     },
@@ -123,6 +154,16 @@ export function createWeb(deps: WebDependencies): Web {
     close: () => feed.close(),
   }
 }
+
+const noSuchPage = {
+  title: 'Page not found',
+  text: 'This gateway has no page at this address.',
+  links: [
+    { href: '/', label: 'Models' },
+    { href: '/docs', label: 'Documentation' },
+    { href: '/console', label: 'Console' },
+  ],
+} as const
 
 function tooBusy(request: Request): Response {
   const body = 'The gateway is busy. Try again in a moment.\n'

@@ -1,6 +1,9 @@
 // The data of each page. It is plain JSON: the server renders with it and the browser hydrates with the same. Everyone who can
 // open a page can read its data. Also the list of the console's pages.
 
+import { isAllowed } from '../api/access.ts'
+import type { OperationName } from '../api/endpoints.ts'
+import type { WorkspaceRole } from '../kernel/roles.ts'
 import type { CatalogEntry, DatedPrice } from './catalog/entry.ts'
 import type { CatalogQuery } from './catalog/query.ts'
 import type { Sample } from './catalog/sample-cost.ts'
@@ -35,6 +38,21 @@ export interface CompareData extends LiveData {
   readonly sample: Sample
 }
 
+export interface DocsLink {
+  readonly href: string
+  readonly label: string
+}
+
+/** A page of the documentation. */
+export interface DocsData {
+  readonly title: string
+  /** Made from the repository's own texts. */
+  readonly html: string
+  /** Its address. */
+  readonly path: string
+  readonly groups: readonly { readonly title: string; readonly links: readonly DocsLink[] }[]
+}
+
 /** A message, for example that a page does not exist. */
 export interface NoticeData {
   readonly title: string
@@ -47,11 +65,39 @@ export interface SignInData {
   readonly isExposed: boolean
   /** A sentence that says where to find the management token. */
   readonly tokenPlace: string
+  /** False: nobody has an account yet, so only the management token signs in. */
+  readonly hasAccounts: boolean
+  /** Whether anyone may create an account. */
+  readonly isOpen: boolean
+  /** Of the identity provider; absent = none is configured. */
+  readonly providerName?: string
+  /** Why signing in with the identity provider failed. */
+  readonly problem?: string
+  /** The invitation or reset link in the address. */
+  readonly link?: LinkData
 }
 
-/** The console's pages load their content from the management API. */
-export interface ConsoleData extends ConsolePlace {
+/** `spent`: it was used or withdrawn, or has expired. `isKnown`: the address has an account. */
+export type LinkData =
+  | { readonly kind: 'invitation' | 'reset'; readonly email: string; readonly isKnown: boolean }
+  | { readonly kind: 'spent' }
+
+/** Who looks at the console, and what they may do. */
+export interface Viewer {
+  /** Their address, or `console session` for the installation. */
   readonly actor: string
+  readonly isPerson: boolean
+  readonly isOperator: boolean
+  /** An operator who looks at the console as someone else does. */
+  readonly isViewingAs: boolean
+  /** Empty for operators. */
+  readonly grants: readonly { readonly workspaceId: string; readonly role: WorkspaceRole }[]
+}
+
+/** A console page. It loads its content from the management API; the first answers come with the document. */
+export interface ConsoleData extends ConsolePlace, Viewer {
+  /** Answers of the management API by path, which the page would load first. */
+  readonly answers: Readonly<Record<string, unknown>>
   /** The gateway's address, for code to copy. */
   readonly address: string
 }
@@ -65,6 +111,7 @@ export interface PageData {
   readonly list: ListData
   readonly model: ModelData
   readonly compare: CompareData
+  readonly docs: DocsData
   readonly notice: NoticeData
   readonly 'sign-in': SignInData
   readonly console: ConsoleData
@@ -88,7 +135,11 @@ export interface Frame {
   readonly isSignedIn: boolean
   readonly styleUrl: string
   readonly iconUrl: string
+  /** Loaded before the first paint. */
+  readonly fontUrls: readonly string[]
   readonly scriptUrl: string
+  /** Of the chart library, which the usage page loads. Absent outside the console. */
+  readonly chartUrl?: string
 }
 
 export const themes = ['system', 'light', 'dark'] as const
@@ -98,42 +149,90 @@ export type Theme = (typeof themes)[number]
 export const themeCookie = 'tollgate-theme'
 
 export interface ConsoleSection {
-  /** In the address: `/console/requests`; the first one is `/console` itself. */
+  /** In the address: `/console/ws_…/requests`. */
   readonly name: string
   readonly label: string
+  readonly icon: string
   /** The shortcut, after `g`. */
   readonly key: string
+  /** Shown to those who may call it. */
+  readonly needs: OperationName
 }
 
 /** In the order of the menu. */
 export const consoleSections = [
-  { name: 'overview', label: 'Usage', key: 'o' },
-  { name: 'requests', label: 'Requests', key: 'r' },
-  { name: 'playground', label: 'Playground', key: 'p' },
-  { name: 'keys', label: 'API keys', key: 'k' },
-  { name: 'projects', label: 'Projects & limits', key: 'j' },
-  { name: 'wallet', label: 'Billing', key: 'w' },
-  { name: 'providers', label: 'Providers & routes', key: 'v' },
-  { name: 'settings', label: 'Settings', key: 's' },
+  { name: 'usage', label: 'Usage', icon: 'usage', key: 'o', needs: 'getStats' },
+  { name: 'requests', label: 'Requests', icon: 'requests', key: 'r', needs: 'listRequests' },
+  { name: 'playground', label: 'Playground', icon: 'playground', key: 'p', needs: 'createKey' },
+  { name: 'keys', label: 'API keys', icon: 'key', key: 'k', needs: 'listKeys' },
+  { name: 'projects', label: 'Projects & limits', icon: 'projects', key: 'j', needs: 'listProjects' },
+  { name: 'wallet', label: 'Billing', icon: 'billing', key: 'w', needs: 'getWallet' },
+  { name: 'alerts', label: 'Alerts', icon: 'bell', key: 't', needs: 'listAlerts' },
+  { name: 'people', label: 'People', icon: 'people', key: 'e', needs: 'listMembers' },
+  { name: 'providers', label: 'Providers & routes', icon: 'providers', key: 'v', needs: 'listCredentials' },
+  { name: 'settings', label: 'Settings', icon: 'settings', key: 's', needs: 'getConfig' },
+  { name: 'account', label: 'Account', icon: 'account', key: 'a', needs: 'getMe' },
 ] as const satisfies readonly ConsoleSection[]
 
 export type SectionName = (typeof consoleSections)[number]['name']
 
+/** Whether the viewer may call the operation, in the given workspace or in any of theirs. */
+export function may(viewer: Viewer, name: OperationName, workspaceId?: string): boolean {
+  if (viewer.isOperator) return true
+  const grants = viewer.grants.filter((grant) => workspaceId === undefined || grant.workspaceId === workspaceId)
+  return grants.some(({ role }) => isAllowed(name, role))
+}
+
+/** The installation has no account of its own. */
+export function isVisible(name: SectionName, viewer: Viewer): boolean {
+  if (name === 'account') return viewer.isPerson && !viewer.isViewingAs
+  const section = consoleSections.find((each) => each.name === name)
+  return section !== undefined && may(viewer, section.needs)
+}
+
 export interface ConsolePlace {
+  /** The workspace in the address, `all`, or empty where the address has none: then the last one is chosen. */
+  readonly scope: string
   readonly section: SectionName
   /** What follows in the address, such as a request id; empty = nothing. */
   readonly subject: string
 }
 
+export const allWorkspaces = 'all'
+
+/** The last workspace, so that an address without one leads there. Written by the page. */
+export const workspaceCookie = 'tollgate-workspace'
+
+const isScope = (segment: string) => segment === allWorkspaces || /^ws_[0-9A-Z]{26}$/.test(segment)
+
 /** undefined = not a page of the console. */
 export function placeOf(path: string): ConsolePlace | undefined {
-  const [name = '', subject = '', ...rest] = path.split('/').slice(2)
+  const [, base, first = '', ...more] = path.split('/')
+  if (base !== 'console') return undefined
+  const scope = isScope(first) ? first : ''
+  const [name = '', subject = '', ...rest] = scope === '' ? [first, ...more] : more
   if (rest.length > 0) return undefined
-  if (name === '') return { section: 'overview', subject: '' }
-  const section = consoleSections.find((each) => each.name === name)
-  return section && { section: section.name, subject }
+  const section = consoleSections.find((each) => each.name === (name === '' ? 'usage' : name))
+  return section && { scope, section: section.name, subject }
 }
 
-export function sectionPath(name: SectionName): string {
-  return name === 'overview' ? '/console' : `/console/${name}`
+/** `/console/ws_…/requests` */
+export function sectionPath(name: SectionName, scope: string): string {
+  return `/console${scope === '' ? '' : `/${scope}`}/${name}`
 }
+
+/** Adds the workspace to an address of the console that has none. */
+export function scopedPath(path: string, scope: string): string {
+  const place = placeOf(path)
+  if (place?.scope !== '') return path
+  return sectionPath(place.section, scope) + (place.subject === '' ? '' : `/${place.subject}`)
+}
+
+/** `Requests`, or the id of one of them. */
+export function titleOf({ section, subject }: ConsolePlace): string {
+  if (subject !== '') return subject
+  return consoleSections.find(({ name }) => name === section)?.label ?? 'Console'
+}
+
+/** The meta element with the address of the chart library. */
+export const chartScriptName = 'chart-script'

@@ -5,6 +5,7 @@ const contentPolicy = [
   "default-src 'none'",
   "script-src 'self'",
   "style-src 'self'",
+  "font-src 'self'",
   "connect-src 'self'",
   "img-src 'self' data:",
   "frame-ancestors 'none'",
@@ -18,6 +19,7 @@ const securityHeaders = {
   'referrer-policy': 'no-referrer',
   'x-frame-options': 'DENY',
   'cross-origin-opener-policy': 'same-origin',
+  'permissions-policy': 'camera=(), geolocation=(), microphone=(), payment=(), usb=()',
 } as const
 
 /** Smaller bodies hardly compress. */
@@ -59,8 +61,9 @@ export function jsonResponse(
   return pageResponse(request, { ...more, type: 'application/json', body: JSON.stringify(value) })
 }
 
-export function redirect(location: string): Response {
-  return new Response(null, { status: 303, headers: { ...securityHeaders, location, 'cache-control': 'no-store' } })
+export function redirect(location: string, more: Readonly<Record<string, string>> = {}): Response {
+  const headers = { ...securityHeaders, location, 'cache-control': 'no-store', ...more }
+  return new Response(null, { status: 303, headers })
 }
 
 /** Assets are named by their hash, so they can be cached forever. */

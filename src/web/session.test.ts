@@ -5,6 +5,7 @@ import type { Clock } from '../kernel/clock.ts'
 import { Failure } from '../kernel/failure.ts'
 import type { Database } from '../store/database.ts'
 import { createConsoleSessions } from '../tenancy/console-sessions.ts'
+import { principalOfPerson } from '../tenancy/principal.ts'
 import { createSessions, readVisit, type VisitClues } from './session.ts'
 
 const hour = 3600
@@ -20,6 +21,7 @@ function sessionsOn(database: Database, clock: Clock, token: Token, clues: Parti
     rows: createConsoleSessions(database),
     adminToken: () => ({ fingerprint: `of ${token.text}`, matches: (text) => text === token.text }),
     visitOf: (request) => readVisit(request, { publicUrl: undefined, forwardedProto: undefined, ...clues }),
+    principalOf: (personId) => principalOfPerson(database.sql, personId),
   })
 }
 
@@ -58,7 +60,7 @@ forEachEngine((engine) => {
     sessionTest('opens a session only once', async ({ sessions }) => {
       const link = await sessions.createLink()
       const cookie = cookieOf(await sessions.openByLink(request(), link))
-      expect(await sessions.sessionOf(request({ cookie }))).toEqual({ name: 'console session' })
+      expect(await sessions.sessionOf(request({ cookie }))).toMatchObject({ name: 'console session', isOperator: true })
       expect(await sessions.openByLink(request(), link)).toMatchObject({ code: 'UNAUTHORIZED' })
     })
 
@@ -87,7 +89,7 @@ forEachEngine((engine) => {
     sessionTest('is opened by the management token and by no other', async ({ token, sessions }) => {
       expect(await sessions.openByToken(request(), 'a guess')).toMatchObject({ code: 'UNAUTHORIZED' })
       const cookie = cookieOf(await sessions.openByToken(request(), token.text))
-      expect(await sessions.sessionOf(request({ cookie }))).toEqual({ name: 'console session' })
+      expect(await sessions.sessionOf(request({ cookie }))).toMatchObject({ name: 'console session', isOperator: true })
     })
 
     sessionTest('ends twelve hours after it was last used', async ({ clock, token, sessions }) => {
@@ -122,7 +124,7 @@ forEachEngine((engine) => {
     sessionTest('outlives the process that opened it', async ({ database, clock, token, sessions }) => {
       const cookie = cookieOf(await sessions.openByToken(request(), token.text))
       const next = sessionsOn(database, clock, token)
-      expect(await next.sessionOf(request({ cookie }))).toEqual({ name: 'console session' })
+      expect(await next.sessionOf(request({ cookie }))).toMatchObject({ name: 'console session', isOperator: true })
     })
 
     sessionTest('ends when it is the oldest of more than a thousand', async ({ database, clock, token, sessions }) => {
@@ -209,7 +211,7 @@ forEachEngine((engine) => {
         async ({ token, sessions }) => {
           const cookie = cookieOf(await sessions.openByToken(request(), token.text))
           const found = await sessions.sessionOf(request({ method: 'POST', cookie, headers }))
-          if (code === undefined) expect(found).toEqual({ name: 'console session' })
+          if (code === undefined) expect(found).toMatchObject({ name: 'console session', isOperator: true })
           else expect(found).toMatchObject({ code })
         },
       )

@@ -1,19 +1,26 @@
-// Sessions of the console: opened by a one-time link or the management token, stored as the hash of the cookie, and void
-// when the management token changes. Also the session cookie and the check against cross-site requests.
+// Sessions of the console, stored as the hash of the cookie. Those opened by a one-time link or the management token are
+// the installation's and void when the token changes; the others belong to a person, whose roles are read for every request.
+// Also the session cookie and the check against cross-site requests.
 
 import { createHash, randomBytes } from 'node:crypto'
 import type { Clock } from '../kernel/clock.ts'
 import { Failure } from '../kernel/failure.ts'
-import type { ConsoleSessions } from '../tenancy/console-sessions.ts'
+import { isId, type PersonId } from '../kernel/ids.ts'
+import { workspaceRoles } from '../kernel/roles.ts'
+import type { ConsoleSession, ConsoleSessions } from '../tenancy/console-sessions.ts'
+import { installation, narrowed, type Principal } from '../tenancy/principal.ts'
 import type { AdminToken } from '../tenancy/secrets.ts'
 
-/** As recorded in the audit log. */
-export interface SessionActor {
-  readonly name: string
-}
-
 /** For the audit log. */
-export type SessionEvent = 'signed in by link' | 'signed in by token' | 'signed out' | 'signed out everywhere'
+export type SessionEvent =
+  | 'signed in by link'
+  | 'signed in by token'
+  | 'signed in by password'
+  | 'signed in by invitation'
+  | 'signed in by identity provider'
+  | 'signed up'
+  | 'signed out'
+  | 'signed out everywhere'
 
 export interface SessionDependencies {
   readonly clock: Clock
@@ -21,6 +28,7 @@ export interface SessionDependencies {
   /** The current one; sessions opened under another are void. */
   adminToken(): Pick<AdminToken, 'fingerprint' | 'matches'>
   visitOf(request: Request): Visit
+  principalOf(personId: PersonId): Promise<Principal>
 }
 
 /** All methods reject when the database is unavailable. */
@@ -30,12 +38,14 @@ export interface Sessions {
   /** Returns the Set-Cookie value of a new session; the browser's old session ends. */
   openByLink(request: Request, secret: string): Promise<string | Failure>
   openByToken(request: Request, token: string): Promise<string | Failure>
+  /** The caller has checked who it is. */
+  openFor(request: Request, personId: PersonId): Promise<string>
   /** Returns the Set-Cookie value that removes the cookie, and the number of ended sessions: 0 or 1. */
   end(request: Request): Promise<{ readonly cookie: string; readonly ended: number }>
-  /** Ends all sessions, this browser's included, and all unused links. */
-  endAll(request: Request): Promise<{ readonly cookie: string; readonly ended: number }>
+  /** Ends all sessions, this browser's included, and all unused links; with a person, only their sessions. */
+  endAll(request: Request, personId?: PersonId): Promise<{ readonly cookie: string; readonly ended: number }>
   /** undefined = no session; a Failure = the session may not make this request. For the management API. */
-  sessionOf(request: Request): Promise<SessionActor | Failure | undefined>
+  sessionOf(request: Request): Promise<Principal | Failure | undefined>
 }
 
 const linkLifeMs = 15 * 60_000
@@ -45,34 +55,47 @@ const absoluteMs = 7 * 24 * 3_600_000
 const useMs = 5 * 60_000
 const secretBytes = 32
 
-const actor: SessionActor = Object.freeze({ name: 'console session' })
+/** Lets an operator see the console as someone else does: `ws_….viewer`. It only ever narrows what a session may do. */
+export const viewAsCookie = 'tollgate-view-as'
 
-export function createSessions({ clock, rows, adminToken, visitOf }: SessionDependencies): Sessions {
+const byOperator = installation('console session')
+
+export function createSessions(deps: SessionDependencies): Sessions {
+  const { clock, rows, adminToken, visitOf } = deps
   const agesAt = (now: number) => ({ openedAfter: now - absoluteMs, usedAfter: now - idleMs })
 
   const held = (request: Request): string | undefined => {
     const value = readCookie(request.headers, sessionCookieName(visitOf(request)))
     return value === undefined ? undefined : hash(value)
   }
-  const open = async (request: Request): Promise<string> => {
+  const open = async (request: Request, personId?: PersonId): Promise<string> => {
     const secret = randomBytes(secretBytes).toString('base64url')
     const now = clock.now()
-    const session = { openedAt: now, usedAt: now, fingerprint: adminToken().fingerprint }
+    const fingerprint = personId === undefined ? adminToken().fingerprint : ''
+    const session = { openedAt: now, usedAt: now, fingerprint, personId }
     await rows.open(hash(secret), held(request), session, agesAt(now))
     return setSessionCookie(visitOf(request), secret, absoluteMs / 1000)
   }
   /** Also extends the session. */
-  const isOpen = async (request: Request): Promise<boolean> => {
+  const find = async (request: Request): Promise<ConsoleSession | undefined> => {
     const key = held(request)
     const session = key === undefined ? undefined : await rows.find(key)
-    if (key === undefined || !session) return false
+    if (key === undefined || !session) return undefined
     const now = clock.now()
     const { openedAfter, usedAfter } = agesAt(now)
-    const isOver =
-      session.usedAt <= usedAfter || session.openedAt <= openedAfter || session.fingerprint !== adminToken().fingerprint
+    const isVoid = session.personId === undefined && session.fingerprint !== adminToken().fingerprint
+    const isOver = session.usedAt <= usedAfter || session.openedAt <= openedAfter || isVoid
     if (isOver) await rows.end(key)
     else if (now - session.usedAt >= useMs) await rows.use(key, now)
-    return !isOver
+    return isOver ? undefined : session
+  }
+  const principalOf = async (request: Request): Promise<Principal | undefined> => {
+    const session = await find(request)
+    if (!session) return undefined
+    const whole = session.personId === undefined ? byOperator : await deps.principalOf(session.personId)
+    const [id = '', wanted] = readCookie(request.headers, viewAsCookie)?.split('.') ?? []
+    const role = workspaceRoles.find((each) => each === wanted)
+    return role && isId('ws', id) ? narrowed(whole, role, id) : whole
   }
 
   return {
@@ -89,24 +112,28 @@ export function createSessions({ clock, rows, adminToken, visitOf }: SessionDepe
       if (isGood) return await open(request)
       return new Failure(
         'UNAUTHORIZED',
-        'This sign-in link was already used or is older than 15 minutes. Sign in with the management token.',
+        'This sign-in link was already used or is older than 15 minutes. `tollgate console` prints a new one, or sign in with the management token.',
       )
     },
     openByToken: async (request, token) =>
       adminToken().matches(token)
         ? await open(request)
         : new Failure('UNAUTHORIZED', 'This is not the management token.'),
+    openFor: open,
     async end(request) {
       const key = held(request)
-      const isThere = await isOpen(request)
+      const isThere = (await find(request)) !== undefined
       if (key !== undefined && isThere) await rows.end(key)
       return { cookie: setSessionCookie(visitOf(request), '', 0), ended: isThere ? 1 : 0 }
     },
-    async endAll(request) {
-      const ended = await rows.endAll()
+    async endAll(request, personId) {
+      const ended = await rows.endAll(personId)
       return { cookie: setSessionCookie(visitOf(request), '', 0), ended }
     },
-    sessionOf: async (request) => ((await isOpen(request)) ? (refuseCrossSite(request) ?? actor) : undefined),
+    async sessionOf(request) {
+      const principal = await principalOf(request)
+      return principal && (refuseCrossSite(request) ?? principal)
+    },
   }
 }
 
@@ -151,6 +178,16 @@ function sessionCookieName({ isSecure, host }: Visit): string {
   if (isSecure) return '__Host-tollgate'
   const port = /:(\d+)$/.exec(host)?.[1]
   return port === undefined ? 'tollgate' : `tollgate-${port}`
+}
+
+/** Keeps a sign-in with the identity provider together. Lax, because the provider's page leads back here. */
+export function flowCookie(visit: Visit, value: string, maxAgeSeconds: number): string {
+  const secure = visit.isSecure ? '; Secure' : ''
+  return `${flowCookieName(visit)}=${value}; Path=/; HttpOnly; SameSite=Lax; Max-Age=${maxAgeSeconds}${secure}`
+}
+
+export function flowCookieName(visit: Visit): string {
+  return `${sessionCookieName(visit)}-oidc`
 }
 
 function setSessionCookie(visit: Visit, value: string, maxAgeSeconds: number): string {

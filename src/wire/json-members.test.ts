@@ -8,7 +8,6 @@ import {
   jsonMembersMax,
   memberBoolean,
   memberKind,
-  memberNumber,
   memberText,
   readJsonElements,
   readJsonMembers,
@@ -270,8 +269,6 @@ describe('a value', () => {
     expect(memberText(bytes(body), member(body, 's'))).toBe('a\né')
     expect(memberText(bytes(body), member(body, 'n'))).toBeUndefined()
     expect(memberText(bytes('{"s":""}'), member('{"s":""}', 's'))).toBe('')
-    expect(memberNumber(bytes(body), member(body, 'n'))).toBe(-1500)
-    expect(memberNumber(bytes(body), member(body, 'z'))).toBeUndefined()
     expect(memberBoolean(bytes(body), member(body, 't'))).toBe(true)
     expect(memberBoolean(bytes(body), member(body, 'f'))).toBe(false)
     expect(memberBoolean(bytes(body), member(body, 'z'))).toBeUndefined()
@@ -396,4 +393,32 @@ test('the elements of any array are those that parsing it gives', () => {
       expect(found).toEqual(JSON.parse(text))
     }),
   )
+})
+
+test.each([1, 23, 24, 25, 40])('finds each of %i members, and refuses one that stands twice', (count) => {
+  const written = Array.from({ length: count }, (_, at) => `"member${at}":${at}`)
+  const body = `{${written.join()}}`
+  const read = members(body)
+  for (let at = 0; at < count; at++) {
+    const found = read.find(`member${at}`)
+    expect(body.slice(found?.valueStart, found?.valueEnd)).toBe(String(at))
+  }
+  expect(read.find(`member${count}`)).toBeUndefined()
+  expect(fault(`{${[...written, '"member0":0'].join()}}`)).toMatchObject({ reason: 'duplicate', name: 'member0' })
+})
+
+test('tells names apart that are as long and begin and end alike, however often they are read', () => {
+  for (let times = 0; times < 3; times++) {
+    for (const name of ['model', 'moxel', 'mödel', 'm\\u006fdel', 'm\\"del']) {
+      const [only] = members(`{"${name}":1}`).list
+      expect(only?.name).toBe(JSON.parse(`"${name}"`))
+    }
+  }
+})
+
+test.each([23, 24, 4095, 4096, 4097, 9000])('refuses a control character behind %i bytes of a string', (length) => {
+  const plain = 'x'.repeat(length)
+  expect(member(`{"a":"${plain}"}`, 'a').valueEnd).toBe(length + 7)
+  expect(fault(`{"a":"${plain}\u0001"}`)).toMatchObject({ reason: 'syntax', offset: length + 6 })
+  expect(member(`{"a":"${plain}\\n\\u0041"}`, 'a').valueEnd).toBe(length + 15)
 })

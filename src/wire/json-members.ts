@@ -40,17 +40,29 @@ export interface JsonMember {
 
 export class JsonMembers {
   constructor(
-    private readonly byName: ReadonlyMap<string, JsonMember>,
     readonly list: readonly JsonMember[],
     /** The object's opening brace. */
     readonly start: number,
     /** Behind its closing brace. */
     readonly end: number,
+    /** Only for many members: of a few, comparing each costs less than a map. */
+    private readonly byName: ReadonlyMap<string, JsonMember> | undefined,
   ) {}
 
   find(name: string): JsonMember | undefined {
-    return this.byName.get(name)
+    return this.byName ? this.byName.get(name) : findIn(this.list, name)
   }
+}
+
+/** From so many members on, they are in a map. */
+const mappedMembers = 24
+
+function findIn(list: readonly JsonMember[], name: string): JsonMember | undefined {
+  for (let at = 0; at < list.length; at++) {
+    const member = list[at] as JsonMember
+    if (member.name === name) return member
+  }
+  return undefined
 }
 
 export class JsonFault {
@@ -87,17 +99,19 @@ function readObject(body: Uint8Array, scanner: JsonScanner): JsonMembers | JsonF
   if (first === -1) return new JsonFault('syntax', 'unexpected end of the body', start)
   if (first !== openBrace) return new JsonFault('not-object', 'expected a JSON object', start)
   scanner.at++
-  const byName = new Map<string, JsonMember>()
   const list: JsonMember[] = []
+  let byName: Map<string, JsonMember> | undefined
   let next = scanner.peek()
   if (next !== closeBrace) {
     do {
       const member = readMember(body, scanner)
       if (member === undefined) return faultOf(scanner)
       const { name } = member
-      if (byName.has(name)) return new JsonFault('duplicate', `\`${name}\` stands twice`, member.start, name)
+      const isTwice = byName ? byName.has(name) : findIn(list, name) !== undefined
+      if (isTwice) return new JsonFault('duplicate', `\`${name}\` stands twice`, member.start, name)
       if (list.push(member) > jsonMembersMax) return new JsonFault('too-many', 'too many members', member.start)
-      byName.set(name, member)
+      if (byName) byName.set(name, member)
+      else if (list.length === mappedMembers) byName = new Map(list.map((each) => [each.name, each]))
       next = scanner.peek()
       if (next === comma) scanner.at++
     } while (next === comma)
@@ -106,7 +120,7 @@ function readObject(body: Uint8Array, scanner: JsonScanner): JsonMembers | JsonF
   scanner.at++
   const end = scanner.at
   if (scanner.peek() !== -1) return faultOf(scanner, 'unexpected bytes behind the object')
-  return new JsonMembers(byName, list, start, end)
+  return new JsonMembers(list, start, end, byName)
 }
 
 function readMember(body: Uint8Array, scanner: JsonScanner): JsonMember | undefined {
@@ -117,7 +131,32 @@ function readMember(body: Uint8Array, scanner: JsonScanner): JsonMember | undefi
   scanner.peek()
   const valueStart = scanner.at
   if (!scanner.passValue(1)) return undefined
-  return { name: stringText(body, start, nameEnd), start, valueStart, valueEnd: scanner.at }
+  return { name: nameText(body, start, nameEnd), start, valueStart, valueEnd: scanner.at }
+}
+
+/** Names that were read before, by a few of their bytes: nearly every body has the same ones, and decoding costs more. */
+const knownNames: (string | undefined)[] = Array(256).fill(undefined)
+const knownLengthMax = 32
+
+function nameText(body: Uint8Array, start: number, end: number): string {
+  const length = end - start - 2
+  if (length < 1 || length > knownLengthMax) return stringText(body, start, end)
+  const place = ((body[start + 1] as number) * 5 + (body[end - 2] as number) * 3 + length) & 255
+  const known = knownNames[place]
+  if (known !== undefined && isAsciiText(body, start + 1, known, length)) return known
+  const name = stringText(body, start, end)
+  if (name.length === length) knownNames[place] = name
+  return name
+}
+
+/** Whether the bytes are this text; never where either has something else than ASCII. */
+function isAsciiText(body: Uint8Array, start: number, text: string, length: number): boolean {
+  if (text.length !== length) return false
+  for (let at = 0; at < length; at++) {
+    const byte = body[start + at] as number
+    if (byte !== text.charCodeAt(at) || byte > 0x7f) return false
+  }
+  return true
 }
 
 function faultOf(scanner: JsonScanner, message = 'bad JSON'): JsonFault {
@@ -153,16 +192,29 @@ export function memberText(body: Uint8Array, member: JsonMember): string | undef
   return stringText(body, member.valueStart, member.valueEnd)
 }
 
+/** The value as JSON.parse returns it. */
+export function memberValue(body: Uint8Array, member: JsonMember): unknown {
+  const { valueStart, valueEnd } = member
+  switch (memberKind(body, member)) {
+    case 'string':
+      return stringText(body, valueStart, valueEnd)
+    case 'number':
+      return Number(utf8Text(body, valueStart, valueEnd))
+    case 'true':
+      return true
+    case 'false':
+      return false
+    case 'null':
+      return null
+    default:
+      return JSON.parse(utf8Text(body, valueStart, valueEnd))
+  }
+}
+
 /** undefined if the value is neither true nor false. */
 export function memberBoolean(body: Uint8Array, member: JsonMember): boolean | undefined {
   const kind = memberKind(body, member)
   return kind === 'true' ? true : kind === 'false' ? false : undefined
-}
-
-/** undefined if the value is not a number; beyond the range of a double it is infinite, as JSON.parse has it. */
-export function memberNumber(body: Uint8Array, member: JsonMember): number | undefined {
-  if (memberKind(body, member) !== 'number') return undefined
-  return Number(utf8Text(body, member.valueStart, member.valueEnd))
 }
 
 /** Puts `bytes` in the place of [start, end). */

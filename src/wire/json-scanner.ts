@@ -42,13 +42,21 @@ const trueWord = new TextEncoder().encode('true')
 const falseWord = new TextEncoder().encode('false')
 const nullWord = new TextEncoder().encode('null')
 
+/** So many bytes of a string are looked at one by one: only a longer one is worth the DataView, which takes 4 µs. */
+const steppedBytes = 4096
+/** 1 for each byte that ends a plain part of a string: a quote, a backslash or a control character. */
+const stringStops = new Uint8Array(256)
+stringStops.fill(1, 0, space)
+stringStops[quote] = stringStops[backslash] = 1
+
 /** Every pass… method starts at `at`, and either moves `at` behind what it names or sets `fault` and answers false. */
 export class JsonScanner {
   fault: ScanFault | undefined
   /** Behind the closing quote of the name passed last. */
   nameEnd = 0
 
-  private readonly words: DataView
+  /** Made for the first long string: it needs an ArrayBuffer behind the body. */
+  private words: DataView | undefined
 
   constructor(
     private readonly body: Uint8Array,
@@ -57,9 +65,7 @@ export class JsonScanner {
     private readonly depthMax: number,
     /** Values that were passed before, where that is known. */
     private readonly ends?: JsonEnds,
-  ) {
-    this.words = new DataView(body.buffer, body.byteOffset, body.length)
-  }
+  ) {}
 
   /** Passes whitespace and looks at the byte behind it; -1 at the end. */
   peek(): number {
@@ -78,6 +84,8 @@ export class JsonScanner {
   /** One value and everything inside it; `depth` counts the containers around it. */
   passValue(depth: number): boolean {
     if (this.ends !== undefined && this.passKnown(this.ends)) return true
+    const first = this.peek()
+    if (first !== openBrace && first !== openBracket) return this.passScalar(first)
     // The byte that will close each container opened here, the innermost last.
     const closers: number[] = []
     for (;;) {
@@ -134,6 +142,12 @@ export class JsonScanner {
   passString(): boolean {
     const { body, end } = this
     let at = this.at + 1
+    const stop = Math.min(at + steppedBytes, end)
+    while (at < stop && stringStops[body[at] as number] === 0) at++
+    if (at < stop && body[at] === quote) {
+      this.at = at + 1
+      return true
+    }
     while (at < end) {
       at = this.passPlain(at)
       // One of the next four bytes is special, or fewer than four are left.
@@ -171,7 +185,9 @@ export class JsonScanner {
    * a gateway reads, and this takes less than half the time of looking at single bytes.
    */
   private passPlain(from: number): number {
-    const { words, end } = this
+    const { body, end } = this
+    this.words ??= new DataView(body.buffer, body.byteOffset, body.length)
+    const { words } = this
     let at = from
     while (at + 8 <= end) {
       const marks = specialMarks(words.getInt32(at, true)) | specialMarks(words.getInt32(at + 4, true))

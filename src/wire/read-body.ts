@@ -10,6 +10,8 @@ export interface Message {
   readonly headers: HeaderReader
   readonly body: MessageBody | null
   bytes(): Promise<Uint8Array>
+  /** The whole body, if all of it has arrived; the caller must not read it in another way then. */
+  takeWhole?(): Uint8Array | undefined
 }
 
 export interface MessageBody {
@@ -70,6 +72,12 @@ export function readBody(request: Request, limits: BodyLimits): Promise<Uint8Arr
   const announced = announcedLength(request.headers)
   if (announced !== undefined && announced > limits.bytesMax) return Promise.resolve(tooLarge)
   const { bytesMax, room } = limits
+  if (announced !== undefined && announced <= smallBytes) {
+    return request.bytes().then(
+      (bytes) => (bytes.length > bytesMax ? tooLarge : (bytes as Uint8Array<ArrayBuffer>)),
+      () => aborted,
+    )
+  }
   const reading = room ? readInRoom(request, announced, bytesMax, room) : readWithin(request, announced, bytesMax)
   return reading.then(
     (body) => (body === 'too-large' ? tooLarge : body === 'no-room' ? noRoom : body),
@@ -92,7 +100,6 @@ function readInRoom(
   room: BodyRoom,
 ): Promise<Uint8Array<ArrayBuffer> | 'too-large' | 'no-room'> {
   if (announced !== undefined && announced <= nativeBytesMax) {
-    if (announced <= smallBytes) return readWithin(request, announced, bytesMax)
     if (!room.take(announced, 0)) return Promise.resolve('no-room')
     return readWithin(request, announced, bytesMax).finally(() => room.giveBack(announced))
   }

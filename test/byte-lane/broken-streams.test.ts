@@ -1,5 +1,5 @@
 // Recorded streams that break off at every byte: the client gets whole records only, every one that came whole, and the
-// failure behind them is a record of its own that any reader can tell apart. Never half an event, never a made-up end.
+// failure behind them is a separate record that any reader can recognise. Never half an event, never a made-up end.
 
 import { describe, expect, test } from 'bun:test'
 import type { StreamRelay } from '../../src/dialects/byte-lane/relay.ts'

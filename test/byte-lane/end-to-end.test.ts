@@ -3,7 +3,7 @@
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { totalInputTokens } from '../../src/kernel/usage.ts'
-import { type Gateway, startGateway, upstreamConfig } from '../parts/gateway.ts'
+import { type Gateway, startGateway, stopAll, upstreamConfig } from '../parts/gateway.ts'
 import { startUpstream, type Upstream } from '../parts/upstream.ts'
 import {
   expectedBytes,
@@ -34,13 +34,12 @@ beforeAll(async () => {
     await reply.chunk(bytes.subarray(cut))
     await reply.finish()
   })
-  gateway = await startGateway({ config: upstreamConfig(upstream.url) })
+  // Searches are offered, and cost nothing.
+  const config = upstreamConfig(upstream.url).replaceAll('cache_write_1h: "2.00"', '$&, web_search: "0"')
+  gateway = await startGateway({ config })
 })
 
-afterAll(async () => {
-  await gateway.stop()
-  upstream.stop()
-})
+afterAll(() => stopAll(gateway, upstream))
 
 interface Asked {
   readonly stream: boolean

@@ -7,6 +7,7 @@ import { anthropicMessages } from '../../src/dialects/anthropic-messages/index.t
 import type { Dialect } from '../../src/dialects/dialect.ts'
 import { openaiChat } from '../../src/dialects/openai-chat/index.ts'
 import type { Usage } from '../../src/kernel/usage.ts'
+import { tokenCounts } from '../parts/token-counts.ts'
 
 export type Surface = 'chat' | 'messages'
 
@@ -33,6 +34,10 @@ export interface Recording {
   readonly cost: string
 }
 
+function recording(file: string, usage: Usage, cost: string, spans: readonly Span[], usageRecord?: string): Recording {
+  return { file, usage, cost, spans, ...(usageRecord !== undefined && { usageRecord }) }
+}
+
 function span(from: string, to: string, times = 1): Span {
   return { from, to, times }
 }
@@ -47,11 +52,7 @@ function used(
   reasoning?: number,
 ): Usage {
   return {
-    inputTokens: input,
-    cacheReadTokens: read ?? 0,
-    cacheWriteTokens: write ?? 0,
-    cacheWriteLongTokens: long,
-    outputTokens: output,
+    ...tokenCounts(input, output, read ?? 0, write ?? 0, long),
     ...(reasoning === undefined ? {} : { reasoningTokens: reasoning }),
     ...(write === undefined ? { cacheReported: read === undefined ? 'none' : 'reads' } : {}),
     source: 'reported',
@@ -62,61 +63,57 @@ const openaiHead =
   'data: {"id":"chatcmpl-D9aVqk2Yw1nQ7sLrT0uJ3xPzE5bHc","object":"chat.completion.chunk","created":1794700811,"model":"test/chat","service_tier":"default","system_fingerprint":"fp_8a1c90d2e7"'
 
 export const streams: readonly Recording[] = [
-  {
-    file: 'chat/openai-text.sse',
-    spans: [
+  // 21 + 34
+  recording(
+    'chat/openai-text.sse',
+    used(21, 0, 0, 0, 17, 8),
+    '0.000055',
+    [
       span('"model":"gpt-5.6-mini-2026-07-09"', '"model":"test/chat"', 9),
       span('"rejected_prediction_tokens":0}},"obf', '"rejected_prediction_tokens":0},"cost":0.000055},"obf'),
     ],
-    usageRecord: `${openaiHead},"choices":[],"usage":{"prompt_tokens":21,"completion_tokens":17,"total_tokens":38,"prompt_tokens_details":{"cached_tokens":0,"cache_write_tokens":0,"audio_tokens":0},"completion_tokens_details":{"reasoning_tokens":8,"audio_tokens":0,"accepted_prediction_tokens":0,"rejected_prediction_tokens":0},"cost":0.000055},"obfuscation":"Lr7cQ2"}\n\n`,
-    usage: used(21, 0, 0, 0, 17, 8),
-    cost: '0.000055', // 21 + 34
-  },
-  {
-    file: 'chat/openai-tools.sse',
-    spans: [
+    `${openaiHead},"choices":[],"usage":{"prompt_tokens":21,"completion_tokens":17,"total_tokens":38,"prompt_tokens_details":{"cached_tokens":0,"cache_write_tokens":0,"audio_tokens":0},"completion_tokens_details":{"reasoning_tokens":8,"audio_tokens":0,"accepted_prediction_tokens":0,"rejected_prediction_tokens":0},"cost":0.000055},"obfuscation":"Lr7cQ2"}\n\n`,
+  ),
+  // 56 + 25.6 + 125 + 126
+  recording(
+    'chat/openai-tools.sse',
+    used(56, 256, 100, 0, 63, 0),
+    '0.0003326',
+    [
       span('"model":"gpt-5.6-2026-07-09"', '"model":"test/chat"', 17),
       span('"reasoning_tokens":0}},', '"reasoning_tokens":0},"cost":0.0003326},'),
     ],
-    usageRecord:
-      'data: {"id":"chatcmpl-Tq81","object":"chat.completion.chunk","created":1794700900,"model":"test/chat","service_tier":"default","choices":[],"usage":{"prompt_tokens":412,"completion_tokens":63,"total_tokens":475,"prompt_tokens_details":{"cached_tokens":256,"cache_write_tokens":100},"completion_tokens_details":{"reasoning_tokens":0},"cost":0.0003326},"obfuscation":""}\n\n',
-    usage: used(56, 256, 100, 0, 63, 0),
-    cost: '0.0003326', // 56 + 25.6 + 125 + 126
-  },
-  {
-    file: 'chat/azure.sse',
-    spans: [
+    'data: {"id":"chatcmpl-Tq81","object":"chat.completion.chunk","created":1794700900,"model":"test/chat","service_tier":"default","choices":[],"usage":{"prompt_tokens":412,"completion_tokens":63,"total_tokens":475,"prompt_tokens_details":{"cached_tokens":256,"cache_write_tokens":100},"completion_tokens_details":{"reasoning_tokens":0},"cost":0.0003326},"obfuscation":""}\n\n',
+  ),
+  // 11 + 10
+  recording(
+    'chat/azure.sse',
+    used(11, 0, undefined, 0, 5, 0),
+    '0.000021',
+    [
       span('"model":""', '"model":"test/chat"'),
       span('"model":"gpt-4o-2024-11-20"', '"model":"test/chat"', 7),
       span('"total_tokens":16}}', '"total_tokens":16,"cost":0.000021}}'),
     ],
-    usageRecord:
-      'data: {"choices":[],"created":1794701000,"id":"chatcmpl-Az5","model":"test/chat","object":"chat.completion.chunk","system_fingerprint":"fp_b705f0c291","usage":{"completion_tokens":5,"completion_tokens_details":{"accepted_prediction_tokens":0,"audio_tokens":0,"reasoning_tokens":0,"rejected_prediction_tokens":0},"prompt_tokens":11,"prompt_tokens_details":{"audio_tokens":0,"cached_tokens":0},"total_tokens":16,"cost":0.000021}}\n\n',
-    usage: used(11, 0, undefined, 0, 5, 0),
-    cost: '0.000021', // 11 + 10
-  },
-  {
-    // Usage comes in a chunk with a choice in it, so it is no extra record, and with a cost of the host's own.
-    file: 'chat/openrouter.sse',
-    spans: [
-      span('"model":"moonshotai/kimi-k3"', '"model":"test/chat"', 8),
-      span('"cost":0.0001234', '"cost":0.000109'),
-    ],
-    usage: used(20, 10, undefined, 0, 44, 32),
-    cost: '0.000109', // 20 + 1 + 88
-  },
-  {
-    file: 'chat/deepseek.sse',
-    spans: [
-      span('"model":"deepseek-chat"', '"model":"test/chat"', 9),
-      span('"prompt_cache_miss_tokens":5}', '"prompt_cache_miss_tokens":5,"cost":0.0000482}'),
-    ],
-    usage: used(5, 32, undefined, 0, 20, 12),
-    cost: '0.0000482', // 5 + 3.2 + 40
-  },
-  {
-    file: 'chat/crlf.sse',
-    spans: [
+    'data: {"choices":[],"created":1794701000,"id":"chatcmpl-Az5","model":"test/chat","object":"chat.completion.chunk","system_fingerprint":"fp_b705f0c291","usage":{"completion_tokens":5,"completion_tokens_details":{"accepted_prediction_tokens":0,"audio_tokens":0,"reasoning_tokens":0,"rejected_prediction_tokens":0},"prompt_tokens":11,"prompt_tokens_details":{"audio_tokens":0,"cached_tokens":0},"total_tokens":16,"cost":0.000021}}\n\n',
+  ),
+  // Usage comes in a chunk with a choice in it, so it is no extra record, and with a cost of the host's own.
+  // Cost: 20 + 1 + 88
+  recording('chat/openrouter.sse', used(20, 10, undefined, 0, 44, 32), '0.000109', [
+    span('"model":"moonshotai/kimi-k3"', '"model":"test/chat"', 8),
+    span('"cost":0.0001234', '"cost":0.000109'),
+  ]),
+  // 5 + 3.2 + 40
+  recording('chat/deepseek.sse', used(5, 32, undefined, 0, 20, 12), '0.0000482', [
+    span('"model":"deepseek-chat"', '"model":"test/chat"', 9),
+    span('"prompt_cache_miss_tokens":5}', '"prompt_cache_miss_tokens":5,"cost":0.0000482}'),
+  ]),
+  // 8 + 6
+  recording(
+    'chat/crlf.sse',
+    used(8, undefined, undefined, 0, 3),
+    '0.000014',
+    [
       span('"model":"llama-4-70b"', '"model":"test/chat"', 4),
       span('"completion_tokens":3}', '"completion_tokens":3,"cost":0.000014}'),
       span('retry: 3000\r\n\r\n', ''),
@@ -127,15 +124,15 @@ export const streams: readonly Recording[] = [
       span('id: 4\r\n', ''),
       span('id: 5\r\n', ''),
     ],
-    usageRecord:
-      'data: {"id":"c-7","object":"chat.completion.chunk","created":1794701300,"model":"test/chat","choices":[],"usage":{"prompt_tokens":8,"total_tokens":11,"completion_tokens":3,"cost":0.000014}}\r\n\r\n',
-    usage: used(8, undefined, undefined, 0, 3),
-    cost: '0.000014', // 8 + 6
-  },
-  {
-    // A byte order mark, spaces, numbers in odd spellings, other members called model and usage, no end of the last line.
-    file: 'chat/odd-json.sse',
-    spans: [
+    'data: {"id":"c-7","object":"chat.completion.chunk","created":1794701300,"model":"test/chat","choices":[],"usage":{"prompt_tokens":8,"total_tokens":11,"completion_tokens":3,"cost":0.000014}}\r\n\r\n',
+  ),
+  // A byte order mark, spaces, numbers in odd spellings, other members called model and usage, no end of the last line.
+  // Cost: 12 + 8
+  recording(
+    'chat/odd-json.sse',
+    used(12, undefined, undefined, 0, 4),
+    '0.00002',
+    [
       span('{ "model" : "odd/model:1.0" ,', '{ "model" : "test/chat" ,'),
       span('"1":2,"model":"odd/model:1.0"', '"1":2,"model":"test/chat"'),
       span('"choices":[],"model":"odd/model:1.0"', '"choices":[],"model":"test/chat"'),
@@ -145,106 +142,70 @@ export const streams: readonly Recording[] = [
       // Without its blank line a client that keeps to the standard would never see the end.
       span('data: [DONE]', 'data: [DONE]\n\n'),
     ],
-    usageRecord:
-      'data: {"usage":{ "completion_tokens" : 4.0 , "prompt_tokens":1.2e1,"total_tokens":16, "extra":1e3,"cost":0.00002 },"choices":[],"model":"test/chat"}\n\n',
-    usage: used(12, undefined, undefined, 0, 4),
-    cost: '0.00002', // 12 + 8
-  },
-  {
-    file: 'messages/thinking.sse',
-    spans: [
-      span('"model":"claude-opus-5-5-20261014"', '"model":"test/messages"'),
-      span('{"thinking_tokens":61}}', '{"thinking_tokens":61},"cost":0.0010578}'),
-    ],
-    usage: used(25, 2048, 512, 0, 94, 61),
-    cost: '0.0010578', // 25 + 204.8 + 640 + 188
-  },
-  {
-    file: 'messages/tools.sse',
-    spans: [
-      span('"message":{"model":"claude-opus-5-5-20261014"', '"message":{"model":"test/messages"'),
-      span('"usage":{"output_tokens":121}', '"usage":{"output_tokens":121,"cost":0.000552}'),
-    ],
-    usage: used(310, 0, 0, 0, 121),
-    cost: '0.000552', // 310 + 242
-  },
-  {
-    file: 'messages/server-tools.sse',
-    spans: [
-      span('"message":{"model":"claude-opus-5-5-20261014"', '"message":{"model":"test/messages"'),
-      span('"usage":{"output_tokens":40}', '"usage":{"output_tokens":40,"cost":0.00128}'),
-      span(
-        '"server_tool_use":{"web_search_requests":1,"web_fetch_requests":0}}',
-        '"server_tool_use":{"web_search_requests":1,"web_fetch_requests":0},"cost":0.010874}',
-      ),
-    ],
-    usage: { ...used(10450, 0, 0, 0, 212), webSearches: 1 },
-    cost: '0.010874', // 10450 + 424; at the pause 1200 + 80
-  },
-  {
-    file: 'messages/crlf.sse',
-    spans: [
-      span('"model" : "claude-haiku-5-5"', '"model" : "test/messages"'),
-      span('"output_tokens": 6 }', '"output_tokens": 6,"cost":0.000026 }'),
-      span('retry: 2500\r\n\r\n', ''),
-      span('id: 1\r\n', ''),
-      span('id:2\r\n', ''),
-      span('id: 3\r\n', ''),
-      span('retry: 1\r\n', ''),
-      span('id: 4\r\n\r\n', ''),
-      span('id: 9\r\n', ''),
-    ],
-    usage: used(14, undefined, undefined, 0, 6),
-    cost: '0.000026', // 14 + 12
-  },
-  {
-    file: 'messages/late-cache-counts.sse',
-    spans: [
-      span('"model":"anthropic.claude-sonnet-5-5-v1:0"', '"model":"test/messages"'),
-      span('"output_tokens":7}', '"output_tokens":7,"cost":0.000548}'),
-    ],
-    usage: used(9, 0, 100, 200, 7),
-    cost: '0.000548', // 9 + 125 + 400 + 14
-  },
+    'data: {"usage":{ "completion_tokens" : 4.0 , "prompt_tokens":1.2e1,"total_tokens":16, "extra":1e3,"cost":0.00002 },"choices":[],"model":"test/chat"}\n\n',
+  ),
+  // 25 + 204.8 + 640 + 188
+  recording('messages/thinking.sse', used(25, 2048, 512, 0, 94, 61), '0.0010578', [
+    span('"model":"claude-opus-5-5-20261014"', '"model":"test/messages"'),
+    span('{"thinking_tokens":61}}', '{"thinking_tokens":61},"cost":0.0010578}'),
+  ]),
+  // 310 + 242
+  recording('messages/tools.sse', used(310, 0, 0, 0, 121), '0.000552', [
+    span('"message":{"model":"claude-opus-5-5-20261014"', '"message":{"model":"test/messages"'),
+    span('"usage":{"output_tokens":121}', '"usage":{"output_tokens":121,"cost":0.000552}'),
+  ]),
+  // 10450 + 424; at the pause 1200 + 80
+  recording('messages/server-tools.sse', { ...used(10450, 0, 0, 0, 212), webSearches: 1 }, '0.010874', [
+    span('"message":{"model":"claude-opus-5-5-20261014"', '"message":{"model":"test/messages"'),
+    span('"usage":{"output_tokens":40}', '"usage":{"output_tokens":40,"cost":0.00128}'),
+    span(
+      '"server_tool_use":{"web_search_requests":1,"web_fetch_requests":0}}',
+      '"server_tool_use":{"web_search_requests":1,"web_fetch_requests":0},"cost":0.010874}',
+    ),
+  ]),
+  // 14 + 12
+  recording('messages/crlf.sse', used(14, undefined, undefined, 0, 6), '0.000026', [
+    span('"model" : "claude-haiku-5-5"', '"model" : "test/messages"'),
+    span('"output_tokens": 6 }', '"output_tokens": 6,"cost":0.000026 }'),
+    span('retry: 2500\r\n\r\n', ''),
+    span('id: 1\r\n', ''),
+    span('id:2\r\n', ''),
+    span('id: 3\r\n', ''),
+    span('retry: 1\r\n', ''),
+    span('id: 4\r\n\r\n', ''),
+    span('id: 9\r\n', ''),
+  ]),
+  // 9 + 125 + 400 + 14
+  recording('messages/late-cache-counts.sse', used(9, 0, 100, 200, 7), '0.000548', [
+    span('"model":"anthropic.claude-sonnet-5-5-v1:0"', '"model":"test/messages"'),
+    span('"output_tokens":7}', '"output_tokens":7,"cost":0.000548}'),
+  ]),
 ]
 
 export const wholeReplies: readonly Recording[] = [
-  {
-    file: 'chat/whole.json',
-    spans: [
-      span('\n  "model": "gpt-5.6-2026-07-09",\n  "choices"', '\n  "model": "test/chat",\n  "choices"'),
-      span(
-        '{ "reasoning_tokens": 3, "audio_tokens": 0 }',
-        '{ "reasoning_tokens": 3, "audio_tokens": 0 },"cost":0.000052',
-      ),
-    ],
-    usage: used(10, 70, 20, 0, 5, 3),
-    cost: '0.000052', // 10 + 7 + 25 + 10
-  },
-  {
-    file: 'chat/whole-tools.json',
-    spans: [span('"model":"deepseek-chat"', '"model":"test/chat"'), span('"cost":99', '"cost":0.0000282')],
-    usage: used(5, 32, undefined, 0, 10),
-    cost: '0.0000282', // 5 + 3.2 + 20
-  },
-  {
-    file: 'messages/whole.json',
-    spans: [
-      span('{"model":"claude-opus-5-5-20261014","id"', '{"model":"test/messages","id"'),
-      span('"service_tier":"standard"}', '"service_tier":"standard","cost":0.000765}'),
-    ],
-    usage: used(40, 1000, 100, 200, 50),
-    cost: '0.000765', // 40 + 100 + 125 + 400 + 100
-  },
-  {
-    file: 'messages/whole-spaced.json',
-    spans: [
-      span('    : "claude-haiku-5-5"', '    : "test/messages"'),
-      span('"output_tokens" : 8 }', '"output_tokens" : 8,"cost":0.000028 }'),
-    ],
-    usage: used(12, undefined, undefined, 0, 8),
-    cost: '0.000028', // 12 + 16
-  },
+  // 10 + 7 + 25 + 10
+  recording('chat/whole.json', used(10, 70, 20, 0, 5, 3), '0.000052', [
+    span('\n  "model": "gpt-5.6-2026-07-09",\n  "choices"', '\n  "model": "test/chat",\n  "choices"'),
+    span(
+      '{ "reasoning_tokens": 3, "audio_tokens": 0 }',
+      '{ "reasoning_tokens": 3, "audio_tokens": 0 },"cost":0.000052',
+    ),
+  ]),
+  // 5 + 3.2 + 20
+  recording('chat/whole-tools.json', used(5, 32, undefined, 0, 10), '0.0000282', [
+    span('"model":"deepseek-chat"', '"model":"test/chat"'),
+    span('"cost":99', '"cost":0.0000282'),
+  ]),
+  // 40 + 100 + 125 + 400 + 100
+  recording('messages/whole.json', used(40, 1000, 100, 200, 50), '0.000765', [
+    span('{"model":"claude-opus-5-5-20261014","id"', '{"model":"test/messages","id"'),
+    span('"service_tier":"standard"}', '"service_tier":"standard","cost":0.000765}'),
+  ]),
+  // 12 + 16
+  recording('messages/whole-spaced.json', used(12, undefined, undefined, 0, 8), '0.000028', [
+    span('    : "claude-haiku-5-5"', '    : "test/messages"'),
+    span('"output_tokens" : 8 }', '"output_tokens" : 8,"cost":0.000028 }'),
+  ]),
 ]
 
 export function surfaceOf(recording: Recording): Surface {

@@ -1,11 +1,11 @@
 // The request side of the byte lane: what the provider receives is what the client sent, byte for byte, but for the
 // edits written beside each body.
 
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { afterAll, beforeEach, describe, expect, test } from 'bun:test'
 import { openaiChat } from '../../src/dialects/openai-chat/index.ts'
 import { Failure } from '../../src/kernel/failure.ts'
-import { type Gateway, startGateway, upstreamConfig } from '../parts/gateway.ts'
-import { startUpstream, type Upstream, type UpstreamCall } from '../parts/upstream.ts'
+import { startGateway, stopAll, upstreamConfig } from '../parts/gateway.ts'
+import { startUpstream, type UpstreamCall } from '../parts/upstream.ts'
 
 /** What stands in the client's body, and what the provider gets in its place; each occurs once. */
 type Edit = readonly [from: string, to: string]
@@ -123,36 +123,28 @@ function edited({ body, edits }: Sent): string {
   }, body)
 }
 
-let upstream: Upstream
-let gateway: Gateway
-
-beforeAll(async () => {
-  upstream = startUpstream(async (call, reply) => {
-    if (call.path.endsWith('/count_tokens')) return await reply.json(200, { input_tokens: 3 })
-    if (!call.json().stream) {
-      const choices = [{ index: 0, message: { content: 'x' }, finish_reason: 'stop' }]
-      return await reply.json(200, { type: 'message', choices, content: [], stop_reason: 'end_turn' })
-    }
-    await reply.startStream()
-    const isChat = call.path.endsWith('/chat/completions')
-    await reply.chunk(
-      isChat
-        ? 'data: {"choices":[{"delta":{"content":"x"}}]}\n\ndata: [DONE]\n\n'
-        : 'event: content_block_delta\ndata: {}\n\nevent: message_stop\ndata: {}\n\n',
-    )
-    await reply.finish()
-  })
-  gateway = await startGateway({ config: upstreamConfig(upstream.url) })
+const upstream = startUpstream(async (call, reply) => {
+  if (call.path.endsWith('/count_tokens')) return await reply.json(200, { input_tokens: 3 })
+  if (!call.json().stream) {
+    const choices = [{ index: 0, message: { content: 'x' }, finish_reason: 'stop' }]
+    return await reply.json(200, { type: 'message', choices, content: [], stop_reason: 'end_turn' })
+  }
+  await reply.startStream()
+  const isChat = call.path.endsWith('/chat/completions')
+  await reply.chunk(
+    isChat
+      ? 'data: {"choices":[{"delta":{"content":"x"}}]}\n\ndata: [DONE]\n\n'
+      : 'event: content_block_delta\ndata: {}\n\nevent: message_stop\ndata: {}\n\n',
+  )
+  await reply.finish()
 })
+const gateway = await startGateway({ config: upstreamConfig(upstream.url) })
 
 beforeEach(() => {
   upstream.calls.length = 0
 })
 
-afterAll(async () => {
-  await gateway.stop()
-  upstream.stop()
-})
+afterAll(() => stopAll(gateway, upstream))
 
 async function post(path: string, body: string, headers: Record<string, string> = {}): Promise<UpstreamCall> {
   const response = await fetch(gateway.url + path, {

@@ -192,8 +192,8 @@ const chatRows: readonly Row<OpenAI>[] = [
   {
     when: 'the path is another API of the vendor',
     code: 'NOT_FOUND',
-    says: /POST \/v1\/embeddings/,
-    call: (client) => client.embeddings.create({ model: 'sandbox/echo', input: 'hi' }),
+    says: /POST \/v1\/images\/generations/,
+    call: (client) => client.images.generate({ model: 'sandbox/echo', prompt: 'hi' }),
   },
 ]
 

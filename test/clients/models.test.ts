@@ -12,7 +12,7 @@ const gateway = await startGateway()
 afterAll(() => gateway.stop())
 
 /** Sorted by id. */
-const ids = ['breaks-off', 'cache', 'down', 'echo', 'flaky', 'slow', 'think', 'throttled', 'tools'].map(
+const ids = ['breaks-off', 'cache', 'down', 'echo', 'embed', 'flaky', 'slow', 'think', 'throttled', 'tools'].map(
   (name) => `sandbox/${name}`,
 )
 const unknownModel = {
@@ -78,7 +78,9 @@ for (const name of messageClientNames) {
       expect(page.data.map((model) => model.id)).toEqual(ids)
       expect(page.has_more).toBe(false)
       for (const model of page.data) {
-        expect(model).toMatchObject({ type: 'model', max_input_tokens: 128_000, max_tokens: 64_000 })
+        const isEmbedding = model.id === 'sandbox/embed'
+        const sizes = { max_input_tokens: isEmbedding ? 8192 : 128_000, max_tokens: isEmbedding ? null : 64_000 }
+        expect(model).toMatchObject({ type: 'model', ...sizes })
         expect(model.display_name).toStartWith('Sandbox ')
         expect(model.created_at).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/)
       }
@@ -91,9 +93,9 @@ for (const name of messageClientNames) {
       expect(await collect({ limit: 2 })).toEqual([
         ['sandbox/breaks-off', 'sandbox/cache'],
         ['sandbox/down', 'sandbox/echo'],
-        ['sandbox/flaky', 'sandbox/slow'],
-        ['sandbox/think', 'sandbox/throttled'],
-        ['sandbox/tools'],
+        ['sandbox/embed', 'sandbox/flaky'],
+        ['sandbox/slow', 'sandbox/think'],
+        ['sandbox/throttled', 'sandbox/tools'],
       ])
     })
 
@@ -102,7 +104,7 @@ for (const name of messageClientNames) {
         ['sandbox/think', 'sandbox/throttled'],
         ['sandbox/tools'],
       ])
-      expect(await collect({ limit: 2, before_id: 'sandbox/flaky' })).toEqual([
+      expect(await collect({ limit: 2, before_id: 'sandbox/embed' })).toEqual([
         ['sandbox/down', 'sandbox/echo'],
         ['sandbox/breaks-off', 'sandbox/cache'],
       ])
@@ -130,3 +132,85 @@ for (const name of messageClientNames) {
     })
   })
 }
+
+describe('what clients read of a model', () => {
+  const config = `
+providers:
+  - { id: acme, dialect: openai-chat, base_url: "http://127.0.0.1:9/v1", api_key: k }
+models:
+  - id: acme/large
+    name: Acme Large
+    owned_by: acme
+    released: "2026-03-01"
+    context_tokens: 200000
+    max_output_tokens: 32000
+    tags: [tools, vision, reasoning, json, caching]
+    price: { input: "2.50", output: "10.00", cache_read: "0.25", cache_write: "3.125", over: { "128000": { input: "5.00", output: "15.00" } } }
+    routes: [{ provider: acme, model: l }]
+  - { id: acme/plain, price: { input: "0.035", output: "0" }, routes: [{ provider: acme, model: p }] }
+`
+  const get = async (path: string, headers = {}) => {
+    const own = await startGateway({ config, env: { TOLLGATE_SANDBOX: 'off' } })
+    const startedAt = Date.now()
+    const response = await fetch(own.url + path, { headers: { authorization: `Bearer ${own.key}`, ...headers } })
+    // biome-ignore lint/suspicious/noExplicitAny: the tests look into it.
+    const body = (await response.json()) as any
+    await own.stop()
+    return { status: response.status, body, startedAt }
+  }
+
+  test("has OpenRouter's fields beside ours, with prices per token as decimal strings", async () => {
+    const { body, startedAt } = await get('/v1/models')
+    const [large, plain] = body.data
+    expect(large).toEqual({
+      ...{ id: 'acme/large', object: 'model', owned_by: 'acme', name: 'Acme Large' },
+      // 2026-03-01T00:00:00Z.
+      created: 1_772_323_200,
+      context_length: 200_000,
+      max_output_tokens: 32_000,
+      architecture: {
+        modality: 'text+image->text',
+        input_modalities: ['text', 'image'],
+        output_modalities: ['text'],
+      },
+      pricing: {
+        prompt: '0.0000025',
+        completion: '0.00001',
+        input_cache_read: '0.00000025',
+        input_cache_write: '0.000003125',
+      },
+      top_provider: { context_length: 200_000, max_completion_tokens: 32_000 },
+      supported_parameters: [
+        ...['include_reasoning', 'max_tokens', 'parallel_tool_calls', 'reasoning', 'reasoning_effort'],
+        ...['response_format', 'stop', 'structured_outputs', 'temperature', 'tool_choice', 'tools', 'top_p'],
+      ],
+    })
+    expect(plain).toMatchObject({ context_length: null, pricing: { prompt: '0.000000035', completion: '0' } })
+    // Its release is not known, so it is the time at which the gateway learned its price.
+    expect(Math.abs(plain.created * 1000 - startedAt)).toBeLessThan(600_000)
+  })
+
+  test("has them in Anthropic's list too", async () => {
+    const { body } = await get('/v1/models', { 'anthropic-version': '2023-06-01' })
+    expect(body.data[0]).toMatchObject({
+      ...{ type: 'model', display_name: 'Acme Large', created_at: '2026-03-01T00:00:00.000Z' },
+      ...{ max_input_tokens: 200_000, max_tokens: 32_000, context_length: 200_000 },
+    })
+  })
+
+  test.each(['/v1/model/info', '/model/info'])("%s has LiteLLM's shape, with prices as numbers", async (path) => {
+    const { status, body } = await get(path)
+    expect(status).toBe(200)
+    expect(body.data.map(({ model_name: name }: { model_name: string }) => name)).toEqual(['acme/large', 'acme/plain'])
+    expect(body.data[0]).toMatchObject({
+      litellm_params: { model: 'acme/large' },
+      model_info: {
+        ...{ mode: 'chat', litellm_provider: 'acme', max_input_tokens: 200_000, max_output_tokens: 32_000 },
+        ...{ input_cost_per_token: 0.0000025, output_cost_per_token: 0.00001 },
+        ...{ cache_read_input_token_cost: 2.5e-7, cache_creation_input_token_cost: 0.000003125 },
+        ...{ supports_vision: true, supports_function_calling: true, supports_prompt_caching: true },
+        supports_reasoning: true,
+      },
+    })
+  })
+})

@@ -1,6 +1,8 @@
 // The gateway with a provider of each dialect behind it, and the pairs of surface and provider that everything is tried
 // on. Two models stand for each direction that translates: what a model takes decides what can be carried.
 
+import type { ContentTags } from '../../src/dialects/canonical/translation.ts'
+import { contentTagsOf, tagged } from '../parts/content-tags.ts'
 import { type Gateway, startGateway } from '../parts/gateway.ts'
 import { createJumpClock } from '../parts/jump-clock.ts'
 import { startUpstream, type Upstream, type UpstreamHandler } from '../parts/upstream.ts'
@@ -32,10 +34,7 @@ const pair = <Surface extends SurfaceName>(surface: Surface, upstream: DialectNa
   upstreamModel,
 })
 
-/** A pair for which the request fixtures have a body. */
-export type RequestPair = Pair & { readonly surface: 'chat' | 'messages' }
-
-export const pairs: readonly RequestPair[] = [
+export const pairs: readonly Pair[] = [
   pair('chat', 'chat', 'gpt-5.6'),
   pair('chat', 'messages', 'claude-opus-5-5'),
   pair('chat', 'messages', 'claude-sonnet-4-5'),
@@ -46,6 +45,12 @@ export const pairs: readonly RequestPair[] = [
   pair('messages', 'gemini', 'gemini-3.8-flash'),
   pair('chat', 'responses', 'gpt-5.6'),
   pair('messages', 'responses', 'gpt-5.6'),
+  pair('responses', 'responses', 'gpt-5.6'),
+  pair('responses', 'chat', 'gpt-5.6'),
+  pair('responses', 'chat', 'plain-1'),
+  pair('responses', 'messages', 'claude-opus-5-5'),
+  pair('responses', 'messages', 'claude-sonnet-4-5'),
+  pair('responses', 'gemini', 'gemini-3.8-flash'),
 ]
 
 /** One pair for each way from provider to caller: what is said does not depend on the model. */
@@ -99,7 +104,8 @@ const upstreamModels: readonly (readonly [string, DialectName])[] = [
 ]
 
 /** Per million tokens: 1.00 in, 2.00 out, 0.10 cached, 1.25 written. */
-const price = '{ input: "1.00", output: "2.00", cache_read: "0.10", cache_write: "1.25", cache_write_1h: "2.00" }'
+const price =
+  '{ input: "1.00", output: "2.00", cache_read: "0.10", cache_write: "1.25", cache_write_1h: "2.00", web_search: "10.00" }'
 
 function configOf(url: string): string {
   const models = upstreamModels.map(
@@ -122,17 +128,23 @@ ${models.join('\n')}
 export interface Stage {
   readonly gateway: Gateway
   readonly upstream: Upstream
+  readonly tags: ContentTags
   ask(pair: Pair, body: object, headers?: Record<string, string>): Promise<Response>
+  jump(seconds: number): void
   /** A day passes: whatever was learned of the providers' health is over. */
   calm(): void
   stop(): Promise<void>
 }
 
-export async function openStage(handler: UpstreamHandler): Promise<Stage> {
+/** `settings`: more sections of the configuration file. */
+export async function openStage(handler: UpstreamHandler, settings = ''): Promise<Stage> {
   const upstream = startUpstream(handler)
   const clock = createJumpClock()
-  const gateway = await startGateway({ config: configOf(upstream.url), clock })
+  const gateway = await startGateway({ config: configOf(upstream.url) + settings, clock })
+  const tags = await contentTagsOf(gateway)
   return {
+    tags,
+    jump: (seconds) => clock.jump(seconds),
     calm: () => clock.jump(86_400),
     gateway,
     upstream,
@@ -145,7 +157,7 @@ export async function openStage(handler: UpstreamHandler): Promise<Stage> {
           ...(surface === 'messages' ? { 'anthropic-version': '2023-06-01' } : {}),
           ...headers,
         },
-        body: JSON.stringify({ model, ...body }),
+        body: tagged(JSON.stringify({ model, ...body }), tags),
       }),
     async stop() {
       await gateway.stop()

@@ -15,7 +15,7 @@ export const pagePath = join(import.meta.dir, '../../docs/compatibility.md')
 
 const intro = `# Compatibility
 
-What becomes of each thing a caller can ask for, and of each thing a provider can answer, on the way between the two
+What becomes of each thing a caller can ask for, and of each thing a provider can answer, on the way between the three
 dialects that callers speak and the four that providers do: \`chat\` is OpenAI's Chat Completions, \`messages\` is
 Anthropic's Messages, \`gemini\` is Google's generateContent, \`responses\` is OpenAI's Responses.
 Every cell was found out by sending it through the gateway; \`npm run compatibility\` writes this page and a test keeps it true.
@@ -47,7 +47,7 @@ all cells of a row.
 
 const faultsIntro = `## When a provider fails
 
-With one route, on all eight ways between the dialects alike. Failures before the first content are tried on the model's
+With one route, on all twelve ways between the dialects alike. Failures before the first content are tried on the model's
 other routes first, unseen.
 `
 

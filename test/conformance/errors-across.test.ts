@@ -83,6 +83,8 @@ describe.each(both)('a prompt that is too long (streamed: %p)', (stream) => {
     const { error } = await refusal(messages, 'test/chat', stream)
     expect(error.message).toStartWith('prompt is too long: 66434 tokens > 65536 maximum')
     expect(error.message).toContain('input length and `max_tokens` exceed context limit: 58242 + 8192 > 65536')
+    // The prompt alone fits, so the client lowers the cap; it compacts where the prompt alone does not.
+    expect(error.message).toEndWith('(capability_rejected: max_tokens_context_overflow)')
   })
 
   test('without numbers it still begins with those words', async () => {
@@ -302,4 +304,31 @@ test.each([...bothSurfaces])('after content the same error is an interrupted str
   expect(response.body).toContain('"code":"STREAM_INTERRUPTED"')
   expect(response.body).not.toContain('[DONE]')
   expect(response.body).not.toContain('message_stop')
+})
+
+test.each([
+  ['System message must be at the beginning.', 'mid_conv_system'],
+  ['Unrecognized request argument supplied: cache_control', 'cache_control_field'],
+  ['The encrypted content gAAA could not be verified.', 'thinking_signature'],
+  ['Function call is missing a thought_signature in functionCall parts.', 'thinking_signature'],
+  ['`thinking.type: "adaptive"` is not supported by this model.', 'thinking_type:adaptive'],
+  ['thinking type enabled is unsupported here', 'thinking_type:enabled'],
+  ['Unexpected value(s) `context-1m-2025-08-07` for the `anthropic-beta` header.', 'beta_header:context-1m-2025-08-07'],
+  ["Invalid parameter: 'response_format' of type 'json_schema' is not supported.", 'structured_outputs_unsupported'],
+  ["Unsupported parameter: 'reasoning_effort'", 'effort_unsupported'],
+  ['Too many images in request: 21 > 20.', 'media_budget'],
+  ['This model does not support image input.', 'image_block'],
+  ['Unable to process input image. Please retry.', 'image_block'],
+  ['This model does not support file inputs.', 'document_block'],
+])('what a chat provider refuses with "%s" has the token %s for Claude Code', async (message, token) => {
+  refuseWith(400, { message, type: 'invalid_request_error' })
+  const { error } = await refusal(messages, 'test/chat', true)
+  expect(error.message).toEndWith(`(capability_rejected: ${token})`)
+  expect(error.message).toContain(message)
+  expect((await refusal(chat, 'test/chat', true)).error.message).not.toContain('capability_rejected')
+})
+
+test('a refusal for another reason has no token', async () => {
+  refuseWith(400, { message: 'Invalid value for temperature: 3.', type: 'invalid_request_error' })
+  expect((await refusal(messages, 'test/chat', true)).error.message).not.toContain('capability_rejected')
 })

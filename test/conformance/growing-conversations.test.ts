@@ -52,7 +52,8 @@ async function upstreamBody(at: Asked, surface: TestSurface, body: object): Prom
   const answer = await response.text()
   const call = upstream.calls[before]
   if (response.status !== 200 || !call) throw new Error(`${response.status} ${answer}`)
-  return new TextDecoder().decode(call.body)
+  // Marks move with the end of the conversation; they are not part of the prompt.
+  return new TextDecoder().decode(call.body).replaceAll(',"cache_control":{"type":"ephemeral"}', '')
 }
 
 const png = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='

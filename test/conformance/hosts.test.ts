@@ -12,7 +12,7 @@ import { chunkFrame, eventFrame } from '../parts/event-frames.ts'
 import { startGateway, stopAll } from '../parts/gateway.ts'
 import { startUpstream, type UpstreamCall, type UpstreamHandler } from '../parts/upstream.ts'
 import { answerHello } from '../parts/upstream-words.ts'
-import { type Pair, type RequestPair, type SurfaceName, surfacePaths } from './cells.ts'
+import { type Pair, type SurfaceName, surfacePaths } from './cells.ts'
 import { readReply } from './replies/read-reply.ts'
 import { requestCell } from './request-cells.ts'
 import { requestFixtures } from './requests/index.ts'
@@ -202,6 +202,7 @@ describe.each([true, false])('pitfall 150: what Claude Code asks of Bedrock (str
     for (const lost of ['claude-code-20250219', 'thinking-token-count-2026-05-13', 'prompt-caching-scope-2026-01-05']) {
       expect(error.message).toContain(lost)
     }
+    expect(error.message).toEndWith('(capability_rejected: beta_header:claude-code-20250219)')
   })
 
   test('loses defer_loading without the flag that unlocks it, with a warning', async () => {
@@ -228,7 +229,7 @@ describe.each(['chat', 'messages'] as const)('every request fixture on %s → Be
 
   test.each([...requestFixtures.values()].flat())('$feature is carried, named or refused', async (fixture) => {
     for (const stream of [true, false]) {
-      const { mark, notes } = await requestCell(stage, pair as RequestPair, fixture, { stream })
+      const { mark, notes } = await requestCell(stage, pair as Pair, fixture, { stream })
       expect(mark === 'lost' ? notes : []).toEqual([])
     }
   })

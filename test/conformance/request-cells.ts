@@ -1,8 +1,9 @@
-import type { DialectName, RequestPair, Stage } from './cells.ts'
+import type { Pair, Stage } from './cells.ts'
 import { geminiShapes } from './requests/gemini-shapes.ts'
 import { hi, type RequestFixture, type Shapes, unreasoned } from './requests/request-fixture.ts'
+import { responsesBodies } from './requests/responses-bodies.ts'
 import { responsesShapes } from './requests/responses-shapes.ts'
-import { fits } from './shape.ts'
+import { fits, type Shape } from './shape.ts'
 
 /** P carried · E emulated · W left out with a warning · R refused by name · – cannot be said · lost: a defect of ours. */
 export type Mark = 'P' | 'E' | 'W' | 'R' | '–' | 'lost'
@@ -15,7 +16,7 @@ export interface Cell {
 
 export async function requestCell(
   stage: Pick<Stage, 'ask' | 'upstream'>,
-  pair: RequestPair,
+  pair: Pair,
   fixture: RequestFixture,
   { stream }: { readonly stream: boolean },
 ): Promise<Cell> {
@@ -29,7 +30,7 @@ export async function requestCell(
   if (response.status !== 200 || !sent[0]) throw new Error(`${fixture.feature}: ${response.status} ${answer}`)
   const warnings = warningsOf(response)
   const upstreamBody = sent[0].json()
-  const { carried, emulated } = shapesOf(fixture, pair.upstream)
+  const { carried, emulated } = shapesOf(fixture, pair)
   if (carried !== undefined && fits(upstreamBody, carried)) {
     return { mark: warnings.length > 0 ? 'W' : 'P', notes: warnings }
   }
@@ -38,14 +39,19 @@ export async function requestCell(
   return { mark: 'lost', notes: [JSON.stringify(upstreamBody)] }
 }
 
-function shapesOf({ feature, carried, emulated }: RequestFixture, upstream: DialectName): Shapes {
+function shapesOf({ feature, carried, emulated }: RequestFixture, { surface, upstream }: Pair): Shapes {
+  if (surface === 'responses' && upstream === surface) return { carried: responsesBodies[feature] as Shape }
   if (upstream === 'gemini') return geminiShapes[feature] ?? {}
   if (upstream === 'responses') return responsesShapes[feature] ?? {}
   const made = emulated?.[upstream]
   return { carried: carried[upstream], ...(made !== undefined && { emulated: made }) }
 }
 
-export function bodyOf({ surface, upstream }: RequestPair, fixture: RequestFixture): object | undefined {
+export function bodyOf({ surface, upstream }: Pair, fixture: RequestFixture): object | undefined {
+  if (surface === 'responses') {
+    const body = responsesBodies[fixture.feature]
+    return body && { input: 'hi', ...body }
+  }
   const written = fixture[surface]
   if (!written) return undefined
   // Where nothing turns reasoning off, asking for that would be the only thing the row shows; it has one of its own.
@@ -54,7 +60,7 @@ export function bodyOf({ surface, upstream }: RequestPair, fixture: RequestFixtu
   return { messages: [hi], ...(surface === 'messages' ? { max_tokens: 1000 } : {}), ...members }
 }
 
-/** The chat surface has a member for it; on the message surface the text names it, in backticks. */
+/** OpenAI's errors have a member for it; on the message surface the text names it, in backticks. */
 function refusedField(answer: string): string[] {
   const { error } = JSON.parse(answer) as { error: { param?: string | null; message: string; code: string } }
   if (error.code !== 'INVALID_REQUEST') throw new Error(`refused with ${answer}`)

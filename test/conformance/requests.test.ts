@@ -7,6 +7,7 @@ import { type DialectName, openStage, pairs } from './cells.ts'
 import { bodyOf, type Cell, requestCell } from './request-cells.ts'
 import { geminiShapes } from './requests/gemini-shapes.ts'
 import { requestFixtures } from './requests/index.ts'
+import { responsesBodies } from './requests/responses-bodies.ts'
 import { responsesShapes } from './requests/responses-shapes.ts'
 
 const stage = await openStage(answerHello)
@@ -15,6 +16,7 @@ afterAll(() => stage.stop())
 test.each([
   ['gemini', geminiShapes],
   ['responses', responsesShapes],
+  ['the surface of Responses', responsesBodies],
 ])('what is looked for at %s has a row', (_, shapes) => {
   const features = [...requestFixtures.values()].flat().map(({ feature }) => feature)
   expect(Object.keys(shapes).filter((feature) => !features.includes(feature))).toEqual([])
@@ -86,7 +88,30 @@ const markedRequest = {
     ],
   },
 }
+const breakpoint = { prompt_cache_breakpoint: { mode: 'explicit' } }
+const marked = { ...markedRequest, responses: markedInput() }
+
+/** Tools take none there. */
+function markedInput() {
+  const part = (text: string) => ({ type: 'input_text', text, ...breakpoint })
+  return {
+    tools: [{ type: 'function', name: 'look', parameters: { type: 'object' } }],
+    input: [
+      { role: 'developer', content: [part('A'), part('B')] },
+      { role: 'user', content: [part('hi')] },
+      { type: 'function_call', call_id: 'c1', name: 'look', arguments: '{}' },
+      { type: 'function_call_output', call_id: 'c1', output: [part('rain')] },
+      { role: 'user', content: [part('and?')] },
+    ],
+  }
+}
+
 const places = {
+  responses: {
+    tools: [],
+    system: ['/input/0/content/0', '/input/0/content/1'],
+    turns: ['/input/1/content/0', '/input/3/output/0', '/input/4/content/0'],
+  },
   chat: {
     tools: ['/tools/0'],
     system: ['/messages/0/content/0', '/messages/0/content/1'],
@@ -102,21 +127,23 @@ const places = {
 describe.each(pairs)('$surface → $upstream ($upstreamModel), cache marks', (pair) => {
   test('every one is kept or named', async () => {
     const { surface, upstream, upstreamModel } = pair
-    const response = await stage.ask(pair, markedRequest[surface])
+    const response = await stage.ask(pair, marked[surface])
     await response.text()
     const sent = JSON.stringify(stage.upstream.calls.at(-1)?.json())
     const kept = sent.match(/"(cache_control|prompt_cache_breakpoint)"/g)?.length ?? 0
     const named = (response.headers.get('x-tollgate-warnings') ?? '')
       .split(', ')
-      .flatMap((entry) => /^cache_mark_dropped;field=(.*)\/cache_control$/.exec(entry)?.[1] ?? [])
+      .flatMap(
+        (entry) => /^cache_mark_dropped;field=(.*)\/(?:cache_control|prompt_cache_breakpoint)$/.exec(entry)?.[1] ?? [],
+      )
     const { tools, system, turns } = places[surface]
     const all = [...tools, ...system, ...turns]
     const lost: Readonly<Record<DialectName, readonly string[]>> = {
       // Four are taken, the last four. A provider of the caller's dialect judges for itself.
-      messages: surface === upstream ? [] : all.slice(0, 2),
+      messages: surface === upstream ? [] : all.slice(0, -4),
       gemini: all,
       // Tools take none there.
-      responses: [...tools, ...system.slice(0, 1)],
+      responses: surface === upstream ? [] : [...tools, ...system.slice(0, 1)],
       // Nor do results of tools.
       chat: surface === upstream ? [] : upstreamModel === 'plain-1' ? all : [...tools, ...turns.slice(1, 2)],
     }
@@ -136,6 +163,20 @@ describe.each(ownDialect)('$surface → $upstream ($upstreamModel), the same dia
         [fixture.feature, 'P', []],
         [fixture.feature, '–', []],
         ['Threads kept by the provider', 'R', ['thread']],
+        ['Responses kept by the provider', 'R', ['previous_response_id']],
+        ['Conversations kept by the provider', 'R', ['conversation']],
+        ['Prompts kept by the provider', 'R', ['prompt']],
+        ['Work in the background', 'R', ['background']],
+        ['Other tools that the provider runs', 'R', ['tools[0]']],
+        ...(pair.surface === 'responses'
+          ? [
+              [
+                fixture.feature,
+                'W',
+                [fixture.feature.endsWith('in the history') ? 'thinking_dropped' : 'store_dropped'],
+              ],
+            ]
+          : []),
         ['Output cap above the model’s', 'W', ['max_tokens_clamped']],
         ['Faster processing for money', 'W', ['service_tier_dropped']],
       ])

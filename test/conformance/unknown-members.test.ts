@@ -4,6 +4,7 @@
 import { describe, expect, test } from 'bun:test'
 import { anthropicMessages } from '../../src/dialects/anthropic-messages/index.ts'
 import { openaiChat } from '../../src/dialects/openai-chat/index.ts'
+import { openaiResponses } from '../../src/dialects/openai-responses/index.ts'
 import { Failure } from '../../src/kernel/failure.ts'
 
 const png = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
@@ -84,8 +85,43 @@ const messages = {
   metadata: { user_id: 'u' },
 }
 
-/** Schemas are the caller's own; `cache_control` is judged as one mark; names of tools in a choice are only looked up. */
-const exempt = /\/(schema|input_schema|parameters|cache_control)(\/|$)|^\/tool_choice\/function$/
+const responses = {
+  model: 'a/b',
+  instructions: 'I',
+  input: [
+    { type: 'additional_tools', role: 'developer', tools: [{ type: 'function', name: 'more', parameters: schema }] },
+    { role: 'developer', content: [{ type: 'input_text', text: 'S' }] },
+    {
+      role: 'user',
+      content: [
+        { type: 'input_text', text: 'u', prompt_cache_breakpoint: { mode: 'explicit' } },
+        { type: 'input_image', image_url: `data:image/png;base64,${png}`, detail: 'auto' },
+        { type: 'input_audio', input_audio: { data: wav, format: 'wav' } },
+        { type: 'input_file', file_data: `data:application/pdf;base64,${pdf}`, filename: 'r.pdf' },
+      ],
+    },
+    { type: 'message', role: 'assistant', content: [{ type: 'output_text', text: 'a' }] },
+    { type: 'function_call', call_id: 'c1', name: 'look', arguments: '{}' },
+    { type: 'function_call_output', call_id: 'c1', output: [{ type: 'input_text', text: 'r' }] },
+    { type: 'custom_tool_call', call_id: 'c2', name: 'patch', input: 'x' },
+    { type: 'custom_tool_call_output', call_id: 'c2', output: 'ok' },
+  ],
+  tools: [
+    { type: 'function', name: 'look', parameters: schema },
+    { type: 'custom', name: 'patch', format: { type: 'grammar', syntax: 'regex', definition: 'a+' } },
+    { type: 'namespace', name: 'git', description: 'Git', tools: [{ type: 'function', name: 'log' }] },
+    { type: 'local_shell' },
+  ],
+  tool_choice: { type: 'allowed_tools', mode: 'auto', tools: [{ type: 'function', name: 'look' }] },
+  text: { verbosity: 'low', format: { type: 'json_schema', name: 'n', schema } },
+  reasoning: { effort: 'low', summary: 'auto' },
+  stream_options: { include_obfuscation: false },
+  stream: true,
+}
+
+/** Schemas are the caller's own; a cache mark is judged as one; names of tools in a choice are only looked up. */
+const exempt =
+  /\/(schema|input_schema|parameters|cache_control|prompt_cache_breakpoint)(\/|$)|^\/tool_choice\/(function$|tools)/
 
 /** JSON pointers to all objects of a value but those that are exempt or echo an answer. */
 function objectsIn(value: unknown, at = ''): string[] {
@@ -106,6 +142,7 @@ function withUnknown(body: object, at: string): object {
 describe.each([
   ['chat', openaiChat, chat],
   ['messages', anthropicMessages, messages],
+  ['responses', openaiResponses, responses],
 ] as const)('%s', (_, { readEnvelope, translation }, body) => {
   const told = (request: object): string => {
     const bytes = new TextEncoder().encode(JSON.stringify(request))

@@ -150,6 +150,15 @@ test('a Chat Completions provider may send anything', () => {
   )
 })
 
+test('thinking in tags is the same for any chunking where reasoning details follow', () => {
+  const details = (detail: object) => ({ reasoning_details: [{ type: 'reasoning.text', ...detail }] })
+  const deltas = [{ content: '<think>x' }, { ...details({}), refusal: 'no' }, details({ data: 'opaque' })]
+  const bytes = new TextEncoder().encode(deltas.map((delta) => chunk(delta)).join('') + done)
+  const parser = () => parseChat({ ...target, rules: { thinkTags: true } })
+  const events = parseWhole(parser(), bytes)
+  for (let at = 1; at < bytes.length; at++) expect(parseCut(parser(), bytes, [at])).toEqual(events)
+})
+
 test('a Messages provider may send anything', () => {
   const start = event('message_start', { message: { id: 'msg_1', usage: { input_tokens: 3, output_tokens: 1 } } })
   fc.assert(

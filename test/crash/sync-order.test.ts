@@ -1,9 +1,9 @@
 import { expect, test } from 'bun:test'
-import { readFileSync, rmSync } from 'node:fs'
+import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Ask, askForReceipt, askKinds, type Receipt } from '../parts/crash-client.ts'
 import { startCrashGateway } from '../parts/crash-gateway.ts'
-import { readTrace, type TracedCall, tracer } from '../parts/crash-trace.ts'
+import { readTrace, type TracedCall, tracer, wholeTrace } from '../parts/crash-trace.ts'
 import { startCrashUpstream } from '../parts/crash-upstream.ts'
 import { createSite } from './run-cycles.ts'
 
@@ -37,15 +37,6 @@ async function traceCalls(): Promise<Traced> {
   } finally {
     crashUpstream.upstream.stop()
     rmSync(site.dataFolder, { recursive: true, force: true })
-  }
-}
-
-/** The tracer outlives the traced by a moment. */
-async function wholeTrace(file: string, pid: number): Promise<string> {
-  for (;;) {
-    const trace = readFileSync(file, 'utf8')
-    if (new RegExp(`^${pid}\\s+\\+\\+\\+ exited`, 'm').test(trace)) return trace
-    await Bun.sleep(10)
   }
 }
 

@@ -33,9 +33,7 @@ function spawn(...args: string[]) {
       TOLLGATE_LOG: 'json',
       ...(args.length === 0 ? { TOLLGATE_PORT: '0' } : { TOLLGATE_URL: 'http://127.0.0.1:1' }),
     },
-    stdin: 'ignore',
-    stdout: 'pipe',
-    stderr: 'pipe',
+    stdio: ['ignore', 'pipe', 'pipe'],
   })
   children.add(child)
   return child

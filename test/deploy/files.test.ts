@@ -32,9 +32,19 @@ const probePaths = ['/healthz', '/readyz']
 const isPinned = (image: string) => /:[a-z-]*\d+(\.\d+)+|:[a-z]+-\d{8}/.test(image)
 
 test('every YAML file of deploy/ parses', () => {
-  const files = readdirSync(deploy, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.yaml'))
+  const files = readdirSync(deploy, { recursive: true, encoding: 'utf8' }).filter(
+    // Those of the chart are templates.
+    (name) => name.endsWith('.yaml') && !name.includes('templates/'),
+  )
   expect(files.length).toBeGreaterThanOrEqual(7)
   for (const file of files) expect({ file, content: yaml(file) }).toEqual({ file, content: expect.any(Object) })
+})
+
+test('the npm package has the launcher and what it runs, and the chart has the version of the package', () => {
+  expect(manifest.files).toEqual(expect.arrayContaining(['bin', 'src', '!src/**/*.test.*', 'docs/**/*.md']))
+  expect(manifest.bin).toEqual({ tollgate: 'bin/tollgate' })
+  const { version, appVersion } = yaml('helm/tollgate/Chart.yaml')
+  expect([version, appVersion]).toEqual([manifest.version, manifest.version])
 })
 
 test('every image is pinned, and ours has the version of the package', () => {

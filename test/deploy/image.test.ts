@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import manifest from '../../package.json' with { type: 'json' }
 import { commandOf, copiesOfLastStage, readDockerfile } from './dockerfile.ts'
 import { ask, root } from './site.ts'
@@ -23,9 +23,10 @@ test('what the Dockerfile copies is enough to start, to be healthy, to answer an
     for (const [from, to] of copies)
       cpSync(join(root, from), join(folder, to === './' ? from : to), { recursive: true })
     // As `npm ci --omit=dev` leaves them.
-    mkdirSync(join(folder, 'node_modules/.bin'), { recursive: true })
     for (const name of [...Object.keys(manifest.dependencies), '.bin/bun']) {
-      symlinkSync(join(root, 'node_modules', name), join(folder, 'node_modules', name))
+      const link = join(folder, 'node_modules', name)
+      mkdirSync(dirname(link), { recursive: true })
+      symlinkSync(join(root, 'node_modules', name), link)
     }
     const variables = instructions.filter(({ name }) => name === 'ENV').map(({ rest }) => rest.split('='))
     const listener = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } })
@@ -45,8 +46,7 @@ test('what the Dockerfile copies is enough to start, to be healthy, to answer an
     const gateway = Bun.spawn(inside(commandOf(find('ENTRYPOINT'))), {
       cwd: folder,
       env,
-      stdout: 'pipe',
-      stderr: 'pipe',
+      stdio: ['ignore', 'pipe', 'pipe'],
     })
     try {
       const out = gateway.stdout.text()

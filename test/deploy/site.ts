@@ -57,9 +57,7 @@ export function createSite(shared?: Upstream): Site {
         TOLLGATE_CONFIG: configPath,
         ...env,
       },
-      stdin: 'ignore',
-      stdout: 'pipe',
-      stderr: 'pipe',
+      stdio: ['ignore', 'pipe', 'pipe'],
     })
   return {
     folder,

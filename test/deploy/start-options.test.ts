@@ -67,9 +67,7 @@ test('npm run dev serves, and once more after a file has changed', async () => {
   child = Bun.spawn(['sh', '-c', `${script} --port 0`], {
     cwd: folder.path,
     env: { PATH: `${join(root, 'node_modules', '.bin')}:${process.env.PATH}`, HOME: folder.path },
-    stdin: 'ignore',
-    stdout: 'pipe',
-    stderr: 'pipe',
+    stdio: ['ignore', 'pipe', 'pipe'],
   })
   const addresses = addressesOf(child)
   expect((await addresses.next()).value).toStartWith('http://127.0.0.1:')

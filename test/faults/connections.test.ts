@@ -4,7 +4,7 @@
 import { afterEach, describe, expect, test } from 'bun:test'
 import { type Clock, systemClock } from '../../src/kernel/clock.ts'
 import { ask } from '../parts/ask.ts'
-import { type Gateway, startGateway } from '../parts/gateway.ts'
+import { type Gateway, startGateway, stopAll } from '../parts/gateway.ts'
 import { createJumpClock } from '../parts/jump-clock.ts'
 import { bothSurfaces, messages } from '../parts/surfaces.ts'
 import { startUpstream, type Upstream, type UpstreamHandler } from '../parts/upstream.ts'
@@ -12,10 +12,7 @@ import { wordsFor } from '../parts/upstream-words.ts'
 
 let gateway: Gateway
 let upstream: Upstream
-afterEach(async () => {
-  await gateway.stop()
-  upstream.stop()
-})
+afterEach(() => stopAll(gateway, upstream))
 
 async function start(handler: UpstreamHandler, clock: Clock = systemClock): Promise<void> {
   upstream = startUpstream(handler)

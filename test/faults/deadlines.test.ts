@@ -3,7 +3,7 @@
 
 import { afterEach, expect, test } from 'bun:test'
 import { ask } from '../parts/ask.ts'
-import { failoverConfig, type Gateway, startGateway } from '../parts/gateway.ts'
+import { failoverConfig, type Gateway, startGateway, stopAll } from '../parts/gateway.ts'
 import { createJumpClock } from '../parts/jump-clock.ts'
 import { bothSurfaces, chat } from '../parts/surfaces.ts'
 import { startUpstream, type Upstream } from '../parts/upstream.ts'
@@ -11,10 +11,7 @@ import { wordsFor } from '../parts/upstream-words.ts'
 
 let gateway: Gateway
 let upstream: Upstream
-afterEach(async () => {
-  await gateway.stop()
-  upstream.stop()
-})
+afterEach(() => stopAll(gateway, upstream))
 
 interface RouteWish {
   readonly does: 'hang' | 'answer'

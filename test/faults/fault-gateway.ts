@@ -7,8 +7,8 @@ import { startUpstream, type Upstream, type UpstreamCall } from '../parts/upstre
 import { answerHello } from '../parts/upstream-words.ts'
 import { addressFaults, clockFaults, misbehaviours } from './misbehave.ts'
 
-export const dialectNames = ['chat', 'messages'] as const
-export type DialectName = (typeof dialectNames)[number]
+const dialectNames = ['chat', 'messages'] as const
+export type DialectName = (typeof dialectNames)[number] | 'responses'
 
 /** Which routes of a model are bad; `alone` has one route. */
 export type Setting = 'first' | 'all' | 'alone'
@@ -19,9 +19,22 @@ export interface Cell {
   readonly stream: boolean
 }
 
-export const cells: readonly Cell[] = dialectNames.flatMap((upstream) =>
-  dialectNames.flatMap((surface) => [true, false].map((stream) => ({ upstream, surface, stream }))),
+const pairs: readonly (readonly [upstream: DialectName, surface: DialectName])[] = [
+  ...dialectNames.flatMap((upstream) => dialectNames.map((surface) => [upstream, surface] as const)),
+  // Its bytes, and one translation: the other differs by the provider's dialect only.
+  ['responses', 'responses'],
+  ['chat', 'responses'],
+]
+
+export const cells: readonly Cell[] = pairs.flatMap(([upstream, surface]) =>
+  [true, false].map((stream) => ({ upstream, surface, stream })),
 )
+
+const providers: Readonly<Record<DialectName, { readonly dialect: string; readonly version: string }>> = {
+  chat: { dialect: 'openai-chat', version: '/v1' },
+  messages: { dialect: 'anthropic-messages', version: '' },
+  responses: { dialect: 'openai-responses', version: '/v1' },
+}
 
 /** `chat-messages-stream-first`: the model's name and the first part of its providers' names and paths. */
 export function cellName({ upstream, surface, stream }: Cell, setting: Setting): string {
@@ -71,7 +84,7 @@ export async function startFaultGateway(fault: string): Promise<FaultGateway> {
     const isLast = /-(alone-0|all-1)\//.test(call.path)
     while (open.length > 0) {
       // A translated call for a whole reply has the limit of a stream and a moment for its few tokens.
-      const isTranslated = /chat-messages|messages-chat/.test(call.path)
+      const isTranslated = /chat-messages|messages-chat|chat-responses/.test(call.path)
       clock.jump(passes(streams || isTranslated, isLast))
       await Promise.race([Promise.all(open.map(({ closed }) => closed)), Bun.sleep(againMs)])
       open = open.filter((each) => !each.isClosed())
@@ -129,20 +142,19 @@ const settings: Readonly<Record<Setting, readonly ('bad' | 'good')[]>> = {
 }
 
 function configFor(upstream: Upstream, badUrl: string): string {
-  const providers: string[] = []
+  const entries: string[] = []
   const models: string[] = []
   for (const cell of cells) {
     for (const [setting, kinds] of Object.entries(settings)) {
       const name = cellName(cell, setting as Setting)
-      const dialect = cell.upstream === 'chat' ? 'openai-chat' : 'anthropic-messages'
-      const version = cell.upstream === 'chat' ? '/v1' : ''
+      const { dialect, version } = providers[cell.upstream]
       kinds.forEach((kind, place) => {
         const base = `${kind === 'bad' ? badUrl : upstream.url}/${kind}/${name}-${place}${version}`
-        providers.push(`{ id: ${name}-${place}, dialect: ${dialect}, base_url: "${base}", api_key: upstream-secret }`)
+        entries.push(`{ id: ${name}-${place}, dialect: ${dialect}, base_url: "${base}", api_key: upstream-secret }`)
       })
       const routes = kinds.map((_, place) => `{ provider: ${name}-${place}, model: up, priority: ${place} }`)
       models.push(`{ id: test/${name}, price: free, routes: [${routes.join(', ')}] }`)
     }
   }
-  return `providers:\n  - ${providers.join('\n  - ')}\nmodels:\n  - ${models.join('\n  - ')}\n`
+  return `providers:\n  - ${entries.join('\n  - ')}\nmodels:\n  - ${models.join('\n  - ')}\n`
 }

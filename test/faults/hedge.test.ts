@@ -3,7 +3,7 @@
 
 import { afterEach, expect, test } from 'bun:test'
 import { ask } from '../parts/ask.ts'
-import { type Gateway, requestRecords, startGateway } from '../parts/gateway.ts'
+import { type Gateway, requestRecords, startGateway, stopAll } from '../parts/gateway.ts'
 import { recordedRequest } from '../parts/recorded-request.ts'
 import { chat } from '../parts/surfaces.ts'
 import { startUpstream, type Upstream, type UpstreamCall } from '../parts/upstream.ts'
@@ -12,11 +12,7 @@ import { answerHello } from '../parts/upstream-words.ts'
 let gateway: Gateway
 let first: Upstream
 let second: Upstream
-afterEach(async () => {
-  await gateway.stop()
-  first.stop()
-  second.stop()
-})
+afterEach(() => stopAll(gateway, first, second))
 
 const warmUps = 39
 

@@ -3,12 +3,12 @@
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { ask } from '../parts/ask.ts'
-import { chat, messages, type TestSurface } from '../parts/surfaces.ts'
+import { chat, messages, responses, type TestSurface } from '../parts/surfaces.ts'
 import { type Cell, cellName, cells, type FaultGateway, type Setting, startFaultGateway } from './fault-gateway.ts'
 import { type GoldenRow, golden, type Outcome } from './golden.ts'
 import { addressFaults } from './misbehave.ts'
 
-const surfaces: Readonly<Record<Cell['surface'], TestSurface>> = { chat, messages }
+const surfaces: Readonly<Record<Cell['surface'], TestSurface>> = { chat, messages, responses }
 
 interface Seen {
   readonly status: number
@@ -20,11 +20,14 @@ interface Seen {
 async function send({ gateway, noteSeen }: FaultGateway, cell: Cell, setting: Setting): Promise<Seen> {
   const surface = surfaces[cell.surface]
   const model = `test/${cellName(cell, setting)}`
-  const body = { model, stream: cell.stream, max_tokens: 5, messages: [{ role: 'user', content: 'hi' }] }
+  const said = [{ role: 'user', content: 'hi' }]
+  const content =
+    cell.surface === 'responses' ? { input: said, max_output_tokens: 16 } : { messages: said, max_tokens: 5 }
+  const body = { model, stream: cell.stream, ...content }
   const response = await ask(gateway, surface, body)
   const text = await readText(response, cell.stream ? noteSeen : () => {})
-  const said = text.replaceAll(': keep-alive\n\n', '').replaceAll(/event: ping\n.*\n\n/g, '')
-  return { status: response.status, headers: response.headers, text: said }
+  const events = text.replaceAll(': keep-alive\n\n', '').replaceAll(/event: ping\n.*\n\n/g, '')
+  return { status: response.status, headers: response.headers, text: events }
 }
 
 async function readText(response: Response, onContent: () => void): Promise<string> {
@@ -81,18 +84,35 @@ function expectRetryHeaders(headers: Headers, code: string, seconds: number): vo
   expect(headers.get('x-should-retry')).toBe(told)
 }
 
+const wholes: Readonly<Record<Cell['surface'], object>> = {
+  chat: { object: 'chat.completion' },
+  messages: {},
+  responses: { object: 'response', status: 'completed' },
+}
+const endings: Readonly<Record<Cell['surface'], string>> = {
+  chat: 'data: [DONE]',
+  messages: '"message_stop"',
+  responses: 'event: response.completed',
+}
+
 function expectWholeAnswer({ status, text }: Seen, { surface, stream }: Cell): void {
   expect(status).toBe(200)
   expect(text).toContain('hello')
-  if (!stream) return expect(JSON.parse(text)).toMatchObject(surface === 'chat' ? { object: 'chat.completion' } : {})
-  expect(text).toContain(surface === 'chat' ? 'data: [DONE]' : '"message_stop"')
-  expect(text).not.toContain('"error"')
+  if (!stream) return expect(JSON.parse(text)).toMatchObject(wholes[surface])
+  expect(text).toContain(endings[surface])
+  expect(text).not.toContain('"error":{')
 }
 
 function expectEvent({ status, headers, text }: Seen, { surface }: Cell, code: string, words: string): void {
   expect(status).toBe(200)
   expect(headers.get('content-type')).toStartWith('text/event-stream')
   const last = text.trimEnd().split('\n\n').at(-1) ?? ''
+  if (surface === 'responses') {
+    expect(last).toStartWith('event: response.failed\n')
+    expect(last).toContain(`"code":"${code}"`)
+    expect(text).not.toContain('event: response.completed')
+    return
+  }
   const lead = surface === 'chat' ? 'data: ' : 'event: error\ndata: '
   expect(last).toStartWith(`${lead}{`)
   const data = JSON.parse(last.slice(lead.length)) as { error: { message: string } }

@@ -2,7 +2,7 @@
 
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { ask } from '../parts/ask.ts'
-import { failoverConfig, type Gateway, startGateway } from '../parts/gateway.ts'
+import { failoverConfig, type Gateway, startGateway, stopAll } from '../parts/gateway.ts'
 import { createJumpClock } from '../parts/jump-clock.ts'
 import { bothSurfaces, type TestSurface } from '../parts/surfaces.ts'
 import { startUpstream, type Upstream } from '../parts/upstream.ts'
@@ -20,11 +20,7 @@ beforeEach(async () => {
   gateway = await startGateway({ config: failoverConfig([first.url, second.url]), clock })
 })
 
-afterEach(async () => {
-  await gateway.stop()
-  first.stop()
-  second.stop()
-})
+afterEach(() => stopAll(gateway, first, second))
 
 const send = (surface: TestSurface, how: 'whole' | 'streamed' = 'whole') =>
   ask(gateway, surface, {

@@ -133,9 +133,7 @@ describe('SIGTERM', () => {
 describe('kill -9 of a provider in mid-stream', () => {
   test.each([...bothSurfaces])('is told in an error event on the $name surface', async (surface) => {
     const child = Bun.spawn([process.execPath, join(import.meta.dir, 'upstream-child.ts')], {
-      stdin: 'ignore',
-      stdout: 'pipe',
-      stderr: 'inherit',
+      stdio: ['ignore', 'pipe', 'inherit'],
     })
     const { value } = await child.stdout.getReader().read()
     const url = new TextDecoder().decode(value).trim()

@@ -3,7 +3,7 @@
 
 import { afterEach, expect, test } from 'bun:test'
 import { ask } from '../parts/ask.ts'
-import { type Gateway, startGateway, upstreamConfig } from '../parts/gateway.ts'
+import { type Gateway, startGateway, stopAll, upstreamConfig } from '../parts/gateway.ts'
 import { createJumpClock } from '../parts/jump-clock.ts'
 import { bothSurfaces } from '../parts/surfaces.ts'
 import { startUpstream, type Upstream, type UpstreamCall, type UpstreamReply } from '../parts/upstream.ts'
@@ -11,10 +11,7 @@ import { answerHello, wordsFor } from '../parts/upstream-words.ts'
 
 let gateway: Gateway
 let upstream: Upstream
-afterEach(async () => {
-  await gateway.stop()
-  upstream.stop()
-})
+afterEach(() => stopAll(gateway, upstream))
 
 /** From this many answers on, a route's first events are expected within 15 s where they usually take less than 5. */
 const learned = 20

@@ -58,7 +58,7 @@ function check(bytes: Uint8Array): void {
 
 export const configTarget: FuzzTarget = {
   name: 'config-file',
-  shareInputs: 800,
+  shareInputs: 300,
   open() {
     const seeds = [...trouble('config-file'), ...corpus.map(utf8)]
     return {

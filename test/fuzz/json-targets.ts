@@ -123,7 +123,7 @@ function hasNoTwins(bytes: Uint8Array): boolean {
 }
 
 export const jsonTargets: readonly FuzzTarget[] = [
-  { name: 'json-members', shareInputs: 20_000, open: () => openBytes('json-members', checkMembers) },
-  { name: 'json-spans', shareInputs: 6_000, open: () => openBytes('json-spans', checkSpans) },
-  { name: 'json-text-meter', shareInputs: 6_000, open: () => openBytes('json-text-meter', checkMeter) },
+  { name: 'json-members', shareInputs: 6_000, open: () => openBytes('json-members', checkMembers) },
+  { name: 'json-spans', shareInputs: 2_000, open: () => openBytes('json-spans', checkSpans) },
+  { name: 'json-text-meter', shareInputs: 2_000, open: () => openBytes('json-text-meter', checkMeter) },
 ]

@@ -50,7 +50,7 @@ async function openGateway() {
 
 export const managementTarget: FuzzTarget = {
   name: 'management',
-  shareInputs: 1_200,
+  shareInputs: 400,
   async open() {
     const { gateway, headers, document, things } = await openGateway()
     // Deleting the things that the others are about would end the conversation, and a feed of events never does.

@@ -44,7 +44,7 @@ function check(surface: Dialect, bytes: Uint8Array<ArrayBuffer>): void {
 function target(name: string, surface: Dialect, requests: readonly Uint8Array[]): FuzzTarget {
   return {
     name,
-    shareInputs: 6_000,
+    shareInputs: 2_000,
     open() {
       const corpus = [...trouble(name), ...requests]
       return {

@@ -82,7 +82,7 @@ const short = [
 
 export const sseTarget: FuzzTarget = {
   name: 'sse',
-  shareInputs: 10_000,
+  shareInputs: 3_000,
   open() {
     const corpus = [...trouble('sse'), ...short, ...short, ...Object.values(streamCorpus).flat()]
     return {

@@ -2,7 +2,7 @@
 // are not what they are called, and an end in the middle.
 
 import { brotliCompressSync, constants, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'
-import { goodBody, head, mebibyte, raw, respond, type Trick, typeOf } from './turn.ts'
+import { goodBody, head, mebibyte, raw, respond, type Trick, trick, typeOf } from './turn.ts'
 
 /** 64 MiB that travel as a few kilobytes. */
 const zeros = Buffer.alloc(64 * mebibyte, 0x20)
@@ -14,75 +14,65 @@ const bombs: Readonly<Record<string, () => Uint8Array>> = {
 }
 
 const encodings: readonly Trick[] = Object.entries(bombs).flatMap(([coding, bomb]): Trick[] => [
-  {
-    name: `a bomb packed with ${coding}`,
-    outcome: 'refused',
-    play: (turn) => respond(turn, bomb(), { 'content-encoding': coding }),
-  },
-  {
-    name: `a 400 with a bomb packed with ${coding}`,
-    outcome: 'refused',
-    async play({ reply }) {
-      const body = bomb()
-      const headers = { 'content-type': 'application/json', 'content-encoding': coding }
-      await reply.send(400, headers, body)
-    },
-  },
+  trick(`a bomb packed with ${coding}`, 'refused', (turn) => respond(turn, bomb(), { 'content-encoding': coding })),
+  trick(`a 400 with a bomb packed with ${coding}`, 'refused', async ({ reply }) => {
+    const body = bomb()
+    const headers = { 'content-type': 'application/json', 'content-encoding': coding }
+    await reply.send(400, headers, body)
+  }),
 ])
 
 const types: readonly Trick[] = [
-  {
-    name: 'an answer called HTML',
-    outcome: ({ streamsUpstream }) => (streamsUpstream ? 'refused' : 'answered'),
-    play: (turn) => respond(turn, goodBody(turn), { 'content-type': 'text/html' }),
-  },
-  {
-    name: 'an answer without a type',
-    outcome: 'legal',
-    play: raw((turn) => `HTTP/1.1 200 OK\r\n\r\n${goodBody(turn)}`),
-  },
-  {
-    name: 'an answer called UTF-16',
-    outcome: 'answered',
-    play: (turn) =>
-      respond(turn, goodBody(turn), { 'content-type': `${typeOf(turn)['content-type']}; charset=utf-16le` }),
-  },
-  {
-    name: 'an answer in UTF-16',
-    outcome: 'refused',
-    play: (turn) => respond(turn, Buffer.from(goodBody(turn), 'utf16le')),
-  },
-  {
-    name: 'a whole reply called a stream',
-    outcome: ({ streamsUpstream }) => (streamsUpstream ? 'refused' : 'answered'),
-    play: (turn) => respond(turn, turn.words.whole, { 'content-type': 'text/event-stream' }),
-  },
-  {
-    name: 'a stream called JSON',
-    outcome: 'refused',
-    play: ({ reply, words }) =>
-      reply.send(200, { 'content-type': 'application/json' }, words.opening + words.says('hello') + words.ending),
-  },
+  trick(
+    'an answer called HTML',
+    ({ streamsUpstream }) => (streamsUpstream ? 'refused' : 'answered'),
+    (turn) => respond(turn, goodBody(turn), { 'content-type': 'text/html' }),
+  ),
+  trick(
+    'an answer without a type',
+    'legal',
+    raw((turn) => `HTTP/1.1 200 OK\r\n\r\n${goodBody(turn)}`),
+  ),
+  trick('an answer called UTF-16', 'answered', (turn) =>
+    respond(turn, goodBody(turn), { 'content-type': `${typeOf(turn)['content-type']}; charset=utf-16le` }),
+  ),
+  trick('an answer in UTF-16', 'refused', (turn) => respond(turn, Buffer.from(goodBody(turn), 'utf16le'))),
+  trick(
+    'a whole reply called a stream',
+    ({ streamsUpstream }) => (streamsUpstream ? 'refused' : 'answered'),
+    (turn) => respond(turn, turn.words.whole, { 'content-type': 'text/event-stream' }),
+  ),
+  trick('a stream called JSON', 'refused', ({ reply, words }) =>
+    reply.send(200, { 'content-type': 'application/json' }, words.opening + words.says('hello') + words.ending),
+  ),
 ]
 
 /** The provider stops in the middle of what it says and keeps its ear open. */
 const halves: readonly Trick[] = [
-  { name: 'half a status line, then half-closed', outcome: 'refused', play: raw(() => 'HTTP/1.1 20') },
-  { name: 'half a head, then half-closed', outcome: 'refused', play: raw(() => 'HTTP/1.1 200 OK\r\ncontent-ty') },
-  {
-    name: 'a head and nothing, half-closed',
-    outcome: 'refused',
-    play: raw((turn) => head(200, { ...typeOf(turn), 'transfer-encoding': 'chunked' })),
-  },
-  {
-    name: 'half a body, then half-closed',
-    outcome: ({ streamsUpstream }) => (streamsUpstream ? 'legal' : 'refused'),
-    play: raw((turn) => {
+  trick(
+    'half a status line, then half-closed',
+    'refused',
+    raw(() => 'HTTP/1.1 20'),
+  ),
+  trick(
+    'half a head, then half-closed',
+    'refused',
+    raw(() => 'HTTP/1.1 200 OK\r\ncontent-ty'),
+  ),
+  trick(
+    'a head and nothing, half-closed',
+    'refused',
+    raw((turn) => head(200, { ...typeOf(turn), 'transfer-encoding': 'chunked' })),
+  ),
+  trick(
+    'half a body, then half-closed',
+    ({ streamsUpstream }) => (streamsUpstream ? 'legal' : 'refused'),
+    raw((turn) => {
       const body = goodBody(turn)
       const length = String(Buffer.byteLength(body))
       return head(200, { ...typeOf(turn), 'content-length': length }) + body.slice(0, body.length * 0.6)
     }),
-  },
+  ),
 ]
 
 export const formTricks: readonly Trick[] = [...encodings, ...types, ...halves]

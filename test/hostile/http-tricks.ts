@@ -1,45 +1,29 @@
 // What a provider can do wrong below its words: status lines, headers, framing and redirects.
 
-import { chunkedHead, goodBody, head, mebibyte, raw, respond, type Trick, type Turn, typeOf } from './turn.ts'
+import { chunkedHead, goodBody, head, mebibyte, raw, respond, type Trick, type Turn, trick, typeOf } from './turn.ts'
 
 const endlessHeaders: readonly Trick[] = [
-  {
-    name: 'headers without an end',
-    outcome: 'refused',
-    async play({ call, reply }) {
-      await reply.write('HTTP/1.1 200 OK\r\n')
-      const lines = Array.from({ length: 100 }, (_, at) => `x-h${at}: ${'y'.repeat(600)}\r\n`).join('')
-      for (let sent = 0; sent < 400 * mebibyte && !call.isClosed(); sent += lines.length) await reply.write(lines)
-      reply.cut()
-    },
-  },
-  {
-    name: 'one header without an end',
-    outcome: 'refused',
-    async play({ call, reply }) {
-      await reply.write('HTTP/1.1 200 OK\r\nx-h: ')
-      const piece = 'y'.repeat(65_536)
-      for (let sent = 0; sent < 400 * mebibyte && !call.isClosed(); sent += piece.length) await reply.write(piece)
-      reply.cut()
-    },
-  },
-  {
-    name: 'a flood of 100 Continue, then an answer',
-    outcome: 'legal',
-    async play(turn) {
-      const flood = 'HTTP/1.1 100 Continue\r\n\r\n'.repeat(200)
-      for (let sent = 0; sent < 100 && !turn.call.isClosed(); sent++) await turn.reply.write(flood)
-      await respond(turn, goodBody(turn))
-    },
-  },
-  {
-    name: 'early hints with headers, then an answer',
-    outcome: 'legal',
-    async play(turn) {
-      await turn.reply.write('HTTP/1.1 103 Early Hints\r\nlink: </x>; rel=preload\r\nx-canary: canary-header\r\n\r\n')
-      await respond(turn, goodBody(turn))
-    },
-  },
+  trick('headers without an end', 'refused', async ({ call, reply }) => {
+    await reply.write('HTTP/1.1 200 OK\r\n')
+    const lines = Array.from({ length: 100 }, (_, at) => `x-h${at}: ${'y'.repeat(600)}\r\n`).join('')
+    for (let sent = 0; sent < 400 * mebibyte && !call.isClosed(); sent += lines.length) await reply.write(lines)
+    reply.cut()
+  }),
+  trick('one header without an end', 'refused', async ({ call, reply }) => {
+    await reply.write('HTTP/1.1 200 OK\r\nx-h: ')
+    const piece = 'y'.repeat(65_536)
+    for (let sent = 0; sent < 400 * mebibyte && !call.isClosed(); sent += piece.length) await reply.write(piece)
+    reply.cut()
+  }),
+  trick('a flood of 100 Continue, then an answer', 'legal', async (turn) => {
+    const flood = 'HTTP/1.1 100 Continue\r\n\r\n'.repeat(200)
+    for (let sent = 0; sent < 100 && !turn.call.isClosed(); sent++) await turn.reply.write(flood)
+    await respond(turn, goodBody(turn))
+  }),
+  trick('early hints with headers, then an answer', 'legal', async (turn) => {
+    await turn.reply.write('HTTP/1.1 103 Early Hints\r\nlink: </x>; rel=preload\r\nx-canary: canary-header\r\n\r\n')
+    await respond(turn, goodBody(turn))
+  }),
 ]
 
 /** Header lines as they must not be, each in an answer that is well otherwise. */
@@ -54,138 +38,113 @@ const oddLines: Readonly<Record<string, string>> = {
   'an empty header name': ': b',
 }
 
-const lines: readonly Trick[] = Object.entries(oddLines).map(([name, line]) => ({
-  name,
-  outcome: 'legal',
-  play: (turn) => {
+const lines: readonly Trick[] = Object.entries(oddLines).map(([name, line]) =>
+  trick(name, 'legal', (turn) => {
     const body = goodBody(turn)
-    const rest = `content-type: ${typeOf(turn)['content-type']}\r\ncontent-length: ${body.length}\r\n\r\n${body}`
+    const rest = `${contentType(turn)}\r\ncontent-length: ${body.length}\r\n\r\n${body}`
     return turn.reply.write(Buffer.from(`HTTP/1.1 200 OK\r\n${line}\r\n${rest}`, 'latin1'))
-  },
-}))
+  }),
+)
 
 const poison = (turn: Turn): string =>
-  `HTTP/1.1 200 OK\r\ncontent-type: ${typeOf(turn)['content-type']}\r\ncontent-length: 13\r\n\r\ncanary-poison`
+  `HTTP/1.1 200 OK\r\n${contentType(turn)}\r\ncontent-length: 13\r\n\r\ncanary-poison`
+
+const unlessStreamed: Trick['outcome'] = ({ streamsUpstream }) => (streamsUpstream ? 'legal' : 'refused')
+
+/** The good answer with these headers, and the end of the connection. */
+function sentWith(
+  name: string,
+  outcome: Trick['outcome'],
+  headers: Readonly<Record<string, string>>,
+  framed = (body: string): string => body,
+): Trick {
+  return trick(
+    name,
+    outcome,
+    raw((turn) => head(200, { ...typeOf(turn), ...headers }) + framed(goodBody(turn))),
+  )
+}
+
+const inOneChunk = (body: string): string => `${Buffer.byteLength(body).toString(16)}\r\n${body}\r\n0\r\n\r\n`
 
 const framing: readonly Trick[] = [
-  {
-    name: 'response splitting: a second response behind the first',
-    outcome: 'answered',
-    play: async (turn) => {
-      const body = goodBody(turn)
-      const first = head(200, { ...typeOf(turn), 'content-length': String(Buffer.byteLength(body)) }) + body
-      await turn.reply.write(first + poison(turn))
-    },
-  },
-  {
-    name: 'a length that is too large, then the end',
-    outcome: ({ streamsUpstream }) => (streamsUpstream ? 'legal' : 'refused'),
-    play: raw((turn) => head(200, { ...typeOf(turn), 'content-length': '99999' }) + goodBody(turn)),
-  },
-  {
-    name: 'a length of petabytes',
-    outcome: ({ streamsUpstream }) => (streamsUpstream ? 'legal' : 'refused'),
-    play: raw((turn) => head(200, { ...typeOf(turn), 'content-length': '9007199254740991' }) + goodBody(turn)),
-  },
-  {
-    name: 'a length that is too small',
-    outcome: ({ streamsUpstream, stream }) => (streamsUpstream && stream ? 'legal' : 'refused'),
-    play: raw((turn) => head(200, { ...typeOf(turn), 'content-length': '20' }) + goodBody(turn)),
-  },
-  ...['-1', 'abc', '1e3', '20, 30', ''].map(
-    (length): Trick => ({
-      name: `a length of "${length}"`,
-      outcome: 'legal',
-      play: raw((turn) => head(200, { ...typeOf(turn), 'content-length': length }) + goodBody(turn)),
-    }),
+  trick('response splitting: a second response behind the first', 'answered', async (turn) => {
+    const body = goodBody(turn)
+    const first = head(200, { ...typeOf(turn), 'content-length': String(Buffer.byteLength(body)) }) + body
+    await turn.reply.write(first + poison(turn))
+  }),
+  sentWith('a length that is too large, then the end', unlessStreamed, { 'content-length': '99999' }),
+  sentWith('a length of petabytes', unlessStreamed, { 'content-length': '9007199254740991' }),
+  sentWith(
+    'a length that is too small',
+    ({ streamsUpstream, stream }) => (streamsUpstream && stream ? 'legal' : 'refused'),
+    { 'content-length': '20' },
   ),
-  {
-    name: 'two lengths that differ',
-    outcome: 'legal',
-    play: raw((turn) => head(200, { ...typeOf(turn), 'content-length': '20\r\ncontent-length: 30' }) + goodBody(turn)),
-  },
-  {
-    name: 'a length and chunks',
-    outcome: 'legal',
-    play: raw((turn) => {
-      const body = goodBody(turn)
-      const headers = { ...typeOf(turn), 'content-length': '5', 'transfer-encoding': 'chunked' }
-      return `${head(200, headers)}${Buffer.byteLength(body).toString(16)}\r\n${body}\r\n0\r\n\r\n`
-    }),
-  },
-  ...['gzip, chunked', 'chunked, chunked', 'identity', 'chunkedd', '\x0bchunked'].map(
-    (coding): Trick => ({
-      name: `a transfer coding of ${JSON.stringify(coding)}`,
-      outcome: 'legal',
-      play: raw((turn) => {
-        const body = goodBody(turn)
-        const headers = { ...typeOf(turn), 'transfer-encoding': coding }
-        return `${head(200, headers)}${Buffer.byteLength(body).toString(16)}\r\n${body}\r\n0\r\n\r\n`
-      }),
-    }),
+  ...['-1', 'abc', '1e3', '20, 30', ''].map((length) =>
+    sentWith(`a length of "${length}"`, 'legal', { 'content-length': length }),
   ),
-  ...['FFFFFFFFFFFFFFFF', '-5', 'zz', '', `1${'0'.repeat(5000)}`].map(
-    (size): Trick => ({
-      name: `a chunk size of "${size.slice(0, 20)}"`,
-      outcome: ({ streamsUpstream }) => (streamsUpstream ? 'legal' : 'refused'),
-      play: raw(
-        (turn) => `${head(200, { ...typeOf(turn), 'transfer-encoding': 'chunked' })}${size}\r\n${goodBody(turn)}`,
-      ),
-    }),
+  sentWith('two lengths that differ', 'legal', { 'content-length': '20\r\ncontent-length: 30' }),
+  sentWith('a length and chunks', 'legal', { 'content-length': '5', 'transfer-encoding': 'chunked' }, inOneChunk),
+  ...['gzip, chunked', 'chunked, chunked', 'identity', 'chunkedd', '\x0bchunked'].map((coding) =>
+    sentWith(`a transfer coding of ${JSON.stringify(coding)}`, 'legal', { 'transfer-encoding': coding }, inOneChunk),
   ),
-  {
-    name: 'a chunk extension without an end',
-    outcome: 'refused',
-    async play(turn) {
-      await chunkedHead(turn)
-      await turn.reply.write('5;x=')
-      const piece = 'y'.repeat(65_536)
-      const { call, reply } = turn
-      for (let sent = 0; sent < 64 * mebibyte && !call.isClosed(); sent += piece.length) await reply.write(piece)
-      reply.cut()
-    },
-  },
-  {
-    name: 'trailers behind the chunks',
-    outcome: 'answered',
-    async play(turn) {
-      await chunkedHead(turn, { trailer: 'set-cookie' })
-      await turn.reply.chunk(goodBody(turn))
-      await turn.reply.write('0\r\nset-cookie: canary-cookie\r\nx-canary: canary-header\r\n\r\n')
-    },
-  },
+  ...['FFFFFFFFFFFFFFFF', '-5', 'zz', '', `1${'0'.repeat(5000)}`].map((size) =>
+    sentWith(
+      `a chunk size of "${size.slice(0, 20)}"`,
+      unlessStreamed,
+      { 'transfer-encoding': 'chunked' },
+      (body) => `${size}\r\n${body}`,
+    ),
+  ),
+  trick('a chunk extension without an end', 'refused', async (turn) => {
+    await chunkedHead(turn)
+    await turn.reply.write('5;x=')
+    const piece = 'y'.repeat(65_536)
+    const { call, reply } = turn
+    for (let sent = 0; sent < 64 * mebibyte && !call.isClosed(); sent += piece.length) await reply.write(piece)
+    reply.cut()
+  }),
+  trick('trailers behind the chunks', 'answered', async (turn) => {
+    await chunkedHead(turn, { trailer: 'set-cookie' })
+    await turn.reply.chunk(goodBody(turn))
+    await turn.reply.write('0\r\nset-cookie: canary-cookie\r\nx-canary: canary-header\r\n\r\n')
+  }),
 ]
 
 const statuses: readonly Trick[] = [
-  ...['000', '99', '999', 'abc', '101', '204', '206', '304'].map(
-    (status): Trick => ({
-      name: `a status of ${status}`,
-      outcome: 'refused',
-      play: raw((turn) => {
+  ...['000', '99', '999', 'abc', '101', '204', '206', '304'].map((status) =>
+    trick(
+      `a status of ${status}`,
+      'refused',
+      raw((turn) => {
         const body = goodBody(turn)
         return head(status, { ...typeOf(turn), 'content-length': String(Buffer.byteLength(body)) }) + body
       }),
-    }),
+    ),
   ),
-  { name: 'no HTTP at all', outcome: 'refused', play: raw(() => 'SSH-2.0-OpenSSH_9.9\r\n') },
-  { name: 'HTTP 0.9', outcome: 'refused', play: raw((turn) => goodBody(turn)) },
-  {
-    name: 'HTTP 1.0 without a length',
-    outcome: 'legal',
-    play: raw((turn) => `HTTP/1.0 200 OK\r\n${contentType(turn)}\r\n\r\n${goodBody(turn)}`),
-  },
-  ...[301, 302, 303, 307, 308].map(
-    (status): Trick => ({
-      name: `a redirect with ${status}`,
-      outcome: 'refused',
-      play: (turn) => turn.reply.write(head(status, { location: `${turn.canaryUrl}/stolen`, 'content-length': '0' })),
-    }),
+  trick(
+    'no HTTP at all',
+    'refused',
+    raw(() => 'SSH-2.0-OpenSSH_9.9\r\n'),
   ),
-  {
-    name: 'a 200 with a location and a refresh',
-    outcome: 'answered',
-    play: (turn) => respond(turn, goodBody(turn), { location: turn.canaryUrl, refresh: `0; url=${turn.canaryUrl}` }),
-  },
+  trick(
+    'HTTP 0.9',
+    'refused',
+    raw((turn) => goodBody(turn)),
+  ),
+  trick(
+    'HTTP 1.0 without a length',
+    'legal',
+    raw((turn) => `HTTP/1.0 200 OK\r\n${contentType(turn)}\r\n\r\n${goodBody(turn)}`),
+  ),
+  ...[301, 302, 303, 307, 308].map((status) =>
+    trick(`a redirect with ${status}`, 'refused', (turn) =>
+      turn.reply.write(head(status, { location: `${turn.canaryUrl}/stolen`, 'content-length': '0' })),
+    ),
+  ),
+  trick('a 200 with a location and a refresh', 'answered', (turn) =>
+    respond(turn, goodBody(turn), { location: turn.canaryUrl, refresh: `0; url=${turn.canaryUrl}` }),
+  ),
 ]
 
 function contentType(turn: Turn): string {

@@ -6,6 +6,7 @@ import { failureTable } from '../../src/kernel/failure.ts'
 import { type SseEvent, SseReader } from '../../src/wire/sse.ts'
 import { checkChatReply, checkChatStream } from '../conformance/checker/grammar-chat.ts'
 import { checkMessagesReply, checkMessagesStream } from '../conformance/checker/grammar-messages.ts'
+import { checkResponsesReply, checkResponsesStream } from '../conformance/checker/grammar-responses.ts'
 import type { Violation } from '../conformance/checker/violation.ts'
 import type { Answer, Path, Till } from '../money/till.ts'
 import type { Outcome } from './turn.ts'
@@ -31,47 +32,81 @@ function expectOwnHeaders(headers: Headers): void {
 }
 
 interface ErrorBody {
-  readonly type?: string
-  readonly error: { readonly type: string; readonly message: string; readonly code: keyof typeof failureTable }
+  readonly type: string
+  readonly message: string
+  readonly code: keyof typeof failureTable
+}
+
+type FailedResponse = Omit<ErrorBody, 'code'> & { readonly metadata: Pick<ErrorBody, 'code'> }
+
+interface Rules {
+  /** Whether the last record of a stream is its proper end. */
+  isDone(last: SseEvent): boolean
+  /** The name of the event that ends a failed stream. */
+  readonly failureEvent: string | undefined
+  /** The error in the data of that event, with the code of the vocabulary. */
+  errorIn(data: { readonly error: ErrorBody; readonly response: { readonly error: FailedResponse } }): ErrorBody
+  checkStream(events: readonly SseEvent[]): Violation[]
+  checkReply(reply: unknown): Violation[]
+}
+
+const rules: Readonly<Record<Path['surface']['name'], Rules>> = {
+  chat: {
+    isDone: ({ data }) => data === '[DONE]',
+    failureEvent: undefined,
+    errorIn: ({ error }) => error,
+    checkStream: (events) => checkChatStream(events, { wantsUsage: true, level: 'dialect' }),
+    checkReply: (reply) => checkChatReply(reply, 'dialect'),
+  },
+  messages: {
+    isDone: ({ event }) => event === 'message_stop',
+    failureEvent: 'error',
+    errorIn: ({ error }) => error,
+    checkStream: (events) => checkMessagesStream(events, 'dialect'),
+    checkReply: (reply) => checkMessagesReply(reply, 'dialect'),
+  },
+  responses: {
+    isDone: ({ event }) => event === 'response.completed' || event === 'response.incomplete',
+    failureEvent: 'response.failed',
+    errorIn: ({ response: { error } }) => ({ ...error, code: error.metadata.code }),
+    checkStream: (events) => checkResponsesStream(events, 'dialect'),
+    checkReply: (reply) => checkResponsesReply(reply, 'dialect'),
+  },
 }
 
 /** An error of the vocabulary, as the surface's clients read it; `status` undefined = inside a stream. */
-function expectError(path: Path, status: number | undefined, text: string): void {
-  const { type, error } = JSON.parse(text) as ErrorBody
+function expectError({ surface: { name } }: Path, status: number | undefined, text: string): void {
+  const data = JSON.parse(text)
+  const error = status === undefined ? rules[name].errorIn(data) : (data.error as ErrorBody)
   const row = failureTable[error.code]
   expect(row).toBeDefined()
   if (status !== undefined) expect(row.status).toBe(status as never)
   expect(error.code).not.toBe('INTERNAL')
-  expect(error.type).toBe(path.surface.name === 'chat' ? row.chatType : row.messageType)
-  if (path.surface.name === 'messages') expect(type).toBe('error')
+  expect(error.type).toBe(name === 'messages' ? row.messageType : row.chatType)
+  if (name === 'messages') expect(data.type).toBe('error')
   expect(error.message.length).toBeLessThan(5_000)
   expect(text).not.toContain('upstream-secret')
 }
 
 function streamOutcome(path: Path, text: string): Outcome {
+  const { isDone, failureEvent, checkStream } = rules[path.surface.name]
   const events = new SseReader().push(new TextEncoder().encode(text))
   expect(text.endsWith('\n\n')).toBe(true)
   const last = events.at(-1)
   if (last === undefined) throw new Error('a stream without an event')
-  const isDone = path.surface.name === 'chat' ? last.data === '[DONE]' : last.event === 'message_stop'
-  if (isDone) {
-    expect(lawful(violationsOf(path, events))).toEqual([])
+  if (isDone(last)) {
+    expect(lawful(checkStream(events))).toEqual([])
     return 'answered'
   }
-  if (path.surface.name === 'messages') expect(last.event).toBe('error')
+  if (failureEvent !== undefined) expect(last.event).toBe(failureEvent)
   expectError(path, undefined, last.data)
-  expect(text).not.toMatch(/data: \[DONE\]|event: message_stop/)
+  expect(text).not.toMatch(/data: \[DONE\]|event: message_stop|event: response\.(completed|incomplete)/)
   return events.length > 1 ? 'interrupted' : 'refused'
-}
-
-function violationsOf({ surface }: Path, events: readonly SseEvent[]): Violation[] {
-  if (surface.name === 'chat') return checkChatStream(events, { wantsUsage: true, level: 'dialect' })
-  return checkMessagesStream(events, 'dialect')
 }
 
 /** Arguments that a model wrote badly are its own; they pass as they are. */
 function lawful(violations: readonly Violation[]): readonly Violation[] {
-  return violations.filter(({ rule }) => rule !== 'tool-json')
+  return violations.filter(({ rule }) => rule !== 'tool-json' && rule !== 'arguments')
 }
 
 /** Where the dialects are the same the provider's own records pass, and what is inside them is between it and the client. */
@@ -92,8 +127,7 @@ export function outcomeOf(path: Path, { status, headers, text }: Answer): Outcom
   // The checkers go down into what they check, and would not come back from this.
   if (isTranslated(path) && !text.includes('['.repeat(10_000))) {
     const reply: unknown = JSON.parse(text)
-    const check = path.surface.name === 'chat' ? checkChatReply : checkMessagesReply
-    expect(lawful(check(reply, 'dialect'))).toEqual([])
+    expect(lawful(rules[path.surface.name].checkReply(reply))).toEqual([])
   } else expect(text).toMatch(/^\s*\{/)
   return 'answered'
 }
@@ -101,10 +135,9 @@ export function outcomeOf(path: Path, { status, headers, text }: Answer): Outcom
 /** Only how it ends is ours. */
 function byteStreamOutcome(path: Path, text: string): Outcome {
   const last = text.trimEnd().split('\n\n').at(-1) ?? ''
-  const isDone = path.surface.name === 'chat' ? last.endsWith('data: [DONE]') : /^event: message_stop/m.test(last)
-  if (isDone) return 'answered'
-  const [, json = ''] = /^(?:event: error\n)?data: (\{.*\})$/s.exec(last) ?? []
-  expectError(path, undefined, json)
+  const [, event = '', data = ''] = /^(?:event: (.*)\n)?data: (.*)$/s.exec(last) ?? []
+  if (rules[path.surface.name].isDone({ event, data })) return 'answered'
+  expectError(path, undefined, data)
   return text.includes('hello') ? 'interrupted' : 'refused'
 }
 

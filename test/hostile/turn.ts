@@ -32,6 +32,10 @@ export interface Trick {
   readonly growthMax?: number
 }
 
+export function trick(name: string, outcome: Trick['outcome'], play: Trick['play']): Trick {
+  return { name, outcome, play }
+}
+
 /** Where a trick is played. */
 export interface Cell {
   /** The client asked for a stream. */

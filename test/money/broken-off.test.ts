@@ -5,14 +5,14 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:tes
 import { createJumpClock } from '../parts/jump-clock.ts'
 import { startUpstream, type UpstreamCall, type UpstreamReply } from '../parts/upstream.ts'
 import { type DialectName, dialectOf, say, usageIn, type Words, wordsOf } from './provider-words.ts'
-import { allPaths, expectPaid, expectUnpaid, openTill, streamedPaths, type Till } from './till.ts'
+import { allPaths, expectPaid, expectUnpaid, lastError, openTill, streamedPaths, type Till, terminal } from './till.ts'
 import { usd } from './wallets.ts'
 
 const spare = startUpstream(() => {})
 const clock = createJumpClock()
-const till = await openTill({ models: 60 })
+const till = await openTill({ models: 90 })
 /** Like `till`, with a second provider behind the first. */
-const spared = await openTill({ models: 45, spare, clock })
+const spared = await openTill({ models: 70, spare, clock })
 // The whole process shares a budget of retries, which time brings back.
 beforeEach(() => clock.jump(60))
 afterAll(async () => {
@@ -24,11 +24,17 @@ afterAll(async () => {
 const usageAtStart = { input_tokens: 3, output_tokens: 1 }
 
 /** Five bytes, two tokens; the input is 3 as Messages told it, or the estimate of "hi": 8. */
-const delivered: Record<DialectName, bigint> = { chat: 8n * 350n + 2n * 1_050n, messages: 3n * 350n + 2n * 1_050n }
+const delivered: Record<DialectName, bigint> = {
+  chat: 8n * 350n + 2n * 1_050n,
+  messages: 3n * 350n + 2n * 1_050n,
+  responses: 8n * 350n + 2n * 1_050n,
+}
 
 const errorRecords: Record<DialectName, string> = {
   chat: 'data: {"error":{"message":"fell over","type":"server_error","code":null}}\n\n',
   messages: 'event: error\ndata: {"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}\n\n',
+  responses:
+    'event: response.failed\ndata: {"type":"response.failed","response":{"id":"resp_1","status":"failed","error":{"code":"server_error","message":"fell over"}}}\n\n',
 }
 
 describe.each([...streamedPaths])('row 6, after content: $name', (path) => {
@@ -59,11 +65,11 @@ describe.each([...streamedPaths])('row 6, after content: $name', (path) => {
     // The head is here, so the provider is committed.
     arrived.resolve()
     const text = await response.text()
-    const last = text.trimEnd().split('\n').at(-1) ?? ''
-    expect(JSON.parse(last.slice('data: '.length))).toMatchObject({
-      error: { code: 'STREAM_INTERRUPTED', metadata: { cost: usd(delivered[path.provider]) } },
+    expect(lastError(text)).toMatchObject({
+      code: 'STREAM_INTERRUPTED',
+      metadata: { cost: usd(delivered[path.provider]) },
     })
-    expect(text).not.toMatch(/\[DONE\]|message_stop/)
+    expect(text).not.toMatch(terminal)
     const requestId = response.headers.get('request-id') ?? ''
     await expectPaid(till, { requestId }, delivered[path.provider], 'estimated')
     const line = await till.line(requestId)
@@ -102,7 +108,7 @@ test.each([...fromChat])('a stream that lacks nothing but [DONE] is complete: $n
     await reply.finish()
   })
   const answer = await till.ask(path, till.fresh(path))
-  expect(answer.text).toMatch(/\[DONE\]|message_stop/)
+  expect(answer.text).toMatch(terminal)
   await expectPaid(till, answer, 3n * 350n + 9n * 1_050n, 'reported')
 })
 
@@ -163,7 +169,7 @@ describe('row 7, in no time', () => {
   let hasty: Till
   beforeAll(async () => {
     // Due at the next look at the clocks.
-    hasty = await openTill({ models: 5, route: 'timeouts: { first_event_ms: 1, total_ms: 1 }' })
+    hasty = await openTill({ models: 8, route: 'timeouts: { first_event_ms: 1, total_ms: 1 }' })
   })
   afterAll(() => hasty[Symbol.asyncDispose]())
 
@@ -197,6 +203,12 @@ const emptyEnds: Record<string, Partial<Record<DialectName, { stream(words: Word
       whole: { id: 'm', type: 'message', content: [], stop_reason: null, usage: usageIn('messages', billed) },
     },
   },
+  'as failed': {
+    responses: {
+      stream: () => errorRecords.responses,
+      whole: { id: 'resp_1', model: 'up', status: 'failed', output: [], usage: usageIn('responses', billed) },
+    },
+  },
   'with an error': {
     chat: {
       stream: (words) => `${words.opening({ usage: undefined })}${chatChunk('error')}${chatCounts}data: [DONE]\n\n`,
@@ -210,7 +222,7 @@ const emptyEnds: Record<string, Partial<Record<DialectName, { stream(words: Word
   },
 }
 
-/** Messages has no word for an error as the end. */
+/** Not every dialect has a word for each end. */
 function waysFor(provider: DialectName): string[] {
   return Object.keys(emptyEnds).filter((how) => emptyEnds[how]?.[provider])
 }

@@ -7,11 +7,15 @@ import { connect, type RawConnection } from '../parts/raw-client.ts'
 import { requestBytes } from '../parts/surfaces.ts'
 import type { UpstreamCall, UpstreamReply } from '../parts/upstream.ts'
 import { type DialectName, dialectOf, wordsOf } from './provider-words.ts'
-import { expectPaid, openTill, type Path, streamedPaths, type Till } from './till.ts'
+import { expectPaid, lastError, openTill, type Path, streamedPaths, type Till, terminal } from './till.ts'
 import { usd } from './wallets.ts'
 
 /** "hello", two tokens; the input is 3 as Messages told it, or the estimate of "hi": 8. */
-const delivered: Record<DialectName, bigint> = { chat: 8n * 350n + 2n * 1_050n, messages: 3n * 350n + 2n * 1_050n }
+const delivered: Record<DialectName, bigint> = {
+  chat: 8n * 350n + 2n * 1_050n,
+  messages: 3n * 350n + 2n * 1_050n,
+  responses: 8n * 350n + 2n * 1_050n,
+}
 
 interface Running {
   readonly connection: RawConnection
@@ -34,13 +38,12 @@ async function begin(till: Till, path: Path, members: object): Promise<Running> 
   return { connection, ...(await begun.promise) }
 }
 
-async function endOf({ connection }: Running): Promise<{ id: string; error: Record<string, unknown> }> {
+async function endOf({ connection }: Running): Promise<{ id: string; error: object }> {
   const response = await connection.response()
   if (response === 'closed') throw new Error('closed without an end')
-  expect(response.body).not.toMatch(/\[DONE\]|message_stop/)
-  const last = response.body.trimEnd().split('\n').at(-1) ?? ''
+  expect(response.body).not.toMatch(terminal)
   connection.leave()
-  return { id: response.headers.get('request-id') ?? '', error: JSON.parse(last.slice('data: '.length)).error }
+  return { id: response.headers.get('request-id') ?? '', error: lastError(response.body) }
 }
 
 describe('the clock', () => {
@@ -49,7 +52,7 @@ describe('the clock', () => {
   beforeAll(async () => {
     clock = createJumpClock()
     // The gateway knows when it heard something only from its last tick: all steps of an answer together are shorter than the silence it waits for.
-    till = await openTill({ clock, models: 10, route: 'timeouts: { total_ms: 60000, idle_ms: 58000 }' })
+    till = await openTill({ clock, models: 15, route: 'timeouts: { total_ms: 60000, idle_ms: 58000 }' })
   })
   afterAll(() => till[Symbol.asyncDispose]())
 

@@ -6,7 +6,7 @@ import { unavailable } from '../../src/ledger/account.ts'
 import type { Ledger } from '../../src/ledger/ledger.ts'
 import { growStream } from './growing-stream.ts'
 import { say, usageIn, wordsOf } from './provider-words.ts'
-import { openTill, type Path, streamedPaths } from './till.ts'
+import { lastError, openTill, type Path, streamedPaths } from './till.ts'
 import { usd } from './wallets.ts'
 
 const price = '{ input: "1000", output: "10000" }'
@@ -35,17 +35,19 @@ const more = 'context_tokens: 1000, max_output_tokens: 64000, default_max_tokens
 const till = await openTill({ price, more, dressLedger })
 afterAll(() => till[Symbol.asyncDispose]())
 
-/** The last event of a stream, by the surface's own rules; it must be the only error in it. */
+/** The error in the last event of a stream, by the surface's own rules; it must be the only error in it. */
 function lastEvent({ surface }: Path, text: string): { readonly error: Record<string, unknown> } {
   const event = text.trimEnd().split('\n\n').at(-1) ?? ''
   const lines = event.split('\n')
-  if (surface.name === 'messages') expect(lines.shift()).toBe('event: error')
+  const name = { chat: undefined, messages: 'error', responses: 'response.failed' }[surface.name]
+  if (name) expect(lines.shift()).toBe(`event: ${name}`)
   expect(lines).toHaveLength(1)
   const data = JSON.parse(lines[0]?.replace(/^data: /, '') ?? '')
-  expect(data).toMatchObject({ error: { type: 'overloaded_error' } })
-  expect(data.type).toBe(surface.name === 'messages' ? 'error' : undefined)
-  expect(text.match(/"error":/g)).toHaveLength(1)
-  return data
+  expect(data.type).toBe(name)
+  const error = lastError(text)
+  expect(error).toMatchObject({ type: 'overloaded_error' })
+  expect(text.match(/"error":(?!null)/g)).toHaveLength(1)
+  return { error }
 }
 
 /** 12,401 bytes of text; 4,096 tokens of three bytes were held for, 12,288 bytes, and no more can be. */

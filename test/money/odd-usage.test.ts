@@ -18,7 +18,7 @@ const estimate = 5_950n
 /** A report of 10 in and 5 out with one count changed, in the dialect's words. */
 function report(dialect: DialectName, counts: { readonly input?: unknown; readonly output?: unknown }): object {
   const { input = 10, output = 5 } = counts
-  if (dialect === 'messages') return { input_tokens: input, output_tokens: output }
+  if (dialect !== 'chat') return { input_tokens: input, output_tokens: output }
   return { prompt_tokens: input, completion_tokens: output, total_tokens: 15 }
 }
 

@@ -3,7 +3,7 @@
 
 import type { UpstreamCall, UpstreamReply } from '../parts/upstream.ts'
 
-export type DialectName = 'chat' | 'messages'
+export type DialectName = 'chat' | 'messages' | 'responses'
 
 /** Tokens by price bucket. */
 export interface Buckets {
@@ -26,6 +26,7 @@ export interface Said {
 }
 
 export function dialectOf(call: UpstreamCall): DialectName {
+  if (call.path.endsWith('/responses')) return 'responses'
   return call.path.endsWith('/chat/completions') ? 'chat' : 'messages'
 }
 
@@ -39,8 +40,17 @@ export function usageIn(dialect: DialectName, { input, output, read = 0, write =
       output_tokens: output,
     }
   }
-  if (writeLong > 0) throw new Error('Chat Completions has no word for a one-hour cache')
+  if (writeLong > 0) throw new Error('OpenAI has no word for a one-hour cache')
   const prompt = input + read + write
+  if (dialect === 'responses') {
+    return {
+      input_tokens: prompt,
+      input_tokens_details: { cached_tokens: read, cache_write_tokens: write },
+      output_tokens: output,
+      output_tokens_details: { reasoning_tokens: 0 },
+      total_tokens: prompt + output,
+    }
+  }
   return {
     prompt_tokens: prompt,
     completion_tokens: output,
@@ -68,7 +78,7 @@ export interface Words {
 }
 
 export function wordsOf(dialect: DialectName): Words {
-  return dialect === 'chat' ? chat : messages
+  return { chat, messages, responses }[dialect]
 }
 
 const chunk = (delta: object, finish: string | null = null): string =>
@@ -121,6 +131,34 @@ const messages: Words = {
     content: [{ type: 'text', text: texts.join('') }],
     stop_reason: messagesStop[stop],
     stop_sequence: null,
+    ...(usage !== undefined && { usage }),
+  }),
+}
+
+const response = { id: 'resp_1', object: 'response', model: 'up', created_at: 1, error: null }
+const item = { id: 'msg_1', type: 'message', role: 'assistant' }
+const place = { item_id: 'msg_1', output_index: 0, content_index: 0 }
+const part = (text: string) => ({ type: 'output_text', text, annotations: [] })
+const responsesStop = {
+  end: { status: 'completed', incomplete_details: null },
+  length: { status: 'incomplete', incomplete_details: { reason: 'max_output_tokens' } },
+}
+
+const responses: Words = {
+  opening: () =>
+    event('response.created', { response: { ...response, status: 'in_progress', output: [], usage: null } }) +
+    event('response.output_item.added', { output_index: 0, item: { ...item, status: 'in_progress', content: [] } }) +
+    event('response.content_part.added', { ...place, part: part('') }),
+  text: (delta) => event('response.output_text.delta', { ...place, delta }),
+  ending({ usage, stop = 'end' }) {
+    const { status } = responsesStop[stop]
+    const ended = { ...response, ...responsesStop[stop], output: [], ...(usage !== undefined && { usage }) }
+    return event(`response.${status}`, { response: ended })
+  },
+  whole: ({ texts, usage, stop = 'end' }) => ({
+    ...response,
+    ...responsesStop[stop],
+    output: [{ ...item, status: 'completed', content: [part(texts.join(''))] }],
     ...(usage !== undefined && { usage }),
   }),
 }

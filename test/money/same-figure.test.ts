@@ -2,9 +2,14 @@
 // the same one: the usage object, the header, the request log and the transfer.
 
 import { afterAll, describe, expect, test } from 'bun:test'
+import { ask } from '../parts/ask.ts'
+import { forEachEngine } from '../parts/engines.ts'
+import { startGateway } from '../parts/gateway.ts'
+import { startUpstream } from '../parts/upstream.ts'
 import { type Buckets, say, usageIn } from './provider-words.ts'
-import { allPaths, expectPaid, openTill, type Path } from './till.ts'
-import { usd } from './wallets.ts'
+import { allPaths, costIn, expectPaid, openTill, type Path } from './till.ts'
+import { tillConfig } from './till-config.ts'
+import { createWallets, usd } from './wallets.ts'
 
 const till = await openTill()
 afterAll(() => till[Symbol.asyncDispose]())
@@ -81,3 +86,26 @@ test.each(allPaths.filter(({ surface, stream }) => surface.name === 'chat' && st
     await expectPaid(till, answer, 3_500n)
   },
 )
+
+forEachEngine((engine) => {
+  test('every path is told and pays the same figure, by the wallet', async () => {
+    using place = await engine.createPlace()
+    const upstream = startUpstream(() => {})
+    const env = place.url === undefined ? {} : { DATABASE_URL: place.url }
+    const gateway = await startGateway({ config: tillConfig(upstream.url, {}), env })
+    const wallets = createWallets(gateway)
+    try {
+      for (const path of allPaths) {
+        const usage = usageIn(path.provider, { input: 11, read: 3, write: 5, output: 13 })
+        upstream.handle((call, reply) => say(call, reply, { texts: ['hello'], usage }))
+        const before = await wallets.read()
+        const response = await ask(gateway, path.surface, till.bodyFor(path))
+        expect([path.name, costIn(await response.text())]).toEqual([path.name, usd(19_696n)])
+        expect([path.name, before.posted - (await wallets.read()).posted]).toEqual([path.name, 19_696n])
+      }
+    } finally {
+      await gateway.stop()
+      upstream.stop()
+    }
+  })
+})

@@ -1,4 +1,4 @@
-// The configuration of a till: priced models in either dialect, each at providers of its own.
+// The configuration of a till: priced models in each dialect, each at providers of its own.
 
 import type { Clock } from '../../src/kernel/clock.ts'
 import type { Ledger } from '../../src/ledger/ledger.ts'
@@ -11,7 +11,7 @@ const usualPrice = `{ input: "0.35", output: "1.05", cache_read: "0.0028", cache
 export interface TillOptions {
   /** YAML of a price, as in the configuration file. */
   readonly price?: string
-  /** More members of both models. */
+  /** More members of all models. */
   readonly more?: string
   /** More members of the only route. */
   readonly route?: string
@@ -28,7 +28,7 @@ export interface TillOptions {
   readonly models?: number
 }
 
-const dialects = { chat: 'openai-chat', messages: 'anthropic-messages' }
+const dialects = { chat: 'openai-chat', messages: 'anthropic-messages', responses: 'openai-responses' }
 
 /** Provider `chat-3-1` is the second one of model `till/chat-3`. */
 export function tillConfig(
@@ -41,7 +41,7 @@ export function tillConfig(
     for (let model = 0; model < models; model++) {
       const routes = [url, ...(spare ? [spare.url] : [])].map((base, at) => {
         const id = `${name}-${model}-${at}`
-        const baseUrl = name === 'chat' ? `${base}/v1` : base
+        const baseUrl = name === 'messages' ? base : `${base}/v1`
         providers.push(`  - { id: ${id}, dialect: ${dialect}, base_url: "${baseUrl}", api_key: upstream-secret }`)
         return `{ provider: ${id}, model: up, priority: ${at}${route === '' ? '' : `, ${route}`} }`
       })

@@ -8,7 +8,7 @@ import { dirname, join } from 'node:path'
 import { requestFromRow, type StoredRow } from '../../src/telemetry/request-row.ts'
 import { ask } from '../parts/ask.ts'
 import { type Gateway, startGateway } from '../parts/gateway.ts'
-import { chat, messages, type TestSurface } from '../parts/surfaces.ts'
+import { chat, messages, responses, type TestSurface } from '../parts/surfaces.ts'
 import { startUpstream, type Upstream } from '../parts/upstream.ts'
 import type { DialectName } from './provider-words.ts'
 import { type TillOptions, tillConfig } from './till-config.ts'
@@ -32,10 +32,13 @@ function pathOf(surface: TestSurface, provider: DialectName, stream: boolean): P
   }
 }
 
-export const streamedPaths: readonly Path[] = [chat, messages].flatMap((surface) => [
-  pathOf(surface, 'chat', true),
-  pathOf(surface, 'messages', true),
-])
+export const streamedPaths: readonly Path[] = [
+  ...[chat, messages, responses].flatMap((surface) => [
+    pathOf(surface, 'chat', true),
+    pathOf(surface, 'messages', true),
+  ]),
+  pathOf(responses, 'responses', true),
+]
 export const wholePaths: readonly Path[] = streamedPaths.map(({ surface, provider }) =>
   pathOf(surface, provider, false),
 )
@@ -102,12 +105,14 @@ export async function openTill(options: TillOptions = {}): Promise<Till> {
   const bodyFor: Till['bodyFor'] = ({ surface, provider, stream }, members = {}) =>
     JSON.stringify({
       model: `till/${provider}-0`,
-      messages: [{ role: 'user', content: 'hi' }],
-      ...(surface.name === 'messages' && { max_tokens: 100 }),
-      ...(stream && { stream, ...(surface.name === 'chat' && { stream_options: { include_usage: true } }) }),
-      ...members,
+      ...inWordsOf(surface, {
+        messages: [{ role: 'user', content: 'hi' }],
+        ...(surface.name === 'messages' && { max_tokens: 100 }),
+        ...(stream && { stream, ...(surface.name === 'chat' && { stream_options: { include_usage: true } }) }),
+        ...members,
+      }),
     })
-  const used = { chat: 0, messages: 0 }
+  const used = { chat: 0, messages: 0, responses: 0 }
   return {
     gateway,
     upstream,
@@ -154,6 +159,13 @@ export async function openTill(options: TillOptions = {}): Promise<Till> {
   }
 }
 
+/** Tests write the names of Chat Completions and Messages. */
+export function inWordsOf({ name }: TestSurface, members: object): object {
+  const names: Readonly<Record<string, string>> = { messages: 'input', max_tokens: 'max_output_tokens' }
+  if (name !== 'responses') return members
+  return Object.fromEntries(Object.entries(members).map(([member, value]) => [names[member] ?? member, value]))
+}
+
 async function readAnswer(response: Response): Promise<Answer> {
   const text = await response.text()
   return {
@@ -164,6 +176,16 @@ async function readAnswer(response: Response): Promise<Answer> {
     cost: costIn(text),
   }
 }
+
+/** The error in the last event of a stream. Clients of Responses read codes of their own; ours is beside them. */
+export function lastError(text: string): { readonly code: unknown; readonly message: string } {
+  const data = JSON.parse((text.trimEnd().split('\n').at(-1) ?? '').slice('data: '.length))
+  const error = data.response?.error ?? data.error
+  return data.type === 'response.failed' ? { ...error, code: error.metadata.code } : error
+}
+
+/** How a whole stream ends, on any surface. */
+export const terminal = /\[DONE\]|message_stop|response\.completed/
 
 export function costIn(text: string): string | undefined {
   return [...text.matchAll(/"cost":"?([0-9.]+)/g)].at(-1)?.[1]

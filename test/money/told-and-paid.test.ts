@@ -21,7 +21,7 @@ const chunk = (members: object): string =>
   `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', model: 'up', ...members })}\n\n`
 
 /** A text and its count, and not the end: Messages counts in message_delta, some hosts of Chat in every chunk. */
-const countedText: Record<DialectName, string> = {
+const countedText: Partial<Record<DialectName, string>> = {
   chat: chunk({
     choices: [{ index: 0, delta: { content: text }, finish_reason: null }],
     usage: usageIn('chat', { input: 3, output: 40 }),
@@ -46,7 +46,9 @@ async function begin(path: Path): Promise<Running> {
   till.upstream.handle(async (_, reply) => {
     const usageAtStart = { input_tokens: 3, output_tokens: 1 }
     await reply.startStream()
-    await reply.chunk(wordsOf(path.provider).opening({ usage: undefined, usageAtStart }) + countedText[path.provider])
+    await reply.chunk(
+      wordsOf(path.provider).opening({ usage: undefined, usageAtStart }) + (countedText[path.provider] ?? ''),
+    )
     begun.resolve(reply)
   })
   const connection = await connect(till.gateway.url)
@@ -57,7 +59,8 @@ async function begin(path: Path): Promise<Running> {
   return { connection, reply: await begun.promise, id: id() }
 }
 
-describe.each([...streamedPaths])('$name', (path) => {
+/** Responses counts only at its end. */
+describe.each(streamedPaths.filter(({ provider }) => countedText[provider]))('$name', (path) => {
   const isTold = path.surface.name === path.provider
 
   test('a client that leaves behind a count pays what was counted', async () => {

@@ -1,9 +1,9 @@
 // Searches of the web that a provider runs are on its bill one by one, beside the tokens: held for, charged by what was
-// reported, kept with the charge, and explained. Models without a price for them pass them on as before.
+// reported, kept with the charge, and explained. Models without a price for them do not search.
 
 import { describe, expect, test } from 'bun:test'
-import { say, usageIn } from './provider-words.ts'
-import { expectPaid } from './till.ts'
+import { say, usageIn, wordsOf } from './provider-words.ts'
+import { allPaths, expectPaid } from './till.ts'
 import { type Explained, messagesPaths, useTwoTills } from './two-tills.ts'
 
 /** $10.00 per thousand: 10,000,000 nano-dollars each. */
@@ -33,10 +33,10 @@ describe.each(messagesPaths)('$name', (path) => {
     })
   })
 
-  test('a model without a price for searches charges its tokens alone', async () => {
-    unpriced().upstream.handle((call, reply) => say(call, reply, { texts: ['found'], usage: searched(2) }))
-    const answer = await unpriced().ask(path, { tools: [search] })
-    await expectPaid(unpriced(), answer, 1_200_000n)
+  test('a model without a price for searches refuses them before anything is sent', async () => {
+    const before = unpriced().upstream.calls.length
+    expect((await unpriced().ask(path, { tools: [search] })).status).toBe(400)
+    expect(unpriced().upstream.calls.length).toBe(before)
   })
 
   test('a count that no answer can have is not believed', async () => {
@@ -109,3 +109,77 @@ test('a client that leaves after a search has been run pays for it', async () =>
   ran.resolve()
   expect(priced().charges(ids.at(-1) ?? '')[0]?.usage).toMatchObject({ webSearches: 1 })
 })
+
+/** The usage of Responses has no count: the items of the answer are counted, but for pages that were opened. */
+const searchItems = ['search', 'open_page', 'search'].map((type, at) => ({
+  type: 'web_search_call',
+  id: `ws_${at}`,
+  status: 'completed',
+  action: { type, ...(type === 'search' && { query: 'gates' }) },
+}))
+const itemRecords = searchItems
+  .flatMap((item, output_index) => [
+    { type: 'response.output_item.added', output_index, item: { ...item, status: 'in_progress' } },
+    { type: 'response.output_item.done', output_index, item },
+  ])
+  .map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`)
+  .join('')
+
+const responsesPaths = allPaths.filter(({ provider }) => provider === 'responses')
+
+test.each(responsesPaths)('$name: each search in the answer is charged', async (path) => {
+  const till = priced()
+  till.upstream.handle(async (_, reply) => {
+    const words = wordsOf('responses')
+    const said = { texts: ['found'], usage: usageIn('responses', { input: 1000, output: 100 }) }
+    if (!path.stream) {
+      const whole = words.whole(said) as { readonly output: readonly object[] }
+      return await reply.json(200, { ...whole, output: [...searchItems, ...whole.output] })
+    }
+    await reply.startStream()
+    await reply.chunk(words.opening(said) + words.text('found') + itemRecords + words.ending(said))
+    await reply.finish()
+  })
+  const answer = await till.ask(path, { tools: [{ type: 'web_search' }] })
+  expect([answer.status, answer.cost]).toEqual([200, '0.0212'])
+  await expectPaid(till, answer, 21_200_000n)
+})
+
+test('a search that has run is charged also if the answer breaks off', async () => {
+  const till = priced()
+  const path = responsesPaths.find(({ surface, stream }) => surface.name === 'responses' && stream)
+  if (!path) throw new Error('no such path')
+  till.upstream.handle(async (_, reply) => {
+    const words = wordsOf('responses')
+    await reply.startStream()
+    await reply.chunk(words.opening({ usage: undefined }) + words.text('found') + itemRecords)
+    await reply.finish()
+  })
+  const answer = await till.ask(path, { tools: [{ type: 'web_search' }] })
+  const [charge] = till.charges(answer.requestId)
+  expect(charge?.usage).toMatchObject({ webSearches: 2 })
+  // Two searches, and what the prompt and one word are estimated at.
+  expect(charge?.amount).toBeGreaterThanOrEqual(20_000_000n)
+  expect(charge?.amount).toBeLessThan(20_100_000n)
+})
+
+/** Codex offers a search in every request. */
+describe.each(allPaths.filter(({ surface }) => surface.name === 'responses'))(
+  '$name: a search that no provider gets',
+  (path) => {
+    test('is not held for', async () => {
+      const till = unpriced()
+      till.upstream.handle((call, reply) => say(call, reply, { texts: ['hi'], usage: undefined }))
+      const held = async (tools: object[]) => {
+        const answer = await till.ask(path, { tools, max_output_tokens: 10 })
+        expect(answer.status).toBe(200)
+        return (await till.line(answer.requestId)).held ?? 0n
+      }
+      const tool = { type: 'function', name: 'look', parameters: { type: 'object', properties: {} } }
+      const plain = await held([tool])
+      const offered = await held([tool, { type: 'web_search' }])
+      // 24 more bytes, at a micro-dollar for four of them and in advance of a stream's end.
+      expect(offered - plain).toBeLessThan(100_000n)
+    })
+  },
+)

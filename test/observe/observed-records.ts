@@ -4,13 +4,10 @@ import type { KeyId, ProjectId, RequestId, WorkspaceId } from '../../src/kernel/
 import type { Nano } from '../../src/kernel/money.ts'
 import type { Usage } from '../../src/kernel/usage.ts'
 import { createRecord, type RequestRecord } from '../../src/telemetry/request-record.ts'
+import { tokenCounts } from '../parts/token-counts.ts'
 
 export const usageOf = (inputTokens: number, outputTokens: number): Usage => ({
-  inputTokens,
-  cacheReadTokens: 0,
-  cacheWriteTokens: 0,
-  cacheWriteLongTokens: 0,
-  outputTokens,
+  ...tokenCounts(inputTokens, outputTokens),
   source: 'reported',
 })
 

@@ -8,7 +8,7 @@ import type { RequestRecord } from '../../src/telemetry/request-record.ts'
 import { firstIdAt, requestRow } from '../../src/telemetry/request-row.ts'
 import { answeredRequest } from './observed-records.ts'
 
-/** `at` is told apart from others of the same millisecond by its place in the list. */
+/** `at` differs from others of the same millisecond by its place in the list. */
 export async function storeRequests(
   database: Database,
   requests: readonly (Partial<RequestRecord> & { readonly startedAt: number })[],

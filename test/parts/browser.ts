@@ -6,12 +6,10 @@ import { existsSync } from 'node:fs'
 import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
 
 /** Headless first: it renders the same pages with two thirds of the work. */
-const executablePath = [
-  '/usr/bin/chromium-headless-shell',
-  '/usr/bin/chromium',
-  '/usr/bin/chromium-browser',
-  '/usr/bin/google-chrome',
-].find(existsSync)
+const executablePath =
+  '/usr/bin/chromium-headless-shell /usr/bin/chromium /usr/bin/chromium-browser /usr/bin/google-chrome'
+    .split(' ')
+    .find(existsSync)
 
 /** Ends a wait that hangs. How long a browser takes on a busy machine says nothing about the pages. */
 const lookMs = 600_000

@@ -1,12 +1,12 @@
 // For tests of the request parser and renderer: a body in, a Conversation or a parsed upstream body out.
 
 import type { Conversation } from '../../src/dialects/canonical/conversation.ts'
-import type { TargetRules } from '../../src/dialects/canonical/target-rules.ts'
-import type { ParsedRequest, RenderedRequest, Target } from '../../src/dialects/canonical/translation.ts'
+import type { ParsedRequest, Target } from '../../src/dialects/canonical/translation.ts'
 import { readEnvelope } from '../../src/dialects/openai-chat/envelope.ts'
 import { parseRequest } from '../../src/dialects/openai-chat/request/parse.ts'
 import { renderRequest } from '../../src/dialects/openai-chat/request/render.ts'
 import { Failure } from '../../src/kernel/failure.ts'
+import { conversation, rendererOf, targetOf } from './translation.ts'
 
 /** `body` as text, or an object that gets a model. */
 export function parseResult(body: string | object): ParsedRequest | Failure {
@@ -26,60 +26,22 @@ export function refusedParse(body: string | object): { param: string | undefined
   return refusal(parseResult(body))
 }
 
-export const emptyConversation: Conversation = {
-  system: [],
-  turns: [{ role: 'user', blocks: [{ kind: 'text', text: 'hi' }] }],
-  tools: [],
-  toolChoice: undefined,
-  parallelTools: undefined,
-  sampling: {},
+export const emptyConversation: Conversation = conversation({
   outputCap: undefined,
-  stop: [],
-  reasoning: undefined,
-  outputFormat: undefined,
-  endUserId: undefined,
-  serviceTier: undefined,
-  verbosity: undefined,
-  promptCacheKey: undefined,
-  automaticCache: undefined,
   stream: false,
   wantsStreamUsage: false,
-  unsupported: [],
+})
+
+export const targetWith = targetOf('up-1', 'acme/openai-chat')
+const chat = rendererOf(renderRequest, targetWith)
+
+export function rendered(parts: Partial<Conversation>, target?: Target) {
+  const { json, body, warnings, mapping } = chat.rendered({ ...emptyConversation, ...parts }, target)
+  return { text: json, body, warned: warnings.map((warning) => warning.replace(';', ' ')), mapping }
 }
 
-export function targetWith(rules: TargetRules = {}, facts: Partial<Target> = {}): Target {
-  return {
-    upstreamModel: 'up-1',
-    issuer: 'acme/openai-chat',
-    rules,
-    defaultOutputCap: undefined,
-    maxOutputTokens: undefined,
-    ...facts,
-  }
-}
-
-export interface Rendered {
-  readonly text: string
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into upstream bodies of any shape
-  readonly body: any
-  readonly warned: readonly string[]
-  readonly mapping: RenderedRequest['mapping']
-}
-
-export function rendered(conversation: Partial<Conversation>, target: Target = targetWith()): Rendered {
-  const result = renderRequest({ ...emptyConversation, ...conversation }, target)
-  if (result instanceof Failure) throw new Error(`refused: ${result.message} (${result.facts.param})`)
-  const text = new TextDecoder().decode(result.body)
-  const warned = result.warnings.map(({ code, field }) => `${code} ${field}`)
-  return { text, body: JSON.parse(text), warned, mapping: result.mapping }
-}
-
-export function refusedRender(
-  conversation: Partial<Conversation>,
-  target: Target = targetWith(),
-): { param: string | undefined; message: string } {
-  return refusal(renderRequest({ ...emptyConversation, ...conversation }, target))
-}
+export const refusedRender = (parts: Partial<Conversation>, target?: Target) =>
+  refusal(chat.refusalOf({ ...emptyConversation, ...parts }, target))
 
 function refusal(result: object): { param: string | undefined; message: string } {
   if (!(result instanceof Failure)) throw new Error('not refused')

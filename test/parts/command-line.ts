@@ -137,9 +137,7 @@ export async function openWorld(engine: TestEngine, parts: ManagementParts = {})
       Bun.spawn([...gatewayCommand(), ...words(args)], {
         cwd: folder.path,
         env: { PATH: process.env.PATH ?? '', ...environment(env) },
-        stdin: new Blob([input]),
-        stdout: 'pipe',
-        stderr: 'pipe',
+        stdio: [new Blob([input]), 'pipe', 'pipe'],
       }),
     async json(args, options) {
       const ran = await run(`${args} --json`, options)

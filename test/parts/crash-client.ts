@@ -97,7 +97,8 @@ function endOf({ surface, stream }: Ask, response: Response | undefined, text: s
   return /^(data: \{"error"|event: error)/m.test(text) ? 'failed' : 'cut'
 }
 
-function isWhole(surface: TestSurface, stream: boolean, text: string): boolean {
+/** Whether all of an answer came, by its bytes alone. */
+export function isWhole(surface: TestSurface, stream: boolean, text: string): boolean {
   if (stream) return surface.name === 'chat' ? /^data: \[DONE\]$/m.test(text) : /^event: message_stop$/m.test(text)
   try {
     JSON.parse(text)

@@ -74,9 +74,7 @@ async function startOnce(data: CrashData, start: CrashStart): Promise<CrashGatew
   const child = Bun.spawn([...(start.prefix ?? []), ...command], {
     cwd: data.dataFolder,
     env: environmentOf(data, start),
-    stdin: 'ignore',
-    stdout: 'pipe',
-    stderr: 'pipe',
+    stdio: ['ignore', 'pipe', 'pipe'],
   })
   const listening = Promise.withResolvers<string>()
   const lines: string[] = []

@@ -24,9 +24,7 @@ async function inject(
   endSignal: 'SIGTERM' | 'SIGKILL' = 'SIGTERM',
 ): Promise<Injection> {
   const child = Bun.spawn(['strace', '-f', '-p', String(pid), '-P', file, '-e', `inject=${what}`, '-o', '/dev/null'], {
-    stdin: 'ignore',
-    stdout: 'ignore',
-    stderr: 'pipe',
+    stdio: ['ignore', 'ignore', 'pipe'],
   })
   const decoder = new TextDecoder()
   let said = ''

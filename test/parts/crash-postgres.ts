@@ -59,9 +59,7 @@ export async function startCrashPostgres(): Promise<CrashPostgres> {
       PORT: String(port),
       ...sourceVariables(),
     },
-    stdin: 'pipe',
-    stdout: 'pipe',
-    stderr: 'inherit',
+    stdio: ['pipe', 'pipe', 'inherit'],
   })
   const answers = keeper.stdout.getReader()
   const tell = async (word: 'start' | 'cut' | 'freeze' | 'thaw') => {

@@ -1,6 +1,8 @@
 // What a traced process asked of the kernel, in order: the writes to files and sockets and the syncs, read from strace's
 // output. It judges nothing.
 
+import { readFileSync } from 'node:fs'
+
 /** A call that writes or syncs. Positions are lines of the trace: the order in which the kernel was entered and left. */
 export interface TracedCall {
   readonly name: string
@@ -62,4 +64,13 @@ export function readTrace(trace: string): readonly TracedCall[] {
 function finish(call: TracedCall, at: number, line: string): void {
   call.end = at
   call.result = Number(/= (-?\d+)(?: [^=]*)?$/.exec(line)?.[1] ?? Number.NaN)
+}
+
+/** The tracer outlives the traced by a moment. */
+export async function wholeTrace(file: string, pid: number): Promise<string> {
+  for (;;) {
+    const trace = readFileSync(file, 'utf8')
+    if (new RegExp(`^${pid}\\s+\\+\\+\\+ exited`, 'm').test(trace)) return trace
+    await Bun.sleep(10)
+  }
 }

@@ -1,7 +1,7 @@
 // The loop that runs a test on every database engine. Each test gets an empty, separate database: a throw-away data
 // folder, and on PostgreSQL a new database. Where PostgreSQL is not installed its tests are skipped by name.
 
-import { beforeAll, describe } from 'bun:test'
+import { beforeAll, describe, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -35,13 +35,28 @@ export interface TestEngine {
   openStore(clock?: Clock, patience?: number): Promise<TestStore>
 }
 
-export function forEachEngine(tests: (engine: TestEngine) => void): void {
-  describe('on sqlite', () => tests(createEngine('sqlite')))
+/** Like `test`; the body gets what `open` returns, which is disposed of after it. */
+export function testWith<T extends AsyncDisposable | Disposable>(open: () => Promise<T>) {
+  return (name: string, body: (opened: T) => Promise<void>): void =>
+    test(name, async () => {
+      await using opened = await open()
+      await body(opened)
+    })
+}
+
+/** `it` is a test that gets an open store. */
+export function forEachEngine(tests: (engine: TestEngine, it: ReturnType<typeof testWith<TestStore>>) => void): void {
+  const run = (engine: TestEngine) =>
+    tests(
+      engine,
+      testWith(() => engine.openStore()),
+    )
+  describe('on sqlite', () => run(createEngine('sqlite')))
   const installed = findPostgresPrograms() !== undefined
   describe.skipIf(!installed)('on postgres', () => {
     // A hook of a skipped group would be counted as a skipped test without a name.
     if (installed) beforeAll(async () => void (await sharedPostgres()))
-    tests(createEngine('postgres'))
+    run(createEngine('postgres'))
   })
 }
 

@@ -1,6 +1,6 @@
 // The real app in the test's process, with a separate database, folder and port.
 
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type App, startApp } from '../../src/app.ts'
@@ -13,7 +13,7 @@ import { createLog } from '../../src/telemetry/log.ts'
 
 export interface Gateway {
   readonly url: string
-  /** The first key. */
+  /** The first key; '' for the second gateway on a database. */
   readonly key: string
   readonly app: App
   readonly dataFolder: string
@@ -33,6 +33,8 @@ export interface GatewayOptions {
   readonly backoffMs?: number
   /** The ledger as the gateway shall see it. */
   dressLedger?(real: Ledger): Ledger
+  /** In place of Stripe's API. */
+  readonly stripeUrl?: string
 }
 
 /** Many tests wait for a record. */
@@ -85,11 +87,13 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
     requestLogFlushMs,
     onProgress: () => {},
     ...(dressLedger && { dressLedger }),
+    ...(options.stripeUrl !== undefined && { stripeUrl: options.stripeUrl }),
   })
   const dataFolder = join(folder, 'data')
+  const firstKey = join(dataFolder, 'first-key')
   return {
     url: app.url,
-    key: readFileSync(join(dataFolder, 'first-key'), 'utf8').trim(),
+    key: existsSync(firstKey) ? readFileSync(firstKey, 'utf8').trim() : '',
     app,
     dataFolder,
     configPath,

@@ -2,10 +2,9 @@
 
 import type { Conversation } from '../../src/dialects/canonical/conversation.ts'
 import type { TargetRules } from '../../src/dialects/canonical/target-rules.ts'
-import type { RenderedRequest, Target } from '../../src/dialects/canonical/translation.ts'
+import type { Target } from '../../src/dialects/canonical/translation.ts'
 import { renderRequest } from '../../src/dialects/gemini/request/render.ts'
-import { Failure } from '../../src/kernel/failure.ts'
-import { conversation } from './translation.ts'
+import { rendererOf, targetOf } from './translation.ts'
 
 /** Facts of some models, by short names: Gemini 3, 2.5 Flash and Pro, and 2.0, which does not think. */
 export const geminis = {
@@ -17,42 +16,15 @@ export const geminis = {
 
 export const issuer = 'acme/gemini/g'
 
-export function geminiTarget(rules: TargetRules = geminis.g3, facts: Partial<Target> = {}): Target {
-  return {
-    upstreamModel: 'g-1',
-    issuer,
-    rules,
-    defaultOutputCap: undefined,
-    maxOutputTokens: undefined,
-    ...facts,
-  }
-}
+const at = targetOf('g-1', issuer)
+export const geminiTarget = (rules: TargetRules = geminis.g3, facts?: Partial<Target>): Target => at(rules, facts)
+const renderer = rendererOf(renderRequest, geminiTarget)
+export const { rendered } = renderer
 
-export interface RenderedGemini {
-  /** The body as the provider parses it. */
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into it freely
-  readonly body: any
-  /** The body as it is written. */
-  readonly json: string
-  /** `code;field` of each warning. */
-  readonly warnings: readonly string[]
-  readonly mapping: RenderedRequest['mapping']
-}
-
-/** A refusal fails the test. */
-export function rendered(parts: Partial<Conversation>, at: Target | TargetRules = {}): RenderedGemini {
-  const result = renderRequest(conversation(parts), 'rules' in at ? at : geminiTarget(at))
-  if (result instanceof Failure) throw new Error(`refused: ${result.message}`)
-  const json = new TextDecoder().decode(result.body)
-  const warnings = result.warnings.map(({ code, field }) => `${code};${field}`)
-  return { body: JSON.parse(json), json, warnings, mapping: result.mapping }
-}
-
-/** What the refusal says; an accepted request fails the test. */
-export function refusedBy(parts: Partial<Conversation>, at: Target | TargetRules = {}): string {
-  const result = renderRequest(conversation(parts), 'rules' in at ? at : geminiTarget(at))
-  if (!(result instanceof Failure)) throw new Error('was not refused')
-  return `${result.facts.param}: ${result.message}`
+/** What the refusal says. */
+export function refusedBy(parts: Partial<Conversation>, where?: Target | TargetRules): string {
+  const { facts, message } = renderer.refusalOf(parts, where)
+  return `${facts.param}: ${message}`
 }
 
 export const record = (value: unknown): string => `data: ${JSON.stringify(value)}\n\n`

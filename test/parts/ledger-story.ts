@@ -5,7 +5,7 @@ import { expect } from 'bun:test'
 import fc from 'fast-check'
 import { createId, type RequestId, type WorkspaceId } from '../../src/kernel/ids.ts'
 import type { Nano } from '../../src/kernel/money.ts'
-import { type Budget, dayWindow, monthWindow } from '../../src/ledger/budget.ts'
+import { type Budget, windowAt } from '../../src/ledger/budget.ts'
 import type { Ledger } from '../../src/ledger/ledger.ts'
 import { holdOf, settlementOf } from './ledger.ts'
 
@@ -44,7 +44,7 @@ const action: fc.Arbitrary<Action> = fc.record({
 export interface Story {
   /** Of the two budgets in which two of three requests count. */
   readonly caps: readonly [number, number]
-  /** Each begins with a hold of a request of its own. The rest starts together; the books are checked between groups. */
+  /** Each begins with a hold of a separate request. The rest starts together; the books are checked between groups. */
   readonly groups: readonly { readonly hold: number; readonly actions: readonly Action[] }[]
 }
 
@@ -86,8 +86,8 @@ export class Witness {
     this.#workspaceId = workspaceId
     this.#expireAll = expireAll
     this.#budgets = [
-      { scopeId: `key-of-${workspaceId}`, window: dayWindow(now), cap: BigInt(dayCap) as Nano },
-      { scopeId: workspaceId, window: monthWindow(now), cap: BigInt(monthCap) as Nano },
+      { scopeId: `key-of-${workspaceId}`, window: windowAt('day', now), cap: BigInt(dayCap) as Nano },
+      { scopeId: workspaceId, window: windowAt('month', now), cap: BigInt(monthCap) as Nano },
     ]
   }
 

@@ -5,7 +5,7 @@
 import { expect } from 'bun:test'
 import { createId, type RequestId, type WorkspaceId } from '../../src/kernel/ids.ts'
 import type { Nano } from '../../src/kernel/money.ts'
-import { type Budget, dayWindow, monthWindow } from '../../src/ledger/budget.ts'
+import { type Budget, windowAt } from '../../src/ledger/budget.ts'
 import type { CorrectOutcome, FundOutcome } from '../../src/ledger/fund.ts'
 import type { ExtendOutcome, Ledger, SettleOutcome } from '../../src/ledger/ledger.ts'
 import type { Database } from '../../src/store/database.ts'
@@ -41,8 +41,8 @@ function createRunner(ledger: Ledger, workspaceId: WorkspaceId, now: number): (s
     return legs.join(', ') || 'none'
   }
   const scopes: Record<string, Omit<Budget, 'cap'>> = {
-    day: { scopeId: 'key_1', window: dayWindow(now) },
-    month: { scopeId: workspaceId, window: monthWindow(now) },
+    day: { scopeId: 'key_1', window: windowAt('day', now) },
+    month: { scopeId: workspaceId, window: windowAt('month', now) },
   }
   const scopeOf = (name = '') => scopes[name] ?? { scopeId: '', window: '' }
   const capsOf = (texts: readonly string[]): Budget[] =>

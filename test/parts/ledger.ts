@@ -74,6 +74,18 @@ export async function openLedger(
   return { ledger, clock, pace, [Symbol.asyncDispose]: () => ledger.close() }
 }
 
+/** A ledger with a workspace whose wallet was topped up. */
+export async function openFunded(
+  database: Database,
+  amount: bigint,
+  options?: Partial<CreateLedgerOptions>,
+): Promise<TestLedger & { readonly workspaceId: WorkspaceId }> {
+  const workspaceId = await addWorkspace(database)
+  const books = await openLedger(database, options)
+  await books.ledger.fund({ workspaceId, amount: amount as Nano, kind: 'topup' })
+  return { ...books, workspaceId }
+}
+
 export function holdOf(workspaceId: WorkspaceId, amount: bigint, requestId: RequestId = createId('req')): HoldRequest {
   return { requestId, workspaceId, keyId: 'key_1', projectId: 'prj_1', amount: amount as Nano }
 }

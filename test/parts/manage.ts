@@ -13,15 +13,23 @@ export function adminHeaders(dataFolder: string): Readonly<Record<string, string
   return { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
 }
 
-/** Returns the JSON of a successful call and throws on any other. */
-// biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every kind.
-export async function manage({ url, dataFolder }: Managed, method: string, path: string, body?: unknown): Promise<any> {
+/** Returns the text of a successful call and throws on any other. */
+export async function callManagement(
+  url: string,
+  headers: Readonly<Record<string, string>>,
+  [method, path, body]: readonly [method: string, path: string, body?: unknown],
+): Promise<string> {
   const response = await fetch(url + path, {
     method,
-    headers: adminHeaders(dataFolder),
+    headers: { 'content-type': 'application/json', ...headers },
     ...(body !== undefined && { body: JSON.stringify(body) }),
   })
   const text = await response.text()
   if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`)
-  return JSON.parse(text)
+  return text
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every kind.
+export async function manage({ url, dataFolder }: Managed, method: string, path: string, body?: unknown): Promise<any> {
+  return JSON.parse(await callManagement(url, adminHeaders(dataFolder), [method, path, body]))
 }

@@ -14,6 +14,7 @@ import { pathOf } from '../../src/http/request.ts'
 import { Failure } from '../../src/kernel/failure.ts'
 import { Secret } from '../../src/kernel/secret.ts'
 import type { Ledger } from '../../src/ledger/ledger.ts'
+import { createEgressGuard } from '../../src/providers/egress/egress-guard.ts'
 import { readOwnCredential } from '../../src/providers/signing.ts'
 import { openDataFolder } from '../../src/store/data-folder.ts'
 import type { Database } from '../../src/store/database.ts'
@@ -24,6 +25,8 @@ import { noChanges } from '../../src/tenancy/changes.ts'
 import { deleteCredential, listCredentials, putCredential } from '../../src/tenancy/credentials.ts'
 import { createKeyRing } from '../../src/tenancy/envelope.ts'
 import { createIdempotency } from '../../src/tenancy/idempotency.ts'
+import { createPasswords } from '../../src/tenancy/people.ts'
+import { principalOfToken } from '../../src/tenancy/principal.ts'
 import { loadAdminToken } from '../../src/tenancy/secrets.ts'
 import { createPageBudget } from '../../src/web/page-budget.ts'
 import type { TestEngine } from './engines.ts'
@@ -94,6 +97,10 @@ export async function openManagement(
     database,
     ledger,
     idempotency: createIdempotency({ current: new Uint8Array(32).fill(2) }),
+    webhooks: {
+      guard: () => createEgressGuard({ allow: ['192.0.2.0/24'], resolve: async () => ['192.0.2.1'] }),
+      secretsOf: () => ['whsec_c2VjcmV0'],
+    },
     adminToken: loadAdminToken(
       new Secret(managementToken),
       openDataFolder(store.place.dataFolder, () => {}),
@@ -111,6 +118,7 @@ export async function openManagement(
         throw new Failure('NOT_FOUND', 'There is none.')
       },
     },
+    storedResponses: { async *list() {} },
     settings: () => [{ name: 'server.port', value: '8080', source: 'default' }],
     modelsOf: async ({ models }) =>
       (models ?? ['a/one']).map((id) => ({
@@ -120,9 +128,13 @@ export async function openManagement(
         own_providers: id.startsWith('own/') ? ['acme'] : [],
       })),
     planOf: (model) => (model === 'acme/large' ? { model, mode: 'ordinary', candidates: [] } : undefined),
-    prices: { find: (id) => (id === 'acme/large' ? unpriced : undefined), renew: async () => true },
+    prices: { find: (id) => (id === 'acme/large' ? unpriced : undefined), models: () => [], renew: async () => true },
     catalog: () => catalog().map((sketch) => ({ ...catalogItem, ...sketch })),
     tail: createRequestTail({ database, clock, onFault: (error) => void defects.push(error) }),
+    passwords: createPasswords(),
+    createSignInLink: async () => ({ path: '/console?t=once', url: null }),
+    linkTo: (secret) => `http://gate.example/console?i=${secret}`,
+    tokenOf: (token) => principalOfToken(database.sql, token, clock.now()),
     version: '1.2.3',
     catalogIsPublic: () => true,
     budget: createPageBudget(clock),
@@ -290,8 +302,10 @@ const loggedRequest: Omit<LoggedRequest, 'id'> = {
   path: '/v1/messages',
   stream: false,
   model: null,
+  requested_model: null,
   status: 200,
   code: null,
+  cause: null,
   reason: null,
   provider: null,
   upstream_model: null,
@@ -307,6 +321,10 @@ const loggedRequest: Omit<LoggedRequest, 'id'> = {
   first_event_ms: null,
   total_ms: 0,
   client: null,
+  session: null,
+  agent: null,
+  end_user: null,
+  tags: {},
 }
 
 function testRequestLog(logged: readonly Sketch[]): RequestLog {

@@ -71,9 +71,7 @@ export async function preparePostgres(): Promise<PreparedPostgres> {
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-pg-prepared-'))
   // Clears up when this process is gone, however it ends.
   const sweeper = Bun.spawn(['sh', '-c', `trap '' INT TERM HUP; cat >/dev/null; rm -rf "$0"`, folder], {
-    stdin: 'pipe',
-    stdout: 'ignore',
-    stderr: 'ignore',
+    stdio: ['pipe', 'ignore', 'ignore'],
   })
   const first = await startPostgres(undefined, folder)
   await first.makeTemplate()
@@ -156,9 +154,7 @@ async function startOnFreePort({ programs, source, kept }: Start): Promise<Postg
       // The signal for a clean shutdown, after which a copy of the data folder needs no recovery.
       ...(kept !== undefined && { KEPT: 'INT' }),
     },
-    stdin: 'pipe',
-    stdout: 'ignore',
-    stderr: 'pipe',
+    stdio: ['pipe', 'ignore', 'pipe'],
   })
   keeper.unref()
   const server = connectTo({ port, isMigrated: source !== undefined, keeper })

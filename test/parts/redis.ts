@@ -55,9 +55,7 @@ export async function startRedis(): Promise<RedisServer> {
 async function launch(program: string, port: number) {
   const keeper = Bun.spawn(['sh', '-c', keeperScript], {
     env: { PATH: process.env.PATH ?? '', PROGRAM: program, PORT: String(port) },
-    stdin: 'pipe',
-    stdout: 'pipe',
-    stderr: 'ignore',
+    stdio: ['pipe', 'pipe', 'ignore'],
   })
   keeper.unref()
   const { value } = await keeper.stdout.getReader().read()

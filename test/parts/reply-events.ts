@@ -5,13 +5,11 @@ import type { ReplyBlock, ReplyEvent, Stop } from '../../src/dialects/canonical/
 import type { RenderContext } from '../../src/dialects/canonical/translation.ts'
 import { tokensMax, type Usage } from '../../src/kernel/usage.ts'
 import { estimateUsage, type UsageBounds } from '../../src/pipeline/usage.ts'
+import { noTags } from './content-tags.ts'
+import { tokenCounts } from './token-counts.ts'
 
 export const usageOf = (counts: Partial<Usage> = {}): Usage => ({
-  inputTokens: 10,
-  cacheReadTokens: 0,
-  cacheWriteTokens: 0,
-  cacheWriteLongTokens: 0,
-  outputTokens: 5,
+  ...tokenCounts(10, 5),
   source: 'reported',
   ...counts,
 })
@@ -30,6 +28,7 @@ export const context: RenderContext = {
   createdSeconds: 1_794_700_000,
   wantsStreamUsage: true,
   estimatedInputTokens: 42,
+  contentTags: noTags,
   costOf: () => '0.000012345',
   decideCharge: (reported, atStart, outputBytes) =>
     reported ?? estimateUsage(atStart, outputBytes(), unbounded, () => 42),

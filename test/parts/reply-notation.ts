@@ -7,6 +7,12 @@ import type { ReplyBlock, ReplyEvent } from '../../src/dialects/canonical/reply.
 import { readSignature } from '../../src/dialects/canonical/signature.ts'
 import type { StreamParser } from '../../src/dialects/canonical/translation.ts'
 
+/** Writes the lines of `noted` in one: steps`start r1 | text | +a | . | end end STOP`. Long ones continue indented. */
+export function steps(parts: TemplateStringsArray, ...values: readonly string[]): string[] {
+  const text = parts.reduce((sum, part, i) => sum + values[i - 1] + part)
+  return text.split(/ \| |\n {2,}/).filter((step) => step !== '')
+}
+
 export function noted(events: readonly ReplyEvent[]): string[] {
   return events.map(note)
 }

@@ -2,10 +2,9 @@
 
 import type { Conversation } from '../../src/dialects/canonical/conversation.ts'
 import type { TargetRules } from '../../src/dialects/canonical/target-rules.ts'
-import type { RenderedRequest, Target } from '../../src/dialects/canonical/translation.ts'
+import type { Target } from '../../src/dialects/canonical/translation.ts'
 import { renderRequest } from '../../src/dialects/openai-responses/request/render.ts'
-import { Failure } from '../../src/kernel/failure.ts'
-import { conversation } from './translation.ts'
+import { rendererOf, targetOf } from './translation.ts'
 
 /** Facts of some models: the vectors' gpt56, one that always reasons, one that never does, and a host of few talents. */
 export const gpts = {
@@ -30,42 +29,14 @@ export const gpts = {
 
 export const issuer = 'acme/openai-responses/gpt-5.6'
 
-export function responsesTarget(rules: TargetRules = {}, facts: Partial<Target> = {}): Target {
-  return {
-    upstreamModel: 'gpt-x',
-    issuer,
-    rules,
-    defaultOutputCap: undefined,
-    maxOutputTokens: undefined,
-    ...facts,
-  }
-}
+export const responsesTarget = targetOf('gpt-x', issuer)
+const renderer = rendererOf(renderRequest, responsesTarget)
+export const { rendered } = renderer
 
-export interface RenderedResponses {
-  /** The body as the provider parses it. */
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into it freely
-  readonly body: any
-  /** The body as it is written. */
-  readonly json: string
-  /** `code;field` of each warning. */
-  readonly warnings: readonly string[]
-  readonly mapping: RenderedRequest['mapping']
-}
-
-/** A refusal fails the test. */
-export function rendered(parts: Partial<Conversation>, at: Target | TargetRules = {}): RenderedResponses {
-  const result = renderRequest(conversation(parts), 'rules' in at ? at : responsesTarget(at))
-  if (result instanceof Failure) throw new Error(`refused: ${result.message}`)
-  const json = new TextDecoder().decode(result.body)
-  const warnings = result.warnings.map(({ code, field }) => `${code};${field}`)
-  return { body: JSON.parse(json), json, warnings, mapping: result.mapping }
-}
-
-/** What the refusal says; an accepted request fails the test. */
-export function refusedBy(parts: Partial<Conversation>, at: Target | TargetRules = {}): string {
-  const result = renderRequest(conversation(parts), 'rules' in at ? at : responsesTarget(at))
-  if (!(result instanceof Failure)) throw new Error('was not refused')
-  return `${result.facts.param}: ${result.message}`
+/** What the refusal says. */
+export function refusedBy(parts: Partial<Conversation>, where?: Target | TargetRules): string {
+  const { facts, message } = renderer.refusalOf(parts, where)
+  return `${facts.param}: ${message}`
 }
 
 /** One event as the provider writes it. */

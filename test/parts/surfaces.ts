@@ -1,11 +1,11 @@
-// The two public surfaces as a test needs them: a good request for each, written out byte by byte, and the shape its
+// The public surfaces as a test needs them: a good request for each, written out byte by byte, and the shape its
 // failures must have by the contract.
 
 import { expect } from 'bun:test'
 import type { RawResponse } from './raw-client.ts'
 
 export interface TestSurface {
-  readonly name: 'chat' | 'messages'
+  readonly name: 'chat' | 'messages' | 'responses'
   readonly path: string
   readonly model: string
   /** Beside key, type and length. */
@@ -28,6 +28,14 @@ export const messages: TestSurface = {
   model: 'test/messages',
   headers: { 'anthropic-version': '2023-06-01' },
   members: { model: '"test/messages"', messages: '[{"role":"user","content":"hi"}]', max_tokens: '5' },
+}
+
+export const responses: TestSurface = {
+  name: 'responses',
+  path: '/v1/responses',
+  model: 'test/responses',
+  headers: {},
+  members: { model: '"test/responses"', input: '[{"role":"user","content":"hi"}]' },
 }
 
 export const bothSurfaces: readonly TestSurface[] = [chat, messages]
@@ -63,7 +71,7 @@ export function requestBytes(surface: TestSurface, parts: RequestParts): Buffer 
   return Buffer.concat([Buffer.from(`${method} ${target} HTTP/1.1\r\n${lines.join('')}\r\n`, 'latin1'), payload])
 }
 
-/** The vocabulary as the contract has it: status, type on the chat surface, type on the message surface. */
+/** The vocabulary as the contract has it: status, type in OpenAI's form, type on the message surface. */
 const vocabulary: Readonly<Record<string, readonly [status: number, chat: string, messages: string]>> = {
   INVALID_REQUEST: [400, 'invalid_request_error', 'invalid_request_error'],
   UNAUTHORIZED: [401, 'authentication_error', 'authentication_error'],
@@ -76,7 +84,7 @@ const vocabulary: Readonly<Record<string, readonly [status: number, chat: string
 
 export interface ExpectedFailure {
   readonly code: string
-  /** The field at fault: `param` on the chat surface, and named in the message on both. */
+  /** The field at fault: `param` in OpenAI's form, and named in the message on all surfaces. */
   readonly param?: string | undefined
   /** What the message must say besides. */
   readonly says?: string | RegExp | undefined
@@ -99,9 +107,9 @@ export function expectFailure(
   const body = JSON.parse(response.body) as { error: { message: string } }
   const { message } = body.error
   const whole: object =
-    surface.name === 'chat'
-      ? { error: { message, type: chatType, param: param ?? null, code } }
-      : { type: 'error', error: { type: messagesType, message, code }, request_id: requestId }
+    surface.name === 'messages'
+      ? { type: 'error', error: { type: messagesType, message, code }, request_id: requestId }
+      : { error: { message, type: chatType, param: param ?? null, code } }
   expect<object>(body).toEqual(whole)
   if (param !== undefined) expect(message).toContain(param)
   if (says !== undefined) expect(message).toMatch(says)

@@ -1,6 +1,7 @@
 // Canonical requests and targets for tests of the translation lane: only what a test is about has to be said.
 
 import { anthropicMessages } from '../../src/dialects/anthropic-messages/index.ts'
+import { parseRequest } from '../../src/dialects/anthropic-messages/request/parse.ts'
 import { renderRequest } from '../../src/dialects/anthropic-messages/request/render.ts'
 import type {
   AssistantBlock,
@@ -10,7 +11,7 @@ import type {
   UserBlock,
 } from '../../src/dialects/canonical/conversation.ts'
 import type { TargetRules } from '../../src/dialects/canonical/target-rules.ts'
-import type { Envelope, RenderedRequest, Target } from '../../src/dialects/canonical/translation.ts'
+import type { Envelope, Target, Translation } from '../../src/dialects/canonical/translation.ts'
 import { Failure } from '../../src/kernel/failure.ts'
 
 export const text = (words: string): TextBlock => ({ kind: 'text', text: words })
@@ -102,43 +103,40 @@ export const models = {
   },
 } as const satisfies Record<string, TargetRules>
 
-export function target(rules: TargetRules = {}, facts: Partial<Target> = {}): Target {
-  return {
-    upstreamModel: 'claude-upstream',
-    issuer: 'anthropic/anthropic-messages',
-    rules,
-    defaultOutputCap: undefined,
-    maxOutputTokens: undefined,
+/** A target of the given model and issuer, with rules and facts. */
+export const targetOf =
+  (upstreamModel: string, issuer: string) =>
+  (rules: TargetRules = {}, facts: Partial<Target> = {}): Target => ({
+    ...{ upstreamModel, issuer, rules, defaultOutputCap: undefined, maxOutputTokens: undefined },
     ...facts,
+  })
+
+export const target = targetOf('claude-upstream', 'anthropic/anthropic-messages')
+
+/** Renders for a dialect, at a target or one with these rules. What a test does not expect, fails it. */
+export function rendererOf(render: Translation['renderRequest'], at: (rules: TargetRules) => Target) {
+  const renderAt = (parts: Partial<Conversation>, where: Target | TargetRules = {}) =>
+    render(conversation(parts), 'rules' in where ? where : at(where))
+  return {
+    /** The body as it is written and as the provider parses it, and `code;field` of each warning. */
+    rendered(parts: Partial<Conversation>, where?: Target | TargetRules) {
+      const rendered = renderAt(parts, where)
+      if (rendered instanceof Failure) throw new Error(`refused: ${rendered.message} (${rendered.facts.param})`)
+      const json = new TextDecoder().decode(rendered.body)
+      const warnings = rendered.warnings.map(({ code, field }) => `${code};${field}`)
+      // biome-ignore lint/suspicious/noExplicitAny: tests look into it freely
+      return { rendered, body: JSON.parse(json) as any, json, warnings, mapping: rendered.mapping }
+    },
+    refusalOf(parts: Partial<Conversation>, where?: Target | TargetRules): Failure {
+      const rendered = renderAt(parts, where)
+      if (!(rendered instanceof Failure)) throw new Error('was not refused')
+      return rendered
+    },
   }
 }
 
-export interface RenderedMessages {
-  readonly rendered: RenderedRequest
-  /** The body as the provider parses it. */
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into it freely
-  readonly body: any
-  /** The body as it is written. */
-  readonly json: string
-  /** `code;field` of each warning. */
-  readonly warnings: readonly string[]
-}
-
-/** Renders for a Messages provider; a refusal fails the test. */
-export function renderMessagesBody(parts: Partial<Conversation>, at: Target | TargetRules = {}): RenderedMessages {
-  const rendered = renderRequest(conversation(parts), 'rules' in at ? at : target(at))
-  if (rendered instanceof Failure) throw new Error(`refused: ${rendered.message}`)
-  const json = new TextDecoder().decode(rendered.body)
-  const warnings = rendered.warnings.map(({ code, field }) => `${code};${field}`)
-  return { rendered, body: JSON.parse(json), json, warnings }
-}
-
-/** What the refusal of a rendering says; an accepted request fails the test. */
-export function refusalOf(parts: Partial<Conversation>, at: Target | TargetRules = {}): Failure {
-  const rendered = renderRequest(conversation(parts), 'rules' in at ? at : target(at))
-  if (!(rendered instanceof Failure)) throw new Error('was not refused')
-  return rendered
-}
+/** For a Messages provider. */
+export const { rendered: renderMessagesBody, refusalOf } = rendererOf(renderRequest, target)
 
 /** The envelope of a Messages body, given as a value or as its very text. */
 export function messagesEnvelope(body: object | string): Envelope {
@@ -147,4 +145,19 @@ export function messagesEnvelope(body: object | string): Envelope {
   const envelope = anthropicMessages.readEnvelope(new TextEncoder().encode(json), headers)
   if (envelope instanceof Failure) throw new Error(`envelope refused: ${envelope.message}`)
   return envelope
+}
+
+const hi = [{ role: 'user', content: 'hi' }]
+
+/** Parses a Messages body, which gets a greeting if it has no messages; a refusal fails the test. */
+export function parsedMessages(body: object | string) {
+  const request = parseRequest(messagesEnvelope(typeof body === 'string' ? body : { messages: hi, ...body }))
+  if (request instanceof Failure) throw new Error(`refused: ${request.message} (${request.facts.param})`)
+  return { ...request.conversation, warnings: request.warnings.map(({ code, field }) => `${code};${field}`) }
+}
+
+export function refusedMessages(body: object): Failure {
+  const request = parseRequest(messagesEnvelope({ messages: hi, ...body }))
+  if (!(request instanceof Failure)) throw new Error('was not refused')
+  return request
 }

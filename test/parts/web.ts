@@ -8,6 +8,9 @@ import { pathOf } from '../../src/http/request.ts'
 import { type Clock, systemClock } from '../../src/kernel/clock.ts'
 import { Failure } from '../../src/kernel/failure.ts'
 import { createConsoleSessions } from '../../src/tenancy/console-sessions.ts'
+import { createPasswords, findPerson } from '../../src/tenancy/people.ts'
+import { principalOfPerson } from '../../src/tenancy/principal.ts'
+import { createAccounts } from '../../src/web/accounts.ts'
 import type { CatalogEntry, DatedPrice } from '../../src/web/catalog/entry.ts'
 import { createWeb } from '../../src/web/create-web.ts'
 import { createPageBudget, type PageBudget } from '../../src/web/page-budget.ts'
@@ -56,10 +59,25 @@ export async function startWeb(options: WebHarnessOptions = {}): Promise<WebHarn
       matches: (text) => text === state.token,
     }),
     visitOf,
+    principalOf: (personId) => principalOfPerson(store.database.sql, personId),
   })
+  const slowGuess = async () =>
+    state.isBraked ? new Failure('LIMIT_EXCEEDED', 'Too many wrong ones came.', { retryAfterMs: 1000 }) : undefined
+  const passwords = createPasswords()
   const web = createWeb({
     clock,
     sessions,
+    accounts: createAccounts({
+      database: store.database,
+      clock,
+      passwords,
+      slowGuess,
+      onRefused: (by) => void events.push(`refused ${by}`),
+      isOpen: () => false,
+      onSignUp: async () => {},
+    }),
+    oidc: undefined,
+    nameOf: async (id) => (await findPerson(store.database.sql, { id }))?.email ?? id,
     version: '0.0.0-test',
     tokenPlace: 'It is in the file admin-token of the data folder.',
     builtInDate: '2026-11-15',
@@ -69,11 +87,11 @@ export async function startWeb(options: WebHarnessOptions = {}): Promise<WebHarn
     isPublic: () => state.isPublic,
     publicUrl: () => undefined,
     visitOf,
+    readApi: async () => undefined,
     budget,
     addressOf: () => '127.0.0.1',
     onSession: (event) => void events.push(event),
-    slowGuess: async () =>
-      state.isBraked ? new Failure('LIMIT_EXCEEDED', 'Too many wrong ones came.', { retryAfterMs: 1000 }) : undefined,
+    slowGuess,
     checkToken: async (token) =>
       token === state.token ? undefined : new Failure('UNAUTHORIZED', 'This is not the management token.'),
   })

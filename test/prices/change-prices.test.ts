@@ -83,7 +83,7 @@ forEachEngine((engine) => {
     expect((await priced.reset(model)).status).toBe(404)
   })
 
-  test('the history is dated, and a reset brings the built-in price back as a version of its own', async () => {
+  test('the history is dated, and a reset brings the built-in price back as a new version', async () => {
     const id = 'sandbox/echo'
     clock.turn(60_000)
     const setAt = isoTime(clock.now())

@@ -1,6 +1,6 @@
 // The three calls and the command line over them: how a model is named, what is refused, and what a restart keeps.
 
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { afterAll, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { startApp } from '../../src/app.ts'
@@ -11,14 +11,11 @@ import { builtInProviderIds, providerVariables } from '../../src/providers/regis
 import { createLog } from '../../src/telemetry/log.ts'
 import { createThrowAwayFolder } from '../parts/engines.ts'
 import { gatewayCommand } from '../parts/program.ts'
-import { openPriced, type PricedGateway } from './priced-gateway.ts'
+import { openPriced } from './priced-gateway.ts'
 
 // A few processes per test, on a machine that may be busy.
 
-let priced: PricedGateway
-beforeAll(async () => {
-  priced = await openPriced()
-})
+const priced = await openPriced()
 afterAll(() => priced[Symbol.asyncDispose]())
 
 test('a model is named with its slash as it is or as %2F, and what names none is a 404', async () => {
@@ -68,8 +65,7 @@ test('the command line sets, takes back and lists', async () => {
     const child = Bun.spawn([...gatewayCommand(), 'prices', ...args.split(' ')], {
       cwd: gateway.dataFolder,
       env: { PATH: process.env.PATH ?? '', TOLLGATE_URL: gateway.url, TOLLGATE_ADMIN_TOKEN: token },
-      stdout: 'pipe',
-      stderr: 'pipe',
+      stdio: ['ignore', 'pipe', 'pipe'],
     })
     const [exit, out, err] = await Promise.all([
       child.exited,

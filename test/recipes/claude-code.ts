@@ -83,9 +83,7 @@ export async function runTask(
       --output-format json --allowedTools Read --max-turns 4`
     const child = Bun.spawn(['sh', '-c', task, program], {
       cwd: work,
-      stdin: 'ignore',
-      stdout: 'pipe',
-      stderr: 'pipe',
+      stdio: ['ignore', 'pipe', 'pipe'],
       timeout: taskMs,
       killSignal: 'SIGKILL',
       env: {

@@ -2,7 +2,7 @@
 
 import { join } from 'node:path'
 
-export type Surface = 'chat' | 'messages'
+export type Surface = 'chat' | 'messages' | 'responses'
 
 export interface Exceptions {
   /** The name of the class for a wrong key, an unknown model and a throttled one. */
@@ -20,7 +20,7 @@ export interface RecipeClient {
   readonly name: string
   readonly version: string
   /** The package behind each surface, where the client is made of several. */
-  readonly packages?: Readonly<Record<Surface, string>>
+  readonly packages?: Readonly<Partial<Record<Surface, string>>>
   /** The program that runs it. */
   readonly by: string
   readonly recipe: string

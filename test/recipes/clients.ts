@@ -55,7 +55,9 @@ export function javascriptClients(): RecipeClient[] {
       ...framework,
       name: 'Vercel AI SDK',
       version: versionOf('ai'),
+      surfaces: ['chat', 'messages', 'responses'],
       packages: {
+        responses: `openai ${versionOf('@ai-sdk/openai')}`,
         chat: `openai-compatible ${versionOf('@ai-sdk/openai-compatible')}`,
         messages: `anthropic ${versionOf('@ai-sdk/anthropic')}`,
       },

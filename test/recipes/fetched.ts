@@ -42,9 +42,7 @@ async function run({ what, command }: Step): Promise<string | undefined> {
   const [program = ''] = command
   if (Bun.which(program) === null) return `there is no ${program}`
   const child = Bun.spawn([...command], {
-    stdin: 'ignore',
-    stdout: 'ignore',
-    stderr: 'pipe',
+    stdio: ['ignore', 'ignore', 'pipe'],
     timeout: fetchMs,
     killSignal: 'SIGKILL',
   })

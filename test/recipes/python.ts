@@ -18,7 +18,7 @@ export async function pythonClients(): Promise<PythonClient[]> {
     ...versions.openai.map((version) => ({ name: 'openai', version }) as const),
     ...versions.anthropic.map((version) => ({ name: 'anthropic', version }) as const),
   ]
-  return Promise.all(
+  const clients = await Promise.all(
     wanted.map(async ({ name, version }) => {
       const fetched = await fetchOnce(`python-${name}-${version}`, (folder) => [
         { what: 'python3 -m venv', command: ['python3', '-m', 'venv', folder] },
@@ -31,9 +31,32 @@ export async function pythonClients(): Promise<PythonClient[]> {
         },
       ])
       const python = 'folder' in fetched ? join(fetched.folder, 'bin/python') : 'python3'
-      return { client: clientOf(name, version, python), missing: 'reason' in fetched ? fetched.reason : undefined }
+      const missing = 'reason' in fetched ? fetched.reason : undefined
+      const client = clientOf(name, version, python)
+      return name === 'openai'
+        ? [
+            { client, missing },
+            { client: responsesOf(client, python), missing },
+          ]
+        : [{ client, missing }]
     }),
   )
+  return clients.flat()
+}
+
+/** The same package on its other API. */
+function responsesOf(client: RecipeClient, python: string): RecipeClient {
+  const recipe = 'openai-python-responses.py'
+  return {
+    ...client,
+    recipe,
+    surfaces: ['responses'],
+    examples: examplesOf.framework,
+    command: () => [python, recipePath(recipe)],
+    forkCommand: [python, join(import.meta.dir, 'fork.py'), 'openai', recipePath(recipe)],
+    // The end of a stream that breaks off is an event.
+    exceptions: { ...officialExceptions, broken: 'response.failed', tellId: 'answers' },
+  }
 }
 
 function clientOf(name: 'openai' | 'anthropic', version: string, python: string): RecipeClient {

@@ -52,9 +52,7 @@ async function inFolder<Result>(use: (folder: string) => Promise<Result>): Promi
 async function run(command: readonly string[], home: string, env: Record<string, string> = {}): Promise<string> {
   const child = Bun.spawn([...command], {
     cwd: root,
-    stdin: 'ignore',
-    stdout: 'pipe',
-    stderr: 'pipe',
+    stdio: ['ignore', 'pipe', 'pipe'],
     timeout: runMs,
     killSignal: 'SIGKILL',
     env: { PATH: process.env.PATH ?? '', HOME: home, ...env },
@@ -63,10 +61,10 @@ async function run(command: readonly string[], home: string, env: Record<string,
   return `${output}${errors}`
 }
 
-/** `text {"text":…}`, or `chat text {"text":…}` where a recipe shows both surfaces. */
+/** `text {"text":…}`, or `chat text {"text":…}` where a recipe shows several surfaces. */
 function readLines(output: string, [only]: readonly Surface[]): Map<string, unknown> {
   const found = new Map<string, unknown>()
-  for (const [, surface = only, name, json = ''] of output.matchAll(/^(?:(chat|messages) )?(\w+) (.+)$/gm)) {
+  for (const [, surface = only, name, json = ''] of output.matchAll(/^(?:(chat|messages|responses) )?(\w+) (.+)$/gm)) {
     try {
       found.set(`${surface} ${name}`, JSON.parse(json))
     } catch {

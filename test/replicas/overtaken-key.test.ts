@@ -11,7 +11,7 @@ import { startUpstream } from '../parts/upstream.ts'
 import { openPostgresStore } from './postgres-store.ts'
 
 describe.skipIf(findPostgresPrograms() === undefined)('a key that was taken over before anything was sent', () => {
-  test.each(bothSurfaces)('is told on the $name surface, and nothing is held, sent or charged', async (surface) => {
+  test.each(bothSurfaces)('is reported on the $name surface, and nothing is held, sent or charged', async (surface) => {
     await using store = await openPostgresStore()
     const { database } = store
     const upstream = startUpstream((_, reply) => reply.json(200, {}))

@@ -31,7 +31,7 @@ interface Replicas extends AsyncDisposable {
   readonly all: readonly [Replica, Replica, Replica]
 }
 
-/** Three limiters with so much patience, each with a network of its own to one Redis. */
+/** Three limiters with so much patience, each with a separate network to one Redis. */
 async function startReplicas(timeoutsMs: readonly [number, number, number]): Promise<Replicas> {
   const server = await startRedis()
   const target = Number(new URL(server.url).port)
@@ -134,11 +134,11 @@ describe.skipIf(findRedisProgram() === undefined)('redis that answers late', () 
     endAll(await ask(first, 50))
   })
 
-  test('to one who knows that all is taken: it lets nobody through, and of what was left it takes its part', async () => {
+  test('to one who knows that all is taken: it admits none, and of what was left it takes its part', async () => {
     await using replicas = await startReplicas([longTimeoutMs, timeoutMs, timeoutMs])
     const [first, second] = replicas.all
     const early = await ask(first, 9)
-    // Of three that are left it is told, with the one that it gets.
+    // The reply to the one that it gets says that three were left.
     const one = await askInTime(second)
     expect([early.length, one.length]).toEqual([9, 1])
     second.network.delayMs = lateMs

@@ -90,7 +90,7 @@ describe.skipIf(findRedisProgram() === undefined)('redis under load', () => {
     expect(load.admitted).toBeLessThanOrEqual(load.allowed())
   })
 
-  test('that hangs keeps nobody waiting, and all are back when it goes on', async () => {
+  test('that hangs delays no request, and all are back when it goes on', async () => {
     await using server = await startRedis()
     await using load = await startLoad(server.url)
     await until(() => load.admitted >= limit / 2)

@@ -18,7 +18,7 @@ import { openPostgresStore } from './postgres-store.ts'
 const pepper = Uint8Array.from({ length: 32 }, (_, at) => at)
 const act = { actor: 'test', at: 0 }
 
-/** It remembers keys for an hour: whatever it notices before, it was told. */
+/** It remembers keys for an hour: whatever it notices before, it was notified of. */
 function startReplica(database: Database, redis?: Redis) {
   const authenticator = createAuthenticator({ database, pepper, clock: systemClock, cacheTtlMs: 3_600_000 })
   const changes = createChanges({

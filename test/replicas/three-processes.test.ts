@@ -17,9 +17,7 @@ async function runChildren(url: string): Promise<readonly Counts[]> {
   const nowMs = String(systemClock.now())
   const children = [1, 2, 3].map(() =>
     Bun.spawn([process.execPath, join(import.meta.dir, 'limit-child.ts'), url, '300', nowMs], {
-      stdin: 'pipe',
-      stdout: 'pipe',
-      stderr: 'inherit',
+      stdio: ['pipe', 'pipe', 'inherit'],
     }),
   )
   const readers = children.map((child) => child.stdout.getReader())

@@ -23,7 +23,7 @@ test('reads a report with the names as they were written, outer group first', ()
 })
 
 // The time limit of all tests is in test/time-limit.ts. A shorter one fails on a busy machine.
-test('no test sets a time limit of its own', async () => {
+test('no test sets a separate time limit', async () => {
   const limit = /^ *\}, [\d_]{5,}\)$|^ *\},\n *[\d_]{5,},\n *\)$|^setDefaultTimeout\(/m
   const root = join(import.meta.dir, '../..')
   const limited: string[] = []

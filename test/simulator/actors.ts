@@ -3,7 +3,7 @@
 
 import type { WorkspaceId } from '../../src/kernel/ids.ts'
 import type { Nano } from '../../src/kernel/money.ts'
-import { type Budget, dayWindow, monthWindow } from '../../src/ledger/budget.ts'
+import { type Budget, windowAt } from '../../src/ledger/budget.ts'
 import type { Correction, Funding } from '../../src/ledger/fund.ts'
 import { Dice } from './dice.ts'
 import type { ActorKind } from './plan.ts'
@@ -87,7 +87,7 @@ export class Actor {
     const dice = this.#dice
     const usage = anyUsage(dice, dice.chance(0.2) ? 400 : 90)
     const charge = ownCharge(usage)
-    // As a client of the ledger does: more than was held is told as what was held, unless more can be had.
+    // As a client of the ledger does: more than was held is quoted as what was held, unless more can be had.
     const toldLess = charge > request.held && dice.chance(0.5) ? request.held : charge
     const told = dice.chance(0.05) ? charge / 2n : toldLess
     const priced = this.world.parts.priceUsage(simulatedPrice, usage)
@@ -159,8 +159,8 @@ export class Actor {
   #budgets(now: number): readonly Budget[] {
     if (this.#dice.chance(0.4)) return []
     const [dayCap, monthCap] = this.world.plan.caps as readonly [Nano, Nano]
-    const day = { scopeId: 'key_1', window: dayWindow(now), cap: dayCap }
-    return this.#dice.chance(0.5) ? [day] : [day, { scopeId: 'prj_1', window: monthWindow(now), cap: monthCap }]
+    const day = { scopeId: 'key_1', window: windowAt('day', now), cap: dayCap }
+    return this.#dice.chance(0.5) ? [day] : [day, { scopeId: 'prj_1', window: windowAt('month', now), cap: monthCap }]
   }
 
   #pauseMs(usualMs: number, longMs: number): number {

@@ -46,7 +46,7 @@ function checkCharges({ oracle }: World, { transfers, holds, records }: BookRows
   )
   const recorded = Map.groupBy(records, ({ object }) => object)
   for (const id of [...charges.keys(), ...writeoffs.keys(), ...recorded.keys()]) {
-    if (!oracle.requests.has(id)) oracle.violate(`M3: there is a charge for ${id}, which nobody asked for`)
+    if (!oracle.requests.has(id)) oracle.violate(`M3: there is a charge for ${id}, which was not requested`)
   }
   for (const request of oracle.requests.values()) {
     const { id } = request
@@ -88,7 +88,7 @@ function checkFundings({ fundings, oracle }: World, { transfers }: BookRows): vo
   )
   for (const [name, rows] of made) {
     const model = fundings.all.get(name)
-    if (!model) oracle.violate(`there is a top-up ${name} that nobody asked for`)
+    if (!model) oracle.violate(`there is a top-up ${name} that was not requested`)
     if (rows.length > 1) oracle.violate(`top-up ${name} was made ${rows.length} times`)
     for (const { id, amount } of rows) {
       if (!model?.amounts.has(amount)) oracle.violate(`top-up ${name} came to ${amount}`)

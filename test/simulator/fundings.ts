@@ -54,7 +54,7 @@ export class Fundings {
     this.#room(model).set(name, amount, amount)
   }
 
-  /** It is certain that it was not made, and nobody is asking. */
+  /** It is certain that it was not made, and no call is running. */
   unmade(name: string): void {
     const model = this.all.get(name)
     if (model) this.#room(model).set(name, 0n, 0n)

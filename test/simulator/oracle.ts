@@ -131,7 +131,7 @@ export class Oracle {
         if (request.charge) this.violate(`M3: ${request.id} was released after it was charged`)
         request.end()
       } else if (heard.kind === 'gone' && isOwner) {
-        // Where connections break, a release whose commit nobody heard of is tried again and finds itself.
+        // Where connections break, a release whose commit was not confirmed is tried again and finds itself.
         if (this.hasFaults && request.state === 'open') this.loosen(request)
         if (!mayBeGone && !request.mayBeGone()) this.violate(`M5: release of ${request.id} finds no hold`)
       } else if (isOwner && request.state === 'open') this.loosen(request)
@@ -161,7 +161,7 @@ export class Oracle {
     }
     if (request.state === 'ended') this.violate(`M3: ${request.id} was charged after it had ended without a charge`)
     if (request.isUncharged) this.violate(`M3: ${request.id} was charged after it had heard that nothing was`)
-    if (repeated && request.asked.length < 1) this.violate(`M3: ${request.id} has a charge that nobody asked for`)
+    if (repeated && request.asked.length < 1) this.violate(`M3: ${request.id} has a charge that was not requested`)
     const fault = this.chargeFault(request, found, request.isUnclear ? undefined : demand)
     if (fault) this.violate(fault)
     request.end(found)

@@ -1,5 +1,5 @@
 // What happens in the world of a seed, decided beforehand: how many processes, wallets and caps there are, who asks for what
-// and when, and what goes wrong. Every actor has dice of its own, so that one can be left out without changing the others.
+// and when, and what goes wrong. Every actor has separate dice, so that one can be left out without changing the others.
 
 import { Dice } from './dice.ts'
 

@@ -55,9 +55,7 @@ export async function runJobs({ engine, first, seeds, jobs }: RunJobsOptions): P
 async function runShare({ engine, first, seeds }: SeedRange, hear: (progress: SeedProgress) => void): Promise<boolean> {
   const args = ['--child', '--engine', engine, '--first', String(first), '--seeds', String(seeds)]
   const child = Bun.spawn([process.execPath, 'run', join(import.meta.dir, 'simulate.ts'), ...args], {
-    stdin: 'ignore',
-    stdout: 'pipe',
-    stderr: 'inherit',
+    stdio: ['ignore', 'pipe', 'inherit'],
   })
   let rest = ''
   for await (const chunk of child.stdout.pipeThrough(new TextDecoderStream())) {

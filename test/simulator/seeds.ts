@@ -1,4 +1,4 @@
-// Seeds whose worlds once broke a promise, each with what it found; they are told again with every run of the tests. A new
+// Seeds whose worlds once broke a promise, each with what it found; they run again with every run of the tests. A new
 // one is a line, added with the fix. The story of a seed changes when the simulator does: then it is only one seed more.
 
 import type { EngineName } from './plan.ts'

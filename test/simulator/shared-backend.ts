@@ -1,4 +1,4 @@
-// The store of a world of replicas: a database of its own on a private PostgreSQL, copied from one that was migrated once.
+// The store of a world of replicas: a separate database on a private PostgreSQL, copied from one that was migrated once.
 // The balances are recomputed after every single commit.
 
 import { SQL } from 'bun'

@@ -89,7 +89,7 @@ export class SimulatedProcess implements Turns {
       this.die()
       return new Promise(() => {})
     }
-    // A throw in a reap is caught by nobody, and so is none in the product.
+    // A throw in a reap is not caught, and neither is one in the product.
     if (hasFaults && name !== 'in_reap' && name !== 'after_hold' && dice.chance(0.02))
       throw new Error(`failpoint ${name}`)
     return dice.chance(0.3) ? scheduler.turn(this, name) : undefined

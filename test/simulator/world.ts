@@ -137,7 +137,7 @@ export class World {
       scheduler,
       dice: this.#dice,
       parts,
-      // Wall clocks of replicas differ; the only process of an embedded store has nobody to differ from.
+      // Wall clocks of replicas differ; the only process of an embedded store has no other to differ from.
       skewMs: plan.engine === 'shared' ? this.#dice.int(-2000, 2000) : 0,
       holdLifetimeMs: 60_000,
       hasFaults: plan.hasFaults,
@@ -154,7 +154,7 @@ export class World {
     try {
       await process.start()
     } catch {
-      // A store that fails at the start: whoever keeps the process running starts it again.
+      // A store that fails at the start: the supervisor starts it again.
       process.die()
       await scheduler.sleep(downMs[plan.engine])
       await this.#start(at)

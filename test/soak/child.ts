@@ -1,4 +1,4 @@
-// A part of the soak as a process of its own that reports what it has done in lines of JSON.
+// A part of the soak as a separate process that reports what it has done in lines of JSON.
 
 import { join } from 'node:path'
 
@@ -13,9 +13,7 @@ export interface SoakChild<Counts> extends AsyncDisposable {
 
 export async function startSoakChild<Counts>(file: string, args: readonly string[]): Promise<SoakChild<Counts>> {
   const child = Bun.spawn([process.execPath, join(import.meta.dir, file), ...args], {
-    stdin: 'pipe',
-    stdout: 'pipe',
-    stderr: 'inherit',
+    stdio: ['pipe', 'pipe', 'inherit'],
   })
   const first = Promise.withResolvers<string>()
   let last: Counts | undefined
@@ -33,7 +31,7 @@ export async function startSoakChild<Counts>(file: string, args: readonly string
     }
     first.reject(new Error(`${file} ended before it said anything`))
   })()
-  // Whoever started it may end before it does.
+  // The process that started it may end before it does.
   const killAtExit = () => child.kill('SIGKILL')
   process.on('exit', killAtExit)
   const exited = child.exited.then(async (code) => {

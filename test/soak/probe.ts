@@ -1,4 +1,4 @@
-// Loaded into the gateway's process before it: answers on a socket of its own what only the inside knows, such as the
+// Loaded into the gateway's process before it: answers on a separate socket what only the inside knows, such as the
 // heap and the timers. It changes nothing of the gateway, and collects garbage only when asked to.
 
 import { heapStats } from 'bun:jsc'

@@ -163,9 +163,7 @@ async function callSandbox({ url, key }: CrashGateway): Promise<void> {
 async function verifyBooks(dataFolder: string, configPath: string): Promise<SoakRun['books']> {
   const child = Bun.spawn([launcher, 'ledger', 'verify'], {
     env: { PATH: process.env.PATH ?? '', HOME: dataFolder, TOLLGATE_DATA: dataFolder, TOLLGATE_CONFIG: configPath },
-    stdin: 'ignore',
-    stdout: 'pipe',
-    stderr: 'pipe',
+    stdio: ['ignore', 'pipe', 'pipe'],
   })
   const [exit, out, err] = await Promise.all([child.exited, child.stdout.text(), child.stderr.text()])
   return { exit, text: (out + err).trim() }

@@ -1,8 +1,7 @@
 // Who uses the gateway in a soak: workspaces with and without means, limits and provider keys of their own, made through
 // the management API as an operator would.
 
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { adminHeaders, callManagement } from '../parts/manage.ts'
 
 export interface Manager {
   // biome-ignore lint/suspicious/noExplicitAny: answers of every kind.
@@ -12,18 +11,9 @@ export interface Manager {
 }
 
 export function createManager(url: string, dataFolder: string): Manager {
-  const token = readFileSync(join(dataFolder, 'admin-token'), 'utf8').trim()
-  const ask = async (method: string, path: string, body?: unknown): Promise<string> => {
-    const response = await fetch(url + path, {
-      method,
-      // So that no connection of ours is counted as the gateway's.
-      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json', connection: 'close' },
-      ...(body !== undefined && { body: JSON.stringify(body) }),
-    })
-    const text = await response.text()
-    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`)
-    return text
-  }
+  // So that no connection of ours is counted as the gateway's.
+  const headers = { ...adminHeaders(dataFolder), connection: 'close' }
+  const ask = (...call: [method: string, path: string, body?: unknown]) => callManagement(url, headers, call)
   return {
     call: async (method, path, body) => JSON.parse(await ask(method, path, body)),
     async metrics() {

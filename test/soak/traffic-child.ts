@@ -1,7 +1,8 @@
-// The clients as a process of their own: so many calls a second on both surfaces, of every kind that the gateway serves;
+// The clients as a separate process: so many calls a second on both surfaces, of every kind that the gateway serves;
 // a share of them leaves in the middle. Prints its counts every second; on its input the line `pause` keeps it from
 // sending until `resume`, and `stop` lets what runs end.
 
+import { isWhole } from '../parts/crash-client.ts'
 import { type Order, promptOf } from '../parts/crash-upstream.ts'
 import { bothSurfaces, type TestSurface } from '../parts/surfaces.ts'
 import { letIn, type TrafficCounts, type TrafficPlan } from './counts.ts'
@@ -32,6 +33,7 @@ const parameters = { type: 'object', properties: { at: { type: 'string' } }, req
 const toolOf: Record<TestSurface['name'], object> = {
   chat: { type: 'function', function: { name: 'look', parameters } },
   messages: { name: 'look', input_schema: parameters },
+  responses: { type: 'function', name: 'look', parameters, strict: false },
 }
 
 interface Call {
@@ -107,16 +109,6 @@ function endOf({ surface, stream }: Call, status: number | undefined, text: stri
   if (status === undefined) return 'no answer'
   if (status !== 200) return `status ${status}`
   return /^(data: \{"error"|event: error)/m.test(text) ? 'failed' : 'cut'
-}
-
-function isWhole(surface: TestSurface, stream: boolean, text: string): boolean {
-  if (stream) return surface.name === 'chat' ? /^data: \[DONE\]$/m.test(text) : /^event: message_stop$/m.test(text)
-  try {
-    JSON.parse(text)
-    return true
-  } catch {
-    return false
-  }
 }
 
 function report(): void {

@@ -1,15 +1,15 @@
-// Secrets and prompts that can be told from everything else, put wherever one can be, followed by every kind of request
+// Secrets and prompts that are unique, put wherever one can be, followed by every kind of request
 // and failure: afterwards none of them is in what the gateway wrote down or answered.
 
 import { Database } from 'bun:sqlite'
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { afterAll, expect, test } from 'bun:test'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createJumpClock } from '../parts/jump-clock.ts'
 import { bothSurfaces, chat, messages, type TestSurface } from '../parts/surfaces.ts'
-import { startUpstream, type Upstream, type UpstreamCall, type UpstreamReply } from '../parts/upstream.ts'
+import { startUpstream, type UpstreamCall, type UpstreamReply } from '../parts/upstream.ts'
 import { chatWords, wordsFor } from '../parts/upstream-words.ts'
-import { ask, type Reply, startTenancy, type Tenancy, until } from './tenancy.ts'
+import { ask, type Reply, startTenancy, until } from './tenancy.ts'
 
 const masterSecretBytes = 'canary-master-secret-of-48-bytes-0123456789abcde'
 
@@ -32,8 +32,6 @@ const calmSeconds = 4 * 60 * 60
 /** As long as there is; all the asks are within it. */
 const overlapSeconds = 30 * 24 * 60 * 60
 const clock = createJumpClock()
-let upstream: Upstream
-let tenancy: Tenancy
 /** Everything that was answered, headers included, but for the answers that make a key and show it. */
 const answered: string[] = []
 
@@ -49,18 +47,16 @@ models:
 own_keys: { base_urls: true, allow_hosts: ["127.0.0.1"] }
 `
 
-beforeAll(async () => {
-  upstream = startUpstream(() => {})
-  tenancy = await startTenancy({
-    config: config(upstream.url),
-    clock,
-    env: {
-      TOLLGATE_ADMIN_TOKEN: secrets['management token'],
-      TOLLGATE_SECRET: secrets['master secret'],
-      STRIPE_SECRET_KEY: secrets['stripe key'],
-      STRIPE_WEBHOOK_SECRET: secrets['stripe webhook secret'],
-    },
-  })
+const upstream = startUpstream(() => {})
+const tenancy = await startTenancy({
+  config: config(upstream.url),
+  clock,
+  env: {
+    TOLLGATE_ADMIN_TOKEN: secrets['management token'],
+    TOLLGATE_SECRET: secrets['master secret'],
+    STRIPE_SECRET_KEY: secrets['stripe key'],
+    STRIPE_WEBHOOK_SECRET: secrets['stripe webhook secret'],
+  },
 })
 
 afterAll(async () => {
@@ -86,7 +82,7 @@ function complaint({ headers }: UpstreamCall): object {
 const saying = (words: string, text: string) => words.replace('hello', text)
 
 /**
- * Resolves when the caller has read a word: what fails after that can no longer become another answer. At once for whoever
+ * Resolves when the caller has read a word: what fails after that can no longer become another answer. At once for a caller that
  * asked for the whole, which has no words before its end.
  */
 let heard = Promise.withResolvers<void>()
@@ -128,7 +124,7 @@ const behaviours: Readonly<Record<string, (call: UpstreamCall, reply: UpstreamRe
   ),
 }
 
-/** Who hears the answer, or some of it: whoever asked for a stream, or who did not. */
+/** Who hears the answer, or some of it: callers with a stream, or without. */
 const heardBy: Readonly<Record<string, boolean>> = {
   answers: false,
   streams: true,
@@ -308,7 +304,7 @@ function contextOf(text: string, canary: string): string | undefined {
 
 test('L3: a provider’s message reaches the caller only for the caller’s own errors, and without keys', async () => {
   const { key } = await tenancy.tenant({ credit: '5' })
-  // With a code or words of its own it would be about our key, and nothing of it for the caller.
+  // With a code or another message it would be about our key, and nothing of it for the caller.
   const refusal = 'No such setting beside'
   upstream.handle(({ headers }, reply) => {
     const sent = headers.get('authorization') ?? headers.get('x-api-key')

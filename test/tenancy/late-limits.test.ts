@@ -44,8 +44,21 @@ forEachEngine((engine) => {
       const refused = await call(key)
       expect([path, refused.status]).toEqual([path, 429])
       expect(failureOf(chat, refused)[1]).toContain(used)
+      const { spend } = await tenancy.must('GET', path)
+      expect(spend).toMatchObject([{ period: 'month', limit: '0.00025', spent: used.slice(1, used.indexOf(' ')) }])
+      const [{ starts_at, resets_at }] = spend
+      expect([starts_at, resets_at].map((at: string) => at.slice(7))).toEqual(Array(2).fill('-01T00:00:00.000Z'))
       await tenancy.must('PUT', `${path}/limits`, {})
     }
+    // A limit that starts later applies later.
+    const later = { spend_per_month: '0.00025', starts_at: '2999-01-15' }
+    expect(await tenancy.must('PUT', `/api/keys/${keyId}/limits`, later)).toEqual(later)
+    expect((await call(key)).status).toBe(200)
+    const times = { starts_at: '2999-01-15T00:00:00.000Z', resets_at: '2999-02-01T00:00:00.000Z' }
+    const state = { period: 'month', limit: '0.00025', spent: '0.00', ...times }
+    expect((await tenancy.must('GET', `/api/keys/${keyId}`)).spend).toEqual([state])
+    const alone = await tenancy.api('PUT', `/api/keys/${keyId}/limits`, { starts_at: '2999-01-15' })
+    expect([alone.status, alone.body.error.param]).toEqual([400, 'starts_at'])
     upstream.stop()
   })
 })

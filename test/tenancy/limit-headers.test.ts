@@ -1,16 +1,13 @@
 // What an answer says of the caller's limits, on each surface in its own headers, with numbers worked out by hand.
 
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { afterAll, expect, test } from 'bun:test'
 import { chat, messages } from '../parts/surfaces.ts'
 import { createStepClock } from './step-clock.ts'
-import { startTenancy, type Tenancy } from './tenancy.ts'
+import { startTenancy } from './tenancy.ts'
 
 const clock = createStepClock('2027-01-15T08:00:00Z')
-let tenancy: Tenancy
 
-beforeAll(async () => {
-  tenancy = await startTenancy({ clock })
-})
+const tenancy = await startTenancy({ clock })
 
 afterAll(() => tenancy[Symbol.asyncDispose]())
 

@@ -1,13 +1,13 @@
 // Providers where the operator has no account at all: a workspace's own credential opens them, and says what the
 // operator's settings would have said.
 
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { afterAll, expect, test } from 'bun:test'
 import { builtInProviders } from '../../src/providers/data/built-in.ts'
 import { serviceAccount } from '../parts/service-account.ts'
 import { bothSurfaces } from '../parts/surfaces.ts'
-import { startUpstream, type Upstream } from '../parts/upstream.ts'
+import { startUpstream } from '../parts/upstream.ts'
 import { wordsFor } from '../parts/upstream-words.ts'
-import { startTenancy, type Tenancy } from './tenancy.ts'
+import { startTenancy } from './tenancy.ts'
 
 const config = `
 providers:
@@ -18,15 +18,10 @@ models:
 own_keys: { base_urls: true, plain_http: true, allow_hosts: ["127.0.0.1"] }
 `
 
-let upstream: Upstream
-let tenancy: Tenancy
-
-beforeAll(async () => {
-  upstream = startUpstream((call, reply) =>
-    reply.send(200, { 'content-type': 'application/json' }, wordsFor(call).whole),
-  )
-  tenancy = await startTenancy({ config })
-})
+const upstream = startUpstream((call, reply) =>
+  reply.send(200, { 'content-type': 'application/json' }, wordsFor(call).whole),
+)
+const tenancy = await startTenancy({ config })
 afterAll(async () => {
   await tenancy[Symbol.asyncDispose]()
   upstream.stop()

@@ -1,17 +1,15 @@
 // Limits of requests, tokens and concurrency over HTTP: the number of admitted requests is exact under concurrency, and a
 // client that waits for the returned time is admitted. The clock moves only when a test says so.
 
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { afterAll, expect, test } from 'bun:test'
 import { connect } from '../parts/raw-client.ts'
 import { bothSurfaces, chat, messages } from '../parts/surfaces.ts'
-import { startUpstream, type Upstream } from '../parts/upstream.ts'
+import { startUpstream } from '../parts/upstream.ts'
 import { wordsFor } from '../parts/upstream-words.ts'
 import { createStepClock } from './step-clock.ts'
-import { failureOf, type Reply, startTenancy, type Tenancy, until } from './tenancy.ts'
+import { failureOf, type Reply, startTenancy, until } from './tenancy.ts'
 
 const clock = createStepClock('2027-01-15T08:00:00Z')
-let upstream: Upstream
-let tenancy: Tenancy
 /** While set, the provider keeps its callers waiting. */
 let gate: PromiseWithResolvers<void> | undefined
 
@@ -22,13 +20,11 @@ models:
   - { id: acme/large, price: free, max_output_tokens: 1000, routes: [{ provider: acme, model: l }] }
 `
 
-beforeAll(async () => {
-  upstream = startUpstream(async (call, reply) => {
-    await gate?.promise
-    await reply.send(200, { 'content-type': 'application/json' }, wordsFor(call).whole)
-  })
-  tenancy = await startTenancy({ config: config(upstream.url), clock })
+const upstream = startUpstream(async (call, reply) => {
+  await gate?.promise
+  await reply.send(200, { 'content-type': 'application/json' }, wordsFor(call).whole)
 })
+const tenancy = await startTenancy({ config: config(upstream.url), clock })
 
 afterAll(async () => {
   await tenancy[Symbol.asyncDispose]()

@@ -3,7 +3,7 @@
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { forEachEngine } from '../parts/engines.ts'
-import { bothSurfaces, chat } from '../parts/surfaces.ts'
+import { bothSurfaces, chat, messages } from '../parts/surfaces.ts'
 import { startUpstream, type Upstream } from '../parts/upstream.ts'
 import { createStepClock, type StepClock } from './step-clock.ts'
 import { failureOf, type Reply, startTenancy, type Tenancy, until } from './tenancy.ts'
@@ -38,8 +38,19 @@ async function callsUntilRefused(key: string): Promise<readonly [admitted: numbe
   }
 }
 
+/** The headers that Claude Code reads, without their common beginning. */
+function unified({ headers }: Reply): Record<string, string> {
+  const prefix = 'anthropic-ratelimit-unified-'
+  const own = [...headers].filter(([name]) => name.startsWith(prefix))
+  return Object.fromEntries(own.map(([name, value]) => [name.slice(prefix.length), value]))
+}
+
+const timeOf = (seconds: string) => new Date(Number(seconds) * 1000).toISOString()
+
 /** To the end of 15 January: 16 hours. To the end of January: 16 days and 16 hours. */
 const untilMidnight = 57_600
+/** It is a Friday. */
+const untilMonday = untilMidnight + 2 * 86_400
 const untilFebruary = 1_440_000
 
 forEachEngine((engine) => {
@@ -103,16 +114,103 @@ forEachEngine((engine) => {
     }
   })
 
-  test('a monthly limit adds up its days, and both surfaces get their own format', async () => {
+  test.each([
+    ['week', untilMonday],
+    ['month', untilFebruary],
+  ])('a limit per %s adds up its days, and both surfaces get their own format', async (period, untilReset) => {
     const { workspaceId, key } = await tenancy.tenant({ credit: '1' })
-    await tenancy.must('PUT', `/api/workspaces/${workspaceId}/limits`, { spend_per_month: '0.0002' })
+    await tenancy.must('PUT', `/api/workspaces/${workspaceId}/limits`, { [`spend_per_${period}`]: '0.0002' })
     expect((await callsUntilRefused(key))[0]).toBe(3)
     for (const surface of bothSurfaces) {
       const reply = await tenancy.generate(surface, key, 'acme/large', { max_tokens: 100 })
       const [code, message] = failureOf(surface, reply)
-      expect([reply.status, code, reply.body.error.type]).toEqual([429, 'LIMIT_EXCEEDED', 'rate_limit_error'])
-      expect(reply.headers.get('retry-after')).toBe(String(untilFebruary))
-      expect(message).toContain('per month (limit of workspace "a tenant")')
+      const type = surface === messages ? 'billing_error' : 'rate_limit_error'
+      expect([reply.status, code, reply.body.error.type]).toEqual([429, 'LIMIT_EXCEEDED', type])
+      expect(reply.headers.get('retry-after')).toBe(String(untilReset))
+      expect(message).toContain(`per ${period} (limit of workspace "a tenant")`)
+    }
+  })
+
+  test('Claude Code is told the share of the limit, each threshold, and the end', async () => {
+    // A call with a cap of 50 costs $0.00005, so 22 of them use up $0.0011.
+    const limits = { spend_per_day: '0.0011', spend_per_month: '5' }
+    const { key } = await tenancy.tenant({ credit: '1', with: { limits } })
+    const next = () => tenancy.generate(messages, key, 'acme/large', { max_tokens: 50 })
+    const ask = async () => unified(await next())
+    // 2027-01-16T00:00:00Z and 2027-02-01T00:00:00Z.
+    const [midnight, february] = ['1800057600', '1801440000']
+    const common = { reset: midnight, 'overage-reset': midnight }
+    const allowed = { ...common, 'representative-claim': 'overage' }
+    // Nothing is spent of either limit yet, so the first one is shown.
+    expect(await ask()).toEqual({
+      ...{ ...allowed, status: 'allowed', 'overage-status': 'allowed', 'overage-utilization': '0' },
+    })
+    for (let n = 1; n < 17; n++) expect((await ask()).status).toBe('allowed')
+    const warned = { ...allowed, status: 'allowed_warning', 'overage-status': 'allowed_warning' }
+    const [above75, above95] = [{ 'overage-surpassed-threshold': '0.75' }, { 'overage-surpassed-threshold': '0.95' }]
+    // 17 of 22 are spent: 77.27 %; at the last one 21: 95.45 %.
+    expect(await ask()).toEqual({ ...warned, ...above75, 'overage-utilization': '0.77' })
+    for (let n = 18; n < 21; n++) expect(await ask()).toMatchObject(above75)
+    expect(await ask()).toEqual({ ...warned, ...above95, 'overage-utilization': '0.95' })
+    const refused = await next()
+    expect([refused.status, refused.body.error.type]).toEqual([429, 'billing_error'])
+    expect(refused.headers.get('x-should-retry')).toBe('false')
+    expect(refused.headers.get('retry-after')).toBe(String(untilMidnight))
+    expect(unified(refused)).toEqual({
+      ...{ ...common, status: 'rejected', 'overage-utilization': '1', 'overage-surpassed-threshold': '1' },
+      ...{ 'overage-period': 'daily', 'overage-disabled-reason': 'org_spend_cap_reached' },
+    })
+    // The same in cents: $0.0011 is less than one.
+    const usage = await tenancy.api('GET', '/api/oauth/usage', undefined, { authorization: `Bearer ${key}` })
+    expect([usage.status, usage.headers.get('cache-control')]).toEqual([200, 'no-store'])
+    expect(usage.body.extra_usage).toEqual({
+      ...{ is_enabled: true, monthly_limit: 0, used_credits: 0, utilization: 100, currency: 'USD' },
+    })
+    expect(usage.body.limits).toEqual([
+      {
+        kind: 'spend',
+        group: 'daily',
+        percent: 100,
+        resets_at: timeOf(midnight),
+        severity: 'critical',
+        is_active: true,
+      },
+      {
+        kind: 'spend',
+        group: 'monthly',
+        percent: 0,
+        resets_at: timeOf(february),
+        severity: 'normal',
+        is_active: false,
+      },
+    ])
+  })
+
+  test('Codex is told the share of the limit, its window, and its end', async () => {
+    // As above: each call costs $0.00005, a twentieth of the limit.
+    const { key } = await tenancy.tenant({ credit: '1', with: { limits: { spend_per_day: '0.001' } } })
+    const authorization = `Bearer ${key}`
+    const body = { model: 'acme/large', max_output_tokens: 50, input: 'hi' }
+    const codex = async () => {
+      const { headers } = await tenancy.api('POST', '/v1/responses', body, { authorization })
+      return ['used-percent', 'window-minutes', 'reset-at'].map((name) => headers.get(`x-codex-primary-${name}`))
+    }
+    expect(await codex()).toEqual(['0', '1440', '1800057600'])
+    expect(await codex()).toEqual(['5', '1440', '1800057600'])
+    const other = await tenancy.tenant({ credit: '1' })
+    const reply = await tenancy.api('POST', '/v1/responses', body, { authorization: `Bearer ${other.key}` })
+    expect([reply.status, reply.headers.get('x-codex-primary-used-percent')]).toEqual([200, null])
+  })
+
+  test('a caller without a spend limit is told none, and a wrong key fails at once', async () => {
+    const { key } = await tenancy.tenant({ credit: '1' })
+    expect(unified(await tenancy.generate(messages, key, 'acme/large', { max_tokens: 50 }))).toEqual({})
+    const usage = (bearer: string) =>
+      tenancy.api('GET', '/api/oauth/usage', undefined, { authorization: `Bearer ${bearer}` })
+    expect((await usage(key)).body).toEqual({ limits: [] })
+    for (const reply of [await usage('sk-tg-wrong'), await tenancy.generate(messages, 'sk-tg-wrong', 'acme/large')]) {
+      expect([reply.status, reply.headers.get('x-should-retry')]).toEqual([401, 'false'])
+      expect(reply.body.error.type).toBe('authentication_error')
     }
   })
 

@@ -35,6 +35,8 @@ export interface TenantWish {
 
 export interface Tenancy extends AsyncDisposable {
   readonly gateway: Gateway
+  /** undefined = the embedded database. */
+  readonly databaseUrl: string | undefined
   /** With the management token unless the headers say otherwise. */
   api(method: string, path: string, body?: unknown, headers?: Readonly<Record<string, string>>): Promise<Reply>
   /** The same, and the body of an answer that must be a good one. */
@@ -76,6 +78,7 @@ export async function startTenancy({ engine, ...options }: TenancyOptions = {}):
     must('POST', `/api/projects/${projectId}/keys`, { name: 'k', ...more })
   return {
     gateway,
+    databaseUrl: place?.url,
     api,
     must,
     key,
@@ -138,7 +141,13 @@ export function failureOf(surface: TestSurface, { body, headers }: Reply): reado
   return [code, message]
 }
 
+/** About a minute and a half: no condition takes that long, and a run that hangs says nothing. */
+const triesMax = 20_000
+
 /** Waits for something that happens soon, such as a file being noticed. */
 export async function until(isSo: () => boolean | Promise<boolean>): Promise<void> {
-  while (!(await isSo())) await Bun.sleep(5)
+  for (let tries = 0; !(await isSo()); tries++) {
+    if (tries === triesMax) throw new Error(`never came true: ${isSo}`)
+    await Bun.sleep(5)
+  }
 }

@@ -22,7 +22,7 @@ describe('the list', () => {
     // docs/sandbox.md: $1.00 in, $2.00 out.
     expect(await row.locator('td[data-label="Input"]').textContent()).toBe('$1.00')
     expect(await row.locator('td[data-label="Output"]').textContent()).toBe('$2.00')
-    expect(await row.locator('.status').textContent()).toBe('always on')
+    expect(await row.locator('.status').textContent()).toBe('simulated')
     const firstToken = row.locator('td[data-label="Latency (p50)"] span')
     expect(await firstToken.textContent()).toBe('not measured')
     expect(await firstToken.getAttribute('title')).toContain('The sandbox is not measured')
@@ -70,7 +70,7 @@ describe('the list', () => {
     const focused = () => page.evaluate('document.activeElement?.closest("[data-row]")?.dataset.row')
     await page.keyboard.press('/')
     await page.keyboard.type('sandbox/')
-    await page.waitForSelector('.result-count:has-text("9 of ")')
+    await page.waitForSelector('.result-count:has-text("10 of ")')
     await page.keyboard.press('ArrowDown')
     expect(await focused()).toBe('sandbox/breaks-off')
     await page.keyboard.press('ArrowDown')
@@ -161,7 +161,7 @@ describe('the page of a model', () => {
     expect(await page.locator('h1').textContent()).toBe('Sandbox Echo')
     expect(await page.locator('.price-card-foot').textContent()).toContain('sandbox/echo#1')
     expect(await page.locator('td[data-label="Order"]').allTextContents()).toEqual(['1'])
-    await page.click('text=OpenAI Python')
+    await page.click('text=Responses, Python')
     await page.keyboard.press('ArrowRight')
     expect(await page.locator('[role=tab][aria-selected=true]').textContent()).toBe('Anthropic JS')
     await page.click('.panel:not([hidden]) .code-block .copy')
@@ -200,7 +200,7 @@ describe('the page of a model', () => {
     await plain.page.click('text=Calculate')
     // 3,000 × $1.00/M + 500 × $2.00/M = $0.004, twice: cached input costs as much as other input here.
     expect(await plain.page.locator('.receipt output').textContent()).toBe('$0.008')
-    expect(await plain.page.locator('.panel:visible').count()).toBe(8)
+    expect(await plain.page.locator('.panel:visible').count()).toBe(12)
     await plain.close()
   })
 

@@ -107,22 +107,35 @@ test('there is no spend rate without a charge', () => {
   expect(spendRateOf(week('0.00', undefined))).toBeUndefined()
 })
 
-test('the palette finds pages, models, keys and requests, labels that start with the word first', () => {
+test('the palette finds pages, actions, workspaces, models, keys and requests, labels with the typed words first', () => {
+  const scope = 'ws_01M7F3J2VBE4M8EPPQGBJ2MB2A'
   const sources = {
+    scope,
+    actions: [{ kind: 'action' as const, label: 'Sign out', note: '', href: '', run() {} }],
+    projects: [{ id: 'proj_1', name: 'website' }],
+    workspaces: [{ id: scope, name: 'Contoso' }],
     models: [
+      { id: 'acme/claudel-shop', name: 'Claude open shop' },
+      { id: 'acme/claude-opus', name: 'Claude Opus' },
       { id: 'acme/billow', name: 'Acme Billow' },
       { id: 'acme/large', name: 'Acme Large' },
     ],
     keys: [{ id: 'key_1', name: 'bill printer', last4: '9f3e' }],
+    viewer: { actor: 'console session', isPerson: false, isOperator: true, isViewingAs: false, grants: [] },
   }
   const found = (typed: string) => paletteEntries(typed, sources).map(({ label }) => label)
   expect(found('bil')).toEqual(['Billing', 'bill printer', 'acme/billow'])
   expect(found('acme large')).toEqual(['acme/large'])
   expect(found('9f3e')).toEqual(['bill printer'])
+  // Both words start a part of the name; in the other one `op` is in the middle of a word.
+  expect(found('claude op')).toEqual(['acme/claude-opus', 'acme/claudel-shop'])
+  expect(found('sign')).toEqual(['Sign out'])
+  expect(found('contoso')).toEqual(['Contoso'])
+  expect(found('website')).toEqual(['website'])
   expect(found('no such thing')).toEqual([])
   expect(found('').slice(0, 2)).toEqual(['Usage', 'Requests'])
   const id = 'req_01M7F3J2VBE4M8EPPQGBJ2MB2A'
-  expect(paletteEntries(` ${id.toLowerCase()} `, sources)[0]?.href).toBe(`/console/requests/${id}`)
+  expect(paletteEntries(` ${id.toLowerCase()} `, sources)[0]?.href).toBe(`/console/${scope}/requests/${id}`)
 })
 
 const moment = (at: number) => new Date(at).toISOString()

@@ -46,11 +46,16 @@ export interface ConsoleHarness {
   stop(): Promise<void>
 }
 
-export async function startConsole({ config }: Pick<GatewayOptions, 'config'> = {}): Promise<ConsoleHarness> {
+export async function startConsole({
+  config,
+  env,
+  stripeUrl,
+}: Pick<GatewayOptions, 'config' | 'env' | 'stripeUrl'> = {}): Promise<ConsoleHarness> {
   const browser = await openBrowser()
   const gateway = await startGateway({
-    env: { ANTHROPIC_API_KEY: 'not-a-key' },
+    env: { ANTHROPIC_API_KEY: 'not-a-key', ...env },
     ...(config !== undefined && { config }),
+    ...(stripeUrl !== undefined && { stripeUrl }),
   })
   const { url } = gateway
   const token = readFileSync(join(gateway.dataFolder, 'admin-token'), 'utf8').trim()
@@ -89,7 +94,7 @@ export async function startConsole({ config }: Pick<GatewayOptions, 'config'> = 
     await go(url + path)
     if (path.startsWith('/console')) await page.waitForSelector('.console')
     const close = async () => {
-      // The chosen workspace is kept there.
+      // The time zone is kept there.
       await page.evaluate('localStorage.clear()')
       await page.close()
     }
@@ -113,8 +118,7 @@ export async function startConsole({ config }: Pick<GatewayOptions, 'config'> = 
         const project = await manage(`POST /api/workspaces/${workspace.id}/projects`, { name: 'web' })
         const key = await manage(`POST /api/projects/${project.id}/keys`, { name: 'ci' })
         await manage(`POST /api/workspaces/${workspace.id}/topups`, { amount: '5.00' })
-        const { reports, close, ...opened } = await signIn(`/console/${name.split(':')[0]}`)
-        await button(opened.page, workspace.name).click()
+        const { reports, close, ...opened } = await signIn(`/console/${workspace.id}/${name.split(':')[0]}`)
         const allowed: string[] = []
         await run({ ...opened, workspace, project, key, allow: (status) => void allowed.push(`status of ${status}`) })
         expect(reports.filter((report) => !allowed.some((text) => report.includes(text)))).toEqual([])
@@ -134,6 +138,13 @@ export async function startConsole({ config }: Pick<GatewayOptions, 'config'> = 
 
 export function button(page: Page, name: string) {
   return page.getByRole('button', { name, exact: true })
+}
+
+/** Chooses another workspace, or `All workspaces`, in the top bar. */
+export async function chooseWorkspace(page: Page, name: string): Promise<void> {
+  await page.locator('.workspace-button').click()
+  await page.getByRole('menuitemradio', { name, exact: true }).click()
+  await page.locator('.workspace-name', { hasText: name }).waitFor()
 }
 
 export function field(page: Page, name: string) {

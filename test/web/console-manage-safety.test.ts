@@ -86,7 +86,7 @@ browserTest('model names from a file are shown literally everywhere', async () =
   await page.keyboard.type('hostile/m')
   await page.waitForSelector('[role=option]:has-text("hostile/m10")')
   const notes = await page.locator('[role=option] small').allTextContents()
-  for (const text of hostileTexts) expect(notes).toContain(`model, ${text}`)
+  for (const text of hostileTexts) expect(notes).toContain(`model · ${text}`)
   await page.keyboard.press('Escape')
   await visit(watched, 'projects')
   await page.getByRole('button', { name: 'New project', exact: true }).click()

@@ -91,7 +91,23 @@ test('keys: the tightest limit is shown with its holder, and changes are preview
   ])
   await button(page, 'Save limits').click()
   await page.waitForSelector('.limits:has-text("$1.50/day")')
-  expect(await page.locator('.limits li').allTextContents()).toEqual(['2 requests/min ', '$1.50/day '])
+  // When a limit resets depends on the time of day.
+  const shown = async () =>
+    (await page.locator('.limits li').allTextContents()).map((text) => text.replace(/resets in .*/, 'resets'))
+  expect(await shown()).toEqual(['2 requests/min ', '$0.00 of $1.50/day resets'])
+  await button(page, 'Limits of ci').click()
+  await field(page, 'Spend by tag per month, USD').fill('team=web=100\njob=nightly=2.50')
+  await field(page, 'Spend of each end user per day, USD').fill('5')
+  await button(page, 'Save limits').click()
+  await page.waitForSelector('.limits:has-text("per user")')
+  expect(await shown()).toEqual([
+    ...[
+      '2 requests/min ',
+      '$0.00 of $1.50/day resets',
+      '$5.00/day per user ',
+      'team=web $100.00/month, job=nightly $2.50/month ',
+    ],
+  ])
 })
 
 test('keys: a failed page shows the error and request id, and can be retried', async ({ page, go, allow }) => {
@@ -177,6 +193,21 @@ test('projects: with an allowlist the preview, the page and /v1/models show the 
   await button(page, 'Save').click()
   await page.waitForSelector('dialog.sheet', { state: 'detached' })
   expect(await offeredTo(key.secret)).toEqual(sandbox)
+})
+
+test('projects: a further name of a model works in requests, and is shown', async ({ page, key }) => {
+  expect(await harness.call(key.secret, undefined, 'parrot')).toBe(404)
+  await button(page, 'Models of web').click()
+  await field(page, 'Further names of models').fill('parrot=sandbox/echo')
+  await button(page, 'Save').click()
+  await page.waitForSelector('td:has-text("parrot=sandbox/echo")')
+  expect(await harness.call(key.secret, undefined, 'parrot')).toBe(200)
+  await button(page, 'Models of web').click()
+  expect(await field(page, 'Further names of models').inputValue()).toBe('parrot=sandbox/echo')
+  await field(page, 'Further names of models').fill('')
+  await button(page, 'Save').click()
+  await page.waitForSelector('td:has-text("parrot=")', { state: 'detached' })
+  expect(await harness.call(key.secret, undefined, 'parrot')).toBe(404)
 })
 
 test('projects: objects from a file are read-only and can be copied as YAML', async ({ page, workspace, go }) => {

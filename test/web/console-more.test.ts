@@ -50,7 +50,7 @@ test('keys: requests are filtered by project, and the exports contain the matchi
   await harness.call(otherKey.secret)
   await go(`${harness.gateway.url}/console/requests?live=off`)
   await page.waitForSelector('tbody tr:nth-child(3)')
-  await page.getByLabel('Project').selectOption({ label: 'web' })
+  await field(page, 'Project').selectOption({ label: 'web' })
   await page.waitForSelector('tbody tr:nth-child(3)', { state: 'detached' })
   expect(new URL(page.url()).searchParams.get('project')).toBe(project.id)
   const ids = await page.locator('tbody tr').evaluateAll((rows) => rows.map((row) => row.getAttribute('data-row')))
@@ -82,12 +82,13 @@ test('keys: requests are filtered by project, and the exports contain the matchi
 test('keys: Ctrl K opens pages, models, keys and requests from the keyboard alone', async ({
   page,
   key,
+  workspace,
   go,
   allow,
 }) => {
   allow(404)
   await page.waitForSelector('tbody tr')
-  const box = page.getByRole('combobox', { name: 'Page, model, key or request id' })
+  const box = page.getByRole('combobox', { name: 'Page, action, model, key or request id' })
   const active = async () => {
     const id = await box.getAttribute('aria-activedescendant')
     return await page.locator(`#${id} > span`).textContent()
@@ -95,7 +96,7 @@ test('keys: Ctrl K opens pages, models, keys and requests from the keyboard alon
   await button(page, 'New key').focus()
   await page.keyboard.press('Control+k')
   await box.waitFor()
-  expect(await focused(page)).toBe('Page, model, key or request id')
+  expect(await focused(page)).toBe('Page, action, model, key or request id')
   expect(await active()).toBe('Usage')
   await page.keyboard.press('ArrowDown')
   expect(await active()).toBe('Requests')
@@ -122,12 +123,12 @@ test('keys: Ctrl K opens pages, models, keys and requests from the keyboard alon
     await go(`${harness.gateway.url}/console/keys`)
   }
   await jump('acme/lar', /\/catalog\/acme\/large$/, '[role=option]:has-text("acme/large")')
-  await jump('bil', /\/console\/wallet$/)
-  await jump('req_00000000000000000000000000', /\/console\/requests\/req_0{26}$/)
+  await jump('bil', /\/console\/ws_\w+\/wallet$/)
+  await jump('req_00000000000000000000000000', /\/console\/ws_\w+\/requests\/req_0{26}$/)
   await page.keyboard.press('Control+k')
   await box.waitFor()
   await page.keyboard.type('ci')
-  const option = page.locator(`[role=option][data-href="/console/requests?key=${key.id}"]`)
+  const option = page.locator(`[role=option][data-href="/console/${workspace.id}/requests?key=${key.id}"]`)
   await option.waitFor()
   await option.click()
   await page.waitForURL((url) => url.searchParams.get('key') === key.id)
@@ -165,7 +166,7 @@ test('projects: a changed allowlist and changed limits can be undone with the mo
   expect(await models()).toMatchObject({ limits: {} })
 })
 
-for (const dialect of ['chat', 'messages'] as const) {
+for (const dialect of ['chat', 'responses', 'messages'] as const) {
   test(`keys: two models answer side by side through ${dialect}, one with a tool call, each with its cost`, async ({
     page,
     key,

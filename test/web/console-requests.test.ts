@@ -30,7 +30,7 @@ test('keys: an invalid time in the address is reported and ignored', async ({ pa
   await page.waitForURL((url) => url.search === '?from=xx')
 })
 
-test('keys: a request without a provider says so, and a request for an unknown model does not link to it', async ({
+test('keys: a request without a provider says so, and a request for an unknown model names it and its cause', async ({
   page,
   key,
   go,
@@ -38,7 +38,11 @@ test('keys: a request without a provider says so, and a request for an unknown m
   await harness.call(key.secret, 'test-client/1.0', 'sandbox/throttled')
   await harness.call(key.secret, 'test-client/1.0', 'acme/unknown')
   await harness.call(key.secret)
-  const fact = (name: string) => page.locator('.facts-grid > div', { hasText: name }).locator('dd').textContent()
+  const fact = (name: string) =>
+    page
+      .locator('.facts-grid > div', { has: page.locator(`dt:text-is("${name}")`) })
+      .locator('dd')
+      .textContent()
   const open = async (text: string) => {
     await go(`${harness.gateway.url}/console/requests?live=off`)
     // A request without a charge is written to the log a moment after its answer.
@@ -53,18 +57,42 @@ test('keys: a request without a provider says so, and a request for an unknown m
   await open('429')
   expect(await fact('Provider')).toBe('none')
   await open('404')
-  expect([await fact('Provider'), await fact('Model')]).toEqual(['none', 'unknown'])
+  expect(await fact('Cause')).toBe('unknown model')
+  expect([await fact('Provider'), await fact('Model')]).toEqual(['none', 'acme/unknown'])
   await open('sandbox/echo')
   expect(await fact('Provider')).toBe('sandbox echo')
   await go(`${harness.gateway.url}/console`)
   await page.waitForSelector('.data-table th:has-text("unknown model")')
-  expect(await page.locator('.data-table tbody .row-link').allTextContents()).toEqual([
+  expect(await page.locator('.data-table').nth(0).locator('tbody .row-link').allTextContents()).toEqual([
     'sandbox/echo',
     'sandbox/throttled',
   ])
   // The sandbox answers at once; below their lowest bound the counts know no more than that.
   const firstToken = page.locator('.tile', { hasText: 'Time to first token' }).locator('strong')
   expect(await firstToken.textContent()).toMatch(/^(under 25|≈ \d+) ms$/)
+})
+
+test('keys: a report by session leads to its requests, and these to what they were for', async ({ page, key, go }) => {
+  const { secret } = key
+  await harness.ask('sandbox/echo', { prompt_cache_key: 'session-9', user: 'alice' }, 'shell-x/1.0', secret)
+  await harness.ask('sandbox/echo', {}, 'shell-y/1.0', secret)
+  await go(`${harness.gateway.url}/console`)
+  await field(page, 'Attribute to').selectOption('session')
+  const report = page.locator('table', { hasText: 'Usage by session' })
+  await report.locator('text=none named').waitFor()
+  await report.locator('.row-link', { hasText: 'session-9' }).click()
+  await page.waitForSelector('button:has-text("session session-9")')
+  expect(await page.locator('tbody tr').count()).toBe(1)
+  await page.locator('tbody .row-link').click()
+  await page.waitForSelector('.facts-grid')
+  const fact = (name: string) =>
+    page
+      .locator('.facts-grid > div', { has: page.locator(`dt:text-is("${name}")`) })
+      .locator('dd')
+      .textContent()
+  expect(await fact('Session')).toBe('session-9')
+  expect(await fact('Agent')).toBe('shell-x')
+  expect(await fact('End user')).toMatch(/^eu_/)
 })
 
 test('keys: a refused playground request replaces the placeholder, and one token is singular', async ({
@@ -92,7 +120,7 @@ test('wallet: when a session ends, the sign-in page says why and leads back', as
   await page.fill('#token', readFileSync(join(harness.gateway.dataFolder, 'admin-token'), 'utf8').trim())
   await page.locator('section.sign-in').getByRole('button', { name: 'Sign in' }).click()
   await page.waitForSelector('h1:has-text("Billing")')
-  expect(new URL(page.url()).pathname).toBe('/console/wallet')
+  expect(new URL(page.url()).pathname).toMatch(/^\/console\/ws_\w+\/wallet$/)
   await page.waitForSelector('.tile:has-text("Balance") >> text=$5.00')
   // Told once.
   await page.context().clearCookies()

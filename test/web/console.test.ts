@@ -21,8 +21,7 @@ browserTest('a new user sees an example request, and then the request and its ex
   const code = await page.locator('pre code').textContent()
   const run = Bun.spawn(['sh', '-c', code ?? ''], {
     env: { ...process.env, TOLLGATE_KEY: fresh.key },
-    stdout: 'pipe',
-    stderr: 'ignore',
+    stdio: ['ignore', 'pipe', 'ignore'],
   })
   expect(await new Response(run.stdout).text()).toContain('[DONE]')
   await page.waitForSelector('[data-row]')
@@ -51,7 +50,7 @@ browserTest('new requests appear on an open page, and the filter is in the addre
   await page.waitForSelector('.live .status-ok')
   const [ok, failed] = [await ask('sandbox/echo'), await ask('sandbox/throttled')]
   await page.waitForSelector(`[data-row="${ok}"]`)
-  await page.waitForSelector(`[data-row="${failed}"] >> text=429 limit exceeded`)
+  await page.waitForSelector(`[data-row="${failed}"] >> text=429 provider rate limit`)
   await page.getByLabel('Outcome').selectOption('failed')
   await page.waitForSelector(`[data-row="${ok}"]`, { state: 'detached' })
   expect(new URL(page.url()).search).toBe('?outcome=failed')
@@ -70,7 +69,7 @@ browserTest('a failover shows every attempt and every route considered', async (
   const { page, go, reports, close } = await signIn(`/console/requests/${id}`)
   await page.waitForSelector('.waterfall')
   const outcomes = await page.locator('.waterfall tbody td:nth-child(2)').allTextContents()
-  expect(outcomes).toEqual(['503', 'ok'])
+  expect(outcomes).toEqual(['503', 'ok', 'first token to end'])
   expect(await page.locator('[aria-label="Routes considered"] li').count()).toBe(2)
   await go(`${gateway.url}/console/requests/req_00000000000000000000000000`)
   await page.waitForSelector('[role=alert]:has-text("There is no request")')
@@ -78,7 +77,7 @@ browserTest('a failover shows every attempt and every route considered', async (
   await close()
 })
 
-for (const dialect of ['chat', 'messages'] as const) {
+for (const dialect of ['chat', 'responses', 'messages'] as const) {
   browserTest(`the playground streams an answer through ${dialect} and shows what it cost`, async () => {
     const { page, reports, close } = await signIn(`/console/playground?model=sandbox/echo&dialect=${dialect}`)
     await page.fill('input[type=password]', gateway.key)
@@ -108,9 +107,9 @@ browserTest('usage equals what the wallet paid, and its figures link to the requ
   await ask('sandbox/think')
   const { page, reports, close } = await signIn('/console?group=key')
   await page.waitForSelector('.tile')
-  const spent = await page.locator('.tile', { hasText: 'Spend' }).locator('strong').textContent()
+  const spent = await page.locator('.tile', { hasText: 'Spend' }).locator('[data-usd]').getAttribute('data-usd')
   await page.waitForSelector('.tile:has-text("Available") strong .amount')
-  const left = await page.locator('.tile', { hasText: 'Available' }).locator('strong').textContent()
+  const left = await page.locator('.tile', { hasText: 'Available' }).locator('[data-usd]').getAttribute('data-usd')
   const nanos = (text: string | null) => Math.round(Number((text ?? '').replace('$', '')) * 1e9)
   expect(nanos(spent) + nanos(left)).toBe(5_000_000_000)
   await page.waitForSelector('.data-table >> text=first')
@@ -143,7 +142,7 @@ browserTest('text from requests never runs', async () => {
   for (const text of hostileTexts) ids.push(await ask(text, { messages: [{ role: 'user', content: text }] }, text))
   const { page, go, reports, close } = await signIn('/console/requests?outcome=failed')
   await page.waitForSelector(`[data-row="${ids.at(-1)}"]`)
-  expect(await page.locator(`[data-row="${ids[0]}"]`).textContent()).toContain('not found')
+  expect(await page.locator(`[data-row="${ids[0]}"]`).textContent()).toContain('unknown model')
   for (const [at, id] of ids.entries()) {
     await go(`${gateway.url}/console/requests/${id}`)
     await page.waitForSelector('.facts-grid')

@@ -71,7 +71,7 @@ describe('every page', () => {
     for (const path of paths) {
       const { headers } = await fetch(web.url + path)
       expect(headers.get('content-security-policy')).toBe(
-        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; form-action 'self'",
+        "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; connect-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; form-action 'self'",
       )
       expect(headers.get('x-content-type-options')).toBe('nosniff')
       expect(headers.get('referrer-policy')).toBe('no-referrer')
@@ -91,7 +91,7 @@ describe('assets', () => {
   test('have hashed names, are compressed, and are cached forever', async () => {
     const html = await (await fetch(web.url)).text()
     const paths = [...new Set(html.match(/\/assets\/[^"]+/g))]
-    expect(paths).toHaveLength(3)
+    expect(paths).toHaveLength(5)
     for (const path of paths) {
       const response = await fetch(web.url + path, { headers: { 'accept-encoding': 'gzip' }, decompress: false })
       expect(response.headers.get('cache-control')).toBe('public, max-age=31536000, immutable')

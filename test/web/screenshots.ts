@@ -59,14 +59,15 @@ async function makeTraffic(): Promise<string> {
   for (let turn = 0; turn < callsMax; turn++) {
     // Few requests in the first hours, more in the later ones.
     behindMs = Math.round(22 * 3_600_000 * (1 - (turn / callsMax) ** 0.6))
+    const model = models[turn % models.length]
     const { id, attempts } = await call({
       secret: secrets[turn % secrets.length] ?? '',
-      model: `sandbox/${models[turn % models.length]}`,
+      model: `sandbox/${model}`,
       question: questions[turn % questions.length] ?? '',
       client: clients[turn % clients.length] ?? '',
       isMessages: turn % 3 === 1,
     })
-    if (attempts > 1) flaky = id
+    if (model === 'flaky' && attempts > 1) flaky = id
   }
   behindMs = 0
   return flaky
@@ -132,7 +133,7 @@ const pictures: readonly Picture[] = [
     path: '/compare?m=anthropic/claude-sonnet-4.5&m=openai/gpt-5.1&m=sandbox/echo',
     ready: '.live .status-ok',
   },
-  { name: 'overview', path: '/console', ready: '.charts' },
+  { name: 'overview', path: '/console', ready: '.usage-chart canvas' },
   { name: 'requests', path: '/console/requests', ready: '.live .status-ok' },
   { name: 'request', path: `/console/requests/${flaky}`, ready: '.waterfall' },
   {

@@ -13,10 +13,11 @@ afterAll(async () => {
 
 browserTest('a link signs in and is removed from the address', async () => {
   const { page, reports, close } = await openPage(browser, `${web.url}/console?t=${await web.sessions.createLink()}`)
-  await page.waitForSelector('text=You are signed in')
-  expect(page.url()).toBe(`${web.url}/console`)
-  const [cookie, ...others] = await page.context().cookies()
-  expect(others).toEqual([])
+  await page.waitForSelector('.user-button')
+  expect(page.url()).toBe(`${web.url}/console/all/usage`)
+  const [cookie, ...others] = (await page.context().cookies()).sort((a, b) => Number(b.httpOnly) - Number(a.httpOnly))
+  // The last workspace, for addresses without one.
+  expect(others).toMatchObject([{ name: 'tollgate-workspace', value: 'all', path: '/console' }])
   expect(cookie).toMatchObject({ httpOnly: true, sameSite: 'Strict', secure: false, path: '/' })
   // The browser reports 404, because there is no management API behind these pages.
   expect(reports.filter((report) => !report.includes('404'))).toEqual([])
@@ -26,7 +27,7 @@ browserTest('a link signs in and is removed from the address', async () => {
 browserTest('a used link is refused with a message', async () => {
   const link = `${web.url}/console?t=${await web.sessions.createLink()}`
   const first = await openPage(browser, link)
-  await first.page.waitForSelector('text=You are signed in')
+  await first.page.waitForSelector('.user-button')
   const second = await openPage(browser, link)
   await second.page.waitForSelector('[role=alert]:has-text("was already used")')
   expect(await second.page.locator('#token').isVisible()).toBe(true)
@@ -39,7 +40,7 @@ browserTest('a link that was only previewed still works', async () => {
   await (await fetch(link)).text()
   await fetch(link, { method: 'HEAD' })
   const { page, close } = await openPage(browser, link)
-  await page.waitForSelector('text=You are signed in')
+  await page.waitForSelector('.user-button')
   await close()
 })
 
@@ -50,11 +51,12 @@ browserTest('the management token signs in, a wrong one does not, and signing ou
   await page.waitForSelector('[role=alert]:has-text("not the management token")')
   await page.fill('#token', web.token)
   await page.click('button:text-is("Sign in")')
-  await page.waitForSelector('text=You are signed in')
+  await page.waitForSelector('.user-button')
   const cookies = await page.context().cookies()
+  await page.click('.user-button')
   await page.click('text=Sign out')
   await page.waitForSelector('#token')
-  expect(await page.context().cookies()).toEqual([])
+  expect((await page.context().cookies()).filter(({ httpOnly }) => httpOnly)).toEqual([])
   // A copy of the cookie does not work either.
   await page.context().addCookies(cookies)
   await page.goto(`${web.url}/console`)
@@ -66,12 +68,12 @@ browserTest('signing in by token or link leads to the requested page', async () 
   const { page, go, close } = await openPage(browser, `${web.url}/console/wallet?from=x`)
   await page.fill('#token', web.token)
   await page.click('button:text-is("Sign in")')
-  await page.waitForSelector('text=You are signed in')
-  expect(page.url()).toBe(`${web.url}/console/wallet?from=x`)
+  await page.waitForSelector('.user-button')
+  expect(page.url()).toBe(`${web.url}/console/all/wallet?from=x`)
   await page.context().clearCookies()
   await go(`${web.url}/console/keys?t=${await web.sessions.createLink()}`)
-  await page.waitForSelector('text=You are signed in')
-  expect(page.url()).toBe(`${web.url}/console/keys`)
+  await page.waitForSelector('.user-button')
+  expect(page.url()).toBe(`${web.url}/console/all/keys`)
   await close()
 })
 

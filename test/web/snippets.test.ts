@@ -27,7 +27,7 @@ async function run(...command: string[]): Promise<string> {
 
 const hello = 'hello from the other side of the gate'
 
-for (const client of ['OpenAI JS', 'Anthropic JS', 'AI SDK']) {
+for (const client of ['OpenAI JS', 'Responses, JS', 'Anthropic JS', 'AI SDK']) {
   test(`${client} streams an answer and its cost`, async () => {
     const output = await run(process.execPath, '--eval', snippet(client).code)
     expect(output).toContain(hello)
@@ -39,11 +39,16 @@ test('LangChain streams an answer', async () => {
   expect(await run(process.execPath, '--eval', snippet('LangChain').code)).toContain(hello)
 })
 
-test.skipIf(Bun.which('curl') === null)('curl streams an answer and its cost', async () => {
-  const output = await run('bash', '-c', snippet('curl').code.replace('curl ', 'curl -sS '))
-  expect(output).toMatch(/"cost":0\.0000\d+/)
-  expect(output).toContain('data: [DONE]')
-})
+for (const [client, end] of [
+  ['curl', 'data: [DONE]'],
+  ['Responses, curl', 'event: response.completed'],
+] as const) {
+  test.skipIf(Bun.which('curl') === null)(`${client} streams an answer and its cost`, async () => {
+    const output = await run('bash', '-c', snippet(client).code.replace('curl ', 'curl -sS '))
+    expect(output).toMatch(/"cost":0\.0000\d+/)
+    expect(output).toContain(end)
+  })
+}
 
 test('text from the catalog cannot break out of its quotes', () => {
   const options = { address: 'http://gate', modelId: `a/b'"; touch x #`, maxOutputTokens: undefined }

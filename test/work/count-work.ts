@@ -13,6 +13,8 @@ export interface ThreadWork {
   readonly commits: number
   /** By the program's own calls: typed arrays, buffers, encoders, decoders, whole bodies. */
   readonly copiedBytes: number
+  /** Parts of typed arrays that are not copied. Each costs as much as some kilobytes of copies. */
+  readonly views: number
   /** As they stand; of what is alive only after `collect`. */
   readonly heapBytes: number
   readonly objects: number
@@ -21,6 +23,7 @@ export interface ThreadWork {
 let statements = 0
 let commits = 0
 let copiedBytes = 0
+let views = 0
 
 type Method = (this: unknown, ...args: unknown[]) => unknown
 
@@ -72,6 +75,7 @@ function countCopies(): void {
   const typedArray = Object.getPrototypeOf(Uint8Array.prototype) as object
   wrap(typedArray, 'set', countInput)
   wrap(typedArray, 'slice', countResult)
+  wrap(typedArray, 'subarray', () => views++)
   wrap(ArrayBuffer.prototype, 'slice', countResult)
   wrap(Buffer, 'concat', countResult)
   wrap(Buffer.prototype, 'toString', countResult)
@@ -84,7 +88,7 @@ function countCopies(): void {
     for (const name of ['arrayBuffer', 'bytes', 'text']) wrap(body, name, countWhole)
 }
 
-/** A thread does not load what its process was told to load. */
+/** A thread does not load what its process was asked to load. */
 function countThreads(): void {
   const RealWorker = globalThis.Worker
   globalThis.Worker = class extends RealWorker {
@@ -106,7 +110,7 @@ async function collect(): Promise<void> {
 async function read(question: string): Promise<ThreadWork> {
   if (question === 'collect') await collect()
   const { heapSize, objectCount } = heapStats()
-  return { statements, commits, copiedBytes, heapBytes: heapSize, objects: objectCount }
+  return { statements, commits, copiedBytes, views, heapBytes: heapSize, objects: objectCount }
 }
 
 const socketPath = process.env.WORK_PROBE

@@ -1,13 +1,13 @@
 // Starts the gateway as a process on SQLite, sends it a fixed number of requests, and answers with what each of them made
 // it do: counts from inside the process, from a trace of its calls to the kernel, and from the collector's own log.
 
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { askSocket } from '../parts/ask-socket.ts'
 import type { Ask } from '../parts/crash-client.ts'
 import { type CrashGateway, startCrashGateway } from '../parts/crash-gateway.ts'
-import { readTrace, type TracedCall, tracer } from '../parts/crash-trace.ts'
+import { readTrace, type TracedCall, tracer, wholeTrace } from '../parts/crash-trace.ts'
 import { upstreamConfig } from '../parts/gateway.ts'
 import { allocatedBytes } from './collector-log.ts'
 import type { ThreadWork, WorkQuestion } from './count-work.ts'
@@ -25,6 +25,7 @@ export interface AloneWork {
   readonly databaseBytes: number
   /** By the program's own calls, for each byte that the provider said. */
   readonly copiesPerByte: number
+  readonly views: number
   readonly clientWrites: number
 }
 
@@ -71,7 +72,7 @@ export async function measureWork(): Promise<Work> {
         env: {
           WORK_PROBE: probePath,
           BUN_JSC_logGC: '1',
-          // None between those that are asked for, and none that is told in pieces because it runs beside the program.
+          // None between those that are asked for, and none that is reported in pieces because it runs beside the program.
           BUN_JSC_largeHeapSize: String(2 ** 30),
           BUN_JSC_useConcurrentGC: '0',
         },
@@ -157,6 +158,7 @@ function leastOf(kind: string, work: readonly AloneWork[]): AloneWork {
     syncs: least(({ syncs }) => syncs),
     databaseBytes: least(({ databaseBytes }) => databaseBytes),
     copiesPerByte: least(({ copiesPerByte }) => copiesPerByte),
+    views: least(({ views }) => views),
     clientWrites: least(({ clientWrites }) => clientWrites),
   }
 }
@@ -181,6 +183,7 @@ async function between(scene: Scene, name: string, asks: readonly Ask[], atOnceN
       statements: each(({ writer }) => writer.statements),
       reads: each(({ main }) => main.statements),
       copiedBytes: each(({ main }) => main.copiedBytes),
+      views: each(({ main }) => main.views),
       commits: each(({ writer }) => writer.commits),
     }
   }
@@ -201,15 +204,6 @@ function traced(calls: readonly TracedCall[], mark: string, port: number, reques
     syncs: stored.filter(isSync).length / requests,
     databaseBytes: writes.reduce((sum, { result }) => sum + result, 0) / requests,
     clientWrites: toClient.length / requests,
-  }
-}
-
-/** The tracer outlives the traced by a moment. */
-async function wholeTrace(file: string, pid: number): Promise<string> {
-  for (;;) {
-    const trace = readFileSync(file, 'utf8')
-    if (new RegExp(`^${pid}\\s+\\+\\+\\+ exited`, 'm').test(trace)) return trace
-    await Bun.sleep(10)
   }
 }
 

@@ -1,9 +1,10 @@
 // The sandbox's models, in the form of the configuration file. The prices are made up but not zero, so that ledger, limits and
-// charts have something to show. docs/sandbox.md describes each model.
+// charts have something to show; they cost the operator nothing. docs/sandbox.md describes each model.
 
 import type { ModelEntry } from '../entry.ts'
 
 const provider = 'sandbox'
+const route = { provider, priority: 1, weight: 1, cost: 'free' } as const
 const size = { context_tokens: 128_000, max_output_tokens: 64_000, default_max_tokens: 4_096 } as const
 /** The first call of a new installation: 12 in, 8 out, $0.000028. */
 const price = { input: '1.00', output: '2.00' } as const
@@ -16,7 +17,16 @@ export const sandboxModels: readonly ModelEntry[] = [
     ...size,
     tags: ['vision', 'json'],
     price,
-    routes: [{ provider, model: 'echo', priority: 1, weight: 1 }],
+    routes: [{ ...route, model: 'echo' }],
+  },
+  {
+    id: 'sandbox/embed',
+    owned_by: provider,
+    name: 'Sandbox Embed',
+    context_tokens: 8_192,
+    tags: ['embeddings'],
+    price: { input: '0.02', output: '0' },
+    routes: [{ ...route, model: 'embed' }],
   },
   {
     id: 'sandbox/tools',
@@ -25,7 +35,7 @@ export const sandboxModels: readonly ModelEntry[] = [
     ...size,
     tags: ['tools'],
     price,
-    routes: [{ provider, model: 'tools', priority: 1, weight: 1 }],
+    routes: [{ ...route, model: 'tools' }],
   },
   {
     id: 'sandbox/think',
@@ -34,7 +44,7 @@ export const sandboxModels: readonly ModelEntry[] = [
     ...size,
     tags: ['reasoning'],
     price: { input: '1.00', output: '8.00' },
-    routes: [{ provider, model: 'think', priority: 1, weight: 1 }],
+    routes: [{ ...route, model: 'think' }],
   },
   {
     id: 'sandbox/cache',
@@ -43,7 +53,7 @@ export const sandboxModels: readonly ModelEntry[] = [
     ...size,
     tags: ['json', 'caching'],
     price: { ...price, cache_read: '0.10', cache_write: '1.25', cache_write_1h: '2.00' },
-    routes: [{ provider, model: 'cache', priority: 1, weight: 1 }],
+    routes: [{ ...route, model: 'cache' }],
   },
   {
     id: 'sandbox/slow',
@@ -52,7 +62,7 @@ export const sandboxModels: readonly ModelEntry[] = [
     ...size,
     tags: ['json'],
     price,
-    routes: [{ provider, model: 'slow', priority: 1, weight: 1 }],
+    routes: [{ ...route, model: 'slow' }],
   },
   {
     id: 'sandbox/flaky',
@@ -62,8 +72,8 @@ export const sandboxModels: readonly ModelEntry[] = [
     tags: ['json'],
     price,
     routes: [
-      { provider, model: 'flaky-first', priority: 1, weight: 1 },
-      { provider, model: 'flaky-second', priority: 2, weight: 1 },
+      { ...route, model: 'flaky-first' },
+      { ...route, model: 'flaky-second', priority: 2 },
     ],
   },
   {
@@ -73,7 +83,7 @@ export const sandboxModels: readonly ModelEntry[] = [
     ...size,
     tags: [],
     price,
-    routes: [{ provider, model: 'throttled', priority: 1, weight: 1 }],
+    routes: [{ ...route, model: 'throttled' }],
   },
   {
     id: 'sandbox/down',
@@ -82,7 +92,7 @@ export const sandboxModels: readonly ModelEntry[] = [
     ...size,
     tags: [],
     price,
-    routes: [{ provider, model: 'down', priority: 1, weight: 1 }],
+    routes: [{ ...route, model: 'down' }],
   },
   {
     id: 'sandbox/breaks-off',
@@ -91,6 +101,6 @@ export const sandboxModels: readonly ModelEntry[] = [
     ...size,
     tags: [],
     price,
-    routes: [{ provider, model: 'breaks-off', priority: 1, weight: 1 }],
+    routes: [{ ...route, model: 'breaks-off' }],
   },
 ]

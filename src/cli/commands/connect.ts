@@ -4,6 +4,7 @@
 import { rmSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
+import { stringify } from 'yaml'
 import type { AnswerOf, ItemOf } from '../../api/client.ts'
 import type { ClientSettings } from '../../config/client-settings.ts'
 import { nearestNames } from '../../kernel/nearest.ts'
@@ -106,6 +107,10 @@ function firstWithTools(models: readonly ConnectModel[]): string | undefined {
   return (models.find(({ tags }) => tags?.includes('tools')) ?? models[0])?.id
 }
 
+function chosenModel({ model, models }: Pick<ConnectFacts, 'model' | 'models'>): string {
+  return model ?? firstWithTools(models) ?? 'an id from tollgate models'
+}
+
 const opencode: Client = {
   id: 'opencode',
   title: 'opencode',
@@ -115,7 +120,8 @@ const opencode: Client = {
     const provider = {
       npm: '@ai-sdk/openai-compatible',
       name: 'Tollgate',
-      options: { baseURL: `${url}/v1`, apiKey: key },
+      // Sends the session as the key of the prompt cache.
+      options: { baseURL: `${url}/v1`, apiKey: key, setCacheKey: true },
       models: Object.fromEntries(models.map((each) => [each.id, opencodeModel(each)])),
     }
     const chosen: readonly Member[] =
@@ -135,8 +141,13 @@ function isOfTollgate(value: unknown): boolean {
   return typeof value === 'string' && value.startsWith('tollgate/')
 }
 
-function opencodeModel({ id, name, context_tokens: context, max_output_tokens: output }: ConnectModel): object {
-  return { name: name || id, ...(context != null && output != null && { limit: { context, output } }) }
+function opencodeModel({ id, name, context_tokens: context, max_output_tokens: output, tags }: ConnectModel): object {
+  return {
+    name: name || id,
+    ...(tags && { tool_call: tags.includes('tools'), reasoning: tags.includes('reasoning') }),
+    ...(tags?.includes('vision') && { attachment: true, modalities: { input: ['text', 'image'], output: ['text'] } }),
+    ...(context != null && output != null && { limit: { context, output } }),
+  }
 }
 
 const cline: Client = {
@@ -145,12 +156,14 @@ const cline: Client = {
   kind: 'by hand',
   steps: ({ url, key, model, models }) => [
     'Cline keeps its settings inside the editor, so they are typed in: its panel → ⚙ → API Configuration',
-    '  API Provider   OpenAI Compatible',
-    `  Base URL       ${url}/v1`,
+    '  API Provider   LiteLLM',
+    `  Base URL       ${url}`,
     `  API Key        ${key}`,
-    `  Model ID       ${model ?? firstWithTools(models) ?? 'an id from tollgate models'}`,
-    'Context window and prices are not read from the gateway: type in what `tollgate models` says, or they show as 0.',
-    'Roo Code and Kilo Code take the same four settings.',
+    `  Model          ${chosenModel({ model, models })}`,
+    'With this provider it reads context windows and prices from the gateway (GET /v1/model/info). Kilo Code likewise;',
+    `Roo Code: OpenAI Compatible, ${url}/v1 and the same key.`,
+    'For the cline command line:',
+    `  cline auth --provider openai-compatible --apikey ${key} --baseurl ${url}/v1 --modelid ${chosenModel({ model, models })}`,
   ],
 }
 
@@ -164,7 +177,7 @@ const cursor: Client = {
     '  OpenAI API Key              on',
     `  API Key                     ${key}`,
     `  Override OpenAI Base URL    ${url}/v1`,
-    `  Add a custom model          ${model ?? firstWithTools(models) ?? 'an id from tollgate models'}`,
+    `  Add a custom model          ${chosenModel({ model, models })}`,
     'To undo, switch both off again.',
   ],
 }
@@ -237,7 +250,158 @@ Run commands with exec_command. Edit files with apply_patch, not with shell redi
 Check your work by running the project's tests or the program where that is possible.
 Say what you did and what you found in a few plain sentences. If something is unclear or failed, say so.`
 
-const clients: readonly Client[] = [claude, opencode, cline, cursor, codex]
+const qwen: Client = {
+  id: 'qwen',
+  title: 'Qwen Code',
+  kind: 'by hand',
+  steps: (facts) => [
+    'Qwen Code takes its settings from the environment:',
+    `  export OPENAI_BASE_URL=${facts.url}/v1`,
+    `  export OPENAI_API_KEY=${facts.key}`,
+    `  export OPENAI_MODEL=${chosenModel(facts)}`,
+    '  qwen --auth-type openai',
+  ],
+}
+
+const goose: Client = {
+  id: 'goose',
+  title: 'goose',
+  kind: 'by hand',
+  steps: (facts) => [
+    'goose takes its settings from the environment, or from `goose configure`:',
+    '  export GOOSE_PROVIDER=openai',
+    `  export OPENAI_HOST=${facts.url}`,
+    `  export OPENAI_API_KEY=${facts.key}`,
+    `  export GOOSE_MODEL=${chosenModel(facts)}`,
+    '  goose session',
+  ],
+}
+
+const llm: Client = {
+  id: 'llm',
+  title: 'llm',
+  kind: 'by hand',
+  steps: (facts) => [
+    'Store the key:',
+    `  llm keys set tollgate --value ${facts.key}`,
+    "Add the model to extra-openai-models.yaml in the folder of `dirname $(llm logs path)`, then run llm -m tollgate 'hello':",
+    '  - model_id: tollgate',
+    `    model_name: ${chosenModel(facts)}`,
+    `    api_base: ${facts.url}/v1`,
+    '    api_key_name: tollgate',
+    '    supports_tools: true',
+  ],
+}
+
+/** Its settings file holds no keys: https://geminicli.com/docs/get-started/authentication (2026-11). */
+const geminiCli: Client = {
+  id: 'gemini',
+  title: 'Gemini CLI',
+  kind: 'by hand',
+  steps: (facts) => [
+    'Set these variables, then run gemini:',
+    `  export GOOGLE_GEMINI_BASE_URL=${facts.url}`,
+    `  export GEMINI_API_KEY=${facts.key}`,
+    `  gemini --model ${chosenModel(facts)}`,
+  ],
+}
+
+/** Zed fetches no list of models, and keeps keys out of its settings. */
+const zed: Client = {
+  id: 'zed',
+  title: 'Zed',
+  kind: 'file',
+  file: ({ configFolder }) => join(configFolder, 'zed', 'settings.json'),
+  members: ({ url, models }) => [
+    {
+      path: ['language_models', 'openai_compatible', 'Tollgate'],
+      value: { api_url: `${url}/v1`, available_models: models.map(zedModel) },
+    },
+  ],
+  notes: ({ key }) => [`Enter the key in Zed's agent settings, or start Zed with TOLLGATE_API_KEY=${key}.`],
+}
+
+function zedModel({ id, name, context_tokens: context, max_output_tokens: output, tags }: ConnectModel): object {
+  return {
+    name: id,
+    display_name: name || id,
+    max_tokens: context ?? 128_000,
+    ...(output != null && { max_output_tokens: output }),
+    capabilities: {
+      tools: tags?.includes('tools') ?? false,
+      images: tags?.includes('vision') ?? false,
+      parallel_tool_calls: tags?.includes('tools') ?? false,
+      prompt_cache_key: true,
+    },
+  }
+}
+
+/** A configuration of its own beside Continue's. */
+const continueClient: Client = {
+  id: 'continue',
+  title: 'Continue',
+  kind: 'own files',
+  files(facts, { homeFolder }) {
+    const listed = facts.model === undefined ? facts.models : facts.models.filter(({ id }) => id === facts.model)
+    const models = listed.map(({ id, name, tags, context_tokens: context }) => ({
+      name: name || id,
+      provider: 'openai',
+      model: id,
+      apiBase: `${facts.url}/v1`,
+      apiKey: facts.key,
+      capabilities: [
+        ...(tags?.includes('tools') ? ['tool_use'] : []),
+        ...(tags?.includes('vision') ? ['image_input'] : []),
+      ],
+      ...(context != null && { defaultCompletionOptions: { contextLength: context } }),
+    }))
+    const text = stringify({ name: 'Tollgate', version: '1.0.0', schema: 'v1', models })
+    return [{ path: join(homeFolder, '.continue', 'tollgate.yaml'), text }]
+  },
+  notes: () => [
+    'Run cn --config ~/.continue/tollgate.yaml. In the editor, copy its models into ~/.continue/config.yaml.',
+  ],
+}
+
+const aider: Client = {
+  id: 'aider',
+  title: 'aider',
+  kind: 'own files',
+  files(facts, { homeFolder }) {
+    const folder = join(homeFolder, '.config', 'aider')
+    const metadata = join(folder, 'tollgate-models.json')
+    const settings = {
+      'openai-api-base': `${facts.url}/v1`,
+      'openai-api-key': facts.key,
+      model: `openai/${chosenModel(facts)}`,
+      'model-metadata-file': metadata,
+      'show-model-warnings': false,
+    }
+    const known = facts.models.map((model) => [`openai/${model.id}`, aiderModel(model)])
+    return [
+      { path: join(folder, 'tollgate.yml'), text: stringify(settings) },
+      { path: metadata, text: `${JSON.stringify(Object.fromEntries(known), null, 2)}\n` },
+    ]
+  },
+  notes: () => ['Run aider --config ~/.config/aider/tollgate.yml.'],
+}
+
+function aiderModel({ context_tokens: context, max_output_tokens: output, price }: ConnectModel): object {
+  const perToken = (usd: unknown) => (typeof usd === 'string' ? Number(usd) / 1_000_000 : undefined)
+  const listed = typeof price === 'object' && price !== null ? price : undefined
+  return {
+    ...(context != null && { max_input_tokens: context }),
+    ...(output != null && { max_output_tokens: output }),
+    ...(listed && { input_cost_per_token: perToken(listed.input), output_cost_per_token: perToken(listed.output) }),
+    litellm_provider: 'openai',
+    mode: 'chat',
+  }
+}
+
+const clients: readonly Client[] = [
+  ...[claude, opencode, cline, cursor, codex],
+  ...[qwen, zed, continueClient, aider, goose, llm, geminiCli],
+]
 
 const shownKey = 'sk-tg-…'
 const names = clients.map(({ id }) => id).join(', ')
@@ -246,8 +410,8 @@ export const connectCommand: CommandDefinition = {
   words: ['connect'],
   summary: `points a client at the gateway: ${names}`,
   details: `Creates a key named after the client, unless TOLLGATE_KEY holds one. The original file is kept beside it
-(….before-tollgate); --undo restores it. Codex gets a profile of its own, which --undo
-deletes. For Cline and Cursor it prints what to enter.`,
+(….before-tollgate); --undo restores it. Codex, Continue and aider get files of their
+own, which --undo deletes. For the others it prints what to enter.`,
   positionals: [{ name: 'CLIENT' }],
   options: {
     model: { value: 'ID', help: 'the model to use; absent = a suitable one is chosen' },

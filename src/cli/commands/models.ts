@@ -1,12 +1,14 @@
 // `tollgate models`, `tollgate route` and `tollgate prices`: what can be called, where a request would go, and what it
 // costs. Prices for long prompts (`over`) are set through the API or in the configuration file.
 
+import { resolve } from 'node:path'
 import type { AnswerOf, BodyOf, ItemOf } from '../../api/client.ts'
+import { readPriceSource } from '../../catalog/price-source.ts'
 import { factorNames, factors, listedBuckets, unitBuckets } from '../../kernel/usage.ts'
 import type { ApiClient } from '../api-client.ts'
 import { type CommandContext, type CommandDefinition, confirm, printResult, yesOption } from '../command.ts'
 import { findProject, findWorkspace, missingModel } from '../lookup.ts'
-import { answerCommand } from '../operation-command.ts'
+import { answerCommand, listCommand } from '../operation-command.ts'
 import { exitCodes, Refusal, tryTo, usageRefusal } from '../refusal.ts'
 import { type Columns, cleanText, renderTable, shownCount, shownTime } from '../values.ts'
 
@@ -54,10 +56,13 @@ function priceAt(price: Price, field: PriceField): string | undefined {
 }
 
 /** `acme`, or `acme (ejected)`. Own provider keys come first, because they are used first. */
-function viaText({ own_providers = [], routes }: ListedModel): string {
+function viaText({ own_providers = [], routes, off = [] }: ListedModel): string {
   const own = own_providers.map((provider) => `${provider} (own key)`)
   const shared = routes.map(({ provider, health }) => (health === 'healthy' ? provider : `${provider} (${health})`))
-  return [...new Set([...own, ...shared])].join(', ')
+  const needed = off.map(({ provider, needs }) =>
+    needs.length > 0 ? `set ${needs.join(' and ')} (${provider})` : `needs an own key (${provider})`,
+  )
+  return [...new Set([...own, ...shared, ...needed])].join(', ')
 }
 
 const models: CommandDefinition = {
@@ -69,19 +74,21 @@ const models: CommandDefinition = {
     sort: { value: 'ORDER', help: `${Object.keys(orders).join(', ')} (id)` },
     project: { value: 'ID', help: 'only models its keys can call, also through own provider keys' },
     workspace: { value: 'ID', help: 'whose own provider keys count; optional if there is only one' },
+    all: { help: 'also models whose providers are off, with the variable that enables them' },
   },
   examples: [
     'tollgate models',
     'tollgate models --filter claude --tag tools --sort price',
     'tollgate models --project web',
+    'tollgate models --all --filter gpt',
   ],
   async run(context) {
-    const { api, terminal, json, text, texts } = context
+    const { api, terminal, json, text, texts, isSet } = context
     const order = orders[text('sort') ?? 'id']
     if (order === undefined) {
       throw usageRefusal(`--sort must be one of ${Object.keys(orders).join(', ')}.`, 'tollgate models --sort price')
     }
-    const catalog = await api.call('getCatalog', { isPublic: true })
+    const catalog = await api.call('getCatalog', { isPublic: true, query: isSet('all') ? { all: 'true' } : {} })
     const visible = await visibleModels(api, catalog.data, text('project'), text('workspace'))
     const [wanted, tags] = [text('filter')?.toLowerCase() ?? '', texts('tag') ?? []]
     const data = visible.models
@@ -92,6 +99,7 @@ const models: CommandDefinition = {
     if (json) return
     if (data.length === 0) terminal.complain('No model matches.\n')
     if (visible.note !== undefined) terminal.complain(visible.note)
+    if (!isSet('all')) terminal.complain('Models of providers that are off: tollgate models --all\n')
   },
 }
 
@@ -152,7 +160,7 @@ async function offeredModels(api: ApiClient, projectIds: readonly string[]): Pro
 }
 
 function withOwnKey(model: ListedModel, { own_key, own_providers }: OfferedModel): ListedModel {
-  return own_key ? { ...model, callable: true, own_key, own_providers } : model
+  return own_key ? { ...model, callable: true, own_key, own_providers, off: [] } : model
 }
 
 /** Only its name is known here; its price is between the workspace and its provider. */
@@ -213,6 +221,11 @@ function priceOption(field: PriceField, value: string, meaning: string, title: s
 
 const typed = Object.fromEntries(Object.entries(priceOptions).map(([name, { field }]) => [field, `--${name}`]))
 
+const listOption = { value: 'NAME', help: 'the price in this price list; absent = in the catalog' } as const
+const belowCostOption = {
+  'allow-below-cost': { help: 'accepts prices below what a route costs the operator' },
+} as const
+
 const setPrice: CommandDefinition = {
   words: ['prices', 'set'],
   summary: 'sets the price of a model in USD per million tokens, from the next request on',
@@ -221,28 +234,87 @@ audio costs as much as text (from a cache: as other audio); without a search pri
 work kept in the United States (inference_geo) has no surcharge. A price in the configuration file can only be changed
 there.`,
   positionals: [{ name: 'MODEL' }],
-  options: { ...priceOptions, free: { help: 'costs nothing' } },
+  options: { ...priceOptions, free: { help: 'costs nothing' }, list: listOption, ...belowCostOption },
   examples: [
     'tollgate prices set acme/large --input 2.50 --output 10 --cache-read 0.25',
+    'tollgate prices set acme/large --input 3 --output 12 --list retail',
     'tollgate prices set acme/small --free',
   ],
   async run(context) {
-    const { api, first: model } = context
+    const { api, first: model, text, isSet } = context
     const body = readPrice(context)
-    await changePrice(context, () => api.call('putPrice', { model, body, typed }))
+    const query = { list: text('list'), ...(isSet('allow-below-cost') && { allow_below_cost: 'true' as const }) }
+    await changePrice(context, () => api.call('putPrice', { model, query, body, typed }))
   },
 }
+
+const updatePrices: CommandDefinition = {
+  words: ['prices', 'update'],
+  summary: 'takes over prices of a list you trust, and holds back jumps',
+  details: `SOURCE is a file or an https address with JSON: models with id and price as in the configuration file (such as the catalog of
+another Tollgate, or models.json of a newer package), or as OpenRouter lists them. Prices in the configuration file and
+those set by hand stay. A price that would change more than tenfold, or to or from zero, is held back until --accept-jumps.
+A gateway does the same every day with prices.update_from in its configuration.`,
+  positionals: [{ name: 'SOURCE' }],
+  options: {
+    'dry-run': { help: 'only shows what would change' },
+    'accept-jumps': { help: 'also takes over what is held back as a jump' },
+    yes: yesOption,
+  },
+  examples: [
+    'tollgate prices update prices.json --dry-run',
+    'tollgate prices update https://prices.example/models.json',
+  ],
+  async run(context) {
+    const { api, terminal, json, first, isSet, inputs } = context
+    const from = /^https?:/.test(first) ? first : resolve(inputs.cwd, first)
+    const prices = [...(await tryReading(from))]
+    const body = { from, prices, ...(isSet('accept-jumps') && { accept_jumps: true }) }
+    const planned = await api.call('updatePrices', { body: { ...body, dry_run: true } })
+    const isDry = isSet('dry-run') || planned.changed.length === 0
+    if (!json) terminal.print(renderTable(updateColumns, planned.changed, terminal))
+    if (!isDry) await confirm(context, `Change ${planned.changed.length} prices?`)
+    const answer = isDry ? planned : await api.call('updatePrices', { body })
+    if (json) return printResult(context, answer, () => '')
+    for (const { model, why } of answer.held_back) {
+      terminal.complain(`Held back: ${cleanText(model)}: ${cleanText(why)}\n`)
+    }
+    const { changed, unchanged, unknown } = answer
+    const done = isSet('dry-run') ? 'would change' : 'changed'
+    terminal.complain(`${changed.length} ${done}, ${unchanged} equal, ${unknown.length} of models that are not here.\n`)
+  },
+}
+
+async function tryReading(from: string) {
+  try {
+    return await readPriceSource(from)
+  } catch (thrown) {
+    throw new Refusal(exitCodes.failed, `${from} is not a price list: ${cleanText(errorText(thrown))}`)
+  }
+}
+
+function errorText(thrown: unknown): string {
+  return thrown instanceof Error ? thrown.message : String(thrown)
+}
+
+const updateColumns: Columns<AnswerOf<'updatePrices'>['changed'][number]> = [
+  ['MODEL', ({ model }) => model],
+  ['IN $/M', ({ before }) => priceAt(before, 'input'), 'right'],
+  ['NEW', ({ after }) => priceAt(after, 'input'), 'right'],
+  ['OUT $/M', ({ before }) => priceAt(before, 'output'), 'right'],
+  ['NEW', ({ after }) => priceAt(after, 'output'), 'right'],
+]
 
 const resetPrice: CommandDefinition = {
   words: ['prices', 'reset'],
   summary: 'removes a price that was set; the built-in one applies from the next request on',
   positionals: [{ name: 'MODEL' }],
-  options: { yes: yesOption },
-  examples: ['tollgate prices reset acme/large'],
+  options: { yes: yesOption, list: listOption },
+  examples: ['tollgate prices reset acme/large', 'tollgate prices reset acme/large --list retail'],
   async run(context) {
-    const { api, first: model } = context
+    const { api, first: model, text } = context
     await confirm(context, `Reset the price of ${cleanText(model)}?`)
-    await changePrice(context, () => api.call('resetPrice', { model }))
+    await changePrice(context, () => api.call('resetPrice', { model, query: { list: text('list') } }))
   },
 }
 
@@ -255,6 +327,7 @@ const priceHistory = answerCommand({
   examples: ['tollgate prices history acme/large'],
   operation: 'getPrice',
   arguments: [{ name: 'MODEL', parameter: 'model' }],
+  options: { list: { ...listOption, field: 'list' } },
   missing: (_context, { model = '' }) => noSuchModel(model),
   text: ({ history }, { terminal }) => renderTable(historyColumns(history), history, terminal),
   after({ terminal, json, first }, { price }) {
@@ -277,9 +350,12 @@ function historyColumns(history: ModelPrice['history']): Columns<ModelPrice['his
 }
 
 async function changePrice(context: CommandContext, change: () => Promise<ModelPrice>): Promise<void> {
-  const { api, terminal, json, first: model } = context
-  const before = await tryTo(api.call('getPrice', { model }))
-  if (before instanceof Refusal) throw before.exit === exitCodes.notFound ? noSuchModel(model) : before
+  const { api, terminal, json, first: model, text } = context
+  const before = await tryTo(api.call('getPrice', { model, query: { list: text('list') } }))
+  if (before instanceof Refusal) {
+    const isModel = before.exit === exitCodes.notFound && text('list') === undefined
+    throw isModel ? noSuchModel(model) : before
+  }
   const after = await change()
   printResult(context, after, () => `was  ${cleanText(priceText(before))}\nnow  ${cleanText(priceText(after))}\n`)
   if (json) return
@@ -305,4 +381,65 @@ function priceText({ price, version, source }: ModelPrice): string {
   return `${amounts}   ${version ?? '–'}, ${source ?? '–'}`
 }
 
-export const catalogCommands: readonly CommandDefinition[] = [models, setPrice, resetPrice, priceHistory, route]
+const priceListCommands: readonly CommandDefinition[] = [
+  listCommand({
+    words: ['price-lists', 'list'],
+    isDefault: true,
+    summary: 'lists price lists: what some workspaces pay instead of the catalog prices',
+    examples: ['tollgate price-lists', 'tollgate price-lists list --json'],
+    operation: 'listPriceLists',
+    columns: [
+      ['NAME', ({ name }) => name],
+      ['MARKUP', ({ markup_percent }) => `${markup_percent} %`, 'right'],
+      ['EXPLICIT PRICES', ({ prices }) => Object.keys(prices).length, 'right'],
+      ['WORKSPACES', ({ workspaces }) => workspaces, 'right'],
+      ['SET (UTC)', ({ set_at }) => shownTime(set_at)],
+    ],
+    whenEmpty: () => 'There are no price lists. Next: tollgate price-lists set retail --markup 20\n',
+  }),
+  answerCommand({
+    words: ['price-lists', 'set'],
+    summary: 'creates a price list or changes its markup, from the next request on',
+    details: `Every model costs the catalog price and the markup, unless the list has an explicit price for it (tollgate prices set
+MODEL --list NAME …). A workspace pays by a list after tollgate workspaces update ID --price-list NAME. A price below what
+a route costs, where that is known, is refused unless you allow it.`,
+    examples: [
+      'tollgate price-lists set retail --markup 20',
+      'tollgate price-lists set partner --markup -5 --allow-below-cost',
+    ],
+    operation: 'putPriceList',
+    arguments: [{ name: 'NAME', parameter: 'list' }],
+    options: {
+      markup: {
+        value: 'PERCENT',
+        help: 'over the catalog price; negative = a discount',
+        field: 'markup_percent',
+        isRequired: true,
+      },
+      ...belowCostOption,
+    },
+    body: ({ isSet }) => (isSet('allow-below-cost') ? { allow_below_cost: true } : {}),
+    text: ({ name, markup_percent, workspaces }) =>
+      `Price list ${name}: ${markup_percent} % on the catalog, ${workspaces} workspaces\n`,
+  }),
+  answerCommand({
+    words: ['price-lists', 'delete'],
+    summary: 'deletes a price list that no workspace pays by',
+    examples: ['tollgate price-lists delete retail --yes'],
+    operation: 'deletePriceList',
+    arguments: [{ name: 'NAME', parameter: 'list' }],
+    confirm: ({ first }) => `Delete the price list ${cleanText(first)} and its explicit prices?`,
+    listedBy: 'tollgate price-lists',
+    text: (_answer, { first }) => `Price list ${cleanText(first)} deleted.\n`,
+  }),
+]
+
+export const catalogCommands: readonly CommandDefinition[] = [
+  models,
+  setPrice,
+  updatePrices,
+  resetPrice,
+  priceHistory,
+  ...priceListCommands,
+  route,
+]

@@ -42,7 +42,7 @@ const columns: Columns<ListedProvider> = [
   ['PROVIDER', ({ id }) => id],
   ['STATE', ({ state }) => state],
   ['MODELS', ({ models }) => models, 'right'],
-  ['KEY FROM', ({ state, key_from, needs }) => (state === 'on' ? key_from : `set ${needs.join(', ')}`)],
+  ['KEY FROM', ({ state, key_from, needs }) => (state === 'off' ? `set ${needs.join(', ')}` : key_from)],
 ]
 
 const add: CommandDefinition = {
@@ -141,7 +141,7 @@ export const providerCommands: readonly CommandDefinition[] = [list, add]
 /** As `--json` prints it. */
 export interface ListedProvider {
   readonly id: string
-  readonly state: 'on' | 'off'
+  readonly state: 'on' | 'off' | 'own keys'
   /** Its usual variable; null if it has none. */
   readonly variable: string | null
   /** What has to be set to enable it; empty if it is on. */
@@ -156,7 +156,8 @@ const searchMs = 500
 export async function listProviders(config: Config, clock: Clock): Promise<readonly ListedProvider[]> {
   const on = providersOf(config, clock)
   const counts = countModels(config)
-  const isNew = ({ id }: { readonly id: string }) => !on.has(id)
+  const ownOnly = config.providers.filter(({ ownKeysOnly }) => ownKeysOnly)
+  const isNew = ({ id }: { readonly id: string }) => !on.has(id) && !ownOnly.some((each) => each.id === id)
   const local = config.localModels
     ? await findLocalServers({ exceptPorts: [config.port], signal: AbortSignal.timeout(searchMs) })
     : []
@@ -172,6 +173,9 @@ export async function listProviders(config: Config, clock: Clock): Promise<reado
     ...local
       .filter(({ provider }) => isNew(provider))
       .map(({ provider: { id, source }, models }) => enabled(id, models.length, `none: found at ${source}`)),
+    ...ownOnly.map(({ id, source }) => {
+      return { ...enabled(id, counts.get(id) ?? 0, `none: own keys only (${source})`), state: 'own keys' as const }
+    }),
     ...builtInProviders.filter(isNew).map(({ id, variable, needs = [] }) => ({
       id,
       state: 'off' as const,

@@ -1,6 +1,7 @@
 // `tollgate requests`, `tollgate explain` and `tollgate usage`: what was asked, where it went and what it cost.
 
 import type { AnswerOf, CallOf, ItemOf } from '../../api/client.ts'
+import { tagsText } from '../../kernel/attribution.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import type { CommandContext, CommandDefinition } from '../command.ts'
 import { explainText } from '../explain-text.ts'
@@ -13,6 +14,7 @@ import {
   padded,
   readTime,
   renderFacts,
+  renderTable,
   shownCount,
   shownMs,
   shownTime,
@@ -57,6 +59,16 @@ const workspace = {
   find: 'workspace',
 } as const
 
+const filterOptions = {
+  project: { value: 'ID', help: 'only requests of this project', field: 'project_id', find: 'project' },
+  key: { value: 'ID', help: 'only requests of this key', field: 'key_id' },
+  model: { value: 'ID', help: 'only requests for this model', field: 'model' },
+  session: { value: 'ID', help: 'only requests of this session', field: 'session' },
+  agent: { value: 'NAME', help: 'only requests of this agent, such as claude-cli', field: 'agent' },
+  user: { value: 'ID', help: 'only requests of this end user', field: 'end_user' },
+  tag: { value: 'NAME=VALUE', help: 'only requests with this tag', field: 'tag' },
+} as const
+
 const listRequests = listCommand({
   words: ['requests', 'list'],
   isDefault: true,
@@ -65,9 +77,7 @@ const listRequests = listCommand({
   operation: 'listRequests',
   options: {
     workspace,
-    project: { value: 'ID', help: 'only requests of this project', field: 'project_id', find: 'project' },
-    key: { value: 'ID', help: 'only requests of this key', field: 'key_id' },
-    model: { value: 'ID', help: 'only requests for this model', field: 'model' },
+    ...filterOptions,
     limit: listLimitOption,
     follow: { help: 'continue until Ctrl-C; with --json one object per line' },
   },
@@ -75,7 +85,7 @@ const listRequests = listCommand({
   follow: (context, call, limit) => (context.isSet('follow') ? follow(context, call, limit) : undefined),
   /** Names the filters, because a mistyped id matches nothing without an error. */
   whenEmpty({ isSet, text }) {
-    const filters = ['workspace', 'project', 'key', 'model'].filter(isSet)
+    const filters = ['workspace', 'project', 'key', 'model', 'session', 'agent', 'user', 'tag'].filter(isSet)
     if (filters.length === 0) return 'No requests yet.\n'
     const given = filters.map((name) => `--${name} ${cleanText(text(name) ?? '')}`).join(' ')
     const listing = isSet('model') ? ' Ids of models: tollgate models' : ''
@@ -149,6 +159,10 @@ function requestFacts(request: AnswerOf<'getRequest'>, caller: string): string {
     ['lane', request.lane ?? undefined],
     ['key', caller],
     ['client', request.client ?? undefined],
+    ['agent', request.agent ?? undefined],
+    ['session', request.session ?? undefined],
+    ['end user', request.end_user ?? undefined],
+    ['tags', tagsText(request.tags) || undefined],
     ['first event', shownMs(request.first_event_ms)],
     ['total', shownMs(request.total_ms)],
     ['warnings', warnings.length === 0 ? undefined : warnings.join('; ')],
@@ -172,38 +186,144 @@ const explain = answerCommand({
   },
 })
 
+const usageOptions = {
+  from: {
+    value: 'TIME',
+    help: 'requests that started at or after this time (30 days before the end)',
+    field: 'from',
+    read: readTime,
+  },
+  to: { value: 'TIME', help: 'requests that started before this time (now)', field: 'to', read: readTime },
+  workspace,
+  ...filterOptions,
+} as const
+
+/** Refuses an empty period, which would look like no usage. */
+function checkPeriod({ text, clock }: CommandContext): void {
+  const [from, to] = [text('from'), text('to')]
+  if (from === undefined) return
+  // Both are in the same ISO form, so comparing the texts compares the times.
+  const now = clock.now()
+  const start = readTime(from, '--from', now)
+  const end = to === undefined ? isoTime(now) : readTime(to, '--to', now)
+  if (start < end) return
+  const shownEnd = to === undefined ? `now, ${end}` : `--to, ${end}`
+  throw usageRefusal(`there is nothing between --from, ${start}, and ${shownEnd}: --from must be earlier.`)
+}
+
 const usage = downloadCommand({
   words: ['usage', 'export'],
   isDefault: true,
   summary: 'prints tokens and cost as CSV, summed up by day and model or by other groups',
   details: `One line for each combination; amounts are exact and in USD. Requests that retention has removed are not included.
-Groups: day, workspace, project, key, model, provider.`,
-  examples: ['tollgate usage', 'tollgate usage --by workspace,model --from 2026-11-01 --to 2026-12-01 > november.csv'],
+Groups: day, workspace, project, key, model, provider, route, session, agent, user, tag:NAME. An empty cell: the requests have none.`,
+  examples: [
+    'tollgate usage',
+    'tollgate usage --by tag:team,model --json',
+    'tollgate usage --by session --tag team=web',
+    'tollgate usage --by workspace,model --from 2026-11-01 --to 2026-12-01 > november.csv',
+  ],
   operation: 'exportUsage',
   options: {
-    by: { value: 'GROUPS', help: 'groups such as day,project,model (day,model)', field: 'group_by' },
-    from: {
-      value: 'TIME',
-      help: 'requests that started at or after this time (30 days before the end)',
-      field: 'from',
-      read: readTime,
-    },
-    to: { value: 'TIME', help: 'requests that started before this time (now)', field: 'to', read: readTime },
-    workspace,
+    by: { value: 'GROUPS', help: 'groups such as day,tag:team,model (day,model)', field: 'group_by' },
+    ...usageOptions,
   },
-  check({ text, clock }) {
-    const [from, to] = [text('from'), text('to')]
-    if (from === undefined) return
-    // Both are in the same ISO form, so comparing the texts compares the times.
-    const now = clock.now()
-    const start = readTime(from, '--from', now)
-    const end = to === undefined ? isoTime(now) : readTime(to, '--to', now)
-    if (start < end) return
-    const shownEnd = to === undefined ? `now, ${end}` : `--to, ${end}`
-    throw usageRefusal(`there is nothing between --from, ${start}, and ${shownEnd}: --from must be earlier.`)
-  },
+  check: checkPeriod,
   body: ({ json }) => ({ format: json ? ('jsonl' as const) : ('csv' as const) }),
   whenEmpty: 'No usage in that time, or retention has removed it. Other times: --from and --to\n',
 })
 
-export const requestCommands: readonly CommandDefinition[] = [listRequests, showRequest, explain, usage]
+type UsageSum = AnswerOf<'getUsage'>['groups'][number]
+
+const cacheColumns: Columns<Omit<UsageSum, 'values' | 'names'>> = [
+  ['REQUESTS', ({ requests }) => shownCount(requests), 'right'],
+  ['INPUT', ({ input_tokens }) => shownCount(input_tokens), 'right'],
+  ['CACHED', ({ cache_read_tokens }) => shownCount(cache_read_tokens), 'right'],
+  ['WRITTEN', ({ cache_write_tokens }) => shownCount(cache_write_tokens), 'right'],
+  ['HIT RATE', ({ cache_hit_rate: rate }) => (rate === null ? undefined : `${(rate * 100).toFixed(1)} %`), 'right'],
+  ['COST', ({ cost }) => shownUsd(cost), 'right'],
+  ['SAVED', ({ cache_saved }) => shownUsd(cache_saved), 'right'],
+]
+
+const cacheReport = answerCommand({
+  words: ['usage', 'cache'],
+  summary: 'shows how much input came from prompt caches, and what that saved',
+  details: `Hit rate: input read from a cache ÷ all input. Saved: what the same tokens would have cost without a cache, less their price;
+negative if writing to the cache cost more than reading from it saved. Groups: as in \`tollgate usage export\`.`,
+  examples: [
+    'tollgate usage cache',
+    'tollgate usage cache --by route',
+    'tollgate usage cache --by session --key key_…',
+  ],
+  operation: 'getUsage',
+  options: {
+    by: { value: 'GROUPS', help: 'groups such as model, route, key or session (model)', field: 'group_by' },
+    ...usageOptions,
+  },
+  check: checkPeriod,
+  text: (report, context) => renderReport(report, context, 'model', cacheColumns),
+})
+
+type MarginSum = AnswerOf<'getMargin'>['total']
+
+const marginColumns: Columns<MarginSum> = [
+  ['REQUESTS', ({ requests }) => shownCount(requests), 'right'],
+  ['CHARGED', ({ charged }) => shownUsd(charged), 'right'],
+  ['COST', ({ upstream_cost }) => shownUsd(upstream_cost), 'right'],
+  ['MARGIN', ({ margin }) => shownUsd(margin), 'right'],
+  ['CHARGED, COST UNKNOWN', ({ charged_without_cost }) => shownUsd(charged_without_cost), 'right'],
+]
+
+const marginReport = answerCommand({
+  words: ['usage', 'margin'],
+  summary: 'shows what was charged, what providers bill for it, and the difference',
+  details: `The cost of a request is its usage at the cost of its route: \`cost\` in the configuration file, or the built-in price of a
+built-in model. Charges on routes without a known cost are listed apart and not part of the margin. Failed attempts and
+calls on own provider keys cost nothing here. Groups: as in \`tollgate usage export\`.`,
+  examples: ['tollgate usage margin', 'tollgate usage margin --by workspace,model --from 2026-11-01'],
+  operation: 'getMargin',
+  options: {
+    by: { value: 'GROUPS', help: 'groups such as day, workspace, model, provider or route (day)', field: 'group_by' },
+    ...usageOptions,
+  },
+  check: checkPeriod,
+  text: (report, context) => renderReport(report, context, 'day', marginColumns),
+})
+
+interface Report<Sums> {
+  readonly groups: readonly (Sums & {
+    readonly values: readonly (string | null)[]
+    readonly names: readonly (string | null)[]
+  })[]
+  readonly total: Sums
+  readonly groups_left_off: number
+}
+
+/** One line for each group, and the total. */
+function renderReport<Sums>(
+  { groups, total, groups_left_off: left }: Report<Sums>,
+  { terminal, text }: CommandContext,
+  usual: string,
+  sums: Columns<Sums>,
+): string {
+  type Line = Report<Sums>['groups'][number]
+  const by = (text('by') ?? usual).split(',')
+  const columns: Columns<Line> = [
+    ...by.map(
+      (name, at) => [name.toUpperCase(), ({ values, names }: Line) => names[at] ?? values[at] ?? '(none)'] as const,
+    ),
+    ...sums,
+  ]
+  const sum: Line = { ...total, values: by.map(() => ''), names: by.map((_, at) => (at === 0 ? 'total' : '')) }
+  const rest = left === 0 ? '' : `${left} more groups are in the total.\n`
+  return `${renderTable(columns, [...groups, sum], terminal)}${rest}`
+}
+
+export const requestCommands: readonly CommandDefinition[] = [
+  listRequests,
+  showRequest,
+  explain,
+  usage,
+  cacheReport,
+  marginReport,
+]

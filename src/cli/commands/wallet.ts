@@ -3,17 +3,19 @@
 
 import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
+import type { AnswerOf } from '../../api/client.ts'
 import type { CommandContext, CommandDefinition, CommandInput } from '../command.ts'
 import { workspaceTitle } from '../lookup.ts'
 import {
   answerCommand,
+  downloadCommand,
   idempotencyOption,
   listCommand,
   listLimitOption,
   workspaceOption,
 } from '../operation-command.ts'
 import { usageRefusal } from '../refusal.ts'
-import { cleanText, readAmount, renderFacts, shownTime, shownUsd } from '../values.ts'
+import { cleanText, readAmount, renderFacts, renderTable, shownTime, shownUsd } from '../values.ts'
 
 const workspace = { ...workspaceOption, parameter: 'id' } as const
 const workspaceArgument = {
@@ -108,6 +110,147 @@ available, nothing is taken.`,
   }),
 ]
 
+const monthOption = {
+  value: 'MONTH',
+  help: 'a month in UTC: 2026-11; absent = the current one',
+  field: 'month',
+} as const
+
+const statementCommands: readonly CommandDefinition[] = [
+  answerCommand({
+    words: ['statements', 'show'],
+    isDefault: true,
+    summary: 'shows the statement of a month: balances, top-ups, and charges by model',
+    examples: [
+      'tollgate statements show --month 2026-11',
+      'tollgate statements --month 2026-11 --workspace acme --json',
+    ],
+    operation: 'getStatement',
+    options: { workspace, month: monthOption },
+    text(statement, { terminal }) {
+      const { workspace_name, month, is_final, fundings, charges } = statement
+      const lines = [
+        ['opening balance', '', shownUsd(statement.opening_balance)],
+        ...fundings.map(({ kind, reference, amount }) => [kind, reference ?? '', shownUsd(amount)]),
+        ...charges.map(({ model, requests, amount }) => [model, `${requests} requests`, `-${shownUsd(amount)}`]),
+        [is_final ? 'closing balance' : 'balance', '', shownUsd(statement.closing_balance)],
+      ]
+      const columns = [
+        ['ITEM', (line: string[]) => line[0]],
+        ['NOTE', (line: string[]) => line[1]],
+        ['AMOUNT', (line: string[]) => line[2], 'right'],
+      ] as const
+      return `${cleanText(workspace_name)}, ${month}\n${renderTable(columns, lines, terminal)}`
+    },
+  }),
+  downloadCommand({
+    words: ['statements', 'export'],
+    summary: 'prints the statement of a month as CSV',
+    examples: ['tollgate statements export --month 2026-11 > november.csv'],
+    operation: 'exportStatement',
+    options: { workspace, month: monthOption },
+  }),
+]
+
+const paymentCommands: readonly CommandDefinition[] = [
+  answerCommand({
+    words: ['wallet', 'pay'],
+    summary: 'starts a card payment and prints the address of the payment page',
+    examples: ['tollgate wallet pay 25', 'tollgate wallet pay 25 --save-card'],
+    operation: 'createCheckout',
+    arguments: [{ name: 'AMOUNT', field: 'amount', read: readAmount }],
+    options: {
+      workspace,
+      'save-card': { help: 'keep the card at Stripe, for automatic top-ups' },
+      'idempotency-key': idempotencyOption,
+    },
+    body: (input) => (input.isSet('save-card') ? { save_card: true } : {}),
+    text: ({ url }) => `${url}\n`,
+    after({ terminal, json }) {
+      if (!json) terminal.complain('Pay there. Whether it has arrived: tollgate wallet payments\n')
+    },
+  }),
+  listCommand({
+    words: ['wallet', 'payments'],
+    summary: 'lists card payments and whether they have arrived, newest first',
+    examples: ['tollgate wallet payments'],
+    operation: 'listPayments',
+    options: { workspace, limit: listLimitOption },
+    columns: [
+      ['TIME (UTC)', ({ created_at }) => shownTime(created_at)],
+      ['KIND', ({ kind }) => kind],
+      ['AMOUNT', ({ amount }) => shownUsd(amount), 'right'],
+      ['STATE', ({ state, failure }) => (failure === null ? state : `${state}: ${failure}`)],
+      ['PAYMENT', ({ id }) => id],
+    ],
+  }),
+  answerCommand({
+    words: ['wallet', 'refund'],
+    summary: 'refunds a card payment through Stripe and takes it from the wallet',
+    details: `Takes only money that is available: a wallet never goes below zero. Without --amount, refunds what was not refunded
+yet. If Stripe cannot be reached, the refund stays open and is tried again by itself.`,
+    examples: ["tollgate wallet refund pay_… --amount 10 --reason 'ordered twice'"],
+    operation: 'refundPayment',
+    arguments: [{ name: 'PAYMENT', prefix: 'pay_', parameter: 'id' }],
+    options: {
+      amount: { value: 'USD', help: 'how much; absent = all', field: 'amount', read: readAmount },
+      reason: { value: 'TEXT', help: 'shown in the ledger and the audit log; required', field: 'reason' },
+      'idempotency-key': idempotencyOption,
+    },
+    check({ isSet }) {
+      if (!isSet('reason')) throw usageRefusal('--reason is missing: it explains the refund later.')
+    },
+    text: ({ amount, state, failure, id }) =>
+      `${shownUsd(amount)} ${{ open: 'not confirmed by Stripe yet', done: 'refunded', failed: `not refunded: ${failure}` }[state]}   ${id}\n`,
+  }),
+  answerCommand({
+    words: ['auto-topup', 'show'],
+    isDefault: true,
+    summary: 'shows the saved card and the automatic top-up',
+    examples: ['tollgate auto-topup'],
+    operation: 'getPaymentSettings',
+    options: { workspace },
+    text: topUpText,
+  }),
+  answerCommand({
+    words: ['auto-topup', 'on'],
+    summary: 'tops the wallet up with the saved card when the balance is low',
+    details: 'Needs a saved card: pay once with `tollgate wallet pay AMOUNT --save-card`.',
+    examples: ['tollgate auto-topup on --below 5 --amount 25 --monthly-max 200'],
+    operation: 'putAutoTopUp',
+    options: {
+      below: { value: 'USD', help: 'top up when the balance is below this', field: 'threshold', read: readAmount },
+      amount: { value: 'USD', help: 'how much one top-up adds', field: 'amount', read: readAmount },
+      'monthly-max': { value: 'USD', help: 'the most in one month (UTC)', field: 'monthly_max', read: readAmount },
+      workspace,
+    },
+    check({ isSet }) {
+      const missing = ['below', 'amount', 'monthly-max'].find((name) => !isSet(name))
+      if (missing !== undefined) throw usageRefusal(`--${missing} is missing.`)
+    },
+    text: topUpText,
+  }),
+  answerCommand({
+    words: ['auto-topup', 'off'],
+    summary: 'turns automatic top-up off',
+    examples: ['tollgate auto-topup off'],
+    operation: 'stopAutoTopUp',
+    options: { workspace },
+    text: () => 'Automatic top-up is off. A payment that has begun is still credited.\n',
+  }),
+]
+
+function topUpText({ available, card, auto_topup: topUp }: AnswerOf<'getPaymentSettings'>): string {
+  if (!available) return 'This gateway takes no payments.\n'
+  return renderFacts([
+    ['automatic top-up', topUp.enabled ? 'on' : topUp.stopped === null ? 'off' : `off: ${topUp.stopped}`],
+    ['below', shownUsd(topUp.threshold)],
+    ['amount', shownUsd(topUp.amount)],
+    ['this month', `${shownUsd(topUp.spent_this_month)} of ${shownUsd(topUp.monthly_max)}`],
+    ['card', card ?? 'none; next: tollgate wallet pay 25 --save-card'],
+  ])
+}
+
 function directionOf(input: CommandInput): 'take' | 'add' {
   return input.isSet('take') ? 'take' : 'add'
 }
@@ -186,4 +329,9 @@ async function readKey({ terminal, inputs, first, text }: CommandContext): Promi
   return key
 }
 
-export const moneyCommands: readonly CommandDefinition[] = [...walletCommands, ...credentialCommands]
+export const moneyCommands: readonly CommandDefinition[] = [
+  ...walletCommands,
+  ...statementCommands,
+  ...paymentCommands,
+  ...credentialCommands,
+]

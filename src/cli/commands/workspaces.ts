@@ -21,6 +21,7 @@ import {
   renderFacts,
   shownLimits,
   shownModels,
+  shownState,
   shownTime,
   shownUsd,
 } from '../values.ts'
@@ -38,10 +39,10 @@ const workspaceCommands: readonly CommandDefinition[] = [
     summary: 'lists workspaces, oldest first',
     examples: ['tollgate workspaces', 'tollgate workspaces list --json'],
     operation: 'listWorkspaces',
-    columns: [
+    columns: async ({ clock }) => [
       ['ID', ({ id }) => id],
       ['NAME', ({ name }) => name],
-      ['LIMITS', ({ limits }) => shownLimits(limits)],
+      ['LIMITS', (shown) => shownState(shown, clock.now())],
       ['CREATED (UTC)', ({ created_at }) => shownTime(created_at)],
     ],
   }),
@@ -74,13 +75,51 @@ const workspaceCommands: readonly CommandDefinition[] = [
         ['balance', shownUsd(wallet.balance)],
         ['held', shownUsd(wallet.held)],
         ['available', shownUsd(wallet.available)],
-        ['limits', shownLimits(shown.limits)],
+        ['limits', shownState(shown, context.clock.now())],
+        ['low balance', `alert below ${shownUsd(shown.low_balance)}`],
+        ['price list', shown.price_list ?? 'none; pays the catalog prices'],
         ['created', `${shownTime(shown.created_at)} UTC`],
         ['managed by', shown.managed_by],
       ])
       printResult(context, { ...shown, wallet }, () => `${cleanText(shown.name)}\n${facts}`)
     },
   },
+  answerCommand({
+    words: ['workspaces', 'update'],
+    summary: 'changes the name, price list, alert threshold or shared routes of a workspace',
+    examples: [
+      'tollgate workspaces update ws_… --price-list retail',
+      'tollgate workspaces update ws_… --no-price-list',
+    ],
+    operation: 'updateWorkspace',
+    arguments: [{ name: 'ID', prefix: 'ws_', parameter: 'id' }],
+    options: {
+      name: { value: 'TEXT', help: 'a new name', field: 'name' },
+      'price-list': { value: 'NAME', help: 'the price list it pays by from its next request on', field: 'price_list' },
+      'no-price-list': { help: 'it pays the catalog prices again', field: 'price_list', set: null },
+      'low-balance': {
+        value: 'USD',
+        help: 'raise an alert when the balance falls below this; 0 = never',
+        field: 'low_balance',
+      },
+      'shares-routes': { value: 'YES|NO', help: "whether the operator's provider keys may follow its own" },
+    },
+    check({ text, isSet }) {
+      if (text('price-list') !== undefined && isSet('no-price-list')) {
+        throw usageRefusal('give --price-list or --no-price-list, not both.', 'tollgate workspaces update --help')
+      }
+      if (!['yes', 'no', undefined].includes(text('shares-routes'))) {
+        throw usageRefusal('--shares-routes must be yes or no.', 'tollgate workspaces update ws_… --shares-routes yes')
+      }
+    },
+    body({ text }) {
+      const shared = text('shares-routes')
+      return shared === undefined ? {} : { shares_routes: shared === 'yes' }
+    },
+    listedBy: 'tollgate workspaces',
+    text: ({ id, name, price_list }) =>
+      `Workspace "${cleanText(name)}" (${id}) pays ${price_list === null ? 'the catalog prices' : `by the price list ${price_list}`}.\n`,
+  }),
   downloadCommand({
     words: ['workspaces', 'export'],
     summary: 'prints everything stored about a workspace, one JSON object per line',
@@ -94,7 +133,7 @@ included: only the last four characters of keys and provider keys are shown. The
     words: ['workspaces', 'erase'],
     summary: 'revokes the keys of a workspace and erases personal data',
     details: `Erased: the names of the workspace, its projects and keys, the keys themselves and their allowed addresses, its
-provider keys, its requests. Kept: the balance, every charge and top-up with its reference, hourly sums, and the audit
+provider keys, its requests and stored responses. Kept: the balance, every charge and top-up with its reference, hourly sums, and the audit
 log, which holds ids. This cannot be undone; export first. It may be repeated, and should be once requests that were
 running have ended. Earlier backups still contain everything.`,
     examples: ['tollgate workspaces erase ws_… --yes'],
@@ -108,8 +147,8 @@ running have ended. Earlier backups still contain everything.`,
     },
     body: () => ({ confirm: 'erase' as const }),
     timeoutMs: eraseTimeoutMs,
-    text: ({ keys, credentials, requests }, _context, { id }) =>
-      `${id} is erased: ${keys} keys, ${credentials} credentials, ${requests} requests. Its charges and its balance stay.\n`,
+    text: ({ keys, credentials, responses, requests }, _context, { id }) =>
+      `${id} is erased: ${keys} keys, ${credentials} credentials, ${responses} stored responses, ${requests} requests. Its charges and its balance stay.\n`,
   }),
 ]
 
@@ -120,6 +159,22 @@ const modelsOption = {
   field: 'models',
 } as const
 
+const aliasesOption = {
+  value: 'LIST',
+  help: 'further names of models, separated by commas: gpt=openai/gpt-5.6,fast=acme/small',
+  field: 'aliases',
+  read: readAliases,
+} as const
+
+/** '' = none. */
+function readAliases(text: string, label: string): Readonly<Record<string, string>> {
+  const pairs = text.split(',').map((pair) => pair.trim())
+  const named = pairs.filter((pair) => pair !== '').map((pair) => pair.split('='))
+  const wrong = named.find((parts) => parts.length !== 2 || parts.includes(''))
+  if (wrong) throw usageRefusal(`${label} takes NAME=MODEL, separated by commas, not "${wrong.join('=')}".`)
+  return Object.fromEntries(named)
+}
+
 const projectCommands: readonly CommandDefinition[] = [
   listCommand({
     words: ['projects', 'list'],
@@ -128,11 +183,11 @@ const projectCommands: readonly CommandDefinition[] = [
     examples: ['tollgate projects', 'tollgate projects list --workspace ws_…'],
     operation: 'listProjects',
     options: { workspace },
-    columns: [
+    columns: async ({ clock }) => [
       ['ID', ({ id }) => id],
       ['NAME', ({ name }) => name],
       ['MODELS', shownModels],
-      ['LIMITS', ({ limits }) => shownLimits(limits)],
+      ['LIMITS', (shown) => shownState(shown, clock.now())],
       ['CREATED (UTC)', ({ created_at }) => shownTime(created_at)],
     ],
   }),
@@ -145,6 +200,7 @@ const projectCommands: readonly CommandDefinition[] = [
     options: {
       workspace,
       models: { ...modelsOption, help: `${modelsOption.help}; absent = every model` },
+      aliases: aliasesOption,
       'idempotency-key': idempotencyOption,
     },
     text: (project) => projectText(project, 'created'),
@@ -155,7 +211,7 @@ const projectCommands: readonly CommandDefinition[] = [
   }),
   answerCommand({
     words: ['projects', 'update'],
-    summary: "changes a project's name or allowlist, from the next request on",
+    summary: "changes a project's name, allowlist or aliases, from the next request on",
     examples: ["tollgate projects update prj_… --models 'acme/*'", 'tollgate projects update prj_… --all-models'],
     operation: 'updateProject',
     arguments: [{ name: 'ID', isOptional: true, parameter: 'id', find: 'project' }],
@@ -164,13 +220,14 @@ const projectCommands: readonly CommandDefinition[] = [
       name: { value: 'TEXT', help: 'the new name', field: 'name' },
       models: { ...modelsOption, help: `the complete new allowlist: ${modelsOption.help}` },
       'all-models': { help: 'no allowlist: every model', field: 'models', set: null },
+      aliases: { ...aliasesOption, help: `all ${aliasesOption.help}; '' = none` },
     },
     check({ isSet }) {
       const help = 'tollgate projects update --help'
       const [models, all] = [isSet('models'), isSet('all-models')]
       if (models && all) throw usageRefusal('--models and --all-models exclude each other.', help)
-      if (!models && !all && !isSet('name')) {
-        throw usageRefusal('say what to change: --name, --models or --all-models.', help)
+      if (!models && !all && !isSet('name') && !isSet('aliases')) {
+        throw usageRefusal('say what to change: --name, --models, --all-models or --aliases.', help)
       }
     },
     listedBy: 'tollgate projects list',
@@ -195,7 +252,7 @@ const keyCommands: readonly CommandDefinition[] = [
       workspace: { value: 'ID', help: 'only keys of this workspace', field: 'workspace_id', find: 'workspace' },
       project: { value: 'ID', help: 'only keys of this project', field: 'project_id', find: 'project' },
     },
-    async columns({ api }, keys) {
+    async columns({ api, clock }, keys) {
       const projectName = await projectNames(api, keys)
       return [
         ['ID', ({ id }) => id],
@@ -204,7 +261,7 @@ const keyCommands: readonly CommandDefinition[] = [
         ['STATUS', ({ status }) => status],
         ['PROJECT', ({ project_id }) => projectName(project_id)],
         ['MODELS', keyModels],
-        ['LIMITS', ({ limits }) => shownLimits(limits)],
+        ['LIMITS', (shown) => shownState(shown, clock.now())],
         ['EXPIRES', ({ expires_at }) => shownTime(expires_at).slice(0, 10)],
         ['LAST USED (UTC)', ({ last_used_at }) => shownTime(last_used_at)],
       ]
@@ -306,12 +363,12 @@ const limitFields = limitOptions((field) => field)
 const limitCommands: readonly CommandDefinition[] = [
   {
     words: ['limits', 'show'],
-    summary: 'shows the limits of a workspace, a project or a key',
+    summary: 'shows the limits of a workspace, a project or a key, and how much of its spend limits is used',
     positionals: [{ name: 'ID' }],
     examples: ['tollgate limits show key_…'],
     async run(context) {
-      const { limits } = await findLimited(context)
-      printResult(context, limits, () => `${shownLimits(limits)}\n`)
+      const { limits, spend } = await findLimited(context)
+      printResult(context, { ...limits, spend }, () => `${shownState({ limits, spend }, context.clock.now())}\n`)
     },
   },
   {
@@ -320,9 +377,13 @@ const limitCommands: readonly CommandDefinition[] = [
     details: 'Limits that are not given are removed. The tightest limit of key, project and workspace applies.',
     positionals: [{ name: 'ID' }],
     options: { ...limitFields, none: { help: 'remove all limits' } },
-    examples: ['tollgate limits put key_… --rpm 60 --spend-per-day 5', 'tollgate limits put ws_… --none'],
+    examples: [
+      'tollgate limits put key_… --rpm 60 --spend-per-day 5',
+      'tollgate limits put prj_… --user-spend-per-day 5 --tag-spend-per-month team=web=100',
+      'tollgate limits put ws_… --none',
+    ],
     async run(context) {
-      const body: Record<string, string | number> = {}
+      const body: Record<string, unknown> = {}
       const typed: Record<string, string> = {}
       for (const [name, { field, read }] of Object.entries(limitFields)) {
         const text = context.text(name)
@@ -345,8 +406,8 @@ async function findLimited({ api, first: id }: CommandContext) {
     throw usageRefusal(`"${id}" is not the id of a workspace (ws_…), a project (prj_…) or a key (key_…).`)
   }
   const { get, put, listing: command } = limited[prefix]
-  const { limits } = await listedBy(command, api.call(get, { id }))
-  return { id, put, limits }
+  const { limits, spend } = await listedBy(command, api.call(get, { id }))
+  return { id, put, limits, spend }
 }
 
 export const tenantCommands: readonly CommandDefinition[] = [

@@ -4,10 +4,16 @@
 import { isoTime } from '../../kernel/clock.ts'
 import { Failure, invalidRequest } from '../../kernel/failure.ts'
 import type { JsonSpan } from '../../wire/json-spans.ts'
-import { type EnvelopeFields, firstMessageSpans, memberSpans, readFields } from '../byte-lane/envelope.ts'
+import {
+  type EnvelopeFields,
+  firstMessageSpans,
+  memberSpans,
+  readFields,
+  routingFields,
+} from '../byte-lane/envelope.ts'
 import { recordOf } from '../canonical/json.ts'
 import type { Envelope } from '../canonical/translation.ts'
-import type { LimitViews } from '../dialect.ts'
+import type { LimitViews, SpendView } from '../dialect.ts'
 import { refuse } from '../request/fields.ts'
 import { behindAttribution } from './request/edit.ts'
 
@@ -30,7 +36,7 @@ export function readCountEnvelope(body: Uint8Array<ArrayBuffer>, headers: Header
 }
 
 function sharedFields(fields: EnvelopeFields): Envelope {
-  const model = fields.text('model')
+  const routing = routingFields(fields)
   fields.requiredList('messages', '`messages` is missing.')
   fields.ofKind('system', ['string', 'array'], 'a string or an array of text blocks')
   fields.ofKind('tools', ['array'], 'an array')
@@ -42,7 +48,7 @@ function sharedFields(fields: EnvelopeFields): Envelope {
   return {
     body,
     members,
-    model,
+    ...routing,
     stream: false,
     outputCap: undefined,
     choices: 1,
@@ -109,8 +115,8 @@ export function forwardedHeaders(client: Headers): Record<string, string> {
 // Remaining limits in the headers that Anthropic's clients read:
 // https://docs.anthropic.com/en/api/rate-limits#response-headers
 
-export function limitHeaders({ requests, tokens }: LimitViews, now: number): Record<string, string> {
-  const headers: Record<string, string> = {}
+export function limitHeaders({ requests, tokens, spend }: LimitViews, now: number): Record<string, string> {
+  const headers: Record<string, string> = spend ? spendHeaders(spend) : {}
   for (const [name, view] of [['requests', requests] as const, ['tokens', tokens] as const]) {
     if (!view) continue
     headers[`anthropic-ratelimit-${name}-limit`] = String(view.limit)
@@ -118,6 +124,32 @@ export function limitHeaders({ requests, tokens }: LimitViews, now: number): Rec
     headers[`anthropic-ratelimit-${name}-reset`] = wholeSecond(now + view.resetMs)
   }
   return headers
+}
+
+/** Shares from which Claude Code shows how much of a limit is used. */
+const thresholds = [0.95, 0.75]
+
+/**
+ * A spend limit as Claude Code shows it (`claude gateway --help` of 2.1.325, 2026-11). Without the claim and the overage's
+ * status, it shows the message of a refusal as it is.
+ */
+function spendHeaders({ used, period, resetsAt, isReached = false }: SpendView): Record<string, string> {
+  const passed = isReached ? 1 : thresholds.find((threshold) => used > threshold)
+  const status = isReached ? 'rejected' : passed === undefined ? 'allowed' : 'allowed_warning'
+  // Below 1 for as long as requests are admitted.
+  const share = isReached ? '1' : String(Math.min(99, Math.floor(used * 100)) / 100)
+  const resets = String(Math.floor(resetsAt / 1000))
+  const name = 'anthropic-ratelimit-unified'
+  return {
+    [`${name}-status`]: status,
+    [`${name}-reset`]: resets,
+    [`${name}-overage-reset`]: resets,
+    [`${name}-overage-utilization`]: share,
+    ...(passed !== undefined && { [`${name}-overage-surpassed-threshold`]: String(passed) }),
+    ...(isReached
+      ? { [`${name}-overage-period`]: period, [`${name}-overage-disabled-reason`]: 'org_spend_cap_reached' }
+      : { [`${name}-representative-claim`]: 'overage', [`${name}-overage-status`]: status }),
+  }
 }
 
 /** RFC 3339, rounded up, so that waiting until then is enough. */

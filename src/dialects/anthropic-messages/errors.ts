@@ -29,11 +29,12 @@ export function readErrorObject(error: unknown): ProviderFault {
 }
 
 export function renderFailure(failure: Failure, requestId: RequestId): string {
-  const { refusal, details, metadata } = failure.facts
+  const { refusal, details, metadata, isSpendLimit } = failure.facts
   const isOwn = refusal === undefined || refusal.dialect === 'anthropic-messages'
   const error = {
-    type: failureTable[failure.code].messageType,
-    message: refusal ? refusalMessage(failure.message, refusal) : failure.message,
+    // Claude Code shows the message of this type as it is, and does not retry.
+    type: isSpendLimit ? 'billing_error' : failureTable[failure.code].messageType,
+    message: withCapability(failure, refusal ? refusalMessage(failure.message, refusal) : failure.message),
     code: failure.code,
     ...(details === undefined || !isOwn ? {} : { details }),
     ...(metadata && { metadata }),
@@ -43,6 +44,63 @@ export function renderFailure(failure: Failure, requestId: RequestId): string {
 
 export function renderStreamFailure(failure: Failure, requestId: RequestId): Uint8Array {
   return sseEvent('error', renderFailure(failure, requestId))
+}
+
+// Claude Code recovers from some refusals: it leaves out images, thinking or the effort and sends the request again. It
+// recognises Anthropic's words, and in their place a token (`claude gateway --help` of 2.1.325, 2026-11). Other providers,
+// and this gateway, use other words, so the token is added behind them.
+
+/** In the order of Claude Code's list: the first that fits wins, `$1` is what its words name. Anything uncertain gets no token. */
+const capabilities: readonly (readonly [name: string, words: RegExp])[] = [
+  // Chat templates of open models, such as Qwen's on vLLM.
+  [
+    'mid_conv_system',
+    /system messages? must be at the (beginning|start)|only supports? (one|a single) system message/i,
+  ],
+  ['cache_control_field', /(unknown|unrecognized|unexpected|extra|unsupported)[^.]{0,60}cache_control/i],
+  ['thinking_signature', /invalid_encrypted_content|encrypted content[^.]{0,60}(could not be|not) verified/i],
+  [
+    'thinking_signature',
+    /thought[ _]?signature[^.]{0,60}(invalid|not valid|corrupted|missing)|(invalid|missing a) thought[ _]?signature/i,
+  ],
+  ['thinking_type:$1', /thinking[._ ]type[^a-z]{1,8}(enabled|adaptive)\b[^.]{0,80}(?:not support|unsupported)/i],
+  ['thinking_type:$1', /\b(adaptive) thinking is not supported/i],
+  [
+    'structured_outputs_unsupported',
+    /(response_format|text\.format|json_schema)[^.]{0,80}(not support|unsupported|unavailable)/i,
+  ],
+  [
+    'structured_outputs_unsupported',
+    /(not support|unsupported)[^.]{0,60}(response_format|json_schema|structured outputs?)/i,
+  ],
+  ['effort_unsupported', /unsupported (parameter|value):? '?(reasoning[._]effort|reasoning|output_config)/i],
+  [
+    'effort_unsupported',
+    /reasoning[._ ]?effort[^.]{0,60}(not support|unsupported)|not support[^.]{0,40}reasoning[._ ]?effort/i,
+  ],
+  ['media_budget', /too many images/i],
+  ['image_block', /not (take|support) (images\b|image input|image_url|vision)|images? of this type are not supported/i],
+  ['image_block', /(unsupported|invalid|could not process|unable to process|failed to (load|decode))( \w+)? image\b/i],
+  [
+    'document_block',
+    /not (take|support) (documents\b|pdfs?\b|file (input|content)s?)|(invalid|unable to process)( \w+)? (pdf|document|file data)\b/i,
+  ],
+  // Anthropic's words from a proxy of another dialect, and the place that strict mode names.
+  [
+    'beta_header:$1',
+    /unexpected value(?:\(s\)|s)? `([\w.-]+)`[^.]{0,40}anthropic-beta|\(anthropic-beta\.([\w.-]*\w)\)/i,
+  ],
+]
+
+function withCapability({ code, facts: { refusal } }: Failure, message: string): string {
+  if (code !== 'INVALID_REQUEST' || refusal?.dialect === 'anthropic-messages' || refusal?.overflow) return message
+  for (const [name, words] of capabilities) {
+    const found = words.exec(message)
+    if (!found) continue
+    const named = found.slice(1).find((part) => part !== undefined) ?? ''
+    return `${message} (capability_rejected: ${name.replace('$1', () => named)})`
+  }
+  return message
 }
 
 /**
@@ -56,9 +114,15 @@ function refusalMessage(said: string, { provider, dialect, word, overflow }: Pro
   // Hosts of this dialect may use other words: Bedrock says "Input is too long for requested model."
   if (overflow && !(isOwn && overflowSentences.test(said))) {
     const quoted = said === '' ? '' : ` Provider ${provider}: ${said}`
-    return `${tooLong(overflow)}${quoted} (capability_rejected: prompt_too_long)`
+    return `${tooLong(overflow)}${quoted} (capability_rejected: ${overflowToken(overflow)})`
   }
   return isOwn || word === undefined || said.includes(word) ? said : `${said} (${word})`
+}
+
+/** The prompt alone would fit: lowering the cap is enough. */
+function overflowToken({ tokens, limit, outputCap }: ContextOverflow): string {
+  const isCap = tokens !== undefined && limit !== undefined && outputCap && tokens - outputCap < limit
+  return isCap ? 'max_tokens_context_overflow' : 'prompt_too_long'
 }
 
 /** Anthropic's two messages: what is too long, and, if the output cap is part of it, by how much to lower the cap. */

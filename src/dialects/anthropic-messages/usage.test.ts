@@ -1,4 +1,5 @@
 import { expect, test } from 'bun:test'
+import { tokenCounts } from '../../../test/parts/token-counts.ts'
 import { mergeUsage, readUsage } from './usage.ts'
 
 test('web searches are counted, and zero is the same as not reported', () => {
@@ -32,11 +33,7 @@ test('a summary made on the way is billed beside the answer, an iteration of the
     outputTokens: 1000,
     summaries: [
       {
-        inputTokens: 180_000,
-        cacheReadTokens: 7,
-        cacheWriteTokens: 10,
-        cacheWriteLongTokens: 20,
-        outputTokens: 3500,
+        ...tokenCounts(180_000, 3500, 7, 10, 20),
       },
     ],
   })

@@ -2,6 +2,7 @@
 // exceed the hold, the service tier is the priced one, and no unpaid models are used. Each dialect supplies its field
 // names.
 
+import { type Failure, invalidRequest } from '../../kernel/failure.ts'
 import {
   type ByteEdit,
   JsonFault,
@@ -15,7 +16,9 @@ import {
 } from '../../wire/json-members.ts'
 import type { JsonSpan } from '../../wire/json-spans.ts'
 import type { TargetRules } from '../canonical/target-rules.ts'
-import type { Envelope, Warning } from '../canonical/translation.ts'
+import type { ContentTags, Envelope, Warning } from '../canonical/translation.ts'
+import { shownWord } from '../request/fields.ts'
+import { routingMembers } from './envelope.ts'
 
 /** What to change in the caller's body for this provider. */
 export interface RequestEdits {
@@ -28,13 +31,29 @@ export interface RequestEdits {
   readonly maxOutputTokens?: number | undefined
   /** The workspace's own credential is used, so the provider bills the workspace at its own prices. */
   readonly isOwn?: boolean
+  /** Absent = the body has none, or all are paid for. */
+  readonly hostedTools?: HostedTools | undefined
   readonly rules: TargetRules
+  /** The cache key of the caller's session; undefined = it has none. */
+  sessionCacheKey?(): string | undefined
+  /** Recognises what was issued to the caller's workspace. */
+  contentTags?(): ContentTags | undefined
+}
+
+/** The tools that providers run, and bill apart from tokens, which callers of a model may use. */
+export interface HostedTools {
+  /** Searches have a price. */
+  readonly searches: boolean
+  /** Types without their date; the operator pays for these. */
+  readonly allowed: readonly string[]
 }
 
 /** A body for a provider of the caller's own dialect. */
 export interface EditedRequest {
   readonly body: Uint8Array<ArrayBuffer>
   readonly warnings: readonly Warning[]
+  /** Why it must not be sent, such as something that nobody pays for. */
+  readonly refused?: Failure | undefined
 }
 
 /** The names that a dialect's hosts use. */
@@ -43,6 +62,17 @@ export interface PaidMembers {
   readonly tier: readonly [name: string, ...dearer: string[]]
   /** Members in which other models can be named. */
   readonly models: readonly string[]
+  /** Types of tools that callers run themselves, or that cost nothing but tokens. */
+  readonly freeTools: RegExp
+  /** A search that has no price is left out instead of refused, because clients offer it unasked. */
+  readonly dropsSearches?: boolean
+}
+
+/** A list of tools in another place of the body than `tools`. */
+export interface ToolList {
+  readonly list: JsonMember
+  /** As in `input[2].tools`. */
+  readonly at: string
 }
 
 /** Collects the edits of one body. */
@@ -51,6 +81,7 @@ export class BodyEdits {
   readonly #warnings: Warning[] = []
   readonly #cut: string[] = []
   readonly #added: string[] = []
+  #refused: Failure | undefined
 
   constructor(
     private readonly envelope: Envelope,
@@ -58,6 +89,8 @@ export class BodyEdits {
   ) {
     const model = envelope.members.find('model')
     if (model) this.replace(model, JSON.stringify(edits.upstreamModel))
+    else this.add('model', JSON.stringify(edits.upstreamModel))
+    for (const { name } of envelope.members.list) if (isRoutingMember(name)) this.cut(name)
   }
 
   replace({ valueStart, valueEnd }: JsonMember, json: string): void {
@@ -74,6 +107,10 @@ export class BodyEdits {
     this.#added.push(`"${name}":${json}`)
   }
 
+  warn(code: string, field: string): void {
+    this.#warnings.push({ code, field })
+  }
+
   /** The cap that is sent; undefined = none. Warns, like a translation, if it is below the caller's. */
   cap(written: JsonMember | undefined): number | undefined {
     const { affordableOutputCap: affordable = Number.POSITIVE_INFINITY, defaultOutputCap } = this.edits
@@ -81,46 +118,93 @@ export class BodyEdits {
     const { outputCap } = this.envelope
     const cap = Math.min(outputCap ?? defaultOutputCap ?? affordable, affordable)
     if (written && outputCap !== undefined && cap > maxOutputTokens) {
-      this.#warnings.push({ code: 'max_tokens_clamped', field: `/${written.name}` })
+      this.warn('max_tokens_clamped', `/${written.name}`)
     }
     // Do not add a cap only to state the model's maximum: hosts may refuse one that does not fit beside the prompt.
     return cap === Number.POSITIVE_INFINITY ? undefined : Math.min(cap, maxOutputTokens)
   }
 
+  /** Adds the key of the caller's session for hosts that use one, and removes the caller's for hosts that refuse it. */
+  editCacheKey(): void {
+    const { body, members } = this.envelope
+    const { rules } = this.edits
+    if (rules.promptCacheKey === undefined) return
+    const written = members.find('prompt_cache_key')
+    const isSet = written !== undefined && memberKind(body, written) !== 'null'
+    if (rules.promptCacheKey === false) {
+      if (isSet) this.#drop('prompt_cache_key')
+      else if (written) this.cut('prompt_cache_key')
+      return
+    }
+    const key = isSet ? undefined : this.edits.sessionCacheKey?.()
+    if (key === undefined) return
+    if (written) this.replace(written, JSON.stringify(key))
+    else this.add('prompt_cache_key', JSON.stringify(key))
+  }
+
   /**
    * Removes a service tier that is not paid for, and everything that would make the provider call other models than the
    * one that is: members that name models, tools that are models themselves, and plugins that call several. Nobody would
-   * be charged for them, and allowlists would not apply. Requests with the workspace's own credential keep them.
+   * be charged for them, and allowlists would not apply. Refuses tools that the provider runs and that have no price.
+   * Requests with the workspace's own credential keep all of these.
    */
-  cutUnpaid({ tier: [tier, ...dearer], models }: PaidMembers): void {
+  cutUnpaid(paid: PaidMembers, moreTools: readonly ToolList[] = []): void {
     const { body, members } = this.envelope
-    const { rules, isOwn } = this.edits
+    const { rules, isOwn, hostedTools } = this.edits
+    const [tier, ...dearer] = paid.tier
     if (isOwn) return
     if (rules.fastTier !== true && dearer.includes(textAt(body, members.find(tier)))) {
       this.cut(tier)
-      this.#warnings.push({ code: 'service_tier_dropped', field: `/${tier}` })
+      this.warn('service_tier_dropped', `/${tier}`)
     }
-    for (const { name } of members.list) if (models.includes(name)) this.#drop(name)
+    for (const { name } of members.list) if (paid.models.includes(name)) this.#drop(name)
     const tools = members.find('tools')
     const plugins = members.find('plugins')
-    if (tools && mayHave(body, tools, toolWords)) this.#cutElements(tools, isModelTool)
-    if (plugins) this.#cutElements(plugins, callsOtherModels)
+    const lists = tools ? [{ list: tools, at: 'tools' }, ...moreTools] : moreTools
+    for (const { list, at } of lists) {
+      if (!hostedTools && !mayHave(body, list, toolWords)) continue
+      this.#cutElements(list, at, (tool, i) => isModelTool(tool, body) || this.#isUnpaid(tool, `${at}[${i}]`, paid))
+    }
+    if (plugins) this.#cutElements(plugins, 'plugins', (plugin) => !isPaidPlugin(plugin, body, hostedTools))
+  }
+
+  /** Refuses the request, unless the tool can be left out. */
+  #isUnpaid(tool: JsonMembers, at: string, { freeTools, dropsSearches = false }: PaidMembers): boolean {
+    const { hostedTools } = this.edits
+    const { body } = this.envelope
+    const type = textAt(body, tool.find('type'))
+    const environment = tool.find('environment')
+    const isHosted = !freeTools.test(type) || (environment !== undefined && mayHave(body, environment, containerWords))
+    if (!hostedTools || !isHosted) return false
+    if (hostedTools.allowed.some((name) => type === name || type.startsWith(`${name}_`))) return false
+    const isSearch = /^(openrouter:)?web_search/.test(type)
+    if (isSearch && (hostedTools.searches || dropsSearches)) return !hostedTools.searches
+    const what = `The provider runs the tool ${shownWord(type.slice(type.indexOf(':') + 1))} and bills it apart from tokens, but this model has no price for it.`
+    this.refuse(
+      `${what} Remove it, use a provider key of your own, or ask the operator to ${isSearch ? 'set `price.web_search`' : 'list it in `hosted_tools`'}.`,
+      at,
+    )
+    return false
+  }
+
+  refuse(message: string, param: string): void {
+    this.#refused ??= invalidRequest(message, param)
   }
 
   #drop(name: string): void {
     this.cut(name)
-    this.#warnings.push({ code: `${name}_dropped`, field: `/${name}` })
+    this.warn(`${name}_dropped`, `/${name}`)
   }
 
   /** Parsers disagree about duplicate names, so an element with any may be anything and is removed. */
-  #cutElements(list: JsonMember, isUnpaid: (element: JsonMembers, body: Uint8Array) => boolean): void {
+  #cutElements(list: JsonMember, at: string, isUnpaid: (element: JsonMembers, index: number) => boolean): void {
     const { body } = this.envelope
     const spans = elementsOf(body, list)
-    const cut = spans.map((span) => {
+    const cut = spans.map((span, i) => {
       const element = objectAt(body, span)
-      return !element || isUnpaid(element, body)
+      return !element || isUnpaid(element, i)
     })
-    if (cut.length > 0 && !cut.includes(false)) {
+    if (at === list.name && cut.length > 0 && !cut.includes(false)) {
       this.#drop(list.name)
       // A tool choice is invalid without tools.
       if (list.name === 'tools') this.cut('tool_choice')
@@ -128,7 +212,8 @@ export class BodyEdits {
     }
     this.changes.push(...cutSpans(spans, (i) => cut[i] === true))
     const code = `${list.name.slice(0, -1)}_dropped`
-    for (const [i, isCut] of cut.entries()) if (isCut) this.#warnings.push({ code, field: `/${list.name}/${i}` })
+    const pointer = `/${at.replaceAll(/\[(\d+)\]\./g, '/$1/')}`
+    for (const [i, isCut] of cut.entries()) if (isCut) this.warn(code, `${pointer}/${i}`)
   }
 
   finish(): EditedRequest {
@@ -139,8 +224,12 @@ export class BodyEdits {
       changes.push(byteEdit(last, last, `,${this.#added.join(',')}`))
     }
     changes.sort((a, b) => a.start - b.start)
-    return { body: spliceBytes(body, changes), warnings: this.#warnings }
+    return { body: spliceBytes(body, changes), warnings: this.#warnings, refused: this.#refused }
   }
+}
+
+function isRoutingMember(name: string): boolean {
+  return routingMembers.some((known) => known === name)
 }
 
 const encoder = new TextEncoder()
@@ -202,9 +291,13 @@ function isModelTool(tool: JsonMembers, body: Uint8Array): boolean {
   return tool.find('model') !== undefined || (type.startsWith(openRouterTools) && !plainTools.has(type))
 }
 
-function callsOtherModels(plugin: JsonMembers, body: Uint8Array): boolean {
-  return !plainPlugins.has(textAt(body, plugin.find('id')))
+function isPaidPlugin(plugin: JsonMembers, body: Uint8Array, hosted: HostedTools | undefined): boolean {
+  const id = textAt(body, plugin.find('id'))
+  return plainPlugins.has(id) && (id !== 'web' || !hosted || hosted.searches)
 }
+
+/** A shell in a container runs at the provider. */
+const containerWords = [Buffer.from('container'), Buffer.from('\\u00')]
 
 // Removing elements of a list, or members of an object, without changing the rest.
 

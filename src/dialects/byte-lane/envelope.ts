@@ -1,7 +1,7 @@
 // Reads the few body fields that the gateway itself relies on, and finds the parts that identify a conversation.
 
 import { type Failure, invalidRequest } from '../../kernel/failure.ts'
-import { openBracket, utf8Text } from '../../wire/bytes.ts'
+import { openBracket } from '../../wire/bytes.ts'
 import {
   JsonFault,
   type JsonKind,
@@ -9,12 +9,13 @@ import {
   type JsonMembers,
   memberKind,
   memberText,
+  memberValue,
   readJsonElementsUntil,
   readJsonMembers,
   readJsonValueMembers,
 } from '../../wire/json-members.ts'
 import type { JsonSpan } from '../../wire/json-spans.ts'
-import type { Envelope } from '../canonical/translation.ts'
+import type { Envelope, ProviderWishes } from '../canonical/translation.ts'
 import { RequestFields, readRequest, wrongType } from '../request/fields.ts'
 
 /** The top-level members of one body. A member is parsed when it is asked for; long ones are only checked by kind. */
@@ -28,7 +29,7 @@ export class EnvelopeFields extends RequestFields {
 
   override value(name: string): unknown {
     const member = this.members.find(name)
-    return member && this.#parsed(member)
+    return member && (memberValue(this.body, member) ?? undefined)
   }
 
   /** Refuses repeated names: the gateway and the provider might read different ones. */
@@ -70,11 +71,7 @@ export class EnvelopeFields extends RequestFields {
     const member = this.members.find(name)
     const kind = member && memberKind(this.body, member)
     if (kind === undefined || kind === 'null') return undefined
-    return kinds.includes(kind) ? member : wrongType(`/${name}`, expected, this.#parsed(member as JsonMember))
-  }
-
-  #parsed({ valueStart, valueEnd }: JsonMember): unknown {
-    return (JSON.parse(utf8Text(this.body, valueStart, valueEnd)) as unknown) ?? undefined
+    return kinds.includes(kind) ? member : wrongType(`/${name}`, expected, this.value(name))
   }
 }
 
@@ -87,6 +84,61 @@ export function readFields<Value>(
   return members instanceof JsonFault
     ? jsonFailure(members)
     : readRequest(() => read(new EnvelopeFields(body, members)))
+}
+
+// Which models and providers to use, as OpenRouter's callers say it, on every surface. The gateway acts on these members
+// itself, so they are not passed on.
+
+export const routingMembers = ['models', 'provider', 'route'] as const
+
+const fallbacksMax = 10
+const namesMax = 50
+
+/** `models` alone names the first one too. */
+export function routingFields(fields: EnvelopeFields): Pick<Envelope, 'model' | 'fallbacks' | 'providers'> {
+  const listed = fields.members.find('models') ? (namesIn(fields, 'models', fallbacksMax) ?? []) : []
+  const model = listed[0] !== undefined && fields.value('model') === undefined ? listed[0] : fields.text('model')
+  const fallbacks = [...new Set(listed)].filter((name) => name !== model)
+  return {
+    model,
+    ...(fallbacks.length > 0 && { fallbacks }),
+    ...(fields.members.find('provider') && { providers: providerWishes(fields) }),
+  }
+}
+
+/** Promises of another gateway that this one cannot keep. */
+const promises: Readonly<Record<string, (value: unknown) => boolean>> = {
+  data_collection: (value) => value === 'deny',
+  zdr: (value) => value === true,
+  max_price: (value) => value !== undefined,
+}
+const wishMembers: ReadonlySet<string> = new Set(['order', 'only', 'ignore', 'sort', 'allow_fallbacks'])
+
+function providerWishes(fields: EnvelopeFields): ProviderWishes | undefined {
+  const wishes = fields.optionalObject('provider')
+  if (!wishes) return undefined
+  const lower = (name: string) => namesIn(wishes, name, namesMax)?.map((each) => each.toLowerCase())
+  for (const [name, isPromise] of Object.entries(promises)) {
+    if (isPromise(wishes.value(name)))
+      wishes.refuse(name, `\`provider.${name}\` is not available: this gateway cannot guarantee it.`)
+  }
+  return {
+    order: lower('order'),
+    only: lower('only'),
+    ignore: lower('ignore'),
+    sort: wishes.optionalWord('sort', ['price', 'throughput', 'latency']),
+    isClosed: wishes.optionalBoolean('allow_fallbacks') === false,
+    dropped: wishes.names.filter((name) => !wishMembers.has(name) && !Object.hasOwn(promises, name)),
+  }
+}
+
+function namesIn(fields: RequestFields, name: string, most: number): readonly string[] | undefined {
+  const list = fields.optionalList(name)
+  if (list === undefined) return undefined
+  if (list.length > most) fields.refuse(name, `\`${name}\` has ${list.length} entries; at most ${most}.`)
+  return list.map((each) =>
+    typeof each === 'string' && each !== '' ? each : fields.refuse(name, `\`${name}\` must be a list of names.`),
+  )
 }
 
 function jsonFailure(fault: JsonFault): Failure {

@@ -198,12 +198,15 @@ export interface PromptCacheOptions {
   readonly written: RawJson
   /** Cache only what is marked. */
   readonly onlyMarked: boolean
+  /** undefined = not requested. */
+  readonly life?: CacheMark['life'] | undefined
 }
 
 /** The settings whose field name differs between dialects. */
 export type Places = {
   readonly [Name in
     | 'system'
+    | 'turns'
     | 'outputCap'
     | 'stop'
     | 'reasoning'
@@ -237,6 +240,7 @@ export interface UnsupportedField {
 
 const usual: Readonly<Record<keyof Places, string>> = {
   system: '/messages',
+  turns: '/messages',
   outputCap: '/max_tokens',
   stop: '/stop',
   reasoning: '/reasoning_effort',

@@ -62,6 +62,13 @@ export interface TargetRules {
   readonly reasoningEcho?: { readonly field: string; readonly when: 'always' | 'tool-turns' }
   /** false = any message member that holds reasoning is refused. */
   readonly reasoningMembers?: boolean
+  /**
+   * true = the host finds its prompt cache by a key, and is sent one for the caller's session if the caller sent none.
+   * false = it refuses the key.
+   */
+  readonly promptCacheKey?: boolean
+  /** Caches only what is marked, so callers whose dialect caches by itself get marks. */
+  readonly cachesOnlyMarked?: boolean
   /** How prompt caching is requested. */
   readonly cacheStyle?: 'cache-control' | 'breakpoint' | 'implicit'
   /** false = an end-user id is refused. */

@@ -5,9 +5,12 @@ import type { Failure } from '../../kernel/failure.ts'
 import type { RequestId } from '../../kernel/ids.ts'
 import type { Usage } from '../../kernel/usage.ts'
 import type { JsonMembers } from '../../wire/json-members.ts'
-import type { Conversation } from './conversation.ts'
+import type { Conversation, RawJson } from './conversation.ts'
 import type { ReplyEvent } from './reply.ts'
 import type { TargetRules } from './target-rules.ts'
+
+/** Of a dialect that needs none. The same record each time, so that what follows from it is computed once. */
+export const noHeaders: Readonly<Record<string, string>> = Object.freeze({})
 
 /** What is read from a request body before routing. The messages themselves are not read. */
 export interface Envelope {
@@ -28,6 +31,32 @@ export interface Envelope {
   readonly wantsStreamUsage: boolean
   /** The body is one of another dialect that this surface takes too, so it cannot be passed on as it is. */
   readonly isForeign?: boolean
+  /** The caller wants the reply inside a list. */
+  readonly isListed?: boolean
+  /** Called in place of the generation path. Only providers of the same dialect can have it, and not all do. */
+  readonly upstreamPath?: string
+  /** The caller wants vectors, and in which form. */
+  readonly embeddings?: { readonly isBase64?: boolean; readonly isBatch?: boolean }
+  /** The caller asks for the response to be stored. */
+  readonly wantsStore?: boolean
+  /** It will be. */
+  readonly isStored?: boolean
+  /** Models to use if `model` fails, in order. */
+  readonly fallbacks?: readonly string[] | undefined
+  readonly providers?: ProviderWishes | undefined
+}
+
+/** Which providers the caller wants, by their ids in lower case. */
+export interface ProviderWishes {
+  /** These first. */
+  readonly order?: readonly string[] | undefined
+  /** Only those of `order`. */
+  readonly isClosed: boolean
+  readonly only?: readonly string[] | undefined
+  readonly ignore?: readonly string[] | undefined
+  readonly sort?: 'price' | 'throughput' | 'latency' | undefined
+  /** Members without an effect here. */
+  readonly dropped: readonly string[]
 }
 
 /** Something that was omitted or approximated. */
@@ -50,7 +79,16 @@ export interface ParsedRequest {
   readonly conversation: Conversation
   /** By canonical tool name. */
   readonly callForms?: ReadonlyMap<string, CallForm>
+  /** Settings that replies of the dialect repeat, as members of a reply. */
+  echo?(): Readonly<Record<string, RawJson>>
+  readonly replyForm?: ReplyForm
   readonly warnings: readonly Warning[]
+}
+
+/** How a reply is written, where the dialect lets the caller choose. */
+export interface ReplyForm {
+  readonly showsThoughts: boolean
+  readonly isListed: boolean
 }
 
 /** The model that will receive a rendered request. */
@@ -117,6 +155,20 @@ export interface UsageReconciler {
   decideCharge(reported: Usage | undefined, atStart: Usage | undefined, outputBytes: () => number): Usage
 }
 
+/** Recognises content that was issued to the caller's workspace when it comes back. */
+export interface ContentTags {
+  tag(content: string): string
+  isValid(content: string, tag: string): boolean
+}
+
+/** What a response says about being stored; absent = neither was asked for. */
+export interface StateEcho {
+  /** Of a stored response, because providers may repeat theirs. */
+  readonly id?: string
+  readonly store: boolean
+  readonly previous_response_id: string | null
+}
+
 export interface RenderContext extends UsageReconciler {
   /** The catalog id. */
   readonly model: string
@@ -131,6 +183,11 @@ export interface RenderContext extends UsageReconciler {
   /** Estimated before the call; shown until the provider reports usage. */
   readonly estimatedInputTokens: number
   readonly callForms?: ReadonlyMap<string, CallForm> | undefined
+  readonly echo?: ParsedRequest['echo'] | undefined
+  readonly replyForm?: ReplyForm | undefined
+  readonly stateEcho?: StateEcho | undefined
+  /** For reasoning of other dialects. */
+  readonly contentTags?: ContentTags | undefined
   /** Decimal USD digits for the usage object. */
   costOf(usage: Usage): string
 }
@@ -159,7 +216,7 @@ export interface UpstreamTranslation {
 
 /** Also needed to serve callers in it. */
 export interface Translation extends UpstreamTranslation {
-  parseRequest(envelope: Envelope): ParsedRequest | Failure
+  parseRequest(envelope: Envelope, contentTags?: ContentTags): ParsedRequest | Failure
   renderStream(context: RenderContext): StreamRenderer
   /** Renders a whole reply from its events, which end with reply-end. */
   renderReply(events: readonly ReplyEvent[], context: RenderContext): string

@@ -51,7 +51,7 @@ describe('an error response', () => {
     ['a region', status(400, 'FAILED_PRECONDITION', 'User location is not supported for the API use.'), 403],
     ['a request', status(400, 'INVALID_ARGUMENT', 'Unknown name "foo".'), 400],
     ['a file not ready', status(400, 'FAILED_PRECONDITION', 'The File is not in an ACTIVE state.'), 400],
-  ])('a 400 about %s is told as what it is', (_, body, expected) => {
+  ])('a 400 about %s is classified as what it is', (_, body, expected) => {
     expect(readFault(400, none, body).status).toBe(expected)
   })
 

@@ -1,10 +1,13 @@
 // Errors are google.rpc.Status objects: `{"error": {code, message, status, details: […]}}`, sometimes inside a list.
 // The status word is the type. The reason in the details, if there is one, is the finer code.
 
+import type { Failure, FailureCode } from '../../kernel/failure.ts'
 import type { HeaderReader } from '../../wire/http-response.ts'
 import { retryAfterMs } from '../../wire/retry-after.ts'
+import { sseEvent } from '../../wire/sse.ts'
 import { faultFromError, type ProviderFault, reasonIn } from '../canonical/faults.ts'
 import { isRecord, parseJson, recordOf, textOf, wordOf } from '../canonical/json.ts'
+import { errorMessage } from '../reply/openai-error.ts'
 
 /** HTTP statuses for status words inside a 200 (google.rpc.Code, 2026-11). */
 const statusOfWord: ReadonlyMap<string, number> = new Map([
@@ -58,4 +61,43 @@ function ownAccountStatus(status: number | undefined, code: string | undefined, 
   if (status !== 400) return status
   if (code === 'API_KEY_INVALID') return 401
   return code === 'FAILED_PRECONDITION' && /location is not supported|enable billing/i.test(said) ? 403 : status
+}
+
+// Our errors. `code` is the HTTP status here, so the code of our vocabulary is the reason in the details.
+
+const statusWords: Readonly<Record<FailureCode, string>> = {
+  INVALID_REQUEST: 'INVALID_ARGUMENT',
+  UNAUTHORIZED: 'UNAUTHENTICATED',
+  INSUFFICIENT_BALANCE: 'FAILED_PRECONDITION',
+  FORBIDDEN: 'PERMISSION_DENIED',
+  NOT_FOUND: 'NOT_FOUND',
+  METHOD_NOT_ALLOWED: 'UNIMPLEMENTED',
+  PAYLOAD_TOO_LARGE: 'INVALID_ARGUMENT',
+  UNSUPPORTED_MEDIA_TYPE: 'INVALID_ARGUMENT',
+  LIMIT_EXCEEDED: 'RESOURCE_EXHAUSTED',
+  INTERNAL: 'INTERNAL',
+  OVERLOADED: 'UNAVAILABLE',
+  STREAM_INTERRUPTED: 'INTERNAL',
+}
+
+const typeUrl = 'type.googleapis.com/google.rpc'
+
+export function renderFailure(failure: Failure): string {
+  const { code, status, facts } = failure
+  const param = facts.param === undefined ? {} : { param: facts.param }
+  const info = {
+    '@type': `${typeUrl}.ErrorInfo`,
+    reason: code,
+    domain: 'tollgate',
+    metadata: { ...param, ...facts.metadata },
+  }
+  const { retryAfterMs } = facts
+  // Gemini CLI waits as long as this says.
+  const retry = { '@type': `${typeUrl}.RetryInfo`, retryDelay: `${Math.ceil((retryAfterMs ?? 0) / 1000)}s` }
+  const details = retryAfterMs === undefined ? [info] : [info, retry]
+  return JSON.stringify({ error: { code: status, message: errorMessage(failure), status: statusWords[code], details } })
+}
+
+export function renderStreamFailure(failure: Failure): Uint8Array {
+  return sseEvent(undefined, renderFailure(failure))
 }

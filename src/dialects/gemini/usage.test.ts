@@ -1,4 +1,5 @@
 import { expect, test } from 'bun:test'
+import { tokenCounts } from '../../../test/parts/token-counts.ts'
 import { readUsage } from './usage.ts'
 
 test('pitfall 109: cached tokens are inside the prompt, thoughts outside the answer', () => {
@@ -11,11 +12,7 @@ test('pitfall 109: cached tokens are inside the prompt, thoughts outside the ans
     totalTokenCount: 133,
   }
   expect(readUsage(value)).toEqual({
-    inputTokens: 35,
-    cacheReadTokens: 70,
-    cacheWriteTokens: 0,
-    cacheWriteLongTokens: 0,
-    outputTokens: 28,
+    ...tokenCounts(35, 28, 70),
     reasoningTokens: 8,
     cacheReported: 'reads',
     source: 'reported',
@@ -24,11 +21,7 @@ test('pitfall 109: cached tokens are inside the prompt, thoughts outside the ans
 
 test('what is not reported is not zero, and no answer yet is none', () => {
   expect(readUsage({ promptTokenCount: 3 })).toEqual({
-    inputTokens: 3,
-    cacheReadTokens: 0,
-    cacheWriteTokens: 0,
-    cacheWriteLongTokens: 0,
-    outputTokens: 0,
+    ...tokenCounts(3, 0),
     cacheReported: 'none',
     source: 'reported',
   })

@@ -8,8 +8,9 @@
 //
 // Cache writes are not reported.
 
-import { audioReport, cacheReport, tokenCount, type Usage } from '../../kernel/usage.ts'
-import { isRecord } from '../canonical/json.ts'
+import { audioReport, cacheReport, tokenCount, totalInputTokens, type Usage } from '../../kernel/usage.ts'
+import type { RawJson } from '../canonical/conversation.ts'
+import { isRecord, jsonObject } from '../canonical/json.ts'
 
 export function readUsage(value: unknown): Usage | undefined {
   if (!isRecord(value)) return undefined
@@ -43,4 +44,18 @@ function audioIn(details: unknown): number | undefined {
   if (!Array.isArray(details)) return undefined
   const audio = (details as unknown[]).filter(isRecord).filter(({ modality }) => modality === 'AUDIO')
   return audio.reduce((sum, { tokenCount: count }) => sum + (tokenCount(count) ?? 0), 0)
+}
+
+/** `cost`: decimal USD digits. */
+export function renderUsage(usage: Usage, cost: string): RawJson {
+  const prompt = totalInputTokens(usage)
+  const { outputTokens, reasoningTokens, cacheReadTokens } = usage
+  return jsonObject({
+    promptTokenCount: String(prompt),
+    cachedContentTokenCount: cacheReadTokens > 0 ? String(cacheReadTokens) : undefined,
+    candidatesTokenCount: String(outputTokens - (reasoningTokens ?? 0)),
+    thoughtsTokenCount: reasoningTokens === undefined ? undefined : String(reasoningTokens),
+    totalTokenCount: String(prompt + outputTokens),
+    cost,
+  })
 }

@@ -3,7 +3,13 @@
 import type { Failure } from '../../kernel/failure.ts'
 import { JsonFault, readJsonValueMembers } from '../../wire/json-members.ts'
 import type { JsonSpan } from '../../wire/json-spans.ts'
-import { type EnvelopeFields, firstMessageSpans, memberSpans, readFields } from '../byte-lane/envelope.ts'
+import {
+  type EnvelopeFields,
+  firstMessageSpans,
+  memberSpans,
+  readFields,
+  routingFields,
+} from '../byte-lane/envelope.ts'
 import type { Envelope } from '../canonical/translation.ts'
 
 /** Each choice is generated and paid for. */
@@ -11,7 +17,7 @@ const choicesMax = 8
 
 export function readEnvelope(body: Uint8Array<ArrayBuffer>): Envelope | Failure {
   return readFields(body, (fields) => {
-    const model = fields.text('model')
+    const routing = routingFields(fields)
     fields.requiredList('messages', '`messages` is missing.')
     const stream = fields.optionalBoolean('stream') ?? false
     fields.ofKind('tools', ['array'], 'an array')
@@ -25,7 +31,7 @@ export function readEnvelope(body: Uint8Array<ArrayBuffer>): Envelope | Failure 
     return {
       body,
       members: fields.members,
-      model,
+      ...routing,
       stream,
       outputCap: maxCompletionTokens ?? maxTokens,
       choices,

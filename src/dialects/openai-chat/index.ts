@@ -1,7 +1,9 @@
 // OpenAI's Chat Completions, used by callers and for calling providers.
 
+import { noHeaders } from '../canonical/translation.ts'
 import type { Dialect } from '../dialect.ts'
 import { limitHeaders } from '../reply/openai-limits.ts'
+import { embeddings } from './embeddings.ts'
 import { conversationSpans, readEnvelope } from './envelope.ts'
 import { readFault, renderFailure, renderStreamFailure } from './errors.ts'
 import { parseStream } from './reply/parse.ts'
@@ -15,9 +17,10 @@ export const openaiChat: Dialect = {
   id: 'openai-chat',
   generationPath: () => '/chat/completions',
   readEnvelope,
+  embeddings,
   conversationSpans,
   editRequest,
-  forwardedHeaders: () => ({}),
+  forwardedHeaders: () => noHeaders,
   relayStream: (context) => new ChatStreamRelay(context),
   keepAlive,
   relayReply,
@@ -25,5 +28,6 @@ export const openaiChat: Dialect = {
   renderFailure,
   limitHeaders,
   renderStreamFailure,
+  losesReasoning: true,
   translation: { parseRequest, renderRequest, parseStream, renderStream, renderReply },
 }

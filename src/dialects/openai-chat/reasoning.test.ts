@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { calls, chunk, done, signed, target } from '../../../test/parts/chat-stream.ts'
-import { noted, parseWhole } from '../../../test/parts/reply-notation.ts'
+import { noted, parseWhole, steps } from '../../../test/parts/reply-notation.ts'
 import type { ReplyEvent } from '../canonical/reply.ts'
 import { placeReasoning, reasoningPlaces } from './reasoning.ts'
 import { parseStream } from './reply/parse.ts'
@@ -74,24 +74,10 @@ describe('reasoning', () => {
 
   test('between calls keeps its place', () => {
     const call = (index: number): string => calls({ index, id: `x${index}`, function: { name: 'f', arguments: '{}' } })
-    expect(read(chunk({ reasoning: 'r1' }), call(0), chunk({ reasoning: 'r2' }), call(1), done)).toEqual([
-      'start c1',
-      'thinking',
-      '+r1',
-      signed,
-      '.',
-      'call x0 f',
-      '+{}',
-      '.',
-      'thinking',
-      '+r2',
-      signed,
-      '.',
-      'call x1 f',
-      '+{}',
-      '.',
-      'end tool-calls -',
-    ])
+    expect(read(chunk({ reasoning: 'r1' }), call(0), chunk({ reasoning: 'r2' }), call(1), done)).toEqual(steps`
+      start c1 | thinking | +r1 | ${signed} | . | call x0 f | +{} | . | thinking | +r2 | ${signed} | . | call x1 f
+      +{} | . | end tool-calls -
+    `)
   })
 
   test('that only its host can read travels in the signature', () => {
@@ -130,53 +116,31 @@ describe('reasoning', () => {
 
   test('pitfall 85: is separated from text by its tags only for models known to write them', () => {
     const stream = `${chunk({ content: '<th' })}${chunk({ content: 'ink>\nhm</thi' })}${chunk({ content: 'nk>\n\na < b' }, 'stop')}${done}`
-    expect(noted(parseWhole(parseStream({ ...target, rules: { thinkTags: true } }), stream))).toEqual([
-      'start c1',
-      'thinking',
-      '+hm',
-      signed,
-      '.',
-      'text',
-      '+a < b',
-      '.',
-      'end end stop',
-    ])
-    expect(noted(parseWhole(parseStream(target), stream))).toEqual([
-      'start c1',
-      'text',
-      '+<th',
-      '+ink>\nhm</thi',
-      '+nk>\n\na < b',
-      '.',
-      'end end stop',
-    ])
+    expect(noted(parseWhole(parseStream({ ...target, rules: { thinkTags: true } }), stream))).toEqual(steps`
+      start c1 | thinking | +hm | ${signed} | . | text | +a < b | . | end end stop
+    `)
+    expect(noted(parseWhole(parseStream(target), stream))).toEqual(steps`
+      start c1 | text | +<th | +ink>\nhm</thi | +nk>\n\na < b | . | end end stop
+    `)
   })
 })
 
 describe('blank text', () => {
   test('opens no block, and goes in front of the text that follows', () => {
-    expect(read(chunk({ content: '\n\n' }), chunk({ content: 'a' }, 'stop'), done)).toEqual([
-      'start c1',
-      'text',
-      '+\n\na',
-      '.',
-      'end end stop',
-    ])
+    expect(read(chunk({ content: '\n\n' }), chunk({ content: 'a' }, 'stop'), done)).toEqual(steps`
+      start c1 | text | +\n\na | . | end end stop
+    `)
   })
 
   test('pitfall 69: beside a call is no block', () => {
     const call = calls({ index: 0, id: 'x', function: { name: 'f', arguments: '{}' } })
-    expect(read(chunk({ content: '' }), chunk({ content: '\n' }), call, done)).toEqual([
-      'start c1',
-      'call x f',
-      '+{}',
-      '.',
-      'end tool-calls -',
-    ])
+    expect(read(chunk({ content: '' }), chunk({ content: '\n' }), call, done)).toEqual(steps`
+      start c1 | call x f | +{} | . | end tool-calls -
+    `)
   })
 
   test('is kept where it is all there is', () => {
-    expect(read(chunk({ content: ' \n' }, 'stop'), done)).toEqual(['start c1', 'text', '+ \n', '.', 'end end stop'])
+    expect(read(chunk({ content: ' \n' }, 'stop'), done)).toEqual(steps`start c1 | text | + \n | . | end end stop`)
   })
 })
 

@@ -30,7 +30,7 @@ test('pitfall 109: reasoning that is counted beside the answer is part of the ou
 
 test.each([
   ['in its last choice', { choices: [{ index: 0, delta: {}, finish_reason: 'stop', usage: counted }] }],
-  ['in a corner of its own', { choices: [{ index: 0, delta: {}, finish_reason: 'stop' }], x_groq: { usage: counted } }],
+  ['in x_groq', { choices: [{ index: 0, delta: {}, finish_reason: 'stop' }], x_groq: { usage: counted } }],
 ])('pitfall 114: on the byte lane, too, a host that counts %s is believed', (_, last) => {
   const modelJson = new TextEncoder().encode('"m"')
   const relay = new ChatStreamRelay({ ...context, modelJson, wantsStreamUsage: false, envelope: { choices: 1 } })

@@ -3,10 +3,16 @@
 import type { Failure } from '../../kernel/failure.ts'
 import { memberKind, memberText } from '../../wire/json-members.ts'
 import type { JsonSpan } from '../../wire/json-spans.ts'
-import { type EnvelopeFields, firstMessageSpans, memberSpans, readFields } from '../byte-lane/envelope.ts'
+import {
+  type EnvelopeFields,
+  firstMessageSpans,
+  memberSpans,
+  readFields,
+  routingFields,
+} from '../byte-lane/envelope.ts'
 import type { Envelope } from '../canonical/translation.ts'
 
-/** Nothing is stored, so what refers to something stored cannot be served; with what to do instead. */
+/** What refers to something stored, with what to do instead. A response that is stored here was put into the input before. */
 const stateful: Readonly<Record<string, string>> = {
   previous_response_id:
     '`previous_response_id`: responses are not stored here. Send the whole conversation in `input`.',
@@ -16,22 +22,20 @@ const stateful: Readonly<Record<string, string>> = {
 
 export function readEnvelope(body: Uint8Array<ArrayBuffer>): Envelope | Failure {
   return readFields(body, (fields) => {
-    const model = fields.text('model')
+    const routing = routingFields(fields)
     checkInput(fields)
-    for (const [name, reason] of Object.entries(stateful)) {
-      if (fields.value(name) !== undefined) fields.refuse(name, reason)
-    }
+    refuseStateful(fields)
     if (fields.optionalBoolean('background')) {
       fields.refuse('background', '`background`: responses do not run in the background here. Leave it out.')
     }
-    fields.optionalBoolean('store')
+    const wantsStore = fields.optionalBoolean('store')
     fields.ofKind('tools', ['array'], 'an array')
     fields.optionalNumber('temperature')
     const effort = fields.optionalObject('reasoning')?.value('effort')
     return {
       body,
       members: fields.members,
-      model,
+      ...routing,
       stream: fields.optionalBoolean('stream') ?? false,
       outputCap: fields.optionalInteger('max_output_tokens', 1),
       choices: 1,
@@ -39,8 +43,28 @@ export function readEnvelope(body: Uint8Array<ArrayBuffer>): Envelope | Failure 
       reasoning: effort === undefined ? undefined : effort === 'none' ? 'off' : 'on',
       // The last event always has the usage.
       wantsStreamUsage: true,
+      ...(wantsStore && { wantsStore }),
     }
   })
+}
+
+/** A shorter form of a conversation, made and encrypted by the provider. */
+export function readCompaction(body: Uint8Array<ArrayBuffer>): Envelope | Failure {
+  return readFields(body, (fields) => {
+    const model = fields.text('model')
+    checkInput(fields)
+    refuseStateful(fields)
+    return {
+      ...{ body, members: fields.members, model, stream: false, outputCap: undefined, choices: 1, offersTools: false },
+      ...{ reasoning: undefined, wantsStreamUsage: true, upstreamPath: '/responses/compact' },
+    }
+  })
+}
+
+function refuseStateful(fields: EnvelopeFields): void {
+  for (const [name, reason] of Object.entries(stateful)) {
+    if (fields.value(name) !== undefined) fields.refuse(name, reason)
+  }
 }
 
 function checkInput(fields: EnvelopeFields): void {

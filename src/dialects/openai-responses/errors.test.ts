@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test'
-import { readErrorObject, readFault } from './errors.ts'
+import { Failure } from '../../kernel/failure.ts'
+import { readErrorObject, readFault, renderFailure } from './errors.ts'
 
 const error = (code: string, message = 'Oops') => ({ code, message })
 
@@ -37,4 +38,20 @@ test('a body is read in its own words, JSON or not', () => {
     param: 'input',
   })
   expect(readFault(502, new Headers(), '<html>')).toMatchObject({ status: 502, message: '<html>' })
+})
+
+test('a spend limit is an error that Codex does not wait for', () => {
+  const facts = { retryAfterMs: 60_000, shouldRetry: false, isSpendLimit: true, resetsAt: 1_794_700_000_500 }
+  const failure = new Failure('LIMIT_EXCEEDED', 'Key "ci" has used it up.', facts)
+  expect(JSON.parse(renderFailure(failure))).toEqual({
+    error: {
+      message: 'Key "ci" has used it up.',
+      type: 'usage_limit_reached',
+      param: null,
+      code: 'LIMIT_EXCEEDED',
+      resets_at: 1_794_700_001,
+    },
+  })
+  const throttled = new Failure('LIMIT_EXCEEDED', 'Too many requests.', { retryAfterMs: 1000 })
+  expect(JSON.parse(renderFailure(throttled)).error.type).toBe('rate_limit_error')
 })

@@ -88,13 +88,9 @@ describe('other reasoning', () => {
   })
 
   test('that a caller made up is nothing to be sent', () => {
-    for (const blob of [
-      'x',
-      '[]',
-      '{"items":{}}',
-      '{"items":[1,{"id":"rs_1"}]}',
-      '{"items":[{"encrypted_content":""}]}',
-    ]) {
+    for (const blob of 'x [] {"items":{}} {"items":[1,{"id":"rs_1"}]} {"items":[{"encrypted_content":""}]}'.split(
+      ' ',
+    )) {
       expect(left(writeSignature({ issuer, blob }))).toEqual(['thinking_dropped;/messages'])
     }
   })

@@ -1,4 +1,5 @@
 import { expect, test } from 'bun:test'
+import { tokenCounts } from '../../../test/parts/token-counts.ts'
 import { readUsage } from './usage.ts'
 
 const usage = (input: number, details: object, output = 5, reasoning: object = {}) => ({
@@ -10,11 +11,7 @@ const usage = (input: number, details: object, output = 5, reasoning: object = {
 
 test('vector 61: cached and written tokens are part of the input, reasoning is part of the output', () => {
   expect(readUsage(usage(100, { cached_tokens: 70, cache_write_tokens: 20 }, 5, { reasoning_tokens: 3 }))).toEqual({
-    inputTokens: 10,
-    cacheReadTokens: 70,
-    cacheWriteTokens: 20,
-    cacheWriteLongTokens: 0,
-    outputTokens: 5,
+    ...tokenCounts(10, 5, 70, 20),
     reasoningTokens: 3,
     source: 'reported',
   })
@@ -30,11 +27,7 @@ test('no bucket is negative, and together they are never more than the input', (
 
 test('a count that was not reported is not zero', () => {
   expect(readUsage({ input_tokens: 3, output_tokens: 1 })).toEqual({
-    inputTokens: 3,
-    cacheReadTokens: 0,
-    cacheWriteTokens: 0,
-    cacheWriteLongTokens: 0,
-    outputTokens: 1,
+    ...tokenCounts(3, 1),
     cacheReported: 'none',
     source: 'reported',
   })

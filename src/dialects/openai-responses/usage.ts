@@ -1,6 +1,7 @@
 // Usage in Responses: input_tokens includes cached and cache-written tokens, output_tokens includes reasoning.
 
-import { cacheReport, tokenCount, totalInputTokens, type Usage } from '../../kernel/usage.ts'
+import { cacheReport, tokenCount, totalInputTokens, type Usage, webSearchReport } from '../../kernel/usage.ts'
+import { hasBytes } from '../../wire/bytes.ts'
 import type { RawJson } from '../canonical/conversation.ts'
 import { isRecord, jsonObject, recordOf } from '../canonical/json.ts'
 
@@ -25,6 +26,27 @@ export function readUsage(value: unknown): Usage | undefined {
     ...cacheReport(reads, writes),
     source: 'reported',
   }
+}
+
+const searchType = 'web_search_call'
+const searchMark = Buffer.from(searchType)
+
+/** Whether the bytes of items may have a web search in them. */
+export function mayHaveSearch(items: Uint8Array): boolean {
+  return hasBytes(items, searchMark)
+}
+
+/** The searches among items. Opening a page that a search found is not billed. */
+export function countSearches(items: readonly unknown[]): number {
+  return items.map(recordOf).filter(({ type, action }) => {
+    const { type: kind = 'search' } = recordOf(action)
+    return type === searchType && kind === 'search'
+  }).length
+}
+
+/** The usage itself has no count of searches. */
+export function withSearches(usage: Usage | undefined, searches: number): Usage | undefined {
+  return usage && searches > 0 ? { ...usage, ...webSearchReport(searches) } : usage
 }
 
 /** Clients require the details, so counts that were not reported are 0. `cost`: decimal USD digits. */

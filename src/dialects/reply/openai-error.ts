@@ -7,7 +7,7 @@ export function renderOpenaiFailure(failure: Failure): string {
   return JSON.stringify({ error: errorObject(failure) })
 }
 
-function errorObject(failure: Failure): object {
+export function errorObject(failure: Failure): object {
   const { param, metadata } = failure.facts
   const type = failureTable[failure.code].chatType
   return {

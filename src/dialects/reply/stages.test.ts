@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { collectReply } from '../../../test/parts/collect-reply.ts'
 import { block, call, context, ended, started, text, thinking, usageOf } from '../../../test/parts/reply-events.ts'
-import { noted } from '../../../test/parts/reply-notation.ts'
+import { noted, steps } from '../../../test/parts/reply-notation.ts'
 import type { Usage } from '../../kernel/usage.ts'
 import type { ReplyEvent } from '../canonical/reply.ts'
 import type { ReplyMapping } from '../canonical/translation.ts'
@@ -32,15 +32,9 @@ test('a reply whose request was not changed passes untouched', () => {
 describe('tool names', () => {
   test('are the caller’s again, and others stay', () => {
     const toolNames = new Map([['a_b_1f', 'a.b']])
-    expect(read({ toolNames }, call('1', 'a_b_1f', '{}'), call('2', 'other', '{}'), toolCalls)).toEqual([
-      'call 1 a.b',
-      '+{}',
-      '.',
-      'call 2 other',
-      '+{}',
-      '.',
-      'end tool-calls tool_use',
-    ])
+    expect(read({ toolNames }, call('1', 'a_b_1f', '{}'), call('2', 'other', '{}'), toolCalls)).toEqual(steps`
+      call 1 a.b | +{} | . | call 2 other | +{} | . | end tool-calls tool_use
+    `)
   })
 })
 
@@ -68,12 +62,9 @@ describe('custom tools', () => {
   const mapping = { toolNames: new Map([['patch_1f', 'patch!']]), customTools: new Set(['patch!']) }
 
   test('vector 38: are called with their bare input again, by the caller’s name', () => {
-    expect(read(mapping, call('1', 'patch_1f', '{"input":"x"}'), toolCalls)).toEqual([
-      'custom 1 patch!',
-      '+x',
-      '.',
-      'end tool-calls tool_use',
-    ])
+    expect(read(mapping, call('1', 'patch_1f', '{"input":"x"}'), toolCalls)).toEqual(steps`
+      custom 1 patch! | +x | . | end tool-calls tool_use
+    `)
   })
 
   test('get their input at the end of the call; it counts as output before', () => {
@@ -121,55 +112,38 @@ describe('the hidden tool of a JSON format', () => {
   const mapping = { jsonTool: 'json' }
 
   test('pitfall 125: becomes text, and the reply just ends', () => {
-    expect(read(mapping, thinking(['t'], 's'), call('1', 'json', '{"a"', ':1}'), toolCalls)).toEqual([
-      'thinking',
-      '+t',
-      'signed s',
-      '.',
-      'text',
-      '+{"a"',
-      '+:1}',
-      '.',
-      'end end tool_use',
-    ])
+    expect(read(mapping, thinking(['t'], 's'), call('1', 'json', '{"a"', ':1}'), toolCalls)).toEqual(steps`
+      thinking | +t | signed s | . | text | +{"a" | +:1} | . | end end tool_use
+    `)
   })
 
   test('pitfall 125: leaves the caller’s own tools alone', () => {
-    expect(read(mapping, text('so'), call('1', 'mine', '{}'), toolCalls)).toEqual([
-      'text',
-      '+so',
-      '.',
-      'call 1 mine',
-      '+{}',
-      '.',
-      'end tool-calls tool_use',
-    ])
+    expect(read(mapping, text('so'), call('1', 'mine', '{}'), toolCalls)).toEqual(steps`
+      text | +so | . | call 1 mine | +{} | . | end tool-calls tool_use
+    `)
     expect(read(mapping, call('1', 'mine', '{}'), call('2', 'json', '{}'), toolCalls).at(-1)).toBe(
       'end tool-calls tool_use',
     )
   })
 
   test('without arguments is an empty object', () => {
-    expect(read(mapping, call('1', 'json'), toolCalls)).toEqual(['text', '+{}', '.', 'end end tool_use'])
+    expect(read(mapping, call('1', 'json'), toolCalls)).toEqual(steps`text | +{} | . | end end tool_use`)
   })
 
   test('is all the text there is: words around it would spoil the JSON', () => {
     expect(
       read(mapping, text('Here:'), call('1', 'json', '{}'), text('Done.'), call('2', 'json', '{"b":2}'), toolCalls),
-    ).toEqual(['text', '+{}', '.', 'end end tool_use'])
+    ).toEqual(steps`text | +{} | . | end end tool_use`)
   })
 
   test('that was not called leaves the text as the answer', () => {
-    expect(read(mapping, text('I ', 'cannot.'), ended())).toEqual(['text', '+I ', '+cannot.', '.', 'end end stop'])
+    expect(read(mapping, text('I ', 'cannot.'), ended())).toEqual(steps`text | +I  | +cannot. | . | end end stop`)
   })
 
   test('keeps a length stop', () => {
-    expect(read(mapping, call('1', 'json', '{"a'), ended({ unified: 'length', raw: 'max_tokens' }))).toEqual([
-      'text',
-      '+{"a',
-      '.',
-      'end length max_tokens',
-    ])
+    expect(read(mapping, call('1', 'json', '{"a'), ended({ unified: 'length', raw: 'max_tokens' }))).toEqual(steps`
+      text | +{"a | . | end length max_tokens
+    `)
   })
 })
 
@@ -177,7 +151,7 @@ describe('one call at a time', () => {
   test('keeps the first and all the text', () => {
     expect(
       read({ singleToolCall: true }, text('a'), call('1', 'f', '{}'), call('2', 'g', '{"x":1}'), text('b'), toolCalls),
-    ).toEqual(['text', '+a', '.', 'call 1 f', '+{}', '.', 'text apart', '+b', '.', 'end tool-calls tool_use'])
+    ).toEqual(steps`text | +a | . | call 1 f | +{} | . | text apart | +b | . | end tool-calls tool_use`)
   })
 })
 
@@ -199,16 +173,9 @@ describe('stop sequences matched here', () => {
   })
 
   test('pitfall 15: let go of what was no match', () => {
-    expect(read({ stop }, text('EN'), text('D', 'a'), ended())).toEqual([
-      'text',
-      '+EN',
-      '.',
-      'text',
-      '+D',
-      '+a',
-      '.',
-      'end end stop',
-    ])
+    expect(read({ stop }, text('EN'), text('D', 'a'), ended())).toEqual(steps`
+      text | +EN | . | text | +D | +a | . | end end stop
+    `)
   })
 
   test('are matched in text only', () => {
@@ -218,15 +185,9 @@ describe('stop sequences matched here', () => {
 
   test('a reply with tool calls stops with tool-calls, because callers check for that to run them', () => {
     const events = [...call('1', 'f', '{}'), ...text('so END and more')]
-    expect(read({ stop }, events, toolCalls)).toEqual([
-      'call 1 f',
-      '+{}',
-      '.',
-      'text',
-      '+so ',
-      '.',
-      'end tool-calls stop_sequence',
-    ])
+    expect(read({ stop }, events, toolCalls)).toEqual(steps`
+      call 1 f | +{} | . | text | +so  | . | end tool-calls stop_sequence
+    `)
   })
 
   test('match the same however the text is cut', () => {
@@ -293,7 +254,7 @@ test('all stages together read one reply', () => {
       { type: 'keep-alive' },
       failure,
     ),
-  ).toEqual(['custom 1 patch', '+END', '.', 'refusal', '+END', '.', '~', 'fail x'])
+  ).toEqual(steps`custom 1 patch | +END | . | refusal | +END | . | ~ | fail x`)
 })
 
 const tools = new Map([['f', new Map([['_filter_1', '$fil"ter']])]])

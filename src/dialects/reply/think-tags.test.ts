@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { collectReply } from '../../../test/parts/collect-reply.ts'
 import { call, ended, started, text, thinking } from '../../../test/parts/reply-events.ts'
-import { noted } from '../../../test/parts/reply-notation.ts'
+import { noted, steps } from '../../../test/parts/reply-notation.ts'
 import type { ReplyEvent } from '../canonical/reply.ts'
 import { ThinkTags } from './think-tags.ts'
 
@@ -45,8 +45,8 @@ test.each(plain)('pitfall 85: a text %s passes piece by piece', (_, pieces) => {
 })
 
 test('pitfall 85: a plain < at the beginning is held no longer than it must', () => {
-  expect(read(...text('<', 'b>'))).toEqual(['text', '+<b>', '.'])
-  expect(read(...text('<'))).toEqual(['text', '+<', '.'])
+  expect(read(...text('<', 'b>'))).toEqual(steps`text | +<b> | .`)
+  expect(read(...text('<'))).toEqual(steps`text | +< | .`)
 })
 
 test('other blocks pass', () => {

@@ -6,6 +6,7 @@ import {
   type Conversation,
   type DocumentBlock,
   type ImageBlock,
+  type PromptCacheOptions,
   placeOf,
   type RawJson,
   type TextBlock,
@@ -14,7 +15,8 @@ import {
   type ToolResultBlock,
   type Turn,
 } from '../canonical/conversation.ts'
-import type { RequestFields } from './fields.ts'
+import type { TargetRules } from '../canonical/target-rules.ts'
+import type { ParseContext, RequestFields } from './fields.ts'
 import type { WarningList } from './warnings.ts'
 
 /** Marks per request, for all providers that accept any. */
@@ -32,6 +34,35 @@ export function readCacheControl(fields: RequestFields): CacheMark | undefined {
 export function markOf(fields: RequestFields): { readonly cacheMark?: CacheMark } {
   const cacheMark = readCacheControl(fields)
   return cacheMark ? { cacheMark } : {}
+}
+
+/** OpenAI's breakpoint, or `cache_control`, which other gateways introduced. */
+export function readBreakpoint(fields: RequestFields, { warnings }: ParseContext): CacheMark | undefined {
+  const breakpoint = fields.optionalObject('prompt_cache_breakpoint')
+  if (breakpoint) {
+    const ttl = breakpoint.optionalText('ttl')
+    // No other provider caches for 12 hours.
+    if (ttl === '12h') warnings.add('cache_life_shortened', breakpoint.pointer('ttl'))
+    return { life: ttl === undefined ? 'short' : 'long', place: breakpoint.at }
+  }
+  return readCacheControl(fields)
+}
+
+/** Spread into a block. */
+export function breakpointOf(fields: RequestFields, context: ParseContext): { readonly cacheMark?: CacheMark } {
+  const cacheMark = readBreakpoint(fields, context)
+  return cacheMark ? { cacheMark } : {}
+}
+
+export function readCacheOptions(body: RequestFields, context: ParseContext): PromptCacheOptions | undefined {
+  const options = body.optionalObject('prompt_cache_options')
+  if (!options) return undefined
+  return {
+    written: context.rawText(options.at),
+    onlyMarked: options.optionalText('mode') === 'explicit',
+    // Half an hour is the only value; no mark lasts exactly that long.
+    life: options.optionalText('ttl') === undefined ? undefined : 'long',
+  }
 }
 
 export function writeCacheControl(mark: CacheMark | undefined): RawJson | undefined {
@@ -130,6 +161,48 @@ export class CacheMarks {
     const mark = blocks.find((block) => this.keeps(block))?.cacheMark
     if (this.style === 'cache-control') return ['cache_control', writeCacheControl(mark)]
     return ['prompt_cache_breakpoint', mark && breakpoints[mark.life]]
+  }
+}
+
+// Marks for callers that set none, because their dialect caches by itself. Agents send a growing conversation: its system
+// text and tools stay, each turn appends. A mark at the end of each of the last two user turns is read where the previous
+// turn wrote it, and writes what is new; providers look back from a mark by some 20 blocks only, so one would not do.
+
+/**
+ * The conversation with marks, if the target caches only what is marked and the caller left the choice to it. The first
+ * turn of a conversation that may not continue gets one mark, behind system text and tools, and only if it has tools:
+ * writing to a cache costs more than plain input.
+ */
+export function placeMarks(conversation: Conversation, rules: TargetRules, isNamedSession: boolean): Conversation {
+  const { system, tools, turns, promptCacheOptions: options, automaticCache } = conversation
+  if (!rules.cachesOnlyMarked || options?.onlyMarked || automaticCache || findMarks(conversation).length > 0) {
+    return conversation
+  }
+  const isGrowing = isNamedSession || options !== undefined || turns.some(({ role }) => role === 'assistant')
+  if (!isGrowing && tools.length === 0) return conversation
+  const cacheMark: CacheMark = { life: options?.life ?? 'short' }
+  const lastText = system.findLastIndex(({ text }) => text.trim() !== '')
+  const lastTool = lastText === -1 ? tools.length - 1 : -1
+  const marked = new Set(isGrowing ? lastUserTurns(turns) : [])
+  return {
+    ...conversation,
+    system: system.map((block, i) => (i === lastText ? { ...block, cacheMark } : block)),
+    tools: tools.map((tool, i) => (i === lastTool ? { ...tool, cacheMark } : tool)),
+    turns: turns.map((turn, i) => (marked.has(i) && turn.role === 'user' ? markEnd(turn, cacheMark) : turn)),
+  }
+}
+
+/** The index of the last user turn, and of the last one before the model's latest answer. */
+function lastUserTurns(turns: readonly Turn[]): number[] {
+  const last = turns.findLastIndex(({ role }) => role === 'user')
+  const answer = turns.slice(0, Math.max(last, 0)).findLastIndex(({ role }) => role === 'assistant')
+  return [last, turns.slice(0, Math.max(answer, 0)).findLastIndex(({ role }) => role === 'user')]
+}
+
+function markEnd(turn: Turn & { role: 'user' }, cacheMark: CacheMark): Turn {
+  return {
+    ...turn,
+    blocks: turn.blocks.map((block, i) => (i === turn.blocks.length - 1 ? { ...block, cacheMark } : block)),
   }
 }
 

@@ -3,7 +3,14 @@
 
 import { type Failure, invalidRequest } from '../../kernel/failure.ts'
 import { JsonNode } from '../../wire/json-members.ts'
-import type { RawJson, TextBlock, Turn, UnsupportedField } from '../canonical/conversation.ts'
+import {
+  type Conversation,
+  placeOf,
+  type RawJson,
+  type TextBlock,
+  type Turn,
+  type UnsupportedField,
+} from '../canonical/conversation.ts'
 import { isRecord } from '../canonical/json.ts'
 import type { Envelope } from '../canonical/translation.ts'
 import { fieldName, paramOf, pointerStep, WarningList } from './warnings.ts'
@@ -164,6 +171,11 @@ const prefillMessage =
 
 export function refusePrefill(last: Turn | undefined): never {
   return refuseAt(last?.place ?? '/messages', prefillMessage)
+}
+
+export function refuseEmpty(conversation: Conversation): never {
+  const place = placeOf(conversation, 'turns')
+  return refuseAt(place, `\`${paramOf(place)}\` has nothing to answer.`)
 }
 
 // Fields that only the caller's dialect has: recorded by its parser, then refused or omitted with a warning when the

@@ -134,9 +134,10 @@ describe('settings', () => {
     },
     ...([undefined, 'standard', 'auto'] as const).map(
       (serviceTier): Row => ({
-        name: `the tier ${serviceTier} is not sent to a host without tiers`,
+        name: `the tier ${serviceTier} is sent to hosts of Responses, which all know it`,
         parts: { serviceTier },
         chat: { service_tier: undefined },
+        responses: { service_tier: serviceTier === 'standard' ? 'default' : serviceTier },
       }),
     ),
     {
@@ -234,7 +235,8 @@ describe('reasoning effort', () => {
     ['20,001 tokens are xhigh', { budgetTokens: 20_001 }, { efforts: wide }, 'xhigh'],
     ['off is none', { mode: 'off' }, { efforts: ['none', 'low'] }, 'none'],
     ['off is the lowest', { mode: 'off' }, { efforts: ['low', 'high'], thinksByDefault: true }, 'low', notDisabled],
-    ['off is nothing where nothing is on', { mode: 'off' }, {}, undefined],
+    ['off is nothing where nothing is on', { mode: 'off' }, { thinksByDefault: false }, undefined],
+    ['off is not promised where nothing is known', { mode: 'off' }, {}, undefined, notDisabled],
     ['off is nothing for a model that does not reason', { effort: 'none' }, { efforts: [] }, undefined],
     ['adaptive is left to the model', { mode: 'adaptive' }, {}, undefined],
   ]

@@ -40,6 +40,8 @@ export interface OpenaiForm {
   /** `strict` is written even if false, because the provider is strict by default. */
   readonly writesStrict: boolean
   readonly endUserName: 'user' | 'safety_identifier'
+  /** Every host knows `service_tier`. */
+  readonly knowsTiers: boolean
   /** System messages are usually accepted inside the conversation. */
   readonly midSystem: boolean
   readonly textType: string
@@ -86,7 +88,7 @@ export function samplingMembers(
 export function servingMembers(conversation: Conversation, rendering: OpenaiRendering): Members {
   return {
     ...endUserMember(conversation, rendering),
-    prompt_cache_key: jsonString(conversation.promptCacheKey),
+    prompt_cache_key: cacheKey(conversation, rendering),
     prompt_cache_options: cacheOptions(conversation, rendering),
     service_tier: serviceTier(conversation, rendering),
   }
@@ -106,6 +108,12 @@ function endUserMember(conversation: Conversation, { form, rules, warnings }: Op
   return { [name]: jsonString(isSent ? endUserId : hashedId(endUserId, most)) }
 }
 
+function cacheKey({ promptCacheKey }: Conversation, { rules, warnings }: OpenaiRendering): RawJson | undefined {
+  if (promptCacheKey === undefined || rules.promptCacheKey !== false) return jsonString(promptCacheKey)
+  warnings.add('prompt_cache_key_dropped', '/prompt_cache_key')
+  return undefined
+}
+
 /** Hosts with `cache_control` cache only what is marked; others cache implicitly. */
 function cacheOptions(conversation: Conversation, { rules, warnings }: OpenaiRendering): RawJson | undefined {
   if (rules.cacheStyle === 'breakpoint') return conversation.promptCacheOptions?.written
@@ -113,9 +121,12 @@ function cacheOptions(conversation: Conversation, { rules, warnings }: OpenaiRen
   return undefined
 }
 
-function serviceTier(conversation: Conversation, { rules, warnings }: OpenaiRendering): RawJson | undefined {
+function serviceTier(conversation: Conversation, { form, rules, warnings }: OpenaiRendering): RawJson | undefined {
   const { serviceTier: tier } = conversation
-  if (tier === undefined || tier === 'auto') return undefined
+  if (tier === undefined) return undefined
+  // These cost the same, and every host of this dialect knows them.
+  if (form.knowsTiers && (tier === 'auto' || tier === 'standard')) return tier === 'auto' ? '"auto"' : '"default"'
+  if (tier === 'auto') return undefined
   if (rules.fastTier) return jsonString({ standard: 'default', fast: 'fast', economy: 'flex' }[tier])
   // Hosts without tiers serve everything as standard, and some refuse the field.
   if (tier !== 'standard') warnings.add('service_tier_dropped', placeOf(conversation, 'serviceTier'))

@@ -33,10 +33,11 @@ export function fitEffort(conversation: Conversation, { rules, warnings }: Effor
   const [lowest] = reasoning
   if (known.includes(wanted)) return wanted
   if (wanted === 'none') {
-    // Nothing to turn off if the model does not reason by default.
-    if (!rules.thinksByDefault) return undefined
+    // Nothing to turn off if the model does not reason, or not by default.
+    if (!rules.thinksByDefault && (rules.thinksByDefault === false || lowest === undefined)) return undefined
     warnings.add('reasoning_not_disabled', place)
-    return lowest
+    // Of a model of which nothing is known, an effort could turn on what is off.
+    return rules.thinksByDefault ? lowest : undefined
   }
   if (lowest === undefined) {
     warnings.add('reasoning_dropped', place)

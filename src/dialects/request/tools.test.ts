@@ -122,7 +122,7 @@ test('a schema whose fields all have legal names stays as it was written', () =>
     '{ "type":"object", "properties":{"a.b-c_1":{"const":1.0}}, "required":["a.b-c_1"] }',
     '{"type":"object"}',
     '{"type":"object","properties":{"$a":{},"$a":{}}}',
-    // Nobody minds them below the root.
+    // They are allowed below the root.
     '{"type":"object","properties":{"a":{"type":"object","properties":{"$filter":{}}}}}',
   ]) {
     expect(names.inSchema('f', schema)).toBe(schema)

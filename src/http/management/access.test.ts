@@ -5,18 +5,32 @@ import { idPrefixes } from '../../api/operation.ts'
 import { Failure } from '../../kernel/failure.ts'
 import { createId } from '../../kernel/ids.ts'
 import { createApiKey } from '../../tenancy/api-key.ts'
+import { installation } from '../../tenancy/principal.ts'
 import type { RouteDependencies } from './dependencies.ts'
 import type { Route } from './route.ts'
 import { managementRoutes } from './serve.ts'
 
 // Only the rows are read here; nothing of what they would need is called.
-const checkout: NonNullable<RouteDependencies['checkout']> = async () => ({ id: 'unused', url: 'unused' })
+const checkout: NonNullable<RouteDependencies['checkout']> = async () => ({
+  id: 'unused',
+  url: 'unused',
+  payment_id: 'unused',
+})
 const routes = managementRoutes({ checkout } as RouteDependencies)
 const pathTo = ({ path, kind }: Route) =>
   path
     .replace('{id}', kind === undefined ? '' : createId(idPrefixes[kind]))
     .replace('{provider}', 'acme')
     .replace('{model}', 'acme/large')
+    .replace('{list}', 'retail')
+
+/** The installation has no password and no tokens; the example's workspace does not exist. */
+const asInstallation: Readonly<Partial<Record<Route['name'], number>>> = {
+  changePassword: 400,
+  updateMe: 400,
+  createToken: 400,
+  createInvitation: 404,
+}
 
 forEachEngine((engine) => {
   test('T3: serves each operation with the token only, not without one, with an API key or with a wrong token', async () => {
@@ -31,7 +45,7 @@ forEachEngine((engine) => {
         return reply.status
       }
       // An id that names nothing, or what a call without an id says; never 401, never a defect.
-      const served = route.kind === undefined ? route.status : 404
+      const served = asInstallation[route.name] ?? (route.kind === undefined ? route.status : 404)
       const refused = route.public ? served : 401
       const outcomes = [
         await statusWith(null),
@@ -57,7 +71,12 @@ forEachEngine((engine) => {
     const workspace = await management.make('/api/workspaces', { name: 'acme' })
     const project = await management.make(`/api/workspaces/${workspace.id}/projects`, { name: 'web' })
     const key = await management.make(`/api/projects/${project.id}/keys`, { name: 'k' })
-    const ids = { workspace: workspace.id, project: project.id, key: key.id, request: createId('req') }
+    const hook = await management.make('/api/webhooks', { url: 'https://192.0.2.1/' })
+    const people = { member: createId('mem'), invitation: createId('inv'), token: createId('tok') }
+    const ids = {
+      ...{ workspace: workspace.id, project: project.id, key: key.id, request: createId('req'), ...people },
+      ...{ webhook: hook.id, delivery: createId('dlv'), payment: createId('pay') },
+    }
     for (const route of routes.filter(({ kind }) => kind !== undefined)) {
       const { kind = 'key', method, path, example } = route
       const prefix = idPrefixes[kind]
@@ -99,10 +118,10 @@ forEachEngine((engine) => {
 
   test('serves a console session under its name, and may refuse it', async () => {
     await using management = await openManagement(engine, {
-      sessionOf(request) {
+      async sessionOf(request) {
         const session = request.headers.get('cookie')
         if (session === 'session=stale') return new Failure('FORBIDDEN', 'Reload the page.')
-        return session === 'session=good' ? { name: 'console' } : undefined
+        return session === 'session=good' ? installation('console') : undefined
       },
     })
     const ask = (cookie: string) =>

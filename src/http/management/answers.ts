@@ -7,14 +7,17 @@ import type { CheckedBody } from '../../api/operation.ts'
 import type { Operations } from '../../api/operations.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import type { WorkspaceId } from '../../kernel/ids.ts'
-import { formatUsd } from '../../kernel/money.ts'
+import { formatUsd, type Nano, zeroNano } from '../../kernel/money.ts'
 import { walletOf } from '../../ledger/account.ts'
+import { windowAt, windowEnd, windowStart } from '../../ledger/budget.ts'
 import type { Wallet } from '../../ledger/ledger.ts'
 import type { Transfer } from '../../ledger/transfer.ts'
+import { templateOf } from '../../store/insert-rows.ts'
+import type { Sql } from '../../store/sql.ts'
 import type { AuditRow } from '../../tenancy/audit.ts'
 import type { CredentialSummary } from '../../tenancy/credentials.ts'
 import type { KeyInfo } from '../../tenancy/keys.ts'
-import type { Limits } from '../../tenancy/limits.ts'
+import { type Limits, spendLimits } from '../../tenancy/limits.ts'
 import type { Page, PageQuery } from '../../tenancy/management.ts'
 import type { Project, Workspace } from '../../tenancy/workspaces.ts'
 
@@ -54,7 +57,15 @@ export function limitsFromBody(body: CheckedBody<Operations['putKeyLimits']>): L
     tokensPerMinute: body.tokens_per_minute,
     concurrentRequests: body.concurrent_requests,
     spendPerDay: body.spend_per_day,
+    spendPerWeek: body.spend_per_week,
     spendPerMonth: body.spend_per_month,
+    startsAt: body.starts_at,
+    userSpendPerDay: body.user_spend_per_day,
+    userSpendPerWeek: body.user_spend_per_week,
+    userSpendPerMonth: body.user_spend_per_month,
+    tagSpendPerDay: body.tag_spend_per_day,
+    tagSpendPerWeek: body.tag_spend_per_week,
+    tagSpendPerMonth: body.tag_spend_per_month,
   })
 }
 
@@ -63,35 +74,86 @@ export function limitsAnswer(limits: Limits): BodyOf<'putKeyLimits'> {
     requests_per_minute: limits.requestsPerMinute,
     tokens_per_minute: limits.tokensPerMinute,
     concurrent_requests: limits.concurrentRequests,
-    spend_per_day: limits.spendPerDay === undefined ? undefined : formatUsd(limits.spendPerDay),
-    spend_per_month: limits.spendPerMonth === undefined ? undefined : formatUsd(limits.spendPerMonth),
+    spend_per_day: usdOf(limits.spendPerDay),
+    spend_per_week: usdOf(limits.spendPerWeek),
+    spend_per_month: usdOf(limits.spendPerMonth),
+    starts_at: limits.startsAt === undefined ? undefined : isoTime(limits.startsAt).slice(0, 10),
+    user_spend_per_day: usdOf(limits.userSpendPerDay),
+    user_spend_per_week: usdOf(limits.userSpendPerWeek),
+    user_spend_per_month: usdOf(limits.userSpendPerMonth),
+    tag_spend_per_day: usdByTag(limits.tagSpendPerDay),
+    tag_spend_per_week: usdByTag(limits.tagSpendPerWeek),
+    tag_spend_per_month: usdByTag(limits.tagSpendPerMonth),
   })
 }
 
-export function workspaceAnswer(workspace: Workspace): AnswerOf<'getWorkspace'> {
+function usdOf(amount: Nano | undefined): string | undefined {
+  return amount === undefined ? undefined : formatUsd(amount)
+}
+
+function usdByTag(amounts: Readonly<Record<string, Nano>> = {}): Record<string, string> | undefined {
+  const entries = Object.entries(amounts)
+  return entries.length === 0 ? undefined : Object.fromEntries(entries.map(([tag, amount]) => [tag, formatUsd(amount)]))
+}
+
+/** What scopes have spent, by scope and window. */
+export type Spent = (scopeId: string, window: string) => Nano
+
+/** Of something new. */
+const nothingSpent: Spent = () => zeroNano
+
+/** One query for all scopes of a page. */
+export async function readSpent(sql: Sql, scopes: readonly { readonly id: string; readonly limits: Limits }[]) {
+  const limited = scopes.filter(({ limits }) => spendLimits(limits).some(({ cap }) => cap !== undefined))
+  if (limited.length === 0) return nothingSpent
+  const ids = limited.map(({ id }) => id)
+  const text = ['SELECT scope_id, time_window, spent FROM budgets WHERE scope_id IN (', ...ids.slice(1).fill(', '), ')']
+  const rows = await sql<{ scope_id: string; time_window: string; spent: bigint }>(templateOf(text), ...ids)
+  const spent = new Map(rows.map((row) => [`${row.scope_id} ${row.time_window}`, row.spent as Nano]))
+  return (scopeId: string, window: string) => spent.get(`${scopeId} ${window}`) ?? zeroNano
+}
+
+/** The state of the spend limits of a key, project or workspace. */
+function spendAnswer({ id, limits }: { readonly id: string; readonly limits: Limits }, now: number, spent: Spent) {
+  return spendLimits(limits).flatMap(({ period, cap }) => {
+    if (cap === undefined) return []
+    const { startsAt = 0 } = limits
+    const window = windowAt(period, Math.max(now, startsAt), startsAt)
+    const [start = 0, end = 0] = [windowStart(window), windowEnd(window)]
+    const amounts = { limit: formatUsd(cap), spent: formatUsd(spent(id, window)) }
+    return [{ period, ...amounts, starts_at: isoTime(start), resets_at: isoTime(end) }]
+  })
+}
+
+export function workspaceAnswer(workspace: Workspace, now: number, spent = nothingSpent): AnswerOf<'getWorkspace'> {
   return {
     id: workspace.id,
     name: workspace.name,
     limits: limitsAnswer(workspace.limits),
+    spend: spendAnswer(workspace, now, spent),
     shares_routes: workspace.sharesRoutes,
+    low_balance: formatUsd(workspace.lowBalance),
+    price_list: workspace.priceList ?? null,
     managed_by: workspace.managedBy,
     created_at: isoTime(workspace.createdAt),
   }
 }
 
-export function projectAnswer(project: Project): AnswerOf<'getProject'> {
+export function projectAnswer(project: Project, now: number, spent = nothingSpent): AnswerOf<'getProject'> {
   return {
     id: project.id,
     workspace_id: project.workspaceId,
     name: project.name,
     models: project.models === undefined ? null : [...project.models],
+    aliases: { ...project.aliases },
     limits: limitsAnswer(project.limits),
+    spend: spendAnswer(project, now, spent),
     managed_by: project.managedBy,
     created_at: isoTime(project.createdAt),
   }
 }
 
-export function keyAnswer(key: KeyInfo, now: number): AnswerOf<'getKey'> {
+export function keyAnswer(key: KeyInfo, now: number, spent = nothingSpent): AnswerOf<'getKey'> {
   return {
     id: key.id,
     workspace_id: key.workspaceId,
@@ -102,7 +164,9 @@ export function keyAnswer(key: KeyInfo, now: number): AnswerOf<'getKey'> {
     models: key.models === undefined ? null : [...key.models],
     sources: key.sources === undefined ? null : [...key.sources],
     limits: limitsAnswer(key.limits),
+    spend: spendAnswer(key, now, spent),
     managed_by: key.managedBy,
+    owner_id: key.ownerId ?? null,
     created_at: isoTime(key.createdAt),
     expires_at: timeOrNull(key.expiresAt),
     revoked_at: timeOrNull(key.revokedAt),

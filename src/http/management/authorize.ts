@@ -1,34 +1,38 @@
-// Authorises the management API: the management token, or a console session opened with it. An API key is not enough.
-// What was sent is never repeated in an answer.
+// Finds out who calls the management API: the management token, a personal token, or a console session. An API key is not
+// enough. What was sent is never repeated in an answer. What a caller may do is decided in access.ts.
 
 import type { Clock } from '../../kernel/clock.ts'
 import { Failure } from '../../kernel/failure.ts'
+import { tokenPrefix } from '../../tenancy/management-tokens.ts'
+import { installation, type Principal } from '../../tenancy/principal.ts'
 import type { AdminToken } from '../../tenancy/secrets.ts'
-
-/** As written into the audit log. */
-export interface Actor {
-  readonly name: string
-}
 
 export interface AuthorizeDependencies {
   readonly adminToken: AdminToken
   readonly clock: Clock
-  /** The actor of a console session, undefined without one, a Failure if the session may not do this. */
-  sessionOf?(request: Request): Actor | Failure | undefined | Promise<Actor | Failure | undefined>
+  /** Of a console session; undefined without one, a Failure if the session may not do this. */
+  sessionOf?(request: Request): Promise<Principal | Failure | undefined>
+  /** Of a personal management token; undefined = it is wrong, expired or void. */
+  tokenOf?(token: string): Promise<Principal | undefined>
+  /** A wrong token was sent; for the audit log. */
+  onRefused?(request: Request): void
   /** Wrong tokens are counted by address; unknown addresses are counted together. */
   addressOf(request: Request): string | undefined
   /** For tests. */
   pause?(milliseconds: number): Promise<void>
 }
 
-const tokenActor: Actor = Object.freeze({ name: 'management token' })
+const byToken = installation('management token')
 
 export function createTokenCheck(deps: Omit<AuthorizeDependencies, 'sessionOf'>) {
   const { adminToken, clock, addressOf, pause = (milliseconds) => Bun.sleep(milliseconds) } = deps
   const brake = createGuessBrake({ clock, pause })
-  /** For secrets that only the database knows: each counts as a wrong token before it is looked up. */
-  const slowGuess = async (request: Request): Promise<Failure | undefined> => {
-    const address = addressOf(request) ?? 'unknown'
+  /**
+   * For secrets that only the database knows: each counts as a wrong token before it is looked up. `name`: counted by it,
+   * such as an account, and not by the network address.
+   */
+  const slowGuess = async (request: Request, name?: string): Promise<Failure | undefined> => {
+    const address = name ?? addressOf(request) ?? 'unknown'
     if (!brake.admits(address)) return tooManyGuesses()
     await brake.afterWrong(address)
     return undefined
@@ -37,17 +41,21 @@ export function createTokenCheck(deps: Omit<AuthorizeDependencies, 'sessionOf'>)
   const checkToken = async (token: string, request: Request): Promise<Failure | undefined> => {
     // Before the brake: someone guessing from the operator's address must not lock the operator out.
     if (adminToken.matches(token)) return undefined
+    deps.onRefused?.(request)
     return (await slowGuess(request)) ?? refused(token, adminToken)
   }
   return { checkToken, slowGuess }
 }
 
 export function createAuthorize(deps: AuthorizeDependencies) {
-  const { adminToken, sessionOf } = deps
+  const { adminToken, sessionOf, tokenOf } = deps
   const { checkToken } = createTokenCheck(deps)
-  return async (request: Request): Promise<Actor | Failure> => {
+  return async (request: Request): Promise<Principal | Failure> => {
     const bearer = bearerToken(request.headers)
-    if (bearer !== undefined) return (await checkToken(bearer, request)) ?? tokenActor
+    // Looked up before it counts as a guess, so that a right one always passes.
+    const personal = bearer?.startsWith(tokenPrefix) ? await tokenOf?.(bearer) : undefined
+    if (personal) return personal
+    if (bearer !== undefined) return (await checkToken(bearer, request)) ?? byToken
     const session = await sessionOf?.(request)
     if (session !== undefined) return session
     const apiKey = request.headers.get('x-api-key')
@@ -68,12 +76,16 @@ function missing(adminToken: AdminToken): Failure {
 }
 
 function refused(sent: string, adminToken: AdminToken): Failure {
+  if (sent.startsWith(tokenPrefix)) {
+    const message = 'This personal token is unknown, revoked or expired, or its role was taken away. Create a new one.'
+    return new Failure('UNAUTHORIZED', message)
+  }
   const what = sent.startsWith('sk-tg-') ? 'An API key is valid only for /v1' : 'This is not the management token'
   return new Failure('UNAUTHORIZED', `${what}; the management API needs the management token. ${whereItIs(adminToken)}`)
 }
 
 function tooManyGuesses(): Failure {
-  const message = 'This address sent too many wrong management tokens or links. Retry in a second.'
+  const message = 'Too many wrong tokens, links or passwords. Retry in a second.'
   return new Failure('LIMIT_EXCEEDED', message, { retryAfterMs: 1000 })
 }
 

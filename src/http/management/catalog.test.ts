@@ -3,6 +3,7 @@ import { createEngine, forEachEngine } from '../../../test/parts/engines.ts'
 import { createJumpClock } from '../../../test/parts/jump-clock.ts'
 import { openManagement } from '../../../test/parts/management.ts'
 import type { Change } from '../../tenancy/changes.ts'
+import { installation } from '../../tenancy/principal.ts'
 import { createPageBudget, type PageBudget } from '../../web/page-budget.ts'
 
 const path = '/api/models/acme/large/price'
@@ -88,7 +89,7 @@ test('serves a console session outside the budget for strangers', async () => {
   }
   await using management = await openManagement(createEngine('sqlite'), {
     budget,
-    sessionOf: (request) => (request.headers.has('cookie') ? { name: 'console session' } : undefined),
+    sessionOf: async (request) => (request.headers.has('cookie') ? installation('console session') : undefined),
     catalog: () => [{ id: 'a/one' }],
   })
   const statusOf = async (headers: Record<string, string>) =>

@@ -1,12 +1,16 @@
 // What the handlers of the management API need from the rest of the gateway.
 
+import type { Mail } from '../../alerts/mail.ts'
+import type { SenderDependencies } from '../../alerts/webhooks.ts'
 import type { CatalogItem } from '../../api/catalog.ts'
 import type { AnswerOf } from '../../api/client.ts'
 import type { OfferedModel } from '../../api/projects.ts'
 import type { ShownProvider } from '../../api/providers.ts'
 import type { ExplainedRequest, LoggedRequest } from '../../api/requests.ts'
 import type { Setting } from '../../api/system.ts'
+import type { Model } from '../../catalog/model.ts'
 import type { PriceInForce } from '../../catalog/price-versions.ts'
+import type { AttributionFilters } from '../../kernel/attribution.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import type { KeyId, ProjectId, RequestId, WorkspaceId } from '../../kernel/ids.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
@@ -21,19 +25,31 @@ import type { Changes } from '../../tenancy/changes.ts'
 import type { CredentialSummary, NewCredential } from '../../tenancy/credentials.ts'
 import type { Idempotency } from '../../tenancy/idempotency.ts'
 import type { Page, PageQuery } from '../../tenancy/management.ts'
+import type { Passwords } from '../../tenancy/people.ts'
+import type { StoredResponses } from '../../tenancy/stored-responses.ts'
 import type { Project } from '../../tenancy/workspaces.ts'
+import type { AutoTopUps } from '../payments/auto-topup.ts'
+import type { Refunds } from '../payments/refunds.ts'
 import type { Checkout } from '../payments/stripe-checkout.ts'
 import type { MoveDependencies } from './writes.ts'
 
 export interface RouteDependencies extends MoveDependencies {
   readonly clock: Clock
-  readonly ledger: Pick<Ledger, 'fund' | 'wallet' | 'transfers' | 'correct' | 'recount'>
+  readonly ledger: Pick<Ledger, 'fund' | 'wallet' | 'transfers' | 'correct' | 'recount' | 'recountAttributed'>
   readonly idempotency: Idempotency
   /** undefined = no payments are configured, and then the operation does not exist. */
   readonly checkout?: Checkout | undefined
+  readonly autoTopUps?: AutoTopUps | undefined
+  readonly refunds?: Refunds | undefined
   readonly computeVerifier: ComputeVerifier
   readonly invalidate: Authenticator['invalidate']
+  readonly passwords: Passwords
+  /** The path of a new link that signs in as the operator, and with the public address if there is one. */
+  createSignInLink(): Promise<{ readonly path: string; readonly url: string | null }>
+  /** The address of an invitation or reset link with this secret. */
+  linkTo(secret: string): string
   readonly credentials: Credentials
+  readonly storedResponses: Pick<StoredResponses, 'list'>
   readonly providers: {
     /** The enabled ones. */
     list(): readonly ShownProvider[]
@@ -44,7 +60,7 @@ export interface RouteDependencies extends MoveDependencies {
   }
   /** Sorted by id, for a key without an allowlist. */
   modelsOf(project: Project): Promise<readonly OfferedModel[]>
-  catalog(): readonly CatalogItem[]
+  catalog(options: { readonly all: boolean }): readonly CatalogItem[]
   /** Whether everyone may read the catalog, or only the operator. */
   catalogIsPublic(): boolean
   /** The plan for a caller without own credentials and allowlist; undefined = there is no such model. */
@@ -52,13 +68,19 @@ export interface RouteDependencies extends MoveDependencies {
   /** The prices in effect in this process. */
   readonly prices: {
     /** undefined = there is no such model. */
-    find(modelId: string): PriceInForce | undefined
+    find(modelId: string, list?: string): PriceInForce | undefined
+    /** With what their routes cost. */
+    models(): readonly Model[]
     /** After a change was committed. False: it is not in effect yet. */
     renew(): Promise<boolean>
   }
   /** Tells other replicas of a price when it is committed. */
   readonly changes: Pick<Changes, 'record' | 'tell'>
   readonly requests: RequestLog
+  /** Checks the addresses of webhooks, and derives their secrets. */
+  readonly webhooks: Pick<SenderDependencies, 'guard' | 'secretsOf'>
+  /** In the background. undefined = no e-mail is configured. */
+  readonly sendMail?: ((mail: Mail) => void) | undefined
   readonly tail: RequestTail
   /** The configuration in effect, without secrets. */
   settings(): readonly Setting[]
@@ -93,11 +115,15 @@ export interface RequestLog {
   find(id: RequestId): Promise<ExplainedRequest | undefined>
 }
 
-export interface RequestFilters {
+export interface RequestFilters extends AttributionFilters {
   readonly workspaceId?: WorkspaceId
+  /** Only requests with one of these keys. */
+  readonly keyIds?: readonly KeyId[]
   readonly projectId?: ProjectId
   readonly keyId?: KeyId
   readonly model?: string
+  readonly provider?: string
+  readonly cause?: string
   readonly outcome?: 'ok' | 'failed'
 }
 

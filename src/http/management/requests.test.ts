@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
-import { forEachEngine } from '../../../test/parts/engines.ts'
+import { forEachEngine, testWith } from '../../../test/parts/engines.ts'
 import { managementToken, openManagement, type TestManagement } from '../../../test/parts/management.ts'
+import { tokenCounts } from '../../../test/parts/token-counts.ts'
 import { requestSchema } from '../../api/requests.ts'
 import { createPrice } from '../../catalog/price.ts'
 import { recordPrices } from '../../catalog/price-versions.ts'
@@ -22,11 +23,7 @@ import { createRequestReader } from './requests.ts'
 /** $1.00 a million in, $2.00 out. */
 const price = createPrice({ input: 1_000_000n as Pico, output: 2_000_000n as Pico })
 const reported: Usage = {
-  inputTokens: 100,
-  cacheReadTokens: 0,
-  cacheWriteTokens: 0,
-  cacheWriteLongTokens: 0,
-  outputTokens: 200,
+  ...tokenCounts(100, 200),
   source: 'reported',
 }
 /** 100 × 1,000 + 200 × 2,000 nano-dollars. */
@@ -49,9 +46,19 @@ async function explain(database: Database, { quoted, moved, held = full, usage =
   const [id, workspaceId] = [createId('req'), createId('ws')]
   const request: LoggedRequest = {
     ...{ id, workspaceId, startedAt: 0, projectId: createId('prj'), keyId: createId('key') },
-    ...{ path: '/v1/messages', stream: true, model: 'acme/large', status: 200, code: undefined, reason: undefined },
+    ...{
+      path: '/v1/messages',
+      stream: true,
+      model: 'acme/large',
+      status: 200,
+      code: undefined,
+      cause: undefined,
+      requestedModel: undefined,
+      reason: undefined,
+    },
     ...{ provider: 'acme', upstreamModel: 'l', lane: 'bytes', candidates: [], attempts: [], warnings: [], notes: [] },
     ...{ usage, held: held as Nano, charge: quoted as Nano, firstEventMs: 1, totalMs: 2, client: undefined },
+    ...{ session: undefined, agent: undefined, endUser: undefined, tags: {}, upstreamCost: undefined },
     // Of the plan: what served in the end is the ledger's knowledge.
     priceVersion,
   }
@@ -78,10 +85,9 @@ async function explain(database: Database, { quoted, moved, held = full, usage =
   return { explained, fault: explainText(explained).fault, priceVersion }
 }
 
-forEachEngine((engine) => {
-  test('adds up the lines of a charge, as the command line does', async () => {
-    await using store = await engine.openStore()
-    const { explained, fault, priceVersion } = await explain(store.database, { quoted: full, moved: { charge: full } })
+forEachEngine((_, it) => {
+  it('adds up the lines of a charge, as the command line does', async ({ database }) => {
+    const { explained, fault, priceVersion } = await explain(database, { quoted: full, moved: { charge: full } })
     expect(explained).toMatchObject({ cost: '0.0005', price_version: String(priceVersion) })
     expect(explained?.charge).toMatchObject({
       lines: [
@@ -96,37 +102,33 @@ forEachEngine((engine) => {
     expect(fault).toBeUndefined()
   })
 
-  test('subtracts what the wallet could not pay from the total, whatever the caller was quoted', async () => {
-    await using store = await engine.openStore()
+  it('subtracts what the wallet could not pay from the total, whatever the caller was quoted', async ({ database }) => {
     // Where several processes share the wallet, the full price is quoted before it is known that it cannot be paid.
     for (const quoted of [300_000n, full]) {
       const moved = { charge: 300_000n, writeoff: 200_000n }
-      const { explained, fault } = await explain(store.database, { quoted, moved, held: 250_000n })
+      const { explained, fault } = await explain(database, { quoted, moved, held: 250_000n })
       expect(explained?.charge).toMatchObject({ total: '0.0005', written_off: '0.0002', charged: '0.0003' })
       expect(explained?.charge?.released).toBe('0.00')
       expect(fault).toBeUndefined()
     }
   })
 
-  test('charges at most the hold for an estimate', async () => {
-    await using store = await engine.openStore()
+  it('charges at most the hold for an estimate', async ({ database }) => {
     const usage = { ...reported, source: 'estimated' } as const
     const moved = { charge: 400_000n }
-    const { explained, fault } = await explain(store.database, { quoted: 400_000n, moved, held: 400_000n, usage })
+    const { explained, fault } = await explain(database, { quoted: 400_000n, moved, held: 400_000n, usage })
     expect(explained?.charge).toMatchObject({ total: '0.0004', written_off: '0.00', charged: '0.0004' })
     expect(fault).toBeUndefined()
   })
 
-  test('reports a transfer that differs from the sum of the lines', async () => {
-    await using store = await engine.openStore()
-    const { fault } = await explain(store.database, { quoted: full, moved: { charge: 400_000n } })
+  it('reports a transfer that differs from the sum of the lines', async ({ database }) => {
+    const { fault } = await explain(database, { quoted: full, moved: { charge: 400_000n } })
     expect(fault).toBe('the transfers come to $0.0004, not to $0.0005')
   })
 
-  test("shows no price for a call on the workspace's own key, though its plan had one", async () => {
-    await using store = await engine.openStore()
+  it("shows no price for a call on the workspace's own key, though its plan had one", async ({ database }) => {
     for (const fee of [0n, 25_000n]) {
-      const { explained, fault } = await explain(store.database, {
+      const { explained, fault } = await explain(database, {
         quoted: fee,
         moved: { charge: fee },
         isPriced: false,
@@ -139,8 +141,9 @@ forEachEngine((engine) => {
 })
 
 forEachEngine((engine) => {
-  test('exports every request of the filter, newest first, and no cell as a formula', async () => {
-    await using management = await openManagement(engine)
+  const it = testWith(() => openManagement(engine))
+
+  it('exports every request of the filter, newest first, and no cell as a formula', async (management) => {
     // More than a page, of which every third is another project's.
     const mine = createId('prj')
     const ids = Array.from({ length: 450 }, () => createId('req'))
@@ -155,10 +158,12 @@ forEachEngine((engine) => {
     expect(csv.headers.get('content-disposition')).toBe('attachment; filename="requests.csv"')
     expect(csv.headers.get('cache-control')).toBe('no-store')
     const [head, ...lines] = csv.text.trimEnd().split('\r\n')
-    expect(head).toStartWith('started_at,id,workspace_id,project_id,key_id,path,stream,model,status,code,')
+    expect(head).toStartWith(
+      'started_at,id,workspace_id,project_id,key_id,path,stream,model,requested_model,status,code,cause,',
+    )
     expect(lines.map((line) => line.split(',')[1])).toEqual(wanted)
-    expect(lines[0]).toEndWith(`,7,'@SUM(A1),`)
-    expect(lines.at(-1)).toEndWith(`,7,'@SUM(A1),"'=HYPERLINK(""http://x"",""y"")"`)
+    expect(lines[0]).toEndWith(`,7,'@SUM(A1),,,,,`)
+    expect(lines.at(-1)).toEndWith(`,7,'@SUM(A1),,,,,"'=HYPERLINK(""http://x"",""y"")"`)
 
     const jsonl = await management.ask('GET', `/api/requests/export?format=jsonl&project_id=${mine}`)
     expect(jsonl.headers.get('content-type')).toBe('application/x-ndjson')
@@ -171,14 +176,13 @@ forEachEngine((engine) => {
     expect(objects.at(-1)).toMatchObject({ reason: '=HYPERLINK("http://x","y")', client: '@SUM(A1)' })
   })
 
-  test('exports usage sums with the token only, and names a wrong parameter', async () => {
-    await using management = await openManagement(engine)
+  it('exports usage sums with the token only, and names a wrong parameter', async (management) => {
     expect((await management.ask('GET', '/api/usage/export', { token: null })).status).toBe(401)
     const empty = await management.ask('GET', '/api/usage/export?group_by=workspace,day&format=csv')
     expect(empty.headers.get('content-disposition')).toBe('attachment; filename="usage.csv"')
     expect(empty.text).toBe(
       'workspace_id,day,requests,failed_requests,estimated_requests,input_tokens,cache_read_tokens,' +
-        'cache_write_tokens,cache_write_1h_tokens,output_tokens,cost_usd\n',
+        'cache_write_tokens,cache_write_1h_tokens,output_tokens,cost_usd,cache_saved_usd\n',
     )
     for (const [query, param] of [
       ['group_by=hour', 'group_by'],
@@ -209,8 +213,7 @@ forEachEngine((engine) => {
     },
   )
 
-  test('accepts the first and the last possible time', async () => {
-    await using management = await openManagement(engine)
+  it('accepts the first and the last possible time', async (management) => {
     for (const path of ['/api/usage/export', '/api/requests/export', '/api/requests']) {
       for (const query of ['to=1970-01-01T00:00:00Z', 'from=1970-01-01T00:00:00Z&to=9999-12-31T23:59:59.999Z']) {
         expect((await management.ask('GET', `${path}?${query}`)).status).toBe(200)
@@ -218,8 +221,7 @@ forEachEngine((engine) => {
     }
   })
 
-  test('exports requests with the token only, and names a wrong filter', async () => {
-    await using management = await openManagement(engine)
+  it('exports requests with the token only, and names a wrong filter', async (management) => {
     expect((await management.ask('GET', '/api/requests/export', { token: null })).status).toBe(401)
     for (const [query, param] of [
       ['format=xlsx', 'format'],
@@ -234,8 +236,7 @@ forEachEngine((engine) => {
     expect([empty.status, empty.text.split('\r\n').length]).toEqual([200, 2])
   })
 
-  test('finds the requests of a project through its keys, or through the log if it has many keys', async () => {
-    await using management = await openManagement(engine)
+  it('finds the requests of a project through its keys, or through the log if it has many keys', async (management) => {
     const { database, clock } = management
     const { id: workspace } = await management.make('/api/workspaces', { name: 'acme' })
     const newProject = async (): Promise<ProjectId> =>

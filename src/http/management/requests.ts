@@ -3,24 +3,45 @@
 
 import { fileTypeOf, listAnswer } from '../../api/fields.ts'
 import { operations } from '../../api/operations.ts'
-import { type LoggedRequest, statsGroupsMax, type UsageItem, usageFields } from '../../api/requests.ts'
-import { chargeLines } from '../../catalog/price.ts'
+import {
+  facetValuesMax,
+  type LoggedRequest,
+  seriesIntervals,
+  seriesMax,
+  statsGroupsMax,
+  type UsageItem,
+  usageFields,
+  usageGroupsMax,
+} from '../../api/requests.ts'
+import { cacheSavings, chargeLines, type Price } from '../../catalog/price.ts'
 import { readPriceVersion } from '../../catalog/price-versions.ts'
+import { passesAttribution, shownEndUser, tagsText } from '../../kernel/attribution.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import { Failure, invalidRequest } from '../../kernel/failure.ts'
-import { isId, type RequestId } from '../../kernel/ids.ts'
+import { isId, type KeyId, type RequestId } from '../../kernel/ids.ts'
 import { formatPico, formatPrice, formatUsd, type Nano, picoToNano, zeroNano } from '../../kernel/money.ts'
 import { factorNames, factors, tokenBuckets, type Usage, unitBuckets, wholeBuckets } from '../../kernel/usage.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 import type { Transfer, TransferKind } from '../../ledger/transfer.ts'
 import type { Database } from '../../store/database.ts'
-import type { Figures } from '../../store/request-rows.ts'
+import { addFigures, type Figures, noFigures } from '../../store/request-rows.ts'
 import type { RequestLog as StoredLog } from '../../telemetry/request-log.ts'
 import type { LoggedRequest as StoredRequest } from '../../telemetry/request-row.ts'
-import { firstEventsOf, readStats, type StatGroup } from '../../telemetry/request-stats.ts'
+import { countFacets, type FacetName, facetNames, readSeries, type Series } from '../../telemetry/request-series.ts'
+import { firstEventsOf, readStats, readStatsOfKeys } from '../../telemetry/request-stats.ts'
 import type { RequestTail } from '../../telemetry/request-tail.ts'
-import { exportUsage } from '../../telemetry/usage-export.ts'
+import {
+  exportUsage,
+  inputOf,
+  oldestRequest,
+  sumUsage,
+  type UsageQuery,
+  type UsageSum,
+} from '../../telemetry/usage-export.ts'
+import { findEndUser } from '../../tenancy/end-users.ts'
+import { keysOfOwner } from '../../tenancy/keys.ts'
 import { notFound } from '../../tenancy/management.ts'
+import type { Reach } from '../../tenancy/principal.ts'
 import { type CsvValue, csvLine } from '../../wire/csv.ts'
 import { everyPage, given, pageOf, transferAnswer } from './answers.ts'
 import type { RequestFilters, RequestLog, RouteDependencies } from './dependencies.ts'
@@ -33,10 +54,45 @@ const usageSpanMs = 30 * dayMs
 
 export function requestRoutes({ database, clock, requests, tail }: RouteDependencies): readonly Route[] {
   const follow = createFollowRequests(tail)
+  const usageQuery = async (query: Call<typeof operations.getUsage>['query'], reach: Reach): Promise<UsageQuery> => {
+    const { to = clock.now(), from = Math.max(0, to - usageSpanMs), group_by: groupBy } = query
+    return {
+      database,
+      from,
+      to,
+      groupBy,
+      savings: createSavings(database),
+      ...(await reachedBy(database, query, reach)),
+    }
+  }
+  const reportOf = async <Sums>(
+    { query, reach }: Pick<Call<typeof operations.getUsage>, 'query' | 'reach'>,
+    answerOf: (sum: UsageSum) => Sums,
+  ) => {
+    const wanted = await usageQuery(query, reach)
+    const { from, to, groupBy } = wanted
+    if (from >= to) throw invalidRequest('`from` must be before `to`.', 'from')
+    const [logFrom, sums] = await Promise.all([oldestRequest(database, reach.workspaceId), sumUsage(wanted)])
+    const groups = [...sums.list()].sort(byCost)
+    const shown = groups.slice(0, usageGroupsMax).map(async (sum) => ({
+      values: [...sum.groups],
+      names: await Promise.all(sum.groups.map((id, at) => (id === null ? null : nameOf(database, groupBy[at], id)))),
+      ...answerOf(sum),
+    }))
+    return {
+      from: isoTime(from),
+      to: isoTime(to),
+      log_from: logFrom === undefined ? null : isoTime(logFrom),
+      total: answerOf(sums.total),
+      groups: await Promise.all(shown),
+      groups_left_off: groups.length - shown.length,
+    }
+  }
   return [
     implement(operations.followRequests, {
-      events({ query }, signal) {
-        const stream = follow(filtersOf(query), signal)
+      async events({ query, reach }, signal) {
+        const filters = await filtersOf(database, { ...query, workspace_id: reach.workspaceId ?? query.workspace_id })
+        const stream = follow(filters, signal, ownerFilter(database, reach))
         if (stream) return stream
         throw new Failure('OVERLOADED', 'Too many clients are already following the request log.', {
           retryAfterMs: 10_000,
@@ -44,19 +100,36 @@ export function requestRoutes({ database, clock, requests, tail }: RouteDependen
       },
     }),
     implement(operations.exportRequests, {
-      download({ query }) {
+      async download({ query, reach }) {
         const { format } = query
-        const filters = { ...filtersOf(query), ...given({ from: query.from, to: query.to }) }
+        const filters = { ...(await reachedBy(database, query, reach)), ...given({ from: query.from, to: query.to }) }
         const pages = everyPage((page) => requests.list({ ...filters, ...page }))
         const pieces = format === 'csv' ? csvPieces(pages) : jsonPieces(pages)
         return { type: fileTypeOf[format], name: `requests.${format}`, pieces }
       },
     }),
+    implement(operations.getRequestFacets, {
+      async run({ query, reach }) {
+        const { to = clock.now(), from = Math.max(0, to - usageSpanMs) } = query
+        if (from >= to) throw invalidRequest('`from` must be before `to`.', 'from')
+        const filters = await reachedBy(database, query, reach)
+        const { total, facets } = await countFacets(database, { ...filters, from, to })
+        const answerOf = async (name: FacetName) => {
+          const values = [...facets[name]].sort(([, a], [, b]) => b - a).slice(0, facetValuesMax)
+          return await Promise.all(
+            values.map(async ([value, requests]) => ({ value, name: await nameOf(database, name, value), requests })),
+          )
+        }
+        const lists = await Promise.all(facetNames.map(async (name) => [name, await answerOf(name)] as const))
+        type Lists = Record<FacetName, Awaited<ReturnType<typeof answerOf>>>
+        return { from: isoTime(from), to: isoTime(to), total, facets: Object.fromEntries(lists) as Lists }
+      },
+    }),
     implement(operations.listRequests, {
-      async run({ query }) {
+      async run({ query, reach }) {
         const found = await requests.list({
           ...pageOf(query),
-          ...filtersOf(query),
+          ...(await reachedBy(database, query, reach)),
           ...given({ from: query.from, to: query.to }),
         })
         return listAnswer(found.items, found.nextCursor)
@@ -70,15 +143,19 @@ export function requestRoutes({ database, clock, requests, tail }: RouteDependen
       },
     }),
     implement(operations.getStats, {
-      async run({ query }) {
+      async run({ query, reach }) {
         const to = query.to ?? clock.now()
         const from = query.from ?? Math.max(0, to - dayMs)
         if (from >= to) throw invalidRequest('`from` must be before `to`.', 'from')
         if (to - from > statsDaysMax * dayMs) {
           throw invalidRequest(`At most ${statsDaysMax} days can be summed up at once.`, 'from')
         }
-        const { workspace_id: workspaceId, group } = query
-        const stats = await readStats(database, clock, { from, to, group, ...given({ workspaceId }) })
+        const { group } = query
+        const workspaceId = reach.workspaceId ?? query.workspace_id
+        const keyIds = await ownKeys(database, reach)
+        const stats = await (keyIds
+          ? readStatsOfKeys(database, clock, { from, to, group, keyIds })
+          : readStats(database, clock, { from, to, group, ...given({ workspaceId }) }))
         const groups = stats.groups.slice(0, statsGroupsMax).map(async ({ id, figures }) => {
           return { id, name: await nameOf(database, group, id), ...sumsAnswer(figures) }
         })
@@ -94,24 +171,168 @@ export function requestRoutes({ database, clock, requests, tail }: RouteDependen
       },
     }),
     implement(operations.exportUsage, {
-      download({ query }) {
-        const {
-          to = clock.now(),
-          from = Math.max(0, to - usageSpanMs),
-          format,
-          group_by: groupBy,
-          workspace_id: workspaceId,
-        } = query
-        const wanted = { database, from, to, format, groupBy, ...given({ workspaceId }) }
-        return { type: fileTypeOf[format], name: `usage.${format}`, pieces: exportUsage(wanted) }
+      async download({ query, reach }) {
+        const { format } = query
+        const wanted = await usageQuery(query, reach)
+        return { type: fileTypeOf[format], name: `usage.${format}`, pieces: exportUsage({ ...wanted, format }) }
       },
     }),
+    implement(operations.getUsageSeries, {
+      async run({ query, reach }) {
+        const to = query.to ?? clock.now()
+        const from = query.from ?? Math.max(0, to - dayMs)
+        if (from >= to) throw invalidRequest('`from` must be before `to`.', 'from')
+        const interval = query.interval ?? usualInterval(to - from)
+        const stepMs = seriesIntervals[interval]
+        if ((to - from) / stepMs > seriesPointsMax) {
+          throw invalidRequest(`At most ${seriesPointsMax} intervals can be summed up at once.`, 'interval')
+        }
+        const { group_by: group, utc_offset_minutes: offset } = query
+        const filters = await reachedBy(database, query, reach)
+        const [logFrom, found] = await Promise.all([
+          oldestRequest(database, filters.workspaceId),
+          readSeries(database, { ...filters, from, to, stepMs, offsetMs: offset * 60_000, group }),
+        ])
+        const shown = found.slice(0, seriesMax)
+        const rest = found.slice(seriesMax)
+        return {
+          from: isoTime(from),
+          to: isoTime(to),
+          interval,
+          log_from: logFrom === undefined ? null : isoTime(logFrom),
+          total: seriesAnswer(joinSeries(found)),
+          series: await Promise.all(
+            shown.map(async (series) => ({
+              value: series.value,
+              name: series.value === null ? null : await nameOf(database, group, series.value),
+              ...seriesAnswer(series),
+            })),
+          ),
+          others: rest.length === 0 ? null : { count: rest.length, ...seriesAnswer(joinSeries(rest)) },
+        }
+      },
+    }),
+    implement(operations.getUsage, { run: (call) => reportOf(call, usageAnswerOf) }),
+    implement(operations.getMargin, { run: (call) => reportOf(call, marginAnswerOf) }),
   ]
 }
 
-function filtersOf(query: Call<typeof operations.followRequests>['query']): RequestFilters {
-  const { workspace_id: workspaceId, project_id: projectId, key_id: keyId, model, outcome } = query
-  return given({ workspaceId, projectId, keyId, model, outcome })
+/** Of a series: a year by the day, a month by the hour. */
+const seriesPointsMax = 1000
+
+function usualInterval(spanMs: number): keyof typeof seriesIntervals {
+  if (spanMs <= dayMs / 24) return '1m'
+  if (spanMs <= dayMs / 4) return '5m'
+  return spanMs <= 3 * dayMs ? '1h' : spanMs <= 7 * dayMs ? '6h' : '1d'
+}
+
+function joinSeries(all: readonly Series[]): Pick<Series, 'total' | 'buckets'> {
+  const total = noFigures()
+  const buckets = new Map<number, Figures>()
+  for (const series of all) {
+    addFigures(total, series.total)
+    for (const [start, figures] of series.buckets) {
+      const bucket = buckets.get(start) ?? noFigures()
+      buckets.set(start, bucket)
+      addFigures(bucket, figures)
+    }
+  }
+  return { total, buckets }
+}
+
+function seriesAnswer({ total, buckets }: Pick<Series, 'total' | 'buckets'>) {
+  const answerOf = (figures: Figures) => ({
+    ...sumsAnswer(figures),
+    cache_read_tokens: Number(figures.cacheReadTokens),
+  })
+  const points = [...buckets].sort(([a], [b]) => a - b)
+  return {
+    ...answerOf(total),
+    points: points.map(([start, figures]) => ({ start: isoTime(start), ...answerOf(figures) })),
+  }
+}
+
+function byCost(a: UsageSum, b: UsageSum): number {
+  return Number(b.cost - a.cost) || b.requests - a.requests
+}
+
+function usageAnswerOf(sum: UsageSum) {
+  const { input, cacheRead, cacheWrite, output } = inputOf(sum)
+  return {
+    requests: sum.requests,
+    failed_requests: sum.failed,
+    input_tokens: input,
+    cache_read_tokens: cacheRead,
+    cache_write_tokens: cacheWrite,
+    output_tokens: output,
+    cost: formatUsd(sum.cost),
+    cache_hit_rate: input === 0 ? null : cacheRead / input,
+    cache_saved: formatUsd(sum.saved as Nano),
+  }
+}
+
+function marginAnswerOf({ requests, cost, upstreamCost, uncosted, uncostedCharges }: UsageSum) {
+  return {
+    requests,
+    charged: formatUsd(cost),
+    upstream_cost: formatUsd(upstreamCost),
+    margin: formatUsd((cost - uncostedCharges - upstreamCost) as Nano),
+    requests_without_cost: uncosted,
+    charged_without_cost: formatUsd(uncostedCharges),
+  }
+}
+
+/** What prompt caches saved, by the price that each request was charged by. */
+function createSavings(database: Database): UsageQuery['savings'] {
+  const prices = new Map<string, Price | undefined>()
+  return async (page) => {
+    for (const { priceVersion } of page) {
+      if (priceVersion === undefined || prices.has(priceVersion)) continue
+      prices.set(priceVersion, (await readPriceVersion(database, priceVersion))?.price)
+    }
+    return ({ priceVersion, charge, usage }) => {
+      const price = priceVersion === undefined || charge === undefined ? undefined : prices.get(priceVersion)
+      return price && usage && cacheSavings(price, usage)
+    }
+  }
+}
+
+type FilterQuery = Partial<Call<typeof operations.followRequests>['query']>
+
+async function filtersOf({ sql }: Database, query: FilterQuery): Promise<RequestFilters> {
+  const { workspace_id: workspaceId, project_id: projectId, key_id: keyId } = query
+  // An id is only known by its hash, which differs between workspaces.
+  const endUser =
+    query.end_user !== undefined && workspaceId !== undefined
+      ? await findEndUser(sql, workspaceId, query.end_user)
+      : query.end_user
+  const { model, session, agent, tag, outcome, provider, cause } = query
+  return given({ workspaceId, projectId, keyId, model, session, agent, endUser, tag, outcome, provider, cause })
+}
+
+/** The keys a member may see requests of; undefined = all. */
+async function ownKeys({ sql }: Database, { workspaceId, ownerId }: Reach): Promise<readonly KeyId[] | undefined> {
+  return workspaceId === undefined || ownerId === undefined ? undefined : await keysOfOwner(sql, workspaceId, ownerId)
+}
+
+/** The filters of the query, narrowed to what the caller may see. */
+async function reachedBy(database: Database, query: FilterQuery, reach: Reach): Promise<RequestFilters> {
+  const keyIds = await ownKeys(database, reach)
+  const narrowed = { ...query, workspace_id: reach.workspaceId ?? query.workspace_id }
+  return { ...(await filtersOf(database, narrowed)), ...given({ keyIds }) }
+}
+
+/** For a stream, which outlives the list of keys: a key that is created later is looked up once. */
+function ownerFilter({ sql }: Database, { ownerId }: Reach): OwnerFilter | undefined {
+  if (ownerId === undefined) return undefined
+  const owners = new Map<KeyId, boolean>()
+  return async (keyId) => {
+    const known = owners.get(keyId)
+    if (known !== undefined) return known
+    const [row] = await sql<{ owner_id: string | null }>`SELECT owner_id FROM api_keys WHERE id = ${keyId}`
+    owners.set(keyId, row?.owner_id === ownerId)
+    return row?.owner_id === ownerId
+  }
 }
 
 export function createRequestReader({
@@ -157,8 +378,10 @@ function requestAnswer(request: StoredRequest): LoggedRequest {
     path: request.path,
     stream: request.stream,
     model: request.model ?? null,
+    requested_model: request.requestedModel ?? null,
     status: request.status,
     code: request.code ?? null,
+    cause: causeText(request) ?? null,
     reason: request.reason ?? null,
     provider: request.provider ?? null,
     upstream_model: request.upstreamModel ?? null,
@@ -168,10 +391,11 @@ function requestAnswer(request: StoredRequest): LoggedRequest {
       upstream_model: upstreamModel,
       why: why ?? null,
     })),
-    attempts: request.attempts.map(({ provider, upstreamModel, outcome, ms }) => ({
+    attempts: request.attempts.map(({ provider, upstreamModel, outcome, startMs, ms }) => ({
       provider,
       upstream_model: upstreamModel,
       outcome,
+      start_ms: startMs ?? null,
       ms,
     })),
     warnings: request.warnings,
@@ -183,7 +407,16 @@ function requestAnswer(request: StoredRequest): LoggedRequest {
     first_event_ms: request.firstEventMs ?? null,
     total_ms: request.totalMs,
     client: request.client ?? null,
+    session: request.session ?? null,
+    agent: request.agent ?? null,
+    end_user: request.endUser === undefined ? null : shownEndUser(request.endUser),
+    tags: { ...request.tags },
   }
+}
+
+/** As `causeColumn` groups it; undefined = success. */
+function causeText({ cause, code }: Pick<StoredRequest, 'cause' | 'code'>): string | undefined {
+  return cause ?? code?.toLowerCase()
 }
 
 function usageAnswer(usage: Usage) {
@@ -247,11 +480,13 @@ function sumsAnswer(figures: Figures) {
   }
 }
 
-async function nameOf({ sql }: Database, group: StatGroup, id: string): Promise<string | null> {
-  if (group === 'model') return null
-  const [row] = await (group === 'key'
-    ? sql<{ name: string }>`SELECT name FROM api_keys WHERE id = ${id}`
-    : sql<{ name: string }>`SELECT name FROM projects WHERE id = ${id}`)
+const namedTables: Readonly<Record<string, string>> = { key: 'api_keys', project: 'projects', workspace: 'workspaces' }
+
+/** null = what is grouped by has no names. */
+async function nameOf({ sql }: Database, group = '', id: string): Promise<string | null> {
+  const table = namedTables[group]
+  if (table === undefined) return null
+  const [row] = await sql<{ name: string }>`SELECT name FROM ${sql(table)} WHERE id = ${id}`
   return row?.name ?? null
 }
 
@@ -276,17 +511,27 @@ const fields = (...names: readonly PlainField[]): readonly Column[] =>
 
 /** In this order; null becomes an empty cell. */
 const columns: readonly Column[] = [
-  ...fields('started_at', 'id', 'workspace_id', 'project_id', 'key_id', 'path', 'stream', 'model', 'status', 'code'),
+  ...fields('started_at', 'id', 'workspace_id', 'project_id', 'key_id', 'path', 'stream', 'model', 'requested_model'),
+  ...fields('status', 'code', 'cause'),
   ...fields('provider', 'upstream_model'),
   ['attempts', ({ attempts }) => attempts.length],
   ...usageFields.map((name): Column => {
     return [name === 'source' ? 'usage_source' : name, ({ usage }) => usage?.[name] ?? null]
   }),
-  ...fields('price_version', 'cost', 'first_event_ms', 'total_ms', 'client', 'reason'),
+  ...fields('price_version', 'cost', 'first_event_ms', 'total_ms', 'client', 'session', 'agent', 'end_user'),
+  ['tags', ({ tags }) => tagsText(tags)],
+  ...fields('reason'),
 ]
 
 /** undefined = too many clients are following already. */
-type FollowRequests = (filters: RequestFilters, signal: AbortSignal) => ReadableStream<Uint8Array> | undefined
+type FollowRequests = (
+  filters: RequestFilters,
+  signal: AbortSignal,
+  isOwn?: OwnerFilter,
+) => ReadableStream<Uint8Array> | undefined
+
+/** Whether the key is the caller's own. */
+type OwnerFilter = (keyId: KeyId) => Promise<boolean>
 
 /** Chunks that wait for a slow reader; a slower one misses requests and can list them. */
 const queuedChunksMax = 8
@@ -304,19 +549,29 @@ function createFollowRequests(tail: RequestTail): FollowRequests {
     return event
   }
 
-  return (filters, signal) => {
+  return (filters, signal, isOwn) => {
     let controller: ReadableStreamDefaultController<Uint8Array> | undefined
     let polls = 0
     const send = (text: string): void => {
       if (controller && (controller.desiredSize ?? 0) > 0) controller.enqueue(encoder.encode(text))
     }
+    const deliver = (requests: readonly StoredRequest[]): void => {
+      polls++
+      // Everything a poll found goes out at once, because each chunk is a write to the socket.
+      const events = requests.map(eventOf)
+      if (polls % pollsPerKeepAlive === 0) events.push(': still here\n\n')
+      if (events.length > 0) send(events.join(''))
+    }
+    const deliverOwn = async (requests: readonly StoredRequest[], check: OwnerFilter): Promise<void> => {
+      const own = await Promise.all(requests.map(({ keyId }) => check(keyId)))
+      deliver(requests.filter((_, at) => own[at]))
+    }
     const stop = tail.listen({
       onRequests(requests) {
-        polls++
-        // Everything a poll found goes out at once, because each chunk is a write to the socket.
-        const events = requests.filter((request) => passes(request, filters)).map(eventOf)
-        if (polls % pollsPerKeepAlive === 0) events.push(': still here\n\n')
-        if (events.length > 0) send(events.join(''))
+        const passing = requests.filter((request) => passes(request, filters))
+        if (!isOwn) deliver(passing)
+        // Without the database nothing is known to be theirs; the page lists what it missed.
+        else void deliverOwn(passing, isOwn).catch(() => {})
       },
       onEnd: () => controller?.close(),
     })
@@ -335,12 +590,16 @@ function createFollowRequests(tail: RequestTail): FollowRequests {
   }
 }
 
-function passes(request: StoredRequest, { workspaceId, projectId, keyId, model, outcome }: RequestFilters): boolean {
+function passes(request: StoredRequest, filters: RequestFilters): boolean {
+  const { workspaceId, projectId, keyId, model, outcome, provider, cause } = filters
   return (
+    passesAttribution(request, filters) &&
     (workspaceId === undefined || request.workspaceId === workspaceId) &&
     (projectId === undefined || request.projectId === projectId) &&
     (keyId === undefined || request.keyId === keyId) &&
     (model === undefined || request.model === model) &&
+    (provider === undefined || request.provider === provider) &&
+    (cause === undefined || (causeText(request) ?? 'ok') === cause) &&
     (outcome === undefined || (request.code === undefined) === (outcome === 'ok'))
   )
 }

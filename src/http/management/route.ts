@@ -15,6 +15,7 @@ import { isId, type RequestId } from '../../kernel/ids.ts'
 import { nearestNames } from '../../kernel/nearest.ts'
 import type { Sql } from '../../store/sql.ts'
 import type { Act } from '../../tenancy/management.ts'
+import type { Reach } from '../../tenancy/principal.ts'
 
 /** A file of any length, sent while it is read. */
 export interface Download {
@@ -31,9 +32,13 @@ interface CallOf<Id, Body, Query> {
   readonly provider: string
   /** `{model}` of the path, decoded; empty without one. */
   readonly model: string
+  /** `{list}` of the path; empty without one. */
+  readonly list: string
   readonly body: Body
   readonly query: Query
   readonly act: Act & { readonly requestId: RequestId }
+  /** Who calls, and what the call may see. */
+  readonly reach: Reach
   /** For handlers without `write`, which have to honour it themselves. */
   readonly idempotencyKey: string | undefined
 }
@@ -47,7 +52,7 @@ interface HandlerOf<CheckedCall, Result> {
   /** Runs in a transaction, which everything that is thrown rolls back. */
   write?(sql: Sql, call: CheckedCall): Promise<Result>
   /** A stream that lasts until the caller disconnects or the gateway stops. */
-  events?(call: CheckedCall, signal: AbortSignal): ReadableStream<Uint8Array>
+  events?(call: CheckedCall, signal: AbortSignal): ReadableStream<Uint8Array> | Promise<ReadableStream<Uint8Array>>
   download?(call: CheckedCall): Download | Promise<Download>
   /** After the commit and before the answer: drops what is cached of the changed object. */
   committed?(call: CheckedCall): void
@@ -71,6 +76,7 @@ export interface Match {
   readonly id: string
   readonly provider: string
   readonly model: string
+  readonly list: string
 }
 
 /** Throws a Failure if there is none. */
@@ -100,7 +106,7 @@ export function createMatchRoute(routes: readonly Route[]): MatchRoute {
     }
     const sentAs = (name: string) => sent[match.parts.indexOf(name)] ?? ''
     const model = [sentAs('{creator}'), sentAs('{model}')].filter(Boolean).map(decoded).join('/')
-    return { route: match.route, id: sentAs('{id}'), provider: sentAs('{provider}'), model }
+    return { route: match.route, id: sentAs('{id}'), provider: sentAs('{provider}'), model, list: sentAs('{list}') }
   }
 }
 
@@ -120,7 +126,7 @@ function decoded(sent: string): string {
 }
 
 function fits(part: string, sent: string | undefined): boolean {
-  if (part === '{provider}') return sent !== undefined && /^[a-z0-9][a-z0-9-]{0,62}$/.test(sent)
+  if (part === '{provider}' || part === '{list}') return sent !== undefined && /^[a-z0-9][a-z0-9-]{0,62}$/.test(sent)
   return matchesAnything.has(part) ? sent !== undefined && sent !== '' : part === sent
 }
 

@@ -11,13 +11,17 @@ import { isStoreUnavailable } from '../../store/sql-error.ts'
 import { listAudit } from '../../tenancy/audit.ts'
 import type { StoredAnswer } from '../../tenancy/idempotency.ts'
 import { notFound } from '../../tenancy/management.ts'
+import { installation, type Principal } from '../../tenancy/principal.ts'
 import { queryOf } from '../request.ts'
 import { type ApiAnswer, apiHeaders, respond, respondEvents, respondFile } from '../responses.ts'
+import { reachOf } from './access.ts'
+import { alertRoutes } from './alerts.ts'
 import { auditAnswer, pageAnswer, pageOf } from './answers.ts'
-import { type Actor, type AuthorizeDependencies, createAuthorize } from './authorize.ts'
+import { type AuthorizeDependencies, createAuthorize } from './authorize.ts'
 import { catalogRoutes } from './catalog.ts'
 import type { RouteDependencies } from './dependencies.ts'
 import { checkBody, checkQuery, readJson } from './input.ts'
+import { peopleRoutes } from './people.ts'
 import { providerRoutes } from './providers.ts'
 import { requestRoutes } from './requests.ts'
 import {
@@ -77,22 +81,33 @@ export function createManagementApi(deps: ManagementDependencies): ManagementApi
   ): Promise<Served> {
     const match = matchRoute(request.method, path)
     const { route } = match
-    const actor = isPublic(route) ? anyone : await authorize(request)
-    if (actor instanceof Failure) throw actor
+    const principal = isPublic(route) ? anyone : await authorize(request)
+    if (principal instanceof Failure) throw principal
     if (route.kind !== undefined && !hasIdForm(match)) throw notFound(route.kind, match.id)
     const { json, ...checked } = await readInput(request, match)
-    if (actor !== anyone) socket?.keepOpen()
-    const act = { actor: actor.name, at: clock.now(), requestId, managedBy: readManager(request) }
-    const call: UntypedCall = { ...checked, id: match.id, provider: match.provider, model: match.model, act }
+    const reach = await reachOf(deps.database.sql, principal, match, checked)
+    if (principal !== anyone) socket?.keepOpen()
+    const act = { actor: principal.name, at: clock.now(), requestId, managedBy: readManager(request, principal) }
+    const call: UntypedCall = {
+      ...checked,
+      id: match.id,
+      provider: match.provider,
+      model: match.model,
+      list: match.list,
+      act,
+      reach,
+    }
     if (route.events) return request.method === 'HEAD' ? { status: 200, body: '' } : route.events(call, request.signal)
     if (route.download) return request.method === 'HEAD' ? { status: 200, body: '' } : route.download(call)
-    if (actor === anyone) return await runPublic(request, route, call)
+    if (principal === anyone) return await runPublic(request, route, call)
     if (call.idempotencyKey === undefined) return await run(route, call, undefined)
-    const once = `${path} ${call.idempotencyKey}`
+    // The answer may hold a secret, so nobody gets the answer to another person's request.
+    const scope = principal.kind === 'installation' ? `api:${path}` : `api:${principal.name}:${path}`
+    const once = `${scope} ${call.idempotencyKey}`
     if (running.has(once)) throw stillRunning()
     running.add(once)
     try {
-      return await run(route, call, { scope: `api:${path}`, bodySha256: sha256(JSON.stringify(json)) })
+      return await run(route, call, { scope, bodySha256: sha256(JSON.stringify(json)) })
     } finally {
       running.delete(once)
     }
@@ -104,20 +119,22 @@ export function createManagementApi(deps: ManagementDependencies): ManagementApi
    */
   async function runPublic(request: Request, route: Route, call: UntypedCall): Promise<ApiAnswer> {
     const { spend, finish, spendFreely } = deps.budget
-    if (!(await hasSession(request))) {
+    if (!(await isOperator(request))) {
       const value = await spend(() => route.run?.(call))
       if (value !== undefined) return await finish(() => answerOf(route, value))
-      if ((await authorize(request)) instanceof Failure) throw overloaded()
+      const principal = await authorize(request)
+      if (principal instanceof Failure || !principal.isOperator) throw overloaded()
     }
     const value = await spendFreely(() => route.run?.(call))
     return await spendFreely(() => answerOf(route, value))
   }
 
   /** False if the session cannot be looked up: the catalog is shown even while the database is unreachable. */
-  async function hasSession(request: Request): Promise<boolean> {
+  async function isOperator(request: Request): Promise<boolean> {
     try {
       const session = await deps.sessionOf?.(request)
-      return session !== undefined && !(session instanceof Failure)
+      // Not everyone who is signed in: anyone may have an account where sign-up is open.
+      return session !== undefined && !(session instanceof Failure) && session.isOperator
     } catch (error) {
       if (isStoreUnavailable(error)) return false
       throw error
@@ -146,7 +163,9 @@ export function createManagementApi(deps: ManagementDependencies): ManagementApi
         return respondFile(outcome, id, (thrown) => void deps.onDefect(thrown, id))
       }
       socket?.rearm()
-      return outcome instanceof ReadableStream ? respondEvents(outcome, id) : respond(outcome, id)
+      return outcome instanceof ReadableStream
+        ? respondEvents(outcome, id)
+        : respond(outcome, id, request.headers.get('accept-encoding'))
     } catch (thrown) {
       socket?.rearm()
       if (thrown instanceof Failure) return refuse(thrown, id)
@@ -172,6 +191,8 @@ export function managementRoutes(deps: RouteDependencies): readonly Route[] {
     ...providerRoutes(deps),
     ...catalogRoutes(deps),
     ...requestRoutes(deps),
+    ...alertRoutes(deps),
+    ...peopleRoutes(deps),
     implement(operations.listAudit, {
       async run({ query }) {
         return pageAnswer(await listAudit(deps.database.sql, pageOf(query)), auditAnswer)
@@ -191,17 +212,18 @@ export function managementRoutes(deps: RouteDependencies): readonly Route[] {
 }
 
 /** The caller of a public operation. */
-const anyone: Actor = Object.freeze({ name: 'public' })
+const anyone = installation('public')
 
 function isPublic(route: Route): boolean {
   return route.public === 'always' || (route.public === 'by setting' && route.isPublic?.() === true)
 }
 
 /** `file`: the object belongs to a configuration file, and only the file can change it from then on. */
-function readManager(request: Request): 'file' | undefined {
+function readManager(request: Request, { isOperator }: Principal): 'file' | undefined {
   const manager = request.headers.get(managedByHeader)
   if (manager === null || manager === 'api') return undefined
-  if (manager === 'file') return manager
+  if (manager === 'file' && isOperator) return manager
+  if (manager === 'file') throw new Failure('FORBIDDEN', 'Only operators apply configuration files.')
   throw invalidRequest(`\`${managedByHeader}\` must be api or file.`, managedByHeader)
 }
 

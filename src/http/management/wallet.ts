@@ -2,13 +2,25 @@
 // reason; existing transfers never change.
 
 import { createHash } from 'node:crypto'
+import type { AnswerOf, ItemOf } from '../../api/client.ts'
+import { fileTypeOf, listAnswer } from '../../api/fields.ts'
 import { operations } from '../../api/operations.ts'
 import { checkoutSchema } from '../../api/wallet.ts'
+import { assert } from '../../kernel/assert.ts'
+import { isoTime } from '../../kernel/clock.ts'
 import { Failure } from '../../kernel/failure.ts'
-import { formatUsd, type Nano } from '../../kernel/money.ts'
+import type { RefundId, WorkspaceId } from '../../kernel/ids.ts'
+import { formatUsd, type Nano, zeroNano } from '../../kernel/money.ts'
 import type { Insufficient } from '../../ledger/account.ts'
 import type { Correction } from '../../ledger/fund.ts'
+import { readStatement, signedAmount } from '../../ledger/statement.ts'
+import { listFundings } from '../../ledger/transfer.ts'
+import { type Sql, timeFromSql } from '../../store/sql.ts'
+import { appendAudit } from '../../tenancy/audit.ts'
+import { notFound } from '../../tenancy/management.ts'
 import { getWorkspace } from '../../tenancy/workspaces.ts'
+import { type CsvValue, csvLine } from '../../wire/csv.ts'
+import { findPayment, listPayments, type PaymentRow } from '../payments/payments.ts'
 import type { Checkout, CheckoutSession } from '../payments/stripe-checkout.ts'
 import { given, pageAnswer, pageOf, transferAnswer, walletAnswer } from './answers.ts'
 import type { RouteDependencies } from './dependencies.ts'
@@ -60,7 +72,193 @@ export function walletRoutes(deps: RouteDependencies): readonly Route[] {
         return pageAnswer({ items: transfers, nextCursor }, (transfer) => transferAnswer(transfer, id))
       },
     }),
+    implement(operations.getStatement, {
+      run: async ({ id, query, act }) => await statementOf(deps, id, query.month, act.at),
+    }),
+    implement(operations.exportStatement, {
+      async download({ id, query, act }) {
+        const statement = await statementOf(deps, id, query.month, act.at)
+        return {
+          type: fileTypeOf.csv,
+          name: `statement-${id}-${statement.month}.csv`,
+          pieces: statementPieces(statement),
+        }
+      },
+    }),
+    implement(operations.listReceipts, {
+      async run({ id }) {
+        const { name } = await getWorkspace(database.sql, id)
+        const topUps = (await listFundings(database.sql, id)).filter(({ kind }) => kind === 'topup')
+        const receipts = topUps.map((transfer) => ({
+          ...{ id: transfer.id, workspace_id: id, workspace_name: name, amount: formatUsd(transfer.amount) },
+          ...{ reference: transfer.reference ?? null, payment_id: transfer.paymentId ?? null },
+          created_at: isoTime(transfer.createdAt),
+        }))
+        return listAnswer(receipts, undefined)
+      },
+    }),
+    ...paymentRoutes(deps),
   ]
+}
+
+function paymentRoutes(deps: RouteDependencies): readonly Route[] {
+  const { database, checkout, autoTopUps, refunds } = deps
+  const settingsOf = async (sql: Sql, id: WorkspaceId): Promise<AnswerOf<'getPaymentSettings'>> => {
+    const state = await autoTopUps?.read(sql, id)
+    const { min, max } = autoTopUps?.bounds() ?? { min: zeroNano, max: zeroNano }
+    return {
+      available: checkout !== undefined,
+      min: formatUsd(min),
+      max: formatUsd(max),
+      card: state?.card ?? null,
+      auto_topup: {
+        enabled: state?.isOn ?? false,
+        threshold: formatUsd(state?.threshold ?? zeroNano),
+        amount: formatUsd(state?.amount ?? zeroNano),
+        monthly_max: formatUsd(state?.monthMax ?? zeroNano),
+        spent_this_month: formatUsd(state?.spentThisMonth ?? zeroNano),
+        failures: state?.failures ?? 0,
+        stopped: state?.stopped ?? null,
+      },
+    }
+  }
+  return [
+    implement(operations.getPaymentSettings, {
+      async run({ id }) {
+        await getWorkspace(database.sql, id)
+        return await settingsOf(database.sql, id)
+      },
+    }),
+    implement(operations.listPayments, {
+      async run({ id, query }) {
+        await getWorkspace(database.sql, id)
+        const { limit, cursor } = pageOf(query)
+        const page = { workspaceId: id, limit: limit + 1, ...given({ cursor }) }
+        const rows = await listPayments(database.sql, page)
+        const items = rows.slice(0, limit)
+        return listAnswer(items.map(paymentAnswer), rows.length > limit ? items.at(-1)?.id : undefined)
+      },
+    }),
+    // Without a secret key they do not exist, as starting a payment does not.
+    ...(checkout
+      ? [
+          implement(operations.putAutoTopUp, {
+            async write(sql, { id, body: { threshold, amount, monthly_max: monthMax }, act }) {
+              await getWorkspace(sql, id)
+              if (!autoTopUps) throw noPayments()
+              await autoTopUps.turnOn(sql, id, { threshold, amount, monthMax })
+              const details = {
+                threshold: formatUsd(threshold),
+                amount: formatUsd(amount),
+                monthly_max: formatUsd(monthMax),
+              }
+              const answer = await settingsOf(sql, id)
+              await appendAudit(sql, { ...act, action: 'auto_topup.on', object: id, details })
+              return answer
+            },
+          }),
+          implement(operations.stopAutoTopUp, {
+            async write(sql, { id, act }) {
+              await getWorkspace(sql, id)
+              if (!autoTopUps) throw noPayments()
+              await autoTopUps.turnOff(sql, id)
+              await appendAudit(sql, { ...act, action: 'auto_topup.off', object: id })
+              return undefined
+            },
+          }),
+          implement(operations.refundPayment, {
+            async run({ id, body: { amount, reason }, act, idempotencyKey: key }) {
+              if (!(await findPayment(database.sql, id))) throw notFound('payment', id)
+              if (!refunds) throw noPayments()
+              const bodySha256 = digestOf([String(amount), reason])
+              const scope = `api:/api/payments/${id}/refunds`
+              const request =
+                key === undefined ? undefined : { scope, key, bodySha256, requestId: act.requestId, at: act.at }
+              const { body } = await runWrite(deps, request, async (sql) => {
+                const row = await refunds.begin(sql, id, { amount, reason })
+                const details = { refund: row.id, amount: formatUsd(row.amount), reason }
+                await appendAudit(sql, { ...act, action: 'payment.refund', object: id, details })
+                return { status: 201, body: row.id }
+              })
+              // A repeated request continues the refund of the first.
+              const refund = await refunds.run(body as RefundId)
+              return {
+                id: refund.id,
+                payment_id: id,
+                amount: formatUsd(refund.amount),
+                state: refund.state,
+                failure: refund.failure,
+                created_at: isoTime(timeFromSql(refund.created_at)),
+              }
+            },
+          }),
+        ]
+      : []),
+  ]
+}
+
+function noPayments(): Failure {
+  return new Failure(
+    'NOT_FOUND',
+    'This gateway takes no payments: STRIPE_SECRET_KEY and STRIPE_WEBHOOK_SECRET are not set.',
+  )
+}
+
+function paymentAnswer(row: PaymentRow): ItemOf<'listPayments'> {
+  const { id, kind, amount, state, payment_intent, failure, created_at } = row
+  const shown = { id, kind, amount: formatUsd(amount), state, payment_intent, failure }
+  return { ...shown, created_at: isoTime(timeFromSql(created_at)) }
+}
+
+function digestOf(content: unknown): string {
+  return createHash('sha256').update(JSON.stringify(content)).digest('hex')
+}
+
+async function statementOf(
+  { database }: RouteDependencies,
+  id: WorkspaceId,
+  wanted: string | undefined,
+  now: number,
+): Promise<AnswerOf<'getStatement'>> {
+  const { name } = await getWorkspace(database.sql, id)
+  const month = wanted ?? isoTime(now).slice(0, 7)
+  const statement = await readStatement(database, id, month)
+  assert(statement, 'the form of the month was checked')
+  const { from, until, opening, closing, fundings, charges } = statement
+  return {
+    ...{ workspace_id: id, workspace_name: name, month, from: isoTime(from), until: isoTime(until) },
+    ...{ is_final: until <= now, opening_balance: formatUsd(opening), closing_balance: formatUsd(closing) },
+    fundings: fundings.map((funding) => ({
+      ...{ id: funding.id, kind: funding.kind as 'topup' | 'grant' | 'correction' },
+      ...{ amount: formatUsd(signedAmount(funding, id) as Nano), reference: funding.reference ?? null },
+      created_at: isoTime(funding.createdAt),
+    })),
+    charges: charges.map(({ model, requests, amount }) => ({ model, requests, amount: formatUsd(amount) })),
+  }
+}
+
+/** Amounts are signed, so that the first row and all that follow add up to the last. */
+async function* statementPieces(statement: AnswerOf<'getStatement'>): AsyncGenerator<string> {
+  const { from, until, opening_balance, closing_balance, fundings, charges } = statement
+  const rows: (readonly CsvValue[])[] = [
+    ['kind', 'date', 'description', 'requests', 'amount'],
+    ['opening balance', from.slice(0, 10), null, null],
+  ]
+  const amounts = [opening_balance]
+  for (const { kind, created_at, reference, amount } of fundings) {
+    rows.push([kind, created_at.slice(0, 10), reference, null])
+    amounts.push(amount)
+  }
+  for (const { model, requests, amount } of charges) {
+    rows.push(['charges', null, model, requests])
+    amounts.push(/^0\.0*$/.test(amount) ? amount : `-${amount}`)
+  }
+  rows.push(['closing balance', until.slice(0, 10), null, null])
+  amounts.push(closing_balance)
+  const [head = [], ...lines] = rows
+  yield `${csvLine(head)}\r\n`
+  // A signed amount is a number, not a formula, and is written as it is.
+  for (const [at, line] of lines.entries()) yield `${csvLine(line)},${amounts[at]}\r\n`
 }
 
 /** Has the values of every 402. Not retried automatically: a person decides how much to take. */
@@ -80,11 +278,11 @@ const notAnswered = Symbol('no earlier request had this Idempotency-Key')
 function startCheckout(deps: RouteDependencies, checkout: Checkout): Handler<typeof operations.createCheckout> {
   return {
     // Not a `write`: a transaction must not wait for another server.
-    async run({ id, body: { amount }, act, idempotencyKey: key }) {
+    async run({ id, body: { amount, save_card: savesCard }, act, idempotencyKey: key }) {
       await getWorkspace(deps.database.sql, id)
-      const start = () => checkout(id, amount, act.requestId)
+      const start = () => checkout(id, { amount, savesCard, requestId: act.requestId })
       if (key === undefined) return await start()
-      const bodySha256 = createHash('sha256').update(String(amount)).digest('hex')
+      const bodySha256 = digestOf([String(amount), savesCard ?? false])
       const scope = `api:/api/workspaces/${id}/checkouts`
       const request = { scope, key, bodySha256, requestId: act.requestId, at: act.at }
       const rollBack = async () => {

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { storeRequests } from '../../../test/observe/stored-requests.ts'
-import { forEachEngine, type TestEngine } from '../../../test/parts/engines.ts'
+import { forEachEngine, type TestEngine, testWith } from '../../../test/parts/engines.ts'
 import { openManagement, type TestManagement } from '../../../test/parts/management.ts'
 import { Failure } from '../../kernel/failure.ts'
 import type { Nano } from '../../kernel/money.ts'
@@ -8,8 +8,9 @@ import { verifyAudit } from '../../tenancy/audit.ts'
 import type { Checkout } from '../payments/stripe-checkout.ts'
 
 forEachEngine((engine) => {
-  test('renames a workspace and lets it share routes, keeps absent fields, and audits each change', async () => {
-    await using management = await openManagement(engine)
+  const it = testWith(() => openManagement(engine))
+
+  it('renames a workspace and lets it share routes, keeps absent fields, and audits each change', async (management) => {
     const workspace = await management.make('/api/workspaces', { name: 'acme' })
     const path = `/api/workspaces/${workspace.id}`
     const change = (body: object) => management.ask('PATCH', path, { body })
@@ -25,8 +26,7 @@ forEachEngine((engine) => {
     ])
   })
 
-  test('T4: refuses fields that a workspace does not have by name', async () => {
-    await using management = await openManagement(engine)
+  it('T4: refuses fields that a workspace does not have by name', async (management) => {
     const { id } = await management.make('/api/workspaces', { name: 'acme' })
     const cases: [object, string][] = [
       [{ balance: '5.00' }, 'balance'],
@@ -41,8 +41,7 @@ forEachEngine((engine) => {
     }
   })
 
-  test('has no operation that starts a payment if payments are not configured', async () => {
-    await using management = await openManagement(engine)
+  it('has no operation that starts a payment if payments are not configured', async (management) => {
     const { id } = await management.make('/api/workspaces', { name: 'acme' })
     const reply = await management.ask('POST', `/api/workspaces/${id}/checkouts`, { body: { amount: '25.00' } })
     expect(reply.status).toBe(404)
@@ -51,9 +50,13 @@ forEachEngine((engine) => {
 
   test('starts a payment for the workspace and the amount, once for each Idempotency-Key', async () => {
     const started: [string, bigint][] = []
-    const checkout: Checkout = async (workspaceId, amount) => {
+    const checkout: Checkout = async (workspaceId, { amount }) => {
       started.push([workspaceId, amount])
-      return { id: `cs_test_${started.length}`, url: `https://checkout.stripe.test/${started.length}` }
+      return {
+        id: `cs_test_${started.length}`,
+        url: `https://checkout.stripe.test/${started.length}`,
+        payment_id: 'pay_1',
+      }
     }
     await using management = await openManagement(engine, { checkout })
     const { id } = await management.make('/api/workspaces', { name: 'acme' })
@@ -63,7 +66,10 @@ forEachEngine((engine) => {
         ...(key === undefined ? {} : { headers: { 'idempotency-key': key } }),
       })
     const plain = await ask('25.00')
-    expect([plain.status, plain.body]).toEqual([201, { id: 'cs_test_1', url: 'https://checkout.stripe.test/1' }])
+    expect([plain.status, plain.body]).toEqual([
+      201,
+      { id: 'cs_test_1', url: 'https://checkout.stripe.test/1', payment_id: 'pay_1' },
+    ])
     const first = await ask('7.5', 'invoice-17')
     expect(first.body.id).toBe('cs_test_2')
     expect((await ask('7.5', 'invoice-17')).body).toEqual(first.body)
@@ -79,7 +85,7 @@ forEachEngine((engine) => {
     const failures = [new Failure('OVERLOADED', 'Later.', { retryAfterMs: 3000 })]
     const checkout = async () => {
       for (const failure of failures.splice(0)) throw failure
-      return { id: 'cs_1', url: 'https://s.test' }
+      return { id: 'cs_1', url: 'https://s.test', payment_id: 'pay_1' }
     }
     await using management = await openManagement(engine, { checkout })
     const { id } = await management.make('/api/workspaces', { name: 'acme' })
@@ -137,7 +143,16 @@ async function requestsOf({ database }: TestManagement, workspaceId: string): Pr
 
 /** Every text in every table that a person may be named in. */
 async function everything({ database: { sql } }: TestManagement): Promise<string> {
-  const tables = ['workspaces', 'projects', 'api_keys', 'credentials', 'audit', 'rotated_secrets', 'idempotency']
+  const tables = [
+    'workspaces',
+    'projects',
+    'api_keys',
+    'credentials',
+    'auto_topups',
+    'audit',
+    'rotated_secrets',
+    'idempotency',
+  ]
   const rows = await Promise.all(tables.map((table) => sql`SELECT * FROM ${sql(table)}`))
   return JSON.stringify(rows, (_, value) => (typeof value === 'bigint' ? String(value) : value))
 }
@@ -181,9 +196,11 @@ forEachEngine((engine) => {
     const { management, id, secret } = home
     const authenticate = () => management.authenticator.authenticate(new Headers({ authorization: `Bearer ${secret}` }))
     expect(await authenticate()).toMatchObject({ workspaceId: id })
+    const topUp = { workspace_id: id, is_on: 1n, threshold: 1n, amount: 1n, month_max: 1n, card: person }
+    await management.database.transaction((sql) => sql`INSERT INTO auto_topups ${sql([topUp])}`)
     const erase = () => management.ask('POST', `/api/workspaces/${id}/erase`, { body: { confirm: 'erase' } })
     const { body } = await erase()
-    expect(body).toEqual({ id, keys: 1, credentials: 1, requests: 403 })
+    expect(body).toEqual({ id, keys: 1, credentials: 1, responses: 0, requests: 403 })
 
     expect(await authenticate()).toMatchObject({ code: 'UNAUTHORIZED' })
     expect(management.forgotten).toContain(id)
@@ -207,7 +224,7 @@ forEachEngine((engine) => {
     const other = all.find((each: { name: string }) => each.name === 'somebody else')
     expect(await requestsOf(management, other.id)).toBe(1)
 
-    expect((await erase()).body).toEqual({ id, keys: 0, credentials: 0, requests: 0 })
+    expect((await erase()).body).toEqual({ id, keys: 0, credentials: 0, responses: 0, requests: 0 })
   })
 
   test('erases nothing without the confirmation, and no workspace that a file declares', async () => {

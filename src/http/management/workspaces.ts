@@ -3,6 +3,7 @@
 
 import { listAnswer } from '../../api/fields.ts'
 import { operations } from '../../api/operations.ts'
+import { hasPriceList } from '../../catalog/price-lists.ts'
 import type { WorkspaceId } from '../../kernel/ids.ts'
 import { forgetRequests } from '../../telemetry/retention.ts'
 import { appendAudit, listAuditOf } from '../../tenancy/audit.ts'
@@ -31,10 +32,12 @@ import {
   pageAnswer,
   pageOf,
   projectAnswer,
+  readSpent,
   transferAnswer,
   walletAnswer,
   workspaceAnswer,
 } from './answers.ts'
+import { noPriceList } from './catalog.ts'
 import type { RouteDependencies } from './dependencies.ts'
 import { type Call, implement, type Route } from './route.ts'
 
@@ -43,20 +46,31 @@ export function workspaceRoutes(deps: RouteDependencies): readonly Route[] {
   return [
     implement(operations.createWorkspace, {
       async write(sql, { body, act }) {
-        return workspaceAnswer(await createWorkspace(sql, body, act))
+        return workspaceAnswer(await createWorkspace(sql, body, act), act.at)
       },
     }),
     implement(operations.listWorkspaces, {
-      async run({ query }) {
-        return pageAnswer(await listWorkspaces(database.sql, pageOf(query)), workspaceAnswer)
+      async run({ query, act, reach: { principal } }) {
+        const only = principal.isOperator ? undefined : principal.grants.map(({ workspaceId }) => workspaceId)
+        const page = await listWorkspaces(database.sql, pageOf(query), only)
+        const spent = await readSpent(database.sql, page.items)
+        return pageAnswer(page, (workspace) => workspaceAnswer(workspace, act.at, spent))
       },
     }),
     implement(operations.getWorkspace, {
-      run: async ({ id }) => workspaceAnswer(await getWorkspace(database.sql, id)),
+      async run({ id, act }) {
+        const workspace = await getWorkspace(database.sql, id)
+        return workspaceAnswer(workspace, act.at, await readSpent(database.sql, [workspace]))
+      },
     }),
     implement(operations.updateWorkspace, {
-      async write(sql, { id, body: { name, shares_routes: sharesRoutes }, act }) {
-        return workspaceAnswer(await updateWorkspace(sql, id, { name, sharesRoutes }, act))
+      async write(
+        sql,
+        { id, body: { name, shares_routes: sharesRoutes, price_list: priceList, low_balance: lowBalance }, act },
+      ) {
+        if (priceList != null && !(await hasPriceList(sql, priceList))) throw noPriceList(priceList)
+        const workspace = await updateWorkspace(sql, id, { name, sharesRoutes, priceList, lowBalance }, act)
+        return workspaceAnswer(workspace, act.at, await readSpent(sql, [workspace]))
       },
       committed: ({ id }) => invalidate(id),
     }),
@@ -83,22 +97,29 @@ export function workspaceRoutes(deps: RouteDependencies): readonly Route[] {
 export function projectRoutes({ database, invalidate, modelsOf }: RouteDependencies): readonly Route[] {
   return [
     implement(operations.createProject, {
-      async write(sql, { id, body: { name, models }, act }) {
-        return projectAnswer(await createProject(sql, { workspaceId: id, name, models: models ?? undefined }, act))
+      async write(sql, { id, body: { name, models, aliases }, act }) {
+        const wish = { workspaceId: id, name, models: models ?? undefined, aliases: aliases ?? undefined }
+        return projectAnswer(await createProject(sql, wish, act), act.at)
       },
     }),
     implement(operations.listProjects, {
-      async run({ id, query }) {
+      async run({ id, query, act }) {
         await getWorkspace(database.sql, id)
-        return pageAnswer(await listProjects(database.sql, id, pageOf(query)), projectAnswer)
+        const page = await listProjects(database.sql, id, pageOf(query))
+        const spent = await readSpent(database.sql, page.items)
+        return pageAnswer(page, (project) => projectAnswer(project, act.at, spent))
       },
     }),
     implement(operations.getProject, {
-      run: async ({ id }) => projectAnswer(await getProject(database.sql, id)),
+      async run({ id, act }) {
+        const project = await getProject(database.sql, id)
+        return projectAnswer(project, act.at, await readSpent(database.sql, [project]))
+      },
     }),
     implement(operations.updateProject, {
       async write(sql, { id, body, act }) {
-        return projectAnswer(await updateProject(sql, id, body, act))
+        const project = await updateProject(sql, id, body, act)
+        return projectAnswer(project, act.at, await readSpent(sql, [project]))
       },
       committed: ({ id }) => invalidate(id),
     }),
@@ -111,9 +132,10 @@ export function projectRoutes({ database, invalidate, modelsOf }: RouteDependenc
 export function keyRoutes({ database, computeVerifier, invalidate }: RouteDependencies): readonly Route[] {
   return [
     implement(operations.createKey, {
-      async write(sql, { id, body, act }) {
+      async write(sql, { id, body, act, reach }) {
         const wanted = {
           projectId: id,
+          ownerId: reach.principal.personId,
           name: body.name,
           models: body.models ?? undefined,
           limits: body.limits == null ? undefined : limitsFromBody(body.limits),
@@ -125,24 +147,37 @@ export function keyRoutes({ database, computeVerifier, invalidate }: RouteDepend
       },
     }),
     implement(operations.listKeys, {
-      async run({ query, act }) {
-        const { workspace_id: workspaceId, project_id: projectId } = query
-        const page = await listKeys(database.sql, { workspaceId, projectId, page: pageOf(query) })
-        return pageAnswer(page, (key) => keyAnswer(key, act.at))
+      async run({ query, act, reach }) {
+        const workspaceId = reach.workspaceId ?? query.workspace_id
+        const { project_id: projectId } = query
+        const page = await listKeys(database.sql, {
+          workspaceId,
+          projectId,
+          ownerId: reach.ownerId,
+          page: pageOf(query),
+        })
+        const spent = await readSpent(database.sql, page.items)
+        return pageAnswer(page, (key) => keyAnswer(key, act.at, spent))
       },
     }),
     implement(operations.getKey, {
-      run: async ({ id, act }) => keyAnswer(await getKey(database.sql, id), act.at),
+      async run({ id, act }) {
+        const key = await getKey(database.sql, id)
+        return keyAnswer(key, act.at, await readSpent(database.sql, [key]))
+      },
     }),
     implement(operations.revokeKey, {
-      write: async (sql, { id, act }) => keyAnswer(await revokeKey(sql, id, act), act.at),
+      async write(sql, { id, act }) {
+        const key = await revokeKey(sql, id, act)
+        return keyAnswer(key, act.at, await readSpent(sql, [key]))
+      },
       committed: ({ id }) => invalidate(id),
     }),
     implement(operations.rotateKey, {
       async write(sql, { id, body, act }) {
         const wanted = { overlapSeconds: body.overlap_seconds ?? undefined }
         const { key, secret } = await rotateKey(sql, id, wanted, act, computeVerifier)
-        return { ...keyAnswer(key, act.at), secret }
+        return { ...keyAnswer(key, act.at, await readSpent(sql, [key])), secret }
       },
       committed: ({ id }) => invalidate(id),
     }),
@@ -159,31 +194,37 @@ export function limitRoutes({ invalidate, ledger }: RouteDependencies): readonly
       async write(sql, { id, body, act }: LimitCall) {
         return limitsAnswer(await putLimits(sql, operation.kind, id, limitsFromBody(body), act))
       },
-      committed({ id, body: { spend_per_day: day, spend_per_month: month } }: LimitCall) {
+      committed({ id, body }: LimitCall) {
         invalidate(id)
-        if ((day ?? month) != null) ledger.recount(id)
+        const startsAt = body.starts_at ?? undefined
+        if ((body.spend_per_day ?? body.spend_per_week ?? body.spend_per_month) != null) ledger.recount(id, startsAt)
+        const hasUsers = (body.user_spend_per_day ?? body.user_spend_per_week ?? body.user_spend_per_month) != null
+        const tags = Object.keys({
+          ...{ ...body.tag_spend_per_day, ...body.tag_spend_per_week, ...body.tag_spend_per_month },
+        })
+        if (hasUsers || tags.length > 0) ledger.recountAttributed(id, { hasUsers, tags }, startsAt)
       },
     }),
   )
 }
 
 async function* exportPieces(
-  { database, ledger, credentials, requests }: RouteDependencies,
+  { database, ledger, credentials, requests, storedResponses }: RouteDependencies,
   workspace: Workspace,
   now: number,
 ): AsyncGenerator<string> {
   const { id } = workspace
   const { sql } = database
-  yield line('workspace', workspaceAnswer(workspace))
+  yield line('workspace', workspaceAnswer(workspace, now, await readSpent(sql, [workspace])))
   yield line('wallet', walletAnswer(await ledger.wallet(id)))
   const objects: string[] = [id]
   for await (const project of everyItem((page) => listProjects(sql, id, page))) {
     objects.push(project.id)
-    yield line('project', projectAnswer(project))
+    yield line('project', projectAnswer(project, now, await readSpent(sql, [project])))
   }
   for await (const key of everyItem((page) => listKeys(sql, { workspaceId: id, page }))) {
     objects.push(key.id)
-    yield line('key', keyAnswer(key, now))
+    yield line('key', keyAnswer(key, now, await readSpent(sql, [key])))
   }
   for (const each of await credentials.list(sql, id)) yield line('credential', credentialAnswer(each))
   for await (const transfer of everyItem((page) => transfersOf(ledger, id, page))) {
@@ -191,6 +232,9 @@ async function* exportPieces(
   }
   for await (const request of everyItem((page) => requests.list({ ...page, workspaceId: id }))) {
     yield line('request', request)
+  }
+  for await (const { id: responseId, input, response } of storedResponses.list(id)) {
+    yield line('response', { id: responseId, input: JSON.parse(input), response: JSON.parse(response) })
   }
   for (const object of objects) {
     for (const entry of await listAuditOf(sql, object)) yield line('audit', auditAnswer(entry))

@@ -102,29 +102,28 @@ test.each(ignored)('ignores %s', (_what, change) => {
   expect(read({ ...session, ...change })).toMatchObject({ kind: 'ignored', isLogged: false })
 })
 
-test.each(['checkout.session.expired', 'checkout.session.async_payment_failed', 'payment_intent.succeeded', ''])(
-  'events of the type %p are ignored, whatever they carry',
-  (type) => {
-    expect(read(session, { type })).toMatchObject({ kind: 'ignored', isLogged: false })
-    expect(read(null, { type })).toMatchObject({ kind: 'ignored', isLogged: false })
-  },
-)
+test.each(['charge.refunded', 'charge.dispute.created', ''])('ignores events of the type %p', (type) => {
+  expect(read(session, { type })).toMatchObject({ kind: 'ignored', isLogged: false })
+  expect(read(null, { type })).toMatchObject({ kind: 'ignored', isLogged: false })
+})
 
-test('logs refunds and disputes with what is needed to find them, and changes nothing', () => {
-  const charge = { id: 'ch_1', amount: 1234, amount_refunded: 234, currency: 'usd', payment_intent: 'pi_1' }
-  const metadata = { tollgate_workspace_id: workspaceId }
-  expect(read({ ...charge, metadata }, { type: 'charge.refunded' })).toMatchObject({
-    kind: 'ignored',
-    isLogged: true,
-    fields: { object: 'ch_1', payment_intent: 'pi_1', workspace_id: workspaceId, amount: 234, currency: 'usd' },
+test('reads that a payment will not be made, only of those that were started here', () => {
+  const metadata = { ...session.metadata, tollgate_payment_id: 'pay_1' }
+  const type = 'checkout.session.expired'
+  expect(read({ ...session, metadata }, { type })).toMatchObject({ kind: 'unpaid', ownId: 'pay_1', code: 'expired' })
+  expect(read(session, { type })).toMatchObject({ kind: 'ignored' })
+})
+
+test('reads refunds and disputes with their payment, in dollars only', () => {
+  const dispute = { id: 'du_1', amount: 1234, currency: 'usd', payment_intent: 'pi_1', metadata: {} }
+  const type = 'charge.dispute.funds_withdrawn'
+  expect(read(dispute, { type })).toMatchObject({
+    kind: 'return',
+    moved: { id: 'du_1', intent: 'pi_1', direction: 'take', amount: 12_340_000_000n, isDispute: true },
   })
-  const dispute = { id: 'dp_1', amount: 1234, currency: 'usd', payment_intent: 'pi_1', metadata: {} }
-  expect(read(dispute, { type: 'charge.dispute.created' })).toMatchObject({
-    kind: 'ignored',
-    isLogged: true,
-    fields: { object: 'dp_1', payment_intent: 'pi_1', amount: 1234 },
-  })
-  expect(read('?', { type: 'charge.dispute.closed' })).toMatchObject({ kind: 'ignored', isLogged: true })
+  expect(read({ ...dispute, currency: 'eur' }, { type })).toMatchObject({ kind: 'uncredited' })
+  expect(read({ ...dispute, payment_intent: null }, { type })).toMatchObject({ kind: 'ignored', isLogged: true })
+  expect(read('?', { type })).toEqual({ kind: 'unreadable' })
 })
 
 const unreadable: readonly [what: string, event: unknown][] = [

@@ -55,6 +55,14 @@ function parseHeader(header: string): { readonly time: string | undefined; reado
  * the address, which the payer can change.
  */
 export const workspaceMetadata = 'tollgate_workspace_id'
+/** The metadata field with our id of the payment, of everything that was started here. */
+export const paymentMetadata = 'tollgate_payment_id'
+/** On the session: the card is kept for automatic top-ups. */
+export const saveCardMetadata = 'tollgate_save_card'
+/** On a payment intent: it is an automatic top-up, and has no session. */
+export const automaticMetadata = 'tollgate_automatic'
+/** On a refund that was asked for here. */
+export const refundMetadata = 'tollgate_refund_id'
 
 /** A cent is 10⁷ nano-dollars. */
 export const nanoPerCent = 10_000_000n
@@ -77,10 +85,33 @@ export interface Payment {
   readonly workspaceId: WorkspaceId
   readonly amount: Nano
   readonly reference: string
+  readonly kind: 'checkout' | 'automatic'
+  /** Our id of it; undefined = it was started elsewhere. */
+  readonly ownId: string | undefined
+  readonly intent: string | undefined
+  readonly savesCard: boolean
+}
+
+/** Money that went back to the payer, or came back from there. */
+export interface MoneyReturn {
+  /** The id of the refund or dispute. */
+  readonly id: string
+  readonly intent: string
+  readonly direction: 'take' | 'add'
+  readonly amount: Nano
+  readonly reason: string
+  readonly isDispute: boolean
+  /** Of a refund that was asked for here. */
+  readonly refundId: string | undefined
 }
 
 export type EventReading =
   | { readonly kind: 'payment'; readonly payment: Payment; readonly fields: LogFields }
+  /** A payment that was started here will not be paid. */
+  | { readonly kind: 'unpaid'; readonly ownId: string; readonly code: string; readonly fields: LogFields }
+  | { readonly kind: 'return'; readonly moved: MoneyReturn; readonly fields: LogFields }
+  /** A saved card was removed at Stripe. */
+  | { readonly kind: 'detached'; readonly paymentMethod: string; readonly fields: LogFields }
   /** No money is owed. */
   | { readonly kind: 'ignored'; readonly why: string; readonly fields: LogFields; readonly isLogged: boolean }
   /** Someone paid and is not credited: a person has to look at it. */
@@ -107,21 +138,50 @@ const sessionSchema = z.object({
   metadata: z.record(z.string(), z.string()).nullish(),
 })
 
-/** The fields that refunds and disputes share, for the log. */
+const intentSchema = z.object({
+  id: z.string().regex(/^pi_[A-Za-z0-9_]{1,250}$/),
+  status: z.string(),
+  currency: z.string(),
+  amount_received: z.number().nullish(),
+  last_payment_error: z.object({ code: z.string().nullish(), decline_code: z.string().nullish() }).nullish(),
+  metadata: z.record(z.string(), z.string()).nullish(),
+})
+
+export type Intent = z.output<typeof intentSchema>
+
+export function readIntent(json: unknown): Intent | undefined {
+  return intentSchema.safeParse(json).data
+}
+
+/** The fields that refunds and disputes share. */
 const returnSchema = z.object({
-  id: z.string().optional(),
+  id: z.string().regex(/^[a-z]{1,10}_[A-Za-z0-9_]{1,200}$/),
   payment_intent: z.string().nullish(),
-  currency: z.string().nullish(),
-  amount: z.number().nullish(),
-  amount_refunded: z.number().nullish(),
+  currency: z.string(),
+  amount: z.number(),
   metadata: z.record(z.string(), z.string()).nullish(),
 })
 
 type StripeEvent = z.output<typeof eventSchema>
 
-/** A session is paid when it completes, or days later for methods such as bank debits. */
-const paymentTypes = new Set(['checkout.session.completed', 'checkout.session.async_payment_succeeded'])
-const returnTypes = new Set(['charge.refunded', 'charge.dispute.created', 'charge.dispute.closed'])
+/** `charge.refunded` is not among them: it has the sum of a charge's refunds, not the refund. */
+const returnTypes: Readonly<Record<string, readonly ['take' | 'add', string]>> = {
+  'refund.created': ['take', 'refund'],
+  'refund.failed': ['add', 'failed refund'],
+  'charge.dispute.funds_withdrawn': ['take', 'dispute'],
+  'charge.dispute.funds_reinstated': ['add', 'won dispute'],
+}
+
+const readers: Readonly<Record<string, (event: StripeEvent) => EventReading>> = {
+  'checkout.session.completed': readSession,
+  'checkout.session.async_payment_succeeded': readSession,
+  'checkout.session.async_payment_failed': readUnpaidSession,
+  'checkout.session.expired': readUnpaidSession,
+  'payment_intent.succeeded': readIntentEvent,
+  'payment_intent.payment_failed': readIntentEvent,
+  'payment_method.detached': readDetached,
+  ...Object.fromEntries(Object.keys(returnTypes).map((type) => [type, readReturn])),
+}
 
 export function readEvent(json: unknown, mode: StripeMode): EventReading {
   const parsed = eventSchema.safeParse(json)
@@ -129,8 +189,8 @@ export function readEvent(json: unknown, mode: StripeMode): EventReading {
   const event = parsed.data
   const fields = { event: event.id, type: event.type }
   const ignored = (why: string, isLogged: boolean): EventReading => ({ kind: 'ignored', why, fields, isLogged })
-  const isReturn = returnTypes.has(event.type)
-  if (!isReturn && !paymentTypes.has(event.type)) return ignored('events of this type are not used', false)
+  const read = readers[event.type]
+  if (!read) return ignored('events of this type are not used', false)
   // The owner of a connected account writes its metadata and gets the money; it never reached the operator.
   if (event.account) return ignored('it happened in a connected account', true)
   if (mode !== undefined && event.livemode !== (mode === 'live')) {
@@ -139,9 +199,10 @@ export function readEvent(json: unknown, mode: StripeMode): EventReading {
       true,
     )
   }
-  return isReturn ? readReturn(event) : readSession(event)
+  return read(event)
 }
 
+/** A session is paid when it completes, or days later for methods such as bank debits. */
 function readSession(event: StripeEvent): EventReading {
   const parsed = sessionSchema.safeParse(event.data.object)
   if (!parsed.success) return { kind: 'unreadable' }
@@ -162,33 +223,95 @@ function readSession(event: StripeEvent): EventReading {
   if (named === undefined) return ignored(`its metadata has no ${workspaceMetadata}`)
   if (session.mode !== 'payment') return ignored('it is not a single payment')
   if (session.payment_status !== 'paid') return ignored('it is not paid')
-  if (session.currency !== 'usd') return uncredited('wallets are in USD')
-  const cents = session.amount_total
-  if (!Number.isSafeInteger(cents) || typeof cents !== 'number' || cents <= 0) {
-    return uncredited('the amount is not a positive whole number of cents')
-  }
+  const amount = amountOf(session.currency, session.amount_total)
+  if (typeof amount === 'string') return uncredited(amount)
   if (!isId('ws', named)) return uncredited(`${workspaceMetadata} is not the id of a workspace`)
   const payment: Payment = {
     paymentId: session.id,
     workspaceId: named,
-    amount: (BigInt(cents) * nanoPerCent) as Nano,
-    reference: `Stripe ${session.payment_intent ?? session.id}${event.livemode ? '' : ' (test mode)'}`,
+    amount,
+    reference: referenceOf(session.payment_intent ?? session.id, event),
+    kind: 'checkout',
+    ownId: session.metadata?.[paymentMetadata],
+    intent: session.payment_intent ?? undefined,
+    savesCard: session.metadata?.[saveCardMetadata] !== undefined,
   }
   return { kind: 'payment', payment, fields }
 }
 
-/** Only logged: the money may be spent already, and a wallet never goes below zero. */
+/** Or why it cannot be credited. */
+function amountOf(currency: string | null | undefined, cents: number | null | undefined): Nano | string {
+  if (currency !== 'usd') return 'wallets are in USD'
+  if (typeof cents !== 'number' || !Number.isSafeInteger(cents) || cents <= 0) {
+    return 'the amount is not a positive whole number of cents'
+  }
+  return (BigInt(cents) * nanoPerCent) as Nano
+}
+
+function referenceOf(id: string, { livemode }: Pick<StripeEvent, 'livemode'>): string {
+  return `Stripe ${id}${livemode ? '' : ' (test mode)'}`
+}
+
+function readUnpaidSession({ id: event, type, data }: StripeEvent): EventReading {
+  const session = sessionSchema.safeParse(data.object).data
+  const fields = { event, type, session: session?.id }
+  const ownId = session?.metadata?.[paymentMetadata]
+  if (ownId === undefined) return { kind: 'ignored', why: 'it was not started here', fields, isLogged: false }
+  return { kind: 'unpaid', ownId, code: type.endsWith('expired') ? 'expired' : 'by the bank', fields }
+}
+
+function readIntentEvent(event: StripeEvent): EventReading {
+  const intent = readIntent(event.data.object)
+  if (!intent) return { kind: 'unreadable' }
+  const fields = { event: event.id, type: event.type, payment_intent: intent.id }
+  // The payment intent of a session is credited with the session's event.
+  if (intent.metadata?.[automaticMetadata] === undefined) {
+    return { kind: 'ignored', why: 'it is not an automatic top-up', fields, isLogged: false }
+  }
+  return readAutomatic(intent, event.livemode, fields)
+}
+
+/** An automatic top-up, from an event or from Stripe's answer. */
+export function readAutomatic(intent: Intent, livemode: boolean, fields: LogFields): EventReading {
+  const { metadata, last_payment_error: error } = intent
+  const [ownId, workspaceId = ''] = [metadata?.[paymentMetadata], metadata?.[workspaceMetadata]]
+  if (ownId === undefined || !isId('ws', workspaceId)) {
+    return { kind: 'ignored', why: 'it was not started here', fields, isLogged: false }
+  }
+  if (intent.status !== 'succeeded') {
+    const code = error?.code === 'card_declined' ? (error.decline_code ?? error.code) : error?.code
+    return { kind: 'unpaid', ownId, code: code ?? intent.status, fields }
+  }
+  const amount = amountOf(intent.currency, intent.amount_received)
+  if (typeof amount === 'string') return { kind: 'uncredited', why: amount, fields }
+  const reference = referenceOf(intent.id, { livemode })
+  const ids = { paymentId: intent.id, intent: intent.id, workspaceId, ownId }
+  return { kind: 'payment', payment: { ...ids, amount, reference, kind: 'automatic', savesCard: false }, fields }
+}
+
+function readDetached({ id: event, type, data }: StripeEvent): EventReading {
+  const { success, data: method } = z.object({ id: z.string() }).safeParse(data.object)
+  return success ? { kind: 'detached', paymentMethod: method.id, fields: { event, type } } : { kind: 'unreadable' }
+}
+
 function readReturn(event: StripeEvent): EventReading {
   const parsed = returnSchema.safeParse(event.data.object)
-  const { id, payment_intent, currency, amount, amount_refunded, metadata } = parsed.success ? parsed.data : {}
+  const type = returnTypes[event.type]
+  if (!parsed.success || !type) return { kind: 'unreadable' }
+  const { id, payment_intent: intent, currency, amount: cents, metadata } = parsed.data
   const fields = {
     event: event.id,
     type: event.type,
     object: id,
-    payment_intent: payment_intent ?? undefined,
-    workspace_id: metadata?.[workspaceMetadata]?.slice(0, 80),
-    amount: amount_refunded ?? amount ?? undefined,
-    currency: currency ?? undefined,
+    payment_intent: intent ?? undefined,
+    amount: cents,
+    currency,
   }
-  return { kind: 'ignored', why: 'refunds and disputes do not change a wallet by themselves', fields, isLogged: true }
+  if (!intent) return { kind: 'ignored', why: 'it names no payment intent', fields, isLogged: true }
+  const amount = amountOf(currency, cents)
+  if (typeof amount === 'string') return { kind: 'uncredited', why: amount, fields }
+  const [direction, what] = type
+  const moved = { id, intent, direction, amount, reason: `Stripe ${what} ${id} of ${intent}` }
+  const isDispute = event.type.startsWith('charge.dispute')
+  return { kind: 'return', moved: { ...moved, isDispute, refundId: metadata?.[refundMetadata] }, fields }
 }

@@ -1,43 +1,28 @@
 // Payments through Stripe's REST API: switching them on, and the webhook that credits a payment once. Its status tells
 // Stripe only whether to send the event again, so a problem that a retry cannot solve is a 200 and an error in the log.
 
-import { unreachable } from '../../kernel/assert.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { Failure, invalidRequest } from '../../kernel/failure.ts'
 import { createId, type RequestId } from '../../kernel/ids.ts'
-import { formatUsd } from '../../kernel/money.ts'
 import type { Secret } from '../../kernel/secret.ts'
-import type { Ledger } from '../../ledger/ledger.ts'
 import { failureResponse, requestIdHeaders } from '../../pipeline/headers.ts'
-import type { Database } from '../../store/database.ts'
 import { isStoreUnavailable } from '../../store/sql-error.ts'
-import type { Log, LogFields } from '../../telemetry/log.ts'
-import { findWorkspace } from '../../tenancy/workspaces.ts'
+import type { Log } from '../../telemetry/log.ts'
 import { BodyFault, readBody } from '../../wire/read-body.ts'
-import { auditMove } from '../management/writes.ts'
 import { wrongMethod } from '../responses.ts'
-import { type Checkout, createStripeCheckout } from './stripe-checkout.ts'
-import {
-  checkSignature,
-  modeOf,
-  type Payment,
-  readEvent,
-  type SignatureFault,
-  type StripeMode,
-} from './stripe-event.ts'
+import { applyReading, notCommitted, type Outcome, type PaymentDependencies } from './apply-event.ts'
+import { type AutoTopUps, createAutoTopUps } from './auto-topup.ts'
+import { createRefunds, type Refunds } from './refunds.ts'
+import { createStripeApi } from './stripe-api.ts'
+import { type AmountBounds, type Checkout, createStripeCheckout, stripeBounds } from './stripe-checkout.ts'
+import { checkSignature, modeOf, readEvent, type SignatureFault, type StripeMode } from './stripe-event.ts'
 
-interface WebhookDependencies {
-  readonly database: Database
-  readonly ledger: Pick<Ledger, 'fund'>
-  readonly clock: Clock
-  readonly log: Log
+interface WebhookDependencies extends PaymentDependencies {
   /** In the error format of the chat surface. */
   renderFailure(failure: Failure, id: RequestId): string
-  /** Logs a bug under the request id and returns what the caller is shown. */
-  onDefect(error: unknown, id: RequestId): Failure
 }
 
-export interface StripePaymentsOptions extends WebhookDependencies {
+export interface StripePaymentsOptions extends Omit<WebhookDependencies, 'api'> {
   /** `sk_live_…`, `sk_test_…` or a restricted key. undefined = payments are started elsewhere, for example by links. */
   readonly secretKey?: Secret | undefined
   /** `whsec_…` of the endpoint whose address ends with webhookPath. */
@@ -46,11 +31,17 @@ export interface StripePaymentsOptions extends WebhookDependencies {
   readonly baseUrl?: string | undefined
   /** Where payers reach this gateway's pages. */
   publicUrl(): string
+  /** What one payment may be; absent = what Stripe takes. */
+  bounds?(): AmountBounds
 }
 
 export interface StripePayments {
   /** The workspace is checked, the caller is not. One request id starts one payment. */
   readonly checkout: Checkout
+  readonly autoTopUps: AutoTopUps
+  readonly refunds: Refunds
+  /** Begins automatic top-ups that are due, and continues what was interrupted. */
+  round(): Promise<void>
   /** Serves webhookPath; the signature is the only authorisation. Never throws. */
   webhook(request: Request): Promise<Response>
 }
@@ -76,9 +67,20 @@ export function createStripePayments(options: StripePaymentsOptions): StripePaym
   }
   const baseUrl = withoutSlash(options.baseUrl ?? 'https://api.stripe.com')
   const publicUrl = (): string => withoutSlash(options.publicUrl())
+  const bounds = () => options.bounds?.() ?? stripeBounds
+  const api = secretKey && createStripeApi({ secretKey, baseUrl })
+  const deps = { ...options, api }
+  const autoTopUps = createAutoTopUps(deps, { bounds, isLive: modeOf(secretKey) !== 'test' })
+  const refunds = createRefunds(deps)
   return {
-    checkout: createStripeCheckout(options, { secretKey, baseUrl, publicUrl }),
-    webhook: createStripeWebhook(options, { webhookSecret, mode: modeOf(secretKey) }),
+    checkout: createStripeCheckout(deps, { api, publicUrl, bounds }),
+    autoTopUps,
+    refunds,
+    webhook: createStripeWebhook(deps, { webhookSecret, mode: modeOf(secretKey) }),
+    async round() {
+      await autoTopUps.round()
+      await refunds.round()
+    },
   }
 }
 
@@ -90,8 +92,6 @@ interface WebhookSettings {
   readonly webhookSecret: Secret
   readonly mode: StripeMode
 }
-
-type Outcome = 'credited' | 'already_credited' | 'ignored' | 'not_credited'
 
 /** Events have a few kilobytes; the limit is for other senders. */
 const bodyBytesMax = 1024 * 1024
@@ -106,22 +106,7 @@ function createStripeWebhook(
   async function serve(request: Request, id: RequestId): Promise<Outcome | Failure> {
     const json = await readSigned(request)
     if (json instanceof Failure) return json
-    const reading = readEvent(json.value, settings.mode)
-    switch (reading.kind) {
-      case 'unreadable':
-        return invalidRequest(
-          'This is not an event with its object in it; choose the snapshot payload style in Stripe.',
-        )
-      case 'ignored':
-        if (reading.isLogged) deps.log.warn(`an event from Stripe was ignored: ${reading.why}`, reading.fields)
-        return 'ignored'
-      case 'uncredited':
-        return leaveUncredited(deps, reading.why, reading.fields)
-      case 'payment':
-        return await credit(deps, reading.payment, { id, fields: reading.fields })
-      default:
-        return unreachable(reading)
-    }
+    return await applyReading(deps, readEvent(json.value, settings.mode), id)
   }
 
   async function readSigned(request: Request): Promise<{ readonly value: unknown } | Failure> {
@@ -157,42 +142,6 @@ function createStripeWebhook(
   }
 }
 
-async function credit(
-  deps: WebhookDependencies,
-  payment: Payment,
-  { id, fields }: { readonly id: RequestId; readonly fields: LogFields },
-): Promise<Outcome | Failure> {
-  const { workspaceId, amount } = payment
-  // Workspaces are never deleted, so a missing one will also be missing at the next delivery.
-  if (!(await findWorkspace(deps.database.sql, workspaceId))) {
-    return leaveUncredited(deps, 'there is no such workspace', fields)
-  }
-  const outcome = await deps.ledger.fund({ ...payment, kind: 'topup' })
-  const act = { actor: 'stripe', at: deps.clock.now(), requestId: id }
-  const details = { amount: formatUsd(amount), payment: payment.paymentId }
-  switch (outcome.kind) {
-    case 'funded':
-      await auditMove(deps, { ...act, action: 'wallet.topup', object: workspaceId, details }, outcome)
-      if (outcome.repeated) return 'already_credited'
-      deps.log.info('a payment was credited', { ...fields, amount: formatUsd(amount), transfer: outcome.transfer.id })
-      return 'credited'
-    case 'conflict':
-      return leaveUncredited(deps, 'this payment was credited before, to another wallet or with another amount', fields)
-    case 'out_of_range':
-      return leaveUncredited(deps, `a transfer or the balance would exceed ${formatUsd(outcome.max)}`, fields)
-    case 'unavailable':
-      return notCommitted(outcome.retryAfterMs)
-    default:
-      return unreachable(outcome)
-  }
-}
-
-/** The money stays at Stripe; a person decides whether to credit it manually or refund it. */
-function leaveUncredited({ log }: WebhookDependencies, why: string, fields: LogFields): Outcome {
-  log.error(`a payment was NOT credited: ${why}; credit it by hand, or refund it in Stripe`, fields)
-  return 'not_credited'
-}
-
 const signatureMessages: Record<SignatureFault, string> = {
   malformed: 'Stripe-Signature must have one t= and at least one v1=.',
   mismatch:
@@ -203,7 +152,13 @@ const signatureMessages: Record<SignatureFault, string> = {
 const forgeryLogMs = 60_000
 
 /** At most one line a minute, because anyone can send forgeries. */
-function createForgeryLog({ log, clock }: WebhookDependencies): (fault: SignatureFault) => void {
+function createForgeryLog({
+  log,
+  clock,
+}: {
+  readonly log: Log
+  readonly clock: Clock
+}): (fault: SignatureFault) => void {
   let nextAtMs = Number.NEGATIVE_INFINITY
   let count = 0
   return (fault) => {
@@ -213,12 +168,6 @@ function createForgeryLog({ log, clock }: WebhookDependencies): (fault: Signatur
     nextAtMs = clock.monotonicMs() + forgeryLogMs
     count = 0
   }
-}
-
-/** A commit whose answer was lost may have succeeded. */
-function notCommitted(retryAfterMs = 1000): Failure {
-  const message = 'The ledger cannot confirm a commit at the moment. Send it again: a payment is credited once.'
-  return new Failure('OVERLOADED', message, { retryAfterMs })
 }
 
 function accept(outcome: Outcome, id: RequestId): Response {

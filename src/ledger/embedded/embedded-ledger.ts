@@ -1,5 +1,5 @@
 // The ledger of one process on the embedded engine. The process is the only writer, so holds live in memory and are
-// decided at once; only what moves money is committed. After a crash the holds are gone and nobody was charged for them.
+// decided at once; only movements of money are committed. After a crash the holds are gone, without any charge.
 
 import { assert } from '../../kernel/assert.ts'
 import { createId, type WorkspaceId } from '../../kernel/ids.ts'
@@ -92,7 +92,8 @@ export async function createEmbeddedLedger(options: LedgerOptions, writer: Batch
     release: (requestId) => (book.release(requestId) ? { kind: 'released' } : { kind: 'gone' }),
     fund: (funding) => fund(options, { book, writeHealth }, funding),
     correct: (correction) => correct(options, { book, writeHealth, onBroken }, correction),
-    recount: (scopeId) => void seeds.recount(scopeId).catch(onSeedFault),
+    recount: (scopeId, startsAt) => void seeds.recount(scopeId, startsAt).catch(onSeedFault),
+    recountAttributed: (...limited) => void seeds.recountAttributed(...limited).catch(onSeedFault),
     wallet: async (workspaceId) => book.wallet(workspaceId),
     budget: async (scopeId, window) => book.budgets.state(budgetName(scopeId, window)),
     transfers: (workspaceId, query) => listTransfers(database.sql, workspaceId, query),
@@ -173,7 +174,7 @@ export async function correct(
     const set = setAside(book, correction, clock.now())
     if ('kind' in set) return set
     claim = set
-    return undefined
+    return set.charge
   }
   const end = writeHealth.begin()
   let outcome: CorrectOutcome
@@ -202,7 +203,10 @@ export async function correct(
 }
 
 /** Claimed at once: the reaper, which ends holds past their time, must not end this one. */
-function setAside(book: WalletBook, { workspaceId, amount }: Correction, now: number): Claim | Insufficient {
+function setAside(book: WalletBook, correction: Correction, now: number): Claim | Insufficient {
+  const { workspaceId, writeOff } = correction
+  const { available } = book.wallet(workspaceId)
+  const amount = writeOff === 'rest' && available < correction.amount ? available : correction.amount
   const id = createId('req')
   const terms = { amount, requiredFree: undefined, now, expiresAtMs: Number.POSITIVE_INFINITY, budgets: undefined }
   const reservation = book.hold(id, workspaceId, terms)

@@ -1,18 +1,10 @@
 import { expect, test } from 'bun:test'
 import { createEngine } from '../../../test/parts/engines.ts'
-import { addWorkspace, expectBooksRight, holdOf, openLedger, settlementOf } from '../../../test/parts/ledger.ts'
+import { expectBooksRight, holdOf, openFunded, settlementOf } from '../../../test/parts/ledger.ts'
 import type { Nano } from '../../kernel/money.ts'
-import type { Database } from '../../store/database.ts'
 import { WalletBook } from './wallet-book.ts'
 
-async function openFunded(database: Database, amount: bigint) {
-  const workspaceId = await addWorkspace(database)
-  const books = await openLedger(database)
-  await books.ledger.fund({ workspaceId, amount: amount as Nano, kind: 'topup' })
-  return { ...books, workspaceId }
-}
-
-test('a charge above what was held is counted, also where the hold was raised when the charge was told', async () => {
+test('a charge above what was held is counted, also if the hold was raised when the charge was quoted', async () => {
   await using store = await createEngine('sqlite').openStore()
   await using books = await openFunded(store.database, 1000n)
   const { ledger, workspaceId } = books
@@ -45,10 +37,8 @@ test('a defect in the row of another part charges nothing, and leaves no hold', 
 test('if the wallets in memory cannot follow a commit, its caller is still answered, and nothing more is admitted', async () => {
   await using store = await createEngine('sqlite').openStore()
   const broken: unknown[] = []
-  const workspaceId = await addWorkspace(store.database)
-  await using books = await openLedger(store.database, { onBroken: (error) => void broken.push(error) })
-  const { ledger } = books
-  await ledger.fund({ workspaceId, amount: 100n as Nano, kind: 'topup' })
+  await using books = await openFunded(store.database, 100n, { onBroken: (error) => void broken.push(error) })
+  const { ledger, workspaceId } = books
   const [spoiled, other] = [holdOf(workspaceId, 10n), holdOf(workspaceId, 10n)]
   for (const request of [spoiled, other]) ledger.hold(request)
   const { commit } = WalletBook.prototype

@@ -24,11 +24,11 @@ const gatherMs = 1
 const companyLeast = 3
 const companyMs = 10
 const enough = 64
-/** How long a settlement is tried. After that its caller is told that it failed, or that its commit is still running. */
+/** How long a settlement is retried. After that its caller gets `failed`, or `unknown` if its commit is still running. */
 const patienceMs = 30_000
 const firstRetryMs = 50
 const retryMaxMs = 1000
-/** How often a commit that does not come back is looked at. */
+/** How often a commit that does not return is checked. */
 const watchMs = 1000
 
 export interface SettlementsOptions {
@@ -51,7 +51,7 @@ interface Entry {
   readonly settlement: Settlement
   readonly row: RequestRow
   readonly submittedMs: number
-  /** Its caller was told that the outcome is unknown. */
+  /** Its caller has got `unknown`. */
   isOverdue: boolean
   /** An earlier commit of it seemed to fail. */
   isRetry: boolean
@@ -78,7 +78,7 @@ export class Settlements {
     const claim = book.claim(requestId, dueOf(settlement))
     if (!claim) return readSettled(database.sql, requestId)
     const outcome = new Promise<SettleOutcome>((answer, fail) => {
-      // A claim that nothing was written for is nobody else's to end.
+      // Nothing was written for this claim, so end it here.
       const drop = (thrown: unknown) => {
         book.drop(claim)
         fail(thrown)
@@ -151,7 +151,7 @@ export class Settlements {
       end('failed', thrown)
       // It may have been written all the same.
       for (const entry of batch) entry.isRetry = true
-      // Another attempt does not mend a defect of ours.
+      // Retrying does not help against a defect of ours.
       return isStoreUnavailable(thrown) ? undefined : batch.map(() => ({ message: String(thrown) }))
     } finally {
       clearInterval(watch)
@@ -197,7 +197,7 @@ export class Settlements {
   /** A commit that was taken for failed, though it was written, is found by its retry, which is refused. */
   async #endRefused({ claim, settlement, isRetry }: Entry, { message }: Refusal): Promise<SettleEnd> {
     const { book, database, counters } = this.options
-    // If this read fails, nobody knows whether the claim was charged, and it stays open.
+    // If this read fails, it is unknown whether the claim was charged, and it stays open.
     const stored = await readSettled(database.sql, claim.requestId)
     if (stored.kind === 'settled' && isRetry) book.commit(claim)
     else book.drop(claim)

@@ -6,7 +6,7 @@ import type { RequestId, WorkspaceId } from '../../kernel/ids.ts'
 import type { Nano } from '../../kernel/money.ts'
 import type { Insufficient } from '../account.ts'
 import { type Budget, BudgetCounters, type BudgetName, budgetNames, noBudgets, type OverBudget } from '../budget.ts'
-import type { HoldStats, ReapReport, SettleOutcome, Wallet } from '../ledger.ts'
+import type { Held, HoldStats, ReapReport, SettleOutcome, Wallet } from '../ledger.ts'
 
 interface Balance {
   posted: bigint
@@ -29,7 +29,7 @@ interface Hold {
   settling: Promise<SettleOutcome> | undefined
 }
 
-/** A hold that is being settled: nobody else can end it. */
+/** A hold that is being settled; nothing else can end it. */
 export interface Claim {
   readonly requestId: RequestId
   readonly workspaceId: WorkspaceId
@@ -50,7 +50,7 @@ export interface HoldTerms {
   readonly budgets: readonly Budget[] | undefined
 }
 
-export type Reservation = { readonly kind: 'held' } | Insufficient | OverBudget
+export type Reservation = Held | Insufficient | OverBudget
 
 const held: Reservation = { kind: 'held' }
 
@@ -95,9 +95,11 @@ export class WalletBook {
       claimed: false,
       settling: undefined,
     }
+    const uses = budgets.length === 0 ? undefined : this.budgets.uses(budgets)
     const reservation = this.#reserve(hold, amount, requiredFree)
-    if (reservation.kind === 'held') this.#holds.set(requestId, hold)
-    return reservation
+    if (reservation.kind !== 'held') return reservation
+    this.#holds.set(requestId, hold)
+    return uses ? { kind: 'held', budgets: uses } : reservation
   }
 
   /** undefined: there is no such open hold. */

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { SQL } from 'bun'
-import { createThrowAwayFolder } from '../../../test/parts/engines.ts'
+import { createThrowAwayFolder, testWith } from '../../../test/parts/engines.ts'
 import { addWorkspace, expectBooksRight, holdOf, openLedger, settlementOf } from '../../../test/parts/ledger.ts'
 import { systemClock } from '../../kernel/clock.ts'
 import type { WorkspaceId } from '../../kernel/ids.ts'
@@ -115,9 +115,14 @@ test('a top-up that cannot be committed is unavailable, credits nothing, and sto
   expect((await ledger.wallet(workspaceId)).posted).toBe(100n as Nano)
 })
 
-test('a commit that is outstanding for more than two seconds stops new holds until it has ended', async () => {
-  await using faulty = await setUpFaulty()
-  const { ledger, workspaceId, writer, clock } = faulty
+const it = testWith(setUpFaulty)
+
+it('a commit that is outstanding for more than two seconds stops new holds until it has ended', async ({
+  ledger,
+  workspaceId,
+  writer,
+  clock,
+}) => {
   const request = holdOf(workspaceId, 10n)
   ledger.hold(request)
   let goOn = () => {}
@@ -135,9 +140,14 @@ test('a commit that is outstanding for more than two seconds stops new holds unt
   expect(ledger.hold(holdOf(workspaceId, 1n))).toEqual({ kind: 'held' })
 })
 
-test('a settlement is tried for thirty seconds, then the hold ends without a charge', async () => {
-  await using faulty = await setUpFaulty()
-  const { ledger, workspaceId, writer, clock, pace, database } = faulty
+it('a settlement is tried for thirty seconds, then the hold ends without a charge', async ({
+  ledger,
+  workspaceId,
+  writer,
+  clock,
+  pace,
+  database,
+}) => {
   const request = holdOf(workspaceId, 10n)
   ledger.hold(request)
   writer.fault = 'before'
@@ -154,9 +164,14 @@ test('a settlement is tried for thirty seconds, then the hold ends without a cha
   await expectBooksRight(database)
 })
 
-test('a defect of ours fails the settlement at once, is reported, and leaves no hold', async () => {
-  await using faulty = await setUpFaulty()
-  const { ledger, workspaceId, writer, pace, database, faults } = faulty
+it('a defect of ours fails the settlement at once, is reported, and leaves no hold', async ({
+  ledger,
+  workspaceId,
+  writer,
+  pace,
+  database,
+  faults,
+}) => {
   const request = holdOf(workspaceId, 10n)
   ledger.hold(request)
   writer.fault = 'defect'
@@ -171,9 +186,7 @@ test('a defect of ours fails the settlement at once, is reported, and leaves no 
   await expectBooksRight(database)
 })
 
-test('the first failed commit of an outage is reported', async () => {
-  await using faulty = await setUpFaulty()
-  const { ledger, workspaceId, writer, faults } = faulty
+it('the first failed commit of an outage is reported', async ({ ledger, workspaceId, writer, faults }) => {
   const request = holdOf(workspaceId, 10n)
   ledger.hold(request)
   writer.fault = 'before'
@@ -184,9 +197,12 @@ test('the first failed commit of an outage is reported', async () => {
   expect(faults.map(String)).toEqual(['SQLiteError: disk full'])
 })
 
-test('a commit whose success was not heard of is found by the retry, and charged once', async () => {
-  await using faulty = await setUpFaulty()
-  const { ledger, workspaceId, writer, database } = faulty
+it('a commit whose success was not heard of is found by the retry, and charged once', async ({
+  ledger,
+  workspaceId,
+  writer,
+  database,
+}) => {
   const request = holdOf(workspaceId, 10n)
   ledger.hold(request)
   writer.fault = 'after'
@@ -198,9 +214,7 @@ test('a commit whose success was not heard of is found by the retry, and charged
   expect(await ledger.wallet(workspaceId)).toMatchObject({ posted: 96n, held: 0n })
 })
 
-test('what queues while a commit runs shares the next one', async () => {
-  await using faulty = await setUpFaulty()
-  const { ledger, workspaceId, writer } = faulty
+it('what queues while a commit runs shares the next one', async ({ ledger, workspaceId, writer }) => {
   const requests = Array.from({ length: 50 }, () => holdOf(workspaceId, 1n))
   for (const request of requests) ledger.hold(request)
   const [first, ...others] = requests
@@ -257,8 +271,7 @@ async function stall(faulty: Awaited<ReturnType<typeof setUpFaulty>>) {
   return { ...request, end: outcome.end, disk }
 }
 
-test('a commit that has not come back after thirty seconds is unknown: hold and claim stay open', async () => {
-  await using faulty = await setUpFaulty()
+it('a commit that has not come back after thirty seconds is unknown: hold and claim stay open', async (faulty) => {
   const { ledger, workspaceId, clock, pace } = faulty
   const { requestId, end, disk } = await stall(faulty)
   expect(await ledger.wallet(workspaceId)).toMatchObject({ posted: 100n, held: 10n })
@@ -272,8 +285,7 @@ test('a commit that has not come back after thirty seconds is unknown: hold and 
   await end
 })
 
-test('an unknown outcome whose commit succeeds is charged once', async () => {
-  await using faulty = await setUpFaulty()
+it('an unknown outcome whose commit succeeds is charged once', async (faulty) => {
   const { ledger, workspaceId, database } = faulty
   const { requestId, end, disk } = await stall(faulty)
   disk.resolve()
@@ -285,8 +297,7 @@ test('an unknown outcome whose commit succeeds is charged once', async () => {
   await expectBooksRight(database)
 })
 
-test('an unknown outcome whose commit fails is not charged and not tried again', async () => {
-  await using faulty = await setUpFaulty()
+it('an unknown outcome whose commit fails is not charged and not tried again', async (faulty) => {
   const { ledger, workspaceId, writer, database, pace } = faulty
   const { requestId, end, disk } = await stall(faulty)
   writer.fault = 'before'
@@ -301,9 +312,13 @@ test('an unknown outcome whose commit fails is not charged and not tried again',
   await expectBooksRight(database)
 })
 
-test('what queues behind a commit that hangs is given up after thirty seconds, and certainly not charged', async () => {
-  await using faulty = await setUpFaulty()
-  const { ledger, workspaceId, clock, database, writer } = faulty
+it('what queues behind a commit that hangs is given up after thirty seconds, and certainly not charged', async ({
+  ledger,
+  workspaceId,
+  clock,
+  database,
+  writer,
+}) => {
   const [first, second] = [holdOf(workspaceId, 10n), holdOf(workspaceId, 10n)]
   for (const request of [first, second]) ledger.hold(request)
   const disk = Promise.withResolvers<void>()

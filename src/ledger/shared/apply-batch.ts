@@ -158,9 +158,12 @@ function movedBy(demands: ReadonlyMap<SharedOperation, Demand>, outcomes: Readon
       return (demand && outcomeOf(operation)?.inPart.get(demand)) ?? 0n
     },
     outcome(operation) {
-      if (isGranted(operation)) return { kind: 'held' }
-      const { posted = zeroNano, held = zeroNano, overBudget } = outcomeOf(operation) ?? {}
+      const { posted = zeroNano, held = zeroNano, uses, overBudget } = outcomeOf(operation) ?? {}
       const demand = demands.get(operation)
+      if (isGranted(operation)) {
+        const budgets = demand && uses?.get(demand)
+        return budgets ? { kind: 'held', budgets } : { kind: 'held' }
+      }
       return (demand && overBudget?.get(demand)) ?? { kind: 'insufficient', posted, held }
     },
   }

@@ -12,6 +12,7 @@ import {
   BudgetCounters,
   type BudgetName,
   type BudgetState,
+  type BudgetUse,
   budgetName,
   type OverBudget,
   splitBudgetName,
@@ -50,6 +51,8 @@ export interface WalletMove {
 
 export interface MoveOutcome {
   readonly granted: ReadonlySet<Demand>
+  /** The spend limits of granted demands, as they were before. */
+  readonly uses: ReadonlyMap<Demand, readonly BudgetUse[]>
   /** What was taken for demands that were granted in part. */
   readonly inPart: ReadonlyMap<Demand, bigint>
   /** Refused by a spend limit although the wallet would have covered them. */
@@ -114,7 +117,14 @@ const nothing: BalanceRow = { posted: 0n, held: 0n }
 
 export function grantAll(demands: readonly Demand[], { posted, held }: BalanceRow): MoveOutcome {
   const none = new Map<Demand, never>()
-  return { granted: new Set(demands), inPart: none, overBudget: none, posted: posted as Nano, held: held as Nano }
+  return {
+    granted: new Set(demands),
+    uses: none,
+    inPart: none,
+    overBudget: none,
+    posted: posted as Nano,
+    held: held as Nano,
+  }
 }
 
 /** Ends the holds that end here, then serves the demands one by one from what is left. */
@@ -126,6 +136,7 @@ function share({ charged, freed, demands, budgetEnds }: WalletMove, row: Balance
     counters.spend(end.budgets, end.charged)
   }
   const granted = new Set<Demand>()
+  const uses = new Map<Demand, readonly BudgetUse[]>()
   const inPart = new Map<Demand, bigint>()
   const overBudget = new Map<Demand, OverBudget>()
   for (const demand of demands) {
@@ -143,6 +154,7 @@ function share({ charged, freed, demands, budgetEnds }: WalletMove, row: Balance
       continue
     }
     granted.add(demand)
+    if (demand.caps.length > 0) uses.set(demand, counters.uses(demand.caps))
     if (demand.takes === 'posted') {
       posted -= amount
       counters.spend(budgets, amount)
@@ -151,7 +163,7 @@ function share({ charged, freed, demands, budgetEnds }: WalletMove, row: Balance
       counters.hold(budgets, amount)
     }
   }
-  return { granted, inPart, overBudget, posted: posted as Nano, held: held as Nano }
+  return { granted, uses, inPart, overBudget, posted: posted as Nano, held: held as Nano }
 }
 
 function larger(a: bigint, b: bigint): bigint {

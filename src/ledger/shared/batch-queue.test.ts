@@ -131,7 +131,7 @@ test('many wallets whose rows are locked take turns with everybody else, and wit
     while (now() < begunMs + 250) await Bun.sleep(0)
   }
   expect(await unlocked).toEqual(['settled', true])
-  // The first ones are there while nobody knows yet which wallets are locked.
+  // The first ones arrive before it is known which wallets are locked.
   expect(Math.max(...waits.slice(1))).toBeLessThanOrEqual(500)
   expect(waits[0]).toBeLessThan(4000)
   expect((await Promise.all(locked)).every(({ kind }) => kind === 'unavailable')).toBe(true)
@@ -210,7 +210,7 @@ test('while a wallet waits, its operations keep their places', () => {
   })
 })
 
-test('a wallet that goes apart has a batch of its own, in its turn', () => {
+test('a wallet that goes apart has a separate batch, in its turn', () => {
   expect(take(['hold b', 'hold a', 'settle c', 'hold d'], { apart: 'AD' })).toEqual({
     batch: ['hold b', 'settle c'],
     left: ['hold a', 'hold d'],
@@ -223,7 +223,7 @@ test('a wallet that goes apart has a batch of its own, in its turn', () => {
   })
 })
 
-test('an operation that is tried alone has a batch of its own', () => {
+test('an operation that is tried alone has a separate batch', () => {
   expect(take(['hold a!', 'hold b!', 'hold c']).batch).toEqual(['hold a'])
   expect(take(['hold a', 'hold b!', 'hold c'])).toEqual({ batch: ['hold a'], left: ['hold b', 'hold c'], answered: [] })
 })

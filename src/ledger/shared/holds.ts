@@ -58,7 +58,7 @@ export interface SettleOperation extends Common<'settle', SettleEnd | { readonly
 
 export type ReleaseOperation = Common<'release', ReleaseOutcome>
 
-/** Nobody waits for its answer. */
+/** Its answer is not awaited. */
 export type SentOperation = Common<'sent', unknown>
 
 export type SharedOperation = HoldOperation | ExtendOperation | SettleOperation | ReleaseOperation | SentOperation
@@ -87,8 +87,8 @@ export interface EndedHold {
 }
 
 /**
- * Waits for transactions of others that change these holds, such as a commit of our own whose reply was lost. Whoever the
- * holds belong to: the epoch of this replica may have changed since.
+ * Waits for other transactions that change these holds, such as our own commit whose reply was lost. Ignores which replica
+ * owns them: this replica's epoch may have changed since.
  */
 export async function awaitHolds(sql: Sql, ids: readonly RequestId[]): Promise<void> {
   if (ids.length === 0) return
@@ -269,7 +269,7 @@ function lockDead(
     ORDER BY request_id LIMIT ${portionMax} FOR UPDATE OF holds SKIP LOCKED`
 }
 
-/** Locks the wallets that nobody else has locked, and returns them. A wallet that was never funded has no row to lock. */
+/** Locks and returns the wallets that are not locked already. A wallet that was never funded has no row to lock. */
 async function lockFree(sql: Sql, wallets: readonly WalletId[]): Promise<ReadonlySet<WalletId>> {
   const ids = wallets.join(',')
   const rows = await sql<{ id: WalletId }>`WITH locked AS MATERIALIZED (SELECT account_id FROM balances

@@ -26,7 +26,7 @@ describe.skipIf(findPostgresPrograms() === undefined)('whether the silence of ot
     // It has just come: others may not have been heard yet.
     expect(await beatAt(5000)).toBe(false)
     expect(await beatAt(10_000)).toBe(true)
-    // Nothing could be written for 15 s, by nobody.
+    // No replica could write for 15 s.
     nowMs = 24_000
     expect(replica.mayJudge()).toBe(false)
     expect(await beatAt(25_000)).toBe(false)
@@ -68,7 +68,7 @@ test.each(beats)('a heartbeat that is %s', (_, begunAt, endedAt, databaseMs, exp
   expect(watch.skewMs()).toBe(expected)
 })
 
-test('a clock that is wrong is told once, and again after it was right', () => {
+test('a wrong clock is reported once, and again after it was right', () => {
   const told: number[] = []
   const watch = createSkewWatch({ now: () => 50_000, monotonicMs: () => 0 }, (skewMs) => void told.push(skewMs))
   for (const databaseMs of [45_000n, 30_000n, 29_000n, 50_000n, 62_000n]) watch.note(50_000, databaseMs)

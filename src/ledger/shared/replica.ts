@@ -12,14 +12,14 @@ export const heartbeatMs = 5000
 export const silenceOfDeathMs = 20_000n
 /** Without a heartbeat for so long others may think this process dead any moment, so it admits nothing more. */
 const silenceMaxMs = 15_000
-/** A silence of our own longer than this was the database's, and then the others could not be heard either. */
+/** If our own heartbeats failed for longer than this, the database was away, and the others' failed too. */
 const outageMs = 10_000
-/** After which whoever lives has had the time to say so. */
+/** By then every live replica has had time for a heartbeat. */
 const steadyMs = 7500
 /** Charts miss requests of a replica whose clock is 40 s behind, so the operator is warned well before. */
 const skewWarnedFromMs = 10_000
 
-/** Who holds. */
+/** The owner of a hold. */
 export interface Owner {
   readonly id: ReplicaId
   readonly epoch: bigint
@@ -32,8 +32,8 @@ export interface Replica extends ReplicaView {
   /** Whether the last heartbeat is young enough to admit requests. */
   isAlive(): boolean
   /**
-   * Whether the silence of another means that it is dead. Not just after the database was away: all were silent then, and
-   * whoever came back first would take from the others what they hold for running requests.
+   * Whether the silence of another means that it is dead. Not right after an outage of the database: all were silent then,
+   * and the first to return would reap what the others hold for running requests.
    */
   mayJudge(): boolean
   /** How far this machine's clock is from the database's, as of the last heartbeat. */

@@ -1,7 +1,7 @@
 // Runs random schedules on one wallet over several replicas and, beside them, on the embedded ledger. Every answer and the
 // balance must be the same in both.
 
-import { expect, test } from 'bun:test'
+import { expect } from 'bun:test'
 import fc from 'fast-check'
 import { createThrowAwayFolder, forEachEngine } from '../../../test/parts/engines.ts'
 import {
@@ -55,12 +55,12 @@ interface Running {
   readonly replica: number
 }
 
-forEachEngine((engine) => {
+forEachEngine((engine, it) => {
   if (engine.name !== 'postgres') return
 
-  test('replicas answer as the embedded ledger does, and the books are right after every schedule', async () => {
-    await using store = await engine.openStore()
-    const { database } = store
+  it('replicas answer as the embedded ledger does, and the books are right after every schedule', async ({
+    database,
+  }) => {
     using folder = createThrowAwayFolder()
     const embedded = await openDatabase({ url: undefined, dataFolder: folder.path })
     await migrate({ database: embedded, clock: systemClock })

@@ -1,15 +1,16 @@
-import { expect, test } from 'bun:test'
-import { join } from 'node:path'
+import { expect } from 'bun:test'
 import { SQL } from 'bun'
-import { forEachEngine, type Place } from '../../../test/parts/engines.ts'
+import { forEachEngine } from '../../../test/parts/engines.ts'
 import {
   addWorkspace,
   createTestClock,
   expectBooksRight,
   holdOf,
+  openFunded,
   openLedger,
   settlementOf,
 } from '../../../test/parts/ledger.ts'
+import { startLedgerChildren, sumCounts } from '../../../test/parts/ledger-children.ts'
 import { systemClock } from '../../kernel/clock.ts'
 import type { Nano } from '../../kernel/money.ts'
 import type { Database } from '../../store/database.ts'
@@ -40,6 +41,14 @@ function createFaultyDatabase(database: Database) {
   return faulty
 }
 
+/** A wallet of 100 in a ledger whose database can misbehave. */
+async function openFaulty(real: Database) {
+  const database = createFaultyDatabase(real)
+  const faults: string[] = []
+  const books = await openFunded(database, 100n, { onFault: (what) => void faults.push(what) })
+  return { ...books, database, faults }
+}
+
 async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
   while (!(await condition())) await Bun.sleep(1)
 }
@@ -48,12 +57,12 @@ async function stopHeartOf(database: Database): Promise<void> {
   await database.transaction((sql) => sql`UPDATE replicas SET heartbeat_at = heartbeat_at - 20001`)
 }
 
-forEachEngine((engine) => {
+forEachEngine((engine, it) => {
   if (engine.name !== 'postgres') return
 
-  test('the holds of a dead replica are released, and one that only slept cannot charge afterwards', async () => {
-    await using store = await engine.openStore()
-    const { database } = store
+  it('the holds of a dead replica are released, and one that only slept cannot charge afterwards', async ({
+    database,
+  }) => {
     const workspaceId = await addWorkspace(database)
     await using sleeper = await openLedger(database)
     await sleeper.ledger.fund({ workspaceId, amount: 100n as Nano, kind: 'topup' })
@@ -82,11 +91,10 @@ forEachEngine((engine) => {
     await expectBooksRight(database)
   })
 
-  test('a replica cannot settle what another one holds', async () => {
-    await using store = await engine.openStore()
-    const workspaceId = await addWorkspace(store.database)
-    await using first = await openLedger(store.database)
-    await using second = await openLedger(store.database)
+  it('a replica cannot settle what another one holds', async ({ database }) => {
+    const workspaceId = await addWorkspace(database)
+    await using first = await openLedger(database)
+    await using second = await openLedger(database)
     await first.ledger.fund({ workspaceId, amount: 100n as Nano, kind: 'topup' })
     const request = holdOf(workspaceId, 60n)
     await first.ledger.hold(request)
@@ -97,11 +105,10 @@ forEachEngine((engine) => {
     expect(await second.ledger.wallet(workspaceId)).toMatchObject({ posted: 95n, held: 0n })
   })
 
-  test('a correction cannot take what another replica holds', async () => {
-    await using store = await engine.openStore()
-    const workspaceId = await addWorkspace(store.database)
-    await using holding = await openLedger(store.database)
-    await using correcting = await openLedger(store.database)
+  it('a correction cannot take what another replica holds', async ({ database }) => {
+    const workspaceId = await addWorkspace(database)
+    await using holding = await openLedger(database)
+    await using correcting = await openLedger(database)
     await holding.ledger.fund({ workspaceId, amount: 1000n as Nano, kind: 'topup' })
     const running = holdOf(workspaceId, 10n)
     expect(await holding.ledger.hold(running)).toEqual({ kind: 'held' })
@@ -115,16 +122,12 @@ forEachEngine((engine) => {
       writtenOff: 0n,
     })
     expect(await correcting.ledger.wallet(workspaceId)).toMatchObject({ posted: 0n, held: 0n })
-    await expectBooksRight(store.database)
+    await expectBooksRight(database)
   })
 
-  test('settlements that are asked for at once share one transaction, with the rows of each', async () => {
-    await using store = await engine.openStore()
-    const workspaceId = await addWorkspace(store.database)
-    const database = createFaultyDatabase(store.database)
-    await using books = await openLedger(database)
-    const { ledger } = books
-    await ledger.fund({ workspaceId, amount: 100n as Nano, kind: 'topup' })
+  it('settlements that are asked for at once share one transaction, with the rows of each', async (store) => {
+    await using books = await openFaulty(store.database)
+    const { ledger, database, workspaceId } = books
     const requests = Array.from({ length: 7 }, () => holdOf(workspaceId, 10n))
     await Promise.all(requests.map((request) => ledger.hold(request)))
     const { calls } = database
@@ -138,11 +141,10 @@ forEachEngine((engine) => {
     await expectBooksRight(store.database)
   })
 
-  test('a replica that left leaves nothing held', async () => {
-    await using store = await engine.openStore()
-    const workspaceId = await addWorkspace(store.database)
-    await using staying = await openLedger(store.database)
-    const leaving = await openLedger(store.database)
+  it('a replica that left leaves nothing held', async ({ database }) => {
+    const workspaceId = await addWorkspace(database)
+    await using staying = await openLedger(database)
+    const leaving = await openLedger(database)
     await leaving.ledger.fund({ workspaceId, amount: 100n as Nano, kind: 'topup' })
     const request = holdOf(workspaceId, 60n)
     await leaving.ledger.hold(request)
@@ -151,11 +153,10 @@ forEachEngine((engine) => {
     expect(await staying.ledger.wallet(workspaceId)).toMatchObject({ posted: 100n, held: 0n })
   })
 
-  test('without a heartbeat for fifteen seconds nothing more is admitted', async () => {
-    await using store = await engine.openStore()
-    const workspaceId = await addWorkspace(store.database)
+  it('without a heartbeat for fifteen seconds nothing more is admitted', async ({ database }) => {
+    const workspaceId = await addWorkspace(database)
     const clock = createTestClock()
-    await using books = await openLedger(store.database, {}, clock)
+    await using books = await openLedger(database, {}, clock)
     const { ledger, pace } = books
     clock.advance(15_000)
     expect(await ledger.hold(holdOf(workspaceId, 0n))).toEqual({ kind: 'held' })
@@ -165,14 +166,9 @@ forEachEngine((engine) => {
     expect(await ledger.hold(holdOf(workspaceId, 0n))).toEqual({ kind: 'held' })
   })
 
-  test('while the database is gone nothing is admitted, and what runs is charged once it is back', async () => {
-    await using store = await engine.openStore()
-    const workspaceId = await addWorkspace(store.database)
-    const database = createFaultyDatabase(store.database)
-    const faults: string[] = []
-    await using books = await openLedger(database, { onFault: (what) => void faults.push(what) })
-    const { ledger, pace } = books
-    await ledger.fund({ workspaceId, amount: 100n as Nano, kind: 'topup' })
+  it('while the database is gone nothing is admitted, and what runs is charged once it is back', async (store) => {
+    await using books = await openFaulty(store.database)
+    const { ledger, pace, database, workspaceId, faults } = books
     const request = holdOf(workspaceId, 10n)
     await ledger.hold(request)
     database.fault = 'before'
@@ -192,13 +188,9 @@ forEachEngine((engine) => {
     await expectBooksRight(store.database)
   })
 
-  test('a settlement is tried for thirty seconds, then the hold ends without a charge once the database is back', async () => {
-    await using store = await engine.openStore()
-    const workspaceId = await addWorkspace(store.database)
-    const database = createFaultyDatabase(store.database)
-    await using books = await openLedger(database)
-    const { ledger, clock, pace } = books
-    await ledger.fund({ workspaceId, amount: 100n as Nano, kind: 'topup' })
+  it('a settlement is tried for thirty seconds, then the hold ends without a charge once the database is back', async (store) => {
+    await using books = await openFaulty(store.database)
+    const { ledger, clock, pace, database, workspaceId } = books
     const request = holdOf(workspaceId, 10n)
     await ledger.hold(request)
     database.fault = 'before'
@@ -215,13 +207,9 @@ forEachEngine((engine) => {
     await expectBooksRight(store.database)
   })
 
-  test('an answer that is lost after the commit changes nothing: held money is given back, a charge is made once', async () => {
-    await using store = await engine.openStore()
-    const workspaceId = await addWorkspace(store.database)
-    const database = createFaultyDatabase(store.database)
-    await using books = await openLedger(database)
-    const { ledger, pace } = books
-    await ledger.fund({ workspaceId, amount: 100n as Nano, kind: 'topup' })
+  it('an answer that is lost after the commit changes nothing: held money is given back, a charge is made once', async (store) => {
+    await using books = await openFaulty(store.database)
+    const { ledger, pace, database, workspaceId } = books
     const request = holdOf(workspaceId, 10n)
     await ledger.hold(request)
     database.fault = 'after'
@@ -240,14 +228,8 @@ forEachEngine((engine) => {
   })
 
   /** A hold of 10 on a wallet of 100, and its settlement for 4 after the database was made to misbehave. */
-  async function settleBadly(
-    database: ReturnType<typeof createFaultyDatabase>,
-    books: Awaited<ReturnType<typeof openLedger>>,
-    misbehave: () => void,
-  ) {
-    const { ledger, clock } = books
-    const workspaceId = await addWorkspace(database)
-    await ledger.fund({ workspaceId, amount: 100n as Nano, kind: 'topup' })
+  async function settleBadly(faulty: Awaited<ReturnType<typeof openFaulty>>, misbehave: () => void) {
+    const { ledger, clock, database, workspaceId } = faulty
     const request = holdOf(workspaceId, 10n)
     await ledger.hold(request)
     const { calls } = database
@@ -267,13 +249,11 @@ forEachEngine((engine) => {
     }
   }
 
-  test('a commit that has not been confirmed after thirty seconds is unknown, and charged once if it was made', async () => {
-    await using store = await engine.openStore()
-    const database = createFaultyDatabase(store.database)
-    await using books = await openLedger(database)
-    const { ledger } = books
+  it('a commit that has not been confirmed after thirty seconds is unknown, and charged once if it was made', async (store) => {
+    await using books = await openFaulty(store.database)
+    const { ledger, database } = books
     const reply = Promise.withResolvers<void>()
-    const bad = await settleBadly(database, books, () => {
+    const bad = await settleBadly(books, () => {
       database.replies = reply.promise
     })
     await until(async () => (await bad.charges()).length === 1)
@@ -290,12 +270,10 @@ forEachEngine((engine) => {
     await expectBooksRight(store.database)
   })
 
-  test('a commit whose reply was lost stays unknown while the database is gone, and is found when it is back', async () => {
-    await using store = await engine.openStore()
-    const database = createFaultyDatabase(store.database)
-    await using books = await openLedger(database)
-    const { ledger, pace } = books
-    const bad = await settleBadly(database, books, () => {
+  it('a commit whose reply was lost stays unknown while the database is gone, and is found when it is back', async (store) => {
+    await using books = await openFaulty(store.database)
+    const { ledger, pace, database } = books
+    const bad = await settleBadly(books, () => {
       database.fault = 'after'
     })
     await until(async () => (await bad.charges()).length === 1)
@@ -311,13 +289,11 @@ forEachEngine((engine) => {
     await expectBooksRight(store.database)
   })
 
-  test('an unknown outcome whose commit fails is not charged: the hold is released and it is not tried again', async () => {
-    await using store = await engine.openStore()
-    const database = createFaultyDatabase(store.database)
-    await using books = await openLedger(database)
-    const { ledger } = books
+  it('an unknown outcome whose commit fails is not charged: the hold is released and it is not tried again', async (store) => {
+    await using books = await openFaulty(store.database)
+    const { ledger, database } = books
     const begin = Promise.withResolvers<void>()
-    const bad = await settleBadly(database, books, () => {
+    const bad = await settleBadly(books, () => {
       database.begins = begin.promise
     })
     const { end } = await bad.givenUp()
@@ -334,15 +310,13 @@ forEachEngine((engine) => {
     await expectBooksRight(store.database)
   })
 
-  test('a commit that is still running after its reply was lost is waited for, also by a replica that was fenced since', async () => {
-    await using store = await engine.openStore()
-    const database = createFaultyDatabase(store.database)
-    await using books = await openLedger(database)
-    const { ledger, pace } = books
+  it('a commit that is still running after its reply was lost is waited for, also by a replica that was fenced since', async (store) => {
+    await using books = await openFaulty(store.database)
+    const { ledger, pace, database } = books
     const worked = Promise.withResolvers<void>()
     const commit = Promise.withResolvers<void>()
     const usual = database.transaction
-    const bad = await settleBadly(database, books, () => {
+    const bad = await settleBadly(books, () => {
       database.transaction = async (work) => {
         database.transaction = usual
         database.calls++
@@ -368,11 +342,10 @@ forEachEngine((engine) => {
     expect(await ledger.wallet(bad.workspaceId)).toMatchObject({ posted: 96n, held: 0n })
   })
 
-  test('an unknown outcome that cannot be found out before the ledger closes is left to whoever asks next', async () => {
-    await using store = await engine.openStore()
-    const database = createFaultyDatabase(store.database)
-    const books = await openLedger(database)
-    const bad = await settleBadly(database, books, () => {
+  it('an unknown outcome that cannot be found out before the ledger closes is left to the next settlement', async (store) => {
+    const books = await openFaulty(store.database)
+    const { database } = books
+    const bad = await settleBadly(books, () => {
       database.fault = 'after'
     })
     await until(async () => (await bad.charges()).length === 1)
@@ -385,11 +358,9 @@ forEachEngine((engine) => {
     expect(await bad.charges()).toHaveLength(1)
   })
 
-  test('a deadlock is tried again, at most three times', async () => {
-    await using store = await engine.openStore()
-    const workspaceId = await addWorkspace(store.database)
-    const database = createFaultyDatabase(store.database)
-    await using books = await openLedger(database)
+  it('a deadlock is tried again, at most three times', async (store) => {
+    await using books = await openFaulty(store.database)
+    const { database, workspaceId } = books
     database.code = '40P01'
     database.fault = 'before'
     const { calls } = database
@@ -402,40 +373,17 @@ forEachEngine((engine) => {
     expect(await books.ledger.hold(holdOf(workspaceId, 0n))).toEqual({ kind: 'held' })
   })
 
-  test('three processes on a wallet that can pay seven: seven are held and charged, and the remainder is exact', async () => {
-    await using store = await engine.openStore()
-    const workspaceId = await addWorkspace(store.database)
+  it('three processes on a wallet that can pay seven: seven are held and charged, and the remainder is exact', async ({
+    database,
+    place,
+  }) => {
+    const workspaceId = await addWorkspace(database)
     // The clock of the children.
-    await using books = await openLedger(store.database, { clock: systemClock })
+    await using books = await openLedger(database, { clock: systemClock })
     await books.ledger.fund({ workspaceId, amount: 75n as Nano, kind: 'topup' })
-    const counts = await holdInChildren(store.place, workspaceId, [334, 333, 333])
-    expect(counts.held).toBe(7)
-    expect(counts.insufficient).toBe(993)
+    const children = await startLedgerChildren(place, 'hold', workspaceId, [['334'], ['333'], ['333']])
+    expect(await sumCounts(children)).toMatchObject({ held: 7, insufficient: 993 })
     expect(await books.ledger.wallet(workspaceId)).toMatchObject({ posted: 5n, held: 0n })
-    await expectBooksRight(store.database)
+    await expectBooksRight(database)
   })
 })
-
-/** Each child is ready before any begins. */
-async function holdInChildren(place: Place, workspaceId: string, requestCounts: readonly number[]) {
-  const script = join(import.meta.dir, '../../../test/parts/hold-child.ts')
-  const children = requestCounts.map((count) =>
-    Bun.spawn([process.execPath, script, place.url ?? '', place.dataFolder, workspaceId, String(count)], {
-      stdin: 'pipe',
-      stdout: 'pipe',
-      stderr: 'inherit',
-    }),
-  )
-  const outputs = children.map((child) => child.stdout.pipeThrough(new TextDecoderStream()).getReader())
-  for (const output of outputs) expect((await output.read()).value).toBe('ready\n')
-  for (const child of children) child.stdin.end()
-  const sum = { held: 0, insufficient: 0 }
-  for (const output of outputs) {
-    const { value = '{}' } = await output.read()
-    const { held, insufficient } = JSON.parse(value)
-    sum.held += held
-    sum.insufficient += insufficient
-  }
-  await Promise.all(children.map((child) => child.exited))
-  return sum
-}

@@ -81,7 +81,8 @@ export async function createSharedLedger(options: LedgerOptions): Promise<Ledger
     fund: (funding) => commit(options, writeHealth, (sql) => recordFunding(sql, funding, clock.now(), reach)),
     correct: (correction) =>
       commit(options, writeHealth, (sql) => recordCorrection(sql, correction, { now: clock.now(), reach })),
-    recount: (scopeId) => void seeds.recount(scopeId).catch(onSeedFault),
+    recount: (scopeId, startsAt) => void seeds.recount(scopeId, startsAt).catch(onSeedFault),
+    recountAttributed: (...limited) => void seeds.recountAttributed(...limited).catch(onSeedFault),
     wallet: (workspaceId) => readWallet(database, workspaceId),
     budget: (scopeId, window) => readBudget(database, scopeId, window),
     transfers: (workspaceId, query) => listTransfers(database.sql, workspaceId, query),
@@ -112,7 +113,7 @@ async function readWallet({ sql }: Database, workspaceId: WorkspaceId): Promise<
   return { posted: posted as Nano, held: held as Nano, available: (posted - held) as Nano }
 }
 
-/** Commits a transaction of its own, outside the batches; used for what is rare. */
+/** Commits outside the batches; for rare operations. */
 async function commit<T>(
   { database }: LedgerOptions,
   writeHealth: WriteHealth,

@@ -36,6 +36,9 @@ export const invokedClaude: Omit<Endpoint, 'baseUrl'> = {
   rules: { dialectVersion: '2023-06-01', fastTier: false, mediaUrls: false, thinkingBindingControls: false },
 }
 
+/** Embeddings have no cap. */
+const embeddingRules = { outputCapName: 'max_tokens' } as const
+
 const vertexUrl = 'https://{HOST}/v1/projects/{GOOGLE_CLOUD_PROJECT}/locations/{LOCATION}/publishers'
 
 /** Every region has its own host; the two multi-regions are at another domain, and the global host has no prefix. */
@@ -82,6 +85,8 @@ export const builtInProviders: readonly ProviderData[] = [
           // max_tokens is deprecated there and refused by every reasoning model.
           outputCapName: 'max_completion_tokens',
           systemAsParts: true,
+          // Without it, gpt-5.6 and later often miss: https://developers.openai.com/api/docs/guides/prompt-caching, 2026-08.
+          promptCacheKey: true,
           endUserIdName: 'safety_identifier',
           // It gives none away here and wants none back; members that it does not know are a 400.
           reasoningMembers: false,
@@ -113,7 +118,7 @@ export const builtInProviders: readonly ProviderData[] = [
     ],
   },
   // https://docs.aws.amazon.com/bedrock/latest/userguide/model-parameters-anthropic-claude-messages.html, 2026-11
-  // Claude only, by InvokeModel; the other models there need Converse, which is not implemented.
+  // Claude and embeddings only, by InvokeModel; the other models there need Converse, which is not implemented.
   {
     id: 'amazon-bedrock',
     variable: 'AWS_ACCESS_KEY_ID',
@@ -121,7 +126,21 @@ export const builtInProviders: readonly ProviderData[] = [
     takes: ['AWS_SESSION_TOKEN'],
     credential: ({ AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN }) =>
       [AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN].filter((part) => part !== undefined).join(':'),
-    endpoints: [{ ...invokedClaude, baseUrl: 'https://bedrock-runtime.{AWS_REGION}.amazonaws.com' }],
+    endpoints: [
+      {
+        ...invokedClaude,
+        baseUrl: 'https://bedrock-runtime.{AWS_REGION}.amazonaws.com',
+        models: /^(?!.*\bembed)/,
+      },
+      {
+        dialect: 'openai-chat',
+        baseUrl: 'https://bedrock-runtime.{AWS_REGION}.amazonaws.com',
+        auth: 'sigv4',
+        wrapping: 'invoke-embedding',
+        rules: embeddingRules,
+        models: /\bembed/,
+      },
+    ],
   },
   // https://learn.microsoft.com/azure/ai-foundry/openai/api-version-lifecycle, 2026-11: one address without a version in
   // the query, for both dialects. Models are deployments under names that their owner chose, so that the catalog has no
@@ -139,7 +158,13 @@ export const builtInProviders: readonly ProviderData[] = [
         // Deployments are mostly called as their models are.
         models: chatModels,
         // As for the same models elsewhere; who the end user is goes by the older name.
-        rules: { outputCapName: 'max_completion_tokens', systemAsParts: true, reasoningMembers: false, toolsMax: 128 },
+        rules: {
+          outputCapName: 'max_completion_tokens',
+          systemAsParts: true,
+          promptCacheKey: true,
+          reasoningMembers: false,
+          toolsMax: 128,
+        },
       },
       {
         dialect: 'openai-responses',
@@ -166,6 +191,8 @@ export const builtInProviders: readonly ProviderData[] = [
           logitBias: false,
           parallelFlag: false,
           reasoningMembers: false,
+          // zed-industries/zed#36215, 2025-08
+          promptCacheKey: false,
         },
       },
     ],
@@ -217,7 +244,14 @@ export const builtInProviders: readonly ProviderData[] = [
         baseUrl: 'https://api.fireworks.ai/inference/v1',
         auth: 'bearer',
         // A larger cap without a stream is a 400: nullclaw/nullclaw#231, 2026-03.
-        rules: { outputCapName: 'max_tokens', systemRole: 'system', topK: true, unstreamedOutputMax: 4096 },
+        // The cache key: https://reference.langchain.com/python/langchain-fireworks/middleware, 2026-11.
+        rules: {
+          outputCapName: 'max_tokens',
+          systemRole: 'system',
+          topK: true,
+          unstreamedOutputMax: 4096,
+          promptCacheKey: true,
+        },
       },
       {
         dialect: 'anthropic-messages',
@@ -256,7 +290,7 @@ export const builtInProviders: readonly ProviderData[] = [
       {
         dialect: 'gemini',
         baseUrl: `${vertexUrl}/google`,
-        models: /^(?!claude)/,
+        models: /^(?!claude|.*embedding)/,
         auth: 'google-oauth',
         // Calls are matched to their results by order; ids are refused. Penalties are taken, also by 2.5.
         rules: { toolIdMax: 0, penalties: true },
@@ -270,6 +304,14 @@ export const builtInProviders: readonly ProviderData[] = [
         betas: ['context-1m-2025-08-07', 'interleaved-thinking-2025-05-14', 'web-search-2025-03-05'],
         // Media by address are a 400: anthropics/anthropic-sdk-typescript#1038, 2026-05.
         rules: { dialectVersion: '2023-06-01', fastTier: false, mediaUrls: false, thinkingBindingControls: false },
+      },
+      {
+        dialect: 'openai-chat',
+        baseUrl: `${vertexUrl}/google`,
+        models: /embedding/,
+        auth: 'google-oauth',
+        wrapping: 'predict-embedding',
+        rules: embeddingRules,
       },
     ],
   },
@@ -289,6 +331,8 @@ export const builtInProviders: readonly ProviderData[] = [
           logitBias: false,
           reasoningMembers: false,
           efforts: [],
+          // eigent-ai/eigent#1827, 2026-07
+          promptCacheKey: false,
           // gsd-build/gsd-2#4376, 2026-04
           toolsMax: 128,
         },
@@ -359,6 +403,8 @@ export const builtInProviders: readonly ProviderData[] = [
           streamUsage: false,
           endUserId: false,
           reasoningMembers: false,
+          // It caches nothing without one: anomalyco/opencode#50748, 2026-09.
+          promptCacheKey: true,
         },
       },
     ],
@@ -401,7 +447,14 @@ export const builtInProviders: readonly ProviderData[] = [
         dialect: 'openai-chat',
         baseUrl: 'https://integrate.api.nvidia.com/v1',
         auth: 'bearer',
-        rules: { outputCapName: 'max_tokens', systemRole: 'system', strictTools: false, efforts: [] },
+        // The cache key is a 400: liliMozi/openhanako#2512, 2026-08.
+        rules: {
+          outputCapName: 'max_tokens',
+          systemRole: 'system',
+          strictTools: false,
+          efforts: [],
+          promptCacheKey: false,
+        },
       },
     ],
   },
@@ -415,8 +468,9 @@ export const builtInProviders: readonly ProviderData[] = [
         dialect: 'openai-chat',
         baseUrl: 'https://openrouter.ai/api/v1',
         auth: 'bearer',
-        // `user` is refused above 128 characters (maximhq/bifrost#1000).
-        rules: { outputCapName: 'max_tokens', endUserIdMax: 128, topK: true },
+        // `user` is refused above 128 characters (maximhq/bifrost#1000). The cache key keeps a session on one of its hosts
+        // (SillyTavern/SillyTavern#5889, 2026-07).
+        rules: { outputCapName: 'max_tokens', endUserIdMax: 128, topK: true, promptCacheKey: true },
       },
       {
         dialect: 'anthropic-messages',

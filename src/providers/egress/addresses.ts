@@ -121,7 +121,7 @@ export interface AllowList {
 const expected = 'expected a host name (llm.example.internal), an address (10.1.2.3) or a range (10.0.0.0/8)'
 
 /** Throws a StartRefusal that names the entry: a list that was misunderstood must not be in force. */
-export function parseAllowList(entries: readonly string[]): AllowList {
+export function parseAllowList(entries: readonly string[], setting: string): AllowList {
   const hosts = new Set<string>()
   const ranges: IpRange[] = []
   for (const entry of entries) {
@@ -129,7 +129,7 @@ export function parseAllowList(entries: readonly string[]): AllowList {
     const host = range === undefined ? parseHostName(entry) : undefined
     if (range !== undefined) ranges.push(range)
     else if (host !== undefined) hosts.add(host)
-    else throw new StartRefusal(`own_keys.allow_hosts: "${entry}": ${expected}.`)
+    else throw new StartRefusal(`${setting}: "${entry}": ${expected}.`)
   }
   return { hosts, ranges }
 }

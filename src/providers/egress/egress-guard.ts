@@ -86,6 +86,8 @@ export type Resolve = (hostname: string) => Promise<readonly string[]>
 export interface EgressGuardOptions {
   /** Host names, addresses and ranges that may be called although they are not public, by http, and on any port. */
   readonly allow: readonly string[]
+  /** The setting that holds them, for messages. */
+  readonly setting?: string
   /** Whether public hosts may be called without encryption, on port 80. */
   readonly plainHttp?: boolean
   readonly resolve?: Resolve
@@ -125,15 +127,20 @@ interface Checked {
 }
 
 export function createEgressGuard(options: EgressGuardOptions): EgressGuard {
-  const { plainHttp = false, resolve = resolveBySystem, clock = systemClock } = options
-  const allow = parseAllowList(options.allow)
+  const {
+    setting = 'own_keys.allow_hosts',
+    plainHttp = false,
+    resolve = resolveBySystem,
+    clock = systemClock,
+  } = options
+  const allow = parseAllowList(options.allow, setting)
   const remembered = new Map<string, Checked>()
 
   async function checkHost(hostname: string): Promise<Checked | EgressRefusal> {
     const known = remembered.get(hostname)
     const checkedMs = clock.monotonicMs()
     if (known !== undefined && checkedMs - known.checkedMs < rememberMs) return known
-    const judged = judgeAddresses(hostname, await addressesOf(hostname, resolve), allow)
+    const judged = judgeAddresses(hostname, await addressesOf(hostname, resolve), allow, setting)
     if (judged instanceof EgressRefusal) return judged
     const fresh = { ...judged, checkedMs }
     remembered.delete(hostname)
@@ -186,9 +193,10 @@ function judgeAddresses(
   hostname: string,
   addresses: readonly string[],
   allow: AllowList,
+  setting: string,
 ): { readonly addresses: readonly string[]; readonly listed: boolean } | EgressRefusal {
   // One message for both: tenants must not learn whether a name exists inside the operator's network.
-  const message = 'must be a host with public addresses; others only if the operator lists them in own_keys.allow_hosts'
+  const message = `must be a host with public addresses; others only if the operator lists them in ${setting}`
   if (addresses.length === 0) return new EgressRefusal('unresolved', message, `${hostname} has no address`)
   const hostListed = allow.hosts.has(withoutRootDot(hostname))
   let listed = true

@@ -27,6 +27,7 @@ const newest: TargetRules = {
   strictTools: true,
   images: true,
   documents: true,
+  cachesOnlyMarked: true,
 }
 
 /** Up to 4.6: sampling is taken, though not while the model thinks. */

@@ -55,6 +55,8 @@ export const dialectDefaults: Readonly<Record<DialectId, TargetRules>> = {
     seed: false,
     logitBias: false,
     mediaInToolResults: true,
+    // Codex sends one to every host.
+    promptCacheKey: true,
   },
 }
 

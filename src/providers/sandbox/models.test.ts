@@ -4,6 +4,7 @@ import { type Gist, gistOfChat, gistOfMessage } from '../../../test/parts/reply-
 import { sandboxModels } from '../../catalog/data/sandbox.ts'
 import { modelEntrySchema, modelFromEntry } from '../../catalog/entry.ts'
 import { priceUsage } from '../../catalog/price.ts'
+import { embedModel } from './embed.ts'
 import { createModels, createPrefixCache, outputTokensMax, signThinking } from './models.ts'
 
 /** Each dialect's word for the same ending. */
@@ -103,6 +104,20 @@ for (const path of ['/chat/completions', '/v1/messages'] as const) {
       expect(reply).toMatchObject({ text: '', calls: [weatherCall], stop: words.tools[path] })
       // get _ weather, then {" city ":" sandbox "," unit ":" celsius "}
       expect(reply.out).toBe(3 + 9)
+    })
+
+    test.each([
+      [['Bash', 'Edit', 'Glob', 'Read'], 'Glob'],
+      [['write_to_file', 'execute_command', 'list_files', 'read_file'], 'list_files'],
+      [['run_shell_command', 'todo'], 'todo'],
+      [['exec_command', 'apply_patch'], 'exec_command'],
+    ])('of the tools of an agent %p it calls %s', async (names, chosen) => {
+      const tools = offer(
+        path,
+        names.map((name) => ({ name, schema: { type: 'object' } })),
+      )
+      const { calls } = await gist(say(path, 'tools', 'fix the bug', { tools }))
+      expect(calls).toEqual([{ name: chosen, input: {} }])
     })
 
     test('calls the tool that is named', async () => {
@@ -296,13 +311,14 @@ describe('signed thinking', () => {
 
 test('every route of the catalog has a behaviour, and every behaviour a route', () => {
   const routed = sandboxModels.flatMap((model) => model.routes.map((route) => route.model))
-  expect(routed.toSorted()).toEqual([...createModels().keys()].toSorted())
+  expect(routed.toSorted()).toEqual([...createModels().keys(), embedModel].toSorted())
 })
 
-test('the nine models are entries as the configuration file would take them', () => {
+test('the models are entries as the configuration file would take them', () => {
   for (const model of sandboxModels) expect(modelEntrySchema.parse(model)).toEqual(model)
   expect(sandboxModels.map((model) => model.id)).toEqual([
     'sandbox/echo',
+    'sandbox/embed',
     'sandbox/tools',
     'sandbox/think',
     'sandbox/cache',
@@ -322,5 +338,7 @@ test('the first call costs 28,000 nano-dollars: 12 × $1.00/M + 8 × $2.00/M', (
 })
 
 test('a model writes no more than its entry says', () => {
-  for (const model of sandboxModels) expect(model.max_output_tokens).toBe(outputTokensMax)
+  for (const model of sandboxModels) {
+    expect(model.max_output_tokens).toBe(model.id === 'sandbox/embed' ? undefined : outputTokensMax)
+  }
 })

@@ -1,6 +1,7 @@
 // What each sandbox model does, by its upstream name: a function from a prompt to reply events or an error. The output
 // cap and the stop sequences are applied here once for every model, and the usage is counted from what is left.
 
+import type { Tool } from '../../dialects/canonical/conversation.ts'
 import { parseJson, recordOf } from '../../dialects/canonical/json.ts'
 import type { ReplyEvent, Stop } from '../../dialects/canonical/reply.ts'
 import type { Usage } from '../../kernel/usage.ts'
@@ -82,13 +83,26 @@ function tools({ conversation, toolResults, tools: offered, lastUserText }: Prom
   if (conversation.toolChoice?.kind === 'none') return { text: toolsForbidden }
   if (offered.length === 0) return { text: noTools }
   const all = conversation.parallelTools !== false && /\bparallel\b/i.test(lastUserText)
-  const calls = (all ? offered : offered.slice(0, 1)).map((tool): Call => {
+  const chosen = conversation.toolChoice?.kind === 'named' ? offered[0] : harmless(offered)
+  const calls = (all ? offered : chosen ? [chosen] : []).map((tool): Call => {
     if (tool.kind === 'custom') return { name: tool.name, custom: true, arguments: 'sandbox' }
     const example = exampleOf(parseJson(tool.schema ?? '{"type":"object"}'))
     // Arguments are an object whatever the schema says; clients accept nothing else.
     return { name: tool.name, custom: false, arguments: JSON.stringify(recordOf(example)) }
   })
   return { calls }
+}
+
+/** By the words of a tool's name. Agents offer tools that write files and run commands, and may run them unasked. */
+const harmlessWords = /(^|[^a-z])(read|list|ls|glob|grep|search|find|get|view|show|fetch|look|weather|time)/
+const harmfulWords =
+  /write|edit|delete|remove|create|exec|run|bash|shell|command|patch|apply|kill|move|rename|send|task|agent/
+
+/** The first tool that reads, else the first that neither writes nor runs anything, else the first. */
+function harmless(offered: readonly Tool[]): Tool | undefined {
+  const wordsOf = ({ name }: Tool) => name.replaceAll(/([a-z])([A-Z])/g, '$1_$2').toLowerCase()
+  const safe = offered.filter((tool) => !harmfulWords.test(wordsOf(tool)))
+  return safe.find((tool) => harmlessWords.test(wordsOf(tool))) ?? safe[0] ?? offered[0]
 }
 
 function think({ conversation: { reasoning }, lastUserText }: Prompt): Draft {

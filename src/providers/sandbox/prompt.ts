@@ -2,6 +2,7 @@
 // conversation: every tool call is answered right after it, and Anthropic refuses empty text.
 
 import type { AssistantBlock, Conversation, Tool, UserBlock } from '../../dialects/canonical/conversation.ts'
+import type { RenderContext } from '../../dialects/canonical/translation.ts'
 import { paramOf } from '../../dialects/request/warnings.ts'
 import { type Failure, invalidRequest } from '../../kernel/failure.ts'
 import { countTokens, mediaTokens, overheadTokens } from './tokens.ts'
@@ -28,6 +29,8 @@ export interface Prompt {
   readonly toolResults: readonly string[]
   /** The tools that the tool choice allows. */
   readonly tools: readonly Tool[]
+  /** How the reply is written; see ParsedRequest. */
+  readonly form?: Pick<RenderContext, 'callForms' | 'echo'>
 }
 
 export function readPrompt(conversation: Conversation, model: string, outputCap: number | undefined): Prompt {

@@ -298,7 +298,7 @@ describe('refuses invalid message requests', () => {
 
 test.each([
   ['/v1/messages/batches', 'not_found_error'],
-  ['/embeddings', 'invalid_request_error'],
+  ['/images/generations', 'invalid_request_error'],
 ])('%s is not served', async (path, type) => {
   const response = await ask(createTransport(), path, { model: 'echo' })
   const { error } = (await response.json()) as { error: { type: string } }
@@ -317,14 +317,7 @@ for (const path of ['/chat/completions', '/v1/messages'] as const) {
     test('flaky-first fails every other call, flaky-second never', async () => {
       const transport = createTransport()
       const statuses: number[] = []
-      for (const model of [
-        'flaky-first',
-        'flaky-second',
-        'flaky-first',
-        'flaky-first',
-        'flaky-second',
-        'flaky-first',
-      ]) {
+      for (const model of 'flaky-first flaky-second flaky-first flaky-first flaky-second flaky-first'.split(' ')) {
         statuses.push((await ask(transport, path, say(path, model, 'hi'))).status)
       }
       expect(statuses).toEqual([503, 200, 200, 503, 200, 200])

@@ -3,15 +3,18 @@
 
 import { anthropicMessages } from '../../dialects/anthropic-messages/index.ts'
 import type { Conversation } from '../../dialects/canonical/conversation.ts'
+import type { Embeddings } from '../../dialects/canonical/embeddings.ts'
 import type { RenderContext } from '../../dialects/canonical/translation.ts'
 import type { Dialect } from '../../dialects/dialect.ts'
 import { openaiChat } from '../../dialects/openai-chat/index.ts'
 import { openaiResponses } from '../../dialects/openai-responses/index.ts'
+import type { CancelSignal } from '../../kernel/cancellation.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { Failure, invalidRequest } from '../../kernel/failure.ts'
 import type { RequestId } from '../../kernel/ids.ts'
 import { estimatedInput } from '../../kernel/usage.ts'
 import type { Endpoint, Provider, Transport, UpstreamRequest } from '../provider.ts'
+import { dimensionsMax, embed, embedModel } from './embed.ts'
 import { composeReply, createModels, type Outage, type Reply, signThinking } from './models.ts'
 import { checkTexts, checkToolResults, type Prompt, readPrompt } from './prompt.ts'
 
@@ -87,7 +90,7 @@ export type SandboxTransport = (request: UpstreamRequest) => Promise<Response>
 export function createSandboxTransport({ clock, delay = timerDelay }: SandboxParts): SandboxTransport {
   const models = createModels()
   return async ({ path: target, body, signal }) => {
-    signal.throwIfAborted()
+    if (signal.aborted) throw signal.reason
     const path = target.split('?', 1)[0] ?? target
     const wire = wires.find(({ dialect }) => path.startsWith(dialect.generationPath('', true))) ?? chatWire
     const { dialect } = wire
@@ -101,9 +104,15 @@ export function createSandboxTransport({ clock, delay = timerDelay }: SandboxPar
       return new Response(wire.renderRefusal(refusal, requestId), { status, headers: { ...json, ...wait } })
     }
 
+    const embedding = /(^\/embeddings|:(batchE|e)mbedContents?)$/.test(path) ? dialect.embeddings : undefined
+    if (embedding) {
+      const reply = embedPrompt(embedding, body, target)
+      if (reply instanceof Failure) return refuse(refusalOf(reply))
+      return typeof reply === 'string' ? new Response(reply, { headers: json }) : refuse(reply)
+    }
     const isCount = path === dialect.tokenCount?.path
     if (!isCount && path !== dialect.generationPath('', true)) return refuse(unknownPath(path))
-    const prompt = parsePrompt(wire, body, isCount)
+    const prompt = parsePrompt(wire, body, isCount, target)
     if (prompt instanceof Failure) return refuse(refusalOf(prompt))
     const model = models.get(prompt.model)
     if (model === undefined) return refuse(unknownModel(prompt.model))
@@ -124,7 +133,7 @@ export function createSandboxTransport({ clock, delay = timerDelay }: SandboxPar
     }
     const waitMs = reply.steps.reduce((sum, step) => sum + (step.type === 'wait' ? step.ms : 0), 0)
     if (waitMs > 0) await delay(waitMs, signal)
-    signal.throwIfAborted()
+    if (signal.aborted) throw signal.reason
     const events = reply.steps.filter((step) => step.type !== 'wait')
     const bytes = new TextEncoder().encode(dialect.translation.renderReply(events, context))
     return new Response(reply.breaksOff ? bytes.slice(0, Math.ceil(bytes.length / 2)) : bytes, { headers: json })
@@ -133,19 +142,33 @@ export function createSandboxTransport({ clock, delay = timerDelay }: SandboxPar
 
 const headers = new Headers({ 'anthropic-version': '2023-06-01' })
 
-function parsePrompt({ dialect, checksBlocks }: Wire, body: Uint8Array<ArrayBuffer>, isCount: boolean) {
-  const envelope = (isCount ? dialect.tokenCount : dialect)?.readEnvelope(body, headers)
+function parsePrompt({ dialect, checksBlocks }: Wire, body: Uint8Array<ArrayBuffer>, isCount: boolean, target: string) {
+  const envelope = (isCount ? dialect.tokenCount : dialect)?.readEnvelope(body, headers, target)
   if (envelope === undefined || envelope instanceof Failure) return envelope ?? invalidRequest('Not served.')
   if (envelope.choices > 1) return invalidRequest('`n` must be 1 in the sandbox.', 'n')
   if (envelope.legacyCalls) return invalidRequest('The sandbox does not know `functions`; use `tools`.', 'functions')
   // The translation refuses a cap of zero, which Anthropic accepts to warm a cache.
   const parsed = dialect.translation.parseRequest({ ...envelope, outputCap: undefined })
   if (parsed instanceof Failure) return parsed
-  const { conversation } = parsed
+  const { conversation, callForms, echo } = parsed
   const fault =
     checkToolResults(conversation) ??
     (checksBlocks ? (checkTexts(conversation) ?? checkThinking(conversation)) : undefined)
-  return fault ?? readPrompt(conversation, envelope.model, envelope.outputCap)
+  return fault ?? { ...readPrompt(conversation, envelope.model, envelope.outputCap), form: { callForms, echo } }
+}
+
+function embedPrompt(embedding: Embeddings, body: Uint8Array<ArrayBuffer>, target: string) {
+  const envelope = embedding.readEnvelope(body, headers, target)
+  if (envelope instanceof Failure) return envelope
+  const asked = embedding.parseRequest(envelope)
+  if (asked instanceof Failure) return asked
+  if (envelope.model !== embedModel) return unknownModel(envelope.model)
+  if ((asked.dimensions ?? 1) > dimensionsMax) {
+    return invalidRequest(`\`dimensions\` must be at most ${dimensionsMax}.`, 'dimensions')
+  }
+  const { vectors, usage = estimatedInput(0) } = embed(asked)
+  const context = { model: envelope.model, costOf: noCost } as unknown as RenderContext
+  return embedding.renderReply({ vectors, usage }, envelope, context)
 }
 
 /** Thinking must come back unchanged, with its signature. */
@@ -160,6 +183,9 @@ function checkThinking({ turns }: Conversation): Failure | undefined {
   return undefined
 }
 
+/** Providers report no cost; renderers omit an undefined member. */
+const noCost = () => undefined as unknown as string
+
 function renderContext(prompt: Prompt, requestId: string, clock: Clock): RenderContext {
   return {
     model: prompt.model,
@@ -167,8 +193,8 @@ function renderContext(prompt: Prompt, requestId: string, clock: Clock): RenderC
     createdSeconds: Math.floor(clock.now() / 1000),
     wantsStreamUsage: prompt.conversation.wantsStreamUsage,
     estimatedInputTokens: prompt.tokens,
-    // Providers report no cost; renderers omit an undefined member.
-    costOf: () => undefined as unknown as string,
+    ...prompt.form,
+    costOf: noCost,
     decideCharge: () => estimatedInput(prompt.tokens),
   }
 }
@@ -244,7 +270,7 @@ function* streamItems(
 }
 
 /** Resolves after so many milliseconds, or at once when the signal aborts; never rejects. */
-export type Delay = (ms: number, signal: AbortSignal) => Promise<void>
+export type Delay = (ms: number, signal: CancelSignal) => Promise<void>
 
 export const timerDelay: Delay = (ms, signal) =>
   new Promise((resolve) => {
@@ -264,7 +290,7 @@ export const timerDelay: Delay = (ms, signal) =>
  */
 export function streamBody(
   items: Iterator<StreamItem, void>,
-  { delay, signal }: { readonly delay: Delay; readonly signal: AbortSignal },
+  { delay, signal }: { readonly delay: Delay; readonly signal: CancelSignal },
 ): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder()
   const ended = new AbortController()

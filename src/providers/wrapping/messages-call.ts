@@ -8,6 +8,7 @@ import { isRecord } from '../../dialects/canonical/json.ts'
 import type { Warning } from '../../dialects/canonical/translation.ts'
 import { pointerStep, WarningList } from '../../dialects/request/warnings.ts'
 import { assert } from '../../kernel/assert.ts'
+import type { Failure } from '../../kernel/failure.ts'
 import { hasBytes, utf8Text } from '../../wire/bytes.ts'
 import {
   type ByteEdit,
@@ -34,6 +35,8 @@ export interface WrappedCall {
 /** A call in the host's form, and what of the caller's it could not take. */
 export interface HostCall extends WrappedCall {
   readonly warnings: readonly Warning[]
+  /** Why it must not be sent: the host takes less than was asked for. */
+  readonly refused?: Failure
 }
 
 export interface Wrapping {

@@ -3,6 +3,7 @@
 // https://docs.cloud.google.com/vertex-ai/generative-ai/docs/partner-models/claude/use-claude, 2026-11
 
 import type { WrappingId } from '../provider.ts'
+import { invokeEmbedding, predictEmbedding } from './embeddings.ts'
 import { invokeModel } from './invoke-model.ts'
 import { messagesPath, readMessagesCall, type Wrapping, withoutDialectHeaders } from './messages-call.ts'
 
@@ -29,4 +30,6 @@ export const rawPredict: Wrapping = {
 export const wrappings: Readonly<Record<WrappingId, Wrapping>> = {
   'invoke-model': invokeModel,
   'raw-predict': rawPredict,
+  'invoke-embedding': invokeEmbedding,
+  'predict-embedding': predictEmbedding,
 }

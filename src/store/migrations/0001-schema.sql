@@ -9,6 +9,14 @@ CREATE TABLE installation (
 
 -- Tenants: workspaces pay, projects group, keys authenticate.
 
+-- What some workspaces pay instead of the catalog's prices.
+CREATE TABLE price_lists (
+  name TEXT PRIMARY KEY,
+  -- Added to the catalog's price of every model without a price in the list, in hundredths of a percent. Below 0 = a discount.
+  markup BIGINT NOT NULL CHECK (markup > -10000),
+  set_at BIGINT NOT NULL
+);
+
 CREATE TABLE workspaces (
   id TEXT PRIMARY KEY,
   name TEXT NOT NULL,
@@ -18,8 +26,72 @@ CREATE TABLE workspaces (
   -- Who may change it: 'api' (the management token) or 'file' (the configuration file).
   managed_by TEXT NOT NULL DEFAULT 'api',
   -- Whether a workspace with its own credential for a provider may fall back to routes that use the operator's.
-  shares_routes BIGINT NOT NULL DEFAULT 0 CHECK (shares_routes IN (0, 1))
+  shares_routes BIGINT NOT NULL DEFAULT 0 CHECK (shares_routes IN (0, 1)),
+  -- NULL = the prices of the catalog.
+  price_list TEXT REFERENCES price_lists (name),
+  -- An alert is raised when the balance falls below it.
+  low_balance BIGINT NOT NULL DEFAULT 1000000000 CHECK (low_balance >= 0),
+  -- Hashes the ids of end users. NULL = erased; no end user is recorded.
+  end_user_salt TEXT
 );
+
+-- People. Only the hash of a password is stored, and only for people who have one.
+CREATE TABLE people (
+  id TEXT PRIMARY KEY,
+  -- In lower case.
+  email TEXT NOT NULL UNIQUE,
+  name TEXT NOT NULL,
+  -- Argon2id; NULL = signs in with the identity provider only.
+  password_hash TEXT,
+  -- Issuer and subject at the identity provider; NULL = never signed in with it.
+  oidc_subject TEXT UNIQUE,
+  created_at BIGINT NOT NULL
+);
+
+-- A person's role in a workspace; without a workspace, the person is an operator.
+CREATE TABLE members (
+  id TEXT PRIMARY KEY,
+  person_id TEXT NOT NULL REFERENCES people (id),
+  workspace_id TEXT REFERENCES workspaces (id),
+  role TEXT NOT NULL CHECK (role IN ('operator', 'admin', 'member', 'viewer')),
+  -- 'invitation', 'sign-up', or 'claim': set by the identity provider at every sign-in.
+  source TEXT NOT NULL,
+  created_at BIGINT NOT NULL,
+  CHECK ((workspace_id IS NULL) = (role = 'operator'))
+);
+
+CREATE UNIQUE INDEX members_by_person ON members (person_id, COALESCE(workspace_id, ''));
+CREATE INDEX members_by_workspace ON members (workspace_id, id);
+
+-- Links that work once: invitations, and links to set a new password. Only the hash of the secret in the link.
+CREATE TABLE invitations (
+  id TEXT PRIMARY KEY,
+  hash TEXT NOT NULL UNIQUE,
+  email TEXT NOT NULL,
+  -- NULL with the role operator.
+  workspace_id TEXT REFERENCES workspaces (id),
+  -- NULL = a link to set a new password.
+  role TEXT,
+  created_at BIGINT NOT NULL,
+  expires_at BIGINT NOT NULL
+);
+
+CREATE INDEX invitations_by_email ON invitations (email);
+
+-- Personal management tokens. 256 random bits, so that the hash cannot be reversed.
+CREATE TABLE management_tokens (
+  id TEXT PRIMARY KEY,
+  hash TEXT NOT NULL UNIQUE,
+  person_id TEXT NOT NULL REFERENCES people (id),
+  workspace_id TEXT REFERENCES workspaces (id),
+  role TEXT NOT NULL,
+  name TEXT NOT NULL,
+  last4 TEXT NOT NULL,
+  created_at BIGINT NOT NULL,
+  expires_at BIGINT NOT NULL
+);
+
+CREATE INDEX management_tokens_by_person ON management_tokens (person_id, id);
 
 CREATE TABLE projects (
   id TEXT PRIMARY KEY,
@@ -27,6 +99,8 @@ CREATE TABLE projects (
   name TEXT NOT NULL,
   -- JSON array of model ids and prefix/* patterns; NULL = all models.
   models TEXT,
+  -- JSON object of further names: name to model id; NULL = none.
+  aliases TEXT,
   created_at BIGINT NOT NULL,
   limits TEXT,
   managed_by TEXT NOT NULL DEFAULT 'api'
@@ -52,11 +126,14 @@ CREATE TABLE api_keys (
   -- JSON array of addresses and ranges it may be used from; NULL = anywhere.
   sources TEXT,
   -- The workspace of its project, which never changes; here so that one index lists the keys of a workspace.
-  workspace_id TEXT REFERENCES workspaces (id)
+  workspace_id TEXT REFERENCES workspaces (id),
+  -- The person who created it; NULL = the installation. Not a reference: the id stays when the person is removed.
+  owner_id TEXT
 );
 
 CREATE INDEX api_keys_by_project ON api_keys (project_id, id);
 CREATE INDEX api_keys_by_workspace ON api_keys (workspace_id, id);
+CREATE INDEX api_keys_by_owner ON api_keys (owner_id, id);
 
 -- Secrets that a rotation replaced. They stay, so that their refusal can say what happened to them.
 CREATE TABLE rotated_secrets (
@@ -106,9 +183,13 @@ CREATE TABLE console_sessions (
   opened_at BIGINT NOT NULL,
   -- Written up to some minutes late, so that a page view costs no write.
   used_at BIGINT NOT NULL,
-  -- Of the management token under which it was opened.
-  fingerprint TEXT NOT NULL
+  -- Of the management token under which it was opened; empty for a person's session.
+  fingerprint TEXT NOT NULL,
+  -- NULL = opened by the operator's link or the management token.
+  person_id TEXT REFERENCES people (id)
 );
+
+CREATE INDEX console_sessions_by_person ON console_sessions (person_id);
 
 CREATE TABLE console_links (
   hash TEXT PRIMARY KEY,
@@ -142,6 +223,61 @@ CREATE TABLE audit_head (
 
 INSERT INTO audit_head (id, sequence, hash) VALUES (1, 0, '');
 
+-- Alerts.
+
+CREATE TABLE alerts (
+  id TEXT PRIMARY KEY,
+  -- What happened, so that it is raised once: a balance since a top-up, a limit in a window, a state of a provider.
+  crossing TEXT NOT NULL UNIQUE,
+  kind TEXT NOT NULL,
+  -- NULL = of the installation.
+  workspace_id TEXT REFERENCES workspaces (id),
+  message TEXT NOT NULL,
+  -- JSON object, as webhooks send it.
+  data TEXT NOT NULL,
+  created_at BIGINT NOT NULL
+);
+
+CREATE INDEX alerts_by_workspace ON alerts (workspace_id, id);
+
+CREATE TABLE webhooks (
+  id TEXT PRIMARY KEY,
+  -- NULL = of the installation: it gets the alerts of all workspaces.
+  workspace_id TEXT REFERENCES workspaces (id),
+  url TEXT NOT NULL,
+  -- JSON array; NULL = all kinds.
+  kinds TEXT,
+  created_at BIGINT NOT NULL
+);
+
+CREATE TABLE deliveries (
+  id TEXT PRIMARY KEY,
+  alert_id TEXT NOT NULL REFERENCES alerts (id),
+  -- One of both: by webhook, or by e-mail.
+  webhook_id TEXT REFERENCES webhooks (id),
+  person_id TEXT REFERENCES people (id),
+  attempts BIGINT NOT NULL DEFAULT 0,
+  created_at BIGINT NOT NULL,
+  -- When it is tried next; NULL = delivered or given up.
+  next_at BIGINT,
+  delivered_at BIGINT,
+  -- Why the last attempt failed.
+  error TEXT,
+  CHECK ((webhook_id IS NULL) <> (person_id IS NULL))
+);
+
+-- What each reader of alerts chose. The reader is a person's id, or 'installation'.
+CREATE TABLE alert_readers (
+  reader TEXT PRIMARY KEY,
+  -- JSON array: the kinds that come by e-mail; NULL = by role.
+  kinds TEXT,
+  -- The newest alert that was read.
+  read_until TEXT NOT NULL
+);
+
+CREATE INDEX deliveries_due ON deliveries (next_at) WHERE next_at IS NOT NULL;
+CREATE INDEX deliveries_by_webhook ON deliveries (webhook_id, id);
+
 -- Prices.
 
 -- Every price that was ever in force; charges name their version. Append-only.
@@ -156,12 +292,17 @@ CREATE TABLE prices (
 
 CREATE INDEX prices_by_model ON prices (model_id, effective_from);
 
--- Prices set through the management API. Each replaces the built-in price of its model.
+-- Prices set through the management API. Each replaces the built-in price of its model, or the model's price in a list.
 CREATE TABLE price_overrides (
-  model_id TEXT PRIMARY KEY,
+  -- A name in price_lists; '' = the catalog.
+  list TEXT NOT NULL,
+  model_id TEXT NOT NULL,
   -- JSON, in the form of `prices`.
   price TEXT NOT NULL,
-  set_at BIGINT NOT NULL
+  set_at BIGINT NOT NULL,
+  -- Where an update read it; NULL = set by hand, and updates leave it alone.
+  updated_from TEXT,
+  PRIMARY KEY (list, model_id)
 );
 
 -- Money. Every amount that moves has a row with both accounts, so the books balance by construction, and no such row is ever
@@ -192,7 +333,8 @@ CREATE TABLE balances (
 -- them.
 CREATE TABLE fundings (
   id TEXT PRIMARY KEY,
-  kind TEXT NOT NULL CHECK (kind IN ('topup', 'grant', 'correction')),
+  -- 'writeoff': the part of a refund or dispute that the wallet did not have any more, or that came back.
+  kind TEXT NOT NULL CHECK (kind IN ('topup', 'grant', 'correction', 'writeoff')),
   workspace_id TEXT NOT NULL,
   debit_account TEXT NOT NULL,
   credit_account TEXT NOT NULL CHECK (credit_account <> debit_account),
@@ -206,6 +348,62 @@ CREATE TABLE fundings (
 
 CREATE UNIQUE INDEX fundings_by_payment ON fundings (payment_id) WHERE payment_id IS NOT NULL;
 CREATE INDEX fundings_by_workspace ON fundings (workspace_id, id);
+
+-- Payments at the payment provider: what was asked for, and what came of it. The money itself moves in `fundings`.
+CREATE TABLE payments (
+  -- In the provider's metadata and idempotency keys, so that a payment that was begun is found again.
+  id TEXT PRIMARY KEY,
+  workspace_id TEXT NOT NULL REFERENCES workspaces (id),
+  kind TEXT NOT NULL CHECK (kind IN ('checkout', 'automatic')),
+  -- What was asked for until it is paid, then what was paid.
+  amount BIGINT NOT NULL CHECK (amount > 0),
+  state TEXT NOT NULL CHECK (state IN ('open', 'paid', 'failed')),
+  -- Its id in `fundings`: the checkout session, or the payment intent of an automatic one. NULL = not known yet.
+  payment_id TEXT UNIQUE,
+  payment_intent TEXT UNIQUE,
+  -- Why it failed.
+  failure TEXT,
+  created_at BIGINT NOT NULL,
+  -- Of automatic ones: when it is tried or looked at next. NULL = not any more.
+  next_at BIGINT,
+  -- Of automatic ones: how many times the provider was asked.
+  attempts BIGINT NOT NULL DEFAULT 0
+);
+
+CREATE INDEX payments_by_workspace ON payments (workspace_id, id);
+-- One at a time.
+CREATE UNIQUE INDEX payments_automatic ON payments (workspace_id) WHERE kind = 'automatic' AND state = 'open';
+
+-- Automatic top-ups, and the saved card.
+CREATE TABLE auto_topups (
+  workspace_id TEXT PRIMARY KEY REFERENCES workspaces (id),
+  is_on BIGINT NOT NULL CHECK (is_on IN (0, 1)),
+  -- Why it was turned off by the gateway.
+  stopped TEXT,
+  threshold BIGINT NOT NULL,
+  amount BIGINT NOT NULL,
+  month_max BIGINT NOT NULL,
+  -- In a row.
+  failures BIGINT NOT NULL DEFAULT 0,
+  -- Ids at the payment provider, and what people recognise the card by; NULL = no card is saved.
+  customer TEXT,
+  payment_method TEXT,
+  card TEXT,
+  -- When the payment that saved it was begun: an older event does not replace it.
+  card_at BIGINT NOT NULL DEFAULT 0
+);
+
+-- Refunds that an operator asked for here.
+CREATE TABLE refunds (
+  id TEXT PRIMARY KEY,
+  payment_id TEXT NOT NULL REFERENCES payments (id),
+  amount BIGINT NOT NULL CHECK (amount > 0),
+  reason TEXT NOT NULL,
+  state TEXT NOT NULL CHECK (state IN ('open', 'done', 'failed')),
+  failure TEXT,
+  created_at BIGINT NOT NULL,
+  next_at BIGINT
+);
 
 -- Holds of replicas. The embedded database has none; its one process keeps them in memory.
 CREATE TABLE holds (
@@ -231,7 +429,7 @@ CREATE INDEX holds_ended ON holds (expires_at) WHERE state <> 'open';
 -- It is compared when money is held, so that a changed limit applies at once.
 CREATE TABLE budgets (
   scope_id TEXT NOT NULL,
-  -- `day:2026-11-15` or `month:2026-11`, UTC. (`window` is reserved in PostgreSQL.)
+  -- `day:2026-11-15`, `week:2026-11-09` (its Monday) or `month:2026-11`, UTC. (`window` is reserved in PostgreSQL.)
   time_window TEXT NOT NULL,
   spent BIGINT NOT NULL CHECK (spent >= 0),
   -- Always 0 in the embedded database.
@@ -255,6 +453,31 @@ CREATE TABLE idempotency (
 );
 
 CREATE INDEX idempotency_by_expiry ON idempotency (expires_at);
+
+-- Responses that callers asked to store, with their input items, compressed and encrypted as credentials are.
+CREATE TABLE stored_responses (
+  workspace_id TEXT NOT NULL REFERENCES workspaces (id),
+  id TEXT NOT NULL,
+  ciphertext TEXT NOT NULL,
+  wrapped_key TEXT NOT NULL,
+  key_version TEXT NOT NULL,
+  expires_at BIGINT NOT NULL,
+  PRIMARY KEY (workspace_id, id)
+);
+
+-- The items of their output, which later requests may refer to.
+CREATE TABLE stored_items (
+  workspace_id TEXT NOT NULL,
+  item_id TEXT NOT NULL,
+  response_id TEXT NOT NULL,
+  PRIMARY KEY (workspace_id, item_id),
+  FOREIGN KEY (workspace_id, response_id) REFERENCES stored_responses (workspace_id, id) ON DELETE CASCADE
+);
+
+CREATE INDEX stored_items_by_response ON stored_items (workspace_id, response_id);
+
+CREATE INDEX stored_responses_by_expiry ON stored_responses (expires_at);
+CREATE INDEX stored_responses_by_key_version ON stored_responses (key_version);
 
 -- Replicas.
 
@@ -318,6 +541,8 @@ CREATE TABLE requests (
   status BIGINT NOT NULL,
   -- NULL = no failure, also not inside a stream.
   code TEXT,
+  -- Tells apart failures that share a code: unknown_model, model_not_allowed, no_route …
+  cause TEXT,
   reason TEXT,
   -- The route of the last attempt.
   provider TEXT,
@@ -332,6 +557,14 @@ CREATE TABLE requests (
   total_ms BIGINT NOT NULL,
   -- What the client calls itself.
   client TEXT,
+  -- Whom and what it was for, as the client says. None has an index: every request would have to maintain it.
+  session TEXT,
+  -- The client's program, and the agent within it behind a slash.
+  agent TEXT,
+  -- A hash under the salt of the workspace; behind a space the id that was sent, where the operator wants that recorded.
+  end_user TEXT,
+  -- `name=value,name=value`, sorted by name.
+  tags TEXT,
   -- JSON: the planned routes, the attempts with their outcomes, what the translation dropped, remarks about the reply. Each
   -- is left out if it is as usual; NULL = all are.
   details TEXT,
@@ -340,9 +573,12 @@ CREATE TABLE requests (
   charge BIGINT CHECK (charge >= 0 AND charge <= 1000000000000000),
   -- The part of the cost that the wallet could not pay.
   written_off BIGINT CHECK (written_off > 0 AND written_off <= 1000000000000000),
+  -- What the provider bills the operator for it, by the cost of the route; NULL = unknown, or not charged.
+  upstream_cost BIGINT CHECK (upstream_cost >= 0),
   price_version TEXT,
   -- Cached tokens included.
   input_tokens BIGINT,
+  cache_read_tokens BIGINT,
   output_tokens BIGINT,
   -- JSON: tokens by bucket.
   usage TEXT,
@@ -420,6 +656,7 @@ CREATE TABLE request_hours (
   errors BIGINT NOT NULL,
   -- Cached tokens included.
   input_tokens BIGINT NOT NULL,
+  cache_read_tokens BIGINT NOT NULL,
   output_tokens BIGINT NOT NULL,
   charge BIGINT NOT NULL,
   -- How many requests had their first event within so many milliseconds, and not within the bound before.
@@ -455,6 +692,7 @@ CREATE TABLE request_sums (
   requests BIGINT NOT NULL,
   errors BIGINT NOT NULL,
   input_tokens BIGINT NOT NULL,
+  cache_read_tokens BIGINT NOT NULL,
   output_tokens BIGINT NOT NULL,
   charge BIGINT NOT NULL,
   first_25 BIGINT NOT NULL,

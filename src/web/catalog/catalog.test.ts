@@ -172,7 +172,13 @@ describe('measurements', () => {
 
   test('give a model a status', () => {
     const text = (part: Partial<CatalogEntry>) => modelStatus(entry('a/b', part)).text
-    expect(text({})).toBe('healthy')
+    const used = route({ first_event_ms: figures })
+    // Nobody has shown that an unused route works.
+    expect(text({})).toBe('no recent traffic')
+    expect(text({ routes: [used] })).toBe('healthy')
+    expect(text({ routes: [route(), used] })).toBe('healthy')
+    expect(text({ routes: [used, route({ health: 'slow start' })] })).toBe('recovering')
+    expect(text({ routes: [route({ rehearsal: true })] })).toBe('simulated')
     expect(text({ routes: [route(), route({ health: 'parked' })] })).toBe('1 of 2 available')
     expect(text({ routes: [route({ health: 'ejected' })] })).toBe('unavailable')
     expect(text({ price: null, callable: false })).toBe('not callable')

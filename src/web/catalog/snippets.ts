@@ -31,6 +31,7 @@ export function snippetsFor({ address, modelId, maxOutputTokens = outputCap }: S
     shellRoot: shellQuote(address),
     shellModel: shellQuote(modelId),
     shellChat: shellQuote(`${address}/v1/chat/completions`),
+    shellResponses: shellQuote(`${address}/v1/responses`),
   }
   return rows.map(([client, language, recipe, install, code]) => {
     return { client, language, recipe, install, code: code(facts) }
@@ -47,6 +48,7 @@ interface Facts {
   readonly shellRoot: string
   readonly shellModel: string
   readonly shellChat: string
+  readonly shellResponses: string
 }
 
 /** Inside single quotes a shell only interprets the quote itself. */
@@ -119,6 +121,60 @@ for chunk in stream:
         print(chunk.choices[0].delta.content or "", end="", flush=True)
     if chunk.usage:
         print(f"\\n\${chunk.usage.cost}")`,
+  ],
+  [
+    'Responses, curl',
+    'sh',
+    'curl.sh',
+    '',
+    ({ shellResponses, model }) => `curl -N ${shellResponses} \\
+  -H "Authorization: Bearer $TOLLGATE_KEY" \\
+  -H 'Content-Type: application/json' \\
+  -d ${shellQuote(`{
+    "model": ${model},
+    "stream": true,
+    "input": "${hello}"
+  }`)}`,
+  ],
+  [
+    'Responses, JS',
+    'javascript',
+    'openai.ts',
+    'npm install openai',
+    ({ base, model }) => `import OpenAI from "openai"
+
+const client = new OpenAI({ baseURL: ${base}, apiKey: process.env.TOLLGATE_KEY })
+
+const stream = await client.responses.create({
+  model: ${model},
+  input: "${hello}",
+  stream: true,
+})
+for await (const event of stream) {
+  if (event.type === "response.output_text.delta") process.stdout.write(event.delta)
+  if (event.type === "response.completed") console.log("\\n$" + event.response.usage.cost)
+}`,
+  ],
+  [
+    'Responses, Python',
+    'python',
+    'openai-python.py',
+    'pip install openai',
+    ({ base, model }) => `import os
+from openai import OpenAI
+
+client = OpenAI(base_url=${base}, api_key=os.environ["TOLLGATE_KEY"])
+
+stream = client.responses.create(
+    model=${model},
+    input="${hello}",
+    stream=True,
+)
+for event in stream:
+    if event.type == "response.output_text.delta":
+        print(event.delta, end="", flush=True)
+    if event.type == "response.completed":
+        print(f"\\n\${event.response.usage.cost}")`,
   ],
   [
     'Anthropic JS',
@@ -218,5 +274,21 @@ export ANTHROPIC_DEFAULT_OPUS_MODEL="$ANTHROPIC_MODEL"
 export ANTHROPIC_DEFAULT_SONNET_MODEL="$ANTHROPIC_MODEL"
 export ANTHROPIC_DEFAULT_HAIKU_MODEL="$ANTHROPIC_MODEL"
 claude`,
+  ],
+  [
+    'Codex',
+    'sh',
+    'codex.md',
+    'npm install -g @openai/codex',
+    ({
+      base,
+      shellModel,
+    }) => `# TOLLGATE_KEY is read by Codex. \`tollgate connect codex\` also tells it about every model.
+codex -c model_provider=tollgate \\
+  -c model_providers.tollgate.name=Tollgate \\
+  -c ${shellQuote(`model_providers.tollgate.base_url=${base}`)} \\
+  -c model_providers.tollgate.env_key=TOLLGATE_KEY \\
+  -c model_providers.tollgate.wire_api=responses \\
+  --model ${shellModel}`,
   ],
 ]

@@ -21,10 +21,19 @@ const healths: Readonly<Record<string, readonly [StatusLevel, string]>> = {
   ejected: ['error', 'cooldown'],
 }
 
-export function routeStatus({ health, wait_ms, why, rehearsal }: CatalogRoute): ShownStatus {
+/** Green only where requests have shown it: a route that nobody uses is neither healthy nor failing. */
+export function routeStatus({ health, wait_ms, why, rehearsal, first_event_ms: figures }: CatalogRoute): ShownStatus {
   // The sandbox has no health.
   if (rehearsal && health === 'healthy')
-    return { level: 'ok', text: 'always on', detail: 'The sandbox fails only on purpose.' }
+    return {
+      level: 'off',
+      text: 'simulated',
+      detail: 'The sandbox answers inside the gateway and fails only on purpose.',
+    }
+  if (health === 'healthy' && figures === null) {
+    const last = why ? ` Last fault: ${why}` : ''
+    return { level: 'off', text: 'no recent traffic', detail: `No answer in the last hour shows its state.${last}` }
+  }
   const [level, text] = healths[health] ?? ['warning', health]
   const wait = level === 'error' && wait_ms ? ` ${spanText(wait_ms)}` : ''
   return { level, text: text + wait, detail: why && level !== 'ok' ? `last fault: ${why}` : '' }
@@ -46,8 +55,9 @@ export function modelStatus(entry: CatalogEntry): ShownStatus {
       detail: 'The other routes are skipped for now.',
     }
   }
-  const degraded = statuses.find(({ level }) => level !== 'ok')
-  return degraded ?? statuses[0] ?? { level: 'ok', text: 'healthy', detail: '' }
+  const [first] = statuses
+  const seen = statuses.find(({ level }) => level === 'warning') ?? statuses.find(({ level }) => level === 'ok')
+  return seen ?? first ?? { level: 'off', text: 'no route', detail: '' }
 }
 
 /** The figures of the route with the most samples. */

@@ -150,7 +150,13 @@ export function takeSessionEnded(): boolean {
   return hasEnded
 }
 
-export function signIn(credentials: { link: string } | { token: string }): Promise<unknown> {
+export type Credentials =
+  | { readonly link: string }
+  | { readonly token: string }
+  | { readonly email: string; readonly name?: string; readonly password: string }
+  | { readonly invitation: string; readonly name: string; readonly password: string }
+
+export function signIn(credentials: Credentials): Promise<unknown> {
   return send({ method: 'POST', path: '/console/session' }, { body: credentials })
 }
 

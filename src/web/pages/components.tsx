@@ -1,11 +1,14 @@
 /** @jsxImportSource preact */
-// Components that the catalog and the console share: buttons, code to copy, facts, errors, the status indicator, dialogs, and
-// the list of keyboard shortcuts with helpers for handling keys.
+// Components that the catalog and the console share: buttons, badges, banners, empty states, skeletons, menus, tabs,
+// choices, meters, side panels, code to copy, facts, errors, the status indicator, dialogs, and the list of keyboard shortcuts
+// with helpers for handling keys. Their styles are in styles/components.css.
 
 import type { ButtonHTMLAttributes, ComponentChildren, RefObject } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { ShownStatus } from '../catalog/status.ts'
 import type { ApiError } from './api.ts'
+import { useUniqueId } from './hooks.ts'
+import { Icon, type IconName } from './icons.tsx'
 import type { LiveState } from './live-catalog.ts'
 
 export interface ButtonProps extends ButtonHTMLAttributes {
@@ -15,6 +18,331 @@ export interface ButtonProps extends ButtonHTMLAttributes {
 
 export function Button({ look = '', ...attributes }: ButtonProps) {
   return <button type="button" class={`button ${look}`.trimEnd()} {...attributes} />
+}
+
+export type Tone = 'ok' | 'warn' | 'danger' | 'accent'
+
+/** A short word about a thing: `sandbox`, `limit reached`. */
+export function Badge({ tone, title, children }: BadgeProps) {
+  return (
+    <span class={tone ? `badge ${tone}` : 'badge'} title={title}>
+      {children}
+    </span>
+  )
+}
+
+export interface BadgeProps {
+  readonly tone?: Tone
+  /** The sentence behind the word. */
+  readonly title?: string
+  readonly children: ComponentChildren
+}
+
+const bannerIcons = { info: 'info', ok: 'success', warn: 'warning', error: 'error' } as const satisfies Record<
+  string,
+  IconName
+>
+
+export interface BannerProps {
+  readonly tone?: keyof typeof bannerIcons
+  readonly children: ComponentChildren
+  /** A button or link at its end. */
+  readonly action?: ComponentChildren
+}
+
+/** A message across the page, for example that a workspace can no longer pay. */
+export function Banner({ tone = 'info', children, action }: BannerProps) {
+  return (
+    <div class={`banner ${tone}`} role={tone === 'error' ? 'alert' : 'status'}>
+      <Icon name={bannerIcons[tone]} />
+      <div class="banner-text">{children}</div>
+      {action}
+    </div>
+  )
+}
+
+export interface EmptyStateProps {
+  readonly title: string
+  readonly icon?: IconName
+  /** What to do next. */
+  readonly children: ComponentChildren
+}
+
+/** In place of an empty list. */
+export function EmptyState({ title, icon, children }: EmptyStateProps) {
+  return (
+    <section class="empty stack tight">
+      {icon && <Icon name={icon} size={24} />}
+      <h2>{title}</h2>
+      {typeof children === 'string' ? <p class="muted">{children}</p> : children}
+    </section>
+  )
+}
+
+/** Bars in place of what loads. Their number reserves its height. */
+export function Skeleton({ what, rows = 3 }: { readonly what: string; readonly rows?: number }) {
+  return (
+    <div class="stack tight" role="status">
+      <span class="visually-hidden loading">Loading {what} …</span>
+      {Array.from({ length: rows }, (_, at) => (
+        <span key={at} class="skeleton" />
+      ))}
+    </div>
+  )
+}
+
+export interface MenuItem {
+  readonly label: string
+  readonly icon?: IconName
+  /** At the end of the line, smaller. */
+  readonly note?: ComponentChildren
+  readonly isDanger?: boolean
+  /** One of several choices; undefined = not a choice. */
+  readonly isChosen?: boolean
+  /** Begins a new group. */
+  readonly isFirst?: boolean
+  /** Either leads somewhere or does something. */
+  readonly href?: string
+  run?(): void
+}
+
+export interface MenuProps {
+  /** For screen readers: `Actions for ci`. A button with content of its own is named by it. */
+  readonly name: string
+  readonly items: readonly MenuItem[]
+  /** Absent = "⋯". */
+  readonly children?: ComponentChildren
+  /** Classes of the button; `icon-button` by default. */
+  readonly look?: string
+  /** Opens toward the end of the line instead of its start. */
+  readonly isStart?: boolean
+  /** Above the items, such as a search field. */
+  readonly head?: ComponentChildren
+}
+
+/** A button that opens a list of actions or links. Arrow keys move, Esc and a click elsewhere close. */
+export function Menu({ name, items, children, look = 'icon-button', isStart = false, head }: MenuProps) {
+  const [isOpen, setOpen] = useState(false)
+  const menu = useRef<HTMLDivElement>(null)
+  const trigger = useRef<HTMLButtonElement>(null)
+  useEffect(() => {
+    if (!isOpen) return
+    menu.current?.querySelector<HTMLElement>('input, [role^=menuitem]')?.focus()
+    const onPress = ({ target }: Event) => {
+      if (target instanceof Node && !menu.current?.contains(target)) setOpen(false)
+    }
+    document.addEventListener('pointerdown', onPress)
+    return () => document.removeEventListener('pointerdown', onPress)
+  }, [isOpen])
+  const close = () => {
+    setOpen(false)
+    trigger.current?.focus()
+  }
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (!isOpen) return
+    const options = [...(menu.current?.querySelectorAll<HTMLElement>('[role^=menuitem]') ?? [])]
+    const at = options.indexOf(document.activeElement as HTMLElement)
+    const to = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: options.length - 1 }[event.key]
+    if (event.key === 'Tab') setOpen(false)
+    else if (event.key === 'Escape') close()
+    else if (to === undefined || (at < 0 && event.key !== 'ArrowDown')) return
+    else options[(to + options.length) % options.length]?.focus()
+    if (event.key === 'Tab') return
+    event.preventDefault()
+    event.stopPropagation()
+  }
+  return (
+    // biome-ignore lint/a11y/noStaticElementInteractions: it handles the keys of the button and the items in it
+    <div class="menu" ref={menu} onKeyDown={onKeyDown}>
+      <button
+        ref={trigger}
+        type="button"
+        class={look}
+        aria-haspopup="menu"
+        aria-expanded={isOpen}
+        aria-label={children === undefined ? name : undefined}
+        onClick={() => setOpen(!isOpen)}
+      >
+        {children ?? <Icon name="more" />}
+      </button>
+      {isOpen && (
+        <div class={isStart ? 'menu-list start' : 'menu-list'}>
+          {head}
+          <div role="menu" aria-label={name}>
+            {items.map((item) => (
+              <MenuRow key={`${item.label} ${item.href ?? ''}`} item={item} onDone={close} />
+            ))}
+          </div>
+        </div>
+      )}
+    </div>
+  )
+}
+
+function MenuRow({ item, onDone }: { readonly item: MenuItem; onDone(): void }) {
+  const { label, icon, note, isDanger, isChosen, isFirst, href, run } = item
+  const content = (
+    <>
+      {icon && <Icon name={icon} />}
+      <span>{label}</span>
+      {note !== undefined && <small>{note}</small>}
+      {isChosen && <Icon name="check" size={14} />}
+    </>
+  )
+  const shared = {
+    class: isDanger ? 'menu-item danger' : 'menu-item',
+    role: isChosen === undefined ? 'menuitem' : 'menuitemradio',
+    ...(isChosen !== undefined && { 'aria-checked': isChosen }),
+    tabIndex: -1,
+  } as const
+  const act = () => {
+    onDone()
+    run?.()
+  }
+  return (
+    <>
+      {isFirst && <hr />}
+      {href === undefined ? (
+        <button type="button" {...shared} onClick={act}>
+          {content}
+        </button>
+      ) : (
+        <a href={href} {...shared} onClick={onDone}>
+          {content}
+        </a>
+      )}
+    </>
+  )
+}
+
+export interface Tab {
+  readonly label: string
+  readonly content: ComponentChildren
+}
+
+/** Without scripts the contents are shown one below the other, each under its label. */
+export function Tabs({ name, tabs }: { readonly name: string; readonly tabs: readonly Tab[] }) {
+  const [open, setOpen] = useState(0)
+  const id = useUniqueId()
+  const onKeyDown = (event: KeyboardEvent) => {
+    const to = { ArrowRight: open + 1, ArrowLeft: open - 1, Home: 0, End: tabs.length - 1 }[event.key]
+    if (to === undefined) return
+    event.preventDefault()
+    const next = (to + tabs.length) % tabs.length
+    setOpen(next)
+    document.getElementById(`${id}-tab-${next}`)?.focus()
+  }
+  return (
+    <div>
+      <div class="tabs row needs-script" role="tablist" aria-label={name}>
+        {tabs.map(({ label }, index) => (
+          <button
+            key={label}
+            type="button"
+            role="tab"
+            id={`${id}-tab-${index}`}
+            aria-selected={index === open}
+            aria-controls={`${id}-panel-${index}`}
+            tabIndex={index === open ? 0 : -1}
+            onClick={() => setOpen(index)}
+            onKeyDown={onKeyDown}
+          >
+            {label}
+          </button>
+        ))}
+      </div>
+      {tabs.map(({ label, content }, index) => (
+        <div
+          key={label}
+          class="panel stack tight"
+          role="tabpanel"
+          id={`${id}-panel-${index}`}
+          aria-labelledby={`${id}-tab-${index}`}
+          hidden={index !== open}
+        >
+          <h3 class="without-script">{label}</h3>
+          {content}
+        </div>
+      ))}
+    </div>
+  )
+}
+
+export interface SegmentsProps<Value extends string> {
+  readonly name: string
+  readonly value: Value
+  readonly options: readonly { readonly value: Value; readonly label: string }[]
+  onChange(value: Value): void
+}
+
+/** A few choices of which one applies: a metric, a period. */
+export function Segments<Value extends string>({ name, value, options, onChange }: SegmentsProps<Value>) {
+  return (
+    <fieldset class="segments">
+      <legend class="visually-hidden">{name}</legend>
+      {options.map((option) => (
+        <button
+          key={option.value}
+          type="button"
+          aria-pressed={option.value === value}
+          onClick={() => onChange(option.value)}
+        >
+          {option.label}
+        </button>
+      ))}
+    </fieldset>
+  )
+}
+
+/** How much of a limit is used, from 0 to 1 and beyond. Amber from 80 %, red once it is reached. */
+export function Meter({ share, name }: { readonly share: number; readonly name: string }) {
+  const look = share >= 1 ? 'meter full' : share >= 0.8 ? 'meter warn' : 'meter'
+  return <progress class={look} aria-label={name} max={1} value={Math.min(1, Math.max(0, share))} />
+}
+
+export interface SidePanelProps {
+  readonly title: string
+  readonly children: ComponentChildren
+  /** Beside the title, such as a link to the whole page. */
+  readonly action?: ComponentChildren
+  onClose(): void
+}
+
+/** Details of a row over the right side of the page. Esc and a click beside it close it. */
+export function SidePanel({ title, children, action, onClose }: SidePanelProps) {
+  const dialog = useModal()
+  const titleId = useUniqueId()
+  const cancel = (event: Event) => {
+    event.preventDefault()
+    onClose()
+  }
+  return (
+    // biome-ignore lint/a11y/useKeyWithClickEvents: Esc closes it too
+    <dialog
+      class="side-panel"
+      ref={dialog}
+      aria-labelledby={titleId}
+      onCancel={cancel}
+      onClick={({ target }) => target === dialog.current && onClose()}
+    >
+      <div class="sheet-head between">
+        <h2 id={titleId}>{title}</h2>
+        <span class="row">
+          {action}
+          <CloseButton onClick={onClose} />
+        </span>
+      </div>
+      <div class="side-panel-body stack">{children}</div>
+    </dialog>
+  )
+}
+
+export function CloseButton({ onClick }: { onClick(): void }) {
+  return (
+    <button type="button" class="icon-button" onClick={onClick} aria-label="Close">
+      <Icon name="close" />
+    </button>
+  )
 }
 
 const copiedShownMs = 2_000
@@ -45,9 +373,7 @@ export function CopyButton({ text, what, label }: CopyButtonProps) {
       title={`Copy the ${what}`}
       onClick={copy}
     >
-      <svg viewBox="0 0 16 16" width="14" height="14" aria-hidden="true" focusable="false">
-        {state === 'copied' ? <path d="m3 8.5 3.5 3.5L13 4.5" /> : <path d="M5.5 5.5h7v8h-7zM3.5 10.5v-8h7" />}
-      </svg>
+      <Icon name={state === 'copied' ? 'check' : 'copy'} size={14} />
       {shown === undefined ? (
         <span class="visually-hidden">Copy the {what}</span>
       ) : (

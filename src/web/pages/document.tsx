@@ -2,26 +2,29 @@
 // Renders a page as a complete HTML document on the server, readable before any script runs. The page's data is embedded for
 // hydration. The document contains no inline script or style.
 
-import type { ComponentType } from 'preact'
 import { render } from 'preact-render-to-string'
-import type { Frame, Page, PageData, PageKind } from '../page-data.ts'
+import { chartScriptName, type Frame, type Page } from '../page-data.ts'
 import { ComparePage } from './catalog/compare-page.tsx'
 import { ListPage } from './catalog/list-page.tsx'
 import { ModelPage } from './catalog/model-page.tsx'
 import { ConsolePage } from './console/console-page.tsx'
 import { SignInPage } from './console/sign-in-page.tsx'
+import { DocsPage } from './docs-page.tsx'
+import { setFirstAnswers } from './hooks.ts'
 import { NoticePage, type PageComponents, PageView } from './shell.tsx'
 
-const components: { [Kind in PageKind]: ComponentType<PageData[Kind]> } & PageComponents = {
+const components: Required<PageComponents> = {
   list: ListPage,
   model: ModelPage,
   compare: ComparePage,
+  docs: DocsPage,
   notice: NoticePage,
   'sign-in': SignInPage,
   console: ConsolePage,
 }
 
 export function renderDocument(page: Page, frame: Frame): string {
+  setFirstAnswers(page.kind === 'console' ? page.data.answers : {})
   return `<!doctype html>${render(
     <html lang="en" data-theme={frame.theme}>
       <head>
@@ -29,7 +32,11 @@ export function renderDocument(page: Page, frame: Frame): string {
         <meta name="viewport" content="width=device-width, initial-scale=1" />
         <meta name="color-scheme" content="light dark" />
         <title>{`${page.title} · Tollgate`}</title>
+        {frame.fontUrls.map((font) => (
+          <link key={font} rel="preload" href={font} as="font" type="font/woff2" crossOrigin="anonymous" />
+        ))}
         <link rel="stylesheet" href={frame.styleUrl} />
+        {frame.chartUrl !== undefined && <meta name={chartScriptName} content={frame.chartUrl} />}
         <link rel="icon" href={frame.iconUrl} type="image/svg+xml" />
       </head>
       <body>

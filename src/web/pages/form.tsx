@@ -15,7 +15,7 @@ export interface Option {
 export interface FieldLook {
   readonly label: string
   readonly hint?: string | undefined
-  readonly kind?: 'text' | 'password' | 'lines' | keyof typeof formats
+  readonly kind?: 'text' | 'password' | 'lines' | 'pairs' | keyof typeof formats
   /** A menu in place of an input. */
   readonly options?: readonly Option[]
   readonly isRequired?: boolean
@@ -53,7 +53,7 @@ export function Field(props: FieldProps) {
             </option>
           ))}
         </select>
-      ) : kind === 'lines' ? (
+      ) : kind === 'lines' || kind === 'pairs' ? (
         <textarea rows={3} {...text} {...attributes} />
       ) : (
         <input {...text} type={isSecret ? 'password' : 'text'} {...attributes} />
@@ -92,6 +92,7 @@ export function Checkbox({ label, isChecked, attributes, onChange }: CheckboxPro
 /** Attributes of the inputs that a form converts. Browsers show the title beside a value they reject. */
 const formats = {
   moment: { type: 'datetime-local' },
+  date: { type: 'date' },
   decimal: {
     inputMode: 'decimal',
     pattern: '[0-9]+([.][0-9]{1,9})?',
@@ -115,9 +116,11 @@ type ValueOf<Row extends FieldRow> = Row extends { kind: 'whole' }
   ? number
   : Row extends { kind: 'lines' }
     ? string[]
-    : Row extends { options: readonly { value: infer Value }[] }
-      ? Value
-      : string
+    : Row extends { kind: 'pairs' }
+      ? Record<string, string>
+      : Row extends { options: readonly { value: infer Value }[] }
+        ? Value
+        : string
 
 /**
  * The body that rows describe: trimmed, lists as lists, without empty fields. The types of the API check it where it is
@@ -132,6 +135,7 @@ export function bodyOf<Row extends FieldRow>(rows: readonly Row[], values: Value
     const text = values[name]?.trim() ?? ''
     if (text === '') return []
     if (kind === 'whole') return [[name, Number(text)]]
+    if (kind === 'pairs') return [[name, pairsOf(text)]]
     return [[name, kind === 'lines' ? linesOf(text) : kind === 'moment' ? new Date(text).toISOString() : text]]
   })
   return Object.fromEntries(parsed) as BodyOf<Row>
@@ -143,6 +147,20 @@ function linesOf(text: string): readonly string[] {
     .split(/[\n,]/)
     .map((line) => line.trim())
     .filter((line) => line !== '')
+}
+
+/** `team=web=100.00` → `100.00` by `team=web`: the last `=` separates. The gateway checks both. */
+function pairsOf(text: string): Readonly<Record<string, string>> {
+  return Object.fromEntries(
+    linesOf(text).map((line) => [line.slice(0, line.lastIndexOf('=')), line.slice(line.lastIndexOf('=') + 1)]),
+  )
+}
+
+/** What `pairsOf` reads. */
+export function pairLines(pairs: Readonly<Record<string, string>>): string {
+  return Object.entries(pairs)
+    .map(([name, value]) => `${name}=${value}`)
+    .join('\n')
 }
 
 export interface FormProps<Row extends FieldRow, Value> {

@@ -37,6 +37,15 @@ export interface QueryOptions {
   readonly keepPrevious?: boolean
 }
 
+/** Answers that came with the document, by path. Emptied once the page has used them. */
+const firstAnswers = new Map<string, unknown>()
+
+/** On the server for one rendering, in the browser before the first one. */
+export function setFirstAnswers(answers: Readonly<Record<string, unknown>>): void {
+  firstAnswers.clear()
+  for (const [path, answer] of Object.entries(answers)) firstAnswers.set(path, answer)
+}
+
 interface QueryState<Value> {
   readonly key: string | undefined
   readonly value?: Value | undefined
@@ -52,13 +61,20 @@ export function useQuery<Value>(
   load: (signal: AbortSignal) => Promise<Value>,
   { keepPrevious = false }: QueryOptions = {},
 ): Query<Value> {
-  const [state, setState] = useState<QueryState<Value>>({ key })
+  const [state, setState] = useState<QueryState<Value>>(() => ({
+    key,
+    ...(key !== undefined && firstAnswers.has(key) && { value: firstAnswers.get(key) as Value }),
+  }))
+  const isFirst = useRef(state.value !== undefined)
   const [reloads, setReloads] = useState(0)
-  const [isLoading, setLoading] = useState(true)
+  const [isLoading, setLoading] = useState(state.value === undefined)
   const latest = useRef(load)
   latest.current = load
   useEffect(() => {
     if (key === undefined) return
+    const isAnswered = isFirst.current
+    isFirst.current = false
+    if (isAnswered) return
     const leaving = new AbortController()
     const run = async () => {
       const answer = await outcomeOf(latest.current(leaving.signal))

@@ -14,9 +14,12 @@ import {
   themeCookie,
   themes,
 } from '../page-data.ts'
+import { Icon } from './icons.tsx'
 
 /** The pages that a bundle contains; the catalog's script does not carry the console. */
-export type PageComponents = { readonly [Kind in PageKind]?: ComponentType<PageData[Kind]> }
+export type PageComponents = {
+  readonly [Kind in PageKind]?: ComponentType<PageData[Kind] & { readonly frame: Frame }>
+}
 
 export interface PageViewProps {
   readonly page: Page
@@ -26,7 +29,9 @@ export interface PageViewProps {
 
 export function PageView({ page, frame, components }: PageViewProps) {
   // `Page` pairs every kind with its data; TypeScript cannot follow that the kind's component takes it.
-  const Content = components[page.kind] as ComponentType<Page['data']> | undefined
+  const Content = components[page.kind] as ComponentType<Page['data'] & { readonly frame: Frame }> | undefined
+  // The console has a frame of its own.
+  if (page.kind === 'console') return Content ? <Content {...page.data} frame={frame} /> : null
   return (
     <>
       <a class="skip" href="#main">
@@ -34,7 +39,7 @@ export function PageView({ page, frame, components }: PageViewProps) {
       </a>
       <Masthead kind={page.kind} frame={frame} />
       <main id="main" tabIndex={-1}>
-        {Content && <Content {...page.data} />}
+        {Content && <Content {...page.data} frame={frame} />}
       </main>
       <footer class="footer between">
         <span>Tollgate {frame.version}</span>
@@ -74,6 +79,9 @@ function Masthead({ kind, frame }: { readonly kind: PageKind; readonly frame: Fr
           <a href="/" aria-current={kind === 'list' ? 'page' : undefined}>
             Models
           </a>
+          <a href="/docs" aria-current={kind === 'docs' ? 'page' : undefined}>
+            Docs
+          </a>
           <a href="/console" aria-current={isConsole ? 'page' : undefined}>
             {frame.isSignedIn || isConsole ? 'Console' : 'Sign in'}
           </a>
@@ -85,7 +93,7 @@ function Masthead({ kind, frame }: { readonly kind: PageKind; readonly frame: Fr
   )
 }
 
-function Logo() {
+export function Logo() {
   return (
     <svg class="logo" viewBox="0 0 32 32" width="28" height="28" aria-hidden="true" focusable="false">
       <path class="logo-road" d="M3 28h26" />
@@ -99,22 +107,18 @@ function Logo() {
 
 const yearSeconds = 31_536_000
 
-const themeIcons: Readonly<Record<Theme, string>> = {
-  // Half a disc, a sun, a moon.
-  system: 'M10 3a7 7 0 1 0 0 14zM10 3a7 7 0 0 1 0 14',
-  light:
-    'M10 6.5a3.5 3.5 0 1 0 0 7a3.5 3.5 0 1 0 0-7M10 1.5v2M10 16.5v2M1.5 10h2M16.5 10h2M4 4l1.4 1.4M14.6 14.6 16 16M4 16l1.4-1.4M14.6 5.4 16 4',
-  dark: 'M16.5 12.2A7 7 0 0 1 7.8 3.5a7 7 0 1 0 8.7 8.7z',
+/** Kept in a cookie, so that the server renders the next page in the same theme. */
+export function setTheme(theme: Theme): void {
+  // biome-ignore lint/suspicious/noDocumentCookie: the Cookie Store API is missing on plain http, where gateways often are
+  document.cookie = `${themeCookie}=${theme}; path=/; max-age=${yearSeconds}; samesite=lax`
+  document.documentElement.dataset.theme = theme
 }
 
-/** Kept in a cookie, so that the server renders the next page in the same theme. */
 function ThemeSwitch({ theme }: { readonly theme: Theme }) {
   const [chosen, choose] = useState(theme)
   const change = () => {
     const next = themes[(themes.indexOf(chosen) + 1) % themes.length] ?? 'system'
-    // biome-ignore lint/suspicious/noDocumentCookie: the Cookie Store API is missing on plain http, where gateways often are
-    document.cookie = `${themeCookie}=${next}; path=/; max-age=${yearSeconds}; samesite=lax`
-    document.documentElement.dataset.theme = next
+    setTheme(next)
     choose(next)
   }
   return (
@@ -125,9 +129,7 @@ function ThemeSwitch({ theme }: { readonly theme: Theme }) {
       title={`Theme: ${chosen}`}
       onClick={change}
     >
-      <svg viewBox="0 0 20 20" width="20" height="20" aria-hidden="true" focusable="false">
-        <path d={themeIcons[chosen]} />
-      </svg>
+      <Icon name={chosen} size={18} />
     </button>
   )
 }

@@ -37,7 +37,7 @@ const messagesHistory = (...blocks: unknown[]) => ({
   messages: [hi, { role: 'assistant', content: [...blocks, said] }, after],
 })
 /** What the reasoning model of the chat provider would have signed, and what a third provider has. */
-const own = {
+export const own = {
   ...thinking,
   signature: writeSignature({
     issuer: issuerName('chatty', 'openai-chat', 'gpt-5.6'),

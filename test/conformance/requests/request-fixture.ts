@@ -12,6 +12,7 @@ export interface RequestFixture {
   readonly chat?: Members
   /** Likewise; `max_tokens` is 1000 unless said otherwise. */
   readonly messages?: Members
+  // What a caller of Responses writes is in responses-bodies.ts.
   /** What the body at a provider holds when it has arrived whole. A list: any of these. */
   readonly carried: PerDialect
   /** What it holds when the gateway makes up for something the provider cannot say or do. */
@@ -28,6 +29,9 @@ export interface Shapes {
   readonly carried?: Shape
   readonly emulated?: Shape
 }
+
+/** For what only a provider of the caller's dialect has a word for. */
+export const nowhere: PerDialect = { chat: () => false, messages: () => false }
 
 export const hi = { role: 'user', content: 'hi' }
 

@@ -1,7 +1,7 @@
 // How to sample, how much to say, in which form, for whom and at what price.
 
 import { absent, either, saying, some } from '../shape.ts'
-import { hi, messagesTool, type RequestFixture, unreasoned } from './request-fixture.ts'
+import { hi, messagesTool, nowhere, type RequestFixture, unreasoned } from './request-fixture.ts'
 
 const schema = {
   type: 'object',
@@ -184,6 +184,14 @@ export const settingFixtures: readonly RequestFixture[] = [
       carried: { chat: { [name]: (carried) => carried !== undefined }, messages: { [name]: (it) => it !== undefined } },
     }),
   ),
+  ...[
+    'Responses kept by the provider',
+    'Conversations kept by the provider',
+    'Prompts kept by the provider',
+    'Work in the background',
+    'A limit of the provider’s tool calls',
+    'Cutting a conversation that is too long',
+  ].map((feature) => ({ feature, carried: nowhere })),
   {
     feature: 'A field that nobody knows',
     chat: { tomorrow: { wish: 1 } },

@@ -1,7 +1,7 @@
 // Tools, calls and results.
 
 import { jsonText, saying, some, texts } from '../shape.ts'
-import { chatTool, hi, messagesTool, type RequestFixture, schema, unreasoned } from './request-fixture.ts'
+import { chatTool, hi, messagesTool, nowhere, type RequestFixture, schema, unreasoned } from './request-fixture.ts'
 
 const chatTools = { tools: [chatTool('look')] }
 const messagesTools = { tools: [messagesTool('look')], ...unreasoned }
@@ -178,6 +178,7 @@ export const toolFixtures: readonly RequestFixture[] = [
       messages: { tools: [{ type: 'custom', custom: { name: 'patch' } }] },
     },
     emulated: {
+      chat: { tools: [{ type: 'function', function: { name: 'patch', parameters: { required: ['input'] } } }] },
       messages: { tools: [{ name: 'patch', input_schema: { properties: { input: { type: 'string' } } } }] },
     },
   },
@@ -238,4 +239,27 @@ export const toolFixtures: readonly RequestFixture[] = [
     messages: { tools: [web] },
     carried: { chat: { tools: [web] }, messages: { tools: [web] } },
   },
+  {
+    feature: 'Tools in a namespace',
+    carried: nowhere,
+    emulated: {
+      chat: { tools: [{ type: 'function', function: { name: 'git__look', parameters: schema } }] },
+      messages: { tools: [{ name: 'git__look', input_schema: schema }] },
+    },
+  },
+  { feature: 'Tools in an input item', carried: { chat: chatOffered, messages: messagesOffered } },
+  {
+    feature: 'A shell of the caller',
+    carried: nowhere,
+    emulated: {
+      chat: { tools: [{ type: 'function', function: { name: 'local_shell' } }] },
+      messages: { tools: [{ name: 'local_shell' }] },
+    },
+  },
+  ...[
+    'Web search as a tool',
+    'Other tools that the provider runs',
+    'Items of tools that the provider ran',
+    'Items by reference',
+  ].map((feature) => ({ feature, carried: nowhere })),
 ]

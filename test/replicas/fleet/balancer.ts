@@ -19,7 +19,7 @@ export function balance(fleet: Fleet, key = fleet.key, isTaken = (member: Member
         const member = fleet.members[turn++ % fleet.members.length] as Member
         if (isTaken(member)) return member.url
       }
-      // Nobody is there: the call is refused, and that is what a caller would see.
+      // No replica listens: the call is refused, and that is what a caller would see.
       return (fleet.members[0] as Member).url
     },
     key,

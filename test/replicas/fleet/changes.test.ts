@@ -8,7 +8,7 @@ import { runChanges } from './changes.ts'
 
 const withinMs = 600_000
 
-describe.skipIf(findPostgresPrograms() === undefined)('what one replica is told reaches all three', () => {
+describe.skipIf(findPostgresPrograms() === undefined)('a change made on one replica reaches all three', () => {
   test.skipIf(findRedisProgram() === undefined)('with redis', async () => {
     expect((await runChanges({ redis: true, rounds: 1, withinMs })).faults).toEqual([])
   })

@@ -1,4 +1,4 @@
-// What one replica is told, all of them do: a revoked key, a narrower allowlist, another price, each measured from the
+// A change made on one replica applies on all of them: a revoked key, a narrower allowlist, another price, each measured from the
 // answer to the change to the last request that was still served by the old state; and who is signed in to the console
 // of one is signed in to all.
 

@@ -1,4 +1,4 @@
-// Somebody at the console of several replicas, as a page does it behind a balancer: one address, whoever answers.
+// Somebody at the console of several replicas, as a page does it behind a balancer: one address, any replica.
 
 import { adminToken } from './fleet.ts'
 
@@ -12,15 +12,19 @@ export interface ConsoleVisit {
 const host = 'gate.test:8080'
 
 export async function signIn(url: string): Promise<ConsoleVisit> {
-  const call = (at: string, method: string, path: string, cookie: string, body?: object): Promise<Response> =>
-    fetch(at + path, {
-      method,
-      headers: {
-        ...{ host, cookie, origin: `http://${host}` },
-        ...{ 'sec-fetch-site': 'same-origin', 'content-type': 'application/json' },
-      },
-      ...(body && { body: JSON.stringify(body) }),
-    })
+  const call = async (at: string, method: string, path: string, cookie: string, body?: object): Promise<Response> => {
+    const headers = {
+      ...{ host, cookie, origin: `http://${host}` },
+      ...{ 'sec-fetch-site': 'same-origin', 'content-type': 'application/json' },
+    }
+    for (;;) {
+      const response = await fetch(at + path, { method, headers, ...(body && { body: JSON.stringify(body) }) })
+      // "Try again in a moment": the database of a busy machine.
+      if (response.status !== 503) return response
+      await response.text()
+      await Bun.sleep(50)
+    }
+  }
   const opened = await call(url, 'POST', '/console/session', '', { token: adminToken })
   const cookie = opened.headers.get('set-cookie')?.split(';')[0]
   if (cookie === undefined) throw new Error(`nobody was signed in: ${opened.status} ${await opened.text()}`)

@@ -10,6 +10,7 @@ import type { CrashPostgres } from '../../parts/crash-postgres.ts'
 import { type CrashUpstream, startCrashUpstream } from '../../parts/crash-upstream.ts'
 import { createThrowAwayFolder } from '../../parts/engines.ts'
 import { upstreamConfig } from '../../parts/gateway.ts'
+import { callManagement } from '../../parts/manage.ts'
 import { sharedPostgres } from '../../parts/postgres.ts'
 import { type RedisServer, startRedis } from '../../parts/redis.ts'
 
@@ -157,16 +158,8 @@ class RunningMember implements Member {
   }
 }
 
-async function manage(url: string, method: string, path: string, body?: object): Promise<unknown> {
-  const response = await fetch(url + path, {
-    method,
-    headers: { authorization: `Bearer ${adminToken}`, 'content-type': 'application/json' },
-    ...(body && { body: JSON.stringify(body) }),
-  })
-  const text = await response.text()
-  if (!response.ok) throw new Error(`${method} ${path} was answered with ${response.status} ${text}`)
-  return JSON.parse(text)
-}
+const manage = async (url: string, ...call: [method: string, path: string, body?: object]): Promise<unknown> =>
+  JSON.parse(await callManagement(url, { authorization: `Bearer ${adminToken}` }, call))
 
 /** One line of a member's metrics page; undefined = it is not there. */
 export async function readMetric(member: Member, name: string): Promise<number | undefined> {

@@ -39,8 +39,7 @@ export async function startNginx(fleet: Fronted): Promise<Nginx> {
   const path = join(folder.path, 'nginx.conf')
   writeFileSync(path, config)
   const child = Bun.spawn([program, '-c', path, '-p', folder.path, '-g', 'daemon off;'], {
-    stdout: 'ignore',
-    stderr: 'ignore',
+    stdio: ['ignore', 'ignore', 'ignore'],
   })
   const killAtExit = () => child.kill()
   process.on('exit', killAtExit)

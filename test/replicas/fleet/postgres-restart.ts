@@ -1,4 +1,4 @@
-// PostgreSQL goes away under load and comes back: callers are told to come again, no provider is asked without a hold,
+// PostgreSQL goes away under load and comes back: callers are asked to retry, no provider is asked without a hold,
 // and all replicas go on by themselves.
 
 import { checkBooks, countOpenHolds, openingCredit } from '../../parts/crash-books.ts'

@@ -28,8 +28,7 @@ export function countEnds(receipts: readonly Receipt[]): Record<Receipt['end'], 
 export async function verifyByCommand({ databaseUrl }: Pick<Fleet, 'databaseUrl'>): Promise<readonly string[]> {
   const child = Bun.spawn([...gatewayCommand(), 'ledger', 'verify'], {
     env: { PATH: process.env.PATH ?? '', DATABASE_URL: databaseUrl },
-    stdout: 'pipe',
-    stderr: 'pipe',
+    stdio: ['ignore', 'pipe', 'pipe'],
   })
   const [output, errors, exitCode] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited])
   return exitCode === 0 ? [] : [`tollgate ledger verify ended with ${exitCode}: ${output}${errors}`]

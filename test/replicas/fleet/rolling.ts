@@ -1,4 +1,4 @@
-// A rolling restart under streams: one replica after the other is stopped and started, and whoever looks at /readyz
+// A rolling restart under streams: one replica after the other is stopped and started, and a balancer that reads /readyz
 // loses not one request.
 
 import { checkBooks, openingCredit } from '../../parts/crash-books.ts'

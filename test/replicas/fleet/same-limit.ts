@@ -93,7 +93,7 @@ async function makeKey(fleet: Fleet, limits: object): Promise<string> {
   return secret
 }
 
-/** A machine that is busy turns some away without a look at their limits; whoever is told so comes again. */
+/** A machine that is busy turns some away without a look at their limits; those are sent again. */
 async function askUntilJudged(gateway: Balancer): Promise<Receipt> {
   for (;;) {
     const receipt = await askForReceipt(gateway, ask)

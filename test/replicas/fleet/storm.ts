@@ -1,4 +1,4 @@
-// Three replicas under load while one after the other is killed: nobody overspends, no charge is lost, and what the dead
+// Three replicas under load while one after the other is killed: no wallet is overspent, no charge is lost, and what the dead
 // had set aside is free again within a minute.
 
 import { checkBooks, countCharges, openingCredit } from '../../parts/crash-books.ts'

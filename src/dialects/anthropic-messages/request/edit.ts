@@ -21,8 +21,9 @@ import type { Envelope } from '../../canonical/translation.ts'
 const paid: PaidMembers = {
   // Costs several times the price. The beta flag that unlocks a speed is harmless without it, and may stay.
   tier: ['speed', 'fast'],
-  // Fallback models: Anthropic's if the model declines, OpenRouter's if it fails.
-  models: ['fallbacks', 'fallback_credit_token', 'models', 'route'],
+  // Anthropic's fallback models if the model declines.
+  models: ['fallbacks', 'fallback_credit_token'],
+  freeTools: /^$|^(custom|bash|text_editor|computer|memory|web_fetch|tool_search|mcp)(_|$)/,
 }
 
 export function editRequest(envelope: Envelope, edits: RequestEdits): EditedRequest {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { messagesEnvelope } from '../../../../test/parts/translation.ts'
+import { messagesEnvelope, refusedMessages as refused } from '../../../../test/parts/translation.ts'
 import { Failure } from '../../../kernel/failure.ts'
 import { parseRequest } from './parse.ts'
 
@@ -9,12 +9,6 @@ function parsed(body: object | string) {
   const { conversation } = request
   const turns = conversation.turns.map(({ role, blocks }) => ({ role, blocks }))
   return { conversation, turns, warnings: request.warnings.map(({ code, field }) => `${code};${field}`) }
-}
-
-function refused(body: object): Failure {
-  const request = parseRequest(messagesEnvelope(body))
-  if (!(request instanceof Failure)) throw new Error('was not refused')
-  return request
 }
 
 const hi = { role: 'user', content: 'hi' }

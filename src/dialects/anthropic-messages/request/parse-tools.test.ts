@@ -1,22 +1,8 @@
 import { describe, expect, test } from 'bun:test'
-import { messagesEnvelope } from '../../../../test/parts/translation.ts'
-import { Failure } from '../../../kernel/failure.ts'
-import { parseRequest } from './parse.ts'
+import { parsedMessages as parsed, refusedMessages as refused } from '../../../../test/parts/translation.ts'
 
 const messages = [{ role: 'user', content: 'hi' }]
 const schema = { type: 'object', properties: {} }
-
-function parsed(body: object | string) {
-  const request = parseRequest(messagesEnvelope(typeof body === 'string' ? body : { messages, ...body }))
-  if (request instanceof Failure) throw new Error(`refused: ${request.message}`)
-  return { ...request.conversation, warnings: request.warnings.map(({ code, field }) => `${code};${field}`) }
-}
-
-function refused(body: object): Failure {
-  const request = parseRequest(messagesEnvelope({ messages, ...body }))
-  if (!(request instanceof Failure)) throw new Error('was not refused')
-  return request
-}
 
 describe('custom tools', () => {
   test('pitfall 5: the schema is carried as it was written', () => {

@@ -1,21 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { messagesEnvelope } from '../../../../test/parts/translation.ts'
-import { Failure } from '../../../kernel/failure.ts'
-import { parseRequest } from './parse.ts'
-
-const messages = [{ role: 'user', content: 'hi' }]
-
-function parsed(body: object | string) {
-  const request = parseRequest(messagesEnvelope(typeof body === 'string' ? body : { messages, ...body }))
-  if (request instanceof Failure) throw new Error(`refused: ${request.message}`)
-  return { ...request.conversation, warnings: request.warnings.map(({ code, field }) => `${code};${field}`) }
-}
-
-function refused(body: object): Failure {
-  const request = parseRequest(messagesEnvelope({ messages, ...body }))
-  if (!(request instanceof Failure)) throw new Error('was not refused')
-  return request
-}
+import { parsedMessages as parsed, refusedMessages as refused } from '../../../../test/parts/translation.ts'
 
 describe('reasoning', () => {
   test('vector 47: each way of thinking is carried, with effort and display', () => {

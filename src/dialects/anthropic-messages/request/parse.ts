@@ -3,6 +3,7 @@
 
 import type { Failure } from '../../../kernel/failure.ts'
 import { utf8Text } from '../../../wire/bytes.ts'
+import { routingMembers } from '../../byte-lane/envelope.ts'
 import {
   type Conversation,
   efforts,
@@ -183,4 +184,5 @@ const ownFields = [
   ...['model', 'messages', 'max_tokens', 'system', 'cache_control', 'metadata', 'output_config', 'output_format'],
   ...['service_tier', 'speed', 'stop_sequences', 'stream', 'thinking', 'thread', 'tool_choice', 'tools'],
   ...['temperature', 'top_p', 'top_k'],
+  ...routingMembers,
 ]

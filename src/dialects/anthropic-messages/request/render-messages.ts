@@ -22,7 +22,7 @@ import { type Marked, writeCacheControl } from '../../request/cache-marks.ts'
 import { refuseAt, refusePrefill } from '../../request/fields.ts'
 import { knownMediaType, refuseAudio, refuseMediaUrl } from '../../request/media.ts'
 import { type ArgumentNames, argumentsObject, type ToolNames } from '../../request/tools.ts'
-import type { WarningList } from '../../request/warnings.ts'
+import { paramOf, type WarningList } from '../../request/warnings.ts'
 
 // Content blocks before it is decided which cache marks are sent. Marks on blocks that are not sent move to a
 // neighbour; of the rest the provider accepts four.
@@ -83,6 +83,8 @@ export interface HistoryContext {
   readonly argumentNames: ArgumentNames
   /** There is system text before the messages. */
   readonly isInstructed: boolean
+  /** JSON pointer to the caller's messages. */
+  readonly place: string
 }
 
 /** A turn with its blocks for the wire. */
@@ -107,7 +109,7 @@ export function renderMessages(turns: readonly Turn[], context: HistoryContext):
     context,
   )
   if (list.length === 0 && !context.isInstructed) {
-    refuseAt('/messages', '`messages` hold no content: at least one user message is needed.')
+    refuseAt(context.place, `\`${paramOf(context.place)}\` has no content: at least one user message is needed.`)
   }
   if (list.length > 0 && list[0]?.role !== 'assistant') return list
   context.warnings.add('opening_added', turns[0]?.place ?? '/messages')

@@ -269,7 +269,7 @@ describe('the form of the answer', () => {
       expect(unforced.body.output_config.format.schema.additionalProperties).toBe(false)
       expect(unforced.warnings).toEqual(['output_schema_tightened;/response_format'])
     }
-    // Alternatives at the root of a tool's input can only be told.
+    // Alternatives at the root of a tool's input can only be described.
     const choice = renderMessagesBody({ outputFormat: format(`{"anyOf":[${map},{"properties":{"a":{}}}]}`) })
     expect(choice.body.tools[0].input_schema).toEqual({ type: 'object', properties: { a: {} } })
     expect(choice.warnings).toEqual(['strict_dropped;/response_format', 'output_schema_loosened;/response_format'])

@@ -61,7 +61,11 @@ function render(conversation: Conversation, target: Target): RenderedRequest {
   const output = chooseOutput(conversation, context, demandsOneOfSeveral(offer))
   const tools = [...renderTools(offer.tools, context), ...(output.tool ? [output.tool] : [])]
   const system = renderSystem(conversation, warnings)
-  const messages = renderHistory(conversation, target, { ...context, isInstructed: system.length > 0 })
+  const messages = renderHistory(conversation, target, {
+    ...context,
+    isInstructed: system.length > 0,
+    place: placeOf(conversation, 'turns'),
+  })
   const maxTokens = outputCap(conversation, target, warnings)
   const answersByTool = output.tool !== undefined
   const thinking = renderReasoning(conversation, { rules, maxTokens, messages, answersByTool, warnings })
@@ -83,6 +87,11 @@ function render(conversation: Conversation, target: Target): RenderedRequest {
   const supported = rules.cacheStyle === undefined || rules.cacheStyle === 'cache-control'
   const marked = [...tools, ...system, ...messages.flatMap(({ blocks }) => blocks)]
   const automatic = limitMarks(marked, { automatic: conversation.automaticCache, supported }, warnings)
+  const { promptCacheOptions: cacheOptions } = conversation
+  const isUnmarked = !automatic && marked.every(({ mark }) => mark === undefined)
+  if (rules.cachesOnlyMarked && cacheOptions && !cacheOptions.onlyMarked && isUnmarked) {
+    warnings.add('prompt_cache_options_dropped', '/prompt_cache_options')
+  }
   // Requested from the first turn on: what precedes the messages must not change when thinking comes back.
   const dropStale = rules.thinkingBindingControls === true && isReasoning(thinking, {})
   const body = jsonObject({
@@ -105,7 +114,7 @@ function render(conversation: Conversation, target: Target): RenderedRequest {
   const betas = [...serving.betas, ...(dropStale ? [bindingBeta] : [])]
   return {
     body: encode(body),
-    headers: { 'anthropic-version': version, ...(betas.length > 0 ? { 'anthropic-beta': betas.join(',') } : {}) },
+    headers: headersOf(version, betas),
     warnings: warnings.list,
     mapping: {
       toolNames: names.callerNames,
@@ -235,4 +244,14 @@ function chooseOutput(
   if (result.loosened) warnings.add('output_schema_loosened', place)
   if (result.tightened) warnings.add('output_schema_tightened', place)
   return { format: jsonObject({ type: '"json_schema"', schema: result.schema }) }
+}
+
+/** The same record for the same version without betas, so that what follows from it is computed once. */
+const plainHeaders = new Map<string, Readonly<Record<string, string>>>()
+
+function headersOf(version: string, betas: readonly string[]): Readonly<Record<string, string>> {
+  if (betas.length > 0) return { 'anthropic-version': version, 'anthropic-beta': betas.join(',') }
+  const headers = plainHeaders.get(version) ?? { 'anthropic-version': version }
+  plainHeaders.set(version, headers)
+  return headers
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { geminiTarget, issuer, record, said } from '../../../../test/parts/gemini.ts'
-import { noted, parseCut, parseWhole } from '../../../../test/parts/reply-notation.ts'
+import { noted, parseCut, parseWhole, steps } from '../../../../test/parts/reply-notation.ts'
 import type { ReplyEvent } from '../../canonical/reply.ts'
 import { parseStream } from './parse.ts'
 
@@ -26,42 +26,27 @@ describe('text and thoughts', () => {
   test('are emitted as they arrive, and the end only when the provider closes', () => {
     const parser = parseStream(geminiTarget())
     const push = (chunk: string): string[] => noted(parser.push(new TextEncoder().encode(chunk)))
-    expect(push(said([thought('Hm')]))).toEqual(['start r1', 'thinking', '+Hm'])
-    expect(push(said([text('Hel')]))).toEqual([signed, '.', 'text', '+Hel'])
+    expect(push(said([thought('Hm')]))).toEqual(steps`start r1 | thinking | +Hm`)
+    expect(push(said([text('Hel')]))).toEqual(steps`${signed} | . | text | +Hel`)
     expect(push(said([text('lo')], 'STOP'))).toEqual(['+lo'])
     expect(push(record(usage(3, 2)))).toEqual([])
     expect(noted(parser.end())).toEqual(['.', 'end end STOP'])
   })
 
   test('blank text alone opens no block in front of a call', () => {
-    expect(read(said([text('\n'), call('f')], 'STOP'))).toEqual([
-      'start r1',
-      'call call_r1_1 f',
-      '+{}',
-      '.',
-      'end tool-calls STOP',
-    ])
-    expect(read(said([text('\n')]), said([text('a')], 'STOP'))).toEqual([
-      'start r1',
-      'text',
-      '+\na',
-      '.',
-      'end end STOP',
-    ])
+    expect(read(said([text('\n'), call('f')], 'STOP'))).toEqual(steps`
+      start r1 | call call_r1_1 f | +{} | . | end tool-calls STOP
+    `)
+    expect(read(said([text('\n')]), said([text('a')], 'STOP'))).toEqual(steps`
+      start r1 | text | +\na | . | end end STOP
+    `)
   })
 
   test('parts that were not requested are omitted, and the texts around them stay separate', () => {
     const image = { inlineData: { mimeType: 'image/png', data: 'iVBO' } }
-    expect(read(said([text('a'), image, text('b')], 'STOP'))).toEqual([
-      'start r1',
-      'text',
-      '+a',
-      '.',
-      'text apart',
-      '+b',
-      '.',
-      'end end STOP',
-    ])
+    expect(read(said([text('a'), image, text('b')], 'STOP'))).toEqual(steps`
+      start r1 | text | +a | . | text apart | +b | . | end end STOP
+    `)
   })
 })
 
@@ -71,24 +56,15 @@ describe('calls', () => {
       said([call('f', { a: 1 })], undefined, usage(10, 3)),
       said([text('')], 'STOP', usage(10, 7, 2)),
     )
-    expect(noted(events)).toEqual(['start r1', 'call call_r1_1 f', '+{"a":1}', '.', 'end tool-calls STOP'])
+    expect(noted(events)).toEqual(steps`start r1 | call call_r1_1 f | +{"a":1} | . | end tool-calls STOP`)
     expect(events.at(-1)).toMatchObject({ usage: { inputTokens: 10, outputTokens: 9, reasoningTokens: 2 } })
   })
 
   test('vector 66: without ids they get unique ones, and the signature of the first is kept', () => {
-    expect(read(said([call('f', {}, { thoughtSignature: 'S' }), call('f', {})], 'STOP'))).toEqual([
-      'start r1',
-      'thinking',
-      proof({ part: 'call', id: 'call_r1_1', signature: 'S' }),
-      '.',
-      'call call_r1_1 f',
-      '+{}',
-      '.',
-      'call call_r1_2 f',
-      '+{}',
-      '.',
-      'end tool-calls STOP',
-    ])
+    expect(read(said([call('f', {}, { thoughtSignature: 'S' }), call('f', {})], 'STOP'))).toEqual(steps`
+      start r1 | thinking | ${proof({ part: 'call', id: 'call_r1_1', signature: 'S' })} | . | call call_r1_1 f
+      +{} | . | call call_r1_2 f | +{} | . | end tool-calls STOP
+    `)
   })
 
   test('keep the ids they have, but for one that is used twice', () => {
@@ -100,7 +76,7 @@ describe('calls', () => {
   test('pitfall 56: have their arguments as the model wrote them', () => {
     const json = '{ "n": 12345678901234567890, "x": 1.0 }'
     const line = `data: {"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","args":${json}}}]},"finishReason":"STOP"}]}\n\n`
-    expect(read(line)).toEqual(['start', 'call call_tg_1 f', `+${json}`, '.', 'end tool-calls STOP'])
+    expect(read(line)).toEqual(steps`start | call call_tg_1 f | +${json} | . | end tool-calls STOP`)
   })
 
   test('without a name are a failure', () => {
@@ -110,54 +86,33 @@ describe('calls', () => {
 
 describe('signatures', () => {
   test('of a call go with the thought in front of it', () => {
-    expect(read(said([thought('Hm')]), said([call('f', {}, { thoughtSignature: 'S' })], 'STOP')).slice(1, 6)).toEqual([
-      'thinking',
-      '+Hm',
-      proof({ part: 'call', id: 'call_r1_1', signature: 'S' }),
-      '.',
-      'call call_r1_1 f',
-    ])
+    expect(
+      read(said([thought('Hm')]), said([call('f', {}, { thoughtSignature: 'S' })], 'STOP')).slice(1, 6),
+    ).toEqual(steps`
+      thinking | +Hm | ${proof({ part: 'call', id: 'call_r1_1', signature: 'S' })} | . | call call_r1_1 f
+    `)
   })
 
   test('of a thought end its block, so that each keeps its own', () => {
     const parts = [thought('a', { thoughtSignature: 'S1' }), thought('b', { thoughtSignature: 'S2' })]
-    expect(read(said(parts, 'STOP'))).toEqual([
-      'start r1',
-      'thinking',
-      '+a',
-      proof({ part: 'thought', signature: 'S1' }),
-      '.',
-      'thinking',
-      '+b',
-      proof({ part: 'thought', signature: 'S2' }),
-      '.',
-      'end end STOP',
-    ])
+    expect(read(said(parts, 'STOP'))).toEqual(steps`
+      start r1 | thinking | +a | ${proof({ part: 'thought', signature: 'S1' })} | . | thinking | +b
+      ${proof({ part: 'thought', signature: 'S2' })} | . | end end STOP
+    `)
   })
 
   test('of a text wait for its end, also on a part without text', () => {
     const late = text('', { thoughtSignature: 'S' })
-    expect(read(said([text('a')]), said([late]), said([text('b')], 'STOP'))).toEqual([
-      'start r1',
-      'text',
-      '+a',
-      '+b',
-      '.',
-      'thinking',
-      proof({ part: 'text', signature: 'S' }),
-      '.',
-      'end end STOP',
-    ])
+    expect(read(said([text('a')]), said([late]), said([text('b')], 'STOP'))).toEqual(steps`
+      start r1 | text | +a | +b | . | thinking | ${proof({ part: 'text', signature: 'S' })} | . | end end STOP
+    `)
   })
 
   test('that follow a call on a part without text are its own', () => {
     const late = { thoughtSignature: 'S' }
-    expect(read(said([call('f')]), said([late], 'STOP')).slice(4)).toEqual([
-      'thinking',
-      proof({ part: 'call', id: 'call_r1_1', signature: 'S' }),
-      '.',
-      'end tool-calls STOP',
-    ])
+    expect(read(said([call('f')]), said([late], 'STOP')).slice(4)).toEqual(steps`
+      thinking | ${proof({ part: 'call', id: 'call_r1_1', signature: 'S' })} | . | end tool-calls STOP
+    `)
   })
 })
 
@@ -172,7 +127,7 @@ describe('endings', () => {
     ['OTHER', 'end end OTHER'],
     ['SOMETHING_NEW', 'end end SOMETHING_NEW'],
   ])('%s is read', (finish, end) => {
-    expect(read(said([text('a')], finish))).toEqual(['start r1', 'text', '+a', '.', end])
+    expect(read(said([text('a')], finish))).toEqual(steps`start r1 | text | +a | . | ${end}`)
   })
 
   test('an unknown finish reason is flagged', () => {
@@ -186,13 +141,13 @@ describe('endings', () => {
     expect(endOf('STOP')).toBe('end tool-calls STOP')
     expect(endOf('MAX_TOKENS')).toBe('end length MAX_TOKENS')
     expect(endOf('SAFETY')).toBe('end refusal SAFETY')
-    // Some that stand in for the provider have a word of their own; a caller that is not told would never answer.
+    // Some hosts use another finish reason; without it the caller would never send the results.
     expect(endOf('FUNCTION_CALL')).toBe('end tool-calls FUNCTION_CALL')
   })
 
   test('pitfall 122: of several finish reasons the last counts', () => {
     const records = [said([text('a')], 'STOP'), said([text('b')], 'STOP'), said([], 'MAX_TOKENS'), said([])]
-    expect(read(...records)).toEqual(['start r1', 'text', '+a', '+b', '.', 'end length MAX_TOKENS'])
+    expect(read(...records)).toEqual(steps`start r1 | text | +a | +b | . | end length MAX_TOKENS`)
   })
 
   test('vector 69: MAX_TOKENS may come with no content', () => {
@@ -238,14 +193,14 @@ describe('failures', () => {
   })
 
   test('a close without a finish reason is one', () => {
-    expect(read(said([text('a')]))).toEqual(['start r1', 'text', '+a', 'fail a stream without an end'])
+    expect(read(said([text('a')]))).toEqual(steps`start r1 | text | +a | fail a stream without an end`)
     expect(read('')).toEqual(['fail a stream without an end'])
   })
 
   test('pitfall 142: an error record is one, and nothing behind it counts', () => {
     const error = record({ error: { code: 503, message: 'Overloaded.', status: 'UNAVAILABLE' } })
     const events = eventsOf(said([text('a')]), error, said([text('b')], 'STOP'))
-    expect(noted(events)).toEqual(['start r1', 'text', '+a', 'fail Overloaded.'])
+    expect(noted(events)).toEqual(steps`start r1 | text | +a | fail Overloaded.`)
     expect(events.at(-1)).toMatchObject({ fault: { status: 503, type: 'UNAVAILABLE' } })
   })
 
@@ -358,20 +313,13 @@ describe('pitfall 139: a whole reply as the stream that was asked for', () => {
         { "text": "so\\nbe it" },
         { "functionCall": { "name": "f", "args": {"n": 12345678901234567890} } } ] } } ]
     }\n`
-    expect(events(body)).toEqual([
-      'start r1',
-      'text',
-      '+so\nbe it',
-      '.',
-      'call call_r1_1 f',
-      '+{"n": 12345678901234567890}',
-      '.',
-      'end tool-calls STOP',
-    ])
+    expect(events(body)).toEqual(steps`
+      start r1 | text | +so\nbe it | . | call call_r1_1 f | +{"n": 12345678901234567890} | . | end tool-calls STOP
+    `)
   })
 
   test('a list of records is the stream without its form', () => {
-    expect(events([reply('a'), reply('b', 'STOP')])).toEqual(['start', 'text', '+a', '+b', '.', 'end end STOP'])
+    expect(events([reply('a'), reply('b', 'STOP')])).toEqual(steps`start | text | +a | +b | . | end end STOP`)
   })
 
   test('a blocked prompt is a reply', () => {

@@ -4,9 +4,9 @@
 import type { Failure } from '../../../kernel/failure.ts'
 import { type Conversation, type OutputFormat, placeOf, type RawJson } from '../../canonical/conversation.ts'
 import { filledArray, filledObject, jsonArray, jsonObject, jsonString, type Members } from '../../canonical/json.ts'
-import type { RenderedRequest, Target } from '../../canonical/translation.ts'
+import { noHeaders, type RenderedRequest, type Target } from '../../canonical/translation.ts'
 import { chooseMarks, warnCacheOptions } from '../../request/cache-marks.ts'
-import { readRequest, refuseAt } from '../../request/fields.ts'
+import { readRequest, refuseAt, refuseEmpty } from '../../request/fields.ts'
 import { SchemaBudget } from '../../request/schema.ts'
 import {
   acceptsSampling,
@@ -52,7 +52,7 @@ function render(conversation: Conversation, target: Target): RenderedRequest {
   const tools = renderTools(conversation, format.hiddenTool, rendering)
   const stop = splitStop(conversation.stop, rules.stopMax ?? stopMaxDefault)
   const contents = renderMessages(turns, rendering)
-  if (contents.length === 0) refuseAt('/messages', '`messages` has nothing to answer.')
+  if (contents.length === 0) refuseEmpty(conversation)
   const generationConfig = filledObject({
     // Thoughts count towards the cap.
     maxOutputTokens: renderOutputCap(conversation, target, warnings),
@@ -70,7 +70,7 @@ function render(conversation: Conversation, target: Target): RenderedRequest {
   })
   return {
     body: new TextEncoder().encode(body),
-    headers: {},
+    headers: noHeaders,
     warnings: warnings.list,
     mapping: {
       toolNames: names.callerNames,

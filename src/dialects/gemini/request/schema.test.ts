@@ -104,7 +104,7 @@ test('beside a reference nothing stands but what begins with a dollar sign', () 
     $defs: { A: { type: 'string' } },
     anyOf: [{ $ref: '#/$defs/A' }],
   })
-  // The choice that it becomes leaves no room for another, which is told.
+  // The choice that it becomes leaves no room for another, which is reported.
   expect(narrowed({ $ref: '#/$defs/A', anyOf: [{ type: 'string' }] })).toEqual({
     schema: { description: '(anyOf: [{"type":"string"}])', anyOf: [{ $ref: '#/$defs/A' }] },
     loosened: true,

@@ -3,7 +3,8 @@ import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { targetWith } from '../../../../test/parts/chat-requests.ts'
 import { calls, chunk, done, record, signed, target } from '../../../../test/parts/chat-stream.ts'
-import { noted, parseCut, parseWhole } from '../../../../test/parts/reply-notation.ts'
+import { noted, parseCut, parseWhole, steps } from '../../../../test/parts/reply-notation.ts'
+import { tokenCounts } from '../../../../test/parts/token-counts.ts'
 import type { ReplyEvent } from '../../canonical/reply.ts'
 import { parseStream } from './parse.ts'
 
@@ -26,7 +27,7 @@ describe('text and endings', () => {
   const endings: [name: string, records: string[], end: string][] = [
     ['length', [chunk({ content: 'a' }, 'length')], 'end length length'],
     ['a filter', [chunk({ content: 'a' }, 'content_filter')], 'end refusal content_filter'],
-    ['a word nobody knows', [chunk({ content: 'a' }, 'eos_token')], 'end end eos_token'],
+    ['an unknown word', [chunk({ content: 'a' }, 'eos_token')], 'end end eos_token'],
     [
       'a matched stop sequence, as vLLM names it',
       [record({ id: 'c1', choices: [{ delta: { content: 'a' }, finish_reason: 'stop', stop_reason: 'END' }] })],
@@ -39,7 +40,7 @@ describe('text and endings', () => {
     ],
   ]
   test.each(endings)('stop with %s', (_, records, end) => {
-    expect(read(...records, done)).toEqual(['start c1', 'text', '+a', '.', end])
+    expect(read(...records, done)).toEqual(steps`start c1 | text | +a | . | ${end}`)
   })
 
   test('may have no content at all', () => {
@@ -50,18 +51,13 @@ describe('text and endings', () => {
   })
 
   test('keep a refusal apart from text, and its words as the explanation', () => {
-    expect(read(chunk({ refusal: 'I can' }), chunk({ refusal: 'not.' }), chunk({}, 'stop'), done)).toEqual([
-      'start c1',
-      'refusal',
-      '+I can',
-      '+not.',
-      '.',
-      'end refusal stop I cannot.',
-    ])
+    expect(read(chunk({ refusal: 'I can' }), chunk({ refusal: 'not.' }), chunk({}, 'stop'), done)).toEqual(steps`
+      start c1 | refusal | +I can | +not. | . | end refusal stop I cannot.
+    `)
   })
 
   test('pitfall 121: a clean [DONE] without finish_reason ends the reply once', () => {
-    expect(read(chunk({ content: 'a' }), done, done)).toEqual(['start c1', 'text', '+a', '.', 'end end -'])
+    expect(read(chunk({ content: 'a' }), done, done)).toEqual(steps`start c1 | text | +a | . | end end -`)
     const call = { index: 0, id: 'x', function: { name: 'f', arguments: '{}' } }
     expect(read(calls(call), done).at(-1)).toBe('end tool-calls -')
   })
@@ -74,7 +70,7 @@ describe('text and endings', () => {
       chunk({}, null),
       done,
     ]
-    expect(read(...said)).toEqual(['start c1', 'thinking', '+r', signed, '.', 'text', '+a', '.', 'end length length'])
+    expect(read(...said)).toEqual(steps`start c1 | thinking | +r | ${signed} | . | text | +a | . | end length length`)
   })
 
   test('reasoning_details at the end that repeat the streamed reasoning add nothing, as from another Tollgate', () => {
@@ -92,13 +88,13 @@ describe('text and endings', () => {
   })
 
   test('a close behind a finish_reason is an end, for hosts without [DONE]', () => {
-    expect(read(chunk({ content: 'a' }, 'stop'))).toEqual(['start c1', 'text', '+a', '.', 'end end stop'])
+    expect(read(chunk({ content: 'a' }, 'stop'))).toEqual(steps`start c1 | text | +a | . | end end stop`)
   })
 })
 
 describe('a reply that fails', () => {
   test('pitfall 141: a close without finish_reason or [DONE] is a failure, never an end', () => {
-    expect(read(chunk({ content: 'half' }))).toEqual(['start c1', 'text', '+half', 'fail a stream without an end'])
+    expect(read(chunk({ content: 'half' }))).toEqual(steps`start c1 | text | +half | fail a stream without an end`)
     expect(read('')).toEqual(['fail a stream without an end'])
   })
 
@@ -109,7 +105,7 @@ describe('a reply that fails', () => {
   test('pitfall 142: an error object comes before everything else in its chunk', () => {
     const error = { message: 'overloaded', code: 502, type: 'server_error' }
     const failed = eventsOf(chunk({ content: 'a' }), chunk({ content: 'b' }, 'stop', { error }), done)
-    expect(noted(failed)).toEqual(['start c1', 'text', '+a', 'fail overloaded'])
+    expect(noted(failed)).toEqual(steps`start c1 | text | +a | fail overloaded`)
     expect(failed.at(-1)).toMatchObject({ fault: { code: '502', type: 'server_error' } })
   })
 
@@ -125,12 +121,9 @@ describe('a reply that fails', () => {
   })
 
   test('finish_reason "error" is a failure', () => {
-    expect(read(chunk({ content: 'a' }), chunk({}, 'error'), done)).toEqual([
-      'start c1',
-      'text',
-      '+a',
-      'fail the reply ended with an error',
-    ])
+    expect(read(chunk({ content: 'a' }), chunk({}, 'error'), done)).toEqual(steps`
+      start c1 | text | +a | fail the reply ended with an error
+    `)
   })
 
   test('a null error is none', () => {
@@ -143,7 +136,7 @@ describe('a reply that fails', () => {
       parser,
       `${chunk({ content: 'a' })}data: {"id": broken\n\ndata: [1]\n\n${chunk({ content: 'b' }, 'stop')}${done}`,
     )
-    expect(noted(events)).toEqual(['start c1', 'text', '+a', '+b', '.', 'end end stop'])
+    expect(noted(events)).toEqual(steps`start c1 | text | +a | +b | . | end end stop`)
     expect(parser.skipped).toBe(2)
   })
 })
@@ -197,11 +190,7 @@ describe('usage', () => {
       completion_tokens_details: { reasoning_tokens: 3 },
     }
     const buckets = {
-      inputTokens: 10,
-      cacheReadTokens: 70,
-      cacheWriteTokens: 20,
-      cacheWriteLongTokens: 0,
-      outputTokens: 5,
+      ...tokenCounts(10, 5, 70, 20),
       reasoningTokens: 3,
       source: 'reported',
     }
@@ -228,21 +217,10 @@ describe('framing', () => {
   test('pitfall 165: reads the same in any cuts, byte by byte included', () => {
     const bytes = bytesOf('openrouter')
     const whole = parseWhole(parseStream(target), bytes)
-    expect(noted(whole)).toEqual([
-      'start gen-1794701100-Zx',
-      'thinking',
-      '+We',
-      '+ need',
-      '+ a rhyme',
-      signed,
-      '.',
-      'text',
-      '+月',
-      '+明かり',
-      '+ 🌙',
-      '.',
-      'end end stop',
-    ])
+    expect(noted(whole)).toEqual(steps`
+      start gen-1794701100-Zx | thinking | +We | + need | + a rhyme | ${signed} | . | text | +月 | +明かり | + 🌙 | .
+      end end stop
+    `)
     expect(
       parseCut(
         parseStream(target),
@@ -260,23 +238,19 @@ describe('framing', () => {
   test('pitfall 133: takes CRLF, no space, several data lines and a last record without its blank line', () => {
     const json = JSON.stringify({ id: 'c1', choices: [{ delta: { content: 'é' }, finish_reason: 'stop' }] }, null, 1)
     const lines = json.split('\n').map((line) => `data:${line}\r\n`)
-    expect(read(`${lines.join('')}\r\n`, 'data:[DONE]')).toEqual(['start c1', 'text', '+é', '.', 'end end stop'])
+    expect(read(`${lines.join('')}\r\n`, 'data:[DONE]')).toEqual(steps`start c1 | text | +é | . | end end stop`)
   })
 
   test('pitfall 134: comments are neither data nor an end', () => {
-    expect(read(': PROCESSING\n\n', ':\n\n', chunk({ content: 'a' }), ': x\n\n', chunk({}, 'stop'), done)).toEqual([
-      'start c1',
-      'text',
-      '+a',
-      '.',
-      'end end stop',
-    ])
+    expect(read(': PROCESSING\n\n', ':\n\n', chunk({ content: 'a' }), ': x\n\n', chunk({}, 'stop'), done)).toEqual(
+      steps`start c1 | text | +a | . | end end stop`,
+    )
   })
 
   test('pitfall 140: a last record that repeats the whole message adds nothing', () => {
     const whole = record({ id: 'c1', choices: [{ index: 0, message: { content: 'ab' }, finish_reason: 'stop' }] })
-    expect(read(chunk({ content: 'ab' }), whole, done)).toEqual(['start c1', 'text', '+ab', '.', 'end end stop'])
-    expect(read(whole, done)).toEqual(['start c1', 'text', '+ab', '.', 'end end stop'])
+    expect(read(chunk({ content: 'ab' }), whole, done)).toEqual(steps`start c1 | text | +ab | . | end end stop`)
+    expect(read(whole, done)).toEqual(steps`start c1 | text | +ab | . | end end stop`)
   })
 })
 

@@ -37,7 +37,9 @@ class ChatStreamParser extends SseReplyParser {
     super(new ReplyBuilder(sign), { readErrorObject })
     this.#reasoning = reasoning
     this.#calls = new ToolCallMerge(this.reply, (place) => this.mintId('toolu_tg', place))
-    this.#thinkTags = rules.thinkTags ? new ThinkTags(sign) : undefined
+    // Thinking in tags has no details; those of the deltas, if any, belong to the reply's other blocks.
+    const signTags = (): string => writeSignature({ issuer, blob: new ReasoningBlob().take() })
+    this.#thinkTags = rules.thinkTags ? new ThinkTags(signTags) : undefined
   }
 
   protected override take(): readonly ReplyEvent[] {

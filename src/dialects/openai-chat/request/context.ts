@@ -1,30 +1,13 @@
-// Shared by the request parsers and renderers: cache marks, and how the dialect writes what it shares with Responses.
+// Shared by the request renderers: the marks that a target can place, and how the dialect writes what it shares with
+// Responses.
 
-import type { CacheMark, DocumentBlock, MediaSource } from '../../canonical/conversation.ts'
+import type { DocumentBlock, MediaSource } from '../../canonical/conversation.ts'
 import { jsonObject, jsonString, type Members } from '../../canonical/json.ts'
 import type { TargetRules } from '../../canonical/target-rules.ts'
-import { type FoundMark, type MarkRules, readCacheControl } from '../../request/cache-marks.ts'
-import { type ParseContext, type RequestFields, refuseAt } from '../../request/fields.ts'
+import type { FoundMark, MarkRules } from '../../request/cache-marks.ts'
+import { refuseAt } from '../../request/fields.ts'
 import { isAudio } from '../../request/media.ts'
 import { dataUrl, type OpenaiForm, type OpenaiRendering, textMembers } from '../../request/openai.ts'
-
-/** Spread into a block. */
-export function markOf(fields: RequestFields, context: ParseContext): { readonly cacheMark?: CacheMark } {
-  const cacheMark = readMark(fields, context)
-  return cacheMark ? { cacheMark } : {}
-}
-
-/** OpenAI's breakpoint, or `cache_control`, which other gateways introduced. */
-export function readMark(fields: RequestFields, { warnings }: ParseContext): CacheMark | undefined {
-  const breakpoint = fields.optionalObject('prompt_cache_breakpoint')
-  if (breakpoint) {
-    const ttl = breakpoint.optionalText('ttl')
-    // No other provider caches for 12 hours.
-    if (ttl === '12h') warnings.add('cache_life_shortened', breakpoint.pointer('ttl'))
-    return { life: ttl === undefined ? 'short' : 'long', place: breakpoint.at }
-  }
-  return readCacheControl(fields)
-}
 
 export interface Rendering extends OpenaiRendering {
   readonly issuer: string
@@ -35,6 +18,7 @@ export const chatForm: OpenaiForm = {
   isNested: true,
   writesStrict: false,
   endUserName: 'user',
+  knowsTiers: false,
   midSystem: false,
   textType: 'text',
   image: (url) => ({ type: '"image_url"', image_url: jsonObject({ url: jsonString(url) }) }),

@@ -45,7 +45,7 @@ describe('a host that refuses end users', () => {
     [`{"user":"u","model":"m",${plain}}`, `{"model":"up",${plain}}`],
     [`{"model":"m",${plain},"user":"u","safety_identifier":"s"}`, `{"model":"up",${plain}}`],
     [`{"user":"u","stream_options":{},"model":"m",${plain},"safety_identifier":"s"}`, `{"model":"up",${plain}}`],
-  ])('is told of none: %s', (body, expected) => {
+  ])('reports none: %s', (body, expected) => {
     expect(edited(body, rules)).toBe(expected)
   })
 
@@ -118,10 +118,10 @@ describe('what is not paid for', () => {
       ['max_tokens_clamped;/max_completion_tokens'],
     ],
     ['"max_tokens":50,', { maxOutputTokens: 50 }, '"max_tokens":50,', []],
-    // No more than the model can anyway: nobody needs to be told.
+    // No more than the model can anyway: no warning is needed.
     ['', { maxOutputTokens: 50 }, '', []],
     ['', { maxOutputTokens: 50, defaultOutputCap: 20 }, ',"max_tokens":20', []],
-    // What the wallet cannot pay is told in other ways.
+    // What the wallet cannot pay is reported elsewhere.
     ['"max_tokens":5000,', { maxOutputTokens: 50, affordableOutputCap: 30 }, '"max_tokens":30,', []],
     [
       '"max_tokens":5000,',
@@ -229,7 +229,7 @@ describe('unpaid models', () => {
   test('are removed with a warning', () => {
     const { body: sent, warnings } = editRequest(envelopeOf(body), edits)
     expect(new TextDecoder().decode(sent)).toBe(`{"model":"up",${plain}}`)
-    expect(warnings.map(({ code }) => code)).toEqual(['models_dropped', 'route_dropped', 'preset_dropped'])
+    expect(warnings.map(({ code }) => code)).toEqual(['preset_dropped'])
   })
 
   test('are not asked by tools and plugins either', () => {
@@ -243,7 +243,7 @@ describe('unpaid models', () => {
 
   test('are kept if the workspace uses its own credential', () => {
     const { body: sent, warnings } = editRequest(envelopeOf(body), { ...edits, isOwn: true })
-    expect(new TextDecoder().decode(sent)).toBe(body.replace('"model":"m"', '"model":"up"'))
+    expect(new TextDecoder().decode(sent)).toBe(`{"model":"up",${plain},"preset":"mine"}`)
     expect(warnings).toEqual([])
   })
 })

@@ -34,8 +34,9 @@ const capNameUsual = 'max_tokens'
 const paid: PaidMembers = {
   // Two names for the same tier.
   tier: ['service_tier', 'priority', 'fast'],
-  // OpenRouter's lists of fallback models, and stored presets that may contain such lists.
-  models: ['models', 'route', 'preset'],
+  // OpenRouter's stored presets may contain lists of fallback models.
+  models: ['preset'],
+  freeTools: /^$|^(function|custom|openrouter:(web_fetch|datetime))$/,
 }
 
 export function editRequest(envelope: Envelope, edits: RequestEdits): EditedRequest {
@@ -44,6 +45,7 @@ export function editRequest(envelope: Envelope, edits: RequestEdits): EditedRequ
   body.changes.push(...messageEdits(envelope, edits.rules))
   editCap(body, envelope, edits)
   body.cutUnpaid(paid)
+  body.editCacheKey()
   if (endUserId === false) body.cut('user', 'safety_identifier')
   if (streamUsage === false) body.cut('stream_options')
   else if (envelope.stream && !envelope.wantsStreamUsage) requestUsage(body, envelope)

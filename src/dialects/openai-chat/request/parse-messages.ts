@@ -14,10 +14,10 @@ import type {
 } from '../../canonical/conversation.ts'
 import { isRecord, recordOf } from '../../canonical/json.ts'
 import { isOwnSignature, writeSignature } from '../../canonical/signature.ts'
+import { breakpointOf, readBreakpoint } from '../../request/cache-marks.ts'
 import { type ParseContext, type RequestFields, shownWord, textBlocks, wrongType } from '../../request/fields.ts'
 import { isWebUrl, mediaByContent, mediaByUrl, readDataUrl, readMediaUrl } from '../../request/media.ts'
 import { type PlacedReasoning, placeReasoning, reasoningFieldNames } from '../reasoning.ts'
-import { markOf, readMark } from './context.ts'
 
 interface ParsedMessages {
   readonly system: readonly TextBlock[]
@@ -112,7 +112,7 @@ function parseToolResult(fields: RequestFields, callId: string, context: ParseCo
         ? textBlocks(content)
         : content.map((part) => parsePart(part, context) ?? refusePart(part, 'tool')),
     isError: fields.optionalBoolean('is_error') ?? false,
-    ...markOf(fields, context),
+    ...breakpointOf(fields, context),
   }
 }
 
@@ -130,7 +130,7 @@ function marked<Block extends { readonly kind: string }>(
   message: RequestFields,
   context: ParseContext,
 ): Block[] {
-  const cacheMark = readMark(message, context)
+  const cacheMark = readBreakpoint(message, context)
   const last = cacheMark ? blocks.findLastIndex(({ kind }) => !unmarkable.has(kind)) : -1
   return blocks.map((block, i) => (i === last ? { ...block, cacheMark } : block))
 }
@@ -212,7 +212,7 @@ function parseCall(call: RequestFields, context: ParseContext): ToolCallBlock {
     name: nonEmpty(detail, 'name'),
     arguments: type === 'custom' ? (detail.optionalText('input') ?? '') : argumentText(detail, 'arguments', context),
     custom: type === 'custom',
-    ...markOf(call, context),
+    ...breakpointOf(call, context),
   }
 }
 
@@ -224,7 +224,7 @@ function parseToolUse(part: RequestFields, context: ParseContext): ToolCallBlock
     name: nonEmpty(part, 'name'),
     arguments: argumentText(part, 'input', context),
     custom: false,
-    ...markOf(part, context),
+    ...breakpointOf(part, context),
   }
 }
 
@@ -287,11 +287,11 @@ const partParsers = new Map<string, PartParser>([
 function parsePart(part: RequestFields, context: ParseContext): ContentBlock | undefined {
   warnPartMembers(part, context)
   const parse = partParsers.get(part.text('type'))
-  return parse && { ...parse(part, context), ...markOf(part, context) }
+  return parse && { ...parse(part, context), ...breakpointOf(part, context) }
 }
 
 function parseTextPart(part: RequestFields, context: ParseContext): TextBlock {
-  return { kind: 'text', text: part.text('text'), ...markOf(part, context) }
+  return { kind: 'text', text: part.text('text'), ...breakpointOf(part, context) }
 }
 
 function refusePart(part: RequestFields, role: string): never {

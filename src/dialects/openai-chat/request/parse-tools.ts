@@ -3,8 +3,8 @@
 
 import type { RawJson, Tool, ToolChoice } from '../../canonical/conversation.ts'
 import { jsonObject, jsonString } from '../../canonical/json.ts'
+import { breakpointOf } from '../../request/cache-marks.ts'
 import { type ParseContext, type RequestFields, shownWord, wrongType } from '../../request/fields.ts'
-import { markOf } from './context.ts'
 
 const marks = ['cache_control', 'prompt_cache_breakpoint']
 const knownMembers: ReadonlySet<string> = new Set([
@@ -41,8 +41,8 @@ function parseFunction(entry: RequestFields, detail: RequestFields, context: Par
     strict: detail.optionalBoolean('strict'),
     place: entry.at,
     // Some clients mark the detail instead of the entry.
-    ...markOf(detail, context),
-    ...markOf(entry, context),
+    ...breakpointOf(detail, context),
+    ...breakpointOf(entry, context),
   }
 }
 
@@ -56,7 +56,7 @@ function parseCustom(entry: RequestFields, context: ParseContext): Tool {
     description: detail.optionalText('description'),
     grammar: format && parseGrammar(format, context),
     place: entry.at,
-    ...markOf(entry, context),
+    ...breakpointOf(entry, context),
   }
 }
 

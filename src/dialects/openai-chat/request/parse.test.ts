@@ -58,8 +58,10 @@ describe('fields only this dialect knows', () => {
   })
 
   test('vector 39: an unknown field is left out with a warning, hints too', () => {
-    expect(unsupported({ foo: 1, prediction: { type: 'content', content: 'x' }, store: true })).toEqual([
+    const metadata = { a: 'b' }
+    expect(unsupported({ foo: 1, metadata, prediction: { type: 'content', content: 'x' }, store: true })).toEqual([
       ['/foo', false],
+      ['/metadata', false],
       ['/prediction', false],
       ['/store', false],
     ])
@@ -70,7 +72,7 @@ describe('fields only this dialect knows', () => {
 
   test('defaults and nulls say nothing', () => {
     const fields = {
-      ...{ n: 1, logprobs: false, top_logprobs: 0, modalities: ['text'], store: false, metadata: { a: 'b' } },
+      ...{ n: 1, logprobs: false, top_logprobs: 0, modalities: ['text'], store: false, metadata: null },
       ...{ audio: null, foo: null, stream: true, stream_options: { include_obfuscation: false } },
     }
     expect(unsupported(fields)).toEqual([])
@@ -98,7 +100,7 @@ describe('fields only this dialect knows', () => {
     const body = (options: string) =>
       parsed(`{"model":"m","messages":[{"role":"user","content":"x"}],"prompt_cache_options":${options}}`)
     const written = '{"mode": "explicit","ttl":"30m"}'
-    expect(body(written).promptCacheOptions).toEqual({ written, onlyMarked: true })
+    expect(body(written).promptCacheOptions).toEqual({ written, onlyMarked: true, life: 'long' })
     expect(body('{"mode":"implicit"}').promptCacheOptions).toMatchObject({ onlyMarked: false })
     expect(body('null').promptCacheOptions).toBeUndefined()
   })

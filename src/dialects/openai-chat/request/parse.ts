@@ -3,6 +3,7 @@
 
 import type { Failure } from '../../../kernel/failure.ts'
 import { utf8Text } from '../../../wire/bytes.ts'
+import { routingMembers } from '../../byte-lane/envelope.ts'
 import {
   type Conversation,
   efforts,
@@ -13,6 +14,7 @@ import {
 } from '../../canonical/conversation.ts'
 import { isRecord } from '../../canonical/json.ts'
 import type { Envelope, ParsedRequest } from '../../canonical/translation.ts'
+import { readBreakpoint, readCacheOptions } from '../../request/cache-marks.ts'
 import {
   collectUnsupported,
   createParseContext,
@@ -23,7 +25,6 @@ import {
   shownWord,
   wrongType,
 } from '../../request/fields.ts'
-import { readMark } from './context.ts'
 import { parseMessages } from './parse-messages.ts'
 import { impliesOneCall, parseToolChoice, parseTools } from './parse-tools.ts'
 
@@ -56,18 +57,13 @@ function parseConversation(body: RequestFields, envelope: Envelope, context: Par
     serviceTier: parseServiceTier(body, context),
     verbosity: body.optionalWord('verbosity', ['low', 'medium', 'high']),
     promptCacheKey: body.optionalText('prompt_cache_key') || undefined,
-    promptCacheOptions: parseCacheOptions(body, context),
-    automaticCache: readMark(body, context),
+    promptCacheOptions: readCacheOptions(body, context),
+    automaticCache: readBreakpoint(body, context),
     stream: envelope.stream,
     wantsStreamUsage: envelope.wantsStreamUsage,
     unsupported: context.unsupported,
     places: placesOf(body, reasoning?.place),
   }
-}
-
-function parseCacheOptions(body: RequestFields, context: ParseContext): Conversation['promptCacheOptions'] {
-  const options = body.optionalObject('prompt_cache_options')
-  return options && { written: context.rawText(options.at), onlyMarked: options.optionalText('mode') === 'explicit' }
 }
 
 /** If two caps differ, the newer name counts. */
@@ -198,8 +194,7 @@ const supported = [
   ...['frequency_penalty', 'presence_penalty', 'seed', 'logit_bias', 'stop', 'response_format'],
   ...['reasoning_effort', 'reasoning', 'thinking', 'include_reasoning', 'verbosity', 'service_tier'],
   ...['user', 'safety_identifier', 'prompt_cache_key', 'prompt_cache_options', 'cache_control'],
-  // For the caller's records.
-  'metadata',
+  ...routingMembers,
 ]
 
 /** Searches that hosts run at most if the caller sets no limit. */

@@ -4,9 +4,9 @@
 import type { Failure } from '../../../kernel/failure.ts'
 import { type Conversation, type Effort, placeOf } from '../../canonical/conversation.ts'
 import { filledArray, jsonArray, jsonObject, jsonString } from '../../canonical/json.ts'
-import type { RenderedRequest, Target } from '../../canonical/translation.ts'
+import { noHeaders, type RenderedRequest, type Target } from '../../canonical/translation.ts'
 import { chooseMarks } from '../../request/cache-marks.ts'
-import { readRequest, refuseAt } from '../../request/fields.ts'
+import { readRequest, refuseAt, refuseEmpty } from '../../request/fields.ts'
 import {
   type HiddenTool,
   type RenderedFormat,
@@ -43,7 +43,7 @@ function render(conversation: Conversation, target: Target): RenderedRequest {
   const tools = renderTools(conversation, { toolsMax: rules.toolsMax, hidden }, rendering)
   const stop = splitStop(conversation.stop, rules.stopMax ?? stopMaxDefault)
   const messages = renderMessages(withInstruction(conversation.system, instruction), turns, rendering)
-  if (messages.length === 0) refuseAt('/messages', '`messages` has nothing to answer.')
+  if (messages.length === 0) refuseEmpty(conversation)
   const body = jsonObject({
     model: jsonString(target.upstreamModel),
     stream: String(!target.wantsWhole),
@@ -60,7 +60,7 @@ function render(conversation: Conversation, target: Target): RenderedRequest {
   })
   return {
     body: new TextEncoder().encode(body),
-    headers: {},
+    headers: noHeaders,
     warnings: warnings.list,
     mapping: {
       toolNames: names.callerNames,

@@ -1,6 +1,7 @@
 // Relays Responses streams and replies as bytes. Records pass unchanged except for the model's name in those that repeat
 // the response, and the cost in the usage of the last one.
 
+import { estimatedInput } from '../../../kernel/usage.ts'
 import { utf8Text } from '../../../wire/bytes.ts'
 import { JsonSpans, JsonTextMeter } from '../../../wire/json-spans.ts'
 import { readSseRecord, sseComment, sseEvent } from '../../../wire/sse.ts'
@@ -11,13 +12,14 @@ import {
   modelEdit,
   parseSpan,
   RecordRelay,
+  type RelayReply,
   spliceReply,
   usageEdit,
 } from '../../byte-lane/relay.ts'
 import { isRecord, parseJson, parseRecord, recordOf, textOf } from '../../canonical/json.ts'
 import type { EventNumbering } from '../../canonical/translation.ts'
 import { readErrorObject } from '../errors.ts'
-import { readUsage, renderUsage } from '../usage.ts'
+import { countSearches, mayHaveSearch, readUsage, renderUsage, withSearches } from '../usage.ts'
 import { unpaidError } from './render.ts'
 
 export const keepAlive = sseComment('keep-alive')
@@ -31,6 +33,9 @@ export class ResponsesStreamRelay extends RecordRelay {
   readonly #response = new JsonSpans(['id', 'model', 'usage'])
   #nextNumber = 0
   #responseId = ''
+  /** Only of a response that is stored: some servers leave the output out of the last event. */
+  readonly #items: unknown[] = []
+  #searches = 0
 
   get numbering(): EventNumbering {
     return { responseId: this.#responseId, next: this.#nextNumber }
@@ -55,15 +60,19 @@ export class ResponsesStreamRelay extends RecordRelay {
       case 'response.created':
       case 'response.queued':
       case 'response.in_progress':
-        return this.#passNamed(record)
+        return this.#passNamed(this.#withState(record))
       case 'response.output_item.added':
         this.outputBytes += nameMeter.count(record, this.#json.of.item.start, this.#json.of.item.end)
         this.#readItem(record)
         return this.pass(record)
+      case 'response.output_item.done':
+        if (this.context.stateEcho?.store) this.#items.push(parseSpan(record, this.#json.of.item))
+        if (mayHaveSearch(record)) this.#countSearch(parseSpan(record, this.#json.of.item))
+        return this.pass(record)
       case 'response.completed':
-        return this.#end(record)
+        return this.#end(this.#withState(record))
       case 'response.incomplete':
-        return this.#end(this.context.isCapLowered ? asUnpaid(record) : record)
+        return this.#end(this.context.isCapLowered ? asUnpaid(record) : this.#withState(record))
       case 'response.failed':
       case 'response.cancelled':
         return this.#fail(record)
@@ -75,6 +84,12 @@ export class ResponsesStreamRelay extends RecordRelay {
       default:
         return this.pass(record)
     }
+  }
+
+  /** Providers bill a search when it has run, however the answer ends. */
+  #countSearch(item: unknown): void {
+    this.#searches += countSearches([item])
+    this.usageSoFar = withSearches(estimatedInput(0), this.#searches)
   }
 
   #typeOf(record: Uint8Array): string {
@@ -94,6 +109,21 @@ export class ResponsesStreamRelay extends RecordRelay {
     if (type !== undefined && type !== 'message' && type !== 'reasoning') this.meaningful = true
   }
 
+  /** The provider stores nothing and was given no earlier response, so it says so. */
+  #withState(record: Uint8Array): Uint8Array {
+    const { stateEcho } = this.context
+    const event = stateEcho && parseRecord(readSseRecord(record).data ?? '')
+    if (!event || !isRecord(event.response)) return record
+    const { output } = event.response
+    const isLeftOut = this.#items.length > 0 && Array.isArray(output) && output.length === 0
+    const response = { ...event.response, ...stateEcho, ...(isLeftOut && { output: this.#items }) }
+    const edited = { ...event, response }
+    const written = sseEvent(textOf(event.type), JSON.stringify(edited))
+    this.sse.read(written)
+    this.#json.read(written, this.sse.dataStart, this.sse.dataEnd)
+    return written
+  }
+
   #passNamed(record: Uint8Array): void {
     const { response } = this.#json.of
     if (!this.#response.read(record, response.start, response.end)) return this.pass(record)
@@ -109,7 +139,9 @@ export class ResponsesStreamRelay extends RecordRelay {
     this.meaningful = true
     if (!this.#response.read(record, response.start, response.end)) return this.finish(record)
     const { model, usage } = this.#response.of
-    const reported = isObject(record, usage) ? readUsage(parseSpan(record, usage)) : undefined
+    const reported = isObject(record, usage)
+      ? withSearches(readUsage(parseSpan(record, usage)), this.#searches)
+      : undefined
     const final = this.context.decideCharge(reported, this.usageSoFar, () => this.outputBytes)
     this.usage = final
     this.countedBytes = this.outputBytes
@@ -123,7 +155,7 @@ export class ResponsesStreamRelay extends RecordRelay {
 
   #fail(record: Uint8Array): void {
     const { error, usage, status } = recordOf(parseSpan(record, this.#json.of.response))
-    this.usageSoFar = readUsage(usage) ?? this.usageSoFar
+    this.usageSoFar = withSearches(readUsage(usage), this.#searches) ?? this.usageSoFar
     this.fault = readErrorObject(error ?? { message: `the reply was ${textOf(status) || 'not completed'}` })
   }
 }
@@ -136,15 +168,29 @@ function asUnpaid(record: Uint8Array): Uint8Array {
   return sseEvent('response.failed', JSON.stringify({ ...event, type: 'response.failed', response }))
 }
 
-export const relayReply = createReplyRelay({
+export const relayReply: RelayReply = (body, context) => {
+  const reply = context.stateEcho && parseRecord(utf8Text(body, 0, body.length))
+  return relayWhole(
+    reply ? new TextEncoder().encode(JSON.stringify({ ...reply, ...context.stateEcho })) : body,
+    context,
+  )
+}
+
+const relayWhole = createReplyRelay({
   content: 'output',
-  readUsage,
+  readUsage: (value, output) => withSearches(readUsage(value), searchesIn(output())),
   renderUsage,
   outputBytes: (output) => (Array.isArray(output) ? output.reduce((bytes, item) => bytes + itemBytes(item), 0) : 0),
   readErrorObject,
   isEmptyReply: ({ output, status }) =>
     status !== 'completed' && status !== 'incomplete' && Array.isArray(output) && output.length === 0,
 })
+
+function searchesIn(output: Uint8Array): number {
+  if (!mayHaveSearch(output)) return 0
+  const items = parseSpan(output, { start: 0, end: output.length })
+  return Array.isArray(items) ? countSearches(items) : 0
+}
 
 const textMeter = new JsonTextMeter(['text', 'refusal', 'name', 'arguments', 'input'])
 

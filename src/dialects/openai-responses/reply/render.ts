@@ -17,9 +17,12 @@ export function renderStream(context: RenderContext): StreamRenderer {
   return new ResponsesRenderer(context)
 }
 
-/** The last event of the stream holds the whole response, so it is rendered in the same way. */
+/**
+ * The last event of the stream holds the whole response, so it is rendered in the same way. No client repeats a request
+ * for a whole reply, so one that was cut off is incomplete: clients would discard the text of a failed one.
+ */
 export function renderReply(events: readonly ReplyEvent[], context: RenderContext): string {
-  const renderer = new ResponsesRenderer(context)
+  const renderer = new ResponsesRenderer({ ...context, isCapLowered: false })
   for (const event of events) renderer.render(event)
   return renderer.response
 }
@@ -33,6 +36,7 @@ interface OpenMessage {
 class ResponsesRenderer extends BlockRenderer {
   /** The response as it was last written. */
   response: RawJson = ''
+  readonly #echo: Members = this.context.echo?.() ?? {}
   #id = ''
   #sequence = 0
   /** Complete items. The index of an open one is their number. */
@@ -51,7 +55,7 @@ class ResponsesRenderer extends BlockRenderer {
 
   protected start(id: string | undefined): string {
     if (this.#id !== '') return ''
-    this.#id = idWith('resp', id ?? this.context.requestId)
+    this.#id = this.context.stateEcho?.id ?? idWith('resp', id ?? this.context.requestId)
     this.response = this.#renderResponse('in_progress', {})
     return (
       this.#event('response.created', { response: this.response }) +
@@ -105,7 +109,7 @@ class ResponsesRenderer extends BlockRenderer {
       case 'thinking':
         return this.#endThinking()
       case 'sealed-thinking':
-        return this.#endItem(reasoningItem(this.#item, '', writeEncrypted(block)))
+        return this.#endItem(reasoningItem(this.#item, '', this.#encrypted(block)))
       case 'tool-call':
         return this.#endCall(block)
     }
@@ -180,7 +184,7 @@ class ResponsesRenderer extends BlockRenderer {
   #startReasoning(block: ReplyBlock): string {
     const ended = this.#endMessage()
     this.#item = this.#newId('rs')
-    const item = reasoningItem(this.#item, '', block.kind === 'sealed-thinking' ? writeEncrypted(block) : undefined)
+    const item = reasoningItem(this.#item, '', block.kind === 'sealed-thinking' ? this.#encrypted(block) : undefined)
     return ended + this.#itemAdded(item)
   }
 
@@ -191,8 +195,12 @@ class ResponsesRenderer extends BlockRenderer {
         ? ''
         : this.#summaryEvent('response.reasoning_summary_text.done', { text: jsonString(text) }) +
           this.#summaryEvent('response.reasoning_summary_part.done', { part: summaryPart(text) })
-    const encrypted = writeEncrypted({ kind: 'thinking', signature: this.signature?.toWellFormed() })
+    const encrypted = this.#encrypted({ kind: 'thinking', signature: this.signature?.toWellFormed() })
     return done + this.#endItem(reasoningItem(this.#item, text, encrypted))
+  }
+
+  #encrypted(block: Parameters<typeof writeEncrypted>[0]): string | undefined {
+    return writeEncrypted(block, this.context.contentTags)
   }
 
   #summaryEvent(type: string, members: Members): string {
@@ -274,7 +282,7 @@ class ResponsesRenderer extends BlockRenderer {
   }
 
   #renderResponse(status: string, more: Members): RawJson {
-    const { createdSeconds, model } = this.context
+    const { createdSeconds, model, stateEcho } = this.context
     this.#status = status
     return jsonObject({
       id: jsonString(this.#id),
@@ -290,8 +298,8 @@ class ResponsesRenderer extends BlockRenderer {
       model: jsonString(model),
       output: jsonArray(this.#output),
       parallel_tool_calls: 'true',
-      previous_response_id: 'null',
-      store: 'false',
+      previous_response_id: JSON.stringify(stateEcho?.previous_response_id ?? null),
+      store: String(stateEcho?.store ?? false),
       temperature: 'null',
       text: '{"format":{"type":"text"}}',
       tool_choice: '"auto"',
@@ -299,6 +307,7 @@ class ResponsesRenderer extends BlockRenderer {
       top_p: 'null',
       truncation: '"disabled"',
       usage: 'null',
+      ...this.#echo,
       ...more,
     })
   }

@@ -18,6 +18,7 @@ export const responsesForm: OpenaiForm = {
   isNested: false,
   writesStrict: true,
   endUserName: 'safety_identifier',
+  knowsTiers: true,
   midSystem: true,
   textType: 'input_text',
   // `detail` is required by the dialect.

@@ -9,9 +9,11 @@ import type {
   ToolResultBlock,
   Turn,
 } from '../../canonical/conversation.ts'
+import type { ContentTags } from '../../canonical/translation.ts'
+import { breakpointOf } from '../../request/cache-marks.ts'
 import { type ParseContext, type RequestFields, shownWord, textBlocks } from '../../request/fields.ts'
 import { isWebUrl, mediaByContent, mediaByUrl, readDataUrl, readMediaUrl } from '../../request/media.ts'
-import { readEncrypted } from '../encrypted-content.ts'
+import { forgedContent, readEncrypted } from '../encrypted-content.ts'
 import { summaryTexts } from '../reasoning.ts'
 import { flatName } from './parse-tools.ts'
 
@@ -31,9 +33,15 @@ const membersOf: Readonly<Record<string, ReadonlySet<string>>> = {
   custom_tool_call_output: new Set([...own, 'call_id', 'name', 'output']),
   local_shell_call: new Set([...own, 'call_id', 'action']),
   local_shell_call_output: new Set([...own, 'call_id', 'output']),
+  // Read with the tools.
+  additional_tools: new Set([...own, 'role', 'tools']),
 }
 
-export function parseItems(body: RequestFields, context: ParseContext): ParsedItems {
+export interface ItemContext extends ParseContext {
+  readonly contentTags: ContentTags | undefined
+}
+
+export function parseItems(body: RequestFields, context: ItemContext): ParsedItems {
   const system = textBlocks(body.optionalText('instructions') ?? '')
   const input = body.textOrObjects('input')
   if (typeof input === 'string') {
@@ -53,7 +61,7 @@ export function parseItems(body: RequestFields, context: ParseContext): ParsedIt
 }
 
 /** undefined: the item has nothing that can be carried. */
-function parseItem(item: RequestFields, context: ParseContext): Turn | undefined {
+function parseItem(item: RequestFields, context: ItemContext): Turn | undefined {
   const type = item.optionalText('type') ?? 'message'
   const known = Object.hasOwn(membersOf, type) ? membersOf[type] : undefined
   if (known) item.warnUnknown(known, context.warnings)
@@ -75,7 +83,6 @@ function parseItem(item: RequestFields, context: ParseContext): Turn | undefined
     case 'local_shell_call_output':
       return { role: 'user', blocks: [parseOutput(item, context)], place }
     case 'additional_tools':
-      // Read with the tools.
       return undefined
     case 'item_reference':
       return item.refuse('type', 'Items are not stored here; send the item itself instead of a reference.')
@@ -96,34 +103,36 @@ function parseMessage(item: RequestFields, context: ParseContext): Turn {
   switch (role) {
     case 'system':
     case 'developer':
-      return { role: 'system', blocks: parseSystem(item), place }
+      return { role: 'system', blocks: parseSystem(item, context), place }
     case 'user':
       return { role: 'user', blocks: parseContent(item, 'content', context), place }
     case 'assistant':
-      return { role: 'assistant', blocks: parseSaid(item), place }
+      return { role: 'assistant', blocks: parseSaid(item, context), place }
     default:
       return item.refuse('role', `The role ${shownWord(role)} does not exist.`)
   }
 }
 
-function parseSystem(item: RequestFields): TextBlock[] {
+function parseSystem(item: RequestFields, context: ParseContext): TextBlock[] {
   const content = item.textOrObjects('content')
   if (typeof content === 'string') return textBlocks(content)
-  return content.map((part) => ({
-    kind: 'text',
-    text: /^(input_)?text$/.test(part.text('type')) ? part.text('text') : refusePart(part, 'a developer message'),
-  }))
+  return content.map((part) =>
+    /^(input_)?text$/.test(part.text('type')) ? parseText(part, context) : refusePart(part, 'a developer message'),
+  )
 }
 
-function parseSaid(item: RequestFields): AssistantBlock[] {
+function parseSaid(item: RequestFields, context: ParseContext): AssistantBlock[] {
   const content = item.textOrObjects('content')
   if (typeof content === 'string') return textBlocks(content)
   return content.flatMap((part): AssistantBlock[] => {
     const type = part.text('type')
     if (type === 'refusal') return [{ kind: 'refusal', text: part.text('refusal') }]
     // Some clients write a returned answer as input.
-    if (type === 'output_text' || type === 'input_text' || type === 'text') return textBlocks(part.text('text'))
-    return refusePart(part, 'an assistant message')
+    if (type !== 'output_text' && type !== 'input_text' && type !== 'text') {
+      return refusePart(part, 'an assistant message')
+    }
+    const block = parseText(part, context)
+    return block.text === '' && !block.cacheMark ? [] : [block]
   })
 }
 
@@ -135,21 +144,41 @@ function parseContent(item: RequestFields, name: string, context: ParseContext):
   return content.map((part) => parsePart(part, context))
 }
 
+/** Annotations and log probabilities are output only, but clients send the whole part back. */
+const partMembers: ReadonlySet<string> = new Set([
+  ...['type', 'text', 'image_url', 'detail', 'file_id', 'filename', 'file_url', 'file_data', 'input_audio'],
+  ...['annotations', 'logprobs', 'cache_control', 'prompt_cache_breakpoint'],
+])
+
 function parsePart(part: RequestFields, context: ParseContext): ContentBlock {
   switch (part.text('type')) {
     case 'input_text':
     case 'output_text':
     case 'text':
-      return { kind: 'text', text: part.text('text') }
+      return parseText(part, context)
     case 'input_image':
-      return parseImage(part, context)
+      return parseMedia(parseImage, part, context)
     case 'input_file':
-      return parseFile(part)
+      return parseMedia(parseFile, part, context)
     case 'input_audio':
-      return parseAudio(part)
+      return parseMedia(parseAudio, part, context)
     default:
       return refusePart(part, 'this place')
   }
+}
+
+function parseText(part: RequestFields, context: ParseContext): TextBlock {
+  part.warnUnknown(partMembers, context.warnings)
+  return { kind: 'text', text: part.text('text'), ...breakpointOf(part, context) }
+}
+
+function parseMedia(
+  parse: (part: RequestFields, context: ParseContext) => ImageBlock | DocumentBlock,
+  part: RequestFields,
+  context: ParseContext,
+): ImageBlock | DocumentBlock {
+  part.warnUnknown(partMembers, context.warnings)
+  return { ...parse(part, context), ...breakpointOf(part, context) }
 }
 
 const byId = 'Files by id are kept by one provider and not available here; send the data instead.'
@@ -176,8 +205,11 @@ function parseFile(part: RequestFields): ImageBlock | DocumentBlock {
   return medium.kind === 'document' ? { ...medium, title } : medium
 }
 
-function parseAudio(part: RequestFields): DocumentBlock {
+const audioMembers: ReadonlySet<string> = new Set(['format', 'data'])
+
+function parseAudio(part: RequestFields, { warnings }: ParseContext): DocumentBlock {
   const audio = part.optionalObject('input_audio') ?? part.missing('input_audio')
+  audio.warnUnknown(audioMembers, warnings)
   const format = audio.optionalWord('format', ['wav', 'mp3']) ?? audio.missing('format')
   const data = audio.text('data')
   const base64 = readDataUrl(data)?.base64 ?? data
@@ -189,12 +221,13 @@ function refusePart(part: RequestFields, where: string): never {
 }
 
 /** The encrypted reasoning of another gateway or provider cannot be opened; the readable part may still help. */
-function parseReasoning(item: RequestFields, { warnings }: ParseContext): AssistantBlock[] {
+function parseReasoning(item: RequestFields, { warnings, contentTags }: ItemContext): AssistantBlock[] {
   const summary = summaryTexts(item.value('summary'))
   const content = item.objects('content').map((part) => part.optionalText('text') ?? '')
   const text = (summary.length > 0 ? summary : content).join('\n\n')
   const encrypted = item.optionalText('encrypted_content')
-  const block = encrypted === undefined ? undefined : readEncrypted(encrypted, text)
+  const block = encrypted === undefined ? undefined : readEncrypted(encrypted, text, contentTags)
+  if (block === 'forged') return item.refuse('encrypted_content', forgedContent)
   if (block) return [block]
   if (encrypted !== undefined) warnings.add('thinking_dropped', item.pointer('encrypted_content'))
   return text === '' ? [] : [{ kind: 'thinking', text, signature: undefined }]

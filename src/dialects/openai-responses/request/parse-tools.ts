@@ -44,9 +44,11 @@ export function parseTools(body: RequestFields, context: ParseContext): ParsedTo
         return
       }
       case 'namespace':
+        entry.warnUnknown(namespaceMembers, context.warnings)
         for (const inner of entry.objects('tools')) add(inner, entry.text('name'))
         return
       case 'local_shell': {
+        entry.warnUnknown(shellMembers, context.warnings)
         const description = 'Runs a program in a shell of the caller.'
         const schema = shellSchema
         tools.push({ kind: 'function', name: type, description, schema, strict: undefined, place: entry.at })
@@ -97,15 +99,13 @@ function parseFunction(entry: RequestFields, namespace: string | undefined, cont
   }
 }
 
-const functionMembers: ReadonlySet<string> = new Set([
-  'type',
-  'name',
-  'description',
-  'parameters',
-  'strict',
-  'defer_loading',
-])
-const customMembers: ReadonlySet<string> = new Set(['type', 'name', 'description', 'format', 'defer_loading'])
+const named = ['type', 'name', 'description', 'defer_loading']
+const functionMembers: ReadonlySet<string> = new Set([...named, 'parameters', 'strict'])
+const customMembers: ReadonlySet<string> = new Set([...named, 'format'])
+const namespaceMembers: ReadonlySet<string> = new Set([...named, 'tools'])
+const shellMembers: ReadonlySet<string> = new Set(['type'])
+const formatMembers: ReadonlySet<string> = new Set(['type', 'syntax', 'definition'])
+const choiceMembers: ReadonlySet<string> = new Set(['type', 'namespace', 'name', 'mode', 'tools'])
 
 function parseCustom(entry: RequestFields, namespace: string | undefined, context: ParseContext): Tool {
   entry.warnUnknown(customMembers, context.warnings)
@@ -114,14 +114,15 @@ function parseCustom(entry: RequestFields, namespace: string | undefined, contex
     kind: 'custom',
     name: flatName(namespace, toolName(entry)),
     description: entry.optionalText('description'),
-    grammar: format && parseGrammar(format),
+    grammar: format && parseGrammar(format, context),
     isGrammarAdvice: true,
     place: entry.at,
   }
 }
 
 /** In the form of Chat Completions, which is the canonical one. */
-function parseGrammar(format: RequestFields): RawJson | undefined {
+function parseGrammar(format: RequestFields, { warnings }: ParseContext): RawJson | undefined {
+  format.warnUnknown(formatMembers, warnings)
   if (format.optionalWord('type', ['text', 'grammar']) !== 'grammar') return undefined
   const grammar = jsonObject({
     definition: jsonString(format.text('definition')),
@@ -135,7 +136,7 @@ function toolName(entry: RequestFields): string {
   return name === '' ? entry.missing('name') : name
 }
 
-export function parseToolChoice(body: RequestFields): ToolChoice | undefined {
+export function parseToolChoice(body: RequestFields, { warnings }: ParseContext): ToolChoice | undefined {
   const value = body.value('tool_choice')
   if (value === undefined) return undefined
   if (typeof value === 'string') {
@@ -143,6 +144,7 @@ export function parseToolChoice(body: RequestFields): ToolChoice | undefined {
   }
   if (typeof value !== 'object') return wrongType('/tool_choice', 'a string or an object', value)
   const choice = body.optionalObject('tool_choice') ?? body.missing('tool_choice')
+  choice.warnUnknown(choiceMembers, warnings)
   const type = choice.text('type')
   if (type === 'function' || type === 'custom') return { kind: 'named', name: namedIn(choice) }
   if (type !== 'allowed_tools') {

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'bun:test'
+import { noTags } from '../../../../test/parts/content-tags.ts'
 import { Failure } from '../../../kernel/failure.ts'
 import type { ParsedRequest } from '../../canonical/translation.ts'
 import { readEnvelope } from '../envelope.ts'
@@ -7,7 +8,7 @@ import { parseRequest } from './parse.ts'
 function parse(body: object): ParsedRequest | Failure {
   const bytes = new TextEncoder().encode(JSON.stringify({ model: 'a/b', input: 'hi', ...body }))
   const envelope = readEnvelope(bytes)
-  return envelope instanceof Failure ? envelope : parseRequest(envelope)
+  return envelope instanceof Failure ? envelope : parseRequest(envelope, noTags)
 }
 
 function parsed(body: object): ParsedRequest {
@@ -46,7 +47,7 @@ describe('input', () => {
         type: 'reasoning',
         id: 'rs_1',
         summary: [{ type: 'summary_text', text: 'Hm.' }],
-        encrypted_content: 'tgr1.s.sig',
+        encrypted_content: 'tgr1.s.untagged.sig',
       },
       {
         type: 'message',
@@ -87,8 +88,8 @@ describe('input', () => {
   })
 
   test.each([
-    ['signed', 'tgr1.s.sig', { kind: 'thinking', text: 'Hm.', signature: 'sig' }, []],
-    ['sealed', 'tgr1.e.data', { kind: 'sealed-thinking', data: 'data' }, []],
+    ['signed', 'tgr1.s.untagged.sig', { kind: 'thinking', text: 'Hm.', signature: 'sig' }, []],
+    ['sealed', 'tgr1.e.untagged.data', { kind: 'sealed-thinking', data: 'data' }, []],
     ['of another gateway', 'gAAAA', { kind: 'thinking', text: 'Hm.', signature: undefined }, ['thinking_dropped']],
   ])('reasoning, %s', (_, encrypted_content, block, codes) => {
     const reasoning = { type: 'reasoning', summary: [{ type: 'summary_text', text: 'Hm.' }], encrypted_content }
@@ -196,7 +197,6 @@ test('settings', () => {
     prompt_cache_key: 'session-1',
     safety_identifier: 'u1',
     service_tier: 'flex',
-    metadata: { a: 'b' },
     client_metadata: { c: 'd' },
     include: ['reasoning.encrypted_content'],
     store: false,

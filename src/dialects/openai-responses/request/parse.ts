@@ -3,35 +3,69 @@
 
 import type { Failure } from '../../../kernel/failure.ts'
 import { utf8Text } from '../../../wire/bytes.ts'
-import { type Conversation, efforts, type OutputFormat, type ReasoningWish } from '../../canonical/conversation.ts'
-import type { Envelope, ParsedRequest } from '../../canonical/translation.ts'
-import { createParseContext, type ParseContext, RequestFields, readRequest, shownWord } from '../../request/fields.ts'
-import { parseItems } from './parse-items.ts'
+import { routingMembers } from '../../byte-lane/envelope.ts'
+import {
+  type Conversation,
+  efforts,
+  type OutputFormat,
+  type RawJson,
+  type ReasoningWish,
+} from '../../canonical/conversation.ts'
+import { recordOf } from '../../canonical/json.ts'
+import type { ContentTags, Envelope, ParsedRequest } from '../../canonical/translation.ts'
+import { readCacheOptions } from '../../request/cache-marks.ts'
+import {
+  collectUnsupported,
+  createParseContext,
+  type OwnField,
+  type ParseContext,
+  RequestFields,
+  readRequest,
+  shownWord,
+} from '../../request/fields.ts'
+import { type ItemContext, parseItems } from './parse-items.ts'
 import { parseToolChoice, parseTools } from './parse-tools.ts'
 
-export function parseRequest(envelope: Envelope): ParsedRequest | Failure {
+export function parseRequest(envelope: Envelope, contentTags?: ContentTags): ParsedRequest | Failure {
   return readRequest(() => {
     const body = RequestFields.of(JSON.parse(utf8Text(envelope.body, 0, envelope.body.length)), '')
-    const context = createParseContext(envelope)
+    const context = { ...createParseContext(envelope), contentTags }
     const { tools, callForms } = parseTools(body, context)
     const conversation = parseConversation(body, envelope, tools, context)
-    return { conversation, callForms, warnings: context.warnings.list }
+    return { conversation, callForms, warnings: context.warnings.list, echo: () => echoOf(body) }
   })
+}
+
+const echoed = [
+  ...['instructions', 'max_output_tokens', 'metadata', 'parallel_tool_calls', 'prompt_cache_key', 'reasoning'],
+  ...['safety_identifier', 'service_tier', 'temperature', 'tool_choice', 'tools', 'top_p', 'truncation', 'user'],
+]
+
+/** Written anew: the caller's own text may have line breaks, which end the line of an event. */
+function echoOf(body: RequestFields): Record<string, RawJson> {
+  const members = echoed.flatMap((name) => {
+    const value = body.value(name)
+    return value === undefined ? [] : [[name, JSON.stringify(value)] as const]
+  })
+  const text = JSON.stringify({ format: { type: 'text' }, ...recordOf(body.value('text')) })
+  return { ...Object.fromEntries(members), text }
 }
 
 function parseConversation(
   body: RequestFields,
   envelope: Envelope,
   tools: Conversation['tools'],
-  context: ParseContext,
+  context: ItemContext,
 ): Conversation {
-  parseUnsupported(body, context)
+  collectUnsupported(body, envelope.isStored ? supportedWithStore : supported, context, otherFields)
+  for (const [name, known] of Object.entries(knownInside)) {
+    collectUnsupported(body.optionalObject(name), known, context)
+  }
   const text = body.optionalObject('text')
-  const cacheOptions = body.optionalObject('prompt_cache_options')
   return {
     ...parseItems(body, context),
     tools,
-    toolChoice: parseToolChoice(body),
+    toolChoice: parseToolChoice(body, context),
     parallelTools: body.optionalBoolean('parallel_tool_calls'),
     sampling: { temperature: within(body, 'temperature', 2), topP: within(body, 'top_p', 1) },
     outputCap: envelope.outputCap,
@@ -42,16 +76,14 @@ function parseConversation(
     serviceTier: parseTier(body, context),
     verbosity: text?.optionalWord('verbosity', ['low', 'medium', 'high']),
     promptCacheKey: body.optionalText('prompt_cache_key') || undefined,
-    promptCacheOptions: cacheOptions && {
-      written: context.rawText(cacheOptions.at),
-      onlyMarked: cacheOptions.optionalText('mode') === 'explicit',
-    },
+    promptCacheOptions: readCacheOptions(body, context),
     automaticCache: undefined,
     stream: envelope.stream,
     wantsStreamUsage: true,
     unsupported: context.unsupported,
     places: {
       system: '/instructions',
+      turns: '/input',
       outputCap: '/max_output_tokens',
       outputFormat: '/text/format',
       reasoning: '/reasoning',
@@ -109,34 +141,34 @@ function parseTier(body: RequestFields, { unsupported }: ParseContext): Conversa
 }
 
 /** Parsed elsewhere, or without meaning for a provider. */
-const supported: ReadonlySet<string> = new Set([
+const supported: readonly string[] = [
   ...['model', 'input', 'instructions', 'stream', 'stream_options', 'tools', 'tool_choice', 'parallel_tool_calls'],
   ...['max_output_tokens', 'temperature', 'top_p', 'reasoning', 'text', 'service_tier', 'user', 'safety_identifier'],
   ...['prompt_cache_key', 'prompt_cache_options', 'prompt_cache_retention', 'background'],
-  // For the caller's records.
-  ...['metadata', 'client_metadata'],
-])
+  // Codex's own records.
+  'client_metadata',
+  ...routingMembers,
+]
 
-/** Values that change nothing. */
-const defaults: Readonly<Record<string, (value: unknown) => boolean>> = {
-  store: (value) => value === false,
-  truncation: (value) => value === 'disabled',
-  top_logprobs: (value) => value === 0,
+const knownInside: Readonly<Record<string, readonly string[]>> = {
+  text: ['verbosity', 'format'],
+  reasoning: ['effort', 'summary', 'generate_summary'],
+  // Padding of the deltas; the usage is always sent.
+  stream_options: ['include_obfuscation', 'include_usage'],
+}
+
+const otherFields = new Map<string, OwnField>([
+  ['truncation', { isDefault: (value) => value === 'disabled' }],
   // Reasoning always comes encrypted, and the other parts have no place here.
-  include: (value) => Array.isArray(value) && value.every((part) => part === 'reasoning.encrypted_content'),
-}
+  ['include', { isDefault: isEncryptedReasoning }],
+  ['top_logprobs', { isDefault: (value) => value === 0, reason: '`top_logprobs` are not available for this model.' }],
+  [
+    'max_tool_calls',
+    { reason: '`max_tool_calls` limits tools that a provider runs, which are not available for this model.' },
+  ],
+])
+const supportedWithStore = [...supported, 'store']
 
-const refusals: Readonly<Record<string, string>> = {
-  top_logprobs: '`top_logprobs` are not available for this model.',
-  max_tool_calls: '`max_tool_calls` limits tools that a provider runs, which are not available for this model.',
-}
-
-function parseUnsupported(body: RequestFields, { unsupported }: ParseContext): void {
-  for (const name of body.names) {
-    const value = body.value(name)
-    if (value === undefined || supported.has(name)) continue
-    if (Object.hasOwn(defaults, name) && defaults[name]?.(value)) continue
-    const reason = Object.hasOwn(refusals, name) ? refusals[name] : undefined
-    unsupported.push({ field: body.pointer(name), refuse: reason !== undefined, reason })
-  }
+function isEncryptedReasoning(value: unknown): boolean {
+  return Array.isArray(value) && value.every((part) => part === 'reasoning.encrypted_content')
 }

@@ -4,9 +4,9 @@
 import type { Failure } from '../../../kernel/failure.ts'
 import type { Conversation, RawJson, TextBlock, Turn } from '../../canonical/conversation.ts'
 import { filledObject, jsonArray, jsonObject, jsonString } from '../../canonical/json.ts'
-import type { RenderedRequest, Target } from '../../canonical/translation.ts'
+import { noHeaders, type RenderedRequest, type Target } from '../../canonical/translation.ts'
 import { chooseMarks } from '../../request/cache-marks.ts'
-import { readRequest, refuseAt } from '../../request/fields.ts'
+import { readRequest, refuseEmpty } from '../../request/fields.ts'
 import {
   anyObjectFormat,
   joinedText,
@@ -50,7 +50,7 @@ function render(conversation: Conversation, target: Target): RenderedRequest {
   const { reasoning, effort } = renderReasoning(conversation, rendering)
   const tools = renderTools(conversation, { toolsMax: rules.toolsMax ?? toolsMaxDefault }, rendering)
   const system = withInstruction(conversation.system, instruction)
-  const prompt = renderPrompt(system, turns, format === anyObjectFormat, rendering)
+  const prompt = renderPrompt(system, turns, format === anyObjectFormat, rendering) ?? refuseEmpty(conversation)
   const body = jsonObject({
     model: jsonString(target.upstreamModel),
     stream: String(!target.wantsWhole),
@@ -68,7 +68,7 @@ function render(conversation: Conversation, target: Target): RenderedRequest {
   })
   return {
     body: new TextEncoder().encode(body),
-    headers: {},
+    headers: noHeaders,
     warnings: warnings.list,
     mapping: {
       toolNames: names.callerNames,
@@ -92,16 +92,16 @@ interface Prompt {
   readonly input: readonly RawJson[]
 }
 
-/** The system prompt goes into `instructions`, or into an input message where that is required. */
+/** The system prompt goes into `instructions`, or into an input message where that is required. undefined if empty. */
 function renderPrompt(
   system: readonly TextBlock[],
   turns: readonly Turn[],
   isAnyObject: boolean,
   rendering: Rendering,
-): Prompt {
+): Prompt | undefined {
   const items = renderMessages(turns, rendering)
   const text = joinedText(system)
-  if (text === '' && items.length === 0) return refuseAt('/messages', '`messages` has nothing to answer.')
+  if (text === '' && items.length === 0) return undefined
   // A message is required for marks, which are on message parts; for JSON output, which the input must mention; and if
   // there is no other input.
   const isMessage = rendering.marks.inUse || isAnyObject || items.length === 0

@@ -3,6 +3,7 @@
 
 import { hydrate } from 'preact'
 import type { Frame, Page } from '../../page-data.ts'
+import { setFirstAnswers } from '../hooks.ts'
 import { type PageComponents, PageView } from '../shell.tsx'
 
 export function hydratePage(components: PageComponents): void {
@@ -10,7 +11,10 @@ export function hydratePage(components: PageComponents): void {
   const root = document.getElementById('root')
   if (!data || !root) return
   const { page, frame } = JSON.parse(data) as { page: Page; frame: Frame }
+  if (page.kind === 'console') setFirstAnswers(page.data.answers)
   hydrate(<PageView page={page} frame={frame} components={components} />, root)
+  // What a page asks for later is asked of the gateway.
+  setFirstAnswers({})
   // Tests wait for this.
   document.documentElement.dataset.alive = 'yes'
 }

@@ -2,7 +2,6 @@
 // One model: its facts, price, routes, code that calls it, and price history.
 
 import type { ComponentChildren } from 'preact'
-import { useState } from 'preact/hooks'
 import type { WholeBucket } from '../../../kernel/usage.ts'
 import type { CatalogEntry, CatalogRoute, DatedPrice } from '../../catalog/entry.ts'
 import { exactCount } from '../../catalog/format.ts'
@@ -10,7 +9,7 @@ import { creatorOf } from '../../catalog/query.ts'
 import type { Snippet } from '../../catalog/snippets.ts'
 import { modelStatus, type OrderedRoute, orderRoutes, routeStatus } from '../../catalog/status.ts'
 import type { ModelData } from '../../page-data.ts'
-import { CodeBlock, CopyButton, Facts, LiveStatus, Status } from '../components.tsx'
+import { CodeBlock, CopyButton, Facts, LiveStatus, Status, Tabs } from '../components.tsx'
 import { useLiveCatalog, usePriceHistory } from '../live-catalog.ts'
 import { type Column, DataTable } from '../table.tsx'
 import { Badges, Capabilities, Measured } from './model-parts.tsx'
@@ -125,61 +124,27 @@ function RouteTable({ routes }: { readonly routes: readonly CatalogRoute[] }) {
   )
 }
 
-/** Code that calls the model, one tab per client. Without scripts all are shown one below the other. */
+/** Code that calls the model, one tab per client. */
 function CodeTabs({ snippets }: { readonly snippets: readonly Snippet[] }) {
-  const [open, setOpen] = useState(0)
-  const onKeyDown = (event: KeyboardEvent) => {
-    const to = { ArrowRight: open + 1, ArrowLeft: open - 1, Home: 0, End: snippets.length - 1 }[event.key]
-    if (to === undefined) return
-    event.preventDefault()
-    const next = (to + snippets.length) % snippets.length
-    setOpen(next)
-    document.getElementById(`tab-${next}`)?.focus()
-  }
-  return (
-    <div>
-      <div class="tabs row needs-script" role="tablist" aria-label="Clients">
-        {snippets.map(({ client }, index) => (
-          <button
-            key={client}
-            type="button"
-            role="tab"
-            id={`tab-${index}`}
-            aria-selected={index === open}
-            aria-controls={`panel-${index}`}
-            tabIndex={index === open ? 0 : -1}
-            onClick={() => setOpen(index)}
-            onKeyDown={onKeyDown}
-          >
-            {client}
-          </button>
-        ))}
-      </div>
-      {snippets.map((snippet, index) => (
-        <div
-          key={snippet.client}
-          class="panel stack tight"
-          role="tabpanel"
-          id={`panel-${index}`}
-          aria-labelledby={`tab-${index}`}
-          hidden={index !== open}
-        >
-          <h3 class="without-script">{snippet.client}</h3>
-          {snippet.install !== '' && (
-            <p class="id">
-              <code>{snippet.install}</code>
-              <CopyButton text={snippet.install} what="install command" />
-            </p>
-          )}
-          <CodeBlock code={snippet.code} what={`code for ${snippet.client}`} />
-          <p class="hint">
-            Set <code>TOLLGATE_KEY</code> to your API key. For tools, images, errors and more see{' '}
-            <code>docs/recipes/{snippet.recipe}</code>
+  const tabs = snippets.map((snippet) => ({
+    label: snippet.client,
+    content: (
+      <>
+        {snippet.install !== '' && (
+          <p class="id">
+            <code>{snippet.install}</code>
+            <CopyButton text={snippet.install} what="install command" />
           </p>
-        </div>
-      ))}
-    </div>
-  )
+        )}
+        <CodeBlock code={snippet.code} what={`code for ${snippet.client}`} />
+        <p class="hint">
+          Set <code>TOLLGATE_KEY</code> to your API key. For tools, images, errors and more see{' '}
+          <a href={`/docs/recipes/${snippet.recipe.replace(/\.md$/, '')}`}>the recipe</a>.
+        </p>
+      </>
+    ),
+  }))
+  return <Tabs name="Clients" tabs={tabs} />
 }
 
 const amountColumn = (label: string, kind: WholeBucket): Column<DatedPrice> => ({

@@ -10,15 +10,18 @@ import { Button, ErrorNotice } from '../components.tsx'
 import { Form } from '../form.tsx'
 import { useList, useSubmit } from '../hooks.ts'
 import type { Column } from '../table.tsx'
-import { Card, emptyState, ListView, QueryView, Section, Tiles } from './components.tsx'
-import { Moment } from './context.tsx'
+import { Card, emptyState, ListView, QueryView, Section, saveFile, Tiles } from './components.tsx'
+import { Moment, useMay } from './context.tsx'
 import { csvText, type LedgerRow, type Transfer, withBalances } from './figures.ts'
+import { Payments } from './payments.tsx'
+import { ReceiptLink, StatementChoice } from './statement-page.tsx'
 
 export function BillingView({ workspaceId: id }: WorkspaceData) {
   const call = { id, query: { limit: 50 } }
   const list = useList('listTransfers', call, () =>
     readWithBalance(id, () => callForPage('listTransfers', call, undefined)),
   )
+  const may = useMay()
   const [done, setDone] = useState('')
   const report = (verb: string, { amount, balance }: { readonly amount: string; readonly balance: string }) => {
     setDone(`${usdText(amount)} ${verb}; the balance is ${usdText(balance)}.`)
@@ -35,31 +38,37 @@ export function BillingView({ workspaceId: id }: WorkspaceData) {
       {({ wallet }) => (
         <>
           <Balance {...wallet} />
-          <Card title="Top up">
-            <Form
-              name="Top up"
-              label="Top up"
-              rows={topUpRows}
-              send={(body, options) => callApi('topUp', { id, body }, options)}
-              onDone={(topUp) => report('added', topUp)}
-            />
-          </Card>
-          <details>
-            <summary>Correct the balance</summary>
-            <div class="card">
+          <Payments id={id} onPaid={list.reload} />
+          {may('topUp', id) && (
+            <Card title="Top up">
               <Form
-                name="Correct the balance"
-                label="Correct"
-                initial={{ direction: 'take' }}
-                rows={correctionRows}
-                send={(body, options) => callApi('correctWallet', { id, body }, options)}
-                onDone={(made) => report(made.direction === 'take' ? 'deducted' : 'added', made)}
+                name="Top up"
+                label="Top up"
+                rows={topUpRows}
+                send={(body, options) => callApi('topUp', { id, body }, options)}
+                onDone={(topUp) => report('added', topUp)}
               />
-            </div>
-          </details>
+            </Card>
+          )}
+          {may('correctWallet', id) && (
+            <details>
+              <summary>Correct the balance</summary>
+              <div class="card">
+                <Form
+                  name="Correct the balance"
+                  label="Correct"
+                  initial={{ direction: 'take' }}
+                  rows={correctionRows}
+                  send={(body, options) => callApi('correctWallet', { id, body }, options)}
+                  onDone={(made) => report(made.direction === 'take' ? 'deducted' : 'added', made)}
+                />
+              </div>
+            </details>
+          )}
           <p role="status" class="done">
             {done}
           </p>
+          <StatementChoice />
           <Section
             title="Transfers"
             action={
@@ -77,7 +86,12 @@ export function BillingView({ workspaceId: id }: WorkspaceData) {
               caption="Transfers, newest first"
               columns={columns}
               keyOf={(row) => row.id}
-              empty={emptyState('No transfers yet', 'Top up with the form above. The funds are available at once.')}
+              empty={emptyState(
+                'No transfers yet',
+                may('topUp', id)
+                  ? 'Top up with the form above. The funds are available at once.'
+                  : 'The operator of this gateway adds funds.',
+              )}
             />
           </Section>
         </>
@@ -179,7 +193,7 @@ const columns: readonly Column<LedgerRow>[] = [
   {
     label: 'Type',
     show: ({ kind }) => <span class="row-name">{kinds[kind]}</span>,
-    note: ({ estimated }) => estimated && 'usage estimated',
+    note: ({ id, kind, estimated }) => (kind === 'topup' ? <ReceiptLink id={id} /> : estimated && 'usage estimated'),
   },
   { label: 'Time', show: ({ created_at }) => <Moment at={created_at} /> },
   {
@@ -203,12 +217,3 @@ const columns: readonly Column<LedgerRow>[] = [
     note: ({ request_id, reference }) => request_id && reference,
   },
 ]
-
-function saveFile(text: string, name: string): void {
-  const url = URL.createObjectURL(new Blob([text], { type: 'text/csv;charset=utf-8' }))
-  const link = document.createElement('a')
-  link.href = url
-  link.download = name
-  link.click()
-  URL.revokeObjectURL(url)
-}

@@ -1,25 +1,14 @@
 /** @jsxImportSource preact */
-// What the console's pages are made of: loading and empty states, sections, tiles, actions, money, names, and the example
+// What the console's pages are made of: queries and lists, sections, tiles, actions, money, names, and the example
 // request.
 
 import type { ComponentChildren, VNode } from 'preact'
 import { type CatalogEntry, isSandbox } from '../../catalog/entry.ts'
 import { usdText } from '../../catalog/format.ts'
 import type { RequestItem } from '../api.ts'
-import { Button, CodeBlock, ErrorNotice, Status } from '../components.tsx'
+import { Button, CodeBlock, EmptyState, ErrorNotice, Skeleton, Status } from '../components.tsx'
 import { type List, type Query, useApi } from '../hooks.ts'
 import { DataTable, type DataTableProps } from '../table.tsx'
-
-export function Loading({ what }: { readonly what: string }) {
-  return (
-    <div class="stack" role="status">
-      <span class="visually-hidden loading">Loading {what} …</span>
-      <span class="skeleton" />
-      <span class="skeleton" />
-      <span class="skeleton" />
-    </div>
-  )
-}
 
 export interface QueryViewProps<Value> {
   /** For screen readers: `keys` */
@@ -34,7 +23,7 @@ export function QueryView<Value>({ what, query, children }: QueryViewProps<Value
   return (
     <>
       {error && <ErrorNotice error={error} retry={reload} />}
-      {value === undefined ? error === undefined && <Loading what={what} /> : children(value)}
+      {value === undefined ? error === undefined && <Skeleton what={what} /> : children(value)}
     </>
   )
 }
@@ -51,7 +40,7 @@ export function ListView<Item>({ what, list, ...table }: ListViewProps<Item>) {
   return (
     <>
       {error && <ErrorNotice error={error} retry={reload} />}
-      {items.length === 0 && isLoading && <Loading what={what} />}
+      {items.length === 0 && isLoading && <Skeleton what={what} />}
       {(items.length > 0 || !(isLoading || error)) && <DataTable {...table} rows={items} />}
       {moreError && <ErrorNotice error={moreError} retry={loadMore} />}
       {hasMore && (
@@ -67,12 +56,7 @@ export function ListView<Item>({ what, list, ...table }: ListViewProps<Item>) {
 
 /** In place of an empty list; the content says what to do next. */
 export function emptyState(title: string, content: ComponentChildren) {
-  return (
-    <section class="empty stack">
-      <h2>{title}</h2>
-      {typeof content === 'string' ? <p>{content}</p> : content}
-    </section>
-  )
+  return <EmptyState title={title}>{content}</EmptyState>
 }
 
 export interface SectionProps {
@@ -152,31 +136,61 @@ export function Amount({ usd }: { readonly usd: string | null }) {
   return <span class="amount">{usdText(usd)}</span>
 }
 
+/** An amount in a headline: two decimals, the full value on hover and when it is copied. */
+export function Headline({ usd }: { readonly usd: string }) {
+  const [, sign = '', whole = '0', cents = '00', rest = ''] = /^(-?)(\d+)\.(\d\d)(\d*)$/.exec(usd) ?? []
+  const isBelowCent = Number(usd) !== 0 && whole === '0' && cents === '00'
+  const text = isBelowCent ? `${sign === '-' ? '−' : ''}< $0.01` : usdText(`${sign}${whole}.${cents}`)
+  return (
+    <span class="amount" data-usd={usd} title={rest === '' ? undefined : usdText(usd)}>
+      {text}
+    </span>
+  )
+}
+
 /** The name of a key or project; its id until the name has loaded, and where there is none. */
 export function NameOf({ kind, id }: { readonly kind: 'Key' | 'Project'; readonly id: string }) {
   const { value } = useApi(`get${kind}`, { id })
   return value === undefined ? <code>{id}</code> : <span title={id}>{value.name}</span>
 }
 
+const causeTexts: Readonly<Record<string, string>> = {
+  ok: 'ok',
+  model_not_allowed: 'not allowed for this key',
+  no_route: 'no route available',
+  provider_throttled: 'provider rate limit',
+  provider_refused: 'refused by provider',
+  spend_limit: 'spend limit reached',
+  limit_exceeded: 'rate limit',
+}
+
+/** The cause of a failure in words. */
+export function causeText(cause: string): string {
+  return causeTexts[cause] ?? cause.replaceAll('_', ' ')
+}
+
 /** How a request ended. Judged by its code, because a failed stream has status 200. */
-export function Outcome({ status, code, reason }: Pick<RequestItem, 'status' | 'code' | 'reason'>) {
+export function Outcome({ status, code, cause, reason }: Pick<RequestItem, 'status' | 'code' | 'cause' | 'reason'>) {
   if (code === null) {
     const text = status === 499 ? '499 client disconnected' : String(status)
     return <Status level={status < 400 ? 'ok' : 'off'} text={text} />
   }
   const level = status >= 500 || status === 200 ? 'error' : 'warning'
-  return <Status level={level} text={`${status} ${code.toLowerCase().replaceAll('_', ' ')}`} detail={reason ?? ''} />
+  return <Status level={level} text={`${status} ${causeText(cause ?? code.toLowerCase())}`} detail={reason ?? ''} />
 }
 
 /** A first request to run: this gateway's address and a callable model. The key stays in a variable. */
-export function ExampleRequest({ address }: { readonly address: string }) {
+export function ExampleRequest({ address, isOperator }: { readonly address: string; readonly isOperator: boolean }) {
   const { value } = useApi('getCatalog', {})
   if (!value) return null
   const model = exampleModel(value.data)
   if (!model) return <p>No model can be called yet. Set a provider’s API key, or add a model to tollgate.yaml.</p>
   return (
     <>
-      <p>Set TOLLGATE_KEY to an API key (the first one is in the file first-key in the data folder), then run:</p>
+      <p>
+        Set TOLLGATE_KEY to an API key
+        {isOperator && ' (the first one is in the file first-key in the data folder)'}, then run:
+      </p>
       <CodeBlock code={curlText(address, helloBody(model.id))} what="request" />
     </>
   )
@@ -202,4 +216,14 @@ export function curlText(
   return `curl -N ${address}${path} \\
   ${auth} -H "Content-Type: application/json" \\
   -d '${JSON.stringify(body).replaceAll("'", `'\\''`)}'`
+}
+
+/** Has the browser save a text as a CSV file. */
+export function saveFile(text: string, name: string): void {
+  const url = URL.createObjectURL(new Blob([text], { type: 'text/csv;charset=utf-8' }))
+  const link = document.createElement('a')
+  link.href = url
+  link.download = name
+  link.click()
+  URL.revokeObjectURL(url)
 }

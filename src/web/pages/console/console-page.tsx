@@ -1,35 +1,57 @@
 /** @jsxImportSource preact */
-// The console: the menu, the choice of workspace and time zone, the command palette, the sign-out button, and a page in its
-// frame.
+// The console: the workspace switcher, the menu, the command palette, the user menu, and a page in its frame.
 //
-// To add a page: a line in `consoleSections` (page-data.ts), a component, and a line in `sections`. The server only sends
-// the frame; the page loads its data with hooks.ts and shows it with components.tsx. Rules: no inline style or script (the
+// To add a page: a line in `consoleSections` (page-data.ts), a component, a line in `sections`, and what it reads first in
+// first-calls.ts. The page loads its data with hooks.ts and shows it with components.tsx. Links come from `useConsolePath`,
+// so that they keep the workspace. Rules: no inline style or script (the
 // policy forbids both), every field has a label, status is text as well as color, amounts and times only through
 // components.tsx and context.tsx, nothing wider than 360 pixels.
 
 import type { ComponentType } from 'preact'
-import { useEffect, useRef } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import {
   type ConsoleData,
   consoleSections,
+  type Frame,
+  isVisible,
   type SectionName,
   sectionPath,
+  type Theme,
+  themes,
+  titleOf,
   type WorkspaceData,
 } from '../../page-data.ts'
 import { signOut } from '../api.ts'
-import { Button, ShortcutsDialog } from '../components.tsx'
-import { useSubmit } from '../hooks.ts'
+import { Banner, Menu, ShortcutsDialog } from '../components.tsx'
+import { useApi, useSubmit } from '../hooks.ts'
+import { Icon } from '../icons.tsx'
+import { Logo, setTheme } from '../shell.tsx'
+import { AccountView } from './account-page.tsx'
+import { AlertBell, AlertsView } from './alerts-page.tsx'
 import { BillingView } from './billing-page.tsx'
-import { WorkspaceContent, WorkspaceProvider, WorkspaceSwitch, ZoneProvider, ZoneSwitch } from './context.tsx'
+import {
+  useMay,
+  useViewer,
+  useWorkspaces,
+  useZone,
+  ViewerContext,
+  WorkspaceContent,
+  WorkspaceMenu,
+  WorkspaceProvider,
+  ZoneProvider,
+} from './context.tsx'
 import { KeysView } from './keys-page.tsx'
-import { OverlayProvider } from './overlay.tsx'
+import { PlaceContext, useConsolePath, useNavigation } from './navigation.ts'
+import { Dialog, OverlayProvider, useOverlay } from './overlay.tsx'
 import { consoleShortcuts, Palette, useConsoleShortcuts } from './palette.tsx'
+import { PeopleView, ViewingAs } from './people-page.tsx'
 import { PlaygroundView } from './playground-page.tsx'
 import { ProjectsView } from './projects-page.tsx'
 import { ProvidersView } from './providers-page.tsx'
 import { RequestView } from './request-page.tsx'
 import { RequestsView } from './requests-page.tsx'
 import { SettingsView } from './settings-page.tsx'
+import { PaperView } from './statement-page.tsx'
 import { UsageView } from './usage-page.tsx'
 
 interface Section {
@@ -43,7 +65,7 @@ const ofWorkspace = (View: ComponentType<WorkspaceData>) => (data: ConsoleData) 
 )
 
 const sections: Readonly<Record<SectionName, Section>> = {
-  overview: { View: UsageView },
+  usage: { View: UsageView },
   requests: { View: RequestsView },
   playground: { View: PlaygroundView },
   keys: {
@@ -62,55 +84,84 @@ const sections: Readonly<Record<SectionName, Section>> = {
     intro: 'Where models are served. A failed attempt automatically moves on to the next route.',
     View: ProvidersView,
   },
+  alerts: { intro: 'Warnings about balances, limits, providers and prices, and what was sent.', View: AlertsView },
+  people: { intro: 'Who may use this gateway, and what each person may see and change.', View: PeopleView },
+  account: { intro: 'Your roles, password, sessions and personal tokens.', View: AccountView },
   settings: { intro: 'Settings of the whole gateway, and a record of all changes.', View: SettingsView },
 }
 
-export function ConsolePage(data: ConsoleData) {
-  useConsoleShortcuts()
+export function ConsolePage({ frame, ...data }: ConsoleData & { readonly frame: Frame }) {
+  const place = useNavigation(data)
   return (
-    <ZoneProvider>
-      <WorkspaceProvider>
-        <div class="console">
-          <aside class="console-side stack">
-            <ConsoleMenu section={data.section} />
-            <div class="console-choices stack">
-              <WorkspaceSwitch />
-              <ZoneSwitch />
-            </div>
-            <Palette />
-            <SignOut actor={data.actor} />
-          </aside>
-          <OverlayProvider>
-            <div class="console-page stack">
-              <ConsoleContent {...data} />
-            </div>
-          </OverlayProvider>
-        </div>
-        <ShortcutsDialog shortcuts={consoleShortcuts} />
-      </WorkspaceProvider>
-    </ZoneProvider>
+    <ViewerContext.Provider value={data}>
+      <PlaceContext.Provider value={place}>
+        <ZoneProvider>
+          <WorkspaceProvider>
+            <OverlayProvider>
+              <Shell data={{ ...data, ...place }} frame={frame} />
+            </OverlayProvider>
+          </WorkspaceProvider>
+        </ZoneProvider>
+      </PlaceContext.Provider>
+    </ViewerContext.Provider>
+  )
+}
+
+function Shell({ data, frame }: { readonly data: ConsoleData; readonly frame: Frame }) {
+  const signOutNow = useSignOut()
+  useConsoleShortcuts()
+  const { scope, section, subject } = data
+  return (
+    <div class="console">
+      <a class="skip" href="#main">
+        Skip to content
+      </a>
+      <header class="topbar">
+        <a class="brand" href={sectionPath('usage', scope)} aria-label="Tollgate: usage">
+          <Logo />
+        </a>
+        <WorkspaceMenu />
+        <Palette onSignOut={signOutNow} />
+        <nav aria-label="Pages" class="topbar-links">
+          <a href="/">Models</a>
+          <a href="/docs">Docs</a>
+        </nav>
+        {isVisible('alerts', data) && <AlertBell />}
+        <UserMenu theme={frame.theme} onSignOut={signOutNow} />
+      </header>
+      <ConsoleMenu section={section} />
+      <main id="main" class="console-page stack" tabIndex={-1} key={`${scope} ${section} ${subject}`}>
+        {data.isViewingAs && <ViewingAs />}
+        <PayBanner />
+        <ConsoleContent {...data} />
+      </main>
+      <ShortcutsDialog shortcuts={consoleShortcuts} />
+    </div>
   )
 }
 
 /** The page in its frame. Only requests have pages of their own. */
 function ConsoleContent(data: ConsoleData) {
   const { intro, View } = sections[data.section]
-  const title = consoleSections.find(({ name }) => name === data.section)?.label
+  const to = useConsolePath()
   if (data.section === 'requests' && data.subject !== '') {
     return (
       <>
         <p class="breadcrumbs">
-          <a href="/console/requests">Requests</a>
+          <a href={to('requests')}>Requests</a>
         </p>
         <h1>Request</h1>
         <RequestView {...data} />
       </>
     )
   }
+  if (data.section === 'wallet' && data.subject !== '') {
+    return <WorkspaceContent>{(workspaceId) => <PaperView {...data} workspaceId={workspaceId} />}</WorkspaceContent>
+  }
   return (
     <>
       <header>
-        <h1>{title}</h1>
+        <h1>{titleOf({ ...data, subject: '' })}</h1>
         <p class="lede">{intro}</p>
       </header>
       <View {...data} />
@@ -118,37 +169,94 @@ function ConsoleContent(data: ConsoleData) {
   )
 }
 
+/** Says that the chosen workspace can no longer pay. */
+function PayBanner() {
+  const { current } = useWorkspaces()
+  const may = useMay()
+  const to = useConsolePath()
+  const id = current && may('getWallet', current.id) ? current.id : undefined
+  const { value } = useApi('getWallet', id === undefined ? undefined : { id })
+  if (current === undefined || value === undefined || !/^(-.*|0\.0*)$/.test(value.available)) return null
+  return (
+    <Banner tone="warn" action={<a href={to('wallet')}>Billing</a>}>
+      <strong>{current.name} has no funds available.</strong> Requests that cost money are refused with status 402.
+    </Banner>
+  )
+}
+
 function ConsoleMenu({ section }: Pick<ConsoleData, 'section'>) {
   const menu = useRef<HTMLElement>(null)
+  const viewer = useViewer()
+  const to = useConsolePath()
   useEffect(() => {
     // On a phone the menu is one row that scrolls; scrollIntoView would scroll the page as well.
     const current = menu.current?.querySelector<HTMLElement>('[aria-current]')
     if (menu.current && current) {
       menu.current.scrollLeft = current.offsetLeft - (menu.current.clientWidth - current.offsetWidth) / 2
     }
-  }, [])
+  }, [section])
   return (
     <nav aria-label="Console" class="console-menu" ref={menu}>
-      {consoleSections.map(({ name, label }) => (
-        <a key={name} href={sectionPath(name)} aria-current={name === section ? 'page' : undefined}>
-          {label}
-        </a>
-      ))}
+      {consoleSections
+        .filter(({ name }) => isVisible(name, viewer))
+        .map(({ name, label, icon }) => (
+          <a key={name} href={to(name)} title={label} aria-current={name === section ? 'page' : undefined}>
+            <Icon name={icon} />
+            <span>{label}</span>
+          </a>
+        ))}
     </nav>
   )
 }
 
-function SignOut({ actor }: { readonly actor: string }) {
+function useSignOut(): () => void {
+  const { open } = useOverlay()
   const submit = useSubmit()
+  useEffect(() => {
+    if (submit.error)
+      open(<Dialog title="You are still signed in">{<p class="form">{submit.error.message}</p>}</Dialog>)
+  }, [submit.error])
+  return () => submit.run(signOut, () => location.assign('/console'))
+}
+
+/** Who is signed in, the theme, the time zone, and signing out. */
+function UserMenu({ theme, onSignOut }: { readonly theme: Theme; onSignOut(): void }) {
+  const viewer = useViewer()
+  const { zone, setZone } = useZone()
+  const [chosen, setChosen] = useState(theme)
+  const to = useConsolePath()
+  const themeItems = themes.map((name, at) => ({
+    label: themeLabels[name],
+    icon: name,
+    isChosen: name === chosen,
+    isFirst: at === 0,
+    run: () => {
+      setTheme(name)
+      setChosen(name)
+    },
+  }))
+  const zoneItems = (['local', 'utc'] as const).map((name, at) => ({
+    label: name === 'utc' ? 'Times in UTC' : 'Local times',
+    icon: 'clock' as const,
+    isChosen: name === zone,
+    isFirst: at === 0,
+    run: () => setZone(name),
+  }))
+  const account = isVisible('account', viewer)
+    ? [{ label: 'Account', icon: 'account' as const, href: to('account') }]
+    : []
+  const signOutItem = { label: 'Sign out', icon: 'sign-out' as const, isFirst: true, run: onSignOut }
   return (
-    <div class="console-account stack tight">
-      <p class="hint">You are signed in ({actor}).</p>
-      <Button look="quiet small" onClick={() => submit.run(signOut, () => location.assign('/console'))}>
-        Sign out
-      </Button>
-      <p role="alert" class="problem">
-        {submit.error?.message}
-      </p>
-    </div>
+    <Menu
+      name="Your session"
+      look="user-button"
+      items={[...account, ...themeItems, ...zoneItems, signOutItem]}
+      head={<p class="menu-head">{viewer.actor}</p>}
+    >
+      <span aria-hidden="true">{viewer.actor.slice(0, 1).toUpperCase()}</span>
+      <span class="visually-hidden">Signed in as {viewer.actor}</span>
+    </Menu>
   )
 }
+
+const themeLabels: Readonly<Record<Theme, string>> = { system: 'System theme', light: 'Light', dark: 'Dark' }

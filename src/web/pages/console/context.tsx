@@ -1,17 +1,36 @@
 /** @jsxImportSource preact */
-// What all pages of the console share: the chosen workspace and the time zone.
+// What all pages of the console share: who looks at them, the chosen workspace and the time zone.
 
 import { type ComponentChildren, createContext } from 'preact'
 import { useContext, useEffect, useState } from 'preact/hooks'
-import { systemClock } from '../../../kernel/clock.ts'
+import type { OperationName } from '../../../api/endpoints.ts'
+import { isoTime, systemClock } from '../../../kernel/clock.ts'
+import { roundUsd, usdText } from '../../catalog/format.ts'
+import { allWorkspaces, may, sectionPath, type Viewer, workspaceCookie } from '../../page-data.ts'
 import type { Workspace } from '../api.ts'
-import { Button } from '../components.tsx'
-import { Checkbox, Field } from '../form.tsx'
+import { Button, Menu, Skeleton } from '../components.tsx'
+import { Field } from '../form.tsx'
 import { useApi } from '../hooks.ts'
-import { emptyState, Loading } from './components.tsx'
+import { Icon } from '../icons.tsx'
+import { emptyState } from './components.tsx'
+import { navigate, usePlace } from './navigation.ts'
 
 interface Children {
   readonly children: ComponentChildren
+}
+
+const nobody: Viewer = { actor: '', isPerson: false, isOperator: false, isViewingAs: false, grants: [] }
+
+export const ViewerContext = createContext<Viewer>(nobody)
+
+export function useViewer(): Viewer {
+  return useContext(ViewerContext)
+}
+
+/** Whether the viewer may call an operation in the workspace, or in any of theirs. The gateway decides in the end. */
+export function useMay(): (name: OperationName, workspaceId?: string) => boolean {
+  const viewer = useViewer()
+  return (name, workspaceId) => may(viewer, name, workspaceId)
 }
 
 export interface Workspaces {
@@ -33,18 +52,19 @@ const WorkspaceContext = createContext<Workspaces>({
   isDecided: false,
   choose() {},
 })
-const workspaceStorage = 'tollgate-workspace'
+
+const yearSeconds = 31_536_000
 
 export function WorkspaceProvider({ children }: Children) {
   const { value, error } = useApi('listWorkspaces', { query: { limit: 200 } })
-  const [id, setId] = useState('')
-  useEffect(() => setId(localStorage.getItem(workspaceStorage) ?? ''), [])
-  const choose = (next: string) => {
-    localStorage.setItem(workspaceStorage, next)
-    setId(next)
-  }
+  const { scope, section } = usePlace()
+  useEffect(() => {
+    // biome-ignore lint/suspicious/noDocumentCookie: the Cookie Store API is missing on plain http, where gateways often are
+    document.cookie = `${workspaceCookie}=${scope}; path=/console; max-age=${yearSeconds}; samesite=lax`
+  }, [scope])
+  const choose = (next: string) => navigate(sectionPath(section, next === '' ? allWorkspaces : next))
   const workspaces = value?.data
-  const chosen = workspaces?.find((workspace) => workspace.id === id)
+  const chosen = workspaces?.find((workspace) => workspace.id === scope)
   const current = chosen ?? (workspaces?.length === 1 ? workspaces[0] : undefined)
   // After an error the page's own calls most likely fail too, and say why.
   const isDecided = value !== undefined || error !== undefined
@@ -59,23 +79,57 @@ export function useWorkspaces(): Workspaces {
   return useContext(WorkspaceContext)
 }
 
-export function WorkspaceSwitch() {
-  const { workspaces = [], chosen, choose } = useWorkspaces()
-  const options = workspaces.map(({ id, name }) => ({ value: id, label: name }))
+/** The workspace and what it can spend, and a menu of the others. */
+export function WorkspaceMenu() {
+  const { workspaces = [], chosen, current, choose } = useWorkspaces()
+  const { isOperator } = useViewer()
+  const may = useMay()
+  const [typed, setTyped] = useState('')
+  const payer = current && may('getWallet', current.id) ? current.id : undefined
+  const wallet = useApi('getWallet', payer === undefined ? undefined : { id: payer }).value
+  const wanted = typed.trim().toLowerCase()
+  const items = workspaces
+    .filter(({ name }) => name.toLowerCase().includes(wanted))
+    .map(({ id, name }) => ({ label: name, isChosen: id === chosen?.id, run: () => choose(id) }))
+  const all = { label: 'All workspaces', isChosen: !chosen, run: () => choose('') }
   return (
-    <Field
-      label="Workspace"
-      value={chosen?.id ?? ''}
-      options={[{ value: '', label: 'All workspaces' }, ...options]}
-      onChange={choose}
-    />
+    <Menu
+      name="Workspaces"
+      look="workspace-button"
+      isStart
+      items={isOperator && wanted === '' ? [all, ...items] : items}
+      head={
+        workspaces.length > 8 && (
+          <input
+            type="search"
+            class="menu-search"
+            aria-label="Find a workspace"
+            placeholder="Find a workspace"
+            value={typed}
+            onInput={({ currentTarget }) => setTyped(currentTarget.value)}
+          />
+        )
+      }
+    >
+      <span class="visually-hidden">Workspace:</span>
+      <span class="workspace-monogram" aria-hidden="true">
+        {(chosen?.name ?? 'All').slice(0, 1).toUpperCase()}
+      </span>
+      <span class="workspace-name">{chosen?.name ?? 'All workspaces'}</span>
+      {wallet && (
+        <span class="workspace-balance" title={`Available: ${usdText(wallet.available)}`}>
+          {roundUsd(wallet.available)}
+        </span>
+      )}
+      <Icon name="switch" size={14} />
+    </Menu>
   )
 }
 
 /** What is about one workspace; a choice where all are selected. */
 export function WorkspaceContent({ children }: { children(workspaceId: string): ComponentChildren }) {
   const { workspaces, current, choose } = useWorkspaces()
-  if (workspaces === undefined) return <Loading what="workspaces" />
+  if (workspaces === undefined) return <Skeleton what="workspaces" />
   if (current) {
     return (
       <div class="stack" key={current.id}>
@@ -97,7 +151,7 @@ export function WorkspaceContent({ children }: { children(workspaceId: string): 
   )
 }
 
-type Zone = 'local' | 'utc'
+export type Zone = 'local' | 'utc'
 
 const ZoneContext = createContext<{ readonly zone: Zone; setZone(zone: Zone): void }>({ zone: 'local', setZone() {} })
 const zoneStorage = 'tollgate-zone'
@@ -114,10 +168,8 @@ export function ZoneProvider({ children }: Children) {
   return <ZoneContext.Provider value={{ zone, setZone: keep }}>{children}</ZoneContext.Provider>
 }
 
-export function ZoneSwitch() {
-  const { zone, setZone } = useContext(ZoneContext)
-  const change = (isUtc: boolean) => setZone(isUtc ? 'utc' : 'local')
-  return <Checkbox label="Times in UTC" isChecked={zone === 'utc'} onChange={change} />
+export function useZone() {
+  return useContext(ZoneContext)
 }
 
 export interface TimeFormats {
@@ -159,6 +211,30 @@ export function Moment({ at, isDay = false }: { readonly at: string; readonly is
     <time dateTime={at} title={at}>
       {isDay ? day(at) : moment(at)}
     </time>
+  )
+}
+
+interface TimeFieldProps {
+  readonly label: string
+  readonly at: number
+  onChange(iso: string): void
+}
+
+/** A time in the viewer's zone, without seconds. */
+export function TimeField({ label, at, onChange }: TimeFieldProps) {
+  const isUtc = useContext(ZoneContext).zone === 'utc'
+  const offsetMs = isUtc ? 0 : new Date(at).getTimezoneOffset() * 60_000
+  const change = ({ currentTarget: { value } }: { readonly currentTarget: HTMLInputElement }) => {
+    if (value !== '') onChange(new Date(isUtc ? `${value}Z` : value).toISOString())
+  }
+  return (
+    <Field
+      label={label}
+      isWide
+      value={isoTime(at - offsetMs).slice(0, 16)}
+      attributes={{ type: 'datetime-local', onChange: change }}
+      onChange={() => {}}
+    />
   )
 }
 

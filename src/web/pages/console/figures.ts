@@ -2,6 +2,7 @@
 // columns, the runway, and the details of the audit log. Without components, so that tests can use it outside a browser.
 
 import type { AnswerOf, ItemOf } from '../../../api/client.ts'
+import type { SpendState } from '../../../api/spend-state.ts'
 import { formatUsd, type Nano, parseUsd } from '../../../kernel/money.ts'
 import { firstEventBounds } from '../../../store/request-rows.ts'
 import { csvLine } from '../../../wire/csv.ts'
@@ -22,20 +23,54 @@ export function isoTimeOf(text: string): string {
   return time >= 0 && time <= lastTime ? new Date(time).toISOString() : ''
 }
 
+const tagHint = 'One tag per line, with its amount: team=web=100.00'
+
 /** In the order in which pages list them. */
 export const limitKinds = [
   { name: 'requests_per_minute', label: 'Requests per minute', kind: 'whole', unit: ' requests/min' },
   { name: 'tokens_per_minute', label: 'Tokens per minute', kind: 'whole', unit: ' tokens/min' },
   { name: 'concurrent_requests', label: 'Concurrent requests', kind: 'whole', unit: ' concurrent' },
   { name: 'spend_per_day', label: 'Spend per day (UTC), USD', kind: 'decimal', unit: '/day' },
+  { name: 'spend_per_week', label: 'Spend per week (from Monday, UTC), USD', kind: 'decimal', unit: '/week' },
   { name: 'spend_per_month', label: 'Spend per month (UTC), USD', kind: 'decimal', unit: '/month' },
-] as const satisfies readonly { name: keyof Limits; label: string; kind: 'whole' | 'decimal'; unit: string }[]
+  {
+    name: 'starts_at',
+    label: 'Spend limits start on (UTC)',
+    kind: 'date',
+    unit: '',
+    hint: 'Empty = they apply at once.',
+  },
+  { name: 'user_spend_per_day', label: 'Spend of each end user per day, USD', kind: 'decimal', unit: '/day per user' },
+  {
+    name: 'user_spend_per_week',
+    label: 'Spend of each end user per week, USD',
+    kind: 'decimal',
+    unit: '/week per user',
+  },
+  {
+    name: 'user_spend_per_month',
+    label: 'Spend of each end user per month, USD',
+    kind: 'decimal',
+    unit: '/month per user',
+  },
+  { name: 'tag_spend_per_day', label: 'Spend by tag per day, USD', kind: 'pairs', unit: '/day', hint: tagHint },
+  { name: 'tag_spend_per_week', label: 'Spend by tag per week, USD', kind: 'pairs', unit: '/week', hint: tagHint },
+  { name: 'tag_spend_per_month', label: 'Spend by tag per month, USD', kind: 'pairs', unit: '/month', hint: tagHint },
+] as const satisfies readonly { name: keyof Limits; label: string; kind: string; unit: string; hint?: string }[]
 
 export type LimitName = (typeof limitKinds)[number]['name']
 
-/** `60 requests/min`, `$5.00/day` */
-export function limitText(name: LimitName, value: number | string): string {
+type LimitValue = number | string | Readonly<Record<string, string>>
+
+/** `60 requests/min`, `$5.00/day`, `team=web $100.00/month` */
+export function limitText(name: LimitName, value: LimitValue): string {
+  if (name === 'starts_at') return `from ${value}`
   const unit = limitKinds.find((each) => each.name === name)?.unit ?? ''
+  if (typeof value === 'object') {
+    return Object.entries(value)
+      .map(([tag, amount]) => `${tag} ${usdText(amount)}${unit}`)
+      .join(', ')
+  }
   return `${typeof value === 'string' ? usdText(value) : exactCount(value)}${unit}`
 }
 
@@ -43,30 +78,37 @@ export interface LimitHolder {
   /** `this key`, `the project` */
   readonly who: string
   readonly limits: Limits
+  /** The state of its spend limits. */
+  readonly spend?: readonly SpendState[]
 }
 
 export interface EffectiveLimit {
   readonly name: LimitName
-  readonly value: number | string
+  readonly value: LimitValue
   readonly who: string
+  /** Of a spend limit. */
+  readonly state?: SpendState | undefined
 }
 
-/** The tightest limit of each kind and who sets it; of equal limits the first holder is named. */
+/** The tightest limit of each kind and who sets it; of equal limits the first holder is named. Tags are listed by holder. */
 export function effectiveLimits(holders: readonly LimitHolder[]): readonly EffectiveLimit[] {
   return limitKinds.flatMap(({ name }) => {
     let tightest: EffectiveLimit | undefined
-    for (const { who, limits } of holders) {
+    const ofTags: EffectiveLimit[] = []
+    for (const { who, limits, spend } of holders) {
       const value = limits[name]
-      if (value === undefined || value === null) continue
-      if (!tightest || sizeOf(value) < sizeOf(tightest.value)) tightest = { name, value, who }
+      if (value === undefined || value === null || name === 'starts_at') continue
+      const state = spend?.find(({ period }) => name === `spend_per_${period}`)
+      if (typeof value === 'object') ofTags.push({ name, value, who })
+      else if (!tightest || sizeOf(value) < sizeOf(tightest.value)) tightest = { name, value, who, state }
     }
-    return tightest ? [tightest] : []
+    return tightest ? [tightest] : ofTags
   })
 }
 
-function sizeOf(value: number | string): bigint {
+function sizeOf(value: LimitValue): bigint {
   // The gateway only sends amounts; anything else must not be the tightest.
-  return typeof value === 'number' ? BigInt(value) * 1_000_000_000n : (parseUsd(value) ?? 10n ** 30n)
+  return typeof value === 'number' ? BigInt(value) * 1_000_000_000n : (parseUsd(String(value)) ?? 10n ** 30n)
 }
 
 export interface LedgerRow extends Transfer {
@@ -119,37 +161,6 @@ export function csvText(rows: readonly LedgerRow[]): string {
 export function firstTokenText(milliseconds: number): string {
   const lowest = firstEventBounds[0]
   return milliseconds <= lowest ? `under ${shortMs(lowest)}` : `≈ ${shortMs(milliseconds)}`
-}
-
-export interface StatColumn {
-  /** Epoch milliseconds. */
-  readonly start: number
-  readonly requests: number
-  readonly errors: number
-  readonly tokens: number
-  readonly cost: string
-  /** Only in columns of one hour: quantiles cannot be added up. */
-  readonly firstEvent: Stats['total']['first_event_ms']
-}
-
-/** One column per hour of the period, or per day where `dayOf` names the day of a time. Amounts are added exactly. */
-export function statColumns(stats: Stats, dayOf?: (at: number) => string): readonly StatColumn[] {
-  const byHour = new Map(stats.hours.map((hour) => [Date.parse(hour.start), hour] as const))
-  const columns = new Map<string, StatColumn>()
-  for (let at = Date.parse(stats.from); at < Date.parse(stats.to); at += hourMs) {
-    const name = dayOf ? dayOf(at) : String(at)
-    const column = columns.get(name) ?? { start: at, requests: 0, errors: 0, tokens: 0, cost: '0.00', firstEvent: null }
-    const hour = byHour.get(at)
-    columns.set(name, {
-      start: column.start,
-      requests: column.requests + (hour?.requests ?? 0),
-      errors: column.errors + (hour?.errors ?? 0),
-      tokens: column.tokens + (hour?.input_tokens ?? 0) + (hour?.output_tokens ?? 0),
-      cost: hour ? sumOf([column.cost, hour.cost]) : column.cost,
-      firstEvent: hour?.first_event_ms ?? null,
-    })
-  }
-  return [...columns.values()]
 }
 
 export interface SpendRate {
@@ -224,7 +235,8 @@ function detailText(name: string, value: unknown, action: string, moment: (at: n
 function limitsText(limits: Readonly<Record<string, unknown>>): string {
   const texts = limitKinds.flatMap(({ name }) => {
     const value = limits[name]
-    return typeof value === 'number' || typeof value === 'string' ? [limitText(name, value)] : []
+    const isLimit = typeof value === 'number' || typeof value === 'string' || isRecord(value)
+    return isLimit ? [limitText(name, value as LimitValue)] : []
   })
   return texts.join(', ') || 'no limits'
 }

@@ -20,7 +20,7 @@ import { Button, CodeBlock, CopyButton, ErrorNotice, Status } from '../component
 import { useApi, useQuery } from '../hooks.ts'
 import { type Column, DataTable } from '../table.tsx'
 import { type Action, Actions, curlText, emptyState, exampleModel, helloBody, QueryView } from './components.tsx'
-import { Ago, Moment } from './context.tsx'
+import { Ago, Moment, useMay } from './context.tsx'
 import { dayMs, limitKinds } from './figures.ts'
 import { LimitsDialog, LimitsList } from './limits.tsx'
 import { Dialog, FormDialog, useOverlay } from './overlay.tsx'
@@ -62,6 +62,7 @@ async function readKeys(id: string): Promise<{ projects: readonly Project[]; row
 export function KeysView({ workspaceId, address }: WorkspaceData) {
   const query = useQuery(workspaceId, () => readKeys(workspaceId))
   const { open } = useOverlay()
+  const may = useMay()
   const showSecret = (apiKey: KeyWithSecret, isNew: boolean) => {
     open(<SecretDialog apiKey={apiKey} address={address} isNew={isNew} onClose={query.reload} />)
     query.reload()
@@ -72,9 +73,11 @@ export function KeysView({ workspaceId, address }: WorkspaceData) {
     const limit = () => open(<LimitsDialog kind="key" holder={apiKey} onDone={query.reload} />)
     const revoke = () => open(<RevokeDialog apiKey={apiKey} onDone={query.reload} />)
     const all: readonly Action[] = [
-      { label: 'Rotate', name: `Rotate ${name}`, run: rotate },
-      { label: 'Limits', name: `Limits of ${name}`, run: limit },
-      { label: 'Revoke', name: `Revoke ${name}`, look: 'danger', run: revoke },
+      ...(may('rotateKey', workspaceId) ? [{ label: 'Rotate', name: `Rotate ${name}`, run: rotate }] : []),
+      ...(may('putKeyLimits', workspaceId) ? [{ label: 'Limits', name: `Limits of ${name}`, run: limit }] : []),
+      ...(may('revokeKey', workspaceId)
+        ? [{ label: 'Revoke', name: `Revoke ${name}`, look: 'danger' as const, run: revoke }]
+        : []),
     ]
     // Keys from a file are changed in the file; only their secret can be rotated here.
     return apiKey.status === 'revoked' ? [] : apiKey.managed_by === 'file' ? all.slice(0, 1) : all
@@ -100,25 +103,36 @@ export function KeysView({ workspaceId, address }: WorkspaceData) {
         projects.length === 0 ? (
           emptyState(
             'No projects yet',
-            <p>
-              A key belongs to a project. <a href="/console/projects">Create a project</a> first.
-            </p>,
+            may('createProject', workspaceId) ? (
+              <p>
+                A key belongs to a project. <a href="/console/projects">Create a project</a> first.
+              </p>
+            ) : (
+              'A key belongs to a project. Ask an admin of the workspace to create one.'
+            ),
           )
         ) : (
           <>
-            <p>
-              <Button
-                onClick={() => open(<NewKeyDialog projects={projects} onDone={(made) => showSecret(made, true)} />)}
-              >
-                New key
-              </Button>
-            </p>
+            {may('createKey', workspaceId) && (
+              <p>
+                <Button
+                  onClick={() => open(<NewKeyDialog projects={projects} onDone={(made) => showSecret(made, true)} />)}
+                >
+                  New key
+                </Button>
+              </p>
+            )}
             <DataTable
               caption="API keys"
-              columns={[...columns, actions]}
+              columns={may('rotateKey', workspaceId) ? [...columns, actions] : columns}
               rows={rows}
               keyOf={({ apiKey }) => apiKey.id}
-              empty={emptyState('No keys yet', 'Choose “New key” and enter a name. The key works at once.')}
+              empty={emptyState(
+                'No keys yet',
+                may('createKey', workspaceId)
+                  ? 'Choose “New key” and enter a name. The key works at once.'
+                  : 'Members and admins of the workspace create keys here.',
+              )}
             />
           </>
         )
@@ -172,9 +186,9 @@ const columns: readonly Column<Row>[] = [
     show: ({ apiKey, project, workspace }) => (
       <LimitsList
         holders={[
-          { who: 'this key', limits: apiKey.limits },
-          { who: 'the project', limits: project?.limits ?? {} },
-          { who: 'the workspace', limits: workspace.limits },
+          { who: 'this key', limits: apiKey.limits, spend: apiKey.spend },
+          { who: 'the project', limits: project?.limits ?? {}, spend: project?.spend ?? [] },
+          { who: 'the workspace', limits: workspace.limits, spend: workspace.spend },
         ]}
       />
     ),

@@ -1,8 +1,11 @@
 /** @jsxImportSource preact */
 // Limits of keys, projects and workspaces: which one applies, and the dialog that changes them.
 
+import { type SpendState, stateText } from '../../../api/spend-state.ts'
+import { systemClock } from '../../../kernel/clock.ts'
+import { usdText } from '../../catalog/format.ts'
 import { callApi } from '../api.ts'
-import { bodyOf, type Values } from '../form.tsx'
+import { bodyOf, pairLines, type Values } from '../form.tsx'
 import { effectiveLimits, type LimitHolder, type LimitName, type Limits, limitKinds, limitText } from './figures.ts'
 import { FormDialog } from './overlay.tsx'
 
@@ -12,12 +15,27 @@ export function LimitsList({ holders }: { readonly holders: readonly LimitHolder
   if (limits.length === 0) return <span class="muted">none</span>
   return (
     <ul class="plain limits">
-      {limits.map(({ name, value, who }) => (
-        <li key={name}>
+      {limits.map(({ name, value, who, state }) => (
+        <li key={`${name} ${who}`}>
+          {state && `${usdText(state.spent)} of `}
           {limitText(name, value)} {who !== holders[0]?.who && <small>by {who}</small>}
+          {state && <SpendBar state={state} />}
         </li>
       ))}
     </ul>
+  )
+}
+
+/** How much of a spend limit is used, and when it resets. */
+export function SpendBar({ state }: { readonly state: SpendState }) {
+  const { spent, limit } = state
+  const used = Math.min(1, Number(spent) / Number(limit))
+  const level = used >= 1 ? 'error' : used >= 0.75 ? 'warn' : 'ok'
+  return (
+    <span class={`spend-bar ${level}`}>
+      <meter min={0} max={1} value={used} aria-label={`${Math.floor(used * 100)} % of the limit spent`} />
+      <small>{stateText(state, systemClock.now())}</small>
+    </span>
   )
 }
 
@@ -31,14 +49,19 @@ const operations = { key: 'putKeyLimits', project: 'putProjectLimits', workspace
 
 export function LimitsDialog({ kind, holder: { id, name, limits }, onDone }: LimitsDialogProps) {
   const put = (body: Limits) => callApi(operations[kind], { id, body })
-  const before = Object.fromEntries(limitKinds.map((row) => [row.name, String(limits[row.name] ?? '')]))
+  const before = Object.fromEntries(
+    limitKinds.map(({ name: limit }) => {
+      const value = limits[limit] ?? ''
+      return [limit, typeof value === 'object' ? pairLines(value) : String(value)]
+    }),
+  )
   return (
     <FormDialog
       title={`Limits of ${kind} ${name}`}
       rows={limitKinds}
       initial={before}
       label="Save limits"
-      intro="Leave a field empty for no limit. The tightest limit of key, project and workspace applies, from the next request."
+      intro="Leave a field empty for no limit. The tightest limit of key, project and workspace applies, from the next request. Limits of end users and tags apply to requests that name them."
       send={put}
       onDone={onDone}
       undo={{ text: `Limits of ${kind} ${name} changed.`, undo: () => put(limits) }}

@@ -4,7 +4,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { ApiError, apiErrorOf } from '../api.ts'
 
-export type Dialect = 'chat' | 'messages'
+export type Dialect = keyof typeof dialects
 
 export interface PlaygroundRequest {
   readonly dialect: Dialect
@@ -36,14 +36,22 @@ export interface PlaygroundAnswer {
   readonly problem: string
 }
 
-/** Path, header options of curl, and headers of a browser's request. */
+/** The name, the path, header options of curl, and headers of a browser's request. */
 export const dialects = {
   chat: {
+    label: 'OpenAI Chat Completions',
     path: '/v1/chat/completions',
     auth: '-H "Authorization: Bearer $TOLLGATE_KEY"',
     headers: (key: string) => ({ authorization: `Bearer ${key}` }),
   },
+  responses: {
+    label: 'OpenAI Responses',
+    path: '/v1/responses',
+    auth: '-H "Authorization: Bearer $TOLLGATE_KEY"',
+    headers: (key: string) => ({ authorization: `Bearer ${key}` }),
+  },
   messages: {
+    label: 'Anthropic Messages',
     path: '/v1/messages',
     auth: '-H "x-api-key: $TOLLGATE_KEY" -H "anthropic-version: 2023-06-01"',
     headers: (key: string) => ({ 'x-api-key': key, 'anthropic-version': '2023-06-01' }),
@@ -55,6 +63,11 @@ export function bodyOf({ dialect, model, prompt, maxTokens, tool }: PlaygroundRe
   if (dialect === 'messages') {
     const tools = tool && [{ name: tool.name, description: tool.description, input_schema: tool.parameters }]
     return { model, max_tokens: maxTokens, stream: true, messages, ...(tools && { tools }) }
+  }
+  if (dialect === 'responses') {
+    // Unlike the other APIs, this one takes schemas as strict unless told otherwise.
+    const tools = tool && [{ type: 'function', ...tool, strict: false }]
+    return { model, max_output_tokens: maxTokens, stream: true, input: prompt, ...(tools && { tools }) }
   }
   const tools = tool && [{ type: 'function', function: tool }]
   const options = { stream: true, stream_options: { include_usage: true } }
@@ -112,16 +125,17 @@ async function callModel(
   const calls = new Map<number, ToolCall>()
   for await (const data of eventData(response.body)) {
     const event = JSON.parse(data) as StreamEvent
-    text += event.choices?.[0]?.delta?.content ?? event.delta?.text ?? ''
+    text += textOf(event)
     addToolCalls(calls, event)
-    problem = event.error?.message ?? problem
+    problem = event.error?.message ?? event.response?.error?.message ?? problem
     onProgress({ text, toolCalls: [...calls.values()] })
   }
   return { requestId: response.headers.get('x-request-id') ?? '', problem }
 }
 
-/** The fields used of both dialects' events. */
+/** The fields used of the dialects' events. */
 interface StreamEvent {
+  readonly type?: string
   readonly choices?: readonly {
     readonly delta?: {
       readonly content?: string | null
@@ -133,11 +147,21 @@ interface StreamEvent {
   }[]
   readonly index?: number
   readonly content_block?: { readonly type: string; readonly name?: string }
-  readonly delta?: { readonly text?: string; readonly partial_json?: string }
+  /** A text in Responses. */
+  readonly delta?: string | { readonly text?: string; readonly partial_json?: string }
   readonly error?: { readonly message?: string }
+  readonly output_index?: number
+  readonly item?: { readonly type: string; readonly name?: string }
+  readonly response?: { readonly error?: { readonly message?: string } | null }
 }
 
-function addToolCalls(calls: Map<number, ToolCall>, { choices, index = 0, content_block: block, delta }: StreamEvent) {
+function textOf({ type, choices, delta }: StreamEvent): string {
+  if (typeof delta !== 'string') return choices?.[0]?.delta?.content ?? delta?.text ?? ''
+  return type === 'response.output_text.delta' || type === 'response.refusal.delta' ? delta : ''
+}
+
+function addToolCalls(calls: Map<number, ToolCall>, event: StreamEvent) {
+  const { type, choices, index = 0, content_block: block, delta, item, output_index: place = 0 } = event
   const add = (at: number, name = '', text = '') => {
     const before = calls.get(at) ?? { name: '', arguments: '' }
     calls.set(at, { name: before.name + name, arguments: before.arguments + text })
@@ -145,7 +169,9 @@ function addToolCalls(calls: Map<number, ToolCall>, { choices, index = 0, conten
   for (const { index: at, function: part } of choices?.[0]?.delta?.tool_calls ?? [])
     add(at, part?.name, part?.arguments)
   if (block?.type === 'tool_use') add(index, block.name)
-  if (delta?.partial_json !== undefined) add(index, '', delta.partial_json)
+  if (type === 'response.output_item.added' && item?.type === 'function_call') add(place, item.name)
+  if (typeof delta === 'object' && delta.partial_json !== undefined) add(index, '', delta.partial_json)
+  if (typeof delta === 'string' && type === 'response.function_call_arguments.delta') add(place, '', delta)
 }
 
 async function* eventData(body: ReadableStream<Uint8Array>): AsyncGenerator<string> {

@@ -4,7 +4,7 @@
 
 import { type ComponentChildren, createContext, Fragment } from 'preact'
 import { useContext, useEffect, useMemo, useState } from 'preact/hooks'
-import { Button, useModal } from '../components.tsx'
+import { Button, CloseButton, useModal } from '../components.tsx'
 import { type FieldRow, Form, type FormProps } from '../form.tsx'
 import { useUniqueId } from '../hooks.ts'
 
@@ -72,13 +72,7 @@ export function Dialog({ title, children, isSticky = false }: DialogProps) {
     <dialog class="sheet" ref={dialog} aria-labelledby={titleId} onCancel={cancel}>
       <div class="sheet-head between">
         <h2 id={titleId}>{title}</h2>
-        {!isSticky && (
-          <button type="button" class="icon-button" onClick={close} aria-label="Close">
-            <svg viewBox="0 0 16 16" width="14" height="14" aria-hidden="true" focusable="false">
-              <path d="m3.5 3.5 9 9m0-9-9 9" />
-            </svg>
-          </button>
-        )}
+        {!isSticky && <CloseButton onClick={close} />}
       </div>
       {children}
     </dialog>

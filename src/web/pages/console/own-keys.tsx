@@ -10,7 +10,7 @@ import { Checkbox } from '../form.tsx'
 import { useApi, useQuery, useSubmit, useUniqueId } from '../hooks.ts'
 import { type Column, DataTable } from '../table.tsx'
 import { Actions, emptyState, QueryView, Section } from './components.tsx'
-import { Moment } from './context.tsx'
+import { Moment, useViewer } from './context.tsx'
 import { FormDialog, useOverlay } from './overlay.tsx'
 
 type Credential = ItemOf<'listCredentials'>
@@ -121,14 +121,18 @@ const readBuiltIn = () => readJson<{ readonly providers: readonly string[] }>('/
 
 function PutKeyDialog({ workspaceId: id, provider: given, onDone }: PutKeyDialogProps) {
   const builtIn = useQuery('built in', readBuiltIn).value?.providers ?? []
-  const enabled = useApi('listProviders', {}).value?.data ?? []
-  const settings = useApi('getConfig', {}).value?.data
+  const { isOperator } = useViewer()
+  const enabled = useApi('listProviders', isOperator ? {} : undefined).value?.data ?? []
+  const settings = useApi('getConfig', isOperator ? {} : undefined).value?.data
   // Every provider that takes a key: the built-in ones, enabled or not, and those the operator declared. A provider without
   // an address runs inside the gateway and takes no key.
   const declared = enabled.filter(({ address }) => address !== null).map((each) => each.id)
   const providers = [...new Set([...builtIn, ...declared])].sort().map((each) => ({ value: each, label: each }))
   // Whether the operator lets workspaces choose where their key is sent.
-  const allowsBaseUrl = settings?.some(({ name, value }) => name === 'own_keys.base_urls' && value === 'true') ?? false
+  // People of the workspace cannot read the settings; the gateway refuses an address that is not allowed.
+  const allowsBaseUrl = isOperator
+    ? (settings?.some(({ name, value }) => name === 'own_keys.base_urls' && value === 'true') ?? false)
+    : true
   return (
     <FormDialog
       title={given === '' ? 'Add a provider key' : `Replace the key for ${given}`}

@@ -1,14 +1,18 @@
 /** @jsxImportSource preact */
-// Keyboard navigation of the console: the command palette (⌘K or Ctrl K), `g` and a letter for a page, j and k between
-// rows, u to undo, and pasting a request id to open it.
+// Keyboard navigation of the console: what its command palette (⌘K or Ctrl K) offers, `g` and a letter for a page, j and k
+// between rows, u to undo, and pasting a request id to open it.
 
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useRef } from 'preact/hooks'
+import type { OperationName } from '../../../api/endpoints.ts'
 import { systemClock } from '../../../kernel/clock.ts'
-import { countOf } from '../../catalog/format.ts'
-import { consoleSections, sectionPath } from '../../page-data.ts'
-import { Button, handleCommonKey, isTyping, type Shortcuts, useModal, useShortcuts } from '../components.tsx'
+import { allWorkspaces, consoleSections, type SectionName, sectionPath, themes } from '../../page-data.ts'
+import { handleCommonKey, isTyping, type Shortcuts, useShortcuts } from '../components.tsx'
 import { useApi } from '../hooks.ts'
-import { paletteEntries } from './palette-entries.ts'
+import { PaletteButton, PaletteDialog } from '../palette-dialog.tsx'
+import { setTheme } from '../shell.tsx'
+import { useMay, useViewer, useWorkspaces, useZone } from './context.tsx'
+import { navigate, usePlace } from './navigation.ts'
+import { type PaletteEntry, type PaletteSources, paletteEntries } from './palette-entries.ts'
 
 export const consoleShortcuts: Shortcuts = [
   ['⌘K', 'or Ctrl K: go to a page, model, key or request'],
@@ -33,7 +37,7 @@ export function useConsoleShortcuts(): void {
     chordUntil.current = key === 'g' && !isChord ? systemClock.monotonicMs() + chordMs : 0
     if (isChord) {
       const section = consoleSections.find((each) => each.key === key)
-      if (section) location.assign(sectionPath(section.name))
+      if (section) navigate(sectionPath(section.name, ''))
       return section !== undefined
     }
     if (key !== 'u') return handleCommonKey(key)
@@ -44,114 +48,82 @@ export function useConsoleShortcuts(): void {
   useEffect(() => {
     const onPaste = (event: ClipboardEvent) => {
       const id = event.clipboardData?.getData('text').trim() ?? ''
-      if (!isTyping(event) && /^req_[0-9A-Z]{26}$/.test(id)) location.assign(`/console/requests/${id}`)
+      if (!isTyping(event) && /^req_[0-9A-Z]{26}$/.test(id)) navigate(`/console/requests/${id}`)
     }
     document.addEventListener('paste', onPaste)
     return () => document.removeEventListener('paste', onPaste)
   }, [])
 }
 
-export function Palette() {
-  const [isOpen, setOpen] = useState(false)
-  useEffect(() => {
-    const onKey = (event: KeyboardEvent) => {
-      if (event.key.toLowerCase() !== 'k' || !(event.ctrlKey || event.metaKey) || event.altKey || event.shiftKey) return
-      event.preventDefault()
-      // Not over a sheet: navigating away would lose its input, or a secret that is shown once.
-      if (document.querySelector('dialog[open]') === null) setOpen(true)
-    }
-    document.addEventListener('keydown', onKey)
-    return () => document.removeEventListener('keydown', onKey)
-  }, [])
+export function Palette({ onSignOut }: { onSignOut(): void }) {
+  const viewer = useViewer()
+  const { scope } = usePlace()
+  const { workspaces = [], current } = useWorkspaces()
+  const may = useMay()
+  const { setZone } = useZone()
+  const pressed = (
+    label: string,
+    needs: OperationName,
+    section: SectionName,
+    press: string,
+  ): readonly PaletteEntry[] =>
+    may(needs, current?.id)
+      ? [{ kind: 'action', label, note: current?.name ?? '', href: '', run: () => pressOn(section, press) }]
+      : []
+  const actions: readonly PaletteEntry[] = [
+    ...pressed('Create key', 'createKey', 'keys', 'New key'),
+    ...pressed('Create project', 'createProject', 'projects', 'New project'),
+    ...(may('topUp', current?.id)
+      ? [{ kind: 'action' as const, label: 'Add funds', note: current?.name ?? '', href: sectionPath('wallet', scope) }]
+      : []),
+    ...themes.map(
+      (theme): PaletteEntry => ({
+        kind: 'action',
+        label: `Theme: ${theme}`,
+        note: '',
+        href: '',
+        run: () => setTheme(theme),
+      }),
+    ),
+    { kind: 'action', label: 'Show times in UTC', note: '', href: '', run: () => setZone('utc') },
+    { kind: 'action', label: 'Show local times', note: '', href: '', run: () => setZone('local') },
+    { kind: 'action', label: 'Sign out', note: viewer.actor, href: '', run: onSignOut },
+  ]
   return (
-    <>
-      <Button look="quiet small palette-button" onClick={() => setOpen(true)}>
-        Go to … <kbd>Ctrl K</kbd>
-      </Button>
-      {isOpen && <PaletteDialog onClose={() => setOpen(false)} />}
-    </>
+    <PaletteButton>
+      {(onClose) => <ConsolePalette {...{ onClose, actions, viewer, scope, workspaces }} />}
+    </PaletteButton>
   )
 }
 
-const listId = 'palette-list'
-const optionId = (at: number) => `palette-${at}`
+/** Goes to a page and presses one of its buttons once it is there. */
+function pressOn(section: SectionName, label: string): void {
+  navigate(sectionPath(section, ''))
+  const press = () => {
+    const button = [...document.querySelectorAll('main button')].find(({ textContent }) => textContent === label)
+    if (button instanceof HTMLElement) button.click()
+    return button !== undefined
+  }
+  const watch = new MutationObserver(() => press() && watch.disconnect())
+  watch.observe(document.body, { childList: true, subtree: true })
+  setTimeout(() => watch.disconnect(), 5_000)
+  if (press()) watch.disconnect()
+}
 
-/** A list box driven from its text field, so that the field keeps the focus. */
-function PaletteDialog({ onClose }: { onClose(): void }) {
-  const dialog = useModal()
-  const [typed, setTyped] = useState('')
-  const [at, setAt] = useState(0)
+/** Loads what it can find when it opens. */
+function ConsolePalette({
+  onClose,
+  ...sources
+}: { onClose(): void } & Omit<PaletteSources, 'models' | 'keys' | 'projects'>) {
   const models = useApi('getCatalog', {}).value?.data ?? []
-  const keys = useApi('listKeys', { query: { limit: 200 } }).value?.data ?? []
-  const entries = paletteEntries(typed, { models, keys })
-  const selected = entries[Math.min(at, entries.length - 1)]
-  const move = (to: number) => {
-    const next = Math.max(0, Math.min(entries.length - 1, to))
-    setAt(next)
-    document.getElementById(optionId(next))?.scrollIntoView({ block: 'nearest' })
-  }
-  const onKeyDown = (event: KeyboardEvent) => {
-    const steps: Readonly<Record<string, number>> = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: entries.length }
-    const to = steps[event.key]
-    if (event.key === 'Enter' && selected) location.assign(selected.href)
-    else if (to === undefined || ((event.key === 'Home' || event.key === 'End') && typed !== '')) return
-    else move(to)
-    event.preventDefault()
-  }
-  const cancel = (event: Event) => {
-    event.preventDefault()
-    onClose()
-  }
+  const id = sources.scope === allWorkspaces ? undefined : sources.scope
+  const keys = useApi('listKeys', { query: { limit: 200, workspace_id: id } }).value?.data ?? []
+  const projects = useApi('listProjects', id === undefined ? undefined : { id }).value?.data ?? []
   return (
-    // biome-ignore lint/a11y/useKeyWithClickEvents: Esc closes it too
-    <dialog
-      class="palette"
-      ref={dialog}
-      aria-label="Go to"
-      onCancel={cancel}
-      onClick={({ target }) => target === dialog.current && onClose()}
-    >
-      <input
-        type="text"
-        role="combobox"
-        aria-label="Page, model, key or request id"
-        aria-expanded="true"
-        aria-controls={listId}
-        aria-autocomplete="list"
-        aria-activedescendant={selected && optionId(entries.indexOf(selected))}
-        placeholder="Page, model, key or req_…"
-        autocomplete="off"
-        spellcheck={false}
-        value={typed}
-        onInput={({ currentTarget }) => {
-          setTyped(currentTarget.value)
-          setAt(0)
-        }}
-        onKeyDown={onKeyDown}
-      />
-      <div id={listId} role="listbox" aria-label="Results" class="palette-list">
-        {entries.map((entry, index) => (
-          // biome-ignore lint/a11y/useKeyWithClickEvents: the text field handles the keys
-          // biome-ignore lint/a11y/useFocusableInteractive: the field keeps the focus and names the option
-          <div
-            key={`${entry.kind} ${entry.href}`}
-            id={optionId(index)}
-            role="option"
-            class="between"
-            aria-selected={entry === selected}
-            data-href={entry.href}
-            onClick={() => location.assign(entry.href)}
-          >
-            <span>{entry.label}</span>
-            <small>{entry.note === '' ? entry.kind : `${entry.kind}, ${entry.note}`}</small>
-          </div>
-        ))}
-      </div>
-      <p role="status" class="hint">
-        {entries.length === 0
-          ? 'No results.'
-          : `${countOf(entries.length, 'result')}. Arrow keys select, Enter opens, Esc closes.`}
-      </p>
-    </dialog>
+    <PaletteDialog
+      onClose={onClose}
+      entriesOf={(typed) => paletteEntries(typed, { ...sources, models, keys, projects })}
+      go={navigate}
+    />
   )
 }

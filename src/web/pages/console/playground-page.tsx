@@ -14,7 +14,7 @@ import { Button, CodeBlock, ErrorNotice } from '../components.tsx'
 import { Checkbox, Field } from '../form.tsx'
 import { useAddressQuery, useApi, useQuery } from '../hooks.ts'
 import { Amount, Card, curlText, exampleModel, QueryView } from './components.tsx'
-import { useWorkspaces } from './context.tsx'
+import { useMay, useWorkspaces } from './context.tsx'
 import {
   bodyOf,
   type Dialect,
@@ -27,17 +27,16 @@ import {
 } from './model-call.ts'
 import { readOwnKeyModels } from './workspace-data.ts'
 
-const dialectOptions = [
-  { value: 'chat', label: 'OpenAI chat completions' },
-  { value: 'messages', label: 'Anthropic messages' },
-] as const
+const dialectOptions = Object.entries(dialects).map(([value, { label }]) => ({ value, label }))
 
 export function PlaygroundView({ address }: ConsoleData) {
   const [query, change] = useAddressQuery(['model', 'other', 'dialect'])
   const catalog = useApi('getCatalog', {})
   const { workspaces, current } = useWorkspaces()
-  const own = useQuery(current?.id, () => readOwnKeyModels(current?.id ?? ''))
-  const dialect: Dialect = query.dialect === 'messages' ? 'messages' : 'chat'
+  const may = useMay()
+  const reader = current && may('listCredentials', current.id) ? current.id : undefined
+  const own = useQuery(reader, () => readOwnKeyModels(reader ?? ''))
+  const dialect = Object.hasOwn(dialects, query.dialect) ? (query.dialect as Dialect) : 'chat'
   return (
     <>
       {own.error && <ErrorNotice error={own.error} retry={own.reload} />}
@@ -73,6 +72,7 @@ export function PlaygroundView({ address }: ConsoleData) {
                   label="API"
                   value={dialect}
                   options={dialectOptions}
+                  isWide
                   onChange={(next) => change({ dialect: next })}
                 />
               </div>

@@ -9,10 +9,11 @@ import { withOwnKeyModels } from '../../catalog/usable-models.ts'
 import type { WorkspaceData } from '../../page-data.ts'
 import { callApi, callForAll, type Key, type Project, type Workspace } from '../api.ts'
 import { Button, CopyButton } from '../components.tsx'
-import { Checkbox, Field } from '../form.tsx'
+import { Checkbox, Field, pairLines } from '../form.tsx'
 import { useQuery, useUniqueId } from '../hooks.ts'
 import { type Column, DataTable } from '../table.tsx'
 import { type Action, Actions, Card, emptyState, QueryView, Section } from './components.tsx'
+import { useMay } from './context.tsx'
 import { LimitsDialog, LimitsList } from './limits.tsx'
 import { FormDialog, useOverlay } from './overlay.tsx'
 import { projectYaml, readOwnKeyModels } from './workspace-data.ts'
@@ -32,13 +33,13 @@ interface ProjectsData {
   readonly isComplete: boolean
 }
 
-async function readProjects(id: string): Promise<ProjectsData> {
+async function readProjects(id: string, mayReadCredentials: boolean): Promise<ProjectsData> {
   const [workspace, projects, allKeys, { data }, { models, isComplete }] = await Promise.all([
     callApi('getWorkspace', { id }),
     callForAll('listProjects', { id }),
     callForAll('listKeys', { query: { workspace_id: id } }),
     callApi('getCatalog', {}),
-    readOwnKeyModels(id),
+    mayReadCredentials ? readOwnKeyModels(id) : { models: [], isComplete: false },
   ])
   const entries = withOwnKeyModels(data, models)
   const rows = projects.map((project) => {
@@ -49,12 +50,14 @@ async function readProjects(id: string): Promise<ProjectsData> {
 }
 
 export function ProjectsView({ workspaceId }: WorkspaceData) {
-  const query = useQuery(workspaceId, () => readProjects(workspaceId))
+  const may = useMay()
+  const query = useQuery(workspaceId, () => readProjects(workspaceId, may('listCredentials', workspaceId)))
   const { open } = useOverlay()
   const onDone = query.reload
   return (
     <QueryView what="projects" query={query}>
       {({ workspace, rows, entries, isComplete }) => {
+        const mayChange = may('updateProject', workspaceId)
         const edit = (project?: Project) =>
           open(<ProjectDialog {...{ workspaceId, project, entries, isComplete, onDone }} />)
         const limit = (kind: 'workspace' | 'project', holder: Workspace | Project) =>
@@ -73,20 +76,25 @@ export function ProjectsView({ workspaceId }: WorkspaceData) {
             <Card
               title={`Limits of workspace ${workspace.name}`}
               action={
-                workspace.managed_by === 'api' ? (
+                !may('putWorkspaceLimits', workspaceId) ? (
+                  <span class="hint">Set by the operator.</span>
+                ) : workspace.managed_by === 'api' ? (
                   { label: 'Change', run: () => limit('workspace', workspace) }
                 ) : (
                   <span class="hint">Managed by a file: change it there.</span>
                 )
               }
             >
-              <LimitsList holders={[{ who: 'the workspace', limits: workspace.limits }]} />
+              <LimitsList holders={[{ who: 'the workspace', limits: workspace.limits, spend: workspace.spend }]} />
               <p class="hint">They apply to all projects and keys together. Days and months are in UTC.</p>
             </Card>
-            <Section title="Projects" action={{ label: 'New project', look: 'primary', run: () => edit() }}>
+            <Section
+              title="Projects"
+              action={mayChange && { label: 'New project', look: 'primary', run: () => edit() }}
+            >
               <DataTable
                 caption="Projects"
-                columns={[...columns, actions]}
+                columns={mayChange ? [...columns, actions] : columns}
                 rows={rows}
                 keyOf={({ project }) => project.id}
                 empty={emptyState(
@@ -119,15 +127,19 @@ const columns: readonly Column<Row>[] = [
     label: 'Models',
     show: ({ project: { models }, entries }) =>
       models === null ? 'all models' : `${allowedEntries(models, entries).length} of ${entries.length} models`,
-    note: ({ project: { models } }) => models && <code>{models.join(', ') || 'none allowed'}</code>,
+    note: ({ project: { models, aliases } }) => {
+      const names = Object.entries(aliases).map((pair) => pair.join('='))
+      const lines = [...(models === null ? [] : [models.join(', ') || 'none allowed']), ...names]
+      return lines.length > 0 && <code>{lines.join(' · ')}</code>
+    },
   },
   {
     label: 'Limits',
     show: ({ project, workspace }) => (
       <LimitsList
         holders={[
-          { who: 'this project', limits: project.limits },
-          { who: 'the workspace', limits: workspace.limits },
+          { who: 'this project', limits: project.limits, spend: project.spend },
+          { who: 'the workspace', limits: workspace.limits, spend: workspace.spend },
         ]}
       />
     ),
@@ -151,20 +163,28 @@ interface ProjectDialogProps extends Pick<ProjectsData, 'entries' | 'isComplete'
   onDone(): void
 }
 
-/** Creates a project, or changes its name and allowlist, with a preview of the models that its keys will see. */
+/** Creates a project, or changes its name, allowlist and aliases, with a preview of the models that its keys will see. */
 function ProjectDialog({ workspaceId, project, entries, isComplete, onDone }: ProjectDialogProps) {
   const [models, setModels] = useState<Allowlist>(project?.models ?? null)
-  const before = { name: project?.name ?? '', models: project?.models ?? null }
+  const before = { name: project?.name ?? '', models: project?.models ?? null, aliases: project?.aliases ?? {} }
   const patch = ({ id }: Project, body: typeof before) => callApi('updateProject', { id, body })
   return (
     <FormDialog
       title={project ? `Models of ${project.name}` : 'New project'}
       label={project ? 'Save' : 'Create project'}
-      initial={{ name: before.name }}
-      rows={[{ name: 'name', label: 'Name', isRequired: true, attributes: { maxLength: 100 } }]}
+      initial={{ name: before.name, aliases: pairLines(before.aliases) }}
+      rows={[
+        { name: 'name', label: 'Name', isRequired: true, attributes: { maxLength: 100 } },
+        {
+          name: 'aliases',
+          label: 'Further names of models',
+          kind: 'pairs',
+          hint: 'Name and model, one per line: gpt=openai/gpt-5.6. Requests of this project can use either.',
+        },
+      ]}
       content={models}
-      send={async ({ name }, options) => {
-        const body = { name, models: models && [...models] }
+      send={async ({ name, aliases = {} }, options) => {
+        const body = { name, models: models && [...models], aliases }
         return project ? await patch(project, body) : await callApi('createProject', { id: workspaceId, body }, options)
       }}
       onDone={onDone}

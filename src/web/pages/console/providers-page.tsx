@@ -9,24 +9,25 @@ import { countOf, exactCount } from '../../catalog/format.ts'
 import { routeStatus } from '../../catalog/status.ts'
 import { callApi, type ItemOf } from '../api.ts'
 import { Measured } from '../catalog/model-parts.tsx'
-import { CopyButton, LiveStatus, Status } from '../components.tsx'
+import { CopyButton, LiveStatus, Skeleton, Status } from '../components.tsx'
 import { useApi } from '../hooks.ts'
 import { useLiveCatalog } from '../live-catalog.ts'
 import { type Column, DataTable } from '../table.tsx'
-import { Amount, Loading, QueryView, Section } from './components.tsx'
-import { WorkspaceContent } from './context.tsx'
+import { Amount, QueryView, Section } from './components.tsx'
+import { useViewer, WorkspaceContent } from './context.tsx'
 import { dayMs, type Stats, sumOf } from './figures.ts'
 import { KeyTest, OwnKeys } from './own-keys.tsx'
 import { modelYaml } from './workspace-data.ts'
 
 export function ProvidersView() {
+  const { isOperator } = useViewer()
   const { entries, live } = useLiveCatalog([], '', (all) => all)
   const providers = routesByProvider(entries)
   const isSandboxOnly = providers.every(({ rows }) => rows.every(({ route }) => route.rehearsal))
   return (
     <>
       <WorkspaceContent>{(workspaceId) => <OwnKeys workspaceId={workspaceId} />}</WorkspaceContent>
-      <EnabledProviders providers={providers} />
+      {isOperator && <EnabledProviders providers={providers} />}
       <div class="between">
         <h2>Routes</h2>
         <LiveStatus state={live} />
@@ -34,7 +35,7 @@ export function ProvidersView() {
       <p class="hint">
         A route’s status is learned from real requests; testing a key does not change it. The sandbox is not measured.
       </p>
-      {entries.length === 0 && live !== 'live' && <Loading what="routes" />}
+      {entries.length === 0 && live !== 'live' && <Skeleton what="routes" />}
       {entries.length > 0 && isSandboxOnly && (
         <p class="empty">
           Only the sandbox is enabled. Start the gateway with a provider’s API key variable, or declare the provider in{' '}

@@ -5,11 +5,11 @@ import { type ComponentChildren, Fragment } from 'preact'
 import { buckets } from '../../../kernel/usage.ts'
 import { countOf, exactCount, shortMs, usdText } from '../../catalog/format.ts'
 import type { ConsoleData } from '../../page-data.ts'
-import type { RequestDetails } from '../api.ts'
+import { type RequestDetails, withQuery } from '../api.ts'
 import { CodeBlock, CopyButton, Facts } from '../components.tsx'
 import { useApi } from '../hooks.ts'
 import { type Column, DataTable } from '../table.tsx'
-import { Amount, Card, NameOf, Outcome, QueryView } from './components.tsx'
+import { Amount, Card, causeText, NameOf, Outcome, QueryView } from './components.tsx'
 import { Moment } from './context.tsx'
 
 export function RequestView({ subject, address }: ConsoleData) {
@@ -82,7 +82,8 @@ function factsOf(request: RequestDetails) {
   return [
     ['Outcome', <Outcome key="outcome" {...request} />],
     ['Started', <Moment key="started" at={request.started_at} />],
-    ['Model', request.model ?? 'unknown'],
+    ['Model', request.model ?? request.requested_model ?? 'unknown'],
+    ...(request.cause === null ? [] : [['Cause', causeLink(request.cause)] as const]),
     ['Provider', providerText(request)],
     ['Endpoint', <Endpoint key="endpoint" {...request} />],
     ['Format', lane === null ? 'none' : (formats[lane] ?? lane)],
@@ -90,10 +91,30 @@ function factsOf(request: RequestDetails) {
     ['Duration', shortMs(request.total_ms)],
     ['Output', usage ? countOf(usage.output_tokens, 'token') : 'none'],
     ['Client', request.client ?? 'unknown'],
+    ...attributionFacts(request),
     ['Key', requestsOf('Key', key_id)],
     ['Project', requestsOf('Project', project_id)],
   ] as const
 }
+
+/** What the client says the request is for, each with a link to the other requests for it. */
+function attributionFacts({ session, agent, end_user: user, tags }: RequestDetails) {
+  const linked = (name: string, text: string) => (
+    <a key={text} href={withQuery('/console/requests', { [name]: text })}>
+      {text}
+    </a>
+  )
+  const tagTexts = Object.entries(tags).map(([name, value]) => `${name}=${value}`)
+  const facts = [
+    ['Session', session !== null && linked('session', session)],
+    ['Agent', agent !== null && linked('agent', agent)],
+    ['End user', user !== null && linked('user', user)],
+    ['Tags', tagTexts.length > 0 && <span class="row">{tagTexts.map((tag) => linked('tag', tag))}</span>],
+  ] as const
+  return facts.flatMap(([name, shown]) => (shown === false ? [] : [[name, shown] as const]))
+}
+
+const causeLink = (cause: string) => <a href={withQuery('/console/requests', { cause })}>{causeText(cause)}</a>
 
 const requestsOf = (kind: 'Key' | 'Project', id: string) => (
   <a href={`/console/requests?${kind.toLowerCase()}=${id}`}>
@@ -198,55 +219,67 @@ function noChargeText({ cost, usage, code }: RequestDetails): string {
     : 'Nothing was charged for this request.'
 }
 
-type AttemptRow = RequestDetails['attempts'][number] & { readonly from: number; readonly scale: number }
+const [barWidth, barHeight] = [600, 14]
 
-const barWidth = 400
+interface Span {
+  readonly name: string
+  readonly note: string
+  readonly from: number
+  readonly to: number
+  readonly look: 'ok' | 'failed' | 'rest'
+}
 
-const attemptColumns: readonly Column<AttemptRow>[] = [
+/** One time axis: every attempt until it answered or failed, then the answer until its end. */
+function spansOf({ attempts, total_ms: total, first_event_ms: first }: RequestDetails): readonly Span[] {
+  let elapsed = 0
+  const spans = attempts.map(({ provider, upstream_model: model, outcome, start_ms: start, ms }): Span => {
+    const from = start ?? elapsed
+    elapsed = from + ms
+    return { name: `${provider} ${model}`, note: outcome, from, to: elapsed, look: outcome === 'ok' ? 'ok' : 'failed' }
+  })
+  if (first === null) return spans
+  return [
+    ...spans,
+    { name: 'Answer', note: 'first token to end', from: Math.min(first, total), to: total, look: 'rest' },
+  ]
+}
+
+const spanColumns = (most: number): readonly Column<Span>[] => [
+  { label: 'Attempt', show: ({ name }) => name },
+  { label: 'Outcome', show: ({ note }) => note },
+  { label: 'From', isNumber: true, show: ({ from }) => shortMs(from) },
+  { label: 'To', isNumber: true, show: ({ to }) => shortMs(to) },
   {
-    label: 'Attempt',
-    show: ({ provider, upstream_model: model }) => (
-      <>
-        {provider} <code>{model}</code>
-      </>
-    ),
-  },
-  { label: 'Outcome', show: ({ outcome }) => outcome },
-  { label: 'Response after', isNumber: true, show: ({ ms }) => shortMs(ms) },
-  {
-    label: 'Timeline',
-    show: ({ outcome, ms, from, scale }) => (
-      <svg viewBox={`0 0 ${barWidth} 10`} preserveAspectRatio="none" aria-hidden="true" focusable="false">
+    label: `Timeline, 0 to ${shortMs(most)}`,
+    show: ({ from, to, look }) => (
+      <svg viewBox={`0 0 ${barWidth} ${barHeight}`} preserveAspectRatio="none" aria-hidden="true" focusable="false">
+        {[0.25, 0.5, 0.75].map((share) => (
+          <path key={share} class="axis" d={`M${share * barWidth} 0V${barHeight}`} />
+        ))}
         <rect
-          class={outcome === 'ok' ? 'ok' : 'failed'}
-          x={from * scale}
-          y="0"
-          width={Math.max(2, ms * scale)}
-          height="10"
+          class={look}
+          x={(from / most) * barWidth}
+          y="2"
+          width={Math.max(2, ((to - from) / most) * barWidth)}
+          height={barHeight - 4}
         />
       </svg>
     ),
   },
 ]
 
-/** The attempts in order, on one time scale. */
-function Attempts({ attempts, total_ms: totalMs }: RequestDetails) {
+function Attempts(request: RequestDetails) {
+  const { attempts, total_ms: total } = request
   if (attempts.length === 0) return <p>No provider was called.</p>
-  const spent = attempts.reduce((sum, { ms }) => sum + ms, 0)
-  const scale = barWidth / Math.max(spent, totalMs, 1)
-  let elapsed = 0
-  const rows = attempts.map((attempt) => {
-    const row = { ...attempt, from: elapsed, scale }
-    elapsed += attempt.ms
-    return row
-  })
+  const spans = spansOf(request)
+  const most = Math.max(total, 1, ...spans.map(({ to }) => to))
   return (
     <DataTable
       class="compact-table waterfall"
-      caption="Attempts in order, with the time until each response"
-      columns={attemptColumns}
-      rows={rows}
-      keyOf={({ from, provider, upstream_model: model }) => `${from} ${provider} ${model}`}
+      caption="Attempts and the answer on one time axis"
+      columns={spanColumns(most)}
+      rows={spans}
+      keyOf={(span) => String(spans.indexOf(span))}
     />
   )
 }

@@ -3,6 +3,7 @@
 
 import type { TargetedSubmitEvent } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
+import { isoTime, systemClock } from '../../../kernel/clock.ts'
 import { exactCount, shortMs } from '../../catalog/format.ts'
 import type { ConsoleData } from '../../page-data.ts'
 import { type CallOf, type RequestItem, targetOfCall } from '../api.ts'
@@ -11,14 +12,31 @@ import { Checkbox, Field } from '../form.tsx'
 import { type AddressQuery, useAddressQuery, useApi, useList } from '../hooks.ts'
 import { followEvents, type LiveState } from '../live-catalog.ts'
 import type { Column } from '../table.tsx'
-import { Amount, ExampleRequest, emptyState, ListView, NameOf, Outcome } from './components.tsx'
-import { Moment, useTimeFormats, useWorkspaces } from './context.tsx'
+import { Amount, causeText, ExampleRequest, emptyState, ListView, NameOf, Outcome } from './components.tsx'
+import { Moment, TimeField, useTimeFormats, useWorkspaces } from './context.tsx'
 import { isoTimeOf } from './figures.ts'
+import { intervalMs, startsOf } from './usage-explorer.tsx'
 
-const filterNames = ['model', 'outcome', 'project', 'key', 'from', 'to', 'live'] as const
+const filterNames = [
+  ...([
+    'model',
+    'outcome',
+    'project',
+    'key',
+    'session',
+    'agent',
+    'user',
+    'tag',
+    'from',
+    'to',
+    'live',
+    'provider',
+    'cause',
+  ] as const),
+]
 type Filters = AddressQuery<(typeof filterNames)[number]>
 
-export function RequestsView({ address }: ConsoleData) {
+export function RequestsView({ address, isOperator }: ConsoleData) {
   const [query, change] = useAddressQuery(filterNames)
   const { chosen, isDecided } = useWorkspaces()
   const outcome = outcomes.find(({ value }) => value === query.outcome)?.value
@@ -27,36 +45,60 @@ export function RequestsView({ address }: ConsoleData) {
     key_id: query.key || undefined,
     model: query.model || undefined,
     outcome: outcome || undefined,
+    session: query.session || undefined,
+    agent: query.agent || undefined,
+    end_user: query.user || undefined,
+    tag: query.tag || undefined,
+    provider: query.provider || undefined,
+    cause: query.cause || undefined,
   }
   const period = { from: isoTimeOf(query.from) || undefined, to: isoTimeOf(query.to) || undefined }
   const shared = { workspace_id: chosen?.id, ...named }
   const filters = { ...shared, ...period }
   const list = useList('listRequests', isDecided ? { query: filters } : undefined)
+  const [waiting, setWaiting] = useState<readonly RequestItem[]>([])
+  const showWaiting = () => {
+    for (const request of waiting) list.add(request)
+    setWaiting([])
+    scrollTo({ top: 0 })
+  }
   // A period that has ended gets no new requests.
   const isLive = query.live !== 'off' && period.to === undefined && isDecided
   const live = useLiveRequests({
     path: isLive ? targetOfCall('followRequests', { query: shared }).path : undefined,
     onOpen: list.reload,
-    onRequest: list.add,
+    // What one reads must not move: further down, new requests wait for a click.
+    onRequest: (request) =>
+      scrollY < topPixels ? list.add(request) : setWaiting((before) => [...before, request].slice(-waitingMax)),
   })
   const isFiltered = [...Object.values(named), ...Object.values(period)].some((value) => value !== undefined)
   return (
     <>
       <RequestFilters query={query} change={change} live={live} />
+      {isDecided && <Histogram filters={shared} period={period} query={query} change={change} />}
+      {waiting.length > 0 && (
+        <p class="new-requests" role="status">
+          <Button look="small" onClick={showWaiting}>
+            {waiting.length === 1 ? '1 new request' : `${exactCount(waiting.length)} new requests`}
+          </Button>
+        </p>
+      )}
       {list.items.length > 0 && <ExportLinks filters={filters} />}
-      <ListView
-        what="requests"
-        list={list}
-        caption="Requests, newest first"
-        columns={columns}
-        keyOf={({ id }) => id}
-        hrefOf={({ id }) => `/console/requests/${id}`}
-        empty={
-          isFiltered
-            ? emptyState('No matching requests', 'Remove a filter or choose another period.')
-            : emptyState('No requests yet', <ExampleRequest address={address} />)
-        }
-      />
+      <div class="table-box">
+        <ListView
+          what="requests"
+          list={list}
+          caption="Requests, newest first"
+          columns={withKeys(useKeyNames(chosen?.id, isDecided))}
+          keyOf={({ id }) => id}
+          hrefOf={({ id }) => `/console/requests/${id}`}
+          empty={
+            isFiltered
+              ? emptyState('No matching requests', 'Remove a filter or choose another period.')
+              : emptyState('No requests yet', <ExampleRequest address={address} isOperator={isOperator} />)
+          }
+        />
+      </div>
     </>
   )
 }
@@ -64,7 +106,10 @@ export function RequestsView({ address }: ConsoleData) {
 const columns: readonly Column<RequestItem>[] = [
   { label: 'Time', show: ({ started_at: at }) => <Moment at={at} /> },
   { label: 'Outcome', show: (request) => <Outcome {...request} /> },
-  { label: 'Model', show: ({ model, path }) => model ?? <span class="muted">{path}</span> },
+  {
+    label: 'Model',
+    show: ({ model, requested_model: asked, path }) => model ?? <span class="muted">{asked ?? path}</span>,
+  },
   {
     label: 'Provider',
     show: ({ provider, attempts: { length } }) =>
@@ -76,6 +121,125 @@ const columns: readonly Column<RequestItem>[] = [
   { label: 'Duration', isNumber: true, show: ({ total_ms: ms }) => shortMs(ms) },
   { label: 'Cost', isNumber: true, show: ({ cost }) => <Amount usd={cost} /> },
 ]
+
+/** The key after the model, by its name where that is known, and the client below it. */
+function withKeys(names: ReadonlyMap<string, string>): readonly Column<RequestItem>[] {
+  const key: Column<RequestItem> = {
+    label: 'Key',
+    show: ({ key_id: id }) => names.get(id) ?? <code>…{id.slice(-6)}</code>,
+    note: ({ agent, client, session }) => (
+      <span title={client ?? undefined}>
+        {[
+          agent ?? (client === null ? '' : (client.split(/[ /]/)[0] ?? '')),
+          session === null ? '' : `session ${session.slice(0, 12)}`,
+        ]
+          .filter((text) => text !== '')
+          .join(', ')}
+      </span>
+    ),
+  }
+  return [...columns.slice(0, 3), key, ...columns.slice(3)]
+}
+
+function useKeyNames(workspaceId: string | undefined, isDecided: boolean): ReadonlyMap<string, string> {
+  const keys = useApi('listKeys', isDecided ? { query: { workspace_id: workspaceId, limit: 200 } } : undefined).value
+  return new Map((keys?.data ?? []).map(({ id, name }) => [id, name]))
+}
+
+const topPixels = 80
+const waitingMax = 200
+const dayMs = 86_400_000
+
+interface HistogramProps {
+  readonly filters: NonNullable<CallOf<'getRequestFacets'>['query']>
+  readonly period: { readonly from: string | undefined; readonly to: string | undefined }
+  readonly query: Filters
+  change(change: Partial<Filters>): void
+}
+
+const [chartWidth, chartHeight] = [600, 56]
+
+/** Requests over time, which is also the time filter, and the values of further filters with their counts. */
+function Histogram({ filters, period, query, change }: HistogramProps) {
+  const { hour } = useTimeFormats()
+  const [now] = useState(() => systemClock.now())
+  const to = period.to ?? isoTime(now)
+  const from = period.from ?? isoTime(Date.parse(to) - dayMs)
+  const call = Date.parse(from) < Date.parse(to) ? { query: { ...filters, from, to } } : undefined
+  const usage = useApi('getUsageSeries', call, { keepPrevious: true }).value
+  const facets = useApi('getRequestFacets', call, { keepPrevious: true }).value?.facets
+  const stepMs = usage ? intervalMs[usage.interval] : 0
+  const starts = usage ? startsOf(Date.parse(usage.from), Date.parse(usage.to), stepMs, 0) : []
+  const points = new Map(usage?.total.points.map((point) => [Date.parse(point.start), point]))
+  const most = Math.max(1, ...[...points.values()].map(({ requests }) => requests))
+  const width = chartWidth / Math.max(1, starts.length)
+  const bar = (name: string, at: number, count: number) => {
+    const tall = count === 0 ? 0 : Math.max(2, (count / most) * chartHeight)
+    return (
+      <rect class={name} x={at * width + 0.5} y={chartHeight - tall} width={Math.max(1, width - 1)} height={tall} />
+    )
+  }
+  const zoom = (start: number) =>
+    change({
+      from: isoTime(Math.max(start, Date.parse(from))),
+      to: isoTime(Math.min(start + stepMs, Date.parse(to))),
+    })
+  return (
+    <section class="histogram card stack tight" aria-label="Requests over time">
+      <svg viewBox={`0 0 ${chartWidth} ${chartHeight}`} preserveAspectRatio="none" aria-hidden="true" focusable="false">
+        {starts.map((start, at) => {
+          const { requests = 0, errors = 0 } = points.get(start) ?? {}
+          return (
+            // biome-ignore lint/a11y/noStaticElementInteractions: the fields From and To do the same by keyboard
+            <g key={start} onClick={() => zoom(start)}>
+              <title>{`${hour(start)}: ${exactCount(requests)} requests, ${exactCount(errors)} failed`}</title>
+              <rect class="histogram-slot" x={at * width} y="0" width={width} height={chartHeight} />
+              {bar('histogram-all', at, requests)}
+              {errors > 0 && bar('histogram-failed', at, errors)}
+            </g>
+          )
+        })}
+      </svg>
+      <p class="hint between">
+        <span>{hour(from)}</span>
+        <span>
+          {usage && `${exactCount(usage.total.requests)} requests, ${exactCount(usage.total.errors)} failed`}
+          {period.from === undefined && ' in the last 24 hours'}
+        </span>
+        <span>{hour(to)}</span>
+      </p>
+      <div class="controls">
+        <TimeField label="From" at={Date.parse(from)} onChange={(next) => change({ from: next, to })} />
+        <TimeField label="To" at={Date.parse(to)} onChange={(next) => change({ from, to: next })} />
+        {facetFields.map(({ name, label }) => (
+          <Field
+            key={name}
+            label={label}
+            value={query[name]}
+            options={[
+              { value: '', label: 'all' },
+              ...(facets?.[name].some(({ value }) => value === query[name]) === false && query[name] !== ''
+                ? [{ value: query[name], label: query[name] }]
+                : []),
+              ...(facets?.[name] ?? []).map(({ value, name: shown, requests }) => ({
+                value,
+                label: `${shown ?? (name === 'cause' ? causeText(value) : value)} (${exactCount(requests)})`,
+              })),
+            ]}
+            onChange={(value) => change({ [name]: value })}
+          />
+        ))}
+      </div>
+    </section>
+  )
+}
+
+const facetFields = [
+  { name: 'cause', label: 'Cause' },
+  { name: 'key', label: 'Key' },
+  { name: 'provider', label: 'Provider' },
+  { name: 'agent', label: 'Client' },
+] as const
 
 function inputTokens(usage: NonNullable<RequestItem['usage']>): number {
   return usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens + usage.cache_write_1h_tokens
@@ -141,6 +305,10 @@ function RequestFilters({ query, live, change }: RequestFiltersProps) {
     isoTimeOf(text) === '' ? `${word} “${text}”: not a time, ignored` : `${word} ${moment(text)}`
   const chips = [
     { name: 'key', text: <>key {<NameOf kind="Key" id={query.key} />}</> },
+    { name: 'session', text: `session ${query.session}` },
+    { name: 'agent', text: `agent ${query.agent}` },
+    { name: 'user', text: `end user ${query.user}` },
+    { name: 'tag', text: `tag ${query.tag}` },
     { name: 'from', text: timeText('from', query.from) },
     { name: 'to', text: timeText('before', query.to) },
   ] as const

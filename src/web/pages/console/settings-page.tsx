@@ -126,8 +126,14 @@ function ConfigurationCard({ address }: { readonly address: string }) {
         {({ data }) => {
           const defaults = data.filter(({ source }) => source === 'default')
           const configured = data.filter(({ source }) => source !== 'default')
+          const settingOf = (name: string) => data.find((setting) => setting.name === name)?.value
           return (
             <>
+              <p>
+                {settingOf('server.store_responses') === 'on'
+                  ? `Stored responses are on: what callers of /v1/responses send with store: true is kept, encrypted, for ${settingOf('server.responses_retention_days')} days.`
+                  : 'Stored responses are off: store: true has no effect on /v1/responses.'}
+              </p>
               <SettingsTable caption="Configured settings" settings={configured} />
               <details>
                 <summary>{defaults.length} settings with their default</summary>
@@ -163,6 +169,9 @@ type AuditEntry = ItemOf<'listAudit'>
 
 function AuditLog() {
   const list = useList('listAudit', { query: { limit: 50 } })
+  // The log names people by id, so that nothing has to be erased from it.
+  const people = useApi('listMembers', { query: { limit: 200 } }).value?.data ?? []
+  const nameOf = (actor: string) => people.find(({ person_id }) => person_id === actor)?.email ?? actor
   return (
     <Section
       title="Audit log"
@@ -172,7 +181,7 @@ function AuditLog() {
         what="changes"
         list={list}
         caption="Changes, newest first"
-        columns={auditColumns}
+        columns={auditColumns(nameOf)}
         keyOf={({ sequence }) => String(sequence)}
         empty={emptyState('No changes yet', 'Created keys, projects, top-ups and other changes are listed here.')}
       />
@@ -180,10 +189,10 @@ function AuditLog() {
   )
 }
 
-const auditColumns: readonly Column<AuditEntry>[] = [
+const auditColumns = (nameOf: (actor: string) => string): readonly Column<AuditEntry>[] => [
   { label: 'Action', isWhole: true, show: ({ action }) => <strong>{action}</strong> },
   { label: 'Time', isWhole: true, show: ({ at }) => <Moment at={at} /> },
-  { label: 'Actor', isWhole: true, show: ({ actor }) => actor },
+  { label: 'Actor', isWhole: true, show: ({ actor }) => <span title={actor}>{nameOf(actor)}</span> },
   { label: 'Object', show: ({ object }) => <code class="object">{object}</code> },
   { label: 'Details', show: (entry) => <AuditDetails entry={entry} /> },
 ]

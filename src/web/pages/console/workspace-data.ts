@@ -42,6 +42,7 @@ export function projectYaml(workspace: Workspace, project: Project, keys: readon
     '    projects:',
     `      - name: ${JSON.stringify(project.name)}`,
     ...(project.models === null ? [] : [`        models: ${JSON.stringify(project.models)}`]),
+    ...(Object.keys(project.aliases).length === 0 ? [] : [`        aliases: ${JSON.stringify(project.aliases)}`]),
     ...limitsLine(project.limits, '        '),
     ...(keys.length === 0 ? [] : ['        keys:', ...keys.map((key) => `          - ${keyYaml(key)}`)]),
   ]

@@ -1,0 +1,289 @@
+// What people are warned about: a low balance, a spend limit, a provider that is down or back, changed prices. The facts are
+// read from the database every few seconds, by every replica. An alert is one row, and its `crossing` is unique, so that it
+// is raised once whichever replica sees it first, and none is lost in a crash. Its deliveries are created in the same commit.
+
+import type { AlertKind } from '../kernel/alert.ts'
+import { assert } from '../kernel/assert.ts'
+import { isoTime } from '../kernel/clock.ts'
+import { createId, isId, type PersonId, type WorkspaceId } from '../kernel/ids.ts'
+import { formatUsd, type Nano } from '../kernel/money.ts'
+import { yieldToEventLoop } from '../kernel/timers.ts'
+import { periodOf, windowAt, windowEnd } from '../ledger/budget.ts'
+import type { Database } from '../store/database.ts'
+import { type Sql, timeFromSql, timeToSql } from '../store/sql.ts'
+import { limitsFromSql, spendLimits } from '../tenancy/limits.ts'
+import { mailedPeople } from './readers.ts'
+
+export interface Alert {
+  readonly id: string
+  readonly kind: AlertKind
+  /** undefined = of the installation. */
+  readonly workspaceId: WorkspaceId | undefined
+  readonly message: string
+  readonly data: Readonly<Record<string, unknown>>
+  readonly createdAt: number
+}
+
+/** `crossing` identifies what happened: the same one is raised once. */
+export interface NewAlert extends Omit<Alert, 'id' | 'createdAt'> {
+  readonly crossing: string
+}
+
+/** Does nothing if it was raised before. */
+export async function raiseAlert(sql: Sql, alert: NewAlert, now: number): Promise<void> {
+  const id = await insertAlert(sql, alert, now)
+  if (id === undefined) return
+  const hooks = await sql<{ id: string; kinds: string | null }>`SELECT id, kinds FROM webhooks
+    WHERE workspace_id IS NULL OR workspace_id = ${alert.workspaceId ?? ''}`
+  for (const hook of hooks) {
+    if (hook.kinds !== null && !(JSON.parse(hook.kinds) as string[]).includes(alert.kind)) continue
+    await createDelivery(sql, { alertId: id, webhookId: hook.id, now })
+  }
+  for (const personId of await mailedPeople(sql, alert)) await createDelivery(sql, { alertId: id, personId, now })
+}
+
+/** undefined = it was raised before. */
+async function insertAlert(sql: Sql, alert: NewAlert, now: number): Promise<string | undefined> {
+  const { crossing, kind, message, workspaceId } = alert
+  const facts = { message, data: JSON.stringify(alert.data), created_at: timeToSql(now) }
+  const row = { id: createId('alr'), crossing, kind, workspace_id: workspaceId ?? null, ...facts }
+  const added = await sql`INSERT INTO alerts ${sql([row])} ON CONFLICT DO NOTHING RETURNING id`
+  return added.length === 0 ? undefined : row.id
+}
+
+/** An alert for one webhook alone; returns its delivery. */
+export async function raiseTest(
+  sql: Sql,
+  { id: webhookId, workspaceId }: { readonly id: string; readonly workspaceId: WorkspaceId | undefined },
+  now: number,
+): Promise<string> {
+  const crossing = `test:${createId('alr')}`
+  const message = 'This is a test of the webhook.'
+  const alertId = await insertAlert(sql, { crossing, kind: 'test', workspaceId, message, data: {} }, now)
+  assert(alertId, 'a new id is unique')
+  return await createDelivery(sql, { alertId, webhookId, now })
+}
+
+export interface NewDelivery {
+  readonly alertId: string
+  /** One of both. */
+  readonly webhookId?: string | null
+  readonly personId?: PersonId | null
+  readonly now: number
+}
+
+export async function createDelivery(sql: Sql, { alertId, now, ...to }: NewDelivery): Promise<string> {
+  const at = timeToSql(now)
+  const receiver = { webhook_id: to.webhookId ?? null, person_id: to.personId ?? null }
+  const row = { id: createId('dlv'), alert_id: alertId, ...receiver, created_at: at, next_at: at }
+  await sql`INSERT INTO deliveries ${sql([row])}`
+  return row.id
+}
+
+interface AlertRow {
+  readonly id: string
+  readonly kind: AlertKind
+  readonly workspace_id: WorkspaceId | null
+  readonly message: string
+  readonly data: string
+  readonly created_at: bigint
+}
+
+export function alertFromRow(row: AlertRow): Alert {
+  return {
+    id: row.id,
+    kind: row.kind,
+    workspaceId: row.workspace_id ?? undefined,
+    message: row.message,
+    data: JSON.parse(row.data),
+    createdAt: timeFromSql(row.created_at),
+  }
+}
+
+/** Newest first; before `cursor`. */
+export async function listAlerts(
+  sql: Sql,
+  { workspaceId, cursor, limit }: { workspaceId?: string | undefined; cursor?: string | undefined; limit: number },
+): Promise<{ readonly items: readonly Alert[]; readonly nextCursor: string | undefined }> {
+  const before = cursor !== undefined && isId('alr', cursor) ? cursor : 'alr_z'
+  const count = BigInt(limit + 1)
+  const rows = await (workspaceId === undefined
+    ? sql<AlertRow>`SELECT * FROM alerts WHERE id < ${before} ORDER BY id DESC LIMIT ${count}`
+    : sql<AlertRow>`SELECT * FROM alerts WHERE workspace_id = ${workspaceId} AND id < ${before}
+        ORDER BY id DESC LIMIT ${count}`)
+  const items = rows.slice(0, limit).map(alertFromRow)
+  return { items, nextCursor: rows.length > limit ? items.at(-1)?.id : undefined }
+}
+
+// ── Detecting ──
+
+/** Rows read at a time: on the embedded engine, reads hold up running requests. */
+const portionMax = 500
+/** Percent of a spend limit, highest first: only the highest that was passed is raised. */
+const limitSteps = [100, 90, 75] as const
+
+/** Crossings that a process has raised or found raised; a few megabytes. */
+const knownMax = 20_000
+
+/** Raises what the database shows now. `known`: crossings that need not be looked at again. */
+export async function detectAlerts(database: Database, now: number, known = new Set<string>()): Promise<void> {
+  const { sql } = database
+  const found = [...(await lowBalances(sql)), ...(await reachedLimits(sql, now)), ...(await changedPrices(sql, now))]
+  if (known.size > knownMax) known.clear()
+  for (const alert of found) {
+    if (known.has(alert.crossing)) continue
+    await database.transaction((write) => raiseAlert(write, alert, now))
+    known.add(alert.crossing)
+  }
+}
+
+interface LowBalance {
+  readonly id: WorkspaceId
+  readonly name: string
+  readonly low_balance: bigint
+  readonly posted: bigint
+  readonly funding: string | null
+}
+
+/** Wallets below their threshold. A crossing is a top-up and what was spent since, so that each top-up can be followed by one. */
+async function lowBalances(sql: Sql): Promise<NewAlert[]> {
+  const found: NewAlert[] = []
+  for (let after = ''; ; ) {
+    const rows = await sql<LowBalance>`SELECT w.id, w.name, w.low_balance, b.posted,
+        (SELECT MAX(f.id) FROM fundings f WHERE f.workspace_id = w.id) AS funding FROM workspaces w
+        JOIN accounts a ON a.workspace_id = w.id JOIN balances b ON b.account_id = a.id
+      WHERE w.id > ${after} AND a.kind = 'wallet' AND b.posted < w.low_balance
+      ORDER BY w.id LIMIT ${BigInt(portionMax)}`
+    for (const { id, name, low_balance: threshold, posted, funding } of rows) {
+      // A wallet that was never funded has nothing to run out of.
+      if (funding === null) continue
+      const [balance, below] = [formatUsd(posted as Nano), formatUsd(threshold as Nano)]
+      found.push({
+        crossing: `balance:${id}:${funding}`,
+        kind: 'balance.low',
+        workspaceId: id,
+        message: `The balance of workspace "${name}" is $${balance}, below $${below}. Calls are refused with 402 once it is used up.`,
+        data: { workspace_name: name, balance, threshold: below },
+      })
+    }
+    const last = rows.at(-1)
+    if (!last || rows.length < portionMax) return found
+    after = last.id
+    await yieldToEventLoop()
+  }
+}
+
+interface Spent {
+  readonly scope_id: string
+  readonly time_window: string
+  readonly spent: bigint
+  /** null = of an end user or a tag, whose limits raise no alerts. */
+  readonly name: string | null
+  readonly limits: string | null
+  readonly workspace_id: WorkspaceId | null
+}
+
+/** Spend limits of keys, projects and workspaces of which 75, 90 or 100 % are spent in the running day, week or month. */
+async function reachedLimits(sql: Sql, now: number): Promise<NewAlert[]> {
+  const found: NewAlert[] = []
+  const today = windowAt('day', now)
+  // Windows of past days and weeks are thrown away some time later; those that begin with their limit have many names.
+  for (let [after, afterWindow] = ['', '']; ; ) {
+    const rows = await sql<Spent>`SELECT b.scope_id, b.time_window, b.spent, COALESCE(k.name, p.name, w.name) AS name,
+        COALESCE(k.limits, p.limits, w.limits) AS limits,
+        COALESCE(k.workspace_id, p.workspace_id, w.id) AS workspace_id FROM budgets b
+        LEFT JOIN api_keys k ON k.id = b.scope_id LEFT JOIN projects p ON p.id = b.scope_id
+        LEFT JOIN workspaces w ON w.id = b.scope_id
+      WHERE (b.time_window = ${today} OR b.time_window LIKE 'week:%' OR b.time_window LIKE 'month:%') AND b.spent > 0
+        AND (b.scope_id, b.time_window) > (${after}, ${afterWindow})
+      ORDER BY b.scope_id, b.time_window LIMIT ${BigInt(portionMax)}`
+    for (const row of rows) found.push(...reachedLimit(row, now))
+    const last = rows.at(-1)
+    if (!last || rows.length < portionMax) return found
+    ;[after, afterWindow] = [last.scope_id, last.time_window]
+    await yieldToEventLoop()
+  }
+}
+
+const scopeKinds = { key_: 'key', prj_: 'project', ws_: 'workspace' } as const
+
+function reachedLimit(
+  { scope_id: id, time_window: window, spent, name, workspace_id, ...row }: Spent,
+  now: number,
+): NewAlert[] {
+  const period = periodOf(window)
+  const limits = limitsFromSql(row.limits)
+  const cap = spendLimits(limits).find((each) => each.period === period)?.cap
+  // A past window, or one that began with an earlier limit.
+  if (windowAt(period, now, limits.startsAt) !== window || (limits.startsAt ?? 0) > now) return []
+  const [, kind] = Object.entries(scopeKinds).find(([prefix]) => id.startsWith(prefix)) ?? []
+  if (name === null || workspace_id === null || cap === undefined || kind === undefined) return []
+  const step = limitSteps.find((percent) => spent * 100n >= cap * BigInt(percent))
+  if (step === undefined) return []
+  const resets = isoTime(windowEnd(window) ?? 0)
+  const [used, limit] = [formatUsd(spent as Nano), formatUsd(cap)]
+  return [
+    {
+      // Not only the limit's id: one that is raised can be reached again.
+      crossing: `limit:${id}:${window}:${cap}:${step}`,
+      kind: 'limit.reached',
+      workspaceId: workspace_id,
+      message: `The ${kind} "${name}" has spent $${used} of its limit of $${limit} a ${period} (${step} %). It resets at ${resets}.`,
+      data: { scope: kind, id, name, period, percent: step, spent: used, limit, resets_at: resets },
+    },
+  ]
+}
+
+/** How far back changes are looked for: what an outage kept from being raised is raised when it is over. */
+const priceSpanMs = 86_400_000
+const modelsMax = 20
+
+/** Prices that replaced others; those that took effect together are one alert. */
+async function changedPrices(sql: Sql, now: number): Promise<NewAlert[]> {
+  const rows = await sql<{ model_id: string; effective_from: bigint }>`SELECT model_id, effective_from FROM prices
+    WHERE effective_from > ${timeToSql(now - priceSpanMs)} AND version NOT LIKE '%#1' ORDER BY effective_from`
+  return [...Map.groupBy(rows, ({ effective_from }) => effective_from)].map(([at, changed]): NewAlert => {
+    const models = changed.map(({ model_id }) => model_id.replace(/#.*/, '')).sort()
+    const shown = [...new Set(models)]
+    const named = shown.slice(0, 3).join(', ') + (shown.length > 3 ? ` and ${shown.length - 3} more` : '')
+    return {
+      crossing: `price:${at}`,
+      kind: 'price.changed',
+      workspaceId: undefined,
+      message: `The price of ${named} changed.`,
+      data: { models: shown.slice(0, modelsMax), count: shown.length, effective_from: isoTime(timeFromSql(at)) },
+    }
+  })
+}
+
+/** Raised when the state differs from the last one that was raised, so that replicas which see the same outage raise one. */
+export async function raiseProviderState(
+  database: Database,
+  { provider, isDown, why, now }: { provider: string; isDown: boolean; why: string | undefined; now: number },
+): Promise<void> {
+  await database.transaction(async (sql) => {
+    const earlier = await sql<{ kind: AlertKind }>`SELECT kind FROM alerts
+      WHERE crossing LIKE ${`provider:${provider}:%`} ORDER BY id DESC`
+    const kind = isDown ? 'provider.down' : 'provider.up'
+    if ((earlier[0]?.kind ?? 'provider.up') === kind) return
+    const cause = why === undefined ? '' : ` (${why})`
+    const message = isDown
+      ? `Provider ${provider} is failing${cause}. Its routes are avoided until they work again.`
+      : `Provider ${provider} works again.`
+    const data = { provider, ...(why !== undefined && { why }) }
+    const crossing = `provider:${provider}:${earlier.length + 1}`
+    await raiseAlert(sql, { crossing, kind, workspaceId: undefined, message, data }, now)
+  })
+}
+
+/** Alerts and finished deliveries are deleted after this long. */
+const keptMs = 90 * 86_400_000
+
+export async function cleanAlerts(database: Database, now: number, hasMail = true): Promise<void> {
+  const before = timeToSql(now - keptMs)
+  await database.transaction(async (sql) => {
+    if (!hasMail) await sql`DELETE FROM deliveries WHERE person_id IS NOT NULL AND next_at IS NOT NULL`
+    await sql`DELETE FROM deliveries WHERE created_at < ${before}`
+    await sql`DELETE FROM alerts WHERE created_at < ${before}`
+  })
+}

@@ -1,0 +1,133 @@
+// E-mail over SMTP, as far as it is configured: alerts, invitations and links for a new password. Plain text with a small HTML
+// version of it.
+
+import { createTransport } from 'nodemailer'
+import type { Secret } from '../kernel/secret.ts'
+import type { Alert } from './alerts.ts'
+
+export interface Mail {
+  readonly to: string
+  readonly subject: string
+  /** Paragraphs. */
+  readonly text: readonly string[]
+  /** Below the text. */
+  readonly link: { readonly label: string; readonly url: string }
+  /** Why the reader gets it. */
+  readonly footer: string
+}
+
+export interface MailFault {
+  readonly message: string
+  /** The server refused this address or message for good. */
+  readonly isFinal: boolean
+}
+
+export interface Mailer {
+  /** undefined = the mail server has taken it. */
+  send(mail: Mail): Promise<MailFault | undefined>
+}
+
+export interface MailSettings {
+  /** `smtp://user:password@host:587` or `smtps://…` */
+  readonly url: Secret
+  /** `Tollgate <tollgate@example.com>` */
+  readonly from: string
+}
+
+const attemptMs = 10_000
+
+export function createMailer({ url, from }: MailSettings): Mailer {
+  const waits = { connectionTimeout: attemptMs, greetingTimeout: attemptMs, socketTimeout: attemptMs }
+  const transport = createTransport({ url: url.reveal(), ...waits })
+  return {
+    async send(mail) {
+      try {
+        await transport.sendMail({ from, to: mail.to, subject: mail.subject, text: plainText(mail), html: html(mail) })
+        return undefined
+      } catch (error) {
+        return faultOf(error)
+      }
+    },
+  }
+}
+
+/** RFC 5321: 4xx passes, 5xx is final. A refused password is 5xx too, but is the operator's to mend, so it is tried again. */
+function faultOf(error: unknown): MailFault {
+  const { code, responseCode } = error as { readonly code?: string; readonly responseCode?: number }
+  if (code === 'EAUTH') return { message: 'the mail server refused the user or password', isFinal: false }
+  if (responseCode === undefined) return { message: `no connection to the mail server (${code})`, isFinal: false }
+  return { message: `the mail server answered ${responseCode}`, isFinal: responseCode >= 500 }
+}
+
+function plainText({ text, link, footer }: Mail): string {
+  return [...text, `${link.label}: ${link.url}`, '-- ', footer, ''].join('\n\n').replace('-- \n\n', '-- \n')
+}
+
+function html({ subject, text, link, footer }: Mail): string {
+  const paragraphs = text.map((each) => `<p>${escaped(each)}</p>`).join('\n')
+  return `<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>${escaped(subject)}</title></head>
+<body style="font: 16px/1.5 sans-serif; max-width: 36em">
+${paragraphs}
+<p><a href="${escaped(link.url)}">${escaped(link.label)}</a></p>
+<p style="color: #666; font-size: 13px">${escaped(footer)}</p>
+</body></html>
+`
+}
+
+function escaped(text: string): string {
+  return Bun.escapeHTML(text)
+}
+
+const subjects: Readonly<Record<Alert['kind'], string>> = {
+  'balance.low': 'Low balance',
+  'limit.reached': 'Spend limit',
+  'provider.down': 'Provider down',
+  'provider.up': 'Provider works again',
+  'price.changed': 'Prices changed',
+  'topup.failed': 'Automatic top-up failed',
+  test: 'Test',
+}
+
+export function alertMail({ kind, message, data }: Alert, to: string, address: string): Mail {
+  const { workspace_name, name, provider, percent } = data
+  const about = [workspace_name ?? name ?? provider, percent === undefined ? undefined : `${percent} %`]
+  const details = about.filter((each) => each !== undefined).join(', ')
+  return {
+    to,
+    // Names are chosen by people; a line break would end the header.
+    subject: `${subjects[kind]}${details && `: ${details}`}`.replaceAll(/\s+/g, ' '),
+    text: [message],
+    link: { label: 'Open the console', url: `${address}/console/alerts` },
+    footer: `You get this because of your role at ${address}. Choose your e-mails under Account.`,
+  }
+}
+
+/** `place` is a workspace's name; undefined = the whole installation. */
+export function invitationMail(
+  { email, role, days }: { readonly email: string; readonly role: string; readonly days: number },
+  place: string | undefined,
+  url: string,
+): Mail {
+  const where = place ?? new URL(url).host
+  return {
+    to: email,
+    subject: `Invitation to ${where}`.replaceAll(/\s+/g, ' '),
+    text: [
+      `You are invited to ${where} with the role ${role}.`,
+      `The link works once, for ${days} days, and only for ${email}.`,
+    ],
+    link: { label: 'Accept the invitation', url },
+    footer: 'If you did not expect this, ignore it: nothing happens without your answer.',
+  }
+}
+
+export function resetMail(email: string, url: string): Mail {
+  return {
+    to: email,
+    subject: 'Set a new password',
+    text: ['An admin created a link with which you can set a new password. It works once, within a day.'],
+    link: { label: 'Set a new password', url },
+    footer: 'If you did not ask for it, ignore it: your password stays as it is.',
+  }
+}

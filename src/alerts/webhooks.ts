@@ -1,0 +1,277 @@
+// Sends alerts to webhooks, signed as https://www.standardwebhooks.com describes, and to people by e-mail. A delivery is
+// retried with growing waits for about a day. It may arrive more than once; its id stays the same. Addresses are checked by the egress guard before every
+// call, because workspaces choose them.
+
+import { createHmac } from 'node:crypto'
+import type { AlertKind } from '../kernel/alert.ts'
+import { type Clock, isoTime } from '../kernel/clock.ts'
+import { createId, type PersonId, type WorkspaceId } from '../kernel/ids.ts'
+import { createGuardedTransport, type EgressGuard, EgressRefusal } from '../providers/egress/egress-guard.ts'
+import type { Database } from '../store/database.ts'
+import { type Sql, timeFromSql, timeToSql } from '../store/sql.ts'
+import { type Alert, alertFromRow, createDelivery } from './alerts.ts'
+import { alertMail, type Mailer } from './mail.ts'
+
+export interface Webhook {
+  readonly id: string
+  /** undefined = of the installation: it gets the alerts of all workspaces. */
+  readonly workspaceId: WorkspaceId | undefined
+  readonly url: string
+  /** undefined = all kinds. */
+  readonly kinds: readonly AlertKind[] | undefined
+  readonly createdAt: number
+}
+
+export interface Delivery {
+  readonly id: string
+  readonly alertId: string
+  readonly kind: AlertKind
+  /** The webhook's URL, or an e-mail address. */
+  readonly receiver: string
+  readonly attempts: number
+  readonly createdAt: number
+  /** undefined = not delivered. */
+  readonly deliveredAt: number | undefined
+  /** When it is tried next; undefined = it was delivered or given up. */
+  readonly nextAt: number | undefined
+  /** Why the last attempt failed. */
+  readonly error: string | undefined
+}
+
+interface WebhookRow {
+  readonly id: string
+  readonly workspace_id: WorkspaceId | null
+  readonly url: string
+  readonly kinds: string | null
+  readonly created_at: bigint
+}
+
+function webhookFromRow(row: WebhookRow): Webhook {
+  return {
+    id: row.id,
+    workspaceId: row.workspace_id ?? undefined,
+    url: row.url,
+    kinds: row.kinds === null ? undefined : JSON.parse(row.kinds),
+    createdAt: timeFromSql(row.created_at),
+  }
+}
+
+export async function createWebhook(sql: Sql, hook: Omit<Webhook, 'id'>): Promise<Webhook> {
+  const id = createId('whk')
+  const kinds = hook.kinds === undefined ? null : JSON.stringify(hook.kinds)
+  const row = {
+    id,
+    workspace_id: hook.workspaceId ?? null,
+    url: hook.url,
+    kinds,
+    created_at: timeToSql(hook.createdAt),
+  }
+  await sql`INSERT INTO webhooks ${sql([row])}`
+  return { id, ...hook }
+}
+
+export async function listWebhooks(sql: Sql, workspaceId?: WorkspaceId): Promise<readonly Webhook[]> {
+  const rows = await (workspaceId === undefined
+    ? sql<WebhookRow>`SELECT * FROM webhooks ORDER BY id`
+    : sql<WebhookRow>`SELECT * FROM webhooks WHERE workspace_id = ${workspaceId} ORDER BY id`)
+  return rows.map(webhookFromRow)
+}
+
+export async function findWebhook(sql: Sql, id: string): Promise<Webhook | undefined> {
+  const [row] = await sql<WebhookRow>`SELECT * FROM webhooks WHERE id = ${id}`
+  return row && webhookFromRow(row)
+}
+
+/** With its deliveries. */
+export async function deleteWebhook(sql: Sql, id: string): Promise<void> {
+  await sql`DELETE FROM deliveries WHERE webhook_id = ${id}`
+  await sql`DELETE FROM webhooks WHERE id = ${id}`
+}
+
+const listedMax = 100
+
+/** The newest hundred of a webhook, newest first. */
+export async function listDeliveries(sql: Sql, webhookId: string): Promise<readonly Delivery[]> {
+  const rows = await sql<DeliveryRow>`SELECT d.*, a.kind, w.url AS receiver FROM deliveries d
+      JOIN alerts a ON a.id = d.alert_id JOIN webhooks w ON w.id = d.webhook_id
+    WHERE d.webhook_id = ${webhookId} ORDER BY d.id DESC LIMIT ${BigInt(listedMax)}`
+  return rows.map(deliveryFromRow)
+}
+
+/** The newest hundred by webhook and e-mail. Of a workspace: only to its own webhooks and members. */
+export async function listRecentDeliveries(sql: Sql, workspaceId: WorkspaceId | undefined) {
+  const rows = await sql<DeliveryRow>`SELECT d.*, a.kind, COALESCE(w.url, p.email) AS receiver FROM deliveries d
+      JOIN alerts a ON a.id = d.alert_id LEFT JOIN webhooks w ON w.id = d.webhook_id
+      LEFT JOIN people p ON p.id = d.person_id
+    WHERE ${workspaceId ?? ''} = '' OR (a.workspace_id = ${workspaceId ?? ''} AND (w.workspace_id = ${workspaceId ?? ''}
+      OR EXISTS (SELECT 1 FROM members m WHERE m.person_id = d.person_id AND m.workspace_id = ${workspaceId ?? ''})))
+    ORDER BY d.id DESC LIMIT ${BigInt(listedMax)}`
+  return rows.map(deliveryFromRow)
+}
+
+function deliveryFromRow(row: DeliveryRow): Delivery {
+  return {
+    id: row.id,
+    alertId: row.alert_id,
+    kind: row.kind,
+    receiver: row.receiver,
+    attempts: Number(row.attempts),
+    createdAt: timeFromSql(row.created_at),
+    deliveredAt: row.delivered_at === null ? undefined : timeFromSql(row.delivered_at),
+    nextAt: row.next_at === null ? undefined : timeFromSql(row.next_at),
+    error: row.error ?? undefined,
+  }
+}
+
+interface DeliveryRow {
+  readonly id: string
+  readonly alert_id: string
+  readonly kind: AlertKind
+  readonly receiver: string
+  readonly attempts: bigint
+  readonly created_at: bigint
+  readonly delivered_at: bigint | null
+  readonly next_at: bigint | null
+  readonly error: string | null
+}
+
+/** Sends the alert of a delivery once more, as a new delivery. undefined = there is none. */
+export async function replayDelivery(sql: Sql, id: string, now: number): Promise<string | undefined> {
+  const [row] = await sql<{ alert_id: string; webhook_id: string | null; person_id: PersonId | null }>`
+    SELECT alert_id, webhook_id, person_id FROM deliveries WHERE id = ${id}`
+  if (!row) return undefined
+  const { alert_id: alertId, webhook_id: webhookId, person_id: personId } = row
+  return await createDelivery(sql, { alertId, webhookId, personId, now })
+}
+
+// ── Signing ──
+
+/**
+ * The secret of a webhook, `whsec_…`. It is derived from the master secret, so that none is stored. While the master secret is
+ * being replaced there are two, and both sign.
+ */
+export type WebhookSecrets = (webhookId: string) => readonly string[]
+
+export function createWebhookSecrets(keys: readonly Uint8Array[]): WebhookSecrets {
+  return (id) => keys.map((key) => `whsec_${createHmac('sha256', key).update(id).digest('base64')}`)
+}
+
+export function signedHeaders(id: string, seconds: number, body: string, secrets: readonly string[]) {
+  const sign = (secret: string) => {
+    const key = Buffer.from(secret.slice('whsec_'.length), 'base64')
+    return `v1,${createHmac('sha256', key).update(`${id}.${seconds}.${body}`).digest('base64')}`
+  }
+  return {
+    'content-type': 'application/json',
+    'webhook-id': id,
+    'webhook-timestamp': String(seconds),
+    'webhook-signature': secrets.map(sign).join(' '),
+  }
+}
+
+export function alertBody({ id, kind, workspaceId, message, data, createdAt }: Alert): string {
+  const facts = { id, workspace_id: workspaceId ?? null, message, ...data }
+  return JSON.stringify({ type: kind, timestamp: isoTime(createdAt), data: facts })
+}
+
+// ── Sending ──
+
+const attemptMs = 10_000
+/** A replica that dies while it sends leaves the delivery to the others after this long. */
+const leaseMs = 60_000
+const batchMax = 20
+const second = 1000
+/** Waits after each failed attempt: about a day in all. */
+const waitsMs = [5, 30, 120, 600, 1800, 3600, 7200, 14_400, 28_800, 28_800].map((wait) => wait * second)
+const errorMax = 200
+
+export interface SenderDependencies {
+  readonly database: Database
+  readonly clock: Clock
+  readonly secretsOf: WebhookSecrets
+  /** By the current configuration. */
+  guard(): EgressGuard
+  /** undefined = no e-mail is configured: such deliveries wait, and are deleted with the next cleaning. */
+  readonly mail?: { readonly mailer: Mailer; address(): string } | undefined
+}
+
+interface DueRow {
+  readonly attempts: bigint
+  readonly alert_id: string
+  readonly webhook_id: string | null
+  readonly url: string | null
+  readonly email: string | null
+}
+
+/** Sends what is due, and returns how many deliveries were tried. Any number of replicas may do this at the same time. */
+export async function sendDue(deps: SenderDependencies): Promise<number> {
+  const { database, clock } = deps
+  const now = clock.now()
+  const claimed = await database.transaction(async (sql) => {
+    const rows = await sql<{
+      id: string
+    }>`UPDATE deliveries SET next_at = ${timeToSql(now + leaseMs)}, attempts = attempts + 1
+      WHERE next_at <= ${timeToSql(now)} AND id IN (SELECT id FROM deliveries WHERE next_at <= ${timeToSql(now)}
+        AND (webhook_id IS NOT NULL OR ${deps.mail ? 1n : 0n} = 1)
+        ORDER BY next_at LIMIT ${BigInt(batchMax)}) RETURNING id`
+    return rows.map(({ id }) => id)
+  })
+  await Promise.all(claimed.map((id) => deliver(deps, id)))
+  return claimed.length
+}
+
+async function deliver(deps: SenderDependencies, id: string): Promise<void> {
+  const { database, clock } = deps
+  const [row] = await database.sql<DueRow>`SELECT d.attempts, d.alert_id, d.webhook_id, w.url, p.email FROM deliveries d
+      LEFT JOIN webhooks w ON w.id = d.webhook_id LEFT JOIN people p ON p.id = d.person_id WHERE d.id = ${id}`
+  const [stored] = await database.sql<
+    Parameters<typeof alertFromRow>[0]
+  >`SELECT * FROM alerts WHERE id = ${row?.alert_id ?? ''}`
+  // Deleted meanwhile.
+  if (!row || !stored) return
+  const fault = await send(deps, id, row, alertFromRow(stored))
+  const now = clock.now()
+  const wait = waitsMs[Number(row.attempts) - 1]
+  const nextAt = fault === undefined || wait === undefined || fault.isFinal ? null : timeToSql(now + wait)
+  const deliveredAt = fault === undefined ? timeToSql(now) : null
+  await database.transaction(
+    (sql) => sql`UPDATE deliveries SET delivered_at = ${deliveredAt}, next_at = ${nextAt},
+    error = ${fault?.message.slice(0, errorMax) ?? null} WHERE id = ${id}`,
+  )
+}
+
+async function send(deps: SenderDependencies, id: string, row: DueRow, alert: Alert): Promise<PostFault | undefined> {
+  const { clock, secretsOf, guard, mail } = deps
+  if (row.webhook_id === null) return await mail?.mailer.send(alertMail(alert, row.email ?? '', mail.address()))
+  const body = alertBody(alert)
+  const headers = signedHeaders(id, Math.floor(clock.now() / second), body, secretsOf(row.webhook_id))
+  return await post(guard(), row.url ?? '', headers, body)
+}
+
+interface PostFault {
+  readonly message: string
+  /** The receiver wants no more. */
+  readonly isFinal?: boolean
+}
+
+/** undefined = the receiver has it. Redirects are not followed. */
+async function post(
+  guard: EgressGuard,
+  url: string,
+  headers: Readonly<Record<string, string>>,
+  body: string,
+): Promise<PostFault | undefined> {
+  try {
+    const transport = createGuardedTransport(guard, url)
+    const bytes = new TextEncoder().encode(body)
+    const response = await transport({ path: '', headers, body: bytes, signal: AbortSignal.timeout(attemptMs) })
+    // The answer's body says nothing; the connection is closed with it.
+    await response.body?.cancel()
+    const { status } = response
+    if (status >= 200 && status < 300) return undefined
+    return { message: `the receiver answered ${status}`, isFinal: status === 410 }
+  } catch (error) {
+    if (error instanceof EgressRefusal) return { message: `the URL ${error.message}` }
+    return { message: error instanceof Error && error.name === 'TimeoutError' ? 'no answer in 10 s' : 'no connection' }
+  }
+}

@@ -1,0 +1,99 @@
+// Raises and sends alerts in the background.
+
+import { cleanAlerts, detectAlerts, raiseProviderState } from '../alerts/alerts.ts'
+import { createMailer, type Mail, type Mailer } from '../alerts/mail.ts'
+import { createWebhookSecrets, type SenderDependencies, sendDue } from '../alerts/webhooks.ts'
+import { type Every, onTimer } from '../kernel/timers.ts'
+import { createEgressGuard } from '../providers/egress/egress-guard.ts'
+import type { Health } from '../routing/health.ts'
+import { isStoreUnavailable } from '../store/sql-error.ts'
+import type { LiveCatalog } from './live-catalog.ts'
+import { type Base, errorFields, type Storage } from './open-storage.ts'
+
+export interface Alerts {
+  readonly webhooks: Pick<SenderDependencies, 'guard' | 'secretsOf'>
+  /** Sends in the background, once; faults are logged. undefined = no e-mail is configured. */
+  readonly sendMail: ((mail: Mail) => void) | undefined
+  close(): Promise<void>
+}
+
+export interface AlertsDependencies extends Base {
+  readonly storage: Storage
+  readonly health: Pick<Health, 'snapshot'>
+  readonly catalog: LiveCatalog
+  /** The gateway's address, for links. */
+  address(): string
+  readonly every?: Every
+}
+
+const detectMs = 10_000
+const sendMs = 2_000
+const cleanMs = 3_600_000
+
+export function createAlerts(deps: AlertsDependencies): Alerts {
+  const { storage, source, clock, log, every = onTimer } = deps
+  const { database } = storage
+  const { current, previous } = storage.subkeys('webhooks')
+  const secretsOf = createWebhookSecrets(previous ? [current, previous] : [current])
+  const guard = () => createEgressGuard({ allow: source.current.webhooks.allowHosts, setting: 'webhooks.allow_hosts' })
+  const mailer = source.current.mail && createMailer(source.current.mail)
+  const running = new Set<Promise<void>>()
+  const guarded = (what: string, work: () => Promise<unknown>) => () => {
+    const run = work()
+      .then(() => {})
+      // An unreachable database is reported elsewhere, and the next round does what this one could not.
+      .catch((error) => isStoreUnavailable(error) || log.warn(what, errorFields(error)))
+      .then(() => void running.delete(run))
+    running.add(run)
+    return run
+  }
+  const sendOnce = (from: Mailer, mail: Mail) =>
+    guarded('an e-mail could not be sent', async () => {
+      const fault = await from.send(mail)
+      if (fault) log.warn('an e-mail could not be sent', { subject: mail.subject, error: fault.message })
+    })
+  const providerStates = new Map<string, boolean>()
+  const raised = new Set<string>()
+  const detect = async (): Promise<void> => {
+    await detectAlerts(database, clock.now(), raised)
+    for (const { provider, isDown, why } of providersByHealth(deps)) {
+      if ((providerStates.get(provider) ?? false) === isDown) continue
+      await raiseProviderState(database, { provider, isDown, why, now: clock.now() })
+      providerStates.set(provider, isDown)
+    }
+  }
+  const stops = [
+    every(detectMs, guarded('alerts could not be raised; the next round tries again', detect)),
+    every(
+      sendMs,
+      guarded('alerts could not be sent; the next round tries again', () =>
+        sendDue({ database, clock, secretsOf, guard, mail: mailer && { mailer, address: deps.address } }),
+      ),
+    ),
+    every(
+      cleanMs,
+      guarded('old alerts could not be deleted', () => cleanAlerts(database, clock.now(), mailer !== undefined)),
+    ),
+  ]
+  return {
+    webhooks: { guard, secretsOf },
+    sendMail: mailer && ((mail) => void sendOnce(mailer, mail)()),
+    async close() {
+      for (const stop of stops) stop()
+      await Promise.all(running)
+    },
+  }
+}
+
+const downStates: ReadonlySet<string> = new Set(['ejected', 'parked'])
+
+/** A provider is down if every route that was used lately is, on the operator's key. */
+function providersByHealth({ health, catalog }: Pick<AlertsDependencies, 'health' | 'catalog'>) {
+  const { providers } = catalog.current
+  const platform = health.snapshot().filter(({ route }) => route.credentialId === 'platform')
+  return [...Map.groupBy(platform, ({ route }) => route.providerId)].flatMap(([provider, readings]) => {
+    if (!providers.has(provider) || providers.get(provider)?.ignoresHealth) return []
+    const isDown = readings.every(({ state }) => downStates.has(state.state))
+    return [{ provider, isDown, why: isDown ? readings[0]?.state.why : undefined }]
+  })
+}

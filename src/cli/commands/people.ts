@@ -1,0 +1,179 @@
+// `tollgate people`, `tollgate invitations` and `tollgate tokens`. A link is printed once, alone on the standard output.
+
+import type { AnswerOf } from '../../api/client.ts'
+import { alertKinds } from '../../kernel/alert.ts'
+import { roles } from '../../kernel/roles.ts'
+import type { CommandDefinition } from '../command.ts'
+import { answerCommand, idempotencyOption, listCommand } from '../operation-command.ts'
+import { usageRefusal } from '../refusal.ts'
+import { cleanText, renderFacts, shownTime } from '../values.ts'
+
+const memberId = { name: 'ID', prefix: 'mem_', parameter: 'id' } as const
+const inWorkspace = {
+  value: 'ID',
+  help: 'only those of this workspace',
+  field: 'workspace_id',
+  find: 'workspace',
+} as const
+const listing = 'tollgate people list'
+
+export const peopleCommands: readonly CommandDefinition[] = [
+  answerCommand({
+    words: ['whoami'],
+    summary: 'shows who the token belongs to, and the roles it has',
+    examples: ['tollgate whoami'],
+    operation: 'getMe',
+    text: (me) => renderFacts(whoFacts(me)),
+  }),
+  answerCommand({
+    words: ['account', 'alerts'],
+    summary: 'chooses the alerts that you get by e-mail',
+    details: `Kinds: ${alertKinds.join(', ')}. By role, admins get the alerts of their workspace and operators those of the
+installation. Needs a personal token, because the installation has no address.`,
+    examples: ['tollgate account alerts --kinds balance.low,limit.reached', 'tollgate account alerts --none'],
+    operation: 'updateMe',
+    options: {
+      kinds: { value: 'LIST', isRepeatable: true, help: 'only these kinds, separated by commas', field: 'alert_kinds' },
+      none: { help: 'no e-mail' },
+      'by-role': { help: 'what the role suggests', field: 'alert_kinds', set: null },
+    },
+    check({ isSet }) {
+      if ([isSet('kinds'), isSet('none'), isSet('by-role')].filter(Boolean).length === 1) return
+      throw usageRefusal('give one of --kinds, --none and --by-role.', 'tollgate account alerts --help')
+    },
+    body: ({ isSet }) => (isSet('none') ? { alert_kinds: [] } : {}),
+    text: ({ alert_kinds: kinds }) =>
+      kinds === null ? 'You get alerts by role.\n' : `You get ${kinds.join(', ') || 'no alerts'} by e-mail.\n`,
+  }),
+  listCommand({
+    words: ['people', 'list'],
+    isDefault: true,
+    summary: 'lists people with their roles',
+    examples: ['tollgate people', 'tollgate people list --workspace ws_…'],
+    operation: 'listMembers',
+    options: { workspace: inWorkspace },
+    columns: [
+      ['ID', ({ id }) => id],
+      ['ADDRESS', ({ email }) => email],
+      ['NAME', ({ name }) => name],
+      ['ROLE', ({ role }) => role],
+      ['WORKSPACE', ({ workspace_id }) => workspace_id ?? 'all'],
+      ['SINCE (UTC)', ({ created_at }) => shownTime(created_at)],
+    ],
+  }),
+  answerCommand({
+    words: ['people', 'invite'],
+    summary: 'invites an address, and prints the link to send',
+    details: `The link works once, for 7 days, and only for this address. It replaces an earlier one. Without --workspace the role
+must be operator.`,
+    examples: ['tollgate people invite ada@example.com --role admin --workspace ws_…'],
+    operation: 'createInvitation',
+    arguments: [{ name: 'ADDRESS', field: 'email' }],
+    options: {
+      role: { value: 'ROLE', help: roles.join(', '), field: 'role', isRequired: true },
+      workspace: { value: 'ID', help: 'the workspace', field: 'workspace_id', find: 'workspace' },
+      'idempotency-key': idempotencyOption,
+    },
+    text: ({ url }) => `${url}\n`,
+    after({ terminal, json }, { email, expires_at, is_mailed }) {
+      const done = is_mailed
+        ? `This link is on its way to ${cleanText(email)}`
+        : `Send this link to ${cleanText(email)}`
+      if (!json) terminal.complain(`${done}. It works once, until ${shownTime(expires_at)} UTC.\n`)
+    },
+  }),
+  answerCommand({
+    words: ['people', 'role'],
+    summary: 'changes the role of a person, from their next request on',
+    examples: ['tollgate people role mem_… viewer'],
+    operation: 'updateMember',
+    arguments: [memberId, { name: 'ROLE', field: 'role' }],
+    listedBy: listing,
+    text: ({ email, role }) => `${cleanText(email)} has the role ${role} now.\n`,
+  }),
+  answerCommand({
+    words: ['people', 'remove'],
+    summary: 'removes a person: sessions, tokens and own keys end within a second',
+    examples: ['tollgate people remove mem_…'],
+    operation: 'removeMember',
+    arguments: [memberId],
+    confirm: (_context, { id }) => `Remove ${id}? Their sessions, tokens and own keys end.`,
+    listedBy: listing,
+    text: (_answer, _context, { id }) => `${id} is removed.\n`,
+    json: (_answer, { id }) => ({ id, removed: true }),
+  }),
+  answerCommand({
+    words: ['people', 'reset-password'],
+    summary: 'prints a link with which a person sets a new password within a day',
+    examples: ['tollgate people reset-password mem_…'],
+    operation: 'createResetLink',
+    arguments: [memberId],
+    listedBy: listing,
+    text: ({ url }) => `${url}\n`,
+  }),
+  answerCommand({
+    words: ['console'],
+    summary: 'prints a link that signs a browser in to the console as the operator, once and within 15 minutes',
+    examples: ['tollgate console', 'xdg-open "$(tollgate console)"'],
+    operation: 'createSignInLink',
+    text: ({ path, url }, { api }) => `${url ?? api.url + path}\n`,
+  }),
+  listCommand({
+    words: ['invitations', 'list'],
+    isDefault: true,
+    summary: 'lists invitations that nobody has accepted yet',
+    examples: ['tollgate invitations'],
+    operation: 'listInvitations',
+    options: { workspace: inWorkspace },
+    columns: [
+      ['ID', ({ id }) => id],
+      ['ADDRESS', ({ email }) => email],
+      ['ROLE', ({ role }) => role],
+      ['WORKSPACE', ({ workspace_id }) => workspace_id ?? 'all'],
+      ['EXPIRES (UTC)', ({ expires_at }) => shownTime(expires_at)],
+    ],
+  }),
+  answerCommand({
+    words: ['invitations', 'withdraw'],
+    summary: 'withdraws an invitation: its link no longer works',
+    examples: ['tollgate invitations withdraw inv_…'],
+    operation: 'revokeInvitation',
+    arguments: [{ name: 'ID', prefix: 'inv_', parameter: 'id' }],
+    listedBy: 'tollgate invitations list',
+    text: (_answer, _context, { id }) => `${id} is withdrawn.\n`,
+    json: (_answer, { id }) => ({ id, withdrawn: true }),
+  }),
+  listCommand({
+    words: ['tokens', 'list'],
+    isDefault: true,
+    summary: 'lists your own personal management tokens; the console creates them',
+    examples: ['tollgate tokens'],
+    operation: 'listTokens',
+    columns: [
+      ['ID', ({ id }) => id],
+      ['NAME', ({ name }) => name],
+      ['TOKEN', ({ last4 }) => `…${last4}`],
+      ['ROLE', ({ role }) => role],
+      ['WORKSPACE', ({ workspace_id }) => workspace_id ?? 'all'],
+      ['EXPIRES (UTC)', ({ expires_at }) => shownTime(expires_at)],
+    ],
+  }),
+  answerCommand({
+    words: ['tokens', 'revoke'],
+    summary: 'revokes a personal management token',
+    examples: ['tollgate tokens revoke tok_…'],
+    operation: 'revokeToken',
+    arguments: [{ name: 'ID', prefix: 'tok_', parameter: 'id' }],
+    listedBy: 'tollgate tokens list',
+    text: (_answer, _context, { id }) => `${id} is revoked.\n`,
+    json: (_answer, { id }) => ({ id, revoked: true }),
+  }),
+]
+
+function whoFacts({ kind, person, is_operator, workspaces }: AnswerOf<'getMe'>): [string, string][] {
+  return [
+    ['caller', person ? `${cleanText(person.email)} (${kind})` : 'the installation, by its management token'],
+    ...(is_operator ? [['role', 'operator'] as [string, string]] : []),
+    ...workspaces.map(({ id, name, role }): [string, string] => [role, `${cleanText(name)} (${id})`]),
+  ]
+}

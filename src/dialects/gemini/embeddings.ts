@@ -1,0 +1,139 @@
+// Google's embedContent and batchEmbedContents. https://ai.google.dev/api/embeddings, 2026-11
+
+import type { Failure } from '../../kernel/failure.ts'
+import { tokenCount, totalInputTokens, type Usage } from '../../kernel/usage.ts'
+import { utf8Text } from '../../wire/bytes.ts'
+import { spliceBytes } from '../../wire/json-members.ts'
+import { JsonSpans } from '../../wire/json-spans.ts'
+import { readFields } from '../byte-lane/envelope.ts'
+import { isPresent, parseSpan, type RelayReply, usageEdit } from '../byte-lane/relay.ts'
+import { type Embeddings, type EmbeddingsRequest, inputUsage } from '../canonical/embeddings.ts'
+import { replyFault } from '../canonical/faults.ts'
+import { isRecord, jsonObject, parseRecord, recordOf } from '../canonical/json.ts'
+import type { Envelope } from '../canonical/translation.ts'
+import { RequestFields, readRequest, refuseAt } from '../request/fields.ts'
+import { WarningList } from '../request/warnings.ts'
+import { readErrorObject } from './errors.ts'
+import { readCallPath } from './path.ts'
+
+function readEnvelope(body: Uint8Array<ArrayBuffer>, _: Headers, url = ''): Envelope | Failure {
+  return readFields(body, (fields) => {
+    const { model = '', verb } = readCallPath(url) ?? {}
+    const isBatch = verb === 'batchEmbedContents'
+    if (isBatch) fields.requiredList('requests', '`requests` is missing.')
+    else if (!fields.ofKind('content', ['object'], 'an object')) fields.refuse('content', '`content` is missing.')
+    return {
+      ...{ body, members: fields.members, model, stream: false, outputCap: 0, choices: 1, offersTools: false },
+      ...{ reasoning: undefined, wantsStreamUsage: true, embeddings: { isBatch } },
+    }
+  })
+}
+
+const supported = new Set(['model', 'content', 'taskType', 'title', 'outputDimensionality'])
+
+function parseRequest({ body, embeddings }: Envelope): EmbeddingsRequest | Failure {
+  return readRequest(() => {
+    const fields = RequestFields.of(JSON.parse(utf8Text(body, 0, body.length)), '')
+    const requests = embeddings?.isBatch ? fields.objects('requests') : [fields]
+    const warnings = new WarningList()
+    for (const each of requests) each.warnUnknown(supported, warnings)
+    const [first] = requests
+    const shared = (name: string): unknown => {
+      const value = first?.value(name)
+      const other = requests.find((each) => each.value(name) !== value)
+      if (other) refuseAt(other.pointer(name), `All requests of a batch need the same \`${name}\` for this model.`)
+      return value
+    }
+    const dimensions = shared('outputDimensionality')
+    const taskType = shared('taskType')
+    const title = shared('title')
+    return {
+      inputs: requests.map(textIn),
+      dimensions: typeof dimensions === 'number' ? dimensions : undefined,
+      ...(typeof taskType === 'string' && { taskType }),
+      ...(typeof title === 'string' && { title }),
+      warnings: warnings.list,
+    }
+  })
+}
+
+function textIn(request: RequestFields): string {
+  const content = request.optionalObject('content') ?? request.missing('content')
+  return content
+    .objects('parts')
+    .map(
+      (part) => part.optionalText('text') ?? refuseAt(part.at, 'This model embeds text only; send parts with `text`.'),
+    )
+    .join('')
+}
+
+function readUsage(reply: unknown): Usage | undefined {
+  return inputUsage(tokenCount(recordOf(recordOf(reply).usageMetadata).promptTokenCount))
+}
+
+function renderUsage(usage: Usage, cost: string): string {
+  const tokens = String(totalInputTokens(usage))
+  return jsonObject({ promptTokenCount: tokens, totalTokenCount: tokens, cost })
+}
+
+const spans = new JsonSpans(['embedding', 'embeddings', 'usageMetadata', 'error'])
+
+/** The provider's bytes, with the usage added or replaced. */
+const relayReply: RelayReply = (body, context) => {
+  if (!spans.read(body, 0, body.length))
+    return { fault: replyFault('a reply that is no JSON object, or not all of it') }
+  const { embedding, embeddings: list, usageMetadata, error } = spans.of
+  if (isPresent(body, error)) return { fault: readErrorObject(parseSpan(body, error)) }
+  if (!isPresent(body, embedding) && !isPresent(body, list)) return { fault: replyFault('a reply without vectors') }
+  const reported = readUsage({ usageMetadata: parseSpan(body, usageMetadata) })
+  const usage = context.decideCharge(reported, undefined, () => 0)
+  const json = renderUsage(usage, context.costOf(usage))
+  return { body: spliceBytes(body, [usageEdit(body, usageMetadata, json, body.length, 'usageMetadata')]), usage }
+}
+
+const encoder = new TextEncoder()
+
+export const embeddings: Embeddings = {
+  readEnvelope,
+  parseRequest,
+  renderRequest({ inputs, dimensions, taskType, title, warnings }, { upstreamModel }) {
+    return readRequest(() => {
+      const requests = inputs.map((input, i) => {
+        if (typeof input !== 'string') {
+          return refuseAt(`/input/${i}`, 'This model takes text, not tokens. Send the text itself.')
+        }
+        const content = { parts: [{ text: input }] }
+        return { model: `models/${upstreamModel}`, content, taskType, title, outputDimensionality: dimensions }
+      })
+      const body = encoder.encode(JSON.stringify({ requests }))
+      return { path: `/models/${upstreamModel}:batchEmbedContents`, body, warnings }
+    })
+  },
+  parseReply(body) {
+    const reply = parseRecord(utf8Text(body, 0, body.length))
+    if (isRecord(reply?.error)) return { fault: readErrorObject(reply.error) }
+    const list: unknown[] = Array.isArray(reply?.embeddings) ? reply.embeddings : [reply?.embedding]
+    const vectors = list.map((each) => recordOf(each).values)
+    if (!vectors.every((each): each is number[] => Array.isArray(each) && each.length > 0)) {
+      return { fault: replyFault('a reply without vectors') }
+    }
+    return { vectors, usage: readUsage(reply) }
+  },
+  renderReply({ vectors, usage }, { embeddings: asked }, { costOf }) {
+    const all = vectors.map((values) => ({ values }))
+    return jsonObject({
+      ...(asked?.isBatch ? { embeddings: JSON.stringify(all) } : { embedding: JSON.stringify(all[0]) }),
+      usageMetadata: renderUsage(usage, costOf(usage)),
+    })
+  },
+  /** Each request of a batch repeats the name of the model. */
+  editRequest({ body, embeddings: asked }, { upstreamModel }) {
+    const json = recordOf(parseRecord(utf8Text(body, 0, body.length)))
+    const model = `models/${upstreamModel}`
+    const requests = Array.isArray(json.requests) ? json.requests.map((each) => ({ ...recordOf(each), model })) : []
+    const edited = asked?.isBatch ? { ...json, requests } : { ...json, model }
+    const verb = asked?.isBatch ? 'batchEmbedContents' : 'embedContent'
+    return { path: `/${model}:${verb}`, body: encoder.encode(JSON.stringify(edited)), warnings: [] }
+  },
+  relayReply: () => relayReply,
+}

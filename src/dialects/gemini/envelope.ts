@@ -1,0 +1,59 @@
+// What the gateway itself reads from a generateContent call: the model and the verb are in its address.
+
+import { type Failure, invalidRequest } from '../../kernel/failure.ts'
+import { utf8Text } from '../../wire/bytes.ts'
+import type { JsonSpan } from '../../wire/json-spans.ts'
+import { memberSpans, readFields } from '../byte-lane/envelope.ts'
+import { isRecord, parseRecord } from '../canonical/json.ts'
+import type { Envelope } from '../canonical/translation.ts'
+import { readCallPath } from './path.ts'
+
+export function readEnvelope(body: Uint8Array<ArrayBuffer>, _: Headers, url = ''): Envelope | Failure {
+  return readFields(body, (fields) => {
+    const { model = '', verb, wantsEvents = false } = readCallPath(url) ?? {}
+    fields.requiredList('contents', '`contents` is missing.')
+    if (fields.value('cachedContent') !== undefined) {
+      fields.refuse('cachedContent', '`cachedContent`: contents are not stored here. Send them in `contents`.')
+    }
+    const config = fields.optionalObject('generationConfig')
+    const cap = config?.optionalNumber('maxOutputTokens')
+    if (cap !== undefined && !(Number.isInteger(cap) && cap > 0)) {
+      config?.refuse('maxOutputTokens', '`generationConfig.maxOutputTokens` must be a whole number of at least 1.')
+    }
+    if ((config?.optionalNumber('candidateCount') ?? 1) !== 1) {
+      config?.refuse(
+        'candidateCount',
+        '`generationConfig.candidateCount` must be 1 here. Send several requests instead.',
+      )
+    }
+    const thinking = config?.optionalObject('thinkingConfig')
+    const wantsStream = verb === 'streamGenerateContent'
+    return {
+      ...{ body, members: fields.members, model, stream: wantsStream && wantsEvents, outputCap: cap, choices: 1 },
+      offersTools: fields.hasEntries('tools'),
+      reasoning: thinking && (thinking.optionalNumber('thinkingBudget') === 0 ? 'off' : 'on'),
+      wantsStreamUsage: true,
+      // Always translated: what a caller writes may name files and caches of the operator's account.
+      isForeign: true,
+      ...(wantsStream && !wantsEvents && { isListed: true }),
+    }
+  })
+}
+
+/** Of countTokens: the contents alone, or a whole request. */
+export function readCountEnvelope(body: Uint8Array<ArrayBuffer>, headers: Headers, url = ''): Envelope | Failure {
+  const inner = parseRecord(utf8Text(body, 0, body.length))?.generateContentRequest
+  if (inner === undefined) return readEnvelope(body, headers, url)
+  if (!isRecord(inner)) return invalidRequest('`generateContentRequest` must be an object.', 'generateContentRequest')
+  return readEnvelope(new TextEncoder().encode(JSON.stringify(inner)), headers, url)
+}
+
+/** How a conversation begins; its contents grow at the end. */
+export function conversationSpans(envelope: Envelope): readonly JsonSpan[] {
+  const [contents] = memberSpans(envelope, 'contents')
+  return [
+    ...memberSpans(envelope, 'tools'),
+    ...memberSpans(envelope, 'systemInstruction'),
+    ...(contents ? [contents] : []),
+  ]
+}

@@ -1,0 +1,292 @@
+// Parses a generateContent body into a Conversation. Warns about omissions, refuses what it cannot interpret, and checks
+// nothing that depends on the model.
+
+import type { Failure } from '../../../kernel/failure.ts'
+import { utf8Text } from '../../../wire/bytes.ts'
+import {
+  type AssistantBlock,
+  type Conversation,
+  type DocumentBlock,
+  type Effort,
+  efforts,
+  type ImageBlock,
+  type OutputFormat,
+  type RawJson,
+  type ReasoningWish,
+  type TextBlock,
+  type Tool,
+  type ToolChoice,
+  type ToolResultBlock,
+  type Turn,
+  type UserBlock,
+} from '../../canonical/conversation.ts'
+import { isRecord } from '../../canonical/json.ts'
+import type { Envelope, ParsedRequest } from '../../canonical/translation.ts'
+import {
+  collectUnsupported,
+  createParseContext,
+  type ParseContext,
+  RequestFields,
+  readRequest,
+  refuseAt,
+  shownWord,
+} from '../../request/fields.ts'
+import { isWebUrl, mediaByContent, readMediaUrl } from '../../request/media.ts'
+import { readThoughts } from '../own-signatures.ts'
+
+export function parseRequest(envelope: Envelope): ParsedRequest | Failure {
+  return readRequest(() => {
+    const body = RequestFields.of(JSON.parse(utf8Text(envelope.body, 0, envelope.body.length)), '')
+    const context = createParseContext(envelope)
+    const conversation = parseConversation(body, envelope, context)
+    const showsThoughts = conversation.reasoning?.visible === true
+    const replyForm = { showsThoughts, isListed: envelope.isListed ?? false }
+    return { conversation, warnings: context.warnings.list, replyForm }
+  })
+}
+
+const supported = ['contents', 'systemInstruction', 'tools', 'toolConfig', 'generationConfig', 'model', 'serviceTier']
+const supportedConfig = [
+  ...['temperature', 'topP', 'topK', 'maxOutputTokens', 'stopSequences', 'responseMimeType', 'responseSchema', 'seed'],
+  ...['responseJsonSchema', '_responseJsonSchema', 'presencePenalty', 'frequencyPenalty', 'thinkingConfig'],
+  'candidateCount',
+]
+
+function parseConversation(body: RequestFields, envelope: Envelope, context: ParseContext): Conversation {
+  const snake = body.names.find((name) => name.includes('_'))
+  if (snake !== undefined) {
+    const camel = snake.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
+    body.refuse(snake, `Write ${shownWord(camel)} instead of ${shownWord(snake)}.`)
+  }
+  collectUnsupported(body, supported, context)
+  const config = body.optionalObject('generationConfig')
+  const isText = (value: unknown) => Array.isArray(value) && value.every((each) => each === 'TEXT')
+  const modalities = { isDefault: isText, reason: 'Only text is generated here. Leave out `responseModalities`.' }
+  collectUnsupported(config, supportedConfig, context, new Map([['responseModalities', modalities]]))
+  return {
+    system: systemOf(body),
+    turns: parseContents(body, context),
+    tools: parseTools(body, context),
+    toolChoice: parseChoice(body),
+    parallelTools: undefined,
+    sampling: {
+      temperature: config?.optionalNumber('temperature'),
+      topP: config?.optionalNumber('topP'),
+      topK: config?.optionalNumber('topK'),
+      presencePenalty: config?.optionalNumber('presencePenalty'),
+      frequencyPenalty: config?.optionalNumber('frequencyPenalty'),
+      seed: config?.optionalNumber('seed'),
+    },
+    outputCap: envelope.outputCap,
+    stop: (config?.optionalList('stopSequences') ?? []).filter((each) => typeof each === 'string'),
+    reasoning: config && parseThinking(config),
+    outputFormat: config && parseFormat(config, context),
+    ...{ endUserId: undefined, verbosity: undefined, promptCacheKey: undefined, automaticCache: undefined },
+    serviceTier: tierOf(body),
+    stream: envelope.stream,
+    wantsStreamUsage: true,
+    unsupported: context.unsupported,
+    places: {
+      system: '/systemInstruction',
+      turns: '/contents',
+      outputCap: '/generationConfig/maxOutputTokens',
+      stop: '/generationConfig/stopSequences',
+      reasoning: '/generationConfig/thinkingConfig',
+      outputFormat: '/generationConfig/responseMimeType',
+      serviceTier: '/serviceTier',
+    },
+  }
+}
+
+function tierOf(body: RequestFields): Conversation['serviceTier'] {
+  const tiers = { standard: 'standard', flex: 'economy', priority: 'fast' } as const
+  const tier = body.optionalText('serviceTier')?.toLowerCase() ?? ''
+  return Object.hasOwn(tiers, tier) ? tiers[tier as keyof typeof tiers] : undefined
+}
+
+function systemOf(body: RequestFields): TextBlock[] {
+  const parts = body.optionalObject('systemInstruction')?.objects('parts') ?? []
+  return parts.flatMap((part): TextBlock[] => {
+    const text = part.optionalText('text') ?? refuseAt(part.at, 'A system instruction has text only.')
+    return text === '' ? [] : [{ kind: 'text', text }]
+  })
+}
+
+/** A call without its result. Ids are optional in this dialect: results then belong to calls by name and order. */
+interface OpenCall {
+  readonly id: string
+  readonly name: string
+}
+
+function parseContents(body: RequestFields, context: ParseContext): Turn[] {
+  let open: OpenCall[] = []
+  let calls = 0
+  return body.objects('contents').map((content): Turn => {
+    const role = content.optionalWord('role', ['user', 'model', 'function', 'tool']) ?? 'user'
+    const parts = content.objects('parts')
+    const place = content.at
+    if (role !== 'model') {
+      const blocks = parts.map((part): UserBlock => {
+        const result = part.optionalObject('functionResponse')
+        return result ? parseResult(result, takeCall(result, open), context) : parseMedia(part)
+      })
+      return { role: 'user', blocks, place }
+    }
+    const blocks = modelBlocks(parts, context, () => `call_${calls++}`)
+    open = blocks.flatMap((block) => (block.kind === 'tool-call' ? [{ id: block.id, name: block.name }] : []))
+    return { role: 'assistant', blocks, place }
+  })
+}
+
+function takeCall(result: RequestFields, open: OpenCall[]): string {
+  const id = result.optionalText('id')
+  const name = result.optionalText('name')
+  const known = open.findIndex((call) => call.id === id)
+  const at = known === -1 ? open.findIndex((call) => call.name === name) : known
+  const [call] = at === -1 ? [] : open.splice(at, 1)
+  return call?.id ?? id ?? refuseAt(result.at, 'This function response follows no call of that name.')
+}
+
+function modelBlocks(parts: readonly RequestFields[], context: ParseContext, newId: () => string): AssistantBlock[] {
+  const seen = new Set<string>()
+  return parts.flatMap((part): AssistantBlock[] => {
+    const signature = part.optionalText('thoughtSignature')
+    const thoughts = signature === undefined || seen.has(signature) ? [] : readThoughts(signature)
+    if (signature !== undefined) seen.add(signature)
+    // Another issuer's, which only that can read.
+    if (!thoughts) context.warnings.add('thinking_dropped', part.pointer('thoughtSignature'))
+    const before = thoughts ?? []
+    // What a model thought is in our signatures; without one, no provider takes it back.
+    if (part.optionalBoolean('thought')) return [...before]
+    const call = part.optionalObject('functionCall')
+    if (call) {
+      const args = call.optionalObject('args')
+      const written = args ? context.rawText(args.at) : '{}'
+      const id = call.optionalText('id') || newId()
+      return [...before, { kind: 'tool-call', id, name: call.text('name'), arguments: written, custom: false }]
+    }
+    const text = part.optionalText('text')
+    if (text === undefined && signature === undefined) context.warnings.add('part_dropped', part.at)
+    return text ? [...before, { kind: 'text', text }] : [...before]
+  })
+}
+
+type Content = TextBlock | ImageBlock | DocumentBlock
+
+function parseMedia(part: RequestFields): Content {
+  const text = part.optionalText('text')
+  if (text !== undefined) return { kind: 'text', text }
+  const inline = part.optionalObject('inlineData')
+  if (inline) {
+    const type = (inline.optionalText('mimeType') ?? '').toLowerCase()
+    const base64 = inline.text('data')
+    if (type.startsWith('audio/')) return { kind: 'document', source: { kind: 'data', mediaType: type, base64 } }
+    if (type.startsWith('text/')) {
+      return { kind: 'document', source: { kind: 'text', text: Buffer.from(base64, 'base64').toString() } }
+    }
+    return mediaByContent(base64.replaceAll('-', '+').replaceAll('_', '/'), type, inline.pointer('data'))
+  }
+  const file = part.optionalObject('fileData')
+  const url = file?.text('fileUri') ?? refuseAt(part.at, 'A part of this kind is not supported here.')
+  const isStored = /^https?:\/\/generativelanguage\.googleapis\.com\//i.test(url)
+  if (!isWebUrl(url) || isStored) {
+    return refuseAt(part.at, 'Uploaded files are kept by one provider and not available here; send the data instead.')
+  }
+  const source = readMediaUrl(url, part.at)
+  const isImage = (file?.optionalText('mimeType') ?? 'image/').startsWith('image/')
+  return isImage ? { kind: 'image', source } : { kind: 'document', source }
+}
+
+/** Usually `{output: …}` or `{error: …}`; anything else is passed on as JSON. */
+function parseResult(result: RequestFields, callId: string, context: ParseContext): ToolResultBlock {
+  const response = result.optionalObject('response')
+  const [only] = response?.names ?? []
+  const isSingle = response?.names.length === 1 && (only === 'output' || only === 'error' || only === 'result')
+  const value = isSingle ? response?.value(only ?? '') : undefined
+  const text = typeof value === 'string' ? value : response ? context.rawText(response.at) : ''
+  const media = result.objects('parts').map(parseMedia)
+  const content: Content[] = text === '' ? media : [{ kind: 'text', text }, ...media]
+  return { kind: 'tool-result', callId, content, isError: isSingle && only === 'error' }
+}
+
+function parseTools(body: RequestFields, context: ParseContext): Tool[] {
+  return body.objects('tools').flatMap((entry) => {
+    for (const name of entry.names.filter((each) => each !== 'functionDeclarations')) {
+      const isSearch = /^(googleSearch|googleSearchRetrieval|urlContext)$/.test(name)
+      const reason = `The tool ${shownWord(name)} is not available for this model.`
+      context.unsupported.push({ field: entry.pointer(name), refuse: !isSearch, reason, addsInput: true })
+    }
+    return entry.objects('functionDeclarations').map((declared): Tool => {
+      const json = declared.optionalObject('parametersJsonSchema')
+      const open = declared.optionalObject('parameters')
+      return {
+        kind: 'function',
+        name: declared.text('name'),
+        description: declared.optionalText('description'),
+        schema: json ? context.rawText(json.at) : open && jsonSchema(declared.value('parameters')),
+        strict: undefined,
+        place: declared.at,
+      }
+    })
+  })
+}
+
+function parseChoice(body: RequestFields): ToolChoice | undefined {
+  const config = body.optionalObject('toolConfig')?.optionalObject('functionCallingConfig')
+  const mode = config?.optionalText('mode')?.toUpperCase()
+  const names = (config?.optionalList('allowedFunctionNames') ?? []).filter((name) => typeof name === 'string')
+  if (mode === 'NONE') return { kind: 'none' }
+  if (mode === 'ANY') {
+    const [only] = names
+    if (only === undefined) return { kind: 'required' }
+    return names.length === 1 ? { kind: 'named', name: only } : { kind: 'allowed', names, force: true }
+  }
+  if (mode === 'VALIDATED' && names.length > 0) return { kind: 'allowed', names, force: false }
+  return mode === undefined || mode === 'MODE_UNSPECIFIED' ? undefined : { kind: 'auto' }
+}
+
+function parseThinking(config: RequestFields): ReasoningWish | undefined {
+  const thinking = config.optionalObject('thinkingConfig')
+  if (!thinking) return undefined
+  const budget = thinking.optionalNumber('thinkingBudget')
+  const level = thinking.optionalText('thinkingLevel')?.toLowerCase()
+  const effort = efforts.find((each): each is Effort => each === level)
+  return {
+    ...(effort && { effort }),
+    ...(budget === 0 ? { mode: 'off' } : budget === -1 ? { mode: 'adaptive' } : { budgetTokens: budget }),
+    visible: thinking.optionalBoolean('includeThoughts') ?? false,
+  }
+}
+
+function parseFormat(config: RequestFields, context: ParseContext): OutputFormat | undefined {
+  if (config.optionalText('responseMimeType') !== 'application/json') return undefined
+  const json = config.optionalObject('responseJsonSchema') ?? config.optionalObject('_responseJsonSchema')
+  const open = config.value('responseSchema')
+  if (!json && open === undefined) return { kind: 'json-object' }
+  const schema = json ? context.rawText(json.at) : jsonSchema(open)
+  return { kind: 'json-schema', name: undefined, description: undefined, schema, strict: undefined }
+}
+
+/** Google's own form of schemas: types in capitals, `nullable`, and 64-bit numbers as text. */
+function jsonSchema(schema: unknown): RawJson {
+  return JSON.stringify(convert(schema))
+}
+
+const counts = new Set(['minItems', 'maxItems', 'minLength', 'maxLength', 'minProperties', 'maxProperties'])
+
+function convert(schema: unknown): unknown {
+  if (!isRecord(schema)) return schema
+  const converted: Record<string, unknown> = {}
+  for (const [name, value] of Object.entries(schema)) {
+    if (name === 'nullable' || name === 'propertyOrdering') continue
+    if (name === 'type' && typeof value === 'string') {
+      const type = value.toLowerCase()
+      converted.type = schema.nullable === true ? [type, 'null'] : type
+    } else if (name === 'properties' && isRecord(value)) {
+      converted.properties = Object.fromEntries(Object.entries(value).map(([key, each]) => [key, convert(each)]))
+    } else if (Array.isArray(value) && name === 'anyOf') converted.anyOf = value.map(convert)
+    else if (name === 'items') converted.items = convert(value)
+    else converted[name] = counts.has(name) && typeof value === 'string' ? Number(value) : value
+  }
+  return converted
+}

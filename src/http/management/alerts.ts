@@ -1,0 +1,137 @@
+// Handlers of alerts and webhooks.
+
+import { type Alert, listAlerts, raiseTest } from '../../alerts/alerts.ts'
+import { markRead, readUntil } from '../../alerts/readers.ts'
+import {
+  createWebhook,
+  type Delivery,
+  deleteWebhook,
+  findWebhook,
+  listDeliveries,
+  listRecentDeliveries,
+  listWebhooks,
+  replayDelivery,
+  type Webhook,
+} from '../../alerts/webhooks.ts'
+import type { AnswerOf } from '../../api/client.ts'
+import { listAnswer } from '../../api/fields.ts'
+import { operations } from '../../api/operations.ts'
+import { isoTime } from '../../kernel/clock.ts'
+import { invalidRequest } from '../../kernel/failure.ts'
+import { EgressRefusal } from '../../providers/egress/egress-guard.ts'
+import type { Sql } from '../../store/sql.ts'
+import { appendAudit } from '../../tenancy/audit.ts'
+import { notFound } from '../../tenancy/management.ts'
+import { getWorkspace } from '../../tenancy/workspaces.ts'
+import { pageOf } from './answers.ts'
+import type { RouteDependencies } from './dependencies.ts'
+import { implement, type Route } from './route.ts'
+
+export function alertRoutes({ database, webhooks }: RouteDependencies): readonly Route[] {
+  return [
+    implement(operations.listAlerts, {
+      async run({ query, reach }) {
+        const workspaceId = reach.workspaceId ?? query.workspace_id
+        const { items, nextCursor } = await listAlerts(database.sql, {
+          ...pageOf(query),
+          workspaceId,
+        })
+        const read = await readUntil(database.sql, reach.principal.personId ?? 'installation')
+        return listAnswer(
+          items.map((alert) => alertAnswer(alert, alert.id > read)),
+          nextCursor,
+        )
+      },
+    }),
+    implement(operations.markAlertsRead, {
+      async write(sql, { body: { until }, reach }) {
+        await markRead(sql, reach.principal.personId ?? 'installation', until)
+        return undefined
+      },
+    }),
+    implement(operations.createWebhook, {
+      async run({ body: { url, workspace_id: id, kinds }, act, reach }) {
+        const workspaceId = reach.workspaceId ?? id ?? undefined
+        if (workspaceId !== undefined) await getWorkspace(database.sql, workspaceId)
+        // May take a moment, so it is not inside the transaction.
+        const checked = await webhooks.guard().check(url)
+        if (checked instanceof EgressRefusal) throw invalidRequest(`\`url\` ${checked.message}.`, 'url')
+        const hook = await database.transaction(async (sql) => {
+          const created = await createWebhook(sql, { workspaceId, url, kinds: kinds ?? undefined, createdAt: act.at })
+          const details = { workspace: workspaceId ?? null, host: new URL(url).host }
+          await appendAudit(sql, { ...act, action: 'webhook.create', object: created.id, details })
+          return created
+        })
+        return { ...webhookAnswer(hook), secret: webhooks.secretsOf(hook.id)[0] ?? '' }
+      },
+    }),
+    implement(operations.listWebhooks, {
+      async run({ query, reach }) {
+        const hooks = await listWebhooks(database.sql, reach.workspaceId ?? query.workspace_id)
+        return listAnswer(hooks.map(webhookAnswer), undefined)
+      },
+    }),
+    implement(operations.deleteWebhook, {
+      async write(sql, { id, act }) {
+        await getWebhook(sql, id)
+        await deleteWebhook(sql, id)
+        await appendAudit(sql, { ...act, action: 'webhook.delete', object: id })
+        return undefined
+      },
+    }),
+    implement(operations.testWebhook, {
+      async write(sql, { id, act }) {
+        return { delivery_id: await raiseTest(sql, await getWebhook(sql, id), act.at) }
+      },
+    }),
+    implement(operations.listDeliveries, {
+      async run({ id }) {
+        await getWebhook(database.sql, id)
+        return listAnswer((await listDeliveries(database.sql, id)).map(deliveryAnswer), undefined)
+      },
+    }),
+    implement(operations.listRecentDeliveries, {
+      async run({ query, reach }) {
+        const deliveries = await listRecentDeliveries(database.sql, reach.workspaceId ?? query.workspace_id)
+        return listAnswer(deliveries.map(deliveryAnswer), undefined)
+      },
+    }),
+    implement(operations.replayDelivery, {
+      async write(sql, { id, act }) {
+        const delivery = await replayDelivery(sql, id, act.at)
+        if (delivery === undefined) throw notFound('delivery', id)
+        return { delivery_id: delivery }
+      },
+    }),
+  ]
+}
+
+async function getWebhook(sql: Sql, id: string): Promise<Webhook> {
+  const hook = await findWebhook(sql, id)
+  if (!hook) throw notFound('webhook', id)
+  return hook
+}
+
+function alertAnswer({ id, kind, workspaceId, message, data, createdAt }: Alert, isUnread: boolean) {
+  const facts = { id, kind, workspace_id: workspaceId ?? null, message, data: { ...data } }
+  return { ...facts, is_unread: isUnread, created_at: isoTime(createdAt) }
+}
+
+function deliveryAnswer(delivery: Delivery) {
+  return {
+    id: delivery.id,
+    alert_id: delivery.alertId,
+    kind: delivery.kind,
+    receiver: delivery.receiver,
+    attempts: delivery.attempts,
+    created_at: isoTime(delivery.createdAt),
+    delivered_at: delivery.deliveredAt === undefined ? null : isoTime(delivery.deliveredAt),
+    next_at: delivery.nextAt === undefined ? null : isoTime(delivery.nextAt),
+    error: delivery.error ?? null,
+  }
+}
+
+function webhookAnswer({ id, workspaceId, url, kinds, createdAt }: Webhook) {
+  const list: AnswerOf<'listWebhooks'>['data'][number]['kinds'] = kinds === undefined ? null : [...kinds]
+  return { id, workspace_id: workspaceId ?? null, url, kinds: list, created_at: isoTime(createdAt) }
+}

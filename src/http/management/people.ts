@@ -1,0 +1,268 @@
+// Handlers of people: who calls, members and their roles, invitations, passwords and personal tokens. The secret of a link
+// or token is in the answer of the request that created it and nowhere else.
+
+import { invitationMail, type Mail, resetMail } from '../../alerts/mail.ts'
+import { putKinds, readKinds } from '../../alerts/readers.ts'
+import type { AnswerOf, ItemOf } from '../../api/client.ts'
+import { operations } from '../../api/operations.ts'
+import type { AlertKind } from '../../kernel/alert.ts'
+import { isoTime } from '../../kernel/clock.ts'
+import { Failure, invalidRequest } from '../../kernel/failure.ts'
+import type { PersonId } from '../../kernel/ids.ts'
+import { coversRole, type Role } from '../../kernel/roles.ts'
+import type { Sql } from '../../store/sql.ts'
+import { appendAudit } from '../../tenancy/audit.ts'
+import { createToken, listTokens, type ManagementToken, revokeToken } from '../../tenancy/management-tokens.ts'
+import {
+  changeRole,
+  checkPassword,
+  createInvitation,
+  createResetLink,
+  findPerson,
+  getMember,
+  grantsOf,
+  type Invitation,
+  invitationDays,
+  listInvitations,
+  listMembers,
+  type Member,
+  removeMember,
+  revokeInvitation,
+  setPassword,
+} from '../../tenancy/people.ts'
+import type { Principal, Reach } from '../../tenancy/principal.ts'
+import { getWorkspace } from '../../tenancy/workspaces.ts'
+import { pageAnswer, pageOf } from './answers.ts'
+import type { RouteDependencies } from './dependencies.ts'
+import { implement, type Route } from './route.ts'
+
+export function peopleRoutes(deps: RouteDependencies): readonly Route[] {
+  return [...ownRoutes(deps), ...memberRoutes(deps), ...invitationRoutes(deps)]
+}
+
+/** About the caller. */
+function ownRoutes({ database, passwords, createSignInLink }: RouteDependencies): readonly Route[] {
+  return [
+    implement(operations.getMe, {
+      async run({ reach: { principal } }) {
+        const { kind, personId, isOperator, grants } = principal
+        const person = personId && (await findPerson(database.sql, { id: personId }))
+        const workspaces = grants.map(async ({ workspaceId: id, role }) => {
+          return { id, name: (await getWorkspace(database.sql, id)).name, role }
+        })
+        return {
+          kind,
+          person: person
+            ? {
+                ...{ id: person.id, email: person.email, name: person.name, has_password: person.hasPassword },
+                alert_kinds: listed(await readKinds(database.sql, person.id)),
+              }
+            : null,
+          is_operator: isOperator,
+          workspaces: await Promise.all(workspaces),
+        }
+      },
+    }),
+    implement(operations.updateMe, {
+      async write(sql, { body: { alert_kinds: kinds }, reach: { principal } }) {
+        if (principal.personId === undefined) {
+          throw invalidRequest('The installation has no e-mail address. Sign in as a person, or use a personal token.')
+        }
+        await putKinds(sql, principal.personId, kinds ?? undefined)
+        return { alert_kinds: kinds }
+      },
+    }),
+    implement(operations.changePassword, {
+      // Not a `write`: a transaction must not wait for the hash.
+      async run({ body: { current, password }, act, reach }) {
+        const personId = signedIn(reach.principal)
+        checkPassword(password)
+        const person = await findPerson(database.sql, { id: personId })
+        if (!(await passwords.verify(current, person?.passwordHash))) {
+          throw new Failure('FORBIDDEN', 'This is not your current password.')
+        }
+        const hash = await passwords.hash(password)
+        await database.transaction(async (sql) => {
+          await setPassword(sql, personId, hash)
+          await appendAudit(sql, { ...act, action: 'person.password', object: personId })
+        })
+        return undefined
+      },
+    }),
+    implement(operations.endSessions, {
+      async write(sql, { act, reach: { principal } }) {
+        const { personId } = principal
+        const ended = await (personId === undefined
+          ? sql`DELETE FROM console_sessions WHERE person_id IS NULL RETURNING hash`
+          : sql`DELETE FROM console_sessions WHERE person_id = ${personId} RETURNING hash`)
+        await appendAudit(sql, { ...act, action: 'session.end_all', object: personId ?? 'console' })
+        return { ended: ended.length }
+      },
+    }),
+    implement(operations.createSignInLink, {
+      // Not a `write`: a stored answer would keep the secret.
+      async run({ act }) {
+        const link = await createSignInLink()
+        await database.transaction((sql) => appendAudit(sql, { ...act, action: 'session.link', object: 'console' }))
+        return link
+      },
+    }),
+    implement(operations.createToken, {
+      async write(sql, { body: { name, role, workspace_id: workspaceId, expires_in_days: days }, act, reach }) {
+        const personId = signedIn(reach.principal)
+        if ((role === 'operator') !== (workspaceId == null)) {
+          throw invalidRequest('`workspace_id` is required for every role except operator.', 'workspace_id')
+        }
+        if (workspaceId != null && reach.principal.isOperator) await getWorkspace(sql, workspaceId)
+        const wish = { personId, name, role, workspaceId: workspaceId ?? undefined, days }
+        const { token, secret } = await createToken(sql, wish, act)
+        return { ...tokenAnswer(token), secret }
+      },
+    }),
+    implement(operations.listTokens, {
+      async run({ query, reach: { principal } }) {
+        const page = principal.personId && (await listTokens(database.sql, principal.personId, pageOf(query)))
+        return pageAnswer(page || { items: [], nextCursor: undefined }, tokenAnswer)
+      },
+    }),
+    implement(operations.revokeToken, {
+      async write(sql, { id, act, reach: { principal } }) {
+        await revokeToken(sql, id, principal.isOperator ? undefined : principal.personId, act)
+        return undefined
+      },
+    }),
+  ]
+}
+
+function listed(kinds: readonly AlertKind[] | undefined): AlertKind[] | null {
+  return kinds === undefined ? null : [...kinds]
+}
+
+/** A token must not make others that outlive it, and the installation is no person. */
+function signedIn({ kind, personId }: Principal): PersonId {
+  if (kind === 'person' && personId !== undefined) return personId
+  throw invalidRequest('Only a person who signed in to the console can do this.')
+}
+
+function memberRoutes({ database, invalidate, linkTo, sendMail }: RouteDependencies): readonly Route[] {
+  const { mails, committed } = mailAfterCommit(sendMail)
+  return [
+    implement(operations.listMembers, {
+      async run({ query, reach }) {
+        const workspaceId = reach.workspaceId ?? query.workspace_id
+        return pageAnswer(await listMembers(database.sql, workspaceId, pageOf(query)), memberAnswer)
+      },
+    }),
+    implement(operations.updateMember, {
+      async write(sql, { id, body: { role }, act, reach }) {
+        return memberAnswer(await changeRole(sql, id, role, act, lastOne(reach, await getMember(sql, id))))
+      },
+    }),
+    implement(operations.removeMember, {
+      // Not a `write`: which keys ended is known only after the commit.
+      async run({ id, act, reach }) {
+        const { keys } = await database.transaction(async (sql) =>
+          removeMember(sql, id, act, lastOne(reach, await getMember(sql, id))),
+        )
+        for (const key of keys) invalidate(key)
+        return undefined
+      },
+    }),
+    implement(operations.createResetLink, {
+      async write(sql, call) {
+        const { id, act, reach } = call
+        const member = await getMember(sql, id)
+        await checkMayReset(sql, member, reach.principal)
+        const { secret, expiresAt } = await createResetLink(sql, member, act)
+        mails.set(call, resetMail(member.email, linkTo(secret)))
+        return { url: linkTo(secret), is_mailed: sendMail !== undefined, expires_at: isoTime(expiresAt) }
+      },
+      committed,
+    }),
+  ]
+}
+
+/** An operator can always add another admin, and the management token another operator. */
+function lastOne({ principal }: Reach, { role }: Member) {
+  return { mayLeave: role === 'operator' ? principal.kind === 'installation' : principal.isOperator }
+}
+
+/** A person who can set a password can act as its owner, in every workspace of theirs. */
+async function checkMayReset(sql: Sql, { personId }: Member, principal: Principal): Promise<void> {
+  if (principal.isOperator) return
+  const theirs = await grantsOf(sql, personId)
+  const isAdminOf = (workspaceId: string | undefined) =>
+    principal.grants.some((grant) => grant.workspaceId === workspaceId && grant.role === 'admin')
+  if (theirs.every(({ workspaceId }) => isAdminOf(workspaceId))) return
+  throw new Failure('FORBIDDEN', 'This person also has a role elsewhere, so only an operator can reset their password.')
+}
+
+/** A link works once its row is committed, so its mail is sent after that. The answer has the link too, if no mail arrives. */
+function mailAfterCommit(sendMail: RouteDependencies['sendMail']) {
+  const mails = new WeakMap<object, Mail>()
+  return {
+    mails,
+    committed(call: object) {
+      const mail = mails.get(call)
+      if (mail) sendMail?.(mail)
+    },
+  }
+}
+
+function invitationRoutes({ database, linkTo, sendMail }: RouteDependencies): readonly Route[] {
+  const { mails, committed } = mailAfterCommit(sendMail)
+  return [
+    implement(operations.createInvitation, {
+      async write(sql, call) {
+        const { act, reach } = call
+        const { email, role, workspace_id: named } = call.body
+        const workspaceId = reach.workspaceId ?? named ?? undefined
+        checkMayInvite(reach, role)
+        const workspace = workspaceId && (await getWorkspace(sql, workspaceId))
+        const { invitation, secret } = await createInvitation(sql, { email, role, workspaceId }, act)
+        const url = linkTo(secret)
+        mails.set(call, invitationMail({ ...invitation, days: invitationDays }, workspace?.name, url))
+        return { ...invitationAnswer(invitation), url, is_mailed: sendMail !== undefined }
+      },
+      committed,
+    }),
+    implement(operations.listInvitations, {
+      async run({ query, act, reach }) {
+        const workspaceId = reach.workspaceId ?? query.workspace_id
+        return pageAnswer(await listInvitations(database.sql, workspaceId, pageOf(query), act.at), invitationAnswer)
+      },
+    }),
+    implement(operations.revokeInvitation, {
+      async write(sql, { id, act }) {
+        await revokeInvitation(sql, id, act)
+        return undefined
+      },
+    }),
+  ]
+}
+
+function checkMayInvite({ principal, workspaceId }: Reach, role: Role): void {
+  const own = principal.isOperator
+    ? 'operator'
+    : principal.grants.find((each) => each.workspaceId === workspaceId)?.role
+  if (own !== undefined && coversRole(own, role)) return
+  throw new Failure('FORBIDDEN', `Only operators invite people with the role ${role}.`)
+}
+
+function memberAnswer(member: Member): ItemOf<'listMembers'> {
+  const { id, personId, email, name, role, workspaceId, source, createdAt } = member
+  const created_at = isoTime(createdAt)
+  return { id, person_id: personId, email, name, role, workspace_id: workspaceId ?? null, source, created_at }
+}
+
+function invitationAnswer(invitation: Invitation): ItemOf<'listInvitations'> {
+  const { id, email, role, workspaceId, createdAt, expiresAt } = invitation
+  const times = { created_at: isoTime(createdAt), expires_at: isoTime(expiresAt) }
+  return { id, email, role, workspace_id: workspaceId ?? null, ...times }
+}
+
+function tokenAnswer(token: ManagementToken): Omit<AnswerOf<'createToken'>, 'secret'> {
+  const { id, name, last4, role, workspaceId, createdAt, expiresAt } = token
+  const times = { created_at: isoTime(createdAt), expires_at: isoTime(expiresAt) }
+  return { id, name, last4, role, workspace_id: workspaceId ?? null, ...times }
+}

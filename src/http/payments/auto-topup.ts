@@ -1,0 +1,235 @@
+// Automatic top-ups with a saved card: a payment begins when a balance is below its threshold. Every replica looks; one row
+// in the database is the payment, and at most one is open in a workspace. Stripe gets an idempotency key made from its id,
+// and what was sent before a crash is looked for at Stripe first, so that there is never a second payment.
+
+import { z } from 'zod'
+import { noFailpoint } from '../../kernel/failpoint.ts'
+import { Failure, invalidRequest } from '../../kernel/failure.ts'
+import { createId, type PaymentId, type WorkspaceId } from '../../kernel/ids.ts'
+import { formatUsd, type Nano } from '../../kernel/money.ts'
+import { type Sql, timeToSql } from '../../store/sql.ts'
+import { applyReading, endPayment, lockTopUp, type PaymentDependencies, reportFailure } from './apply-event.ts'
+import { insertPayment, type PaymentRow } from './payments.ts'
+import { errorOf, replyFields, type StripeReply, Unreached } from './stripe-api.ts'
+import { type AmountBounds, checkAmount } from './stripe-checkout.ts'
+import {
+  automaticMetadata,
+  type Intent,
+  nanoPerCent,
+  paymentMetadata,
+  readAutomatic,
+  readIntent,
+  workspaceMetadata,
+} from './stripe-event.ts'
+
+export interface AutoTopUpTerms {
+  readonly threshold: Nano
+  readonly amount: Nano
+  readonly monthMax: Nano
+}
+
+export interface AutoTopUpState extends AutoTopUpTerms {
+  readonly isOn: boolean
+  /** Why the gateway turned it off. */
+  readonly stopped: string | undefined
+  readonly failures: number
+  /** `visa 4242`; undefined = no card is saved. */
+  readonly card: string | undefined
+  /** By automatic top-ups, also those that are not paid yet. */
+  readonly spentThisMonth: Nano
+}
+
+export interface AutoTopUps {
+  bounds(): AmountBounds
+  /** undefined = it was never set, and no card is saved. */
+  read(sql: Sql, workspaceId: WorkspaceId): Promise<AutoTopUpState | undefined>
+  /** Throws a Failure if it cannot work. */
+  turnOn(sql: Sql, workspaceId: WorkspaceId, terms: AutoTopUpTerms): Promise<void>
+  turnOff(sql: Sql, workspaceId: WorkspaceId): Promise<void>
+  round(): Promise<void>
+}
+
+interface TopUpRow {
+  readonly workspace_id: WorkspaceId
+  readonly is_on: bigint
+  readonly stopped: string | null
+  readonly threshold: Nano
+  readonly amount: Nano
+  readonly month_max: Nano
+  readonly failures: bigint
+  readonly customer: string | null
+  readonly payment_method: string | null
+  readonly card: string | null
+}
+
+/** After a payment that failed, before the next one. */
+const retryMs = 3_600_000
+/** How long one replica has for a payment before another looks at it. */
+const leaseMs = 60_000
+
+export function createAutoTopUps(
+  deps: PaymentDependencies,
+  { bounds, isLive }: { bounds(): AmountBounds; readonly isLive: boolean },
+): AutoTopUps {
+  const { database, clock, api, log, reach = noFailpoint } = deps
+
+  const begin = (workspaceId: WorkspaceId): Promise<void> =>
+    database.transaction(async (sql) => {
+      // The order matters: a payment is credited before it stops being open. So a replica that finds none open, and reads the
+      // balance after that, reads one that has the last payment in it.
+      await lockTopUp(sql, workspaceId)
+      const [row] = await sql<TopUpRow>`SELECT * FROM auto_topups t WHERE workspace_id = ${workspaceId} AND is_on = 1
+        AND payment_method IS NOT NULL AND NOT EXISTS (SELECT 1 FROM payments p WHERE p.workspace_id = t.workspace_id
+          AND p.kind = 'automatic' AND (p.state = 'open'
+            OR (p.state = 'failed' AND p.created_at > ${timeToSql(clock.now() - retryMs)})))`
+      const [balance] = await sql<{ posted: Nano }>`SELECT posted FROM balances
+        WHERE account_id = ${`wallet:${workspaceId}`}`
+      if (!row || !balance || balance.posted >= row.threshold) return
+      const now = clock.now()
+      const { amount, month_max: monthMax } = row
+      if ((await spentSince(sql, workspaceId, monthStart(now))) + amount > monthMax) {
+        const crossing = `topup:month:${workspaceId}:${monthStart(now)}:${monthMax}`
+        const why = `its limit of $${formatUsd(monthMax)} a month is used up`
+        const [earlier] = await sql`SELECT 1 AS found FROM alerts WHERE crossing = ${crossing}`
+        if (!earlier) await reportFailure(sql, { workspaceId, why, isOff: false, crossing, now })
+        return
+      }
+      await insertPayment(sql, { workspaceId, kind: 'automatic', amount }, now)
+    })
+
+  /** undefined = another replica has it, or it is too early. */
+  const lease = async (id: PaymentId): Promise<PaymentRow | undefined> =>
+    await database.transaction(async (sql) => {
+      const now = clock.now()
+      const [row] =
+        await sql<PaymentRow>`UPDATE payments SET next_at = ${timeToSql(now + leaseMs)}, attempts = attempts + 1
+        WHERE id = ${id} AND state = 'open' AND next_at <= ${timeToSql(now)} RETURNING *`
+      return row
+    })
+
+  const perform = async (id: PaymentId): Promise<void> => {
+    const payment = await lease(id)
+    if (!payment || !api) return
+    await reach('in_topup')
+    const [topUp] = await database.sql<TopUpRow>`SELECT * FROM auto_topups WHERE workspace_id = ${payment.workspace_id}`
+    const { customer, payment_method: method } = topUp ?? {}
+    if (!customer || !method) return await endPayment(deps, id, 'resource_missing')
+    const found = payment.attempts > 1n ? await find(payment, customer) : undefined
+    if (found === 'unknown') return
+    const reply = found ?? (await api.post('/v1/payment_intents', intentForm(payment, { customer, method }), id))
+    await reach('in_topup')
+    await conclude(payment, reply)
+  }
+
+  /** The payment intent of an earlier attempt. Idempotency keys are forgotten after a day, so they are not enough. */
+  const find = async (payment: PaymentRow, customer: string): Promise<StripeReply | 'unknown' | undefined> => {
+    const since = payment.created_at / 1000n - 3600n
+    const query = new URLSearchParams({ customer, 'created[gte]': String(since), limit: '100' })
+    const reply = await api?.get(`/v1/payment_intents?${query}`)
+    const list = !reply || reply instanceof Unreached ? undefined : listSchema.safeParse(reply.json).data
+    if (!list) {
+      log.warn('Stripe cannot say whether an automatic top-up was made; it is asked again', { payment: payment.id })
+      return 'unknown'
+    }
+    const json = list.data.find((each) => readIntent(each)?.metadata?.[paymentMetadata] === payment.id)
+    return json === undefined ? undefined : { status: 200, json, stripeRequestId: undefined }
+  }
+
+  const conclude = async ({ id }: PaymentRow, reply: StripeReply | Unreached): Promise<void> => {
+    const intent = reply instanceof Unreached ? undefined : intentOf(reply)
+    if (intent) {
+      await database.transaction((sql) => sql`UPDATE payments SET payment_intent = ${intent.id} WHERE id = ${id}`)
+      // Looked at again when the lease is over, unless an event comes first.
+      if (intent.status === 'processing') return
+      const requestId = createId('req')
+      const outcome = await applyReading(deps, readAutomatic(intent, isLive, { payment: id }), requestId)
+      if (outcome === 'not_credited') await endPayment(deps, id, 'not_credited')
+      return
+    }
+    const isFinal =
+      !(reply instanceof Unreached) && (reply.status === 400 || reply.status === 402 || reply.status === 404)
+    if (!isFinal) return log.warn('an automatic top-up could not be made; it is tried again', replyFields(reply))
+    const { code, decline_code } = errorOf(reply)
+    log.warn('an automatic top-up failed', { payment: id, ...replyFields(reply) })
+    await endPayment(deps, id, (code === 'card_declined' ? decline_code : undefined) ?? code ?? 'refused')
+  }
+
+  return {
+    bounds,
+    async read(sql, workspaceId) {
+      const [row] = await sql<TopUpRow>`SELECT * FROM auto_topups WHERE workspace_id = ${workspaceId}`
+      if (!row) return undefined
+      const { threshold, amount, month_max: monthMax, is_on, stopped, card, failures } = row
+      const spentThisMonth = await spentSince(sql, workspaceId, monthStart(clock.now()))
+      const state = { isOn: is_on === 1n, stopped: stopped ?? undefined, card: card ?? undefined }
+      return { threshold, amount, monthMax, spentThisMonth, failures: Number(failures), ...state }
+    },
+    async turnOn(sql, workspaceId, { threshold, amount, monthMax }) {
+      if (!api) throw new Failure('NOT_FOUND', 'Automatic top-ups need STRIPE_SECRET_KEY, which is not set.')
+      checkAmount(amount, bounds())
+      if (monthMax < amount) throw invalidRequest('`monthly_max` must be at least `amount`.', 'monthly_max')
+      const rows = await sql`UPDATE auto_topups SET is_on = 1, stopped = NULL, failures = 0, threshold = ${threshold},
+          amount = ${amount}, month_max = ${monthMax}
+        WHERE workspace_id = ${workspaceId} AND payment_method IS NOT NULL RETURNING workspace_id`
+      if (rows.length > 0) return
+      const message = 'No card is saved. Pay once with `save_card`, for example on the Billing page, then turn it on.'
+      throw invalidRequest(message)
+    },
+    async turnOff(sql, workspaceId) {
+      await sql`UPDATE auto_topups SET is_on = 0, stopped = NULL WHERE workspace_id = ${workspaceId}`
+    },
+    async round() {
+      if (!api) return
+      const { sql } = database
+      const due = await sql<{ workspace_id: WorkspaceId }>`SELECT t.workspace_id FROM auto_topups t
+        JOIN balances b ON b.account_id = 'wallet:' || t.workspace_id WHERE t.is_on = 1 AND b.posted < t.threshold`
+      for (const { workspace_id } of due) await begin(workspace_id)
+      await reach('in_topup')
+      const open = await sql<{ id: PaymentId }>`SELECT id FROM payments
+        WHERE kind = 'automatic' AND state = 'open' AND next_at <= ${timeToSql(clock.now())} ORDER BY id`
+      for (const { id } of open) await perform(id)
+    },
+  }
+}
+
+const listSchema = z.object({ data: z.array(z.unknown()) })
+
+/** Also of a declined payment, whose error has it. */
+function intentOf({ status, json }: StripeReply): Intent | undefined {
+  if (status === 200) return readIntent(json)
+  const error = z.object({ error: z.object({ payment_intent: z.unknown() }) }).safeParse(json)
+  return error.success && status === 402 ? readIntent(error.data.error.payment_intent) : undefined
+}
+
+function intentForm(
+  { id, workspace_id, amount }: PaymentRow,
+  { customer, method }: { readonly customer: string; readonly method: string },
+) {
+  return {
+    amount: String(amount / nanoPerCent),
+    currency: 'usd',
+    customer,
+    payment_method: method,
+    'payment_method_types[0]': 'card',
+    off_session: 'true',
+    confirm: 'true',
+    // Nobody is there to confirm it.
+    error_on_requires_action: 'true',
+    description: 'Tollgate credit, automatic top-up',
+    [`metadata[${workspaceMetadata}]`]: workspace_id,
+    [`metadata[${paymentMetadata}]`]: id,
+    [`metadata[${automaticMetadata}]`]: 'yes',
+  }
+}
+
+async function spentSince(sql: Sql, workspaceId: WorkspaceId, since: number): Promise<Nano> {
+  const [row] = await sql<{ spent: bigint | null }>`SELECT CAST(SUM(amount) AS BIGINT) AS spent FROM payments
+    WHERE workspace_id = ${workspaceId} AND kind = 'automatic' AND state <> 'failed' AND created_at >= ${timeToSql(since)}`
+  return (row?.spent ?? 0n) as Nano
+}
+
+/** In UTC. */
+function monthStart(now: number): number {
+  const date = new Date(now)
+  return Date.UTC(date.getUTCFullYear(), date.getUTCMonth())
+}

@@ -1,0 +1,83 @@
+// The rows of payments: what was asked for at the payment provider, and what came of it. Money moves only in the ledger;
+// each step here can be repeated after a crash.
+
+import { createId, type PaymentId, type WorkspaceId } from '../../kernel/ids.ts'
+import type { Nano } from '../../kernel/money.ts'
+import type { Database } from '../../store/database.ts'
+import { type Sql, timeToSql } from '../../store/sql.ts'
+
+export interface PaymentRow {
+  readonly id: PaymentId
+  readonly workspace_id: WorkspaceId
+  readonly kind: 'checkout' | 'automatic'
+  readonly amount: Nano
+  readonly state: 'open' | 'paid' | 'failed'
+  readonly payment_id: string | null
+  readonly payment_intent: string | null
+  readonly failure: string | null
+  readonly created_at: bigint
+  readonly attempts: bigint
+}
+
+export async function insertPayment(
+  sql: Sql,
+  { workspaceId, kind, amount }: { workspaceId: WorkspaceId; kind: PaymentRow['kind']; amount: Nano },
+  now: number,
+): Promise<PaymentId | undefined> {
+  const id = createId('pay')
+  const at = timeToSql(now)
+  const facts = { workspace_id: workspaceId, kind, amount, state: 'open', created_at: at }
+  const row = { id, ...facts, next_at: kind === 'automatic' ? at : null }
+  const added = await sql`INSERT INTO payments ${sql([row])} ON CONFLICT DO NOTHING RETURNING id`
+  return added.length === 0 ? undefined : id
+}
+
+export async function findPayment(sql: Sql, id: string): Promise<PaymentRow | undefined> {
+  const [row] = await sql<PaymentRow>`SELECT * FROM payments WHERE id = ${id}`
+  return row
+}
+
+export async function findPaymentOfIntent(sql: Sql, intent: string): Promise<PaymentRow | undefined> {
+  const [row] = await sql<PaymentRow>`SELECT * FROM payments WHERE payment_intent = ${intent}`
+  return row
+}
+
+/** Newest first. */
+export async function listPayments(
+  sql: Sql,
+  { workspaceId, limit, cursor }: { workspaceId: WorkspaceId; limit: number; cursor?: string },
+): Promise<readonly PaymentRow[]> {
+  return await sql<PaymentRow>`SELECT * FROM payments WHERE workspace_id = ${workspaceId} AND id < ${cursor ?? 'pay_z'}
+    ORDER BY id DESC LIMIT ${BigInt(limit)}`
+}
+
+export async function endUnpaid(sql: Sql, id: PaymentId, failure: string): Promise<PaymentRow | undefined> {
+  const [row] = await sql<PaymentRow>`UPDATE payments SET state = 'failed', failure = ${failure}, next_at = NULL
+    WHERE id = ${id} AND state = 'open' RETURNING *`
+  return row
+}
+
+export interface Paid {
+  /** As the payment's metadata names it; undefined = it was started elsewhere. */
+  readonly id: string | undefined
+  readonly workspaceId: WorkspaceId
+  readonly kind: PaymentRow['kind']
+  readonly amount: Nano
+  readonly paymentId: string
+  readonly intent: string | undefined
+}
+
+/** After the wallet was credited. Returns the row as it was asked for; undefined = it was started elsewhere. */
+export async function markPaid(database: Database, paid: Paid, now: number): Promise<PaymentRow | undefined> {
+  const { workspaceId, kind, amount, paymentId, intent } = paid
+  return await database.transaction(async (sql) => {
+    const [row] = await sql<PaymentRow>`SELECT * FROM payments
+      WHERE workspace_id = ${workspaceId} AND (id = ${paid.id ?? ''} OR payment_id = ${paymentId})`
+    const id = row?.id ?? (await insertPayment(sql, { workspaceId, kind, amount }, now))
+    await sql`UPDATE payments SET state = 'paid', amount = ${amount}, payment_id = ${paymentId},
+        payment_intent = ${intent ?? null}, failure = NULL, next_at = NULL
+      WHERE id = ${id ?? ''}`
+    if (kind === 'automatic') await sql`UPDATE auto_topups SET failures = 0 WHERE workspace_id = ${workspaceId}`
+    return row
+  })
+}

@@ -1,0 +1,66 @@
+// GET /api/oauth/usage: how much of its spend limits a key has used, in the shape that Claude Code reads from a gateway
+// (`claude gateway --help` of 2.1.325, 2026-11). It shows the amounts beside the percentage from the headers.
+
+import type { Dialect } from '../dialects/dialect.ts'
+import type { Clock } from '../kernel/clock.ts'
+import { isoTime } from '../kernel/clock.ts'
+import { Failure } from '../kernel/failure.ts'
+import type { Nano } from '../kernel/money.ts'
+import { type SpendState, spendState } from '../ledger/budget.ts'
+import type { Ledger } from '../ledger/ledger.ts'
+import { budgetsOf } from '../pipeline/reserve.ts'
+import { allowsSource, sourceFailure } from '../tenancy/allowlist.ts'
+import type { Caller } from '../tenancy/caller.ts'
+import { jsonResponse, refuse } from './responses.ts'
+
+export const spendPath = '/api/oauth/usage'
+
+export interface SpendDependencies {
+  authenticate(headers: Headers): Caller | Failure | Promise<Caller | Failure>
+  readonly ledger: Pick<Ledger, 'budget'>
+  readonly clock: Clock
+}
+
+export function createSpendRoute({ authenticate, ledger, clock }: SpendDependencies) {
+  return async (request: Request, surface: Dialect, address: string | undefined): Promise<Response> => {
+    const caller = await authenticate(request.headers)
+    if (caller instanceof Failure) return refuse(surface, caller)
+    if (!allowsSource(caller, address)) return refuse(surface, sourceFailure(caller, address))
+    const budgets = budgetsOf(caller, clock) ?? []
+    const states = budgets.map(async (budget) =>
+      spendState({ ...budget, ...(await ledger.budget(budget.scopeId, budget.window)) }),
+    )
+    return jsonResponse(renderSpend(await Promise.all(states)), { 'cache-control': 'no-store' })
+  }
+}
+
+function renderSpend(states: readonly SpendState[]): object {
+  const sorted = states.toSorted((a, b) => b.used - a.used)
+  const [tightest] = sorted
+  if (tightest === undefined) return { limits: [] }
+  return {
+    extra_usage: {
+      is_enabled: true,
+      monthly_limit: cents(tightest.limit),
+      used_credits: cents(tightest.spent),
+      utilization: percent(tightest),
+      currency: 'USD',
+    },
+    limits: sorted.map((state) => ({
+      kind: 'spend',
+      group: state.period,
+      percent: percent(state),
+      resets_at: isoTime(state.resetsAt),
+      severity: state.used > 0.95 ? 'critical' : state.used > 0.75 ? 'warning' : 'normal',
+      is_active: state === tightest,
+    })),
+  }
+}
+
+function percent({ used }: SpendState): number {
+  return Math.floor(used * 100)
+}
+
+function cents(amount: Nano): number {
+  return Number(amount / 10_000_000n)
+}

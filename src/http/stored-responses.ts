@@ -1,0 +1,104 @@
+// GET and DELETE /v1/responses/{id}, and its input items: responses that callers of the same workspace asked to store.
+
+import type { Dialect } from '../dialects/dialect.ts'
+import { Failure, invalidRequest } from '../kernel/failure.ts'
+import { type Limiter, limitFailure } from '../limits/limiter.ts'
+import { allowsSource, sourceFailure } from '../tenancy/allowlist.ts'
+import type { Caller } from '../tenancy/caller.ts'
+import type { StoredResponse, StoredResponses } from '../tenancy/stored-responses.ts'
+import { queryOf } from './request.ts'
+import { jsonResponse, refuse, wrongMethod } from './responses.ts'
+
+export interface StoredResponsesDependencies {
+  authenticate(headers: Headers): Caller | Failure | Promise<Caller | Failure>
+  readonly limiter: Limiter
+  readonly storedResponses: StoredResponses
+}
+
+const pathForm = /^\/responses\/([\w-]{1,128})(\/input_items|\/cancel)?$/
+/** Prompts must not be kept by caches. */
+const noStore = { 'cache-control': 'no-store' }
+
+/** `path` is without /v1. undefined = not one of these paths, or nothing is stored here. */
+export function createStoredResponsesRoute(deps: StoredResponsesDependencies) {
+  return (request: Request, surface: Dialect, address: string | undefined, path: string) => {
+    const [, id, part = ''] = (deps.storedResponses.isOn() && pathForm.exec(path)) || []
+    if (id === undefined) return undefined
+    const { method } = request
+    const allow = { '': 'GET, DELETE', '/input_items': 'GET', '/cancel': 'POST' }[part] ?? ''
+    if (!allow.split(', ').includes(method)) return refuse(surface, wrongMethod(method, allow))
+    return answer(deps, request, address, { id, part }).then((result) =>
+      result instanceof Failure ? refuse(surface, result) : jsonResponse(result, noStore),
+    )
+  }
+}
+
+async function answer(
+  deps: StoredResponsesDependencies,
+  request: Request,
+  address: string | undefined,
+  { id, part }: { readonly id: string; readonly part: string },
+): Promise<object | Failure> {
+  const { storedResponses } = deps
+  const caller = await admit(deps, request, address)
+  if (caller instanceof Failure) return caller
+  if (request.method === 'DELETE') {
+    const isRemoved = await storedResponses.remove(caller.workspaceId, id)
+    return isRemoved ? { id, object: 'response', deleted: true } : unknown(id)
+  }
+  const stored = await storedResponses.find(caller.workspaceId, id)
+  if (!stored) return unknown(id)
+  if (part === '/cancel') return invalidRequest('Only a response in the background can be cancelled; none is here.')
+  return part === '' ? (JSON.parse(stored.response) as object) : listItems(stored, queryOf(request.url))
+}
+
+/** Counts as a request without tokens. */
+async function admit(
+  { authenticate, limiter }: StoredResponsesDependencies,
+  request: Request,
+  address: string | undefined,
+): Promise<Caller | Failure> {
+  const caller = await authenticate(request.headers)
+  if (caller instanceof Failure) return caller
+  if (!allowsSource(caller, address)) return sourceFailure(caller, address)
+  const admission = await limiter.admit(caller.limits, 0)
+  if (admission.kind === 'refused') return limitFailure(admission, caller.keyName)
+  admission.end(undefined)
+  return caller
+}
+
+function unknown(id: string): Failure {
+  return new Failure(
+    'NOT_FOUND',
+    `There is no stored response ${id}. It was not sent with \`store: true\`, has expired or was deleted.`,
+  )
+}
+
+const pageMax = 100
+const pageUsual = 20
+
+/** Newest first, unless `order=asc`. */
+function listItems({ id, input }: StoredResponse, query: URLSearchParams): object | Failure {
+  const limit = Number(query.get('limit') ?? pageUsual)
+  if (!Number.isInteger(limit) || limit < 1 || limit > pageMax) {
+    return invalidRequest(`\`limit\` must be a whole number from 1 to ${pageMax}.`, 'limit')
+  }
+  const order = query.get('order') ?? 'desc'
+  if (order !== 'asc' && order !== 'desc') return invalidRequest('`order` must be asc or desc.', 'order')
+  // Callers rarely give items an id, and the list is paged by it.
+  const items = (JSON.parse(input) as readonly Record<string, unknown>[]).map((item, at) => {
+    return { type: 'message', ...item, id: typeof item.id === 'string' ? item.id : `item_${id.slice(-24)}_${at}` }
+  })
+  if (order === 'desc') items.reverse()
+  const after = query.get('after')
+  const start = after === null ? 0 : items.findIndex((item) => item.id === after) + 1
+  if (after !== null && start === 0) return invalidRequest('`after` names no item of this response.', 'after')
+  const data = items.slice(start, start + limit)
+  return {
+    object: 'list',
+    data,
+    first_id: data[0]?.id ?? null,
+    last_id: data.at(-1)?.id ?? null,
+    has_more: start + data.length < items.length,
+  }
+}

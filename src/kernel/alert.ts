@@ -1,0 +1,11 @@
+/** What people can be warned about. `test` is sent on request. */
+export const alertKinds = [
+  'balance.low',
+  'limit.reached',
+  'provider.down',
+  'provider.up',
+  'price.changed',
+  'topup.failed',
+  'test',
+] as const
+export type AlertKind = (typeof alertKinds)[number]

@@ -1,0 +1,51 @@
+import { expect } from 'bun:test'
+import { forEachEngine } from '../../test/parts/engines.ts'
+import { addWorkspace, expectBooksRight, holdOf, openLedger, settlementOf } from '../../test/parts/ledger.ts'
+import type { Nano } from '../kernel/money.ts'
+import { readStatement, signedAmount } from './statement.ts'
+
+const dayMs = 86_400_000
+
+forEachEngine((_, it) => {
+  it('statements add up from month to month, to the balance and to what verify finds', async ({ database }) => {
+    const workspaceId = await addWorkspace(database)
+    const other = await addWorkspace(database)
+    await using books = await openLedger(database)
+    const { ledger, clock, pace } = books
+    const charge = async (amount: bigint, startedAt: number, payer = workspaceId) => {
+      const request = holdOf(payer, amount)
+      expect(await ledger.hold(request)).toMatchObject({ kind: 'held' })
+      const settlement = settlementOf(request.requestId, amount, { startedAt })
+      expect(await ledger.settle(settlement)).toMatchObject({ kind: 'settled' })
+    }
+    // 15 January 2027: 10,000 come in, 30 are charged. 4 February: 500 come in, 70 are taken back, 12 and 8 are charged.
+    await ledger.fund({ workspaceId, amount: 10_000n as Nano, kind: 'topup' })
+    await ledger.fund({ workspaceId: other, amount: 999n as Nano, kind: 'topup' })
+    await charge(30n, clock.now())
+    clock.advance(20 * dayMs)
+    // With a heartbeat: a replica that was silent for long is taken for dead.
+    await pace.round()
+    await ledger.fund({ workspaceId, amount: 500n as Nano, kind: 'topup', reference: 'invoice 17' })
+    await ledger.correct({ workspaceId, amount: 70n as Nano, direction: 'take', reason: 'refund' })
+    await charge(12n, clock.now())
+    await charge(8n, clock.now())
+    await charge(5n, clock.now(), other)
+
+    const seen = async (month: string) => {
+      const { opening, closing, fundings, charges } = (await readStatement(database, workspaceId, month)) ?? {}
+      const came = fundings?.map((funding) => [funding.kind, signedAmount(funding, workspaceId), funding.reference])
+      return [opening, came, charges?.map(({ requests, amount }) => [requests, amount]), closing] as unknown[]
+    }
+    expect(await seen('2026-12')).toEqual([0n, [], [], 0n])
+    expect(await seen('2027-01')).toEqual([0n, [['topup', 10_000n, undefined]], [[1, 30n]], 9970n])
+    const came = [
+      ['topup', 500n, 'invoice 17'],
+      ['correction', -70n, 'refund'],
+    ]
+    expect(await seen('2027-02')).toEqual([9970n, came, [[2, 20n]], 10_380n])
+    expect(await seen('2027-03')).toEqual([10_380n, [], [], 10_380n])
+    expect((await ledger.wallet(workspaceId)).posted).toBe(10_380n as Nano)
+    expect(await readStatement(database, workspaceId, '2027-13')).toBeUndefined()
+    await expectBooksRight(database)
+  })
+})

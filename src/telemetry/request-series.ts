@@ -1,0 +1,271 @@
+// Requests summed up by time and by group, for charts, histograms and facets. Windows are exact to the millisecond: whole
+// hours come from the hourly sums where those have the group, the rest from the log. The database adds up portions of the
+// log, so that neither the memory nor the time between two portions grows with it.
+
+import { type AttributionFilters, shownEndUser, tagsFromText } from '../kernel/attribution.ts'
+import type { KeyId, ProjectId, WorkspaceId } from '../kernel/ids.ts'
+import { yieldToEventLoop } from '../kernel/timers.ts'
+import type { Database } from '../store/database.ts'
+import { templateOf } from '../store/insert-rows.ts'
+import {
+  addFigures,
+  allWorkspaces,
+  type Figures,
+  figureColumns,
+  figuresFromRow,
+  firstEventBounds,
+  grainMs,
+  noFigures,
+} from '../store/request-rows.ts'
+import { type SqlValue, timeToSql } from '../store/sql.ts'
+import { firstIdAt } from './request-row.ts'
+
+export interface SeriesFilters extends AttributionFilters {
+  readonly workspaceId?: WorkspaceId
+  readonly projectId?: ProjectId
+  readonly keyId?: KeyId
+  /** Only requests with one of these keys. */
+  readonly keyIds?: readonly KeyId[]
+  readonly model?: string
+  readonly provider?: string
+  readonly outcome?: 'ok' | 'failed'
+  /** As `causeColumn` has it. */
+  readonly cause?: string
+}
+
+const hourlyGroups = { none: 'total', model: 'model', project: 'project', key: 'key' } as const
+
+/** `ok`, or the cause, or else the code in lower case. */
+export const causeColumn = "COALESCE(cause, LOWER(code), 'ok')"
+
+const columns = {
+  none: "''",
+  model: 'model',
+  project: 'project_id',
+  key: 'key_id',
+  workspace: 'workspace_id',
+  provider: 'provider',
+  agent: 'agent',
+  session: 'session',
+  user: 'end_user',
+  cause: causeColumn,
+} as const
+
+/** `tag:NAME`: by the value of that tag. */
+export type SeriesGroup = keyof typeof columns | `tag:${string}`
+
+export interface SeriesQuery extends SeriesFilters {
+  /** Epoch milliseconds; `to` is exclusive. */
+  readonly from: number
+  readonly to: number
+  readonly stepMs: number
+  /** How far local time is ahead of UTC: days begin at local midnight. */
+  readonly offsetMs: number
+  readonly group: SeriesGroup
+}
+
+export interface Series {
+  /** null = the requests have none. */
+  readonly value: string | null
+  readonly total: Figures
+  /** By the start of the bucket, which may be before `from`. */
+  readonly buckets: ReadonlyMap<number, Figures>
+}
+
+/** The highest cost first, then the most requests. */
+export async function readSeries(database: Pick<Database, 'sql'>, query: SeriesQuery): Promise<readonly Series[]> {
+  const found = new Map<string | null, { total: Figures; buckets: Map<number, Figures> }>()
+  const add = (raw: string | null, place: number, figures: Figures): void => {
+    const value = shownValue(query.group, raw)
+    const series = found.get(value) ?? { total: noFigures(), buckets: new Map<number, Figures>() }
+    found.set(value, series)
+    const start = place * query.stepMs - query.offsetMs
+    const bucket = series.buckets.get(start) ?? noFigures()
+    series.buckets.set(start, bucket)
+    addFigures(bucket, figures)
+    addFigures(series.total, figures)
+  }
+  const [first, last] = hoursWithin(query)
+  const spans: readonly Span[] =
+    first < last
+      ? [
+          [query.from, first],
+          [last, query.to],
+        ]
+      : [[query.from, query.to]]
+  if (first < last) await addHours(database, query, [first, last], add)
+  for (const [from, to] of spans) if (from < to) await addLogged(database, { ...query, from, to }, add)
+  return [...found].map(([value, series]) => ({ value, ...series })).sort(byCost)
+}
+
+type Add = (raw: string | null, place: number, figures: Figures) => void
+type Span = readonly [from: number, to: number]
+
+function shownValue(group: SeriesGroup, raw: string | null): string | null {
+  if (group.startsWith('tag:')) return tagsFromText(raw)[group.slice('tag:'.length)] ?? null
+  return group === 'user' && raw !== null ? shownEndUser(raw) : raw || null
+}
+
+function byCost(a: Series, b: Series): number {
+  return Number(b.total.charge - a.total.charge || b.total.requests - a.total.requests)
+}
+
+/** The whole hours that the sums can answer for; the same number twice = none. */
+function hoursWithin({ from, to, stepMs, offsetMs, group, workspaceId: _, ...rest }: SeriesQuery): Span {
+  const isFiltered = Object.values(rest).some((value) => value !== undefined)
+  const isWhole = stepMs % grainMs.hour === 0 && offsetMs % grainMs.hour === 0
+  if (isFiltered || !isWhole || !(group in hourlyGroups)) return [from, from]
+  return [Math.ceil(from / grainMs.hour) * grainMs.hour, Math.floor(to / grainMs.hour) * grainMs.hour]
+}
+
+const sums = figureColumns.map((name) => `CAST(SUM(${name}) AS BIGINT) AS ${name}`).join(', ')
+
+/** One statement over both tables, because hours move from one to the other. */
+async function addHours({ sql }: Pick<Database, 'sql'>, query: SeriesQuery, [from, to]: Span, add: Add): Promise<void> {
+  const { stepMs, offsetMs, workspaceId = allWorkspaces } = query
+  const group = query.group as keyof typeof hourlyGroups
+  const place = `(start_at + ${offsetMs}) / ${stepMs} AS place`
+  const texts = [
+    `SELECT ${place}, subject, ${sums} FROM request_sums WHERE grain = 'hour' AND series = '${hourlyGroups[group]}'
+      AND workspace_id = `,
+    ' AND start_at >= ',
+    ' AND start_at < ',
+    ` GROUP BY 1, 2 UNION ALL SELECT ${place}, ${columns[group]} AS subject, ${sums} FROM request_hours WHERE CAST(`,
+    ` AS TEXT) IN ('', workspace_id) AND start_at >= `,
+    ' AND start_at < ',
+    ' GROUP BY 1, 2',
+  ]
+  const values = [workspaceId, timeToSql(from), timeToSql(to)]
+  const rows = await sql<SummedRow>(templateOf(texts), ...values, ...values)
+  for (const row of rows) add(row.subject, Number(row.place), figuresFromRow(row))
+}
+
+type SummedRow = { readonly subject: string | null; readonly place: bigint } & Readonly<Record<string, bigint>>
+
+/** A few milliseconds: the embedded database is read on the thread that serves requests, which go first in between. */
+const portion = 2_000n
+/** An id is made a moment before its request's time is taken. */
+const marginMs = 60_000
+/** As in the hourly sums: the place of the first bound that is not exceeded. */
+const firstEventPlace = `CASE WHEN first_event_ms IS NULL THEN -1 ${firstEventBounds
+  .map((most, place) => `WHEN first_event_ms <= ${most} THEN ${place}`)
+  .join(' ')} ELSE ${firstEventBounds.length} END`
+const loggedSums = ['input_tokens', 'cache_read_tokens', 'output_tokens', 'charge']
+  .map((name) => `CAST(SUM(COALESCE(${name}, 0)) AS BIGINT) AS ${name}`)
+  .join(', ')
+
+async function addLogged(database: Pick<Database, 'sql'>, query: SeriesQuery, add: Add): Promise<void> {
+  const { stepMs, offsetMs, group } = query
+  const column = group.startsWith('tag:') ? 'tags' : columns[group as keyof typeof columns]
+  const select = `${column} AS subject, (started_at + ${offsetMs}) / ${stepMs} AS place, ${firstEventPlace} AS speed,
+    COUNT(*) AS requests, COUNT(code) AS errors, ${loggedSums}`
+  for await (const rows of readPortions<SummedRow>(database, query, `SELECT ${select}`, ' GROUP BY 1, 2, 3')) {
+    for (const row of rows) {
+      const figures = figuresFromRow(row)
+      if (row.speed !== undefined && row.speed >= 0n) figures.firstEvents[Number(row.speed)] = row.requests ?? 0n
+      add(row.subject, Number(row.place), figures)
+    }
+  }
+}
+
+type Piece = readonly [text: string, ...values: readonly SqlValue[]]
+
+/** Conditions, each a text with a `?` for every value. */
+function conditionsOf(query: SeriesFilters): readonly Piece[] {
+  const { workspaceId, projectId, keyId, keyIds, model, provider, session, agent, endUser, tag, outcome, cause } = query
+  const equal = Object.entries({
+    workspace_id: workspaceId,
+    key_id: keyId,
+    project_id: projectId,
+    model,
+    provider,
+    session,
+    agent,
+    [causeColumn]: cause,
+  }).flatMap(([column, value]): Piece[] => (value === undefined ? [] : [[`${column} = ?`, value]]))
+  const others: (Piece | false)[] = [
+    keyIds !== undefined &&
+      (keyIds.length === 0 ? ['1 = 0'] : [`key_id IN (${keyIds.map(() => '?').join(', ')})`, ...keyIds]),
+    endUser !== undefined && ['? IN (end_user, SUBSTR(end_user, 1, 23), SUBSTR(end_user, 25))', endUser],
+    // Not LIKE, which ignores case on one of the engines.
+    tag !== undefined && [`REPLACE(',' || tags || ',', ?, '') <> ',' || tags || ','`, `,${tag},`],
+    outcome !== undefined && [`code IS ${outcome === 'ok' ? '' : 'NOT '}NULL`],
+  ]
+  return [...equal, ...others.filter((piece) => piece !== false)]
+}
+
+async function* readPortions<Row>(
+  { sql }: Pick<Database, 'sql'>,
+  { from, to, ...filters }: SeriesFilters & { readonly from: number; readonly to: number },
+  select: string,
+  end: string,
+): AsyncGenerator<readonly Row[]> {
+  const run = <Found>(pieces: readonly Piece[]): Promise<Found[]> => {
+    const texts = pieces
+      .map(([text]) => text)
+      .join('')
+      .split('?')
+    return sql<Found>(templateOf(texts), ...pieces.flatMap(([, ...values]) => values))
+  }
+  const conditions = conditionsOf(filters).flatMap((piece): Piece[] => [piece, [' AND ']])
+  const indexed = conditionsOf({
+    ...(filters.keyId ? { keyId: filters.keyId } : filters.workspaceId && { workspaceId: filters.workspaceId }),
+  })
+  const along = indexed.flatMap((piece): Piece[] => [piece, [' AND ']])
+  const last = firstIdAt(to + marginMs)
+  let after: string = firstIdAt(Math.max(0, Math.floor(from) - marginMs))
+  for (;;) {
+    // The index alone answers this.
+    const [upper] = await run<{ id: string }>([
+      ['SELECT id FROM requests WHERE '],
+      ...along,
+      ['id > ? AND id < ? ORDER BY id LIMIT 1 OFFSET ?', after, last, portion - 1n],
+    ])
+    yield await run<Row>([
+      [`${select} FROM requests WHERE `],
+      ...conditions,
+      [
+        'id > ? AND id <= ? AND started_at >= ? AND started_at < ?',
+        after,
+        upper?.id ?? last,
+        timeToSql(from),
+        timeToSql(to),
+      ],
+      [end],
+    ])
+    if (!upper) return
+    after = upper.id
+    await yieldToEventLoop()
+  }
+}
+
+export const facetNames = ['cause', 'model', 'provider', 'key', 'agent', 'project'] as const
+export type FacetName = (typeof facetNames)[number]
+export type Facets = Readonly<Record<FacetName, ReadonlyMap<string, number>>>
+
+/** How many requests there are of each value; those without one are left out. */
+export async function countFacets(
+  database: Pick<Database, 'sql'>,
+  query: SeriesFilters & { readonly from: number; readonly to: number },
+): Promise<{ readonly total: number; readonly facets: Facets }> {
+  const facets = Object.fromEntries(facetNames.map((name) => [name, new Map<string, number>()])) as Record<
+    FacetName,
+    Map<string, number>
+  >
+  let total = 0
+  const select = facetNames.map((name) => `${columns[name]} AS f_${name}`).join(', ')
+  const places = facetNames.map((_, place) => place + 1).join(', ')
+  type Row = Readonly<Record<`f_${FacetName}`, string | null>> & { readonly requests: bigint }
+  const portions = readPortions<Row>(database, query, `SELECT ${select}, COUNT(*) AS requests`, ` GROUP BY ${places}`)
+  for await (const rows of portions) {
+    for (const row of rows) {
+      const count = Number(row.requests)
+      total += count
+      for (const name of facetNames) {
+        const value = row[`f_${name}`]
+        if (value !== null) facets[name].set(value, (facets[name].get(value) ?? 0) + count)
+      }
+    }
+  }
+  return { total, facets }
+}

@@ -1,0 +1,543 @@
+// People, their roles in workspaces, the links that invite them or let them set a new password, and their passwords.
+// Functions that write run inside the caller's transaction and add an audit entry to it. The audit log names people by id,
+// so that removing a person removes their name and address everywhere.
+
+import { createHash, randomBytes } from 'node:crypto'
+import { Failure, invalidRequest } from '../kernel/failure.ts'
+import {
+  createId,
+  type InvitationId,
+  isId,
+  type KeyId,
+  type MemberId,
+  type PersonId,
+  type WorkspaceId,
+} from '../kernel/ids.ts'
+import type { Role } from '../kernel/roles.ts'
+import { type Sql, timeFromSql, timeToSql } from '../store/sql.ts'
+import { appendAudit } from './audit.ts'
+import {
+  type Act,
+  afterCursor,
+  checkName,
+  notFound,
+  type Page,
+  type PageQuery,
+  pageOf,
+  rowsWanted,
+} from './management.ts'
+
+export interface Person {
+  readonly id: PersonId
+  readonly email: string
+  readonly name: string
+  readonly hasPassword: boolean
+}
+
+/** What a person may do, and where. `workspaceId` is undefined for the role operator. */
+export interface Grant {
+  readonly role: Role
+  readonly workspaceId: WorkspaceId | undefined
+}
+
+export interface Member extends Grant {
+  readonly id: MemberId
+  readonly personId: PersonId
+  readonly email: string
+  readonly name: string
+  readonly source: MemberSource
+  readonly createdAt: number
+}
+
+export type MemberSource = 'invitation' | 'sign-up' | 'claim'
+
+export interface Invitation {
+  readonly id: InvitationId
+  readonly email: string
+  readonly role: Role
+  readonly workspaceId: WorkspaceId | undefined
+  readonly createdAt: number
+  readonly expiresAt: number
+}
+
+export const invitationDays = 7
+const invitationMs = invitationDays * 24 * 3_600_000
+const resetMs = 24 * 3_600_000
+const linkBytes = 32
+
+/** The secret of a link or token. 256 random bits, so its hash needs no salt and cannot be reversed. */
+export function createLinkSecret(): string {
+  return randomBytes(linkBytes).toString('base64url')
+}
+
+export function hashOfSecret(secret: string): string {
+  return createHash('sha256').update(secret).digest('base64url')
+}
+
+/** One @ with something before it and a domain after it; whether mail arrives there is not checked. */
+const addressForm = /^[^\s@<>"(),:;\\[\]]{1,64}@[^\s@<>"(),:;\\[\]_]{1,190}$/
+
+export function checkEmail(text: string): string {
+  const email = text.trim().toLowerCase()
+  if (!addressForm.test(email))
+    throw invalidRequest('`email` must be an e-mail address such as ada@example.com.', 'email')
+  return email
+}
+
+interface PersonRow {
+  readonly id: PersonId
+  readonly email: string
+  readonly name: string
+  readonly password_hash: string | null
+}
+
+export async function findPerson(
+  sql: Sql,
+  by: { readonly id: string } | { readonly email: string } | { readonly subject: string },
+): Promise<(Person & { readonly passwordHash: string | undefined }) | undefined> {
+  const [row] = await ('id' in by
+    ? sql<PersonRow>`SELECT id, email, name, password_hash FROM people WHERE id = ${by.id}`
+    : 'email' in by
+      ? sql<PersonRow>`SELECT id, email, name, password_hash FROM people WHERE email = ${by.email}`
+      : sql<PersonRow>`SELECT id, email, name, password_hash FROM people WHERE oidc_subject = ${by.subject}`)
+  if (!row) return undefined
+  const { id, email, name, password_hash: hash } = row
+  return { id, email, name, hasPassword: hash !== null, passwordHash: hash ?? undefined }
+}
+
+export async function grantsOf(sql: Sql, personId: PersonId): Promise<readonly Grant[]> {
+  const rows = await sql<{ role: Role; workspace_id: WorkspaceId | null }>`SELECT role, workspace_id FROM members
+    WHERE person_id = ${personId} ORDER BY id`
+  return rows.map(({ role, workspace_id }) => ({ role, workspaceId: workspace_id ?? undefined }))
+}
+
+interface MemberRow {
+  readonly id: MemberId
+  readonly person_id: PersonId
+  readonly workspace_id: WorkspaceId | null
+  readonly role: Role
+  readonly source: MemberSource
+  readonly created_at: bigint
+  readonly email: string
+  readonly name: string
+}
+
+function memberFromRow(row: MemberRow): Member {
+  return {
+    id: row.id,
+    personId: row.person_id,
+    workspaceId: row.workspace_id ?? undefined,
+    role: row.role,
+    source: row.source,
+    createdAt: timeFromSql(row.created_at),
+    email: row.email,
+    name: row.name,
+  }
+}
+
+/** Of one workspace, or all with the operators. */
+export async function listMembers(
+  sql: Sql,
+  workspaceId: WorkspaceId | undefined,
+  page: PageQuery,
+): Promise<Page<Member>> {
+  const [after, count] = [afterCursor(page), rowsWanted(page)]
+  const rows = await (workspaceId === undefined
+    ? sql<MemberRow>`SELECT m.*, p.email, p.name FROM members m JOIN people p ON p.id = m.person_id
+        WHERE m.id > ${after} ORDER BY m.id LIMIT ${count}`
+    : sql<MemberRow>`SELECT m.*, p.email, p.name FROM members m JOIN people p ON p.id = m.person_id
+        WHERE m.workspace_id = ${workspaceId} AND m.id > ${after} ORDER BY m.id LIMIT ${count}`)
+  return pageOf(rows.map(memberFromRow), page)
+}
+
+export async function getMember(sql: Sql, id: string): Promise<Member> {
+  const [row] = isId('mem', id)
+    ? await sql<MemberRow>`SELECT m.*, p.email, p.name FROM members m JOIN people p ON p.id = m.person_id
+        WHERE m.id = ${id}`
+    : []
+  if (!row) throw notFound('member', id)
+  return memberFromRow(row)
+}
+
+/** Whether the last admin of a workspace, or the last operator, may leave. */
+export interface LastOne {
+  readonly mayLeave: boolean
+}
+
+export async function changeRole(sql: Sql, id: string, role: Role, act: Act, last: LastOne): Promise<Member> {
+  const member = await getMember(sql, id)
+  if ((member.role === 'operator') !== (role === 'operator')) {
+    throw invalidRequest(
+      'An operator has no other role, and operators are invited as such. Remove the member and invite again.',
+      'role',
+    )
+  }
+  if (member.role === role) return member
+  // Written before it is counted: of two admins who demote each other, the second waits and then finds itself the last.
+  await lockMembers(sql, member.workspaceId)
+  await sql`UPDATE members SET role = ${role}, source = 'invitation' WHERE id = ${member.id}`
+  if (member.role === 'admin' && !last.mayLeave) await checkNotLast(sql, member)
+  const details = { person: member.personId, workspace: member.workspaceId ?? null, from: member.role, to: role }
+  await appendAudit(sql, { ...act, action: 'member.update', object: member.id, details })
+  return { ...member, role, source: 'invitation' }
+}
+
+export interface RemovedMember {
+  readonly member: Member
+  /** The person's own keys that were revoked. */
+  readonly keys: readonly KeyId[]
+}
+
+/**
+ * Ends the membership with everything that depends on it: the person's tokens and own keys in the workspace, and with the
+ * last membership the sessions and the person. Sessions and tokens are looked up for every request, so they end on all
+ * replicas with the commit; the caller invalidates the workspace's cached keys.
+ */
+export async function removeMember(sql: Sql, id: string, act: Act, last: LastOne): Promise<RemovedMember> {
+  const member = await getMember(sql, id)
+  const { personId, workspaceId } = member
+  await lockMembers(sql, workspaceId)
+  const removed = await sql`DELETE FROM members WHERE id = ${member.id} RETURNING id`
+  if (removed.length === 0) throw notFound('member', id)
+  if ((member.role === 'admin' || member.role === 'operator') && !last.mayLeave) await checkNotLast(sql, member)
+  await sql`DELETE FROM management_tokens WHERE person_id = ${personId}
+    AND COALESCE(workspace_id, '') = ${workspaceId ?? ''}`
+  // An invitation that waits for the same address would let the person back in.
+  await sql`DELETE FROM invitations WHERE email = ${member.email}
+    AND (COALESCE(workspace_id, '') = ${workspaceId ?? ''} OR role IS NULL)`
+  const keys = await (workspaceId === undefined
+    ? sql<{
+        id: KeyId
+      }>`UPDATE api_keys SET revoked_at = ${timeToSql(act.at)} WHERE owner_id = ${personId} AND revoked_at IS NULL
+        AND workspace_id NOT IN (SELECT workspace_id FROM members WHERE person_id = ${personId}) RETURNING id`
+    : sql<{
+        id: KeyId
+      }>`UPDATE api_keys SET revoked_at = ${timeToSql(act.at)} WHERE owner_id = ${personId} AND revoked_at IS NULL
+        AND workspace_id = ${workspaceId} RETURNING id`)
+  const [other] = await sql`SELECT id FROM members WHERE person_id = ${personId} LIMIT 1`
+  if (!other) await deletePerson(sql, personId)
+  const details = { person: personId, workspace: workspaceId ?? null, role: member.role, keys: keys.length }
+  await appendAudit(sql, { ...act, action: 'member.remove', object: member.id, details })
+  return { member, keys: keys.map((key) => key.id) }
+}
+
+/** For the erasure of a workspace: its members, and the people who belong to no other. */
+export async function removePeopleOf(sql: Sql, workspaceId: WorkspaceId): Promise<void> {
+  await sql`DELETE FROM invitations WHERE workspace_id = ${workspaceId}`
+  await sql`DELETE FROM management_tokens WHERE workspace_id = ${workspaceId}`
+  const removed = await sql<{ person_id: PersonId }>`DELETE FROM members WHERE workspace_id = ${workspaceId}
+    RETURNING person_id`
+  for (const { person_id: id } of removed) {
+    const [other] = await sql`SELECT id FROM members WHERE person_id = ${id} LIMIT 1`
+    if (!other) await deletePerson(sql, id)
+  }
+}
+
+async function deletePerson(sql: Sql, id: PersonId): Promise<void> {
+  await sql`DELETE FROM console_sessions WHERE person_id = ${id}`
+  await sql`DELETE FROM management_tokens WHERE person_id = ${id}`
+  await sql`DELETE FROM deliveries WHERE person_id = ${id}`
+  await sql`DELETE FROM alert_readers WHERE reader = ${id}`
+  await sql`DELETE FROM people WHERE id = ${id}`
+}
+
+/** Changes of the members of one workspace wait for each other, on every replica. */
+async function lockMembers(sql: Sql, workspaceId: WorkspaceId | undefined): Promise<void> {
+  if (workspaceId !== undefined) await sql`UPDATE workspaces SET name = name WHERE id = ${workspaceId}`
+  else await sql`UPDATE audit_head SET sequence = sequence WHERE id = 1`
+}
+
+async function checkNotLast(sql: Sql, { workspaceId, role }: Member): Promise<void> {
+  const [other] = await sql`SELECT id FROM members WHERE COALESCE(workspace_id, '') = ${workspaceId ?? ''}
+    AND role = ${role} LIMIT 1`
+  if (other) return
+  throw role === 'operator'
+    ? invalidRequest('This is the last operator. Invite another one first, or use the management token.')
+    : invalidRequest('This is the last admin of the workspace. Make someone else admin first, or ask an operator.')
+}
+
+export interface InvitationWish {
+  readonly email: string
+  readonly role: Role
+  readonly workspaceId: WorkspaceId | undefined
+}
+
+/** Replaces an earlier invitation of the same address to the same workspace. The secret is returned once. */
+export async function createInvitation(
+  sql: Sql,
+  wish: InvitationWish,
+  act: Act,
+): Promise<{ readonly invitation: Invitation; readonly secret: string }> {
+  const email = checkEmail(wish.email)
+  const { role, workspaceId } = wish
+  if ((role === 'operator') !== (workspaceId === undefined)) {
+    throw role === 'operator'
+      ? invalidRequest('Operators belong to no workspace: leave out `workspace_id`.', 'workspace_id')
+      : invalidRequest(`\`workspace_id\` is required for the role ${role}.`, 'workspace_id')
+  }
+  const [known] = await sql`SELECT m.id FROM members m JOIN people p ON p.id = m.person_id
+    WHERE p.email = ${email} AND COALESCE(m.workspace_id, '') = ${workspaceId ?? ''}`
+  if (known) throw invalidRequest('This person is a member already. Change their role instead.', 'email')
+  await sql`DELETE FROM invitations WHERE email = ${email} AND role IS NOT NULL
+    AND COALESCE(workspace_id, '') = ${workspaceId ?? ''}`
+  const secret = createLinkSecret()
+  const id = createId('inv')
+  const expiresAt = act.at + invitationMs
+  const row = {
+    id,
+    hash: hashOfSecret(secret),
+    email,
+    workspace_id: workspaceId ?? null,
+    role,
+    created_at: timeToSql(act.at),
+    expires_at: timeToSql(expiresAt),
+  }
+  await sql`INSERT INTO invitations ${sql([row])}`
+  const details = { workspace: workspaceId ?? null, role }
+  await appendAudit(sql, { ...act, action: 'invitation.create', object: id, details })
+  return { invitation: { id, email, role, workspaceId, createdAt: act.at, expiresAt }, secret }
+}
+
+interface InvitationRow {
+  readonly id: InvitationId
+  readonly email: string
+  readonly workspace_id: WorkspaceId | null
+  readonly role: Role
+  readonly created_at: bigint
+  readonly expires_at: bigint
+}
+
+function invitationFromRow(row: InvitationRow): Invitation {
+  return {
+    id: row.id,
+    email: row.email,
+    role: row.role,
+    workspaceId: row.workspace_id ?? undefined,
+    createdAt: timeFromSql(row.created_at),
+    expiresAt: timeFromSql(row.expires_at),
+  }
+}
+
+/** Those that can still be accepted. */
+export async function listInvitations(
+  sql: Sql,
+  workspaceId: WorkspaceId | undefined,
+  page: PageQuery,
+  now: number,
+): Promise<Page<Invitation>> {
+  const [after, count, at] = [afterCursor(page), rowsWanted(page), timeToSql(now)]
+  const rows = await (workspaceId === undefined
+    ? sql<InvitationRow>`SELECT * FROM invitations WHERE role IS NOT NULL AND expires_at > ${at} AND id > ${after}
+        ORDER BY id LIMIT ${count}`
+    : sql<InvitationRow>`SELECT * FROM invitations WHERE workspace_id = ${workspaceId} AND role IS NOT NULL
+        AND expires_at > ${at} AND id > ${after} ORDER BY id LIMIT ${count}`)
+  return pageOf(rows.map(invitationFromRow), page)
+}
+
+export async function listInvitationsOf(sql: Sql, email: string, now: number): Promise<readonly Invitation[]> {
+  const rows = await sql<InvitationRow>`SELECT * FROM invitations WHERE email = ${email} AND role IS NOT NULL
+    AND expires_at > ${timeToSql(now)} ORDER BY id`
+  return rows.map(invitationFromRow)
+}
+
+export async function revokeInvitation(sql: Sql, id: string, act: Act): Promise<void> {
+  const removed = await sql`DELETE FROM invitations WHERE id = ${id} AND role IS NOT NULL RETURNING id`
+  if (removed.length === 0) throw notFound('invitation', id)
+  await appendAudit(sql, { ...act, action: 'invitation.revoke', object: id })
+}
+
+/** A link with which the person sets a new password, for a day. Earlier ones end. */
+export async function createResetLink(
+  sql: Sql,
+  member: Member,
+  act: Act,
+): Promise<{ readonly secret: string; readonly expiresAt: number }> {
+  await sql`DELETE FROM invitations WHERE email = ${member.email} AND role IS NULL`
+  const secret = createLinkSecret()
+  const expiresAt = act.at + resetMs
+  const row = {
+    id: createId('inv'),
+    hash: hashOfSecret(secret),
+    email: member.email,
+    workspace_id: null,
+    role: null,
+    created_at: timeToSql(act.at),
+    expires_at: timeToSql(expiresAt),
+  }
+  await sql`INSERT INTO invitations ${sql([row])}`
+  await appendAudit(sql, { ...act, action: 'person.reset_link', object: member.personId })
+  return { secret, expiresAt }
+}
+
+export type OpenLink =
+  | (Invitation & { readonly kind: 'invitation' })
+  | { readonly kind: 'reset'; readonly id: InvitationId; readonly email: string }
+
+/** Looks at a link without using it; undefined if it does not exist or has expired. */
+export async function findLink(sql: Sql, secret: string, now: number): Promise<OpenLink | undefined> {
+  const [row] = await sql<Omit<InvitationRow, 'role'> & { readonly role: Role | null }>`SELECT * FROM invitations
+    WHERE hash = ${hashOfSecret(secret)} AND expires_at > ${timeToSql(now)}`
+  if (!row) return undefined
+  const { role } = row
+  if (role === null) return { kind: 'reset', id: row.id, email: row.email }
+  return { kind: 'invitation', ...invitationFromRow({ ...row, role }) }
+}
+
+/** Removes the link in the transaction that uses it, so that of two simultaneous uses one succeeds. */
+async function takeLink(sql: Sql, id: InvitationId): Promise<void> {
+  const taken = await sql`DELETE FROM invitations WHERE id = ${id} RETURNING id`
+  if (taken.length === 0) throw spentLink()
+}
+
+export function spentLink(): Failure {
+  return new Failure(
+    'UNAUTHORIZED',
+    'This link was already used, was withdrawn or has expired. Ask an admin of the workspace for a new one.',
+  )
+}
+
+export interface NewPerson {
+  readonly email: string
+  readonly name: string
+  readonly passwordHash?: string | undefined
+  readonly subject?: string | undefined
+}
+
+export async function insertPerson(sql: Sql, person: NewPerson, at: number): Promise<PersonId> {
+  checkName(person.name)
+  const id = createId('per')
+  const row = {
+    id,
+    email: person.email,
+    name: person.name,
+    password_hash: person.passwordHash ?? null,
+    oidc_subject: person.subject ?? null,
+    created_at: timeToSql(at),
+  }
+  await sql`INSERT INTO people ${sql([row])}`
+  return id
+}
+
+/** Gives the person, who may be new, the role of the invitation. Only the invited address can accept it. */
+export async function acceptInvitation(
+  sql: Sql,
+  invitation: Invitation,
+  person: Person | NewPerson,
+  at: number,
+): Promise<PersonId> {
+  if (person.email !== invitation.email) throw otherAddress(invitation)
+  await takeLink(sql, invitation.id)
+  const personId = 'id' in person ? person.id : await insertPerson(sql, person, at)
+  const { role, workspaceId } = invitation
+  await addMember(sql, personId, { role, workspaceId }, 'invitation', at)
+  const details = { person: personId, workspace: workspaceId ?? null, role }
+  await appendAudit(sql, { actor: personId, at, action: 'invitation.accept', object: invitation.id, details })
+  return personId
+}
+
+function otherAddress({ email }: Invitation): Failure {
+  return new Failure('FORBIDDEN', `This invitation is for ${email}. Sign in with that address.`)
+}
+
+export async function addMember(
+  sql: Sql,
+  personId: PersonId,
+  { role, workspaceId }: Grant,
+  source: MemberSource,
+  at: number,
+): Promise<void> {
+  const row = {
+    id: createId('mem'),
+    person_id: personId,
+    workspace_id: workspaceId ?? null,
+    role,
+    source,
+    created_at: timeToSql(at),
+  }
+  await sql`INSERT INTO members ${sql([row])} ON CONFLICT DO NOTHING`
+}
+
+/** Ends all sessions of the person: someone who knows the old password may have one. */
+export async function setPassword(sql: Sql, personId: PersonId, passwordHash: string): Promise<void> {
+  await sql`UPDATE people SET password_hash = ${passwordHash} WHERE id = ${personId}`
+  await sql`DELETE FROM console_sessions WHERE person_id = ${personId}`
+}
+
+export async function resetPassword(
+  sql: Sql,
+  link: { readonly id: InvitationId; readonly email: string },
+  passwordHash: string,
+  at: number,
+): Promise<PersonId> {
+  await takeLink(sql, link.id)
+  const person = await findPerson(sql, { email: link.email })
+  if (!person) throw spentLink()
+  await setPassword(sql, person.id, passwordHash)
+  await appendAudit(sql, {
+    actor: person.id,
+    at,
+    action: 'person.password',
+    object: person.id,
+    details: { by: 'link' },
+  })
+  return person.id
+}
+
+// Passwords.
+
+const passwordLengthMin = 10
+const passwordLengthMax = 200
+
+export function checkPassword(password: string): void {
+  if (password.length < passwordLengthMin) {
+    throw invalidRequest(`A password has at least ${passwordLengthMin} characters.`, 'password')
+  }
+  if (password.length > passwordLengthMax) {
+    throw invalidRequest(`A password has at most ${passwordLengthMax} characters.`, 'password')
+  }
+}
+
+/** OWASP's parameters for Argon2id: 19 MiB, two passes. */
+const argon2 = { algorithm: 'argon2id', memoryCost: 19_456, timeCost: 2 } as const
+
+export interface Passwords {
+  hash(password: string): Promise<string>
+  /** Takes as long without a stored hash, so that the time does not tell which addresses have an account. */
+  verify(password: string, hash: string | undefined): Promise<boolean>
+}
+
+/** Each check takes 19 MiB and some 50 ms of a core; more at a time would starve the requests. */
+const checksMax = 2
+const waitingMax = 32
+
+export function createPasswords(): Passwords {
+  let running = 0
+  const waiting: (() => void)[] = []
+  let decoy: Promise<string> | undefined
+  const inTurn = async <T>(work: () => Promise<T>): Promise<T> => {
+    if (running >= checksMax) {
+      if (waiting.length >= waitingMax) {
+        throw new Failure('LIMIT_EXCEEDED', 'Too many people are signing in. Retry in a second.', {
+          retryAfterMs: 1000,
+        })
+      }
+      await new Promise<void>((resolve) => waiting.push(resolve))
+    }
+    running++
+    try {
+      return await work()
+    } finally {
+      running--
+      waiting.shift()?.()
+    }
+  }
+  return {
+    hash: (password) => inTurn(() => Bun.password.hash(password, argon2)),
+    async verify(password, hash) {
+      decoy ??= Bun.password.hash(createLinkSecret(), argon2)
+      const compared = hash ?? (await decoy)
+      const isRight = await inTurn(() => Bun.password.verify(password.slice(0, passwordLengthMax + 1), compared))
+      return isRight && hash !== undefined
+    },
+  }
+}

@@ -1,0 +1,315 @@
+// Local accounts over a real database, the management API and sessions: invitations, roles, removal, passwords and tokens.
+
+import { expect, test } from 'bun:test'
+import { forEachEngine, type TestEngine } from '../../test/parts/engines.ts'
+import { openManagement } from '../../test/parts/management.ts'
+import { Failure } from '../kernel/failure.ts'
+import type { PersonId } from '../kernel/ids.ts'
+import { signInByClaims } from '../tenancy/claims.ts'
+import { createConsoleSessions } from '../tenancy/console-sessions.ts'
+import { createPasswords } from '../tenancy/people.ts'
+import { principalOfPerson } from '../tenancy/principal.ts'
+import { createAccounts } from './accounts.ts'
+import { createSessions, readVisit, type Sessions, viewAsCookie } from './session.ts'
+
+const password = 'correct horse battery'
+const secretOf = (url: string) => new URL(url).searchParams.get('i') ?? ''
+const post = (headers: Record<string, string> = {}) =>
+  new Request('http://gate.test/console/session', { method: 'POST', headers: { host: 'gate.test', ...headers } })
+
+async function setUp(engine: TestEngine) {
+  let sessions: Sessions | undefined
+  const management = await openManagement(engine, {
+    pause: async () => {},
+    sessionOf: async (request) => await sessions?.sessionOf(request),
+  })
+  const { database, clock } = management
+  sessions = createSessions({
+    clock,
+    rows: createConsoleSessions(database),
+    adminToken: () => ({ fingerprint: 'x', matches: () => false }),
+    visitOf: (request) => readVisit(request, { publicUrl: undefined, forwardedProto: undefined }),
+    principalOf: (personId) => principalOfPerson(database.sql, personId),
+  })
+  const refused: string[] = []
+  const signUps = { isOpen: false }
+  const credited: unknown[] = []
+  const slowed: string[] = []
+  const accounts = createAccounts({
+    database,
+    clock,
+    passwords: createPasswords(),
+    async slowGuess(_, name) {
+      slowed.push(name ?? 'address')
+      return undefined
+    },
+    onRefused: (by) => void refused.push(by),
+    isOpen: () => signUps.isOpen,
+    onSignUp: async ({ workspaceId }) => void credited.push(workspaceId),
+  })
+  const open = sessions
+  const { id: workspaceId } = await management.make('/api/workspaces', { name: 'acme' })
+  const { id: otherId } = await management.make('/api/workspaces', { name: 'other' })
+  const invite = async (email: string, role: string, workspace_id?: string) =>
+    (await management.make('/api/invitations', { email, role, ...(workspace_id && { workspace_id }) })) as {
+      id: string
+      url: string
+    }
+  const accept = (url: string, name = 'Ada', words = password) =>
+    accounts.useLink(post(), { link: secretOf(url), name, password: words })
+  const personOf = async (email: string, role: string, workspace = workspaceId): Promise<PersonId> =>
+    (await accept((await invite(email, role, workspace)).url)) as PersonId
+  /** Calls the management API with a console session of the person. */
+  const as = async (personId: PersonId, more = '') => {
+    const cookie = `${(await open.openFor(post(), personId)).split(';')[0]}${more}`.replace(
+      'tollgate=',
+      `${cookieName()}=`,
+    )
+    return (method: string, path: string, body?: unknown) =>
+      management.ask(method, path, {
+        token: null,
+        headers: { cookie, 'sec-fetch-site': 'same-origin', 'content-type': 'application/json' },
+        ...(body === undefined ? {} : { body }),
+      })
+  }
+  const cookieName = () => `tollgate-${new URL(management.url).port}`
+  const memberId = async (personId: PersonId): Promise<string> => {
+    const [row] = await database.sql<{ id: string }>`SELECT id FROM members WHERE person_id = ${personId}`
+    return row?.id ?? ''
+  }
+  return {
+    signUps,
+    credited,
+    management,
+    accounts,
+    refused,
+    slowed,
+    invite,
+    accept,
+    personOf,
+    as,
+    memberId,
+    workspaceId,
+    otherId,
+    sessions: open,
+  }
+}
+
+const statusOf = (outcome: unknown) => (outcome instanceof Failure ? outcome.code : 'signed in')
+
+forEachEngine((engine) => {
+  test('N1: an invitation works once, for its address, for seven days, and not after it was withdrawn or replaced', async () => {
+    const { management, invite, accept, accounts, refused, workspaceId } = await setUp(engine)
+    await using _ = management
+    const first = await invite('Ada@Example.com', 'admin', workspaceId)
+    expect(await accounts.lookAt(secretOf(first.url))).toMatchObject({ email: 'ada@example.com', isKnown: false })
+    expect(statusOf(await accept(first.url, 'Ada', 'short'))).toBe('INVALID_REQUEST')
+    // Two at the same time: one succeeds.
+    const both = await Promise.all([accept(first.url), accept(first.url)])
+    expect(both.map(statusOf).sort()).toEqual(['UNAUTHORIZED', 'signed in'])
+    expect(statusOf(await accept(first.url))).toBe('UNAUTHORIZED')
+    expect(refused).toContain('link')
+    const replaced = await invite('bob@example.com', 'viewer', workspaceId)
+    const current = await invite('bob@example.com', 'member', workspaceId)
+    expect(statusOf(await accept(replaced.url))).toBe('UNAUTHORIZED')
+    expect((await management.ask('DELETE', `/api/invitations/${current.id}`)).status).toBe(204)
+    expect(statusOf(await accept(current.url))).toBe('UNAUTHORIZED')
+    const late = await invite('eve@example.com', 'member', workspaceId)
+    management.clock.advance(7 * 24 * 3_600_000)
+    expect(statusOf(await accept(late.url))).toBe('UNAUTHORIZED')
+    const [stored] = await management.database.sql<{ hash: string }>`SELECT hash FROM invitations LIMIT 1`
+    expect(stored?.hash).not.toBe(secretOf(late.url))
+  })
+
+  test('N1: an address with an account accepts an invitation with its own password only', async () => {
+    const { management, invite, accept, accounts, personOf, workspaceId, otherId } = await setUp(engine)
+    await using _ = management
+    const ada = await personOf('ada@example.com', 'member')
+    const second = await invite('ada@example.com', 'viewer', otherId)
+    expect(await accounts.lookAt(secretOf(second.url))).toMatchObject({ isKnown: true })
+    expect(statusOf(await accept(second.url, 'Mallory', 'another password'))).toBe('UNAUTHORIZED')
+    expect(await accept(second.url)).toBe(ada)
+    const { body } = await management.ask('GET', `/api/members?workspace_id=${otherId}`)
+    expect(body.data).toMatchObject([{ email: 'ada@example.com', name: 'Ada', role: 'viewer', person_id: ada }])
+    const again = await management.ask('POST', '/api/invitations', {
+      body: { email: 'ada@example.com', role: 'admin', workspace_id: workspaceId },
+    })
+    expect([again.status, again.body.error.message]).toEqual([
+      400,
+      'This person is a member already. Change their role instead.',
+    ])
+  })
+
+  test('N2: a password is stored as an Argon2id hash, and a wrong one is refused alike with and without an account', async () => {
+    const { management, accounts, refused, slowed, personOf } = await setUp(engine)
+    await using _ = management
+    const ada = await personOf('ada@example.com', 'admin')
+    const [row] = await management.database.sql<{ password_hash: string }>`SELECT password_hash FROM people`
+    expect(row?.password_hash).toStartWith('$argon2id$')
+    expect(await accounts.signIn(post(), { email: ' ADA@example.com ', password })).toBe(ada)
+    expect(slowed).toEqual([])
+    const wrong = await accounts.signIn(post(), { email: 'ada@example.com', password: 'guess guess guess' })
+    const unknown = await accounts.signIn(post(), { email: 'nobody@example.com', password: 'guess guess guess' })
+    expect([statusOf(wrong), (wrong as Failure).message]).toEqual([statusOf(unknown), (unknown as Failure).message])
+    expect(refused).toEqual(['password', 'password'])
+    expect(slowed).toEqual(['address', 'account ada@example.com', 'address', 'account nobody@example.com'])
+  })
+
+  test('N3: a changed role applies to a session that is open, and a removed person is out at once with tokens and own keys', async () => {
+    const { management, personOf, as, memberId, workspaceId } = await setUp(engine)
+    await using _ = management
+    const project = await management.make(`/api/workspaces/${workspaceId}/projects`, { name: 'web' })
+    const ada = await personOf('ada@example.com', 'admin')
+    const bob = await personOf('bob@example.com', 'member')
+    const [asAda, asBob] = [await as(ada), await as(bob)]
+    const key = (await asBob('POST', `/api/projects/${project.id}/keys`, { name: 'mine' })).body
+    expect(key.owner_id).toBe(bob)
+    const wish = { name: 'script', role: 'member', workspace_id: workspaceId }
+    const token = (await asBob('POST', '/api/tokens', wish)).body.secret
+    expect((await management.ask('GET', '/api/keys', { token })).body.data).toMatchObject([{ id: key.id }])
+    expect((await asBob('POST', '/api/tokens', { ...wish, role: 'admin' })).status).toBe(400)
+    expect((await asBob('POST', '/api/tokens', { ...wish, role: 'viewer' })).status).toBe(400)
+
+    expect((await asBob('GET', `/api/workspaces/${workspaceId}/wallet`)).status).toBe(403)
+    const bobs = await memberId(bob)
+    expect((await asAda('PATCH', `/api/members/${bobs}`, { role: 'viewer' })).status).toBe(200)
+    expect((await asBob('GET', `/api/workspaces/${workspaceId}/wallet`)).status).toBe(200)
+    expect((await asBob('POST', `/api/projects/${project.id}/keys`, { name: 'more' })).status).toBe(403)
+    // The token's role is no longer included in the person's.
+    expect((await management.ask('GET', '/api/keys', { token })).status).toBe(401)
+    expect((await asAda('PATCH', `/api/members/${bobs}`, { role: 'member' })).status).toBe(200)
+    expect((await management.ask('GET', '/api/keys', { token })).status).toBe(200)
+
+    const headers = new Headers({ 'x-api-key': key.secret })
+    expect(await management.authenticator.authenticate(headers)).not.toBeInstanceOf(Failure)
+    expect((await asAda('DELETE', `/api/members/${bobs}`)).status).toBe(204)
+    expect((await asBob('GET', '/api/me')).status).toBe(401)
+    expect((await management.ask('GET', '/api/keys', { token })).status).toBe(401)
+    expect(await management.authenticator.authenticate(headers)).toBeInstanceOf(Failure)
+    const { body: audit } = await management.ask('GET', '/api/audit')
+    expect(audit.data[0]).toMatchObject({ actor: ada, action: 'member.remove', details: { person: bob, keys: 1 } })
+    expect(JSON.stringify(audit)).not.toContain('example.com')
+  })
+
+  test('N4: the last admin and the last operator stay, also when two remove each other at the same time', async () => {
+    const { management, personOf, accept, invite, as, memberId, workspaceId } = await setUp(engine)
+    await using _ = management
+    const [ada, bob] = [await personOf('ada@example.com', 'admin'), await personOf('bob@example.com', 'admin')]
+    const [asAda, asBob] = [await as(ada), await as(bob)]
+    const [adas, bobs] = [await memberId(ada), await memberId(bob)]
+    const outcomes = await Promise.all([
+      asAda('DELETE', `/api/members/${bobs}`),
+      asBob('DELETE', `/api/members/${adas}`),
+    ])
+    // The loser is refused as the one who would remove the last admin, or is out already.
+    expect(outcomes.filter(({ status }) => status === 204)).toHaveLength(1)
+    const left = (await management.ask('GET', `/api/members?workspace_id=${workspaceId}`)).body.data
+    expect(left).toMatchObject([{ role: 'admin' }])
+    const [last] = left
+    const asLast = last.person_id === ada ? asAda : asBob
+    expect((await asLast('DELETE', `/api/members/${last.id}`)).status).toBe(400)
+    expect((await asLast('PATCH', `/api/members/${last.id}`, { role: 'viewer' })).status).toBe(400)
+    const operator = (await accept((await invite('root@example.com', 'operator')).url)) as PersonId
+    const asOperator = await as(operator)
+    expect((await asOperator('DELETE', `/api/members/${await memberId(operator)}`)).status).toBe(400)
+    expect((await asOperator('DELETE', `/api/members/${last.id}`)).status).toBe(204)
+    expect((await management.ask('DELETE', `/api/members/${await memberId(operator)}`)).status).toBe(204)
+  })
+
+  test('N5: a reset link sets the password once and ends sessions, and an admin gets none for a person with a role elsewhere', async () => {
+    const { management, accounts, personOf, accept, invite, as, memberId, otherId } = await setUp(engine)
+    await using _ = management
+    const [ada, bob] = [await personOf('ada@example.com', 'admin'), await personOf('bob@example.com', 'member')]
+    const [asAda, asBob] = [await as(ada), await as(bob)]
+    const { body } = await asAda('POST', `/api/members/${await memberId(bob)}/reset-link`, {})
+    expect(await accounts.lookAt(secretOf(body.url))).toMatchObject({ kind: 'reset', email: 'bob@example.com' })
+    expect(await accept(body.url, '', 'a new password of bob')).toBe(bob)
+    expect(statusOf(await accept(body.url, '', 'another password'))).toBe('UNAUTHORIZED')
+    expect((await asBob('GET', '/api/me')).status).toBe(401)
+    expect(await accounts.signIn(post(), { email: 'bob@example.com', password: 'a new password of bob' })).toBe(bob)
+    expect(statusOf(await accounts.signIn(post(), { email: 'bob@example.com', password }))).toBe('UNAUTHORIZED')
+    await accept((await invite('bob@example.com', 'admin', otherId)).url, '', 'a new password of bob')
+    const [first] = await management.database.sql<{
+      id: string
+    }>`SELECT id FROM members WHERE person_id = ${bob} ORDER BY id`
+    expect((await asAda('POST', `/api/members/${first?.id}/reset-link`, {})).status).toBe(403)
+    expect((await management.ask('POST', `/api/members/${first?.id}/reset-link`, { body: {} })).status).toBe(201)
+  })
+
+  test('N6: one’s own password needs the current one, and sessions end everywhere', async () => {
+    const { management, accounts, personOf, as } = await setUp(engine)
+    await using _ = management
+    const ada = await personOf('ada@example.com', 'viewer')
+    const [here, there] = [await as(ada), await as(ada)]
+    expect((await here('POST', '/api/me/password', { current: 'wrong', password: 'the next password' })).status).toBe(
+      403,
+    )
+    expect((await here('POST', '/api/me/password', { current: password, password: 'the next password' })).status).toBe(
+      204,
+    )
+    expect([(await here('GET', '/api/me')).status, (await there('GET', '/api/me')).status]).toEqual([401, 401])
+    expect(await accounts.signIn(post(), { email: 'ada@example.com', password: 'the next password' })).toBe(ada)
+    const [one, two] = [await as(ada), await as(ada)]
+    expect((await one('POST', '/api/me/sign-out', {})).body).toEqual({ ended: 2 })
+    expect((await two('GET', '/api/me')).status).toBe(401)
+  })
+
+  test('N7: viewing as someone only narrows: an operator loses rights, and a viewer gains none', async () => {
+    const { management, personOf, accept, invite, as, workspaceId, otherId } = await setUp(engine)
+    await using _ = management
+    const operator = (await accept((await invite('root@example.com', 'operator')).url)) as PersonId
+    const viewer = await personOf('eve@example.com', 'viewer')
+    const view = (role: string, id: string) => `; ${viewAsCookie}=${id}.${role}`
+    const asViewer = await as(operator, view('viewer', workspaceId))
+    expect((await asViewer('GET', '/api/me')).body).toMatchObject({
+      is_operator: false,
+      workspaces: [{ role: 'viewer' }],
+    })
+    expect((await asViewer('GET', `/api/workspaces/${otherId}`)).status).toBe(404)
+    expect((await asViewer('GET', '/api/providers')).status).toBe(403)
+    const asAdmin = await as(viewer, view('admin', otherId))
+    expect((await asAdmin('GET', '/api/me')).body).toMatchObject({ workspaces: [{ id: workspaceId, role: 'viewer' }] })
+  })
+
+  test('N8: the answer to an idempotency key is never given to another person, and only operators apply files', async () => {
+    const { management, personOf, as, workspaceId } = await setUp(engine)
+    await using _ = management
+    const project = await management.make(`/api/workspaces/${workspaceId}/projects`, { name: 'web' })
+    const [ada, bob] = [await personOf('ada@example.com', 'admin'), await personOf('bob@example.com', 'admin')]
+    const tokenOf = async (personId: PersonId) =>
+      (await (await as(personId))('POST', '/api/tokens', { name: 't', role: 'admin', workspace_id: workspaceId })).body
+        .secret
+    const headers = { 'idempotency-key': 'same' }
+    const path = `/api/projects/${project.id}/keys`
+    const [adas, bobs] = [await tokenOf(ada), await tokenOf(bob)]
+    const ask = (token: string) => management.ask('POST', path, { token, headers, body: { name: 'ci' } })
+    const [first, second, again] = [await ask(adas), await ask(bobs), await ask(adas)]
+    expect(second.body.id).not.toBe(first.body.id)
+    expect(again.body).toEqual(first.body)
+    const file = { 'x-tollgate-managed-by': 'file' }
+    expect((await management.ask('POST', path, { token: adas, headers: file, body: { name: 'x' } })).status).toBe(403)
+  })
+
+  test('N15: open sign-up gives a workspace of one’s own, and its password ends when the owner of the address comes', async () => {
+    const { management, accounts, signUps, credited } = await setUp(engine)
+    await using _ = management
+    const wish = { email: 'ada@example.com', name: 'Mallory', password }
+    expect(statusOf(await accounts.signUp(post(), wish))).toBe('FORBIDDEN')
+    signUps.isOpen = true
+    const squatter = (await accounts.signUp(post(), wish)) as PersonId
+    const [own] = (await principalOfPerson(management.database.sql, squatter)).grants
+    expect(own?.role).toBe('admin')
+    expect(credited).toEqual([own?.workspaceId])
+    expect(statusOf(await accounts.signUp(post(), wish))).toBe('INVALID_REQUEST')
+    const rules = {
+      mode: 'oidc' as const,
+      allowedDomains: [],
+      requiredGroup: undefined,
+      groupClaim: 'groups',
+      roles: [],
+    }
+    const claims = { iss: 'https://id.example', sub: 'ada', email: 'ada@example.com', email_verified: true }
+    await signInByClaims(management.database, claims, rules, management.clock.now())
+    expect(statusOf(await accounts.signIn(post(), { email: 'ada@example.com', password }))).toBe('UNAUTHORIZED')
+  })
+})

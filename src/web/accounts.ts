@@ -1,0 +1,145 @@
+// Signing in with a local account: by password, by an invitation, and by a link to set a new password. Guessing is slowed
+// down per network address and per account; refused attempts are recorded in the audit log.
+
+import type { Clock } from '../kernel/clock.ts'
+import { Failure } from '../kernel/failure.ts'
+import type { PersonId } from '../kernel/ids.ts'
+import type { Database } from '../store/database.ts'
+import { type SignedUp, signUp } from '../tenancy/claims.ts'
+import { checkName } from '../tenancy/management.ts'
+import {
+  acceptInvitation,
+  checkEmail,
+  checkPassword,
+  findLink,
+  findPerson,
+  type OpenLink,
+  type Passwords,
+  resetPassword,
+  spentLink,
+} from '../tenancy/people.ts'
+
+/** Why a sign-in was refused, as in the audit log. */
+export type Refusal = 'password' | 'link' | 'oidc'
+
+export interface AccountsDependencies {
+  readonly database: Database
+  readonly clock: Clock
+  readonly passwords: Passwords
+  /** Whether anyone may create an account. */
+  isOpen(): boolean
+  /** Gives the workspace of someone who signed up its opening credit. */
+  onSignUp(signedUp: SignedUp): Promise<void>
+  /** Slows down or refuses further attempts; counted by network address, or by the given name. */
+  slowGuess(request: Request, name?: string): Promise<Failure | undefined>
+  /** For the audit log. */
+  onRefused(refusal: Refusal): void
+}
+
+export interface NewAccount {
+  readonly email: string
+  readonly name: string
+  readonly password: string
+}
+
+export interface Accounts {
+  /** Whether there is anyone who could sign in with an account. */
+  hasAny(): Promise<boolean>
+  /** Whether anyone may create an account. */
+  isOpen(): boolean
+  signUp(request: Request, account: NewAccount): Promise<PersonId | Failure>
+  signIn(request: Request, account: { email: string; password: string }): Promise<PersonId | Failure>
+  /** For the page; undefined = it cannot be used. `isKnown`: the address has an account, whose password is asked for. */
+  lookAt(secret: string): Promise<(OpenLink & { readonly isKnown: boolean }) | undefined>
+  /** Accepts an invitation, or sets the new password. */
+  useLink(request: Request, wish: { link: string; name: string; password: string }): Promise<PersonId | Failure>
+}
+
+export function createAccounts(deps: AccountsDependencies): Accounts {
+  const { database, clock, passwords } = deps
+
+  /** A right password is never slowed down: only wrong ones count. */
+  const refuse = async (request: Request, email: string, refusal: Refusal, message: string): Promise<Failure> => {
+    deps.onRefused(refusal)
+    const slowed = (await deps.slowGuess(request)) ?? (await deps.slowGuess(request, `account ${email}`))
+    return slowed ?? new Failure('UNAUTHORIZED', message)
+  }
+  const wrongPassword = (request: Request, email: string) =>
+    refuse(
+      request,
+      email,
+      'password',
+      'The e-mail address or the password is wrong. An admin can send you a reset link.',
+    )
+
+  const accept = async (
+    request: Request,
+    link: Extract<OpenLink, { kind: 'invitation' }>,
+    name: string,
+    password: string,
+  ) => {
+    const known = await findPerson(database.sql, { email: link.email })
+    if (known && !(await passwords.verify(password, known.passwordHash))) {
+      return await wrongPassword(request, link.email)
+    }
+    if (!known) checkPassword(password)
+    const passwordHash = known ? undefined : await passwords.hash(password)
+    const at = clock.now()
+    const person = known ?? { email: link.email, name, passwordHash }
+    return await database.transaction((sql) => acceptInvitation(sql, link, person, at))
+  }
+
+  return {
+    isOpen: deps.isOpen,
+    async hasAny() {
+      return (await database.sql`SELECT id FROM people LIMIT 1`).length > 0
+    },
+    async signUp(request, { email: sent, name, password }) {
+      if (!deps.isOpen())
+        return new Failure('FORBIDDEN', 'Accounts are by invitation here. Ask an admin of your workspace.')
+      // Each costs a hash, a workspace and perhaps money.
+      const slowed = await deps.slowGuess(request)
+      if (slowed) return slowed
+      const email = checkEmail(sent)
+      checkName(name)
+      checkPassword(password)
+      const passwordHash = await passwords.hash(password)
+      const at = clock.now()
+      const signedUp = await database.transaction(async (sql) => {
+        const known = await findPerson(sql, { email })
+        return known ? undefined : await signUp(sql, { email, name, passwordHash }, at)
+      })
+      if (!signedUp)
+        return new Failure('INVALID_REQUEST', 'This address has an account already. Sign in with its password.')
+      await deps.onSignUp(signedUp)
+      return signedUp.personId
+    },
+    async signIn(request, account) {
+      const email = checkEmail(account.email)
+      const person = await findPerson(database.sql, { email })
+      const isRight = await passwords.verify(account.password, person?.passwordHash)
+      return person && isRight ? person.id : await wrongPassword(request, email)
+    },
+    async lookAt(secret) {
+      const link = await findLink(database.sql, secret, clock.now())
+      return link && { ...link, isKnown: (await findPerson(database.sql, { email: link.email })) !== undefined }
+    },
+    async useLink(request, { link: secret, name, password }) {
+      const link = await findLink(database.sql, secret, clock.now())
+      if (!link) {
+        deps.onRefused('link')
+        return (await deps.slowGuess(request)) ?? spentLink()
+      }
+      try {
+        if (link.kind === 'invitation') return await accept(request, link, name, password)
+        checkPassword(password)
+        const hash = await passwords.hash(password)
+        const at = clock.now()
+        return await database.transaction((sql) => resetPassword(sql, link, hash, at))
+      } catch (thrown) {
+        if (thrown instanceof Failure) return thrown
+        throw thrown
+      }
+    },
+  }
+}

@@ -1,0 +1,183 @@
+// Documentation pages: the repository's Markdown at /docs/…, and the reference of the management API at /docs/api, made from its
+// OpenAPI document. Both are ours, so their HTML is trusted.
+
+import { openApiDocument } from '../api/open-api.ts'
+import { operations } from '../api/operations.ts'
+import { readDocs } from './docs-files.ts'
+import type { DocsData, DocsLink, Page } from './page-data.ts'
+
+const apiPath = '/docs/api'
+
+/** In the order of the menu; a folder that is not named here comes last. */
+const groups: readonly (readonly [folder: string, title: string])[] = [
+  ['', 'Start'],
+  ['recipes', 'Recipes'],
+  ['reference', 'Reference'],
+  ['operate', 'Operate'],
+  ['coming-from', 'Migrate'],
+]
+
+/** undefined = no such page. */
+export function createDocs(version: string): (path: string) => Promise<Page | undefined> {
+  let texts: Promise<ReadonlyMap<string, string>> | undefined
+  let api: string | undefined
+  return async (path) => {
+    texts ??= readDocs()
+    const all = await texts
+    const groupsOfLinks = menuOf(all)
+    const name = path.replace(/^\/docs\/?/, '').replace(/\/$/, '')
+    const page = (title: string, html: string): Page => {
+      const data: DocsData = { title, html, path, groups: groupsOfLinks }
+      return { kind: 'docs', title, data }
+    }
+    if (path === apiPath) {
+      api ??= apiHtml(openApiDocument(Object.values(operations), version) as OpenApi)
+      return page('API reference', api)
+    }
+    if (name === '') return page('Documentation', startHtml(groupsOfLinks))
+    const file = name.replace(/\.md$/, '')
+    const text = all.get(`${file}.md`)
+    return text === undefined ? undefined : page(titleOf(text, file), htmlOf(text, file))
+  }
+}
+
+function menuOf(texts: ReadonlyMap<string, string>): DocsData['groups'] {
+  const folderOf = (path: string) => (path.includes('/') ? path.slice(0, path.indexOf('/')) : '')
+  return groups.map(([folder, title]) => {
+    const links = [...texts]
+      .filter(([path]) => folderOf(path) === folder)
+      .map(([path, text]): DocsLink => {
+        const file = path.replace(/\.md$/, '')
+        return { href: `/docs/${file}`, label: titleOf(text, file) }
+      })
+      .sort((a, b) => (a.label < b.label ? -1 : 1))
+    const more = folder === 'reference' ? [{ href: apiPath, label: 'API reference' }] : []
+    return { title, links: [...more, ...links] }
+  })
+}
+
+function titleOf(text: string, file: string): string {
+  return /^# (.+)$/m.exec(text)?.[1]?.replaceAll('`', '') ?? file
+}
+
+/** Headings get ids, and links to other pages lead to them; what is not published is named without a link. */
+function htmlOf(text: string, file: string): string {
+  const folder = file.includes('/') ? file.slice(0, file.lastIndexOf('/') + 1) : ''
+  return Bun.markdown
+    .html(text)
+    .replace(
+      /<(h[1-4])>(.*?)<\/\1>/gs,
+      (_, tag: string, inner: string) => `<${tag} id="${idOf(inner)}">${inner}</${tag}>`,
+    )
+    .replace(/<a href="([^"]*)">(.*?)<\/a>/gs, (whole, href: string, inner: string) => {
+      if (/^(?:https?:|#|mailto:)/.test(href)) return whole
+      const { pathname, hash } = new URL(href, `http://docs/docs/${folder}`)
+      const isPage = pathname.startsWith('/docs/') && pathname.endsWith('.md') && !pathname.includes('/decisions/')
+      return isPage ? `<a href="${pathname.replace(/\.md$/, '')}${hash}">${inner}</a>` : inner
+    })
+    .replace(/<img [^>]*>/g, '')
+    .replaceAll('<pre>', '<pre tabindex="0">')
+}
+
+/** As GitHub makes them, so that links with a fragment work. */
+function idOf(inner: string): string {
+  return inner
+    .replace(/<[^<>]+>|&\w+;/g, '')
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N} _-]/gu, '')
+    .replaceAll(' ', '-')
+}
+
+function startHtml(all: DocsData['groups']): string {
+  const sections = all.map(({ title, links }) => {
+    const items = links.map(({ href, label }) => `<li><a href="${href}">${escapeHtml(label)}</a></li>`).join('')
+    return `<h2>${title}</h2><ul>${items}</ul>`
+  })
+  return `<h1>Documentation</h1>${sections.join('')}`
+}
+
+interface Schema {
+  readonly type?: string | readonly string[]
+  readonly description?: string
+  readonly $ref?: string
+  readonly enum?: readonly unknown[]
+  readonly properties?: Readonly<Record<string, Schema>>
+  readonly required?: readonly string[]
+  readonly items?: Schema
+  readonly anyOf?: readonly Schema[]
+}
+
+interface ApiOperation {
+  readonly summary?: string
+  readonly description?: string
+  readonly operationId?: string
+  readonly parameters?: readonly {
+    name: string
+    in: string
+    required?: boolean
+    description?: string
+    schema?: Schema
+  }[]
+  readonly requestBody?: { readonly content?: Readonly<Record<string, { readonly schema?: Schema }>> }
+}
+
+interface OpenApi {
+  readonly paths: Readonly<Record<string, Readonly<Record<string, ApiOperation>>>>
+  readonly components?: { readonly schemas?: Readonly<Record<string, Schema>> }
+}
+
+function apiHtml({ paths, components }: OpenApi): string {
+  const resolve = (schema: Schema = {}): Schema =>
+    schema.$ref === undefined ? schema : (components?.schemas?.[schema.$ref.split('/').at(-1) ?? ''] ?? {})
+  const rows = Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({ path, method: method.toUpperCase(), operation })),
+  )
+  const byResource = Map.groupBy(rows, ({ path }) => path.split('/')[2] ?? '')
+  const sections = [...byResource].map(([resource, list]) => {
+    const items = list.map((row) => operationHtml(row, resolve)).join('')
+    return `<h2 id="${escapeHtml(resource)}">${escapeHtml(resource.replaceAll('_', ' '))}</h2>${items}`
+  })
+  const intro =
+    '<p>The management API changes what the gateway knows: workspaces, projects, keys, money, people. Authenticate with <code>Authorization: Bearer</code> and the management token or a personal token. The machine-readable document is <a href="/api/openapi.json"><code>/api/openapi.json</code></a>.</p>'
+  return `<h1>API reference</h1>${intro}${sections.join('')}`
+}
+
+interface ApiRow {
+  readonly path: string
+  readonly method: string
+  readonly operation: ApiOperation
+}
+
+function operationHtml({ path, method, operation }: ApiRow, resolve: (schema?: Schema) => Schema): string {
+  const parameters = (operation.parameters ?? []).map(({ name, in: place, required, description, schema }) => ({
+    name,
+    type: `${typeOf(resolve(schema))} (${place})`,
+    isRequired: required === true,
+    text: description ?? resolve(schema).description ?? '',
+  }))
+  const body = resolve(operation.requestBody?.content?.['application/json']?.schema)
+  const fields = Object.entries(body.properties ?? {}).map(([name, schema]) => ({
+    name,
+    type: typeOf(resolve(schema)),
+    isRequired: body.required?.includes(name) === true,
+    text: schema.description ?? resolve(schema).description ?? '',
+  }))
+  const all = [...parameters, ...fields].map(
+    ({ name, type, isRequired, text }) =>
+      `<tr><td><code>${escapeHtml(name)}</code></td><td>${escapeHtml(type)}${isRequired ? ', required' : ''}</td><td>${escapeHtml(text)}</td></tr>`,
+  )
+  const table = `<table><thead><tr><th>Field</th><th>Type</th><th>Meaning</th></tr></thead><tbody>${all.join('')}</tbody></table>`
+  const text = operation.summary ?? operation.description ?? ''
+  return `<details class="operation" id="${escapeHtml(operation.operationId ?? '')}"><summary><span class="method">${method}</span> <code>${escapeHtml(path)}</code> <span class="muted">${escapeHtml(text)}</span></summary>${all.length > 0 ? table : '<p class="muted">No parameters.</p>'}</details>`
+}
+
+function typeOf({ type, enum: values, items, anyOf }: Schema): string {
+  if (values) return values.map(String).join(' | ')
+  if (anyOf) return anyOf.map(typeOf).join(' | ')
+  if (items) return `list of ${typeOf(items)}`
+  return Array.isArray(type) ? type.join(' | ') : String(type ?? 'object')
+}
+
+function escapeHtml(text: string): string {
+  return Bun.escapeHTML(text)
+}

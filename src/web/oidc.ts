@@ -1,0 +1,136 @@
+// Signing in with an identity provider by OpenID Connect: authorization code with PKCE, state and nonce. The protocol is
+// openid-client's. Discovery and signing keys are read anew for each sign-in, so that a provider that was away or rotated its
+// keys needs no restart. What a sign-in needs to remember is in a cookie of the browser that started it.
+
+import * as client from 'openid-client'
+import type { Clock } from '../kernel/clock.ts'
+import { Failure } from '../kernel/failure.ts'
+import type { PersonId } from '../kernel/ids.ts'
+import type { Secret } from '../kernel/secret.ts'
+import type { Database } from '../store/database.ts'
+import { type ClaimRules, type SignedUp, signInByClaims } from '../tenancy/claims.ts'
+
+export interface OidcProvider {
+  readonly issuer: string
+  readonly clientId: string
+  readonly clientSecret: Secret | undefined
+}
+
+export interface OidcDependencies {
+  readonly database: Database
+  readonly clock: Clock
+  readonly provider: OidcProvider
+  rules(): ClaimRules
+  /** Gives the workspace of someone who signed up its opening credit. */
+  onSignUp(signedUp: SignedUp): Promise<void>
+  /** Why a sign-in was refused, for the audit log. */
+  onRefused(reason: 'oidc'): void
+  /** The provider's error, for the log. */
+  onFault(error: unknown): void
+}
+
+export interface Oidc {
+  /** Where to send the browser, and what it has to bring back. */
+  start(redirectUri: string): Promise<{ readonly url: string; readonly memory: string } | Failure>
+  finish(callback: URL, memory: string | undefined, redirectUri: string): Promise<PersonId | Failure>
+}
+
+const timeoutSeconds = 10
+/** Clocks of the two servers may differ by this much. */
+const toleranceSeconds = 60
+
+export function createOidc(deps: OidcDependencies): Oidc {
+  const { database, clock, provider } = deps
+
+  const discover = async (): Promise<client.Configuration> => {
+    const issuer = new URL(provider.issuer)
+    const isPlain = issuer.protocol === 'http:'
+    const metadata = { [client.clockTolerance]: toleranceSeconds }
+    const config = await client.discovery(issuer, provider.clientId, metadata, authenticationOf(provider), {
+      timeout: timeoutSeconds,
+      ...(isPlain && { execute: [client.allowInsecureRequests] }),
+    })
+    // The signature of the ID token is checked, although it comes from the provider directly.
+    client.enableNonRepudiationChecks(config)
+    return config
+  }
+
+  return {
+    async start(redirectUri) {
+      try {
+        const config = await discover()
+        const [state, nonce, verifier] = [client.randomState(), client.randomNonce(), client.randomPKCECodeVerifier()]
+        const url = client.buildAuthorizationUrl(config, {
+          redirect_uri: redirectUri,
+          scope: 'openid email profile',
+          code_challenge: await client.calculatePKCECodeChallenge(verifier),
+          code_challenge_method: 'S256',
+          state,
+          nonce,
+        })
+        return { url: url.href, memory: `${state}.${nonce}.${verifier}` }
+      } catch (thrown) {
+        deps.onFault(thrown)
+        return unreachable()
+      }
+    },
+    async finish(callback, memory, redirectUri) {
+      const [expectedState, expectedNonce, pkceCodeVerifier] = memory?.split('.') ?? []
+      if (expectedState === undefined || expectedNonce === undefined || pkceCodeVerifier === undefined) {
+        deps.onRefused('oidc')
+        return wrongAnswer()
+      }
+      const checks = { expectedState, expectedNonce, pkceCodeVerifier, idTokenExpected: true }
+      const current = new URL(redirectUri)
+      current.search = callback.search
+      const config = await discover().catch((thrown) => {
+        deps.onFault(thrown)
+        return undefined
+      })
+      if (!config) return unreachable()
+      try {
+        const tokens = await client.authorizationCodeGrant(config, current, checks)
+        const stated = tokens.claims()
+        if (!stated) return wrongAnswer()
+        // Some providers put only the subject into the ID token.
+        const more =
+          stated.email === undefined ? await client.fetchUserInfo(config, tokens.access_token, stated.sub) : {}
+        const claims = { ...more, ...stated }
+        const entered = await signInByClaims(database, claims, deps.rules(), clock.now())
+        if (entered instanceof Failure) {
+          deps.onRefused('oidc')
+          return entered
+        }
+        if (entered.workspaceId !== undefined) await deps.onSignUp(entered)
+        return entered.personId
+      } catch (thrown) {
+        deps.onFault(thrown)
+        deps.onRefused('oidc')
+        return wrongAnswer()
+      }
+    },
+  }
+}
+
+/** In the way that the provider supports; by the specification that is Basic if it names none. */
+function authenticationOf({ clientSecret }: OidcProvider): client.ClientAuth {
+  if (!clientSecret) return client.None()
+  const [basic, post] = [
+    client.ClientSecretBasic(clientSecret.reveal()),
+    client.ClientSecretPost(clientSecret.reveal()),
+  ]
+  return (server, ...rest) => {
+    const supported = server.token_endpoint_auth_methods_supported ?? ['client_secret_basic']
+    return (supported.includes('client_secret_basic') ? basic : post)(server, ...rest)
+  }
+}
+
+function unreachable(): Failure {
+  const message = 'The identity provider does not answer. Try again in a minute, or sign in with a password.'
+  return new Failure('OVERLOADED', message)
+}
+
+function wrongAnswer(): Failure {
+  const message = 'This sign-in is not valid: it was used before, took too long, or was started in another browser.'
+  return new Failure('UNAUTHORIZED', `${message} Sign in again.`)
+}

@@ -1,0 +1,3 @@
+// The chart library, loaded by the usage page only.
+
+export { default } from 'uplot'

@@ -1,0 +1,302 @@
+/** @jsxImportSource preact */
+// One's own account: roles, password, sessions and personal management tokens. The secret of a token is shown once.
+
+import { type AlertKind, alertKinds } from '../../../kernel/alert.ts'
+import { coversRole } from '../../../kernel/roles.ts'
+import type { ConsoleData } from '../../page-data.ts'
+import { type AnswerOf, callApi, type ItemOf } from '../api.ts'
+import { Button, CodeBlock, ErrorNotice } from '../components.tsx'
+import { Checkbox } from '../form.tsx'
+import { useApi, useList, useSubmit } from '../hooks.ts'
+import type { Column } from '../table.tsx'
+import { Actions, Card, emptyState, ListView, QueryView, Section } from './components.tsx'
+import { Ago, useWorkspaces } from './context.tsx'
+import { Dialog, FormDialog, useOverlay } from './overlay.tsx'
+
+type Me = AnswerOf<'getMe'>
+type Token = ItemOf<'listTokens'>
+
+export function AccountView({ address }: ConsoleData) {
+  const me = useApi('getMe', {})
+  return (
+    <QueryView what="your account" query={me}>
+      {(value) => (
+        <>
+          <div class="card-columns">
+            <Profile me={value} />
+            <Sessions me={value} />
+            {value.person && <AlertMails kinds={value.person.alert_kinds} onDone={me.reload} />}
+          </div>
+          <Tokens me={value} address={address} />
+        </>
+      )}
+    </QueryView>
+  )
+}
+
+function Profile({ me: { person, is_operator, workspaces } }: { readonly me: Me }) {
+  return (
+    <Card title={person?.name || 'You'}>
+      <p>{person?.email}</p>
+      <ul class="plain">
+        {is_operator && <li>operator of this gateway</li>}
+        {workspaces.map(({ id, name, role }) => (
+          <li key={id}>
+            {role} of {name}
+          </li>
+        ))}
+      </ul>
+    </Card>
+  )
+}
+
+const kindLabels: Readonly<Record<AlertKind, string>> = {
+  'balance.low': 'Low balance',
+  'limit.reached': 'Spend limit at 75, 90 and 100 %',
+  'provider.down': 'Provider down',
+  'provider.up': 'Provider works again',
+  'price.changed': 'Prices changed',
+  'topup.failed': 'Automatic top-up failed',
+  test: 'Test',
+}
+
+/** Which alerts come by e-mail. */
+function AlertMails({ kinds, onDone }: { readonly kinds: readonly AlertKind[] | null; onDone(): void }) {
+  const submit = useSubmit()
+  const put = (alert_kinds: AlertKind[] | null) =>
+    submit.run(() => callApi('updateMe', { body: { alert_kinds } }), onDone)
+  const offered = alertKinds.filter((kind) => kind !== 'test')
+  return (
+    <Card title="Alerts by e-mail">
+      <Checkbox
+        label="By my role: admins get those of their workspace, operators those of the gateway"
+        isChecked={kinds === null}
+        onChange={(isChecked) => put(isChecked ? null : [])}
+      />
+      {kinds !== null &&
+        offered.map((kind) => (
+          <Checkbox
+            key={kind}
+            label={kindLabels[kind]}
+            isChecked={kinds.includes(kind)}
+            onChange={(isChecked) => put(offered.filter((each) => (each === kind ? isChecked : kinds.includes(each))))}
+          />
+        ))}
+      <p class="hint">Sent if the operator has configured a mail server.</p>
+      {submit.error && <ErrorNotice error={submit.error} />}
+    </Card>
+  )
+}
+
+const toSignIn = () => location.assign('/console')
+
+function Sessions({ me: { person } }: { readonly me: Me }) {
+  const { open } = useOverlay()
+  const change = () => open(<PasswordDialog />)
+  const end = () =>
+    open(
+      <FormDialog
+        title="Sign out everywhere?"
+        label="Sign out everywhere"
+        isDanger
+        rows={[]}
+        intro="All your browsers are signed out, including this one. Your tokens and API keys do not change."
+        send={() => callApi('endSessions', { body: {} })}
+        onDone={toSignIn}
+      />,
+    )
+  return (
+    <Card title="Sign-in">
+      <p>A session ends after 12 hours without use, and after 7 days at the latest.</p>
+      <div class="row">
+        {person?.has_password && (
+          <Button look="quiet small" onClick={change}>
+            Change password
+          </Button>
+        )}
+        <Button look="quiet small revoke" onClick={end}>
+          Sign out everywhere
+        </Button>
+      </div>
+    </Card>
+  )
+}
+
+function PasswordDialog() {
+  return (
+    <FormDialog
+      title="Change password"
+      label="Change password"
+      intro="All your sessions end, including this one. Sign in again with the new password."
+      rows={[
+        {
+          name: 'current',
+          label: 'Current password',
+          kind: 'password',
+          isRequired: true,
+          attributes: { autocomplete: 'current-password' },
+        },
+        {
+          name: 'password',
+          label: 'New password',
+          kind: 'password',
+          isRequired: true,
+          hint: 'At least 10 characters.',
+        },
+      ]}
+      send={(body) => callApi('changePassword', { body })}
+      onDone={toSignIn}
+    />
+  )
+}
+
+function Tokens({ me, address }: { readonly me: Me; readonly address: string }) {
+  const list = useList('listTokens', { query: { limit: 50 } })
+  const { open } = useOverlay()
+  const { workspaces = [] } = useWorkspaces()
+  const nameOf = (id: string | null) =>
+    id === null ? 'all workspaces' : (workspaces.find((workspace) => workspace.id === id)?.name ?? id)
+  const create = () => open(<TokenDialog me={me} address={address} workspaces={workspaces} onDone={list.reload} />)
+  const columns: readonly Column<Token>[] = [
+    {
+      label: 'Token',
+      show: ({ name }) => <span class="row-name">{name}</span>,
+      note: ({ last4 }) => <code>…{last4}</code>,
+    },
+    { label: 'Role', show: ({ role }) => role, note: ({ workspace_id }) => nameOf(workspace_id) },
+    { label: 'Expires', show: ({ expires_at }) => <Ago at={expires_at} /> },
+    {
+      label: 'Actions',
+      show: ({ id, name }) => (
+        <Actions
+          actions={[
+            {
+              label: 'Revoke',
+              name: `Revoke ${name}`,
+              look: 'danger',
+              run: () => open(<RevokeDialog id={id} name={name} onDone={list.reload} />),
+            },
+          ]}
+        />
+      ),
+    },
+  ]
+  return (
+    <Section title="Personal tokens" action={{ label: 'New token', look: 'primary', run: create }}>
+      <p class="hint">
+        For scripts that call the management API or the command line as you. Programs that call models use API keys.
+      </p>
+      <ListView
+        what="tokens"
+        list={list}
+        caption="Personal tokens"
+        columns={columns}
+        keyOf={({ id }) => id}
+        empty={emptyState('No tokens yet', 'A token does at most what you may do, and expires.')}
+      />
+    </Section>
+  )
+}
+
+interface TokenDialogProps {
+  readonly me: Me
+  readonly address: string
+  readonly workspaces: readonly { readonly id: string; readonly name: string }[]
+  onDone(): void
+}
+
+const roles = ['admin', 'member', 'viewer'] as const
+
+function TokenDialog({ me, address, workspaces, onDone }: TokenDialogProps) {
+  const { open } = useOverlay()
+  const grants = me.is_operator
+    ? workspaces.flatMap(({ id, name }) => roles.map((role) => ({ id, name, role })))
+    : me.workspaces.flatMap(({ id, name, role: own }) =>
+        roles.filter((role) => coversRole(own, role)).map((role) => ({ id, name, role })),
+      )
+  const options = [
+    ...(me.is_operator ? [{ value: 'operator', label: 'operator of all workspaces' }] : []),
+    ...grants.map(({ id, name, role }) => ({ value: `${role} ${id}`, label: `${role} of ${name}` })),
+  ]
+  return (
+    <FormDialog
+      title="New token"
+      label="Create token"
+      initial={{ grant: options.at(-1)?.value ?? '', days: '90' }}
+      rows={[
+        {
+          name: 'name',
+          label: 'Name',
+          hint: 'What will use the token.',
+          isRequired: true,
+          attributes: { maxLength: 100 },
+        },
+        { name: 'grant', label: 'Role', options, isRequired: true },
+        {
+          name: 'days',
+          label: 'Expires',
+          isRequired: true,
+          options: ['7', '30', '90', '365'].map((value) => ({ value, label: `In ${value} days` })),
+        },
+      ]}
+      send={({ name, grant, days }, options) => {
+        const [role = '', workspace_id] = grant.split(' ')
+        const body = { name, role: role as Token['role'], workspace_id, expires_in_days: Number(days) }
+        return callApi('createToken', { body }, options)
+      }}
+      onDone={({ secret, name }) => {
+        onDone()
+        open(<SecretDialog name={name} secret={secret} address={address} />)
+      }}
+    />
+  )
+}
+
+/** Closes only by its button, because the secret cannot be shown again. */
+function SecretDialog({
+  name,
+  secret,
+  address,
+}: {
+  readonly name: string
+  readonly secret: string
+  readonly address: string
+}) {
+  const { close } = useOverlay()
+  const command = `TOLLGATE_URL=${address} TOLLGATE_ADMIN_TOKEN=${secret} npx tollgate keys`
+  return (
+    <Dialog title={`Token ${name}`} isSticky>
+      <div class="form">
+        <p class="warning">
+          <strong>This token is shown only once.</strong> Copy it now. A lost token can only be revoked.
+        </p>
+        <CodeBlock title="Token" what="token" code={secret} />
+        <CodeBlock title="On the command line" what="command" code={command} />
+        <div class="sheet-foot">
+          <Button onClick={close}>Done, I have copied it</Button>
+        </div>
+      </div>
+    </Dialog>
+  )
+}
+
+interface RevokeProps {
+  readonly id: string
+  readonly name: string
+  onDone(): void
+}
+
+function RevokeDialog({ id, name, onDone }: RevokeProps) {
+  return (
+    <FormDialog
+      title={`Revoke ${name}?`}
+      label="Revoke token"
+      isDanger
+      cancelLabel="Keep token"
+      intro="Scripts that use it are refused at once. This cannot be undone."
+      rows={[]}
+      send={() => callApi('revokeToken', { id })}
+      onDone={onDone}
+    />
+  )
+}

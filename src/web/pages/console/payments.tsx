@@ -1,0 +1,251 @@
+/** @jsxImportSource preact */
+// Card payments on the Billing page: paying, whether a payment has arrived, automatic top-up, and refunds for operators.
+
+import { useEffect, useState } from 'preact/hooks'
+import { usdText } from '../../catalog/format.ts'
+import { type AnswerOf, callApi, type ItemOf } from '../api.ts'
+import { Button, ErrorNotice } from '../components.tsx'
+import { Checkbox, Field, Form } from '../form.tsx'
+import { useApi, useIdempotencyKey, useSubmit } from '../hooks.ts'
+import type { Column } from '../table.tsx'
+import { Card, ListView, Section } from './components.tsx'
+import { Moment, useMay, useWorkspaces } from './context.tsx'
+
+type Payment = ItemOf<'listPayments'>
+type Settings = AnswerOf<'getPaymentSettings'>
+
+/** Until Stripe's event arrives, which takes seconds as a rule. */
+const pollMs = 3000
+
+/** `onPaid`: the balance has changed. */
+export function Payments({ id, onPaid }: { readonly id: string; onPaid(): void }) {
+  const may = useMay()
+  const settings = useApi('getPaymentSettings', { id })
+  const payments = useApi('listPayments', { id, query: { limit: 20 } })
+  const returned = useReturned()
+  const list = payments.value?.data ?? []
+  const awaited = list.find((payment) => payment.id === returned.id)
+  const isOpen = awaited?.state === 'open' && !returned.isCancelled
+  useEffect(() => {
+    if (!isOpen) return
+    const timer = setInterval(payments.reload, pollMs)
+    return () => clearInterval(timer)
+  }, [isOpen, payments.reload])
+  useEffect(() => {
+    if (awaited?.state === 'paid') onPaid()
+  }, [awaited?.state])
+  if (!settings.value?.available) return null
+  return (
+    <>
+      {awaited && (
+        <p role="status" class={awaited.state === 'failed' ? 'warning' : 'done'}>
+          {arrivalText(awaited, returned.isCancelled)}
+        </p>
+      )}
+      {may('createCheckout', id) && <PayCard id={id} settings={settings.value} />}
+      {may('putAutoTopUp', id) && <AutoTopUp id={id} settings={settings.value} onChange={settings.reload} />}
+      {list.length > 0 && (
+        <Section title="Card payments">
+          <ListView
+            what="payments"
+            list={{
+              ...payments,
+              items: list,
+              hasMore: false,
+              isLoadingMore: false,
+              moreError: undefined,
+              loadMore() {},
+              add() {},
+            }}
+            caption="Card payments, newest first"
+            columns={columns}
+            keyOf={(payment) => payment.id}
+            empty={null}
+          />
+        </Section>
+      )}
+      {may('refundPayment', id) && <Refund payments={list} onDone={onPaid} />}
+    </>
+  )
+}
+
+/** The payment from which Stripe sent the browser back. */
+function useReturned() {
+  const [returned, setReturned] = useState({ id: '', isCancelled: false })
+  useEffect(() => {
+    const query = new URLSearchParams(location.search)
+    setReturned({ id: query.get('payment') ?? '', isCancelled: query.has('cancelled') })
+  }, [])
+  return returned
+}
+
+function arrivalText({ amount, state, failure }: Payment, isCancelled: boolean): string {
+  const sum = usdText(amount)
+  if (state === 'paid') return `Your payment of ${sum} has arrived and is in the balance.`
+  if (state === 'failed') return `Your payment of ${sum} was not made: ${failure ?? 'no reason was given'}.`
+  if (isCancelled) return `You left the payment page. Nothing was added to the balance.`
+  return `Your payment of ${sum} has not arrived yet. Stripe confirms most payments within seconds, bank debits within days. This page checks by itself.`
+}
+
+function PayCard({ id, settings: { min, max, card } }: { readonly id: string; readonly settings: Settings }) {
+  const { current } = useWorkspaces()
+  const [amount, setAmount] = useState('25.00')
+  const [savesCard, setSavesCard] = useState(false)
+  const idempotencyKey = useIdempotencyKey([id, amount, savesCard])
+  const { isBusy, error, run } = useSubmit()
+  const pay = () =>
+    run(
+      () => callApi('createCheckout', { id, body: { amount, save_card: savesCard } }, { idempotencyKey }),
+      ({ url }) => location.assign(url),
+    )
+  const isAmount = /^[0-9]+([.][0-9]{1,2})?$/.test(amount)
+  return (
+    <Card title="Pay by card">
+      <form
+        class="form"
+        aria-label="Pay by card"
+        onSubmit={(event) => {
+          event.preventDefault()
+          pay()
+        }}
+      >
+        <Field
+          label="Amount to pay, in USD"
+          hint={`From ${usdText(min)} to ${usdText(max)}.`}
+          value={amount}
+          isRequired
+          attributes={{ inputMode: 'decimal', pattern: '[0-9]+([.][0-9]{1,2})?', title: 'Dollars and cents: 25.00' }}
+          onChange={setAmount}
+        />
+        <Checkbox
+          label={card === null ? 'Save the card for automatic top-up' : `Replace the saved card (${card})`}
+          isChecked={savesCard}
+          onChange={setSavesCard}
+        />
+        {error && <ErrorNotice error={error} />}
+        <div class="row">
+          <button type="submit" class="button" disabled={isBusy || !isAmount}>
+            {`Add ${isAmount ? usdText(amount) : 'funds'} to ${current?.name ?? 'the wallet'}`}
+          </button>
+        </div>
+        <p class="hint">You pay on Stripe’s page.</p>
+      </form>
+    </Card>
+  )
+}
+
+interface AutoTopUpProps {
+  readonly id: string
+  readonly settings: Settings
+  onChange(): void
+}
+
+function AutoTopUp({ id, settings: { card, auto_topup: topUp }, onChange }: AutoTopUpProps) {
+  const off = useSubmit()
+  if (card === null && topUp.stopped === null) return null
+  const { threshold, amount, monthly_max, spent_this_month, enabled, stopped } = topUp
+  const known = Number(amount) > 0
+  return (
+    <Card title="Automatic top-up">
+      <p>
+        {enabled
+          ? `On: adds ${usdText(amount)} with ${card} when the balance is below ${usdText(threshold)}. This month: ${usdText(spent_this_month)} of at most ${usdText(monthly_max)}.`
+          : `Off${stopped === null ? '' : `: ${stopped}`}.`}
+      </p>
+      {card === null ? (
+        <p class="hint">No card is saved. Pay by card above, and save it.</p>
+      ) : (
+        <Form
+          key={`${enabled} ${amount} ${threshold} ${monthly_max}`}
+          name="Automatic top-up"
+          label={enabled ? 'Change' : 'Turn on'}
+          rows={autoTopUpRows}
+          initial={
+            known ? { threshold, amount, monthly_max } : { threshold: '5.00', amount: '25.00', monthly_max: '100.00' }
+          }
+          send={(body, options) => callApi('putAutoTopUp', { id, body }, options)}
+          onDone={onChange}
+        />
+      )}
+      {off.error && <ErrorNotice error={off.error} />}
+      {enabled && (
+        <div class="row">
+          <Button
+            look="quiet"
+            disabled={off.isBusy}
+            onClick={() => off.run(() => callApi('stopAutoTopUp', { id }), onChange)}
+          >
+            Turn off
+          </Button>
+        </div>
+      )}
+    </Card>
+  )
+}
+
+const autoTopUpRows = [
+  { name: 'threshold', label: 'When the balance is below, in USD', kind: 'decimal', isRequired: true },
+  { name: 'amount', label: 'Add, in USD', kind: 'decimal', isRequired: true },
+  { name: 'monthly_max', label: 'At most in a month, in USD', kind: 'decimal', isRequired: true },
+] as const
+
+function Refund({ payments, onDone }: { readonly payments: readonly Payment[]; onDone(): void }) {
+  const [done, setDone] = useState('')
+  const paid = payments.filter(({ state }) => state === 'paid')
+  if (paid.length === 0) return null
+  const options = paid.map(({ id, amount, created_at }) => ({
+    value: id,
+    label: `${usdText(amount)}, ${created_at.slice(0, 10)}, ${id}`,
+  }))
+  return (
+    <details>
+      <summary>Refund a payment</summary>
+      <div class="card">
+        <Form
+          name="Refund a payment"
+          label="Refund"
+          isDanger
+          initial={{ payment: paid[0]?.id ?? '' }}
+          rows={[{ name: 'payment', label: 'Payment', isRequired: true, options }, ...refundRows] as const}
+          send={({ payment, ...body }, callOptions) => callApi('refundPayment', { id: payment, body }, callOptions)}
+          onDone={({ amount, state, failure }) => {
+            setDone(
+              state === 'failed'
+                ? `Not refunded: ${failure}.`
+                : `${usdText(amount)} ${state === 'done' ? 'refunded' : 'taken from the wallet; Stripe has not confirmed the refund yet'}.`,
+            )
+            onDone()
+          }}
+        />
+        <p role="status">{done}</p>
+      </div>
+    </details>
+  )
+}
+
+const refundRows = [
+  {
+    name: 'amount',
+    label: 'Amount to refund, in USD',
+    hint: 'Empty: all that was not refunded yet. At most what is available in the wallet.',
+    kind: 'decimal',
+  },
+  {
+    name: 'reason',
+    label: 'Reason of the refund',
+    hint: 'Recorded in the ledger and in the audit log.',
+    isRequired: true,
+    attributes: { maxLength: 200 },
+  },
+] as const
+
+const kinds = { checkout: 'Card payment', automatic: 'Automatic top-up' } as const
+const states = { open: 'not arrived yet', paid: 'paid', failed: 'failed' } as const
+
+const columns: readonly Column<Payment>[] = [
+  { label: 'Type', show: ({ kind }) => <span class="row-name">{kinds[kind]}</span> },
+  { label: 'Time', show: ({ created_at }) => <Moment at={created_at} /> },
+  { label: 'Amount', isNumber: true, show: ({ amount }) => usdText(amount) },
+  { label: 'State', show: ({ state }) => states[state], note: ({ failure }) => failure },
+  { label: 'Payment', show: ({ id }) => <code>{id}</code> },
+]

@@ -1,0 +1,305 @@
+/** @jsxImportSource preact */
+// People: members of the workspace and their roles, invitations, and for operators the other operators and "view as". A link
+// is shown once, in the dialog that follows its creation.
+
+import { type WorkspaceRole, workspaceRoles } from '../../../kernel/roles.ts'
+import type { ConsoleData } from '../../page-data.ts'
+import { callApi, callForAll, type ItemOf } from '../api.ts'
+import { Button, CodeBlock } from '../components.tsx'
+import { useQuery } from '../hooks.ts'
+import { type Column, DataTable } from '../table.tsx'
+import { type Action, Actions, Card, emptyState, QueryView, Section } from './components.tsx'
+import { Ago, Moment, useViewer, useWorkspaces } from './context.tsx'
+import { Dialog, FormDialog, useOverlay } from './overlay.tsx'
+
+type Member = ItemOf<'listMembers'>
+type Invitation = ItemOf<'listInvitations'>
+type Role = Member['role']
+
+const roleHints: Readonly<Record<Role, string>> = {
+  operator: 'everything, in all workspaces',
+  admin: 'people, projects, keys, limits, provider keys, billing',
+  member: 'own keys, own requests and usage, the playground',
+  viewer: 'reads usage, requests and billing; changes nothing',
+}
+
+const roleOptions = workspaceRoles.map((role) => ({ value: role, label: `${role}: ${roleHints[role]}` }))
+
+/** Operators see everyone while no workspace is chosen. */
+async function readPeople(id: string | undefined) {
+  const call = { query: { workspace_id: id } }
+  const [members, invitations] = await Promise.all([
+    callForAll('listMembers', call),
+    callForAll('listInvitations', call),
+  ])
+  return { members, invitations }
+}
+
+export function PeopleView(_: ConsoleData) {
+  const { isOperator } = useViewer()
+  const { workspaces, chosen, isDecided } = useWorkspaces()
+  const query = useQuery(isDecided ? `people ${chosen?.id}` : undefined, () => readPeople(chosen?.id))
+  const { open } = useOverlay()
+  const onDone = query.reload
+  const nameOf = (id: string | null) =>
+    id === null ? 'all workspaces' : (workspaces?.find((workspace) => workspace.id === id)?.name ?? id)
+  const invite = () => open(<InviteDialog workspace={chosen} onDone={onDone} />)
+  return (
+    <>
+      <QueryView what="people" query={query}>
+        {({ members, invitations }) => (
+          <>
+            <Section
+              title={chosen ? `Members of ${chosen.name}` : 'Everyone'}
+              action={{
+                label: chosen ? 'Invite someone' : 'Invite an operator',
+                look: 'primary',
+                run: invite,
+              }}
+            >
+              <DataTable
+                caption="Members"
+                columns={memberColumns(chosen === undefined, nameOf, (member) => memberActions(member, open, onDone))}
+                rows={members}
+                keyOf={({ id }) => id}
+                empty={emptyState('No people yet', 'Invite someone by e-mail address and send them the link.')}
+              />
+            </Section>
+            {invitations.length > 0 && (
+              <Section title="Open invitations">
+                <DataTable
+                  caption="Open invitations"
+                  columns={invitationColumns(nameOf, (invitation) => [
+                    {
+                      label: 'Withdraw',
+                      name: `Withdraw the invitation of ${invitation.email}`,
+                      look: 'danger',
+                      run: () => open(<WithdrawDialog invitation={invitation} onDone={onDone} />),
+                    },
+                  ])}
+                  rows={invitations}
+                  keyOf={({ id }) => id}
+                />
+              </Section>
+            )}
+          </>
+        )}
+      </QueryView>
+      {isOperator && <ViewAs />}
+    </>
+  )
+}
+
+function memberColumns(
+  isEveryone: boolean,
+  nameOf: (id: string | null) => string,
+  actionsOf: (member: Member) => readonly Action[],
+): readonly Column<Member>[] {
+  return [
+    {
+      label: 'Person',
+      show: ({ name, email }) => <span class="row-name">{name === '' ? email : name}</span>,
+      note: ({ email }) => email,
+    },
+    { label: 'Role', show: ({ role }) => role, note: ({ role }) => roleHints[role] },
+    ...(isEveryone ? [{ label: 'Workspace', show: ({ workspace_id }: Member) => nameOf(workspace_id) }] : []),
+    {
+      label: 'Since',
+      show: ({ created_at }) => <Moment at={created_at} isDay />,
+      note: ({ source }) => `by ${source}`,
+    },
+    { label: 'Actions', show: (member) => <Actions actions={actionsOf(member)} /> },
+  ]
+}
+
+function memberActions(
+  member: Member,
+  open: ReturnType<typeof useOverlay>['open'],
+  onDone: () => void,
+): readonly Action[] {
+  const { email, role } = member
+  const change = () => open(<RoleDialog member={member} onDone={onDone} />)
+  const reset = () => open(<ResetDialog member={member} />)
+  const remove = () => open(<RemoveDialog member={member} onDone={onDone} />)
+  return [
+    ...(role === 'operator' ? [] : [{ label: 'Role', name: `Change the role of ${email}`, run: change }]),
+    { label: 'Reset password', name: `Reset the password of ${email}`, run: reset },
+    { label: 'Remove', name: `Remove ${email}`, look: 'danger', run: remove },
+  ]
+}
+
+function invitationColumns(
+  nameOf: (id: string | null) => string,
+  actionsOf: (invitation: Invitation) => readonly Action[],
+): readonly Column<Invitation>[] {
+  return [
+    { label: 'Address', show: ({ email }) => <span class="row-name">{email}</span> },
+    { label: 'Role', show: ({ role }) => role, note: ({ workspace_id }) => nameOf(workspace_id) },
+    { label: 'Expires', show: ({ expires_at }) => <Ago at={expires_at} /> },
+    { label: 'Actions', show: (invitation) => <Actions actions={actionsOf(invitation)} /> },
+  ]
+}
+
+interface InviteProps {
+  /** undefined = an operator. */
+  readonly workspace: { readonly id: string; readonly name: string } | undefined
+  onDone(): void
+}
+
+function InviteDialog({ workspace, onDone }: InviteProps) {
+  const { open } = useOverlay()
+  return (
+    <FormDialog
+      title={workspace ? `Invite someone to ${workspace.name}` : 'Invite an operator'}
+      label="Create invitation"
+      initial={{ role: 'member' }}
+      intro={
+        workspace
+          ? 'You get a link to send to them. It works once, for 7 days, and only for this address.'
+          : 'Operators may do everything, in all workspaces. You get a link to send to them.'
+      }
+      rows={[
+        { name: 'email', label: 'E-mail address', isRequired: true, attributes: { type: 'email' } },
+        { name: 'role', label: 'Role', options: roleOptions, isShown: () => workspace !== undefined },
+      ]}
+      send={({ email, role = 'member' }, options) => {
+        const wanted = workspace ? { role, workspace_id: workspace.id } : { role: 'operator' as const }
+        return callApi('createInvitation', { body: { email, ...wanted } }, options)
+      }}
+      onDone={({ url, email }) => {
+        onDone()
+        open(<LinkDialog title={`Invitation of ${email}`} url={url} text="It works once, for 7 days." />)
+      }}
+    />
+  )
+}
+
+/** Closes only by its button, because the link cannot be shown again. */
+function LinkDialog({ title, url, text }: { readonly title: string; readonly url: string; readonly text: string }) {
+  const { close } = useOverlay()
+  return (
+    <Dialog title={title} isSticky>
+      <div class="form">
+        <p class="warning">
+          <strong>This link is shown only once.</strong> Send it to the person over a channel that only they read.{' '}
+          {text}
+        </p>
+        <CodeBlock title="Link" what="link" code={url} />
+        <div class="sheet-foot">
+          <Button onClick={close}>Done, I have copied it</Button>
+        </div>
+      </div>
+    </Dialog>
+  )
+}
+
+interface MemberDialogProps {
+  readonly member: Member
+  onDone(): void
+}
+
+function RoleDialog({ member: { id, email, role }, onDone }: MemberDialogProps) {
+  return (
+    <FormDialog
+      title={`Role of ${email}`}
+      label="Change role"
+      initial={{ role }}
+      intro="The new role applies from their next click on."
+      rows={[{ name: 'role', label: 'Role', options: roleOptions, isRequired: true }]}
+      send={(body) => callApi('updateMember', { id, body })}
+      onDone={onDone}
+    />
+  )
+}
+
+function RemoveDialog({ member: { id, email }, onDone }: MemberDialogProps) {
+  return (
+    <FormDialog
+      title={`Remove ${email}?`}
+      label="Remove"
+      isDanger
+      cancelLabel="Keep"
+      intro="Their sessions, personal tokens and the API keys they created here end at once. This cannot be undone."
+      rows={[]}
+      send={() => callApi('removeMember', { id })}
+      onDone={onDone}
+    />
+  )
+}
+
+function ResetDialog({ member: { id, email } }: { readonly member: Member }) {
+  const { open } = useOverlay()
+  return (
+    <FormDialog
+      title={`Reset the password of ${email}?`}
+      label="Create link"
+      intro="You get a link with which they set a new password. Their old password works until they do."
+      rows={[]}
+      send={() => callApi('createResetLink', { id, body: {} })}
+      onDone={({ url }) =>
+        open(<LinkDialog title={`New password of ${email}`} url={url} text="It works once, for a day." />)
+      }
+    />
+  )
+}
+
+function WithdrawDialog({ invitation, onDone }: { readonly invitation: Invitation; onDone(): void }) {
+  const { id, email } = invitation
+  return (
+    <FormDialog
+      title={`Withdraw the invitation of ${email}?`}
+      label="Withdraw"
+      isDanger
+      rows={[]}
+      intro="The link that they received stops working."
+      send={() => callApi('revokeInvitation', { id })}
+      onDone={onDone}
+    />
+  )
+}
+
+const viewAsCookie = 'tollgate-view-as'
+
+function setViewAs(value: string, maxAgeSeconds: number): void {
+  // biome-ignore lint/suspicious/noDocumentCookie: the Cookie Store API is missing on plain http, where gateways often are
+  document.cookie = `${viewAsCookie}=${value}; path=/; max-age=${maxAgeSeconds}; samesite=strict`
+  location.assign('/console')
+}
+
+/** Shows the console as a person of the chosen workspace would see it. */
+function ViewAs() {
+  const { chosen } = useWorkspaces()
+  const view = (role: WorkspaceRole) => chosen && setViewAs(`${chosen.id}.${role}`, 3600)
+  return (
+    <Card title="View as">
+      {chosen ? (
+        <>
+          <p>See the console as people of {chosen.name} see it, for an hour or until you stop.</p>
+          <div class="row">
+            {workspaceRoles.map((role) => (
+              <Button key={role} look="quiet small" onClick={() => view(role)}>
+                {role}
+              </Button>
+            ))}
+          </div>
+        </>
+      ) : (
+        <p>Choose a workspace to see the console as its people see it.</p>
+      )}
+    </Card>
+  )
+}
+
+export function ViewingAs() {
+  const { grants } = useViewer()
+  return (
+    <div class="warning between" role="note">
+      <span>
+        <strong>You are viewing the console as {grants[0]?.role}.</strong> Changes are recorded under your own name.
+      </span>
+      <Button look="small" onClick={() => setViewAs('', 0)}>
+        Stop
+      </Button>
+    </div>
+  )
+}

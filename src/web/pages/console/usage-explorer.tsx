@@ -1,0 +1,234 @@
+/** @jsxImportSource preact */
+// The usage explorer: one metric over time by one group, compared with the period before, with the same figures as tables.
+// Everything shown comes from GET /api/usage/series; choices are in the address.
+
+import { csvLine } from '../../../wire/csv.ts'
+import { exactCount, shortCount, shortMs } from '../../catalog/format.ts'
+import { type AnswerOf, withQuery } from '../api.ts'
+import { Button, Segments } from '../components.tsx'
+import { type Column, DataTable } from '../table.tsx'
+import { Amount, causeText, saveFile } from './components.tsx'
+import { useTimeFormats } from './context.tsx'
+import { navigate } from './navigation.ts'
+import { type ChartSeries, chartColors, colorOf, restLabel, UsageChart } from './usage-chart.tsx'
+
+export type UsageSeries = AnswerOf<'getUsageSeries'>
+type Sums = UsageSeries['total']
+type Point = Sums['points'][number]
+
+export const metrics = [
+  { value: 'spend', label: 'Spend', isSum: true },
+  { value: 'requests', label: 'Requests', isSum: true },
+  { value: 'tokens', label: 'Tokens', isSum: true },
+  { value: 'errors', label: 'Errors', isSum: true },
+  { value: 'p50', label: 'p50', isSum: false },
+  { value: 'p95', label: 'p95', isSum: false },
+  { value: 'cache', label: 'Cache hit rate', isSum: false },
+] as const
+export type Metric = (typeof metrics)[number]
+
+/** null = nothing was measured. */
+export function metricOf(name: Metric['value'], sums: Omit<Point, 'start'>): number | null {
+  if (name === 'spend') return Number(sums.cost)
+  if (name === 'requests') return sums.requests
+  if (name === 'errors') return sums.errors
+  if (name === 'tokens') return sums.input_tokens + sums.output_tokens
+  if (name === 'cache') return sums.input_tokens === 0 ? null : sums.cache_read_tokens / sums.input_tokens
+  return sums.first_event_ms?.[name] ?? null
+}
+
+function metricText(name: Metric['value'], value: number): string {
+  if (name === 'spend') return value === 0 ? '$0' : `$${Number(value.toPrecision(3))}`
+  if (name === 'p50' || name === 'p95') return shortMs(value)
+  return name === 'cache' ? `${Number((value * 100).toFixed(1))} %` : shortCount(value)
+}
+
+/** `filter`: the parameter of the request list that selects a group. */
+export const seriesGroups = [
+  { value: 'model', label: 'Model', filter: 'model' },
+  { value: 'key', label: 'Key', filter: 'key' },
+  { value: 'project', label: 'Project', filter: 'project' },
+  { value: 'provider', label: 'Provider', filter: 'provider' },
+  { value: 'agent', label: 'Client', filter: 'agent' },
+  { value: 'session', label: 'Session', filter: 'session' },
+  { value: 'cause', label: 'Outcome', filter: 'cause' },
+  { value: 'workspace', label: 'Workspace', filter: undefined },
+] as const
+
+export const intervalMs = { '1m': 60_000, '5m': 300_000, '1h': 3_600_000, '6h': 21_600_000, '1d': 86_400_000 } as const
+
+export interface UsageExplorerProps {
+  readonly usage: UsageSeries
+  /** The same span before it; undefined = not loaded. */
+  readonly previous: UsageSeries | undefined
+  readonly metric: Metric
+  readonly group: string
+  readonly offsetMinutes: number
+  readonly controls: preact.ComponentChildren
+  onMetric(metric: string): void
+}
+
+export function UsageExplorer(props: UsageExplorerProps) {
+  const { usage, previous, metric, group, offsetMinutes } = props
+  const { hour, day, moment, zoneName } = useTimeFormats()
+  const stepMs = intervalMs[usage.interval]
+  const [from, to] = [Date.parse(usage.from), Date.parse(usage.to)]
+  const starts = startsOf(from, to, stepMs, offsetMinutes)
+  const when = usage.interval === '1d' ? day : hour
+  const series = chartSeries(usage, metric, group, starts)
+  const before = previous && shifted(previous, metric.value, starts, from - Date.parse(previous.from))
+  const open = (start: number) =>
+    navigate(
+      withQuery('/console/requests', {
+        from: new Date(Math.max(from, start)).toISOString(),
+        to: new Date(Math.min(to, start + stepMs)).toISOString(),
+      }),
+    )
+  const save = () => saveFile(csvOf(starts, series, metric.label), `usage-${metric.value}.csv`)
+  return (
+    <figure class="chart card stack">
+      <figcaption class="between">
+        <Segments name="Metric" value={metric.value} options={metrics} onChange={props.onMetric} />
+        <div class="row">
+          {props.controls}
+          <Button look="quiet small" onClick={save}>
+            Export CSV
+          </Button>
+        </div>
+      </figcaption>
+      <UsageChart
+        {...{ starts, stepMs, series, before, from, to, when }}
+        isStacked={metric.isSum}
+        text={(value) => metricText(metric.value, value)}
+        onOpen={open}
+      />
+      <p class="hint">
+        {moment(usage.from)} to {moment(usage.to)}, {zoneName}. Hatched intervals are partial; the dashed line is the
+        period before. Click an interval to see its requests.
+      </p>
+      <SeriesTable usage={usage} group={group} />
+      <details>
+        <summary class="hint">Show as table</summary>
+        <DataTable
+          class="compact-table"
+          caption={`${metric.label} over time`}
+          columns={[
+            { label: `Starting (${zoneName})`, show: ({ start }) => when(start) },
+            { label: 'Spend', isNumber: true, show: ({ cost }) => <Amount usd={cost} /> },
+            { label: 'Requests', isNumber: true, show: ({ requests }) => exactCount(requests) },
+            { label: 'Errors', isNumber: true, show: ({ errors }) => exactCount(errors) },
+            { label: 'Tokens', isNumber: true, show: (point) => exactCount(metricOf('tokens', point) ?? 0) },
+          ]}
+          rows={usage.total.points}
+          keyOf={({ start }) => start}
+        />
+      </details>
+    </figure>
+  )
+}
+
+/** The starts of all intervals that the window touches. */
+export function startsOf(from: number, to: number, stepMs: number, offsetMinutes: number): readonly number[] {
+  const offset = offsetMinutes * 60_000
+  const first = Math.floor((from + offset) / stepMs) * stepMs - offset
+  return Array.from({ length: Math.max(0, Math.ceil((to - first) / stepMs)) }, (_, at) => first + at * stepMs)
+}
+
+function valuesOf(points: readonly Point[], metric: Metric, starts: readonly number[]): readonly (number | null)[] {
+  const byStart = new Map(points.map((point) => [Date.parse(point.start), point]))
+  return starts.map((start) => {
+    const point = byStart.get(start)
+    return point ? metricOf(metric.value, point) : metric.isSum ? 0 : null
+  })
+}
+
+function chartSeries(
+  usage: UsageSeries,
+  metric: Metric,
+  group: string,
+  starts: readonly number[],
+): readonly ChartSeries[] {
+  const shown = usage.series.slice(0, chartColors)
+  const series = shown.map((each) => ({ label: nameOf(each, group), values: valuesOf(each.points, metric, starts) }))
+  if (!metric.isSum || (usage.series.length <= chartColors && usage.others === null)) return series
+  const rest = [...usage.series.slice(chartColors), ...(usage.others ? [usage.others] : [])]
+  const values = rest.map(({ points }) => valuesOf(points, metric, starts))
+  return [
+    ...series,
+    { label: restLabel, values: starts.map((_, at) => values.reduce((sum, each) => sum + (each[at] ?? 0), 0)) },
+  ]
+}
+
+function nameOf({ value, name }: UsageSeries['series'][number], group: string): string {
+  if (group === 'cause' && value !== null) return causeText(value)
+  return name ?? value ?? (group === 'model' ? 'unknown model' : 'none')
+}
+
+/** By place: the interval of the previous period that lies as far from its start. */
+function shifted(previous: UsageSeries, name: Metric['value'], starts: readonly number[], byMs: number) {
+  const step = (starts[1] ?? 0) - (starts[0] ?? 0)
+  const sums = new Map<number, number | null>()
+  for (const point of previous.total.points) {
+    const at = step > 0 ? Math.round((Date.parse(point.start) + byMs - (starts[0] ?? 0)) / step) : 0
+    sums.set(at, metricOf(name, point))
+  }
+  return starts.map((_, at) => sums.get(at) ?? null)
+}
+
+function csvOf(starts: readonly number[], series: readonly ChartSeries[], label: string): string {
+  const head = csvLine(['start', ...series.map((each) => `${label}: ${each.label}`)])
+  const lines = starts.map((start, at) =>
+    csvLine([new Date(start).toISOString(), ...series.map(({ values }) => values[at] ?? null)]),
+  )
+  return `${[head, ...lines].join('\r\n')}\r\n`
+}
+
+type SeriesRow = UsageSeries['series'][number] & { readonly color: string }
+
+const seriesColumns: readonly Column<SeriesRow>[] = [
+  { label: 'Spend', isNumber: true, show: ({ cost }) => <Amount usd={cost} /> },
+  { label: 'Requests', isNumber: true, show: ({ requests }) => exactCount(requests) },
+  { label: 'Errors', isNumber: true, show: ({ errors }) => exactCount(errors) },
+  { label: 'Tokens', isNumber: true, show: (row) => exactCount(metricOf('tokens', row) ?? 0) },
+  { label: 'p50', isNumber: true, show: ({ first_event_ms: first }) => (first ? shortMs(first.p50) : '–') },
+  { label: 'p95', isNumber: true, show: ({ first_event_ms: first }) => (first ? shortMs(first.p95) : '–') },
+  {
+    label: 'Cache hits',
+    isNumber: true,
+    show: (row) => {
+      const rate = metricOf('cache', row)
+      return rate === null ? '–' : metricText('cache', rate)
+    },
+  },
+]
+
+function SeriesTable({ usage, group }: { readonly usage: UsageSeries; readonly group: string }) {
+  const known = seriesGroups.find(({ value }) => value === group)
+  const tag = group.startsWith('tag:') ? group.slice('tag:'.length) : undefined
+  const label = known?.label ?? `Tag ${tag}`
+  const hrefOf = ({ value }: SeriesRow) => {
+    const filter = tag === undefined ? known?.filter : 'tag'
+    if (value === null || filter === undefined) return undefined
+    return withQuery('/console/requests', {
+      from: usage.from,
+      to: usage.to,
+      [filter]: tag === undefined ? value : `${tag}=${value}`,
+    })
+  }
+  const first: Column<SeriesRow> = {
+    label,
+    show: (row) => <span class={`series-name series-${row.color}`}>{nameOf(row, group)}</span>,
+  }
+  return (
+    <div class="table-box">
+      <DataTable
+        caption={`Usage by ${label.toLowerCase()}, highest spend first`}
+        columns={[first, ...seriesColumns]}
+        rows={usage.series.map((row, place) => ({ ...row, color: colorOf(place, nameOf(row, group)) }))}
+        keyOf={({ value }) => value ?? ''}
+        hrefOf={hrefOf}
+      />
+      {usage.others && <p class="hint">{exactCount(usage.others.count)} more with lower spend are not shown.</p>}
+    </div>
+  )
+}

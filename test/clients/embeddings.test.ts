@@ -1,0 +1,244 @@
+// POST /v1/embeddings: the official clients, the bytes of vectors, the other providers' forms, charges and refusals.
+
+import { afterAll, describe, expect, test } from 'bun:test'
+import { OpenAIEmbeddings } from '@langchain/openai'
+import OpenAI from 'openai'
+import { invokeEmbedding, predictEmbedding } from '../../src/providers/wrapping/embeddings.ts'
+import { startGateway, stopAll } from '../parts/gateway.ts'
+import { startUpstream, type UpstreamHandler } from '../parts/upstream.ts'
+
+const idle: UpstreamHandler = (_, reply) => void reply.json(500, {})
+const upstream = startUpstream(idle)
+const tagged = 'tags: [embeddings], context_tokens: 8192'
+/** A model for each fault: a route that failed is not tried first again. */
+const faultModels = Array.from(
+  { length: 6 },
+  (_, i) =>
+    `  - { id: test/fault-${i}, ${tagged}, price: { input: "0.13", output: "0" }, routes: [{ provider: first, model: up-${i}, priority: 1 }, { provider: second, model: up-${i}, priority: 2 }] }`,
+).join('\n')
+const gateway = await startGateway({
+  config: `
+providers:
+  - { id: first, dialect: openai-chat, base_url: "${upstream.url}/first/v1", api_key: upstream-secret }
+  - { id: second, dialect: openai-chat, base_url: "${upstream.url}/second/v1", api_key: upstream-secret }
+  - { id: googly, dialect: gemini, base_url: "${upstream.url}/v1beta", api_key: upstream-secret }
+  - { id: claudish, dialect: anthropic-messages, base_url: "${upstream.url}", api_key: upstream-secret }
+models:
+  - { id: test/embed, ${tagged}, price: { input: "0.13", output: "0" }, routes: [{ provider: first, model: up-embed, priority: 1 }, { provider: second, model: up-embed, priority: 2 }] }
+  - { id: test/google, ${tagged}, price: { input: "0.15", output: "0" }, routes: [{ provider: googly, model: g-embed }] }
+  - { id: test/claude, ${tagged}, price: { input: "0.15", output: "0" }, routes: [{ provider: claudish, model: c }] }
+  - { id: test/chat, price: free, routes: [{ provider: first, model: chat }] }
+${faultModels}
+`,
+})
+afterAll(() => stopAll(gateway, upstream))
+const client = new OpenAI({ baseURL: `${gateway.url}/v1`, apiKey: gateway.key, maxRetries: 0 })
+
+const embed = (body: object | string, headers: Record<string, string> = {}) =>
+  fetch(`${gateway.url}/v1/embeddings`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${gateway.key}`, 'content-type': 'application/json', ...headers },
+    body: typeof body === 'string' ? body : JSON.stringify(body),
+  })
+const vectors = '[{"object":"embedding","index":0,"embedding":[0.0012300,-1.5E-3, 7e0]}]'
+const answerWith =
+  (tokens: number, data = vectors): UpstreamHandler =>
+  (_, reply) =>
+    reply.send(
+      200,
+      { 'content-type': 'application/json' },
+      `{"object":"list","data":${data},"model":"up-embed-2","usage":{"prompt_tokens":${tokens},"total_tokens":${tokens}}}`,
+    )
+
+describe('the sandbox', () => {
+  test('openai: one text, a batch and tokens; floats and base64 are the same vectors', async () => {
+    const one = await client.embeddings.create({ model: 'sandbox/embed', input: 'a red fox' })
+    const floats = await client.embeddings.create({
+      model: 'sandbox/embed',
+      input: 'a red fox',
+      encoding_format: 'float',
+    })
+    expect(one.data[0]?.embedding).toEqual(floats.data[0]?.embedding as number[])
+    expect(one.data[0]?.embedding).toHaveLength(256)
+    // Three words, one token each, at $0.02 per million.
+    expect(one).toMatchObject({ model: 'sandbox/embed', usage: { prompt_tokens: 3, total_tokens: 3, cost: 6e-8 } })
+    const batch = await client.embeddings.create({ model: 'sandbox/embed', input: ['a red fox', 'x'], dimensions: 8 })
+    expect(batch.data.map(({ index, embedding }) => [index, embedding.length])).toEqual([
+      [0, 8],
+      [1, 8],
+    ])
+    const tokens = await client.embeddings.create({ model: 'sandbox/embed', input: [[1, 2], [3]] })
+    expect(tokens.data).toHaveLength(2)
+  })
+
+  test('langchain: texts that share words are nearer than texts that do not', async () => {
+    const configuration = { baseURL: `${gateway.url}/v1` }
+    const chain = new OpenAIEmbeddings({ model: 'sandbox/embed', apiKey: gateway.key, configuration })
+    const query = await chain.embedQuery('the red fox')
+    const [near = [], far = []] = await chain.embedDocuments(['a red fox runs', 'stock prices fell'])
+    const dot = (a: number[], b: number[]) => a.reduce((sum, each, i) => sum + each * (b[i] ?? 0), 0)
+    expect(dot(query, near)).toBeGreaterThan(dot(query, far))
+  })
+})
+
+test('vectors are passed on byte for byte, with the cost in the usage', async () => {
+  upstream.handle(answerWith(1_001))
+  const response = await embed('{"model":"test/embed","input":"hi","dimensions":3,"made_up":1e2}')
+  const text = await response.text()
+  expect(text).toContain(`"data":${vectors},"model":"test/embed"`)
+  // 1,001 tokens at 130 nano-dollars are 130,130 nano-dollars.
+  expect(text).toContain('"usage":{"prompt_tokens":1001,"total_tokens":1001,"cost":0.00013013}')
+  expect(response.headers.get('x-tollgate-cost')).toBe('0.00013013')
+  const { path, body } = upstream.calls.at(-1) ?? {}
+  expect(path).toBe('/first/v1/embeddings')
+  expect(Buffer.from(body ?? []).toString()).toBe('{"model":"up-embed","input":"hi","dimensions":3,"made_up":1e2}')
+})
+
+test('a batch may have more tokens than one text can', async () => {
+  upstream.handle(answerWith(50_000))
+  const input = Array.from({ length: 100 }, () => 'word '.repeat(500))
+  const response = await embed({ model: 'test/embed', input, encoding_format: 'base64' })
+  // 50,000 tokens at 130 nano-dollars.
+  expect(response.headers.get('x-tollgate-cost')).toBe('0.0065')
+  expect(response.headers.get('x-tollgate-usage')).toBeNull()
+})
+
+test('numbers become base64 for a client that asked for it, where a host ignores that', async () => {
+  upstream.handle(answerWith(2))
+  const { data } = await client.embeddings.create({ model: 'test/embed', input: 'hi' })
+  expect(data[0]?.embedding).toEqual([Math.fround(0.00123), Math.fround(-0.0015), 7])
+})
+
+const faults: readonly (readonly [string, UpstreamHandler])[] = [
+  ['an overloaded host', (_, reply) => reply.json(503, { error: { message: 'overloaded' } })],
+  ['a throttled host', (_, reply) => reply.json(429, { error: { message: 'slow down' } })],
+  ['a connection that breaks', (_, reply) => reply.reset()],
+  ['a page in place of vectors', (_, reply) => reply.send(200, { 'content-type': 'text/html' }, '<p>')],
+  ['an error inside a 200', (_, reply) => reply.json(200, { error: { message: 'x', code: 'server_error' } })],
+  ['a reply without vectors', (_, reply) => reply.json(200, { data: [] })],
+]
+
+test.each(faults.map(([what, fault], i) => [what, fault, `test/fault-${i}`] as const))(
+  '%s: the next route answers, and is charged once',
+  async (_, fault, model) => {
+    upstream.handle((call, reply) =>
+      call.path.startsWith('/second') ? answerWith(1)(call, reply) : fault(call, reply),
+    )
+    const response = await embed({ model, input: 'hi' })
+    expect(response.headers.get('x-tollgate-provider')).toBe('second')
+    expect(Number(response.headers.get('x-tollgate-attempts'))).toBeGreaterThan(1)
+    // One token.
+    expect(response.headers.get('x-tollgate-cost')).toBe('0.00000013')
+  },
+)
+
+test('usage that is missing or impossible is estimated', async () => {
+  upstream.handle(answerWith(9_000_000))
+  const response = await embed({ model: 'test/embed', input: 'hi' })
+  expect(response.headers.get('x-tollgate-usage')).toBe('estimated')
+  expect(Number(response.headers.get('x-tollgate-cost'))).toBeLessThan(0.00001)
+})
+
+test('gemini: a batch in its form, and vectors in the caller’s', async () => {
+  upstream.handle((_, reply) => reply.json(200, { embeddings: [{ values: [0.5, -1] }, { values: [2, 3] }] }))
+  const response = await embed({ model: 'test/google', input: ['a', 'b'], dimensions: 2 })
+  expect(await response.json()).toMatchObject({
+    object: 'list',
+    model: 'test/google',
+    data: [
+      { object: 'embedding', index: 0, embedding: [0.5, -1] },
+      { object: 'embedding', index: 1, embedding: [2, 3] },
+    ],
+  })
+  const call = upstream.calls.at(-1)
+  expect(call?.path).toBe('/v1beta/models/g-embed:batchEmbedContents')
+  const request = (text: string) => ({
+    model: 'models/g-embed',
+    content: { parts: [{ text }] },
+    outputDimensionality: 2,
+  })
+  expect(call?.json()).toEqual({ requests: [request('a'), request('b')] })
+})
+
+describe('hosts with a form of their own', () => {
+  const call = (body: object) => ({
+    ...{ path: '/embeddings', headers: {} },
+    body: new TextEncoder().encode(JSON.stringify(body)),
+  })
+  const jsonOf = (bytes: Uint8Array = new Uint8Array()) => JSON.parse(Buffer.from(bytes).toString())
+  const back = async (wrapping: typeof invokeEmbedding, reply: object, headers = {}) =>
+    jsonOf(await wrapping.unwrap(Response.json(reply, { headers })).bytes())
+
+  test('Titan on Bedrock takes one text', async () => {
+    const model = 'amazon.titan-embed-text-v2:0'
+    const wrapped = invokeEmbedding.wrap(call({ model, input: 'a', dimensions: 256 }), {} as never)
+    expect(wrapped?.path).toBe('/model/amazon.titan-embed-text-v2%3A0/invoke')
+    expect(jsonOf(wrapped?.body)).toEqual({ inputText: 'a', dimensions: 256 })
+    expect(invokeEmbedding.wrap(call({ model, input: ['a', 'b'] }), {} as never)?.refused?.message).toContain(
+      'one text',
+    )
+    expect(await back(invokeEmbedding, { embedding: [1, 2], inputTextTokenCount: 5 })).toMatchObject({
+      data: [{ index: 0, embedding: [1, 2] }],
+      usage: { prompt_tokens: 5 },
+    })
+  })
+
+  test('Cohere on Bedrock takes many', async () => {
+    const wrapped = invokeEmbedding.wrap(call({ model: 'cohere.embed-v4:0', input: ['a', 'b'] }), {} as never)
+    expect(jsonOf(wrapped?.body)).toMatchObject({ texts: ['a', 'b'], embedding_types: ['float'] })
+    const reply = { embeddings: { float: [[1], [2]] } }
+    expect(await back(invokeEmbedding, reply, { 'x-amzn-bedrock-input-token-count': '4' })).toMatchObject({
+      data: [{ embedding: [1] }, { embedding: [2] }],
+      usage: { prompt_tokens: 4 },
+    })
+  })
+
+  test('Vertex predicts', async () => {
+    const wrapped = predictEmbedding.wrap(
+      call({ model: 'gemini-embedding-001', input: 'a', dimensions: 9 }),
+      {} as never,
+    )
+    expect(wrapped?.path).toBe('/models/gemini-embedding-001:predict')
+    expect(jsonOf(wrapped?.body)).toEqual({ instances: [{ content: 'a' }], parameters: { outputDimensionality: 9 } })
+    const statistics = { token_count: 3 }
+    expect(await back(predictEmbedding, { predictions: [{ embeddings: { values: [1], statistics } }] })).toMatchObject({
+      data: [{ embedding: [1] }],
+      usage: { prompt_tokens: 3 },
+    })
+  })
+})
+
+test.each<[string, string, object, number, string]>([
+  ['a chat model', '/v1/embeddings', { model: 'sandbox/echo', input: 'hi' }, 400, 'does not make embeddings'],
+  [
+    'a prompt',
+    '/v1/chat/completions',
+    { model: 'sandbox/embed', messages: [{ role: 'user', content: 'x' }] },
+    400,
+    'POST /v1/embeddings',
+  ],
+  ['an unknown model', '/v1/embeddings', { model: 'nope', input: 'hi' }, 404, 'No model'],
+  ['no input', '/v1/embeddings', { model: 'sandbox/embed' }, 400, '`input` is missing'],
+  ['messages', '/v1/embeddings', { model: 'sandbox/embed', messages: [] }, 400, '/v1/chat/completions'],
+  ['an empty list', '/v1/embeddings', { model: 'sandbox/embed', input: [] }, 400, '`input` is empty'],
+  ['an empty text in a list', '/v1/embeddings', { model: 'sandbox/embed', input: ['a', ''] }, 400, 'input[1]'],
+  ['a stream', '/v1/embeddings', { model: 'sandbox/embed', input: 'a', stream: true }, 400, 'not streamed'],
+  ['a provider without embeddings', '/v1/embeddings', { model: 'test/claude', input: 'a' }, 404, 'makes no embeddings'],
+  ['tokens for Gemini', '/v1/embeddings', { model: 'test/google', input: [1, 2] }, 400, 'not tokens'],
+])('%s is refused with what to do', async (_, path, body, status, says) => {
+  const response = await fetch(gateway.url + path, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${gateway.key}`, 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  })
+  expect(await response.text()).toContain(says)
+  expect(response.status).toBe(status)
+})
+
+test('the same idempotency key is paid for once', async () => {
+  const headers = { 'idempotency-key': 'embed-1' }
+  const first = await embed({ model: 'sandbox/embed', input: 'once', dimensions: 4 }, headers)
+  const again = await embed({ model: 'sandbox/embed', input: 'once', dimensions: 4 }, headers)
+  expect(await again.text()).toBe(await first.text())
+  expect(again.headers.get('x-tollgate-cost')).toBe('0.00')
+})

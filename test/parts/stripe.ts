@@ -1,0 +1,186 @@
+// A server on loopback in Stripe's place: payment intents, refunds and checkout sessions as its published objects are, with
+// idempotency keys and metadata, and events signed as Stripe signs them. https://docs.stripe.com/api
+
+import { createHmac } from 'node:crypto'
+
+/** How the next payment with the saved card ends. */
+export type CardBehaviour = 'succeeds' | 'declines' | 'authentication' | 'missing' | 'processing'
+
+export interface StandIn extends AsyncDisposable {
+  readonly url: string
+  readonly intents: Map<string, StripeObject>
+  readonly refunds: Map<string, StripeObject>
+  readonly sessions: Map<string, StripeObject>
+  /** What was asked, as `POST /v1/refunds`. */
+  readonly calls: string[]
+  card: CardBehaviour
+  /** Answers 500 to refunds, or refuses them. */
+  refundStatus: number
+  /** Forgets its idempotency keys, as Stripe does after a day. */
+  forgetKeys(): void
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: objects of every kind.
+export type StripeObject = Record<string, any>
+
+const declines: Partial<Record<CardBehaviour, object>> = {
+  declines: { code: 'card_declined', decline_code: 'insufficient_funds' },
+  authentication: { code: 'authentication_required', decline_code: 'authentication_required' },
+}
+
+/** `a[b]` members become nested; only one level is used. */
+function metadataOf(form: URLSearchParams, prefix = 'metadata'): Record<string, string> {
+  return Object.fromEntries(
+    [...form].flatMap(([name, value]) =>
+      name.startsWith(`${prefix}[`) ? [[name.slice(prefix.length + 1, -1), value]] : [],
+    ),
+  )
+}
+
+export function startStripe(): StandIn {
+  const intents = new Map<string, StripeObject>()
+  const refunds = new Map<string, StripeObject>()
+  const sessions = new Map<string, StripeObject>()
+  const replies = new Map<string, { readonly status: number; readonly json: StripeObject }>()
+  const calls: string[] = []
+  const state: { card: CardBehaviour; refundStatus: number } = { card: 'succeeds', refundStatus: 200 }
+  const created = Math.floor(Date.now() / 1000)
+
+  const createIntent = (form: URLSearchParams) => {
+    if (state.card === 'missing') {
+      return {
+        status: 400,
+        json: { error: { type: 'invalid_request_error', code: 'resource_missing', param: 'payment_method' } },
+      }
+    }
+    const error = declines[state.card]
+    const amount = Number(form.get('amount'))
+    const isPaid = state.card === 'succeeds'
+    const json = {
+      id: `pi_${intents.size + 1}`,
+      object: 'payment_intent',
+      amount,
+      amount_received: isPaid ? amount : 0,
+      currency: form.get('currency'),
+      customer: form.get('customer'),
+      status: error ? 'requires_payment_method' : isPaid ? 'succeeded' : 'processing',
+      last_payment_error: error ?? null,
+      metadata: metadataOf(form),
+      created,
+    }
+    intents.set(json.id, json)
+    return error
+      ? { status: 402, json: { error: { type: 'card_error', ...error, payment_intent: json } } }
+      : { status: 200, json }
+  }
+  const createRefund = (form: URLSearchParams) => {
+    if (state.refundStatus !== 200) {
+      return {
+        status: state.refundStatus,
+        json: { error: { type: 'invalid_request_error', code: 'charge_already_refunded' } },
+      }
+    }
+    const json = {
+      id: `re_${refunds.size + 1}`,
+      object: 'refund',
+      amount: Number(form.get('amount')),
+      currency: 'usd',
+      payment_intent: form.get('payment_intent'),
+      status: 'succeeded',
+      metadata: metadataOf(form),
+    }
+    refunds.set(json.id, json)
+    return { status: 200, json }
+  }
+  const createSession = (form: URLSearchParams) => {
+    const id = `cs_test_${sessions.size + 1}`
+    const intent = {
+      id: `pi_s${sessions.size + 1}`,
+      object: 'payment_intent',
+      currency: 'usd',
+      status: 'succeeded',
+      amount_received: Number(form.get('line_items[0][price_data][unit_amount]')),
+      customer: form.get('customer') ?? `cus_${id}`,
+      payment_method: { id: `pm_${id}`, card: { brand: 'visa', last4: '4242' } },
+      metadata: metadataOf(form, 'payment_intent_data[metadata]'),
+      created,
+    }
+    intents.set(intent.id, intent)
+    const json = {
+      id,
+      object: 'checkout.session',
+      url: `https://checkout.stripe.test/${id}`,
+      mode: 'payment',
+      payment_status: 'paid',
+      currency: 'usd',
+      amount_total: intent.amount_received,
+      payment_intent: intent.id,
+      customer: intent.customer,
+      metadata: metadataOf(form),
+    }
+    sessions.set(id, json)
+    return { status: 200, json }
+  }
+  const makers: Record<string, (form: URLSearchParams) => { status: number; json: StripeObject }> = {
+    '/v1/payment_intents': createIntent,
+    '/v1/refunds': createRefund,
+    '/v1/checkout/sessions': createSession,
+  }
+
+  const server = Bun.serve({
+    hostname: '127.0.0.1',
+    port: 0,
+    development: false,
+    async fetch(request) {
+      const { pathname, searchParams } = new URL(request.url)
+      calls.push(`${request.method} ${pathname}`)
+      if (request.method === 'POST') {
+        const key = request.headers.get('idempotency-key') ?? ''
+        const form = new URLSearchParams(await request.text())
+        const reply = replies.get(key) ?? makers[pathname]?.(form) ?? { status: 404, json: {} }
+        if (reply.status < 500) replies.set(key, reply)
+        return Response.json(reply.json, { status: reply.status })
+      }
+      if (pathname === '/v1/payment_intents') {
+        const customer = searchParams.get('customer')
+        return Response.json({
+          object: 'list',
+          data: [...intents.values()].filter((each) => each.customer === customer),
+        })
+      }
+      if (pathname === '/v1/refunds') {
+        const intent = searchParams.get('payment_intent')
+        return Response.json({
+          object: 'list',
+          data: [...refunds.values()].filter((each) => each.payment_intent === intent),
+        })
+      }
+      const intent = intents.get(pathname.slice('/v1/payment_intents/'.length))
+      return intent ? Response.json(intent) : Response.json({ error: { code: 'resource_missing' } }, { status: 404 })
+    },
+  })
+  return Object.assign(state, {
+    ...{ url: `http://127.0.0.1:${server.port}`, intents, refunds, sessions, calls },
+    forgetKeys: () => replies.clear(),
+    async [Symbol.asyncDispose]() {
+      await server.stop(true)
+    },
+  })
+}
+
+/** A request as Stripe would send it. */
+export function signedEvent(
+  { url, secret, nowMs }: { readonly url: string; readonly secret: string; readonly nowMs: number },
+  event: object,
+): Request {
+  const body = JSON.stringify(event)
+  const time = Math.floor(nowMs / 1000)
+  const digest = createHmac('sha256', secret).update(`${time}.${body}`).digest('hex')
+  return new Request(url, { method: 'POST', headers: { 'stripe-signature': `t=${time},v1=${digest}` }, body })
+}
+
+let events = 0
+
+export function eventOf(type: string, object: object, more: object = {}): object {
+  return { id: `evt_${++events}`, object: 'event', type, livemode: false, data: { object }, ...more }
+}

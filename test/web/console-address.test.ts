@@ -1,0 +1,73 @@
+// Addresses: every page of the console names its workspace, moving between pages loads no document, and addresses outside of
+// the pages lead somewhere.
+
+import { afterAll, expect, test } from 'bun:test'
+import { browserTest } from '../parts/browser.ts'
+import { startConsole } from './console-harness.ts'
+
+const harness = await startConsole()
+const { gateway, manage, signIn } = harness
+afterAll(() => harness.stop())
+const acme = await manage('POST /api/workspaces', { name: 'acme' })
+const contoso = await manage('POST /api/workspaces', { name: 'Contoso' })
+await manage(`POST /api/workspaces/${contoso.id}/topups`, { amount: '12.50' })
+
+browserTest('two tabs keep their workspaces, and pages change without loading a document', async () => {
+  const first = await signIn(`/console/${acme.id}/keys`)
+  const { page } = first
+  const other = await page.context().newPage()
+  await other.goto(`${gateway.url}/console/${contoso.id}/usage`)
+  await other.waitForSelector('.workspace-balance:text-is("$12.50")')
+  // The last workspace is Contoso now; the first tab stays where it is.
+  await page.reload()
+  await page.waitForSelector('.workspace-name:text-is("acme")')
+  await page.evaluate('window.isSameDocument = true')
+  await page.click('.console-menu a:has-text("Billing")')
+  await page.waitForSelector('h1:text-is("Billing")')
+  expect(new URL(page.url()).pathname).toBe(`/console/${acme.id}/wallet`)
+  expect(await page.title()).toBe('Billing · Tollgate')
+  await page.goBack()
+  await page.waitForSelector('h1:text-is("API keys")')
+  await page.click('.workspace-button')
+  await page.getByRole('menuitemradio', { name: 'Contoso', exact: true }).click()
+  await page.waitForSelector('.workspace-name:text-is("Contoso")')
+  expect(new URL(page.url()).pathname).toBe(`/console/${contoso.id}/keys`)
+  expect(await page.evaluate('window.isSameDocument')).toBe(true)
+  // An address without a workspace leads to the last one.
+  await page.goto(`${gateway.url}/console/requests?outcome=failed`)
+  expect(page.url()).toBe(`${gateway.url}/console/${contoso.id}/requests?outcome=failed`)
+  const unknown = await page.goto(`${gateway.url}/console/ws_00000000000000000000000000/keys`)
+  expect(unknown?.status()).toBe(404)
+  expect(first.reports.filter((report) => !report.includes('404'))).toEqual([])
+  await other.close()
+  await first.close()
+})
+
+const open = (path: string, headers: Record<string, string>) =>
+  fetch(gateway.url + path, { headers, redirect: 'manual', decompress: false })
+
+test('a browser gets pages for unknown addresses and documentation, a program gets JSON', async () => {
+  const forPeople = { accept: 'text/html', 'accept-encoding': 'identity' }
+  const missing = await open('/nothing/here', forPeople)
+  expect([missing.status, (await missing.text()).includes('Page not found')]).toEqual([404, true])
+  const json = await open('/nothing/here', { accept: '*/*' })
+  expect([json.status, json.headers.get('content-type')]).toEqual([404, 'application/json'])
+  expect((await open('/models', forPeople)).headers.get('location')).toBe('/')
+  expect((await open('/models', { ...forPeople, authorization: 'Bearer x' })).status).toBe(401)
+  expect(await (await open('/docs/errors', forPeople)).text()).toContain('INSUFFICIENT_BALANCE')
+  expect(await (await open('/docs/api', forPeople)).text()).toContain('/api/projects/{id}/keys')
+  expect((await open('/docs/decisions/0007-bun', forPeople)).status).toBe(404)
+})
+
+test('answers of the management API are closed to browsers and compressed, and console pages are not stored', async () => {
+  const { headers } = await open('/api/openapi.json', {
+    authorization: `Bearer ${harness.token}`,
+    'accept-encoding': 'gzip',
+  })
+  expect(headers.get('content-encoding')).toBe('gzip')
+  expect(headers.get('x-content-type-options')).toBe('nosniff')
+  expect(headers.get('content-security-policy')).toBe("default-src 'none'; frame-ancestors 'none'")
+  const page = await open('/console', {})
+  expect(page.headers.get('cache-control')).toBe('no-store')
+  expect(page.headers.get('permissions-policy')).toContain('camera=()')
+})

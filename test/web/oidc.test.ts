@@ -1,0 +1,322 @@
+// Sign-in with a real identity provider in process: the whole way through the gateway's pages, without a browser.
+
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { createServer, type Server } from 'node:http'
+// @ts-expect-error: the package has no types.
+import Provider from 'oidc-provider'
+import type { Failure } from '../../src/kernel/failure.ts'
+import type { WorkspaceId } from '../../src/kernel/ids.ts'
+import { Secret } from '../../src/kernel/secret.ts'
+import type { ClaimRules } from '../../src/tenancy/claims.ts'
+import { createInvitation } from '../../src/tenancy/people.ts'
+import { principalOfPerson } from '../../src/tenancy/principal.ts'
+import { createWorkspace } from '../../src/tenancy/workspaces.ts'
+import { createOidc, type Oidc, type OidcProvider } from '../../src/web/oidc.ts'
+import { browserTest, openBrowser, openPage } from '../parts/browser.ts'
+import { forEachEngine, type TestEngine } from '../parts/engines.ts'
+import { startGateway } from '../parts/gateway.ts'
+import { createTestClock } from '../parts/ledger.ts'
+
+const redirectUri = 'http://gate.test/console/oidc/callback'
+let [first, second, foreign]: IdentityProvider[] = []
+
+interface IdentityProvider extends OidcProvider {
+  /** What the next sign-in says about the person. */
+  account: Record<string, unknown> & { sub: string }
+  /** Where browsers may be sent back to. */
+  redirects: string[]
+  /** Replaces the signing key. */
+  rotate(): Promise<void>
+  stop(): Promise<void>
+}
+
+const keyNamed = async (kid: string) => {
+  const { privateKey } = await crypto.subtle.generateKey(
+    { name: 'RSASSA-PKCS1-v1_5', modulusLength: 2048, publicExponent: new Uint8Array([1, 0, 1]), hash: 'SHA-256' },
+    true,
+    ['sign', 'verify'],
+  )
+  const { key_ops: _uses, ext: _isExtractable, ...key } = await crypto.subtle.exportKey('jwk', privateKey)
+  return { ...key, kid, use: 'sig', alg: 'RS256' }
+}
+
+async function startProvider(): Promise<IdentityProvider> {
+  const server: Server = createServer()
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const address = server.address()
+  const issuer = `http://127.0.0.1:${typeof address === 'object' ? address?.port : 0}`
+  let handle: (request: never, response: never) => void = () => {}
+  server.on('request', (request, response) => handle(request as never, response as never))
+  const self: IdentityProvider = {
+    issuer,
+    clientId: 'gate',
+    redirects: [redirectUri],
+    clientSecret: new Secret('a-client-secret-of-thirty-two-chars'),
+    account: { sub: 'ada', email: 'ada@example.com', email_verified: true, name: 'Ada' },
+    async rotate() {
+      const provider = createProvider(issuer, self, [await keyNamed(`key-${Math.trunc(performance.now() * 1000)}`)])
+      handle = provider as never
+    },
+    async stop() {
+      server.closeAllConnections()
+      server.close()
+    },
+  }
+  await self.rotate()
+  return self
+}
+
+function createProvider(issuer: string, self: IdentityProvider, keys: object[]) {
+  const provider = new Provider(issuer, {
+    clients: [
+      { client_id: 'gate', client_secret: 'a-client-secret-of-thirty-two-chars', redirect_uris: self.redirects },
+    ],
+    claims: { openid: ['sub'], email: ['email', 'email_verified'], profile: ['name', 'groups'] },
+    findAccount: (_context: unknown, id: string) => ({
+      accountId: id,
+      claims: async () => ({ ...self.account, sub: id }),
+    }),
+    interactions: { url: (_context: unknown, { uid }: { uid: string }) => `/interaction/${uid}` },
+    cookies: { keys: ['a cookie key for tests'] },
+    jwks: { keys } as never,
+    features: { devInteractions: { enabled: false } },
+    ttl: { AuthorizationCode: 60, Interaction: 600, Session: 600, Grant: 600, AccessToken: 600, IdToken: 600 },
+  } as never)
+  const serve = provider.callback()
+  return async (request: { url?: string }, response: never) => {
+    if (!request.url?.startsWith('/interaction/')) return serve(request as never, response)
+    // The person signs in and agrees.
+    const grant = new provider.Grant({ accountId: self.account.sub, clientId: 'gate' })
+    grant.addOIDCScope('openid email profile')
+    const login = { accountId: self.account.sub }
+    await provider.interactionFinished(request as never, response, { login, consent: { grantId: await grant.save() } })
+  }
+}
+
+/** Follows the provider's redirects with its cookies, as a browser would, to the address of the gateway. */
+async function visit(start: string): Promise<URL> {
+  const cookies = new Map<string, string>()
+  let url = new URL(start)
+  for (let hop = 0; hop < 10; hop++) {
+    const cookie = [...cookies].map(([name, value]) => `${name}=${value}`).join('; ')
+    const response = await fetch(url, { redirect: 'manual', headers: { cookie } })
+    for (const set of response.headers.getSetCookie()) {
+      const [pair = ''] = set.split(';')
+      cookies.set(pair.slice(0, pair.indexOf('=')), pair.slice(pair.indexOf('=') + 1))
+    }
+    const location = response.headers.get('location')
+    if (location === null) throw new Error(`${url} answered ${response.status}: ${await response.text()}`)
+    url = new URL(location, url)
+    if (url.href.startsWith(redirectUri)) return url
+  }
+  throw new Error('too many redirects')
+}
+
+beforeAll(async () => {
+  ;[first, second, foreign] = [await startProvider(), await startProvider(), await startProvider()]
+})
+
+afterAll(async () => {
+  for (const each of [first, second, foreign]) await each?.stop()
+})
+
+const byInvitation: ClaimRules = {
+  mode: 'invite',
+  allowedDomains: [],
+  requiredGroup: undefined,
+  groupClaim: 'groups',
+  roles: [],
+}
+
+async function setUp(engine: TestEngine, provider: OidcProvider) {
+  const store = await engine.openStore()
+  const { database } = store
+  // The ID tokens are issued now, whatever the test's clock says: only the library's own clock counts for them.
+  const clock = createTestClock()
+  const state = { rules: byInvitation, refused: 0, signedUp: [] as unknown[] }
+  const oidc = createOidc({
+    database,
+    clock,
+    provider,
+    rules: () => state.rules,
+    onSignUp: async ({ workspaceId }) => void state.signedUp.push(workspaceId),
+    onRefused: () => void state.refused++,
+    onFault: () => {},
+  })
+  const act = { actor: 'test', at: clock.now() }
+  const workspace = await database.transaction((sql) => createWorkspace(sql, { name: 'acme' }, act))
+  const invite = (email: string, role: 'admin' | 'member') =>
+    database.transaction((sql) => createInvitation(sql, { email, role, workspaceId: workspace.id }, act))
+  const grants = async (person: string) => (await principalOfPerson(database.sql, person as never)).grants
+  return { ...store, oidc, state, invite, grants, workspaceId: workspace.id as WorkspaceId, clock }
+}
+
+async function begin(oidc: Oidc) {
+  const started = await oidc.start(redirectUri)
+  if (!('url' in started)) throw started
+  return { memory: started.memory, callback: await visit(started.url) }
+}
+
+async function signIn(oidc: Oidc): Promise<string | Failure> {
+  const { callback, memory } = await begin(oidc)
+  return await oidc.finish(callback, memory, redirectUri)
+}
+
+const messageOf = (outcome: unknown) => (outcome as Failure).message
+
+forEachEngine((engine) => {
+  test('N9: an invited person signs in by their verified address, and again by their subject when it changes', async () => {
+    const provider = first as IdentityProvider
+    const { oidc, invite, grants, state, workspaceId, ...store } = await setUp(engine, provider)
+    await using _ = store
+    provider.account = { sub: 'ada', email: 'ada@example.com', email_verified: true, name: 'Ada' }
+    expect(messageOf(await signIn(oidc))).toContain('You have no account here')
+    await invite('ada@example.com', 'admin')
+    provider.account = { ...provider.account, email_verified: false }
+    expect(messageOf(await signIn(oidc))).toContain('not verified')
+    provider.account = { ...provider.account, email_verified: true }
+    const person = await signIn(oidc)
+    expect(await grants(person as string)).toEqual([{ workspaceId, role: 'admin' }])
+    provider.account = { ...provider.account, email: 'ada.lovelace@example.com' }
+    expect(await signIn(oidc)).toBe(person)
+    // Someone else at the provider who has the address now is not that person.
+    provider.account = { sub: 'mallory', email: 'ada@example.com', email_verified: true }
+    expect(messageOf(await signIn(oidc))).toContain('another account')
+    expect(state.refused).toBe(3)
+  })
+
+  test('N10: wrong state, nonce, verifier or issuer, a replayed code and a stranger’s callback sign nobody in', async () => {
+    const provider = first as IdentityProvider
+    const { oidc, invite, state, database, clock, ...store } = await setUp(engine, provider)
+    await using _ = store
+    provider.account = { sub: 'bob', email: 'bob@example.com', email_verified: true }
+    await invite('bob@example.com', 'member')
+    const changed = (memory: string, at: number) =>
+      memory
+        .split('.')
+        .map((part, place) => (place === at ? `${part.slice(0, -1)}${part.endsWith('A') ? 'B' : 'A'}` : part))
+        .join('.')
+    for (const part of [0, 1, 2]) {
+      const { callback, memory } = await begin(oidc)
+      expect(messageOf(await oidc.finish(callback, changed(memory, part), redirectUri))).toContain('not valid')
+    }
+    const { callback, memory } = await begin(oidc)
+    expect(messageOf(await oidc.finish(callback, undefined, redirectUri))).toContain('not valid')
+    // The same answer under another provider's name.
+    const other = createOidc({
+      database,
+      clock,
+      provider: foreign as IdentityProvider,
+      rules: () => byInvitation,
+      onSignUp: async () => {},
+      onRefused: () => void state.refused++,
+      onFault: () => {},
+    })
+    expect(messageOf(await other.finish(callback, memory, redirectUri))).toContain('not valid')
+    expect(await oidc.finish(callback, memory, redirectUri)).toStartWith('per_')
+    expect(messageOf(await oidc.finish(callback, memory, redirectUri))).toContain('not valid')
+    const denied = new URL(`${redirectUri}?error=access_denied&state=${memory.split('.')[0]}`)
+    expect(messageOf(await oidc.finish(denied, memory, redirectUri))).toContain('not valid')
+    expect(state.refused).toBe(7)
+  })
+
+  test('N11: a provider that rotated its keys signs in, and one that is away is named', async () => {
+    const provider = second as IdentityProvider
+    const { oidc, invite, ...store } = await setUp(engine, provider)
+    await using _ = store
+    provider.account = { sub: 'eve', email: 'eve@example.com', email_verified: true }
+    await invite('eve@example.com', 'member')
+    const person = await signIn(oidc)
+    expect(person).toStartWith('per_')
+    await provider.rotate()
+    expect(await signIn(oidc)).toBe(person)
+    const away = createOidcAway(store.database)
+    expect(messageOf(await away.start(redirectUri))).toContain('does not answer')
+  })
+
+  test('N12: domains, a required group and mapped roles decide, and a changed claim takes a role away', async () => {
+    const provider = first as IdentityProvider
+    const { oidc, state, grants, workspaceId, ...store } = await setUp(engine, provider)
+    await using _ = store
+    const roles = [
+      { group: 'devs', role: 'member' as const, workspaceId },
+      { group: 'leads', role: 'admin' as const, workspaceId },
+    ]
+    state.rules = { ...byInvitation, allowedDomains: ['acme.test'], requiredGroup: 'staff', roles }
+    provider.account = { sub: 'kim', email: 'kim@example.com', email_verified: true, groups: ['staff', 'devs'] }
+    expect(messageOf(await signIn(oidc))).toContain('example.com may not sign in')
+    // In an allowed domain the provider's word is enough: some never say that an address is verified.
+    provider.account = { sub: 'kim', email: 'kim@acme.test', groups: ['devs'] }
+    expect(messageOf(await signIn(oidc))).toContain('not in the group staff')
+    provider.account = { ...provider.account, groups: ['staff', 'devs'] }
+    const person = (await signIn(oidc)) as string
+    expect(await grants(person)).toEqual([{ workspaceId, role: 'member' }])
+    provider.account = { ...provider.account, groups: ['staff', 'leads'] }
+    expect(await signIn(oidc)).toBe(person)
+    expect(await grants(person)).toEqual([{ workspaceId, role: 'admin' }])
+    provider.account = { ...provider.account, groups: ['staff'] }
+    expect(messageOf(await signIn(oidc))).toContain('no role here any more')
+    expect(await grants(person)).toEqual([])
+  })
+
+  test('N13: with sign-up by the provider a new person gets a workspace of their own, once', async () => {
+    const provider = first as IdentityProvider
+    const { oidc, state, grants, workspaceId, ...store } = await setUp(engine, provider)
+    await using _ = store
+    state.rules = { ...byInvitation, mode: 'oidc' }
+    provider.account = { sub: 'lee', email: 'lee@example.com', email_verified: true, name: 'Lee' }
+    const person = (await signIn(oidc)) as string
+    const own = await grants(person)
+    expect(own).toMatchObject([{ role: 'admin' }])
+    expect(own[0]?.workspaceId).not.toBe(workspaceId)
+    expect(await signIn(oidc)).toBe(person)
+    expect(state.signedUp).toEqual([own[0]?.workspaceId])
+  })
+})
+
+function createOidcAway(database: Parameters<typeof createOidc>[0]['database']): Oidc {
+  return createOidc({
+    database,
+    clock: createTestClock(),
+    provider: { issuer: 'http://127.0.0.1:1', clientId: 'gate', clientSecret: undefined },
+    rules: () => byInvitation,
+    onSignUp: async () => {},
+    onRefused: () => {},
+    onFault: () => {},
+  })
+}
+
+browserTest(
+  'a person signs in with the identity provider in a browser, and the session survives the way back',
+  async () => {
+    const provider = first as IdentityProvider
+    const browser = await openBrowser()
+    const gateway = await startGateway({
+      env: {
+        TOLLGATE_OIDC_ISSUER: provider.issuer,
+        TOLLGATE_OIDC_CLIENT_ID: 'gate',
+        TOLLGATE_OIDC_CLIENT_SECRET: provider.clientSecret?.reveal() ?? '',
+      },
+      config: 'sign_in: { mode: oidc, opening_credit: "3.00", provider_name: Example ID }',
+    })
+    provider.redirects = [`${gateway.url}/console/oidc/callback`]
+    await provider.rotate()
+    provider.account = { sub: 'ida', email: 'ida@example.com', email_verified: true, name: 'Ida' }
+    const { page, close } = await openPage(browser, `${gateway.url}/console`)
+    await page.click('text=Sign in with Example ID')
+    await page.waitForSelector('.console')
+    expect(page.url()).toMatch(/\/console\/ws_\w+\/usage$/)
+    await page.waitForSelector('text=ida@example.com')
+    await page.waitForSelector('text=$3.00')
+    await provider.stop()
+    // The provider is away: the session goes on, and signing in says so.
+    await page.reload()
+    await page.waitForSelector('text=ida@example.com')
+    const other = await openPage(browser, `${gateway.url}/console/oidc`)
+    await other.page.waitForSelector('[role=alert]:has-text("does not answer")')
+    await close()
+    await other.close()
+    await browser?.close()
+    await gateway.stop()
+  },
+)
