@@ -63,6 +63,8 @@ export interface AppDependencies extends Base {
   onBroken?(): void
   /** For tests: a server in place of Stripe's. */
   readonly stripeUrl?: string
+  /** For tests: see PostgresOptions. */
+  readonly patience?: number
   /** Whether other processes listen on the same port. */
   readonly sharesPort?: boolean
 }
@@ -93,7 +95,7 @@ async function start(deps: AppDependencies): Promise<App> {
   // An unreachable database is not a defect: the caller can retry.
   const onDefect = (error: unknown, id: RequestId): Failure =>
     isStoreUnavailable(error) ? cannotCharge(1000) : logDefect(log, error, id)
-  const storage = await openStorage({ ...base, onProgress: deps.onProgress })
+  const storage = await openStorage({ ...base, onProgress: deps.onProgress, patience: deps.patience })
 
   // Changes made by other replicas are followed before the catalog reads the prices, so that none is missed in between.
   const catalogLoaded = Promise.withResolvers<LiveCatalog>()

@@ -52,12 +52,14 @@ export interface Storage {
 /** The opening balance of a new installation; without it the first request could not be paid for. */
 export const openingCredit = 5_000_000_000n as Nano
 
-export async function openStorage({
-  source,
-  clock,
-  log,
-  onProgress,
-}: Base & { onProgress(line: string): void }): Promise<Storage> {
+export interface StorageDependencies extends Base {
+  onProgress(line: string): void
+  /** For tests: see PostgresOptions. */
+  readonly patience?: number | undefined
+}
+
+export async function openStorage(deps: StorageDependencies): Promise<Storage> {
+  const { source, clock, log, onProgress, patience } = deps
   const config = source.current
   const folder = openDataFolder(config.dataFolder, (line) => log.warn(line))
   const lock = config.databaseUrl === undefined ? lockDataFolder(config.dataFolder) : undefined
@@ -65,6 +67,7 @@ export async function openStorage({
     url: config.databaseUrl?.reveal(),
     dataFolder: config.dataFolder,
     report: (line) => log.warn(line),
+    ...(patience !== undefined && { patience }),
   })
   await migrate({ database, clock, onProgress })
   await refuseLostSecret(database.sql, config.secret, folder)

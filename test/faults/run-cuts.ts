@@ -172,7 +172,8 @@ function verdictOf(status: number, text: string, { surface, stream }: Cut): Verd
       .trimEnd()
       .split(/\r?\n\r?\n/)
       .at(-1) ?? ''
-  if (last.includes('"error"') && last.includes('"STREAM_INTERRUPTED"')) return 'told'
+  // OVERLOADED: the charge could not be recorded in time.
+  if (last.includes('"error"') && /"(?:STREAM_INTERRUPTED|OVERLOADED)"/.test(last)) return 'told'
   return last.includes(terminals[surface]) ? 'whole' : 'silent'
 }
 

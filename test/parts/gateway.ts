@@ -37,6 +37,8 @@ export interface GatewayOptions {
   readonly stripeUrl?: string
 }
 
+/** PostgreSQL's two seconds for a statement become a minute: a busy machine must not fail a test. */
+const patience = 30
 /** Many tests wait for a record. */
 const requestLogFlushMs = 5
 
@@ -85,6 +87,7 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
   const app = await startApp({
     ...{ source, clock, log },
     requestLogFlushMs,
+    patience,
     onProgress: () => {},
     ...(dressLedger && { dressLedger }),
     ...(options.stripeUrl !== undefined && { stripeUrl: options.stripeUrl }),

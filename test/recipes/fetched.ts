@@ -14,6 +14,9 @@ export interface Step {
   readonly command: readonly string[]
 }
 
+/** Names the folder that keeps them, for a run whose temporary folder does not outlive it. */
+export const fetchedVariable = 'TOLLGATE_TEST_FETCHED'
+
 /** Enough for some hundred megabytes over a slow line; without a network the tools give up long before. */
 const fetchMs = 300_000
 
@@ -22,7 +25,7 @@ const fetchMs = 300_000
  * half of one.
  */
 export async function fetchOnce(name: string, steps: (folder: string) => Step[]): Promise<Fetched> {
-  const folder = join(tmpdir(), `tollgate-${name}`)
+  const folder = join(process.env[fetchedVariable] ?? tmpdir(), `tollgate-${name}`)
   if (existsSync(folder)) return { folder }
   const making = mkdtempSync(`${folder}-making-`)
   try {

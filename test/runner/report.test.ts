@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { slowFiles } from '../slow-files.ts'
-import { readReport, staleTimes, unexcused } from './report.ts'
+import { fileOf, mergeRepeated, readReport, staleTimes, unexcused } from './report.ts'
 
 const xml = `<testsuites><testsuite name="a.test.ts" file="a.test.ts" time="3.5">
   <testsuite name="outer" file="a.test.ts" time="9">
@@ -20,6 +20,17 @@ test('reads a report with the names as they were written, outer group first', ()
   ])
   expect(skipped).toEqual(['a.test.ts: outer > is left out'])
   expect([...seconds]).toEqual([['a.test.ts', 3.5]])
+})
+
+test('a test that fails again fails the run, one that passes by itself is unsteady', () => {
+  const first = readReport(xml.replaceAll('<skipped />', '<failure />'), [])
+  const [again = '', steady = ''] = first.failed
+  expect(first.failed.map(fileOf)).toEqual(['a.test.ts', 'a.test.ts'])
+  expect(mergeRepeated(first, [again, 'a.test.ts: another'])).toMatchObject({
+    passed: 2,
+    failed: [again, 'a.test.ts: another'],
+    unsteady: [steady],
+  })
 })
 
 // The time limit of all tests is in test/time-limit.ts. A shorter one fails on a busy machine.

@@ -39,6 +39,23 @@ export function readReport(xml: string, files: readonly string[]): Report {
   return { passed, failed, skipped, seconds }
 }
 
+/** A run whose failed files ran again, each by itself. */
+export interface Tests extends Report {
+  /** Tests that failed in the run and passed by themselves. */
+  readonly unsteady: readonly string[]
+}
+
+/** `failedAgain`: what failed when the files ran by themselves, be it the same tests or others. */
+export function mergeRepeated(first: Report, failedAgain: readonly string[]): Tests {
+  const unsteady = first.failed.filter((name) => !failedAgain.includes(name))
+  return { ...first, passed: first.passed + unsteady.length, failed: failedAgain, unsteady }
+}
+
+/** The file of a test, by the test's name in a report. */
+export function fileOf(name: string): string {
+  return name.split(': ', 1)[0] ?? name
+}
+
 const entities: Record<string, string> = { '&lt;': '<', '&gt;': '>', '&quot;': '"', '&apos;': "'", '&amp;': '&' }
 
 function attribute(attributes: string, name: string): string {
