@@ -97,13 +97,13 @@ export const CELLS: readonly Cell[] = [...matrix(), ...singles()]
 export const PATHS: Record<Surface, string> = { chat: '/v1/chat/completions', messages: '/v1/messages' }
 
 /**
- * The request body of a cell. What is wished from the upstream stands in the prompt because that is the one part which every
- * proxy hands on unchanged.
+ * The request body of a cell. The prompt says what the upstream should reply, because it is the one part that
+ * every proxy forwards unchanged.
  */
-export function requestBody(wish: Wish, model: string): string {
-  const { surface, events, promptBytes } = wish
+export function requestBody(shape: RequestShape, model: string): string {
+  const { surface, events, promptBytes } = shape
   const filler = 'The quick brown fox jumps over the lazy dog. '
-  const text = (upstreamWish(wish) + filler.repeat(Math.ceil(promptBytes / filler.length))).slice(0, promptBytes)
+  const text = (upstreamDirective(shape) + filler.repeat(Math.ceil(promptBytes / filler.length))).slice(0, promptBytes)
   const stream = events > 0
   if (surface === 'messages') {
     return JSON.stringify({ model, max_tokens: 2048, stream, messages: [{ role: 'user', content: text }] })
@@ -118,12 +118,12 @@ export function requestBody(wish: Wish, model: string): string {
   })
 }
 
-export interface Wish extends Pick<Cell, 'surface' | 'events' | 'paceMs' | 'waitMs' | 'promptBytes'> {
-  /** Text of one event of a stream, where it is not to be a word. */
+export interface RequestShape extends Pick<Cell, 'surface' | 'events' | 'paceMs' | 'waitMs' | 'promptBytes'> {
+  /** Text of one event of a stream; absent = a word. */
   readonly eventBytes?: number
 }
 
-function upstreamWish({ events, paceMs, waitMs, eventBytes = 0 }: Wish): string {
+function upstreamDirective({ events, paceMs, waitMs, eventBytes = 0 }: RequestShape): string {
   const wait = waitMs > 0 ? `[wait=${waitMs}] ` : ''
   return events > 0 ? `${wait}[events=${events} pace=${paceMs} size=${eventBytes}] ` : wait
 }

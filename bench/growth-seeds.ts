@@ -42,8 +42,8 @@ async function addKeys(database: Database, dataFolder: string, count: number): P
   for (let from = 0; from < keys.length; from += KEYS_PER_TRANSACTION) {
     await database.transaction(async (sql) => {
       for (const key of keys.slice(from, from + KEYS_PER_TRANSACTION)) {
-        const wish = { projectId: project.id, name: 'bench', key, createdAt: systemClock.now() }
-        await insertKey(sql, wish, computeVerifier)
+        const input = { projectId: project.id, name: 'bench', key, createdAt: systemClock.now() }
+        await insertKey(sql, input, computeVerifier)
       }
     })
   }

@@ -10,7 +10,7 @@ import { percentile } from './statistics.ts'
 export interface LoadPlan {
   readonly port: number
   readonly path: string
-  /** One set for each caller and one body for each wish; requests take turns with both. */
+  /** One set for each caller and one body for each shape of request; requests take turns with both. */
   readonly headers: readonly Readonly<Record<string, string>>[]
   readonly bodies: readonly string[]
   readonly connections: number

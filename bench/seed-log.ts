@@ -1,4 +1,4 @@
-// Fills a gateway's database with a log of the wished size: requests over the last thirty days, charges for some of them,
+// Fills a gateway's database with a log of the requested size: requests over the last thirty days, charges for some of them,
 // and everything the gateway would have counted by now. The gateway must not be running on it.
 
 import { Database as File } from 'bun:sqlite'

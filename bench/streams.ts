@@ -140,11 +140,11 @@ async function hold(
   look?: () => number,
 ): Promise<StreamTotals> {
   const { events, paceMs, eventBytes = 0 } = one
-  const wish = { surface: 'chat', events, paceMs, eventBytes, waitMs: 0, promptBytes: 1_000 } as const
+  const shape = { surface: 'chat', events, paceMs, eventBytes, waitMs: 0, promptBytes: 1_000 } as const
   const headers = Object.entries({ ...requestHeaders('chat'), ...call.headers }).map(
     ([name, value]) => `${name}: ${value}`,
   )
-  const body = requestBody(wish, call.model)
+  const body = requestBody(shape, call.model)
   const head = [`POST ${PATHS.chat} HTTP/1.1`, 'host: 127.0.0.1', ...headers, `content-length: ${body.length}`]
   const plan: StreamPlan = {
     port: running.port,
@@ -190,8 +190,8 @@ async function besideBigBodies(running: Running, call: Call, windowMs: number): 
 
 /** One after the other, as long as it is not told to stop. */
 async function sendBigBodies(running: Running, call: Call, stopped: AbortSignal) {
-  const wish = { surface: 'chat', events: 0, paceMs: 1, waitMs: 0, promptBytes: BIG_BODY_BYTES } as const
-  const body = requestBody(wish, call.model)
+  const shape = { surface: 'chat', events: 0, paceMs: 1, waitMs: 0, promptBytes: BIG_BODY_BYTES } as const
+  const body = requestBody(shape, call.model)
   let answered = 0
   let refused = 0
   while (!stopped.aborted) {
@@ -208,12 +208,12 @@ async function sendBigBodies(running: Running, call: Call, stopped: AbortSignal)
 }
 
 function smallRequests(running: Running, call: Call, windowMs: number): LoadPlan {
-  const wish = { surface: 'chat', events: 0, paceMs: 1, waitMs: 0, promptBytes: 1_000 } as const
+  const shape = { surface: 'chat', events: 0, paceMs: 1, waitMs: 0, promptBytes: 1_000 } as const
   return {
     port: running.port,
     path: PATHS.chat,
     headers: [{ ...requestHeaders('chat'), ...call.headers }],
-    bodies: [requestBody(wish, call.model)],
+    bodies: [requestBody(shape, call.model)],
     connections: 128,
     arrivalsPerSecond: 200,
     warmupMs: 500,

@@ -8,7 +8,7 @@ import type { Surface } from './cells.ts'
 import { MessageReader } from './http-framing.ts'
 import { jsonReply, streamReply } from './upstream-replies.ts'
 
-/** What is wished for stands at the beginning of the first prompt; the rest of a body is not looked at. */
+/** The first prompt starts with what to reply (`upstreamDirective`); the rest of a body is ignored. */
 const BODY_START_BYTES = 4_096
 // Sixteen quantiles of a log-normal spread around 1 (sigma 0.5), mixed: a wait of 300 ms is 120 to 760 ms, the same ones
 // for every contender.
@@ -60,7 +60,7 @@ class Connection {
     else this.writeNext()
   }
 
-  /** The next event, and the wish to be woken for the one after it. */
+  /** Writes the next event and schedules the one after it. */
   writeNext(): void {
     const bytes = this.#writes[this.#next++]
     if (!bytes || !this.isOpen) return

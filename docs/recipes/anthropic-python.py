@@ -102,8 +102,8 @@ def parallel():
 
 def thinking():
     def ask(*messages):
-        wish = {"type": "adaptive"}
-        return client.messages.create(model=model("think"), max_tokens=4000, thinking=wish, messages=messages)
+        adaptive = {"type": "adaptive"}
+        return client.messages.create(model=model("think"), max_tokens=4000, thinking=adaptive, messages=messages)
 
     first = ask(user("why is it so"))
     # Thinking blocks go back as they came, with their signatures.

@@ -15,12 +15,12 @@ import { z } from 'zod'
 
 const { TOLLGATE_URL = 'http://127.0.0.1:8080', TOLLGATE_KEY = '', TOLLGATE_MODEL } = process.env
 
-interface Wish {
+interface Options {
   readonly model: string
   readonly thinks?: boolean
   readonly apiKey?: string
 }
-type Connect = (wish: Wish) => ChatOpenAI | ChatAnthropic
+type Connect = (options: Options) => ChatOpenAI | ChatAnthropic
 
 const surfaces: Record<string, Connect> = {
   chat: ({ model, thinks, apiKey = TOLLGATE_KEY }) =>
@@ -106,7 +106,7 @@ const examples: Record<string, (connect: Connect) => Promise<unknown>> = {
   },
 
   async errors(connect) {
-    const ask = (wish: Wish) => connect(wish).invoke('hello').catch(describe)
+    const ask = (options: Options) => connect(options).invoke('hello').catch(describe)
     const read = async () => Array.fromAsync(await connect({ model: 'sandbox/breaks-off' }).stream('hello'))
     return {
       key: await ask({ model: model('echo'), apiKey: 'sk-tg-wrong' }),

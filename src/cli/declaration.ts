@@ -221,17 +221,22 @@ export function planChanges(
   const faults: string[] = []
   const left: string[] = []
 
-  function planLevel(level: number, parent: Place, wishes: readonly Declared[], installed: readonly Installed[]): void {
+  function planLevel(
+    level: number,
+    parent: Place,
+    declared: readonly Declared[],
+    installed: readonly Installed[],
+  ): void {
     const what = kinds[level] ?? 'key'
     const prefix = level === 0 ? '' : `${parent}/`
     const change = (action: Change['action'], place: Place, detail: string, call: Change['call']): void => {
       changes.push({ action, what, place, detail, call })
     }
-    const matched = wishes.map((wish) => match(what, prefix, wish, installed))
-    for (const { wish, place, found } of matched) {
-      const { id: _, limits, ...body } = wish
+    const matched = declared.map((entry) => match(what, prefix, entry, installed))
+    for (const { entry, place, found } of matched) {
+      const { id: _, limits, ...body } = entry
       const { name, models = null, aliases = null } = body
-      if (found && what === 'key') faults.push(...fixedMembers(place, wish, found))
+      if (found && what === 'key') faults.push(...fixedMembers(place, entry, found))
       if (found && what === 'project' && !sameList(found.models, models)) {
         const detail = `: models ${shownList(found.models)} → ${shownList(models)}`
         change('allow', place, detail, (api) =>
@@ -270,7 +275,7 @@ export function planChanges(
           api.call(putLimits[what], { id: idOf(place), body: limits ?? {}, managedBy })
         change('limit', place, detail, put)
       }
-      planLevel(level + 1, place, childrenOf(wish), found ? childrenOf(found) : [])
+      planLevel(level + 1, place, childrenOf(entry), found ? childrenOf(found) : [])
     }
     for (const unnamed of installed.filter(({ id }) => !matched.some(({ found }) => found?.id === id))) {
       const { id, name, managed_by } = unnamed
@@ -284,8 +289,8 @@ export function planChanges(
     }
   }
 
-  function match(what: Kind, prefix: string, wish: Declared, installed: readonly Installed[]) {
-    const { id, name } = wish
+  function match(what: Kind, prefix: string, entry: Declared, installed: readonly Installed[]) {
+    const { id, name } = entry
     const place = `${prefix}${step(name)}${id === undefined ? '' : `#${id}`}`
     const candidates = installed.filter((each) => (id === undefined ? each.name === name : each.id === id))
     const [found] = candidates
@@ -295,18 +300,18 @@ export function planChanges(
     }
     if (id !== undefined && !found) faults.push(`${what} ${place}: there is none with this id`)
     if (found) ids.set(place, found.id)
-    return { wish, place, found }
+    return { entry, place, found }
   }
 
   planLevel(0, '', workspaces ?? [], installation)
   return { changes, ids, faults, left }
 }
 
-function fixedMembers(place: Place, wish: Declared, found: Installed): readonly string[] {
+function fixedMembers(place: Place, entry: Declared, found: Installed): readonly string[] {
   const wrong = [
-    ...(sameList(found.models, wish.models) ? [] : ['models']),
-    ...(sameList(found.sources, wish.sources) ? [] : ['sources']),
-    ...(sameTime(found.expires_at, wish.expires_at) ? [] : ['expires_at']),
+    ...(sameList(found.models, entry.models) ? [] : ['models']),
+    ...(sameList(found.sources, entry.sources) ? [] : ['sources']),
+    ...(sameTime(found.expires_at, entry.expires_at) ? [] : ['expires_at']),
   ]
   if (wrong.length === 0) return []
   return [`key ${place}: ${wrong.join(', ')} of a key cannot be changed; declare a key of another name instead`]

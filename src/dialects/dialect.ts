@@ -25,7 +25,7 @@ export interface TokenCount {
 /** A dialect in which providers are called. */
 export interface UpstreamDialect {
   readonly id: DialectId
-  /** Appended to an endpoint's base URL; some dialects put the model and the wish for a stream into it. */
+  /** Appended to an endpoint's base URL; some dialects put the model and whether to stream into it. */
   generationPath(upstreamModel: string, isStreamed: boolean): string
   readFault(status: number, headers: HeaderReader, body: string): ProviderFault
   /** Absent = providers of this dialect make no embeddings. */

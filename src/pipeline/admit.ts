@@ -11,8 +11,8 @@ import type { CallBudget } from '../routing/hedge.ts'
 import { type Offer, type ResolvedModel, shorten, type WorkspaceOffer } from '../routing/offer.ts'
 import type { Candidate } from '../routing/plan.ts'
 import { candidateRecords } from '../routing/plan.ts'
+import { inOrder, joinPlans, policyOf, wantedCandidates } from '../routing/preferences.ts'
 import type { StickyRoutes } from '../routing/sticky.ts'
-import { inOrder, joinPlans, policyOf, wantedCandidates } from '../routing/wishes.ts'
 import { allowsSource, sourceFailure } from '../tenancy/allowlist.ts'
 import type { Caller } from '../tenancy/caller.ts'
 import type { CredentialCache } from '../tenancy/credentials.ts'
@@ -183,7 +183,7 @@ interface Choice {
   readonly policy: RoutingPolicy
 }
 
-/** Applies what the caller wishes, as far as the operator allows it. */
+/** Applies the provider preferences of the caller, as far as the operator allows them. */
 function chooseCandidates(
   deps: AdmitDependencies,
   request: GatewayRequest,
@@ -191,17 +191,17 @@ function chooseCandidates(
   resolved: Resolved,
 ): readonly [Choice, ...Choice[]] | Failure {
   const { caller, surface, envelope } = request
-  const wishes = deps.allowsProviderChoice ? envelope.providers : undefined
+  const preferences = deps.allowsProviderChoice ? envelope.providers : undefined
   const choices: Choice[] = []
   for (const { model, policy: suffix } of resolved) {
     const all = offer.candidates(model, surface, caller, envelope)
-    const candidates = wishes ? wantedCandidates(all, wishes, model.id) : all
+    const candidates = preferences ? wantedCandidates(all, preferences, model.id) : all
     if (candidates instanceof Failure) return candidates
-    const wanted = deps.allowsProviderChoice ? (suffix ?? (wishes && policyOf(wishes))) : undefined
+    const wanted = deps.allowsProviderChoice ? (suffix ?? (preferences && policyOf(preferences))) : undefined
     choices.push({ candidates, policy: wanted ?? model.routing })
   }
   if (envelope.providers || resolved.some(({ policy }) => policy)) {
-    request.warnings = wishWarnings(deps.allowsProviderChoice, envelope)
+    request.warnings = preferenceWarnings(deps.allowsProviderChoice, envelope)
     if (request.warnings.length > 0 && isStrict(request.http.headers)) return strictRefusal(request.warnings)
   }
   if (resolved.length > 1) {
@@ -214,7 +214,7 @@ function chooseCandidates(
   return [first, ...rest]
 }
 
-function wishWarnings(isAllowed: boolean, { providers }: Envelope): readonly Warning[] {
+function preferenceWarnings(isAllowed: boolean, { providers }: Envelope): readonly Warning[] {
   if (!isAllowed) return [{ code: 'provider_choice_off', field: providers ? '/provider' : '/model' }]
   return (providers?.dropped ?? []).map((name) => ({ code: 'provider_option_dropped', field: `/provider/${name}` }))
 }

@@ -115,9 +115,9 @@ test('places cache marks, unless the model, the installation or the caller turns
   expect(marksIn({}, {})).toEqual([2])
   expect(marksIn({ 'x-tollgate-cache-marks': 'Off' }, {})).toEqual([0])
   expect(marksIn({}, { cacheMarks: false })).toEqual([0])
-  // A wish that is not met is named.
-  const wish = { prompt_cache_options: { mode: 'implicit' } }
-  expect(marksIn({}, { cacheMarks: false }, wish)).toEqual([0, 'prompt_cache_options_dropped'])
+  // An option that the route does not support is named in a warning.
+  const options = { prompt_cache_options: { mode: 'implicit' } }
+  expect(marksIn({}, { cacheMarks: false }, options)).toEqual([0, 'prompt_cache_options_dropped'])
   expect(marksIn({}, { cacheMarks: false }, { prompt_cache_options: { mode: 'explicit' } })).toEqual([0])
 })
 

@@ -81,7 +81,7 @@ export class GatewayRequest implements RelayContext {
   model!: OfferedModel
   /** The models of the candidates, if the caller named several. */
   models: ReadonlyMap<Candidate, OfferedModel> | undefined
-  /** What the gateway itself left out of the caller's wishes. */
+  /** Preferences of the caller that the gateway itself ignored. */
   warnings: readonly Warning[] = noWarnings
   /** All that may be asked, healthy or not. */
   candidates!: readonly Candidate[]

@@ -153,7 +153,7 @@ test('sends no keep-alives while it awaits the final usage after the client has 
     { ticker, reach: noFailpoint, pendingSettlements, onDefect: () => new Failure('INTERNAL', 'Tollgate failed.') },
     {
       request,
-      opening: { ...stream, relay: { ...relay, isOwed: true } },
+      opening: { ...stream, relay: { ...relay, awaitsUsage: true } },
       async settle({ ending }) {
         ends.push(ending)
         return {}

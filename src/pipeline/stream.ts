@@ -189,7 +189,7 @@ class Pump implements Watched {
   async leave(): Promise<void> {
     if (this.#isOver()) return
     const stream = this.#stream
-    if (!stream?.relay.isOwed) return void (await this.#settleLeft())
+    if (!stream?.relay.awaitsUsage) return void (await this.#settleLeft())
     this.#stop()
     const settling = awaitFinalUsage(stream, this.#pendingRead).then(async () => void (await this.#settleLeft()))
     await this.#deps.pendingSettlements.track(settling, stream.abort)

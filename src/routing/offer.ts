@@ -26,11 +26,11 @@ import {
   candidatesOf,
   type OwnProvider,
   type PlanInput,
-  type PlanWishes,
+  type RequestedFeatures,
   rememberRules,
 } from './plan.ts'
+import { splitSuffix } from './preferences.ts'
 import type { HealthPlan } from './rank.ts'
-import { splitSuffix } from './wishes.ts'
 
 /** A model that can be called: it has a price and a provider, of the operator or of a workspace. */
 export interface OfferedModel extends Model {
@@ -62,7 +62,7 @@ export interface WorkspaceOffer {
   /** Whether one of the workspace's own credentials opens a route to it. */
   isOwn(model: OfferedModel): boolean
   /** In no particular order; at least one. */
-  candidates(model: OfferedModel, surface: Dialect, caller: Caller, wishes?: PlanWishes): readonly Candidate[]
+  candidates(model: OfferedModel, surface: Dialect, caller: Caller, features?: RequestedFeatures): readonly Candidate[]
 }
 
 export interface Offer {
@@ -142,7 +142,7 @@ function soldModels(
   })
 }
 
-const noWishes: PlanWishes = { offersTools: false, reasoning: undefined }
+const noFeatures: RequestedFeatures = { offersTools: false, reasoning: undefined }
 
 function createWorkspaceOffer(
   sold: readonly OfferedModel[],
@@ -207,13 +207,13 @@ function createWorkspaceOffer(
       return found instanceof Failure ? found : found.model
     },
     resolve: byName,
-    candidates(model, surface, { sharesRoutes }, wishes = noWishes) {
-      const reasoning = wishes.offersTools ? (wishes.reasoning ?? 'default') : ''
+    candidates(model, surface, { sharesRoutes }, features = noFeatures) {
+      const reasoning = features.offersTools ? (features.reasoning ?? 'default') : ''
       const key = `${surface.id} ${sharesRoutes ? 'shared' : 'own'} ${reasoning}`
       const cached = plans.get(model)?.get(key)
       if (cached) return cached
       const shared = { platform: providers, own, sharesRoutes, rulesOf, healthOf }
-      const candidates = candidatesOf({ model, surface, wishes, dialects, ...shared })
+      const candidates = candidatesOf({ model, surface, features, dialects, ...shared })
       plans.set(model, (plans.get(model) ?? new Map<string, readonly Candidate[]>()).set(key, candidates))
       return candidates
     },

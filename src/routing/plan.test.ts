@@ -7,7 +7,7 @@ import { openaiChat } from '../dialects/openai-chat/index.ts'
 import { openaiResponses } from '../dialects/openai-responses/index.ts'
 import { builtInProviders } from '../providers/data/built-in.ts'
 import type { Endpoint, Provider } from '../providers/provider.ts'
-import { candidatesOf, type PlanWishes, rememberRules } from './plan.ts'
+import { candidatesOf, type RequestedFeatures, rememberRules } from './plan.ts'
 import type { RouteHealth } from './route.ts'
 
 const route: Route = { providerId: 'acme', upstreamModel: 'gpt-5', priority: 1, weight: 1, timeouts: {} }
@@ -45,7 +45,7 @@ const messages: Endpoint = { ...endpoint, dialect: 'anthropic-messages' }
 
 function chosen(
   upstreamModel: string,
-  wishes: PlanWishes,
+  features: RequestedFeatures,
   surface: Dialect = openaiChat,
   endpoints: readonly Endpoint[] = [endpoint, responses],
 ) {
@@ -54,7 +54,7 @@ function chosen(
   const [candidate] = candidatesOf({
     model,
     surface,
-    wishes,
+    features,
     dialects: {
       'openai-chat': openaiChat,
       'anthropic-messages': anthropicMessages,
@@ -83,41 +83,41 @@ test.each([
   ['gpt-5.4', { offersTools: true, reasoning: 'on' }, ['openai-responses', why]],
   ['gpt-4.1', { offersTools: true, reasoning: 'on' }, ['openai-chat', undefined]],
   ['gpt-5', { offersTools: true, reasoning: 'on' }, ['openai-chat', undefined]],
-] as const)('%s asked with %j goes by %j', (model, wishes, expected) => {
-  expect(chosen(model, wishes)).toEqual(expected)
-  expect(chosen(model, wishes, anthropicMessages)).toEqual(expected)
+] as const)('%s asked with %j goes by %j', (model, features, expected) => {
+  expect(chosen(model, features)).toEqual(expected)
+  expect(chosen(model, features, anthropicMessages)).toEqual(expected)
 })
 
 test('uses the usual endpoint if none accepts both', () => {
-  const wishes = { offersTools: true, reasoning: 'on' } as const
-  expect(chosen('gpt-5.6', wishes, openaiChat, [endpoint])).toEqual(['openai-chat', undefined])
+  const features = { offersTools: true, reasoning: 'on' } as const
+  expect(chosen('gpt-5.6', features, openaiChat, [endpoint])).toEqual(['openai-chat', undefined])
 })
 
 test('prefers an endpoint in the client’s dialect', () => {
-  const wishes = { offersTools: true, reasoning: 'on' } as const
-  expect(chosen('gpt-5.6', wishes, anthropicMessages, [endpoint, responses, messages])[0]).toBe('anthropic-messages')
+  const features = { offersTools: true, reasoning: 'on' } as const
+  expect(chosen('gpt-5.6', features, anthropicMessages, [endpoint, responses, messages])[0]).toBe('anthropic-messages')
 })
 
 describe('endpoints that serve only some models', () => {
-  const wishes = { offersTools: true, reasoning: undefined } as const
+  const features = { offersTools: true, reasoning: undefined } as const
 
   test.each([
     ['gemini-3-flash', 'gemini'],
     ['claude-opus-5-5', 'anthropic-messages'],
   ] as const)('%s at Vertex is asked for in %s, whatever the caller speaks', (model, dialect) => {
     for (const surface of [openaiChat, anthropicMessages]) {
-      expect(chosen(model, wishes, surface, endpointsOf('google-vertex'))[0]).toBe(dialect)
+      expect(chosen(model, features, surface, endpointsOf('google-vertex'))[0]).toBe(dialect)
     }
   })
 
   test.each(['gpt-5.5-pro', 'o3-pro-2025-06-10', 'gpt-5.3-codex', 'o3-deep-research'])(
     '%s is asked for where OpenAI has it',
-    (model) => expect(chosen(model, wishes, openaiChat, endpointsOf('openai'))[0]).toBe('openai-responses'),
+    (model) => expect(chosen(model, features, openaiChat, endpointsOf('openai'))[0]).toBe('openai-responses'),
   )
 
   test.each(['gpt-4.1', 'ft:gpt-4o-mini-2024-07-18:acme-pro::x', 'ft:gpt-4.1:codex-labs::y'])(
     '%s is asked for by chat',
-    (model) => expect(chosen(model, wishes, openaiChat, endpointsOf('openai'))[0]).toBe('openai-chat'),
+    (model) => expect(chosen(model, features, openaiChat, endpointsOf('openai'))[0]).toBe('openai-chat'),
   )
 
   test('a model that no endpoint claims uses the endpoint in the caller’s dialect', () => {
@@ -125,6 +125,6 @@ describe('endpoints that serve only some models', () => {
       { ...endpoint, models: /^a/ },
       { ...messages, models: /^b/ },
     ]
-    expect(chosen('c', wishes, anthropicMessages, only)[0]).toBe('anthropic-messages')
+    expect(chosen('c', features, anthropicMessages, only)[0]).toBe('anthropic-messages')
   })
 })

@@ -39,7 +39,7 @@ export interface OwnProvider {
 }
 
 /** What a request asks for that not every endpoint of a provider can do at once. */
-export interface PlanWishes {
+export interface RequestedFeatures {
   readonly offersTools: boolean
   /** undefined = the model's default. */
   readonly reasoning: 'on' | 'off' | undefined
@@ -49,7 +49,7 @@ export interface PlanInput {
   readonly model: Model
   /** The caller's dialect; an endpoint of the same one is preferred, because nothing is lost on the way to it. */
   readonly surface: Dialect
-  readonly wishes: PlanWishes
+  readonly features: RequestedFeatures
   readonly dialects: Dialects
   readonly platform: ReadonlyMap<string, Provider>
   readonly own: ReadonlyMap<string, OwnProvider>
@@ -113,10 +113,10 @@ function chooseEndpoint(
   return { endpoint: other, why: `${other.dialect}, because ${usual.dialect} refuses tools while the model reasons` }
 }
 
-function takesTogether({ wishes, model, rulesOf }: PlanInput, route: Route, endpoint: Endpoint): boolean {
-  if (!wishes.offersTools || wishes.reasoning === 'off') return true
+function takesTogether({ features, model, rulesOf }: PlanInput, route: Route, endpoint: Endpoint): boolean {
+  if (!features.offersTools || features.reasoning === 'off') return true
   const { toolsWithReasoning, thinksByDefault } = rulesOf(route, endpoint, model)
-  return toolsWithReasoning !== false || (wishes.reasoning === undefined && thinksByDefault !== true)
+  return toolsWithReasoning !== false || (features.reasoning === undefined && thinksByDefault !== true)
 }
 
 /** Caches the rules, which depend on names and tags only. */

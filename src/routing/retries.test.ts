@@ -6,10 +6,10 @@ import {
   type Answer,
   ambiguous,
   broken,
+  type RouteBenchOptions,
   stale,
   startRoutes,
   status,
-  type Wishes,
 } from '../../test/parts/route-bench.ts'
 import { replyFault } from '../dialects/canonical/faults.ts'
 import { Exhausted } from './exhausted.ts'
@@ -19,7 +19,8 @@ import type { Candidate } from './plan.ts'
 const busy = status(503)
 const ok: Answer = { text: 'a' }
 
-const startOne = (fates: readonly (AttemptFault | Answer)[], wishes?: Wishes) => startRoutes({ a: fates }, wishes)
+const startOne = (fates: readonly (AttemptFault | Answer)[], options?: RouteBenchOptions) =>
+  startRoutes({ a: fates }, options)
 const waitsOf = ({ waits }: ReturnType<typeof startRoutes>) => waits.map(({ milliseconds }) => milliseconds)
 
 const garbled = classifyFault(replyFault('an empty answer'))

@@ -9,7 +9,7 @@ import { allowsModel } from './allowlist.ts'
 import { type ApiKey, createApiKey, createVerifier } from './api-key.ts'
 import { createAuthenticator } from './authenticate.ts'
 import type { Caller } from './caller.ts'
-import { createKey, type KeyWish, revokeKey, rotateKey } from './keys.ts'
+import { createKey, type KeyInput, revokeKey, rotateKey } from './keys.ts'
 import { insertProject, insertWorkspace, updateProject } from './workspaces.ts'
 
 const pepper = Uint8Array.from({ length: 32 }, (_, at) => at)
@@ -60,9 +60,9 @@ async function createBench(engine: TestEngine) {
     advance(ms: number): void {
       nowMs += ms
     },
-    addKey: async (name: string, wish: Partial<KeyWish> = {}): Promise<{ id: KeyId; key: ApiKey }> => {
+    addKey: async (name: string, input: Partial<KeyInput> = {}): Promise<{ id: KeyId; key: ApiKey }> => {
       const made = await database.transaction((sql) =>
-        createKey(sql, { projectId, name, ...wish }, act(), computeVerifier),
+        createKey(sql, { projectId, name, ...input }, act(), computeVerifier),
       )
       return { id: made.key.id, key: made.secret }
     },

@@ -13,7 +13,7 @@ import {
   createKey,
   createLastUsed,
   getKey,
-  type KeyWish,
+  type KeyInput,
   type KeyWithSecret,
   listKeys,
   revokeKey,
@@ -33,9 +33,9 @@ async function createBench(engine: TestEngine) {
     const workspaceId = await insertWorkspace(sql, { name: 'w', createdAt: noon })
     return { workspaceId, projectId: await insertProject(sql, { workspaceId, name: 'p', createdAt: noon }) }
   })
-  const tryKey = (wish: Partial<KeyWish>) =>
+  const tryKey = (input: Partial<KeyInput>) =>
     database.transaction((sql) =>
-      createKey(sql, { projectId: ids.projectId, name: 'ci', ...wish }, act, computeVerifier),
+      createKey(sql, { projectId: ids.projectId, name: 'ci', ...input }, act, computeVerifier),
     )
   return {
     ...ids,
@@ -43,7 +43,7 @@ async function createBench(engine: TestEngine) {
     place,
     sql: database.sql,
     tryKey,
-    addKey: async (wish: Partial<KeyWish> = {}): Promise<KeyWithSecret> => await tryKey(wish),
+    addKey: async (input: Partial<KeyInput> = {}): Promise<KeyWithSecret> => await tryKey(input),
     rotate: (id: string, overlapSeconds?: number, at = noon) =>
       database.transaction((sql) => rotateKey(sql, id, { overlapSeconds }, { ...act, at }, computeVerifier)),
     revoke: (id: string, at = noon) => database.transaction((sql) => revokeKey(sql, id, { ...act, at })),
@@ -88,7 +88,7 @@ forEachEngine((engine) => {
   })
 
   it('T4: an invalid field is refused by name, and nothing is written', async (bench) => {
-    const wrong: [wish: Partial<KeyWish>, param: string][] = [
+    const wrong: [input: Partial<KeyInput>, param: string][] = [
       [{ name: '' }, 'name'],
       [{ models: ['*'] }, 'models[0]'],
       [{ limits: { requestsPerMinute: 0 } }, 'limits.requests_per_minute'],
@@ -97,8 +97,8 @@ forEachEngine((engine) => {
       [{ sources: ['10.0.0.1/8'] }, 'sources[0]'],
       [{ sources: [] }, 'sources'],
     ]
-    for (const [wish, param] of wrong) {
-      expect(await refusalOf(bench.tryKey(wish))).toMatchObject({ code: 'INVALID_REQUEST', facts: { param } })
+    for (const [input, param] of wrong) {
+      expect(await refusalOf(bench.tryKey(input))).toMatchObject({ code: 'INVALID_REQUEST', facts: { param } })
     }
     expect((await listKeys(bench.sql, { page: { limit: 1 } })).items).toEqual([])
     expect((await listAudit(bench.sql, { limit: 1 })).items).toEqual([])

@@ -64,7 +64,7 @@ interface KeyInfoRow {
   readonly owner_id: PersonId | null
 }
 
-export interface KeyWish {
+export interface KeyInput {
   readonly projectId: string
   readonly name: string
   /** Narrows the project's allowlist; undefined = all that the project allows. */
@@ -86,27 +86,27 @@ const overlapSecondsMax = 30 * 24 * 60 * 60
 
 export async function createKey(
   sql: Sql,
-  wish: KeyWish,
+  input: KeyInput,
   act: Act,
   computeVerifier: ComputeVerifier,
 ): Promise<KeyWithSecret> {
-  checkWish(wish, act)
-  const project = await getProject(sql, wish.projectId)
+  checkInput(input, act)
+  const project = await getProject(sql, input.projectId)
   const secret = createApiKey()
-  const row = { ...wish, projectId: project.id, key: secret, createdAt: act.at, managedBy: managerOf(act) }
+  const row = { ...input, projectId: project.id, key: secret, createdAt: act.at, managedBy: managerOf(act) }
   const id = await insertKey(sql, row, computeVerifier)
   const details = {
     project: project.id,
-    models: wish.models ?? null,
-    limits: auditedLimits(wish.limits ?? {}),
-    expires_at: wish.expiresAt ?? null,
-    from_anywhere: wish.sources === undefined,
+    models: input.models ?? null,
+    limits: auditedLimits(input.limits ?? {}),
+    expires_at: input.expiresAt ?? null,
+    from_anywhere: input.sources === undefined,
   }
   await appendAudit(sql, { ...act, action: 'key.create', object: id, details })
   return { key: await getKey(sql, id), secret }
 }
 
-function checkWish({ name, models, limits, expiresAt, sources }: KeyWish, act: Act): void {
+function checkInput({ name, models, limits, expiresAt, sources }: KeyInput, act: Act): void {
   checkName(name)
   checkModels(models ?? [])
   checkLimits(limits ?? {}, 'limits.')
@@ -312,7 +312,7 @@ function portionOf(count: number): number {
   return Math.min(portionMax, 2 ** Math.floor(Math.log2(count)))
 }
 
-export interface NewKey extends KeyWish {
+export interface NewKey extends KeyInput {
   readonly key: ApiKey
   readonly createdAt: number
   readonly managedBy?: ManagedBy

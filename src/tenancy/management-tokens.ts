@@ -55,7 +55,7 @@ function tokenFromRow(row: TokenRow): ManagementToken {
   }
 }
 
-export interface TokenWish extends Grant {
+export interface TokenInput extends Grant {
   readonly personId: PersonId
   readonly name: string
   readonly days: number
@@ -64,13 +64,13 @@ export interface TokenWish extends Grant {
 /** The secret is returned once. */
 export async function createToken(
   sql: Sql,
-  wish: TokenWish,
+  input: TokenInput,
   act: Act,
 ): Promise<{ readonly token: ManagementToken; readonly secret: string }> {
-  checkName(wish.name)
-  const { personId, role, workspaceId } = wish
+  checkName(input.name)
+  const { personId, role, workspaceId } = input
   // The grants are read here and not taken from the session, which may be older than the last change of a role.
-  if (!covers(await grantsOf(sql, personId), wish)) throw tooMuch(role)
+  if (!covers(await grantsOf(sql, personId), input)) throw tooMuch(role)
   const [row] = await sql<{
     count: bigint
   }>`SELECT COUNT(*) AS count FROM management_tokens WHERE person_id = ${personId}`
@@ -83,10 +83,10 @@ export async function createToken(
     personId,
     workspaceId,
     role,
-    name: wish.name,
+    name: input.name,
     last4: secret.slice(-4),
     createdAt: act.at,
-    expiresAt: act.at + wish.days * dayMs,
+    expiresAt: act.at + input.days * dayMs,
   }
   const stored = {
     id: token.id,
@@ -94,7 +94,7 @@ export async function createToken(
     person_id: personId,
     workspace_id: workspaceId ?? null,
     role,
-    name: wish.name,
+    name: input.name,
     last4: token.last4,
     created_at: timeToSql(token.createdAt),
     expires_at: timeToSql(token.expiresAt),

@@ -256,7 +256,7 @@ async function checkNotLast(sql: Sql, { workspaceId, role }: Member): Promise<vo
     : invalidRequest('This is the last admin of the workspace. Make someone else admin first, or ask an operator.')
 }
 
-export interface InvitationWish {
+export interface InvitationInput {
   readonly email: string
   readonly role: Role
   readonly workspaceId: WorkspaceId | undefined
@@ -265,11 +265,11 @@ export interface InvitationWish {
 /** Replaces an earlier invitation of the same address to the same workspace. The secret is returned once. */
 export async function createInvitation(
   sql: Sql,
-  wish: InvitationWish,
+  input: InvitationInput,
   act: Act,
 ): Promise<{ readonly invitation: Invitation; readonly secret: string }> {
-  const email = checkEmail(wish.email)
-  const { role, workspaceId } = wish
+  const email = checkEmail(input.email)
+  const { role, workspaceId } = input
   if ((role === 'operator') !== (workspaceId === undefined)) {
     throw role === 'operator'
       ? invalidRequest('Operators belong to no workspace: leave out `workspace_id`.', 'workspace_id')

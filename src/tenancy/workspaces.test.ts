@@ -84,8 +84,8 @@ forEachEngine((engine) => {
     ]) {
       expect(await refusalOf(getWorkspace(bench.sql, wrong))).toMatchObject({ code: 'NOT_FOUND' })
       expect(await refusalOf(getProject(bench.sql, wrong))).toMatchObject({ code: 'NOT_FOUND' })
-      const wish = { workspaceId: wrong, name: 'p' }
-      expect(await refusalOf(bench.database.transaction((sql) => createProject(sql, wish, act)))).toMatchObject({
+      const input = { workspaceId: wrong, name: 'p' }
+      expect(await refusalOf(bench.database.transaction((sql) => createProject(sql, input, act)))).toMatchObject({
         code: 'NOT_FOUND',
       })
       expect(

@@ -166,19 +166,19 @@ interface ProjectRow {
   readonly managed_by: ManagedBy
 }
 
-export interface ProjectWish {
+export interface ProjectInput {
   readonly workspaceId: string
   readonly name: string
   readonly models?: readonly string[] | undefined
   readonly aliases?: Readonly<Record<string, string>> | undefined
 }
 
-export async function createProject(sql: Sql, wish: ProjectWish, act: Act): Promise<Project> {
-  const { name, models, aliases } = wish
+export async function createProject(sql: Sql, input: ProjectInput, act: Act): Promise<Project> {
+  const { name, models, aliases } = input
   checkName(name)
   checkModels(models ?? [])
   checkAliases(aliases)
-  const workspace = await getWorkspace(sql, wish.workspaceId)
+  const workspace = await getWorkspace(sql, input.workspaceId)
   const managedBy = managerOf(act)
   const id = await insertProject(sql, {
     workspaceId: workspace.id,

@@ -164,11 +164,11 @@ forEachEngine((engine) => {
     const [asAda, asBob] = [await as(ada), await as(bob)]
     const key = (await asBob('POST', `/api/projects/${project.id}/keys`, { name: 'mine' })).body
     expect(key.owner_id).toBe(bob)
-    const wish = { name: 'script', role: 'member', workspace_id: workspaceId }
-    const token = (await asBob('POST', '/api/tokens', wish)).body.secret
+    const input = { name: 'script', role: 'member', workspace_id: workspaceId }
+    const token = (await asBob('POST', '/api/tokens', input)).body.secret
     expect((await management.ask('GET', '/api/keys', { token })).body.data).toMatchObject([{ id: key.id }])
-    expect((await asBob('POST', '/api/tokens', { ...wish, role: 'admin' })).status).toBe(400)
-    expect((await asBob('POST', '/api/tokens', { ...wish, role: 'viewer' })).status).toBe(400)
+    expect((await asBob('POST', '/api/tokens', { ...input, role: 'admin' })).status).toBe(400)
+    expect((await asBob('POST', '/api/tokens', { ...input, role: 'viewer' })).status).toBe(400)
 
     expect((await asBob('GET', `/api/workspaces/${workspaceId}/wallet`)).status).toBe(403)
     const bobs = await memberId(bob)
@@ -293,14 +293,14 @@ forEachEngine((engine) => {
   test('N15: open sign-up gives a workspace of one’s own, and its password ends when the owner of the address comes', async () => {
     const { management, accounts, signUps, credited } = await setUp(engine)
     await using _ = management
-    const wish = { email: 'ada@example.com', name: 'Mallory', password }
-    expect(statusOf(await accounts.signUp(post(), wish))).toBe('FORBIDDEN')
+    const input = { email: 'ada@example.com', name: 'Mallory', password }
+    expect(statusOf(await accounts.signUp(post(), input))).toBe('FORBIDDEN')
     signUps.isOpen = true
-    const squatter = (await accounts.signUp(post(), wish)) as PersonId
+    const squatter = (await accounts.signUp(post(), input)) as PersonId
     const [own] = (await principalOfPerson(management.database.sql, squatter)).grants
     expect(own?.role).toBe('admin')
     expect(credited).toEqual([own?.workspaceId])
-    expect(statusOf(await accounts.signUp(post(), wish))).toBe('INVALID_REQUEST')
+    expect(statusOf(await accounts.signUp(post(), input))).toBe('INVALID_REQUEST')
     const rules = {
       mode: 'oidc' as const,
       allowedDomains: [],

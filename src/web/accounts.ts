@@ -52,7 +52,7 @@ export interface Accounts {
   /** For the page; undefined = it cannot be used. `isKnown`: the address has an account, whose password is asked for. */
   lookAt(secret: string): Promise<(OpenLink & { readonly isKnown: boolean }) | undefined>
   /** Accepts an invitation, or sets the new password. */
-  useLink(request: Request, wish: { link: string; name: string; password: string }): Promise<PersonId | Failure>
+  useLink(request: Request, input: { link: string; name: string; password: string }): Promise<PersonId | Failure>
 }
 
 export function createAccounts(deps: AccountsDependencies): Accounts {

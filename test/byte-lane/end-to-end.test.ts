@@ -84,8 +84,8 @@ function expectRecorded(response: Response, { usage, cost }: Recording): void {
 describe('a stream', () => {
   for (const recording of streams) {
     // On the message surface usage is always part of the stream.
-    const wishes = surfaceOf(recording) === 'chat' ? [true, false] : [true]
-    for (const wantsUsage of wishes) {
+    const usageOptions = surfaceOf(recording) === 'chat' ? [true, false] : [true]
+    for (const wantsUsage of usageOptions) {
       const how = wantsUsage ? 'with usage' : 'without usage'
       test(`passes through sockets as recorded, ${recording.file} ${how}`, async () => {
         const length = recordedBytes(recording).length

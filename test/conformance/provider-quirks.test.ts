@@ -143,8 +143,8 @@ describe('requests', () => {
   })
 
   test('pitfall 177: Grok has no dial and takes no stop, which is matched here instead', async () => {
-    const wish = { output_config: { effort: 'high' }, stop_sequences: ['lo'] }
-    const { body, warned, answer } = await send(messages, 'grok-4-0709', wish)
+    const options = { output_config: { effort: 'high' }, stop_sequences: ['lo'] }
+    const { body, warned, answer } = await send(messages, 'grok-4-0709', options)
     expect(body.reasoning_effort).toBeUndefined()
     expect(body.stop).toBeUndefined()
     expect(warned).toEqual(['reasoning_dropped'])
@@ -181,17 +181,17 @@ describe('requests', () => {
   })
 
   test('pitfall 9: what a target can do is carried, what it cannot is told', async () => {
-    const wish = { output_config: { effort: 'high' } }
-    const able = await send(messages, 'gpt-5.6', wish)
+    const options = { output_config: { effort: 'high' } }
+    const able = await send(messages, 'gpt-5.6', options)
     expect([able.body.reasoning_effort, able.warned]).toEqual(['high', []])
-    const unable = await send(messages, 'gpt-4.1', wish)
+    const unable = await send(messages, 'gpt-4.1', options)
     expect([unable.body.reasoning_effort, unable.warned]).toEqual([undefined, ['reasoning_dropped']])
     const native = await ask(gateway, messages, {
       model: 'test/claude-opus-5-5',
       max_tokens: 9,
       messages: [{ role: 'user', content: 'hi' }],
       stream: true,
-      ...wish,
+      ...options,
     })
     await native.text()
     expect(upstream.calls.at(-1)?.json().output_config).toEqual({ effort: 'high' })

@@ -13,7 +13,7 @@ let gateway: Gateway
 let upstream: Upstream
 afterEach(() => stopAll(gateway, upstream))
 
-interface RouteWish {
+interface RouteBehaviour {
   readonly does: 'hang' | 'answer'
   readonly timeouts?: string
   /** How much time passes once it has been asked. */
@@ -24,7 +24,7 @@ interface RouteWish {
 const looksMs = 250
 
 /** One model per dialect over these routes, in their order, each at a provider `chat-0`, `messages-1` and so on. */
-async function start(routes: readonly RouteWish[]) {
+async function start(routes: readonly RouteBehaviour[]) {
   const clock = createJumpClock()
   upstream = startUpstream(async (call, reply) => {
     const { does, passSeconds = 0 } = routes[Number(call.path.split('/')[1])] ?? { does: 'answer' }

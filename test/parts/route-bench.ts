@@ -23,7 +23,7 @@ export const broken = attemptFault('broken')
 export const stale: AttemptFault = { ...broken, isStale: true }
 export const ambiguous: AttemptFault = { ...broken, isAmbiguous: true }
 
-export interface Wishes {
+export interface RouteBenchOptions {
   readonly random?: () => number
   readonly clientTimeoutMs?: number
   readonly attempts?: number
@@ -38,7 +38,7 @@ export interface Wishes {
 }
 
 /** Routes that meet these fates, one for each call; the last one repeats. */
-export function startRoutes(fates: Readonly<Record<string, readonly Fate[]>>, wishes: Wishes = {}) {
+export function startRoutes(fates: Readonly<Record<string, readonly Fate[]>>, options: RouteBenchOptions = {}) {
   const {
     random = () => 0.5,
     clientTimeoutMs,
@@ -46,7 +46,7 @@ export function startRoutes(fates: Readonly<Record<string, readonly Fate[]>>, wi
     streams = true,
     ignoresHealth = false,
     pauses = true,
-  } = wishes
+  } = options
   let nowMs = 0
   const clock = { now: () => nowMs, monotonicMs: () => nowMs }
   const health = createHealth({ clock, random })
@@ -64,9 +64,9 @@ export function startRoutes(fates: Readonly<Record<string, readonly Fate[]>>, wi
   const pause = async (milliseconds: number) => {
     waits.push({ milliseconds, state: state() })
     nowMs += milliseconds
-    return wishes.leaves ? attemptFault('client left') : undefined
+    return options.leaves ? attemptFault('client left') : undefined
   }
-  const run = (tookMs = wishes.tookMs ?? 0) =>
+  const run = (tookMs = options.tookMs ?? 0) =>
     tryCandidates<Answer>(deps, {
       plan: health.plan(candidates),
       streams,

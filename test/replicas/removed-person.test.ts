@@ -22,8 +22,8 @@ const asOperator = { authorization: `Bearer ${token}` }
 
 /** The session of a new member, as a cookie of one replica; the others have another name for it, by their port. */
 async function join(gateway: Gateway, workspaceId: string) {
-  const wish = { email: 'ada@example.com', role: 'member', workspace_id: workspaceId }
-  const { body } = await call(gateway, 'POST', '/api/invitations', asOperator, wish)
+  const input = { email: 'ada@example.com', role: 'member', workspace_id: workspaceId }
+  const { body } = await call(gateway, 'POST', '/api/invitations', asOperator, input)
   const invitation = new URL(body.url).searchParams.get('i')
   const opened = await call(gateway, 'POST', '/console/session', {}, { invitation, name: 'Ada', password })
   return opened.headers.get('set-cookie')?.split(';')[0]?.split('=')[1] ?? ''
@@ -43,8 +43,8 @@ describe.skipIf(findPostgresPrograms() === undefined)('on three replicas', () =>
     for (let count = 0; count < 3; count++) replicas.push(await startGateway({ env }))
     const [first] = replicas as [Gateway]
     const { id: workspaceId } = (await call(first, 'POST', '/api/workspaces', asOperator, { name: 'acme' })).body
-    const wish = { name: 'web' }
-    const project = (await call(first, 'POST', `/api/workspaces/${workspaceId}/projects`, asOperator, wish)).body
+    const input = { name: 'web' }
+    const project = (await call(first, 'POST', `/api/workspaces/${workspaceId}/projects`, asOperator, input)).body
     const cookie = await join(first, workspaceId)
     const session = cookieAt(first, cookie)
     const key = (await call(first, 'POST', `/api/projects/${project.id}/keys`, session, { name: 'mine' })).body

@@ -11,7 +11,7 @@ import type { AskedSettlement, RequestModel } from './request-model.ts'
 import { type Lost, lost, type SimulatedProcess } from './simulated-process.ts'
 import type { World } from './world.ts'
 
-export interface HoldWish {
+export interface HoldInput {
   readonly id: string
   readonly workspaceId: string
   readonly amount: bigint
@@ -23,9 +23,9 @@ export interface HoldWish {
 export class Witness {
   constructor(private readonly world: World) {}
 
-  hold(process: SimulatedProcess, wish: HoldWish): Promise<HoldOutcome | Lost> {
+  hold(process: SimulatedProcess, input: HoldInput): Promise<HoldOutcome | Lost> {
     const { oracle, scheduler } = this.world
-    const { id, workspaceId, amount, requiredFree = amount, lifetimeMs, budgets } = wish
+    const { id, workspaceId, amount, requiredFree = amount, lifetimeMs, budgets } = input
     return this.#ask(process, `hold ${amount} for ${id}`, (ledger) => {
       const mustRefuse = this.world.faultsOf(process).lastCommitFailed && this.world.plan.engine === 'embedded'
       const hear = oracle.hold({
@@ -43,7 +43,7 @@ export class Witness {
         keyId: 'key_1',
         projectId: 'prj_1',
         amount: amount as Nano,
-        ...(wish.requiredFree === undefined ? {} : { requiredFree: wish.requiredFree as Nano }),
+        ...(input.requiredFree === undefined ? {} : { requiredFree: input.requiredFree as Nano }),
         lifetimeMs,
         budgets,
       } as const

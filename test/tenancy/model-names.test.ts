@@ -1,4 +1,4 @@
-// Names that callers may use for models, lists of models to fall back on, and wishes about providers: on all three
+// Names that callers may use for models, lists of models to fall back on, and preferences for providers: on all three
 // surfaces, billed alike. All amounts are worked out by hand.
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
@@ -196,11 +196,11 @@ forEachEngine((engine) => {
     })
 
     test.each(['one/large', 'three/claude', 'four/gpt'])('none of it reaches the provider of %s', async (model) => {
-      const wishes = { models: [model, 'two/small'], provider: { sort: 'latency' }, route: 'fallback' }
-      const reply = await ask(surface, key, { model, ...wishes })
+      const preferences = { models: [model, 'two/small'], provider: { sort: 'latency' }, route: 'fallback' }
+      const reply = await ask(surface, key, { model, ...preferences })
       expect([reply.status, reply.headers.get('x-tollgate-warnings')]).toEqual([200, null])
       const sent = upstream.calls.at(-1)?.json() ?? {}
-      for (const name of Object.keys(wishes)) expect(sent).not.toHaveProperty(name)
+      for (const name of Object.keys(preferences)) expect(sent).not.toHaveProperty(name)
       expect(sent.model).toStartWith('up-')
     })
   })
@@ -226,7 +226,7 @@ forEachEngine((engine) => {
   })
 })
 
-test('with `provider_choice: off` wishes about providers are ignored, with a warning', async () => {
+test('with `provider_choice: off` provider preferences are ignored, with a warning', async () => {
   const server = startUpstream((_, reply) => reply.json(200, answers['/chat/completions'] ?? {}))
   await using off = await startTenancy({ config: config(server.url), env: { TOLLGATE_PROVIDER_CHOICE: 'off' } })
   const { key } = await off.tenant({ credit: '1' })

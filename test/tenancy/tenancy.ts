@@ -24,7 +24,7 @@ export interface Tenant {
   readonly key: string
 }
 
-export interface TenantWish {
+export interface TenantOptions {
   /** Decimal USD; absent = an empty wallet. */
   readonly credit?: string
   /** Of the project. */
@@ -43,7 +43,7 @@ export interface Tenancy extends AsyncDisposable {
   // biome-ignore lint/suspicious/noExplicitAny: as above.
   must(method: string, path: string, body?: unknown): Promise<any>
   /** A workspace with a project and a key. */
-  tenant(wish?: TenantWish): Promise<Tenant>
+  tenant(options?: TenantOptions): Promise<Tenant>
   /** A further key of a project. */
   key(projectId: string, more?: object): Promise<{ readonly id: string; readonly secret: string }>
   generate(surface: TestSurface, key: string, model: string, more?: object): Promise<Reply>
@@ -85,8 +85,8 @@ export async function startTenancy({ engine, ...options }: TenancyOptions = {}):
     async tenant({ credit, models, with: more } = {}) {
       const { id: workspaceId } = await must('POST', '/api/workspaces', { name: 'a tenant' })
       if (credit !== undefined) await must('POST', `/api/workspaces/${workspaceId}/topups`, { amount: credit })
-      const wish = { name: 'a project', ...(models && { models }) }
-      const { id: projectId } = await must('POST', `/api/workspaces/${workspaceId}/projects`, wish)
+      const project = { name: 'a project', ...(models && { models }) }
+      const { id: projectId } = await must('POST', `/api/workspaces/${workspaceId}/projects`, project)
       const { id: keyId, secret } = await key(projectId, more)
       return { workspaceId, projectId, keyId, key: secret }
     },

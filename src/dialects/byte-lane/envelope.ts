@@ -15,7 +15,7 @@ import {
   readJsonValueMembers,
 } from '../../wire/json-members.ts'
 import type { JsonSpan } from '../../wire/json-spans.ts'
-import type { Envelope, ProviderWishes } from '../canonical/translation.ts'
+import type { Envelope, ProviderPreferences } from '../canonical/translation.ts'
 import { RequestFields, readRequest, wrongType } from '../request/fields.ts'
 
 /** The top-level members of one body. A member is parsed when it is asked for; long ones are only checked by kind. */
@@ -102,7 +102,7 @@ export function routingFields(fields: EnvelopeFields): Pick<Envelope, 'model' | 
   return {
     model,
     ...(fallbacks.length > 0 && { fallbacks }),
-    ...(fields.members.find('provider') && { providers: providerWishes(fields) }),
+    ...(fields.members.find('provider') && { providers: providerPreferences(fields) }),
   }
 }
 
@@ -112,23 +112,23 @@ const promises: Readonly<Record<string, (value: unknown) => boolean>> = {
   zdr: (value) => value === true,
   max_price: (value) => value !== undefined,
 }
-const wishMembers: ReadonlySet<string> = new Set(['order', 'only', 'ignore', 'sort', 'allow_fallbacks'])
+const preferenceMembers: ReadonlySet<string> = new Set(['order', 'only', 'ignore', 'sort', 'allow_fallbacks'])
 
-function providerWishes(fields: EnvelopeFields): ProviderWishes | undefined {
-  const wishes = fields.optionalObject('provider')
-  if (!wishes) return undefined
-  const lower = (name: string) => namesIn(wishes, name, namesMax)?.map((each) => each.toLowerCase())
+function providerPreferences(fields: EnvelopeFields): ProviderPreferences | undefined {
+  const preferences = fields.optionalObject('provider')
+  if (!preferences) return undefined
+  const lower = (name: string) => namesIn(preferences, name, namesMax)?.map((each) => each.toLowerCase())
   for (const [name, isPromise] of Object.entries(promises)) {
-    if (isPromise(wishes.value(name)))
-      wishes.refuse(name, `\`provider.${name}\` is not available: this gateway cannot guarantee it.`)
+    if (isPromise(preferences.value(name)))
+      preferences.refuse(name, `\`provider.${name}\` is not available: this gateway cannot guarantee it.`)
   }
   return {
     order: lower('order'),
     only: lower('only'),
     ignore: lower('ignore'),
-    sort: wishes.optionalWord('sort', ['price', 'throughput', 'latency']),
-    isClosed: wishes.optionalBoolean('allow_fallbacks') === false,
-    dropped: wishes.names.filter((name) => !wishMembers.has(name) && !Object.hasOwn(promises, name)),
+    sort: preferences.optionalWord('sort', ['price', 'throughput', 'latency']),
+    isClosed: preferences.optionalBoolean('allow_fallbacks') === false,
+    dropped: preferences.names.filter((name) => !preferenceMembers.has(name) && !Object.hasOwn(promises, name)),
   }
 }
 

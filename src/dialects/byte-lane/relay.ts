@@ -40,7 +40,7 @@ export interface StreamRelay {
   /** The gateway ended the reply at a stop sequence; the provider may still be sending. */
   readonly isCut?: boolean
   /** The client has received the stop reason, but the usage is still to come. */
-  readonly isOwed?: boolean
+  readonly awaitsUsage?: boolean
   /** The reply is not a stream: `terminal` is all of it. */
   readonly isWhole?: boolean
   /** The terminal bytes, withheld until the charge is durable. */

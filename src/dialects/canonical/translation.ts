@@ -43,11 +43,11 @@ export interface Envelope {
   readonly isStored?: boolean
   /** Models to use if `model` fails, in order. */
   readonly fallbacks?: readonly string[] | undefined
-  readonly providers?: ProviderWishes | undefined
+  readonly providers?: ProviderPreferences | undefined
 }
 
 /** Which providers the caller wants, by their ids in lower case. */
-export interface ProviderWishes {
+export interface ProviderPreferences {
   /** These first. */
   readonly order?: readonly string[] | undefined
   /** Only those of `order`. */

@@ -114,8 +114,8 @@ function ownRoutes({ database, passwords, createSignInLink }: RouteDependencies)
           throw invalidRequest('`workspace_id` is required for every role except operator.', 'workspace_id')
         }
         if (workspaceId != null && reach.principal.isOperator) await getWorkspace(sql, workspaceId)
-        const wish = { personId, name, role, workspaceId: workspaceId ?? undefined, days }
-        const { token, secret } = await createToken(sql, wish, act)
+        const input = { personId, name, role, workspaceId: workspaceId ?? undefined, days }
+        const { token, secret } = await createToken(sql, input, act)
         return { ...tokenAnswer(token), secret }
       },
     }),

@@ -157,8 +157,8 @@ async function openRoles(engine: TestEngine) {
       const at = management.clock.now()
       const personId = await insertPerson(sql, { email: `${label}@example.com`, name: label }, at)
       await addMember(sql, personId, { role, workspaceId }, 'invitation', at)
-      const wish = { personId, role, workspaceId, name: 'table', days: 30 }
-      return { personId, token: (await createToken(sql, wish, { actor: personId, at })).secret }
+      const input = { personId, role, workspaceId, name: 'table', days: 30 }
+      return { personId, token: (await createToken(sql, input, { actor: personId, at })).secret }
     })
   const [ours, theirs] = [await tenant('ours'), await tenant('foreign-name')]
   const callers = {
@@ -212,8 +212,8 @@ async function objectOf(roles: Roles, name: OperationName, column: Column, calle
         WHERE person_id = ${personId}`
       const role = grant?.role ?? 'viewer'
       const scope = role === 'operator' ? undefined : workspaceId
-      const wish = { personId, role, workspaceId: scope, name: 'x', days: 1 }
-      const { token } = await management.database.transaction((sql) => createToken(sql, wish, { actor: personId, at }))
+      const input = { personId, role, workspaceId: scope, name: 'x', days: 1 }
+      const { token } = await management.database.transaction((sql) => createToken(sql, input, { actor: personId, at }))
       return token.id
     }
     case 'webhook':

@@ -98,8 +98,8 @@ export function projectRoutes({ database, invalidate, modelsOf }: RouteDependenc
   return [
     implement(operations.createProject, {
       async write(sql, { id, body: { name, models, aliases }, act }) {
-        const wish = { workspaceId: id, name, models: models ?? undefined, aliases: aliases ?? undefined }
-        return projectAnswer(await createProject(sql, wish, act), act.at)
+        const input = { workspaceId: id, name, models: models ?? undefined, aliases: aliases ?? undefined }
+        return projectAnswer(await createProject(sql, input, act), act.at)
       },
     }),
     implement(operations.listProjects, {

@@ -1,4 +1,4 @@
-// Messages on Bedrock's InvokeModel: the model and the wish for a stream are in the path, version and beta flags in the
+// Messages on Bedrock's InvokeModel: the model and whether to stream are in the path, version and beta flags in the
 // body; a streamed reply comes in binary frames, each with one event of the dialect inside.
 // https://docs.aws.amazon.com/bedrock/latest/userguide/model-parameters-anthropic-claude-messages.html, 2026-11
 

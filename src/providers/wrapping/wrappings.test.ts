@@ -20,7 +20,7 @@ const call = (text: string, path = '/v1/messages') => ({ path, headers, body: en
 const textOf = (bytes: Uint8Array | undefined) => new TextDecoder().decode(bytes)
 
 describe('InvokeModel', () => {
-  test('has the model and the wish for a stream in its path, the rest as it was', () => {
+  test('has the model and whether to stream in its path, the rest as it was', () => {
     const body = '{"model":"anthropic.claude-v1:0", "messages":[ {"x":1.0} ],"stream":true,"max_tokens":5}'
     const wrapped = invokeModel.wrap(call(body), endpoint)
     expect(wrapped?.path).toBe('/model/anthropic.claude-v1%3A0/invoke-with-response-stream')

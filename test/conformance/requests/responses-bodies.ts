@@ -179,5 +179,5 @@ export const responsesBodies: Readonly<Record<string, Members>> = {
   'Work in the background': { background: true },
   'A limit of the provider’s tool calls': { max_tool_calls: 3 },
   'Cutting a conversation that is too long': { truncation: 'auto' },
-  'A field that nobody knows': { tomorrow: { wish: 1 } },
+  'A field that nobody knows': { tomorrow: { option: 1 } },
 }

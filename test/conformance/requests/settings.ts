@@ -194,8 +194,8 @@ export const settingFixtures: readonly RequestFixture[] = [
   ].map((feature) => ({ feature, carried: nowhere })),
   {
     feature: 'A field that nobody knows',
-    chat: { tomorrow: { wish: 1 } },
-    messages: { tomorrow: { wish: 1 } },
-    carried: { chat: { tomorrow: { wish: 1 } }, messages: { tomorrow: { wish: 1 } } },
+    chat: { tomorrow: { option: 1 } },
+    messages: { tomorrow: { option: 1 } },
+    carried: { chat: { tomorrow: { option: 1 } }, messages: { tomorrow: { option: 1 } } },
   },
 ]

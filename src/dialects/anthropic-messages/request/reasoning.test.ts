@@ -12,7 +12,7 @@ function asked(reasoning: ReasoningWish | undefined, rules: TargetRules, outputC
 const clamped = ['effort_adjusted;/reasoning_effort']
 
 describe('no reasoning', () => {
-  test('without a wish nothing is sent', () => {
+  test('sends nothing if the request does not mention reasoning', () => {
     for (const rules of Object.values(models)) {
       expect(asked(undefined, rules)).toEqual({ thinking: undefined, effort: undefined, warnings: [] })
     }
@@ -141,7 +141,7 @@ describe('models that know a budget', () => {
     })
   })
 
-  test('as it sees fit is no wish for a certain budget', () => {
+  test('sends no budget if the model decides, and a medium one if reasoning is on', () => {
     expect(asked({ mode: 'adaptive' }, models.s45).thinking).toBeUndefined()
     expect(asked({ mode: 'on' }, models.s45).thinking).toEqual(enabled(8192))
   })

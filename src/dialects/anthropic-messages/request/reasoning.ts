@@ -37,8 +37,8 @@ export interface Thinking {
 export function renderReasoning(conversation: Conversation, around: ReasoningSurroundings): Thinking {
   const { rules, messages } = around
   const warn = (code: string) => around.warnings.add(code, placeOf(conversation, 'reasoning'))
-  const wish = conversation.reasoning
-  const thinking = wish ? chooseThinking(wish, around, warn) : { mode: undefined }
+  const requested = conversation.reasoning
+  const thinking = requested ? chooseThinking(requested, around, warn) : { mode: undefined }
   // With a budget, the model can neither be forced to call a tool nor continue from calls it made without thinking.
   if (thinking.mode === 'enabled' && (around.answersByTool || continuesWithoutThinking(messages))) {
     warn('reasoning_dropped')
@@ -69,30 +69,30 @@ const budgetMin = 1024
  * the nearest lower one, with a warning. An explicit "off" never becomes "on".
  */
 function chooseThinking(
-  wish: ReasoningWish,
+  requested: ReasoningWish,
   { rules, maxTokens }: Pick<ReasoningSurroundings, 'rules' | 'maxTokens'>,
   warn: (code: string) => void,
 ): Thinking {
-  const { budgetTokens, visible } = wish
+  const { budgetTokens, visible } = requested
   const modes = rules.thinking ?? usualModes
-  const between = wish.mode === 'between-tools'
-  if (between || wish.effort === 'none' || budgetTokens === 0 || wish.mode === 'off') {
+  const between = requested.mode === 'between-tools'
+  if (between || requested.effort === 'none' || budgetTokens === 0 || requested.mode === 'off') {
     const order = between ? (['between-tools', 'disabled'] as const) : (['disabled', 'between-tools'] as const)
     const mode = order.find((known) => modes.includes(known))
-    if (mode) return { mode, effort: fitEffort(wish.effort, mode, rules, warn) }
+    if (mode) return { mode, effort: fitEffort(requested.effort, mode, rules, warn) }
     if (rules.thinksByDefault === false && !between) return { mode: undefined }
     warn('reasoning_not_disabled')
     return { mode: undefined, effort: effortsOf(rules)[0] }
   }
-  const wanted = wish.effort ?? (budgetTokens === undefined ? undefined : effortOfBudget(budgetTokens))
+  const wanted = requested.effort ?? (budgetTokens === undefined ? undefined : effortOfBudget(budgetTokens))
   // Visibility is an option of a mode, and sending a mode turns on what is off by default.
-  const isAboutShowing = wanted === undefined && wish.mode === undefined
+  const isAboutShowing = wanted === undefined && requested.mode === undefined
   if (isAboutShowing && !(rules.thinksByDefault && visible)) return { mode: undefined }
   const display = visible === undefined ? undefined : visible ? 'summarized' : 'omitted'
   if (modes.includes('adaptive')) {
     const effort = fitEffort(wanted, 'adaptive', rules, warn)
     // Models that reason by default need no mode, except for requesting visibility.
-    const isImplied = rules.thinksByDefault && visible !== true && wish.mode !== 'adaptive'
+    const isImplied = rules.thinksByDefault && visible !== true && requested.mode !== 'adaptive'
     return isImplied ? { mode: undefined, effort } : { mode: 'adaptive', effort, display }
   }
   if (!modes.includes('enabled')) {
@@ -100,33 +100,33 @@ function chooseThinking(
     if (effort === undefined) warn('reasoning_dropped')
     return { mode: undefined, effort }
   }
-  const amount = budgetTokens ?? (wish.effort && budgets[wish.effort])
+  const amount = budgetTokens ?? (requested.effort && budgets[requested.effort])
   // Such a model cannot decide by itself how much to reason, so without an amount nothing is sent.
-  if (amount === undefined && wish.mode !== 'on') return { mode: undefined }
+  if (amount === undefined && requested.mode !== 'on') return { mode: undefined }
   if (maxTokens <= budgetMin) {
     warn('reasoning_dropped')
     return { mode: undefined }
   }
   const budget = Math.min(Math.max(Math.floor(amount ?? budgets.medium), budgetMin), maxTokens - 1)
   if (budgetTokens !== undefined && budgetTokens !== budget) warn('reasoning_budget_clamped')
-  return { mode: 'enabled', budgetTokens: budget, effort: fitEffort(wish.effort, 'enabled', rules, warn), display }
+  return { mode: 'enabled', budgetTokens: budget, effort: fitEffort(requested.effort, 'enabled', rules, warn), display }
 }
 
 /** The highest supported effort that is not above the requested one, otherwise the lowest. */
 function fitEffort(
-  wish: Effort | undefined,
+  requested: Effort | undefined,
   mode: ThinkingMode | undefined,
   rules: TargetRules,
   warn: (code: string) => void,
 ): Effort | undefined {
   const known = effortsOf(rules)
-  if (wish === undefined || wish === 'none' || known.length === 0) return undefined
+  if (requested === undefined || requested === 'none' || known.length === 0) return undefined
   const rank = (effort: Effort) => efforts.indexOf(effort)
   const isLimited = mode !== undefined && rules.effortHighAtMostWith?.includes(mode)
-  const most = isLimited ? Math.min(rank(wish), rank('high')) : rank(wish)
+  const most = isLimited ? Math.min(rank(requested), rank('high')) : rank(requested)
   const chosen = known.findLast((effort) => rank(effort) <= most) ?? known[0]
   // Other dialects call the lowest effort minimal.
-  if (chosen !== wish && !(wish === 'minimal' && chosen === known[0])) warn('effort_adjusted')
+  if (chosen !== requested && !(requested === 'minimal' && chosen === known[0])) warn('effort_adjusted')
   return chosen
 }
 

@@ -44,7 +44,7 @@ export class ChatStreamRelay extends RecordRelay {
     if (this.#json.read(record, dataStart, dataEnd)) this.#readChunk(record, dataStart, dataEnd)
   }
 
-  get isOwed(): boolean {
+  get awaitsUsage(): boolean {
     return !this.finished && this.#isEnded()
   }
 

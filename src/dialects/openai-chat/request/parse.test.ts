@@ -108,17 +108,19 @@ describe('fields only this dialect knows', () => {
 
 describe('reasoning and output format', () => {
   test('the native effort goes before the extensions, and an effort before a budget', () => {
-    const wish = (fields: object) => settings(fields).reasoning
-    expect(wish({ reasoning_effort: 'high', reasoning: { effort: 'low', max_tokens: 9 } })).toEqual({ effort: 'high' })
-    expect(wish({ reasoning: { effort: 'low', max_tokens: 9 } })).toEqual({ effort: 'low' })
-    expect(wish({ reasoning: { max_tokens: 9 }, thinking: { type: 'enabled', budget_tokens: 8 } })).toEqual({
+    const reasoningOf = (fields: object) => settings(fields).reasoning
+    expect(reasoningOf({ reasoning_effort: 'high', reasoning: { effort: 'low', max_tokens: 9 } })).toEqual({
+      effort: 'high',
+    })
+    expect(reasoningOf({ reasoning: { effort: 'low', max_tokens: 9 } })).toEqual({ effort: 'low' })
+    expect(reasoningOf({ reasoning: { max_tokens: 9 }, thinking: { type: 'enabled', budget_tokens: 8 } })).toEqual({
       budgetTokens: 9,
       mode: 'on',
     })
-    expect(wish({ thinking: { type: 'disabled' } })).toEqual({ mode: 'off' })
-    expect(wish({ reasoning_effort: 'low', thinking: { type: 'disabled' } })).toEqual({ effort: 'low' })
-    expect(wish({ reasoning: { enabled: false, exclude: true } })).toEqual({ mode: 'off', visible: false })
-    expect(wish({})).toBeUndefined()
+    expect(reasoningOf({ thinking: { type: 'disabled' } })).toEqual({ mode: 'off' })
+    expect(reasoningOf({ reasoning_effort: 'low', thinking: { type: 'disabled' } })).toEqual({ effort: 'low' })
+    expect(reasoningOf({ reasoning: { enabled: false, exclude: true } })).toEqual({ mode: 'off', visible: false })
+    expect(reasoningOf({})).toBeUndefined()
     expect(refusedParse({ messages, reasoning_effort: 'much' }).param).toBe('reasoning_effort')
   })
 

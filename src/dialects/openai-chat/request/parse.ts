@@ -51,7 +51,7 @@ function parseConversation(body: RequestFields, envelope: Envelope, context: Par
     sampling: parseSampling(body, context),
     outputCap: envelope.outputCap,
     stop: parseStop(body, context),
-    reasoning: reasoning?.wish,
+    reasoning: reasoning?.settings,
     outputFormat: parseOutputFormat(body, context),
     endUserId: body.optionalText('safety_identifier') || body.optionalText('user') || undefined,
     serviceTier: parseServiceTier(body, context),
@@ -124,7 +124,7 @@ function parseStop(body: RequestFields, { warnings }: ParseContext): string[] {
 }
 
 /** The reasoning settings and where they were written. Of several fields the native one comes first. */
-function parseReasoning(body: RequestFields): { wish: ReasoningWish; place: string } | undefined {
+function parseReasoning(body: RequestFields): { settings: ReasoningWish; place: string } | undefined {
   const native = body.optionalWord('reasoning_effort', efforts)
   const reasoning = body.optionalObject('reasoning')
   const thinking = body.optionalObject('thinking')
@@ -136,7 +136,7 @@ function parseReasoning(body: RequestFields): { wish: ReasoningWish; place: stri
   if (effort === undefined && budgetTokens === undefined && mode === undefined && visible === undefined)
     return undefined
   const place = native ? '/reasoning_effort' : reasoning ? '/reasoning' : thinking ? '/thinking' : '/include_reasoning'
-  return { wish: { effort, budgetTokens, mode, visible }, place }
+  return { settings: { effort, budgetTokens, mode, visible }, place }
 }
 
 function tokens(fields: RequestFields | undefined, name: string): number | undefined {

@@ -71,8 +71,8 @@ describe('sampling', () => {
 })
 
 describe('reasoning', () => {
-  const reasoningOf = (wish: object, rules: object = gpts.gpt56) => {
-    const { body, warnings } = rendered({ reasoning: wish }, rules)
+  const reasoningOf = (reasoning: object, rules: object = gpts.gpt56) => {
+    const { body, warnings } = rendered({ reasoning }, rules)
     return [body.reasoning, warnings]
   }
 

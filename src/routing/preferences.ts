@@ -1,9 +1,9 @@
 // What a caller may decide about routing, in the form that OpenRouter made common: further models for the case that the
 // first fails (`models`), and which of the operator's routes to use in which order (`provider`, `:floor`, `:nitro`). A
-// wish only narrows or reorders what the operator offers.
+// caller can only narrow or reorder what the operator offers.
 
 import type { RoutingPolicy } from '../catalog/model.ts'
-import type { ProviderWishes } from '../dialects/canonical/translation.ts'
+import type { ProviderPreferences } from '../dialects/canonical/translation.ts'
 import { Failure } from '../kernel/failure.ts'
 import type { Candidate } from './plan.ts'
 import type { HealthPlan } from './rank.ts'
@@ -22,14 +22,14 @@ export function splitSuffix(name: string): { readonly name: string; readonly pol
   return word === undefined ? { name, policy: undefined } : { name: name.replace(suffix, ''), policy: policies[word] }
 }
 
-export function policyOf({ sort }: ProviderWishes): RoutingPolicy | undefined {
+export function policyOf({ sort }: ProviderPreferences): RoutingPolicy | undefined {
   return sort === undefined ? undefined : policies[sort]
 }
 
 /** The candidates at providers that the caller wants; a failure if it wants none of those there are. */
 export function wantedCandidates(
   candidates: readonly Candidate[],
-  { order, only, ignore, isClosed }: ProviderWishes,
+  { order, only, ignore, isClosed }: ProviderPreferences,
   modelId: string,
 ): readonly Candidate[] | Failure {
   const among = only ?? (isClosed ? order : undefined)
