@@ -47,7 +47,7 @@ export interface App {
   /** Stops accepting requests, finishes the running ones and closes everything. False = some requests were cut off. */
   stop(): Promise<boolean>
   /** Shortens a running `stop` to a few seconds; requests still running then are ended, settled and recorded. */
-  hurry(): void
+  shortenDrain(): void
 }
 
 export interface AppDependencies extends Base {
@@ -64,7 +64,7 @@ export interface AppDependencies extends Base {
   /** For tests: a server in place of Stripe's. */
   readonly stripeUrl?: string
   /** For tests: see PostgresOptions. */
-  readonly patience?: number
+  readonly timeoutFactor?: number
   /** Whether other processes listen on the same port. */
   readonly sharesPort?: boolean
 }
@@ -95,7 +95,7 @@ async function start(deps: AppDependencies): Promise<App> {
   // An unreachable database is not a defect: the caller can retry.
   const onDefect = (error: unknown, id: RequestId): Failure =>
     isStoreUnavailable(error) ? cannotCharge(1000) : logDefect(log, error, id)
-  const storage = await openStorage({ ...base, onProgress: deps.onProgress, patience: deps.patience })
+  const storage = await openStorage({ ...base, onProgress: deps.onProgress, timeoutFactor: deps.timeoutFactor })
 
   // Changes made by other replicas are followed before the catalog reads the prices, so that none is missed in between.
   const catalogLoaded = Promise.withResolvers<LiveCatalog>()
@@ -197,9 +197,9 @@ async function start(deps: AppDependencies): Promise<App> {
     createSignInPath: async () => `/console?t=${await sessions.createLink()}`,
     providers: () => catalog.current.providers,
     modelCount: (providerId) => catalog.current.modelCount(providerId),
-    hurry() {
+    shortenDrain() {
       draining = true
-      listening.hurry()
+      listening.shortenDrain()
     },
     async stop() {
       leaving = true

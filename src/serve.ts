@@ -185,7 +185,7 @@ function endOnSignal(): { off(): void } {
 function stopOnSignal(app: App, log: Log, announced: Promise<void>): (exitCode: number) => void {
   let stopping = false
   const stop = (exitCode: number): void => {
-    if (stopping) return app.hurry()
+    if (stopping) return app.shortenDrain()
     stopping = true
     log.info('stopping after the running requests')
     log.flush()

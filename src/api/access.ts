@@ -90,7 +90,7 @@ export const access = {
   getUsage: readersAndOwners,
   getUsageSeries: readersAndOwners,
   getRequestFacets: readersAndOwners,
-  // What providers bill the operator.
+  // The provider's bills, which only the operator may see.
   getMargin: operatorsOnly,
 
   listAlerts: readers,
@@ -128,7 +128,7 @@ export const access = {
 
 /** Fields of a body that only operators may send. */
 export const operatorFields: Readonly<Partial<Record<OperationName, readonly string[]>>> = {
-  // What the workspace pays.
+  // Decides what the workspace pays.
   updateWorkspace: ['price_list'],
 }
 

@@ -48,7 +48,7 @@ export function targetOf(
   return { method, path: text === '' ? path : `${path}?${text}` }
 }
 
-/** What an unsuccessful answer says. */
+/** The body of an error response. */
 export interface ApiError {
   readonly message: string
   readonly code: string | undefined

@@ -27,7 +27,7 @@ export interface IdOf {
   readonly payment: PaymentId
 }
 
-/** What an `{id}` in a path names. */
+/** The kind of object that an `{id}` in a path names. */
 export type IdKind = keyof IdOf
 
 export const idPrefixes = {
@@ -54,7 +54,7 @@ export interface Definition {
   readonly query?: z.ZodObject
   /** Absent = the answer has no body, or is a file. For an event stream: the data of each event. */
   readonly answer?: z.ZodType
-  /** Of a success; absent = 200. */
+  /** Status of a success; absent = 200. */
   readonly status?: 201 | 204
   /** The answer is a stream of server-sent events. */
   readonly isEventStream?: true

@@ -88,13 +88,13 @@ export const peopleOperations = {
     answer: z.object({ alert_kinds: z.array(z.enum(alertKinds)).nullable() }),
   }),
   changePassword: operation('changePassword', {
-    summary: "Changes one's own password and ends all of one's sessions.",
+    summary: "Changes the caller's password and ends all of their sessions.",
     body: z.strictObject({ current: z.string(must('the current password')), password: z.string(must('the new one')) }),
     example: { current: 'correct horse battery', password: 'staple correct horse' },
     status: 204,
   }),
   endSessions: operation('endSessions', {
-    summary: "Ends all of one's own sessions, in every browser.",
+    summary: 'Ends all sessions of the caller, in every browser.',
     body: emptyBody,
     answer: z.object({ ended: z.number() }),
   }),
@@ -108,7 +108,7 @@ export const peopleOperations = {
     status: 201,
   }),
   createToken: operation('createToken', {
-    summary: "Creates a personal management token. Its role is at most one's own. The secret is shown only once.",
+    summary: "Creates a personal management token. Its role is at most the caller's. The secret is shown only once.",
     body: z.strictObject({
       name: nameField,
       role: roleField,
@@ -122,13 +122,13 @@ export const peopleOperations = {
     status: 201,
   }),
   listTokens: operation('listTokens', {
-    summary: "Lists one's own personal management tokens.",
+    summary: "Lists the caller's personal management tokens.",
     query: pageQuery,
     answer: listSchema(managementTokenSchema),
   }),
   revokeToken: operation('revokeToken', {
     kind: 'token',
-    summary: "Revokes one of one's own tokens, immediately on every replica.",
+    summary: 'Revokes a token of the caller, immediately on every replica.',
     status: 204,
   }),
   listMembers: operation('listMembers', {
@@ -167,7 +167,7 @@ export const peopleOperations = {
     status: 201,
   }),
   listInvitations: operation('listInvitations', {
-    summary: 'Lists invitations that nobody has accepted yet.',
+    summary: 'Lists pending invitations.',
     query: ofWorkspace,
     answer: listSchema(invitationSchema),
   }),

@@ -42,7 +42,7 @@ export const checkoutSchema = z.object({
 export const paymentSchema = z.object({
   id: z.string(),
   kind: z.enum(['checkout', 'automatic']),
-  amount: usd.describe('What was asked for; once it is paid, what was paid.'),
+  amount: usd.describe('The requested amount; once paid, the amount that was paid.'),
   state: z
     .enum(['open', 'paid', 'failed'])
     .describe('`open`: Stripe has not reported a payment yet. `paid`: it is in the wallet.'),

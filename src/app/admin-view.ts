@@ -1,4 +1,4 @@
-// What the management API and the pages show of the live catalog: models, prices, route health, providers and the workspaces'
+// Shows the live catalog to the management API and the pages: models, prices, route health, providers and the workspaces'
 // own provider keys. Addresses and credentials are left out wherever the answer is public.
 
 import { basename } from 'node:path'

@@ -1,4 +1,4 @@
-// What operators and payers use: the management API, payments, and the pages with their sessions.
+// Builds what operators and payers use: the management API, payments, and the pages with their sessions.
 
 import manifest from '../../package.json' with { type: 'json' }
 import { showPrice } from '../catalog/price.ts'
@@ -75,7 +75,7 @@ export function createAdmin(deps: AdminDependencies): Admin {
   const budget = createPageBudget(clock)
   const passwords = createPasswords()
   const onRefused = createRefusalLog(database, clock)
-  /** Requests that a page of the console makes on behalf of its own. */
+  /** Requests that a page of the console makes for its user. */
   const onBehalf = new WeakMap<Request, Request>()
   const readApi = async (request: Request, path: string): Promise<unknown> => {
     const headers = { cookie: request.headers.get('cookie') ?? '' }

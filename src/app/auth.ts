@@ -100,7 +100,7 @@ interface Replication {
   /** share: the shared store is unreachable, and this process allows its share of each limit. */
   limiterMode(): 'shared' | 'share'
   readonly changes: Changes
-  /** What replicas share beyond limits; undefined without Redis. */
+  /** State that replicas share beyond limits; undefined without Redis. */
   sharedCache(name: string): SharedCache | undefined
   close(): Promise<void>
 }

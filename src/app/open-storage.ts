@@ -26,7 +26,7 @@ import {
   type SubkeyLabel,
 } from '../tenancy/secrets.ts'
 
-/** What every part of the app is built from. */
+/** The dependencies of every part of the app. */
 export interface Base {
   readonly source: ConfigSource
   readonly clock: Clock
@@ -55,11 +55,11 @@ export const openingCredit = 5_000_000_000n as Nano
 export interface StorageDependencies extends Base {
   onProgress(line: string): void
   /** For tests: see PostgresOptions. */
-  readonly patience?: number | undefined
+  readonly timeoutFactor?: number | undefined
 }
 
 export async function openStorage(deps: StorageDependencies): Promise<Storage> {
-  const { source, clock, log, onProgress, patience } = deps
+  const { source, clock, log, onProgress, timeoutFactor } = deps
   const config = source.current
   const folder = openDataFolder(config.dataFolder, (line) => log.warn(line))
   const lock = config.databaseUrl === undefined ? lockDataFolder(config.dataFolder) : undefined
@@ -67,7 +67,7 @@ export async function openStorage(deps: StorageDependencies): Promise<Storage> {
     url: config.databaseUrl?.reveal(),
     dataFolder: config.dataFolder,
     report: (line) => log.warn(line),
-    ...(patience !== undefined && { patience }),
+    ...(timeoutFactor !== undefined && { timeoutFactor }),
   })
   await migrate({ database, clock, onProgress })
   await refuseLostSecret(database.sql, config.secret, folder)

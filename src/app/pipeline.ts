@@ -1,5 +1,5 @@
-// What serves model requests: the live catalog, route health, the ledger, the request log, metrics and traces, and the request
-// pipeline over all of them.
+// Builds the parts that serve model requests: the live catalog, route health, ledger, request log, metrics, traces and the
+// request pipeline over all of them.
 
 import manifest from '../../package.json' with { type: 'json' }
 import { dialects } from '../dialects/registry.ts'

@@ -101,7 +101,7 @@ const timeoutsSchema = z
     connect_ms: milliseconds('Longest wait for a connection').optional(),
     first_event_ms: milliseconds('Longest wait for the first event of the answer').optional(),
     idle_ms: milliseconds('Longest silence inside an answer').optional(),
-    content_idle_ms: milliseconds('Longest time inside an answer with nothing but signs of life').optional(),
+    content_idle_ms: milliseconds('Longest time inside an answer without content, only keep-alives').optional(),
     total_ms: milliseconds('Longest duration of a whole call').optional(),
   })
   .describe('Timeouts of this route; the ones left out keep their defaults.')
@@ -125,7 +125,7 @@ const routeSchema = z.strictObject({
   cost: priceSchema
     .optional()
     .describe(
-      'What the operator pays there, in the form of `price`. Orders routes under `routing: cheapest` and gives the margin; bills nobody.',
+      'The price that the operator pays there, in the form of `price`. Orders routes under `routing: cheapest` and gives the margin; not charged.',
     ),
 })
 

@@ -28,7 +28,7 @@ export interface Route {
   readonly priority: number
   readonly weight: number
   readonly timeouts: Partial<RouteTimeouts>
-  /** What the operator pays there; undefined = unknown. Orders routes under `cheapest` and gives the margin; bills nobody. */
+  /** The operator's price there; undefined = unknown. Orders routes under `cheapest` and gives the margin, never a charge. */
   readonly cost?: Price | undefined
 }
 

@@ -1,5 +1,5 @@
 // Prices in the database. Every price that was ever in force is a row with a version that is only added, so that a
-// charge can be recomputed at any time; prices set through the management API are laid over the catalog; calls on
+// charge can be recomputed at any time; prices set through the management API override the catalog; calls on
 // workspaces' own credentials cost a share of the price. Several processes may record prices at the same time, each from
 // its own configuration.
 
@@ -27,7 +27,7 @@ const portionMax = 128
 /** Each further try means that another process has added a price of the same model in between. */
 const triesMax = 10
 
-/** What is needed of a model; one without a price has no version. */
+/** The members of a model that decide its price version; a model without a price has none. */
 export type PricedModel = Pick<Model, 'id' | 'price' | 'source'>
 
 export interface RecordPricesOptions {
@@ -269,7 +269,7 @@ export function layPriceOverrides(
   }
 }
 
-/** What a model costs now, and where the price is from. */
+/** The current price of a model, and where it comes from. */
 export interface PriceInForce {
   /** undefined = none, and the model cannot be called. */
   readonly price: Price | undefined
@@ -309,7 +309,7 @@ export interface RecordFeesOptions {
   readonly database: Database
   readonly clock: Clock
   readonly models: readonly PricedModel[]
-  /** Of the price, in hundredths of a percent. */
+  /** Share of the price, in hundredths of a percent. */
   readonly basisPoints: bigint
 }
 

@@ -90,7 +90,7 @@ function larger(a: Pico, b: Pico | undefined): Pico {
   return b !== undefined && b > a ? b : a
 }
 
-/** What all buckets cost for requests with more than so many input tokens, or with any number of them (-1). */
+/** Prices of all buckets for requests with more than this many input tokens, or with any number of them (-1). */
 interface Tier {
   readonly overInputTokens: number
   readonly rates: Rates
@@ -221,8 +221,8 @@ export function priceUsage(price: Price, usage: Usage): Nano {
 }
 
 /**
- * What the prompt cache saved: what the same usage would have cost had every cached token been plain input, less what it
- * costs. Negative if writing to the cache cost more than reading from it saved.
+ * Savings by the prompt cache: the cost of the same usage had every cached token been plain input, minus the actual
+ * cost. Negative if writing to the cache cost more than reading from it saved.
  */
 export function cacheSavings(price: Price, usage: Usage): bigint {
   const uncached = { ...usage, ...withoutCache(usage), summaries: usage.summaries?.map(withoutCache) ?? [] }
@@ -239,7 +239,7 @@ function withoutCache<Counts extends TokenCounts>(counts: Counts): Counts {
   }
 }
 
-/** What a request may use beside its tokens. */
+/** Usage that a request may have beside its tokens. */
 export interface UsageBound extends Flags, UnitCounts {
   /** Buckets that the request cannot use; use the same list for all such requests. Any other bucket may apply to every token of its side. */
   readonly without: readonly Bucket[]
@@ -404,7 +404,7 @@ export function bucketsBelow(price: Price, cost: Price): readonly Bucket[] {
   return listedBuckets.filter(isBelow).map(({ bucket }) => bucket)
 }
 
-/** What a price no longer has, with the consequence: someone who sets token prices may not know about the others. */
+/** Rows that a new price drops, with the consequence: someone who sets token prices may not know about the others. */
 export function lostPrices(before: Price, after: Price): readonly { readonly name: string; readonly so: string }[] {
   if (after.free) return []
   const isLost = (bucket: Bucket) => hasRow(before, bucket) && !hasRow(after, bucket)

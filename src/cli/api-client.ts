@@ -15,7 +15,7 @@ import type { Secret } from '../kernel/secret.ts'
 import { type ExitCode, exitCodes, Refusal } from './refusal.ts'
 import { cleanText } from './values.ts'
 
-/** What the command line calls a field of the API, `group_by` → `--by`, so that errors name what was typed. */
+/** The command line's name of an API field, `group_by` → `--by`, so that errors name what was typed. */
 export type TypedNames = Readonly<Record<string, string>>
 
 export interface CallSettings {

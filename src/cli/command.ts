@@ -1,6 +1,6 @@
 // A command as data: its words, its arguments and options, its help, and what it does. Argument parsing, help and the
-// reference page are all made from these definitions, so they cannot disagree. A command that cannot do what was asked
-// throws a Refusal.
+// reference page are all made from these definitions, so they cannot disagree. A command that fails throws
+// a Refusal.
 
 import type { ClientSettings } from '../config/client-settings.ts'
 import { type Config, type ConfigInputs, loadConfig } from '../config/config.ts'
@@ -22,11 +22,11 @@ export interface Positional {
   /** As help writes it: `NAME`. */
   readonly name: string
   readonly isOptional?: true
-  /** What a value starts with, such as `ws_`; tells a value from a misspelt verb. */
+  /** The prefix of its values, such as `ws_`; distinguishes a value from a misspelt verb. */
   readonly prefix?: string
 }
 
-/** What a command takes, and its help. */
+/** Arguments and options of a command, and its help. */
 export interface CommandShape {
   /** `['keys', 'create']`, or one word if the noun has no verbs. */
   readonly words: readonly [noun: string, verb?: string]
@@ -68,7 +68,7 @@ export interface CommandInput {
 
 export interface CommandContext extends CommandInput {
   readonly settings: ClientSettings
-  /** What the settings were made from. */
+  /** The source of the settings. */
   readonly inputs: ConfigInputs
   readonly api: ApiClient
   readonly terminal: Terminal

@@ -6,7 +6,7 @@ import { type CommandShape, optionsOf } from './command.ts'
 export const shells = ['bash', 'zsh', 'fish'] as const
 export type Shell = (typeof shells)[number]
 
-/** What may follow `tollgate`, then `tollgate NOUN` and `tollgate NOUN VERB`: words, and options with their help. */
+/** The words that may follow `tollgate`, `tollgate NOUN` and `tollgate NOUN VERB`, and the options with their help. */
 interface Level {
   /** The words typed so far: ``, `keys`, `keys create`. */
   readonly after: string

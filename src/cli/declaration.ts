@@ -34,7 +34,7 @@ const tagAmounts = z
   .record(z.string().refine(isTag, { error: 'expected a tag such as team=web' }), amount.unwrap())
   .optional()
 
-/** What all three have. The id is only needed if several have the same name. */
+/** Members of all three kinds. The id is only needed if several have the same name. */
 const common = {
   name: z.string().min(1),
   id: z.string().min(1).optional(),
@@ -184,7 +184,7 @@ export interface Change {
   readonly action: 'create' | 'allow' | 'alias' | 'limit' | 'revoke'
   readonly what: Kind
   readonly place: Place
-  /** What follows the place on its line: `: limits none → 60 rpm`. */
+  /** The rest of its line after the place: `: limits none → 60 rpm`. */
   readonly detail: string
   /** `idOf` also knows what earlier changes have created. */
   call(api: ApiClient, idOf: (place: Place) => string): Promise<object>
@@ -370,7 +370,7 @@ export async function applyPlan(
     const { what, place } = change
     const answer = await tryTo(change.call(api, (of) => ids.get(of) ?? ''))
     if (answer instanceof Refusal) throw new Refusal(answer.exit, `${what} ${place}: ${answer.message}`, answer.attempt)
-    // What was created has an id, and a key has a secret.
+    // Only a created object has an id, and only a created key has a secret.
     const { id = '', secret }: { readonly id?: string; readonly secret?: string } = answer
     if (change.action === 'create') ids.set(place, id)
     onChange(change, secret === undefined ? undefined : { place, id, secret })

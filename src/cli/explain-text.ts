@@ -166,7 +166,7 @@ function sumCharge(request: ExplainedRequest, { lines, total }: Charge) {
   const totalPico = picoOf(total)
   const sumPico = lines.reduce((sum, { amount }) => sum + picoOf(amount), 0n)
   const adjustment = adjustmentOf(totalPico - sumPico, request.usage?.source === 'estimated')
-  /** What the wallet paid. */
+  /** The amount that the wallet paid. */
   const chargePico = transferPico(request, 'charge') ?? totalPico
   /** The part the wallet could not pay, which the operator lost. */
   const writtenOffPico = transferPico(request, 'writeoff') ?? 0n

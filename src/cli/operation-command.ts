@@ -61,7 +61,7 @@ interface Row<Name extends OperationName> extends Omit<CommandShape, 'positional
 interface AnswerRow<Name extends OperationName> extends Row<Name> {
   /** The answer as text. */
   text(answer: AnswerOf<Name>, context: CommandContext, parameters: Parameters): string | Promise<string>
-  /** What --json prints; absent = the answer. */
+  /** The output of --json; absent = the answer. */
   json?(answer: AnswerOf<Name>, parameters: Parameters): unknown
   /** Notes and warnings after the answer, on the standard error. */
   after?(context: CommandContext, answer: AnswerOf<Name>, parameters: Parameters): Promise<void> | void

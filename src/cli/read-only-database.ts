@@ -39,7 +39,7 @@ export async function openReadOnly(url: string | undefined, dataFolder: string):
   }
 }
 
-/** What to try if the database is the wrong one or cannot be opened. */
+/** Advice if the database is the wrong one or cannot be opened. */
 export const otherDatabase = 'TOLLGATE_DATA=FOLDER or DATABASE_URL=postgres://… of the gateway'
 
 /** Throws errors of the database or the data folder as refusals; `what` introduces an unexpected one. */

@@ -1,4 +1,4 @@
-// How a command ends that did not do what was asked: a message, what to try, and the exit code for scripts.
+// The error of a command: a message, what to try, and the exit code for scripts.
 
 export const exitCodes = {
   done: 0,

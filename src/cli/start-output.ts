@@ -1,4 +1,4 @@
-// What a start prints: on a terminal the block a person needs for the first call, otherwise log lines on stdout. Secrets
+// Prints a start: on a terminal the block a person needs for the first call, otherwise log lines on stdout. Secrets
 // are printed once, at the first start, and never in the JSON log: there they go to stderr as plain text.
 
 import { sandboxId } from '../providers/sandbox/transport.ts'

@@ -30,7 +30,7 @@ export interface ClientSettings {
   readonly claudeFolder: string | undefined
   /** Likewise of Codex; undefined = `.codex` in the home folder. */
   readonly codexFolder: string | undefined
-  /** What is wrong with the settings; the gateway may still run with the last valid ones. */
+  /** Faults in the settings; the gateway may still run with the last valid ones. */
   readonly doubts: readonly ConfigFault[]
 }
 
@@ -155,7 +155,7 @@ function readAddressFile(dataFolder: string): URL | undefined {
 type GatewayPlace = Pick<Config, 'host' | 'port' | 'dataFolder'>
 
 /**
- * What a wrong configuration still says about where its gateway listens and keeps its data: a running gateway keeps the
+ * Reads from an invalid configuration where its gateway listens and keeps its data: a running gateway keeps the
  * last valid file, so commands should find it. undefined = one of the faults is in these settings. A command that does not
  * call the gateway writes to the data folder, so the folder is not guessed from a file that cannot be parsed.
  */

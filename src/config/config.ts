@@ -153,7 +153,7 @@ function settingsOf(
     providerChoice: server.provider_choice !== 'off' && server.provider_choice !== false,
     /** Further names of models. */
     aliases,
-    /** Of every key without limits; undefined = unlimited. */
+    /** Limits of every key without limits; undefined = unlimited. */
     limits: {
       requestsPerMinute: limits.requests_per_minute,
       tokensPerMinute: limits.tokens_per_minute,

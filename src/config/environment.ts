@@ -109,7 +109,7 @@ export const serverVariables = {
 interface SecretVariable {
   /** As `tollgate config` shows it while it is not set. */
   readonly otherwise: string
-  /** What it must be, and the fault if it is not. */
+  /** Its validity check, and the fault if it fails. */
   readonly check?: readonly [isValid: (value: string) => boolean, fault: string]
 }
 
@@ -172,7 +172,7 @@ export function readVariables(env: Environment, providerVariables: readonly stri
   if (adminToken && adminToken.reveal().length < 16) {
     warn('TOLLGATE_ADMIN_TOKEN', 'is short enough to be guessed; use at least 16 random characters')
   }
-  /** Of the usual provider variables that are set, by variable. */
+  /** Values of the usual provider variables that are set, by variable. */
   const providerKeys: Record<string, Secret> = {}
   for (const name of providerVariables) {
     const key = secretOf(name)

@@ -140,7 +140,7 @@ function plain(value: string | number | boolean | Secret | undefined): string | 
 
 export interface FileWatchOptions {
   readonly path: string
-  /** Of the content as it was read; undefined = there was no file. */
+  /** Digest of the content as it was read; undefined = there was no file. */
   readonly digest: string | undefined
   readonly intervalMs?: number | undefined
   /** Called once per change; the callee reads the file itself. */

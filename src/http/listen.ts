@@ -12,7 +12,7 @@ export interface Listening {
    */
   stop(times: StopTimes, onOverdue: () => void): Promise<boolean>
   /** Shortens a running stop to a few seconds, after a second signal. */
-  hurry(): void
+  shortenDrain(): void
   /** The number of requests being answered. */
   running(): number
   /** The address of the connection of a request being answered. */
@@ -71,19 +71,19 @@ export function listen(options: ListenOptions): Listening | ListenFault {
   } catch (error) {
     return new ListenFault(error instanceof Error && 'code' in error ? String(error.code) : 'unknown')
   }
-  const hurried = Promise.withResolvers<boolean>()
+  const shortened = Promise.withResolvers<boolean>()
   const shownHost = host.includes(':') ? `[${host}]` : host
   return {
     url: `http://${shownHost}:${server.port}`,
     async stop({ delayMs, drainMs }, onOverdue) {
-      if (delayMs > 0) await within(delayMs, hurried.promise)
+      if (delayMs > 0) await within(delayMs, shortened.promise)
       const stopped = server.stop().then(() => true)
-      if (await within(drainMs, Promise.race([stopped, hurried.promise]))) return true
+      if (await within(drainMs, Promise.race([stopped, shortened.promise]))) return true
       onOverdue()
       if (!(await within(lastErrorMs, stopped))) await server.stop(true)
       return false
     },
-    hurry: () => void setTimeout(() => hurried.resolve(false), hurryMs).unref(),
+    shortenDrain: () => void setTimeout(() => shortened.resolve(false), shortDrainMs).unref(),
     running: () => server.pendingRequests,
     socketAddress: (request) => server.requestIP(request)?.address,
   }
@@ -114,7 +114,7 @@ function plainPaths(handler: Handler, refusePath: Handler) {
 }
 
 /** The time left to drain after a second signal. */
-const hurryMs = 5_000
+const shortDrainMs = 5_000
 
 /** How long the error that ends a stream may take to reach its client. */
 const lastErrorMs = 2_000

@@ -1,4 +1,4 @@
-/** What people can be warned about. `test` is sent on request. */
+/** The kinds of alerts. `test` is sent on request. */
 export const alertKinds = [
   'balance.low',
   'limit.reached',

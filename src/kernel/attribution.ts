@@ -1,4 +1,4 @@
-// What a request is for, as its client says it: session, agent, end user and tags. It is recorded beside the request, for
+// The purpose of a request, as its client states it: session, agent, end user and tags. Recorded beside the request, for
 // reports and limits, and grants nothing.
 
 export interface Attribution {
@@ -80,7 +80,7 @@ export function readTags(text: string): readonly string[] | string {
   return tags.sort()
 }
 
-/** Of the text that is stored, `job=nightly,team=web`. */
+/** Parses the text that is stored, `job=nightly,team=web`. */
 export function tagsFromText(text: string | null): Tags {
   if (text === null) return noTags
   return Object.fromEntries(

@@ -1,4 +1,4 @@
-// What ends an upstream call before its time. An AbortSignal serves, and so does a Cancellation, which every attempt has: an
+// Ends an upstream call early. An AbortSignal serves, and so does a Cancellation, which every attempt has: an
 // AbortController with one listener costs 3 µs, this almost nothing.
 
 export interface CancelSignal {

@@ -22,7 +22,7 @@ export const noFailpoint: Failpoint = () => undefined
 
 export const failpointActions = ['kill', 'throw', 'hang'] as const
 
-/** What happens at a place, to how many of those who come by (0 to 1), and how many are let pass before. */
+/** The action at a failpoint, the share of passes it applies to (0 to 1), and how many passes are let through before. */
 export interface FailpointPlan {
   readonly name: FailpointName
   readonly action: (typeof failpointActions)[number]

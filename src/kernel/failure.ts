@@ -27,7 +27,7 @@ export const failureTable = {
 
 export type FailureCode = keyof typeof failureTable
 
-/** Tells apart failures that share a code, for the request log. Callers do not get it: a hidden model must read as an unknown one. */
+/** Distinguishes failures with the same code in the request log. Not sent: a hidden model must look like an unknown one. */
 export type FailureCause =
   | 'unknown_model'
   | 'model_not_allowed'
@@ -72,11 +72,11 @@ export interface ProviderRefusal {
   readonly overflow: ContextOverflow | undefined
 }
 
-/** What a provider tells of a prompt that is too long; it may tell none of it. */
+/** A provider's figures for a prompt that is too long; each may be absent. */
 export interface ContextOverflow {
-  /** All that was asked for: the prompt, and the output cap where that counts too. */
+  /** Tokens requested: the prompt, and the output cap where that counts too. */
   readonly tokens?: number
-  /** What the model takes. */
+  /** The maximum of the model. */
   readonly limit?: number
   /** The part of `tokens` that is the output cap. */
   readonly outputCap?: number

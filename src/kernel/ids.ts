@@ -65,7 +65,7 @@ export function createId<Prefix extends IdPrefix>(prefix: Prefix): `${Prefix}_${
   return `${prefix}_${base32(Bun.randomUUIDv7('buffer'))}`
 }
 
-/** Of this kind and of the right form; whether it names anything is another question. */
+/** Whether it has the form of an id of this kind, not whether it exists. */
 export function isId<Prefix extends IdPrefix>(prefix: Prefix, text: string): text is `${Prefix}_${string}` {
   return text.startsWith(`${prefix}_`) && idBody.test(text.slice(prefix.length + 1))
 }

@@ -39,7 +39,7 @@ export function picoToNano(pico: bigint): Nano {
   return ((pico + 999n) / 1000n) as Nano
 }
 
-/** Ten digits before the point, so that nothing longer is turned into a number at all; callers have bounds of their own. */
+/** At most ten digits before the point, so that nothing longer becomes a number; callers check tighter bounds. */
 const usdPattern = /^(0|[1-9][0-9]{0,9})(?:\.([0-9]{1,9}))?$/
 
 /** `"12.5"` → 12 500 000 000 nano-dollars, the reverse of formatUsd; undefined if it is not such a decimal. No sign. */

@@ -1,4 +1,4 @@
-// A value that must not be printed. It has to be asked for by name (`reveal`), so that logs, errors and JSON show a mask.
+// A value that must not be printed. Only `reveal` returns it, so logs, errors and JSON show a mask.
 
 import { inspect } from 'node:util'
 

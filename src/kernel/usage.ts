@@ -1,4 +1,4 @@
-// What a generation consumed, by bucket: the table below names every quantity that is counted and priced. Prices, holds,
+// The usage of a generation, by bucket: the table below names every quantity that is counted and priced. Prices, holds,
 // charges, receipts, the API, the command line and the pages iterate over it. Absent is not zero: an optional count that
 // was not reported is undefined.
 
@@ -39,7 +39,7 @@ export interface Usage extends TokenCounts, UnitCounts, UsageFlags {
   readonly reasoningTokens?: number
   /** Which of the cache buckets were reported; absent = all of them. An unreported one counts as 0. */
   readonly cacheReported?: 'none' | 'reads'
-  /** Of an estimate: its input was counted by the provider, and only the output is a guess. */
+  /** Set on an estimate whose input the provider counted, so that only the output is estimated. */
   readonly inputReported?: true
   readonly source: 'reported' | 'estimated'
 }
@@ -62,7 +62,7 @@ interface UnitBucketInfo {
   readonly count: keyof UnitCounts
   /** Its name in JSON answers; a token bucket's is the bucket's with `_tokens`. */
   readonly json: string
-  /** What a price is quoted for a thousand of. */
+  /** Prices are quoted per thousand of this unit. */
   readonly unit: string
   readonly label: string
   readonly meaning: string
@@ -169,7 +169,7 @@ export function isRequiredInLists(bucket: TokenBucket): bucket is 'input' | 'out
   return bucket === 'input' || bucket === 'output'
 }
 
-/** What multiplies the price of every token, and the flag of a usage that says so. */
+/** Factors on the price of every token, and the flag of a usage that applies each. */
 export const factors = {
   us_only: {
     flag: 'isUsOnly',

@@ -29,7 +29,7 @@ export interface CopyProgress {
 interface CopiedTable {
   readonly name: string
   readonly rows: bigint
-  /** Of the rows, in any order; the same on both sides. */
+  /** Digest of the rows, in any order; the same on both sides. */
   readonly digest: string
 }
 

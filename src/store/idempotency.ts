@@ -6,7 +6,7 @@ import { type Sql, timeToSql } from './sql.ts'
 export interface KeyClaimant {
   readonly scope: string
   readonly key: string
-  /** Of everything that decides the work: a different one under the same key is a conflict. */
+  /** Hash of everything that decides the work: a different one under the same key is a conflict. */
   readonly bodySha256: string
   readonly requestId?: string | undefined
   /** The replica in which the request runs, if that is longer than the transaction. */

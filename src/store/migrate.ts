@@ -127,9 +127,9 @@ function checksum(text: string): string {
 
 interface MigrationState {
   readonly applied: number
-  /** What the next start of this program would apply. */
+  /** Migrations that the next start of this program would apply. */
   readonly pending: number
-  /** What only another version knows. */
+  /** Migrations that only another version knows. */
   readonly unknown: readonly string[]
 }
 

@@ -11,10 +11,10 @@ export interface DatabaseOptions {
   /** Gets a line when the database file was open to other users. */
   readonly report?: (line: string) => void
   /** For tests: see PostgresOptions. */
-  readonly patience?: number
+  readonly timeoutFactor?: number
 }
 
 /** Throws a StartRefusal when the database cannot be opened or reached. Takes no lock on the folder: folder-lock.ts. */
-export function openDatabase({ url, dataFolder, report, patience = 1 }: DatabaseOptions): Promise<Database> {
-  return url === undefined ? openSqlite(dataFolder, report) : openPostgres(url, { patience })
+export function openDatabase({ url, dataFolder, report, timeoutFactor = 1 }: DatabaseOptions): Promise<Database> {
+  return url === undefined ? openSqlite(dataFolder, report) : openPostgres(url, { timeoutFactor })
 }

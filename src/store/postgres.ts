@@ -27,11 +27,11 @@ export interface PostgresOptions {
   /** For tests: how long a second lasts while waiting for an answer. */
   readonly turnMs?: number
   /** For tests: how many times as long the server may take, so that they pass on a busy machine. */
-  readonly patience?: number
+  readonly timeoutFactor?: number
 }
 
 export async function openPostgres(url: string, options: PostgresOptions = {}): Promise<Database> {
-  const { turnMs = 1000, patience = 1 } = options
+  const { turnMs = 1000, timeoutFactor = 1 } = options
   const target = parseUrl(url)
   const openPool = (max: number) =>
     new SQL({
@@ -41,12 +41,12 @@ export async function openPostgres(url: string, options: PostgresOptions = {}): 
       database: decodeURIComponent(target.pathname.slice(1) || target.username),
       bigint: true,
       max,
-      connectionTimeout: patience * connectTimeoutSeconds,
+      connectionTimeout: timeoutFactor * connectTimeoutSeconds,
       connection: {
         application_name: 'tollgate',
-        statement_timeout: patience * statementTimeoutMs,
-        lock_timeout: patience * lockTimeoutMs,
-        idle_in_transaction_session_timeout: patience * idleInTransactionMs,
+        statement_timeout: timeoutFactor * statementTimeoutMs,
+        lock_timeout: timeoutFactor * lockTimeoutMs,
+        idle_in_transaction_session_timeout: timeoutFactor * idleInTransactionMs,
         synchronous_commit: 'on',
         default_transaction_read_only: 'on',
         // The server, too, must notice a connection that is lost, within 60 + 3 × 10 s and not two hours: it would
@@ -59,7 +59,7 @@ export async function openPostgres(url: string, options: PostgresOptions = {}): 
   const close = (given: SQL) => given.close({ timeout: statementTimeoutMs / 1000 })
   const pool = createWatchedPool({
     turnMs,
-    turnsMax: patience * silentSecondsMax,
+    turnsMax: timeoutFactor * silentSecondsMax,
     open: () => openPool(poolSize),
     close,
   })
@@ -261,8 +261,8 @@ interface PatientPool {
 }
 
 /**
- * A new connection for each use: a long statement cannot be told from a lost one, and a lost connection must not block
- * the next use.
+ * A new connection for each use: a long statement looks like a lost one, and a lost connection must not block the next
+ * use.
  */
 function createPatientPool({ open, close }: PoolOptions): PatientPool {
   const pools = new Set<SQL>()

@@ -115,7 +115,7 @@ interface LineOptions {
   onConnect(client: RedisClient): void | Promise<void>
 }
 
-/** Bun's own reconnection gives up after some attempts, and queues what is asked meanwhile; both are wrong here. */
+/** Bun's own reconnection gives up after some attempts, and queues commands meanwhile; both are wrong here. */
 const clientOptions = { autoReconnect: false, enableOfflineQueue: false, connectionTimeout: connectTimeoutMs }
 
 function keepConnected(url: string, { report, onConnect }: LineOptions): Line {

@@ -286,7 +286,7 @@ export const foldMax = 100
 
 /**
  * Moves hours that are over from `request_hours` to the sums, and returns how many. A request that ends later starts its
- * hour anew and is moved by the next call. Any number of replicas may do this at the same time.
+ * hour again and is moved by the next call. Any number of replicas may do this at the same time.
  */
 export async function foldHours(sql: Sql, engine: Engine, before: number, max = foldMax): Promise<number> {
   const rows = await sql<Readonly<Record<string, bigint>> & Readonly<Record<'key_id' | 'model', string>>>`

@@ -1,5 +1,5 @@
-// What a failed statement means, where the engines say it differently. Only distinctions that code acts on stand here;
-// everything else is a defect and travels on as it was thrown.
+// The meaning of a failed statement, where the engines report it differently. Only distinctions that code acts on are
+// here; everything else is a defect and is rethrown unchanged.
 
 import { SQL } from 'bun'
 

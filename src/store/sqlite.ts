@@ -88,7 +88,7 @@ function sqliteDatabase(thread: Thread, reader: SQL, file: string): Database {
       commitBatch: (requests) =>
         inTurn(async () => {
           const answer = await thread.ask({ kind: 'batch', text: encodeBatch(requests) })
-          assert(answer.kind === 'batch', 'the thread answers what it was asked')
+          assert(answer.kind === 'batch', 'the thread answers a batch with a batch')
           return answer.refusals
         }),
     },

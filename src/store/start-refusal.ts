@@ -5,7 +5,7 @@ export class StartRefusal extends Error {
   override readonly name: string = 'StartRefusal'
 }
 
-/** What a thrown value says, for the middle of a sentence. */
+/** The message of a thrown value, for the middle of a sentence. */
 export function causeText(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : String(thrown)
 }

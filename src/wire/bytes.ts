@@ -114,8 +114,8 @@ export function hasByteOrderMark(bytes: Uint8Array): boolean {
 }
 
 /**
- * The offset of the first byte that begins no whole, valid character; the length if all is well. Each step checks half
- * of what is left, so the search costs about as much as the one check that failed before it.
+ * The offset of the first byte that begins no whole, valid character; the length if all is well. Each step checks half of
+ * the remaining bytes, so the search costs about as much as the one check that failed before it.
  */
 export function utf8FaultOffset(bytes: Uint8Array): number {
   // Everything before `low` is valid and ends with a whole character; the first fault begins before `high`.

@@ -9,7 +9,7 @@ export class HttpFault extends Error {
   readonly code = 'MALFORMED_RESPONSE'
 }
 
-/** What is read of headers: `Headers` has it too. */
+/** Read access to headers: `Headers` has it too. */
 export type HeaderReader = Pick<Headers, 'get'>
 
 /** All heads of one response, informational ones included; also its trailers. */
@@ -75,7 +75,7 @@ const blankLine = Buffer.from('\r\n\r\n')
 const { indexOf, latin1Slice } = Buffer.prototype
 
 export class ResponseReader {
-  /** Of the final response; undefined until it is complete. */
+  /** Head of the final response; undefined until it is complete. */
   head: ResponseHead | undefined
   /** Whether the connection can carry another response after this one. */
   isReusable = true
@@ -170,7 +170,7 @@ export class ResponseReader {
     while (at < bytes.length) {
       if (this.#state !== 'chunk' && this.#state !== 'length' && this.#state !== 'until close') {
         if (this.#state === 'complete') {
-          // No more was asked for: the rest answers nothing.
+          // Bytes after the response, for which there was no request.
           this.isReusable = false
           break
         }

@@ -167,7 +167,7 @@ function passContainer(data: Uint8Array, from: number, end: number): number {
 
 /** Made once for the names one is looking for, then used for event after event. */
 export class JsonTextMeter {
-  /** Of the last count: a bit for each watched name under which a string stood that is not empty. */
+  /** Result of the last count: a bit for each watched name with a string that is not empty. */
   seen = 0
   readonly #names: readonly Uint8Array[]
   readonly #watched: readonly Uint8Array[]

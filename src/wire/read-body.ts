@@ -5,7 +5,7 @@ import { assert } from '../kernel/assert.ts'
 import { ByteBuffer, space } from './bytes.ts'
 import type { HeaderReader } from './http-response.ts'
 
-/** A message whose body is read once: what `Request` and `Response` share with the responses of our own client. */
+/** A message whose body is read once: common to `Request`, `Response` and the responses of the gateway's HTTP client. */
 export interface Message {
   readonly headers: HeaderReader
   readonly body: MessageBody | null
@@ -195,7 +195,7 @@ function readCapped(
   return readUnless(refusal, body)
 }
 
-/** `refusal` is asked before each piece is kept, with the length until its end; the rest of what it refuses is cancelled. */
+/** Calls `refusal` before each piece is kept, with the length until its end; cancels the rest of what it refuses. */
 async function readUnless<Why extends string>(
   refusal: (length: number, piece: Uint8Array) => Why | undefined,
   body: MessageBody,

@@ -4,7 +4,7 @@ import type { HeaderReader } from './http-response.ts'
 
 /** Longer than any limit lasts; who asks for more gets this, and is not taken for one who asked for nothing. */
 const waitMaxMs = 24 * 60 * 60 * 1000
-/** What a wait of nothing comes to: callers get whole seconds, and both headers must agree. */
+/** The smallest wait: callers get whole seconds, and both headers must agree. */
 const noWaitMs = 1000
 /** A span of 31 years, or the year 2001: a larger number is a date. */
 const epochLeastMs = 1e12

@@ -12,14 +12,14 @@ import { openDatabase } from '../../src/store/open-database.ts'
 import { findPostgresPrograms, sharedPostgres } from './postgres.ts'
 
 /** A statement may take a minute in place of two seconds. */
-const busyPatience = 30
+const busyTimeoutFactor = 30
 
 /** Where a database can be opened; still empty. */
 export interface Place extends Disposable {
   readonly url: string | undefined
   readonly dataFolder: string
   /** How many times as long PostgreSQL may take as it may for a gateway. */
-  readonly patience: number
+  readonly timeoutFactor: number
 }
 
 /** An open, migrated database. */
@@ -31,8 +31,8 @@ export interface TestStore extends AsyncDisposable {
 export interface TestEngine {
   readonly name: Database['engine']
   createPlace(): Promise<Place>
-  /** `await using store = await engine.openStore()`. With a patience of 1, PostgreSQL has the gateway's own limits. */
-  openStore(clock?: Clock, patience?: number): Promise<TestStore>
+  /** `await using store = await engine.openStore()`. With a timeoutFactor of 1, PostgreSQL has the gateway's own limits. */
+  openStore(clock?: Clock, timeoutFactor?: number): Promise<TestStore>
 }
 
 /** Like `test`; the body gets what `open` returns, which is disposed of after it. */
@@ -66,9 +66,9 @@ export function createThrowAwayFolder(): { readonly path: string } & Disposable 
 }
 
 export function createEngine(name: Database['engine']): TestEngine {
-  function placeAt(url: string | undefined, patience = busyPatience): Place {
+  function placeAt(url: string | undefined, timeoutFactor = busyTimeoutFactor): Place {
     const folder = createThrowAwayFolder()
-    return { url, dataFolder: folder.path, patience, [Symbol.dispose]: () => folder[Symbol.dispose]() }
+    return { url, dataFolder: folder.path, timeoutFactor, [Symbol.dispose]: () => folder[Symbol.dispose]() }
   }
 
   return {
@@ -76,9 +76,9 @@ export function createEngine(name: Database['engine']): TestEngine {
     async createPlace() {
       return placeAt(name === 'postgres' ? await (await sharedPostgres()).createDatabase() : undefined)
     },
-    async openStore(clock = systemClock, patience = busyPatience) {
+    async openStore(clock = systemClock, timeoutFactor = busyTimeoutFactor) {
       const url = name === 'postgres' ? await (await sharedPostgres()).createMigrated() : undefined
-      const place = placeAt(url, patience)
+      const place = placeAt(url, timeoutFactor)
       const database = await openDatabase(place)
       // On PostgreSQL this finds nothing to do: the tables were copied, which takes a tenth of the time.
       await migrate({ database, clock })

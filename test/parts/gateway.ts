@@ -38,7 +38,7 @@ export interface GatewayOptions {
 }
 
 /** PostgreSQL's two seconds for a statement become a minute: a busy machine must not fail a test. */
-const patience = 30
+const timeoutFactor = 30
 /** Many tests wait for a record. */
 const requestLogFlushMs = 5
 
@@ -87,7 +87,7 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
   const app = await startApp({
     ...{ source, clock, log },
     requestLogFlushMs,
-    patience,
+    timeoutFactor,
     onProgress: () => {},
     ...(dressLedger && { dressLedger }),
     ...(options.stripeUrl !== undefined && { stripeUrl: options.stripeUrl }),

@@ -14,7 +14,7 @@ const [url = '', times = '0', nowMs = '0'] = process.argv.slice(2)
 const readMs = () => Number(nowMs)
 
 async function openStore() {
-  if (url.startsWith('postgres')) return createSqlLoads(await openPostgres(url, { patience: 30 }), readMs)
+  if (url.startsWith('postgres')) return createSqlLoads(await openPostgres(url, { timeoutFactor: 30 }), readMs)
   const redis = openRedis({ url })
   while (!redis.connected) await Bun.sleep(5)
   return createRedisLoads(redis, readMs)

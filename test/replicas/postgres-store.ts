@@ -11,6 +11,6 @@ export interface PostgresStore extends AsyncDisposable {
 
 export async function openPostgresStore(): Promise<PostgresStore> {
   const url = await (await sharedPostgres()).createMigrated()
-  const database = await openPostgres(url, { patience: 30 })
+  const database = await openPostgres(url, { timeoutFactor: 30 })
   return { url, database, [Symbol.asyncDispose]: () => database.close() }
 }

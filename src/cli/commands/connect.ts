@@ -31,7 +31,7 @@ import { cleanText } from '../values.ts'
 
 type CatalogModel = ItemOf<'getCatalog'>
 
-/** What clients need to know of a model. */
+/** Facts about a model that clients need. */
 type ConnectModel = Pick<CatalogModel, 'id'> & Partial<CatalogModel>
 
 interface ConnectFacts {
@@ -50,7 +50,7 @@ type Client = { readonly id: string; readonly title: string } & (
       readonly kind: 'file'
       file(settings: ClientSettings): string
       members(facts: ConnectFacts): readonly Member[]
-      /** What to do next, and what to know. */
+      /** Next steps and notes. */
       notes(facts: ConnectFacts): readonly string[]
     }
   /** Files that only `connect` writes; `--undo` deletes them. */
@@ -336,7 +336,7 @@ function zedModel({ id, name, context_tokens: context, max_output_tokens: output
   }
 }
 
-/** A configuration of its own beside Continue's. */
+/** A separate configuration beside Continue's. */
 const continueClient: Client = {
   id: 'continue',
   title: 'Continue',

@@ -83,13 +83,13 @@ function fileText({ configPath, configFileExists }: Config, cwd: string): string
 }
 
 export interface Finding {
-  /** What was checked: `configuration`, `provider`, … */
+  /** The subject of the check: `configuration`, `provider`, … */
   readonly area: string
-  /** What was found. */
+  /** The finding. */
   readonly what: string
   /** `note`: nothing is wrong, but something should be known or done. */
   readonly verdict: 'ok' | 'note' | 'wrong'
-  /** What to do; absent if the verdict is ok. */
+  /** The remedy; absent if the verdict is ok. */
   readonly advice?: string
 }
 

@@ -142,7 +142,7 @@ function finish(context: CommandContext, draft: Draft): void {
   terminal.complain(`Not carried:\n${lines.join('')}`)
 }
 
-/** Those that the source has, and those that are set here under the name it uses. */
+/** The keys that the source has, and those that the environment here has under the same name. */
 function keyLines(draft: Draft, env: Readonly<Record<string, string | undefined>>): string {
   return [...draft.variables]
     .map(([name, { value, note }]) => {

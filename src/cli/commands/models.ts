@@ -109,7 +109,7 @@ interface VisibleModels {
   readonly note?: string
 }
 
-const severalWorkspaces = 'There are several workspaces. --workspace ID also lists models of its own provider keys.\n'
+const severalWorkspaces = 'There are several workspaces. --workspace ID also lists the models of its provider keys.\n'
 
 /**
  * With a project, exactly the models its keys can call; otherwise the catalog and what the workspace's own provider keys
@@ -195,7 +195,7 @@ interface PriceOption {
   readonly value: string
   readonly help: string
   readonly field: PriceField
-  /** Of its column in the history. */
+  /** Heading of its column in the history. */
   readonly title: string
   /** Its column is left out if no price has it. */
   readonly isRare: boolean

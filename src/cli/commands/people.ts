@@ -121,7 +121,7 @@ must be operator.`,
   listCommand({
     words: ['invitations', 'list'],
     isDefault: true,
-    summary: 'lists invitations that nobody has accepted yet',
+    summary: 'lists pending invitations',
     examples: ['tollgate invitations'],
     operation: 'listInvitations',
     options: { workspace: inWorkspace },

@@ -144,7 +144,7 @@ export interface ListedProvider {
   readonly state: 'on' | 'off' | 'own keys'
   /** Its usual variable; null if it has none. */
   readonly variable: string | null
-  /** What has to be set to enable it; empty if it is on. */
+  /** Settings that would enable it; empty if it is on. */
   readonly needs: readonly string[]
   readonly models: number
   /** A variable or a line of the file; never the key. */

@@ -1,4 +1,4 @@
-// `tollgate requests`, `tollgate explain` and `tollgate usage`: what was asked, where it went and what it cost.
+// `tollgate requests`, `tollgate explain` and `tollgate usage`: requests, their routes and their cost.
 
 import type { AnswerOf, CallOf, ItemOf } from '../../api/client.ts'
 import { tagsText } from '../../kernel/attribution.ts'

@@ -112,7 +112,7 @@ export function findBuiltIn(upstream: string, provider?: string) {
   )
 }
 
-/** What is known about a model of this name, for an entry of its own. */
+/** The known facts about a model of this name, for a separate entry. */
 export function factsOf(upstream: string): Facts {
   const known = findBuiltIn(upstream)
   if (!known) return {}

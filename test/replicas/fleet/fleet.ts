@@ -66,7 +66,7 @@ export async function startFleet({ redis: withRedis, size = 3, postgres, env = {
   const databaseUrl = await (postgres ?? (await sharedPostgres())).createDatabase()
   const configPath = join(folder.path, 'tollgate.yaml')
   writeFileSync(configPath, upstreamConfig(upstream.upstream.url))
-  const database = await openDatabase({ url: databaseUrl, dataFolder: folder.path, patience: 30 })
+  const database = await openDatabase({ url: databaseUrl, dataFolder: folder.path, timeoutFactor: 30 })
   const shared = {
     TOLLGATE_SECRET: secret,
     TOLLGATE_ADMIN_TOKEN: adminToken,
