@@ -19,7 +19,7 @@ export function workspaceOf(wallet: WalletId): WorkspaceId {
 /** One transfer moves at most a million dollars; the database checks it too. */
 export const transferMax = 1_000_000_000_000_000n as Nano
 
-/** What a wallet can contain: nine billion dollars, so that no sum comes near 2^63. */
+/** The maximum of a wallet: nine billion dollars, so that no sum comes near 2^63. */
 export const postedMax = 9_000_000_000_000_000_000n as Nano
 
 /** Makes the wallet where there is none; the workspace must exist. */

@@ -58,7 +58,7 @@ export function tightestSpend(budgets: readonly BudgetUse[]): SpendState | undef
   return budgets.map(spendState).sort((a, b) => b.used - a.used)[0]
 }
 
-// End users and tags have budgets of their own within a key, project or workspace.
+// End users and tags have separate budgets within a key, project or workspace.
 
 export function userScope(scopeId: string, endUserHash: string): string {
   return `${scopeId}/user:${endUserHash}`
@@ -445,10 +445,10 @@ async function readUncounted(sql: Sql, scopeId: string, window: string): Promise
   return { uncounted: charged - counted, seeded }
 }
 
-// What end users and tags were charged without their budget being named. There is no sum of it: the log of the window is
+// Charges of end users and tags whose budget was not named at the time. There is no sum of them: the log of the window is
 // read once, backwards and page by page.
 
-/** What has a limit: every end user, and these tags. */
+/** The scopes with a limit: every end user, and these tags. */
 export interface Attributed {
   readonly hasUsers: boolean
   readonly tags: readonly string[]

@@ -203,7 +203,7 @@ async function move<Refused extends { readonly kind: string }>(
   { key, transfer, workspaceId, now, reach, change }: MoveTerms<Refused>,
 ): Promise<Moved | Refused | OutOfRange | 'conflict' | 'exists'> {
   const { amount } = transfer
-  // Of what went back to the payer, a wallet may have nothing left to take.
+  // Zero is valid for a refund by the payment provider: the wallet may have nothing left to take.
   if (amount < 0n || amount > transferMax || (amount === 0n && !transfer.paymentId))
     return { kind: 'out_of_range', max: transferMax }
   // Before anything is set aside: what was made once is answered whatever the wallet has now.
@@ -241,7 +241,7 @@ async function add(sql: Sql, wallet: WalletId, amount: Nano): Promise<Changed | 
 }
 
 async function take(sql: Sql, wallet: WalletId, amount: Nano): Promise<Changed | Insufficient> {
-  // A change to the same locks the row, so that what a refusal tells is what it was refused by.
+  // Locks the row by an update that changes nothing, so that a refusal reports the balance it was decided on.
   const [before] = await sql<{ posted: Nano; held: Nano }>`UPDATE balances SET held = held
     WHERE account_id = ${wallet} RETURNING posted, held`
   const [row] = await sql<BalanceRow>`UPDATE balances SET posted = posted - ${amount}
@@ -271,7 +271,7 @@ async function claim(sql: Sql, key: KeyClaimant | undefined, now: number): Promi
   return { transfer, posted: BigInt(posted) as Nano, repeated: true }
 }
 
-/** What was refused is not remembered. */
+/** Frees the key after a refusal. */
 async function forget(sql: Sql, key: KeyClaimant | undefined): Promise<void> {
   if (key) await abandonKey(sql, key)
 }

@@ -1,4 +1,4 @@
-// What the rest of the program knows of the ledger: amounts, workspaces and request ids go in, results come out. Tokens,
+// The interface of the ledger: amounts, workspaces and request ids go in, results come out. Tokens,
 // models and prices are only in the row of the request, which is written with the charge. Amounts are nano-dollars. The cost
 // is what a request costs by its price, the quoted amount is the cost in its answer, and the charge is what its wallet pays: at
 // most the quoted amount. The rest of the cost is written off.
@@ -25,7 +25,7 @@ export interface HoldRequest {
   readonly projectId: ProjectId
   /** 0 is always granted, even without a wallet: a call that costs nothing still leaves its transfer. */
   readonly amount: Nano
-  /** What must be free in the wallet and the spend limits. Only `amount` is held. */
+  /** The amount that must be free in the wallet and the spend limits. Only `amount` is held. */
   readonly requiredFree?: Nano
   /** After this long the hold is reaped even if its process lives; must exceed the request's total deadline. */
   readonly lifetimeMs?: number
@@ -35,7 +35,7 @@ export interface HoldRequest {
 
 export interface Settlement {
   readonly requestId: RequestId
-  /** What the request costs, also where that is more than was held. */
+  /** The cost of the request, also if it is more than was held. */
   readonly cost: Nano
   /** The amount in the answer: the wallet pays no more than that. Absent = the cost. */
   readonly quoted?: Nano | undefined
@@ -47,9 +47,9 @@ export interface Settlement {
 
 export interface Charge {
   readonly workspaceId: WorkspaceId
-  /** What leaves the wallet. */
+  /** The amount that leaves the wallet. */
   readonly charge: Nano
-  /** What the wallet could not pay, and the operator lost. */
+  /** The amount that the wallet could not pay and the operator lost. */
   readonly writtenOff: Nano
   /** The budgets it counts in, as they are stored. */
   readonly budgets: string | null
@@ -71,11 +71,11 @@ export type ExtendOutcome = HoldOutcome | { readonly kind: 'gone' }
 export type SettleEnd =
   | {
       readonly kind: 'settled'
-      /** What the wallet paid, now or at the first call. */
+      /** The amount that the wallet paid, now or at the first call. */
       readonly charge: Nano
       /** The balance afterwards, where this process is the only one to change it. */
       readonly posted?: Nano
-      /** What the wallet could not pay and the operator lost. */
+      /** The amount that the wallet could not pay and the operator lost. */
       readonly writtenOff: Nano
       /** True if this call did not charge but found the charge of an earlier one. */
       readonly repeated: boolean
@@ -139,7 +139,7 @@ export interface Ledger {
   settle(settlement: Settlement): Promise<SettleOutcome>
   release(requestId: RequestId): ReleaseOutcome | Promise<ReleaseOutcome>
   fund(funding: Funding): Promise<FundOutcome>
-  /** What was put in wrongly, or was paid back: a new transfer. Takes what is free, and refuses where that is less. */
+  /** Takes back a wrong top-up or a payment that was refunded: a new transfer. Refused if less than that is free. */
   correct(correction: Correction): Promise<CorrectOutcome>
   /** Zeros for a workspace that was never funded. */
   wallet(workspaceId: WorkspaceId): Promise<Wallet>
@@ -147,11 +147,11 @@ export interface Ledger {
   recount(scopeId: string, startsAt?: number): void
   /** The same for limits of its end users and tags. Holds that name them do not wait for it. */
   recountAttributed(scopeId: string, limited: Attributed, startsAt?: number): void
-  /** What counts against a cap of the scope in the window; zeros for one that was never named in a hold. */
+  /** The amounts that count against a cap of the scope in the window; zeros for one that was never named in a hold. */
   budget(scopeId: string, window: string): Promise<BudgetState>
   /** Newest first. */
   transfers(workspaceId: WorkspaceId, query: TransferQuery): Promise<TransferPage>
-  /** What one request moved, oldest first. */
+  /** The transfers of one request, oldest first. */
   transfersOf(requestId: RequestId): Promise<readonly Transfer[]>
   /** Ends the holds of dead processes and those past their lifetime. Runs by itself every few seconds. */
   reap(): Promise<readonly ReapReport[]>
@@ -174,7 +174,7 @@ export interface HoldStats {
   readonly oldestHoldAt: number | undefined
 }
 
-/** Of charges, top-ups and, with several replicas, heartbeats; many operations may share one. */
+/** Commits of charges, top-ups and, with several replicas, heartbeats; many operations may share one. */
 export interface CommitStats {
   readonly commits: number
   readonly commitsFailed: number
@@ -189,11 +189,11 @@ export interface EndStats {
   readonly estimated: number
   /** Charges above what was held. */
   readonly overruns: number
-  /** What wallets could not pay. */
+  /** Amounts that wallets could not pay. */
   readonly writtenOff: Nano
   /** Holds that ended because their process died or their lifetime was over, as far as this process ended them. */
   readonly reaped: number
-  /** Of these, the ones whose body had gone upstream. */
+  /** The part of `reaped` whose body had been sent upstream. */
   readonly reapedSent: number
 }
 
@@ -214,7 +214,7 @@ export interface LedgerOptions {
   readonly clock: Clock
   readonly pace: Pace
   readonly reach: Failpoint
-  /** Of holds that name no lifetime of their own. */
+  /** The default lifetime of holds. */
   readonly holdLifetimeMs: number
   /** Work in the background failed; it is tried again by itself. */
   onFault(what: string, error: unknown): void

@@ -1,4 +1,4 @@
-// What a settlement comes to, the same on both engines. Two calls that settle one request at the same time are one settlement.
+// The result of a settlement, the same on both engines. Two calls that settle one request at the same time are one settlement.
 
 import { assert } from '../kernel/assert.ts'
 import type { RequestId, WorkspaceId } from '../kernel/ids.ts'
@@ -8,7 +8,7 @@ import type { Sql } from '../store/sql.ts'
 import { type BudgetName, renderBudgetNames } from './budget.ts'
 import type { SettleEnd, Settlement, SettleOutcome } from './ledger.ts'
 
-/** What the wallet pays if it can: at most what the caller was quoted. */
+/** The amount that the wallet pays if it can: at most what the caller was quoted. */
 export function dueOf({ cost, quoted = cost }: Settlement): Nano {
   return quoted < cost ? quoted : cost
 }
@@ -26,7 +26,7 @@ export function chargedRow(
   return row
 }
 
-/** What an earlier settlement of the request has come to. */
+/** The result of an earlier settlement of the request. */
 export async function readSettled(sql: Sql, requestId: RequestId): Promise<SettleEnd> {
   const [row] = await sql<{ charge: Nano; written_off: Nano | null }>`SELECT charge, written_off FROM charges
     WHERE request_id = ${requestId}`
@@ -46,7 +46,7 @@ export function settleOnce(settle: Settle): Settle {
     const outcome = settle(settlement)
     running.set(requestId, outcome)
     // Until an unknown outcome is certain, the database does not say yet what it will be.
-    outcome.then((heard) => (heard.kind === 'unknown' ? heard.end.then(forget) : forget()), forget)
+    outcome.then((known) => (known.kind === 'unknown' ? known.end.then(forget) : forget()), forget)
     return outcome
   }
 }

@@ -119,7 +119,7 @@ export async function readFunding(sql: Sql, id: string): Promise<Transfer | unde
   return row && fundingFromRow(row)
 }
 
-/** Of a workspace, oldest first. There are few of them. */
+/** The transfers of a workspace, oldest first. There are few of them. */
 export async function listFundings(sql: Sql, workspaceId: WorkspaceId): Promise<readonly Transfer[]> {
   const rows = await sql<FundingRow>`SELECT * FROM fundings WHERE workspace_id = ${workspaceId} ORDER BY id`
   return rows.map(fundingFromRow)

@@ -9,7 +9,7 @@ import { templateOf } from '../store/insert-rows.ts'
 import type { Sql } from '../store/sql.ts'
 import { type BudgetName, budgetName, isWindowPast, parseBudgetNames, splitBudgetName } from './budget.ts'
 
-/** What a stored usage costs under a stored price version; undefined = it cannot be said. */
+/** The cost of a stored usage under a stored price version; undefined = it cannot be computed. */
 type PriceOf = (priceVersion: string, usage: string) => Nano | undefined
 
 interface VerifyOptions {
@@ -146,7 +146,7 @@ async function findTimesGoingBack(sql: Sql): Promise<readonly Finding[]> {
 const pageMax = 2000
 
 interface ChargeRow {
-  /** Of the request. */
+  /** Id of the request. */
   readonly id: RequestId
   readonly charge: bigint
   readonly written_off: bigint | null
@@ -192,7 +192,7 @@ async function* readCharges(sql: Sql): AsyncGenerator<readonly ChargeRow[]> {
   }
 }
 
-/** What was charged and what was written off together are the price of the usage; an estimate is capped by its hold. */
+/** The charge and the write-off together are the price of the usage; an estimate is capped by its hold. */
 function wrongPrice(price: PriceOf, row: ChargeRow): Finding | undefined {
   if (row.price_version === null) return undefined
   const cost = price(row.price_version, row.usage ?? '')

@@ -1,5 +1,5 @@
-// What a process sends to the shared store in one exchange, and what it gets back. The same for every store; it travels
-// as JSON. `applyBatch` is what a store does with it; limit-script.lua does the same inside Redis.
+// The messages between a process and the shared store in one exchange. The same for every store; they travel
+// as JSON. `applyBatch` is what a store does with them; limit-script.lua does the same inside Redis.
 
 import type { RateLimits, RateScope } from './limiter.ts'
 import {
@@ -32,12 +32,12 @@ export interface Batch {
 
 export interface BatchScope {
   readonly id: RateScope['id']
-  /** What the process has running there before the first of `admits`: a total and no difference, so none can be lost. */
+  /** Requests running here before the first of `admits`: a total, not a difference, so none can be lost. */
   readonly running: number
   readonly seed?: Seed | undefined
 }
 
-/** What the store may not know after it was unreachable for a while. */
+/** State that the store may have missed while it was unreachable. */
 export interface Seed {
   readonly limits: RateLimits
   readonly requests: SeedUnits
@@ -45,9 +45,9 @@ export interface Seed {
 }
 
 export interface SeedUnits {
-  /** What the store knew when it last answered, drained since; for a store that has lost the scope. */
+  /** The last reading of the store, drained since; for a store that has lost the scope. */
   readonly lostUnits: number
-  /** What was admitted without it. */
+  /** Units admitted without the store. */
   readonly addedUnits: number
 }
 
@@ -63,14 +63,14 @@ export interface AdmitAnswer {
 }
 
 export interface AnsweredLoad extends LoadReading {
-  /** Of the token reservation that was made. */
+  /** Number of the token reservation that was made. */
   readonly sequence?: number | undefined
 }
 
 /** `loads`: one for each scope of the batch, in their order. The caller has locked them and writes them back. */
 export function applyBatch(loads: readonly Load[], batch: Batch, nowMs: number): readonly AdmitAnswer[] {
   for (const [at, { running }] of batch.scopes.entries()) setRunning(loads[at], batch, running, nowMs)
-  // What ended makes room for the seeds, and both come before anything is admitted.
+  // Ended requests make room for the seeds, and both come before anything is admitted.
   for (const correction of batch.corrections) {
     const load = loads[correction.at]
     if (load) correct(load, nowMs, correction)

@@ -13,7 +13,7 @@ export interface ExchangeHandlers<Entry> {
   giveUp(entry: Entry, sent: boolean): boolean
   onLoss(why: string): void
   onReturn(): void
-  /** What to send with a probe: other replicas count by it even if the answer is late. */
+  /** The entries to send with a probe: other replicas count by them even if the answer is late. */
   probe(): readonly Entry[]
 }
 

@@ -1,4 +1,4 @@
-// What can be limited, for whom, and what a limiter promises, whether it counts in this process or in a store shared by
+// The limits, their scopes, and the promises of a limiter, whether it counts in this process or in a store shared by
 // several. A limiter says who may go on now and how long the others should wait. It never makes a request wait.
 
 import { assert } from '../kernel/assert.ts'
@@ -84,9 +84,9 @@ export interface Obstacle {
   readonly limit: 'requests' | 'tokens' | 'concurrent'
   /** Per minute, or concurrent. */
   readonly max: number
-  /** What is taken of `max` now, rounded up; above it while there is a debt. */
+  /** The used part of `max`, rounded up; above it while there is a debt. */
   readonly used: number
-  /** What this request would take. */
+  /** The amount that this request would use. */
   readonly asked: number
   /**
    * Whole, at least 1. A request that waits this long is admitted unless others come first. For `concurrent` it is a

@@ -17,7 +17,7 @@ import type { LimitState, LimitStates, Obstacle, RateLimits, RateScope, Refused 
 export interface Load {
   requests?: Bucket | undefined
   tokens?: Bucket | undefined
-  /** Of the next reservation. Starts with the time, so that numbers from before a loss of the state match nothing. */
+  /** Number of the next reservation. Starts with the time, so that numbers from before a loss of state match nothing. */
   sequence: number
   /** Oldest first, and so the lowest first: a later reservation has seen a part of what an earlier one has. */
   readonly lowMarks: LowMark[]
@@ -31,7 +31,7 @@ export interface Bucket {
   /** By the store's clock, or that of this process for what is kept here. */
   atMs: number
   /**
-   * What was admitted under a higher limit drains at that limit's pace, down to where the new bucket is full. At the new
+   * Requests admitted under a higher limit drain at that limit's pace, down to where the new bucket is full. At the new
    * pace, 600 used and a limit lowered to 6 would lock the scope out for 99 minutes; if the 594 were forgiven, a limit
    * lowered and raised again would admit them twice.
    */
@@ -52,11 +52,11 @@ interface Slots {
   readonly untilMs: number
 }
 
-/** What is known of a load when a request is decided. */
+/** The known load when a request is decided. */
 export type LoadReading = Pick<Load, 'requests' | 'tokens'> & { readonly running: number }
 
 /**
- * What one request or one token counts in a bucket. A limit of N per minute then drains exactly N in each whole
+ * Units of one request or one token in a bucket. A limit of N per minute then drains exactly N in each whole
  * millisecond, and nothing is ever rounded: 10^11 × 60,000 is below 2^53.
  */
 export const unitsPerWhole = 60_000
@@ -189,7 +189,7 @@ function reserve(load: Load, bucket: Bucket, tokens: number): number {
   return sequence
 }
 
-/** Of the marks before `end`, those that are not lower become one with this least. */
+/** Merges the marks before `end` that are not lower into one with this minimum. */
 function lowerMarks(lowMarks: LowMark[], end: number, leastUnits: number): void {
   let start = end
   while (start > 0 && (lowMarks[start - 1]?.leastUnits ?? 0) >= leastUnits) start--
@@ -221,7 +221,7 @@ export function newBucket(limit: number, atMs: number): Bucket {
   return { limit, usedUnits: 0, atMs, pace: limit }
 }
 
-/** What drained until now did so under the old limit. */
+/** Drains until now under the old limit, then sets the new one. */
 export function advanceBucket(bucket: Bucket, nowMs: number, limit = bucket.limit): void {
   // After a clock that stepped back, the same milliseconds must not drain twice.
   const elapsedMs = Math.max(0, nowMs - bucket.atMs)
@@ -250,7 +250,7 @@ function setLimit(bucket: Bucket, limit: number): void {
 export function waitMs(bucket: Bucket, wholes: number): number {
   if (wholes === 0) return 0
   if (bucket.limit === 0) return neverMs
-  // What is larger than the bucket goes in when nothing else is in it.
+  // A request larger than the bucket is admitted when the bucket is empty.
   return untilMs(bucket, Math.max(0, capacity(bucket) - wholes * unitsPerWhole))
 }
 

@@ -61,7 +61,7 @@ export function createMemoryLimiter(clock: Clock): MemoryLimiter {
   }
 }
 
-/** What this process has running in a scope, and what it knows to be taken there. */
+/** The running requests of this process in a scope, and the known load there. */
 export interface LocalScope {
   readonly load: Load
   running: number
@@ -76,7 +76,7 @@ export interface LocalScope {
 export interface Counted<Local extends LocalScope = LocalScope> {
   readonly scope: RateScope
   readonly local: Local
-  /** Of the scope, or the part of it that this process has. */
+  /** The load of the scope, or of this process's share of it. */
   readonly load: Load
 }
 
@@ -112,7 +112,7 @@ export function arriveHere(
   }
 }
 
-/** Of a request that could not be served. Where it was refused there is nothing left to count against. */
+/** Ends a request that could not be served. A refused one counted nothing. */
 function endUnused(verdict: Verdict): void {
   if (verdict.kind === 'admitted') verdict.end(undefined)
 }

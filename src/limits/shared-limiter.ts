@@ -79,9 +79,9 @@ const sharedMode: LimiterMode = Object.freeze({ kind: 'shared' })
 
 interface SharedScope extends LocalScope {
   readonly id: ScopeId
-  /** Of the last request. */
+  /** The limits of the last request. */
   limits: RateLimits
-  /** What the store said last, by the clock of this process. */
+  /** The last reading of the store, by the clock of this process. */
   readonly load: Load
   asking: number
   lastSlots: LastSlots | undefined
@@ -101,7 +101,7 @@ type Buckets = Pick<Load, 'requests' | 'tokens'>
 
 interface Share {
   readonly load: Load
-  /** What the share began with, or what of it was sent to the store: not to be sent again. */
+  /** The start of the share, or the part of it that was sent to the store: not to be sent again. */
   synced: Buckets
 }
 
@@ -339,7 +339,7 @@ class StoreLimiter implements SharedLimiter {
       .map(syncOf)
   }
 
-  /** What the store has to know before it decides; undefined = it knows everything. */
+  /** The state that the store needs before it decides; undefined = it has everything. */
   #deltaOf(scope: SharedScope, nowMs: number): SyncDelta | undefined {
     const { limits, load, share } = scope
     const isSynced = scope.syncedLoss === this.#losses
@@ -378,7 +378,7 @@ function applyReading(scope: SharedScope, reading: AnsweredLoad | undefined, now
   scope.load.tokens = reading.tokens && { ...reading.tokens, atMs: nowMs }
 }
 
-/** What a share admitted in the meantime is left for the next time. */
+/** Requests that a share admitted in the meantime are sent the next time. */
 function markSynced({ scope, loss, sent }: SyncDelta): void {
   scope.syncedLoss = loss
   if (scope.share) scope.share.synced = sent

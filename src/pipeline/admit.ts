@@ -34,7 +34,7 @@ export interface AdmitDependencies {
   readonly health: Pick<Health, 'plan'>
   readonly budget: Pick<CallBudget, 'level'>
   readonly sticky: Pick<StickyRoutes, 'find'>
-  /** What the current configuration offers. */
+  /** The offer of the current configuration. */
   offer(): Offer
   /** Whether callers may choose among the providers of a model. */
   readonly allowsProviderChoice: boolean

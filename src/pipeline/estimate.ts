@@ -78,7 +78,7 @@ function hasUrlValue(body: Uint8Array): boolean {
 
 // ── Bounds of the input ──
 
-/** What surrounds the text in the provider's prompt: roles, tool instructions. */
+/** Allowance for the provider's prompt around the text: roles, tool instructions. */
 const overheadTokens = 1024
 /** The most that current models read from one image of common size. */
 const imageTokensHigh = 5_000
@@ -88,7 +88,7 @@ const documentBytesPerToken = 10
 const audioFactor = 4
 /** A document behind a URL has an unknown size, but providers accept at most 100 pages of 3,000 tokens. */
 const documentTokensMax = 300_000
-/** What a provider may add to a prompt and count: its own instructions, and definitions of tools that it hosts. */
+/** The most that a provider adds to a prompt and counts: its own instructions, and definitions of tools that it hosts. */
 const addedTokensMax = 4_096
 /** The most that any model counts for one image: gpt-4o-mini takes 2,833 and 5,667 for each of six tiles, 36,835. */
 const imageTokensMax = 40_000

@@ -9,7 +9,7 @@ import type { ExtendOutcome, Ledger, Settlement, SettleOutcome } from '../ledger
 import type { OfferedModel } from '../routing/offer.ts'
 import type { Candidate } from '../routing/plan.ts'
 
-/** What determines how much is held for a request. */
+/** The facts that determine how much is held for a request. */
 export interface HoldFacts extends UsageBound {
   readonly price: Price
   /** The most output tokens of one choice. */
@@ -30,7 +30,7 @@ interface HoldAmount {
   readonly outputTokens: number
   /** The most output tokens of one choice, lowered where there is no room for more. */
   readonly cap: number
-  /** What the cap was lowered to fit into: the wallet's balance, or a spend limit. */
+  /** Why the cap was lowered: to fit the wallet's balance, or a spend limit. */
   readonly within?: 'balance' | 'limit'
 }
 
@@ -47,8 +47,8 @@ export function holdAmount(facts: HoldFacts, inputTokens: number, cap: number, s
 }
 
 /**
- * What must be free for the usual hold: twice as much, in case the estimate is wrong, and at least the price of the whole
- * answer, so that it need not be cut short. A wallet with less gets a hold on a low balance.
+ * The amount that must be free for the usual hold: twice as much, in case the estimate is wrong, and at least the price of the
+ * whole answer, so that it need not be cut short. A wallet with less gets a hold on a low balance.
  */
 export function requiredFree(facts: HoldFacts, usual: HoldAmount): Nano {
   const twice = (usual.amount * 2n) as Nano
@@ -125,7 +125,7 @@ export class Hold {
     private model: OfferedModel,
     private facts: HoldFacts,
     readonly initial: HoldAmount,
-    /** Of each model that may answer, if there are several. */
+    /** The facts of each model that may answer, if there are several. */
     private readonly factsOf?: ReadonlyMap<OfferedModel, HoldFacts> | undefined,
   ) {
     this.#held = initial.amount

@@ -147,7 +147,7 @@ function textOf(blocks: readonly (Turn['blocks'][number] | SaidBlock)[]): string
 /** Characters that distinguish one message of a session from another. */
 const comparedMax = 4096
 
-/** What names the turn that a reply answers. */
+/** The text that identifies the turn that a reply answers. */
 export function answeredText(turns: readonly Turn[]): string {
   return textOf(turns.at(-1)?.blocks ?? [])
 }

@@ -39,7 +39,7 @@ export interface Lane {
   readonly path: string
   readonly headers: Readonly<Record<string, string>>
   readonly body: Uint8Array<ArrayBuffer>
-  /** What was dropped or approximated. */
+  /** Members that were dropped or approximated. */
   readonly warnings: readonly Warning[]
   /** Whether a stream is requested upstream, which can also be so for a caller that wants a whole reply. */
   readonly streamsUpstream: boolean
@@ -218,7 +218,7 @@ const wholeOutputMax = 8_000
 const tokenMs = 40
 
 /**
- * The tokens of a whole reply at most, if the provider is asked for one: the caller wants one and it cannot be long.
+ * The maximum tokens of a whole reply, if one is requested upstream: the caller wants one and it cannot be long.
  * Stop sequences need a stream: if the gateway matches them itself, it ends the call there.
  */
 function wholeReplyTokens({ stream, stop, outputCap }: Conversation, target: Target): number | undefined {

@@ -79,7 +79,7 @@ interface Room {
   readonly of: 'balance' | 'limit'
 }
 
-/** What could be spent if no other request were running. */
+/** The amount that could be spent if no other request were running. */
 function roomOf(refused: Insufficient | OverBudget): Room {
   if (refused.kind === 'insufficient') return { amount: refused.posted, of: 'balance' }
   const { cap, spent } = refused
@@ -153,7 +153,7 @@ function overBudget(
   const retryAfterMs = Math.max(1000, (windowEnd(window) ?? now) - now)
   const used = formatUsd((spent + held) as Nano)
   const message = `${subject} has used $${used} of ${limit}; this request does not fit. The ${period} ends in ${duration(retryAfterMs)} (UTC). Raise the limit: console → Keys, or \`tollgate limits put\`.`
-  // The official clients handle waits this long differently, so they are told not to retry automatically.
+  // The official clients handle waits this long differently, so `x-should-retry` turns off their automatic retry.
   return new Failure('LIMIT_EXCEEDED', message, {
     retryAfterMs,
     shouldRetry: false,

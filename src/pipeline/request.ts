@@ -1,4 +1,4 @@
-// The state of one request: what was asked and by whom, its plan, its hold, its attempts, its usage and its charge. Every
+// The state of one request: its body and caller, its plan, its hold, its attempts, its usage and its charge. Every
 // step of the pipeline reads and writes this object; `record` is what telemetry keeps of it at the end.
 
 import { hasRow } from '../catalog/price.ts'
@@ -77,13 +77,13 @@ export class GatewayRequest implements RelayContext {
   // Set by admit(), before anything below is used.
   caller!: Caller
   envelope!: Envelope
-  /** The model that is asked; another one of `models` if the first fails. */
+  /** The requested model; another one of `models` if the first fails. */
   model!: OfferedModel
   /** The models of the candidates, if the caller named several. */
   models: ReadonlyMap<Candidate, OfferedModel> | undefined
   /** Preferences of the caller that the gateway itself ignored. */
   warnings: readonly Warning[] = noWarnings
-  /** All that may be asked, healthy or not. */
+  /** All routes that may be tried, healthy or not. */
   candidates!: readonly Candidate[]
   plan!: HealthPlan<Candidate>
   bodyBytes = 0
@@ -101,7 +101,7 @@ export class GatewayRequest implements RelayContext {
   recalledBytes = 0
   /** Identifies the conversation for its prompt cache; undefined if there is only one route. */
   conversationKey: string | undefined
-  /** What is left of the caller's limits, for headers. */
+  /** The remaining limits of the caller, for headers. */
   limits: LimitStates = noLimits
   /** The tightest spend limit before this request, for headers. */
   spend: SpendView | undefined
@@ -403,7 +403,7 @@ export class GatewayRequest implements RelayContext {
     }
   }
 
-  /** The bounds of plausible usage, by what was asked for and sent to the candidate that answers. */
+  /** The bounds of plausible usage, by the request and by what was sent to the candidate that answers. */
   #bounds(): UsageBounds {
     const { envelope, model, hold } = this
     const longest = maxOutputOf(model)

@@ -213,7 +213,7 @@ describe('a charge that is not confirmed in time', () => {
     request.claimedKey = undefined
     const { unsettled } = await settle(deps, request, complete, measured)
     expect(unsettled?.facts).toMatchObject({ shouldRetry: false, retryAfterMs: 1000 })
-    expect(unsettled?.message).toContain('a new request with a charge of its own')
+    expect(unsettled?.message).toContain('a new request with its own charge')
   })
 
   const unavailable: SettleEnd = { kind: 'unavailable', retryAfterMs: 1 }

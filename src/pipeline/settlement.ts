@@ -69,7 +69,7 @@ export interface End {
   readonly ending: Ending
   /** The error that the client is sent. */
   readonly failure?: Failure | undefined
-  /** What the provider did, if it broke off. */
+  /** The provider's fault, if it broke off. */
   readonly why?: FaultClass | undefined
 }
 
@@ -362,12 +362,12 @@ function chargeFailed(retryAfterMs: number): Failure {
 /**
  * The error of a request that may have been charged. Under an idempotency key a retry is safe: it gets the stored answer,
  * or runs only once it is certain that the first was not charged. Without a key a retry would be a second request with its
- * own charge, so the official clients are told not to retry automatically.
+ * own charge, so `x-should-retry` turns off the automatic retry of the official clients.
  */
 function chargeUnknown(code: FailureCode, requestId: RequestId, hasKey: boolean): Failure {
   const again = hasKey
     ? 'Send it again with the same Idempotency-Key: it is not paid for twice.'
-    : 'If you send it again, that is a new request with a charge of its own.'
+    : 'If you send it again, that is a new request with its own charge.'
   return new Failure(
     code,
     `Tollgate could not complete this answer, and it is not known yet whether it was charged. Look it up: \`tollgate explain ${requestId}\`, or GET /api/requests/${requestId}. ${again}`,

@@ -329,7 +329,7 @@ export class StreamClocks {
 
 /** Why an answer ends before its end. */
 interface Cut {
-  /** What the provider did, for the client. */
+  /** The provider's behaviour, for the client's message. */
   readonly how: string
   /** The fault class for the provider's health. */
   readonly why: FaultClass

@@ -30,7 +30,7 @@ export function maxOutputOf({ maxOutputTokens }: OutputLimits): number {
 
 type OutputLimits = Pick<OfferedModel, 'defaultMaxTokens' | 'maxOutputTokens'>
 
-/** What is known of an answer while it is relayed, and after. */
+/** The measured state of an answer, while it is relayed and after. */
 export type MeasuredReply = Pick<StreamRelay, 'usage' | 'usageSoFar' | 'outputBytes' | 'countedBytes'>
 
 export const nothingMeasured: MeasuredReply = {
@@ -44,8 +44,8 @@ const toleranceMin = 16
 const toleranceShare = 0.05
 
 /**
- * What a provider may report for an answer with this cap. 16 tokens: speculative decoding may overshoot by a draft, some
- * hosts count the end marker, and Responses knows no cap below 16. 5 %: some hosts recount the text with a tokenizer that
+ * The most that a provider may report for an answer with this cap. 16 tokens: speculative decoding may overshoot by a draft,
+ * some hosts count the end marker, and Responses knows no cap below 16. 5 %: some hosts recount the text with a tokenizer that
  * is not the model's.
  */
 export function withTolerance(cap: number): number {

@@ -21,7 +21,7 @@ const attemptsMaxHealthy = 6
 export function requestTotalMs(isStreamed: boolean): number {
   return isStreamed ? 900_000 : 600_000
 }
-/** Nor shortly before: hardly any route answers in less time, and the call would be paid for in vain. */
+/** Nor shortly before: hardly any route answers in less time, and the call would be paid for without a result. */
 const minTimeLeftMs = 1_000
 
 /** A longer wait is passed on to the client, which retries by itself. */
@@ -133,7 +133,7 @@ interface Failed extends FailedAttempt {
   readonly wasLast?: boolean
 }
 
-/** What has been tried for one request, and what is tried next. */
+/** The attempts of one request so far, and the choice of the next. */
 class Progress<Answer extends object> {
   readonly #deps: TryDependencies
   readonly #tries: Tries<Answer>
@@ -195,7 +195,7 @@ class Progress<Answer extends object> {
     return new Exhausted(failed)
   }
 
-  /** Each ambiguous call may be generating and billing in vain: one more is tried, but not a third. */
+  /** Each ambiguous call may be generating and billing for nothing: one more is tried, but not a third. */
   #mustStop({ fault, wasLast }: Failed): boolean {
     return (fault.isAmbiguous === true && this.#ambiguousCalls > 1) || (fault.class === 'timed out' && wasLast === true)
   }

@@ -1,4 +1,4 @@
-// What a failed attempt means: who is at fault and whether another route may be tried. The classes are the rows of one
+// Classifies failed attempts: who is at fault and whether another route may be tried. The classes are the rows of one
 // table; a provider's own words only help to find the row.
 
 import { type ProviderFault, readOverflow } from '../dialects/canonical/faults.ts'
@@ -249,7 +249,7 @@ const modelSigns: Signs = {
   sentences: [
     // Anthropic, as the whole message.
     /^model: \S+$/,
-    // OpenAI, Google, vLLM, Ollama, xAI, DeepSeek and most others: nothing but the model's name in between.
+    // OpenAI, Google, vLLM, Ollama, xAI, DeepSeek and most others: only the model's name in between.
     /^((the|requested|publisher) )*models?( ?\S{1,200})?( (is|was|does))? not (found|exist)/i,
     // Bedrock.
     /^(the provided|this) model (identifier is invalid|version has reached the end of its life)/i,
@@ -304,7 +304,7 @@ function isQuote({ 0: words, groups }: RegExpExecArray, body: Buffer): boolean {
   return others.includes(plainWords(`"${groups.name}"`))
 }
 
-/** Of a 403 about the content. A message about policies may also mean those of the account. */
+/** Words of a 403 about the content. A message about policies may also mean those of the account. */
 const contentWords = /^(content_|moderation|safety|(cyber|bio|misalignment)_policy)/i
 /** xAI, OpenRouter. */
 const contentPhrases = /violates usage guidelines|\bflagged\b|\bmoderation\b/i
@@ -313,7 +313,7 @@ function refusesContent({ type, code, message }: ProviderFault): boolean {
   return contentWords.test(code ?? '') || contentWords.test(type ?? '') || contentPhrases.test(message)
 }
 
-/** Of a 403 about a thing that is not available to this account, such as Google's files and caches. */
+/** Words of a 403 about a thing that is not available to this account, such as Google's files and caches. */
 const thingWords = /\b(files?|cached ?content|attachments?|feature|beta|tools?)\b/i
 
 function refusesThing({ message }: ProviderFault): boolean {

@@ -1,4 +1,4 @@
-// What the gateway has learned about its routes: every attempt's outcome is recorded here, and every plan asks. The state
+// The health of routes: every attempt's outcome is recorded here, and every plan reads it. The state
 // is local to the process and may be lost on restart. Nothing here calls a provider; a healthy route costs next to nothing.
 
 import type { Clock } from '../kernel/clock.ts'
@@ -29,8 +29,8 @@ type Effect =
   'fault' | 'park the credential at this model' | 'park the credential' | 'disable the route' | 'none'
 
 /**
- * What each class of fault does to health. The blame decides what is touched: one bad route never ejects a provider, one bad
- * provider never parks a route, and one bad request touches nothing.
+ * The effect of each class of fault on health. The blame decides what is touched: one bad route never ejects a provider,
+ * one bad provider never puts a route in cooldown, and one bad request touches nothing.
  */
 export const effects = {
   unreachable: 'fault',

@@ -22,7 +22,7 @@ interface BudgetRules {
   /** One call for so many requests. Counted in these shares, which add up exactly. */
   readonly requestsPerCall: number
   readonly callsMax: number
-  /** What a quiet gateway can spend: the budget begins with it and is refilled up to it by time, a share every 100 ms. */
+  /** The budget of a quiet gateway: it begins with this and is refilled up to it by time, a share every 100 ms. */
   readonly callsFloor: number
 }
 

@@ -1,4 +1,4 @@
-// What the configuration offers to a caller: the visible models, and the candidates of one of them. Every endpoint asks here,
+// The offer of the configuration to a caller: the visible models, and the candidates of one of them. Every endpoint uses it,
 // so that a model the caller may not use reads exactly like one that does not exist.
 
 import type { Catalog, Model, RoutingPolicy } from '../catalog/model.ts'
@@ -85,7 +85,7 @@ export interface OfferInput extends OwnProvidersInput {
   /** By the name of the list and model id. */
   readonly listPrices: ReadonlyMap<string, ReadonlyMap<string, ListPrice>>
   readonly health: Pick<Health, 'route'>
-  /** Of the installation: name → model id. */
+  /** Aliases of the installation: name → model id. */
   readonly aliases: Readonly<Record<string, string>>
   /** The variables that enable a provider; empty = only workspaces' own keys do. */
   needsOf(providerId: string): readonly string[]

@@ -19,7 +19,7 @@ export interface Candidate {
   readonly endpoint: Endpoint
   /** The dialect of the endpoint. */
   readonly dialect: UpstreamDialect
-  /** What the model at this endpoint accepts. */
+  /** The rules of the model at this endpoint. */
   readonly rules: TargetRules
   /** Why this endpoint, if it is not the one that the caller's dialect suggests. */
   readonly why?: string
@@ -38,7 +38,7 @@ export interface OwnProvider {
   readonly refusal?: Failure
 }
 
-/** What a request asks for that not every endpoint of a provider can do at once. */
+/** Features of a request that not every endpoint of a provider supports together. */
 export interface RequestedFeatures {
   readonly offersTools: boolean
   /** undefined = the model's default. */
@@ -55,7 +55,7 @@ export interface PlanInput {
   readonly own: ReadonlyMap<string, OwnProvider>
   /** Whether routes on the operator's credentials may follow those on the workspace's own. */
   readonly sharesRoutes: boolean
-  /** What a route's model at this endpoint accepts. */
+  /** The rules of a route's model at this endpoint. */
   rulesOf(route: Route, endpoint: Endpoint, model: Pick<Model, 'tags'>): TargetRules
   healthOf(names: RouteNames): RouteHealth
 }
@@ -97,7 +97,7 @@ function candidateFor(input: PlanInput, route: Route, provider: Provider, creden
   }
 }
 
-/** Of the endpoints that serve the model the one in the caller's dialect, or the first, unless only another accepts it all. */
+/** The endpoint in the caller's dialect among those that serve the model, or the first, unless only another accepts it all. */
 function chooseEndpoint(
   input: PlanInput,
   route: Route,

@@ -1,4 +1,4 @@
-// What a caller may decide about routing, in the form that OpenRouter made common: further models for the case that the
+// A caller's preferences for routing, in the form that OpenRouter made common: further models for the case that the
 // first fails (`models`), and which of the operator's routes to use in which order (`provider`, `:floor`, `:nitro`). A
 // caller can only narrow or reorder what the operator offers.
 

@@ -7,7 +7,7 @@ import { formatPrice, type Pico } from '../kernel/money.ts'
 import { outlierLimitMs, type Quantiles } from './latency.ts'
 import { platformCredential, type RouteHealth, type RouteState } from './route.ts'
 
-/** What ranking needs of a candidate. */
+/** The part of a candidate that ranking needs. */
 export interface Rankable {
   readonly route: Pick<Route, 'priority' | 'weight' | 'cost'>
   readonly health: RouteHealth

@@ -11,7 +11,7 @@ export const platformCredential = 'platform'
 
 export interface RouteNames {
   readonly providerId: string
-  /** Of the endpoint: faults of one region are not those of another. */
+  /** Base URL of the endpoint: faults of one region are not those of another. */
   readonly baseUrl: string
   readonly upstreamModel: string
   /** `platform`, or the id of a workspace's own credential. */

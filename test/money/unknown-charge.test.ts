@@ -111,7 +111,7 @@ forEachEngine((engine) => {
         expect(message).toContain('it is not known yet whether it was charged')
         expect(message).toContain(`tollgate explain ${requestId}`)
         expect(message).toContain(`GET /api/requests/${requestId}`)
-        expect(message).toContain(key === undefined ? 'a charge of its own' : 'the same Idempotency-Key')
+        expect(message).toContain(key === undefined ? 'its own charge' : 'the same Idempotency-Key')
         if (!path.stream) {
           expect(response.headers.get('retry-after')).toBe('1')
           expect(response.headers.get('x-should-retry')).toBe(String(key !== undefined))

@@ -73,7 +73,7 @@ export async function createEmbeddedLedger(options: LedgerOptions, writer: Batch
     }),
     pace.every(cleanMs, async () => {
       book.budgets.forget((window) => isWindowPast(window, clock.now()))
-      // What fails now is tried again in the next round.
+      // A failure is retried in the next round.
       await clean(options).catch((error) => options.onFault('old rows could not be removed', error))
     }),
   ]

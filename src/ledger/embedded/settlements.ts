@@ -25,7 +25,7 @@ const companyLeast = 3
 const companyMs = 10
 const enough = 64
 /** How long a settlement is retried. After that its caller gets `failed`, or `unknown` if its commit is still running. */
-const patienceMs = 30_000
+const retryMs = 30_000
 const firstRetryMs = 50
 const retryMaxMs = 1000
 /** How often a commit that does not return is checked. */
@@ -127,7 +127,7 @@ export class Settlements {
         pauseMs = firstRetryMs
         continue
       }
-      // What is overdue is not tried again: its caller has already got an error.
+      // Overdue entries are not retried: their callers have already got an error.
       this.#giveUp(batch.filter((entry) => entry.isOverdue))
       this.#queue.unshift(...batch.filter((entry) => !entry.isOverdue))
       this.#giveUpOld()
@@ -209,7 +209,7 @@ export class Settlements {
   /** Settlements that wait are given up. How one ends that is on its way to the disk is not known yet. */
   #giveUpOld(): void {
     const nowMs = this.options.clock.monotonicMs()
-    const isOld = ({ submittedMs }: Entry) => nowMs - submittedMs > patienceMs
+    const isOld = ({ submittedMs }: Entry) => nowMs - submittedMs > retryMs
     const old = this.#queue.filter(isOld)
     if (old.length > 0) this.#queue = this.#queue.filter((entry) => !isOld(entry))
     this.#giveUp(old)

@@ -25,7 +25,7 @@ interface Hold {
   covered: bigint
   sent: boolean
   claimed: boolean
-  /** Of a claimed hold: what its settlement will come to. */
+  /** The outcome of the settlement of a claimed hold. */
   settling: Promise<SettleOutcome> | undefined
 }
 
@@ -33,11 +33,11 @@ interface Hold {
 export interface Claim {
   readonly requestId: RequestId
   readonly workspaceId: WorkspaceId
-  /** What was held before the charge was known. */
+  /** The amount held before the charge was known. */
   readonly held: bigint
-  /** What leaves the wallet; covered by the hold. */
+  /** The amount that leaves the wallet; covered by the hold. */
   readonly charge: Nano
-  /** Those that the charge counts in. */
+  /** The budgets that count the charge. */
   readonly budgetNames: readonly BudgetName[]
 }
 

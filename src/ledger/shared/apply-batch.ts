@@ -69,11 +69,11 @@ async function takeHolds(sql: Sql, owner: Owner, batch: readonly SharedOperation
   return { ended: new Map([...settled, ...released]), raised }
 }
 
-/** What the wallets granted. */
+/** The decisions of the wallets. */
 interface Moved {
   /** True also for an operation that demanded nothing beyond its own hold. */
   isGranted(operation: SharedOperation): boolean
-  /** What the wallet paid of a demand that it could not pay in full. */
+  /** The amount that the wallet paid of a demand that it could not pay in full. */
   paidInPart(operation: SharedOperation): bigint
   outcome(operation: SharedOperation): HoldOutcome
 }
@@ -114,7 +114,7 @@ function addEnd(move: WalletMove, operation: SharedOperation, { amount, budgets 
   if (budgets.length > 0) move.budgetEnds.push({ budgets, freed: amount, charged })
 }
 
-/** What the operation needs from the free part of its wallet. */
+/** The demand of the operation on the free part of its wallet. */
 function demandOf(operation: SharedOperation, hold: EndedHold | undefined): Demand | undefined {
   switch (operation.kind) {
     case 'hold':

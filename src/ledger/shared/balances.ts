@@ -1,4 +1,4 @@
-// What a batch does to balances and budgets. One wallet without budgets is moved by a single guarded UPDATE: the guard is
+// Applies a batch to balances and budgets. One wallet without budgets is moved by a single guarded UPDATE: the guard is
 // part of the statement, so a replica that waited for the row judges it as it is then, and nothing is read before.
 // Several wallets are locked in the order of their ids, decided in memory and written back at once, because a statement
 // for each would cost more than everything else. Budgets are locked after the balances, by name.
@@ -53,7 +53,7 @@ export interface MoveOutcome {
   readonly granted: ReadonlySet<Demand>
   /** The spend limits of granted demands, as they were before. */
   readonly uses: ReadonlyMap<Demand, readonly BudgetUse[]>
-  /** What was taken for demands that were granted in part. */
+  /** Amounts taken for demands that were granted in part. */
   readonly inPart: ReadonlyMap<Demand, bigint>
   /** Refused by a spend limit although the wallet would have covered them. */
   readonly overBudget: ReadonlyMap<Demand, OverBudget>

@@ -65,13 +65,13 @@ function openQueue(meet: (advance: (milliseconds: number) => void) => Meet) {
     writeHealth,
     nowMs: () => nowMs,
     settle(workspace: string, request: string) {
-      const rest = { settlement: settlementOf(`req_${request}`, 5n), patienceMs: 30_000 }
+      const rest = { settlement: settlementOf(`req_${request}`, 5n), retryMs: 30_000 }
       return submit({ kind: 'settle', ...rest }, workspace, request)
     },
     hold(workspace: string, request: string) {
       const ids = { requestId: `req_${request}`, workspaceId: `ws_${workspace}`, keyId: 'key_1', projectId: 'prj_1' }
       const asked = { ...ids, amount: 5n } as HoldRequest
-      return submit({ kind: 'hold', request: asked, patienceMs: 0, lifetimeMs: 1000 }, workspace, request)
+      return submit({ kind: 'hold', request: asked, retryMs: 0, lifetimeMs: 1000 }, workspace, request)
     },
   }
 }

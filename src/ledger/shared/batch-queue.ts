@@ -20,12 +20,12 @@ const retryMaxMs = 1000
 const contentionRetriesMax = 3
 const contentionPauseMs = 20
 /** How long settlements and releases are retried. */
-export const settlePatienceMs = 30_000
-/** How often a transaction that does not return is looked at, and how long operations without patience wait for it. */
+export const settleRetryMs = 30_000
+/** How often a hanging transaction is checked, and how long operations that are not retried wait for it. */
 const watchMs = 1000
 const hangMs = 5000
-/** How long operations without patience wait for a wallet whose row is locked. */
-const lockPatienceMs = 2000
+/** How long operations that are not retried wait for a wallet whose row is locked. */
+const lockWaitMs = 2000
 /** The pause between two attempts at a wallet that is known to be locked. */
 const lockedRestMs = 500
 /** How long an attempt waits for a lock on a wallet that met one before. All other commits wait as long. */
@@ -53,13 +53,13 @@ export function createBatchQueue(options: BatchQueueOptions): BatchQueue {
   let queue: Entry[] = []
   let wake = () => {}
   let running: Promise<void> | undefined
-  let patienceMaxMs = Number.POSITIVE_INFINITY
+  let retryMaxMs = Number.POSITIVE_INFINITY
 
-  /** Answers the operations whose patience is over, and returns the others. `isRunning`: they are being committed. */
-  const stillPatient = (entries: readonly Entry[], atLeastMs: number, isRunning = false) =>
+  /** Answers the operations that have waited too long, and returns the others. `isRunning`: they are being committed. */
+  const stillWaiting = (entries: readonly Entry[], atLeastMs: number, isRunning = false) =>
     entries.filter(({ operation, submittedMs, mayBeCommitted }) => {
-      const patienceMs = Math.max(Math.min(operation.patienceMs, patienceMaxMs), atLeastMs)
-      if (clock.monotonicMs() - submittedMs < patienceMs) return true
+      const retryMs = Math.max(Math.min(operation.retryMs, retryMaxMs), atLeastMs)
+      if (clock.monotonicMs() - submittedMs < retryMs) return true
       if (operation.kind === 'settle' && (isRunning || mayBeCommitted)) operation.answer({ kind: 'unknown' })
       else operation.answer(unavailable)
       return false
@@ -68,8 +68,8 @@ export function createBatchQueue(options: BatchQueueOptions): BatchQueue {
   const watched = async <T>(batch: readonly Entry[], work: () => Promise<T>): Promise<T> => {
     const watch = setInterval(() => {
       // How the running ones end is not known yet. Their later answers are ignored, and the caller has to clean up.
-      stillPatient(batch, hangMs, true)
-      queue = stillPatient(queue, hangMs)
+      stillWaiting(batch, hangMs, true)
+      queue = stillWaiting(queue, hangMs)
     }, watchMs)
     try {
       return await work()
@@ -96,7 +96,7 @@ export function createBatchQueue(options: BatchQueueOptions): BatchQueue {
       if (end === 'done') {
         pauseMs = firstRetryMs
       } else if (end === 'apart') {
-        const entries = [...stillPatient(batch, lockPatienceMs), ...queue]
+        const entries = [...stillWaiting(batch, lockWaitMs), ...queue]
         // Resting wallets go last. The operations of each wallet stay in their order.
         const [resting = [], others = []] = [true, false].map((isResting) =>
           entries.filter(({ operation }) => locks.isResting(operation.workspaceId) === isResting),
@@ -104,7 +104,7 @@ export function createBatchQueue(options: BatchQueueOptions): BatchQueue {
         queue = [...others, ...resting]
         skipsLocked = true
       } else {
-        queue.unshift(...stillPatient(batch, 0))
+        queue.unshift(...stillWaiting(batch, 0))
         if (queue.length > 0) await pace.wait(pauseMs)
         pauseMs = Math.min(2 * pauseMs, retryMaxMs)
       }
@@ -119,7 +119,7 @@ export function createBatchQueue(options: BatchQueueOptions): BatchQueue {
       running ??= Promise.resolve().then(run)
     },
     async drain() {
-      patienceMaxMs = settlePatienceMs
+      retryMaxMs = settleRetryMs
       await running
     },
   }

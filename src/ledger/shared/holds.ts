@@ -26,15 +26,15 @@ import type {
 import { lockBudgets, writeBudgets } from './balances.ts'
 import { type Owner, silenceOfDeathMs } from './replica.ts'
 
-// What a replica asks of the database. Operations are committed in batches, and each is answered once, after the commit that
-// decided it.
+// The operations of a replica on the database. They are committed in batches, and each is answered once, after
+// the commit that decided it.
 
 interface Common<Kind extends string, Outcome> {
   readonly kind: Kind
   readonly requestId: RequestId
   readonly workspaceId: WorkspaceId
   /** How long it is retried while the database cannot be reached; 0 = one attempt. */
-  readonly patienceMs: number
+  readonly retryMs: number
   answer(outcome: Outcome): void
   /** Called instead of `answer` when the operation cannot be carried out although the database works: a defect. */
   fail(thrown: unknown): void

@@ -24,7 +24,7 @@ import {
   type WriteHealth,
 } from '../write-health.ts'
 import { readBudget } from './balances.ts'
-import { type BatchQueue, createBatchQueue, settlePatienceMs as patienceMs } from './batch-queue.ts'
+import { type BatchQueue, createBatchQueue, settleRetryMs as retryMs } from './batch-queue.ts'
 import type { SharedOperation } from './holds.ts'
 import { awaitHolds, clearEnded, reapHolds } from './holds.ts'
 import { describeSkew, heartbeatMs, joinReplicas } from './replica.ts'
@@ -134,14 +134,14 @@ async function commit<T>(
   }
 }
 
-// The holds of this replica: which requests are open here, and what is asked of the database about them. This is only what
+// The holds of this replica: which requests are open here, and the operations on them in the database. This is only what
 // the process remembers; the rows in the database decide. The first call that ends a hold takes it out of the list, so two
 // ends of one request cannot both be on their way.
 
 interface OwnHolds extends Pick<Ledger, 'hold' | 'extend' | 'markSent' | 'settle' | 'release'> {
   /** Removes holds that the reaper has ended. */
   forget(requestIds: Iterable<RequestId>): void
-  /** Settlements whose outcome is unknown are asked for once more at most. */
+  /** Settlements with an unknown outcome are looked up at most once more. */
   close(): void
   stats(): HoldStats
 }
@@ -163,7 +163,7 @@ function createOwnHolds(dependencies: OwnHoldsDependencies): OwnHolds {
 
   /** For a hold that may or may not be committed: if it is, it must end. Retried for as long as the hold could live. */
   const releaseLater = (requestId: RequestId, workspaceId: WorkspaceId): void => {
-    submit(queue, { kind: 'release', requestId, workspaceId, patienceMs: holdLifetimeMs }).catch(() => {})
+    submit(queue, { kind: 'release', requestId, workspaceId, retryMs: holdLifetimeMs }).catch(() => {})
   }
   const insistOnStored = async (requestId: RequestId): Promise<SettleEnd | undefined> => {
     while (!isClosed) {
@@ -180,7 +180,7 @@ function createOwnHolds(dependencies: OwnHoldsDependencies): OwnHolds {
   const findOut = async (settlement: Settlement, own: OpenHold): Promise<SettleEnd | undefined> => {
     const { requestId } = settlement
     const { workspaceId } = own
-    const released = await submit(queue, { kind: 'release', requestId, workspaceId, patienceMs: holdLifetimeMs })
+    const released = await submit(queue, { kind: 'release', requestId, workspaceId, retryMs: holdLifetimeMs })
     if (released.kind === 'released') return unavailable
     if (released.kind === 'unavailable') return undefined
     const end = await insistOnStored(requestId)
@@ -198,7 +198,7 @@ function createOwnHolds(dependencies: OwnHoldsDependencies): OwnHolds {
     const { workspaceId } = own
     try {
       await reach('before_settle')
-      const outcome = await submit(queue, { kind: 'settle', requestId, workspaceId, patienceMs, settlement })
+      const outcome = await submit(queue, { kind: 'settle', requestId, workspaceId, retryMs, settlement })
       if (outcome.kind === 'unknown') return unknown(findOut(settlement, own))
       counters.settled(settlement, outcome, own.amount)
       if (outcome.kind === 'unavailable') releaseLater(requestId, workspaceId)
@@ -214,7 +214,7 @@ function createOwnHolds(dependencies: OwnHoldsDependencies): OwnHolds {
     async hold(request) {
       const { requestId, workspaceId, amount, lifetimeMs = holdLifetimeMs, budgets = noBudgets } = request
       assert(amount >= 0n, 'a hold is not negative')
-      const outcome = await submit(queue, { kind: 'hold', requestId, workspaceId, patienceMs: 0, request, lifetimeMs })
+      const outcome = await submit(queue, { kind: 'hold', requestId, workspaceId, retryMs: 0, request, lifetimeMs })
       if (outcome.kind === 'unavailable') releaseLater(requestId, workspaceId)
       if (outcome.kind !== 'held') return outcome
       open.add(requestId, { workspaceId, budgets, amount, heldAt: clock.now() })
@@ -226,20 +226,20 @@ function createOwnHolds(dependencies: OwnHoldsDependencies): OwnHolds {
       const own = open.find(requestId)
       if (!own) return { kind: 'gone' }
       const { workspaceId, budgets } = own
-      const outcome = await submit(queue, { kind: 'extend', requestId, workspaceId, patienceMs: 0, more, budgets })
+      const outcome = await submit(queue, { kind: 'extend', requestId, workspaceId, retryMs: 0, more, budgets })
       if (outcome.kind === 'held') open.raise(requestId, own, more)
       return outcome
     },
     markSent(requestId) {
       const own = open.find(requestId)
       if (own === undefined) return
-      submit(queue, { kind: 'sent', requestId, workspaceId: own.workspaceId, patienceMs: 0 }).catch(() => {})
+      submit(queue, { kind: 'sent', requestId, workspaceId: own.workspaceId, retryMs: 0 }).catch(() => {})
     },
     settle: settleOnce(settle),
     release(requestId) {
       const own = open.take(requestId)
       if (!own) return { kind: 'gone' }
-      return submit(queue, { kind: 'release', requestId, workspaceId: own.workspaceId, patienceMs })
+      return submit(queue, { kind: 'release', requestId, workspaceId: own.workspaceId, retryMs })
     },
     forget(requestIds) {
       for (const requestId of requestIds) open.take(requestId)
@@ -298,7 +298,7 @@ function unknown(end: Promise<SettleEnd | undefined>): SettleOutcome {
   return { kind: 'unknown', retryAfterMs: unavailable.retryAfterMs, end: end.catch(() => undefined) }
 }
 
-/** Returns what an earlier call has come to; `unavailable` = the database cannot be asked. */
+/** Returns the result of an earlier call; `unavailable` = the database cannot be read. */
 async function readStored(database: Database, requestId: RequestId): Promise<SettleEnd> {
   try {
     return await database.transaction(async (sql) => {
