@@ -175,7 +175,7 @@ onSqlite((engine) => {
     await world.run('workspaces create other')
     const several = await world.run('models')
     expect(several.out).not.toContain('own/fast')
-    expect(several.err).toContain('--workspace ID also lists models of its own provider keys')
+    expect(several.err).toContain('--workspace ID also lists the models of its provider keys')
     expect((await world.run('models --workspace acme')).out).toContain('own/fast')
   })
 

@@ -1,4 +1,4 @@
-// What a wire format implements. A dialect is a folder of code; a provider that hosts it is data. Nothing outside a
+// The interface of a wire format. A dialect is a folder of code; a provider that hosts it is data. Nothing outside a
 // dialect's folder knows its field names.
 
 import type { Failure } from '../kernel/failure.ts'
@@ -40,7 +40,7 @@ export interface StoredConversation {
   readonly response: string
 }
 
-/** Of an API whose callers can have responses stored and continue them. */
+/** For an API whose callers can have responses stored and continue them. */
 export interface ResponseStorage {
   /** The response that a body continues; undefined = none. Judges nothing else. */
   previousId(body: Uint8Array<ArrayBuffer>): string | undefined

@@ -14,7 +14,7 @@ import { googleTarget, pathOf, publicPath, segmentsMax } from './request.ts'
 import { refuse, wrongMethod } from './responses.ts'
 import { spendPath } from './spend.ts'
 
-/** What the handler needs of the runtime's server. */
+/** The part of the runtime's server that the handler needs. */
 export interface SocketControl {
   timeout(request: Request, seconds: number): void
 }
@@ -74,7 +74,7 @@ export type PathHandler = Handler & { readonly exact: Readonly<Record<string, Ha
 
 const generationPaths = surfaceList.map(({ path }) => `/v1${path}`)
 const countPaths = surfaceList.flatMap(({ countPath }) => (countPath === undefined ? [] : [`/v1${countPath}`]))
-/** What other gateways and platforms call the two probes. */
+/** The names of the two probes on other gateways and platforms. */
 const probePath = /^\/(health|livez?|liveness|ready|readiness|ping|status)(\/|$)/i
 /** Below /v1. */
 const embeddingsPath = '/embeddings'
@@ -175,12 +175,12 @@ function toCatalog(): Response {
   return new Response(null, { status: 303, headers: { location: '/' } })
 }
 
-/** For paths that are not plain (`isPlainSegment`). Nothing but the shape of the answer depends on what was sent. */
+/** For paths that are not plain (`isPlainSegment`). Only the shape of the answer depends on what was sent. */
 export function refusePath(request: Request): Response {
   return refuse(surfaceOf(request), unplainPath(request))
 }
 
-/** Of an answer outside a generation: a header names the client's family on paths that several of them use. */
+/** The dialect of other answers: on paths that several families of clients use, a header names the family. */
 function surfaceOf({ url, headers }: Request): Dialect {
   if (googleTarget(pathOf(url)) !== undefined) return dialects.gemini
   const asked = publicPath(pathOf(url))

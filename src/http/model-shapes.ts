@@ -1,4 +1,4 @@
-// What clients want to know of a model, in the shapes that they read: OpenRouter's fields, which many agents understand,
+// Facts about models, in the shapes that clients read: OpenRouter's fields, which many agents understand,
 // and LiteLLM's /model/info, from which Cline and Kilo Code take context window and prices. Only what the catalog knows.
 
 import type { Model } from '../catalog/model.ts'

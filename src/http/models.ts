@@ -53,7 +53,7 @@ interface Admitted {
   readonly offer: WorkspaceOffer
 }
 
-/** In one page, whatever size is asked for. */
+/** All models in one page; a requested page size is ignored. */
 function googleAnswer({ caller, offer }: Admitted, encodedId: string): object | Failure {
   if (encodedId === '') return { models: offer.list(caller).map(googleItem) }
   const model = offer.find(caller, decodeId(encodedId))

@@ -1,4 +1,4 @@
-// What is read from an inbound request before anything else: its path, its query, and the client's address and protocol.
+// Reads an inbound request before anything else: its path, its query, and the client's address and protocol.
 
 import { type IpRange, isInRange, parseIpAddress, parseIpRange } from '../kernel/ip-range.ts'
 
@@ -116,10 +116,10 @@ function withoutPort(entry: string): string {
 
 /** Google's paths: `/v1beta/models`, `/v1beta/models/ID` and `/v1beta/models/ID:verb`, also with `/v1beta` twice. */
 const googlePath = /^(?:\/v1)?(?:\/v1(?:beta|alpha))+\/models(?:\/(.*?)\/?)?$/
-/** Google's libraries can be told to use `/v1`; the verb distinguishes it from ours. */
+/** Google's libraries can be configured to use `/v1`; the verb distinguishes it from ours. */
 const stableCall = /^\/v1\/models\/(.+:(?:stream)?[gG]enerateContent|.+:countTokens|.+:(?:batchE|e)mbedContents?)$/
 
-/** What follows `models/`, '' for the list; undefined = not one of Google's paths. */
+/** The part after `models/`, '' for the list; undefined = not one of Google's paths. */
 export function googleTarget(path: string): string | undefined {
   const found = googlePath.exec(path)
   return found ? (found[1] ?? '') : stableCall.exec(path)?.[1]

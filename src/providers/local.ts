@@ -23,7 +23,7 @@ export interface LocalSearch {
 
 const listBytesMax = 1_048_576
 const modelsMax = 500
-/** What may follow the slash of a model's id, apart from its length. */
+/** The characters that may follow the slash of a model's id. */
 const nameCharacters = /^[A-Za-z0-9][A-Za-z0-9._:@+-]{0,127}$/
 
 export async function findLocalServers(search: LocalSearch): Promise<readonly LocalServer[]> {
@@ -93,7 +93,7 @@ function modelsOf(list: unknown): readonly { readonly name: string; readonly own
 export interface LocalServerData {
   readonly id: string
   readonly port: number
-  /** What its list of models says as `owned_by`; set where other programs like the same port. */
+  /** `owned_by` in its list of models; set where other programs use the same port. */
   readonly ownedBy?: string
   readonly rules: TargetRules
 }

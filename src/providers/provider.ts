@@ -67,7 +67,7 @@ export interface Sign {
 /** A provider's URL in one dialect. */
 export interface Endpoint {
   readonly dialect: DialectId
-  /** What the dialect's paths are appended to, without a trailing slash. */
+  /** The dialect's paths are appended to it; without a trailing slash. */
   readonly baseUrl: string
   readonly auth: AuthScheme
   /** Whether it is called by fetch, which knows HTTP proxies; absent = on our own sockets. */
@@ -84,9 +84,9 @@ export interface Endpoint {
   readonly betaNames?: Readonly<Record<string, string>>
   /** The names of the models that it serves; absent = all that the provider has. */
   readonly models?: RegExp
-  /** What is true here of every model; facts of a model wherever it is hosted are in rules/. */
+  /** Rules for every model of this host; facts about a model on any host are in rules/. */
   readonly rules?: TargetRules
-  /** What is true of some models, but only here; over `rules`. */
+  /** Rules for some models, but only on this host; they override `rules`. */
   readonly modelRules?: readonly ModelRules[]
 }
 

@@ -60,7 +60,7 @@ function providerFromData(data: ProviderData, { keys, clock, byFetch }: Provider
   return { id, endpoints, apiKey, source: variable }
 }
 
-/** What enables a built-in provider; undefined for others. */
+/** The variables that enable a built-in provider; undefined for others. */
 export function neededVariables(providerId: string): readonly string[] | undefined {
   const data = builtInProviders.find(({ id }) => id === providerId)
   return data && [data.variable, ...(data.needs ?? [])]

@@ -41,7 +41,7 @@ export function createSign(auth: AuthScheme, input: SigningInput): Sign | undefi
 // Credentials of workspaces. Most are a key that one header carries; Google's scheme takes a key file.
 
 export interface OwnCredential {
-  /** What is stored. */
+  /** The stored form. */
   readonly text: string
   /** Identifies it to people by its last four characters; must not be secret. Absent = the text itself. */
   readonly name?: string

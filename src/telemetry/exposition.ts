@@ -14,7 +14,7 @@ interface Form {
   /** In the lines `# HELP` and `# TYPE`. */
   familyName(reading: MetricReading): string
   escapeHelp(text: string): string
-  /** Of a bucket. */
+  /** The upper bound of a bucket as text. */
   bound(value: number): string
   readonly end: string
 }

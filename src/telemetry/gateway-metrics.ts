@@ -1,5 +1,5 @@
 // All metrics of a gateway in one registry. Requests are counted once, from the finished record, without allocating for
-// labels seen before; labels name projects, never keys. State is asked for when it is read; app/ passes the sources in.
+// labels seen before; labels name projects, never keys. State is read at each scrape; app/ passes the sources in.
 // Every name is documented in docs/operate/observe.md, and a test reports what is missing there.
 
 import type { Clock } from '../kernel/clock.ts'
@@ -34,7 +34,7 @@ export interface GatewayMetricsOptions extends StateSources {
   readonly engine: string
   /** For tests. */
   readonly every?: Every
-  /** What could not be sent to a collector, by signal; absent = nothing is sent. */
+  /** Records that could not be sent to a collector, by signal; absent = nothing is sent. */
   telemetryDropped?(): readonly NumberPoint[]
 }
 
@@ -75,7 +75,7 @@ export const none = 'none'
 const durationBounds = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 80, 160, 320, 640]
 const firstTokenBounds = [0.025, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 60]
 const overheadBounds = [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1]
-/** Of a histogram, each of which has some fifteen lines. */
+/** The maximum for histograms, each of which has some fifteen lines. */
 const timedSeriesMax = 400
 const fieldsMax = 200
 

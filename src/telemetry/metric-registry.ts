@@ -66,7 +66,7 @@ export interface AskedDefinition extends MetricDefinition {
 export interface MetricRegistry {
   counter(definition: CounterDefinition): SeriesTable<Counter>
   histogram(definition: HistogramDefinition): SeriesTable<Histogram>
-  /** A value that is asked for at every read. */
+  /** A value that is computed at every read. */
   ask(definition: AskedDefinition): void
   infos(): readonly MetricInfo[]
   read(): Promise<readonly MetricReading[]>

@@ -49,7 +49,7 @@ const own = {
 export interface Sender {
   readonly serviceName: string
   readonly version: string
-  /** Tells replicas apart. */
+  /** Identifies the replica. */
   readonly instanceId: string
 }
 

@@ -26,7 +26,7 @@ export interface OtlpExporterOptions {
   readonly settings: OtlpSettings
   readonly clock: Clock
   readonly version: string
-  /** Tells replicas apart. */
+  /** Identifies the replica. */
   readonly instanceId: string
   readMetrics(): Promise<readonly MetricReading[]>
   /** A line for the log, once when sending begins to fail and once when it works again. */
@@ -53,7 +53,7 @@ export function createOtlpExporter(options: OtlpExporterOptions): OtlpExporter {
   const startedAt = clock.now()
   const dropped = { traces: 0, metrics: 0 }
   let queue: TracedRequest[] = []
-  /** How often the batch at the head of the queue was sent in vain. */
+  /** How often sending the batch at the head of the queue has failed. */
   let tries = 0
   let sending: Promise<void> | undefined
 
@@ -235,7 +235,7 @@ export interface OtlpSettings {
 export interface OtlpReading {
   /** undefined = nothing is sent. */
   readonly settings: OtlpSettings | undefined
-  /** What was ignored, a sentence each, without any value. */
+  /** The ignored settings, a sentence each, without any value. */
   readonly faults: readonly string[]
 }
 

@@ -1,4 +1,4 @@
-// What is known of one request when it is over, and the one line that is written about it. Prompts, answers and
+// The record of one finished request, and the one line that is written about it. Prompts, answers and
 // secrets are not in it.
 
 import { isoTime } from '../kernel/clock.ts'
@@ -39,7 +39,7 @@ export interface CandidateRecord {
 /** Why the candidate of a plan with one route is in it. */
 export const onlyRoute = 'the only route'
 
-/** Whose request it is. */
+/** The owner of the request. */
 export interface RecordedCaller {
   readonly keyId: KeyId
   readonly projectId: ProjectId
@@ -56,7 +56,7 @@ export interface TraceContext {
   readonly sampled: boolean
 }
 
-/** What was implausible about the usage that a provider reported; `zero`: it counted nothing for an answer with content. */
+/** The implausible part of the usage that a provider reported; `zero`: it counted nothing for an answer with content. */
 export type ImplausibleCount = 'input' | 'output' | 'web_searches' | 'summary' | 'zero'
 
 /** Filled in as the request goes; every field that stays undefined was never known. */
@@ -70,20 +70,20 @@ export interface RequestRecord {
   status: number
   /** The vocabulary's code of a failure, also of one that was sent inside a stream. */
   code: string | undefined
-  /** What the code does not say; undefined = nothing more. */
+  /** Detail beyond the code; undefined = none. */
   cause: FailureCause | undefined
   /** Why it failed, in the words the caller got. */
   reason: string | undefined
   caller: RecordedCaller | undefined
   model: string | undefined
-  /** What the client asked for, if that is no model that it may use. Not `model`: sums have a row for each of those. */
+  /** The requested name, if it is no model that the client may use. Not `model`: sums have a row for each of those. */
   requestedModel: string | undefined
   candidates: readonly CandidateRecord[]
   attempts: AttemptRecord[]
   lane: 'bytes' | 'translation' | undefined
-  /** What the translation dropped or approximated. */
+  /** Codes of what the translation dropped or approximated. */
   warnings: readonly string[]
-  /** What was odd about the provider's reply, and what became of it. */
+  /** Oddities of the provider's reply, and how they were handled. */
   notes: string[]
   stream: boolean
   usage: Usage | undefined
@@ -91,14 +91,14 @@ export interface RequestRecord {
   implausibleUsage: ImplausibleCount | undefined
   /** Decimal, as in the answer. */
   costUsd: string | undefined
-  /** What the wallet had left then, where known. */
+  /** The wallet's balance then, where known. */
   balance: Nano | undefined
   priceVersion: string | undefined
   held: Nano | undefined
   charge: Nano | undefined
-  /** What the provider bills the operator for it, by the cost of the route; undefined = unknown. */
+  /** The provider's bill to the operator, by the cost of the route; undefined = unknown. */
   upstreamCost: Nano | undefined
-  /** What the client calls itself. */
+  /** The client's name for itself. */
   client: string | undefined
   /** As the client names it; undefined = it does not. */
   session: string | undefined
@@ -115,7 +115,7 @@ export interface RequestRecord {
   settleMs: number
   /** How much of it was waiting for providers. */
   waitedMs: number
-  /** Whose limit refused it, such as `key requests`. */
+  /** The limit that refused it, such as `key requests`. */
   limitSource: string | undefined
   /** Where traces are kept. */
   trace: TraceContext | undefined

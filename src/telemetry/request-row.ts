@@ -28,7 +28,7 @@ export interface LoggedRequest
       Pick<RequestRecord, 'session' | 'agent' | 'endUser' | 'upstreamCost'> &
       RecordedCaller
   > {
-  /** Of the last attempt. */
+  /** Provider of the last attempt. */
   readonly provider: string | undefined
   readonly upstreamModel: string | undefined
   readonly lane: string | undefined
@@ -37,7 +37,7 @@ export interface LoggedRequest
   readonly tags: Tags
 }
 
-/** What left the wallet, and what is written with it. */
+/** The charge, and the facts that are written with it. */
 export interface ChargeFacts {
   readonly charge: Nano
   readonly writtenOff: Nano

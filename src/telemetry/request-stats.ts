@@ -251,7 +251,7 @@ function quantile(counts: readonly number[], total: number, share: number): numb
 
 export interface FoldOptions {
   readonly database: Database
-  /** The time for all replicas: an hour must be over for each of them, or its row is made anew with every request. */
+  /** The time for all replicas: an hour must be over for each of them, or every late request creates its row again. */
   now(): Promise<number>
   /** A round failed; the next one tries again. */
   onFault(error: unknown): void

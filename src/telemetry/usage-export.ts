@@ -13,7 +13,7 @@ import { timeFromSql, timeToSql } from '../store/sql.ts'
 import { csvLine as csvCells } from '../wire/csv.ts'
 import { firstIdAt, type LoggedRequest, requestFromRow, type StoredRow } from './request-row.ts'
 
-/** What the prompt cache saved on a request, in nano-dollars; undefined = it has no price that is known. */
+/** Savings by the prompt cache on a request, in nano-dollars; undefined = it has no known price. */
 export type SavedBy = (request: LoggedRequest) => bigint | undefined
 
 export interface UsageQuery extends AttributionFilters {
@@ -160,7 +160,7 @@ function columnOf(group: UsageGroup): GroupColumn {
   return { name: group, value: ({ tags }) => tags[tag] ?? null }
 }
 
-/** Of the requests with the same values in all groups. */
+/** Sum over the requests with the same values in all groups. */
 export interface UsageSum {
   /** null = the request has none. */
   readonly groups: readonly (string | null)[]
@@ -172,9 +172,9 @@ export interface UsageSum {
   /** In the order of `tokenColumns`. */
   readonly tokens: number[]
   cost: Nano
-  /** What the prompt cache saved; negative if writing to it cost more. */
+  /** Savings by the prompt cache; negative if writing to it cost more. */
   saved: bigint
-  /** What providers bill the operator, as far as it is known. */
+  /** The providers' bill to the operator, as far as it is known. */
   upstreamCost: Nano
   /** Charged requests for which it is not known, and their charges. */
   uncosted: number

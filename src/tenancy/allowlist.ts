@@ -1,4 +1,4 @@
-// What a key may be used for: models (ids and `prefix/*` patterns) and source addresses. A model must be in the allowlist
+// The restrictions of a key: models (ids and `prefix/*` patterns) and source addresses. A model must be in the allowlists
 // of the project and in that of the key, so a key can narrow what its project allows and never widen it.
 
 import { assert } from '../kernel/assert.ts'

@@ -13,7 +13,7 @@ import type { Limits } from './limits.ts'
 export interface AuthenticatorOptions {
   readonly database: Database
   readonly pepper: Uint8Array
-  /** Of the previous master secret, during a rotation: keys stored under it are valid, and move when they are used. */
+  /** Pepper of the previous master secret, during a rotation: keys stored under it are valid and move when used. */
   readonly previousPepper?: Uint8Array | undefined
   readonly clock: Clock
   readonly cacheTtlMs?: number
@@ -62,7 +62,7 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
 
   function check(text: string): Verdict | Promise<Verdict> {
     if (text.length !== apiKeyLength) return malformed()
-    // What is cached under it is a key: the form is only checked before a query.
+    // Cached texts are known to be keys: the form is only checked before a query.
     const verifier = verifiers.get(text) ?? computeVerifier(text as ApiKey)
     const known = cache.peek(verifier)
     if (known !== undefined) {

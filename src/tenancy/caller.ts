@@ -22,11 +22,11 @@ export interface Caller {
   readonly projectName: string
   readonly workspaceId: WorkspaceId
   readonly workspaceName: string
-  /** Of the project and of the key, where they have one; a model must be in all of them. Empty = every model. */
+  /** Allowlists of the project and of the key, if they have one; a model must be in all of them. Empty = every model. */
   readonly allow: readonly Allowlist[]
-  /** Of the project: further names of models. Absent = none. */
+  /** Aliases of the project: further names of models. Absent = none. */
   readonly aliases?: Readonly<Record<string, string>> | undefined
-  /** Of key, project and workspace those that have limits; the tightest applies. */
+  /** The limits of key, project and workspace; the tightest applies. */
   readonly limits: readonly LimitScope[]
   /** Whether routes on the operator's credentials may be tried after those on the workspace's own. */
   readonly sharesRoutes: boolean
@@ -34,7 +34,7 @@ export interface Caller {
   readonly endUserSalt?: string | undefined
   /** Addresses the key may be used from; undefined = anywhere. See `allowsSource`. */
   readonly sources: readonly IpRange[] | undefined
-  /** Of the workspace; undefined = it pays the prices of the catalog. */
+  /** The price list of the workspace; undefined = it pays the prices of the catalog. */
   readonly priceList: string | undefined
 }
 
@@ -74,7 +74,7 @@ interface KeyRow {
 /** `previous`: the verifier under the pepper of the previous master secret, during a rotation. */
 export type FindKey = (verifier: string, previous?: string) => Promise<StoredKey | undefined>
 
-/** Of a key that was found under the previous pepper. */
+/** The verifier of a key that was found under the previous pepper. */
 export interface StaleVerifier {
   readonly stored: string
   readonly replacement: string
@@ -172,7 +172,7 @@ export function createKeyCache(clock: Clock, ttlMs: number): KeyCache {
   return new LoadingCache({ clock, ttlMs, max: cachedMax, isSeparate: (key) => key === undefined })
 }
 
-/** Of a key, or of all keys of a project or workspace. */
+/** Whether the key has this id, or belongs to this project or workspace. */
 export function isKeyOf(key: StoredKey | undefined, id: KeyId | ProjectId | WorkspaceId): boolean {
   if (!key) return false
   const { keyId, projectId, workspaceId } = key.caller

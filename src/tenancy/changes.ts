@@ -1,4 +1,4 @@
-// Tells the other replicas that something changed, never what it is now: each clears its cache and reads the database, so
+// Notifies other replicas that something changed, without the new value: each clears its cache and reads the database, so
 // that a notification that arrives twice, late or out of order does no harm. Through a table that is polled twice a
 // second, and at once through Redis if there is one. Cached data that expires within seconds is announced after its
 // change, so a lost notification does little harm; what is cached without expiry is recorded in the change's transaction.
@@ -13,9 +13,9 @@ export type Change =
   | { readonly kind: 'key'; readonly id: KeyId }
   | { readonly kind: 'project'; readonly id: ProjectId }
   | { readonly kind: 'workspace'; readonly id: WorkspaceId }
-  /** Of a workspace's own credentials. */
+  /** The credentials of a workspace. */
   | { readonly kind: 'credential'; readonly id: WorkspaceId }
-  /** Of a model. */
+  /** The price of a model. */
   | { readonly kind: 'price'; readonly id: string }
   | { readonly kind: 'config'; readonly id: string }
 

@@ -159,7 +159,7 @@ async function applyMapping(sql: Sql, personId: PersonId, mapped: readonly Mappe
   }
 }
 
-/** A new person with a workspace of their own. */
+/** A new person with their own workspace. */
 export async function signUp(sql: Sql, person: NewPerson, at: number): Promise<SignedUp> {
   const personId = await insertPerson(sql, person, at)
   const act = { actor: personId, at }

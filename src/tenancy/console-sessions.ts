@@ -8,7 +8,7 @@ import { type Sql, timeFromSql, timeToSql } from '../store/sql.ts'
 export interface ConsoleSession {
   readonly openedAt: number
   readonly usedAt: number
-  /** Of the management token with which it was opened; empty for a person. */
+  /** Fingerprint of the management token with which it was opened; empty for a person. */
   readonly fingerprint: string
   /** undefined = the installation. */
   readonly personId: PersonId | undefined
@@ -73,7 +73,7 @@ export function createConsoleSessions(database: Database): ConsoleSessions {
     open: (hash, before, { openedAt, usedAt, fingerprint, personId }, { openedAfter, usedAfter }) =>
       write(async (sql) => {
         if (before !== undefined) await sql`DELETE FROM console_sessions WHERE hash = ${before}`
-        // Counted per person, so that nobody can push out the sessions of others.
+        // Counted per person, so that a person cannot push out the sessions of others.
         const whose = personId ?? ''
         const kept = BigInt((personId === undefined ? sessionsMax : personSessionsMax) - 1)
         await sql`DELETE FROM console_sessions

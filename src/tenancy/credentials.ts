@@ -74,7 +74,7 @@ export function mayBeSentTo(credential: OpenedCredential, url: string): boolean 
   return URL.parse(url)?.origin === credential.origin
 }
 
-/** Of a shorter secret four characters would be more than half. */
+/** In a shorter secret, four characters would be more than half. */
 const shownLengthMin = 8
 
 /** Replaces the workspace's credential for this provider, if there is one. Call `forget` of the cache afterwards. */

@@ -8,10 +8,10 @@ import type { WorkspaceId } from '../kernel/ids.ts'
 import { Secret } from '../kernel/secret.ts'
 import { deriveSubkey, type MasterSecret } from './secrets.ts'
 
-/** Of one secret: replacing it creates a new id, so that what was learned about the old one no longer applies. */
+/** Id of one secret: replacing it creates a new id, so that what was learned about the old one no longer applies. */
 export type CredentialId = `cred_${string}`
 
-/** What a secret is bound to: every column that decides who uses it, for what, and where it is sent. */
+/** The columns that a secret is bound to: all that decide who uses it, for what, and where it is sent. */
 export interface Belonging {
   readonly id: CredentialId
   readonly workspaceId: WorkspaceId
@@ -43,10 +43,10 @@ export function openEnvelope(envelope: Envelope, belonging: Belonging, keys: Key
   return secret
 }
 
-/** What an envelope belongs to, as text. It is authenticated and not stored. */
+/** The owner of an envelope, as text. It is authenticated and not stored. */
 export type Binding = (purpose: 'secret' | 'data-key') => string
 
-/** Encrypts with a data key of its own. */
+/** Encrypts with a new data key. */
 export function sealBytes(plain: Uint8Array, bindingOf: Binding, wrappingKey: WrappingKey): Envelope {
   const dataKey = randomBytes(dataKeyBytes)
   const envelope = {

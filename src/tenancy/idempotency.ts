@@ -14,7 +14,7 @@ import { open, seal } from './envelope.ts'
 export interface KeyedRequest {
   readonly scope: string
   readonly key: string
-  /** Of everything that decides the work. */
+  /** Hash of everything that decides the work. */
   readonly bodySha256: string
   readonly requestId: RequestId
 }

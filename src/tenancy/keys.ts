@@ -165,7 +165,7 @@ export interface KeyQuery {
   readonly page: PageQuery
 }
 
-/** Statements of their own, not one with optional conditions, because each uses a different index. */
+/** Separate statements, not one with optional conditions, because each uses a different index. */
 export async function listKeys(sql: Sql, query: KeyQuery): Promise<Page<KeyInfo>> {
   const rows = await listRows(sql, query)
   return pageOf(rows.map(keyFromRow), query.page)

@@ -21,7 +21,7 @@ export interface Limits {
   readonly spendPerMonth?: Nano | undefined
   /** The first moment of a UTC day: spend limits apply from then on, and what was spent before does not count. */
   readonly startsAt?: number | undefined
-  /** Of each end user of the scope. */
+  /** Limit of each end user of the scope. */
   readonly userSpendPerDay?: Nano | undefined
   readonly userSpendPerWeek?: Nano | undefined
   readonly userSpendPerMonth?: Nano | undefined
@@ -110,7 +110,7 @@ export function hasLimits(limits: Limits): boolean {
   )
 }
 
-/** Of a key, project or workspace, in the order of its periods. */
+/** The spend limits of a key, project or workspace, in the order of their periods. */
 export function spendLimits({ spendPerDay, spendPerWeek, spendPerMonth }: Limits) {
   return [
     { period: 'day', cap: spendPerDay },

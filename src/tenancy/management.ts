@@ -1,4 +1,4 @@
-// What the management of workspaces, projects and keys shares: who acts, names, and lists in pages. What cannot be done is
+// Shared by the management of workspaces, projects and keys: who acts, names, and lists in pages. An impossible change is
 // thrown as a Failure, which ends the transaction; the management API answers it.
 
 import { Failure, invalidRequest } from '../kernel/failure.ts'

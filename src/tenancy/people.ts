@@ -34,7 +34,7 @@ export interface Person {
   readonly hasPassword: boolean
 }
 
-/** What a person may do, and where. `workspaceId` is undefined for the role operator. */
+/** A role of a person, and where it applies. `workspaceId` is undefined for the role operator. */
 export interface Grant {
   readonly role: Role
   readonly workspaceId: WorkspaceId | undefined
@@ -135,7 +135,7 @@ function memberFromRow(row: MemberRow): Member {
   }
 }
 
-/** Of one workspace, or all with the operators. */
+/** Members of one workspace, or of all, with the operators. */
 export async function listMembers(
   sql: Sql,
   workspaceId: WorkspaceId | undefined,
@@ -318,7 +318,7 @@ function invitationFromRow(row: InvitationRow): Invitation {
   }
 }
 
-/** Those that can still be accepted. */
+/** Invitations that can still be accepted. */
 export async function listInvitations(
   sql: Sql,
   workspaceId: WorkspaceId | undefined,

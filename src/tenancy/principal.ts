@@ -23,7 +23,7 @@ export interface WorkspaceGrant {
   readonly role: WorkspaceRole
 }
 
-/** What a call of the principal may see. Handlers of lists narrow to it. */
+/** The objects that a call of the principal may see. Handlers of lists narrow to it. */
 export interface Reach {
   readonly principal: Principal
   /** undefined = every workspace, or none is concerned. */
@@ -57,7 +57,7 @@ export async function principalOfToken(sql: Sql, secret: string, now: number): P
   return token && principalOf({ kind: 'token', name: token.id, personId: token.personId }, [token])
 }
 
-/** What the principal would be with this role in this workspace, if that is no more than they may do now. */
+/** The principal with this role in this workspace, if that is no more than they may do now. */
 export function narrowed(principal: Principal, role: Role, workspaceId: WorkspaceId): Principal {
   if (!principal.isOperator || role === 'operator') return principal
   return { ...principal, isOperator: false, grants: [{ workspaceId, role }] }

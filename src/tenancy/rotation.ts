@@ -141,7 +141,7 @@ export interface RotationStatus {
 
 const shownMax = 20
 
-/** What still needs the previous master secret: keys not used since, overlapping secrets, and credentials. */
+/** Counts what still needs the previous master secret: keys not used since, overlapping secrets, and credentials. */
 export async function readRotationStatus(sql: Sql, current: MasterSecret, now: number): Promise<RotationStatus> {
   const { version } = createVerifier(deriveSubkey(current, 'api-key-pepper'))
   const at = timeToSql(now)

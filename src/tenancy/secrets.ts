@@ -50,7 +50,7 @@ export async function refuseLostSecret(sql: Sql, configured: Secret | undefined,
   const file = folder.file(secretFile)
   if (configured !== undefined || existsSync(file) || (await readCheck(sql)) === '') return
   throw new StartRefusal(
-    `The master secret is missing: this database was set up with one, but TOLLGATE_SECRET is not set and ${file} does not exist. Without it no API key and no stored provider credential works. Restore the file from a backup, or set TOLLGATE_SECRET to its content; replicas share one secret. If it is lost for good, docs/operate/backup.md#a-lost-secret says how to start over with a new one.`,
+    `The master secret is missing: this database was set up with one, but TOLLGATE_SECRET is not set and ${file} does not exist. Without it no API key and no stored provider credential works. Restore the file from a backup, or set TOLLGATE_SECRET to its content; replicas share one secret. If it is permanently lost, docs/operate/backup.md#a-lost-secret says how to start over with a new one.`,
   )
 }
 

@@ -16,7 +16,7 @@ export interface StoredResponse {
   readonly input: string
   /** JSON. */
   readonly response: string
-  /** Of the response's output. */
+  /** Ids of the items in the response's output. */
   readonly itemIds?: readonly string[]
 }
 
@@ -42,7 +42,7 @@ export interface StoredResponsesOptions {
   days(): number
 }
 
-/** Of input and response together. More is not stored: charges wait behind the write on the embedded engine. */
+/** Maximum of input and response together. More is not stored: charges wait behind the write on the embedded engine. */
 export const storedBytesMax = 8 * 1024 * 1024
 const dayMs = 24 * 60 * 60 * 1000
 /** A third of the time of the default level, for a few percent in size. */

@@ -263,7 +263,7 @@ function projectFromRow(row: ProjectRow): Project {
 // Takes out of a workspace what may belong to a person: names, keys, addresses, provider keys, kept answers. The rows
 // stay under their ids, because charges and the audit log name them; the money stays as it is. Requests are elsewhere.
 
-/** What stands in place of every name. */
+/** Replaces every name. */
 export const erasedName = 'erased'
 
 export interface Erased {

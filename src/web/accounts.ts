@@ -49,7 +49,7 @@ export interface Accounts {
   isOpen(): boolean
   signUp(request: Request, account: NewAccount): Promise<PersonId | Failure>
   signIn(request: Request, account: { email: string; password: string }): Promise<PersonId | Failure>
-  /** For the page; undefined = it cannot be used. `isKnown`: the address has an account, whose password is asked for. */
+  /** For the page; undefined = it cannot be used. `isKnown`: the address has an account, whose password is required. */
   lookAt(secret: string): Promise<(OpenLink & { readonly isKnown: boolean }) | undefined>
   /** Accepts an invitation, or sets the new password. */
   useLink(request: Request, input: { link: string; name: string; password: string }): Promise<PersonId | Failure>

@@ -1,4 +1,4 @@
-// The gateway's pages: which path shows what, and to whom. Changes nothing but sessions.
+// The gateway's pages: which path shows what, and to whom. Changes only sessions.
 
 import type { Clock } from '../kernel/clock.ts'
 import { Failure } from '../kernel/failure.ts'
@@ -59,7 +59,7 @@ export interface Web {
   notFound(request: Request): Promise<Response>
   /** undefined = not a path of a page. */
   handle(request: Request, path: string): Response | Promise<Response> | undefined
-  /** What keys and projects can use may have changed: open pages load it again. */
+  /** Access of keys and projects may have changed: open pages load it again. */
   accessChanged(): void
   /** Ends the streams of open pages, so that the gateway can stop. */
   close(): void

@@ -1,6 +1,6 @@
 // Signing in with an identity provider by OpenID Connect: authorization code with PKCE, state and nonce. The protocol is
-// openid-client's. Discovery and signing keys are read anew for each sign-in, so that a provider that was away or rotated its
-// keys needs no restart. What a sign-in needs to remember is in a cookie of the browser that started it.
+// openid-client's. Discovery and signing keys are read again for each sign-in, so that a provider that was away or
+// rotated its keys needs no restart. What a sign-in needs to remember is in a cookie of the browser that started it.
 
 import * as client from 'openid-client'
 import type { Clock } from '../kernel/clock.ts'

@@ -18,7 +18,7 @@ interface LiveData {
 export interface ListData extends LiveData {
   readonly entries: readonly CatalogEntry[]
   readonly query: CatalogQuery
-  /** Of the built-in prices; absent = unknown. */
+  /** Date of the built-in prices; absent = unknown. */
   readonly builtInDate?: string
   /** The viewer may filter by project. */
   readonly isSignedIn: boolean
@@ -65,11 +65,11 @@ export interface SignInData {
   readonly isExposed: boolean
   /** A sentence that says where to find the management token. */
   readonly tokenPlace: string
-  /** False: nobody has an account yet, so only the management token signs in. */
+  /** False: there are no accounts yet, so only the management token signs in. */
   readonly hasAccounts: boolean
   /** Whether anyone may create an account. */
   readonly isOpen: boolean
-  /** Of the identity provider; absent = none is configured. */
+  /** Name of the identity provider; absent = none is configured. */
   readonly providerName?: string
   /** Why signing in with the identity provider failed. */
   readonly problem?: string
@@ -127,7 +127,7 @@ export type Page = {
 /** Responds with a page in its frame. */
 export type ShowPage = (request: Request, page: Page, status?: number) => Promise<Response>
 
-/** What surrounds every page. */
+/** The data around every page. */
 export interface Frame {
   readonly theme: Theme
   readonly version: string
@@ -138,7 +138,7 @@ export interface Frame {
   /** Loaded before the first paint. */
   readonly fontUrls: readonly string[]
   readonly scriptUrl: string
-  /** Of the chart library, which the usage page loads. Absent outside the console. */
+  /** URL of the chart library, which the usage page loads. Absent outside the console. */
   readonly chartUrl?: string
 }
 
@@ -183,7 +183,7 @@ export function may(viewer: Viewer, name: OperationName, workspaceId?: string): 
   return grants.some(({ role }) => isAllowed(name, role))
 }
 
-/** The installation has no account of its own. */
+/** The installation has no account. */
 export function isVisible(name: SectionName, viewer: Viewer): boolean {
   if (name === 'account') return viewer.isPerson && !viewer.isViewingAs
   const section = consoleSections.find((each) => each.name === name)
@@ -194,7 +194,7 @@ export interface ConsolePlace {
   /** The workspace in the address, `all`, or empty where the address has none: then the last one is chosen. */
   readonly scope: string
   readonly section: SectionName
-  /** What follows in the address, such as a request id; empty = nothing. */
+  /** The rest of the address, such as a request id; empty = none. */
   readonly subject: string
 }
 

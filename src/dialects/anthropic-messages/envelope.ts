@@ -1,4 +1,4 @@
-// What the gateway itself reads from a Messages request: the version header and a few fields of the body. Also the
+// Reads what the gateway itself needs from a Messages request: the version header and a few fields of the body. Also the
 // headers that are forwarded and those that report limits.
 
 import { isoTime } from '../../kernel/clock.ts'

@@ -20,7 +20,7 @@ import type { ContentTags, Envelope, Warning } from '../canonical/translation.ts
 import { shownWord } from '../request/fields.ts'
 import { routingMembers } from './envelope.ts'
 
-/** What to change in the caller's body for this provider. */
+/** The changes to the caller's body for this provider. */
 export interface RequestEdits {
   readonly upstreamModel: string
   /** Sent as the output cap if the caller gave none. */
@@ -52,7 +52,7 @@ export interface HostedTools {
 export interface EditedRequest {
   readonly body: Uint8Array<ArrayBuffer>
   readonly warnings: readonly Warning[]
-  /** Why it must not be sent, such as something that nobody pays for. */
+  /** Why it must not be sent, such as a tool without a price. */
   readonly refused?: Failure | undefined
 }
 
@@ -62,7 +62,7 @@ export interface PaidMembers {
   readonly tier: readonly [name: string, ...dearer: string[]]
   /** Members in which other models can be named. */
   readonly models: readonly string[]
-  /** Types of tools that callers run themselves, or that cost nothing but tokens. */
+  /** Types of tools that callers run themselves, or that cost only tokens. */
   readonly freeTools: RegExp
   /** A search that has no price is left out instead of refused, because clients offer it unasked. */
   readonly dropsSearches?: boolean
@@ -144,8 +144,8 @@ export class BodyEdits {
 
   /**
    * Removes a service tier that is not paid for, and everything that would make the provider call other models than the
-   * one that is: members that name models, tools that are models themselves, and plugins that call several. Nobody would
-   * be charged for them, and allowlists would not apply. Refuses tools that the provider runs and that have no price.
+   * one that is: members that name models, tools that are models themselves, and plugins that call several. They would
+   * not be charged, and allowlists would not apply to them. Refuses tools that the provider runs and that have no price.
    * Requests with the workspace's own credential keep all of these.
    */
   cutUnpaid(paid: PaidMembers, moreTools: readonly ToolList[] = []): void {
@@ -267,7 +267,7 @@ export function mustStream(
   return (outputCap ?? usualOutputCap ?? 0) > unstreamedOutputMax
 }
 
-// What calls other models.
+// Members that call other models.
 
 /** OpenRouter plugins that call no other model. */
 const plainPlugins: ReadonlySet<string> = new Set(['web', 'file-parser', 'response-healing'])

@@ -18,7 +18,7 @@ import type { JsonSpan } from '../../wire/json-spans.ts'
 import type { Envelope, ProviderPreferences } from '../canonical/translation.ts'
 import { RequestFields, readRequest, wrongType } from '../request/fields.ts'
 
-/** The top-level members of one body. A member is parsed when it is asked for; long ones are only checked by kind. */
+/** The top-level members of one body. A member is parsed on first use; long ones are only checked by kind. */
 export class EnvelopeFields extends RequestFields {
   constructor(
     readonly body: Uint8Array<ArrayBuffer>,

@@ -47,7 +47,7 @@ export interface StreamRelay {
   readonly terminal: Uint8Array
   /** The usage of a complete reply, or the running usage if the provider reports it continuously; undefined before. */
   readonly usage: Usage | undefined
-  /** What the provider reported so far: maybe only the input, or nothing. */
+  /** The usage reported so far: maybe only the input, or nothing. */
   readonly usageSoFar: Usage | undefined
   /** The value of `outputBytes` at the last reported output count; undefined = none was reported. */
   readonly countedBytes: number | undefined

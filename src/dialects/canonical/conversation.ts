@@ -110,7 +110,7 @@ export interface CustomTool extends Marked, Placed {
   readonly description: string | undefined
   /** The grammar of the text in the form of the caller's dialect; undefined = any text. */
   readonly grammar: RawJson | undefined
-  /** The caller checks the text itself, so a target without grammars may be told the grammar instead. */
+  /** The caller checks the text itself, so a target without grammars may get the grammar as text instead. */
   readonly isGrammarAdvice?: boolean
 }
 

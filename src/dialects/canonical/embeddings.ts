@@ -12,7 +12,7 @@ export interface EmbeddingsRequest {
   readonly inputs: readonly (string | readonly number[])[]
   /** The length of the vectors; undefined = the model's own. */
   readonly dimensions: number | undefined
-  /** What the vectors are for, in Google's words, such as RETRIEVAL_QUERY. */
+  /** The purpose of the vectors, in Google's words, such as RETRIEVAL_QUERY. */
   readonly taskType?: string | undefined
   readonly title?: string | undefined
   readonly warnings: readonly Warning[]

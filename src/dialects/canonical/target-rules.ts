@@ -1,4 +1,4 @@
-// What a model accepts at a host. Renderers only ask for these facts; they never check for a model by name. The values
+// The rules of a model at a host. Renderers only read these facts; they never check for a model by name. The values
 // are data in `providers/`. A rule that is not set means the dialect's usual behaviour.
 
 import type { Effort } from './conversation.ts'
@@ -21,7 +21,7 @@ export interface TargetRules {
   readonly thinking?: readonly ThinkingMode[]
   /** Whether the model reasons if the request does not say. */
   readonly thinksByDefault?: boolean
-  /** The provider can be asked to drop thinking that no longer fits its conversation, instead of refusing it. */
+  /** The provider can drop thinking that no longer fits its conversation, instead of refusing it. */
   readonly thinkingBindingControls?: boolean
   /** Efforts above high are refused in these modes. */
   readonly effortHighAtMostWith?: readonly ThinkingMode[]

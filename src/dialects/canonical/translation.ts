@@ -1,5 +1,5 @@
-// What a dialect implements to translate requests and replies from and to the canonical form, and what a translation
-// reports: what it omitted, and how the reply must be mapped back.
+// The parts of a dialect that translate requests and replies from and to the canonical form, and the report of a
+// translation: what it omitted, and how the reply must be mapped back.
 
 import type { Failure } from '../../kernel/failure.ts'
 import type { RequestId } from '../../kernel/ids.ts'
@@ -9,10 +9,10 @@ import type { Conversation, RawJson } from './conversation.ts'
 import type { ReplyEvent } from './reply.ts'
 import type { TargetRules } from './target-rules.ts'
 
-/** Of a dialect that needs none. The same record each time, so that what follows from it is computed once. */
+/** For dialects that need none. The same object each time, so that what follows from it is computed once. */
 export const noHeaders: Readonly<Record<string, string>> = Object.freeze({})
 
-/** What is read from a request body before routing. The messages themselves are not read. */
+/** The facts read from a request body before routing. The messages themselves are not read. */
 export interface Envelope {
   readonly body: Uint8Array<ArrayBuffer>
   readonly members: JsonMembers
@@ -161,9 +161,9 @@ export interface ContentTags {
   isValid(content: string, tag: string): boolean
 }
 
-/** What a response says about being stored; absent = neither was asked for. */
+/** The members of a response about its storage; absent = the caller did not ask for either. */
 export interface StateEcho {
-  /** Of a stored response, because providers may repeat theirs. */
+  /** Our id of a stored response, because providers may repeat theirs. */
   readonly id?: string
   readonly store: boolean
   readonly previous_response_id: string | null

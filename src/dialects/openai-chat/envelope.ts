@@ -1,4 +1,4 @@
-// What the gateway itself reads from a Chat Completions body.
+// Reads what the gateway itself needs from a Chat Completions body.
 
 import type { Failure } from '../../kernel/failure.ts'
 import { JsonFault, readJsonValueMembers } from '../../wire/json-members.ts'

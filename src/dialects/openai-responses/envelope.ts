@@ -1,4 +1,4 @@
-// What the gateway itself reads from a Responses body.
+// Reads what the gateway itself needs from a Responses body.
 
 import type { Failure } from '../../kernel/failure.ts'
 import { memberKind, memberText } from '../../wire/json-members.ts'
@@ -12,7 +12,7 @@ import {
 } from '../byte-lane/envelope.ts'
 import type { Envelope } from '../canonical/translation.ts'
 
-/** What refers to something stored, with what to do instead. A response that is stored here was put into the input before. */
+/** Members that refer to something stored, and the advice. A response stored here was put into the input before. */
 const stateful: Readonly<Record<string, string>> = {
   previous_response_id:
     '`previous_response_id`: responses are not stored here. Send the whole conversation in `input`.',

@@ -10,7 +10,7 @@ import type { RenderContext, StreamRenderer } from '../canonical/translation.ts'
 export abstract class BlockRenderer implements StreamRenderer {
   terminal = ''
   protected block: ReplyBlock | undefined
-  /** Of the open block, so far. */
+  /** Signature of the open block, so far. */
   protected signature: string | undefined
   readonly #characters = new WholeCharacters()
 

@@ -297,7 +297,7 @@ function textDelta(text: string): readonly ReplyEvent[] {
 
 export class UsageMeter {
   outputBytes = 0
-  /** What the provider reported before the end of the reply. */
+  /** The usage reported before the end of the reply. */
   usageSoFar: Usage | undefined
   /** The usage of the whole reply, once known. */
   usage: Usage | undefined

@@ -216,7 +216,7 @@ function isEmptyValue(value: unknown): boolean {
   return value === undefined || (Array.isArray(value) && value.length === 0)
 }
 
-// What the parsers of a request share: its warnings, and its texts as written.
+// State that the parsers of a request share: its warnings, and its texts as written.
 
 export interface ParseContext {
   readonly warnings: WarningList

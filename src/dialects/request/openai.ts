@@ -1,5 +1,5 @@
-// What the two OpenAI dialects render alike: settings, output format, tools and content parts. They differ in names and
-// nesting, which each states in a Form.
+// The parts that both OpenAI dialects render alike: settings, output format, tools and content parts. They differ in names
+// and nesting, which each states in a Form.
 
 import {
   type AssistantBlock,

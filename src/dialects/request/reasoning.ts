@@ -36,7 +36,7 @@ export function fitEffort(conversation: Conversation, { rules, warnings }: Effor
     // Nothing to turn off if the model does not reason, or not by default.
     if (!rules.thinksByDefault && (rules.thinksByDefault === false || lowest === undefined)) return undefined
     warnings.add('reasoning_not_disabled', place)
-    // Of a model of which nothing is known, an effort could turn on what is off.
+    // For an unknown model, sending an effort could turn on reasoning that is off by default.
     return rules.thinksByDefault ? lowest : undefined
   }
   if (lowest === undefined) {

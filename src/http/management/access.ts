@@ -25,7 +25,7 @@ export async function reachOf(
   if (usable.some(({ role }) => scopeOf(name, role) === 'self')) return everything
 
   const object = kind === undefined ? undefined : await placeOf(sql, kind, id)
-  // Operators and their invitations have no workspace, and are nobody else's business.
+  // Operators and their invitations have no workspace; others must not see them.
   if (kind !== undefined && object?.workspaceId === undefined) throw notFound(kind, id)
   const wanted = object?.workspaceId ?? namedWorkspace(given) ?? onlyWorkspace(usable)
   const grant = principal.grants.find(({ workspaceId }) => workspaceId === wanted)
@@ -35,18 +35,18 @@ export async function reachOf(
   const reserved = operatorFields[name]?.find((field) => Object.hasOwn(given.body ?? {}, field))
   if (reserved !== undefined)
     throw new Failure('FORBIDDEN', `Only operators may set \`${reserved}\`.`, { param: reserved })
-  const ownerId = scope === 'own' ? (principal.personId ?? nobody) : undefined
+  const ownerId = scope === 'own' ? (principal.personId ?? noPerson) : undefined
   const isForeign = object?.ownerId !== undefined && object.ownerId !== ownerId
   if (ownerId !== undefined && kind !== undefined && isForeign) throw notFound(kind, id)
   return { principal, workspaceId: grant.workspaceId, ownerId }
 }
 
-/** The installation that looks at the console as a member does: it has no keys of its own. */
-const nobody: PersonId = 'per_'
+/** Owner filter for the installation when it views the console as a member: it has no keys. */
+const noPerson: PersonId = 'per_'
 
 interface Place {
   readonly workspaceId: WorkspaceId | undefined
-  /** Of keys and requests; null = not a person's. */
+  /** The owner of keys and requests; null = not a person's. */
   readonly ownerId?: PersonId | null
 }
 
@@ -77,7 +77,7 @@ async function findPlace(sql: Sql, kind: string, id: string): Promise<PlaceRow[]
     case 'webhook':
       return await sql`SELECT workspace_id FROM webhooks WHERE id = ${id}`
     case 'delivery':
-      // By e-mail: to a member of the alert's workspace. What operators get is nobody else's business.
+      // By e-mail: to a member of the alert's workspace. Others must not see the deliveries to operators.
       return await sql`SELECT COALESCE(w.workspace_id, m.workspace_id) AS workspace_id FROM deliveries d
           JOIN alerts a ON a.id = d.alert_id LEFT JOIN webhooks w ON w.id = d.webhook_id
           LEFT JOIN members m ON m.person_id = d.person_id AND m.workspace_id = a.workspace_id WHERE d.id = ${id}`

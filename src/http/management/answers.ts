@@ -96,10 +96,10 @@ function usdByTag(amounts: Readonly<Record<string, Nano>> = {}): Record<string, 
   return entries.length === 0 ? undefined : Object.fromEntries(entries.map(([tag, amount]) => [tag, formatUsd(amount)]))
 }
 
-/** What scopes have spent, by scope and window. */
+/** The spend of scopes, by scope and window. */
 export type Spent = (scopeId: string, window: string) => Nano
 
-/** Of something new. */
+/** The spend of a new scope. */
 const nothingSpent: Spent = () => zeroNano
 
 /** One query for all scopes of a page. */

@@ -10,9 +10,9 @@ import type { AdminToken } from '../../tenancy/secrets.ts'
 export interface AuthorizeDependencies {
   readonly adminToken: AdminToken
   readonly clock: Clock
-  /** Of a console session; undefined without one, a Failure if the session may not do this. */
+  /** The principal of a console session; undefined without one, a Failure if the session may not do this. */
   sessionOf?(request: Request): Promise<Principal | Failure | undefined>
-  /** Of a personal management token; undefined = it is wrong, expired or void. */
+  /** The principal of a personal management token; undefined = it is wrong, expired or void. */
   tokenOf?(token: string): Promise<Principal | undefined>
   /** A wrong token was sent; for the audit log. */
   onRefused?(request: Request): void

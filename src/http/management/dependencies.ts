@@ -1,4 +1,4 @@
-// What the handlers of the management API need from the rest of the gateway.
+// The parts of the gateway that the handlers of the management API need.
 
 import type { Mail } from '../../alerts/mail.ts'
 import type { SenderDependencies } from '../../alerts/webhooks.ts'
@@ -74,7 +74,7 @@ export interface RouteDependencies extends MoveDependencies {
     /** After a change was committed. False: it is not in effect yet. */
     renew(): Promise<boolean>
   }
-  /** Tells other replicas of a price when it is committed. */
+  /** Notifies other replicas of a price when it is committed. */
   readonly changes: Pick<Changes, 'record' | 'tell'>
   readonly requests: RequestLog
   /** Checks the addresses of webhooks, and derives their secrets. */
@@ -92,7 +92,7 @@ export interface RouteDependencies extends MoveDependencies {
 export interface Credentials {
   /** Throws a Failure if the provider does not exist or the base URL may not be called. May query DNS. */
   destinationOf(provider: string, baseUrl: string | undefined): Promise<CredentialDestination>
-  /** What is stored of a credential, or why it is not one of this provider. */
+  /** Parses a credential into its stored form; a fault if it is not one of this provider. */
   read(provider: string, text: string): OwnCredential | CredentialFault
   put(sql: Sql, credential: NewCredential): Promise<CredentialSummary>
   /** False: there was none. */

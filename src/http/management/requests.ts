@@ -217,7 +217,7 @@ export function requestRoutes({ database, clock, requests, tail }: RouteDependen
   ]
 }
 
-/** Of a series: a year by the day, a month by the hour. */
+/** The maximum of a series: a year by the day, a month by the hour. */
 const seriesPointsMax = 1000
 
 function usualInterval(spanMs: number): keyof typeof seriesIntervals {
@@ -282,7 +282,7 @@ function marginAnswerOf({ requests, cost, upstreamCost, uncosted, uncostedCharge
   }
 }
 
-/** What prompt caches saved, by the price that each request was charged by. */
+/** Savings by prompt caches, at the price that each request was charged by. */
 function createSavings(database: Database): UsageQuery['savings'] {
   const prices = new Map<string, Price | undefined>()
   return async (page) => {

@@ -101,7 +101,7 @@ export function createManagementApi(deps: ManagementDependencies): ManagementApi
     if (route.download) return request.method === 'HEAD' ? { status: 200, body: '' } : route.download(call)
     if (principal === anyone) return await runPublic(request, route, call)
     if (call.idempotencyKey === undefined) return await run(route, call, undefined)
-    // The answer may hold a secret, so nobody gets the answer to another person's request.
+    // The answer may hold a secret, so each person has their own idempotency keys.
     const scope = principal.kind === 'installation' ? `api:${path}` : `api:${principal.name}:${path}`
     const once = `${scope} ${call.idempotencyKey}`
     if (running.has(once)) throw stillRunning()

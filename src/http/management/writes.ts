@@ -17,7 +17,7 @@ import type { Idempotency, KeyedRequest, StoredAnswer } from '../../tenancy/idem
 const attemptsMax = 4
 
 /**
- * What the work throws rolls back and is not remembered, so the key stays free for the corrected request. `replayed`: an
+ * An error of the work rolls back and is not remembered, so the key stays free for the corrected request. `replayed`: an
  * earlier request with this key did it.
  */
 export async function runWrite(

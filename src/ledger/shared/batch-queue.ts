@@ -53,12 +53,12 @@ export function createBatchQueue(options: BatchQueueOptions): BatchQueue {
   let queue: Entry[] = []
   let wake = () => {}
   let running: Promise<void> | undefined
-  let retryMaxMs = Number.POSITIVE_INFINITY
+  let operationRetryMaxMs = Number.POSITIVE_INFINITY
 
   /** Answers the operations that have waited too long, and returns the others. `isRunning`: they are being committed. */
   const stillWaiting = (entries: readonly Entry[], atLeastMs: number, isRunning = false) =>
     entries.filter(({ operation, submittedMs, mayBeCommitted }) => {
-      const retryMs = Math.max(Math.min(operation.retryMs, retryMaxMs), atLeastMs)
+      const retryMs = Math.max(Math.min(operation.retryMs, operationRetryMaxMs), atLeastMs)
       if (clock.monotonicMs() - submittedMs < retryMs) return true
       if (operation.kind === 'settle' && (isRunning || mayBeCommitted)) operation.answer({ kind: 'unknown' })
       else operation.answer(unavailable)
@@ -119,7 +119,7 @@ export function createBatchQueue(options: BatchQueueOptions): BatchQueue {
       running ??= Promise.resolve().then(run)
     },
     async drain() {
-      retryMaxMs = settleRetryMs
+      operationRetryMaxMs = settleRetryMs
       await running
     },
   }

@@ -102,7 +102,7 @@ export const builtInProviders: readonly ProviderData[] = [
     ],
   },
   // https://www.alibabacloud.com/help/en/model-studio/compatibility-of-openai-with-dashscope, 2026-10. Keys belong to a
-  // region, and this is Singapore's. New workspaces have addresses of their own; a provider of the configuration file
+  // region, and this is Singapore's. New workspaces have their own addresses; a provider of the configuration file
   // with this id and such an address replaces this one. `max_tokens` covers the answer alone on models before
   // qwen4-max-preview (https://www.alibabacloud.com/help/en/model-studio/api-compatibility-upgrade-notice, 2026-11).
   {
@@ -536,7 +536,7 @@ export const builtInProviders: readonly ProviderData[] = [
         rules: {
           outputCapName: 'max_tokens',
           systemRole: 'system',
-          // Of tool choices only auto, of stop words only one, of JSON only any object.
+          // Supports only `auto` as tool choice, one stop word, and JSON without a schema.
           forcedToolChoice: false,
           stopMax: 1,
           jsonOutput: 'object',

@@ -1,5 +1,5 @@
-// What Claude models take on Messages, generation by generation. The first row is what the newest ones share, so that a
-// model released tomorrow is asked nothing that they refuse; every later row says where a model differs.
+// Rules of Claude models on Messages, generation by generation. The first row has what the newest ones share, so that a
+// model released tomorrow gets nothing that they refuse; every later row says where a model differs.
 
 import type { Effort } from '../../dialects/canonical/conversation.ts'
 import type { TargetRules } from '../../dialects/canonical/target-rules.ts'

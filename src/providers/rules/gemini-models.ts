@@ -1,5 +1,5 @@
-// What Gemini models take on generateContent. The first row is what the newest ones share, so that a model released
-// tomorrow is asked nothing that they refuse; every later row says where a model differs.
+// Rules of Gemini models on generateContent. The first row has what the newest ones share, so that a model released
+// tomorrow gets nothing that they refuse; every later row says where a model differs.
 
 import type { TargetRules } from '../../dialects/canonical/target-rules.ts'
 import { family, type RuleRow } from './rule-table.ts'

@@ -1,5 +1,5 @@
-// What OpenAI's models accept on Chat Completions, by family. A later row wins over an earlier one, member by member: first
-// what all reasoning models share, then each generation, then what only OpenAI's own API adds.
+// Rules of OpenAI's models on Chat Completions, by family. A later row wins over an earlier one, member by member: first
+// all reasoning models, then each generation, then additions of OpenAI's own API.
 
 import type { TargetRules } from '../../dialects/canonical/target-rules.ts'
 import { bareFamily, family, type RuleRow } from './rule-table.ts'
@@ -221,12 +221,12 @@ const chatVariant: RuleRow = {
 
 export const openaiModels: readonly RuleRow[] = [...families, ...ownApi, chatVariant]
 
-// What OpenAI's models accept on Responses: the same rows as on Chat Completions, without the fields of that dialect. A new
+// Rules of OpenAI's models on Responses: the same rows as on Chat Completions, without the fields of that dialect. A new
 // model is added once.
 
 /**
- * Tools and reasoning go together there, one call at a time can be asked of every model, a system message may always
- * stand inside, as many tools are taken of everybody, and stops, penalties and biases do not exist.
+ * On Responses, tools and reasoning work together, every model can be limited to one call at a time, system messages may
+ * be anywhere, the limit on tools is the same for all, and stops, penalties and biases do not exist.
  */
 const elsewhere = [
   'outputCapName',

@@ -1,4 +1,4 @@
-// What the models of everybody else take, as far as it differs from the usual: mostly open weights that many hosts
+// Rules of all other models, as far as they differ from the usual: mostly open weights that many hosts
 // serve. A fact of one host, such as a field it refuses from anybody, does not belong here.
 
 import type { TargetRules } from '../../dialects/canonical/target-rules.ts'
@@ -132,7 +132,7 @@ export const otherModels: readonly RuleRow[] = [
   },
   {
     dialect: chat,
-    // What both sources agree on: `none` is refused there by one of them, and `xhigh` is not in the other.
+    // The values that both sources agree on: `none` is refused there by one of them, and `xhigh` is not in the other.
     models: family('grok-4\\.[5-9]'),
     rules: { efforts: ['low', 'medium', 'high'] },
     source: levels,

@@ -4,7 +4,7 @@
 import type { TargetRules } from '../../dialects/canonical/target-rules.ts'
 import type { DialectId } from '../../dialects/dialect.ts'
 
-/** What some models take. */
+/** Rules for some models. */
 export interface ModelRules {
   /** Matched against the provider's name for the model. */
   readonly models: RegExp
@@ -20,7 +20,7 @@ export interface RuleRow extends ModelRules {
 }
 
 /**
- * What follows a family's name may be a date, a size or a variant, but not more of its version: `gpt-5` is not
+ * A family's name may be followed by a date, a size or a variant, but not by more of its version: `gpt-5` is not
  * `gpt-5.1`, `claude-opus-5` not `claude-opus-5-5`, while `gpt-5-2025-08-07`, `gpt-5-mini` and `gpt-oss-20b` belong.
  */
 const nameEnd = '(?![a-z0-9]|[.-]\\d{1,2}(?![a-z0-9]))'

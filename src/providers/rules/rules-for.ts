@@ -1,5 +1,5 @@
-// What a model at a host accepts: the dialect's limits, then every row that names the model, then the host's own facts,
-// of all its models and of this one, the later winning member by member. Pure, so that routes can keep the
+// Combines the rules of a model at a host: the dialect's limits, then every row that names the model, then the host's
+// facts about all its models and about this one. Later rules win member by member. Pure, so that routes can keep the
 // result.
 
 import type { TargetRules } from '../../dialects/canonical/target-rules.ts'
@@ -19,7 +19,7 @@ export const ruleTable: readonly RuleRow[] = [
   ...otherModels,
 ]
 
-/** What a dialect's definition fixes on any host. */
+/** Rules that a dialect's definition fixes on any host. */
 export const dialectDefaults: Readonly<Record<DialectId, TargetRules>> = {
   'openai-chat': { temperatureMax: 2, stopMax: 4, toolNameMax: 64, toolIdMax: 40 },
   'anthropic-messages': {
@@ -62,12 +62,12 @@ export const dialectDefaults: Readonly<Record<DialectId, TargetRules>> = {
 
 export interface RuleQuestion {
   readonly dialect: DialectId
-  /** What the provider calls the model. */
+  /** The provider's name for the model. */
   readonly upstreamModel: string
   readonly endpointRules: TargetRules | undefined
-  /** What the host says of some of its models. */
+  /** The host's rules for some of its models. */
   readonly modelRules?: readonly ModelRules[] | undefined
-  /** What the catalog says that the model can do; none = nothing is known. */
+  /** The abilities of the model according to the catalog; none = nothing is known. */
   readonly tags?: readonly string[]
 }
 

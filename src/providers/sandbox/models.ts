@@ -1,4 +1,4 @@
-// What each sandbox model does, by its upstream name: a function from a prompt to reply events or an error. The output
+// The sandbox models by upstream name: each is a function from a prompt to reply events or an error. The output
 // cap and the stop sequences are applied here once for every model, and the usage is counted from what is left.
 
 import type { Tool } from '../../dialects/canonical/conversation.ts'
@@ -9,7 +9,7 @@ import type { Passage, Prompt } from './prompt.ts'
 import { exampleOf } from './schema-example.ts'
 import { countTokens, splitFragments, splitWords, takeTokens } from './tokens.ts'
 
-/** What every sandbox model can write at most, as its catalog entries say. */
+/** The output maximum of every sandbox model, as its catalog entries say. */
 export const outputTokensMax = 64_000
 
 const nothingToEcho = 'The sandbox has nothing to echo: send a user message with some text.'
@@ -36,7 +36,7 @@ interface Call {
   readonly arguments: string
 }
 
-/** What a model would say without a cap. */
+/** The reply of a model before the cap is applied. */
 interface Draft {
   readonly thinking?: string
   readonly text?: string
@@ -258,7 +258,7 @@ export function createPrefixCache(entriesMax = 1_000): (passages: readonly Passa
     const [oldest] = seen.keys()
     if (seen.size > entriesMax && oldest !== undefined) seen.delete(oldest)
     if (isHit) return { read: sumTokens(prefix), writtenShort: 0, writtenLong: 0 }
-    // What comes before a one-hour mark is kept for an hour, the rest of the prefix for five minutes.
+    // The prompt before a one-hour mark is cached for an hour, the rest of the prefix for five minutes.
     const longEnd = prefix.findLastIndex(({ mark }) => mark === 'long') + 1
     return { read: 0, writtenShort: sumTokens(prefix.slice(longEnd)), writtenLong: sumTokens(prefix.slice(0, longEnd)) }
   }

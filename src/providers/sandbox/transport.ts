@@ -21,7 +21,7 @@ import { checkTexts, checkToolResults, type Prompt, readPrompt } from './prompt.
 /** Also the value of `dialect:` in a configuration file that adds another sandbox under its own name. */
 export const sandboxId = 'sandbox'
 
-/** What every sandbox model can read at most, as its catalog entries say. */
+/** The context window of every sandbox model, as its catalog entries say. */
 const contextTokensMax = 128_000
 const throttledSeconds = 12
 
@@ -34,7 +34,7 @@ interface Refusal {
   readonly retryAfterSeconds?: number
 }
 
-/** What differs between the APIs, besides the dialect. */
+/** The differences between the APIs, besides the dialect. */
 interface Wire {
   readonly dialect: Dialect
   readonly requestIdHeader: string

@@ -1,4 +1,4 @@
-// Embeddings of hosts with a form of their own: OpenAI's request goes in, theirs is sent, and OpenAI's reply comes out.
+// Embeddings of hosts with their own format: takes OpenAI's request, sends the host's, and returns OpenAI's reply.
 
 import { isRecord, parseRecord, recordOf } from '../../dialects/canonical/json.ts'
 import { invalidRequest } from '../../kernel/failure.ts'

@@ -152,7 +152,7 @@ function jsonOf(data: Uint8Array | string): Readonly<Record<string, unknown>> {
 //   header: name length 1 │ name │ type 1 │ value; type 7 is a text with its length in 2 bytes before it
 
 export interface EventFrame {
-  /** Those that are texts. */
+  /** Only the headers with a string value. */
   readonly headers: ReadonlyMap<string, string>
   readonly payload: Uint8Array
 }

@@ -35,7 +35,7 @@ export interface WrappedCall {
 /** A call in the host's form, and what of the caller's it could not take. */
 export interface HostCall extends WrappedCall {
   readonly warnings: readonly Warning[]
-  /** Why it must not be sent: the host takes less than was asked for. */
+  /** Why it must not be sent: the host supports less than the request needs. */
   readonly refused?: Failure
 }
 
@@ -170,7 +170,7 @@ export function withoutDialectHeaders(headers: Readonly<Record<string, string>>)
 interface Lock {
   /** From the body inwards; of a list, each element. */
   readonly path: readonly [string, ...string[]]
-  /** What the names of the flags begin with that unlock it. */
+  /** Prefixes of the flags that unlock it. */
   readonly flags: readonly string[]
 }
 
@@ -230,7 +230,7 @@ export function findLocked(body: Uint8Array, members: JsonMembers, betas: readon
     const spans = isList ? readJsonElements(body, valueStart, valueEnd) : [{ start: valueStart, end: valueEnd }]
     for (const [i, { start, end }] of spans.entries()) {
       const object = readJsonValueMembers(body, start, end)
-      // What is no object, or has a name twice, is for the host to judge.
+      // The host judges values that are not objects or that repeat a name.
       if (!(object instanceof JsonFault)) inObject(object, cuts, isList ? pointer + pointerStep(i) : pointer)
     }
   }

@@ -6,7 +6,7 @@ import type { CatalogEntry } from './entry.ts'
 export interface ChangeFeed {
   /** undefined = too many listeners, in total or from this address, or the gateway is stopping. */
   listen(signal: AbortSignal, address: string | undefined): ReadableStream<Uint8Array> | undefined
-  /** What keys and projects can use may have changed; sent with the next poll. */
+  /** Access of keys and projects may have changed; sent with the next poll. */
   accessChanged(): void
   /** Ends all streams, so that the gateway can stop. */
   close(): void

@@ -151,7 +151,7 @@ const orders: Readonly<Record<SortKind, Order>> = {
   speed: lowest((entry) => negative(measured(entry, 'tokens_per_second'))),
 }
 
-/** What the menus offer, sorted. */
+/** The entries of the menus, sorted. */
 export interface Choices {
   readonly creators: readonly string[]
   readonly providers: readonly string[]

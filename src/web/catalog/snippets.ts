@@ -280,10 +280,7 @@ claude`,
     'sh',
     'codex.md',
     'npm install -g @openai/codex',
-    ({
-      base,
-      shellModel,
-    }) => `# TOLLGATE_KEY is read by Codex. \`tollgate connect codex\` also tells it about every model.
+    ({ base, shellModel }) => `# TOLLGATE_KEY is read by Codex. \`tollgate connect codex\` also configures every model.
 codex -c model_provider=tollgate \\
   -c model_providers.tollgate.name=Tollgate \\
   -c ${shellQuote(`model_providers.tollgate.base_url=${base}`)} \\

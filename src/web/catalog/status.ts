@@ -21,7 +21,7 @@ const healths: Readonly<Record<string, readonly [StatusLevel, string]>> = {
   ejected: ['error', 'cooldown'],
 }
 
-/** Green only where requests have shown it: a route that nobody uses is neither healthy nor failing. */
+/** Green only if requests have shown it: an unused route is neither healthy nor failing. */
 export function routeStatus({ health, wait_ms, why, rehearsal, first_event_ms: figures }: CatalogRoute): ShownStatus {
   // The sandbox has no health.
   if (rehearsal && health === 'healthy')

@@ -64,7 +64,7 @@ export function Banner({ tone = 'info', children, action }: BannerProps) {
 export interface EmptyStateProps {
   readonly title: string
   readonly icon?: IconName
-  /** What to do next. */
+  /** The next step. */
   readonly children: ComponentChildren
 }
 
@@ -107,7 +107,7 @@ export interface MenuItem {
 }
 
 export interface MenuProps {
-  /** For screen readers: `Actions for ci`. A button with content of its own is named by it. */
+  /** For screen readers: `Actions for ci`. A button with visible content is named by that. */
   readonly name: string
   readonly items: readonly MenuItem[]
   /** Absent = "⋯". */
@@ -349,7 +349,7 @@ const copiedShownMs = 2_000
 
 export interface CopyButtonProps {
   readonly text: string
-  /** What is copied, for screen readers: `id of sandbox/echo`. */
+  /** The subject of the copy, for screen readers: `id of sandbox/echo`. */
   readonly what: string
   /** Beside the icon; absent = the icon alone. */
   readonly label?: string

@@ -101,7 +101,7 @@ const formats = {
   whole: { inputMode: 'numeric', pattern: '[0-9]+', title: 'A whole number without sign, comma or unit: 60' },
 } as const
 
-/** What is typed, by field. */
+/** The typed values, by field. */
 export type Values = Readonly<Record<string, string>>
 
 export interface FieldRow extends FieldLook {
@@ -156,7 +156,7 @@ function pairsOf(text: string): Readonly<Record<string, string>> {
   )
 }
 
-/** What `pairsOf` reads. */
+/** The inverse of `pairsOf`. */
 export function pairLines(pairs: Readonly<Record<string, string>>): string {
   return Object.entries(pairs)
     .map(([name, value]) => `${name}=${value}`)
@@ -179,7 +179,7 @@ export interface FormProps<Row extends FieldRow, Value> {
   readonly intro?: string
   /** Absent = a form on the page, which has nothing to close. */
   onCancel?(): void
-  /** What is sent besides the fields. */
+  /** Body members besides the fields. */
   readonly content?: unknown
   /** Sending the same again has the same idempotency key. */
   send(body: BodyOf<Row>, options: CallOptions): Promise<Value>

@@ -22,7 +22,7 @@ export interface Query<Value> {
   reload(): void
 }
 
-/** What a call returned, or why it failed. Anything else that is thrown is a defect. */
+/** The result of a call, or why it failed. Anything else that is thrown is a defect. */
 async function outcomeOf<Value>(call: Promise<Value>): Promise<{ value: Value } | { error: ApiError }> {
   try {
     return { value: await call }

@@ -48,7 +48,7 @@ export function useLiveCatalog(
         const [state = '', access = ''] = version.split(' ')
         const isNew = state !== known.current
         if (isNew) void reload()
-        // The first message only tells what is known.
+        // The first message only sets the starting point.
         if (isNew || (knownAccess !== '' && access !== knownAccess)) setAccessVersion((before) => before + 1)
         knownAccess = access
       },

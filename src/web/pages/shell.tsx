@@ -30,7 +30,7 @@ export interface PageViewProps {
 export function PageView({ page, frame, components }: PageViewProps) {
   // `Page` pairs every kind with its data; TypeScript cannot follow that the kind's component takes it.
   const Content = components[page.kind] as ComponentType<Page['data'] & { readonly frame: Frame }> | undefined
-  // The console has a frame of its own.
+  // The console has its own frame.
   if (page.kind === 'console') return Content ? <Content {...page.data} frame={frame} /> : null
   return (
     <>

@@ -28,7 +28,7 @@ export const keepAlive = sseComment('keep-alive')
 export class ChatStreamRelay extends RecordRelay {
   readonly #json = new JsonSpans(['model', 'usage', 'choices', 'error'])
   #last: Uint8Array | undefined
-  /** What the meter saw in all chunks so far. */
+  /** The meter's count over all chunks so far. */
   #seen = 0
   /** Choices that have ended. */
   readonly #ended = new Set<unknown>()

@@ -203,7 +203,7 @@ const searching: OwnField = { addsInput: true, maxSearches: 20 }
 const isZero = (value: unknown) => value === 0
 const isText = (value: unknown) => Array.isArray(value) && value.every((modality) => modality === 'text')
 
-/** Those with a reason change the response, and are refused. */
+/** Fields with a reason change the response, and are refused. */
 const otherFields: ReadonlyMap<string, OwnField> = new Map<string, OwnField>([
   [
     'n',

@@ -18,7 +18,7 @@ export function flatName(namespace: string | undefined, name: string): string {
   return namespace ? `${namespace}${joint}${name}` : name
 }
 
-/** The members of `local_shell_call.action`, as the model is asked to write them. */
+/** The members of `local_shell_call.action`, in the schema that the model gets. */
 const shellSchema = jsonObject({
   type: '"object"',
   properties: jsonObject({
@@ -78,7 +78,7 @@ function refuseOrDrop(entry: RequestFields, type: string, { unsupported }: Parse
     field: entry.at,
     refuse: !isSearch,
     reason: `The tool type ${shownWord(type)} is not available for this model.`,
-    // What such a tool finds is input.
+    // The results of such a tool are input.
     addsInput: type !== 'tool_search',
     ...(type.startsWith('web_search') && { maxSearches: 20 }),
   })

@@ -41,7 +41,7 @@ const echoed = [
   ...['safety_identifier', 'service_tier', 'temperature', 'tool_choice', 'tools', 'top_p', 'truncation', 'user'],
 ]
 
-/** Written anew: the caller's own text may have line breaks, which end the line of an event. */
+/** Serialized again: the caller's own text may have line breaks, which end the line of an event. */
 function echoOf(body: RequestFields): Record<string, RawJson> {
   const members = echoed.flatMap((name) => {
     const value = body.value(name)

@@ -13,7 +13,7 @@ export function hydratePage(components: PageComponents): void {
   const { page, frame } = JSON.parse(data) as { page: Page; frame: Frame }
   if (page.kind === 'console') setFirstAnswers(page.data.answers)
   hydrate(<PageView page={page} frame={frame} components={components} />, root)
-  // What a page asks for later is asked of the gateway.
+  // Later calls go to the gateway.
   setFirstAnswers({})
   // Tests wait for this.
   document.documentElement.dataset.alive = 'yes'
