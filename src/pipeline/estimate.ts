@@ -17,6 +17,7 @@ const geoWord = Buffer.from('inference_geo')
 const mediaWords = [
   ...['base64', '_url"', '"file_id"', '"file_data"', '"input_audio"', '"audio"', '_search', '_202'],
   ...['"plugins"', '"search_parameters"', '"mcp', '"container', '"code_', '"image_generation"', '"builtin_function"'],
+  ...['"inlineData"', '"fileData"'],
 ].map((word) => Buffer.from(word))
 /** As a value, `"type": "url"`; as a name it occurs in many tool schemas. */
 const urlWord = Buffer.from('"url"')

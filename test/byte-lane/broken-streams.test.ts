@@ -31,7 +31,7 @@ function expectedEvents(recording: Recording): SseEvent[] {
 /** How many of the events it takes until the provider has said that its answer is complete. */
 function eventsUntilEnd(recording: Recording, all: readonly SseEvent[]): number {
   if (surfaceOf(recording) === 'messages') return all.length
-  return all.findIndex(({ data }) => /"finish_reason":"/.test(data)) + 1
+  return all.findIndex(({ data }) => /"finish_?reason": ?"/i.test(data)) + 1
 }
 
 for (const recording of streams) {

@@ -1,10 +1,11 @@
 // The same recordings through the real gateway and real sockets: streams cut at a sample of places, and whole replies.
-// The request says in its metadata, which passes untouched, what the fake provider is to answer.
+// The request says in its metadata, or in its text, which pass untouched, what the fake provider is to answer.
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { totalInputTokens } from '../../src/kernel/usage.ts'
-import { type Gateway, startGateway, stopAll, upstreamConfig } from '../parts/gateway.ts'
-import { startUpstream, type Upstream } from '../parts/upstream.ts'
+import { type Gateway, geminiConfig, startGateway, stopAll } from '../parts/gateway.ts'
+import { startUpstream, type Upstream, type UpstreamCall } from '../parts/upstream.ts'
+import { wantsStream } from '../parts/upstream-words.ts'
 import {
   expectedBytes,
   type Recording,
@@ -22,11 +23,11 @@ let gateway: Gateway
 
 beforeAll(async () => {
   upstream = startUpstream(async (call, reply) => {
-    const { file, cut } = call.json().metadata as { file: string; cut: number }
+    const { file, cut } = wantedBy(call)
     const recording = [...streams, ...wholeReplies].find((each) => each.file === file)
     if (!recording) throw new Error(`no recording ${file}`)
     const bytes = recordedBytes(recording)
-    if (!call.json().stream) return await reply.send(200, { 'content-type': 'application/json' }, bytes)
+    if (!wantsStream(call)) return await reply.send(200, { 'content-type': 'application/json' }, bytes)
     await reply.startStream({ 'set-cookie': 'a=b', 'openai-organization': 'org-secret', 'x-request-id': 'upstream-id' })
     await reply.chunk(bytes.subarray(0, cut))
     // The gateway gets its turn to read before the rest is sent.
@@ -35,11 +36,21 @@ beforeAll(async () => {
     await reply.finish()
   })
   // Searches are offered, and cost nothing.
-  const config = upstreamConfig(upstream.url).replaceAll('cache_write_1h: "2.00"', '$&, web_search: "0"')
+  const config = geminiConfig(upstream.url).replaceAll('cache_write_1h: "2.00"', '$&, web_search: "0"')
   gateway = await startGateway({ config })
 })
 
 afterAll(() => stopAll(gateway, upstream))
+
+interface Wanted {
+  readonly file: string
+  readonly cut: number
+}
+
+function wantedBy(call: UpstreamCall): Wanted {
+  const { metadata, contents } = call.json() as { metadata?: Wanted; contents?: { parts: { text: string }[] }[] }
+  return metadata ?? (JSON.parse(contents?.[0]?.parts[0]?.text ?? '') as Wanted)
+}
 
 interface Asked {
   readonly stream: boolean
@@ -50,13 +61,20 @@ interface Asked {
 function ask(recording: Recording, { stream, wantsUsage = false, cut = 0 }: Asked): Promise<Response> {
   const surface = surfaceOf(recording)
   const chat = { stream_options: { include_usage: wantsUsage } }
+  const headers = {
+    authorization: `Bearer ${gateway.key}`,
+    'content-type': 'application/json',
+    'anthropic-version': '2023-06-01',
+  }
+  if (surface === 'gemini') {
+    const verb = stream ? 'streamGenerateContent?alt=sse' : 'generateContent'
+    const contents = [{ role: 'user', parts: [{ text: JSON.stringify({ file: recording.file, cut }) }] }]
+    const body = JSON.stringify({ contents, generationConfig: { maxOutputTokens: 1000 } })
+    return fetch(`${gateway.url}/v1beta/models/test/gemini:${verb}`, { method: 'POST', headers, body })
+  }
   return fetch(gateway.url + (surface === 'chat' ? '/v1/chat/completions' : '/v1/messages'), {
     method: 'POST',
-    headers: {
-      authorization: `Bearer ${gateway.key}`,
-      'content-type': 'application/json',
-      'anthropic-version': '2023-06-01',
-    },
+    headers,
     body: JSON.stringify({
       model: surfaces[surface].model,
       messages: [{ role: 'user', content: 'hi' }],

@@ -5,15 +5,17 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { anthropicMessages } from '../../src/dialects/anthropic-messages/index.ts'
 import type { Dialect } from '../../src/dialects/dialect.ts'
+import { gemini } from '../../src/dialects/gemini/index.ts'
 import { openaiChat } from '../../src/dialects/openai-chat/index.ts'
 import type { Usage } from '../../src/kernel/usage.ts'
 import { tokenCounts } from '../parts/token-counts.ts'
 
-export type Surface = 'chat' | 'messages'
+export type Surface = 'chat' | 'messages' | 'gemini'
 
 export const surfaces: Record<Surface, { readonly dialect: Dialect; readonly model: string }> = {
   chat: { dialect: openaiChat, model: 'test/chat' },
   messages: { dialect: anthropicMessages, model: 'test/messages' },
+  gemini: { dialect: gemini, model: 'test/gemini' },
 }
 
 /** A named span: what stands in the recording, what the client gets for it, and how often. */
@@ -61,6 +63,9 @@ function used(
 
 const openaiHead =
   'data: {"id":"chatcmpl-D9aVqk2Yw1nQ7sLrT0uJ3xPzE5bHc","object":"chat.completion.chunk","created":1794700811,"model":"test/chat","service_tier":"default","system_fingerprint":"fp_8a1c90d2e7"'
+
+const lastUsage =
+  '"candidatesTokenCount": 9,"totalTokenCount": 38,"cachedContentTokenCount": 5,"promptTokensDetails": [{"modality": "TEXT","tokenCount": 21}],"thoughtsTokenCount": 8}'
 
 export const streams: readonly Recording[] = [
   // 21 + 34
@@ -180,6 +185,17 @@ export const streams: readonly Recording[] = [
     span('"model":"anthropic.claude-sonnet-5-5-v1:0"', '"model":"test/messages"'),
     span('"output_tokens":7}', '"output_tokens":7,"cost":0.000548}'),
   ]),
+  // 16 + 0.5 + 34: cached tokens are a part of the prompt, and thoughts are output beside the candidates.
+  recording('gemini/text.sse', used(16, 5, undefined, 0, 17, 8), '0.0000505', [
+    span('"modelVersion": "gemini-3.8-flash"', '"modelVersion": "test/gemini"', 4),
+    // The last record alone counts 9 candidates.
+    span(lastUsage, lastUsage.replace('8}', '8,"cost":0.0000505}')),
+  ]),
+  // 310 + 242
+  recording('gemini/tools.sse', used(310, undefined, undefined, 0, 121), '0.000552', [
+    span('"modelVersion":"gemini-3.8-flash"', '"modelVersion":"test/gemini"', 2),
+    span('"serviceTier":"standard" }', '"serviceTier":"standard","cost":0.000552 }'),
+  ]),
 ]
 
 export const wholeReplies: readonly Recording[] = [
@@ -206,10 +222,20 @@ export const wholeReplies: readonly Recording[] = [
     span('    : "claude-haiku-5-5"', '    : "test/messages"'),
     span('"output_tokens" : 8 }', '"output_tokens" : 8,"cost":0.000028 }'),
   ]),
+  // 40 + 100
+  recording('gemini/whole.json', used(40, undefined, undefined, 0, 50), '0.00014', [
+    span('"modelVersion": "gemini-3.8-flash"', '"modelVersion": "test/gemini"'),
+    span('"totalTokenCount": 90', '"totalTokenCount": 90,"cost":0.00014'),
+  ]),
+  // 12
+  recording('gemini/whole-blocked.json', used(12, undefined, undefined, 0, 0), '0.000012', [
+    span('"modelVersion":"gemini-3.8-flash"', '"modelVersion":"test/gemini"'),
+    span('"totalTokenCount":12', '"totalTokenCount":12,"cost":0.000012'),
+  ]),
 ]
 
 export function surfaceOf(recording: Recording): Surface {
-  return recording.file.startsWith('chat/') ? 'chat' : 'messages'
+  return recording.file.slice(0, recording.file.indexOf('/')) as Surface
 }
 
 export function recordedBytes(recording: Recording): Buffer<ArrayBuffer> {

@@ -106,7 +106,7 @@ describe('the terminal bytes', () => {
       relay.push(recordedBytes(recording))
       relay.end()
       const all = expectedBytes(recording, true).toString()
-      const last = surfaceOf(recording) === 'chat' ? 'data: [DONE]' : 'event: message_stop'
+      const last = { chat: 'data: [DONE]', messages: 'event: message_stop', gemini: 'data: ' }[surfaceOf(recording)]
       expect(Buffer.from(relay.terminal).toString()).toBe(all.slice(all.lastIndexOf(last)))
     }
   })

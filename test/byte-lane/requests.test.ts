@@ -2,9 +2,10 @@
 // edits written beside each body.
 
 import { afterAll, beforeEach, describe, expect, test } from 'bun:test'
+import { gemini } from '../../src/dialects/gemini/index.ts'
 import { openaiChat } from '../../src/dialects/openai-chat/index.ts'
 import { Failure } from '../../src/kernel/failure.ts'
-import { startGateway, stopAll, upstreamConfig } from '../parts/gateway.ts'
+import { geminiConfig, startGateway, stopAll } from '../parts/gateway.ts'
 import { startUpstream, type UpstreamCall } from '../parts/upstream.ts'
 
 /** What stands in the client's body, and what the provider gets in its place; each occurs once. */
@@ -101,6 +102,8 @@ const chatBodies: readonly Sent[] = [
   { says: 'a stream of null', body: `{"model":"test/chat","stream":null,${user},"max_tokens":5}`, edits: [model] },
 ]
 
+const files = 'https://generativelanguage.googleapis.com/v1beta/files'
+
 const messagesModel: Edit = ['"test/messages"', '"upstream-messages-1"']
 
 const messagesBodies: readonly Sent[] = [
@@ -116,6 +119,81 @@ const messagesBodies: readonly Sent[] = [
   },
 ]
 
+/** What a caller says beside the contents, and what the provider gets; the model is in the address. */
+const geminiBodies: readonly Sent[] = [
+  {
+    says: 'odd order and spaces, signatures, unknown names inside calls and results',
+    body: '\n{ "generationConfig" : { "maxOutputTokens" : 1.2e1 , "seed":7 } ,\t"contents":[ {"role":"user","parts":[{"text":"hé 😀 \\/"}]},{"role":"model","parts":[{"functionCall":{"id":"a","name":"f","args":{"model":"test","n":1.0,"big":12345678901234567890}},"thoughtSignature":"EqQB+/=="}]},{"role":"user","parts":[{"functionResponse":{"id":"a","name":"f","response":{"file":{"uri":"x"}}}}]} ]\r\n}\n ',
+    edits: [],
+  },
+  {
+    says: 'safety settings, a schema in Google’s form, tools and an escaped text',
+    body: '{"safetySettings":[{"category":"HARM_CATEGORY_HARASSMENT","threshold":"BLOCK_NONE"}],"contents":[{"parts":[{"text":"fileData \\u003cb\\u003e"}]}],"tools":[{"functionDeclarations":[{"name":"f","parameters":{"type":"OBJECT"}}]}],"toolConfig":{"functionCallingConfig":{"mode":"ANY"}},"generationConfig":{"responseMimeType":"application/json","responseSchema":{"type":"STRING"},"thinkingConfig":{"thinkingLevel":"LOW","includeThoughts":true},"maxOutputTokens":5},"serviceTier":"flex","systemInstruction":{"parts":[{"text":"be brief"}]}}',
+    edits: [],
+  },
+  {
+    says: 'no settings',
+    body: '{"contents":[{"parts":[{"text":"hi"}]}] }',
+    edits: [['}] }', '}],"generationConfig":{"maxOutputTokens":4096} }']],
+  },
+  {
+    says: 'settings of null',
+    body: '{"generationConfig":null,"contents":[{"parts":[{"text":"hi"}]}]}',
+    edits: [['null', '{"maxOutputTokens":4096}']],
+  },
+  {
+    says: 'no cap',
+    body: '{"contents":[{"parts":[{"text":"hi"}]}],"generationConfig":{ "topK":1 }}',
+    edits: [['"topK":1 }', '"topK":1,"maxOutputTokens":4096 }']],
+  },
+  {
+    says: 'no cap in empty settings',
+    body: '{"contents":[{"parts":[{"text":"hi"}]}],"generationConfig":{ }}',
+    edits: [['{ }', '{"maxOutputTokens":4096 }']],
+  },
+  {
+    says: 'a cap above the model’s',
+    body: '{"contents":[{"parts":[{"text":"hi"}]}],"generationConfig":{"maxOutputTokens":9000}}',
+    edits: [['9000', '8000']],
+  },
+  {
+    says: 'an image',
+    body: '{"contents":[{"parts":[{"inlineData":{"mimeType":"image/png","data":"iVBORw0KGgo="}}]}],"generationConfig":{"maxOutputTokens":5}}',
+    edits: [],
+  },
+]
+
+/** Translated or refused, because the operator would pay for it or it belongs to the operator's account. */
+const geminiSuspects: readonly (readonly [says: string, members: string, status: 200 | 400])[] = [
+  ['a cap in the other spelling', '"contents":[C],"generation_config":{"maxOutputTokens":9}', 400],
+  ['a cap in the other spelling inside', '"contents":[C],"generationConfig":{"max_output_tokens":9000}', 200],
+  ['a cache in the other spelling', '"contents":[C],"cached_content":"cachedContents/1"', 400],
+  ['an uploaded file', `"contents":[C,{"parts":[{"fileData":{"fileUri":"${files}/1"}}]}]`, 400],
+  ['an uploaded file in the other spelling', `"contents":[{"parts":[{"file_data":{"file_uri":"${files}/1"}}]}]`, 400],
+  [
+    'an uploaded file with letters escaped',
+    `"contents":[{"parts":[{"f\\u0069leData":{"fileUri":"${files}/1"}}]}]`,
+    400,
+  ],
+  [
+    'an uploaded file as an instruction',
+    `"contents":[C],"systemInstruction":{"parts":{"fileData":{"fileUri":"${files}/1"}}}`,
+    400,
+  ],
+  [
+    'an uploaded file in a result',
+    `"contents":[{"role":"model","parts":[{"functionCall":{"name":"f"}}]},{"parts":[{"functionResponse":{"name":"f","response":{},"parts":[{"fileData":{"fileUri":"${files}/1"}}]}}]}]`,
+    400,
+  ],
+  ['a search', '"contents":[C],"tools":[{"googleSearch":{}}]', 200],
+  ['a search in the other spelling', '"contents":[C],"tools":[{"google_search":{}}]', 400],
+  ['code that Google runs', '"contents":[C],"tools":[{"functionDeclarations":[]},{"codeExecution":{}}]', 400],
+  ['tools without a list', '"contents":[C],"tools":{"codeExecution":{}}', 400],
+  ['a dearer tier', '"contents":[C],"serviceTier":"priority"', 200],
+  ['pictures to be made', '"contents":[C],"generationConfig":{"responseModalities":["IMAGE"]}', 400],
+  ['labels of the operator’s bill', '"contents":[C],"labels":{"a":"b"}', 200],
+]
+
 function edited({ body, edits }: Sent): string {
   return edits.reduce((text, [from, to]) => {
     expect(text.split(from)).toHaveLength(2)
@@ -127,7 +205,8 @@ const upstream = startUpstream(async (call, reply) => {
   if (call.path.endsWith('/count_tokens')) return await reply.json(200, { input_tokens: 3 })
   if (!call.json().stream) {
     const choices = [{ index: 0, message: { content: 'x' }, finish_reason: 'stop' }]
-    return await reply.json(200, { type: 'message', choices, content: [], stop_reason: 'end_turn' })
+    const candidates = [{ content: { parts: [{ text: 'x' }] }, finishReason: 'STOP' }]
+    return await reply.json(200, { type: 'message', choices, content: [], stop_reason: 'end_turn', candidates })
   }
   await reply.startStream()
   const isChat = call.path.endsWith('/chat/completions')
@@ -138,7 +217,7 @@ const upstream = startUpstream(async (call, reply) => {
   )
   await reply.finish()
 })
-const gateway = await startGateway({ config: upstreamConfig(upstream.url) })
+const gateway = await startGateway({ config: geminiConfig(upstream.url) })
 
 beforeEach(() => {
   upstream.calls.length = 0
@@ -172,6 +251,47 @@ describe('the body the provider receives', () => {
   test.each(messagesBodies)('on the message surface: $says', async (sent) => {
     const call = await post('/v1/messages', sent.body)
     expect(new TextDecoder().decode(call.body)).toBe(edited(sent))
+  })
+
+  test.each(geminiBodies)('on Gemini’s surface: $says', async (sent) => {
+    const call = await post('/v1beta/models/test/gemini:generateContent', sent.body)
+    expect(call.path).toBe('/v1beta/models/upstream-gemini-1:generateContent')
+    expect(new TextDecoder().decode(call.body)).toBe(edited(sent))
+  })
+
+  test.each(geminiSuspects)('on Gemini’s surface never as it is: %s', async (_, members, status) => {
+    const body = `{${members.replace('C', '{"parts":[{"text":"hi"}]}')}}`
+    const response = await fetch(`${gateway.url}/v1beta/models/test/gemini:generateContent`, {
+      method: 'POST',
+      headers: { 'x-goog-api-key': gateway.key, 'content-type': 'application/json' },
+      body,
+    })
+    expect(`${response.status} ${await response.text()}`).toStartWith(String(status))
+    const sent = upstream.calls.map((call) => Object.keys(call.json()).sort().join())
+    // What is left of it: the contents, and the cap of the model.
+    expect(sent).toEqual(status === 200 ? ['contents,generationConfig'] : [])
+    if (status === 200) {
+      expect(upstream.calls[0]?.json().generationConfig).toEqual({ maxOutputTokens: 4096 })
+      expect(response.headers.get('x-tollgate-warnings')).not.toBeNull()
+    }
+  })
+
+  test('a history with reasoning of another model is translated', async () => {
+    const own = Buffer.from('tgs1[{"text":"hm","signature":"c2ln"}]').toString('base64')
+    const body = `{"contents":[{"role":"model","parts":[{"text":"hi","thoughtSignature":"${own}"}]},{"parts":[{"text":"hi"}]}]}`
+    const call = await post('/v1beta/models/test/gemini:generateContent', body)
+    expect(new TextDecoder().decode(call.body)).not.toContain('thoughtSignature')
+  })
+
+  test('a host that refuses ids gets none', () => {
+    const body =
+      '{"contents":[{"parts":[{"functionCall":{"id":"a","name":"f","args":{"id":1}}},{"functionResponse":{"name":"f", "id" : "a"}}]}]}'
+    const envelope = gemini.readEnvelope(new TextEncoder().encode(body), new Headers())
+    if (envelope instanceof Failure) throw new Error(envelope.message)
+    const rules = { upstreamModel: 'up', defaultOutputCap: undefined, rules: { toolIdMax: 0 } }
+    expect(new TextDecoder().decode(gemini.editRequest(envelope, rules).body)).toBe(
+      '{"contents":[{"parts":[{"functionCall":{"name":"f","args":{"id":1}}},{"functionResponse":{"name":"f"}}]}]}',
+    )
   })
 
   test('for a token count: the same, without a cap', async () => {

@@ -1,4 +1,4 @@
-// Requests of both surfaces, from bytes to what would be sent to a provider of each dialect. Whatever the bytes are, they
+// Requests of the surfaces, from bytes to what would be sent to a provider of each dialect. Whatever the bytes are, they
 // are carried or refused as the caller's fault, and a refusal does not repeat what was said in the conversation.
 
 import fc from 'fast-check'
@@ -11,7 +11,14 @@ import { openaiResponses } from '../../src/dialects/openai-responses/index.ts'
 import { Failure } from '../../src/kernel/failure.ts'
 import { trouble } from './corpus.ts'
 import { damaged } from './damage.ts'
-import { chatRequests, messagesRequests, promptSecret } from './requests.ts'
+import {
+  chatRequests,
+  embeddingsRequests,
+  geminiEmbeddingRequests,
+  geminiRequests,
+  messagesRequests,
+  promptSecret,
+} from './requests.ts'
 import { type FuzzTarget, insist } from './target.ts'
 
 const targets: readonly UpstreamDialect[] = [openaiChat, anthropicMessages, gemini, openaiResponses]
@@ -30,7 +37,11 @@ function check(surface: Dialect, bytes: Uint8Array<ArrayBuffer>): void {
   const envelope = surface.readEnvelope(bytes, headers)
   if (envelope instanceof Failure) return expectRefusal(envelope)
   const edits = { upstreamModel: 'up', defaultOutputCap: 100, affordableOutputCap: 50, rules }
-  JSON.parse(new TextDecoder().decode(surface.editRequest(envelope, edits).body))
+  const edited: unknown = JSON.parse(new TextDecoder().decode(surface.editRequest(envelope, edits).body))
+  if (surface === gemini && !envelope.isForeign) {
+    const { generationConfig } = edited as { generationConfig: { maxOutputTokens: number } }
+    insist(generationConfig.maxOutputTokens <= edits.affordableOutputCap, 'a cap above what is paid for')
+  }
   const parsed = surface.translation.parseRequest(envelope)
   if (parsed instanceof Failure) return expectRefusal(parsed)
   for (const { id, translation } of targets) {
@@ -41,14 +52,40 @@ function check(surface: Dialect, bytes: Uint8Array<ArrayBuffer>): void {
   }
 }
 
-function target(name: string, surface: Dialect, requests: readonly Uint8Array[]): FuzzTarget {
+/** Bodies that ask for vectors. */
+function checkEmbeddings({ embeddings }: Dialect, url: string, bytes: Uint8Array<ArrayBuffer>): void {
+  if (!embeddings) return
+  const envelope = embeddings.readEnvelope(bytes, headers, url)
+  if (envelope instanceof Failure) return expectRefusal(envelope)
+  const edits = { upstreamModel: 'up', defaultOutputCap: undefined, rules }
+  JSON.parse(new TextDecoder().decode(embeddings.editRequest(envelope, edits).body))
+  const parsed = embeddings.parseRequest(envelope)
+  if (parsed instanceof Failure) return expectRefusal(parsed)
+  for (const { id, embeddings: upstream } of targets) {
+    const facts = {
+      upstreamModel: 'up',
+      issuer: `acme/${id}/up`,
+      defaultOutputCap: undefined,
+      maxOutputTokens: undefined,
+    }
+    const rendered = upstream?.renderRequest(parsed, { ...facts, rules })
+    if (rendered instanceof Failure) expectRefusal(rendered)
+    else if (rendered) JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(rendered.body))
+  }
+}
+
+function target(
+  name: string,
+  requests: readonly Uint8Array[],
+  checkBody: (bytes: Uint8Array<ArrayBuffer>) => void,
+): FuzzTarget {
   return {
     name,
     shareInputs: 2_000,
     open() {
       const corpus = [...trouble(name), ...requests]
       return {
-        property: fc.property(damaged(corpus), (bytes) => check(surface, bytes)),
+        property: fc.property(damaged(corpus), checkBody),
         examples: corpus.map((bytes) => [new Uint8Array(bytes)]),
       }
     },
@@ -56,6 +93,12 @@ function target(name: string, surface: Dialect, requests: readonly Uint8Array[])
 }
 
 export const requestTargets: readonly FuzzTarget[] = [
-  target('chat-request', openaiChat, chatRequests),
-  target('messages-request', anthropicMessages, messagesRequests),
+  target('chat-request', chatRequests, (bytes) => check(openaiChat, bytes)),
+  target('messages-request', messagesRequests, (bytes) => check(anthropicMessages, bytes)),
+  target('gemini-request', geminiRequests, (bytes) => check(gemini, bytes)),
+  target('embeddings-request', embeddingsRequests, (bytes) => checkEmbeddings(openaiChat, '', bytes)),
+  target('gemini-embedding-request', geminiEmbeddingRequests, (bytes) => {
+    checkEmbeddings(gemini, '/v1beta/models/m:embedContent', bytes)
+    checkEmbeddings(gemini, '/v1beta/models/m:batchEmbedContents', bytes)
+  }),
 ]

@@ -1,4 +1,4 @@
-// Good requests of both surfaces with every kind of member in them, for fuzzing to damage. The prompt of each holds a
+// Good requests of the surfaces with every kind of member in them, for fuzzing to damage. The prompt of each holds a
 // secret that no refusal may repeat.
 
 import { utf8 } from './damage.ts'
@@ -87,3 +87,52 @@ export const messagesRequests: readonly Uint8Array<ArrayBuffer>[] = [
     output_config: { format: { type: 'json_schema', schema } },
   },
 ].map((body) => utf8(JSON.stringify(body)))
+
+const said = { parts: [{ text: promptSecret }] }
+
+export const geminiRequests: readonly Uint8Array<ArrayBuffer>[] = [
+  { contents: [said] },
+  {
+    systemInstruction: said,
+    contents: [
+      {
+        role: 'user',
+        parts: [{ text: promptSecret }, { inlineData: { mimeType: 'image/png', data: 'iVBORw0KGgo=' } }],
+      },
+      {
+        role: 'model',
+        parts: [
+          { text: 'hm', thought: true },
+          { functionCall: { id: 'c1', name: 'look', args: { a: [1, { b: null }] } }, thoughtSignature: 'c2ln' },
+        ],
+      },
+      { role: 'user', parts: [{ functionResponse: { id: 'c1', name: 'look', response: { output: promptSecret } } }] },
+      { role: 'user', parts: [{ fileData: { mimeType: 'image/png', fileUri: 'https://a.test/b.png' } }] },
+    ],
+    tools: [{ functionDeclarations: [{ name: 'look', description: 'd', parametersJsonSchema: schema }] }],
+    toolConfig: { functionCallingConfig: { mode: 'ANY', allowedFunctionNames: ['look'] } },
+    safetySettings: [{ category: 'HARM_CATEGORY_HARASSMENT', threshold: 'BLOCK_NONE' }],
+    generationConfig: {
+      ...{ maxOutputTokens: 2000, temperature: 1, topP: 0.9, topK: 40, stopSequences: ['END'], seed: 7 },
+      ...{
+        candidateCount: 1,
+        responseMimeType: 'application/json',
+        responseSchema: { type: 'OBJECT', nullable: true },
+      },
+      thinkingConfig: { thinkingLevel: 'LOW', includeThoughts: true },
+    },
+    serviceTier: 'flex',
+  },
+].map((body) => utf8(JSON.stringify(body)))
+
+export const embeddingsRequests: readonly Uint8Array<ArrayBuffer>[] = [
+  { model: 'm', input: promptSecret },
+  { model: 'm', input: [promptSecret, 'b'], dimensions: 3, encoding_format: 'base64', user: 'u1' },
+  { model: 'm', input: [[1, 2], [3]], encoding_format: 'float' },
+].map((body) => utf8(JSON.stringify(body)))
+
+const one = { model: 'models/m', content: said, taskType: 'RETRIEVAL_DOCUMENT', title: 't', outputDimensionality: 3 }
+
+export const geminiEmbeddingRequests: readonly Uint8Array<ArrayBuffer>[] = [one, { requests: [one, one] }].map((body) =>
+  utf8(JSON.stringify(body)),
+)

@@ -148,6 +148,20 @@ models:
 ${extra}`
 }
 
+/** The same with `test/gemini`. */
+export function geminiConfig(upstreamUrl: string): string {
+  const provider = `  - { id: googly, dialect: gemini, base_url: "${upstreamUrl}/v1beta", api_key: upstream-secret-gemini }`
+  return upstreamConfig(
+    upstreamUrl,
+    `  - id: test/gemini
+    price: { input: "1.00", output: "2.00", cache_read: "0.10", cache_write: "1.25", cache_write_1h: "2.00" }
+    max_output_tokens: 8000
+    default_max_tokens: 4096
+    routes: [{ provider: googly, model: upstream-gemini-1 }]
+`,
+  ).replace('models:', `${provider}\nmodels:`)
+}
+
 export interface FailoverOptions {
   /** Members of each model. */
   readonly model?: string

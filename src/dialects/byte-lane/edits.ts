@@ -87,10 +87,15 @@ export class BodyEdits {
     private readonly envelope: Envelope,
     private readonly edits: RequestEdits,
   ) {
-    const model = envelope.members.find('model')
-    if (model) this.replace(model, JSON.stringify(edits.upstreamModel))
-    else this.add('model', JSON.stringify(edits.upstreamModel))
     for (const { name } of envelope.members.list) if (isRoutingMember(name)) this.cut(name)
+  }
+
+  /** For dialects that have the model in the body. */
+  nameModel(): void {
+    const model = this.envelope.members.find('model')
+    const json = JSON.stringify(this.edits.upstreamModel)
+    if (model) this.replace(model, json)
+    else this.add('model', json)
   }
 
   replace({ valueStart, valueEnd }: JsonMember, json: string): void {
@@ -112,13 +117,13 @@ export class BodyEdits {
   }
 
   /** The cap that is sent; undefined = none. Warns, like a translation, if it is below the caller's. */
-  cap(written: JsonMember | undefined): number | undefined {
+  cap(written: JsonMember | undefined, pointer = `/${written?.name}`): number | undefined {
     const { affordableOutputCap: affordable = Number.POSITIVE_INFINITY, defaultOutputCap } = this.edits
     const { maxOutputTokens = Number.POSITIVE_INFINITY } = this.edits
     const { outputCap } = this.envelope
     const cap = Math.min(outputCap ?? defaultOutputCap ?? affordable, affordable)
     if (written && outputCap !== undefined && cap > maxOutputTokens) {
-      this.warn('max_tokens_clamped', `/${written.name}`)
+      this.warn('max_tokens_clamped', pointer)
     }
     // Do not add a cap only to state the model's maximum: hosts may refuse one that does not fit beside the prompt.
     return cap === Number.POSITIVE_INFINITY ? undefined : Math.min(cap, maxOutputTokens)

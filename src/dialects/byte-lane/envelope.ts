@@ -164,7 +164,7 @@ export function memberSpans({ members }: Envelope, name: string): JsonSpan[] {
 export function firstMessageSpans(
   envelope: Envelope,
   instructing: ReadonlySet<string>,
-  name: 'messages' | 'input' = 'messages',
+  name: 'messages' | 'input' | 'contents' = 'messages',
 ): JsonSpan[] {
   const [list] = memberSpans(envelope, name)
   if (list === undefined || envelope.body[list.start] !== openBracket) return list ? [list] : []

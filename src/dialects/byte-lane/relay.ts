@@ -261,7 +261,7 @@ export function createReplyRelay<Content extends string>({
 
 const letterN = 0x6e
 const encoder = new TextEncoder()
-const modelName = encoder.encode('"model":')
+const modelMember = encoder.encode('"model":')
 const separator = Uint8Array.of(comma)
 
 /** A scratch pad: filled and read within one call, never between two. */
@@ -298,13 +298,19 @@ function lastInside(bytes: Uint8Array, span: JsonSpan): number {
   return at + 1
 }
 
-/** Replaces the provider's model name with the caller's, or adds it as the first member. */
-export function modelEdit(bytes: Uint8Array, span: JsonSpan, modelJson: Uint8Array, objectStart = 0): ByteEdit {
+/** Replaces the provider's model name with the caller's, or adds it as the first member. `name`: of that, with its colon. */
+export function modelEdit(
+  bytes: Uint8Array,
+  span: JsonSpan,
+  modelJson: Uint8Array,
+  objectStart = 0,
+  name = modelMember,
+): ByteEdit {
   if (span.start >= 0) return { start: span.start, end: span.end, bytes: modelJson }
   const at = bytes.indexOf(openBrace, objectStart) + 1
   let next = at
   while ((bytes[next] as number) <= 0x20) next++
-  const member = bytes[next] === closeBrace ? [modelName, modelJson] : [modelName, modelJson, separator]
+  const member = bytes[next] === closeBrace ? [name, modelJson] : [name, modelJson, separator]
   return { start: at, end: at, bytes: Buffer.concat(member) }
 }
 

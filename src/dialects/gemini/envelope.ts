@@ -3,10 +3,11 @@
 import { type Failure, invalidRequest } from '../../kernel/failure.ts'
 import { utf8Text } from '../../wire/bytes.ts'
 import type { JsonSpan } from '../../wire/json-spans.ts'
-import { memberSpans, readFields } from '../byte-lane/envelope.ts'
+import { firstMessageSpans, memberSpans, readFields } from '../byte-lane/envelope.ts'
 import { isRecord, parseRecord } from '../canonical/json.ts'
 import type { Envelope } from '../canonical/translation.ts'
 import { readCallPath } from './path.ts'
+import { isPassable } from './request/edit.ts'
 
 export function readEnvelope(body: Uint8Array<ArrayBuffer>, _: Headers, url = ''): Envelope | Failure {
   return readFields(body, (fields) => {
@@ -28,14 +29,14 @@ export function readEnvelope(body: Uint8Array<ArrayBuffer>, _: Headers, url = ''
     }
     const thinking = config?.optionalObject('thinkingConfig')
     const wantsStream = verb === 'streamGenerateContent'
+    const isListed = wantsStream && !wantsEvents
     return {
       ...{ body, members: fields.members, model, stream: wantsStream && wantsEvents, outputCap: cap, choices: 1 },
       offersTools: fields.hasEntries('tools'),
       reasoning: thinking && (thinking.optionalNumber('thinkingBudget') === 0 ? 'off' : 'on'),
       wantsStreamUsage: true,
-      // Always translated: what a caller writes may name files and caches of the operator's account.
-      isForeign: true,
-      ...(wantsStream && !wantsEvents && { isListed: true }),
+      ...(isListed && { isListed }),
+      ...((isListed || !isPassable(body, fields.members)) && { isForeign: true }),
     }
   })
 }
@@ -48,12 +49,14 @@ export function readCountEnvelope(body: Uint8Array<ArrayBuffer>, headers: Header
   return readEnvelope(new TextEncoder().encode(JSON.stringify(inner)), headers, url)
 }
 
-/** How a conversation begins; its contents grow at the end. */
+// A conversation is identified by its tools, its instruction and its first content.
+
+const noInstructions: ReadonlySet<string> = new Set()
+
 export function conversationSpans(envelope: Envelope): readonly JsonSpan[] {
-  const [contents] = memberSpans(envelope, 'contents')
   return [
     ...memberSpans(envelope, 'tools'),
     ...memberSpans(envelope, 'systemInstruction'),
-    ...(contents ? [contents] : []),
+    ...firstMessageSpans(envelope, noInstructions, 'contents'),
   ]
 }

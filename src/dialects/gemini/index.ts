@@ -1,20 +1,16 @@
-// Google's generateContent, used by callers and for calling providers. Calls of callers are always translated.
+// Google's generateContent, used by callers and for calling providers.
 
-import { assert } from '../../kernel/assert.ts'
 import { noHeaders } from '../canonical/translation.ts'
 import type { Dialect } from '../dialect.ts'
 import { embeddings } from './embeddings.ts'
 import { conversationSpans, readCountEnvelope, readEnvelope } from './envelope.ts'
 import { readFault, renderFailure, renderStreamFailure } from './errors.ts'
 import { parseStream } from './reply/parse.ts'
-import { keepAliveText, renderReply, renderStream } from './reply/render.ts'
+import { GeminiStreamRelay, keepAlive, relayReply } from './reply/relay.ts'
+import { renderReply, renderStream } from './reply/render.ts'
+import { editRequest } from './request/edit.ts'
 import { parseRequest } from './request/parse.ts'
 import { renderRequest } from './request/render.ts'
-
-/** `readEnvelope` says that no body may be passed on as it is. */
-function notPassed(): never {
-  assert(false, 'generateContent is always translated')
-}
 
 export const gemini: Dialect = {
   id: 'gemini',
@@ -28,11 +24,11 @@ export const gemini: Dialect = {
     renderCount: (tokens) => JSON.stringify({ totalTokens: tokens }),
   },
   embeddings,
-  editRequest: notPassed,
+  editRequest,
   forwardedHeaders: () => noHeaders,
-  relayStream: notPassed,
-  keepAlive: new TextEncoder().encode(keepAliveText),
-  relayReply: notPassed,
+  relayStream: (context) => new GeminiStreamRelay(context),
+  keepAlive,
+  relayReply,
   readFault,
   renderFailure,
   renderStreamFailure,

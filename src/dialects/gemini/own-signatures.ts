@@ -7,6 +7,8 @@ import { isRecord, parseJson, textOf } from '../canonical/json.ts'
 type Reasoning = ThinkingBlock | SealedThinkingBlock
 
 const prefix = 'tgs1'
+/** How every one of them starts. */
+export const ownSignatureStart = 'dGdzMV'
 
 /** In base64, because clients treat the member as bytes. */
 export function writeThoughts(blocks: readonly Reasoning[]): string {

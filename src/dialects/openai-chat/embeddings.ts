@@ -155,6 +155,7 @@ export const embeddings: Embeddings = {
   },
   editRequest(envelope, edits) {
     const body = new BodyEdits(envelope, edits)
+    body.nameModel()
     if (edits.rules.endUserId === false) body.cut('user')
     return { ...body.finish(), path }
   },

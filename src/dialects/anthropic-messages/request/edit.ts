@@ -29,6 +29,7 @@ const paid: PaidMembers = {
 export function editRequest(envelope: Envelope, edits: RequestEdits): EditedRequest {
   const { members } = envelope
   const body = new BodyEdits(envelope, edits)
+  body.nameModel()
   body.changes.push(...stripGatewayBlocks(envelope.body, members))
   if (edits.rules.attributionLine === false) body.changes.push(...attributionEdits(envelope.body, members))
   const written = members.find('max_tokens')

@@ -226,9 +226,14 @@ const failures: ReadonlySet<string> = new Set([
   'MISSING_THOUGHT_SIGNATURE',
 ])
 
-/** `message`: the provider's explanation, '' if there is none. */
+/** undefined if it is an end. `message`: the provider's explanation, '' if there is none. */
+export function finishFault(finish: string, message: string): ProviderFault | undefined {
+  return failures.has(finish) ? { ...replyFault(saying(finish, message)), code: finish, isChance: true } : undefined
+}
+
 function readStop(finish: string, message: string, hasCalls: boolean): Stop | { readonly fault: ProviderFault } {
-  if (failures.has(finish)) return { fault: { ...replyFault(saying(finish, message)), code: finish, isChance: true } }
+  const fault = finishFault(finish, message)
+  if (fault) return { fault }
   if (lengths.has(finish)) return { unified: 'length', raw: finish }
   if (refusals.has(finish)) {
     return { unified: 'refusal', raw: finish, ...(message === '' ? {} : { explanation: message }) }
@@ -282,7 +287,7 @@ function startsBare(chunk: Uint8Array): boolean | undefined {
   return first === undefined ? undefined : first === 0x7b || first === 0x5b
 }
 
-function hasEnded({ candidates, promptFeedback }: Record<string, unknown>): boolean {
+export function hasEnded({ candidates, promptFeedback }: Record<string, unknown>): boolean {
   const [first]: unknown[] = Array.isArray(candidates) ? candidates : []
   return textOf(recordOf(first).finishReason) !== '' || 'blockReason' in recordOf(promptFeedback)
 }

@@ -11,7 +11,7 @@ import { argumentsObject } from '../../request/tools.ts'
 import { writeThoughts } from '../own-signatures.ts'
 import { renderUsage } from '../usage.ts'
 
-export const keepAliveText = ': keep-alive\n\n'
+const keepAliveText = ': keep-alive\n\n'
 
 export function renderStream(context: RenderContext): StreamRenderer {
   return new GeminiRenderer(context)

@@ -42,6 +42,7 @@ const paid: PaidMembers = {
 export function editRequest(envelope: Envelope, edits: RequestEdits): EditedRequest {
   const { streamUsage, endUserId } = edits.rules
   const body = new BodyEdits(envelope, edits)
+  body.nameModel()
   body.changes.push(...messageEdits(envelope, edits.rules))
   editCap(body, envelope, edits)
   body.cutUnpaid(paid)

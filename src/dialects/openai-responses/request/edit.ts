@@ -32,6 +32,7 @@ const ownMark = Buffer.from(ownContentMark)
 export function editRequest(envelope: Envelope, edits: RequestEdits): EditedRequest {
   const { members, body: bytes, outputCap } = envelope
   const body = new BodyEdits(envelope, edits)
+  body.nameModel()
   cutOwnReasoning(envelope, body, edits)
   body.cutUnpaid(paid, edits.hostedTools && !edits.isOwn ? additionalTools(envelope) : [])
   // A compaction takes no settings.

@@ -1,0 +1,148 @@
+// Relays generateContent streams and replies as bytes. Records pass unchanged except for the model's name, and the cost
+// in the usage of the last one. Which one is last is known when the provider closes, so from the first finish reason on
+// each record waits for the next.
+
+import type { Usage } from '../../../kernel/usage.ts'
+import { spliceBytes } from '../../../wire/json-members.ts'
+import { type JsonSpan, JsonSpans } from '../../../wire/json-spans.ts'
+import { sseComment } from '../../../wire/sse.ts'
+import {
+  costEdit,
+  isObject,
+  isPresent,
+  modelEdit,
+  parseSpan,
+  RecordRelay,
+  type RelayReply,
+  spliceReply,
+  usageEdit,
+} from '../../byte-lane/relay.ts'
+import { replyFault } from '../../canonical/faults.ts'
+import { isRecord, recordOf, textOf } from '../../canonical/json.ts'
+import { readErrorObject } from '../errors.ts'
+import { readUsage, renderUsage } from '../usage.ts'
+import { finishFault, hasEnded } from './parse.ts'
+
+export const keepAlive = sseComment('keep-alive')
+
+const memberNames = ['candidates', 'promptFeedback', 'usageMetadata', 'modelVersion', 'error'] as const
+const modelMember = new TextEncoder().encode('"modelVersion":')
+
+export class GeminiStreamRelay extends RecordRelay {
+  readonly #json = new JsonSpans(memberNames)
+  /** Of the candidate; the last one counts. */
+  #finish = { reason: '', message: '' }
+  /** Waits for the next record or the end. */
+  #last: Uint8Array | undefined
+  #usageAtStart: Usage | undefined
+
+  keepAlive(): Uint8Array {
+    return keepAlive
+  }
+
+  get isOwed(): boolean {
+    return !this.finished && this.#last !== undefined
+  }
+
+  protected read(record: Uint8Array): void {
+    const { dataStart, dataEnd } = this.sse
+    // An invalid record is dropped; a stream without an end still fails.
+    if (!this.#json.read(record, dataStart, dataEnd)) return
+    const { candidates, promptFeedback, modelVersion, error } = this.#json.of
+    if (isPresent(record, error)) {
+      this.fault = readErrorObject(parseSpan(record, error))
+      return
+    }
+    const reply = { candidates: parseSpan(record, candidates), promptFeedback: parseSpan(record, promptFeedback) }
+    this.#measure(record, reply.candidates)
+    const isEnding = hasEnded(reply)
+    if (isEnding) this.#finish = finishOf(reply.candidates)
+    this.meaningful ||= this.outputBytes > 0 || isEnding
+    // A record of usage alone has no name to replace.
+    const isNamed = modelVersion.start >= 0 || candidates.start >= 0
+    const named = isNamed ? spliceBytes(record, [this.#modelEdit(record, modelVersion, dataStart)]) : record
+    if (this.#last) this.pass(this.#last)
+    if (this.#last || isEnding) this.#last = named
+    else this.pass(named)
+  }
+
+  #measure(record: Uint8Array, candidates: unknown): void {
+    this.outputBytes += outputBytes(candidates)
+    const usage = readUsage(parseSpan(record, this.#json.of.usageMetadata))
+    if (!usage) return
+    this.#usageAtStart ??= usage
+    this.usageSoFar = usage
+    this.countedBytes = this.outputBytes
+  }
+
+  #modelEdit(record: Uint8Array, span: JsonSpan, objectStart: number) {
+    return modelEdit(record, span, this.context.modelJson, objectStart, modelMember)
+  }
+
+  /** There is no terminal record. */
+  protected override onClose(): void {
+    const record = this.#last
+    if (!record) return
+    this.fault = finishFault(this.#finish.reason, this.#finish.message)
+    if (this.fault) return
+    this.sse.read(record)
+    const { dataStart, dataEnd } = this.sse
+    this.#json.read(record, dataStart, dataEnd)
+    const { usageMetadata } = this.#json.of
+    const reported = this.usageSoFar
+    const usage = this.context.decideCharge(reported, this.#usageAtStart, () => this.outputBytes)
+    const cost = this.context.costOf(usage)
+    this.usage = usage
+    this.countedBytes = this.outputBytes
+    const isReported = usage === reported && isObject(record, usageMetadata)
+    const edit = isReported
+      ? costEdit(record, usageMetadata, cost)
+      : usageEdit(record, usageMetadata, renderUsage(usage, cost), dataEnd, 'usageMetadata')
+    this.finish(spliceBytes(record, [edit]))
+  }
+}
+
+const spans = new JsonSpans(memberNames)
+
+export const relayReply: RelayReply = (body, context) => {
+  if (!spans.read(body, 0, body.length)) {
+    return { fault: replyFault('a reply that is no JSON object, or not all of it') }
+  }
+  const { candidates, promptFeedback, usageMetadata, modelVersion, error } = spans.of
+  if (isPresent(body, error)) return { fault: readErrorObject(parseSpan(body, error)) }
+  const reply = { candidates: parseSpan(body, candidates), promptFeedback: parseSpan(body, promptFeedback) }
+  if (!hasEnded(reply)) return { fault: replyFault('a reply without an end') }
+  const { reason, message } = finishOf(reply.candidates)
+  const fault = finishFault(reason, message)
+  if (fault) return { fault }
+  const reported = readUsage(parseSpan(body, usageMetadata))
+  const usage = context.decideCharge(reported, undefined, () => outputBytes(reply.candidates))
+  const cost = context.costOf(usage)
+  const edit =
+    reported && usage === reported
+      ? costEdit(body, usageMetadata, cost)
+      : usageEdit(body, usageMetadata, renderUsage(usage, cost), body.length, 'usageMetadata')
+  return { body: spliceReply(body, modelEdit(body, modelVersion, context.modelJson, 0, modelMember), edit), usage }
+}
+
+function finishOf(candidates: unknown): { reason: string; message: string } {
+  const [first]: unknown[] = Array.isArray(candidates) ? candidates : []
+  const { finishReason, finishMessage } = recordOf(first)
+  return { reason: textOf(finishReason), message: textOf(finishMessage) }
+}
+
+/** Bytes of generated text, thoughts and calls. */
+function outputBytes(candidates: unknown): number {
+  const list: unknown[] = Array.isArray(candidates) ? candidates : []
+  let bytes = 0
+  for (const candidate of list) {
+    const { parts } = recordOf(recordOf(candidate).content)
+    for (const part of Array.isArray(parts) ? parts : []) if (isRecord(part)) bytes += partBytes(part)
+  }
+  return bytes
+}
+
+function partBytes({ text, functionCall }: Record<string, unknown>): number {
+  if (!isRecord(functionCall)) return Buffer.byteLength(textOf(text))
+  return Buffer.byteLength(textOf(functionCall.name)) + Buffer.byteLength(JSON.stringify(functionCall.args ?? {}))
+}

@@ -1,0 +1,125 @@
+// Which generateContent bodies may be passed on as they are, and what is edited in those: the output cap, and ids for
+// hosts that refuse them. Everything else is forwarded byte for byte.
+//
+// A body can name files and caches of the operator's account and tools that Google bills apart from tokens, and Google
+// takes every name in two spellings. So a body passes only if all names in it are known here; others are translated.
+
+import { hasBytes } from '../../../wire/bytes.ts'
+import {
+  type ByteEdit,
+  insertMember,
+  type JsonMember,
+  type JsonMembers,
+  memberKind,
+  memberValue,
+} from '../../../wire/json-members.ts'
+import type { JsonSpan } from '../../../wire/json-spans.ts'
+import {
+  BodyEdits,
+  cutMembers,
+  type EditedRequest,
+  elementsOf,
+  objectAt,
+  type RequestEdits,
+} from '../../byte-lane/edits.ts'
+import { isRecord, recordOf, textOf } from '../../canonical/json.ts'
+import type { Envelope } from '../../canonical/translation.ts'
+import { ownSignatureStart } from '../own-signatures.ts'
+import { takesIds } from './context.ts'
+
+const passedMembers: ReadonlySet<string> = new Set([
+  ...['contents', 'systemInstruction', 'tools', 'toolConfig', 'safetySettings', 'generationConfig', 'serviceTier'],
+])
+const passedConfig: ReadonlySet<string> = new Set([
+  ...['temperature', 'topP', 'topK', 'maxOutputTokens', 'stopSequences', 'seed', 'presencePenalty', 'frequencyPenalty'],
+  ...['responseMimeType', 'responseSchema', 'responseJsonSchema', '_responseJsonSchema', 'thinkingConfig'],
+  ...['candidateCount', 'responseLogprobs', 'logprobs', 'mediaResolution', 'responseModalities'],
+])
+const passedParts: ReadonlySet<string> = new Set([
+  ...['text', 'inlineData', 'functionCall', 'functionResponse', 'thought', 'thoughtSignature'],
+  ...['videoMetadata', 'mediaResolution'],
+])
+/** The price of the others is not the catalog's. */
+const passedTier = /^(standard|flex)$/i
+
+export function isPassable(body: Uint8Array, members: JsonMembers): boolean {
+  if (!members.list.every(({ name }) => passedMembers.has(name))) return false
+  const parsed = (name: string): unknown => {
+    const member = members.find(name)
+    return member && (memberValue(body, member) ?? undefined)
+  }
+  const tier = parsed('serviceTier')
+  if (tier !== undefined && !passedTier.test(textOf(tier))) return false
+  const config = recordOf(parsed('generationConfig'))
+  if (!Object.keys(config).every((name) => passedConfig.has(name)) || !isTextOnly(config.responseModalities))
+    return false
+  if (!hasOnlyFunctions(body, members.find('tools'))) return false
+  if (!suspicious.some((word) => hasBytes(body, word))) return true
+  const contents = parsed('contents')
+  const system = parsed('systemInstruction')
+  return Array.isArray(contents) && contents.every(isKnown) && (system === undefined || isKnown(system))
+}
+
+function isTextOnly(modalities: unknown): boolean {
+  return modalities === undefined || (Array.isArray(modalities) && modalities.every((each) => each === 'TEXT'))
+}
+
+/** An entry with repeated names cannot be judged, and one without a list around it is a list of one to Google. */
+function hasOnlyFunctions(body: Uint8Array, tools: JsonMember | undefined): boolean {
+  const kind = tools && memberKind(body, tools)
+  if (kind !== undefined && kind !== 'array' && kind !== 'null') return false
+  return elementsOf(body, tools).every((span) =>
+    objectAt(body, span)?.list.every(({ name }) => name === 'functionDeclarations'),
+  )
+}
+
+/** The contents of a body without these are not parsed. Any letter of a name may be escaped. */
+const suspicious = ['fileData', 'file_data', 'inline_data', `"${ownSignatureStart}`, '\\u00'].map((word) =>
+  Buffer.from(word),
+)
+
+/** Whether a content has only parts that may be passed on. `{parts: {…}}` is a list of one to Google. */
+function isKnown(content: unknown): boolean {
+  const { parts = [] } = recordOf(content)
+  return Array.isArray(parts) && parts.every(isKnownPart)
+}
+
+function isKnownPart(part: unknown): boolean {
+  if (!isRecord(part) || !Object.keys(part).every((name) => passedParts.has(name))) return false
+  // Of another model, which only this gateway can read.
+  if (textOf(part.thoughtSignature).startsWith(ownSignatureStart)) return false
+  return isKnown(part.functionResponse)
+}
+
+export function editRequest(envelope: Envelope, edits: RequestEdits): EditedRequest {
+  const { body: bytes, members, outputCap } = envelope
+  const body = new BodyEdits(envelope, edits)
+  const config = members.find('generationConfig')
+  const settings = config && objectAt(bytes, spanOf(config))
+  const written = settings?.find('maxOutputTokens')
+  const cap = body.cap(written, '/generationConfig/maxOutputTokens')
+  if (cap !== undefined && cap !== outputCap) {
+    const json = `{"maxOutputTokens":${cap}}`
+    if (written) body.replace(written, String(cap))
+    else if (settings) body.changes.push(insertMember(bytes, settings, 'maxOutputTokens', String(cap)))
+    else if (config) body.replace(config, json)
+    else body.add('generationConfig', json)
+  }
+  if (!takesIds(edits.rules)) body.changes.push(...cutIds(bytes, members.find('contents')))
+  return body.finish()
+}
+
+/** Such hosts match calls and results by their order. */
+function cutIds(body: Uint8Array, contents: JsonMember | undefined): ByteEdit[] {
+  const parts = elementsOf(body, contents).flatMap((span) => elementsOf(body, objectAt(body, span)?.find('parts')))
+  return parts.flatMap((span) => {
+    const part = objectAt(body, span)
+    const call = part?.find('functionCall') ?? part?.find('functionResponse')
+    const members = call && objectAt(body, spanOf(call))
+    return members ? cutMembers(members, ['id']) : []
+  })
+}
+
+function spanOf({ valueStart, valueEnd }: JsonMember): JsonSpan {
+  return { start: valueStart, end: valueEnd }
+}
