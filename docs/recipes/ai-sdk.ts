@@ -60,7 +60,7 @@ const examples: Record<string, Example> = {
       maxOutputTokens,
     })
     const tokens = [usage.inputTokens, usage.outputTokens]
-    // What the surface said of usage is in `raw`, cost in USD included.
+    // `raw` has the usage as the API sent it, with the cost in USD.
     return { text, tokens, cost: usage.raw?.cost, request: response.headers?.['x-request-id'] }
   },
 

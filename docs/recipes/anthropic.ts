@@ -17,7 +17,7 @@ const model = (sandbox: string) => TOLLGATE_MODEL ?? `sandbox/${sandbox}`
 const user = (content: string) => ({ role: 'user' as const, content })
 const textOf = (content: Anthropic.Beta.BetaContentBlock[] | Anthropic.ContentBlock[]) =>
   content.map((block) => (block.type === 'text' ? block.text : '')).join('')
-/** What a call cost in USD; Tollgate's addition, so the client has no type for it. */
+/** The cost of a call in USD. Tollgate adds it, so the client has no type for it. */
 const costOf = (usage: object) => (usage as { cost?: number }).cost
 
 const dot = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg=='

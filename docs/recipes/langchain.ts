@@ -56,7 +56,7 @@ const tools = [
 const examples: Record<string, (connect: Connect) => Promise<unknown>> = {
   async text(connect) {
     const answer = await connect({ model: model('echo') }).invoke(hello)
-    // What the surface said of usage, cost in USD included.
+    // The usage as the API sent it, with the cost in USD.
     const { cost } = (answer.response_metadata.usage ?? {}) as { cost?: number }
     return { text: answer.text, tokens: tokensOf(answer), cost }
   },

@@ -14,7 +14,7 @@ const client = new OpenAI({ baseURL: `${TOLLGATE_URL}/v1`, apiKey: TOLLGATE_KEY 
 /** Your model, or the one of the sandbox that is made for the example. */
 const model = (sandbox: string) => TOLLGATE_MODEL ?? `sandbox/${sandbox}`
 const user = (content: string) => ({ role: 'user' as const, content })
-/** What a call cost in USD; Tollgate's addition, so the client has no type for it. */
+/** The cost of a call in USD. Tollgate adds it, so the client has no type for it. */
 const costOf = (usage: object | undefined) => (usage as { cost?: number } | undefined)?.cost
 
 const dot = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg=='

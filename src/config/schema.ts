@@ -99,7 +99,7 @@ const limitsSchema = z
     tokens_per_minute: optional(limit, 'Input and output tokens per minute and key.'),
     concurrent_requests: optional(limit, 'Requests of one key that run at the same time.'),
   })
-  .describe('Limits of every key that has none of its own; what is left out is unlimited.')
+  .describe('Limits of every key without limits; those left out are unlimited.')
 
 const percentage = z
   .number()
@@ -200,7 +200,7 @@ const signInSchema = z
   .strictObject({
     mode: optional(
       z.enum(['invite', 'oidc', 'open'], { error: 'expected invite, oidc or open' }),
-      'Who may create an account without an invitation: nobody, people of the identity provider, or anyone. Default invite.',
+      'Who may create an account without an invitation: no one, people of the identity provider, or anyone. Default invite.',
     ),
     opening_credit: optional(
       z.string().regex(/^[0-9]{1,6}(\.[0-9]{1,9})?$/, { error: 'expected US dollars in quotes, such as "5.00"' }),

@@ -2,8 +2,8 @@ import { expect, test } from 'bun:test'
 import { Failure } from '../kernel/failure.ts'
 import { createHandler } from './handler.ts'
 
-// Defects outside generations, which have their guard in the pipeline (pipeline/defects.test.ts): the caller gets an id and nothing
-// else, in the shape of its client.
+// Defects outside the pipeline (for those inside: pipeline/run.test.ts): the caller gets only an id, in the shape of its
+// client.
 
 const defect = async (): Promise<Response> => {
   throw new Error('secret of the house')

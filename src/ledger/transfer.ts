@@ -1,5 +1,5 @@
 // One movement of money and how it is read. Charges and write-offs are written with their requests, by embedded/ and shared/;
-// fundings and corrections by fund.ts and correct.ts. Nothing is ever changed.
+// fundings and corrections by fund.ts. Nothing is ever changed.
 
 import type { RequestId, TransferId, WorkspaceId } from '../kernel/ids.ts'
 import type { Nano } from '../kernel/money.ts'

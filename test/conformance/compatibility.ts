@@ -31,11 +31,10 @@ Every cell was found out by sending it through the gateway; \`npm run compatibil
 
 const requestsIntro = `## Requests
 
-Surface → provider. Between sides of one dialect the caller's own bytes travel, so everything arrives but what would
-cost more than the model's price. Elsewhere it
-depends on what the model takes, and the directions between callers' dialects are shown for two: \`plain-1\` stands for a
-model at a compatible host of which nothing is known. Models of OpenAI's own API that refuse tools while they reason on
-\`chat\` are asked by \`responses\` where a request wants both.
+Surface → provider. Within one dialect the caller's own bytes are forwarded, so everything arrives except what would
+cost more than the model's price. In the other cases it depends on what the model supports. The directions between
+callers' dialects are shown for two models: \`plain-1\` stands for an unknown model at a compatible host. Models of
+OpenAI's own API that refuse tools while they reason on \`chat\` are called with \`responses\` if a request wants both.
 `
 
 const repliesIntro = `## Answers

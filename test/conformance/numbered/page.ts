@@ -51,9 +51,9 @@ function note(found: Map<number, string[]>, number: number, file: string): void 
 export function renderPage(named: Named): string {
   return `# Translation coverage
 
-Which tests stand for which of the golden vectors (worked-out requests, replies and errors between the dialects) and of the pitfalls (mistakes that other gateways made, as publicly reported), by the numbers of the project's lists. A test that stands for one begins with its number: \`vector 31: …\`, \`pitfall 60: …\`. A number that is missing is not in use. Where one speaks of several dialects, its tests stand for those that callers and providers speak here.
+Which tests cover which golden vectors (worked-out requests, replies and errors between the dialects) and which pitfalls (publicly reported mistakes of other gateways), by the numbers of the project's lists. The name of such a test begins with the number: \`vector 31: …\`, \`pitfall 60: …\`. A missing number is not in use. If a topic names several dialects, its tests cover those that callers and providers use here.
 
-This page is made from the names of the tests by \`bun test/conformance/numbered/write-page.ts\`; a test fails when it is stale, when a number has neither a test nor a reason, and when a test names a number that nobody knows.
+This page is made from the names of the tests by \`bun test/conformance/numbered/write-page.ts\`; a test fails when it is stale, when a number has neither a test nor a reason, and when a test names an unknown number.
 
 ## Vectors
 

@@ -152,7 +152,7 @@ export const pitfalls: Topics = {
   147: 'A prompt too long, hidden behind other failures',
   148: 'A prompt filter that is retried',
   149: 'One bad record that ends a stream',
-  150: 'Beta flags where nobody knows them',
+  150: 'Beta flags on hosts that do not know them',
   151: 'Waits that are not passed on',
   152: 'Encodings that are passed on',
   153: 'One way to send a key',

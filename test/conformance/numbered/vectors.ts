@@ -48,7 +48,7 @@ export const vectors: Topics = {
   57: 'An end user’s id that is too long',
   58: 'Blocks in any order as one chat message',
   59: 'Empty content, and calls alone',
-  61: 'Cached, written and reasoning tokens told apart',
+  61: 'Cached, written and reasoning tokens counted separately',
   62: 'A refusal with its explanation',
   63: 'The stop reason follows the calls',
   65: 'Arguments that are no JSON, and every member of the types',

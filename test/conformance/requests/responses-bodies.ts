@@ -81,7 +81,7 @@ export const responsesBodies: Readonly<Record<string, Members>> = {
       { role: 'user', content: 'and?' },
     ],
   },
-  'A call that nobody answered': { ...tools, input: [hi, call('c1', 'Bern'), hi] },
+  'A call without a result': { ...tools, input: [hi, call('c1', 'Bern'), hi] },
   'Strict schemas': { tools: [tool('look', { strict: true, parameters: closed })] },
   'A schema that is a choice of several': {
     tools: [tool('look', { parameters: { anyOf: [schema, { type: 'object', properties: {} }] } })],
@@ -179,5 +179,5 @@ export const responsesBodies: Readonly<Record<string, Members>> = {
   'Work in the background': { background: true },
   'A limit of the provider’s tool calls': { max_tool_calls: 3 },
   'Cutting a conversation that is too long': { truncation: 'auto' },
-  'A field that nobody knows': { tomorrow: { option: 1 } },
+  'An unknown field': { tomorrow: { option: 1 } },
 }

@@ -193,7 +193,7 @@ export const settingFixtures: readonly RequestFixture[] = [
     'Cutting a conversation that is too long',
   ].map((feature) => ({ feature, carried: nowhere })),
   {
-    feature: 'A field that nobody knows',
+    feature: 'An unknown field',
     chat: { tomorrow: { option: 1 } },
     messages: { tomorrow: { option: 1 } },
     carried: { chat: { tomorrow: { option: 1 } }, messages: { tomorrow: { option: 1 } } },

@@ -138,7 +138,7 @@ export const toolFixtures: readonly RequestFixture[] = [
     emulated: { chat: { messages: some({ role: 'tool', content: saying('[tool error] boom') }) } },
   },
   {
-    feature: 'A call that nobody answered',
+    feature: 'A call without a result',
     chat: {
       ...chatTools,
       messages: [hi, { role: 'assistant', content: null, tool_calls: [chatCall('c1', 'Bern')] }, hi],
