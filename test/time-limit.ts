@@ -4,6 +4,6 @@
 
 import { setDefaultTimeout } from 'bun:test'
 
-export const testLimitMs = 1_800_000
+export const testLimitMs = 900_000
 
 setDefaultTimeout(testLimitMs)
