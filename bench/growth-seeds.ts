@@ -2,11 +2,10 @@
 // thousands of times faster than asking for them. Embedded database only.
 
 import { systemClock } from '../src/kernel/clock.ts'
-import type { ProjectId } from '../src/kernel/ids.ts'
+import { firstIdAt, type ProjectId } from '../src/kernel/ids.ts'
 import { openDataFolder } from '../src/store/data-folder.ts'
 import type { Database } from '../src/store/database.ts'
 import { openDatabase } from '../src/store/open-database.ts'
-import { firstIdAt } from '../src/telemetry/request-row.ts'
 import { createApiKey, createVerifier } from '../src/tenancy/api-key.ts'
 import { insertKey } from '../src/tenancy/keys.ts'
 import { deriveSubkey, loadMasterSecret } from '../src/tenancy/secrets.ts'

@@ -5,9 +5,9 @@ import { Database as File } from 'bun:sqlite'
 import { join } from 'node:path'
 import { SQL } from 'bun'
 import { systemClock } from '../src/kernel/clock.ts'
+import { firstIdAt } from '../src/kernel/ids.ts'
 import { openDatabase } from '../src/store/open-database.ts'
 import { foldHours, HourSums, type RequestRow, requestValues, writeHours } from '../src/store/request-rows.ts'
-import { firstIdAt } from '../src/telemetry/request-row.ts'
 
 export interface Tenant {
   readonly workspaceId: string

@@ -94,7 +94,6 @@ export const slowFiles: Readonly<Record<string, number>> = {
   'src/ledger/correct.test.ts': 13,
   'src/ledger/fund.test.ts': 11,
   'src/providers/signing.test.ts': 13,
-  'test/alerts/webhooks.test.ts': 27,
   'test/bad-http.test.ts': 15,
   'test/bad-input.test.ts': 10,
   'test/byte-lane/broken-streams.test.ts': 12,

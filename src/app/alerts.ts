@@ -52,14 +52,17 @@ export function createAlerts(deps: AlertsDependencies): Alerts {
       const fault = await from.send(mail)
       if (fault) log.warn('an e-mail could not be sent', { subject: mail.subject, error: fault.message })
     })
-  const providerStates = new Map<string, boolean>()
+  const providerStates = new Map<string, { readonly isDown: boolean; readonly seenMs: number }>()
   const raised = new Set<string>()
   const detect = async (): Promise<void> => {
     await detectAlerts(database, clock.now(), raised)
-    for (const { provider, isDown, why } of providersByHealth(deps)) {
-      if ((providerStates.get(provider) ?? false) === isDown) continue
+    for (const { provider, isDown, why, answeredMs } of providersByHealth(deps)) {
+      const seen = providerStates.get(provider)
+      // Routes are tried again after a while, which says nothing: the provider works once it has answered.
+      const isUnknown = !isDown && (answeredMs === undefined || (seen?.isDown && answeredMs < seen.seenMs))
+      if (isUnknown || seen?.isDown === isDown) continue
       await raiseProviderState(database, { provider, isDown, why, now: clock.now() })
-      providerStates.set(provider, isDown)
+      providerStates.set(provider, { isDown, seenMs: clock.monotonicMs() })
     }
   }
   const stops = [
@@ -94,6 +97,8 @@ function providersByHealth({ health, catalog }: Pick<AlertsDependencies, 'health
   return [...Map.groupBy(platform, ({ route }) => route.providerId)].flatMap(([provider, readings]) => {
     if (!providers.has(provider) || providers.get(provider)?.ignoresHealth) return []
     const isDown = readings.every(({ state }) => downStates.has(state.state))
-    return [{ provider, isDown, why: isDown ? readings[0]?.state.why : undefined }]
+    const answers = readings.flatMap(({ route }) => route.answeredMs ?? [])
+    const answeredMs = answers.length === 0 ? undefined : Math.max(...answers)
+    return [{ provider, isDown, why: isDown ? readings[0]?.state.why : undefined, answeredMs }]
   })
 }

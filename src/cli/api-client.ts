@@ -11,6 +11,8 @@ import {
   targetOf,
 } from '../api/client.ts'
 import type { OperationName } from '../api/endpoints.ts'
+import type { Operation } from '../api/operation.ts'
+import { operations } from '../api/operations.ts'
 import type { Secret } from '../kernel/secret.ts'
 import { type ExitCode, exitCodes, Refusal } from './refusal.ts'
 import { cleanText } from './values.ts'
@@ -85,7 +87,8 @@ export function createApiClient({ url, token, tokenAbsence }: ApiClientOptions):
     const data: unknown[] = []
     let cursor: string | undefined
     for (;;) {
-      const query = { ...wanted.query, limit: Math.min(pageMax, most - data.length), cursor }
+      const paging = isPaged(name) && { limit: Math.min(pageMax, most - data.length), cursor }
+      const query = { ...wanted.query, ...paging }
       const page = (await call(name, { ...wanted, query })) as ApiList<unknown>
       data.push(...(page.data ?? []))
       cursor = page.next_cursor ?? undefined
@@ -111,6 +114,12 @@ export function createApiClient({ url, token, tokenAbsence }: ApiClientOptions):
 
   // The schemas of the operations are the gateway's promise; a client does not check them again.
   return { url, call, list, download } as unknown as ApiClient
+}
+
+/** Short lists, such as the webhooks, come whole and refuse `limit`. */
+function isPaged(name: ListName): boolean {
+  const { query } = operations[name] as Operation
+  return query !== undefined && 'limit' in query.shape
 }
 
 function tokenMissing(tokenAbsence: string): Refusal {

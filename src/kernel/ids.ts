@@ -69,3 +69,18 @@ export function createId<Prefix extends IdPrefix>(prefix: Prefix): `${Prefix}_${
 export function isId<Prefix extends IdPrefix>(prefix: Prefix, text: string): text is `${Prefix}_${string}` {
   return text.startsWith(`${prefix}_`) && idBody.test(text.slice(prefix.length + 1))
 }
+
+/** An id has 48 bits of time and 80 random ones below them. */
+const timeShift = 80n
+
+/** Not greater than any id of a request that was made at that millisecond or later, and greater than all made before it. */
+export function firstIdAt(epochMs: number): RequestId {
+  assert(Number.isInteger(epochMs) && epochMs >= 0 && epochMs < 2 ** 48, 'a time has 48 bits')
+  let rest = BigInt(epochMs) << timeShift
+  let digits = ''
+  for (let at = 0; at < idLength; at++) {
+    digits = String.fromCharCode(alphabet[Number(rest & 31n)] as number) + digits
+    rest >>= 5n
+  }
+  return `req_${digits}`
+}

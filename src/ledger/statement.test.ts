@@ -1,6 +1,7 @@
 import { expect } from 'bun:test'
 import { forEachEngine } from '../../test/parts/engines.ts'
 import { addWorkspace, expectBooksRight, holdOf, openLedger, settlementOf } from '../../test/parts/ledger.ts'
+import { firstIdAt, type RequestId } from '../kernel/ids.ts'
 import type { Nano } from '../kernel/money.ts'
 import { readStatement, signedAmount } from './statement.ts'
 
@@ -12,10 +13,12 @@ forEachEngine((_, it) => {
     const other = await addWorkspace(database)
     await using books = await openLedger(database)
     const { ledger, clock, pace } = books
-    const charge = async (amount: bigint, startedAt: number, payer = workspaceId) => {
-      const request = holdOf(payer, amount)
+    let requests = 0
+    const charge = async (amount: bigint, startedAt: number, payer = workspaceId, totalMs = 0) => {
+      const id = `${firstIdAt(startedAt).slice(0, -6)}${String(++requests).padStart(6, '0')}` as RequestId
+      const request = holdOf(payer, amount, id)
       expect(await ledger.hold(request)).toMatchObject({ kind: 'held' })
-      const settlement = settlementOf(request.requestId, amount, { startedAt })
+      const settlement = settlementOf(request.requestId, amount, { startedAt, totalMs })
       expect(await ledger.settle(settlement)).toMatchObject({ kind: 'settled' })
     }
     // 15 January 2027: 10,000 come in, 30 are charged. 4 February: 500 come in, 70 are taken back, 12 and 8 are charged.
@@ -45,6 +48,40 @@ forEachEngine((_, it) => {
     expect(await seen('2027-02')).toEqual([9970n, came, [[2, 20n]], 10_380n])
     expect(await seen('2027-03')).toEqual([10_380n, [], [], 10_380n])
     expect((await ledger.wallet(workspaceId)).posted).toBe(10_380n as Nano)
+    // 6 March: a dispute of 12,000 takes the 10,380 and writes off the rest. Then 90 come in, and the dispute is won.
+    clock.advance(30 * dayMs)
+    await pace.round()
+    const dispute = { workspaceId, reason: 'dispute' } as const
+    const lost = {
+      ...dispute,
+      amount: 12_000n as Nano,
+      direction: 'take',
+      paymentId: 'du_1',
+      writeOff: 'rest',
+    } as const
+    expect(await ledger.correct(lost)).toMatchObject({ kind: 'corrected', posted: 0n })
+    await ledger.fund({ workspaceId, amount: 90n as Nano, kind: 'topup' })
+    expect(await seen('2027-03')).toEqual([
+      10_380n,
+      [
+        ['correction', -10_380n, 'dispute'],
+        ['topup', 90n, undefined],
+      ],
+      [],
+      90n,
+    ])
+    clock.advance(31 * dayMs)
+    await pace.round()
+    // Began in March, which its id says, and ended in April.
+    await charge(40n, Date.UTC(2027, 3, 1) - 10_000, workspaceId, 20_000)
+    const won = { ...dispute, amount: 10_380n as Nano, direction: 'add', paymentId: 'du_1:returned' } as const
+    expect(await ledger.correct({ ...won, writeOff: 1620n as Nano })).toMatchObject({ kind: 'corrected' })
+    expect(await seen('2027-04')).toEqual([90n, [['correction', 10_380n, 'dispute']], [[1, 40n]], 10_430n])
+    // Months before are as they were.
+    expect((await seen('2027-03')).at(-1)).toBe(90n)
+    expect(await seen('2027-02')).toEqual([9970n, came, [[2, 20n]], 10_380n])
+    expect(await seen('2027-01')).toEqual([0n, [['topup', 10_000n, undefined]], [[1, 30n]], 9970n])
+    expect((await ledger.wallet(workspaceId)).posted).toBe(10_430n as Nano)
     expect(await readStatement(database, workspaceId, '2027-13')).toBeUndefined()
     await expectBooksRight(database)
   })

@@ -125,6 +125,17 @@ export async function listFundings(sql: Sql, workspaceId: WorkspaceId): Promise<
   return rows.map(fundingFromRow)
 }
 
+/** Into and out of the wallet of a workspace from then on, oldest first. Write-offs are not: the operator bears them. */
+export async function listWalletFundings(
+  sql: Sql,
+  workspaceId: WorkspaceId,
+  from: number,
+): Promise<readonly Transfer[]> {
+  const rows = await sql<FundingRow>`SELECT * FROM fundings WHERE workspace_id = ${workspaceId}
+    AND created_at >= ${timeToSql(from)} AND kind <> 'writeoff' ORDER BY id`
+  return rows.map(fundingFromRow)
+}
+
 export async function readPayment(sql: Sql, paymentId: string): Promise<Transfer | undefined> {
   const [row] = await sql<FundingRow>`SELECT * FROM fundings WHERE payment_id = ${paymentId}`
   return row && fundingFromRow(row)

@@ -1,7 +1,7 @@
 import { expect } from 'bun:test'
 import { forEachEngine, type TestEngine, testWith } from '../../test/parts/engines.ts'
 import { addWorkspace, chargedRowOf, holdOf, openLedger, settlementOf } from '../../test/parts/ledger.ts'
-import type { WorkspaceId } from '../kernel/ids.ts'
+import { createId, type WorkspaceId } from '../kernel/ids.ts'
 import { type Nano, zeroNano } from '../kernel/money.ts'
 import type { Database } from '../store/database.ts'
 import { insertRows } from '../store/insert-rows.ts'
@@ -61,6 +61,20 @@ forEachEngine((engine) => {
   it('right books have no findings, and their rows are counted', async (books) => {
     const priced = await verify(books.database, { price: (_version, usage) => BigInt(usage) as Nano })
     expect(priced).toEqual({ findings: [], warnings: [], wallets: 1n, transfers: 2n })
+  })
+
+  it('a request long after a top-up, and a top-up long after that, are no warning', async ({
+    database,
+    workspaceId,
+  }) => {
+    const later = startedAt + 3_600_000
+    await addCharge(database, workspaceId, { id: createId('req'), started_at: later })
+    await addFunding(database, { id: createId('tr'), created_at: BigInt(later + 3_600_000) })
+    expect((await verify(database)).warnings).toEqual([])
+    // Written by a clock that is behind by two hours.
+    const behind = createId('req')
+    await addCharge(database, workspaceId, { id: behind, started_at: startedAt })
+    expect((await verify(database)).warnings).toMatchObject([{ id: behind }])
   })
 
   it('a balance that the transfers do not explain is found', async (books) => {

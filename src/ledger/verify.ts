@@ -126,13 +126,17 @@ async function findForgottenHolds(sql: Sql): Promise<readonly Finding[]> {
 /** How far clocks of replicas may differ, or be set back, without a warning. */
 const clockSkewMs = 300_000n
 
-/** A clock that was set back leaves this behind for ever, and no amount depends on it. */
+/**
+ * A clock that was set back leaves this behind for ever, and no amount depends on it. Ids of both tables are compared
+ * without their prefixes, behind which they ascend with time.
+ */
 async function findTimesGoingBack(sql: Sql): Promise<readonly Finding[]> {
   const rows = await sql<{ id: string; at: bigint; previous: string; back: bigint }>`
     SELECT id, at, previous, before - at AS back FROM (
-      SELECT id, at, LAG(at) OVER (ORDER BY id) AS before, LAG(id) OVER (ORDER BY id) AS previous
-      FROM (SELECT id, created_at AS at FROM fundings UNION ALL SELECT id, started_at FROM requests) AS timed) AS ordered
-    WHERE before - at > ${clockSkewMs} ORDER BY id LIMIT ${BigInt(findingsMax)}`
+      SELECT id, place, at, LAG(at) OVER (ORDER BY place) AS before, LAG(id) OVER (ORDER BY place) AS previous
+      FROM (SELECT id, SUBSTR(id, 4) AS place, created_at AS at FROM fundings
+        UNION ALL SELECT id, SUBSTR(id, 5), started_at FROM requests) AS timed) AS ordered
+    WHERE before - at > ${clockSkewMs} ORDER BY place LIMIT ${BigInt(findingsMax)}`
   return rows.map(({ id, at, previous, back }) => ({
     check: 'ids and times ascend',
     id,

@@ -168,6 +168,7 @@ export function createHealth(deps: HealthDependencies): Health {
       firstEventLimitMs(route.latency.firstEventMs.reliable(clock.monotonicMs()), kind),
     recordOk(route, startedMs, firstEventMs) {
       const nowMs = clock.monotonicMs()
+      route.answeredMs = startedMs
       if (firstEventMs !== undefined) route.latency.firstEventMs.add(firstEventMs, nowMs)
       route.credential.recordSuccess(startedMs)
       route.throttle.recordSuccess(startedMs)

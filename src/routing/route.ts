@@ -30,6 +30,8 @@ export interface RouteHealth extends RouteNames {
   /** The route itself, if its provider does not know the model. */
   readonly disabled: Cooldown
   readonly latency: Latency
+  /** When the last attempt began that the provider answered; undefined = none yet. */
+  answeredMs: number | undefined
 }
 
 export interface Routes {
@@ -67,6 +69,7 @@ export function createRoutes(): Routes {
         throttle: cooldowns.find([providerId, credentialId, upstreamModel], createCooldown),
         disabled: new Cooldown(),
         latency: new Latency(),
+        answeredMs: undefined,
       }))
     },
     renewCredential({ providerId, credentialId }, nowMs) {

@@ -8,7 +8,7 @@ import {
   passesAttribution,
   tagsFromText,
 } from '../kernel/attribution.ts'
-import type { KeyId, ProjectId, RequestId, WorkspaceId } from '../kernel/ids.ts'
+import { firstIdAt, type KeyId, type ProjectId, type RequestId, type WorkspaceId } from '../kernel/ids.ts'
 import { yieldToEventLoop } from '../kernel/timers.ts'
 import type { Database } from '../store/database.ts'
 import { templateOf } from '../store/insert-rows.ts'
@@ -16,7 +16,7 @@ import { type RequestRow, writeRequests } from '../store/request-rows.ts'
 import type { Sql } from '../store/sql.ts'
 import { isStoreUnavailable } from '../store/sql-error.ts'
 import type { RequestRecord } from './request-record.ts'
-import { endOfLog, firstIdAt, type LoggedRequest, requestFromRow, requestRow, type StoredRow } from './request-row.ts'
+import { endOfLog, type LoggedRequest, requestFromRow, requestRow, type StoredRow } from './request-row.ts'
 
 export interface RequestLog {
   /** Queues a request that was not charged, or a correction of one that was: see `writeRequests`. */

@@ -1,10 +1,10 @@
 import { expect, test } from 'bun:test'
 import { answeredRequest } from '../../test/observe/observed-records.ts'
-import { createId } from '../kernel/ids.ts'
+import { createId, firstIdAt } from '../kernel/ids.ts'
 import type { Nano } from '../kernel/money.ts'
 import type { RequestRow } from '../store/request-rows.ts'
 import { onlyRoute, type RequestRecord } from './request-record.ts'
-import { chargedRow, firstIdAt, requestFromRow, requestRow, type StoredRow } from './request-row.ts'
+import { chargedRow, requestFromRow, requestRow, type StoredRow } from './request-row.ts'
 
 test('a moment stands before the ids made then, and after those made before', () => {
   const before = Date.now()

@@ -3,7 +3,7 @@
 // log, so that neither the memory nor the time between two portions grows with it.
 
 import { type AttributionFilters, shownEndUser, tagsFromText } from '../kernel/attribution.ts'
-import type { KeyId, ProjectId, WorkspaceId } from '../kernel/ids.ts'
+import { firstIdAt, type KeyId, type ProjectId, type WorkspaceId } from '../kernel/ids.ts'
 import { yieldToEventLoop } from '../kernel/timers.ts'
 import type { Database } from '../store/database.ts'
 import { templateOf } from '../store/insert-rows.ts'
@@ -18,7 +18,6 @@ import {
   noFigures,
 } from '../store/request-rows.ts'
 import { type SqlValue, timeToSql } from '../store/sql.ts'
-import { firstIdAt } from './request-row.ts'
 
 export interface SeriesFilters extends AttributionFilters {
   readonly workspaceId?: WorkspaceId

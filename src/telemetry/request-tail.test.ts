@@ -1,10 +1,10 @@
 import { expect } from 'bun:test'
 import { forEachEngine } from '../../test/parts/engines.ts'
-import { createId, type KeyId, type ProjectId, type RequestId, type WorkspaceId } from '../kernel/ids.ts'
+import { createId, firstIdAt, type KeyId, type ProjectId, type RequestId, type WorkspaceId } from '../kernel/ids.ts'
 import type { Database } from '../store/database.ts'
 import { createRequestLog, listRequests, type RequestQuery } from './request-log.ts'
 import { createRecord } from './request-record.ts'
-import { firstIdAt } from './request-row.ts'
+
 import { createRequestTail } from './request-tail.ts'
 
 const noon = Date.UTC(2026, 10, 15, 12)

@@ -2,11 +2,11 @@
 // the log once a second. Under load it skips requests: the tail is for people to watch, not for bookkeeping.
 
 import type { Clock } from '../kernel/clock.ts'
-import type { RequestId } from '../kernel/ids.ts'
+import { firstIdAt, type RequestId } from '../kernel/ids.ts'
 import { type Every, onTimer, yieldToEventLoop } from '../kernel/timers.ts'
 import type { Database } from '../store/database.ts'
 import { findRequest } from './request-log.ts'
-import { firstIdAt, type LoggedRequest } from './request-row.ts'
+import type { LoggedRequest } from './request-row.ts'
 
 export interface RequestTail {
   /** Returns a function that stops listening; undefined = too many listeners, or the gateway is stopping. */

@@ -3,12 +3,11 @@
 // are archived.
 
 import type { Clock } from '../kernel/clock.ts'
-import type { WorkspaceId } from '../kernel/ids.ts'
+import { firstIdAt, type WorkspaceId } from '../kernel/ids.ts'
 import { type Every, onTimer } from '../kernel/timers.ts'
 import type { Database } from '../store/database.ts'
 import { templateOf } from '../store/insert-rows.ts'
 import { type Sql, type SqlValue, timeToSql } from '../store/sql.ts'
-import { firstIdAt } from './request-row.ts'
 
 export interface RetentionOptions {
   readonly database: Database

@@ -4,14 +4,14 @@
 
 import { type AttributionFilters, passesAttribution, shownEndUser } from '../kernel/attribution.ts'
 import { isoTime } from '../kernel/clock.ts'
-import type { KeyId, ProjectId, WorkspaceId } from '../kernel/ids.ts'
+import { firstIdAt, type KeyId, type ProjectId, type WorkspaceId } from '../kernel/ids.ts'
 import { formatUsd, type Nano, zeroNano } from '../kernel/money.ts'
 import { yieldToEventLoop } from '../kernel/timers.ts'
 import type { Usage } from '../kernel/usage.ts'
 import type { Database } from '../store/database.ts'
 import { timeFromSql, timeToSql } from '../store/sql.ts'
 import { csvLine as csvCells } from '../wire/csv.ts'
-import { firstIdAt, type LoggedRequest, requestFromRow, type StoredRow } from './request-row.ts'
+import { type LoggedRequest, requestFromRow, type StoredRow } from './request-row.ts'
 
 /** Savings by the prompt cache on a request, in nano-dollars; undefined = it has no known price. */
 export type SavedBy = (request: LoggedRequest) => bigint | undefined

@@ -15,6 +15,7 @@ import { createEgressGuard } from '../../src/providers/egress/egress-guard.ts'
 import type { Database } from '../../src/store/database.ts'
 import { openDatabase } from '../../src/store/open-database.ts'
 import { forEachEngine } from '../parts/engines.ts'
+import { eventOf, signedEvent } from '../parts/stripe.ts'
 import { chat } from '../parts/surfaces.ts'
 import { startTenancy, type Tenancy, until } from '../tenancy/tenancy.ts'
 
@@ -87,6 +88,8 @@ async function startMailServer() {
   }
 }
 
+const stripeSecret = 'whsec_of_the_test_endpoint'
+const stripeEnv = { STRIPE_SECRET_KEY: 'sk_test_0123456789', STRIPE_WEBHOOK_SECRET: stripeSecret }
 const config = `
 webhooks: { allow_hosts: ["127.0.0.1"] }
 `
@@ -99,7 +102,7 @@ forEachEngine((engine) => {
   beforeAll(async () => {
     receiver = startReceiver()
     mailServer = await startMailServer()
-    const env = { TOLLGATE_SMTP_URL: mailServer.url, TOLLGATE_MAIL_FROM: 'Gate <gate@example.com>' }
+    const env = { TOLLGATE_SMTP_URL: mailServer.url, TOLLGATE_MAIL_FROM: 'Gate <gate@example.com>', ...stripeEnv }
     tenancy = await startTenancy({ engine, config, env: { ...env, TOLLGATE_PUBLIC_URL: 'https://gate.example.com' } })
     database = await openDatabase({ url: tenancy.databaseUrl, dataFolder: tenancy.gateway.dataFolder })
   })
@@ -109,6 +112,24 @@ forEachEngine((engine) => {
     receiver.stop()
     await mailServer.stop()
   })
+
+  const secrets = new Map<string, string>()
+  const createHook = async (body: object = {}) => {
+    const hook = await tenancy.must('POST', '/api/webhooks', { url: receiver.url, ...body })
+    secrets.set(hook.id, hook.secret)
+    return hook
+  }
+  /** Sends at once what is due, as another replica does whose clock is ahead; the gateway itself does it every 2 s. */
+  const send = async (aheadMs = 0) => {
+    const mailer = createMailer({ url: new Secret(mailServer.url), from: 'Gate <gate@example.com>' })
+    await sendDue({
+      database,
+      clock: { ...systemClock, now: () => systemClock.now() + aheadMs },
+      guard: () => createEgressGuard({ allow: ['127.0.0.1'] }),
+      secretsOf: (id) => [secrets.get(id) ?? ''],
+      mail: { mailer, address: () => 'https://gate.example.com' },
+    })
+  }
 
   /** A person with a role; no workspace = an operator. */
   const person = async (email: string, role: string, workspaceId: string | null): Promise<PersonId> => {
@@ -140,6 +161,7 @@ forEachEngine((engine) => {
     await tenancy.must('PATCH', `/api/workspaces/${workspaceId}`, { low_balance: '5.00', name: 'Ada & Co' })
     const now = systemClock.now()
     await Promise.all([1, 2, 3].map(() => detectAlerts(database, now)))
+    await send()
     await until(async () =>
       (await mailDeliveries(workspaceId)).every(({ attempts }: { attempts: number }) => attempts > 0),
     )
@@ -163,11 +185,7 @@ forEachEngine((engine) => {
       true,
     ])
     mailServer.takeAll()
-    const clock = { ...systemClock, now: () => systemClock.now() + 6000 }
-    const mailer = createMailer({ url: new Secret(mailServer.url), from: 'gate@example.com' })
-    const mail2 = { mailer, address: () => 'https://gate.example.com' }
-    const guard = () => createEgressGuard({ allow: ['127.0.0.1'] })
-    await sendDue({ database, clock, guard, secretsOf: () => [], mail: mail2 })
+    await send(6000)
     await until(async () => (await rowOf('later@example.com')).delivered_at !== null)
     expect(mailServer.mails.map(({ to }) => to).sort()).toEqual([
       'ada@example.com',
@@ -205,9 +223,10 @@ forEachEngine((engine) => {
   const deliveriesOf = async (id: string) => (await tenancy.must('GET', `/api/webhooks/${id}/deliveries`)).data
 
   test('a test arrives with a signature that the public library accepts, and is in the delivery log', async () => {
-    const hook = await tenancy.must('POST', '/api/webhooks', { url: receiver.url })
+    const hook = await createHook()
     expect(hook).toMatchObject({ url: receiver.url, workspace_id: null, kinds: null })
     const { delivery_id: id } = await tenancy.must('POST', `/api/webhooks/${hook.id}/test`)
+    await send()
     await until(() => receiver.received.length > 0)
     const [{ headers, body } = { headers: {}, body: '' }] = receiver.received
     expect(new Webhook(hook.secret).verify(body, headers)).toMatchObject({
@@ -219,6 +238,7 @@ forEachEngine((engine) => {
     await until(async () => (await deliveriesOf(hook.id))[0]?.delivered_at !== null)
     expect(await deliveriesOf(hook.id)).toMatchObject([{ id, kind: 'test', attempts: 1, next_at: null, error: null }])
     await tenancy.must('POST', `/api/deliveries/${id}/replay`)
+    await send()
     await until(() => receiver.received.length > 1)
     expect(receiver.received[1]?.headers['webhook-id']).not.toBe(id)
     expect((await tenancy.api('DELETE', `/api/webhooks/${hook.id}`)).status).toBe(204)
@@ -259,23 +279,62 @@ forEachEngine((engine) => {
     expect((await alerts(tenant.workspaceId)).length).toBe(3)
   })
 
+  test('an automatic top-up that fails reaches the webhook and the admins by e-mail, once for two events', async () => {
+    const { workspaceId } = await tenancy.tenant({ credit: '1.00' })
+    await person('payer@example.com', 'admin', workspaceId)
+    await tenancy.must('PATCH', `/api/workspaces/${workspaceId}`, { low_balance: '0' })
+    const hook = await createHook({ workspace_id: workspaceId, kinds: ['topup.failed'] })
+    const id = createId('pay')
+    await database.transaction(async (sql) => {
+      const terms = { is_on: 1n, threshold: 0n, amount: 10_000_000_000n, month_max: 10_000_000_000n }
+      const card = { customer: 'cus_1', payment_method: 'pm_1', card: 'visa 4242' }
+      await sql`INSERT INTO auto_topups ${sql([{ workspace_id: workspaceId, ...terms, ...card }])}`
+      const facts = { id, workspace_id: workspaceId, kind: 'automatic', state: 'open', created_at: 0n }
+      await sql`INSERT INTO payments ${sql([{ ...facts, amount: 10_000_000_000n }])}`
+    })
+    const intent = {
+      ...{ id: 'pi_1', object: 'payment_intent', amount: 1000, amount_received: 0, currency: 'usd', customer: 'cus_1' },
+      ...{
+        status: 'requires_payment_method',
+        last_payment_error: { code: 'card_declined', decline_code: 'lost_card' },
+      },
+      metadata: { tollgate_workspace_id: workspaceId, tollgate_payment_id: id, tollgate_automatic: 'yes' },
+    }
+    const url = `${tenancy.gateway.url}/api/payments/stripe/webhook`
+    for (const _ of [1, 2]) {
+      const event = eventOf('payment_intent.payment_failed', intent)
+      expect((await fetch(signedEvent({ url, secret: stripeSecret, nowMs: Date.now() }, event))).status).toBe(200)
+    }
+    await send()
+    await until(async () => (await deliveriesOf(hook.id)).some((row: { delivered_at: unknown }) => row.delivered_at))
+    await until(() => mailServer.to('payer@example.com').length > 0)
+    const sent = receiver.received.filter(({ body }) => body.includes('topup.failed'))
+    expect(sent).toHaveLength(1)
+    expect(new Webhook(hook.secret).verify(sent[0]?.body ?? '', sent[0]?.headers ?? {})).toMatchObject({
+      type: 'topup.failed',
+      data: { workspace_id: workspaceId, why: 'the payment was declined (lost_card)', amount: '10.00', is_off: false },
+    })
+    const mails = mailServer.to('payer@example.com')
+    expect(mails).toHaveLength(1)
+    expect(mails[0]?.text).toContain('Subject: Automatic top-up failed: a tenant')
+    expect(mails[0]?.text).toContain('The automatic top-up of $10.00 failed in workspace "a tenant"')
+  })
+
   test.each([
     ['fails', 500, 'the receiver answered 500', true],
     ['redirects', 302, 'the receiver answered 302', true],
     ['is gone', 410, 'the receiver answered 410', false],
   ])('a receiver that %s gets it again later, or never if it says so', async (_, status, error, isRetried) => {
-    const hook = await tenancy.must('POST', '/api/webhooks', { url: receiver.url })
+    const hook = await createHook()
     receiver.answer(status)
     const before = receiver.received.length
     await tenancy.must('POST', `/api/webhooks/${hook.id}/test`)
+    await send()
     await until(async () => (await deliveriesOf(hook.id))[0]?.error !== null)
     const [delivery] = await deliveriesOf(hook.id)
     expect([delivery.error, delivery.delivered_at, delivery.next_at !== null]).toEqual([error, null, isRetried])
     receiver.answer(204)
-    // Five seconds later, by another replica's clock.
-    const clock = { ...systemClock, now: () => systemClock.now() + 6000 }
-    const guard = () => createEgressGuard({ allow: ['127.0.0.1'] })
-    await sendDue({ database, clock, guard, secretsOf: () => [hook.secret] })
+    await send(6000)
     await until(async () => !isRetried || (await deliveriesOf(hook.id))[0]?.delivered_at !== null)
     const ids = receiver.received.slice(before).map(({ headers }) => headers['webhook-id'])
     const times = ids.filter((id) => id === delivery.id).length

@@ -33,7 +33,7 @@ async function setUp(engine: TestEngine) {
   const store = await engine.openStore()
   const { database } = store
   const workspaceId = await addWorkspace(database)
-  const { ledger, clock } = await openLedger(database)
+  const { ledger, clock, pace } = await openLedger(database)
   const opened = openPayments({ database, ledger, clock, stripeUrl: stripe.url })
   const { payments } = opened
   const session = await payments.checkout(workspaceId, {
@@ -52,7 +52,7 @@ async function setUp(engine: TestEngine) {
     )
   const alerts = async () => (await listAlerts(database.sql, { workspaceId, limit: 50 })).items
   return {
-    ...{ stripe, database, workspaceId, ledger, clock, ...opened, session, first, turnOn, alerts },
+    ...{ stripe, database, workspaceId, ledger, clock, pace, ...opened, session, first, turnOn, alerts },
     posted: async () => (await ledger.wallet(workspaceId)).posted as bigint,
     state: () => payments.autoTopUps.read(database.sql, workspaceId),
     paymentsOf: (kind: string) =>
@@ -147,6 +147,58 @@ forEachEngine((engine) => {
     const intent = { ...stripe.intents.get('pi_2'), status: 'succeeded', amount_received: 1000 }
     expect(await deliver(eventOf('payment_intent.succeeded', intent))).toBe('200 credited')
     expect(await setup.posted()).toBe(usd('14.00'))
+  })
+
+  it('looks for the payment after a server error, which Stripe repeats, and pays once under a new key', async (setup) => {
+    const { deliver, first, stripe, payments, ledger, workspaceId, clock } = setup
+    await deliver(first)
+    await setup.turnOn()
+    await spend(ledger, workspaceId, usd('21.00'))
+    const minuteLater = async () => {
+      clock.advance(61_000)
+      // With a heartbeat: a replica that was silent for long is taken for dead.
+      await setup.pace.round()
+      await payments.round()
+      return [stripe.intents.size - 1, await setup.posted()] as const
+    }
+    // Nothing was paid: each key is used up by its first answer.
+    stripe.card = 'server error'
+    await payments.round()
+    expect(await minuteLater()).toEqual([0, usd('4.00')])
+    // Stripe has the payment, and its answer was an error.
+    stripe.card = 'server error after the payment'
+    expect(await minuteLater()).toEqual([1, usd('4.00')])
+    stripe.card = 'succeeds'
+    expect(await minuteLater()).toEqual([1, usd('14.00')])
+    await spend(ledger, workspaceId, usd('10.00'))
+    stripe.card = 'server error'
+    expect(await minuteLater()).toEqual([1, usd('4.00')])
+    stripe.card = 'succeeds'
+    expect(await minuteLater()).toEqual([2, usd('14.00')])
+    expect(await minuteLater()).toEqual([2, usd('14.00')])
+    expect((await setup.paymentsOf('automatic')).map(({ state }) => state)).toEqual(['paid', 'paid'])
+    expect(await setup.state()).toMatchObject({ failures: 0, isOn: true })
+    await expectBooksRight(setup.database)
+  })
+
+  it('pays with a card that was saved after a server error under the same payment', async (setup) => {
+    const { deliver, first, stripe, payments, ledger, workspaceId, clock, database } = setup
+    await deliver(first)
+    await setup.turnOn()
+    await spend(ledger, workspaceId, usd('21.00'))
+    stripe.card = 'server error'
+    await payments.round()
+    // As if the process had died before it knew the answer.
+    await database.transaction((sql) => sql`UPDATE payments SET failed_keys = 0`)
+    await database.transaction((sql) => sql`UPDATE auto_topups SET payment_method = 'pm_new'`)
+    stripe.card = 'succeeds'
+    for (const intents of [1, 2, 2]) {
+      clock.advance(61_000)
+      await payments.round()
+      expect(stripe.intents.size).toBe(intents)
+    }
+    expect(await setup.posted()).toBe(usd('14.00'))
+    expect(await setup.alerts()).toEqual([])
   })
 
   it('stops after three declines, each with an alert, and keeps to the monthly cap', async (setup) => {

@@ -1,11 +1,11 @@
 // Writes rows of the request log at chosen times, with the ids they would have had.
 
-import type { RequestId } from '../../src/kernel/ids.ts'
+import { firstIdAt, type RequestId } from '../../src/kernel/ids.ts'
 import { zeroNano } from '../../src/kernel/money.ts'
 import type { Database } from '../../src/store/database.ts'
 import { writeRequests } from '../../src/store/request-rows.ts'
 import type { RequestRecord } from '../../src/telemetry/request-record.ts'
-import { firstIdAt, requestRow } from '../../src/telemetry/request-row.ts'
+import { requestRow } from '../../src/telemetry/request-row.ts'
 import { answeredRequest } from './observed-records.ts'
 
 /** `at` differs from others of the same millisecond by its place in the list. */

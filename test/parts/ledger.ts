@@ -92,6 +92,7 @@ export function holdOf(workspaceId: WorkspaceId, amount: bigint, requestId: Requ
 
 interface ChargedFacts {
   readonly startedAt?: number
+  readonly totalMs?: number
   readonly keyId?: KeyId | undefined
   readonly priceVersion?: string | undefined
   /** JSON. */
@@ -101,9 +102,9 @@ interface ChargedFacts {
 
 /** The row that is written with a charge. */
 export function chargedRowOf(id: RequestId, charge: Charge, facts: ChargedFacts = {}): RequestRow {
-  const { startedAt = 0, keyId = 'key_1', priceVersion, usage = '{}', estimated = false } = facts
+  const { startedAt = 0, totalMs = 0, keyId = 'key_1', priceVersion, usage = '{}', estimated = false } = facts
   const caller = { workspaceId: charge.workspaceId, projectId: 'prj_1', keyId } as const
-  const record = { ...createRecord(id, startedAt, '/v1/messages'), caller, status: 200, priceVersion }
+  const record = { ...createRecord(id, startedAt, '/v1/messages'), caller, status: 200, totalMs, priceVersion }
   return { ...chargedRow(record, charge), usage, estimated: estimated ? 1 : 0 }
 }
 

@@ -4,7 +4,14 @@
 import { createHmac } from 'node:crypto'
 
 /** How the next payment with the saved card ends. */
-export type CardBehaviour = 'succeeds' | 'declines' | 'authentication' | 'missing' | 'processing'
+export type CardBehaviour =
+  | 'succeeds'
+  | 'declines'
+  | 'authentication'
+  | 'missing'
+  | 'processing'
+  | 'server error'
+  | 'server error after the payment'
 
 export interface StandIn extends AsyncDisposable {
   readonly url: string
@@ -28,6 +35,8 @@ const declines: Partial<Record<CardBehaviour, object>> = {
   authentication: { code: 'authentication_required', decline_code: 'authentication_required' },
 }
 
+const serverError = { status: 500, json: { error: { type: 'api_error' } } }
+
 /** `a[b]` members become nested; only one level is used. */
 function metadataOf(form: URLSearchParams, prefix = 'metadata'): Record<string, string> {
   return Object.fromEntries(
@@ -41,7 +50,7 @@ export function startStripe(): StandIn {
   const intents = new Map<string, StripeObject>()
   const refunds = new Map<string, StripeObject>()
   const sessions = new Map<string, StripeObject>()
-  const replies = new Map<string, { readonly status: number; readonly json: StripeObject }>()
+  const replies = new Map<string, { readonly body: string; readonly status: number; readonly json: StripeObject }>()
   const calls: string[] = []
   const state: { card: CardBehaviour; refundStatus: number } = { card: 'succeeds', refundStatus: 200 }
   const created = Math.floor(Date.now() / 1000)
@@ -53,9 +62,10 @@ export function startStripe(): StandIn {
         json: { error: { type: 'invalid_request_error', code: 'resource_missing', param: 'payment_method' } },
       }
     }
+    if (state.card === 'server error') return serverError
     const error = declines[state.card]
     const amount = Number(form.get('amount'))
-    const isPaid = state.card === 'succeeds'
+    const isPaid = state.card === 'succeeds' || state.card === 'server error after the payment'
     const json = {
       id: `pi_${intents.size + 1}`,
       object: 'payment_intent',
@@ -69,6 +79,7 @@ export function startStripe(): StandIn {
       created,
     }
     intents.set(json.id, json)
+    if (state.card === 'server error after the payment') return serverError
     return error
       ? { status: 402, json: { error: { type: 'card_error', ...error, payment_intent: json } } }
       : { status: 200, json }
@@ -135,10 +146,15 @@ export function startStripe(): StandIn {
       const { pathname, searchParams } = new URL(request.url)
       calls.push(`${request.method} ${pathname}`)
       if (request.method === 'POST') {
+        // The first answer is repeated, server errors included: https://docs.stripe.com/api/idempotent_requests
         const key = request.headers.get('idempotency-key') ?? ''
-        const form = new URLSearchParams(await request.text())
-        const reply = replies.get(key) ?? makers[pathname]?.(form) ?? { status: 404, json: {} }
-        if (reply.status < 500) replies.set(key, reply)
+        const body = await request.text()
+        const first = replies.get(key)
+        if (first && first.body !== body) {
+          return Response.json({ error: { type: 'idempotency_error' } }, { status: 400 })
+        }
+        const reply = first ?? makers[pathname]?.(new URLSearchParams(body)) ?? { status: 404, json: {} }
+        replies.set(key, { body, ...reply })
         return Response.json(reply.json, { status: reply.status })
       }
       if (pathname === '/v1/payment_intents') {

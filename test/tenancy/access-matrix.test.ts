@@ -68,7 +68,7 @@ type Kind = keyof typeof prefixes
  * src/http/management/roles.test.ts.
  */
 const isServedHere = ({ path, kind = '' }: ManagedCall) =>
-  !path.endsWith('/checkouts') &&
+  !/\/(checkouts|auto-topup|refunds)$/.test(path) &&
   !path.endsWith('/events') &&
   !(kind in people) &&
   !/^\/api\/(webhooks|deliveries)/.test(path)

@@ -241,7 +241,7 @@ yet. If Stripe cannot be reached, the refund stays open and is tried again by it
 ]
 
 function topUpText({ available, card, auto_topup: topUp }: AnswerOf<'getPaymentSettings'>): string {
-  if (!available) return 'This gateway takes no payments.\n'
+  if (!available) return 'This gateway takes no payments: STRIPE_SECRET_KEY and STRIPE_WEBHOOK_SECRET are not set.\n'
   return renderFacts([
     ['automatic top-up', topUp.enabled ? 'on' : topUp.stopped === null ? 'off' : `off: ${topUp.stopped}`],
     ['below', shownUsd(topUp.threshold)],

@@ -37,7 +37,7 @@ export interface RouteDependencies extends MoveDependencies {
   readonly clock: Clock
   readonly ledger: Pick<Ledger, 'fund' | 'wallet' | 'transfers' | 'correct' | 'recount' | 'recountAttributed'>
   readonly idempotency: Idempotency
-  /** undefined = no payments are configured, and then the operation does not exist. */
+  /** undefined = no payments are configured; the operations answer which settings to make. */
   readonly checkout?: Checkout | undefined
   readonly autoTopUps?: AutoTopUps | undefined
   readonly refunds?: Refunds | undefined

@@ -21,14 +21,14 @@ import { notFound } from '../../tenancy/management.ts'
 import { getWorkspace } from '../../tenancy/workspaces.ts'
 import { type CsvValue, csvLine } from '../../wire/csv.ts'
 import { findPayment, listPayments, type PaymentRow } from '../payments/payments.ts'
-import type { Checkout, CheckoutSession } from '../payments/stripe-checkout.ts'
+import type { CheckoutSession } from '../payments/stripe-checkout.ts'
 import { given, pageAnswer, pageOf, transferAnswer, walletAnswer } from './answers.ts'
 import type { RouteDependencies } from './dependencies.ts'
 import { type Handler, implement, type Route } from './route.ts'
 import { auditMove, moveFailure, runWrite } from './writes.ts'
 
 export function walletRoutes(deps: RouteDependencies): readonly Route[] {
-  const { database, ledger, checkout } = deps
+  const { database, ledger } = deps
   return [
     implement(operations.getWallet, {
       async run({ id }) {
@@ -64,7 +64,7 @@ export function walletRoutes(deps: RouteDependencies): readonly Route[] {
         return { id: outcome.transfer.id, amount: details.amount, direction, balance }
       },
     }),
-    ...(checkout ? [implement(operations.createCheckout, startCheckout(deps, checkout))] : []),
+    implement(operations.createCheckout, startCheckout(deps)),
     implement(operations.listTransfers, {
       async run({ id, query }) {
         await getWorkspace(database.sql, id)
@@ -139,68 +139,62 @@ function paymentRoutes(deps: RouteDependencies): readonly Route[] {
         return listAnswer(items.map(paymentAnswer), rows.length > limit ? items.at(-1)?.id : undefined)
       },
     }),
-    // Without a secret key they do not exist, as starting a payment does not.
-    ...(checkout
-      ? [
-          implement(operations.putAutoTopUp, {
-            async write(sql, { id, body: { threshold, amount, monthly_max: monthMax }, act }) {
-              await getWorkspace(sql, id)
-              if (!autoTopUps) throw noPayments()
-              await autoTopUps.turnOn(sql, id, { threshold, amount, monthMax })
-              const details = {
-                threshold: formatUsd(threshold),
-                amount: formatUsd(amount),
-                monthly_max: formatUsd(monthMax),
-              }
-              const answer = await settingsOf(sql, id)
-              await appendAudit(sql, { ...act, action: 'auto_topup.on', object: id, details })
-              return answer
-            },
-          }),
-          implement(operations.stopAutoTopUp, {
-            async write(sql, { id, act }) {
-              await getWorkspace(sql, id)
-              if (!autoTopUps) throw noPayments()
-              await autoTopUps.turnOff(sql, id)
-              await appendAudit(sql, { ...act, action: 'auto_topup.off', object: id })
-              return undefined
-            },
-          }),
-          implement(operations.refundPayment, {
-            async run({ id, body: { amount, reason }, act, idempotencyKey: key }) {
-              if (!(await findPayment(database.sql, id))) throw notFound('payment', id)
-              if (!refunds) throw noPayments()
-              const bodySha256 = digestOf([String(amount), reason])
-              const scope = `api:/api/payments/${id}/refunds`
-              const request =
-                key === undefined ? undefined : { scope, key, bodySha256, requestId: act.requestId, at: act.at }
-              const { body } = await runWrite(deps, request, async (sql) => {
-                const row = await refunds.begin(sql, id, { amount, reason })
-                const details = { refund: row.id, amount: formatUsd(row.amount), reason }
-                await appendAudit(sql, { ...act, action: 'payment.refund', object: id, details })
-                return { status: 201, body: row.id }
-              })
-              // A repeated request continues the refund of the first.
-              const refund = await refunds.run(body as RefundId)
-              return {
-                id: refund.id,
-                payment_id: id,
-                amount: formatUsd(refund.amount),
-                state: refund.state,
-                failure: refund.failure,
-                created_at: isoTime(timeFromSql(refund.created_at)),
-              }
-            },
-          }),
-        ]
-      : []),
+    implement(operations.putAutoTopUp, {
+      async write(sql, { id, body: { threshold, amount, monthly_max: monthMax }, act }) {
+        await getWorkspace(sql, id)
+        if (!autoTopUps) throw noPayments()
+        await autoTopUps.turnOn(sql, id, { threshold, amount, monthMax })
+        const details = {
+          threshold: formatUsd(threshold),
+          amount: formatUsd(amount),
+          monthly_max: formatUsd(monthMax),
+        }
+        const answer = await settingsOf(sql, id)
+        await appendAudit(sql, { ...act, action: 'auto_topup.on', object: id, details })
+        return answer
+      },
+    }),
+    implement(operations.stopAutoTopUp, {
+      async write(sql, { id, act }) {
+        await getWorkspace(sql, id)
+        if (!autoTopUps) throw noPayments()
+        await autoTopUps.turnOff(sql, id)
+        await appendAudit(sql, { ...act, action: 'auto_topup.off', object: id })
+        return undefined
+      },
+    }),
+    implement(operations.refundPayment, {
+      async run({ id, body: { amount, reason }, act, idempotencyKey: key }) {
+        if (!(await findPayment(database.sql, id))) throw notFound('payment', id)
+        if (!refunds) throw noPayments()
+        const bodySha256 = digestOf([String(amount), reason])
+        const scope = `api:/api/payments/${id}/refunds`
+        const request = key === undefined ? undefined : { scope, key, bodySha256, requestId: act.requestId, at: act.at }
+        const { body } = await runWrite(deps, request, async (sql) => {
+          const row = await refunds.begin(sql, id, { amount, reason })
+          const details = { refund: row.id, amount: formatUsd(row.amount), reason }
+          await appendAudit(sql, { ...act, action: 'payment.refund', object: id, details })
+          return { status: 201, body: row.id }
+        })
+        // A repeated request continues the refund of the first.
+        const refund = await refunds.run(body as RefundId)
+        return {
+          id: refund.id,
+          payment_id: id,
+          amount: formatUsd(refund.amount),
+          state: refund.state,
+          failure: refund.failure,
+          created_at: isoTime(timeFromSql(refund.created_at)),
+        }
+      },
+    }),
   ]
 }
 
 function noPayments(): Failure {
   return new Failure(
     'NOT_FOUND',
-    'This gateway takes no payments: STRIPE_SECRET_KEY and STRIPE_WEBHOOK_SECRET are not set.',
+    'This gateway takes no payments. Set STRIPE_SECRET_KEY and STRIPE_WEBHOOK_SECRET and restart it; see docs/operate/payments.md.',
   )
 }
 
@@ -275,11 +269,13 @@ function tooLittleAvailable({ posted, held }: Insufficient, amount: Nano): Failu
 const notAnswered = Symbol('no earlier request had this Idempotency-Key')
 
 /** Nothing is credited here: the webhook does that once the payment was made. */
-function startCheckout(deps: RouteDependencies, checkout: Checkout): Handler<typeof operations.createCheckout> {
+function startCheckout(deps: RouteDependencies): Handler<typeof operations.createCheckout> {
+  const { checkout } = deps
   return {
     // Not a `write`: a transaction must not wait for another server.
     async run({ id, body: { amount, save_card: savesCard }, act, idempotencyKey: key }) {
       await getWorkspace(deps.database.sql, id)
+      if (!checkout) throw noPayments()
       const start = () => checkout(id, { amount, savesCard, requestId: act.requestId })
       if (key === undefined) return await start()
       const bodySha256 = digestOf([String(amount), savesCard ?? false])

@@ -41,11 +41,11 @@ forEachEngine((engine) => {
     }
   })
 
-  it('has no operation that starts a payment if payments are not configured', async (management) => {
+  it('names the settings if a payment is started and payments are not configured', async (management) => {
     const { id } = await management.make('/api/workspaces', { name: 'acme' })
     const reply = await management.ask('POST', `/api/workspaces/${id}/checkouts`, { body: { amount: '25.00' } })
-    expect(reply.status).toBe(404)
-    expect((await management.ask('GET', '/api/openapi.json')).text).not.toContain('/checkouts')
+    const message = expect.stringContaining('Set STRIPE_SECRET_KEY and STRIPE_WEBHOOK_SECRET')
+    expect([reply.status, reply.body.error.message]).toEqual([404, message])
   })
 
   test('starts a payment for the workspace and the amount, once for each Idempotency-Key', async () => {

@@ -1,6 +1,6 @@
 // Automatic top-ups with a saved card: a payment begins when a balance is below its threshold. Every replica looks; one row
 // in the database is the payment, and at most one is open in a workspace. Stripe gets an idempotency key made from its id,
-// and what was sent before a crash is looked for at Stripe first, so that there is never a second payment.
+// and what was sent before a crash or a server error is looked for at Stripe first, so that there is never a second payment.
 
 import { z } from 'zod'
 import { noFailpoint } from '../../kernel/failpoint.ts'
@@ -10,7 +10,7 @@ import { formatUsd, type Nano } from '../../kernel/money.ts'
 import { type Sql, timeToSql } from '../../store/sql.ts'
 import { applyReading, endPayment, lockTopUp, type PaymentDependencies, reportFailure } from './apply-event.ts'
 import { insertPayment, type PaymentRow } from './payments.ts'
-import { errorOf, replyFields, type StripeReply, Unreached } from './stripe-api.ts'
+import { errorOf, isKeyUsedUp, keyOf, replyFields, type StripeReply, Unreached } from './stripe-api.ts'
 import { type AmountBounds, checkAmount } from './stripe-checkout.ts'
 import {
   automaticMetadata,
@@ -116,12 +116,16 @@ export function createAutoTopUps(
     if (!customer || !method) return await endPayment(deps, id, 'resource_missing')
     const found = payment.attempts > 1n ? await find(payment, customer) : undefined
     if (found === 'unknown') return
-    const reply = found ?? (await api.post('/v1/payment_intents', intentForm(payment, { customer, method }), id))
+    const reply =
+      found ?? (await api.post('/v1/payment_intents', intentForm(payment, { customer, method }), keyOf(payment)))
     await reach('in_topup')
     await conclude(payment, reply)
   }
 
-  /** The payment intent of an earlier attempt. Idempotency keys are forgotten after a day, so they are not enough. */
+  /**
+   * The payment intent of an earlier attempt. Idempotency keys are not enough: Stripe forgets them after a day, and a server
+   * error uses one up, possibly after the payment was made. A lease is over by now, so no attempt is still running.
+   */
   const find = async (payment: PaymentRow, customer: string): Promise<StripeReply | 'unknown' | undefined> => {
     const since = payment.created_at / 1000n - 3600n
     const query = new URLSearchParams({ customer, 'created[gte]': String(since), limit: '100' })
@@ -135,7 +139,7 @@ export function createAutoTopUps(
     return json === undefined ? undefined : { status: 200, json, stripeRequestId: undefined }
   }
 
-  const conclude = async ({ id }: PaymentRow, reply: StripeReply | Unreached): Promise<void> => {
+  const conclude = async ({ id, failed_keys: failed }: PaymentRow, reply: StripeReply | Unreached): Promise<void> => {
     const intent = reply instanceof Unreached ? undefined : intentOf(reply)
     if (intent) {
       await database.transaction((sql) => sql`UPDATE payments SET payment_intent = ${intent.id} WHERE id = ${id}`)
@@ -146,8 +150,12 @@ export function createAutoTopUps(
       if (outcome === 'not_credited') await endPayment(deps, id, 'not_credited')
       return
     }
-    const isFinal =
-      !(reply instanceof Unreached) && (reply.status === 400 || reply.status === 402 || reply.status === 404)
+    if (isKeyUsedUp(reply)) {
+      await database.transaction(
+        (sql) => sql`UPDATE payments SET failed_keys = ${failed + 1n} WHERE id = ${id} AND failed_keys = ${failed}`,
+      )
+    }
+    const isFinal = !(reply instanceof Unreached) && !isKeyUsedUp(reply) && [400, 402, 404].includes(reply.status)
     if (!isFinal) return log.warn('an automatic top-up could not be made; it is tried again', replyFields(reply))
     const { code, decline_code } = errorOf(reply)
     log.warn('an automatic top-up failed', { payment: id, ...replyFields(reply) })

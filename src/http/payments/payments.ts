@@ -17,6 +17,7 @@ export interface PaymentRow {
   readonly failure: string | null
   readonly created_at: bigint
   readonly attempts: bigint
+  readonly failed_keys: bigint
 }
 
 export async function insertPayment(
@@ -73,10 +74,16 @@ export async function markPaid(database: Database, paid: Paid, now: number): Pro
   return await database.transaction(async (sql) => {
     const [row] = await sql<PaymentRow>`SELECT * FROM payments
       WHERE workspace_id = ${workspaceId} AND (id = ${paid.id ?? ''} OR payment_id = ${paymentId})`
-    const id = row?.id ?? (await insertPayment(sql, { workspaceId, kind, amount }, now))
-    await sql`UPDATE payments SET state = 'paid', amount = ${amount}, payment_id = ${paymentId},
-        payment_intent = ${intent ?? null}, failure = NULL, next_at = NULL
-      WHERE id = ${id ?? ''}`
+    if (row) {
+      await sql`UPDATE payments SET state = 'paid', amount = ${amount}, payment_id = ${paymentId},
+          payment_intent = ${intent ?? null}, failure = NULL, next_at = NULL
+        WHERE id = ${row.id}`
+    } else {
+      const facts = { id: createId('pay'), workspace_id: workspaceId, kind, amount, created_at: timeToSql(now) }
+      const added = { ...facts, state: 'paid', payment_id: paymentId, payment_intent: intent ?? null }
+      // The same event may be delivered several times at once; one of them adds the row.
+      await sql`INSERT INTO payments ${sql([added])} ON CONFLICT DO NOTHING`
+    }
     if (kind === 'automatic') await sql`UPDATE auto_topups SET failures = 0 WHERE workspace_id = ${workspaceId}`
     return row
   })

@@ -11,7 +11,7 @@ import { type Sql, timeToSql } from '../../store/sql.ts'
 import { notFound } from '../../tenancy/management.ts'
 import { notCommitted, type PaymentDependencies, returnedIdOf } from './apply-event.ts'
 import { findPayment, type PaymentRow } from './payments.ts'
-import { errorOf, replyFields, type StripeReply, Unreached } from './stripe-api.ts'
+import { errorOf, isKeyUsedUp, keyOf, replyFields, type StripeReply, Unreached } from './stripe-api.ts'
 import { nanoPerCent, refundMetadata } from './stripe-event.ts'
 
 export interface RefundRow {
@@ -23,6 +23,7 @@ export interface RefundRow {
   readonly state: 'open' | 'done' | 'failed'
   readonly failure: string | null
   readonly created_at: bigint
+  readonly failed_keys: bigint
 }
 
 export interface Refunds {
@@ -44,7 +45,7 @@ export function createRefunds(deps: PaymentDependencies): Refunds {
       return await getRefund(sql, id)
     })
 
-  /** The refund of an earlier attempt, whose idempotency key Stripe may have forgotten. */
+  /** Looks for the refund of an earlier attempt, whose idempotency key Stripe may have forgotten or may be used up. */
   const ask = async (refund: RefundRow, payment: PaymentRow, isFirst: boolean): Promise<StripeReply | Unreached> => {
     if (!api) return new Unreached('no secret key')
     const intent = payment.payment_intent ?? ''
@@ -60,7 +61,7 @@ export function createRefunds(deps: PaymentDependencies): Refunds {
       amount: String(refund.amount / nanoPerCent),
       [`metadata[${refundMetadata}]`]: refund.id,
     }
-    return await api.post('/v1/refunds', form, refund.id)
+    return await api.post('/v1/refunds', form, keyOf(refund))
   }
 
   const proceed = async (id: RefundId, isFirst: boolean): Promise<RefundRow> => {
@@ -77,13 +78,19 @@ export function createRefunds(deps: PaymentDependencies): Refunds {
       throw taken.kind === 'insufficient' ? tooLittle(taken, amount) : invalidRequest('The wallet cannot be corrected.')
     }
     await reach('in_topup')
-    const reply = await ask(refund, payment, isFirst)
+    const reply = await ask(refund, payment, isFirst && refund.failed_keys === 0n)
     await reach('in_topup')
     const status = reply instanceof Unreached ? undefined : refundSchema.safeParse(reply.json).data?.status
     const isMade = !(reply instanceof Unreached) && reply.status === 200 && status !== undefined
     if (isMade && status !== 'failed' && status !== 'canceled') return await end(id, 'done', null)
-    const isRefused = !(reply instanceof Unreached) && [400, 402, 404].includes(reply.status)
+    const isRefused = !(reply instanceof Unreached) && !isKeyUsedUp(reply) && [400, 402, 404].includes(reply.status)
     if (!isMade && !isRefused) {
+      const failed = refund.failed_keys
+      if (isKeyUsedUp(reply)) {
+        await database.transaction(
+          (sql) => sql`UPDATE refunds SET failed_keys = ${failed + 1n} WHERE id = ${id} AND failed_keys = ${failed}`,
+        )
+      }
       log.warn('a refund is not confirmed by Stripe; it is tried again', { refund: id, ...replyFields(reply) })
       return refund
     }

@@ -19,7 +19,10 @@ export interface StripeReply {
 }
 
 export interface StripeApi {
-  /** Under one idempotency key Stripe does the work once and repeats its first answer, for at least a day. */
+  /**
+   * Under one idempotency key Stripe does the work once and repeats its first answer, also a server error, for at least a
+   * day. See `keyOf` and `isKeyUsedUp`.
+   */
   post(path: string, form: Readonly<Record<string, string>>, idempotencyKey: string): Promise<StripeReply | Unreached>
   get(path: string): Promise<StripeReply | Unreached>
 }
@@ -75,6 +78,21 @@ async function call(url: string, init: RequestInit): Promise<StripeReply> {
     json: body === 'too-large' ? undefined : await new Response(body).json().catch(() => undefined),
     stripeRequestId: response.headers.get('request-id') ?? undefined,
   }
+}
+
+/** The idempotency key of the next attempt, given how many are used up. */
+export function keyOf({ id, failed_keys }: { readonly id: string; readonly failed_keys: bigint }): string {
+  return failed_keys === 0n ? id : `${id}-${failed_keys}`
+}
+
+/**
+ * Whether this idempotency key will never lead to a payment: Stripe repeats a server error for a day, and refuses other
+ * parameters, such as another card, under the same key. The work may have been done all the same, so look for it before
+ * a new key is used. A lost connection does not use a key up: the request may still be running.
+ */
+export function isKeyUsedUp(reply: StripeReply | Unreached): boolean {
+  if (reply instanceof Unreached) return false
+  return reply.status >= 500 || errorOf(reply).type === 'idempotency_error'
 }
 
 const text = z.string().optional().catch(undefined)

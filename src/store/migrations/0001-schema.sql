@@ -367,7 +367,9 @@ CREATE TABLE payments (
   -- Of automatic ones: when it is tried or looked at next. NULL = not any more.
   next_at BIGINT,
   -- Of automatic ones: how many times the provider was asked.
-  attempts BIGINT NOT NULL DEFAULT 0
+  attempts BIGINT NOT NULL DEFAULT 0,
+  -- Idempotency keys that are used up: the provider repeats a server error under them.
+  failed_keys BIGINT NOT NULL DEFAULT 0
 );
 
 CREATE INDEX payments_by_workspace ON payments (workspace_id, id);
@@ -402,7 +404,8 @@ CREATE TABLE refunds (
   state TEXT NOT NULL CHECK (state IN ('open', 'done', 'failed')),
   failure TEXT,
   created_at BIGINT NOT NULL,
-  next_at BIGINT
+  next_at BIGINT,
+  failed_keys BIGINT NOT NULL DEFAULT 0
 );
 
 -- Holds of replicas. The embedded database has none; its one process keeps them in memory.

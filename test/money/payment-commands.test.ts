@@ -1,0 +1,101 @@
+// The commands for payments, alerts and webhooks against a whole gateway, with a server in Stripe's place.
+
+import { describe, expect, test } from 'bun:test'
+import { runHere } from '../parts/command-line.ts'
+import { eventOf, signedEvent, startStripe } from '../parts/stripe.ts'
+import { startTenancy, type Tenancy, until } from '../tenancy/tenancy.ts'
+
+const secret = 'whsec_of_the_test_endpoint'
+const token = 'tg-admin-0123456789abcdef0123456789abcdef'
+const env = { TOLLGATE_ADMIN_TOKEN: token }
+
+/** `~` stands for a space within an argument. */
+function commandsOf({ gateway }: Tenancy) {
+  const environment = { TOLLGATE_URL: gateway.url, TOLLGATE_ADMIN_TOKEN: token }
+  return (args: string) =>
+    runHere(
+      args.split(' ').map((arg) => arg.replaceAll('~', ' ')),
+      { env: environment, cwd: gateway.dataFolder },
+    )
+}
+
+describe('payments', () => {
+  test('a payment is started, arrives, is refunded in part, and its card is kept for automatic top-ups', async () => {
+    await using stripe = startStripe()
+    const stripeEnv = { ...env, STRIPE_SECRET_KEY: 'sk_test_0123456789', STRIPE_WEBHOOK_SECRET: secret }
+    await using tenancy = await startTenancy({ env: stripeEnv, stripeUrl: stripe.url })
+    const run = commandsOf(tenancy)
+    // The first start gave $5.00.
+    expect((await run('auto-topup on --below 5 --amount 10 --monthly-max 100')).err).toContain('No card is saved.')
+    const started = await run('wallet pay 25 --save-card')
+    const [session] = [...stripe.sessions.values()]
+    expect(started).toEqual({
+      exit: 0,
+      out: `${session?.url}\n`,
+      err: 'Pay there. Whether it has arrived: tollgate wallet payments\n',
+    })
+    expect((await run('wallet payments')).out).toMatch(/checkout +\$25\.00 +open +pay_/)
+    const event = eventOf('checkout.session.completed', session ?? {})
+    const url = `${tenancy.gateway.url}/api/payments/stripe/webhook`
+    expect((await fetch(signedEvent({ url, secret, nowMs: Date.now() }, event))).status).toBe(200)
+    expect((await run('wallet payments')).out).toMatch(/checkout +\$25\.00 +paid +pay_/)
+    const id = session?.metadata.tollgate_payment_id
+    expect((await run(`wallet refund ${id} --amount 10`)).err).toContain('--reason is missing')
+    expect((await run(`wallet refund ${id} --amount 10 --reason ordered~twice`)).out).toMatch(
+      /^\$10\.00 refunded {3}rfn_\w+\n$/,
+    )
+    expect([...stripe.refunds.values()]).toMatchObject([{ amount: 1000, payment_intent: session?.payment_intent }])
+    expect((await run('wallet')).out).toContain('balance    $20.00')
+    expect((await run(`wallet refund ${id} --reason rest`)).out).toMatch(/^\$15\.00 refunded /)
+    expect((await run(`wallet refund ${id} --amount 0.01 --reason more`)).err).toContain('at most 0.00')
+    expect((await run('auto-topup on --below 2 --amount 10 --monthly-max 100')).out).toContain('automatic top-up  on')
+    expect((await run('auto-topup')).out).toContain('card              visa 4242')
+    expect((await run('auto-topup off')).exit).toBe(0)
+    expect((await run('auto-topup')).out).toContain('automatic top-up  off')
+    expect((await run('statements export')).out).toContain('correction')
+  })
+
+  test('without Stripe the commands name the settings to make', async () => {
+    await using tenancy = await startTenancy({ env })
+    const run = commandsOf(tenancy)
+    for (const args of ['wallet pay 25', 'auto-topup on --below 5 --amount 10 --monthly-max 100', 'auto-topup off']) {
+      const { exit, err } = await run(args)
+      expect([args, exit, err]).toEqual([args, 4, expect.stringContaining('Set STRIPE_SECRET_KEY and STRIPE_WEBHOOK')])
+    }
+    expect((await run('auto-topup')).out).toContain('STRIPE_SECRET_KEY')
+    expect((await run('wallet payments')).exit).toBe(0)
+  })
+})
+
+test('webhooks are created, listed, tested, replayed and deleted, and their deliveries are listed', async () => {
+  let received = 0
+  await using receiver = Bun.serve({
+    hostname: '127.0.0.1',
+    port: 0,
+    fetch() {
+      received++
+      return new Response(null, { status: 204 })
+    },
+  })
+  const hookUrl = `http://127.0.0.1:${receiver.port}/hook`
+  await using tenancy = await startTenancy({ env, config: 'webhooks: { allow_hosts: ["127.0.0.1"] }\n' })
+  const run = commandsOf(tenancy)
+  expect(await run('webhooks')).toMatchObject({ exit: 0, err: expect.stringContaining('There are no webhooks.') })
+  expect((await run('alerts deliveries')).exit).toBe(0)
+  const created = await run(`webhooks create ${hookUrl} --workspace default --kinds balance.low,limit.reached`)
+  expect(created.out).toMatch(/^whsec_\S+\n$/)
+  const [id = ''] = /whk_\w+/.exec(created.err) ?? []
+  for (const args of ['webhooks', 'webhooks --workspace default']) {
+    expect((await run(args)).out).toContain(`${id}  ${hookUrl}`)
+  }
+  expect((await run(`webhooks test ${id}`)).exit).toBe(0)
+  await until(() => received === 1)
+  await until(async () => /test +\S+ \S+ +1 +\d{4}-/.test((await run(`webhooks deliveries ${id}`)).out))
+  const listed = (await run('alerts deliveries --workspace default')).out
+  expect(listed).toContain(hookUrl)
+  const [delivery = ''] = /dlv_\w+/.exec(listed) ?? []
+  expect((await run(`webhooks replay ${delivery}`)).out).toMatch(/^Sent again as dlv_\w+\.\n$/)
+  await until(() => received === 2)
+  expect((await run(`webhooks delete ${id} --yes`)).out).toBe(`Webhook ${id} deleted.\n`)
+  expect((await run('alerts')).exit).toBe(0)
+})
