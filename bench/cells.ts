@@ -1,7 +1,7 @@
 // What is measured: one row of data per cell, the whole matrix made by multiplication, and the request bodies of a cell.
 // A new dialect pair, connection count or prompt size is a new entry in the lists below.
 
-export type Surface = 'chat' | 'messages'
+export type Surface = 'chat' | 'messages' | 'responses'
 
 export interface Cell {
   readonly id: string
@@ -33,6 +33,8 @@ const PAIRS: readonly (readonly [surface: Surface, provider: Surface])[] = [
   ['messages', 'messages'],
   ['chat', 'messages'],
   ['messages', 'chat'],
+  ['responses', 'responses'],
+  ['responses', 'chat'],
 ]
 const CONNECTIONS = [1, 32, 512]
 const PROMPT_BYTES = [1_000, 20_000, 200_000]
@@ -94,7 +96,11 @@ function cell(surface: Surface, provider: Surface, id: string, twin: string, sha
 
 export const CELLS: readonly Cell[] = [...matrix(), ...singles()]
 
-export const PATHS: Record<Surface, string> = { chat: '/v1/chat/completions', messages: '/v1/messages' }
+export const PATHS: Record<Surface, string> = {
+  chat: '/v1/chat/completions',
+  messages: '/v1/messages',
+  responses: '/v1/responses',
+}
 
 /**
  * The request body of a cell. The prompt says what the upstream should reply, because it is the one part that
@@ -107,6 +113,10 @@ export function requestBody(shape: RequestShape, model: string): string {
   const stream = events > 0
   if (surface === 'messages') {
     return JSON.stringify({ model, max_tokens: 2048, stream, messages: [{ role: 'user', content: text }] })
+  }
+  if (surface === 'responses') {
+    const input = [{ role: 'user', content: text }]
+    return JSON.stringify({ model, stream, store: false, max_output_tokens: 2048, temperature: 0.7, input })
   }
   return JSON.stringify({
     model,

@@ -10,6 +10,8 @@ interface Limit {
   /** `tollgate` where nothing is said. */
   readonly of?: string
   readonly to: string
+  /** The other side's cell, where it is not the same one. */
+  readonly toCell?: string
   readonly most?: number
   readonly least?: number
   readonly text: string
@@ -48,6 +50,17 @@ const LIMITS: readonly Limit[] = [
     least: 0.7,
     text: `${THROUGHPUT} of one hot wallet`,
   },
+  // The Responses API costs what the other two cost.
+  ...[
+    ['responses', 'chat'],
+    ['responses-to-chat', 'messages-to-chat'],
+  ].flatMap(([cell = '', toCell = '']): Limit[] => [
+    { metric: 'cpuMicrosPerRequest', cell, to: 'tollgate', toCell, most: 1.1, text: `${REQUEST}, against ${toCell}` },
+    {
+      ...{ metric: 'cpuMicrosPerEvent', cell: `${cell}-stream`, to: 'tollgate', toCell: `${toCell}-stream` },
+      ...{ most: 1.1, text: `${EVENT}, against ${toCell}` },
+    },
+  ]),
   ...['chat', 'chat-1c', 'chat-to-messages'].map(
     (cell): Limit => ({ metric: 'cpuMicrosPerRequest', cell, to: 'before', text: REQUEST }),
   ),
@@ -69,10 +82,10 @@ export interface Verdict {
 /** One line for each limit whose two sides were measured. */
 export function judge(measurements: readonly Measurement[], cells: readonly Cell[]): Verdict[] {
   const verdicts: Verdict[] = []
-  for (const { metric, cell: id, of = 'tollgate', to, most, least, text } of LIMITS) {
+  for (const { metric, cell: id, of = 'tollgate', to, toCell, most, least, text } of LIMITS) {
     const cell = cells.find((candidate) => candidate.id === id)
     if (!cell) continue
-    const ratio = ratioBetween(measurements, cell, metric, { of, to })
+    const ratio = ratioBetween(measurements, cell, metric, { of, to, toCell })
     if (!Number.isFinite(ratio)) continue
     const limit = most !== undefined ? `at most ${short(most)}` : least !== undefined ? `at least ${short(least)}` : ''
     const isKept = ratio <= (most ?? Number.POSITIVE_INFINITY) && ratio >= (least ?? 0)

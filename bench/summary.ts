@@ -63,11 +63,14 @@ export function ratioBetween(
   measurements: readonly Measurement[],
   cell: Cell,
   metric: Metric,
-  pair: { readonly of: string; readonly to: string },
+  pair: { readonly of: string; readonly to: string; readonly toCell?: string | undefined },
 ): number {
   const above = valuesByRound(cell, pair.of, measurements, metric)
-  const own = valuesByRound(cell, pair.to, measurements, metric)
-  const below = own.size > 0 ? own : valuesByRound({ ...cell, id: cell.twin }, pair.to, measurements, metric)
+  const own = valuesByRound({ ...cell, id: pair.toCell ?? cell.id }, pair.to, measurements, metric)
+  const below =
+    own.size > 0 || pair.toCell !== undefined
+      ? own
+      : valuesByRound({ ...cell, id: cell.twin }, pair.to, measurements, metric)
   const ratios: number[] = []
   for (const [round, value] of above) {
     const base = below.get(round)

@@ -14,7 +14,7 @@ const TEXT =
   'What it adds to a request should be small enough to be lost in the noise of the network; what it adds to a bill should be exact to the last digit. '
 
 export function jsonReply(surface: Surface): Buffer {
-  const body = JSON.stringify(surface === 'chat' ? chatReply() : messagesReply())
+  const body = JSON.stringify(REPLIES[surface]())
   return Buffer.from(
     `HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
   )
@@ -23,7 +23,7 @@ export function jsonReply(surface: Surface): Buffer {
 /** The writes of one stream, each to be sent on its own; the head travels with the first event. */
 export function streamReply(surface: Surface, events: number, eventBytes = 0): Buffer[] {
   const word = (index: number) => (eventBytes > 0 ? 'x'.repeat(eventBytes) : `${TOKEN}${index}`)
-  const texts = surface === 'chat' ? chatStream(events, word) : messagesStream(events, word)
+  const texts = STREAMS[surface](events, word)
   const head = 'HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n'
   return texts.map((text, index) => {
     const chunk = `${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`
@@ -113,4 +113,68 @@ function messagesStream(count: number, word: (index: number) => string): string[
   )
   events.push(event('message_stop', {}))
   return events
+}
+
+const RESPONSES_ID = 'resp_67ccd2bed1ec8190b14f964abc0542670bb6a6b452d3795b'
+const RESPONSES_ITEM = 'msg_67ccd2bf17f0819081ff3bb2cf6508e60bb6a6b452d3795b'
+
+function responsesReply(text = TEXT + TEXT): object {
+  const content = [{ type: 'output_text', text, annotations: [], logprobs: [] }]
+  return {
+    id: RESPONSES_ID,
+    object: 'response',
+    created_at: 1_768_435_200,
+    status: 'completed',
+    error: null,
+    incomplete_details: null,
+    instructions: null,
+    model: UPSTREAM_MODEL,
+    output: [{ type: 'message', id: RESPONSES_ITEM, status: 'completed', role: 'assistant', content }],
+    parallel_tool_calls: true,
+    tool_choice: 'auto',
+    tools: [],
+    usage: {
+      input_tokens: 220,
+      input_tokens_details: { cached_tokens: 0 },
+      output_tokens: 100,
+      output_tokens_details: { reasoning_tokens: 0 },
+      total_tokens: 320,
+    },
+  }
+}
+
+/** Four events before the text and four behind it: `count` in all. */
+function responsesStream(count: number, word: (index: number) => string): string[] {
+  const events: string[] = []
+  const add = (type: string, fields: object): void => {
+    events.push(`event: ${type}\ndata: ${JSON.stringify({ type, sequence_number: events.length, ...fields })}\n\n`)
+  }
+  const place = { item_id: RESPONSES_ITEM, output_index: 0, content_index: 0 }
+  const words = Array.from({ length: count - 8 }, (_, index) => word(index))
+  const text = words.join('')
+  const begun = { ...responsesReply(), status: 'in_progress', output: [], usage: null }
+  const item = { type: 'message', id: RESPONSES_ITEM, role: 'assistant' }
+  const part = { type: 'output_text', annotations: [], logprobs: [] }
+  add('response.created', { response: begun })
+  add('response.in_progress', { response: begun })
+  add('response.output_item.added', { output_index: 0, item: { ...item, status: 'in_progress', content: [] } })
+  add('response.content_part.added', { ...place, part: { ...part, text: '' } })
+  for (const delta of words) add('response.output_text.delta', { ...place, delta, logprobs: [] })
+  add('response.output_text.done', { ...place, text, logprobs: [] })
+  add('response.content_part.done', { ...place, part: { ...part, text } })
+  const done = { ...item, status: 'completed', content: [{ ...part, text }] }
+  add('response.output_item.done', { output_index: 0, item: done })
+  add('response.completed', { response: responsesReply(text) })
+  return events
+}
+
+const REPLIES: Record<Surface, () => object> = {
+  chat: chatReply,
+  messages: messagesReply,
+  responses: () => responsesReply(),
+}
+const STREAMS: Record<Surface, (count: number, word: (index: number) => string) => string[]> = {
+  chat: chatStream,
+  messages: messagesStream,
+  responses: responsesStream,
 }

@@ -4,7 +4,7 @@
 
 import type { Socket } from 'bun'
 import { systemClock } from '../src/kernel/clock.ts'
-import type { Surface } from './cells.ts'
+import { PATHS, type Surface } from './cells.ts'
 import { MessageReader } from './http-framing.ts'
 import { jsonReply, streamReply } from './upstream-replies.ts'
 
@@ -13,6 +13,8 @@ const BODY_START_BYTES = 4_096
 // Sixteen quantiles of a log-normal spread around 1 (sigma 0.5), mixed: a wait of 300 ms is 120 to 760 ms, the same ones
 // for every contender.
 const SPREAD = [1, 0.46, 1.56, 0.82, 2.54, 0.64, 1.17, 0.73, 1.37, 0.39, 0.91, 1.85, 0.55, 1.08, 2.17, 1.27]
+
+const SURFACES: readonly Surface[] = ['messages', 'responses', 'chat']
 
 class Connection {
   readonly #socket: Socket<Connection>
@@ -32,7 +34,7 @@ class Connection {
     this.#upstream = upstream
     this.reader = new MessageReader({
       head: (head) => {
-        this.#surface = head.startsWith('POST /v1/messages') ? 'messages' : 'chat'
+        this.#surface = SURFACES.find((surface) => head.startsWith(`POST ${PATHS[surface]}`)) ?? 'chat'
         this.#bodyStart = ''
       },
       body: (bytes) => {
@@ -85,7 +87,11 @@ class Connection {
 }
 
 class Upstream {
-  readonly json: Record<Surface, Buffer> = { chat: jsonReply('chat'), messages: jsonReply('messages') }
+  readonly json: Record<Surface, Buffer> = {
+    chat: jsonReply('chat'),
+    messages: jsonReply('messages'),
+    responses: jsonReply('responses'),
+  }
   readonly #streams = new Map<string, Buffer[]>()
   /** Who is to be woken in which millisecond; ten thousand slow streams cost no more than what is due. */
   readonly #due = new Map<number, Connection[]>()

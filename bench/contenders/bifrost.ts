@@ -34,12 +34,16 @@ export const bifrost: Contender = {
       port,
     })
     if ('failed' in launched) return { absent: launched.failed }
-    const call = (surface: Surface, provider: Surface) => ({
-      model: `${provider === 'chat' ? 'openai' : 'anthropic'}/${UPSTREAM_MODEL}`,
-      headers: {},
-      // Its Anthropic surface stands below a path of its own.
-      ...(surface === 'messages' ? { path: '/anthropic/v1/messages' } : {}),
-    })
+    // Not measured on the Responses API.
+    const call = (surface: Surface, provider: Surface) =>
+      surface === 'responses'
+        ? undefined
+        : {
+            model: `${provider === 'chat' ? 'openai' : 'anthropic'}/${UPSTREAM_MODEL}`,
+            headers: {},
+            // Its Anthropic surface stands below a path of its own.
+            ...(surface === 'messages' ? { path: '/anthropic/v1/messages' } : {}),
+          }
     return { version: versionOf(program), running: { ...launched, call } }
   },
 }

@@ -28,12 +28,16 @@ export const busbar: Contender = {
       port,
     })
     if ('failed' in launched) return { absent: launched.failed }
-    const call = (surface: Surface, provider: Surface) => ({
-      model: `bench-${provider}`,
-      headers: {},
-      // Its Anthropic surface takes the model from the path.
-      ...(surface === 'messages' ? { path: `/bench-${provider}/v1/messages` } : {}),
-    })
+    // Not measured on the Responses API.
+    const call = (surface: Surface, provider: Surface) =>
+      surface === 'responses'
+        ? undefined
+        : {
+            model: `bench-${provider}`,
+            headers: {},
+            // Its Anthropic surface takes the model from the path.
+            ...(surface === 'messages' ? { path: `/bench-${provider}/v1/messages` } : {}),
+          }
     return { version: versionOf(program), running: { ...launched, call } }
   },
 }

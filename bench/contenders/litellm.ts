@@ -42,10 +42,14 @@ export const litellm: Contender = {
       startMsMax: START_MS_MAX,
     })
     if ('failed' in launched) return { absent: launched.failed }
-    const call = (surface: Surface, provider: Surface) => ({
-      model: surface === 'messages' && provider === 'chat' ? 'bench-chat-only' : `bench-${provider}`,
-      headers: { authorization: `Bearer ${KEY}` },
-    })
+    // Not measured on the Responses API.
+    const call = (surface: Surface, provider: Surface) =>
+      surface === 'responses'
+        ? undefined
+        : {
+            model: surface === 'messages' && provider === 'chat' ? 'bench-chat-only' : `bench-${provider}`,
+            headers: { authorization: `Bearer ${KEY}` },
+          }
     return { version: `litellm ${versionIn(folder)}`, running: { ...launched, call } }
   },
 }

@@ -37,14 +37,18 @@ export const portkey: Contender = {
       port,
     })
     if ('failed' in launched) return { absent: launched.failed }
-    const call = (_surface: Surface, provider: Surface) => ({
-      model: 'bench-large',
-      headers: {
-        authorization: 'Bearer x',
-        'x-portkey-provider': provider === 'chat' ? 'openai' : 'anthropic',
-        'x-portkey-custom-host': `${setting.upstreamUrl}/v1`,
-      },
-    })
+    // Not measured on the Responses API.
+    const call = (surface: Surface, provider: Surface) =>
+      surface === 'responses'
+        ? undefined
+        : {
+            model: 'bench-large',
+            headers: {
+              authorization: 'Bearer x',
+              'x-portkey-provider': provider === 'chat' ? 'openai' : 'anthropic',
+              'x-portkey-custom-host': `${setting.upstreamUrl}/v1`,
+            },
+          }
     return { version: `${PACKAGE} ${versionOf(modules, PACKAGE)}`, running: { ...launched, call } }
   },
 }

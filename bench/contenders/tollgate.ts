@@ -117,9 +117,10 @@ function configuration(upstreamUrl: string): string {
 `
   return `providers:
   - { id: fake-chat, dialect: openai-chat, base_url: "${upstreamUrl}/v1", api_key: x }
+  - { id: fake-responses, dialect: openai-responses, base_url: "${upstreamUrl}/v1", api_key: x }
   - { id: fake-messages, dialect: anthropic-messages, base_url: "${upstreamUrl}", api_key: x }
 models:
-${model('chat')}${model('messages')}`
+${model('chat')}${model('messages')}${model('responses')}`
 }
 
 async function firstKey(path: string): Promise<string | undefined> {
