@@ -6,6 +6,8 @@ import { exampleModel, seededModel, type Tenant } from './seed-log.ts'
 export interface PageCalls {
   readonly page: string
   readonly paths: readonly string[]
+  /** Sums up the log itself, by what the hourly sums do not have, so it takes longer for a longer log. */
+  readonly readsLog?: true
 }
 
 /** Pages of the lists are as long as the console's. */
@@ -32,7 +34,31 @@ export async function pageCalls(read: Read, tenant: Tenant | undefined): Promise
     stats(days, more),
     `${workspace}/wallet`,
   ]
+  const series = (days: number, more: string): string => `/api/usage/series?from=${ago(days)}${more}`
+  const report = (days: number, more: string): string => `/api/usage?from=${ago(days)}${more}`
+  const usage = (days: number, group: string, reportBy: string): PageCalls => ({
+    page: `usage, ${days} days, by ${group}, report by ${reportBy}`,
+    paths: [
+      series(days, `&group_by=${group}`),
+      series(2 * days, `&to=${ago(days)}&group_by=none`),
+      stats(7, `&workspace_id=${workspaceId}`),
+      report(days, `&group_by=${reportBy}`),
+    ],
+    readsLog: true,
+  })
+  const histogram = (days: number, more: string): PageCalls => ({
+    page: `requests, histogram and facets of ${days} days${more && `, ${more.slice(1)}`}`,
+    paths: [series(days, more), `/api/requests/facets?from=${ago(days)}${more}`, list(more)],
+    readsLog: true,
+  })
   return [
+    usage(1, 'model', 'model'),
+    usage(30, 'model', 'model'),
+    usage(30, 'session', 'session'),
+    usage(30, 'provider', 'tag:team'),
+    histogram(1, ''),
+    histogram(30, ''),
+    histogram(30, '&outcome=failed'),
     { page: 'catalog', paths: ['/'] },
     { page: 'catalog, again when something changed', paths: ['/catalog/entries'] },
     { page: 'model', paths: ['/catalog/sandbox/echo'] },

@@ -1,10 +1,10 @@
 // The money held for one request: how much, its growth while the answer streams, and the charge that ends it.
 
-import { freePrice, type Price, priceBound, priceUsage, type UsageBound } from '../catalog/price.ts'
+import { cacheSavings, freePrice, type Price, priceBound, priceUsage, type UsageBound } from '../catalog/price.ts'
 import { assert } from '../kernel/assert.ts'
 import type { RequestId } from '../kernel/ids.ts'
 import { formatUsd, type Nano, zeroNano } from '../kernel/money.ts'
-import type { Usage } from '../kernel/usage.ts'
+import { totalInputTokens, type Usage } from '../kernel/usage.ts'
 import type { ExtendOutcome, Ledger, Settlement, SettleOutcome } from '../ledger/ledger.ts'
 import type { OfferedModel } from '../routing/offer.ts'
 import type { Candidate } from '../routing/plan.ts'
@@ -192,6 +192,12 @@ export class Hold {
     assert(this.#pricedUsage === usage, 'the charge is decided before it is shown')
     this.#quotedUsd ??= formatUsd(this.#quoted)
     return this.#quotedUsd
+  }
+
+  /** By the price of the charge. Most requests use no cache and skip pricing their usage twice. */
+  cacheSaved(usage: Usage): bigint {
+    const { inputTokens, summaries } = usage
+    return inputTokens === totalInputTokens(usage) && !summaries?.length ? 0n : cacheSavings(this.#price, usage)
   }
 
   /** Reserves the cost above the hold as far as the balance allows; the rest is written off. */

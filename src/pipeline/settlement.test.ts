@@ -99,6 +99,7 @@ function start() {
     priceVersion: 'a/b#1',
     quote: () => 5n as Nano,
     quotedUsd: () => '0.000000005',
+    cacheSaved: () => 0n,
     settle: () => Promise.resolve(charged),
     release: () => void counts.released++,
   }

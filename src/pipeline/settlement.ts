@@ -117,6 +117,7 @@ export async function settle(
   record.usage = usage
   record.charge = hold.quote(usage)
   record.upstreamCost = upstreamCostOf(request.candidate, usage)
+  record.cacheSaved = hold.cacheSaved(usage)
   record.costUsd = hold.quotedUsd(usage)
   record.priceVersion = hold.priceVersion
   record.held = hold.held

@@ -39,7 +39,10 @@ export type RequestRow = {
   readonly price_version: string | null
   readonly input_tokens: number | null
   readonly cache_read_tokens: number | null
+  readonly cache_write_tokens: number | null
+  readonly cache_write_1h_tokens: number | null
   readonly output_tokens: number | null
+  readonly cache_saved: number | null
   readonly usage: string | null
   readonly estimated: number
   readonly budgets: string | null
@@ -64,7 +67,8 @@ export const requestColumns = [
     'upstream_cost',
     'price_version',
   ] as const),
-  ...(['input_tokens', 'cache_read_tokens', 'output_tokens', 'usage', 'estimated', 'budgets'] as const),
+  ...(['input_tokens', 'cache_read_tokens', 'cache_write_tokens', 'cache_write_1h_tokens', 'output_tokens'] as const),
+  ...(['cache_saved', 'usage', 'estimated', 'budgets'] as const),
 ] satisfies (keyof RequestRow)[]
 
 export type RowValue = string | number | null

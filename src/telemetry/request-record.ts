@@ -98,6 +98,8 @@ export interface RequestRecord {
   charge: Nano | undefined
   /** The provider's bill to the operator, by the cost of the route; undefined = unknown. */
   upstreamCost: Nano | undefined
+  /** What the prompt cache saved by the price of the charge; negative if writing to it cost more. */
+  cacheSaved: bigint | undefined
   /** The client's name for itself. */
   client: string | undefined
   /** As the client names it; undefined = it does not. */
@@ -150,6 +152,7 @@ export function createRecord(id: RequestId, startedAt: number, path: string, sur
     held: undefined,
     charge: undefined,
     upstreamCost: undefined,
+    cacheSaved: undefined,
     client: undefined,
     session: undefined,
     agent: undefined,

@@ -72,17 +72,16 @@ export interface Series {
 }
 
 /** The highest cost first, then the most requests. */
-export async function readSeries(database: Pick<Database, 'sql'>, query: SeriesQuery): Promise<readonly Series[]> {
+export async function readSeries(database: LogDatabase, query: SeriesQuery): Promise<readonly Series[]> {
   const found = new Map<string | null, { total: Figures; buckets: Map<number, Figures> }>()
-  const add = (raw: string | null, place: number, figures: Figures): void => {
+  const sumsOf: SumsOf = (raw, place) => {
     const value = shownValue(query.group, raw)
     const series = found.get(value) ?? { total: noFigures(), buckets: new Map<number, Figures>() }
     found.set(value, series)
     const start = place * query.stepMs - query.offsetMs
     const bucket = series.buckets.get(start) ?? noFigures()
     series.buckets.set(start, bucket)
-    addFigures(bucket, figures)
-    addFigures(series.total, figures)
+    return [bucket, series.total]
   }
   const [first, last] = hoursWithin(query)
   const spans: readonly Span[] =
@@ -92,12 +91,15 @@ export async function readSeries(database: Pick<Database, 'sql'>, query: SeriesQ
           [last, query.to],
         ]
       : [[query.from, query.to]]
-  if (first < last) await addHours(database, query, [first, last], add)
-  for (const [from, to] of spans) if (from < to) await addLogged(database, { ...query, from, to }, add)
+  if (first < last) await addHours(database, query, [first, last], sumsOf)
+  for (const [from, to] of spans) if (from < to) await addLogged(database, { ...query, from, to }, sumsOf)
   return [...found].map(([value, series]) => ({ value, ...series })).sort(byCost)
 }
 
-type Add = (raw: string | null, place: number, figures: Figures) => void
+export type LogDatabase = Pick<Database, 'sql' | 'engine'>
+
+/** The sums that a row is added to: that of its bucket, and the total of its series. */
+type SumsOf = (raw: string | null, place: number) => readonly Figures[]
 type Span = readonly [from: number, to: number]
 
 function shownValue(group: SeriesGroup, raw: string | null): string | null {
@@ -120,7 +122,7 @@ function hoursWithin({ from, to, stepMs, offsetMs, group, workspaceId: _, ...res
 const sums = figureColumns.map((name) => `CAST(SUM(${name}) AS BIGINT) AS ${name}`).join(', ')
 
 /** One statement over both tables, because hours move from one to the other. */
-async function addHours({ sql }: Pick<Database, 'sql'>, query: SeriesQuery, [from, to]: Span, add: Add): Promise<void> {
+async function addHours({ sql }: LogDatabase, query: SeriesQuery, [from, to]: Span, sumsOf: SumsOf): Promise<void> {
   const { stepMs, offsetMs, workspaceId = allWorkspaces } = query
   const group = query.group as keyof typeof hourlyGroups
   const place = `(start_at + ${offsetMs}) / ${stepMs} AS place`
@@ -136,13 +138,16 @@ async function addHours({ sql }: Pick<Database, 'sql'>, query: SeriesQuery, [fro
   ]
   const values = [workspaceId, timeToSql(from), timeToSql(to)]
   const rows = await sql<SummedRow>(templateOf(texts), ...values, ...values)
-  for (const row of rows) add(row.subject, Number(row.place), figuresFromRow(row))
+  for (const row of rows) {
+    const figures = figuresFromRow(row)
+    for (const sum of sumsOf(row.subject, Number(row.place))) addFigures(sum, figures)
+  }
 }
 
 type SummedRow = { readonly subject: string | null; readonly place: bigint } & Readonly<Record<string, bigint>>
 
-/** A few milliseconds: the embedded database is read on the thread that serves requests, which go first in between. */
-const portion = 2_000n
+/** The embedded database is read on the thread that serves requests, which go first after a few milliseconds. */
+const portions = { sqlite: 4_000n, postgres: 25_000n } as const
 /** An id is made a moment before its request's time is taken. */
 const marginMs = 60_000
 /** As in the hourly sums: the place of the first bound that is not exceeded. */
@@ -153,19 +158,32 @@ const loggedSums = ['input_tokens', 'cache_read_tokens', 'output_tokens', 'charg
   .map((name) => `CAST(SUM(COALESCE(${name}, 0)) AS BIGINT) AS ${name}`)
   .join(', ')
 
-async function addLogged(database: Pick<Database, 'sql'>, query: SeriesQuery, add: Add): Promise<void> {
+async function addLogged(database: LogDatabase, query: SeriesQuery, sumsOf: SumsOf): Promise<void> {
   const { stepMs, offsetMs, group } = query
   const column = group.startsWith('tag:') ? 'tags' : columns[group as keyof typeof columns]
   const select = `${column} AS subject, (started_at + ${offsetMs}) / ${stepMs} AS place, ${firstEventPlace} AS speed,
     COUNT(*) AS requests, COUNT(code) AS errors, ${loggedSums}`
-  for await (const rows of readPortions<SummedRow>(database, query, `SELECT ${select}`, ' GROUP BY 1, 2, 3')) {
+  for await (const rows of readPortions<LoggedRow>(database, query, `SELECT ${select}`, ' GROUP BY 1, 2, 3')) {
     for (const row of rows) {
-      const figures = figuresFromRow(row)
-      if (row.speed !== undefined && row.speed >= 0n) figures.firstEvents[Number(row.speed)] = row.requests ?? 0n
-      add(row.subject, Number(row.place), figures)
+      // Not by `addFigures`: there can be as many rows as requests, and each has one time to the first event.
+      for (const sum of sumsOf(row.subject, Number(row.place))) {
+        sum.requests += row.requests
+        sum.errors += row.errors
+        sum.inputTokens += row.input_tokens
+        sum.cacheReadTokens += row.cache_read_tokens
+        sum.outputTokens += row.output_tokens
+        sum.charge += row.charge
+        const speed = Number(row.speed)
+        if (speed >= 0) sum.firstEvents[speed] = (sum.firstEvents[speed] ?? 0n) + row.requests
+      }
     }
   }
 }
+
+type LoggedRow = { readonly subject: string | null } & Readonly<
+  Record<'place' | 'speed' | 'requests' | 'errors', bigint> &
+    Record<'input_tokens' | 'cache_read_tokens' | 'output_tokens' | 'charge', bigint>
+>
 
 type Piece = readonly [text: string, ...values: readonly SqlValue[]]
 
@@ -193,8 +211,9 @@ function conditionsOf(query: SeriesFilters): readonly Piece[] {
   return [...equal, ...others.filter((piece) => piece !== false)]
 }
 
-async function* readPortions<Row>(
-  { sql }: Pick<Database, 'sql'>,
+/** Rows of each portion of the log; `select` ends before FROM and `end` follows the conditions. */
+export async function* readPortions<Row>(
+  { sql, engine }: LogDatabase,
   { from, to, ...filters }: SeriesFilters & { readonly from: number; readonly to: number },
   select: string,
   end: string,
@@ -218,7 +237,7 @@ async function* readPortions<Row>(
     const [upper] = await run<{ id: string }>([
       ['SELECT id FROM requests WHERE '],
       ...along,
-      ['id > ? AND id < ? ORDER BY id LIMIT 1 OFFSET ?', after, last, portion - 1n],
+      ['id > ? AND id < ? ORDER BY id LIMIT 1 OFFSET ?', after, last, portions[engine] - 1n],
     ])
     yield await run<Row>([
       [`${select} FROM requests WHERE `],
@@ -244,7 +263,7 @@ export type Facets = Readonly<Record<FacetName, ReadonlyMap<string, number>>>
 
 /** How many requests there are of each value; those without one are left out. */
 export async function countFacets(
-  database: Pick<Database, 'sql'>,
+  database: LogDatabase,
   query: SeriesFilters & { readonly from: number; readonly to: number },
 ): Promise<{ readonly total: number; readonly facets: Facets }> {
   const facets = Object.fromEntries(facetNames.map((name) => [name, new Map<string, number>()])) as Record<
@@ -252,17 +271,28 @@ export async function countFacets(
     Map<string, number>
   >
   let total = 0
-  const select = facetNames.map((name) => `${columns[name]} AS f_${name}`).join(', ')
-  const places = facetNames.map((_, place) => place + 1).join(', ')
-  type Row = Readonly<Record<`f_${FacetName}`, string | null>> & { readonly requests: bigint }
-  const portions = readPortions<Row>(database, query, `SELECT ${select}, COUNT(*) AS requests`, ` GROUP BY ${places}`)
-  for await (const rows of portions) {
-    for (const row of rows) {
-      const count = Number(row.requests)
-      total += count
-      for (const name of facetNames) {
-        const value = row[`f_${name}`]
-        if (value !== null) facets[name].set(value, (facets[name].get(value) ?? 0) + count)
+  // Two passes: each has fewer different rows than one over all columns. A key belongs to one project.
+  const passes = [
+    { names: ['cause', 'provider', 'agent'], more: '' },
+    { names: ['model', 'key'], more: ', MIN(project_id) AS f_project' },
+  ] as const
+  type Row = Readonly<Partial<Record<`f_${FacetName}`, string | null>>> & { readonly requests: bigint }
+  for (const [pass, { names, more }] of passes.entries()) {
+    const select = names.map((name) => `${columns[name]} AS f_${name}`).join(', ')
+    const groupBy = ` GROUP BY ${names.map((_, place) => place + 1).join(', ')}`
+    for await (const rows of readPortions<Row>(
+      database,
+      query,
+      `SELECT ${select}${more}, COUNT(*) AS requests`,
+      groupBy,
+    )) {
+      for (const row of rows) {
+        const count = Number(row.requests)
+        if (pass === 0) total += count
+        for (const name of facetNames) {
+          const value = row[`f_${name}`]
+          if (value != null) facets[name].set(value, (facets[name].get(value) ?? 0) + count)
+        }
       }
     }
   }

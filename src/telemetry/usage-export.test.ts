@@ -9,11 +9,10 @@ import { exportUsage, type UsageExport } from './usage-export.ts'
 const from = Date.UTC(2026, 10, 1)
 const to = Date.UTC(2026, 11, 1)
 const hourMs = 60 * 60_000
-const savings = async () => () => 0n
 
-async function textOf(options: Omit<UsageExport, 'savings'>): Promise<string> {
+async function textOf(options: UsageExport): Promise<string> {
   let text = ''
-  for await (const piece of exportUsage({ ...options, savings })) text += piece
+  for await (const piece of exportUsage(options)) text += piece
   return text
 }
 
@@ -49,7 +48,11 @@ forEachEngine((_, it) => {
         startedAt: from + 24 * hourMs,
         caller: callerOf('prj_b'),
         charge: 5n as Nano,
-        usage: { ...usageOf(3, 4), cacheReadTokens: 9, source: 'estimated' as const },
+        usage: {
+          ...usageOf(3, 4),
+          ...{ cacheReadTokens: 9, cacheWriteTokens: 2, cacheWriteLongTokens: 1, source: 'estimated' as const },
+        },
+        cacheSaved: -3n,
       },
     ])
     const csv = await textOf({ database, from, to, format: 'csv', groupBy: ['day', 'project'] })
@@ -58,7 +61,7 @@ forEachEngine((_, it) => {
         'input_tokens,cache_read_tokens,cache_write_tokens,cache_write_1h_tokens,output_tokens,cost_usd,cache_saved_usd',
       '2026-11-01,prj_a,1,1,0,100,0,0,0,20,0.000000001,0.00',
       '2026-11-01,prj_b,10,0,0,1000,0,0,0,200,1.00,0.00',
-      '2026-11-02,prj_b,1,0,1,3,9,0,0,4,0.000000005,0.00',
+      '2026-11-02,prj_b,1,0,1,3,9,2,1,4,0.000000005,-0.000000003',
       '',
     ])
   })
@@ -78,17 +81,17 @@ forEachEngine((_, it) => {
     ).toEqual(['prj_2'])
   })
 
-  it('more than a page is read to the end, each request once', async ({ database }) => {
+  it('more than a portion is read to the end, each request once', async ({ database }) => {
     await storeRequests(
       database,
-      Array.from({ length: 1001 }, (_, place) => ({ startedAt: from + Math.floor(place / 10) })),
+      Array.from({ length: 4001 }, (_, place) => ({ startedAt: from + Math.floor(place / 10) })),
     )
     let turns = 0
     const others = setInterval(() => turns++, 0)
     const sums = await textOf({ database, from, to, format: 'jsonl', groupBy: [] })
     clearInterval(others)
-    expect(JSON.parse(sums)).toMatchObject({ requests: 1001, input_tokens: 100_100 })
-    // Whatever else there is to do is done between the pages.
+    expect(JSON.parse(sums)).toMatchObject({ requests: 4001, input_tokens: 400_100 })
+    // Whatever else there is to do is done between two portions.
     expect(turns).toBeGreaterThan(0)
   })
 })

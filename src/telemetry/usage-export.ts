@@ -1,45 +1,27 @@
-// Usage and charges summed up by the requested groups, for reports, a spreadsheet or a warehouse. The log is read page by
-// page, so only the sums are in memory. Money adds up exactly; token buckets never overlap. What retention has removed from
-// the log is not included.
+// Usage and charges summed up by the requested groups, for reports, a spreadsheet or a warehouse. The database adds up
+// portions of the log, so only the sums are in memory. Money adds up exactly; token buckets never overlap. What retention
+// has removed from the log is not included.
 
-import { type AttributionFilters, passesAttribution, shownEndUser } from '../kernel/attribution.ts'
+import { shownEndUser, tagsFromText } from '../kernel/attribution.ts'
 import { isoTime } from '../kernel/clock.ts'
-import { firstIdAt, type KeyId, type ProjectId, type WorkspaceId } from '../kernel/ids.ts'
+import type { WorkspaceId } from '../kernel/ids.ts'
 import { formatUsd, type Nano, zeroNano } from '../kernel/money.ts'
-import { yieldToEventLoop } from '../kernel/timers.ts'
-import type { Usage } from '../kernel/usage.ts'
 import type { Database } from '../store/database.ts'
-import { timeFromSql, timeToSql } from '../store/sql.ts'
+import { timeFromSql } from '../store/sql.ts'
 import { csvLine as csvCells } from '../wire/csv.ts'
-import { type LoggedRequest, requestFromRow, type StoredRow } from './request-row.ts'
+import { type LogDatabase, readPortions, type SeriesFilters } from './request-series.ts'
 
-/** Savings by the prompt cache on a request, in nano-dollars; undefined = it has no known price. */
-export type SavedBy = (request: LoggedRequest) => bigint | undefined
-
-export interface UsageQuery extends AttributionFilters {
-  readonly database: Database
+export interface UsageQuery extends SeriesFilters {
+  readonly database: LogDatabase
   /** Epoch milliseconds; `to` is exclusive. */
   readonly from: number
   readonly to: number
   readonly groupBy: readonly UsageGroup[]
-  readonly workspaceId?: WorkspaceId
-  /** Only requests with one of these keys. */
-  readonly keyIds?: readonly KeyId[]
-  readonly projectId?: ProjectId
-  readonly keyId?: KeyId
-  readonly model?: string
-  /** For one page of requests; prices are in the catalog. */
-  savings(page: readonly LoggedRequest[]): Promise<SavedBy>
 }
 
 export interface UsageExport extends UsageQuery {
   readonly format: 'csv' | 'jsonl'
 }
-
-/** A few milliseconds: the embedded database is read on the thread that serves requests, which go first between pages. */
-const pageMax = 200
-/** An id is made a moment before its request's time is taken. */
-const marginMs = 60_000
 
 /** Yields the text in pieces. */
 export async function* exportUsage(options: UsageExport): AsyncGenerator<string, void, undefined> {
@@ -50,26 +32,45 @@ export async function* exportUsage(options: UsageExport): AsyncGenerator<string,
 }
 
 /** The sums by group, sorted by their groups, and over all of them. */
-export async function sumUsage(options: UsageQuery): Promise<UsageSums> {
-  const sums = sumRequests(options.groupBy)
-  for await (const page of readPages(options)) {
-    const requests = page.filter((request) => passes(request, options))
-    const savedBy = await options.savings(requests)
-    for (const request of requests) sums.add(request, savedBy(request) ?? 0n)
+export async function sumUsage({ database, groupBy, ...query }: UsageQuery): Promise<UsageSums> {
+  const groups = groupBy.map(columnOf)
+  const sums = createSums(groups)
+  const texts = groups.map(({ sql }, at) => `${sql} AS g${at}, `).join('')
+  const places = groups.map((_, at) => at + 1).join(', ')
+  const end = groups.length === 0 ? ' HAVING COUNT(*) > 0' : ` GROUP BY ${places}`
+  for await (const rows of readPortions<SummedRow>(database, query, `SELECT ${texts}${summed}`, end)) {
+    for (const row of rows) sums.add(row)
   }
   return sums
 }
 
-function passes(request: LoggedRequest, filters: UsageQuery): boolean {
-  const { projectId, keyId, keyIds, model } = filters
-  return (
-    (keyIds === undefined || keyIds.includes(request.keyId)) &&
-    (projectId === undefined || request.projectId === projectId) &&
-    (keyId === undefined || request.keyId === keyId) &&
-    (model === undefined || request.model === model) &&
-    passesAttribution(request, filters)
-  )
-}
+const sumOf = (expression: string) => `CAST(COALESCE(SUM(${expression}), 0) AS BIGINT)`
+const whenCosted = 'CASE WHEN charge IS NOT NULL THEN upstream_cost END'
+const uncosted = 'CASE WHEN upstream_cost IS NULL THEN charge END'
+
+/** Token columns are in the order of `tokenNames`. */
+const summed = Object.entries({
+  requests: 'COUNT(*)',
+  failed: 'COUNT(code)',
+  estimated: sumOf('estimated'),
+  // What is in the cache is counted apart.
+  t0: sumOf('input_tokens - cache_read_tokens - cache_write_tokens - cache_write_1h_tokens'),
+  t1: sumOf('cache_read_tokens'),
+  t2: sumOf('cache_write_tokens'),
+  t3: sumOf('cache_write_1h_tokens'),
+  t4: sumOf('output_tokens'),
+  cost: sumOf('charge'),
+  saved: sumOf('cache_saved'),
+  upstream_cost: sumOf(whenCosted),
+  uncosted: `COUNT(${uncosted})`,
+  uncosted_charges: sumOf(uncosted),
+})
+  .map(([name, text]) => `${text} AS ${name}`)
+  .join(', ')
+
+type SummedRow = Readonly<Record<`g${number}`, string | null>> &
+  Readonly<Record<`t${number}` | 'requests' | 'failed' | 'estimated' | 'saved' | 'uncosted', bigint>> &
+  Readonly<Record<'cost' | 'upstream_cost' | 'uncosted_charges', bigint>>
 
 /** When the oldest request started that is in the log; undefined = there is none. */
 export async function oldestRequest({ sql }: Database, workspaceId?: WorkspaceId): Promise<number | undefined> {
@@ -79,26 +80,6 @@ export async function oldestRequest({ sql }: Database, workspaceId?: WorkspaceId
         started_at: bigint
       }>`SELECT started_at FROM requests WHERE workspace_id = ${workspaceId} ORDER BY id LIMIT 1`)
   return row && timeFromSql(row.started_at)
-}
-
-async function* readPages({ database, from, to, workspaceId }: UsageQuery): AsyncGenerator<readonly LoggedRequest[]> {
-  const { sql } = database
-  const count = BigInt(pageMax)
-  const [since, until] = [timeToSql(from), timeToSql(to)]
-  const end = firstIdAt(to + marginMs)
-  let after = firstIdAt(Math.max(0, from - marginMs))
-  for (;;) {
-    const rows = await (workspaceId === undefined
-      ? sql<StoredRow>`SELECT * FROM requests WHERE id > ${after} AND id < ${end}
-          AND started_at >= ${since} AND started_at < ${until} ORDER BY id LIMIT ${count}`
-      : sql<StoredRow>`SELECT * FROM requests WHERE workspace_id = ${workspaceId} AND id > ${after} AND id < ${end}
-          AND started_at >= ${since} AND started_at < ${until} ORDER BY id LIMIT ${count}`)
-    if (rows.length > 0) yield rows.map(requestFromRow)
-    const last = rows.at(-1)
-    if (!last || rows.length < pageMax) return
-    after = last.id
-    await yieldToEventLoop()
-  }
 }
 
 function csvHeader(columns: readonly ExportColumn<never>[]): string {
@@ -121,43 +102,38 @@ interface ExportColumn<Item> {
 
 interface GroupColumn {
   readonly name: string
-  /** null = the request has none. */
-  value(request: LoggedRequest): string | null
+  readonly sql: string
+  /** What is shown for a value of the column; null = the request has none. */
+  shown?(value: string): string | null
 }
 
 /** `tag:NAME`: by the value of that tag. */
 export type UsageGroup = keyof typeof groupColumns | `tag:${string}`
 
-const tokenColumns = {
-  input_tokens: 'inputTokens',
-  cache_read_tokens: 'cacheReadTokens',
-  cache_write_tokens: 'cacheWriteTokens',
-  cache_write_1h_tokens: 'cacheWriteLongTokens',
-  output_tokens: 'outputTokens',
-} as const satisfies Record<string, keyof Usage>
+const tokenNames = ['input', 'cache_read', 'cache_write', 'cache_write_1h', 'output'].map((name) => `${name}_tokens`)
 
-const tokenNames = Object.entries(tokenColumns)
-
+const dayMs = 86_400_000
 const groupColumns = {
-  day: { name: 'day', value: ({ startedAt }) => isoTime(startedAt).slice(0, 10) },
-  workspace: { name: 'workspace_id', value: ({ workspaceId }) => workspaceId },
-  project: { name: 'project_id', value: ({ projectId }) => projectId },
-  key: { name: 'key_id', value: ({ keyId }) => keyId },
-  model: { name: 'model', value: ({ model }) => model ?? null },
-  provider: { name: 'provider', value: ({ provider }) => provider ?? null },
-  route: {
-    name: 'route',
-    value: ({ provider, upstreamModel }) => (provider === undefined ? null : `${provider} ${upstreamModel}`),
+  day: {
+    name: 'day',
+    sql: `CAST(started_at / ${dayMs} AS TEXT)`,
+    shown: (day: string) => isoTime(Number(day) * dayMs).slice(0, 10),
   },
-  session: { name: 'session', value: ({ session }) => session ?? null },
-  agent: { name: 'agent', value: ({ agent }) => agent ?? null },
-  user: { name: 'end_user', value: ({ endUser }) => (endUser === undefined ? null : shownEndUser(endUser)) },
+  workspace: { name: 'workspace_id', sql: 'workspace_id' },
+  project: { name: 'project_id', sql: 'project_id' },
+  key: { name: 'key_id', sql: 'key_id' },
+  model: { name: 'model', sql: 'model' },
+  provider: { name: 'provider', sql: 'provider' },
+  route: { name: 'route', sql: "provider || ' ' || upstream_model" },
+  session: { name: 'session', sql: 'session' },
+  agent: { name: 'agent', sql: 'agent' },
+  user: { name: 'end_user', sql: 'end_user', shown: shownEndUser },
 } as const satisfies Readonly<Record<string, GroupColumn>>
 
 function columnOf(group: UsageGroup): GroupColumn {
   if (group in groupColumns) return groupColumns[group as keyof typeof groupColumns]
   const tag = group.slice('tag:'.length)
-  return { name: group, value: ({ tags }) => tags[tag] ?? null }
+  return { name: group, sql: 'tags', shown: (tags) => tagsFromText(tags)[tag] ?? null }
 }
 
 /** Sum over the requests with the same values in all groups. */
@@ -169,7 +145,7 @@ export interface UsageSum {
   failed: number
   /** Charged by estimated usage. */
   estimated: number
-  /** In the order of `tokenColumns`. */
+  /** In the order of `tokenNames`. */
   readonly tokens: number[]
   cost: Nano
   /** Savings by the prompt cache; negative if writing to it cost more. */
@@ -184,7 +160,7 @@ export interface UsageSum {
 export interface UsageSums {
   readonly columns: readonly ExportColumn<UsageSum>[]
   readonly total: UsageSum
-  add(request: LoggedRequest, saved: bigint): void
+  add(row: SummedRow): void
   /** Sorted by their groups. */
   list(): readonly UsageSum[]
 }
@@ -194,9 +170,8 @@ export function inputOf({ tokens: [input = 0, read = 0, write = 0, writeLong = 0
   return { input: input + read + write + writeLong, cacheRead: read, cacheWrite: write + writeLong, output }
 }
 
-function sumRequests(groupBy: readonly UsageGroup[]): UsageSums {
+function createSums(groups: readonly GroupColumn[]): UsageSums {
   const sums = new Map<string, UsageSum>()
-  const groups = groupBy.map(columnOf)
   const total = emptySum([])
   return {
     total,
@@ -205,16 +180,19 @@ function sumRequests(groupBy: readonly UsageGroup[]): UsageSums {
       { name: 'requests', value: (sum) => sum.requests },
       { name: 'failed_requests', value: (sum) => sum.failed },
       { name: 'estimated_requests', value: (sum) => sum.estimated },
-      ...tokenNames.map(([name], at) => ({ name, value: (sum: UsageSum) => sum.tokens[at] ?? 0 })),
+      ...tokenNames.map((name, at) => ({ name, value: (sum: UsageSum) => sum.tokens[at] ?? 0 })),
       { name: 'cost_usd', value: (sum) => formatUsd(sum.cost) },
       { name: 'cache_saved_usd', value: (sum) => formatUsd(sum.saved as Nano) },
     ],
-    add(request, saved) {
-      const values = groups.map(({ value }) => value(request))
+    add(row) {
+      const values = groups.map(({ shown }, at) => {
+        const value = row[`g${at}`] ?? null
+        return value === null || !shown ? value : shown(value)
+      })
       const name = JSON.stringify(values)
       const sum = sums.get(name) ?? emptySum(values)
       sums.set(name, sum)
-      for (const each of [sum, total]) addRequest(each, request, saved)
+      for (const each of [sum, total]) addRow(each, row)
     },
     list: () =>
       Array.from(sums)
@@ -223,21 +201,16 @@ function sumRequests(groupBy: readonly UsageGroup[]): UsageSums {
   }
 }
 
-function addRequest(sum: UsageSum, { usage, charge, code, upstreamCost }: LoggedRequest, saved: bigint): void {
-  sum.requests++
-  sum.saved += saved
-  if (code !== undefined) sum.failed++
-  if (charge !== undefined) {
-    sum.cost = (sum.cost + charge) as Nano
-    if (upstreamCost !== undefined) sum.upstreamCost = (sum.upstreamCost + upstreamCost) as Nano
-    else {
-      sum.uncosted++
-      sum.uncostedCharges = (sum.uncostedCharges + charge) as Nano
-    }
-  }
-  if (!usage) return
-  if (usage.source === 'estimated') sum.estimated++
-  for (const [at, [, bucket]] of tokenNames.entries()) sum.tokens[at] = (sum.tokens[at] ?? 0) + usage[bucket]
+function addRow(sum: UsageSum, row: SummedRow): void {
+  sum.requests += Number(row.requests)
+  sum.failed += Number(row.failed)
+  sum.estimated += Number(row.estimated)
+  for (const at of tokenNames.keys()) sum.tokens[at] = (sum.tokens[at] ?? 0) + Number(row[`t${at}`])
+  sum.cost = (sum.cost + row.cost) as Nano
+  sum.saved += row.saved
+  sum.upstreamCost = (sum.upstreamCost + row.upstream_cost) as Nano
+  sum.uncosted += Number(row.uncosted)
+  sum.uncostedCharges = (sum.uncostedCharges + row.uncosted_charges) as Nano
 }
 
 function byName([a]: readonly [string, unknown], [b]: readonly [string, unknown]): number {

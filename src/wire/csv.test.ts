@@ -9,7 +9,7 @@ test('what begins like a formula becomes a text, in every spelling', () => {
 })
 
 test('numbers stay numbers, and nothing stays nothing', () => {
-  expect(csvLine([-1, 0.5, true, null, '', 'a-b', 'a = b'])).toBe('-1,0.5,true,,,a-b,a = b')
+  expect(csvLine([-1, 0.5, '-0.25', true, null, '', 'a-b', 'a = b'])).toBe('-1,0.5,-0.25,true,,,a-b,a = b')
 })
 
 test('commas, quotes and line breaks stay inside their cell', () => {

@@ -13,7 +13,7 @@ import {
   usageFields,
   usageGroupsMax,
 } from '../../api/requests.ts'
-import { cacheSavings, chargeLines, type Price } from '../../catalog/price.ts'
+import { chargeLines } from '../../catalog/price.ts'
 import { readPriceVersion } from '../../catalog/price-versions.ts'
 import { passesAttribution, shownEndUser, tagsText } from '../../kernel/attribution.ts'
 import { isoTime } from '../../kernel/clock.ts'
@@ -61,7 +61,6 @@ export function requestRoutes({ database, clock, requests, tail }: RouteDependen
       from,
       to,
       groupBy,
-      savings: createSavings(database),
       ...(await reachedBy(database, query, reach)),
     }
   }
@@ -279,21 +278,6 @@ function marginAnswerOf({ requests, cost, upstreamCost, uncosted, uncostedCharge
     margin: formatUsd((cost - uncostedCharges - upstreamCost) as Nano),
     requests_without_cost: uncosted,
     charged_without_cost: formatUsd(uncostedCharges),
-  }
-}
-
-/** Savings by prompt caches, at the price that each request was charged by. */
-function createSavings(database: Database): UsageQuery['savings'] {
-  const prices = new Map<string, Price | undefined>()
-  return async (page) => {
-    for (const { priceVersion } of page) {
-      if (priceVersion === undefined || prices.has(priceVersion)) continue
-      prices.set(priceVersion, (await readPriceVersion(database, priceVersion))?.price)
-    }
-    return ({ priceVersion, charge, usage }) => {
-      const price = priceVersion === undefined || charge === undefined ? undefined : prices.get(priceVersion)
-      return price && usage && cacheSavings(price, usage)
-    }
   }
 }
 

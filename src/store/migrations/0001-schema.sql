@@ -582,7 +582,11 @@ CREATE TABLE requests (
   -- Cached tokens included.
   input_tokens BIGINT,
   cache_read_tokens BIGINT,
+  cache_write_tokens BIGINT,
+  cache_write_1h_tokens BIGINT,
   output_tokens BIGINT,
+  -- What the prompt cache saved by the price of the charge; negative if writing to it cost more. NULL = not charged.
+  cache_saved BIGINT,
   -- JSON: tokens by bucket.
   usage TEXT,
   estimated BIGINT NOT NULL CHECK (estimated IN (0, 1)),
