@@ -10,6 +10,7 @@ type Calls = (place: ConsolePlace) => readonly string[]
 const bySection: { readonly [Name in SectionName]?: Calls } = {
   settings: () => [targetOf('getConfig', {}, {}).path, targetOf('listAudit', {}, { limit: 50 }).path],
   providers: () => [targetOf('listProviders', {}, {}).path],
+  keys: ({ subject }) => (subject === '' ? [] : [targetOf('getKey', { id: subject }, {}).path]),
   requests: ({ subject }) => (subject === '' ? [] : [targetOf('getRequest', { id: subject }, {}).path]),
 }
 

@@ -107,6 +107,12 @@ export interface WorkspaceData extends ConsoleData {
   readonly workspaceId: string
 }
 
+/** A page of the console about one workspace, or for operators about all. */
+export interface WorkspacesData extends ConsoleData {
+  /** undefined = all. */
+  readonly workspaceId: string | undefined
+}
+
 export interface PageData {
   readonly list: ListData
   readonly model: ModelData

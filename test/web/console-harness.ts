@@ -140,6 +140,12 @@ export function button(page: Page, name: string) {
   return page.getByRole('button', { name, exact: true })
 }
 
+/** Chooses an action of a row from its menu. */
+export async function act(page: Page, row: string, action: string): Promise<void> {
+  await button(page, `Actions for ${row}`).click()
+  await page.getByRole('menuitem', { name: action, exact: true }).click()
+}
+
 /** Chooses another workspace, or `All workspaces`, in the top bar. */
 export async function chooseWorkspace(page: Page, name: string): Promise<void> {
   await page.locator('.workspace-button').click()

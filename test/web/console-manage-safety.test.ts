@@ -63,7 +63,8 @@ browserTest('script-like text is shown literally, in rows and in sheets', async 
   for (const text of hostileTexts) {
     const row = page.locator('tbody tr').filter({ has: page.locator('.row-name').getByText(text, { exact: true }) })
     expect(await row.locator('td[data-label="Last used"] .note').textContent()).toBe(`by ${text}`)
-    await row.locator('button.revoke').click()
+    await row.locator('.menu > button').click()
+    await row.getByRole('menuitem', { name: 'Revoke' }).click()
     await page.waitForSelector('.last-use strong')
     expect(await page.textContent('.last-use strong')).toBe(text)
     expect(await page.textContent('dialog.sheet h2')).toBe(`Revoke ${text}?`)

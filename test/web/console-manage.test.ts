@@ -4,7 +4,7 @@
 import { afterAll, expect } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
 import type { Page } from 'playwright-core'
-import { button, field, idsOf, startConsole } from './console-harness.ts'
+import { act, button, field, idsOf, startConsole } from './console-harness.ts'
 
 const harness = await startConsole()
 afterAll(() => harness.stop())
@@ -45,12 +45,15 @@ test('keys: revoking shows the last use, returns the focus when cancelled, and r
   key,
 }) => {
   expect(await harness.call(key.secret, 'claude-cli/2.1')).toBe(200)
-  await button(page, 'Revoke ci').click()
+  await act(page, 'ci', 'Revoke')
   await page.waitForSelector('.last-use:has-text("Last used just now by claude-cli/2.1")')
   await page.keyboard.press('Escape')
   await page.waitForSelector('dialog.sheet', { state: 'detached' })
-  expect(await focused(page)).toBe('Revoke ci')
+  expect(await focused(page)).toBe('Actions for ci')
   expect(await harness.call(key.secret)).toBe(200)
+  // By keyboard: the last action of the menu.
+  await page.keyboard.press('Enter')
+  await page.keyboard.press('End')
   await page.keyboard.press('Enter')
   await button(page, 'Revoke key').click()
   await page.waitForSelector('tr:has-text("ci") >> text=revoked')
@@ -59,7 +62,7 @@ test('keys: revoking shows the last use, returns the focus when cancelled, and r
 
 test('keys: rotating keeps the old secret for the chosen time, or not at all', async ({ page, key }) => {
   const rotate = async (overlap: string) => {
-    await button(page, 'Rotate ci').click()
+    await act(page, 'ci', 'Rotate')
     await page.getByRole('combobox', { name: 'The old secret expires' }).selectOption({ label: overlap })
     await button(page, 'Rotate').click()
     const secret = (await page.textContent('[data-what=secret]')) ?? ''
@@ -82,7 +85,7 @@ test('keys: the tightest limit is shown with its holder, and changes are preview
   await harness.manage(`PUT /api/keys/${key.id}/limits`, { requests_per_minute: 50 })
   await go(`${harness.gateway.url}/console/keys`)
   await page.waitForSelector('.limits:has-text("3 requests/min by the project")')
-  await button(page, 'Limits of ci').click()
+  await act(page, 'ci', 'Limits')
   await field(page, 'Requests per minute').fill('2')
   await field(page, 'Spend per day (UTC), USD').fill('1.5')
   expect(await page.locator('.diff li').allTextContents()).toEqual([
@@ -95,7 +98,7 @@ test('keys: the tightest limit is shown with its holder, and changes are preview
   const shown = async () =>
     (await page.locator('.limits li').allTextContents()).map((text) => text.replace(/resets in .*/, 'resets'))
   expect(await shown()).toEqual(['2 requests/min ', '$0.00 of $1.50/day resets'])
-  await button(page, 'Limits of ci').click()
+  await act(page, 'ci', 'Limits')
   await field(page, 'Spend by tag per month, USD').fill('team=web=100\njob=nightly=2.50')
   await field(page, 'Spend of each end user per day, USD').fill('5')
   await button(page, 'Save limits').click()
@@ -176,7 +179,7 @@ test('wallet: a correction deducts at most the available amount, with its reason
 test('projects: with an allowlist the preview, the page and /v1/models show the same models', async ({ page, key }) => {
   const preview = async () => (await page.locator('.model-ids code').allTextContents()).sort()
   const everything = await offeredTo(key.secret)
-  await button(page, 'Models of web').click()
+  await act(page, 'web', 'Models')
   expect(await preview()).toEqual([...everything])
   await field(page, 'Only these').check()
   await page.waitForSelector('.preview:has-text("every request will be refused")')
@@ -186,7 +189,7 @@ test('projects: with an allowlist the preview, the page and /v1/models show the 
   await button(page, 'Save').click()
   await page.waitForSelector('td:has-text("1 of ")')
   expect(await offeredTo(key.secret)).toEqual(['sandbox/cache'])
-  await button(page, 'Models of web').click()
+  await act(page, 'web', 'Models')
   await page.getByLabel('sandbox/*').check()
   const sandbox = await preview()
   expect(sandbox).toEqual(everything.filter((id) => id.startsWith('sandbox/')))
@@ -197,12 +200,12 @@ test('projects: with an allowlist the preview, the page and /v1/models show the 
 
 test('projects: a further name of a model works in requests, and is shown', async ({ page, key }) => {
   expect(await harness.call(key.secret, undefined, 'parrot')).toBe(404)
-  await button(page, 'Models of web').click()
+  await act(page, 'web', 'Models')
   await field(page, 'Further names of models').fill('parrot=sandbox/echo')
   await button(page, 'Save').click()
   await page.waitForSelector('td:has-text("parrot=sandbox/echo")')
   expect(await harness.call(key.secret, undefined, 'parrot')).toBe(200)
-  await button(page, 'Models of web').click()
+  await act(page, 'web', 'Models')
   expect(await field(page, 'Further names of models').inputValue()).toBe('parrot=sandbox/echo')
   await field(page, 'Further names of models').fill('')
   await button(page, 'Save').click()
@@ -216,7 +219,7 @@ test('projects: objects from a file are read-only and can be copied as YAML', as
   await go(`${harness.gateway.url}/console/projects`)
   const row = page.locator('tr:has-text("declared")')
   await row.waitFor()
-  expect(await row.getByRole('button', { name: 'Models of declared' }).count()).toBe(0)
+  expect(await row.getByRole('button', { name: 'Actions for declared' }).count()).toBe(0)
   expect(await row.locator('[data-copy]').getAttribute('data-copy')).toBe(
     `workspaces:\n  - name: "${workspace.name}"\n    projects:\n      - name: "declared"\n        models: ["sandbox/*"]\n`,
   )
@@ -305,7 +308,7 @@ test('projects: models that only an own key unlocks work in the playground and i
   expect(await optionsOf(page, 'Model')).toEqual([...catalog, ...own].sort())
   await page.waitForSelector('text=uses the workspace’s own provider key')
   await go(`${harness.gateway.url}/console/projects`)
-  await button(page, 'Models of web').click()
+  await act(page, 'web', 'Models')
   await field(page, 'Only these').check()
   await field(page, 'Search models and creators').fill(first)
   await page.getByLabel(first, { exact: true }).check()
@@ -315,7 +318,7 @@ test('projects: models that only an own key unlocks work in the playground and i
   await page.waitForSelector('td:has-text("1 of ")')
   expect(await offeredTo(key.secret)).toEqual([first])
   // Now no project may call all models, so the other models that the key unlocks are not known.
-  await button(page, 'Models of web').click()
+  await act(page, 'web', 'Models')
   await page.waitForSelector('.preview:has-text("are counted")')
   expect(await page.locator('.model-ids code').allTextContents()).toEqual([first])
 })

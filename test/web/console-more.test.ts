@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs'
 import type { Page } from 'playwright-core'
 import { seriousFaults } from '../parts/axe.ts'
 import { browserTest, openContext } from '../parts/browser.ts'
-import { button, field, startConsole } from './console-harness.ts'
+import { act, button, field, startConsole } from './console-harness.ts'
 
 /** Accepts one of the two keys. */
 const upstream = Bun.serve({
@@ -144,7 +144,7 @@ test('projects: a changed allowlist and changed limits can be undone with the mo
   project,
 }) => {
   const models = async () => (await harness.manage(`GET /api/projects/${project.id}`)) as unknown as { models: unknown }
-  await button(page, 'Models of web').click()
+  await act(page, 'web', 'Models')
   await field(page, 'Only these').check()
   await page.getByLabel('sandbox/cache').check()
   await button(page, 'Save').click()
@@ -157,7 +157,7 @@ test('projects: a changed allowlist and changed limits can be undone with the mo
   await page.waitForSelector('.toast:has-text("Undone")')
   await page.waitForSelector('td:has-text("all models")')
   expect(await models()).toMatchObject({ models: null })
-  await button(page, 'Limits of web').click()
+  await act(page, 'web', 'Limits')
   await field(page, 'Requests per minute').fill('7')
   await button(page, 'Save limits').click()
   await page.waitForSelector('.limits:has-text("7 requests/min")')

@@ -4,7 +4,7 @@
 import { afterAll, expect } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { button, field, startConsole } from './console-harness.ts'
+import { act, button, field, startConsole } from './console-harness.ts'
 
 const harness = await startConsole()
 afterAll(() => harness.stop())
@@ -132,7 +132,7 @@ test('wallet: when a session ends, the sign-in page says why and leads back', as
 test('wallet: amount and count fields describe their format', async ({ page, go }) => {
   expect(await field(page, 'Amount in USD').getAttribute('title')).toContain('2.50')
   await go(`${harness.gateway.url}/console/keys`)
-  await button(page, 'Limits of ci').click()
+  await act(page, 'ci', 'Limits')
   expect(await field(page, 'Requests per minute').getAttribute('title')).toContain('whole number')
   expect(await field(page, 'Spend per day (UTC), USD').getAttribute('title')).toContain('US dollars')
 })

@@ -190,7 +190,8 @@ async function openCorrection(page: Page): Promise<void> {
 }
 
 async function openAllowlist(page: Page): Promise<void> {
-  await page.getByRole('button', { name: 'Models of web' }).click()
+  await page.getByRole('button', { name: 'Actions for web' }).click()
+  await page.getByRole('menuitem', { name: 'Models' }).click()
   await page.waitForSelector('dialog.sheet[open]')
 }
 

@@ -6,7 +6,7 @@ import type { ComponentChildren, VNode } from 'preact'
 import { type CatalogEntry, isSandbox } from '../../catalog/entry.ts'
 import { usdText } from '../../catalog/format.ts'
 import type { RequestItem } from '../api.ts'
-import { Button, CodeBlock, EmptyState, ErrorNotice, Skeleton, Status } from '../components.tsx'
+import { Button, CodeBlock, EmptyState, ErrorNotice, Menu, Skeleton, Status } from '../components.tsx'
 import { type List, type Query, useApi } from '../hooks.ts'
 import { DataTable, type DataTableProps } from '../table.tsx'
 
@@ -106,6 +106,13 @@ export function Actions({ actions }: { readonly actions: readonly Action[] }) {
   ))
 }
 
+/** The actions of a row behind "⋯". */
+export function RowMenu({ name, actions }: { readonly name: string; readonly actions: readonly Action[] }) {
+  if (actions.length === 0) return null
+  const items = actions.map(({ label, look, run }) => ({ label, run, isDanger: look === 'danger' }))
+  return <Menu name={`Actions for ${name}`} items={items} />
+}
+
 export interface Tile {
   readonly label: string
   readonly value: ComponentChildren
@@ -196,9 +203,14 @@ export function ExampleRequest({ address, isOperator }: { readonly address: stri
   )
 }
 
+/** Whether it answers messages, unlike a model for embeddings. */
+export function canChat({ tags }: CatalogEntry): boolean {
+  return !tags.includes('embeddings')
+}
+
 /** A sandbox model if there is one, because it costs nothing real. */
 export function exampleModel(models: readonly CatalogEntry[]): CatalogEntry | undefined {
-  const callable = models.filter((model) => model.callable)
+  const callable = models.filter((model) => model.callable && canChat(model))
   const sandbox = callable.filter(isSandbox)
   return sandbox.find(({ id }) => id.endsWith('/echo')) ?? sandbox[0] ?? callable[0]
 }

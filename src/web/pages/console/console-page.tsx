@@ -20,9 +20,10 @@ import {
   themes,
   titleOf,
   type WorkspaceData,
+  type WorkspacesData,
 } from '../../page-data.ts'
 import { signOut } from '../api.ts'
-import { Banner, Menu, ShortcutsDialog } from '../components.tsx'
+import { Banner, Menu, ShortcutsDialog, Skeleton } from '../components.tsx'
 import { useApi, useSubmit } from '../hooks.ts'
 import { Icon } from '../icons.tsx'
 import { Logo, setTheme } from '../shell.tsx'
@@ -40,13 +41,14 @@ import {
   WorkspaceProvider,
   ZoneProvider,
 } from './context.tsx'
+import { KeyView } from './key-page.tsx'
 import { KeysView } from './keys-page.tsx'
 import { PlaceContext, useConsolePath, useNavigation } from './navigation.ts'
 import { Dialog, OverlayProvider, useOverlay } from './overlay.tsx'
 import { consoleShortcuts, Palette, useConsoleShortcuts } from './palette.tsx'
 import { PeopleView, ViewingAs } from './people-page.tsx'
 import { PlaygroundView } from './playground-page.tsx'
-import { ProjectsView } from './projects-page.tsx'
+import { ProjectsView, ProjectView } from './projects-page.tsx'
 import { ProvidersView } from './providers-page.tsx'
 import { RequestView } from './request-page.tsx'
 import { RequestsView } from './requests-page.tsx'
@@ -64,17 +66,28 @@ const ofWorkspace = (View: ComponentType<WorkspaceData>) => (data: ConsoleData) 
   <WorkspaceContent>{(workspaceId) => <View {...data} workspaceId={workspaceId} />}</WorkspaceContent>
 )
 
+/** A page about the chosen workspace, or for operators about all. */
+const ofWorkspaces = (View: ComponentType<WorkspacesData>) => (data: ConsoleData) => {
+  const { workspaces, current } = useWorkspaces()
+  if (workspaces === undefined) return <Skeleton what="workspaces" />
+  return (
+    <div class="stack" key={current?.id ?? 'all'}>
+      <View {...data} workspaceId={current?.id} />
+    </div>
+  )
+}
+
 const sections: Readonly<Record<SectionName, Section>> = {
   usage: { View: UsageView },
   requests: { View: RequestsView },
   playground: { View: PlaygroundView },
   keys: {
     intro: 'Programs authenticate with an API key. Each key belongs to a project; the workspace pays.',
-    View: ofWorkspace(KeysView),
+    View: ofWorkspaces(KeysView),
   },
   projects: {
     intro: 'A project defines which models its keys may call. Changes apply from the next request.',
-    View: ofWorkspace(ProjectsView),
+    View: ofWorkspaces(ProjectsView),
   },
   wallet: {
     intro: 'The workspace’s prepaid balance, exact to a billionth of a dollar. Requests are charged as they finish.',
@@ -140,7 +153,14 @@ function Shell({ data, frame }: { readonly data: ConsoleData; readonly frame: Fr
   )
 }
 
-/** The page in its frame. Only requests have pages of their own. */
+/** Pages about one thing, which have their own heading. */
+const subjects: { readonly [Name in SectionName]?: ComponentType<ConsoleData> } = {
+  keys: KeyView,
+  projects: ProjectView,
+  wallet: ofWorkspace(PaperView),
+}
+
+/** The page in its frame. */
 function ConsoleContent(data: ConsoleData) {
   const { intro, View } = sections[data.section]
   const to = useConsolePath()
@@ -155,9 +175,8 @@ function ConsoleContent(data: ConsoleData) {
       </>
     )
   }
-  if (data.section === 'wallet' && data.subject !== '') {
-    return <WorkspaceContent>{(workspaceId) => <PaperView {...data} workspaceId={workspaceId} />}</WorkspaceContent>
-  }
+  const Subject = data.subject === '' ? undefined : subjects[data.section]
+  if (Subject) return <Subject {...data} />
   return (
     <>
       <header>

@@ -3,10 +3,11 @@
 // shown once, in the dialog that follows its creation.
 
 import { useEffect, useState } from 'preact/hooks'
+import { isReached } from '../../../api/spend-state.ts'
 import { isoTime, systemClock } from '../../../kernel/clock.ts'
 import { usdText } from '../../catalog/format.ts'
 import type { StatusLevel } from '../../catalog/status.ts'
-import type { WorkspaceData } from '../../page-data.ts'
+import { sectionPath, type WorkspacesData } from '../../page-data.ts'
 import {
   callApi,
   callForAll,
@@ -19,16 +20,17 @@ import {
 import { Button, CodeBlock, CopyButton, ErrorNotice, Status } from '../components.tsx'
 import { useApi, useQuery } from '../hooks.ts'
 import { type Column, DataTable } from '../table.tsx'
-import { type Action, Actions, curlText, emptyState, exampleModel, helloBody, QueryView } from './components.tsx'
-import { Ago, Moment, useMay } from './context.tsx'
+import { type Action, curlText, emptyState, exampleModel, helloBody, QueryView, RowMenu } from './components.tsx'
+import { Ago, Moment, useMay, useWorkspaces } from './context.tsx'
 import { dayMs, limitKinds } from './figures.ts'
-import { LimitsDialog, LimitsList } from './limits.tsx'
+import { holdersOf, LimitsDialog, LimitsList } from './limits.tsx'
+import { useConsolePath } from './navigation.ts'
 import { Dialog, FormDialog, useOverlay } from './overlay.tsx'
-import { projectYaml } from './workspace-data.ts'
+import { projectYaml, readProjectsOf } from './workspace-data.ts'
 
-interface Row {
+export interface Row {
   readonly apiKey: Key
-  readonly workspace: Workspace
+  readonly workspace: Workspace | undefined
   readonly project: Project | undefined
   /** The key's newest, if it is among the last 200 of the workspace. */
   readonly request: RequestItem | undefined
@@ -36,12 +38,13 @@ interface Row {
   readonly spent: string | undefined
 }
 
-/** A handful of calls, however many keys there are. Inactive keys come last. */
-async function readKeys(id: string): Promise<{ projects: readonly Project[]; rows: readonly Row[] }> {
+/** A few calls for each workspace, however many keys there are. Inactive keys come last. Without an id: of all workspaces. */
+export async function readKeys(
+  id: string | undefined,
+): Promise<{ projects: readonly Project[]; rows: readonly Row[] }> {
   const from = `${isoTime(systemClock.now()).slice(0, 7)}-01T00:00:00Z`
-  const [workspace, projects, keys, { data: requests }, stats] = await Promise.all([
-    callApi('getWorkspace', { id }),
-    callForAll('listProjects', { id }),
+  const [{ workspaces, projects }, keys, { data: requests }, stats] = await Promise.all([
+    readProjectsOf(id),
     callForAll('listKeys', { query: { workspace_id: id } }),
     callApi('listRequests', { query: { workspace_id: id, limit: 200 } }),
     // Keys can be managed without it, so an error only leaves the column empty.
@@ -51,7 +54,7 @@ async function readKeys(id: string): Promise<{ projects: readonly Project[]; row
     .sort((a, b) => Number(a.status !== 'active') - Number(b.status !== 'active'))
     .map((apiKey) => ({
       apiKey,
-      workspace,
+      workspace: workspaces.find((workspace) => workspace.id === apiKey.workspace_id),
       project: projects.find((project) => project.id === apiKey.project_id),
       request: requests.find(({ key_id }) => key_id === apiKey.id),
       spent: stats?.groups.find((group) => group.id === apiKey.id)?.cost,
@@ -59,44 +62,65 @@ async function readKeys(id: string): Promise<{ projects: readonly Project[]; row
   return { projects, rows }
 }
 
-export function KeysView({ workspaceId, address }: WorkspaceData) {
-  const query = useQuery(workspaceId, () => readKeys(workspaceId))
+/** Shows a new secret, then reloads the page behind it. */
+function useSecretDialog(address: string, reload: () => void) {
+  const { open } = useOverlay()
+  return (apiKey: KeyWithSecret, isNew: boolean) => {
+    open(<SecretDialog apiKey={apiKey} address={address} isNew={isNew} onClose={reload} />)
+    reload()
+  }
+}
+
+/** What the viewer may do with a key. */
+export function useKeyActions(address: string, reload: () => void): (apiKey: Key) => readonly Action[] {
   const { open } = useOverlay()
   const may = useMay()
-  const showSecret = (apiKey: KeyWithSecret, isNew: boolean) => {
-    open(<SecretDialog apiKey={apiKey} address={address} isNew={isNew} onClose={query.reload} />)
-    query.reload()
-  }
-  const actionsOf = ({ apiKey }: Row): readonly Action[] => {
-    const { name } = apiKey
+  const showSecret = useSecretDialog(address, reload)
+  return (apiKey) => {
+    const { name, workspace_id: id } = apiKey
     const rotate = () => open(<RotateDialog apiKey={apiKey} onDone={(made) => showSecret(made, false)} />)
-    const limit = () => open(<LimitsDialog kind="key" holder={apiKey} onDone={query.reload} />)
-    const revoke = () => open(<RevokeDialog apiKey={apiKey} onDone={query.reload} />)
+    const limit = () => open(<LimitsDialog kind="key" holder={apiKey} onDone={reload} />)
+    const revoke = () => open(<RevokeDialog apiKey={apiKey} onDone={reload} />)
     const all: readonly Action[] = [
-      ...(may('rotateKey', workspaceId) ? [{ label: 'Rotate', name: `Rotate ${name}`, run: rotate }] : []),
-      ...(may('putKeyLimits', workspaceId) ? [{ label: 'Limits', name: `Limits of ${name}`, run: limit }] : []),
-      ...(may('revokeKey', workspaceId)
+      ...(may('rotateKey', id) ? [{ label: 'Rotate', name: `Rotate ${name}`, run: rotate }] : []),
+      ...(may('putKeyLimits', id) ? [{ label: 'Limits', name: `Limits of ${name}`, run: limit }] : []),
+      ...(may('revokeKey', id)
         ? [{ label: 'Revoke', name: `Revoke ${name}`, look: 'danger' as const, run: revoke }]
         : []),
     ]
     // Keys from a file are changed in the file; only their secret can be rotated here.
     return apiKey.status === 'revoked' ? [] : apiKey.managed_by === 'file' ? all.slice(0, 1) : all
   }
+}
+
+export function KeysView({ workspaceId, address }: WorkspacesData) {
+  const query = useQuery(workspaceId ?? 'all', () => readKeys(workspaceId))
+  const { open } = useOverlay()
+  const may = useMay()
+  const to = useConsolePath()
+  const showSecret = useSecretDialog(address, query.reload)
+  const actionsOf = useKeyActions(address, query.reload)
   const actions: Column<Row> = {
     label: 'Actions',
     show: (row) => (
       <>
-        <Actions actions={actionsOf(row)} />
-        {row.apiKey.managed_by === 'file' && row.project && (
+        {row.apiKey.managed_by === 'file' && row.project && row.workspace && (
           <CopyButton
             text={projectYaml(row.workspace, row.project, [row.apiKey])}
             what={`YAML of ${row.apiKey.name}`}
             label="From file, copy YAML"
           />
         )}
+        <RowMenu name={row.apiKey.name} actions={actionsOf(row.apiKey)} />
       </>
     ),
   }
+  const columns = [
+    ...keyColumns.slice(0, 1),
+    ...(workspaceId === undefined ? [workspaceColumn] : []),
+    ...keyColumns.slice(1),
+    ...(may('rotateKey', workspaceId) ? [actions] : []),
+  ]
   return (
     <QueryView what="keys" query={query}>
       {({ projects, rows }) =>
@@ -105,7 +129,7 @@ export function KeysView({ workspaceId, address }: WorkspaceData) {
             'No projects yet',
             may('createProject', workspaceId) ? (
               <p>
-                A key belongs to a project. <a href="/console/projects">Create a project</a> first.
+                A key belongs to a project. <a href={to('projects')}>Create a project</a> first.
               </p>
             ) : (
               'A key belongs to a project. Ask an admin of the workspace to create one.'
@@ -124,9 +148,10 @@ export function KeysView({ workspaceId, address }: WorkspaceData) {
             )}
             <DataTable
               caption="API keys"
-              columns={may('rotateKey', workspaceId) ? [...columns, actions] : columns}
+              columns={columns}
               rows={rows}
               keyOf={({ apiKey }) => apiKey.id}
+              hrefOf={({ apiKey }) => keyPath(apiKey)}
               empty={emptyState(
                 'No keys yet',
                 may('createKey', workspaceId)
@@ -141,9 +166,23 @@ export function KeysView({ workspaceId, address }: WorkspaceData) {
   )
 }
 
+/** In its own workspace, also where all are listed. */
+export function keyPath({ id, workspace_id: scope }: Key): string {
+  return `${sectionPath('keys', scope)}/${id}`
+}
+
+const workspaceColumn: Column<Row> = { label: 'Workspace', show: ({ workspace }) => workspace?.name ?? '–' }
+
 const levels: Readonly<Record<Key['status'], StatusLevel>> = { active: 'ok', expired: 'warning', revoked: 'error' }
 
-const columns: readonly Column<Row>[] = [
+export function KeyStatus({ apiKey, project, workspace }: Pick<Row, 'apiKey' | 'project' | 'workspace'>) {
+  const { status } = apiKey
+  const states = holdersOf(apiKey, project, workspace).flatMap(({ spend = [] }) => spend)
+  if (status === 'active' && states.some(isReached)) return <Status level="warning" text="limit reached" />
+  return <Status level={levels[status]} text={status} />
+}
+
+export const keyColumns: readonly Column<Row>[] = [
   {
     label: 'Key',
     show: ({ apiKey }) => <span class="row-name">{apiKey.name}</span>,
@@ -155,13 +194,13 @@ const columns: readonly Column<Row>[] = [
   },
   {
     label: 'Status',
-    show: ({ apiKey: { status } }) => <Status level={levels[status]} text={status} />,
+    show: (row) => <KeyStatus {...row} />,
     note: ({ apiKey: { status, revoked_at, expires_at } }) => {
       if (revoked_at !== null) return <Ago at={revoked_at} />
       if (expires_at === null) return null
       return (
         <>
-          {status === 'expired' ? 'since' : 'until'} <Moment at={expires_at} isDay />
+          {status === 'expired' ? 'since' : 'expires'} <Moment at={expires_at} isDay />
         </>
       )
     },
@@ -183,15 +222,7 @@ const columns: readonly Column<Row>[] = [
   },
   {
     label: 'Limits',
-    show: ({ apiKey, project, workspace }) => (
-      <LimitsList
-        holders={[
-          { who: 'this key', limits: apiKey.limits, spend: apiKey.spend },
-          { who: 'the project', limits: project?.limits ?? {}, spend: project?.spend ?? [] },
-          { who: 'the workspace', limits: workspace.limits, spend: workspace.spend },
-        ]}
-      />
-    ),
+    show: ({ apiKey, project, workspace }) => <LimitsList holders={holdersOf(apiKey, project, workspace)} />,
   },
   {
     label: 'Models',
@@ -201,13 +232,13 @@ const columns: readonly Column<Row>[] = [
 ]
 
 /** A key's own `last_used_at` can be a minute behind the request log. */
-function lastUseOf({ last_used_at }: Key, request: RequestItem | undefined): string | null {
+export function lastUseOf({ last_used_at }: Key, request: RequestItem | undefined): string | null {
   if (!request || last_used_at === null) return request?.started_at ?? last_used_at
   return request.started_at > last_used_at ? request.started_at : last_used_at
 }
 
 /** A browser's user agent is too long to show. */
-function shortClient(client: string): string {
+export function shortClient(client: string): string {
   return client.startsWith('Mozilla/') ? 'a browser' : client
 }
 
@@ -219,6 +250,9 @@ interface NewKeyProps {
 
 /** A name is enough; restrictions are optional and folded away. */
 function NewKeyDialog({ projects, onDone }: NewKeyProps) {
+  const { workspaces = [], current } = useWorkspaces()
+  const labelOf = ({ name, workspace_id }: Project) =>
+    current ? name : `${workspaces.find(({ id }) => id === workspace_id)?.name ?? workspace_id} / ${name}`
   // Computed once, so that sending the form again sends the same.
   const [lifetimes] = useState(() => [
     { value: '', label: 'Never' },
@@ -243,7 +277,7 @@ function NewKeyDialog({ projects, onDone }: NewKeyProps) {
           name: 'project',
           label: 'Project',
           isRequired: true,
-          options: projects.map(({ id, name }) => ({ value: id, label: name })),
+          options: projects.map((project) => ({ value: project.id, label: labelOf(project) })),
         },
         ...limitKinds.map((row) => ({ ...row, isFolded: true })),
         { name: 'expires', label: 'Expires', options: lifetimes, isFolded: true },

@@ -1,13 +1,29 @@
 /** @jsxImportSource preact */
 // Limits of keys, projects and workspaces: which one applies, and the dialog that changes them.
 
-import { type SpendState, stateText } from '../../../api/spend-state.ts'
+import { isReached, type SpendState, stateText } from '../../../api/spend-state.ts'
 import { systemClock } from '../../../kernel/clock.ts'
 import { usdText } from '../../catalog/format.ts'
 import { callApi } from '../api.ts'
+import { Meter } from '../components.tsx'
 import { bodyOf, pairLines, type Values } from '../form.tsx'
 import { effectiveLimits, type LimitHolder, type LimitName, type Limits, limitKinds, limitText } from './figures.ts'
 import { FormDialog } from './overlay.tsx'
+
+type Holder = Pick<LimitHolder, 'limits' | 'spend'>
+
+/** Whose limits apply to a key. */
+export function holdersOf(key: Holder, project?: Holder, workspace?: Holder): readonly LimitHolder[] {
+  return [
+    { who: 'this key', ...limitsOf(key) },
+    { who: 'the project', ...limitsOf(project) },
+    { who: 'the workspace', ...limitsOf(workspace) },
+  ]
+}
+
+function limitsOf({ limits, spend = [] }: Holder = { limits: {} }) {
+  return { limits, spend }
+}
 
 /** The limits in force. The first holder is the object itself, whose own limits need no owner beside them. */
 export function LimitsList({ holders }: { readonly holders: readonly LimitHolder[] }) {
@@ -29,11 +45,10 @@ export function LimitsList({ holders }: { readonly holders: readonly LimitHolder
 /** How much of a spend limit is used, and when it resets. */
 export function SpendBar({ state }: { readonly state: SpendState }) {
   const { spent, limit } = state
-  const used = Math.min(1, Number(spent) / Number(limit))
-  const level = used >= 1 ? 'error' : used >= 0.75 ? 'warn' : 'ok'
+  const share = Number(spent) / Number(limit)
   return (
-    <span class={`spend-bar ${level}`}>
-      <meter min={0} max={1} value={used} aria-label={`${Math.floor(used * 100)} % of the limit spent`} />
+    <span class={isReached(state) ? 'spend-bar error' : 'spend-bar'}>
+      <Meter share={share} name={`${Math.floor(Math.min(1, share) * 100)} % of the limit spent`} />
       <small>{stateText(state, systemClock.now())}</small>
     </span>
   )

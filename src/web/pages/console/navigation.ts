@@ -51,6 +51,13 @@ export function useNavigation(first: ConsolePlace): ConsolePlace {
   return place
 }
 
+/** Names the document after the thing that the page is about, once that is known. */
+export function useTitle(name: string): void {
+  useEffect(() => {
+    document.title = `${name} · Tollgate`
+  }, [name])
+}
+
 function isSame(a: ConsolePlace, b: ConsolePlace): boolean {
   return a.scope === b.scope && a.section === b.section && a.subject === b.subject
 }

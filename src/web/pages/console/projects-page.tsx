@@ -1,22 +1,25 @@
 /** @jsxImportSource preact */
-// Projects of a workspace: the models each may call, and the limits of projects and workspace.
+// Projects of a workspace: the models each may call, and the limits of projects and workspace; and the page of one project.
 
 import { useState } from 'preact/hooks'
 import { allowsModel, createAllowlist, parsePattern } from '../../../tenancy/allowlist.ts'
 import type { CatalogEntry } from '../../catalog/entry.ts'
 import { countOf } from '../../catalog/format.ts'
 import { withOwnKeyModels } from '../../catalog/usable-models.ts'
-import type { WorkspaceData } from '../../page-data.ts'
+import { type ConsoleData, sectionPath, type WorkspacesData } from '../../page-data.ts'
 import { callApi, callForAll, type Key, type Project, type Workspace } from '../api.ts'
-import { Button, CopyButton } from '../components.tsx'
+import { Button, CopyButton, Facts } from '../components.tsx'
 import { Checkbox, Field, pairLines } from '../form.tsx'
 import { useQuery, useUniqueId } from '../hooks.ts'
 import { type Column, DataTable } from '../table.tsx'
-import { type Action, Actions, Card, emptyState, QueryView, Section } from './components.tsx'
-import { useMay } from './context.tsx'
+import { type Action, Actions, Card, emptyState, QueryView, RowMenu, Section } from './components.tsx'
+import { Moment, useMay } from './context.tsx'
+import { type Row as KeyRow, keyColumns, keyPath, readKeys } from './keys-page.tsx'
 import { LimitsDialog, LimitsList } from './limits.tsx'
+import { useConsolePath, useTitle } from './navigation.ts'
 import { FormDialog, useOverlay } from './overlay.tsx'
-import { projectYaml, readOwnKeyModels } from './workspace-data.ts'
+import { RecentRequests, UsageCard } from './usage-card.tsx'
+import { projectYaml, readOwnKeyModels, readProjectsOf } from './workspace-data.ts'
 
 interface Row {
   readonly project: Project
@@ -26,87 +29,250 @@ interface Row {
 }
 
 interface ProjectsData {
-  readonly workspace: Workspace
+  readonly workspaces: readonly Workspace[]
   readonly rows: readonly Row[]
   readonly entries: readonly CatalogEntry[]
   /** Whether the entries include all models that own keys unlock. */
   readonly isComplete: boolean
 }
 
-async function readProjects(id: string, mayReadCredentials: boolean): Promise<ProjectsData> {
-  const [workspace, projects, allKeys, { data }, { models, isComplete }] = await Promise.all([
-    callApi('getWorkspace', { id }),
-    callForAll('listProjects', { id }),
+/** Without an id: of all workspaces. */
+async function readProjects(id: string | undefined, mayReadCredentials: boolean): Promise<ProjectsData> {
+  const [{ workspaces, projects }, allKeys, { data }, { models, isComplete }] = await Promise.all([
+    readProjectsOf(id),
     callForAll('listKeys', { query: { workspace_id: id } }),
     callApi('getCatalog', {}),
-    mayReadCredentials ? readOwnKeyModels(id) : { models: [], isComplete: false },
+    mayReadCredentials && id !== undefined ? readOwnKeyModels(id) : { models: [], isComplete: false },
   ])
   const entries = withOwnKeyModels(data, models)
-  const rows = projects.map((project) => {
+  const rows = projects.flatMap((project) => {
+    const workspace = workspaces.find((each) => each.id === project.workspace_id)
     const keys = allKeys.filter(({ project_id }) => project_id === project.id)
-    return { project, workspace, keys, entries }
+    return workspace ? [{ project, workspace, keys, entries }] : []
   })
-  return { workspace, rows, entries, isComplete }
+  return { workspaces, rows, entries, isComplete }
 }
 
-export function ProjectsView({ workspaceId }: WorkspaceData) {
-  const may = useMay()
-  const query = useQuery(workspaceId, () => readProjects(workspaceId, may('listCredentials', workspaceId)))
+/** What the viewer may do with a project. */
+function useProjectActions({ entries, isComplete }: Pick<ProjectsData, 'entries' | 'isComplete'>, onDone: () => void) {
   const { open } = useOverlay()
-  const onDone = query.reload
+  const may = useMay()
+  return (project: Project): readonly Action[] => {
+    const { name, workspace_id: workspaceId } = project
+    if (project.managed_by === 'file' || !may('updateProject', workspaceId)) return []
+    return [
+      {
+        label: 'Models',
+        name: `Models of ${name}`,
+        run: () => open(<ProjectDialog {...{ workspaceId, project, entries, isComplete, onDone }} />),
+      },
+      {
+        label: 'Limits',
+        name: `Limits of ${name}`,
+        run: () => open(<LimitsDialog kind="project" holder={project} onDone={onDone} />),
+      },
+    ]
+  }
+}
+
+export function ProjectsView({ workspaceId }: WorkspacesData) {
+  const may = useMay()
+  const query = useQuery(workspaceId ?? 'all', () => readProjects(workspaceId, may('listCredentials', workspaceId)))
   return (
     <QueryView what="projects" query={query}>
-      {({ workspace, rows, entries, isComplete }) => {
-        const mayChange = may('updateProject', workspaceId)
-        const edit = (project?: Project) =>
-          open(<ProjectDialog {...{ workspaceId, project, entries, isComplete, onDone }} />)
-        const limit = (kind: 'workspace' | 'project', holder: Workspace | Project) =>
-          open(<LimitsDialog kind={kind} holder={holder} onDone={onDone} />)
-        const actionsOf = ({ project }: Row): readonly Action[] => [
-          { label: 'Models', name: `Models of ${project.name}`, run: () => edit(project) },
-          { label: 'Limits', name: `Limits of ${project.name}`, run: () => limit('project', project) },
-        ]
-        const actions: Column<Row> = {
-          label: 'Actions',
-          show: (row) =>
-            row.project.managed_by === 'file' ? <FileCopy {...row} /> : <Actions actions={actionsOf(row)} />,
+      {(data) => <ProjectList data={data} workspaceId={workspaceId} onDone={query.reload} />}
+    </QueryView>
+  )
+}
+
+interface ProjectListProps {
+  readonly data: ProjectsData
+  readonly workspaceId: string | undefined
+  onDone(): void
+}
+
+function ProjectList({ data, workspaceId, onDone }: ProjectListProps) {
+  const { workspaces, rows, entries, isComplete } = data
+  const may = useMay()
+  const { open } = useOverlay()
+  const actionsOf = useProjectActions(data, onDone)
+  const mayChange = may('updateProject', workspaceId)
+  const create = (id: string) =>
+    open(<ProjectDialog {...{ workspaceId: id, project: undefined, entries, isComplete, onDone }} />)
+  const actions: Column<Row> = {
+    label: 'Actions',
+    show: (row) =>
+      row.project.managed_by === 'file' ? (
+        <FileCopy {...row} />
+      ) : (
+        <RowMenu name={row.project.name} actions={actionsOf(row.project)} />
+      ),
+  }
+  return (
+    <>
+      {workspaceId !== undefined &&
+        workspaces.map((workspace) => <WorkspaceLimits key={workspace.id} workspace={workspace} onDone={onDone} />)}
+      <Section
+        title="Projects"
+        action={
+          mayChange &&
+          workspaceId !== undefined && { label: 'New project', look: 'primary', run: () => create(workspaceId) }
         }
-        return (
-          <>
-            <Card
-              title={`Limits of workspace ${workspace.name}`}
-              action={
-                !may('putWorkspaceLimits', workspaceId) ? (
-                  <span class="hint">Set by the operator.</span>
-                ) : workspace.managed_by === 'api' ? (
-                  { label: 'Change', run: () => limit('workspace', workspace) }
-                ) : (
-                  <span class="hint">Managed by a file: change it there.</span>
-                )
-              }
-            >
-              <LimitsList holders={[{ who: 'the workspace', limits: workspace.limits, spend: workspace.spend }]} />
-              <p class="hint">They apply to all projects and keys together. Days and months are in UTC.</p>
-            </Card>
-            <Section
-              title="Projects"
-              action={mayChange && { label: 'New project', look: 'primary', run: () => edit() }}
-            >
-              <DataTable
-                caption="Projects"
-                columns={mayChange ? [...columns, actions] : columns}
-                rows={rows}
-                keyOf={({ project }) => project.id}
-                empty={emptyState(
-                  'No projects yet',
-                  'Choose “New project” and enter a name. A project may call all models until you restrict it.',
-                )}
-              />
-            </Section>
-          </>
+      >
+        <DataTable
+          caption="Projects"
+          columns={[
+            ...columns.slice(0, 1),
+            ...(workspaceId === undefined ? [workspaceColumn] : []),
+            ...columns.slice(1),
+            ...(mayChange ? [actions] : []),
+          ]}
+          rows={rows}
+          keyOf={({ project }) => project.id}
+          hrefOf={({ project }) => `${sectionPath('projects', project.workspace_id)}/${project.id}`}
+          empty={emptyState(
+            'No projects yet',
+            'Choose “New project” and enter a name. A project may call all models until you restrict it.',
+          )}
+        />
+      </Section>
+    </>
+  )
+}
+
+const workspaceColumn: Column<Row> = { label: 'Workspace', show: ({ workspace }) => workspace.name }
+
+function WorkspaceLimits({ workspace, onDone }: { readonly workspace: Workspace; onDone(): void }) {
+  const may = useMay()
+  const { open } = useOverlay()
+  return (
+    <Card
+      title={`Limits of workspace ${workspace.name}`}
+      action={
+        !may('putWorkspaceLimits', workspace.id) ? (
+          <span class="hint">Set by the operator.</span>
+        ) : workspace.managed_by === 'api' ? (
+          {
+            label: 'Change',
+            run: () => open(<LimitsDialog kind="workspace" holder={workspace} onDone={onDone} />),
+          }
+        ) : (
+          <span class="hint">Managed by a file: change it there.</span>
         )
+      }
+    >
+      <LimitsList holders={[{ who: 'the workspace', limits: workspace.limits, spend: workspace.spend }]} />
+      <p class="hint">They apply to all projects and keys together. Days and months are in UTC.</p>
+    </Card>
+  )
+}
+
+/** One project: the models its keys may call, its limits, keys, usage and newest requests. */
+export function ProjectView({ subject: id }: ConsoleData) {
+  const may = useMay()
+  const query = useQuery(id, async () => {
+    const { workspace_id: workspaceId } = await callApi('getProject', { id })
+    const [data, keys] = await Promise.all([
+      readProjects(workspaceId, may('listCredentials', workspaceId)),
+      readKeys(workspaceId),
+    ])
+    return { data, keys: keys.rows.filter(({ apiKey }) => apiKey.project_id === id) }
+  })
+  return (
+    <QueryView what="the project" query={query}>
+      {({ data, keys }) => {
+        const row = data.rows.find(({ project }) => project.id === id)
+        return row && <ProjectDetails row={row} data={data} keys={keys} onDone={query.reload} />
       }}
     </QueryView>
+  )
+}
+
+interface ProjectDetailsProps {
+  readonly row: Row
+  readonly data: ProjectsData
+  readonly keys: readonly KeyRow[]
+  onDone(): void
+}
+
+const keyLabels = ['Key', 'Status', 'Last used', 'This month']
+const shownKeyColumns = keyColumns.filter(({ label }) => keyLabels.includes(label))
+
+function ProjectDetails({ row, data, keys, onDone }: ProjectDetailsProps) {
+  const { project, workspace, entries } = row
+  const to = useConsolePath()
+  useTitle(project.name)
+  const actions = useProjectActions(data, onDone)(project)
+  const aliases = Object.entries(project.aliases)
+  return (
+    <>
+      <header class="stack tight">
+        <p class="breadcrumbs">
+          <a href={to('projects')}>Projects & limits</a>
+        </p>
+        <div class="between">
+          <h1>{project.name}</h1>
+          <span class="row">
+            {project.managed_by === 'file' ? <FileCopy {...row} /> : <Actions actions={actions} />}
+          </span>
+        </div>
+      </header>
+      <Facts
+        class="facts-grid"
+        facts={[
+          ['Models', modelsText(row)],
+          [
+            'Allowlist',
+            project.models === null ? 'all models' : <code key="allowlist">{project.models.join(', ') || 'none'}</code>,
+          ],
+          [
+            'Aliases',
+            aliases.length === 0 ? (
+              'none'
+            ) : (
+              <ul key="aliases" class="plain">
+                {aliases.map(([name, model]) => (
+                  <li key={name}>
+                    <code>
+                      {name} → {model}
+                    </code>
+                  </li>
+                ))}
+              </ul>
+            ),
+          ],
+          ['Created', <Moment key="created" at={project.created_at} isDay />],
+        ]}
+      />
+      {project.models !== null && (
+        <details>
+          <summary>Allowed models in the catalog</summary>
+          <ul class="plain model-ids row">
+            {allowedEntries(project.models, entries).map(({ id }) => (
+              <li key={id}>
+                <code>{id}</code>
+              </li>
+            ))}
+          </ul>
+        </details>
+      )}
+      <Card title="Limits">
+        <LimitsList holders={limitHolders(project, workspace)} />
+        <p class="hint">They apply to all keys of the project together. Days and months are in UTC.</p>
+      </Card>
+      <Card title="API keys" action={<a href={to('keys')}>All keys</a>}>
+        <DataTable
+          caption="Keys of the project"
+          columns={shownKeyColumns}
+          rows={keys}
+          keyOf={({ apiKey }) => apiKey.id}
+          hrefOf={({ apiKey }) => keyPath(apiKey)}
+          empty={<p class="muted">No keys yet.</p>}
+        />
+      </Card>
+      <UsageCard kind="project" id={project.id} />
+      <RecentRequests kind="project" id={project.id} />
+    </>
   )
 }
 
@@ -125,8 +291,7 @@ const columns: readonly Column<Row>[] = [
   },
   {
     label: 'Models',
-    show: ({ project: { models }, entries }) =>
-      models === null ? 'all models' : `${allowedEntries(models, entries).length} of ${entries.length} models`,
+    show: modelsText,
     note: ({ project: { models, aliases } }) => {
       const names = Object.entries(aliases).map((pair) => pair.join('='))
       const lines = [...(models === null ? [] : [models.join(', ') || 'none allowed']), ...names]
@@ -135,16 +300,20 @@ const columns: readonly Column<Row>[] = [
   },
   {
     label: 'Limits',
-    show: ({ project, workspace }) => (
-      <LimitsList
-        holders={[
-          { who: 'this project', limits: project.limits, spend: project.spend },
-          { who: 'the workspace', limits: workspace.limits, spend: workspace.spend },
-        ]}
-      />
-    ),
+    show: ({ project, workspace }) => <LimitsList holders={limitHolders(project, workspace)} />,
   },
 ]
+
+function modelsText({ project: { models }, entries }: Row): string {
+  return models === null ? 'all models' : `${allowedEntries(models, entries).length} of ${entries.length} models`
+}
+
+function limitHolders(project: Project, workspace: Workspace) {
+  return [
+    { who: 'this project', limits: project.limits, spend: project.spend },
+    { who: 'the workspace', limits: workspace.limits, spend: workspace.spend },
+  ]
+}
 
 /** null = all models. */
 type Allowlist = readonly string[] | null

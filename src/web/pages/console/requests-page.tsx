@@ -103,7 +103,7 @@ export function RequestsView({ address, isOperator }: ConsoleData) {
   )
 }
 
-const columns: readonly Column<RequestItem>[] = [
+export const requestColumns: readonly Column<RequestItem>[] = [
   { label: 'Time', show: ({ started_at: at }) => <Moment at={at} /> },
   { label: 'Outcome', show: (request) => <Outcome {...request} /> },
   {
@@ -138,7 +138,7 @@ function withKeys(names: ReadonlyMap<string, string>): readonly Column<RequestIt
       </span>
     ),
   }
-  return [...columns.slice(0, 3), key, ...columns.slice(3)]
+  return [...requestColumns.slice(0, 3), key, ...requestColumns.slice(3)]
 }
 
 function useKeyNames(workspaceId: string | undefined, isDecided: boolean): ReadonlyMap<string, string> {

@@ -2,6 +2,8 @@
 // The usage explorer: one metric over time by one group, compared with the period before, with the same figures as tables.
 // Everything shown comes from GET /api/usage/series; choices are in the address.
 
+import { useEffect, useState } from 'preact/hooks'
+import { systemClock } from '../../../kernel/clock.ts'
 import { csvLine } from '../../../wire/csv.ts'
 import { exactCount, shortCount, shortMs } from '../../catalog/format.ts'
 import { type AnswerOf, withQuery } from '../api.ts'
@@ -11,6 +13,26 @@ import { Amount, causeText, saveFile } from './components.tsx'
 import { useTimeFormats } from './context.tsx'
 import { navigate } from './navigation.ts'
 import { type ChartSeries, chartColors, colorOf, restLabel, UsageChart } from './usage-chart.tsx'
+
+export const ranges = [
+  { value: '24h', label: 'Last 24 hours', days: 1 },
+  { value: '7d', label: 'Last 7 days', days: 7 },
+  { value: '30d', label: 'Last 30 days', days: 30 },
+] as const
+
+const refreshMs = 30_000
+
+/** undefined until mounted, because the server's time would differ; then refreshed periodically. */
+export function useNow(): number | undefined {
+  const [now, setNow] = useState<number | undefined>(undefined)
+  useEffect(() => {
+    const tick = () => setNow(systemClock.now())
+    tick()
+    const timer = setInterval(tick, refreshMs)
+    return () => clearInterval(timer)
+  }, [])
+  return now
+}
 
 export type UsageSeries = AnswerOf<'getUsageSeries'>
 type Sums = UsageSeries['total']
@@ -37,7 +59,7 @@ export function metricOf(name: Metric['value'], sums: Omit<Point, 'start'>): num
   return sums.first_event_ms?.[name] ?? null
 }
 
-function metricText(name: Metric['value'], value: number): string {
+export function metricText(name: Metric['value'], value: number): string {
   if (name === 'spend') return value === 0 ? '$0' : `$${Number(value.toPrecision(3))}`
   if (name === 'p50' || name === 'p95') return shortMs(value)
   return name === 'cache' ? `${Number((value * 100).toFixed(1))} %` : shortCount(value)
@@ -64,12 +86,14 @@ export interface UsageExplorerProps {
   readonly metric: Metric
   readonly group: string
   readonly offsetMinutes: number
+  /** Of the request list, for links to it: a key or a project. */
+  readonly filter: Readonly<Record<string, string>>
   readonly controls: preact.ComponentChildren
   onMetric(metric: string): void
 }
 
 export function UsageExplorer(props: UsageExplorerProps) {
-  const { usage, previous, metric, group, offsetMinutes } = props
+  const { usage, previous, metric, group, offsetMinutes, filter } = props
   const { hour, day, moment, zoneName } = useTimeFormats()
   const stepMs = intervalMs[usage.interval]
   const [from, to] = [Date.parse(usage.from), Date.parse(usage.to)]
@@ -80,6 +104,7 @@ export function UsageExplorer(props: UsageExplorerProps) {
   const open = (start: number) =>
     navigate(
       withQuery('/console/requests', {
+        ...filter,
         from: new Date(Math.max(from, start)).toISOString(),
         to: new Date(Math.min(to, start + stepMs)).toISOString(),
       }),
@@ -106,7 +131,7 @@ export function UsageExplorer(props: UsageExplorerProps) {
         {moment(usage.from)} to {moment(usage.to)}, {zoneName}. Hatched intervals are partial; the dashed line is the
         period before. Click an interval to see its requests.
       </p>
-      <SeriesTable usage={usage} group={group} />
+      <SeriesTable usage={usage} group={group} filter={filter} />
       <details>
         <summary class="hint">Show as table</summary>
         <DataTable
@@ -142,7 +167,7 @@ function valuesOf(points: readonly Point[], metric: Metric, starts: readonly num
   })
 }
 
-function chartSeries(
+export function chartSeries(
   usage: UsageSeries,
   metric: Metric,
   group: string,
@@ -202,7 +227,7 @@ const seriesColumns: readonly Column<SeriesRow>[] = [
   },
 ]
 
-function SeriesTable({ usage, group }: { readonly usage: UsageSeries; readonly group: string }) {
+function SeriesTable({ usage, group, filter: shared }: Pick<UsageExplorerProps, 'usage' | 'group' | 'filter'>) {
   const known = seriesGroups.find(({ value }) => value === group)
   const tag = group.startsWith('tag:') ? group.slice('tag:'.length) : undefined
   const label = known?.label ?? `Tag ${tag}`
@@ -210,6 +235,7 @@ function SeriesTable({ usage, group }: { readonly usage: UsageSeries; readonly g
     const filter = tag === undefined ? known?.filter : 'tag'
     if (value === null || filter === undefined) return undefined
     return withQuery('/console/requests', {
+      ...shared,
       from: usage.from,
       to: usage.to,
       [filter]: tag === undefined ? value : `${tag}=${value}`,

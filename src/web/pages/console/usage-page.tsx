@@ -2,29 +2,31 @@
 // Usage: spend, requests, errors, latency and runway. Every figure is summed by the server and links to its requests.
 
 import type { ComponentChildren } from 'preact'
-import { useEffect, useState } from 'preact/hooks'
-import { isoTime, systemClock } from '../../../kernel/clock.ts'
+import { useEffect } from 'preact/hooks'
+import { isoTime } from '../../../kernel/clock.ts'
 import { exactCount } from '../../catalog/format.ts'
 import type { ConsoleData } from '../../page-data.ts'
 import { callApi, withQuery } from '../api.ts'
+import { Button } from '../components.tsx'
 import { Field } from '../form.tsx'
 import { useAddressQuery, useApi, useQuery } from '../hooks.ts'
-import { Card, ExampleRequest, emptyState, Headline, QueryView, Tiles } from './components.tsx'
+import { Card, ExampleRequest, emptyState, Headline, NameOf, QueryView, Tiles } from './components.tsx'
 import { TimeField, useMay, useTimeFormats, useWorkspaces } from './context.tsx'
 import { dayMs, firstTokenText, isoTimeOf, runwayText, spendRateDays, spendRateOf } from './figures.ts'
-import { type Metric, metricOf, metrics, seriesGroups, UsageExplorer, type UsageSeries } from './usage-explorer.tsx'
+import {
+  type Metric,
+  metricOf,
+  metrics,
+  ranges,
+  seriesGroups,
+  UsageExplorer,
+  type UsageSeries,
+  useNow,
+} from './usage-explorer.tsx'
 import { UsageReport } from './usage-report.tsx'
 
-const ranges = [
-  { value: '24h', label: 'Last 24 hours', days: 1 },
-  { value: '7d', label: 'Last 7 days', days: 7 },
-  { value: '30d', label: 'Last 30 days', days: 30 },
-] as const
-
-const refreshMs = 30_000
-
 export function UsageView({ address, isOperator }: ConsoleData) {
-  const [query, change] = useAddressQuery(['range', 'from', 'to', 'group', 'metric', 'by'])
+  const [query, change] = useAddressQuery(['range', 'from', 'to', 'group', 'metric', 'by', 'key', 'project'])
   const { chosen, current, isDecided } = useWorkspaces()
   const { zoneName } = useTimeFormats()
   const now = useNow()
@@ -35,13 +37,15 @@ export function UsageView({ address, isOperator }: ConsoleData) {
   const from = isCustom ? custom.from : to - range.days * dayMs
   const group = groupOptions.find(({ value }) => value === query.group)?.value ?? tagGroup(query.group) ?? 'model'
   const metric = metrics.find(({ value }) => value === query.metric) ?? metrics[0]
+  const filter = { ...(query.key && { key: query.key }), ...(query.project && { project: query.project }) }
+  const filters = { key_id: query.key || undefined, project_id: query.project || undefined }
   const offsetMinutes = zoneName === 'UTC' ? 0 : -new Date(to).getTimezoneOffset()
   const callFor = (start: number, end: number, groupBy: string) =>
     now === undefined || !isDecided
       ? undefined
       : {
           query: {
-            ...{ from: isoTime(start), to: isoTime(end), workspace_id: chosen?.id },
+            ...{ from: isoTime(start), to: isoTime(end), workspace_id: chosen?.id, ...filters },
             ...{ group_by: groupBy as 'model', utc_offset_minutes: offsetMinutes },
           },
         }
@@ -64,11 +68,20 @@ export function UsageView({ address, isOperator }: ConsoleData) {
             <TimeField label="To" at={to} onChange={(next) => change({ to: next })} />
           </>
         )}
+        {(['key', 'project'] as const)
+          .filter((name) => query[name] !== '')
+          .map((name) => (
+            <Button key={name} look="quiet small" onClick={() => change({ [name]: '' })}>
+              {name} <NameOf kind={name === 'key' ? 'Key' : 'Project'} id={query[name]} />{' '}
+              <span aria-hidden="true">×</span>
+              <span class="visually-hidden">: remove this filter</span>
+            </Button>
+          ))}
       </div>
       <QueryView what="usage" query={usage}>
         {(value) => (
           <>
-            <Tiles tiles={[...usageTiles(value, previous.value), ...tiles]} />
+            <Tiles tiles={[...usageTiles(value, previous.value, filter), ...tiles]} />
             {current && may('createKey', current.id) && (
               <FirstSteps key={current.id} workspaceId={current.id} now={now ?? 0} />
             )}
@@ -82,6 +95,7 @@ export function UsageView({ address, isOperator }: ConsoleData) {
                   metric={metric}
                   group={group}
                   offsetMinutes={offsetMinutes}
+                  filter={filter}
                   onMetric={(next) => change({ metric: next })}
                   controls={
                     <Field
@@ -98,7 +112,7 @@ export function UsageView({ address, isOperator }: ConsoleData) {
                 />
                 <UsageReport
                   days={(to - from) / dayMs}
-                  workspaceId={chosen?.id}
+                  filters={{ workspace_id: chosen?.id, ...filters }}
                   by={query.by}
                   onChoose={(next) => change({ by: next })}
                 />
@@ -121,21 +135,13 @@ function statsCall(from: number, workspaceId: string) {
   return { query: { from: isoTime(from), workspace_id: workspaceId } }
 }
 
-/** undefined until mounted, because the server's time would differ; then refreshed periodically. */
-function useNow(): number | undefined {
-  const [now, setNow] = useState<number | undefined>(undefined)
-  useEffect(() => {
-    const tick = () => setNow(systemClock.now())
-    tick()
-    const timer = setInterval(tick, refreshMs)
-    return () => clearInterval(timer)
-  }, [])
-  return now
-}
-
 /** Each compared with the period before. */
-function usageTiles({ total, from, to }: UsageSeries, before: UsageSeries | undefined) {
-  const href = withQuery('/console/requests', { from, to })
+function usageTiles(
+  { total, from, to }: UsageSeries,
+  before: UsageSeries | undefined,
+  filter: Readonly<Record<string, string>>,
+) {
+  const href = withQuery('/console/requests', { ...filter, from, to })
   const { requests, errors, first_event_ms: first } = total
   const tile = (name: Metric['value'], value: ComponentChildren, note?: string) => ({
     value,
@@ -157,7 +163,7 @@ function usageTiles({ total, from, to }: UsageSeries, before: UsageSeries | unde
         requests === 0 ? '–' : percent(errors / requests),
         `${exactCount(errors)} of ${exactCount(requests)}`,
       ),
-      href: withQuery('/console/requests', { from, to, outcome: 'failed' }),
+      href: withQuery('/console/requests', { ...filter, from, to, outcome: 'failed' }),
     },
     {
       label: 'Time to first token (p50)',

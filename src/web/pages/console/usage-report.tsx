@@ -5,7 +5,7 @@
 import { useEffect, useState } from 'preact/hooks'
 import { isoTime, systemClock } from '../../../kernel/clock.ts'
 import { exactCount } from '../../catalog/format.ts'
-import { type AnswerOf, withQuery } from '../api.ts'
+import { type AnswerOf, type CallOf, withQuery } from '../api.ts'
 import { Field } from '../form.tsx'
 import { useApi } from '../hooks.ts'
 import { type Column, DataTable } from '../table.tsx'
@@ -42,19 +42,19 @@ function rateText(rate: number | null): string {
 
 interface UsageReportProps {
   readonly days: number
-  readonly workspaceId: string | undefined
+  readonly filters: Pick<NonNullable<CallOf<'getUsage'>['query']>, 'workspace_id' | 'key_id' | 'project_id'>
   /** Of the address: one of the groups, or `tag:NAME`. */
   readonly by: string
   onChoose(by: string): void
 }
 
-export function UsageReport({ days, workspaceId, by, onChoose }: UsageReportProps) {
+export function UsageReport({ days, filters, by, onChoose }: UsageReportProps) {
   const [kind, tag = ''] = by.split(':', 2)
   const group = groups.find(({ value }) => value === kind) ?? groups[0]
   const [now, setNow] = useState<number | undefined>(undefined)
   useEffect(() => setNow(systemClock.now()), [days, by])
   const isComplete = group.value !== 'tag' || tag !== ''
-  const query = { from: isoTime((now ?? 0) - days * dayMs), workspace_id: workspaceId }
+  const query = { from: isoTime((now ?? 0) - days * dayMs), ...filters }
   const groupBy = group.value === 'tag' ? `tag:${tag}` : group.value
   const report = useApi(
     'getUsage',

@@ -1,16 +1,23 @@
 // Data about a workspace that several pages need: the models its own provider keys unlock, and its objects as the YAML that
 // `tollgate config apply` takes.
 
+import type { OfferedModel } from '../../../api/projects.ts'
 import type { CatalogEntry } from '../../catalog/entry.ts'
-import type { UsableModel } from '../../catalog/usable-models.ts'
 import { callApi, callForAll, type Key, type Project, type Workspace } from '../api.ts'
 import type { Limits } from './figures.ts'
 
 export interface OwnKeyModels {
   /** By id. */
-  readonly models: readonly UsableModel[]
+  readonly models: readonly OfferedModel[]
   /** False: no project may call all models, so models that no project may call are missing. */
   readonly isComplete: boolean
+}
+
+/** A workspace and its projects; without an id, all of them. */
+export async function readProjectsOf(id: string | undefined) {
+  const workspaces = id === undefined ? await callForAll('listWorkspaces', {}) : [await callApi('getWorkspace', { id })]
+  const projects = await Promise.all(workspaces.map((workspace) => callForAll('listProjects', { id: workspace.id })))
+  return { workspaces, projects: projects.flat() }
 }
 
 /** Limits the number of calls for a workspace where every project has an allowlist. */

@@ -1,0 +1,152 @@
+/** @jsxImportSource preact */
+// What the pages of a key and of a project share: their usage over time, which leads to the usage explorer, and their newest
+// requests.
+
+import { useState } from 'preact/hooks'
+import { isoTime } from '../../../kernel/clock.ts'
+import { exactCount } from '../../catalog/format.ts'
+import { withQuery } from '../api.ts'
+import { Facts, Segments } from '../components.tsx'
+import { useApi } from '../hooks.ts'
+import { DataTable } from '../table.tsx'
+import { Amount, Card, QueryView } from './components.tsx'
+import { useTimeFormats } from './context.tsx'
+import { dayMs } from './figures.ts'
+import { navigate, useConsolePath } from './navigation.ts'
+import { requestColumns } from './requests-page.tsx'
+import { UsageChart } from './usage-chart.tsx'
+import {
+  chartSeries,
+  intervalMs,
+  metrics,
+  metricText,
+  ranges,
+  startsOf,
+  type UsageSeries,
+  useNow,
+} from './usage-explorer.tsx'
+
+interface OwnerProps {
+  readonly kind: 'key' | 'project'
+  readonly id: string
+}
+
+const shownMetrics = metrics.filter(({ isSum }) => isSum)
+
+/** Spend, requests, tokens and errors of a key or project by model. */
+export function UsageCard({ kind, id }: OwnerProps) {
+  const to = useConsolePath()
+  const { zoneName } = useTimeFormats()
+  const [days, setDays] = useState<(typeof ranges)[number]['value']>('7d')
+  const [chosen, setChosen] = useState<string>('spend')
+  const now = useNow()
+  const range = ranges.find(({ value }) => value === days) ?? ranges[0]
+  const metric = shownMetrics.find(({ value }) => value === chosen) ?? metrics[0]
+  const offsetMinutes = zoneName === 'UTC' || now === undefined ? 0 : -new Date(now).getTimezoneOffset()
+  const query = useApi(
+    'getUsageSeries',
+    now === undefined
+      ? undefined
+      : {
+          query: {
+            ...{ [`${kind}_id`]: id, group_by: 'model', utc_offset_minutes: offsetMinutes },
+            ...{ from: isoTime(now - range.days * dayMs), to: isoTime(now) },
+          },
+        },
+    { keepPrevious: true },
+  )
+  return (
+    <Card
+      title="Usage"
+      action={<Segments name="Period" value={days} options={shortRanges} onChange={(next) => setDays(next)} />}
+    >
+      <QueryView what="usage" query={query}>
+        {(usage) => (
+          <>
+            <Facts
+              class="facts-grid"
+              facts={[
+                ['Spend', <Amount key="spend" usd={usage.total.cost} />],
+                ['Requests', exactCount(usage.total.requests)],
+                ['Errors', exactCount(usage.total.errors)],
+                ['Tokens', exactCount(usage.total.input_tokens + usage.total.output_tokens)],
+              ]}
+            />
+            {usage.total.requests > 0 && (
+              <>
+                <Segments name="Metric" value={metric.value} options={shownMetrics} onChange={setChosen} />
+                <SmallChart {...{ usage, metric, offsetMinutes }} filter={{ [kind]: id }} />
+              </>
+            )}
+          </>
+        )}
+      </QueryView>
+      <p>
+        <a href={withQuery(to('usage'), { [kind]: id, range: range.value, metric: metric.value })}>
+          Open in the usage explorer
+        </a>
+      </p>
+    </Card>
+  )
+}
+
+const shortRanges = ranges.map(({ value }) => ({ value, label: value }))
+
+interface SmallChartProps {
+  readonly usage: UsageSeries
+  readonly metric: (typeof metrics)[number]
+  readonly offsetMinutes: number
+  readonly filter: Readonly<Record<string, string>>
+}
+
+function SmallChart({ usage, metric, offsetMinutes, filter }: SmallChartProps) {
+  const { hour, day } = useTimeFormats()
+  const stepMs = intervalMs[usage.interval]
+  const [from, to] = [Date.parse(usage.from), Date.parse(usage.to)]
+  const starts = startsOf(from, to, stepMs, offsetMinutes)
+  const open = (start: number) =>
+    navigate(
+      withQuery('/console/requests', {
+        ...filter,
+        from: isoTime(Math.max(from, start)),
+        to: isoTime(Math.min(to, start + stepMs)),
+      }),
+    )
+  return (
+    <div class="small-chart">
+      <UsageChart
+        {...{ starts, stepMs, from, to }}
+        series={chartSeries(usage, metric, 'model', starts)}
+        isStacked
+        before={undefined}
+        when={usage.interval === '1d' ? day : hour}
+        text={(value) => metricText(metric.value, value)}
+        onOpen={open}
+      />
+    </div>
+  )
+}
+
+const recentLabels = ['Time', 'Outcome', 'Model', 'Duration', 'Cost']
+const recentColumns = requestColumns.filter(({ label }) => recentLabels.includes(label))
+
+export function RecentRequests({ kind, id }: OwnerProps) {
+  const to = useConsolePath()
+  const query = useApi('listRequests', { query: { [`${kind}_id`]: id, limit: 10 } })
+  return (
+    <Card title="Recent requests" action={<a href={withQuery(to('requests'), { [kind]: id })}>All requests</a>}>
+      <QueryView what="requests" query={query}>
+        {({ data }) => (
+          <DataTable
+            caption="Its newest requests"
+            columns={recentColumns}
+            rows={data}
+            keyOf={(row) => row.id}
+            hrefOf={(row) => to(`requests/${row.id}`)}
+            empty={<p class="muted">No requests yet.</p>}
+          />
+        )}
+      </QueryView>
+    </Card>
+  )
+}
