@@ -229,7 +229,7 @@ function reachedLimit(
       kind: 'limit.reached',
       workspaceId: workspace_id,
       message: `The ${kind} "${name}" has spent $${used} of its limit of $${limit} a ${period} (${step} %). It resets at ${resets}.`,
-      data: { scope: kind, id, name, period, percent: step, spent: used, limit, resets_at: resets },
+      data: { scope: kind, scope_id: id, name, period, percent: step, spent: used, limit, resets_at: resets },
     },
   ]
 }
