@@ -89,8 +89,8 @@ async function measure(target: Target, { rate, seconds, rounds }: Plan): Promise
       const close = kind === 'open' ? openConsole(target) : async () => 0
       await Bun.sleep(settleMs)
       windows[kind] = await drive(target, rate, seconds)
-      const told = await close()
-      if (kind === 'open' && told === 0) throw new Error('the list of requests followed nothing')
+      const followed = await close()
+      if (kind === 'open' && followed === 0) throw new Error('the list of requests followed nothing')
     }
     const { closed, open } = windows
     if (closed && open) measured.push({ closed, open })
@@ -195,8 +195,8 @@ function print(rounds: readonly Round[], { rate, seconds }: Plan): number {
   if (low <= boundPercent && high > boundPercent)
     console.log(`the rounds differ too much to be sure of ${boundPercent} %`)
   const failed = all.reduce((sum, window) => sum + window.failed, 0)
-  const told = all.find((window) => window.failed > 0)?.firstFailure
-  console.log(`calls that failed: ${failed}${told === undefined ? '' : ` (${told})`}`)
+  const failure = all.find((window) => window.failed > 0)?.firstFailure
+  console.log(`calls that failed: ${failed}${failure === undefined ? '' : ` (${failure})`}`)
   return change <= boundPercent && failed === 0 ? 0 : 1
 }
 

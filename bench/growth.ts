@@ -207,10 +207,10 @@ function conversation(model: string, turns: number): string {
 }
 
 function print({ name, points, most }: GrowthCurve): void {
-  const told = points.map(({ size, cpuMicros, ratio }) => `${size}: ${cpuMicros.toFixed(0)} µs ${ratio.toFixed(2)} ×`)
+  const cells = points.map(({ size, cpuMicros, ratio }) => `${size}: ${cpuMicros.toFixed(0)} µs ${ratio.toFixed(2)} ×`)
   const last = points.at(-1)?.ratio ?? Number.NaN
   const verdict = most === undefined ? '' : ` · at most ${most}: ${last <= most ? 'kept' : 'broken'}`
-  console.log(`${name.padEnd(18)} ${told.join(' · ')}${verdict}`)
+  console.log(`${name.padEnd(18)} ${cells.join(' · ')}${verdict}`)
 }
 
 await main()

@@ -226,13 +226,13 @@ function smallRequests(running: Running, call: Call, windowMs: number): LoadPlan
 function judge(rows: readonly StreamsRow[]): string[] {
   const limits = new Map(CASES.map((one) => [one.name, one.rssMegabytesMax]))
   return rows.flatMap((row) => {
-    const told = (text: string, isKept: boolean) => `${row.name}: ${text}: ${isKept ? 'kept' : 'broken'}`
+    const line = (text: string, isKept: boolean) => `${row.name}: ${text}: ${isKept ? 'kept' : 'broken'}`
     const most = limits.get(row.name)
     const ratio = row.rssMegabytesAfter / row.rssMegabytesBefore
     return [
-      told(`${row.errors} errors, at most 0`, row.errors === 0),
-      ...(most ? [told(`${row.rssMegabytesAt.toFixed(0)} MB, at most ${most}`, row.rssMegabytesAt <= most)] : []),
-      told(`memory after ${ratio.toFixed(2)} × before, at most ${AFTER_RATIO_MAX}`, ratio <= AFTER_RATIO_MAX),
+      line(`${row.errors} errors, at most 0`, row.errors === 0),
+      ...(most ? [line(`${row.rssMegabytesAt.toFixed(0)} MB, at most ${most}`, row.rssMegabytesAt <= most)] : []),
+      line(`memory after ${ratio.toFixed(2)} × before, at most ${AFTER_RATIO_MAX}`, ratio <= AFTER_RATIO_MAX),
     ]
   })
 }

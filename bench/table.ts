@@ -56,9 +56,9 @@ export function renderNotes(rows: readonly Row[], refusals: readonly Refusal[]):
 }
 
 function figureCells(figure: Figure | undefined, decimals: number): [string, string] {
-  const told = (value: number | null | undefined, places: number, without: string) =>
+  const shown = (value: number | null | undefined, places: number, without: string) =>
     typeof value === 'number' && Number.isFinite(value) ? value.toFixed(places) : without
-  return [told(figure?.value, decimals, '–'), told(figure?.ratio, 2, '')]
+  return [shown(figure?.value, decimals, '–'), shown(figure?.ratio, 2, '')]
 }
 
 /** First column to the left, figures to the right; a line of one cell is a heading and widens nothing. */

@@ -100,7 +100,7 @@ function streamsPart(report: StreamsReport): string {
   ])
   const beside = aligned([
     ['', 'p50 ms', 'p99 ms', 'errors'],
-    ...report.beside.map((row) => [row.name, told(row.p50Ms), told(row.p99Ms), String(row.errors)]),
+    ...report.beside.map((row) => [row.name, shown(row.p50Ms), shown(row.p99Ms), String(row.errors)]),
   ])
   return fenced([machineLine(report), '', streams, '', beside, '', ...report.verdicts, ...report.notes].join('\n'))
 }
@@ -128,7 +128,7 @@ function growthPart(report: GrowthReport): string {
   return [...plots, fenced(`${machineLine(report)}; ${report.method}\n\n${table}`)].join('\n\n')
 }
 
-function told(value: number | null): string {
+function shown(value: number | null): string {
   return value === null ? '–' : value.toFixed(2)
 }
 

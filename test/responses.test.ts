@@ -135,8 +135,8 @@ test('a call costs the same through every surface, streamed or not', async () =>
       const capped = pair.surface === 'messages' ? { max_tokens: 100 } : {}
       const usage = pair.surface === 'chat' && stream ? { stream_options: { include_usage: true } } : {}
       const response = await stage.ask(pair, { ...body, ...capped, ...usage, stream })
-      const { told } = readReply(pair.surface, await response.text(), { stream })
-      costs.set(pair.upstream, (costs.get(pair.upstream) ?? new Set()).add(told.usage?.cost))
+      const { content } = readReply(pair.surface, await response.text(), { stream })
+      costs.set(pair.upstream, (costs.get(pair.upstream) ?? new Set()).add(content.usage?.cost))
     }
     for (const [upstream, found] of costs) expect([upstream, [...found]]).toEqual([upstream, [0.00002]])
   }
@@ -185,8 +185,8 @@ test.each(replyPairs.filter(({ surface }) => surface === 'chat'))(
         instructions: 'Be kind.',
       }
       const response = await stage.ask(pair, { ...body, stream, stream_options: { include_usage: true } })
-      const { told, violations } = readReply('chat', await response.text(), { stream })
-      expect([told.text, told.usage?.cost, violations]).toEqual(['hello', 0.00002, []])
+      const { content, violations } = readReply('chat', await response.text(), { stream })
+      expect([content.text, content.usage?.cost, violations]).toEqual(['hello', 0.00002, []])
     }
     const neither = await stage.ask(pair, { stream: true })
     expect([neither.status, membersOf(membersOf(await neither.json()).error).param]).toEqual([400, 'messages'])
@@ -308,9 +308,9 @@ describe.each(translated)('bad input, from $upstream', (pair) => {
       // Without our mark it is another provider's, which is left out.
       const isOurs = encrypted_content === sealed || !/^tgr1\.[se]\./.test(encrypted_content)
       const { error } = membersOf(await response.json())
-      const told = [response.status, membersOf(error).param, membersOf(error).code]
+      const refusal = [response.status, membersOf(error).param, membersOf(error).code]
       const forged = [400, 'input[1].encrypted_content', 'INVALID_REQUEST']
-      expect([encrypted_content, ...told]).toEqual([
+      expect([encrypted_content, ...refusal]).toEqual([
         encrypted_content,
         ...(isOurs ? [200, undefined, undefined] : forged),
       ])

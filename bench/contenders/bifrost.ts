@@ -71,6 +71,6 @@ function install(folder: string): string | undefined {
 
 function versionOf(program: string): string {
   const go = Bun.which('go')
-  const told = go ? Bun.spawnSync([go, 'version', '-m', program]).stdout.toString() : ''
-  return `bifrost ${/mod\s+\S+\s+(\S+)/.exec(told)?.[1] ?? 'of unknown version'}`
+  const output = go ? Bun.spawnSync([go, 'version', '-m', program]).stdout.toString() : ''
+  return `bifrost ${/mod\s+\S+\s+(\S+)/.exec(output)?.[1] ?? 'of unknown version'}`
 }

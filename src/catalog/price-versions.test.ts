@@ -72,14 +72,14 @@ forEachEngine((_, it) => {
     database,
   }) => {
     await record(database, [modelOf('acme/large', priceOf(100n, 200n))])
-    const heard = (audio: bigint) =>
+    const withAudio = (audio: bigint) =>
       modelOf(
         'acme/large',
         createPrice({ ...ratesOf(100n, 200n), audio_input: audio as Pico, audio_cache_read: 100n as Pico }),
       )
-    const first = await record(database, [heard(1000n)], 2000)
+    const first = await record(database, [withAudio(1000n)], 2000)
     expect([first.versions['acme/large'], first.moved]).toEqual(['acme/large#2', []])
-    const { moved } = await record(database, [heard(10_001n)], 3000)
+    const { moved } = await record(database, [withAudio(10_001n)], 3000)
     expect(moved).toMatchObject([{ bucket: 'audio_input', from: 1000n, to: 10_001n }])
   })
 
@@ -329,8 +329,8 @@ describe('recomputing charges', () => {
       const again = await readRecomputeCharge(database.sql)
       expect([again('acme/large#3', kept), again('acme/large#3', JSON.stringify(usage))]).toEqual([60n, 40n] as Nano[])
       expect(again(version, kept)).toBe(40n as Nano)
-      const heard = { ...usage, audioInputTokens: 4, audioOutputTokens: 2 }
-      expect(recompute(version, JSON.stringify(heard))).toBe(40n as Nano)
+      const withAudio = { ...usage, audioInputTokens: 4, audioOutputTokens: 2 }
+      expect(recompute(version, JSON.stringify(withAudio))).toBe(40n as Nano)
       for (const text of [
         '',
         '{}',

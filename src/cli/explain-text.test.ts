@@ -216,9 +216,9 @@ test('shows why a request was not charged, and its attempts', () => {
 })
 
 test('shows the error that the caller got for a charge confirmed late, and the outcome', () => {
-  const told = { status: 503, code: 'OVERLOADED', reason: 'it is not known yet whether it was charged.' }
+  const unknown = { status: 503, code: 'OVERLOADED', reason: 'it is not known yet whether it was charged.' }
   const notes = ['the charge was not confirmed in time; it was made']
-  const lines = explainText({ ...cached, ...told, notes }).text.split('\n')
+  const lines = explainText({ ...cached, ...unknown, notes }).text.split('\n')
   expect(lines[0]).toContain('settled   tr_A')
   expect(lines.slice(6, 9)).toEqual([
     '  price  acme/cache#1, built in, since 2026-11-01',

@@ -57,14 +57,14 @@ const model = (id: string) => `models:\n  - { id: ${id}, price: free, routes: [{
 
 test('applies a valid change and calls the listeners before it reports it', async () => {
   const { source, path, nextReport } = start(model('a/one'))
-  const heard: string[] = []
+  const notified: string[] = []
   source.onChange((config) => {
-    heard.push(...config.models.map(({ id }) => id))
+    notified.push(...config.models.map(({ id }) => id))
     return undefined
   })
   writeFileSync(path, model('a/two'))
   expect(await nextReport()).toEqual({ kind: 'applied', needsRestart: [], warnings: [] })
-  expect(heard).toEqual(['a/two'])
+  expect(notified).toEqual(['a/two'])
   expect(source.current.models.map(({ id }) => id)).toEqual(['a/two'])
   expect(Object.isFrozen(source.current)).toBe(true)
   source.close()
@@ -91,15 +91,15 @@ test('applies a key replaced in its file, also one whose file was missing', asyn
 test('reports a wrong change and keeps the last valid configuration until it is corrected', async () => {
   const { source, path, nextReport } = start(model('a/one'))
   const before = source.current
-  let heard = 0
-  source.onChange(() => void heard++)
+  let notified = 0
+  source.onChange(() => void notified++)
   writeFileSync(path, model('nonsense'))
   const report = await nextReport()
   expect(report.kind === 'refused' && report.faults.map(formatFault)).toEqual([
     'tollgate.yaml:2:11  models[0].id  expected an id of the form creator/model such as acme/large, got "nonsense"',
   ])
   expect(source.current).toBe(before)
-  expect(heard).toBe(0)
+  expect(notified).toBe(0)
   writeFileSync(path, model('a/three'))
   expect((await nextReport()).kind).toBe('applied')
   expect(source.current.models.map(({ id }) => id)).toEqual(['a/three'])

@@ -172,8 +172,8 @@ describe('docs/errors.md', async () => {
   test.each(codes)('%s: says status, types and retries, and shows both bodies as they are sent', (code) => {
     const section = sections.get(code) ?? ''
     const { status, retried, ...types } = expected[code]
-    const told = `${status ?? 'in a stream'} · chat \`${types.chat}\` · message \`${types.message}\` · ${retried ? '' : 'not '}retried`
-    expect(section.split('\n')[1]).toBe(told)
+    const line = `${status ?? 'in a stream'} · chat \`${types.chat}\` · message \`${types.message}\` · ${retried ? '' : 'not '}retried`
+    expect(section.split('\n')[1]).toBe(line)
     for (const label of ['**Cause**', '**What to do**']) expect(section).toContain(label)
 
     const [chatBody = '', messageBody = '', ...more] = [...section.matchAll(/^```json\n(.*)\n```$/gm)].map(

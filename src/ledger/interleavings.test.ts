@@ -25,11 +25,11 @@ forEachEngine((engine, it) => {
     await using books = await openLedger(database)
     const { ledger, clock } = books
     await fc.assert(
-      fc.asyncProperty(story, async (told) => {
+      fc.asyncProperty(story, async (reported) => {
         const workspaceId = await addWorkspace(database)
         const expireAll = expireAllOn(database, clock)
-        const witness = new Witness({ ledger, workspaceId, now: clock.now(), expireAll }, told.caps)
-        await witness.tell(told, () => expectBooksRight(database))
+        const witness = new Witness({ ledger, workspaceId, now: clock.now(), expireAll }, reported.caps)
+        await witness.tell(reported, () => expectBooksRight(database))
       }),
       // A story that failed leaves holds behind, so a shorter one would fail for another reason.
       { numRuns: engine.name === 'sqlite' ? 100 : 30, endOnFailure: true },
@@ -38,7 +38,7 @@ forEachEngine((engine, it) => {
 })
 
 test('the long run tells as many stories as it is asked for, and every store is right at the end', async () => {
-  const told: number[] = []
-  await runInterleavings({ stories: 300, seed: 7, onProgress: (done) => told.push(done) })
-  expect(told.at(-1)).toBe(300)
+  const reported: number[] = []
+  await runInterleavings({ stories: 300, seed: 7, onProgress: (done) => reported.push(done) })
+  expect(reported.at(-1)).toBe(300)
 })

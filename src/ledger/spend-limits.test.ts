@@ -87,11 +87,11 @@ forEachEngine((engine, it) => {
       await books.ledger.fund({ workspaceId, amount: 1_000_000_000n as Nano, kind: 'topup' })
     }
     if (engine.name === 'sqlite') await store.database.close()
-    const heard = await spendInChild(store.place, workspaceId)
+    const confirmed = await spendInChild(store.place, workspaceId)
     const database = engine.name === 'sqlite' ? await openDatabase(store.place) : store.database
     const [row] = await database.sql<{ n: bigint; spent: bigint }>`SELECT COUNT(*) AS n,
       CAST(COALESCE(SUM(amount), 0) AS BIGINT) AS spent FROM transfers WHERE kind = 'charge'`
-    expect(Number(row?.n)).toBeGreaterThanOrEqual(heard)
+    expect(Number(row?.n)).toBeGreaterThanOrEqual(confirmed)
     await using books = await openLedger(database, { clock: systemClock })
     expect((await books.ledger.budget('key_1', window)).spent as bigint).toBe(row?.spent ?? -1n)
     await expectBooksRight(database)
@@ -141,11 +141,11 @@ forEachEngine((engine, it) => {
 /** Kills it once it has reported fifty charges; returns how many it reported. */
 async function spendInChild(place: Place, workspaceId: string): Promise<number> {
   const child = startLedgerChild(place, 'spend in a budget', workspaceId)
-  let heard = 0
+  let confirmed = 0
   for await (const chunk of child.stdout) {
-    heard += chunk.length
-    if (heard >= 50) child.kill('SIGKILL')
+    confirmed += chunk.length
+    if (confirmed >= 50) child.kill('SIGKILL')
   }
   await child.exited
-  return heard
+  return confirmed
 }

@@ -208,15 +208,15 @@ forEachEngine((engine) => {
       estimated: 0n,
     }))
     await database.transaction((sql) => insertRows(sql, 'archived_charges', rows))
-    const told: string[] = []
+    const reported: string[] = []
     const { findings } = await verify(database, {
       readPrice: async () => (_version, usage) => (usage === 'wrong' ? 1n : usage === '7' ? 7n : 0n) as Nano,
-      onProgress: (done, total) => told.push(`${done} of ${total}`),
+      onProgress: (done, total) => reported.push(`${done} of ${total}`),
     })
     expect(findings).toEqual([
       { check: 'charge = price of the usage', id: 'req_Z04400', detail: 'charged 0, pv_1 says 1' },
     ])
-    expect(told).toEqual(['1 of 4501', '2001 of 4501', '4001 of 4501', '4501 of 4501'])
+    expect(reported).toEqual(['1 of 4501', '2001 of 4501', '4001 of 4501', '4501 of 4501'])
   })
 
   if (engine.name !== 'postgres') return

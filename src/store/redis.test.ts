@@ -78,22 +78,22 @@ describe.skipIf(findRedisProgram() === undefined)('redis', () => {
   test('a subscription begins anew after a loss', async () => {
     const { server, redis } = await openBench()
     await using _ = server
-    const heard: string[] = []
+    const received: string[] = []
     let begun = 0
     const subscription = redis.subscribe('news', {
-      onMessage: (message) => void heard.push(message),
+      onMessage: (message) => void received.push(message),
       onBegin: () => void begun++,
     })
     await until(() => begun === 1)
     await redis.publish('news', 'one')
     await redis.publish('other', 'not for us')
-    await until(() => heard.length === 1)
+    await until(() => received.length === 1)
     await server.kill()
     await server.start()
     await until(() => begun === 2 && redis.connected)
     await redis.publish('news', 'two')
-    await until(() => heard.length === 2)
-    expect(heard).toEqual(['one', 'two'])
+    await until(() => received.length === 2)
+    expect(received).toEqual(['one', 'two'])
     subscription.close()
     redis.close()
   })

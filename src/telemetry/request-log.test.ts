@@ -53,14 +53,14 @@ forEachEngine((_, it) => {
     const [late, other] = [createId('req'), createId('req')]
     const charge = 5n as Nano
     await storeRecords(database, [answeredRequest({ id: late, status: 200, charge, totalMs: 59_000 })])
-    const told = { status: 503, code: 'OVERLOADED', reason: 'not known', notes: ['it was made'] }
+    const unknown = { status: 503, code: 'OVERLOADED', reason: 'not known', notes: ['it was made'] }
     const { lost, requests } = await logged(database, [
       { id: other },
-      { id: late, ...told, charge: undefined, usage: undefined, totalMs: 89_000 },
+      { id: late, ...unknown, charge: undefined, usage: undefined, totalMs: 89_000 },
     ])
     expect(lost).toEqual([])
     expect(requests).toHaveLength(2)
     const row = requests.find(({ id }) => id === late)
-    expect(row).toMatchObject({ ...told, charge, totalMs: 59_000, usage: { source: 'reported' } })
+    expect(row).toMatchObject({ ...unknown, charge, totalMs: 59_000, usage: { source: 'reported' } })
   })
 })

@@ -42,11 +42,11 @@ forEachEngine((_, it) => {
   it('listeners get what was written since, once, also what began long ago', async ({ database }) => {
     let look: () => unknown = () => {}
     let looking = 0
-    const told: string[] = []
+    const events: string[] = []
     const tail = createRequestTail({
       database,
       clock: { now: () => noon, monotonicMs: () => 0 },
-      onFault: (error) => told.push(String(error)),
+      onFault: (error) => events.push(String(error)),
       every(_milliseconds, work) {
         look = work
         looking++
@@ -55,22 +55,22 @@ forEachEngine((_, it) => {
     })
     await write(database, [{ at: noon - 5_000 }])
     const leave = tail.listen({
-      onRequests: (found) => told.push(...found.map(({ id }) => id)),
-      onEnd: () => told.push('end'),
+      onRequests: (found) => events.push(...found.map(({ id }) => id)),
+      onEnd: () => events.push('end'),
     })
     // The first look may still run; what it finds is not new.
     await look()
     await look()
-    expect(told).toEqual([])
+    expect(events).toEqual([])
     const [fresh, slow] = await write(database, [{ at: noon - 1_000 }, { at: noon - 600_000 }])
     await look()
     await look()
-    expect(told).toEqual([slow ?? '', fresh ?? ''])
+    expect(events).toEqual([slow ?? '', fresh ?? ''])
     leave?.()
     expect(looking).toBe(0)
-    tail.listen({ onRequests: () => {}, onEnd: () => told.push('end') })
+    tail.listen({ onRequests: () => {}, onEnd: () => events.push('end') })
     tail.close()
-    expect([told.at(-1), looking]).toEqual(['end', 0])
+    expect([events.at(-1), looking]).toEqual(['end', 0])
     expect(tail.listen({ onRequests: () => {}, onEnd: () => {} })).toBeUndefined()
   })
 

@@ -177,9 +177,9 @@ function check(what: string, run: Run, wrong: readonly (string | false)[]): bool
 }
 
 function expectCharged({ records }: Run, count: number): string | false {
-  const told = records.map(({ status, cost }) => `${status} ${cost}`)
+  const charged = records.map(({ status, cost }) => `${status} ${cost}`)
   const wanted = Array.from({ length: count }, () => `200 ${costOfCall}`)
-  return told.join() !== wanted.join() && `charged ${told.join(', ')}`
+  return charged.join() !== wanted.join() && `charged ${charged.join(', ')}`
 }
 
 async function tryDialect(desk: Desk, dialect: DialectName): Promise<boolean> {

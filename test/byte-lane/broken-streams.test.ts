@@ -50,8 +50,8 @@ for (const recording of streams) {
         const wholeRecords = events(bytes.subarray(0, cut)).length
 
         // An end that only lacks its marker gets it from us, and the usage before it where that has not come either.
-        const told = got.findIndex((event, at) => !Bun.deepEquals(event, all[at]))
-        const own = told < 0 ? got : got.slice(0, told)
+        const failureAt = got.findIndex((event, at) => !Bun.deepEquals(event, all[at]))
+        const own = failureAt < 0 ? got : got.slice(0, failureAt)
         expect(got.length - own.length).toBeLessThanOrEqual(relay.finished ? 2 : 1)
         expect(own.length).toBeGreaterThanOrEqual(wholeRecords)
         expect(relay.finished).toBe(own.length >= untilEnd)

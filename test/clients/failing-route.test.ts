@@ -49,8 +49,8 @@ for (const name of [...chatClientNames, ...messageClientNames]) {
     describe.each([...modes])('%s', (mode) => {
       test.each(Object.keys(hiccups))('gets the answer when the first two calls meet %s', async (hiccup) => {
         upstream.handle(failFirst(2, hiccup, answerHello))
-        const told = await createTalk(name, gateway)({ model, turns: ['hi'] }, mode)
-        expect(told.text).toBe('hello')
+        const reply = await createTalk(name, gateway)({ model, turns: ['hi'] }, mode)
+        expect(reply.text).toBe('hello')
         await expectPaidOnce()
       })
 

@@ -7,7 +7,7 @@ import {
   messageClientNames,
   responseClientNames,
 } from '../parts/official-clients.ts'
-import { type Ask, createTalk, type Mode, type Told, type Tool } from './talk.ts'
+import { type Ask, type ClientReply, createTalk, type Mode, type Tool } from './talk.ts'
 
 // Clients × behaviours: every official client, whole and through its own accumulator, on the sandbox's models. Tokens
 // are counted by hand with the rule of docs/sandbox.md (a word or a run of up to four signs is one, a turn costs four
@@ -107,22 +107,22 @@ const stops = {
 } as const
 
 /** What every answer has, whatever it says. */
-function expectTold(
-  told: Told,
+function expectReply(
+  reply: ClientReply,
   mode: Mode,
   { model, upstream, cost }: { model: string; upstream: string; cost: string },
 ) {
-  expect(told.models).toEqual([model])
-  expect(told.cost).toBe(Number(cost))
-  expect(told.requestId).toMatch(/^req_[0-9A-HJKMNP-TV-Z]{26}$/)
-  expect(Object.fromEntries(told.headers)).toMatchObject({
-    'x-request-id': told.requestId,
-    'request-id': told.requestId,
+  expect(reply.models).toEqual([model])
+  expect(reply.cost).toBe(Number(cost))
+  expect(reply.requestId).toMatch(/^req_[0-9A-HJKMNP-TV-Z]{26}$/)
+  expect(Object.fromEntries(reply.headers)).toMatchObject({
+    'x-request-id': reply.requestId,
+    'request-id': reply.requestId,
     'x-tollgate-provider': 'sandbox',
     'x-tollgate-upstream-model': upstream,
   })
   // A stream's headers are gone before its cost is known.
-  expect(told.headers.get('x-tollgate-cost')).toBe(mode === 'whole' ? cost : null)
+  expect(reply.headers.get('x-tollgate-cost')).toBe(mode === 'whole' ? cost : null)
 }
 
 for (const name of [...chatClientNames, ...messageClientNames, ...responseClientNames]) {
@@ -132,16 +132,16 @@ for (const name of [...chatClientNames, ...messageClientNames, ...responseClient
       const say = (ask: Ask) => createTalk(name, gateway)(ask, mode)
 
       test.each(rows)('$does', async (row) => {
-        const told = await say(row.ask)
+        const reply = await say(row.ask)
         const { model } = row.ask
-        expectTold(told, mode, { model, upstream: model.replace('sandbox/', ''), cost: row.cost })
-        expect(told.headers.get('x-tollgate-attempts')).toBe('1')
-        expect(told).toMatchObject({ text: row.text ?? '', thinking: row.thinking ?? '', stop: stopOf[row.stop] })
-        expect(told.calls.map((call) => [call.name, call.input])).toEqual(
+        expectReply(reply, mode, { model, upstream: model.replace('sandbox/', ''), cost: row.cost })
+        expect(reply.headers.get('x-tollgate-attempts')).toBe('1')
+        expect(reply).toMatchObject({ text: row.text ?? '', thinking: row.thinking ?? '', stop: stopOf[row.stop] })
+        expect(reply.calls.map((call) => [call.name, call.input])).toEqual(
           (row.calls ?? []).map((called) => [called, { city: 'sandbox' }]),
         )
-        expect(told.tokens).toEqual({ input: row.input, read: 0, written: 0, output: row.output })
-        expect(told.reasoningTokens).toBe(row.reasoning)
+        expect(reply.tokens).toEqual({ input: row.input, read: 0, written: 0, output: row.output })
+        expect(reply.reasoningTokens).toBe(row.reasoning)
       })
 
       test('a tool loop runs to its end', async () => {
@@ -149,7 +149,7 @@ for (const name of [...chatClientNames, ...messageClientNames, ...responseClient
         const first = await say(ask)
         const last = await say({ ...ask, turns: [...ask.turns, first, { results: ['it rains'] }] })
         // 29 for the tool, 8 for the question, 4 + 8 for the call, 4 + 2 for its result
-        expectTold(last, mode, { model: 'sandbox/tools', upstream: 'tools', cost: '0.000067' })
+        expectReply(last, mode, { model: 'sandbox/tools', upstream: 'tools', cost: '0.000067' })
         expect(last).toMatchObject({ text: 'The tool said: it rains', calls: [], stop: stopOf.end })
         expect(last.tokens).toEqual({ input: 55, read: 0, written: 0, output: 6 })
       })
@@ -160,7 +160,7 @@ for (const name of [...chatClientNames, ...messageClientNames, ...responseClient
         expect(new Set(first.calls.map((call) => call.id)).size).toBe(2)
         const last = await say({ ...ask, turns: [...ask.turns, first, { results: ['it rains', 'all quiet'] }] })
         // 58 for the tools, 9 for the question, 4 + 16 for the calls, twice 4 + 2 for the results
-        expectTold(last, mode, { model: 'sandbox/tools', upstream: 'tools', cost: '0.000117' })
+        expectReply(last, mode, { model: 'sandbox/tools', upstream: 'tools', cost: '0.000117' })
         expect(last).toMatchObject({ text: 'The tool said: it rains; all quiet', stop: stopOf.end })
         expect(last.tokens).toEqual({ input: 99, read: 0, written: 0, output: 9 })
       })
@@ -170,17 +170,17 @@ for (const name of [...chatClientNames, ...messageClientNames, ...responseClient
         const system = `You are the parrot of ${name.replaceAll(' ', '').replace('responses', 'r')}${mode.charAt(0)} alone`
         const ask = { model: 'sandbox/cache', system, turns: ['again'] }
         const first = await say(ask)
-        expectTold(first, mode, { model: 'sandbox/cache', upstream: 'cache', cost: '0.00002075' })
+        expectReply(first, mode, { model: 'sandbox/cache', upstream: 'cache', cost: '0.00002075' })
         expect(first.tokens).toEqual({ input: 5, read: 0, written: 11, output: 1 })
         const second = await say(ask)
-        expectTold(second, mode, { model: 'sandbox/cache', upstream: 'cache', cost: '0.0000081' })
+        expectReply(second, mode, { model: 'sandbox/cache', upstream: 'cache', cost: '0.0000081' })
         expect(second.tokens).toEqual({ input: 5, read: 11, written: 0, output: 1 })
       })
 
       test('a route that fails every other time is not seen but in the headers', async () => {
         const ask = { model: 'sandbox/flaky', turns: ['still here'] }
-        const told = [await say(ask), await say(ask)]
-        const seen = told.map(({ text, models, headers }) => [
+        const reply = [await say(ask), await say(ask)]
+        const seen = reply.map(({ text, models, headers }) => [
           text,
           ...models,
           headers.get('x-tollgate-attempts'),

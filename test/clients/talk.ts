@@ -21,7 +21,7 @@ export interface Tool {
 }
 
 /** A user's text, an answer that goes back as the client gave it, or the results of that answer's calls in order. */
-export type Turn = string | Told | { readonly results: readonly string[] }
+export type Turn = string | ClientReply | { readonly results: readonly string[] }
 
 export interface Ask {
   readonly model: string
@@ -31,7 +31,7 @@ export interface Ask {
   readonly maxTokens?: number
 }
 
-export interface Told {
+export interface ClientReply {
   readonly text: string
   readonly thinking: string
   readonly calls: readonly { readonly id: string; readonly name: string; readonly input: unknown }[]
@@ -50,7 +50,7 @@ export interface Told {
 }
 
 export type Mode = 'whole' | 'streamed'
-export type Talk = (ask: Ask, mode: Mode) => Promise<Told>
+export type Talk = (ask: Ask, mode: Mode) => Promise<ClientReply>
 
 export function createTalk(
   name: ClientName | ResponseClientName,
@@ -104,7 +104,7 @@ function callId(before: Turn | undefined, index: number): string {
   return id
 }
 
-async function chatWhole(client: OpenAI, ask: Ask): Promise<Told> {
+async function chatWhole(client: OpenAI, ask: Ask): Promise<ClientReply> {
   const call = client.chat.completions.create(chatBody(ask))
   const { response } = await call.withResponse()
   const data = await call
@@ -112,7 +112,7 @@ async function chatWhole(client: OpenAI, ask: Ask): Promise<Told> {
   return { ...readChat(data), thinking, models: [data.model], requestId: data._request_id, headers: response.headers }
 }
 
-async function chatStreamed(client: OpenAI, ask: Ask): Promise<Told> {
+async function chatStreamed(client: OpenAI, ask: Ask): Promise<ClientReply> {
   let headers = new Headers()
   // The accumulator keeps the response to itself.
   const fetching: ClientSettings['fetch'] = async (input, init) => {
@@ -186,7 +186,7 @@ function messageTurn(turn: Turn, before: Turn | undefined): Anthropic.MessagePar
   return { role: 'user', content: results }
 }
 
-async function messageWhole(client: Anthropic, ask: Ask): Promise<Told> {
+async function messageWhole(client: Anthropic, ask: Ask): Promise<ClientReply> {
   const call = client.messages.create(messageBody(ask))
   const { response } = await call.withResponse()
   const data = await call
@@ -194,7 +194,7 @@ async function messageWhole(client: Anthropic, ask: Ask): Promise<Told> {
   return { ...readMessage(data), cost, models: [data.model], requestId: data._request_id, headers: response.headers }
 }
 
-async function messageStreamed(client: Anthropic, ask: Ask): Promise<Told> {
+async function messageStreamed(client: Anthropic, ask: Ask): Promise<ClientReply> {
   const stream = client.messages.stream(messageBody(ask))
   let cost: unknown
   // The accumulator takes over the counts that it knows; the cost is read from the event.
@@ -254,14 +254,14 @@ function responseTurn(turn: Turn, before: Turn | undefined): InputItem[] {
   return turn.results.map((output, index) => ({ type: 'function_call_output', call_id: callId(before, index), output }))
 }
 
-async function responseWhole(client: OpenAI, ask: Ask): Promise<Told> {
+async function responseWhole(client: OpenAI, ask: Ask): Promise<ClientReply> {
   const call = client.responses.create(responseBody(ask))
   const { response } = await call.withResponse()
   const data = await call
   return { ...readResponse(data), models: [data.model], requestId: data._request_id, headers: response.headers }
 }
 
-async function responseStreamed(client: OpenAI, ask: Ask): Promise<Told> {
+async function responseStreamed(client: OpenAI, ask: Ask): Promise<ClientReply> {
   let headers = new Headers()
   const fetching: ClientSettings['fetch'] = async (input, init) => {
     const response = await fetch(input, init)

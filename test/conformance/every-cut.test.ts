@@ -102,9 +102,9 @@ describe.each([
     const mapping = { toolNames: new Map(), customTools: new Set<string>(), jsonTool: undefined, stop: [] }
     const translated = { from: dialects[upstream], to: surfaces[surface], target, context, note }
     const open = () => new TranslatedStream({ ...translated, mapping: { ...mapping, singleToolCall: false } })
-    const { violations, told } = readReply(surface, relayed(open(), [stream]), { stream: true })
+    const { violations, content } = readReply(surface, relayed(open(), [stream]), { stream: true })
     expect(violations).toEqual([])
-    expect(told.text + told.calls.map((call) => call.name).join()).not.toBe('')
+    expect(content.text + content.calls.map((call) => call.name).join()).not.toBe('')
     expect(changedBy(open, stream)).toEqual([])
   })
 })

@@ -27,16 +27,16 @@ export async function readFault(stage: Stage, pair: Pair, fixture: FaultFixture,
     return { outcome: `${response.status} ${error.code}`, said: String(error.message), wrong, headers }
   }
   if (!stream) return { outcome: '200 OK', said: '', wrong: [text], headers }
-  const { told, violations } = readReply(pair.surface, text, { stream })
+  const { content, violations } = readReply(pair.surface, text, { stream })
   const terminal = terminals[pair.surface]
   return {
-    outcome: `stream ${told.error?.code}`,
-    said: String(told.error?.message),
+    outcome: `stream ${content.error?.code}`,
+    said: String(content.error?.message),
     // The opening is the fake provider's own, which is not as tidy as a real one's; the ending is what counts here.
     wrong: [
       ...violations.filter(({ rule }) => endRules.includes(rule)).map(({ rule, what }) => `${rule}: ${what}`),
       ...(text.includes(terminal) ? [`a false ${terminal}`] : []),
-      ...(told.text === 'half' ? [] : [`the text ${told.text}`]),
+      ...(content.text === 'half' ? [] : [`the text ${content.text}`]),
     ],
     headers,
   }

@@ -15,9 +15,9 @@ describe.each(replyPairs)('$upstream → $surface', (pair) => {
   for (const fixture of faultFixtures) {
     test(fixture.feature, async () => {
       for (const stream of [true, false]) {
-        const told = stream ? fixture.streamed : fixture.whole
+        const named = stream ? fixture.streamed : fixture.whole
         // Inside a stream, clients of Responses know OpenAI's codes only.
-        const expected = pair.surface === 'responses' ? told.replace('STREAM_INTERRUPTED', 'server_error') : told
+        const expected = pair.surface === 'responses' ? named.replace('STREAM_INTERRUPTED', 'server_error') : named
         const { outcome, said, wrong, headers } = await readFault(stage, pair, fixture, { stream })
         expect([stream, outcome, wrong]).toEqual([stream, expected as FaultOutcome, []])
         if (fixture.says !== undefined) expect(said).toContain(fixture.says)

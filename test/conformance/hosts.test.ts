@@ -77,8 +77,8 @@ test.each([
   upstream.handle(answerHello)
   for (const stream of [true, false]) {
     const response = await ask(surface, { model: 'test/deployed', stream, ...body })
-    const { told } = readReply(surface, await response.text(), { stream })
-    expect([response.status, told.text]).toEqual([200, 'hello'])
+    const { content } = readReply(surface, await response.text(), { stream })
+    expect([response.status, content.text]).toEqual([200, 'hello'])
     expect(response.headers.get('x-tollgate-warnings') ?? '').not.toContain('reasoning_dropped')
     expect(lastCall().path).toBe(path)
     expect(lastCall().headers.get('api-key')).toBe('azure-secret')
@@ -143,8 +143,8 @@ test.each(everyWay)(
     const response = await ask(surface, { model: 'test/framed', stream }, surface === 'messages' ? beta : {})
     const warned = surface === 'messages' ? 'beta_dropped;field=/anthropic-beta/tomorrow-2027-01-01' : null
     expect(response.headers.get('x-tollgate-warnings')).toBe(warned)
-    const { told } = readReply(surface, await response.text(), { stream })
-    expect([response.status, told.text, told.models]).toEqual([200, 'Grüße 🎉', ['test/framed']])
+    const { content } = readReply(surface, await response.text(), { stream })
+    expect([response.status, content.text, content.models]).toEqual([200, 'Grüße 🎉', ['test/framed']])
     const call = lastCall()
     const verb = stream ? 'invoke-with-response-stream' : 'invoke'
     expect(call.path).toBe(`/model/anthropic.claude-sonnet-4-5-v1%3A0/${verb}`)
@@ -257,8 +257,8 @@ test.each(everyWay)(
   async (surface, stream) => {
     upstream.handle(framed)
     const response = await ask(surface, { model: 'test/framed', stream, messages: calledBefore[surface] })
-    const { told } = readReply(surface, await response.text(), { stream })
-    expect([response.status, told.text]).toEqual([200, 'Grüße 🎉'])
+    const { content } = readReply(surface, await response.text(), { stream })
+    expect([response.status, content.text]).toEqual([200, 'Grüße 🎉'])
     expect(lastCall().json()).toMatchObject({
       tools: [{ name: 'look', input_schema: { type: 'object' } }],
       tool_choice: { type: 'none' },

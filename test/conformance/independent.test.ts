@@ -114,24 +114,24 @@ const cases = (Object.keys(upstreams) as UpstreamName[]).flatMap((upstream) =>
 
 describe.each(cases)('%s through %s, streamed: %p', (upstream, surface, stream) => {
   test('text arrives, counted and priced', async () => {
-    const { told, violations } = await ask(surface, upstream, stream, [{ role: 'user', content: 'hello' }])
-    expect(told.text).toBe('Grüße — 四 🎉')
-    expect(told.calls).toEqual([])
-    expect(told.models).toEqual([`test/${upstream}`])
-    expect(told.usage?.output).toBeGreaterThan(0)
-    expect(told.usage?.cost).toBeGreaterThan(0)
+    const { content, violations } = await ask(surface, upstream, stream, [{ role: 'user', content: 'hello' }])
+    expect(content.text).toBe('Grüße — 四 🎉')
+    expect(content.calls).toEqual([])
+    expect(content.models).toEqual([`test/${upstream}`])
+    expect(content.usage?.output).toBeGreaterThan(0)
+    expect(content.usage?.cost).toBeGreaterThan(0)
     // Between sides of one dialect its own bytes pass, as tidy as they are.
     if (!dialectsOf[surface].includes(upstreams[upstream].dialect)) expect(violations).toEqual([])
   })
 
   test('a tool is called, and its result answered', async () => {
-    const { told } = await ask(surface, upstream, stream, [{ role: 'user', content: 'weather' }])
-    const [call] = told.calls
-    expect(told.calls).toHaveLength(1)
+    const { content } = await ask(surface, upstream, stream, [{ role: 'user', content: 'weather' }])
+    const [call] = content.calls
+    expect(content.calls).toHaveLength(1)
     expect([call?.name, JSON.parse(call?.arguments ?? '')]).toEqual(['look', { city: 'Oslo' }])
-    expect(told.stop).toBe(surface === 'messages' ? 'tool_use' : 'tool_calls')
+    expect(content.stop).toBe(surface === 'messages' ? 'tool_use' : 'tool_calls')
     const after = await ask(surface, upstream, stream, afterCall(surface, call?.id ?? ''))
-    expect(after.told.text).toBe('It rains in Oslo.')
-    expect(after.told.stop).toBe({ chat: 'stop', messages: 'end_turn', responses: 'completed' }[surface])
+    expect(after.content.text).toBe('It rains in Oslo.')
+    expect(after.content.stop).toBe({ chat: 'stop', messages: 'end_turn', responses: 'completed' }[surface])
   })
 })

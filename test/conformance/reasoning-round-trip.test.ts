@@ -120,10 +120,10 @@ describe.each(replyPairs)('$upstream → $surface and back', (pair) => {
   test.each([true, false])('streamed: %p', async (stream) => {
     stage.upstream.handle(answerWith((dialect) => bytes[dialect]))
     const response = await stage.ask(pair, { ...firstBody(pair), stream })
-    const { told } = readReply(pair.surface, await response.text(), { stream })
-    expect(told.proof.length).toBeGreaterThan(0)
+    const { content } = readReply(pair.surface, await response.text(), { stream })
+    expect(content.proof.length).toBeGreaterThan(0)
 
-    const again = await stage.ask(pair, { ...nextBody(pair, told.proof), stream })
+    const again = await stage.ask(pair, { ...nextBody(pair, content.proof), stream })
     await again.text()
     expect([again.status, again.headers.get('x-tollgate-warnings')]).toEqual([200, null])
     const sent = membersOf(stage.upstream.calls.at(-1)?.json())
@@ -150,8 +150,8 @@ test('pitfall 72: messages → chat and back with thinking between text and call
   const whole = await stage.ask(pair, { ...firstBody(pair), stream: false })
   const { message } = membersOf(listOf(membersOf(await whole.json()).choices)[0])
   const streamed = await stage.ask(pair, { ...firstBody(pair), stream: true })
-  const { told } = readReply('chat', await streamed.text(), { stream: true })
-  expect(told.proof).toEqual(listOf(membersOf(message).reasoning_details))
+  const { content } = readReply('chat', await streamed.text(), { stream: true })
+  expect(content.proof).toEqual(listOf(membersOf(message).reasoning_details))
 
   const results = ['call_1', 'call_2'].map((id) => ({ role: 'tool', tool_call_id: id, content: 'rain' }))
   const messages = [{ role: 'user', content: 'go' }, message, ...results]
@@ -203,7 +203,7 @@ test.each(replyPairs.filter(({ upstream, surface }) => refusals[upstream] && ups
   async (pair) => {
     stage.upstream.handle(answerWith((dialect) => bytes[dialect]))
     const response = await stage.ask(pair, { ...firstBody(pair), stream: true })
-    const { told } = readReply(pair.surface, await response.text(), { stream: true })
+    const { content } = readReply(pair.surface, await response.text(), { stream: true })
 
     const before = stage.upstream.calls.length
     stage.upstream.handle((call, reply) =>
@@ -211,7 +211,7 @@ test.each(replyPairs.filter(({ upstream, surface }) => refusals[upstream] && ups
         ? reply.send(400, { 'content-type': 'application/json' }, JSON.stringify(refusals[pair.upstream]))
         : answerWith((dialect) => bytes[dialect])(call, reply),
     )
-    const again = await stage.ask(pair, { ...nextBody(pair, told.proof), stream: true })
+    const again = await stage.ask(pair, { ...nextBody(pair, content.proof), stream: true })
     await again.text()
     expect([again.status, again.headers.get('x-tollgate-warnings')]).toEqual([
       200,

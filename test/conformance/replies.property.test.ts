@@ -46,8 +46,8 @@ describe.each([
       fc.property(anyReply, fc.nat(), (events, cut) => {
         const [streamed, whole] = readings(events, cut)
         expect([streamed.violations, whole.violations]).toEqual([[], []])
-        expect(withValues(meaningOf(streamed.told))).toEqual(withValues(meaningOf(whole.told)))
-        expect(streamed.told.proof).toEqual(whole.told.proof)
+        expect(withValues(meaningOf(streamed.content))).toEqual(withValues(meaningOf(whole.content)))
+        expect(streamed.content.proof).toEqual(whole.content.proof)
       }),
       { numRuns: 200 },
     )
@@ -57,8 +57,8 @@ describe.each([
     fc.assert(
       fc.property(anyReply, fc.nat(), (events, cut) => {
         const { blocks, stop, usage } = collectReply(events)
-        const [{ told }] = readings(events, cut)
-        const meant = meaningOf(told)
+        const [{ content }] = readings(events, cut)
+        const meant = meaningOf(content)
         const calls = blocks.flatMap((block) => (block.kind === 'tool-call' && !block.custom ? [block] : []))
         const kept = meant.calls.filter(({ name }) => name !== 'patch')
         expect(kept.map(({ id, name, arguments: json }) => [id, name, json.trim()])).toEqual(

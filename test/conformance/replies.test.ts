@@ -53,10 +53,10 @@ describe.each(replyPairs)('$upstream → $surface', (pair) => {
     }
     stage.upstream.handle(answerWith((dialect) => ({ stream: bare[dialect], whole: '' })))
     const response = await stage.ask(pair, askBody(pair, fixture, { stream: true }) ?? {})
-    const { told } = readReply(pair.surface, await response.text(), { stream: true })
-    expect(told.usage?.input).toBeGreaterThan(0)
-    expect(told.usage?.output).toBeGreaterThan(0)
-    expect(told.usage?.cost).toBeGreaterThan(0)
+    const { content } = readReply(pair.surface, await response.text(), { stream: true })
+    expect(content.usage?.input).toBeGreaterThan(0)
+    expect(content.usage?.output).toBeGreaterThan(0)
+    expect(content.usage?.cost).toBeGreaterThan(0)
   })
 })
 
@@ -75,7 +75,7 @@ test('a stop sequence that the provider cannot match is matched here, and ends i
     const body = { max_tokens: 9, messages: [{ role: 'user', content: 'go' }], stop_sequences: ['END'], stream }
     const read = readReply('messages', await (await stage.ask(pair, body)).text(), { stream })
     expect(read.violations).toEqual([])
-    expect(meaningOf(read.told)).toMatchObject({ text: 'One, ', stop: 'end', stopSequence: 'END' })
+    expect(meaningOf(read.content)).toMatchObject({ text: 'One, ', stop: 'end', stopSequence: 'END' })
   }
 })
 
@@ -86,8 +86,8 @@ test('an answer of several texts is one text to a chat caller, in the order of t
   )
   for (const stream of [true, false]) {
     const body = askBody(pair, fixtureNamed('Text'), { stream }) ?? {}
-    const { told } = readReply('chat', await (await stage.ask(pair, body)).text(), { stream })
-    expect(told.text).toBe('One, two.')
+    const { content } = readReply('chat', await (await stage.ask(pair, body)).text(), { stream })
+    expect(content.text).toBe('One, two.')
   }
 })
 

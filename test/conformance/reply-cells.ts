@@ -47,10 +47,10 @@ export async function readings(stage: Stage, of: Pair, fixture: ReplyFixture): P
   for (const { mode, body = {} } of bodies) {
     list.push({ by: 'bytes', mode, wrong: await readBytes(stage, pair, fixture, { body, mode }) })
     for (const client of mode.stream && fixture.beyondAccumulators ? [] : clientsOf[pair.surface]) {
-      const told = await readByClient(stage, client, { model: pair.model, ...body }, mode)
-      const heard = knownToClient(withValues(meaningOf(told)), pair, mode)
+      const content = await readByClient(stage, client, { model: pair.model, ...body }, mode)
+      const received = knownToClient(withValues(meaningOf(content)), pair, mode)
       const meant = knownToClient(withValues(saidOn(pair, fixture)), pair, mode)
-      list.push({ by: client, mode, wrong: differences(heard, meant) })
+      list.push({ by: client, mode, wrong: differences(received, meant) })
     }
   }
   return list
@@ -65,8 +65,8 @@ async function readBytes(
   const response = await stage.ask(pair, body)
   const text = await response.text()
   if (response.status !== 200) return [`status ${response.status}: ${text}`]
-  const { told, violations } = readReply(pair.surface, text, mode)
-  const meant = meaningOf(told)
+  const { content, violations } = readReply(pair.surface, text, mode)
+  const meant = meaningOf(content)
   const says = saidOn(pair, fixture)
   // A whole Messages reply holds the arguments as an object, whose text the reader cannot give.
   const isObject = pair.surface === 'messages' && !mode.stream
@@ -74,7 +74,7 @@ async function readBytes(
   for (const call of isObject ? fixture.says.calls : []) {
     if (!text.includes(call.arguments)) wrong.push(`the text of the arguments ${call.arguments}`)
   }
-  if (told.models.join() !== pair.model) wrong.push(`the model ${told.models}`)
+  if (content.models.join() !== pair.model) wrong.push(`the model ${content.models}`)
   const isTheirs = fixture.untidy && pair.surface === pair.upstream
   if (!isTheirs) wrong.push(...violations.map(({ rule, what }) => `${rule}: ${what}`))
   return wrong
@@ -91,9 +91,9 @@ function knownToClient(meant: Meaning, { surface }: Pair, { stream }: Mode): Mea
   return surface === 'chat' ? { ...meant, reasoning: '' } : { ...meant, usage: { ...meant.usage, cost: undefined } }
 }
 
-function differences(heard: Meaning, meant: Meaning): string[] {
+function differences(received: Meaning, meant: Meaning): string[] {
   return Object.entries(meant).flatMap(([name, wanted]) => {
-    const got = heard[name as keyof Meaning]
+    const got = received[name as keyof Meaning]
     return Bun.deepEquals(got, wanted) ? [] : `${name}: ${JSON.stringify(got)} instead of ${JSON.stringify(wanted)}`
   })
 }

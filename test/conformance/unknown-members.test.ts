@@ -144,7 +144,7 @@ describe.each([
   ['messages', anthropicMessages, messages],
   ['responses', openaiResponses, responses],
 ] as const)('%s', (_, { readEnvelope, translation }, body) => {
-  const told = (request: object): string => {
+  const warnedOf = (request: object): string => {
     const bytes = new TextEncoder().encode(JSON.stringify(request))
     const envelope = readEnvelope(bytes, new Headers({ 'anthropic-version': '2023-06-01' }))
     const parsed = envelope instanceof Failure ? envelope : translation.parseRequest(envelope)
@@ -152,9 +152,9 @@ describe.each([
     return [...parsed.warnings, ...parsed.conversation.unsupported].map(({ field }) => field).join(' ')
   }
 
-  test('the request itself loses nothing', () => expect(told(body)).toBe(''))
+  test('the request itself loses nothing', () => expect(warnedOf(body)).toBe(''))
 
   test.each(objectsIn(body).map((at) => [at]))('an unknown member of %p is named', (at) => {
-    expect(told(withUnknown(body, at))).toContain(`${at}/unheard_of`)
+    expect(warnedOf(withUnknown(body, at))).toContain(`${at}/unheard_of`)
   })
 })

@@ -53,12 +53,12 @@ describe.skipIf(!installed)('migrate-to-postgres', () => {
     const url = await newDatabase()
     const moved = await site.run(['migrate-to-postgres', '--to', url, '--json'])
     expect([moved.exit, moved.err]).toEqual([0, ''])
-    const told = JSON.parse(moved.out)
+    const report = JSON.parse(moved.out)
     // Opening credit, top-up, and 15 charges, five of which are zero: the tenant's own key.
-    expect(told).toMatchObject({ copied: true, wallets: 2, transfers: 17, not_copied: [] })
-    expect(told.target).not.toContain('tollgate@')
+    expect(report).toMatchObject({ copied: true, wallets: 2, transfers: 17, not_copied: [] })
+    expect(report.target).not.toContain('tollgate@')
     const rows = Object.fromEntries(
-      told.tables.map((table: { name: string; rows: number }) => [table.name, table.rows]),
+      report.tables.map((table: { name: string; rows: number }) => [table.name, table.rows]),
     )
     expect(rows).toMatchObject({ workspaces: 2, projects: 2, api_keys: 2, credentials: 1, requests: 15, fundings: 2 })
 

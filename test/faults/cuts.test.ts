@@ -9,7 +9,7 @@ test(`of ${count} recorded streams broken off at random, none ends silently and 
   const { counts, violations } = await runCuts({ count, seed: 6 })
   expect(violations).toEqual([])
   // Most cuts are before the end, a few behind the terminal marker.
-  expect(counts.told).toBeGreaterThan(count / 2)
+  expect(counts.reported).toBeGreaterThan(count / 2)
   expect(counts.whole).toBeGreaterThan(0)
-  expect(counts.told + counts.whole).toBe(count)
+  expect(counts.reported + counts.whole).toBe(count)
 })

@@ -22,7 +22,7 @@ const { counts, violations } = await runCuts({
   seed,
   onProgress(done, { counts, violations }) {
     if (done % step !== 0 && done !== count) return
-    const line = `${done}/${count}  ${counts.told} told  ${counts.whole} whole  ${violations.length} violations`
+    const line = `${done}/${count}  ${counts.reported} reported  ${counts.whole} whole  ${violations.length} violations`
     process.stdout.write(isTerminal ? `\r${line}` : `${line}\n`)
   },
 })

@@ -109,8 +109,8 @@ test('nor is one whose stream goes on for longer than we let it', async () => {
     const before = readers.map(({ words }) => words())
     clock.jump(20)
     // However slow this machine is: none of them has been silent for longer than one jump.
-    const isHeard = (at: number) => (readers[at]?.words() ?? 0) >= (before[at] ?? 0) + 2 || readers[at]?.isOver()
-    while (!readers.every((_, at) => isHeard(at))) await Bun.sleep(5)
+    const hasContinued = (at: number) => (readers[at]?.words() ?? 0) >= (before[at] ?? 0) + 2 || readers[at]?.isOver()
+    while (!readers.every((_, at) => hasContinued(at))) await Bun.sleep(5)
     // And every jump is looked at by itself.
     await Bun.sleep(120)
   }

@@ -80,8 +80,8 @@ function expectRetryHeaders(headers: Headers, code: string, seconds: number): vo
   expect(headers.get('retry-after-ms')).toBe(waits ? String(seconds * 1000) : null)
   // Official clients retry a 429 by themselves, and a 404 only when told to. Waits over a minute they do not keep.
   const isLong = seconds > 60
-  const told = { LIMIT_EXCEEDED: isLong ? 'false' : null, NOT_FOUND: String(waits && !isLong) }[code] ?? null
-  expect(headers.get('x-should-retry')).toBe(told)
+  const shouldRetry = { LIMIT_EXCEEDED: isLong ? 'false' : null, NOT_FOUND: String(waits && !isLong) }[code] ?? null
+  expect(headers.get('x-should-retry')).toBe(shouldRetry)
 }
 
 const wholes: Readonly<Record<Cell['surface'], object>> = {

@@ -36,7 +36,7 @@ const file = (id: string) => ({
   messages: [{ role: 'user', content: [{ type: 'document', source: { type: 'file', file_id: id } }] }],
 })
 
-const attacks: readonly [what: string, surfaces: readonly TestSurface[], body: object, told: string][] = [
+const attacks: readonly [what: string, surfaces: readonly TestSurface[], body: object, message: string][] = [
   ['the code of an empty account as a role', [chat], said('insufficient_quota'), 'Invalid value'],
   ['the code of an unknown model as a role', [chat], said('model_not_found'), 'Invalid value'],
   [
@@ -52,7 +52,7 @@ const attacks: readonly [what: string, surfaces: readonly TestSurface[], body: o
   ['a file of somebody else', [messages], file('foreign-file'), 'permission to access the File'],
 ]
 
-describe.each(attacks)('%s', (_, surfaces, body, told) => {
+describe.each(attacks)('%s', (_, surfaces, body, message) => {
   test.each(surfaces.map((surface) => [surface.name, surface] as const))(
     'on the %s surface is told to its caller and touches nobody else',
     async (_name, surface) => {
@@ -60,7 +60,7 @@ describe.each(attacks)('%s', (_, surfaces, body, told) => {
       const victim = await tenancy.tenant({ credit: '1' })
       const refused = await tenancy.generate(surface, attacker.key, surface.model, body)
       expect([refused.status, refused.body.error.code]).toEqual([400, 'INVALID_REQUEST'])
-      expect(refused.body.error.message).toContain(told)
+      expect(refused.body.error.message).toContain(message)
       expect((await tenancy.generate(surface, victim.key, surface.model)).status).toBe(200)
       const { data } = await tenancy.must('GET', '/api/catalog')
       const states = (data as { id: string; routes: { health: string }[] }[])

@@ -109,7 +109,7 @@ function isProper({ framing, ending }: Cut): boolean {
 }
 
 /** What the caller can know: that it has everything, that it has not, or, which must never be, nothing. */
-export type Verdict = 'whole' | 'told' | 'silent'
+export type Verdict = 'whole' | 'reported' | 'silent'
 
 export interface CutLab {
   /** What became of a cut; `violation` = what must not be. */
@@ -135,7 +135,7 @@ export async function startCutLab(): Promise<CutLab> {
       const { verdict, text } = await answerTo(gateway, cut, id)
       running.delete(id)
       const isMadeUp = verdict === 'whole' && cut.at < cut.recording.wholeAt
-      const isLost = verdict === 'told' && cut.at === cut.recording.bytes.length && isProper(cut)
+      const isLost = verdict === 'reported' && cut.at === cut.recording.bytes.length && isProper(cut)
       const violation =
         verdict === 'silent' ? 'silent' : isMadeUp ? 'a made-up ending' : isLost ? 'a whole answer lost' : undefined
       return { verdict, violation: violation && `${violation}: ${describeCut(cut)}\n${text.slice(-400)}` }
@@ -165,7 +165,7 @@ async function answerTo(gateway: Gateway, cut: Cut, id: string): Promise<{ verdi
 }
 
 function verdictOf(status: number, text: string, { surface, stream }: Cut): Verdict {
-  if (status !== 200) return text.includes('"NOT_FOUND"') ? 'told' : 'silent'
+  if (status !== 200) return text.includes('"NOT_FOUND"') ? 'reported' : 'silent'
   if (!stream) return isJson(text) ? 'whole' : 'silent'
   const last =
     text
@@ -173,7 +173,7 @@ function verdictOf(status: number, text: string, { surface, stream }: Cut): Verd
       .split(/\r?\n\r?\n/)
       .at(-1) ?? ''
   // OVERLOADED: the charge could not be recorded in time.
-  if (last.includes('"error"') && /"(?:STREAM_INTERRUPTED|OVERLOADED)"/.test(last)) return 'told'
+  if (last.includes('"error"') && /"(?:STREAM_INTERRUPTED|OVERLOADED)"/.test(last)) return 'reported'
   return last.includes(terminals[surface]) ? 'whole' : 'silent'
 }
 
@@ -203,7 +203,7 @@ const workers = 16
 export async function runCuts({ count, seed, onProgress }: RunCutsOptions): Promise<CutsSummary> {
   const random = seededRandom(seed)
   const recordings = readRecordings()
-  const counts: Record<Verdict, number> = { whole: 0, told: 0, silent: 0 }
+  const counts: Record<Verdict, number> = { whole: 0, reported: 0, silent: 0 }
   const violations: string[] = []
   const lab = await startCutLab()
   let begun = 0

@@ -16,17 +16,17 @@ const quoted = (text: string): string => JSON.stringify(text)
 function chatStream(calls: readonly ToolCall[]): string {
   const record = (delta: string, finish = 'null'): string =>
     `data: {"id":"c","object":"chat.completion.chunk","model":"up","choices":[{"index":0,"delta":${delta},"finish_reason":${finish}}]}\n\n`
-  const told = calls.map(({ index = '0', id = '"t1"', name = '"look"', arguments: json = '{}' }) =>
+  const records = calls.map(({ index = '0', id = '"t1"', name = '"look"', arguments: json = '{}' }) =>
     record(
       `{"tool_calls":[{"index":${index},"id":${id},"type":"function","function":{"name":${name},"arguments":${quoted(json)}}}]}`,
     ),
   )
-  return `${told.join('')}${record('{}', '"tool_calls"')}data: {"model":"up","choices":[],"usage":{"prompt_tokens":3,"completion_tokens":2,"total_tokens":5}}\n\ndata: [DONE]\n\n`
+  return `${records.join('')}${record('{}', '"tool_calls"')}data: {"model":"up","choices":[],"usage":{"prompt_tokens":3,"completion_tokens":2,"total_tokens":5}}\n\ndata: [DONE]\n\n`
 }
 
 function messagesStream(calls: readonly ToolCall[]): string {
   const event = (type: string, members: string): string => `event: ${type}\ndata: {"type":"${type}"${members}}\n\n`
-  const told = calls.map(({ index = '0', id = '"t1"', name = '"look"', arguments: json = '{}' }) => {
+  const records = calls.map(({ index = '0', id = '"t1"', name = '"look"', arguments: json = '{}' }) => {
     const delta = `{"type":"input_json_delta","partial_json":${quoted(json)}}`
     return (
       event(
@@ -43,7 +43,7 @@ function messagesStream(calls: readonly ToolCall[]): string {
       'message_start',
       `,"message":{"id":"m","type":"message","role":"assistant","model":"up","content":[],${usage}}`,
     ) +
-    told.join('') +
+    records.join('') +
     event('message_delta', `,"delta":{"stop_reason":"tool_use"},${usage}`) +
     event('message_stop', '')
   )

@@ -87,11 +87,11 @@ function checkDialects(file: File): string[] {
 /** A file in a cycle is reported with its shortest way round; the files on that way are not reported again. */
 function checkCycles(files: readonly File[]): string[] {
   const byPath = new Map(files.map((file) => [file.path, file]))
-  const told = new Set<string>()
+  const reported = new Set<string>()
   return files.flatMap((start) => {
-    const way = told.has(start.path) ? undefined : wayBack(start, byPath)
+    const way = reported.has(start.path) ? undefined : wayBack(start, byPath)
     if (!way) return []
-    for (const path of way) told.add(path)
+    for (const path of way) reported.add(path)
     const line = start.targets.find(({ path }) => path === way[1])?.line ?? 1
     return `${start.path}:${line}: import cycle ${way.join(' → ')}. Move what they share into a file below them`
   })

@@ -80,11 +80,11 @@ describe.each(paths.filter(({ surface }) => surface.name === 'chat'))('what is h
     const answer = await of.ask(path, { max_tokens: 10, ...members })
     return (await of.line(answer.requestId)).held ?? 0n
   }
-  const heard = { messages: [{ role: 'user', content: [clip] }] }
+  const audioRequest = { messages: [{ role: 'user', content: [clip] }] }
   const spoken = { modalities: ['text', 'audio'], audio: { voice: 'alloy', format: 'wav' } }
 
   test('is the price of sound where sound is sent, or asked for', async () => {
-    const [plain, asText] = [await heldBy(till, heard), await heldBy(unpriced, heard)]
+    const [plain, asText] = [await heldBy(till, audioRequest), await heldBy(unpriced, audioRequest)]
     // Ten tokens of output at two micro-dollars each are in both.
     expect(plain - 20_000n).toBe(10n * (asText - 20_000n))
     const difference = (await heldBy(till, spoken)) - (await heldBy(unpriced, spoken))

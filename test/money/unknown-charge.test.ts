@@ -40,13 +40,13 @@ function dressLedger(real: Ledger): Ledger {
   }
 }
 
-interface Told {
+interface CallerError {
   readonly code: unknown
   readonly message: string
 }
 
 /** The error of an answer, which must not look complete. */
-async function toldBy(path: Path, response: Response): Promise<Told> {
+async function errorOf(path: Path, response: Response): Promise<CallerError> {
   const text = await response.text()
   expect(text).not.toMatch(terminal)
   expect(text.match(/"error":(?!null)/g)).toHaveLength(1)
@@ -106,7 +106,7 @@ forEachEngine((engine) => {
         const { resolve } = stall
         const response = await send(path, key)
         const requestId = response.headers.get('request-id') ?? ''
-        const { code, message } = await toldBy(path, response)
+        const { code, message } = await errorOf(path, response)
         expect(code).toBe('OVERLOADED')
         expect(message).toContain('it is not known yet whether it was charged')
         expect(message).toContain(`tollgate explain ${requestId}`)

@@ -179,7 +179,7 @@ forEachEngine((engine) => {
     expect(replies.map(({ status }) => status)).toEqual(inputs.map(() => 200))
     const { price, version, history } = (await priced.read(model)).body
     expect([inputs.includes(price.input), history[0].version]).toEqual([true, version])
-    const { catalog, explained: told } = await priced.everywhere(model)
-    expect([catalog, told.input]).toEqual([price, price.input])
+    const { catalog, explained } = await priced.everywhere(model)
+    expect([catalog, explained.input]).toEqual([price, price.input])
   })
 })

@@ -88,10 +88,10 @@ export class Actor {
     const usage = anyUsage(dice, dice.chance(0.2) ? 400 : 90)
     const charge = ownCharge(usage)
     // As a client of the ledger does: more than was held is quoted as what was held, unless more can be had.
-    const toldLess = charge > request.held && dice.chance(0.5) ? request.held : charge
-    const told = dice.chance(0.05) ? charge / 2n : toldLess
+    const quotedLess = charge > request.held && dice.chance(0.5) ? request.held : charge
+    const quoted = dice.chance(0.05) ? charge / 2n : quotedLess
     const priced = this.world.parts.priceUsage(simulatedPrice, usage)
-    await this.world.witness.settle(process, request, { charge, told, priced, usage: JSON.stringify(usage) })
+    await this.world.witness.settle(process, request, { charge, quoted, priced, usage: JSON.stringify(usage) })
   }
 
   async #fund(): Promise<void> {

@@ -23,7 +23,7 @@ export class Corrections {
 
   constructor(private readonly oracle: Oracle) {}
 
-  asked(correction: Correction): (heard: CorrectOutcome | Lost) => void {
+  asked(correction: Correction): (outcome: CorrectOutcome | Lost) => void {
     const { reason: name, amount, direction } = correction
     const fresh = { correction, transferId: undefined, makers: 0, asking: 0, isUnclear: false }
     const model: CorrectionModel = this.all.get(name) ?? fresh
@@ -31,22 +31,23 @@ export class Corrections {
     model.asking++
     if (model.transferId === undefined) this.#set(model, 'maybe')
     const demand = this.#room(model).demand(name)
-    return (heard) => {
+    return (outcome) => {
       this.#room(model).end(demand)
       model.asking--
-      if (heard.kind === 'corrected') {
-        if (direction === 'take' && !heard.repeated && demand.high < amount)
+      if (outcome.kind === 'corrected') {
+        if (direction === 'take' && !outcome.repeated && demand.high < amount)
           this.oracle.violate(`M4: ${name} took ${amount}, with at most ${demand.high} free`)
-        if (!heard.repeated && ++model.makers > 1) this.oracle.violate(`correction ${name} was made again`)
-        if (heard.transfer.amount !== amount) this.oracle.violate(`correction ${name} came to ${heard.transfer.amount}`)
-        this.#make(model, heard.transfer.id)
-      } else if (heard.kind === 'insufficient') {
+        if (!outcome.repeated && ++model.makers > 1) this.oracle.violate(`correction ${name} was made again`)
+        if (outcome.transfer.amount !== amount)
+          this.oracle.violate(`correction ${name} came to ${outcome.transfer.amount}`)
+        this.#make(model, outcome.transfer.id)
+      } else if (outcome.kind === 'insufficient') {
         if (direction === 'add') this.oracle.violate(`correction ${name} adds, and was refused for want of money`)
         if (model.transferId !== undefined) this.oracle.violate(`correction ${name} was made, and then refused`)
         if (demand.low >= amount) this.oracle.violate(`M4: ${name} was refused, with at least ${demand.low} free`)
         if (model.asking === 0 && !model.isUnclear) this.#set(model, 'no')
-      } else if (heard.kind === 'lost' || heard.kind === 'unavailable') model.isUnclear = true
-      else this.oracle.violate(`correction ${name} hears ${heard.kind}`)
+      } else if (outcome.kind === 'lost' || outcome.kind === 'unavailable') model.isUnclear = true
+      else this.oracle.violate(`correction ${name} got ${outcome.kind}`)
     }
   }
 

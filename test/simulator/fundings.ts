@@ -19,7 +19,7 @@ export class Fundings {
 
   constructor(private readonly oracle: Oracle) {}
 
-  asked(funding: Funding): (heard: FundOutcome | Lost) => void {
+  asked(funding: Funding): (outcome: FundOutcome | Lost) => void {
     const name = funding.reference ?? ''
     const model = this.all.get(name) ?? {
       workspaceId: funding.workspaceId,
@@ -35,13 +35,13 @@ export class Fundings {
         0n,
         [...model.amounts].reduce((a, b) => (a > b ? a : b)),
       )
-    return (heard) => {
-      if (heard.kind === 'conflict' && model.amounts.size < 2)
+    return (outcome) => {
+      if (outcome.kind === 'conflict' && model.amounts.size < 2)
         this.oracle.violate(`top-up ${name} conflicts with nothing`)
-      if (heard.kind !== 'funded') return
-      const { id, amount } = heard.transfer
+      if (outcome.kind !== 'funded') return
+      const { id, amount } = outcome.transfer
       if (model.made && model.made.transferId !== id) this.oracle.violate(`top-up ${name} was made twice`)
-      if (!heard.repeated && ++model.makers > 1) this.oracle.violate(`top-up ${name} was made again`)
+      if (!outcome.repeated && ++model.makers > 1) this.oracle.violate(`top-up ${name} was made again`)
       if (amount !== funding.amount) this.oracle.violate(`top-up ${name} of ${funding.amount} came to ${amount}`)
       this.make(name, id, amount)
     }

@@ -17,9 +17,9 @@ export interface AskedHold {
 }
 
 /** Answers, or `lost`: the process died or threw before it gave one. */
-export type Heard<Outcome> = Outcome | { readonly kind: 'lost' }
+export type Observed<Outcome> = Outcome | { readonly kind: 'lost' }
 
-type Reservation = Heard<HoldOutcome | ExtendOutcome>
+type Reservation = Observed<HoldOutcome | ExtendOutcome>
 
 export class Oracle {
   readonly requests = new Map<string, RequestModel>()
@@ -56,40 +56,40 @@ export class Oracle {
     }
   }
 
-  hold(asked: AskedHold): (heard: Heard<HoldOutcome>) => void {
+  hold(asked: AskedHold): (outcome: Observed<HoldOutcome>) => void {
     const { id, process, wallet, budgets, amount, expiresAt } = asked
     const request = new RequestModel(id, process, wallet, budgets, amount, expiresAt, this.hasFaults)
     this.requests.set(id, request)
     request.refresh()
     const judge = this.#demand(request, id, asked.amount, asked.room)
-    return (heard) => {
-      judge(heard, `hold of ${amount} for ${id}`)
-      request.state = heard.kind === 'held' ? 'open' : isUnclear(heard) ? 'unknown' : 'refused'
+    return (outcome) => {
+      judge(outcome, `hold of ${amount} for ${id}`)
+      request.state = outcome.kind === 'held' ? 'open' : isUnclear(outcome) ? 'unknown' : 'refused'
       request.refresh()
     }
   }
 
-  extend(request: RequestModel, more: bigint): (heard: Heard<ExtendOutcome>) => void {
+  extend(request: RequestModel, more: bigint): (outcome: Observed<ExtendOutcome>) => void {
     const extension = { more }
     const mayBeGone = request.mayBeGone()
     const part = request.id
     request.extending.add(extension)
     request.refresh()
     const judge = this.#demand(request, part, more, more, request)
-    return (heard) => {
-      if (heard.kind === 'gone' && !mayBeGone && !request.mayBeGone()) {
+    return (outcome) => {
+      if (outcome.kind === 'gone' && !mayBeGone && !request.mayBeGone()) {
         this.violate(`M5: extension of ${request.id} finds no hold, and nothing had ended it`)
       }
-      judge(heard, `extension by ${more} of ${request.id}`)
+      judge(outcome, `extension by ${more} of ${request.id}`)
       request.extending.delete(extension)
-      if (heard.kind === 'held') request.held += more
-      if (isUnclear(heard)) request.extendedMaybe += more
+      if (outcome.kind === 'held') request.held += more
+      if (isUnclear(outcome)) request.extendedMaybe += more
       request.refresh()
     }
   }
 
   /** `isOwner`: whether the process that is asked holds the request; another one knows only what is stored. */
-  settle(request: RequestModel, asked: AskedSettlement, isOwner: boolean): (heard: Heard<SettleOutcome>) => void {
+  settle(request: RequestModel, asked: AskedSettlement, isOwner: boolean): (outcome: Observed<SettleOutcome>) => void {
     const mayBeGone = request.mayBeGone()
     if (isOwner) {
       request.asked.push(asked)
@@ -97,13 +97,13 @@ export class Oracle {
       request.refresh()
     }
     const demand = request.wallet.demand(request.id)
-    return (heard) => {
+    return (outcome) => {
       request.wallet.end(demand)
       if (isOwner) request.settling--
-      if (heard.kind === 'settled') this.#settled(request, heard, demand)
-      else if (heard.kind === 'gone' && isOwner) this.#gone(request, mayBeGone, 'settlement')
+      if (outcome.kind === 'settled') this.#settled(request, outcome, demand)
+      else if (outcome.kind === 'gone' && isOwner) this.#gone(request, mayBeGone, 'settlement')
       else if (isOwner && request.state !== 'ended') request.isUnclear = true
-      if (heard.kind === 'unavailable' && isOwner) this.#uncharged(request)
+      if (outcome.kind === 'unavailable' && isOwner) this.#uncharged(request)
       request.refresh()
     }
   }
@@ -120,17 +120,17 @@ export class Oracle {
     request.isUncharged = true
   }
 
-  release(request: RequestModel, isOwner: boolean): (heard: Heard<ReleaseOutcome>) => void {
+  release(request: RequestModel, isOwner: boolean): (outcome: Observed<ReleaseOutcome>) => void {
     const mayBeGone = request.mayBeGone()
     if (isOwner) request.releasing++
     request.refresh()
-    return (heard) => {
+    return (outcome) => {
       if (isOwner) request.releasing--
-      if (heard.kind === 'released') {
+      if (outcome.kind === 'released') {
         if (request.state === 'ended') this.violate(`M3: ${request.id} was released after it had ended`)
         if (request.charge) this.violate(`M3: ${request.id} was released after it was charged`)
         request.end()
-      } else if (heard.kind === 'gone' && isOwner) {
+      } else if (outcome.kind === 'gone' && isOwner) {
         // Where connections break, a release whose commit was not confirmed is tried again and finds itself.
         if (this.hasFaults && request.state === 'open') this.loosen(request)
         if (!mayBeGone && !request.mayBeGone()) this.violate(`M5: release of ${request.id} finds no hold`)
@@ -149,8 +149,8 @@ export class Oracle {
     else request.end()
   }
 
-  #settled(request: RequestModel, heard: Extract<SettleEnd, { kind: 'settled' }>, demand: Demand | undefined): void {
-    const { charge: amount, writtenOff, repeated } = heard
+  #settled(request: RequestModel, outcome: Extract<SettleEnd, { kind: 'settled' }>, demand: Demand | undefined): void {
+    const { charge: amount, writtenOff, repeated } = outcome
     const { charge } = request
     const found = { amount, writtenOff }
     if (!repeated && ++request.chargers > 1) this.violate(`M3: ${request.id} was charged twice`)
@@ -173,15 +173,15 @@ export class Oracle {
     { amount, writtenOff }: { readonly amount: bigint; readonly writtenOff: bigint },
     demand?: Demand,
   ): string | undefined {
-    const explains = ({ charge, told }: AskedSettlement): boolean => {
+    const explains = ({ charge, quoted }: AskedSettlement): boolean => {
       if (amount + writtenOff !== charge) return false
-      if (amount === told) return told <= request.heldMost() || demand === undefined || demand.high >= told
+      if (amount === quoted) return quoted <= request.heldMost() || demand === undefined || demand.high >= quoted
       // Less than was told only where hold and free part together did not cover it, and then all of both.
-      if (amount > told || amount < request.held) return false
+      if (amount > quoted || amount < request.held) return false
       return demand === undefined || (amount >= demand.low && amount <= demand.high)
     }
     if (request.asked.some(explains)) return undefined
-    const wanted = request.asked.map(({ charge, told }) => `${charge} (told ${told})`).join(' or ')
+    const wanted = request.asked.map(({ charge, quoted }) => `${charge} (quoted ${quoted})`).join(' or ')
     return `M7: ${request.id} held ${request.held} and cost ${wanted}; charged ${amount}, written off ${writtenOff}`
   }
 
@@ -202,7 +202,7 @@ export class Oracle {
       where,
       demand: where.demand(part),
     }))
-    return (heard: Reservation, what: string): void => {
+    return (outcome: Reservation, what: string): void => {
       for (const { where, demand } of demands) where.end(demand)
       const [wallet, ...budgets] = demands.map(({ demand }) => demand)
       if (!wallet) return
@@ -212,12 +212,12 @@ export class Oracle {
         (budgets[at]?.[side] ?? 0n) - (side === 'low' ? heldMost() : heldLeast) + (request.budgets[at]?.cap ?? 0n) <
         room
       const fault = (text: string) => this.violate(`M4: ${what} ${text}`)
-      if (heard.kind === 'held') {
+      if (outcome.kind === 'held') {
         if (walletHigh < room) fault(`was granted, with at most ${walletHigh} free`)
         if (amount > 0n && budgets.some((_, at) => isOver(at, 'high'))) fault('was granted over its cap')
-      } else if (heard.kind === 'insufficient') {
+      } else if (outcome.kind === 'insufficient') {
         if (walletLow >= room) fault(`was refused, with at least ${walletLow} free`)
-      } else if (heard.kind === 'over budget') {
+      } else if (outcome.kind === 'over budget') {
         if (walletHigh < room) fault('was refused for a cap, though the wallet cannot pay')
         if (amount === 0n || !budgets.some((_, at) => isOver(at, 'low'))) fault('was refused for a cap that has room')
       }
@@ -225,6 +225,6 @@ export class Oracle {
   }
 }
 
-function isUnclear(heard: { readonly kind: string }): boolean {
-  return heard.kind === 'lost' || heard.kind === 'unavailable'
+function isUnclear(outcome: { readonly kind: string }): boolean {
+  return outcome.kind === 'lost' || outcome.kind === 'unavailable'
 }

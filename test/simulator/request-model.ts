@@ -7,7 +7,7 @@ export interface AskedSettlement {
   /** What it costs, by the simulator's own arithmetic. */
   readonly charge: bigint
   /** What the caller was told: the wallet pays no more. */
-  readonly told: bigint
+  readonly quoted: bigint
 }
 
 export interface KnownCharge {
@@ -80,9 +80,9 @@ export class RequestModel {
     let low = -this.heldMost()
     let high = this.state === 'open' ? -this.held : 0n
     if (this.settling > 0 || this.isUnclear) {
-      for (const { told } of this.asked) {
-        if (-told < low) low = -told
-        if (-told > high) high = -told
+      for (const { quoted } of this.asked) {
+        if (-quoted < low) low = -quoted
+        if (-quoted > high) high = -quoted
       }
       if (this.hasFaults) high = 0n
     }

@@ -28,7 +28,7 @@ export class Witness {
     const { id, workspaceId, amount, requiredFree = amount, lifetimeMs, budgets } = input
     return this.#ask(process, `hold ${amount} for ${id}`, (ledger) => {
       const mustRefuse = this.world.faultsOf(process).lastCommitFailed && this.world.plan.engine === 'embedded'
-      const hear = oracle.hold({
+      const observe = oracle.hold({
         id,
         process: process.name,
         wallet: oracle.room(`wallet:${workspaceId}`),
@@ -49,9 +49,9 @@ export class Witness {
       } as const
       return [
         () => ledger.hold(asked),
-        (heard) => {
-          if (mustRefuse && heard.kind === 'held') oracle.violate(`M6: ${id} was held while commits fail`)
-          hear(heard)
+        (outcome) => {
+          if (mustRefuse && outcome.kind === 'held') oracle.violate(`M6: ${id} was held while commits fail`)
+          observe(outcome)
         },
       ]
     })
@@ -70,25 +70,25 @@ export class Witness {
     asked: AskedSettlement & { readonly priced: bigint; readonly usage: string },
   ) {
     const { oracle, backend } = this.world
-    const { charge, told, priced, usage } = asked
-    return this.#ask<SettleOutcome>(process, `settle ${request.id} for ${charge}, told ${told}`, (ledger) => {
-      const hear = oracle.settle(request, { charge, told }, request.process === process.name)
+    const { charge, quoted, priced, usage } = asked
+    return this.#ask<SettleOutcome>(process, `settle ${request.id} for ${charge}, quoted ${quoted}`, (ledger) => {
+      const observe = oracle.settle(request, { charge, quoted }, request.process === process.name)
       const settlement = {
         requestId: request.id as RequestId,
         cost: priced as Nano,
-        quoted: (told < priced ? told : priced) as Nano,
+        quoted: (quoted < priced ? quoted : priced) as Nano,
         estimated: false,
         row: (charge: Charge) => chargedRowOf(request.id as RequestId, charge, { usage }),
       }
       return [
         () => ledger.settle(settlement),
-        (heard) => {
-          if (heard.kind === 'settled' && backend.isDurable(`tr_${request.id.slice(4)}`) === false) {
+        (outcome) => {
+          if (outcome.kind === 'settled' && backend.isDurable(`tr_${request.id.slice(4)}`) === false) {
             oracle.violate(`M2: ${request.id} hears that it is charged, and the charge is not on the disk`)
           }
-          hear(heard)
-          if (heard.kind !== 'unknown') return
-          void heard.end.then((end) => {
+          observe(outcome)
+          if (outcome.kind !== 'unknown') return
+          void outcome.end.then((end) => {
             if (end && !process.isDead) oracle.settleLate(request, end)
           })
         },
@@ -132,11 +132,11 @@ export class Witness {
     const { fundings, backend, oracle } = this.world
     return this.#ask(process, `fund ${funding.reference} with ${funding.amount}`, (ledger) => [
       () => ledger.fund(funding),
-      ((hear) => (heard) => {
-        if (heard.kind === 'funded' && backend.isDurable(heard.transfer.id) === false) {
+      ((observe) => (outcome) => {
+        if (outcome.kind === 'funded' && backend.isDurable(outcome.transfer.id) === false) {
           oracle.violate(`M2: ${funding.reference} hears that it is funded, and it is not on the disk`)
         }
-        hear(heard)
+        observe(outcome)
       })(fundings.asked(funding)),
     ])
   }
@@ -146,11 +146,11 @@ export class Witness {
     const { reason, direction, amount } = correction
     return this.#ask(process, `${direction} ${amount} by ${reason}`, (ledger) => [
       () => ledger.correct(correction),
-      ((hear) => (heard) => {
-        if (heard.kind === 'corrected' && backend.isDurable(heard.transfer.id) === false) {
+      ((observe) => (outcome) => {
+        if (outcome.kind === 'corrected' && backend.isDurable(outcome.transfer.id) === false) {
           oracle.violate(`M2: ${reason} hears that it is corrected, and it is not on the disk`)
         }
-        hear(heard)
+        observe(outcome)
       })(corrections.asked(correction)),
     ])
   }
@@ -159,25 +159,25 @@ export class Witness {
   #ask<Outcome extends { readonly kind: string }>(
     process: SimulatedProcess,
     label: string,
-    begin: (ledger: Ledger) => readonly [() => Outcome | Promise<Outcome>, (heard: Outcome | Lost) => void],
+    begin: (ledger: Ledger) => readonly [() => Outcome | Promise<Outcome>, (outcome: Outcome | Lost) => void],
   ): Promise<Outcome | Lost> {
     const { trace, oracle } = this.world
-    let hear: ((heard: Outcome | Lost) => void) | undefined
+    let observe: ((outcome: Outcome | Lost) => void) | undefined
     /** Once. */
-    const tell = (heard: Outcome | Lost) => {
-      hear?.(heard)
-      hear = undefined
+    const tell = (outcome: Outcome | Lost) => {
+      observe?.(outcome)
+      observe = undefined
     }
     const asked = process.call(label, async (ledger) => {
       const [run, listener] = begin(ledger)
-      hear = listener
+      observe = listener
       try {
-        const heard = await run()
+        const outcome = await run()
         // A process that died in this very turn says nothing any more.
         if (process.isDead) return await new Promise<never>(() => {})
-        trace(`          ${process.name.padEnd(4)} ${label} → ${describe(heard)}`)
-        tell(heard)
-        return heard
+        trace(`          ${process.name.padEnd(4)} ${label} → ${describe(outcome)}`)
+        tell(outcome)
+        return outcome
       } catch (thrown) {
         const text = String(thrown instanceof Error ? thrown.message : thrown)
         if (!text.startsWith('failpoint')) oracle.violate(`${label} threw: ${text}`)
@@ -186,13 +186,13 @@ export class Witness {
         return lost
       }
     })
-    return asked.then((heard) => {
+    return asked.then((outcome) => {
       if (process.isDead) tell(lost)
-      return heard
+      return outcome
     })
   }
 }
 
-function describe(heard: { readonly kind: string }): string {
-  return JSON.stringify(heard, (_key, value) => (typeof value === 'bigint' ? String(value) : value))
+function describe(outcome: { readonly kind: string }): string {
+  return JSON.stringify(outcome, (_key, value) => (typeof value === 'bigint' ? String(value) : value))
 }

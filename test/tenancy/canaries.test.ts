@@ -85,14 +85,14 @@ const saying = (words: string, text: string) => words.replace('hello', text)
  * Resolves when the caller has read a word: what fails after that can no longer become another answer. At once for a caller that
  * asked for the whole, which has no words before its end.
  */
-let heard = Promise.withResolvers<void>()
+let answerSeen = Promise.withResolvers<void>()
 
 /** The beginning of a stream that comes to no good end. */
 async function begin(call: UpstreamCall, reply: UpstreamReply, text: string): Promise<void> {
   const words = wordsFor(call)
   await reply.startStream()
   await reply.chunk(words.opening + words.says(text))
-  await heard.promise
+  await answerSeen.promise
 }
 
 const behaviours: Readonly<Record<string, (call: UpstreamCall, reply: UpstreamReply) => void | Promise<void>>> = {
@@ -124,8 +124,8 @@ const behaviours: Readonly<Record<string, (call: UpstreamCall, reply: UpstreamRe
   ),
 }
 
-/** Who hears the answer, or some of it: callers with a stream, or without. */
-const heardBy: Readonly<Record<string, boolean>> = {
+/** Which callers get the answer or part of it: true = streamed, false = whole. */
+const answeredWhenStreamed: Readonly<Record<string, boolean>> = {
   answers: false,
   streams: true,
   'breaks off': true,
@@ -150,12 +150,12 @@ async function runEverything(keys: readonly string[]): Promise<void> {
       clock.jump(calmSeconds)
       const before = upstream.calls.length
       const reply = await answerTo(one)
-      const told = `${name}, ${one.surface.name}${one.stream ? ', streamed' : ''}`
-      // Neither is anything shown by a provider that was never asked, nor by an answer whose words never came.
-      expect([told, upstream.calls.length > before]).toEqual([told, true])
-      if (heardBy[name] === one.stream) expect([told, reply.text]).toEqual([told, anyAnswer])
-      expect([told, reply.text.includes(complaintWords)]).toEqual([told, false])
-      // The caller gets the answer, of course; everybody else does not.
+      const label = `${name}, ${one.surface.name}${one.stream ? ', streamed' : ''}`
+      // A provider that was never called, or an answer whose words never came, would prove nothing.
+      expect([label, upstream.calls.length > before]).toEqual([label, true])
+      if (answeredWhenStreamed[name] === one.stream) expect([label, reply.text]).toEqual([label, anyAnswer])
+      expect([label, reply.text.includes(complaintWords)]).toEqual([label, false])
+      // Only the caller gets the answer.
       note({ ...reply, text: reply.text.replaceAll(secrets.answer, '') })
     }
   }
@@ -163,8 +163,8 @@ async function runEverything(keys: readonly string[]): Promise<void> {
 
 /** All that came, also of a stream that broke off. */
 async function answerTo({ surface, key, stream }: Ask): Promise<Reply> {
-  heard = Promise.withResolvers<void>()
-  if (!stream) heard.resolve()
+  answerSeen = Promise.withResolvers<void>()
+  if (!stream) answerSeen.resolve()
   const model = stream ? 'acme/large' : 'acme/two'
   const response = await ask(tenancy.gateway.url, surface, key, model, { ...prompted, stream, max_tokens: 20 })
   const { status, headers } = response
@@ -176,7 +176,7 @@ async function answerTo({ surface, key, stream }: Ask): Promise<Reply> {
     const part = await reader?.read().catch(() => undefined)
     if (!part?.value) return { status, headers, text, body: undefined }
     text += decoder.decode(part.value, { stream: true })
-    if (text.includes(secrets.answer)) heard.resolve()
+    if (text.includes(secrets.answer)) answerSeen.resolve()
   }
 }
 

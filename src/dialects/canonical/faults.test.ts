@@ -113,8 +113,8 @@ describe('what Google says in another dialect', () => {
     ['an object', { error }],
   ])('is read from %s, with its word and its wait', (_, body) => {
     const { message } = error
-    const told = { status: 429, type: 'RESOURCE_EXHAUSTED', code: '429', message, retryAfterMs: 7500 }
-    expect(faultFromBody(429, new Headers(), JSON.stringify(body))).toMatchObject(told)
+    const overflows = { status: 429, type: 'RESOURCE_EXHAUSTED', code: '429', message, retryAfterMs: 7500 }
+    expect(faultFromBody(429, new Headers(), JSON.stringify(body))).toMatchObject(overflows)
   })
 
   test('a header that says how long goes first', () => {
@@ -129,7 +129,7 @@ describe('what Google says in another dialect', () => {
 })
 
 /** One sentence of each kind, as hosts write it, and what it tells. */
-const told: readonly [message: string, counts: ContextOverflow][] = [
+const overflows: readonly [message: string, counts: ContextOverflow][] = [
   ['prompt is too long: 210000 tokens > 200000 maximum', { tokens: 210_000, limit: 200_000 }],
   [
     'input length and `max_tokens` exceed context limit: 188240 + 21333 > 200000, decrease input length or `max_tokens` and try again',
@@ -196,7 +196,7 @@ const told: readonly [message: string, counts: ContextOverflow][] = [
   ['litellm.BadRequestError: context_length_exceeded', {}],
 ]
 
-test.each(told)('%s', (message, counts) => {
+test.each(overflows)('%s', (message, counts) => {
   expect(readOverflow(faultFromError(400, undefined, { message }))).toEqual(counts)
 })
 

@@ -2,18 +2,18 @@ import { expect, test } from 'bun:test'
 import { Failure } from '../../kernel/failure.ts'
 import { readErrorObject, readFault, renderFailure } from './errors.ts'
 
-function told(status: number | undefined): string {
+function messageFor(status: number | undefined): string {
   const refusal = { provider: 'acme', dialect: 'openai-chat', word: undefined, overflow: undefined, status }
   return JSON.parse(renderFailure(new Failure('INVALID_REQUEST', 'no', { refusal }))).error.message
 }
 
 test('a refusal names the status that the provider sent', () => {
-  expect(told(422)).toBe('Provider acme refused the request (422): no')
-  expect(told(405)).toBe('Provider acme refused the request (405): no')
+  expect(messageFor(422)).toBe('Provider acme refused the request (422): no')
+  expect(messageFor(405)).toBe('Provider acme refused the request (405): no')
 })
 
 test('one inside a 200 is what it would have been', () => {
-  expect(told(undefined)).toBe('Provider acme refused the request (400): no')
+  expect(messageFor(undefined)).toBe('Provider acme refused the request (400): no')
 })
 
 test.each(['tool_use_failed', 'json_validate_failed'])('%s is retryable, in an error body and inside a 200', (code) => {

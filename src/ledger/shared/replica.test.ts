@@ -69,8 +69,8 @@ test.each(beats)('a heartbeat that is %s', (_, begunAt, endedAt, databaseMs, exp
 })
 
 test('a wrong clock is reported once, and again after it was right', () => {
-  const told: number[] = []
-  const watch = createSkewWatch({ now: () => 50_000, monotonicMs: () => 0 }, (skewMs) => void told.push(skewMs))
+  const reported: number[] = []
+  const watch = createSkewWatch({ now: () => 50_000, monotonicMs: () => 0 }, (skewMs) => void reported.push(skewMs))
   for (const databaseMs of [45_000n, 30_000n, 29_000n, 50_000n, 62_000n]) watch.note(50_000, databaseMs)
-  expect(told).toEqual([20_000, -12_000])
+  expect(reported).toEqual([20_000, -12_000])
 })

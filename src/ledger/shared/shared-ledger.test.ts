@@ -213,8 +213,8 @@ forEachEngine((engine, it) => {
     const request = holdOf(workspaceId, 10n)
     await ledger.hold(request)
     database.fault = 'after'
-    const unheard = holdOf(workspaceId, 30n)
-    expect(await ledger.hold(unheard)).toMatchObject({ kind: 'unavailable' })
+    const unanswered = holdOf(workspaceId, 30n)
+    expect(await ledger.hold(unanswered)).toMatchObject({ kind: 'unavailable' })
     const { calls } = database
     const settling = ledger.settle(settlementOf(request.requestId, 4n))
     await until(() => database.calls >= calls + 2)

@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, test } from 'bun:test'
-import { createTalk, type Told, type Tool } from '../../../test/clients/talk.ts'
+import { type ClientReply, createTalk, type Tool } from '../../../test/clients/talk.ts'
 import { createTransport } from '../../../test/parts/ask-sandbox.ts'
 import {
   chatClientNames,
@@ -42,7 +42,7 @@ const cases: [model: string, text: string, calls: string[]][] = [
 ]
 
 /** Ids are made from the body, which says whether it streams. */
-const contentOf = ({ text, thinking, calls, stop, tokens }: Told) => ({
+const contentOf = ({ text, thinking, calls, stop, tokens }: ClientReply) => ({
   ...{ text, thinking, stop, tokens },
   calls: calls.map(({ name, input }) => ({ name, input })),
 })

@@ -12,8 +12,8 @@ import {
   violationNotes,
 } from './check-result.ts'
 import { isAnswered } from './endpoint.ts'
+import { type ReplyContent, totalInput } from './reply-content.ts'
 import { type Answer, isReply, phrase, type Session } from './session.ts'
-import { type Told, totalInput } from './told.ts'
 import { isMembers, listOf, membersOf, parseJson } from './violation.ts'
 
 export interface Check {
@@ -54,13 +54,13 @@ async function checkModels({ probe, endpoint, model }: Session): Promise<CheckRe
 
 function checkText({ probe }: Session, answer: Answer): CheckResult {
   if (!isReply(answer)) return failed(...answer.faults)
-  const { told, violations, exchange } = answer
+  const { content, violations, exchange } = answer
   const isStream = exchange.events.length > 0
   // A stream has a row of its own for its grammar.
   const faults = isStream ? [] : violationNotes(violations)
-  if (told.text === '') faults.push('there is no text in the reply')
-  if (told.stop === '') faults.push(`it does not say why it ended (${probe.stops.end} expected)`)
-  return judged(faults, `${isStream ? `${exchange.events.length} events, ` : ''}"${shortened(told.text)}"`)
+  if (content.text === '') faults.push('there is no text in the reply')
+  if (content.stop === '') faults.push(`it does not say why it ended (${probe.stops.end} expected)`)
+  return judged(faults, `${isStream ? `${exchange.events.length} events, ` : ''}"${shortened(content.text)}"`)
 }
 
 async function checkStop(session: Session): Promise<CheckResult> {
@@ -74,7 +74,8 @@ async function checkStop(session: Session): Promise<CheckResult> {
       const answer = await session.ask(name, mode)
       const what = `${name === 'text' ? 'a complete answer' : 'an answer cut off by its cap'}${streamed(mode)}`
       if (!isReply(answer)) faults.push(`${what}: ${answer.faults.join('; ')}`)
-      else if (answer.told.stop !== wanted) faults.push(`${what} says ${answer.told.stop || 'nothing'}, not ${wanted}`)
+      else if (answer.content.stop !== wanted)
+        faults.push(`${what} says ${answer.content.stop || 'nothing'}, not ${wanted}`)
     }
   }
   return judged(faults, `${end} when complete, ${length} when cut off`)
@@ -86,7 +87,7 @@ async function checkUsage(session: Session): Promise<CheckResult> {
   for (const mode of both) {
     const answer = await session.ask('text', mode)
     if (!isReply(answer)) return failed(...answer.faults)
-    const { usage } = answer.told
+    const { usage } = answer.content
     const what = mode.stream ? 'the stream' : 'the reply'
     if (!usage) faults.push(`${what} has no usage`)
     else {
@@ -105,19 +106,19 @@ async function checkUsage(session: Session): Promise<CheckResult> {
 
 function checkCall({ probe }: Session, answer: Answer): CheckResult {
   if (!isReply(answer)) return failed(...answer.faults)
-  const { told, violations, exchange } = answer
-  if (told.calls.length === 0) {
+  const { content, violations, exchange } = answer
+  if (content.calls.length === 0) {
     if (answer.demanded) return failed('a call is demanded and none comes; does this model have tools?')
-    return skipped(`the model calls no tool, it says "${shortened(told.text)}"`)
+    return skipped(`the model calls no tool, it says "${shortened(content.text)}"`)
   }
-  const faults = [...(exchange.events.length > 0 ? [] : violationNotes(violations)), ...callFaults(told)]
-  if (!probe.stops.calls.includes(told.stop)) {
-    faults.push(`it ends with ${told.stop || 'nothing'}, not ${probe.stops.calls[0]}`)
+  const faults = [...(exchange.events.length > 0 ? [] : violationNotes(violations)), ...callFaults(content)]
+  if (!probe.stops.calls.includes(content.stop)) {
+    faults.push(`it ends with ${content.stop || 'nothing'}, not ${probe.stops.calls[0]}`)
   }
-  return judged(faults, told.calls.map(({ name, arguments: json }) => `${name} ${shortened(json)}`).join(', '))
+  return judged(faults, content.calls.map(({ name, arguments: json }) => `${name} ${shortened(json)}`).join(', '))
 }
 
-function callFaults({ calls }: Told): string[] {
+function callFaults({ calls }: ReplyContent): string[] {
   const faults = calls.flatMap(({ id, name, arguments: json }) => [
     ...(id === '' ? [`the call of ${name || 'a tool'} has no id`] : []),
     ...(name === '' ? ['a call has no name'] : []),
@@ -134,8 +135,8 @@ async function checkRoundTrip(session: Session): Promise<CheckResult> {
     const answer = await session.roundTrip(mode)
     if (!answer) return skipped('there was no call to answer')
     if (!isReply(answer)) faults.push(`the results are refused${streamed(mode)}: ${answer.faults.join('; ')}`)
-    else if (answer.told.text === '') faults.push(`no text comes back for the results${streamed(mode)}`)
-    else text = answer.told.text
+    else if (answer.content.text === '') faults.push(`no text comes back for the results${streamed(mode)}`)
+    else text = answer.content.text
   }
   return judged(faults, `"${shortened(text)}"`)
 }
@@ -146,10 +147,10 @@ async function checkParallel(session: Session): Promise<CheckResult> {
   for (const mode of both) {
     const answer = await session.ask('parallel', mode)
     if (!isReply(answer)) return failed(...answer.faults)
-    const { calls } = answer.told
+    const { calls } = answer.content
     if (calls.length < 2)
       return skipped(calls.length === 0 ? 'the model makes no call' : 'the model makes one call at a time')
-    faults.push(...callFaults(answer.told).map((fault) => `${fault}${streamed(mode)}`))
+    faults.push(...callFaults(answer.content).map((fault) => `${fault}${streamed(mode)}`))
     names = calls.map(({ name }) => name).join(', ')
   }
   return judged(faults, names)
@@ -175,7 +176,7 @@ async function checkUtf8(session: Session): Promise<CheckResult> {
     if (!isReply(answer)) return skipped('there is no answer to look at')
     if (!answer.exchange.isUtf8)
       return failed(`bytes that are no UTF-8, or characters that were replaced${streamed(mode)}`)
-    isRepeated ||= answer.told.text.includes(phrase)
+    isRepeated ||= answer.content.text.includes(phrase)
   }
   return passed(isRepeated ? `"${phrase}" came back whole` : 'valid, though the model did not repeat the phrase')
 }

@@ -2,7 +2,7 @@
 // implement it; the checks themselves know no dialect.
 
 import type { SseEvent } from '../../../src/wire/sse.ts'
-import type { Told } from './told.ts'
+import type { ReplyContent } from './reply-content.ts'
 import type { Violation } from './violation.ts'
 
 export type DialectName = 'chat' | 'messages'
@@ -15,7 +15,9 @@ export interface ProbeTool {
 }
 
 /** What the user says, or an answer with the results of its calls, in their order. */
-export type ProbeTurn = { readonly said: string } | { readonly answer: Told; readonly results: readonly string[] }
+export type ProbeTurn =
+  | { readonly said: string }
+  | { readonly answer: ReplyContent; readonly results: readonly string[] }
 
 export interface Question {
   readonly model: string
@@ -41,8 +43,8 @@ export interface Probe {
   lacking(model: string): object
   checkWhole(reply: unknown): Violation[]
   checkStream(events: readonly SseEvent[]): Violation[]
-  readWhole(reply: unknown): Told
-  readStream(events: readonly SseEvent[]): Told
+  readWhole(reply: unknown): ReplyContent
+  readStream(events: readonly SseEvent[]): ReplyContent
   /** The words for an answer that is complete, one that the cap cut off, and one that ends in calls. */
   readonly stops: { readonly end: string; readonly length: string; readonly calls: readonly string[] }
   /** What is wrong with the body of an error. */

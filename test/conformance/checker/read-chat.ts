@@ -2,10 +2,10 @@
 // absent, and the grammar says what was wrong.
 
 import type { SseEvent } from '../../../src/wire/sse.ts'
-import { count, type Told, type ToldCall, type ToldError, type ToldUsage } from './told.ts'
+import { count, type ReplyCall, type ReplyContent, type ReplyError, type ReplyUsage } from './reply-content.ts'
 import { isMembers, listOf, type Members, membersOf, parseJson } from './violation.ts'
 
-export function readChatReply(reply: unknown): Told {
+export function readChatReply(reply: unknown): ReplyContent {
   const reading = new ChatReading()
   const members = membersOf(reply)
   const choice = membersOf(listOf(members.choices)[0])
@@ -16,10 +16,10 @@ export function readChatReply(reply: unknown): Told {
   for (const [index, call] of listOf(message.tool_calls).entries()) reading.call({ index, ...membersOf(call) })
   reading.stop(choice)
   reading.usage(members.usage)
-  return reading.told()
+  return reading.content()
 }
 
-export function readChatStream(events: readonly SseEvent[]): Told {
+export function readChatStream(events: readonly SseEvent[]): ReplyContent {
   const reading = new ChatReading()
   for (const { data } of events) {
     const chunk = parseJson(data)
@@ -37,7 +37,7 @@ export function readChatStream(events: readonly SseEvent[]): Told {
     for (const call of listOf(delta.tool_calls)) reading.call(membersOf(call))
     reading.stop(choice)
   }
-  return reading.told()
+  return reading.content()
 }
 
 class ChatReading {
@@ -46,9 +46,9 @@ class ChatReading {
   #refusal: string | undefined
   #stop = ''
   #stopSequence: string | undefined
-  #usage: ToldUsage | undefined
+  #usage: ReplyUsage | undefined
   #proof: readonly unknown[] = []
-  #error: ToldError | undefined
+  #error: ReplyError | undefined
   readonly #models = new Set<string>()
   readonly #calls = new Map<unknown, { id: string; name: string; arguments: string; custom: boolean }>()
 
@@ -105,11 +105,11 @@ class ChatReading {
     this.#error = { type, code, message }
   }
 
-  told(): Told {
+  content(): ReplyContent {
     return {
       text: this.#text,
       reasoning: this.#reasoning,
-      calls: [...this.#calls.values()] satisfies ToldCall[],
+      calls: [...this.#calls.values()] satisfies ReplyCall[],
       stop: this.#stop,
       stopSequence: this.#stopSequence,
       refusal: this.#refusal,

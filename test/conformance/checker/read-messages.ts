@@ -2,7 +2,7 @@
 // the grammar says what was wrong.
 
 import type { SseEvent } from '../../../src/wire/sse.ts'
-import { count, type Told, type ToldCall, type ToldUsage } from './told.ts'
+import { count, type ReplyCall, type ReplyContent, type ReplyUsage } from './reply-content.ts'
 import { listOf, type Members, membersOf, parseJson } from './violation.ts'
 
 /** A block as it is in the end; `json` is the text of a call's input where it came in pieces. */
@@ -11,13 +11,13 @@ interface Block {
   json: string
 }
 
-export function readMessagesReply(reply: unknown): Told {
+export function readMessagesReply(reply: unknown): ReplyContent {
   const message = membersOf(reply)
   const blocks = listOf(message.content).map((block): Block => ({ members: { ...membersOf(block) }, json: '' }))
   return tell(message, blocks, undefined)
 }
 
-export function readMessagesStream(events: readonly SseEvent[]): Told {
+export function readMessagesStream(events: readonly SseEvent[]): ReplyContent {
   let message: Members = {}
   let error: Members | undefined
   const blocks = new Map<unknown, Block>()
@@ -52,7 +52,7 @@ function withoutNulls(usage: Members): Members {
   return Object.fromEntries(Object.entries(usage).filter(([, value]) => value !== null))
 }
 
-function tell(message: Members, blocks: readonly Block[], error: Members | undefined): Told {
+function tell(message: Members, blocks: readonly Block[], error: Members | undefined): ReplyContent {
   const thoughts = blocks.filter(({ members: { type } }) => type === 'thinking' || type === 'redacted_thinking')
   const texts = thoughts.flatMap(({ members: { thinking } }) => (typeof thinking === 'string' ? [thinking] : []))
   const { stop_reason: stop, stop_sequence: sequence, stop_details: details, model } = message
@@ -81,13 +81,13 @@ function textOf(blocks: readonly Block[]): string {
   return text
 }
 
-function callOf({ members: { type, id, name, input }, json }: Block): ToldCall[] {
+function callOf({ members: { type, id, name, input }, json }: Block): ReplyCall[] {
   if (type !== 'tool_use') return []
   const text = json.trim() === '' ? JSON.stringify(input ?? {}) : json
   return [{ id: String(id ?? ''), name: String(name ?? ''), arguments: text, custom: false }]
 }
 
-function usageOf(value: unknown): ToldUsage | undefined {
+function usageOf(value: unknown): ReplyUsage | undefined {
   if (value === undefined) return undefined
   const usage = membersOf(value)
   const { thinking_tokens: reasoning } = membersOf(usage.output_tokens_details)

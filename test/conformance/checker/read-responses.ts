@@ -2,15 +2,15 @@
 // the grammar says what was wrong.
 
 import type { SseEvent } from '../../../src/wire/sse.ts'
-import { count, type Told, type ToldCall, type ToldUsage } from './told.ts'
+import { count, type ReplyCall, type ReplyContent, type ReplyUsage } from './reply-content.ts'
 import { listOf, type Members, membersOf, parseJson } from './violation.ts'
 
-export function readResponsesReply(reply: unknown): Told {
+export function readResponsesReply(reply: unknown): ReplyContent {
   return tell(membersOf(reply), [])
 }
 
 /** By the events that clients build their items from; the last event has the status and the usage. */
-export function readResponsesStream(events: readonly SseEvent[]): Told {
+export function readResponsesStream(events: readonly SseEvent[]): ReplyContent {
   let response: Members = {}
   const models: string[] = []
   const output: unknown[] = []
@@ -30,7 +30,7 @@ export function readResponsesStream(events: readonly SseEvent[]): Told {
   return tell({ ...response, output }, models)
 }
 
-function tell(response: Members, models: readonly string[]): Told {
+function tell(response: Members, models: readonly string[]): ReplyContent {
   const items = listOf(response.output).map(membersOf)
   const parts = items.map(({ type, content }) => (type === 'message' ? listOf(content).map(membersOf) : []))
   const calls = items.flatMap(callOf)
@@ -69,13 +69,13 @@ function textOf(items: readonly Members[]): string {
   return text
 }
 
-function callOf({ type, call_id: id, name, arguments: json, input }: Members): ToldCall[] {
+function callOf({ type, call_id: id, name, arguments: json, input }: Members): ReplyCall[] {
   if (type !== 'function_call' && type !== 'custom_tool_call') return []
   const custom = type === 'custom_tool_call'
   return [{ id: String(id ?? ''), name: String(name ?? ''), arguments: String((custom ? input : json) ?? ''), custom }]
 }
 
-function usageOf(value: unknown): ToldUsage | undefined {
+function usageOf(value: unknown): ReplyUsage | undefined {
   if (value === undefined || value === null) return undefined
   const usage = membersOf(value)
   const { cached_tokens, cache_write_tokens } = membersOf(usage.input_tokens_details)

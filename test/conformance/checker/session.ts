@@ -4,13 +4,13 @@
 import { answered, shortened } from './check-result.ts'
 import { type Endpoint, type Exchange, isAnswered, type Unanswered } from './endpoint.ts'
 import type { Probe, ProbeTurn, Question } from './probe.ts'
-import type { Told } from './told.ts'
+import type { ReplyContent } from './reply-content.ts'
 import type { Violation } from './violation.ts'
 
 /** A reply as it was read, or why there is none. */
 export type Answer =
   | {
-      readonly told: Told
+      readonly content: ReplyContent
       readonly violations: readonly Violation[]
       readonly exchange: Exchange
       /** A call was demanded, after the model had made none by itself. */
@@ -18,8 +18,8 @@ export type Answer =
     }
   | { readonly faults: readonly string[]; readonly status: number | undefined }
 
-export function isReply(answer: Answer): answer is Extract<Answer, { told: Told }> {
-  return 'told' in answer
+export function isReply(answer: Answer): answer is Extract<Answer, { content: ReplyContent }> {
+  return 'content' in answer
 }
 
 const weather = {
@@ -58,7 +58,7 @@ export class Session {
       const question: Question = { model: this.model, stream, ...questions[name] }
       const answer = await this.#put(question)
       // A model may answer without a call that nobody demanded.
-      const mustCall = question.tools !== undefined && isReply(answer) && answer.told.calls.length === 0
+      const mustCall = question.tools !== undefined && isReply(answer) && answer.content.calls.length === 0
       if (!mustCall) return answer
       const demanded = await this.#put({ ...question, mustCall })
       return isReply(demanded) ? { ...demanded, demanded: true } : answer
@@ -68,10 +68,10 @@ export class Session {
   /** The answer to the results of the tool call; undefined if there was no call. */
   async roundTrip({ stream }: { readonly stream: boolean }): Promise<Answer | undefined> {
     const first = await this.ask('call', { stream: false })
-    if (!isReply(first) || first.told.calls.length === 0) return undefined
+    if (!isReply(first) || first.content.calls.length === 0) return undefined
     return this.#once(`round trip ${stream}`, () => {
-      const results = first.told.calls.map(() => phrase)
-      const turns: ProbeTurn[] = [...questions.call.turns, { answer: first.told, results }]
+      const results = first.content.calls.map(() => phrase)
+      const turns: ProbeTurn[] = [...questions.call.turns, { answer: first.content, results }]
       return this.#put({ model: this.model, turns, tools: questions.call.tools, stream })
     })
   }
@@ -98,16 +98,16 @@ export class Session {
       if (!contentType.startsWith('text/event-stream')) {
         return { faults: [`a stream was asked for, but the content type is ${contentType || 'missing'}`], status }
       }
-      const told = probe.readStream(events)
-      if (told.error) {
-        const said = shortened(String(told.error.message ?? told.error.code))
+      const content = probe.readStream(events)
+      if (content.error) {
+        const said = shortened(String(content.error.message ?? content.error.code))
         return { faults: [`the stream ends with an error: ${said}`], status }
       }
-      return { told, violations: probe.checkStream(events), exchange: result }
+      return { content, violations: probe.checkStream(events), exchange: result }
     }
     if (!contentType.startsWith('application/json') || json === undefined) {
       return { faults: [`the body is no JSON (content type ${contentType || 'missing'})`], status }
     }
-    return { told: probe.readWhole(json), violations: probe.checkWhole(json), exchange: result }
+    return { content: probe.readWhole(json), violations: probe.checkWhole(json), exchange: result }
   }
 }

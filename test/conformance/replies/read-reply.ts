@@ -24,7 +24,7 @@ import { checkResponsesReply, checkResponsesStream } from '../checker/grammar-re
 import { readChatReply, readChatStream } from '../checker/read-chat.ts'
 import { readMessagesReply, readMessagesStream } from '../checker/read-messages.ts'
 import { readResponsesReply, readResponsesStream } from '../checker/read-responses.ts'
-import type { Told } from '../checker/told.ts'
+import type { ReplyContent } from '../checker/reply-content.ts'
 import { parseJson, type Violation } from '../checker/violation.ts'
 import type { Meaning, ReplyFixture } from './reply-fixture.ts'
 
@@ -39,7 +39,7 @@ export interface Mode {
 }
 
 export interface ReadReply {
-  readonly told: Told
+  readonly content: ReplyContent
   readonly violations: readonly Violation[]
   readonly body: string
 }
@@ -56,15 +56,15 @@ export function readReply(surface: SurfaceName, body: string, { stream }: Mode):
 type Read = Omit<ReadReply, 'body'>
 
 const streamReaders: Readonly<Record<SurfaceName, (events: readonly SseEvent[]) => Read>> = {
-  chat: (events) => ({ told: readChatStream(events), violations: checkChatStream(events, { wantsUsage: true }) }),
-  messages: (events) => ({ told: readMessagesStream(events), violations: checkMessagesStream(events) }),
-  responses: (events) => ({ told: readResponsesStream(events), violations: checkResponsesStream(events) }),
+  chat: (events) => ({ content: readChatStream(events), violations: checkChatStream(events, { wantsUsage: true }) }),
+  messages: (events) => ({ content: readMessagesStream(events), violations: checkMessagesStream(events) }),
+  responses: (events) => ({ content: readResponsesStream(events), violations: checkResponsesStream(events) }),
 }
 
 const replyReaders: Readonly<Record<SurfaceName, (reply: unknown) => Read>> = {
-  chat: (reply) => ({ told: readChatReply(reply), violations: checkChatReply(reply) }),
-  messages: (reply) => ({ told: readMessagesReply(reply), violations: checkMessagesReply(reply) }),
-  responses: (reply) => ({ told: readResponsesReply(reply), violations: checkResponsesReply(reply) }),
+  chat: (reply) => ({ content: readChatReply(reply), violations: checkChatReply(reply) }),
+  messages: (reply) => ({ content: readMessagesReply(reply), violations: checkMessagesReply(reply) }),
+  responses: (reply) => ({ content: readResponsesReply(reply), violations: checkResponsesReply(reply) }),
 }
 
 /** The request that a fixture answers; undefined where the surface has none. */
@@ -84,7 +84,7 @@ export async function readByClient(
   body: object,
   { stream }: Mode,
   fetching: NonNullable<ClientSettings['fetch']> = fetch,
-): Promise<Told> {
+): Promise<ReplyContent> {
   const asked: unknown = body
   if (isResponseClient(name)) {
     const settings = { baseURL: `${gateway.url}/v1`, apiKey: gateway.key, fetch: fetching }
@@ -126,8 +126,8 @@ const stops: Readonly<Record<string, Meaning['stop']>> = {
  * The same in no dialect's words. A refusal is one however it is told: a chat provider says `stop` and the reason in a
  * member of its own, which other dialects have to say in a text.
  */
-export function meaningOf(told: Told): Meaning {
-  const { text, reasoning, calls, stop, stopSequence, refusal, usage } = told
+export function meaningOf(content: ReplyContent): Meaning {
+  const { text, reasoning, calls, stop, stopSequence, refusal, usage } = content
   return {
     text: text === refusal ? '' : text.replace(/\n{2,}/g, '\n\n'),
     reasoning,

@@ -2,17 +2,17 @@
 // of either surface must read from it.
 
 import type { DialectName, SurfaceName } from '../cells.ts'
-import type { ToldCall, ToldUsage } from '../checker/told.ts'
+import type { ReplyCall, ReplyUsage } from '../checker/reply-content.ts'
 
 /** What is said, in no dialect's words. */
 export interface Meaning {
   readonly text: string
   readonly reasoning: string
-  readonly calls: readonly Omit<ToldCall, 'custom'>[]
+  readonly calls: readonly Omit<ReplyCall, 'custom'>[]
   readonly stop: 'end' | 'length' | 'tool-calls' | 'refusal'
   readonly stopSequence: string | undefined
   readonly refusal: string | undefined
-  readonly usage: ToldUsage
+  readonly usage: ReplyUsage
 }
 
 export interface ProviderBytes {
@@ -46,7 +46,14 @@ export function isMadeOf({ madeOf = [] }: ReplyFixture, dialect: DialectName): b
 }
 
 /** Worked out from the prices of the stage: 1.00 in, 2.00 out, 0.10 read, 1.25 written, per million. */
-const usualUsage: ToldUsage = { input: 10, cacheRead: 0, cacheWrite: 0, output: 5, reasoning: undefined, cost: 0.00002 }
+const usualUsage: ReplyUsage = {
+  input: 10,
+  cacheRead: 0,
+  cacheWrite: 0,
+  output: 5,
+  reasoning: undefined,
+  cost: 0.00002,
+}
 
 export function meaning(parts: Partial<Meaning>): Meaning {
   return {

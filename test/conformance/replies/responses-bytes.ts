@@ -59,12 +59,12 @@ export function responsesBytes(reply: ResponsesReplyParts): ProviderBytes {
     event('response.created', { response: { ...base, status: 'in_progress', output: [], usage: null } }),
     event('response.in_progress', { response: { ...base, status: 'in_progress', output: [], usage: null } }),
   ]
-  const told = isMixed
+  const events = isMixed
     ? [...items.map(begin), ...inTurn(items.map(tell)), ...items.map(end)]
     : items.flatMap((item, at) => [begin(item, at), ...tell(item, at), end(item, at)])
   const last = 'incomplete_details' in status ? 'response.incomplete' : 'response.completed'
   return {
-    stream: [...open, ...told, hasKeepAlive ? event('keepalive', {}) : '', event(last, { response: whole })].join(''),
+    stream: [...open, ...events, hasKeepAlive ? event('keepalive', {}) : '', event(last, { response: whole })].join(''),
     whole: JSON.stringify(whole, null, 2),
   }
 }

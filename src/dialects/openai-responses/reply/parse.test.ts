@@ -134,9 +134,9 @@ describe('reasoning', () => {
   test('of open models is text in the item itself', () => {
     const delta = sent('response.reasoning_text.delta', { output_index: 0, content_index: 0, delta: 'Hm' })
     const whole = { type: 'reasoning', id: 'rs_0', summary: [], content: [{ type: 'reasoning_text', text: 'Hm' }] }
-    const told = ['start resp_1', 'thinking', '+Hm', signed, '.', 'end end completed']
-    expect(read(created, delta, done(0, whole), completed())).toEqual(told)
-    expect(read(created, done(0, whole), completed())).toEqual(told)
+    const expected = ['start resp_1', 'thinking', '+Hm', signed, '.', 'end end completed']
+    expect(read(created, delta, done(0, whole), completed())).toEqual(expected)
+    expect(read(created, done(0, whole), completed())).toEqual(expected)
   })
 })
 
@@ -224,10 +224,10 @@ describe('failures', () => {
 
   test('an error event has its members beside its type, or in an object', () => {
     const error = { code: 'server_error', message: 'Oops', param: null }
-    const told = { code: 'server_error', message: 'Oops', status: 500 }
-    expect(faultOf(created, sent('error', error))).toMatchObject(told)
-    expect(faultOf(created, sent('error', { error }))).toMatchObject(told)
-    expect(faultOf(`data: ${JSON.stringify({ error })}\n\n`)).toMatchObject(told)
+    const expected = { code: 'server_error', message: 'Oops', status: 500 }
+    expect(faultOf(created, sent('error', error))).toMatchObject(expected)
+    expect(faultOf(created, sent('error', { error }))).toMatchObject(expected)
+    expect(faultOf(`data: ${JSON.stringify({ error })}\n\n`)).toMatchObject(expected)
   })
 
   test('leave the open block open', () => {

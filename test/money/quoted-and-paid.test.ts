@@ -61,11 +61,11 @@ async function begin(path: Path): Promise<Running> {
 
 /** Responses counts only at its end. */
 describe.each(streamedPaths.filter(({ provider }) => countedText[provider]))('$name', (path) => {
-  const isTold = path.surface.name === path.provider
+  const isQuoted = path.surface.name === path.provider
 
   test('a client that leaves behind a count pays what was counted', async () => {
     const { connection, id } = await begin(path)
-    if (isTold) expect(costIn(await connection.until('"cost"'))).toBe(usd(counted))
+    if (isQuoted) expect(costIn(await connection.until('"cost"'))).toBe(usd(counted))
     connection.leave()
     await expectPaid(till, { requestId: await id }, counted)
   })
@@ -76,7 +76,7 @@ describe.each(streamedPaths.filter(({ provider }) => countedText[provider]))('$n
     const seen = await connection.until('STREAM_INTERRUPTED')
     connection.leave()
     const costs = [...seen.matchAll(/"cost":"?([0-9.]+)/g)].map(([, cost]) => cost)
-    expect(costs).toEqual(isTold ? [usd(counted), usd(counted)] : [usd(counted)])
+    expect(costs).toEqual(isQuoted ? [usd(counted), usd(counted)] : [usd(counted)])
     expect(seen).toContain('after 40 output tokens')
     await expectPaid(till, { requestId: await id }, counted)
   })

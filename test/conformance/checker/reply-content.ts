@@ -1,27 +1,27 @@
 // What a reply says, whichever dialect it came in and however it was sent: the common ground on which streamed and whole
 // replies, and the two dialects, are compared.
 
-export interface Told {
+export interface ReplyContent {
   /** Texts that something else stood between are a blank line apart. */
   readonly text: string
   /** Readable reasoning. */
   readonly reasoning: string
-  readonly calls: readonly ToldCall[]
+  readonly calls: readonly ReplyCall[]
   /** The dialect's own word: `stop`, `end_turn`; '' if there is none. */
   readonly stop: string
   /** The stop sequence that matched, where the reply says so. */
   readonly stopSequence: string | undefined
   readonly refusal: string | undefined
-  readonly usage: ToldUsage | undefined
+  readonly usage: ReplyUsage | undefined
   /** Every model that the reply or its events named. */
   readonly models: readonly string[]
   /** The reasoning as it must be sent back: `reasoning_details`, or the thinking blocks. */
   readonly proof: readonly unknown[]
   /** Of an error inside a stream. */
-  readonly error: ToldError | undefined
+  readonly error: ReplyError | undefined
 }
 
-export interface ToldCall {
+export interface ReplyCall {
   readonly id: string
   readonly name: string
   /** As it was written where it came as text; of a custom tool its bare input. */
@@ -30,7 +30,7 @@ export interface ToldCall {
 }
 
 /** Disjoint buckets, whichever way the dialect counts. */
-export interface ToldUsage {
+export interface ReplyUsage {
   readonly input: number
   readonly cacheRead: number
   readonly cacheWrite: number
@@ -39,13 +39,13 @@ export interface ToldUsage {
   readonly cost: unknown
 }
 
-export interface ToldError {
+export interface ReplyError {
   readonly type: unknown
   readonly code: unknown
   readonly message: unknown
 }
 
-export function totalInput({ input, cacheRead, cacheWrite }: ToldUsage): number {
+export function totalInput({ input, cacheRead, cacheWrite }: ReplyUsage): number {
   return input + cacheRead + cacheWrite
 }
 
