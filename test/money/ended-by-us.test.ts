@@ -91,7 +91,11 @@ describe('a client that takes nothing', () => {
   let till: Till
   beforeAll(async () => {
     clock = createJumpClock()
-    till = await openTill({ clock, models: 5, route: 'timeouts: { total_ms: 3600000, idle_ms: 3600000 }' })
+    till = await openTill({
+      clock,
+      models: 5,
+      route: 'timeouts: { total_ms: 3600000, idle_ms: 3600000, content_idle_ms: 3600000 }',
+    })
   })
   afterAll(() => till[Symbol.asyncDispose]())
 
