@@ -75,6 +75,7 @@ export const catalogModelSchema = z.object({
   max_output_tokens: z.number().nullable(),
   tags: z.array(z.string()).readonly(),
   released: z.string().nullable().describe('A day, such as `2026-11-15`.'),
+  retires: z.string().optional().describe('The day its creator retires it; absent = unknown.'),
   source: z.string().describe('`built in`, or the file and line of the entry.'),
   price_source: z
     .string()

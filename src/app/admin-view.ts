@@ -55,6 +55,7 @@ export function catalogItems(
       max_output_tokens: model.maxOutputTokens ?? null,
       tags: model.tags,
       released: model.releasedAt === undefined ? null : isoTime(model.releasedAt).slice(0, 10),
+      ...(model.retires !== undefined && { retires: model.retires }),
       source: publicSource(model.source),
       price: model.price ? showPrice(model.price) : null,
       price_source: model.price ? publicSource(findPrice(model.id)?.source ?? model.source) : null,

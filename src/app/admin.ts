@@ -17,6 +17,7 @@ import { parseUsd, zeroNano } from '../kernel/money.ts'
 import { onTimer } from '../kernel/timers.ts'
 import { builtInProviderIds } from '../providers/registry.ts'
 import { isStoreUnavailable } from '../store/sql-error.ts'
+import { readStats } from '../telemetry/request-stats.ts'
 import { createRequestTail } from '../telemetry/request-tail.ts'
 import { appendAudit } from '../tenancy/audit.ts'
 import type { SignedUp } from '../tenancy/claims.ts'
@@ -172,6 +173,11 @@ function boundsOf({ min, max }: Base['source']['current']['payments']): AmountBo
 
 const paymentRoundMs = 10_000
 
+/** The catalog is ordered by the requests of the last week; of models beyond the first 200 the order does not matter. */
+const usedDays = 7
+const usedMax = 200
+const dayMs = 86_400_000
+
 /** Automatic top-ups, and refunds that were interrupted. What one round cannot do, the next one does. */
 function startPaymentRounds({ log }: Base, payments: StripePayments): () => Promise<void> {
   let running: Promise<unknown> = Promise.resolve()
@@ -279,6 +285,12 @@ function createPages(deps: AdminDependencies, parts: PageParts): Pick<Admin, 'we
         source: publicSource(source),
         effective_from: isoTime(effectiveFrom),
       }))
+    },
+    async usedModels() {
+      const to = clock.now()
+      const { groups } = await readStats(database, clock, { from: to - usedDays * dayMs, to, group: 'model' })
+      const used = [...groups].sort((a, b) => Number(b.figures.requests - a.figures.requests))
+      return used.slice(0, usedMax).map(({ id }) => id)
     },
     tokenPlace:
       adminToken.file === undefined

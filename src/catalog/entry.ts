@@ -141,6 +141,10 @@ export const modelEntrySchema = z
       .date({ error: 'expected a date of the form YYYY-MM-DD' })
       .optional()
       .describe('Day of the release, YYYY-MM-DD.'),
+    retires: z.iso
+      .date({ error: 'expected a date of the form YYYY-MM-DD' })
+      .optional()
+      .describe('Day its creator retires it, YYYY-MM-DD. The catalog marks the model as deprecated.'),
     context_tokens: tokens('Size of the context window.').optional(),
     max_output_tokens: tokens('The most tokens one answer can have.').optional(),
     default_max_tokens: tokens('Output cap on the chat surface when the caller sends none.').optional(),
@@ -204,6 +208,7 @@ export function modelFromEntry(entry: ModelEntry, source: string): Model {
     ...(entry.cache_marks !== undefined && { cacheMarks: entry.cache_marks }),
     hostedTools: entry.hosted_tools ?? [],
     releasedAt: entry.released === undefined ? undefined : Date.parse(`${entry.released}T00:00:00Z`),
+    retires: entry.retires,
     source,
   }
 }

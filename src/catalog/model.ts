@@ -54,6 +54,8 @@ export interface Model {
   readonly hostedTools: readonly string[]
   /** Epoch milliseconds of the model's release, where known. */
   readonly releasedAt: number | undefined
+  /** The day its creator retires it, `YYYY-MM-DD`, where known. */
+  readonly retires?: string | undefined
   /** `built in`, or the file and line of the entry. */
   readonly source: string
 }

@@ -1,9 +1,6 @@
 import { expect, test } from 'bun:test'
 import { createJumpClock } from '../../test/parts/jump-clock.ts'
-import { sandboxEntries, startWeb } from '../../test/parts/web.ts'
-import { parseQuery } from './catalog/query.ts'
-import { cacheListPages } from './create-web.ts'
-import type { Frame } from './page-data.ts'
+import { startWeb } from '../../test/parts/web.ts'
 
 const history = '/catalog/history?model=sandbox/echo'
 
@@ -51,51 +48,4 @@ test('a page rendered during a change has the state of its entries, so that it r
   } finally {
     await web.stop()
   }
-})
-
-const frame: Frame = {
-  theme: 'system',
-  version: '1',
-  isSignedIn: false,
-  styleUrl: '',
-  iconUrl: '',
-  fontUrls: [],
-  scriptUrl: '',
-}
-
-test('visitors share the cached list of a snapshot, per theme and query', () => {
-  let made = 0
-  const render = cacheListPages(() => String(++made))
-  let entries = sandboxEntries()
-  const list = (search = '', more: Partial<Frame> = {}) => {
-    const data = { entries, state: 's', query: parseQuery(new URLSearchParams(search)), isSignedIn: false }
-    return render({ kind: 'list', title: 'Models', data }, { ...frame, ...more })
-  }
-  expect([list(), list(), list('q=a'), list('q=a'), list('', { theme: 'dark' })]).toEqual(['1', '1', '2', '2', '3'])
-  expect([list('', { isSignedIn: true }), list('', { isSignedIn: true })]).toEqual(['4', '5'])
-  entries = [...entries]
-  expect([list(), list()]).toEqual(['6', '6'])
-})
-
-test('a page rendered for a session is not cached for visitors', () => {
-  let made = 0
-  const render = cacheListPages(() => String(++made))
-  const shared = { entries: sandboxEntries(), state: 's', query: parseQuery(new URLSearchParams()) }
-  const list = (isSignedIn: boolean) =>
-    render({ kind: 'list', title: 'Models', data: { ...shared, isSignedIn } }, frame)
-  expect([list(true), list(false), list(false)]).toEqual(['1', '2', '2'])
-})
-
-test('the number of cached pages is limited', () => {
-  let made = 0
-  const render = cacheListPages(() => String(++made))
-  const entries = sandboxEntries()
-  for (let round = 0; round < 2; round++) {
-    for (let at = 0; at < 20; at++) {
-      const query = parseQuery(new URLSearchParams(`q=${at}`))
-      render({ kind: 'list', title: 'Models', data: { entries, state: 's', query, isSignedIn: false } }, frame)
-    }
-  }
-  // Sixteen are cached, four are rendered again.
-  expect(made).toBe(24)
 })

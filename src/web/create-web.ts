@@ -14,7 +14,7 @@ import { createConsolePages } from './console-pages.ts'
 import { createDocs } from './docs-pages.ts'
 import type { Oidc } from './oidc.ts'
 import type { PageBudget } from './page-budget.ts'
-import { type Frame, type Page, type ShowPage, themeCookie, themes } from './page-data.ts'
+import { type ShowPage, themeCookie, themes } from './page-data.ts'
 import { renderDocument } from './pages.js'
 import { assetResponse, eventsResponse, htmlResponse, jsonResponse, pageResponse, redirect } from './responses.ts'
 import { readCookie, type SessionEvent, type Sessions, type Visit } from './session.ts'
@@ -32,6 +32,8 @@ export interface WebDependencies {
   keyedProviders(): readonly string[]
   /** Newest first. */
   priceHistory(modelId: string): Promise<readonly DatedPrice[]>
+  /** Ids of the models with the most requests in the last days, first the most used. */
+  usedModels(): Promise<readonly string[]>
   /** Whether the catalog is visible without signing in. */
   isPublic(): boolean
   readonly budget: PageBudget
@@ -72,7 +74,6 @@ export function createWeb(deps: WebDependencies): Web {
     assets ??= buildAssets()
     return assets
   }
-  const render = cacheListPages(renderDocument)
   // Without the database everyone is a visitor, so that prices stay visible.
   const viewerOf = (request: Request): Promise<Principal | undefined> =>
     sessions.sessionOf(request).then(
@@ -100,7 +101,7 @@ export function createWeb(deps: WebDependencies): Web {
       ...(isConsole && { chartUrl: url('chart') }),
     }
     const response = await inBudget(request, viewer?.isOperator === true, () =>
-      htmlResponse(request, render(page, frame), status),
+      htmlResponse(request, renderDocument(page, frame), status),
     )
     if (isConsole) response.headers.set('cache-control', 'no-store')
     if (deps.visitOf(request).isSecure) response.headers.set('strict-transport-security', 'max-age=31536000')
@@ -168,24 +169,4 @@ const noSuchPage = {
 function tooBusy(request: Request): Response {
   const body = 'The gateway is busy. Try again in a moment.\n'
   return pageResponse(request, { status: 503, type: 'text/plain', body, headers: { 'retry-after': '1' } })
-}
-
-export type Render = (page: Page, frame: Frame) => string
-
-/** Per snapshot of the catalog. Most visitors use no filter; what each one types is not worth keeping. */
-const cachedPagesMax = 16
-
-/** Caches the list as visitors see it: the largest page, and the same for all of them. */
-export function cacheListPages(render: Render): Render {
-  const bySnapshot = new WeakMap<object, Map<string, string>>()
-  return (page, frame) => {
-    // Checks both, because a session may have started or ended between the two.
-    if (page.kind !== 'list' || frame.isSignedIn || page.data.isSignedIn) return render(page, frame)
-    const cached = bySnapshot.get(page.data.entries) ?? new Map<string, string>()
-    bySnapshot.set(page.data.entries, cached)
-    const key = JSON.stringify([frame.theme, page.data.query])
-    const html = cached.get(key) ?? render(page, frame)
-    if (cached.size < cachedPagesMax) cached.set(key, html)
-    return html
-  }
 }

@@ -5,7 +5,7 @@ import { isAllowed } from '../api/access.ts'
 import type { OperationName } from '../api/endpoints.ts'
 import type { WorkspaceRole } from '../kernel/roles.ts'
 import type { CatalogEntry, DatedPrice } from './catalog/entry.ts'
-import type { CatalogQuery } from './catalog/query.ts'
+import type { CatalogQuery, ListView } from './catalog/query.ts'
 import type { Sample } from './catalog/sample-cost.ts'
 import type { Snippet } from './catalog/snippets.ts'
 
@@ -15,9 +15,16 @@ interface LiveData {
   readonly state: string
 }
 
+/** One page of the list. The browser loads the whole catalog later, to filter without the server. */
 export interface ListData extends LiveData {
-  readonly entries: readonly CatalogEntry[]
+  readonly view: ListView
   readonly query: CatalogQuery
+  /** Ids of the models with the most requests here, first the most used. */
+  readonly used: readonly string[]
+  /** Where the prices come from. */
+  readonly sources: string
+  /** `YYYY-MM-DD` in UTC. */
+  readonly today: string
   /** Date of the built-in prices; absent = unknown. */
   readonly builtInDate?: string
   /** The viewer may filter by project. */
@@ -28,6 +35,8 @@ export interface ModelData extends LiveData {
   readonly entry: CatalogEntry
   readonly sample: Sample
   readonly snippets: readonly Snippet[]
+  /** `YYYY-MM-DD` in UTC. */
+  readonly today: string
   /** Newest first. */
   readonly history: readonly DatedPrice[]
 }
@@ -36,6 +45,8 @@ export interface CompareData extends LiveData {
   /** In the requested order. */
   readonly entries: readonly CatalogEntry[]
   readonly sample: Sample
+  /** `YYYY-MM-DD` in UTC. */
+  readonly today: string
 }
 
 export interface DocsLink {

@@ -41,6 +41,8 @@ export interface WebHarness {
 export interface WebHarnessOptions {
   readonly entries?: readonly CatalogEntry[]
   readonly clock?: Clock
+  /** Ids of the most used models. */
+  readonly used?: readonly string[]
 }
 
 export async function startWeb(options: WebHarnessOptions = {}): Promise<WebHarness> {
@@ -84,6 +86,7 @@ export async function startWeb(options: WebHarnessOptions = {}): Promise<WebHarn
     catalog: () => state.entries,
     keyedProviders: () => [],
     priceHistory: async (id) => state.histories[id] ?? [],
+    usedModels: async () => options.used ?? [],
     isPublic: () => state.isPublic,
     publicUrl: () => undefined,
     visitOf,

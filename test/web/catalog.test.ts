@@ -1,27 +1,41 @@
 // The catalog in a real browser: what a visitor sees, filters, copies and compares, with scripts and without.
 
 import { afterAll, describe, expect } from 'bun:test'
+import type { Page } from 'playwright-core'
 import type { CatalogEntry } from '../../src/web/catalog/entry.ts'
+import { pageSize } from '../../src/web/catalog/query.ts'
 import { seriousFaults, seriousFaultsInBoth } from '../parts/axe.ts'
 import { browserTest, openBrowser, openPage, sidewaysPixels } from '../parts/browser.ts'
 import { builtInEntries, startWeb } from '../parts/web.ts'
 
 const browser = await openBrowser()
-const web = await startWeb({ entries: builtInEntries() })
+// A page of the default order shows them first.
+const used = ['sandbox/echo', 'sandbox/cache', 'sandbox/think']
+const web = await startWeb({ entries: builtInEntries(), used })
+
+async function rowIds(page: Page): Promise<readonly (string | null)[]> {
+  const rows = await page.locator('[data-row]').all()
+  return await Promise.all(rows.map((row) => row.getAttribute('data-row')))
+}
+
 afterAll(async () => {
   await browser?.close()
   await web.stop()
 })
 
 describe('the list', () => {
-  browserTest('shows every model with its id, price and status', async () => {
+  browserTest('shows the most used models first, with id, price and status', async () => {
     const { page, reports, close } = await openPage(browser, web.url)
     const row = page.locator('[data-row="sandbox/echo"]')
-    expect(await page.locator('[data-row]').count()).toBe(web.entries.length)
+    expect(await page.locator('.result-count').textContent()).toBe(`${web.entries.length} models`)
+    expect(await page.locator('[data-row]').count()).toBe(pageSize)
+    expect((await rowIds(page)).slice(0, 3)).toEqual(used)
     expect(await row.locator('.model-link').textContent()).toBe('Sandbox Echo')
     // docs/sandbox.md: $1.00 in, $2.00 out.
     expect(await row.locator('td[data-label="Input"]').textContent()).toBe('$1.00')
     expect(await row.locator('td[data-label="Output"]').textContent()).toBe('$2.00')
+    // (3 × $1.00 + $2.00) / 4
+    expect(await row.locator('td[data-label="Blended"]').textContent()).toBe('$1.25')
     expect(await row.locator('.status').textContent()).toBe('simulated')
     const firstToken = row.locator('td[data-label="Latency (p50)"] span')
     expect(await firstToken.textContent()).toBe('not measured')
@@ -38,21 +52,31 @@ describe('the list', () => {
     expect(await page.locator('[data-row]').count()).toBe(1)
     expect(new URL(page.url()).search).toBe('?q=sandbox+ECHO')
     await page.fill('#q', '')
-    await page.check('input[name=tag][value=vision]')
+    await page.click('.facet a:has-text("Image input")')
     await page.selectOption('select[name=sort]', 'price')
-    await page.waitForURL(/\?tag=vision&sort=price$/)
+    await page.waitForURL(/\?modality=image&sort=price$/)
     const expected = web.entries.filter(({ tags }) => tags.includes('vision')).length
-    expect(await page.locator('[data-row]').count()).toBe(expected)
+    const count = `${expected} of ${web.entries.length} models`
+    await page.waitForSelector(`.result-count:text-is("${count}")`)
     await page.reload()
-    await page.waitForSelector('html[data-alive]')
-    expect(await page.locator('[data-row]').count()).toBe(expected)
+    await page.waitForSelector(`html[data-alive] .result-count:text-is("${count}")`)
+    await page.click('.chip:has-text("Image input")')
+    await page.waitForURL(/\?sort=price$/)
+    expect(await page.locator('.chip').count()).toBe(0)
     expect(reports).toEqual([])
     await close()
   })
 
-  browserTest('reads and filters without scripts', async () => {
+  browserTest('searches, filters, sorts, turns pages and compares without scripts', async () => {
     const { page, close } = await openPage(browser, web.url, { javaScriptEnabled: false })
     expect(await page.locator('[data-row="sandbox/echo"]').isVisible()).toBe(true)
+    await page.click('.pager a:text-is("Next")')
+    expect(new URL(page.url()).search).toBe('?page=2')
+    expect(await page.locator('[data-row="sandbox/echo"]').count()).toBe(0)
+    await page.click('.facet a:has-text("json")')
+    await page.click('thead a:text-is("Context")')
+    expect(new URL(page.url()).search).toBe('?tag=json&sort=context')
+    expect(await page.locator('th[aria-sort=descending]').textContent()).toBe('Context')
     await page.fill('#q', 'sandbox/cache')
     await page.click('text=Apply')
     expect(await page.locator('[data-row]').count()).toBe(1)
@@ -61,6 +85,56 @@ describe('the list', () => {
     expect(new URL(page.url()).pathname).toBe('/compare')
     expect(await page.locator('.comparison thead th code').count()).toBe(1)
     await close()
+  })
+
+  browserTest('sorts by a column, and the other way round', async () => {
+    const { page, reports, close } = await openPage(browser, `${web.url}/?creator=sandbox`)
+    await page.waitForSelector('.live .status-ok')
+    await page.click('thead a:text-is("Input")')
+    await page.waitForSelector('th[aria-sort=ascending]:has-text("Input")')
+    const cheapest = await rowIds(page)
+    await page.click('thead a:has-text("Input")')
+    await page.waitForSelector('th[aria-sort=descending]:has-text("Input")')
+    // docs/sandbox.md: only embeddings cost less than $1.00.
+    expect([cheapest[0], (await rowIds(page)).at(-1)]).toEqual(['sandbox/embed', 'sandbox/embed'])
+    expect(reports).toEqual([])
+    await close()
+  })
+
+  browserTest('filters in a sheet on a phone, with scripts and without', async () => {
+    for (const javaScriptEnabled of [true, false]) {
+      const { page, close } = await openPage(browser, web.url, {
+        viewport: { width: 390, height: 800 },
+        javaScriptEnabled,
+      })
+      const option = page.locator('.facet a:has-text("Embeddings")')
+      expect(await option.isVisible()).toBe(false)
+      await page.click('.facets-open')
+      await option.click()
+      await page.waitForURL(/\?modality=embeddings$/)
+      const expected = web.entries.filter(({ tags }) => tags.includes('embeddings')).length
+      await page.waitForSelector(`.result-count:has-text("${expected} of ")`)
+      await close()
+    }
+  })
+
+  browserTest('a page of a thousand models stays small', async () => {
+    const more = Array.from({ length: 5 }, (_, at) =>
+      web.entries.map((entry) => ({ ...entry, id: `${entry.id}-${at}`, name: `${entry.name} ${at}` })),
+    )
+    const entries = more.flat().slice(0, 1000)
+    const shop = await startWeb({ entries })
+    const { page, close } = await openPage(browser, shop.url)
+    await page.waitForSelector('.live .status-ok')
+    const html = await (await fetch(shop.url)).text()
+    const nodes = Number(await page.evaluate('document.querySelectorAll("*").length'))
+    // 50 rows of at most 45 elements, and 500 for everything else.
+    expect({ nodes, isSmall: nodes < 2750 }).toEqual({ nodes, isSmall: true })
+    expect(html.length).toBeLessThan(250_000)
+    await page.fill('#q', entries[999]?.id ?? '')
+    await page.waitForSelector('.result-count:has-text("1 of 1000")')
+    await close()
+    await shop.stop()
   })
 
   browserTest('works with the keyboard alone', async () => {
@@ -72,7 +146,7 @@ describe('the list', () => {
     await page.keyboard.type('sandbox/')
     await page.waitForSelector('.result-count:has-text("10 of ")')
     await page.keyboard.press('ArrowDown')
-    expect(await focused()).toBe('sandbox/breaks-off')
+    expect(await focused()).toBe('sandbox/echo')
     await page.keyboard.press('ArrowDown')
     expect(await focused()).toBe('sandbox/cache')
     await page.keyboard.press('c')
@@ -85,9 +159,9 @@ describe('the list', () => {
     await page.keyboard.press('?')
     expect(await page.locator('dialog.help').isVisible()).toBe(true)
     await page.keyboard.press('Escape')
-    expect(await focused()).toBe('sandbox/breaks-off')
+    expect(await focused()).toBe('sandbox/echo')
     await page.keyboard.press('Enter')
-    await page.waitForURL(/\/catalog\/sandbox\/breaks-off$/)
+    await page.waitForURL(/\/catalog\/sandbox\/echo$/)
     expect(reports).toEqual([])
     await close()
   })

@@ -11,8 +11,6 @@ export interface Origin {
 }
 
 export interface BuiltInModel extends ModelEntry {
-  /** The day its creator retires it, `YYYY-MM-DD`; undefined = unknown. */
-  readonly retires?: string
   readonly provenance: {
     /** Context, caps, tags and dates. */
     readonly facts: Origin

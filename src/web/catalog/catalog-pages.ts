@@ -1,18 +1,19 @@
 // The pages of the catalog: the list, one model, a comparison, and the JSON that open pages load. The caller has already
 // decided that the viewer may see them.
 
-import type { Clock } from '../../kernel/clock.ts'
+import { type Clock, isoTime } from '../../kernel/clock.ts'
 import { nearestNames } from '../../kernel/nearest.ts'
 import type { NoticeData, ShowPage } from '../page-data.ts'
 import { jsonResponse } from '../responses.ts'
 import { originOf, type Visit } from '../session.ts'
 import { stateOf } from './change-feed.ts'
 import { type CatalogEntry, type DatedPrice, modelPath } from './entry.ts'
-import { parseQuery } from './query.ts'
+import { describeSources, parseQuery, viewOf } from './query.ts'
 import { parseSample } from './sample-cost.ts'
 import { snippetsFor } from './snippets.ts'
 
 export interface CatalogPagesDependencies {
+  readonly clock: Clock
   catalog(): readonly CatalogEntry[]
   keyedProviders(): readonly string[]
   publicUrl(): string | undefined
@@ -20,6 +21,8 @@ export interface CatalogPagesDependencies {
   readonly builtInDate?: string
   /** Newest first; empty for an unknown model. */
   priceHistory(modelId: string): Promise<readonly DatedPrice[]>
+  /** Ids of the models with the most requests, first the most used. */
+  usedModels(): Promise<readonly string[]>
   isSignedIn(request: Request): Promise<boolean>
   /** Runs within the page budget; a Response says that the gateway is too busy. */
   inBudget<Result>(request: Request, run: () => Result): Promise<Awaited<Result> | Response>
@@ -30,6 +33,8 @@ const suggestionsMax = 3
 export function createCatalogPages(deps: CatalogPagesDependencies, show: ShowPage) {
   const { catalog, publicUrl, visitOf, builtInDate, inBudget } = deps
   const historyIn = cachePriceHistory(deps.priceHistory)
+  const usedModels = cacheUsedModels(deps.usedModels, deps.clock)
+  const today = () => isoTime(deps.clock.now()).slice(0, 10)
   // Started within the budget, because SQLite reads on this thread; wrapped in an object, so that the budget does not wait
   // for the database.
   const historyFor = async (request: Request, entries: readonly CatalogEntry[], id: string) => {
@@ -39,8 +44,22 @@ export function createCatalogPages(deps: CatalogPagesDependencies, show: ShowPag
   const list = async (request: Request, params: URLSearchParams): Promise<Response> => {
     const entries = catalog()
     const isSignedIn = await deps.isSignedIn(request)
-    const shared = { entries, state: stateOf(entries), query: parseQuery(params), isSignedIn }
-    const data = builtInDate === undefined ? shared : { ...shared, builtInDate }
+    const used = await usedModels()
+    const asked = parseQuery(params)
+    // Unknown models would take up places in the comparison.
+    const query = { ...asked, m: asked.m.filter((id) => entries.some((entry) => entry.id === id)) }
+    const view = await inBudget(request, () => viewOf(entries, query, used))
+    if (view instanceof Response) return view
+    const data = {
+      view,
+      state: stateOf(entries),
+      sources: describeSources(entries, builtInDate),
+      today: today(),
+      query,
+      used,
+      isSignedIn,
+      ...(builtInDate !== undefined && { builtInDate }),
+    }
     return await show(request, { kind: 'list', title: 'Models', data })
   }
   const model = async (request: Request, id: string, params: URLSearchParams): Promise<Response> => {
@@ -54,13 +73,13 @@ export function createCatalogPages(deps: CatalogPagesDependencies, show: ShowPag
     })
     const history = await historyFor(request, entries, id)
     if (history instanceof Response) return history
-    const data = { entry, state: stateOf(entries), sample: parseSample(params), snippets, history }
+    const data = { entry, state: stateOf(entries), sample: parseSample(params), snippets, history, today: today() }
     return show(request, { kind: 'model', title: entry.name, data })
   }
   const compare = (request: Request, params: URLSearchParams): Promise<Response> => {
     const entries = catalog()
     const found = parseQuery(params).m.flatMap((id) => entries.find((entry) => entry.id === id) ?? [])
-    const data = { entries: found, state: stateOf(entries), sample: parseSample(params) }
+    const data = { entries: found, state: stateOf(entries), sample: parseSample(params), today: today() }
     return show(request, { kind: 'compare', title: 'Compare', data })
   }
 
@@ -147,5 +166,24 @@ export function cachePriceHistory(
     // Failures are not cached.
     started.catch(() => known.delete(modelId))
     return started
+  }
+}
+
+const usedFreshMs = 60_000
+
+/** Read once a minute. Without the database the last known order stays. */
+export function cacheUsedModels(
+  read: CatalogPagesDependencies['usedModels'],
+  clock: Clock,
+): CatalogPagesDependencies['usedModels'] {
+  let reading: Promise<readonly string[]> = Promise.resolve([])
+  let readAt = Number.NEGATIVE_INFINITY
+  return () => {
+    const now = clock.monotonicMs()
+    if (now - readAt < usedFreshMs) return reading
+    const before = reading
+    readAt = now
+    reading = read().catch(() => before)
+    return reading
   }
 }

@@ -1,10 +1,21 @@
 import { describe, expect, test } from 'bun:test'
+import { createJumpClock } from '../../../test/parts/jump-clock.ts'
 import { sandboxEntries } from '../../../test/parts/web.ts'
 import { priceUsage } from '../../catalog/price.ts'
-import { cachePriceHistory } from './catalog-pages.ts'
-import type { CatalogEntry, CatalogRoute } from './entry.ts'
-import { exactCount, shortCount, usd } from './format.ts'
-import { describeSources, emptyQuery, isFiltered, parseQuery, renderQuery, selectEntries } from './query.ts'
+import { cachePriceHistory, cacheUsedModels } from './catalog-pages.ts'
+import { blendedPrice, type CatalogEntry, type CatalogRoute, hasNewPrice, isNew } from './entry.ts'
+import { exactCount, roundPrice, shortCount, usd } from './format.ts'
+import {
+  describeSources,
+  emptyQuery,
+  isFiltered,
+  pageSize,
+  parseQuery,
+  renderQuery,
+  toggleFacet,
+  toggleSort,
+  viewOf,
+} from './query.ts'
 import { parseSample, priceOf, usageOf } from './sample-cost.ts'
 import { hasEnoughSamples, missingFigureText, modelStatus, orderRoutes } from './status.ts'
 import { isOwnKeyOnly, usableEntries, withOwnKeyModels } from './usable-models.ts'
@@ -41,12 +52,12 @@ const ids = (entries: readonly CatalogEntry[]) => entries.map(({ id }) => id)
 describe('a query', () => {
   test('round-trips through the address', () => {
     const address =
-      'q=large+one&creator=acme&provider=p&tag=tools&tag=vision&max_input=2.50&min_context=128000&routes=2&free=1&sort=price&m=acme%2Flarge&m=acme%2Fsmall'
+      'q=large+one&creator=acme&provider=p&tag=tools&tag=json&modality=image&max_price=2.50&min_context=128000&routes=2&sort=-price&page=3&m=acme%2Flarge&m=acme%2Fsmall'
     expect(renderQuery(parseQuery(new URLSearchParams(address)))).toBe(address)
   })
 
   test('ignores invalid values', () => {
-    const address = 'max_input=cheap&min_context=-4&routes=3&free=yes&sort=best&tag='
+    const address = 'max_price=cheap&min_context=-4&routes=3&sort=best&page=0&tag='
     expect(parseQuery(new URLSearchParams(address))).toEqual(emptyQuery)
   })
 
@@ -64,23 +75,90 @@ describe('the list', () => {
     entry('bolt/cheap', { price: { ...row, input: '0.05' }, name: 'Lightning', routes: [route(), route()] }),
     entry('bolt/none', { price: null, callable: false, context_tokens: 1_000_000 }),
   ]
+  const view = (address: string, used: readonly string[] = []) =>
+    viewOf(entries, parseQuery(new URLSearchParams(address)), used)
+  // Blended: (3 × 10.00 + 2.00) / 4 = 8.00, free, (3 × 0.05 + 2.00) / 4 = 0.5375, unknown.
   const cases: readonly (readonly [string, string, readonly string[]])[] = [
-    ['everything, by id', '', ['acme/dear', 'acme/free', 'bolt/cheap', 'bolt/none']],
+    ['everything, by name', '', ['acme/dear', 'acme/free', 'bolt/none', 'bolt/cheap']],
     ['models with the words, in any order and case', 'q=LIGHT+bolt', ['bolt/cheap']],
     ['models of a creator', 'creator=acme', ['acme/dear', 'acme/free']],
     ['models with all of the tags', 'tag=tools&tag=vision', ['acme/dear']],
-    ['models up to an input price, without those of unknown price', 'max_input=1.00', ['acme/free', 'bolt/cheap']],
+    ['models that take images', 'modality=image', ['acme/dear']],
+    ['models up to a blended price, without those of unknown price', 'max_price=1.00', ['acme/free', 'bolt/cheap']],
+    ['free models', 'max_price=0', ['acme/free']],
     ['models from a context size, without those of unknown size', 'min_context=200000', ['bolt/none']],
     ['models with several routes', 'routes=2', ['bolt/cheap']],
-    ['free models', 'free=1', ['acme/free']],
     ['the cheapest first and the unpriced last', 'sort=price', ['acme/free', 'bolt/cheap', 'acme/dear', 'bolt/none']],
+    ['the dearest first and the unpriced last', 'sort=-price', ['acme/dear', 'bolt/cheap', 'acme/free', 'bolt/none']],
     ['the longest first and the unknown last', 'sort=context', ['bolt/none', 'acme/dear', 'bolt/cheap', 'acme/free']],
   ]
   for (const [name, address, expected] of cases) {
     test(`shows ${name}`, () => {
-      expect(ids(selectEntries(entries, parseQuery(new URLSearchParams(address))))).toEqual([...expected])
+      expect(ids(view(address).rows)).toEqual([...expected])
     })
   }
+
+  test('shows the most used models first and the others by name', () => {
+    const used = ['bolt/none', 'gone/model', 'acme/free']
+    expect(ids(view('', used).rows)).toEqual(['bolt/none', 'acme/free', 'acme/dear', 'bolt/cheap'])
+  })
+
+  test('counts what each value of a facet would leave', () => {
+    const { facets } = view('')
+    expect(facets.tag).toEqual([['tools', 2]])
+    expect(facets.modality).toEqual([
+      ['text', 4],
+      ['image', 1],
+    ])
+    expect(facets.max_price).toEqual([
+      ['0', 1],
+      ['0.50', 1],
+      ['2.00', 2],
+      ['5.00', 2],
+      ['15.00', 3],
+    ])
+    expect(facets.creator).toEqual([
+      ['acme', 2],
+      ['bolt', 2],
+    ])
+    expect(facets.routes).toEqual([['2', 1]])
+  })
+
+  test('counts a facet of which one value applies without its own choice, and the others with it', () => {
+    const { facets, matching, total } = view('creator=acme')
+    expect(facets.creator).toEqual([
+      ['acme', 2],
+      ['bolt', 2],
+    ])
+    expect(facets.tag).toEqual([['tools', 2]])
+    expect([matching, total]).toEqual([2, 4])
+    // All tags apply, so another tag only counts among the models that have the chosen one.
+    expect(view('tag=vision').facets.tag).toEqual([
+      ['tools', 1],
+      ['vision', 1],
+    ])
+  })
+
+  test('offers a chosen value that is not among the steps', () => {
+    expect(view('max_price=9.00').facets.max_price).toContainEqual(['9.00', 3])
+  })
+
+  test('has pages, and the last one in place of one beyond it', () => {
+    const many = Array.from({ length: 2 * pageSize + 1 }, (_, at) => entry(`acme/m${String(at).padStart(3, '0')}`))
+    const pageOf = (address: string) => viewOf(many, parseQuery(new URLSearchParams(address)), [])
+    expect(pageOf('').rows).toHaveLength(pageSize)
+    expect(ids(pageOf('page=3').rows)).toEqual(['acme/m100'])
+    expect(pageOf('page=9')).toMatchObject({ page: 3, pages: 3, matching: 101 })
+  })
+
+  test('links toggle a value and an order, and lead to the first page', () => {
+    const query = parseQuery(new URLSearchParams('tag=tools&creator=acme&sort=price&page=2'))
+    expect(renderQuery(toggleFacet(query, 'tag', 'json'))).toBe('creator=acme&tag=tools&tag=json&sort=price')
+    expect(renderQuery(toggleFacet(query, 'tag', 'tools'))).toBe('creator=acme&sort=price')
+    expect(renderQuery(toggleFacet(query, 'creator', 'bolt'))).toBe('creator=bolt&tag=tools&sort=price')
+    expect(renderQuery(toggleSort(query, 'price'))).toBe('creator=acme&tag=tools&sort=-price')
+    expect(renderQuery(toggleSort(query, 'context'))).toBe('creator=acme&tag=tools&sort=context')
+  })
 
   test('describes where prices come from', () => {
     const set = entry('bolt/own', { source: 'tollgate.yaml:14' })
@@ -112,6 +190,48 @@ describe('the calculator', () => {
     const sample = parseSample(new URLSearchParams('in=lots&cached=101&out=-1&calls=1e3'))
     expect(sample).toEqual({ in: 3000, cached: 60, out: 500, calls: 1000 })
   })
+})
+
+test('the blended price counts three input tokens for each output token, and only input for embeddings', () => {
+  const shown = (part: Partial<CatalogEntry>) => {
+    const price = blendedPrice(entry('acme/large', part))
+    return price === undefined ? undefined : roundPrice(price)
+  }
+  // (3 × 1.25 + 10.00) / 4 = 3.4375
+  expect(shown({ price: { ...row, input: '1.25', output: '10.00' } })).toBe('3.44')
+  // (3 × 0.03 + 0.06) / 4 = 0.0375
+  expect(shown({ price: { ...row, input: '0.03', output: '0.06' } })).toBe('0.038')
+  expect(shown({ price: { ...row, input: '0.02', output: '0.00' }, tags: ['embeddings'] })).toBe('0.02')
+  expect(shown({ price: 'free' })).toBe('0.00')
+  expect(shown({ price: null })).toBeUndefined()
+})
+
+test('a model is new for 30 days, and its price for the day', () => {
+  const released = (day: string | null) => isNew({ released: day }, '2026-11-17')
+  expect(['2026-11-18', '2026-11-17', '2026-10-18', '2026-10-17', null].map(released)).toEqual([
+    false,
+    true,
+    true,
+    false,
+    false,
+  ])
+  const changed = entry('a/b', { price_changed_at: '2026-11-17T03:00:00.000Z' })
+  expect([hasNewPrice(changed, '2026-11-17'), hasNewPrice(changed, '2026-11-18')]).toEqual([true, false])
+  expect(hasNewPrice(entry('a/b'), '2026-11-17')).toBe(false)
+})
+
+test('the most used models are read once a minute, and stay known when the database fails', async () => {
+  const clock = createJumpClock()
+  let reads = 0
+  const used = cacheUsedModels(async () => {
+    if (++reads === 2) throw new Error('not now')
+    return [`acme/m${reads}`]
+  }, clock)
+  expect([await used(), await used()]).toEqual([['acme/m1'], ['acme/m1']])
+  clock.jump(61)
+  expect(await used()).toEqual(['acme/m1'])
+  clock.jump(61)
+  expect(await used()).toEqual(['acme/m3'])
 })
 
 describe('the order of routes', () => {

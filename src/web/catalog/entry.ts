@@ -1,6 +1,7 @@
 // A model as the management API's catalog serves it. It is public: it contains no address and nothing of a credential.
 
 import type { CatalogItem, ModelPrice } from '../../api/catalog.ts'
+import { type Pico, parsePrice } from '../../kernel/money.ts'
 
 export interface CatalogEntry extends CatalogItem {
   /** Served with the workspace's own provider key; only known where the list is limited to a key or project. */
@@ -25,4 +26,42 @@ export function sourceFile(source: string): string {
 /** Whether all its routes are the sandbox's. */
 export function isSandbox({ routes }: CatalogEntry): boolean {
   return routes.length > 0 && routes.every(({ rehearsal }) => rehearsal)
+}
+
+export function creatorOf({ id }: Pick<CatalogEntry, 'id'>): string {
+  return id.slice(0, id.indexOf('/'))
+}
+
+/** Models that only `/v1/embeddings` serves. */
+export function isEmbedder({ tags }: Pick<CatalogEntry, 'tags'>): boolean {
+  return tags.includes('embeddings')
+}
+
+/** Input tokens for each output token in the blended price. */
+export const blendRatio = 3n
+
+/** One price to compare models by: of input and output, three to one. Embeddings have only input. undefined = no price. */
+export function blendedPrice(entry: Pick<CatalogEntry, 'price' | 'tags'>): Pico | undefined {
+  const { price } = entry
+  if (price === null) return undefined
+  if (price === 'free') return 0n as Pico
+  const [input, output] = [parsePrice(price.input), parsePrice(price.output)]
+  if (input === undefined || output === undefined) return undefined
+  // Rounded to a millionth of a dollar per million tokens, half up.
+  const parts = blendRatio + 1n
+  return isEmbedder(entry) ? input : (((blendRatio * input + output + parts / 2n) / parts) as Pico)
+}
+
+const newDays = 30
+const dayMs = 86_400_000
+
+/** Whether it was released in the last 30 days. Days are `YYYY-MM-DD` in UTC. */
+export function isNew({ released }: Pick<CatalogEntry, 'released'>, today: string): boolean {
+  if (released === null) return false
+  const ageDays = (Date.parse(today) - Date.parse(released)) / dayMs
+  return ageDays >= 0 && ageDays <= newDays
+}
+
+export function hasNewPrice({ price_changed_at: changed }: CatalogEntry, today: string): boolean {
+  return changed?.slice(0, 10) === today
 }

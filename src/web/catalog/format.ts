@@ -1,6 +1,6 @@
 // Numbers as text. Amounts are exact, except in headlines (`roundUsd`).
 
-import { formatUsd, type Nano } from '../../kernel/money.ts'
+import { formatPrice, formatUsd, type Nano, type Pico } from '../../kernel/money.ts'
 
 /** `1,048,576` → `1.05M`, `200,000` → `200K`. */
 export function shortCount(count: number): string {
@@ -46,4 +46,10 @@ export function roundUsd(text: string): string {
 /** `840 ms`, `1.25 s`. */
 export function shortMs(milliseconds: number): string {
   return milliseconds < 1000 ? `${Math.round(milliseconds)} ms` : `${Number((milliseconds / 1000).toFixed(2))} s`
+}
+
+/** USD per million tokens to the cent, below ten cents to a tenth of a cent: `3.4375` → `3.44`, `0.0375` → `0.038`. */
+export function roundPrice(price: Pico): string {
+  const unit = price < 100_000n ? 1000n : 10_000n
+  return formatPrice((((price + unit / 2n) / unit) * unit) as Pico)
 }

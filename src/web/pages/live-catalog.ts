@@ -7,8 +7,8 @@ import { useQuery } from './hooks.ts'
 
 export type LiveState = 'waiting' | 'live' | 'lost'
 
-export interface LiveCatalog {
-  readonly entries: readonly CatalogEntry[]
+export interface LiveCatalog<Initial> {
+  readonly entries: readonly CatalogEntry[] | Initial
   readonly live: LiveState
   /** Grows whenever what a key or a project can use may have changed. */
   readonly accessVersion: number
@@ -19,13 +19,13 @@ interface EntriesAnswer {
   readonly entries: readonly CatalogEntry[]
 }
 
-/** `select` picks what the page shows of the whole catalog. */
-export function useLiveCatalog(
-  initial: readonly CatalogEntry[],
+/** `select` picks what the page shows of the whole catalog. Without initial entries they are loaded at once. */
+export function useLiveCatalog<Initial extends readonly CatalogEntry[] | undefined>(
+  initial: Initial,
   initialState: string,
   select: (all: readonly CatalogEntry[]) => readonly CatalogEntry[],
-): LiveCatalog {
-  const [entries, setEntries] = useState(initial)
+): LiveCatalog<Initial> {
+  const [entries, setEntries] = useState<readonly CatalogEntry[] | Initial>(initial)
   const [live, setLive] = useState<LiveState>('waiting')
   const [accessVersion, setAccessVersion] = useState(0)
   const known = useRef(initialState)
@@ -40,6 +40,7 @@ export function useLiveCatalog(
       known.current = answer.state
       setEntries(pick.current(answer.entries))
     }
+    if (initial === undefined) void reload()
     let knownAccess = ''
     return followEvents('/catalog/events', {
       open: () => setLive('live'),

@@ -7,6 +7,8 @@ export interface Column<Row> {
   readonly label: string
   /** In the head instead of the label. */
   readonly head?: ComponentChildren
+  /** The rows are sorted by this column. */
+  readonly sorted?: 'ascending' | 'descending' | undefined
   /** Right-aligned. */
   readonly isNumber?: boolean
   /** Not wrapped where the table has room. */
@@ -45,7 +47,7 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
       <thead>
         <tr>
           {columns.map((column) => (
-            <th key={column.label} scope="col" class={cellClass(column)}>
+            <th key={column.label} scope="col" class={cellClass(column)} aria-sort={column.sorted}>
               {column.head ?? column.label}
             </th>
           ))}

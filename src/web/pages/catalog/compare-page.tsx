@@ -44,7 +44,7 @@ const lines: readonly Line[] = [
   { label: 'Released', show: ({ released }) => released ?? 'unknown' },
 ]
 
-export function ComparePage({ entries: initial, state, sample }: CompareData) {
+export function ComparePage({ entries: initial, state, sample, today }: CompareData) {
   const select = (all: readonly CatalogEntry[]) =>
     initial.flatMap(({ id }) => all.find((entry) => entry.id === id) ?? [])
   const { entries, live } = useLiveCatalog(initial, state, select)
@@ -64,7 +64,7 @@ export function ComparePage({ entries: initial, state, sample }: CompareData) {
       <>
         <a href={modelPath(entry.id)}>{entry.name}</a>
         <code>{entry.id}</code>
-        <Badges entry={entry} />
+        <Badges entry={entry} today={today} />
       </>
     ),
     show: (line: Line) => line.show(entry, sample),

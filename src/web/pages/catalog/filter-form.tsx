@@ -1,35 +1,45 @@
 /** @jsxImportSource preact */
-// Search and filters of the model list. A plain form without scripts; with them every change applies at once.
+// Search, order and facets of the model list. Facets and chips are links, and the search is a plain form, so that they work
+// without scripts; with them every change applies at once.
 
-import type { TargetedSubmitEvent } from 'preact'
-import { type CatalogQuery, type Choices, sortNames } from '../../catalog/query.ts'
-import { Field, type Option } from '../form.tsx'
+import type { TargetedMouseEvent, TargetedSubmitEvent } from 'preact'
+import { type FacetCounts, type FacetName, facetNames, facets } from '../../catalog/facets.ts'
+import {
+  type CatalogQuery,
+  chosenValues,
+  isFiltered,
+  listPath,
+  sortNames,
+  toggleFacet,
+  withoutFilters,
+} from '../../catalog/query.ts'
+import { CloseButton } from '../components.tsx'
+import { Field } from '../form.tsx'
+import { Icon } from '../icons.tsx'
 
-export interface FilterFormProps {
+export type OpenQuery = (event: TargetedMouseEvent<HTMLAnchorElement>, next: CatalogQuery) => void
+
+const facetsId = 'facets'
+
+export interface SearchFormProps {
   readonly query: CatalogQuery
-  readonly choices: Choices
+  /** Whether the page can filter by itself; otherwise the server does. */
+  readonly isReady: boolean
   change(part: Partial<CatalogQuery>): void
 }
 
-const inputSteps = ['0.10', '0.50', '1.00', '3.00', '10.00']
-const contextSteps = ['32000', '128000', '200000', '1000000']
-
-export function FilterForm({ query, choices, change }: FilterFormProps) {
-  const inputs = withValue(inputSteps, query.max_input)
-  const contexts = withValue(contextSteps, query.min_context)
+export function SearchForm({ query, isReady, change }: SearchFormProps) {
   const sorts = Object.entries(sortNames).map(([value, label]) => ({ value, label }))
-  const menus = [
-    { name: 'creator', label: 'Creator', options: anyOf(choices.creators) },
-    { name: 'provider', label: 'Provider', options: anyOf(choices.providers) },
-    { name: 'max_input', label: 'Max price', options: anyOf(inputs, (value) => `$${value}`) },
-    { name: 'min_context', label: 'Min context', options: anyOf(contexts, contextName) },
-    { name: 'sort', label: 'Sort by', options: sorts },
-  ] as const
-  const submit = (event: TargetedSubmitEvent<HTMLFormElement>) => event.preventDefault()
+  const reversed = query.sort.startsWith('-') ? [{ value: query.sort, label: reversedName(query.sort) }] : []
+  const submit = (event: TargetedSubmitEvent<HTMLFormElement>) => {
+    if (isReady) event.preventDefault()
+  }
+  const kept = facetNames.flatMap((name) => chosenValues(query, name).map((value) => [name, value] as const))
+  const chosen = kept.length
   return (
-    <form class="filters controls" method="get" action="/" aria-label="Search and filter" onSubmit={submit}>
-      {query.m.map((id) => (
-        <input key={id} type="hidden" name="m" value={id} />
+    <form class="filters controls" method="get" action="/" aria-label="Search" onSubmit={submit}>
+      {[...kept, ...query.m.map((id) => ['m', id] as const)].map(([name, value]) => (
+        <input key={`${name} ${value}`} type="hidden" name={name} value={value} />
       ))}
       <Field
         label="Search"
@@ -39,17 +49,18 @@ export function FilterForm({ query, choices, change }: FilterFormProps) {
         attributes={{ type: 'search', name: 'q', 'data-search': true, placeholder: 'Name, id or creator' }}
         onChange={(q) => change({ q })}
       />
-      {menus.map(({ name, label, options }) => (
-        <Field
-          key={name}
-          label={label}
-          value={query[name]}
-          options={options}
-          attributes={{ name }}
-          onChange={(value) => change({ [name]: value })}
-        />
-      ))}
-      <Toggles query={query} tags={choices.tags} change={change} />
+      <Field
+        label="Sort by"
+        id="sort"
+        value={query.sort}
+        options={[...sorts, ...reversed]}
+        attributes={{ name: 'sort' }}
+        onChange={(sort) => change({ sort: sort as CatalogQuery['sort'] })}
+      />
+      <button class="button quiet facets-open" type="button" popovertarget={facetsId}>
+        <Icon name="filter" />
+        Filter{chosen > 0 ? ` (${chosen})` : ''}
+      </button>
       <button class="button without-script" type="submit">
         Apply
       </button>
@@ -57,43 +68,115 @@ export function FilterForm({ query, choices, change }: FilterFormProps) {
   )
 }
 
-interface TogglesProps extends Pick<FilterFormProps, 'query' | 'change'> {
-  readonly tags: readonly string[]
+function reversedName(sort: CatalogQuery['sort']): string {
+  return `${sortNames[sort.slice(1) as keyof typeof sortNames]}, reversed`
 }
 
-function Toggles({ query: { tag: chosen, routes, free }, tags, change }: TogglesProps) {
-  const toggles = [
-    ...tags.map((tag) => {
-      const isOn = chosen.includes(tag)
-      const next = isOn ? chosen.filter((each) => each !== tag) : [...chosen, tag]
-      return { name: 'tag', value: tag, label: tag, isOn, next: { tag: next } }
-    }),
-    { name: 'routes', value: '2', label: 'several routes', isOn: routes !== '', next: { routes: routes ? '' : '2' } },
-    { name: 'free', value: '1', label: 'free', isOn: free !== '', next: { free: free ? '' : '1' } },
-  ]
+export interface FacetsProps {
+  readonly query: CatalogQuery
+  readonly counts: FacetCounts
+  readonly matching: number
+  readonly open: OpenQuery
+}
+
+/** Beside the list; on a narrow screen a sheet that the button opens, also without scripts. */
+export function Facets({ query, counts, matching, open }: FacetsProps) {
+  const close = () => document.getElementById(facetsId)?.hidePopover()
   return (
-    <fieldset class="toggles row">
-      <legend>Only with</legend>
-      {toggles.map(({ name, value, label, isOn, next }) => (
-        <label key={`${name} ${value}`}>
-          <input type="checkbox" name={name} value={value} checked={isOn} onChange={() => change(next)} />
-          <span>{label}</span>
-        </label>
+    <aside id={facetsId} class="facets" popover="auto" aria-label="Filters">
+      <div class="facets-head between">
+        <h2>Filter</h2>
+        <CloseButton onClick={close} />
+      </div>
+      {facetNames.map((name) => (
+        <FacetGroup key={name} name={name} counts={counts[name]} query={query} open={open} />
       ))}
-    </fieldset>
+      <div class="facets-foot needs-script">
+        <button type="button" class="button" onClick={close}>
+          Show {matching} {matching === 1 ? 'model' : 'models'}
+        </button>
+      </div>
+    </aside>
   )
 }
 
-function anyOf(values: readonly string[], nameOf = (value: string) => value): readonly Option[] {
-  return [{ value: '', label: 'any' }, ...values.map((value) => ({ value, label: nameOf(value) }))]
+/** More options are folded. */
+const optionsMax = 8
+
+interface FacetGroupProps extends Pick<FacetsProps, 'query' | 'open'> {
+  readonly name: FacetName
+  readonly counts: FacetCounts[FacetName]
 }
 
-/** Adds a value from the address that is not among the steps. */
-function withValue(steps: readonly string[], value: string): readonly string[] {
-  return value === '' || steps.includes(value) ? steps : [...steps, value].sort((a, b) => Number(a) - Number(b))
+function FacetGroup({ name, counts, query, open }: FacetGroupProps) {
+  if (counts.length === 0) return null
+  const chosen = chosenValues(query, name)
+  const options = counts.map(([value, count]) => {
+    const next = toggleFacet(query, name, value)
+    return (
+      <li key={value}>
+        <a
+          href={listPath(next)}
+          rel="nofollow"
+          aria-current={chosen.includes(value) ? 'true' : undefined}
+          onClick={(event) => open(event, next)}
+        >
+          {facets[name].nameOf(value)} <small>{count}</small>
+        </a>
+      </li>
+    )
+  })
+  const first = counts.length <= optionsMax + 2 ? options : options.slice(0, optionsMax)
+  const more = options.slice(first.length)
+  return (
+    <section class="facet" aria-label={facets[name].label}>
+      <h3>{facets[name].label}</h3>
+      <ul class="plain">{first}</ul>
+      {more.length > 0 && (
+        <details>
+          <summary>{more.length} more</summary>
+          <ul class="plain">{more}</ul>
+        </details>
+      )}
+    </section>
+  )
 }
 
-function contextName(text: string): string {
-  const tokens = Number(text)
-  return tokens >= 1_000_000 ? `${tokens / 1_000_000}M` : `${tokens / 1000}K`
+/** The filters that apply, each with a link that removes it. */
+export function Chips({ query, open }: Pick<FacetsProps, 'query' | 'open'>) {
+  if (!isFiltered(query)) return null
+  const words = query.q.trim()
+  const chips = [
+    ...(words === '' ? [] : [{ label: `“${words}”`, next: { ...query, q: '', page: '' } }]),
+    ...facetNames.flatMap((name) =>
+      chosenValues(query, name).map((value) => ({
+        label: facets[name].chipOf(value),
+        next: toggleFacet(query, name, value),
+      })),
+    ),
+  ]
+  const all = withoutFilters(query)
+  return (
+    <ul class="plain chips row" aria-label="Filters that apply">
+      {chips.map(({ label, next }) => (
+        <li key={label}>
+          <a
+            class="chip"
+            href={listPath(next)}
+            rel="nofollow"
+            aria-label={`Remove the filter ${label}`}
+            onClick={(event) => open(event, next)}
+          >
+            {label}
+            <Icon name="close" size={12} />
+          </a>
+        </li>
+      ))}
+      <li>
+        <a href={listPath(all)} onClick={(event) => open(event, all)}>
+          Clear filters
+        </a>
+      </li>
+    </ul>
+  )
 }

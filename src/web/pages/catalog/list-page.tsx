@@ -1,20 +1,21 @@
 /** @jsxImportSource preact */
-// The list of models: prices, capabilities and health. The view is in the address. The list is complete without scripts and
-// updates by itself with them.
+// The list of models: prices, capabilities and health. The view is in the address. Each page of the list is complete without
+// scripts; with them the page loads the whole catalog, filters it by itself and follows changes.
 
+import type { TargetedMouseEvent } from 'preact'
 import { useEffect, useMemo, useState } from 'preact/hooks'
-import { type CatalogEntry, modelPath } from '../../catalog/entry.ts'
-import { exactCount, shortCount } from '../../catalog/format.ts'
+import { blendedPrice, type CatalogEntry, creatorOf, modelPath } from '../../catalog/entry.ts'
+import { exactCount, roundPrice, shortCount } from '../../catalog/format.ts'
 import {
   type CatalogQuery,
-  choicesOf,
   comparedMax,
-  creatorOf,
   describeSources,
-  emptyQuery,
-  isFiltered,
-  renderQuery,
-  selectEntries,
+  type ListView,
+  listPath,
+  pageSize,
+  type SortKind,
+  toggleSort,
+  viewOf,
 } from '../../catalog/query.ts'
 import { modelStatus } from '../../catalog/status.ts'
 import { isOwnKeyOnly, usableEntries } from '../../catalog/usable-models.ts'
@@ -30,28 +31,34 @@ import {
   Status,
   useShortcuts,
 } from '../components.tsx'
+import { Icon } from '../icons.tsx'
 import { useLiveCatalog } from '../live-catalog.ts'
 import { type Column, DataTable } from '../table.tsx'
 import { AccessFilter, useAccess } from './access-filter.tsx'
-import { FilterForm } from './filter-form.tsx'
-import { Badges, Busiest, Capabilities, ModelPrice } from './model-parts.tsx'
+import { Chips, Facets, type OpenQuery, SearchForm } from './filter-form.tsx'
+import { Badges, Busiest, ModelPrice, Money } from './model-parts.tsx'
 
 const all = (entries: readonly CatalogEntry[]) => entries
 
-export function ListPage({ entries: initial, state, query: initialQuery, builtInDate, isSignedIn }: ListData) {
-  const { entries: offered, live, accessVersion } = useLiveCatalog(initial, state, all)
+export function ListPage({ view: first, state, query: initialQuery, builtInDate, isSignedIn, ...rest }: ListData) {
+  const { used, sources, today } = rest
+  const { entries: offered, live, accessVersion } = useLiveCatalog(undefined, state, all)
   const access = useAccess(accessVersion)
-  const entries = useMemo(() => usableEntries(offered, access.models), [offered, access.models])
-  const [query, setQuery] = useState(() => withKnownModels(initialQuery, initial))
-  const shown = useMemo(() => selectEntries(entries, query), [entries, query])
-  const choices = useMemo(() => choicesOf(entries), [entries])
-  const change = (part: Partial<CatalogQuery>) => setQuery((before) => ({ ...before, ...part }))
+  const [query, setQuery] = useState(initialQuery)
+  const entries = useMemo(() => offered && usableEntries(offered, access.models), [offered, access.models])
+  const view = useMemo(() => (entries ? viewOf(entries, query, used) : first), [entries, query])
+  const change = (part: Partial<CatalogQuery>) => setQuery((before) => ({ ...before, page: '', ...part }))
+  // Until the catalog is loaded the server answers.
+  const open: OpenQuery = (event, next) => {
+    if (!entries || opensElsewhere(event)) return
+    event.preventDefault()
+    setQuery(next)
+  }
   const toggleCompared = (id: string) => setQuery((before) => ({ ...before, m: toggled(before.m, id) }))
-  const compared = query.m.filter((id) => entries.some((entry) => entry.id === id))
-  const hidden = compared.filter((id) => !shown.some((entry) => entry.id === id))
+  const compared = entries ? query.m.filter((id) => entries.some((entry) => entry.id === id)) : query.m
+  const hidden = compared.filter((id) => !view.rows.some((entry) => entry.id === id))
   useEffect(() => {
-    const text = renderQuery(query)
-    const address = text === '' ? '/' : `/?${text}`
+    const address = listPath(query)
     if (address !== location.pathname + location.search) history.replaceState(null, '', address)
   }, [query])
   useShortcuts((event) => {
@@ -69,61 +76,60 @@ export function ListPage({ entries: initial, state, query: initialQuery, builtIn
     <>
       <div class="page-head row">
         <h1>Models</h1>
-        <p class="lede">{describeSources(entries, builtInDate)}.</p>
+        <p class="lede">{entries ? describeSources(entries, builtInDate) : sources}.</p>
         <LiveStatus state={live} />
       </div>
-      <AccessFilter access={access} isSignedIn={isSignedIn} />
-      <FilterForm query={query} choices={choices} change={change} />
-      <p class="result-count" role="status">
-        {shown.length === entries.length ? `${shown.length} models` : `${shown.length} of ${entries.length} models`}
-        {isFiltered(query) && (
-          <>
-            {' '}
-            <a
-              href="/"
-              onClick={(event) => {
-                event.preventDefault()
-                setQuery({ ...emptyQuery, sort: query.sort, m: query.m })
-              }}
-            >
-              Clear filters
-            </a>
-          </>
-        )}
-      </p>
-      {shown.length > 0 ? (
-        <DataTable
-          class="data-table model-table"
-          caption="Models and their prices in US dollars per million tokens"
-          columns={columns}
-          rows={shown.map((entry) => ({
-            entry,
-            isCompared: compared.includes(entry.id),
-            isFull: compared.length >= comparedMax && !compared.includes(entry.id),
-            toggleCompared: () => toggleCompared(entry.id),
-          }))}
-          keyOf={({ entry }) => entry.id}
-          groupOf={({ entry }) => (query.sort === 'name' ? creatorOf(entry) : '')}
-          isDim={({ entry }) => !entry.callable}
-        />
-      ) : (
-        <p class="empty">
-          {access.models !== undefined && entries.length === 0
-            ? 'It can use none of the models. Its project’s allowlist decides which.'
-            : offered.length === 0
-              ? 'No models yet. Set a provider’s API key, such as OPENAI_API_KEY, or add a model to tollgate.yaml.'
-              : 'No models match. Remove a filter or search for something else.'}
-        </p>
-      )}
-      <CompareBar compared={compared} hidden={hidden} onClear={() => change({ m: [] })} />
+      <SearchForm query={query} isReady={entries !== undefined} change={change} />
+      <div class="catalog">
+        <Facets query={query} counts={view.facets} matching={view.matching} open={open} />
+        <div class="catalog-list">
+          <Chips query={query} open={open} />
+          <div class="result-line">
+            <p class="result-count" role="status">
+              {view.matching === view.total ? `${view.total} models` : `${view.matching} of ${view.total} models`}
+            </p>
+            <AccessFilter access={access} isSignedIn={isSignedIn} />
+          </div>
+          {view.rows.length > 0 ? (
+            <DataTable
+              class="model-table"
+              caption="Models and their prices in US dollars per million tokens"
+              columns={columnsFor(query, open)}
+              rows={view.rows.map((entry) => ({
+                entry,
+                today,
+                isCompared: compared.includes(entry.id),
+                isFull: compared.length >= comparedMax && !compared.includes(entry.id),
+                toggleCompared: () => toggleCompared(entry.id),
+              }))}
+              keyOf={({ entry }) => entry.id}
+              isDim={({ entry }) => !entry.callable}
+            />
+          ) : (
+            <p class="empty">
+              {access.models !== undefined && view.total === 0
+                ? 'It can use none of the models. Its project’s allowlist decides which.'
+                : view.total === 0
+                  ? 'No models yet. Set a provider’s API key, such as OPENAI_API_KEY, or add a model to tollgate.yaml.'
+                  : 'No models match. Remove a filter or search for something else.'}
+            </p>
+          )}
+          <Pager view={view} query={query} open={open} />
+          <p class="hint">
+            Prices are in US dollars per million tokens. The blended price counts three input tokens for each output
+            token. The default order is by the requests of this gateway in the last seven days, then by name.
+          </p>
+          <CompareBar compared={compared} hidden={hidden} onClear={() => change({ m: [] })} />
+        </div>
+      </div>
       <ShortcutsDialog shortcuts={shortcuts} />
     </>
   )
 }
 
-/** Drops unknown models from an address, so that they do not take up places in the comparison. */
-function withKnownModels(query: CatalogQuery, entries: readonly CatalogEntry[]): CatalogQuery {
-  return { ...query, m: query.m.filter((id) => entries.some((entry) => entry.id === id)) }
+/** A click that opens a new tab or window. */
+function opensElsewhere(event: TargetedMouseEvent<HTMLAnchorElement>): boolean {
+  return event.button !== 0 || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey
 }
 
 function toggled(compared: readonly string[], id: string): readonly string[] {
@@ -133,31 +139,83 @@ function toggled(compared: readonly string[], id: string): readonly string[] {
 
 interface Row {
   readonly entry: CatalogEntry
+  readonly today: string
   readonly isCompared: boolean
   /** The comparison is full without this model. */
   readonly isFull: boolean
   toggleCompared(): void
 }
 
-const columns: readonly Column<Row>[] = [
-  { label: 'Model', show: (row) => <ModelCell {...row} /> },
-  { label: 'Input', isNumber: true, show: ({ entry }) => <ModelPrice entry={entry} kind="input" /> },
-  { label: 'Cached input', isNumber: true, show: ({ entry }) => <ModelPrice entry={entry} kind="cache_read" /> },
-  { label: 'Output', isNumber: true, show: ({ entry }) => <ModelPrice entry={entry} kind="output" /> },
-  { label: 'Context', isNumber: true, show: ({ entry }) => <TokenCount tokens={entry.context_tokens} /> },
-  { label: 'Max output', isNumber: true, show: ({ entry }) => <TokenCount tokens={entry.max_output_tokens} /> },
-  { label: 'Capabilities', show: ({ entry }) => <Capabilities tags={entry.tags} /> },
+interface SortedColumn extends Column<Row> {
+  readonly sort?: SortKind
+  /** The highest value is first. */
+  readonly isDescending?: boolean
+}
+
+const columns: readonly SortedColumn[] = [
+  { label: 'Model', sort: 'name', show: (row) => <ModelCell {...row} /> },
+  { label: 'Blended', sort: 'blended', isNumber: true, show: ({ entry }) => <BlendedPrice entry={entry} /> },
+  { label: 'Input', sort: 'price', isNumber: true, show: ({ entry }) => <ModelPrice entry={entry} kind="input" /> },
+  { label: 'Output', sort: 'output', isNumber: true, show: ({ entry }) => <ModelPrice entry={entry} kind="output" /> },
   {
-    label: 'Status',
-    show: ({ entry }) => <Status {...modelStatus(entry)} />,
-    note: ({ entry: { routes } }) => (routes.length === 1 ? routes[0]?.provider : `${routes.length} routes`),
+    label: 'Context',
+    sort: 'context',
+    isDescending: true,
+    isNumber: true,
+    show: ({ entry }) => <TokenCount tokens={entry.context_tokens} />,
   },
-  { label: 'Latency (p50)', isNumber: true, show: ({ entry }) => <Busiest entry={entry} kind="first_event_ms" /> },
-  { label: 'Throughput', isNumber: true, show: ({ entry }) => <Busiest entry={entry} kind="tokens_per_second" /> },
+  { label: 'Capabilities', show: ({ entry: { tags } }) => (tags.length === 0 ? '–' : tags.join(', ')) },
+  {
+    label: 'Latency (p50)',
+    sort: 'first-token',
+    isNumber: true,
+    show: ({ entry }) => <Busiest entry={entry} kind="first_event_ms" />,
+  },
+  {
+    label: 'Throughput',
+    sort: 'speed',
+    isDescending: true,
+    isNumber: true,
+    show: ({ entry }) => <Busiest entry={entry} kind="tokens_per_second" />,
+  },
+  { label: 'Status', show: ({ entry }) => <Status {...modelStatus(entry)} /> },
 ]
 
-function ModelCell({ entry, isCompared, isFull, toggleCompared }: Row) {
+/** In place of the throughput when the newest are first. */
+const releasedColumn: SortedColumn = {
+  label: 'Released',
+  sort: 'newest',
+  isDescending: true,
+  show: ({ entry: { released } }) => released ?? 'unknown',
+}
+
+/** With heads that sort by their column. */
+function columnsFor(query: CatalogQuery, open: OpenQuery): readonly Column<Row>[] {
+  const isByRelease = /^-?newest$/.test(query.sort)
+  const shown = columns.map((column) => (isByRelease && column.sort === 'speed' ? releasedColumn : column))
+  return shown.map(({ sort, isDescending = false, ...column }) => {
+    if (sort === undefined) return column
+    const next = toggleSort(query, sort)
+    const isChosen = query.sort === sort || query.sort === `-${sort}`
+    const sorted = isChosen ? (isDescending === (query.sort === sort) ? 'descending' : 'ascending') : undefined
+    const head = (
+      <a href={listPath(next)} rel="nofollow" onClick={(event) => open(event, next)}>
+        {column.label}
+        {sorted && <Icon name={sorted} size={12} />}
+      </a>
+    )
+    return { ...column, head, sorted }
+  })
+}
+
+function BlendedPrice({ entry }: { readonly entry: CatalogEntry }) {
+  const price = blendedPrice(entry)
+  return <Money amount={price === undefined ? '–' : entry.price === 'free' ? 'free' : roundPrice(price)} />
+}
+
+function ModelCell({ entry, today, isCompared, isFull, toggleCompared }: Row) {
   const { id, name } = entry
+  const creator = creatorOf(entry)
   return (
     <>
       <input
@@ -170,6 +228,9 @@ function ModelCell({ entry, isCompared, isFull, toggleCompared }: Row) {
         disabled={isFull}
         onChange={toggleCompared}
       />
+      <span class={`monogram tint-${tintOf(creator)}`} aria-hidden="true">
+        {creator.slice(0, 1)}
+      </span>
       {isOwnKeyOnly(entry) ? (
         // It has no page, because it is not in the public catalog.
         <span class="model-link">{name}</span>
@@ -178,7 +239,7 @@ function ModelCell({ entry, isCompared, isFull, toggleCompared }: Row) {
           {name}
         </a>
       )}
-      <Badges entry={entry} />
+      <Badges entry={entry} today={today} />
       <span class="id">
         <code>{id}</code>
         <CopyButton text={id} what={`id ${id}`} />
@@ -187,9 +248,56 @@ function ModelCell({ entry, isCompared, isFull, toggleCompared }: Row) {
   )
 }
 
+const tints = 7
+
+/** The same color for all models of a creator, from 1. */
+function tintOf(creator: string): number {
+  let sum = 0
+  for (const character of creator) sum += character.charCodeAt(0)
+  return (sum % tints) + 1
+}
+
 function TokenCount({ tokens }: { readonly tokens: number | null }) {
   if (tokens === null) return <span class="muted">unknown</span>
   return <span title={`${exactCount(tokens)} tokens`}>{shortCount(tokens)}</span>
+}
+
+interface PagerProps {
+  readonly view: ListView
+  readonly query: CatalogQuery
+  readonly open: OpenQuery
+}
+
+function Pager({ view: { page, pages, matching }, query, open }: PagerProps) {
+  if (pages === 1) return null
+  const link = (to: number, label: string) => {
+    if (to < 1 || to > pages)
+      return (
+        <span class="button quiet" aria-disabled="true">
+          {label}
+        </span>
+      )
+    const next = { ...query, page: to === 1 ? '' : String(to) }
+    const show: typeof open = (event) => {
+      open(event, next)
+      if (event.defaultPrevented) document.querySelector('.result-count')?.scrollIntoView()
+    }
+    return (
+      <a class="button quiet" href={listPath(next)} onClick={(event) => show(event, next)}>
+        {label}
+      </a>
+    )
+  }
+  return (
+    <nav class="pager row" aria-label="Pages of the list">
+      {link(page - 1, 'Previous')}
+      <span>
+        {exactCount((page - 1) * pageSize + 1)}–{exactCount(Math.min(matching, page * pageSize))} of{' '}
+        {exactCount(matching)}, page {page} of {pages}
+      </span>
+      {link(page + 1, 'Next')}
+    </nav>
+  )
 }
 
 interface CompareBarProps {

@@ -3,9 +3,8 @@
 
 import type { ComponentChildren } from 'preact'
 import type { WholeBucket } from '../../../kernel/usage.ts'
-import type { CatalogEntry, CatalogRoute, DatedPrice } from '../../catalog/entry.ts'
+import { type CatalogEntry, type CatalogRoute, creatorOf, type DatedPrice } from '../../catalog/entry.ts'
 import { exactCount } from '../../catalog/format.ts'
-import { creatorOf } from '../../catalog/query.ts'
 import type { Snippet } from '../../catalog/snippets.ts'
 import { modelStatus, type OrderedRoute, orderRoutes, routeStatus } from '../../catalog/status.ts'
 import type { ModelData } from '../../page-data.ts'
@@ -15,7 +14,7 @@ import { type Column, DataTable } from '../table.tsx'
 import { Badges, Capabilities, Measured } from './model-parts.tsx'
 import { Calculator, PriceCard } from './price-card.tsx'
 
-export function ModelPage({ entry: initial, state, sample, snippets, history: initialHistory }: ModelData) {
+export function ModelPage({ entry: initial, state, sample, snippets, history: initialHistory, today }: ModelData) {
   const select = (all: readonly CatalogEntry[]) => all.filter(({ id }) => id === initial.id)
   const { entries, live } = useLiveCatalog([initial], state, select)
   // The page of a removed model stays readable.
@@ -35,7 +34,7 @@ export function ModelPage({ entry: initial, state, sample, snippets, history: in
         </p>
         <p class="row">
           <Status {...modelStatus(entry)} />
-          <Badges entry={entry} />
+          <Badges entry={entry} today={today} />
           <LiveStatus state={live} />
         </p>
         {entries.length === 0 && (

@@ -3,14 +3,32 @@
 
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { WholeBucket } from '../../../kernel/usage.ts'
-import { type CatalogEntry, type Figures, isSandbox } from '../../catalog/entry.ts'
+import { type CatalogEntry, type Figures, hasNewPrice, isNew, isSandbox } from '../../catalog/entry.ts'
 import { shortMs } from '../../catalog/format.ts'
 import { busiestFigures, hasEnoughSamples, missingFigureText, spanText } from '../../catalog/status.ts'
 import { isOwnKeyOnly } from '../../catalog/usable-models.ts'
 
-export function Badges({ entry }: { readonly entry: CatalogEntry }) {
+export interface BadgesProps {
+  readonly entry: CatalogEntry
+  /** `YYYY-MM-DD` in UTC. */
+  readonly today: string
+}
+
+export function Badges({ entry, today }: BadgesProps) {
+  const { released, retires } = entry
   return (
     <>
+      {isNew(entry, today) && (
+        <span class="badge ok" title={`Released ${released}`}>
+          new
+        </span>
+      )}
+      {hasNewPrice(entry, today) && <span class="badge warn">price changed today</span>}
+      {retires !== undefined && (
+        <span class="badge warn" title={`Its creator ${retires > today ? 'retires' : 'retired'} it on ${retires}`}>
+          deprecated
+        </span>
+      )}
       {isSandbox(entry) && (
         <span class="badge" title="Answered by the gateway itself; no provider is called">
           sandbox
