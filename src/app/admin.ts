@@ -19,6 +19,7 @@ import { builtInProviderIds } from '../providers/registry.ts'
 import { isStoreUnavailable } from '../store/sql-error.ts'
 import { readStats } from '../telemetry/request-stats.ts'
 import { createRequestTail } from '../telemetry/request-tail.ts'
+import { readRouteHistory } from '../telemetry/route-history.ts'
 import { appendAudit } from '../tenancy/audit.ts'
 import type { SignedUp } from '../tenancy/claims.ts'
 import { createConsoleSessions } from '../tenancy/console-sessions.ts'
@@ -26,6 +27,7 @@ import { createIdempotency } from '../tenancy/idempotency.ts'
 import { createPasswords, findPerson, type Passwords } from '../tenancy/people.ts'
 import { principalOfPerson, principalOfToken } from '../tenancy/principal.ts'
 import { createAccounts, type Refusal } from '../web/accounts.ts'
+import type { RouteDay } from '../web/catalog/entry.ts'
 import { createWeb, type Web } from '../web/create-web.ts'
 import { createOidc } from '../web/oidc.ts'
 import { createPageBudget, type PageBudget } from '../web/page-budget.ts'
@@ -286,6 +288,7 @@ function createPages(deps: AdminDependencies, parts: PageParts): Pick<Admin, 'we
         effective_from: isoTime(effectiveFrom),
       }))
     },
+    routeDays: (modelId) => readRouteDays(database, modelId, clock.now()),
     async usedModels() {
       const to = clock.now()
       const { groups } = await readStats(database, clock, { from: to - usedDays * dayMs, to, group: 'model' })
@@ -326,4 +329,21 @@ function createPages(deps: AdminDependencies, parts: PageParts): Pick<Admin, 'we
     ...guesses,
   })
   return { web, sessions }
+}
+
+const hourMs = 3_600_000
+const dayHours = 24
+
+/** The current hour and the 23 before it. */
+async function readRouteDays(database: Storage['database'], model: string, now: number): Promise<readonly RouteDay[]> {
+  const from = Math.floor(now / hourMs) * hourMs - (dayHours - 1) * hourMs
+  const routes = await readRouteHistory(database, { model, from, to: now + 1 })
+  return routes.map(({ provider, upstreamModel, hours }) => ({
+    provider,
+    upstream_model: upstreamModel,
+    hours: Array.from({ length: dayHours }, (_, at) => {
+      const hour = hours.get(from + at * hourMs)
+      return hour ? [hour.ok, hour.failed] : null
+    }),
+  }))
 }

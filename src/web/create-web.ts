@@ -9,7 +9,7 @@ import type { Accounts } from './accounts.ts'
 import { type Assets, assetsPath, buildAssets } from './assets.ts'
 import { cacheEntries, createCatalogPages } from './catalog/catalog-pages.ts'
 import { createChangeFeed } from './catalog/change-feed.ts'
-import type { CatalogEntry, DatedPrice } from './catalog/entry.ts'
+import type { CatalogEntry, DatedPrice, RouteDay } from './catalog/entry.ts'
 import { createConsolePages } from './console-pages.ts'
 import { createDocs } from './docs-pages.ts'
 import type { Oidc } from './oidc.ts'
@@ -32,6 +32,8 @@ export interface WebDependencies {
   keyedProviders(): readonly string[]
   /** Newest first. */
   priceHistory(modelId: string): Promise<readonly DatedPrice[]>
+  /** How the attempts at the routes of a model ended in the last 24 hours. */
+  routeDays(modelId: string): Promise<readonly RouteDay[]>
   /** Ids of the models with the most requests in the last days, first the most used. */
   usedModels(): Promise<readonly string[]>
   /** Whether the catalog is visible without signing in. */

@@ -4,7 +4,7 @@
 import { isAllowed } from '../api/access.ts'
 import type { OperationName } from '../api/endpoints.ts'
 import type { WorkspaceRole } from '../kernel/roles.ts'
-import type { CatalogEntry, DatedPrice } from './catalog/entry.ts'
+import type { CatalogEntry, DatedPrice, RouteDay } from './catalog/entry.ts'
 import type { CatalogQuery, ListView } from './catalog/query.ts'
 import type { Sample } from './catalog/sample-cost.ts'
 import type { Snippet } from './catalog/snippets.ts'
@@ -39,6 +39,8 @@ export interface ModelData extends LiveData {
   readonly today: string
   /** Newest first. */
   readonly history: readonly DatedPrice[]
+  /** Of the routes that had attempts. */
+  readonly days: readonly RouteDay[]
 }
 
 export interface CompareData extends LiveData {

@@ -11,7 +11,7 @@ import { createConsoleSessions } from '../../src/tenancy/console-sessions.ts'
 import { createPasswords, findPerson } from '../../src/tenancy/people.ts'
 import { principalOfPerson } from '../../src/tenancy/principal.ts'
 import { createAccounts } from '../../src/web/accounts.ts'
-import type { CatalogEntry, DatedPrice } from '../../src/web/catalog/entry.ts'
+import type { CatalogEntry, DatedPrice, RouteDay } from '../../src/web/catalog/entry.ts'
 import { createWeb } from '../../src/web/create-web.ts'
 import { createPageBudget, type PageBudget } from '../../src/web/page-budget.ts'
 import { createSessions, readVisit, type Sessions } from '../../src/web/session.ts'
@@ -41,6 +41,8 @@ export interface WebHarness {
 export interface WebHarnessOptions {
   readonly entries?: readonly CatalogEntry[]
   readonly clock?: Clock
+  /** Of every model's routes. */
+  readonly days?: readonly RouteDay[]
   /** Ids of the most used models. */
   readonly used?: readonly string[]
 }
@@ -86,6 +88,7 @@ export async function startWeb(options: WebHarnessOptions = {}): Promise<WebHarn
     catalog: () => state.entries,
     keyedProviders: () => [],
     priceHistory: async (id) => state.histories[id] ?? [],
+    routeDays: async () => options.days ?? [],
     usedModels: async () => options.used ?? [],
     isPublic: () => state.isPublic,
     publicUrl: () => undefined,

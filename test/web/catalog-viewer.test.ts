@@ -1,8 +1,9 @@
 // The catalog limited to a key or a project, and a model's price history, in a real browser over the real gateway.
 
-import { afterAll, expect } from 'bun:test'
+import { afterAll, expect, test } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { browserTest, openPage } from '../parts/browser.ts'
+import { startGateway } from '../parts/gateway.ts'
 import { button, field, idsOf, startConsole } from './console-harness.ts'
 
 const harness = await startConsole()
@@ -111,4 +112,43 @@ browserTest('a model page lists every price and who set it, and a new one while 
   await page.locator('.price-card-foot:has-text("management API")').waitFor()
   expect(reports).toEqual([])
   await close()
+})
+
+browserTest('a model page leads to the playground, which offers no models for embeddings', async () => {
+  const { page, reports, close } = await harness.signIn('/catalog/sandbox/think')
+  await page.click('.model-head a:has-text("Try in playground")')
+  await page.waitForSelector('html[data-alive] .answers, html[data-alive] select')
+  const model = page.getByLabel('Model', { exact: true })
+  await model.waitFor()
+  expect(await model.inputValue()).toBe('sandbox/think')
+  const options = await model.locator('option').allTextContents()
+  expect(options).toContain('sandbox/echo')
+  expect(options).not.toContain('sandbox/embed')
+  expect(reports).toEqual([])
+  await close()
+})
+
+test('the list begins with the models that had the most requests, and shows how their attempts ended', async () => {
+  const gateway = await startGateway()
+  try {
+    for (const name of 'tools cache tools flaky cache tools flaky cache tools'.split(' ')) {
+      const model = `sandbox/${name}`
+      const response = await fetch(`${gateway.url}/v1/chat/completions`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${gateway.key}`, 'content-type': 'application/json' },
+        body: JSON.stringify({ model, messages: [{ role: 'user', content: 'hello' }] }),
+      })
+      expect(response.status).toBe(200)
+      await response.text()
+    }
+    const read = async (path: string) => await (await fetch(gateway.url + path)).text()
+    const rows = [...(await read('/')).matchAll(/data-row="([^"]+)"/g)].map(([, id]) => id)
+    expect(rows.slice(0, 3)).toEqual(['sandbox/tools', 'sandbox/cache', 'sandbox/flaky'])
+    // docs/sandbox.md: its first route fails on every other call.
+    expect(await read('/catalog/sandbox/flaky')).toContain('50 % ok, n 2')
+    expect(await read('/catalog/sandbox/tools')).toContain('100 % ok, n 4')
+    expect(await read('/catalog/sandbox/echo')).toContain('no traffic')
+  } finally {
+    await gateway.stop()
+  }
 })

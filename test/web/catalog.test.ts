@@ -247,6 +247,34 @@ describe('the page of a model', () => {
     await close()
   })
 
+  browserTest('shows how attempts at each route ended in the last 24 hours', async () => {
+    const hours = Array.from({ length: 24 }, (_, at) => (at === 22 ? [3, 1] : at === 23 ? [6, 0] : null) as never)
+    const days = [{ provider: 'sandbox', upstream_model: 'echo', hours }]
+    const shop = await startWeb({ days })
+    const { page, reports, close } = await openPage(browser, `${shop.url}/catalog/sandbox/echo`)
+    const cell = page.locator('td[data-label="Last 24 hours"]')
+    // 9 of 10.
+    expect(await cell.textContent()).toBe('90 % ok, n 10')
+    expect(await cell.locator('.none').count()).toBe(22)
+    expect(await cell.locator('.failed').count()).toBe(1)
+    expect(reports).toEqual([])
+    await close()
+    await shop.stop()
+  })
+
+  browserTest('leads to the playground and to a key; models for embeddings cannot be tried', async () => {
+    const { page, go, close } = await openPage(browser, `${web.url}/catalog/sandbox/echo`)
+    const links = async () => {
+      const buttons = await page.locator('.model-head a.button').all()
+      return await Promise.all(buttons.map((button) => button.getAttribute('href')))
+    }
+    expect(await links()).toEqual(['/console/playground?model=sandbox%2Fecho', '/console/keys'])
+    await go(`${web.url}/catalog/sandbox/embed`)
+    expect(await links()).toEqual(['/console/keys'])
+    expect(await page.locator('[role=tab]').allTextContents()).toEqual(['curl', 'OpenAI JS', 'OpenAI Python'])
+    await close()
+  })
+
   browserTest('calculates the cost while typing, and on the server without scripts', async () => {
     const address = `${web.url}/catalog/sandbox/echo`
     const live = await openPage(browser, address)
@@ -274,7 +302,7 @@ describe('the page of a model', () => {
     await plain.page.click('text=Calculate')
     // 3,000 × $1.00/M + 500 × $2.00/M = $0.004, twice: cached input costs as much as other input here.
     expect(await plain.page.locator('.receipt output').textContent()).toBe('$0.008')
-    expect(await plain.page.locator('.panel:visible').count()).toBe(12)
+    expect(await plain.page.locator('.panel:visible').count()).toBe(13)
     await plain.close()
   })
 
@@ -312,6 +340,26 @@ browserTest('the chosen theme applies to the next page', async () => {
   expect(await page.locator('html').getAttribute('data-theme')).toBe('dark')
   expect(await background()).toBe(night)
   await close()
+})
+
+/** Chromium's sum of the layout shifts since the page was opened. */
+const layoutShift = `(() => {
+  const observer = new PerformanceObserver(() => {})
+  observer.observe({ type: 'layout-shift', buffered: true })
+  return observer.takeRecords().reduce((sum, { value }) => sum + value, 0)
+})()`
+
+browserTest('nothing moves while a page becomes live', async () => {
+  for (const width of [1280, 390]) {
+    const { page, go, close } = await openPage(browser, web.url, { viewport: { width, height: 800 } })
+    for (const path of ['/', '/?tag=tools&sort=price', '/catalog/sandbox/echo', '/compare?m=sandbox/echo']) {
+      await go(web.url + path)
+      await page.waitForSelector('.live .status-ok')
+      const shift = Number(await page.evaluate(layoutShift))
+      expect({ width, path, shift, isStill: shift < 0.05 }).toEqual({ width, path, shift, isStill: true })
+    }
+    await close()
+  }
 })
 
 describe('every page', () => {

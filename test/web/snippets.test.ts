@@ -3,15 +3,15 @@
 
 import { afterAll, expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { snippetsFor } from '../../src/web/catalog/snippets.ts'
+import { type SnippetOptions, snippetsFor } from '../../src/web/catalog/snippets.ts'
 import { startGateway } from '../parts/gateway.ts'
 
 const root = join(import.meta.dir, '../..')
 const gateway = await startGateway()
 afterAll(() => gateway.stop())
 
-function snippet(client: string) {
-  const options = { address: gateway.url, modelId: 'sandbox/echo', maxOutputTokens: 64_000 }
+function snippet(client: string, more: Partial<SnippetOptions> = {}) {
+  const options = { address: gateway.url, modelId: 'sandbox/echo', maxOutputTokens: 64_000, ...more }
   const found = snippetsFor(options).find((each) => each.client === client)
   if (!found) throw new Error(`no code for ${client}`)
   return found
@@ -42,6 +42,7 @@ test('LangChain streams an answer', async () => {
 for (const [client, end] of [
   ['curl', 'data: [DONE]'],
   ['Responses, curl', 'event: response.completed'],
+  ['Gemini, curl', '"finishReason":"STOP"'],
 ] as const) {
   test.skipIf(Bun.which('curl') === null)(`${client} streams an answer and its cost`, async () => {
     const output = await run('bash', '-c', snippet(client).code.replace('curl ', 'curl -sS '))
@@ -49,6 +50,25 @@ for (const [client, end] of [
     expect(output).toContain(end)
   })
 }
+
+const embedder = { modelId: 'sandbox/embed', isEmbedder: true }
+
+test('OpenAI JS embeds a text', async () => {
+  // docs/reference/embeddings.md: vectors of 256 numbers.
+  const output = await run(process.execPath, '--eval', snippet('OpenAI JS', embedder).code)
+  expect(output).toMatch(/^256 numbers, \$[0-9.e-]+\n$/)
+})
+
+test.skipIf(Bun.which('curl') === null)('curl embeds a text', async () => {
+  const output = await run('bash', '-c', snippet('curl', embedder).code.replace('curl ', 'curl -sS '))
+  expect(JSON.parse(output).data[0].embedding).toHaveLength(256)
+})
+
+test('models for embeddings have only code for /v1/embeddings', () => {
+  const all = snippetsFor({ address: 'http://gate', maxOutputTokens: undefined, ...embedder })
+  expect(all.map(({ client }) => client)).toEqual(['curl', 'OpenAI JS', 'OpenAI Python'])
+  for (const { code } of all) expect(code).toMatch(/v1\/embeddings|\.embeddings\.create\(/)
+})
 
 test('text from the catalog cannot break out of its quotes', () => {
   const options = { address: 'http://gate', modelId: `a/b'"; touch x #`, maxOutputTokens: undefined }

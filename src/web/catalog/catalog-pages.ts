@@ -7,7 +7,7 @@ import type { NoticeData, ShowPage } from '../page-data.ts'
 import { jsonResponse } from '../responses.ts'
 import { originOf, type Visit } from '../session.ts'
 import { stateOf } from './change-feed.ts'
-import { type CatalogEntry, type DatedPrice, modelPath } from './entry.ts'
+import { type CatalogEntry, type DatedPrice, isEmbedder, modelPath, type RouteDay } from './entry.ts'
 import { describeSources, parseQuery, viewOf } from './query.ts'
 import { parseSample } from './sample-cost.ts'
 import { snippetsFor } from './snippets.ts'
@@ -21,6 +21,7 @@ export interface CatalogPagesDependencies {
   readonly builtInDate?: string
   /** Newest first; empty for an unknown model. */
   priceHistory(modelId: string): Promise<readonly DatedPrice[]>
+  routeDays(modelId: string): Promise<readonly RouteDay[]>
   /** Ids of the models with the most requests, first the most used. */
   usedModels(): Promise<readonly string[]>
   isSignedIn(request: Request): Promise<boolean>
@@ -34,6 +35,7 @@ export function createCatalogPages(deps: CatalogPagesDependencies, show: ShowPag
   const { catalog, publicUrl, visitOf, builtInDate, inBudget } = deps
   const historyIn = cachePriceHistory(deps.priceHistory)
   const usedModels = cacheUsedModels(deps.usedModels, deps.clock)
+  const routeDays = cacheRouteDays(deps.routeDays, deps.clock)
   const today = () => isoTime(deps.clock.now()).slice(0, 10)
   // Started within the budget, because SQLite reads on this thread; wrapped in an object, so that the budget does not wait
   // for the database.
@@ -70,10 +72,20 @@ export function createCatalogPages(deps: CatalogPagesDependencies, show: ShowPag
       address: publicUrl() ?? originOf(visitOf(request)),
       modelId: id,
       maxOutputTokens: entry.max_output_tokens ?? undefined,
+      isEmbedder: isEmbedder(entry),
     })
     const history = await historyFor(request, entries, id)
     if (history instanceof Response) return history
-    const data = { entry, state: stateOf(entries), sample: parseSample(params), snippets, history, today: today() }
+    const days = await routeDays(id)
+    const data = {
+      entry,
+      state: stateOf(entries),
+      sample: parseSample(params),
+      snippets,
+      history,
+      days,
+      today: today(),
+    }
     return show(request, { kind: 'model', title: entry.name, data })
   }
   const compare = (request: Request, params: URLSearchParams): Promise<Response> => {
@@ -169,7 +181,7 @@ export function cachePriceHistory(
   }
 }
 
-const usedFreshMs = 60_000
+const figuresFreshMs = 60_000
 
 /** Read once a minute. Without the database the last known order stays. */
 export function cacheUsedModels(
@@ -180,10 +192,26 @@ export function cacheUsedModels(
   let readAt = Number.NEGATIVE_INFINITY
   return () => {
     const now = clock.monotonicMs()
-    if (now - readAt < usedFreshMs) return reading
+    if (now - readAt < figuresFreshMs) return reading
     const before = reading
     readAt = now
     reading = read().catch(() => before)
     return reading
+  }
+}
+
+/** Read once a minute for each model. Without the database nothing is known. */
+export function cacheRouteDays(
+  read: CatalogPagesDependencies['routeDays'],
+  clock: Clock,
+): CatalogPagesDependencies['routeDays'] {
+  const known = new Map<string, { readonly at: number; readonly days: Promise<readonly RouteDay[]> }>()
+  return (modelId) => {
+    const now = clock.monotonicMs()
+    const cached = known.get(modelId)
+    if (cached && now - cached.at < figuresFreshMs) return cached.days
+    const days = read(modelId).catch(() => [])
+    known.set(modelId, { at: now, days })
+    return days
   }
 }

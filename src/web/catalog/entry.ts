@@ -10,6 +10,13 @@ export interface CatalogEntry extends CatalogItem {
 
 export type CatalogRoute = CatalogItem['routes'][number]
 export type Figures = NonNullable<CatalogRoute['first_event_ms']>
+/** How the attempts at a route ended, for each of the last 24 hours, the current one last. null = no attempt. */
+export interface RouteDay {
+  readonly provider: string
+  readonly upstream_model: string
+  readonly hours: readonly (readonly [ok: number, failed: number] | null)[]
+}
+
 /** A price that applies until the next one. */
 export type DatedPrice = ModelPrice['history'][number]
 

@@ -27,6 +27,7 @@ export interface Facet {
 
 /** USD per million tokens. */
 const priceSteps = ['0', '0.50', '2.00', '5.00', '15.00']
+const parsedSteps = priceSteps.map(parsePrice)
 const contextSteps = ['32000', '128000', '200000', '1000000']
 
 const modalities: Readonly<Record<string, string>> = {
@@ -67,12 +68,6 @@ function facet(row: Row): Facet {
 const byNumber: Facet['compare'] = ([a], [b]) => Number(a) - Number(b)
 const byCount: Facet['compare'] = ([a, count], [b, other]) => other - count || (a < b ? -1 : 1)
 
-function isUpTo(entry: CatalogEntry, step: string): boolean {
-  const price = blendedPrice(entry)
-  const most = parsePrice(step)
-  return price !== undefined && most !== undefined && price <= most
-}
-
 const hasContext = ({ context_tokens }: CatalogEntry, step: string) => (context_tokens ?? 0) >= Number(step)
 
 export const facets: Readonly<Record<FacetName, Facet>> = {
@@ -91,8 +86,14 @@ export const facets: Readonly<Record<FacetName, Facet>> = {
   }),
   max_price: facet({
     label: 'Blended price',
-    valuesOf: (entry) => priceSteps.filter((step) => isUpTo(entry, step)),
-    has: isUpTo,
+    valuesOf(entry) {
+      const price = blendedPrice(entry)
+      return price === undefined ? [] : priceSteps.filter((_, at) => price <= (parsedSteps[at] ?? 0n))
+    },
+    has(entry, value) {
+      const [price, most] = [blendedPrice(entry), parsePrice(value)]
+      return price !== undefined && most !== undefined && price <= most
+    },
     nameOf: (value) => (Number(value) === 0 ? 'Free' : `up to $${value}`),
     compare: byNumber,
   }),

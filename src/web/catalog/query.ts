@@ -169,8 +169,10 @@ function selectEntries(entries: readonly CatalogEntry[], query: CatalogQuery) {
   const counts = new Map(facetNames.map((name) => [name, new Map<string, number>()]))
   const matching: CatalogEntry[] = []
   for (const entry of entries) {
-    const written = `${entry.id} ${entry.name} ${entry.owned_by}`.toLowerCase()
-    if (!words.every((word) => written.includes(word))) continue
+    if (words.length > 0) {
+      const written = `${entry.id} ${entry.name} ${entry.owned_by}`.toLowerCase()
+      if (!words.every((word) => written.includes(word))) continue
+    }
     const failed = chosen.filter(({ values, row }) => values.some((value) => !row.has(entry, value)))
     if (failed.length === 0) matching.push(entry)
     for (const { name, row } of chosen) {

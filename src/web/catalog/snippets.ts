@@ -7,8 +7,8 @@ export interface Snippet {
   /** The install command; empty = none needed. */
   readonly install: string
   readonly code: string
-  /** A file in docs/recipes/. */
-  readonly recipe: string
+  /** The page with more, in docs/. */
+  readonly docs: string
 }
 
 export interface SnippetOptions {
@@ -17,12 +17,19 @@ export interface SnippetOptions {
   readonly modelId: string
   /** The model's limit; the Messages API requires a cap. */
   readonly maxOutputTokens: number | undefined
+  /** Only /v1/embeddings serves it. */
+  readonly isEmbedder?: boolean
 }
 
 const hello = 'hello from the other side of the gate'
 const outputCap = 1000
 
-export function snippetsFor({ address, modelId, maxOutputTokens = outputCap }: SnippetOptions): readonly Snippet[] {
+export function snippetsFor({
+  address,
+  modelId,
+  maxOutputTokens = outputCap,
+  isEmbedder = false,
+}: SnippetOptions): readonly Snippet[] {
   const facts: Facts = {
     root: JSON.stringify(address),
     base: JSON.stringify(`${address}/v1`),
@@ -32,9 +39,11 @@ export function snippetsFor({ address, modelId, maxOutputTokens = outputCap }: S
     shellModel: shellQuote(modelId),
     shellChat: shellQuote(`${address}/v1/chat/completions`),
     shellResponses: shellQuote(`${address}/v1/responses`),
+    shellEmbeddings: shellQuote(`${address}/v1/embeddings`),
+    shellGemini: shellQuote(`${address}/v1beta/models/${modelId}:streamGenerateContent?alt=sse`),
   }
-  return rows.map(([client, language, recipe, install, code]) => {
-    return { client, language, recipe, install, code: code(facts) }
+  return (isEmbedder ? embeddingRows : rows).map(([client, language, docs, install, code]) => {
+    return { client, language, docs, install, code: code(facts) }
   })
 }
 
@@ -49,6 +58,8 @@ interface Facts {
   readonly shellModel: string
   readonly shellChat: string
   readonly shellResponses: string
+  readonly shellEmbeddings: string
+  readonly shellGemini: string
 }
 
 /** Inside single quotes a shell only interprets the quote itself. */
@@ -59,7 +70,7 @@ function shellQuote(text: string): string {
 type Row = readonly [
   client: string,
   language: Snippet['language'],
-  recipe: string,
+  docs: string,
   install: string,
   code: (facts: Facts) => string,
 ]
@@ -68,7 +79,7 @@ const rows: readonly Row[] = [
   [
     'curl',
     'sh',
-    'curl.sh',
+    'recipes/curl.sh',
     '',
     ({ shellChat, model }) => `curl -N ${shellChat} \\
   -H "Authorization: Bearer $TOLLGATE_KEY" \\
@@ -83,7 +94,7 @@ const rows: readonly Row[] = [
   [
     'OpenAI JS',
     'javascript',
-    'openai.ts',
+    'recipes/openai.ts',
     'npm install openai',
     ({ base, model }) => `import OpenAI from "openai"
 
@@ -103,7 +114,7 @@ for await (const chunk of stream) {
   [
     'OpenAI Python',
     'python',
-    'openai-python.py',
+    'recipes/openai-python.py',
     'pip install openai',
     ({ base, model }) => `import os
 from openai import OpenAI
@@ -125,7 +136,7 @@ for chunk in stream:
   [
     'Responses, curl',
     'sh',
-    'curl.sh',
+    'recipes/curl.sh',
     '',
     ({ shellResponses, model }) => `curl -N ${shellResponses} \\
   -H "Authorization: Bearer $TOLLGATE_KEY" \\
@@ -139,7 +150,7 @@ for chunk in stream:
   [
     'Responses, JS',
     'javascript',
-    'openai.ts',
+    'recipes/openai.ts',
     'npm install openai',
     ({ base, model }) => `import OpenAI from "openai"
 
@@ -158,7 +169,7 @@ for await (const event of stream) {
   [
     'Responses, Python',
     'python',
-    'openai-python.py',
+    'recipes/openai-python.py',
     'pip install openai',
     ({ base, model }) => `import os
 from openai import OpenAI
@@ -179,7 +190,7 @@ for event in stream:
   [
     'Anthropic JS',
     'javascript',
-    'anthropic.ts',
+    'recipes/anthropic.ts',
     'npm install @anthropic-ai/sdk',
     ({ root, model, cap }) => `import Anthropic from "@anthropic-ai/sdk"
 
@@ -200,7 +211,7 @@ await stream.finalMessage()`,
   [
     'Anthropic Python',
     'python',
-    'anthropic-python.py',
+    'recipes/anthropic-python.py',
     'pip install anthropic',
     ({ root, model, cap }) => `import os
 from anthropic import Anthropic
@@ -220,9 +231,21 @@ with client.messages.stream(
             print(f"\\n\${event.usage.cost}")`,
   ],
   [
+    'Gemini, curl',
+    'sh',
+    'reference/gemini.md',
+    '',
+    ({ shellGemini }) => `curl -N ${shellGemini} \\
+  -H "x-goog-api-key: $TOLLGATE_KEY" \\
+  -H 'Content-Type: application/json' \\
+  -d ${shellQuote(`{
+    "contents": [{"role": "user", "parts": [{"text": "${hello}"}]}]
+  }`)}`,
+  ],
+  [
     'AI SDK',
     'javascript',
-    'ai-sdk.ts',
+    'recipes/ai-sdk.ts',
     'npm install ai @ai-sdk/openai-compatible',
     ({ base, model }) => `import { createOpenAICompatible } from "@ai-sdk/openai-compatible"
 import { streamText } from "ai"
@@ -245,7 +268,7 @@ console.log("\\n$" + (await usage).raw.cost)`,
   [
     'LangChain',
     'javascript',
-    'langchain.ts',
+    'recipes/langchain.ts',
     'npm install @langchain/core @langchain/openai',
     ({ base, model }) => `import { ChatOpenAI } from "@langchain/openai"
 
@@ -262,7 +285,7 @@ for await (const chunk of await model.stream("${hello}")) {
   [
     'Claude Code',
     'sh',
-    'claude-code.md',
+    'recipes/claude-code.md',
     '',
     ({ shellRoot, shellModel }) => `# The root of the gateway, without /v1.
 export ANTHROPIC_BASE_URL=${shellRoot}
@@ -278,7 +301,7 @@ claude`,
   [
     'Codex',
     'sh',
-    'codex.md',
+    'recipes/codex.md',
     'npm install -g @openai/codex',
     ({ base, shellModel }) => `# TOLLGATE_KEY is read by Codex. \`tollgate connect codex\` also configures every model.
 codex -c model_provider=tollgate \\
@@ -287,5 +310,52 @@ codex -c model_provider=tollgate \\
   -c model_providers.tollgate.env_key=TOLLGATE_KEY \\
   -c model_providers.tollgate.wire_api=responses \\
   --model ${shellModel}`,
+  ],
+]
+
+const embeddingRows: readonly Row[] = [
+  [
+    'curl',
+    'sh',
+    'reference/embeddings.md',
+    '',
+    ({ shellEmbeddings, model }) => `curl ${shellEmbeddings} \\
+  -H "Authorization: Bearer $TOLLGATE_KEY" \\
+  -H 'Content-Type: application/json' \\
+  -d ${shellQuote(`{
+    "model": ${model},
+    "input": "${hello}"
+  }`)}`,
+  ],
+  [
+    'OpenAI JS',
+    'javascript',
+    'reference/embeddings.md',
+    'npm install openai',
+    ({ base, model }) => `import OpenAI from "openai"
+
+const client = new OpenAI({ baseURL: ${base}, apiKey: process.env.TOLLGATE_KEY })
+
+const { data, usage } = await client.embeddings.create({
+  model: ${model},
+  input: "${hello}",
+})
+console.log(data[0].embedding.length + " numbers, $" + usage.cost)`,
+  ],
+  [
+    'OpenAI Python',
+    'python',
+    'reference/embeddings.md',
+    'pip install openai',
+    ({ base, model }) => `import os
+from openai import OpenAI
+
+client = OpenAI(base_url=${base}, api_key=os.environ["TOLLGATE_KEY"])
+
+answer = client.embeddings.create(
+    model=${model},
+    input="${hello}",
+)
+print(f"{len(answer.data[0].embedding)} numbers, \${answer.usage.cost}")`,
   ],
 ]

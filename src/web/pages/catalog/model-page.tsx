@@ -1,25 +1,26 @@
 /** @jsxImportSource preact */
 // One model: its facts, price, routes, code that calls it, and price history.
 
-import type { ComponentChildren } from 'preact'
+import { type ComponentChildren, Fragment } from 'preact'
 import type { WholeBucket } from '../../../kernel/usage.ts'
-import { type CatalogEntry, type CatalogRoute, creatorOf, type DatedPrice } from '../../catalog/entry.ts'
+import { type CatalogEntry, creatorOf, type DatedPrice, isEmbedder, type RouteDay } from '../../catalog/entry.ts'
 import { exactCount } from '../../catalog/format.ts'
 import type { Snippet } from '../../catalog/snippets.ts'
 import { modelStatus, type OrderedRoute, orderRoutes, routeStatus } from '../../catalog/status.ts'
 import type { ModelData } from '../../page-data.ts'
 import { CodeBlock, CopyButton, Facts, LiveStatus, Status, Tabs } from '../components.tsx'
+import { Icon } from '../icons.tsx'
 import { useLiveCatalog, usePriceHistory } from '../live-catalog.ts'
 import { type Column, DataTable } from '../table.tsx'
 import { Badges, Capabilities, Measured } from './model-parts.tsx'
 import { Calculator, PriceCard } from './price-card.tsx'
 
-export function ModelPage({ entry: initial, state, sample, snippets, history: initialHistory, today }: ModelData) {
+export function ModelPage({ entry: initial, state, sample, snippets, days, today, ...data }: ModelData) {
   const select = (all: readonly CatalogEntry[]) => all.filter(({ id }) => id === initial.id)
   const { entries, live } = useLiveCatalog([initial], state, select)
   // The page of a removed model stays readable.
   const entry = entries[0] ?? initial
-  const history = usePriceHistory(entry, initialHistory)
+  const history = usePriceHistory(entry, data.history)
   const creator = creatorOf(entry)
   return (
     <article class="model-page stack">
@@ -37,6 +38,18 @@ export function ModelPage({ entry: initial, state, sample, snippets, history: in
           <Badges entry={entry} today={today} />
           <LiveStatus state={live} />
         </p>
+        <p class="row no-print">
+          {!isEmbedder(entry) && (
+            <a class="button" href={`/console/playground?model=${encodeURIComponent(entry.id)}`}>
+              <Icon name="play" size={14} />
+              Try in playground
+            </a>
+          )}
+          <a class="button quiet" href="/console/keys">
+            <Icon name="key" size={14} />
+            Create key
+          </a>
+        </p>
         {entries.length === 0 && (
           <p class="warning" role="alert">
             This model was just removed from the catalog.
@@ -51,7 +64,7 @@ export function ModelPage({ entry: initial, state, sample, snippets, history: in
         </div>
       </Part>
       <Part title="Routes, in the order they are tried now">
-        <RouteTable routes={entry.routes} />
+        <RouteTable entry={entry} days={days} />
       </Part>
       <Part title="Use this model">
         <CodeTabs snippets={snippets} />
@@ -72,18 +85,25 @@ function Part({ title, children }: { readonly title: string; readonly children: 
   )
 }
 
-function factsOf({ context_tokens, max_output_tokens, owned_by, released, tags }: CatalogEntry) {
+function factsOf(entry: CatalogEntry) {
+  const { context_tokens, max_output_tokens, owned_by, released, retires, tags } = entry
   const tokens = (count: number | null) => (count === null ? 'unknown' : `${exactCount(count)} tokens`)
   return [
     ['Context', tokens(context_tokens)],
-    ['Max output', tokens(max_output_tokens)],
+    ...(isEmbedder(entry) ? [] : [['Max output', tokens(max_output_tokens)] as const]),
     ['Creator', owned_by],
     ['Released', released ?? 'unknown'],
+    ...(retires === undefined ? [] : [['Retires', retires] as const]),
+    ['APIs', isEmbedder(entry) ? 'Embeddings' : 'Chat Completions, Messages, Responses, Gemini'],
     ['Capabilities', <Capabilities key="capabilities" tags={tags} />],
   ] as const
 }
 
-const routeColumns: readonly Column<OrderedRoute>[] = [
+interface RouteRow extends OrderedRoute {
+  readonly day: RouteDay | undefined
+}
+
+const routeColumns: readonly Column<RouteRow>[] = [
   {
     label: 'Provider',
     show: ({ route }) => route.provider,
@@ -91,6 +111,7 @@ const routeColumns: readonly Column<OrderedRoute>[] = [
   },
   { label: 'Order', show: ({ place }) => place ?? 'skip' },
   { label: 'Status', show: ({ route }) => <Status {...routeStatus(route)} /> },
+  { label: 'Last 24 hours', show: ({ day }) => <DayBars day={day} /> },
   {
     label: 'Latency (p50)',
     isNumber: true,
@@ -104,23 +125,66 @@ const routeColumns: readonly Column<OrderedRoute>[] = [
   { label: 'Reason', show: ({ why }) => why },
 ]
 
-function RouteTable({ routes }: { readonly routes: readonly CatalogRoute[] }) {
+function RouteTable({ entry, days }: { readonly entry: CatalogEntry; readonly days: readonly RouteDay[] }) {
+  const rows = orderRoutes(entry.routes).map((ordered) => {
+    const { provider, upstream_model: model } = ordered.route
+    return { ...ordered, day: days.find((day) => day.provider === provider && day.upstream_model === model) }
+  })
   return (
     <>
       <DataTable
         caption="Routes"
         columns={routeColumns}
-        rows={orderRoutes(routes)}
+        rows={rows}
         keyOf={({ route }) => `${route.provider} ${route.upstream_model}`}
         isDim={({ place }) => place === undefined}
         empty={<p class="empty">No provider that serves this model is enabled.</p>}
       />
       <p class="hint">
-        A failed attempt automatically moves on to the next route. Latency is the time to the first token; figures are
-        medians of this gateway’s traffic in the last hour. The sandbox is not measured.
+        A failed attempt automatically moves on to the next route. Each bar is an hour of attempts at the route: its red
+        part failed, and a gray bar means no traffic. Latency is the time to the first token; figures are medians of
+        this gateway’s traffic in the last hour. The sandbox is not measured.
       </p>
     </>
   )
+}
+
+const dayHours = 24
+const barHeight = 20
+
+/** A bar for each hour, the current one last: the failed share in red above the rest, gray without traffic. */
+function DayBars({ day }: { readonly day: RouteDay | undefined }) {
+  const hours = day?.hours ?? Array.from({ length: dayHours }, () => null)
+  const ok = sumOf(hours, 0)
+  const total = ok + sumOf(hours, 1)
+  const text = total === 0 ? 'no traffic' : `${Math.floor((1000 * ok) / total) / 10} % ok`
+  return (
+    <span class="day-bars">
+      <svg viewBox={`0 0 ${dayHours * 5} ${barHeight}`} width={dayHours * 5} height={barHeight} aria-hidden="true">
+        {hours.map((hour, at) => {
+          const x = at * 5
+          if (!hour) return <rect key={x} class="none" x={x} y={barHeight - 4} width="4" height="4" />
+          // A failure is at least two pixels high, so that one in a thousand is visible.
+          const share = hour[1] / (hour[0] + hour[1])
+          const failed = hour[1] === 0 ? 0 : Math.max(2, Math.round(share * barHeight))
+          return (
+            <Fragment key={x}>
+              <rect class="ok" x={x} y={failed} width="4" height={barHeight - failed} />
+              {failed > 0 && <rect class="failed" x={x} y="0" width="4" height={failed} />}
+            </Fragment>
+          )
+        })}
+      </svg>
+      <small>
+        {text}
+        {total > 0 && `, n ${exactCount(total)}`}
+      </small>
+    </span>
+  )
+}
+
+function sumOf(hours: RouteDay['hours'], place: 0 | 1): number {
+  return hours.reduce((sum, hour) => sum + (hour?.[place] ?? 0), 0)
 }
 
 /** Code that calls the model, one tab per client. */
@@ -137,8 +201,8 @@ function CodeTabs({ snippets }: { readonly snippets: readonly Snippet[] }) {
         )}
         <CodeBlock code={snippet.code} what={`code for ${snippet.client}`} />
         <p class="hint">
-          Set <code>TOLLGATE_KEY</code> to your API key. For tools, images, errors and more see{' '}
-          <a href={`/docs/recipes/${snippet.recipe.replace(/\.md$/, '')}`}>the recipe</a>.
+          Set <code>TOLLGATE_KEY</code> to your API key. <a href={`/docs/${snippet.docs.replace(/\.md$/, '')}`}>More</a>{' '}
+          about this API.
         </p>
       </>
     ),

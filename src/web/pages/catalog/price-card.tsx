@@ -5,8 +5,8 @@ import { useState } from 'preact/hooks'
 import { chargeLines, type Price, priceUsage, type ShownPrice } from '../../../catalog/price.ts'
 import { formatPico, formatPrice, type Nano } from '../../../kernel/money.ts'
 import { buckets, factorNames, factors, tokenBuckets, unitBuckets } from '../../../kernel/usage.ts'
-import type { CatalogEntry, DatedPrice } from '../../catalog/entry.ts'
-import { countOf, exactCount, usd } from '../../catalog/format.ts'
+import { blendedPrice, type CatalogEntry, type DatedPrice, isEmbedder } from '../../catalog/entry.ts'
+import { countOf, exactCount, roundPrice, usd } from '../../catalog/format.ts'
 import {
   parseSample,
   priceOf,
@@ -29,6 +29,7 @@ export interface PriceCardProps {
 
 export function PriceCard({ entry, current }: PriceCardProps) {
   const { price } = entry
+  const blended = blendedPrice(entry)
   return (
     <div class="price-card">
       <p class="price-card-head between">
@@ -43,6 +44,9 @@ export function PriceCard({ entry, current }: PriceCardProps) {
       <Facts
         class="price-card-foot"
         facts={[
+          ...(blended === undefined || price === 'free' || isEmbedder(entry)
+            ? []
+            : [['Blended', `$${roundPrice(blended)}, three input tokens to one output token`] as const]),
           ['Set by', current?.source ?? entry.price_source ?? entry.source],
           ...(entry.price_version === null ? [] : [['Version', entry.price_version] as const]),
           ...(current ? [['Since', current.effective_from.slice(0, 10)] as const] : []),

@@ -5,7 +5,7 @@
 import type { TargetedSubmitEvent } from 'preact'
 import { useState } from 'preact/hooks'
 import { formatUsd, parsePrice, picoToNano } from '../../../kernel/money.ts'
-import type { CatalogEntry } from '../../catalog/entry.ts'
+import { type CatalogEntry, isEmbedder } from '../../catalog/entry.ts'
 import { countOf, exactCount, shortMs, usdText } from '../../catalog/format.ts'
 import { withOwnKeyModels } from '../../catalog/usable-models.ts'
 import type { ConsoleData } from '../../page-data.ts'
@@ -42,7 +42,9 @@ export function PlaygroundView({ address }: ConsoleData) {
       {own.error && <ErrorNotice error={own.error} retry={own.reload} />}
       <QueryView what="models" query={catalog}>
         {({ data }) => {
-          const models = withOwnKeyModels(data, own.value?.models ?? []).filter(({ callable }) => callable)
+          const models = withOwnKeyModels(data, own.value?.models ?? []).filter(
+            (entry) => entry.callable && !isEmbedder(entry),
+          )
           const model = models.find(({ id }) => id === query.model) ?? exampleModel(models)
           const other = models.find(({ id }) => id === query.other)
           const options = models.map(({ id }) => ({ value: id, label: id }))
