@@ -118,6 +118,16 @@ describe('the list', () => {
     }
   })
 
+  browserTest('fits every width, also with long names', async () => {
+    const { page, close } = await openPage(browser, web.url)
+    // Either side of each change of the layout.
+    for (const width of [1440, 1400, 1280, 1250, 1240, 1024, 1000, 980, 810, 790, 390]) {
+      await page.setViewportSize({ width, height: 800 })
+      expect({ width, pixels: await sidewaysPixels(page) }).toEqual({ width, pixels: 0 })
+    }
+    await close()
+  })
+
   browserTest('a page of a thousand models stays small', async () => {
     const more = Array.from({ length: 5 }, (_, at) =>
       web.entries.map((entry) => ({ ...entry, id: `${entry.id}-${at}`, name: `${entry.name} ${at}` })),
