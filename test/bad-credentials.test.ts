@@ -66,7 +66,7 @@ const goodForms: Record<string, (key: string) => SentHeaders> = {
 
 const swapped = (key: string): string => key.slice(0, 10) + (key[10] === 'a' ? 'b' : 'a') + key.slice(11)
 
-/** What is refused; the values must not come back. */
+/** Refused values; they must not be in the response. */
 const badForms: Record<string, (key: string) => SentHeaders> = {
   'nothing at all': () => ({}),
   'an empty header': () => ({ authorization: '' }),

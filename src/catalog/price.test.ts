@@ -163,7 +163,7 @@ test('a part that exceeds its reduced whole is all of it', () => {
   expect(priceUsage(price, usage({ outputTokens: 3, audioOutputTokens: 10 }))).toBe(nano(60_000n))
 })
 
-test('a summary is priced by the length of its own prompt', () => {
+test('prices a summary by the length of the prompt it was made from', () => {
   const price = inputPrice(1_000n, { '100': 5_000n })
   const counts = { cacheReadTokens: 0, cacheWriteTokens: 0, cacheWriteLongTokens: 0, outputTokens: 1 }
   const summaries = [

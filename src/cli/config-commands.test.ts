@@ -137,7 +137,7 @@ onSqlite((engine) => {
     const table = await world.run('config', { env })
     expect(table.out).toMatch(/^SETTING +VALUE +FROM\n/)
     expect(table.err).toContain('As a gateway started here and now would read them.')
-    // Whatever this terminal has, the gateway that runs is asked.
+    // The running gateway answers, whatever the environment of this terminal says.
     const running = await world.run('config show --running')
     expect([running.exit, running.err]).toEqual([0, ''])
     expect(running.out).toMatch(/^SETTING +VALUE +FROM\n/)

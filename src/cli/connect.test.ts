@@ -117,7 +117,7 @@ onSqlite((engine) => {
     expect(written.provider.tollgate.options).toEqual({
       ...{ baseURL: `${world.management.url}/v1`, apiKey: 'sk-tg-given', setCacheKey: true },
     })
-    // What has no price cannot be called.
+    // A model without a price cannot be called.
     expect(Object.keys(written.provider.tollgate.models)).toEqual(['acme/large', 'acme/small', 'beta/open'])
     expect(written.provider.tollgate.models['acme/large']).toMatchObject({
       name: 'Acme Large',
@@ -129,7 +129,7 @@ onSqlite((engine) => {
     ['continue', join('.continue', 'tollgate.yaml')],
     ['aider', join('.config', 'aider', 'tollgate.yml')],
   ] as const) {
-    it(`connect ${client} writes files of its own, and --undo deletes them`, async (world) => {
+    it(`connect ${client} writes new files, and --undo deletes them`, async (world) => {
       const env = { TOLLGATE_KEY: 'sk-tg-given' }
       const path = join(world.folder, 'home', file)
       const written = await world.run(`connect ${client} --model acme/small`, { env })

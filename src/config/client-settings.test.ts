@@ -76,7 +76,7 @@ test('finds the gateway in a file that is wrong elsewhere, and reports the fault
   expect(withFile('server: { port: 9001, log: loud }')).toEqual(['http://127.0.0.1:9001', '/data', 'server.log'])
   // With TOLLGATE_URL the file does not matter.
   expect(withFile(wrongModels, { TOLLGATE_URL: 'http://gate.example' })).toEqual(['http://gate.example', '/here'])
-  // What works on the data folder unasked does not guess which one a broken file meant.
+  // Commands that work on the data folder do not guess which one a broken file meant.
   writeFileSync(join(folder.path, 'tollgate.yaml'), 'server: { port: 9001 }\nmodels: [\n')
   const unasked = (env: Record<string, string>) =>
     'faults' in readClientSettings(inputsOf(folder.path, env), 'not called')

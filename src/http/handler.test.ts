@@ -59,7 +59,7 @@ test.each(calls)('answers a defect under %s %s with 500 in the %s shape, logged 
   )
 })
 
-test('serves the usual spelling of each surface by a handler of its own, under the same path', async () => {
+test('serves the usual spelling of each path by a separate handler, with the same result', async () => {
   expect(Object.keys(handler.exact)).toEqual(['/v1/chat/completions', '/v1/messages', '/v1/responses'])
   for (const [path, handle] of Object.entries(handler.exact)) {
     const request = new Request(`http://gateway${path}`, { method: 'GET' })

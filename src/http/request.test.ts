@@ -26,7 +26,7 @@ test.each([
   ['http://gateway/v1/models#x', '/v1/models'],
   ['http://gateway', '/'],
   ['http://gateway//api/keys', '//api/keys'],
-  // What the runtime makes of an empty or a strange Host.
+  // The runtime's URL for an empty or a strange Host.
   ['/v1/models', '/v1/models'],
   ['/v1/models?x=://a/api/keys', '/v1/models'],
   ['//a/api/keys?x=http://b/c', '//a/api/keys'],

@@ -69,7 +69,7 @@ const tables: Record<string, string> = {
     hold d 1 day<=31      → held
     budget day            → spent 30 held 1`,
 
-  'what was spent without a budget is not counted in one, where nobody can tell what that was': `
+  'spend from before a budget was named is not counted in it if its amount is unknown': `
     topup 100             → funded, posted 100
     hold a 30             → held
     settle a 30           → charged 30

@@ -109,7 +109,7 @@ forEachEngine((_, it) => {
     expect(await ledger.correct({ ...correction, direction: 'add' })).toEqual(conflict)
     expect(await ledger.correct({ ...correction, amount: 61n as Nano })).toEqual(conflict)
     expect(await ledger.correct({ ...correction, reason: 'refund 8' })).toEqual(conflict)
-    // What was refused leaves its key free.
+    // A refusal leaves its key free.
     const other = { ...correction, idempotencyKey: 'later' }
     expect(await ledger.correct(other)).toMatchObject({ kind: 'insufficient', posted: 0n, held: 0n })
     await ledger.fund({ workspaceId, amount: 60n as Nano, kind: 'topup' })

@@ -84,7 +84,7 @@ const tables: Record<string, string> = {
     settle b 25    → charged 20, lost 5
     wallet         → posted 0 held 0 free 0`,
 
-  'a hold is settled once, whatever is asked later': `
+  'a hold is settled once, whatever is called later': `
     topup 100      → funded, posted 100
     hold a 30      → held
     settle a 10    → charged 10

@@ -100,7 +100,7 @@ forEachEngine((engine, it) => {
   })
 
   if (engine.name === 'sqlite') {
-    it('a charge whose commit was not heard of is counted in its budget once', async ({ database }) => {
+    it('a charge whose commit was not confirmed is counted in its budget once', async ({ database }) => {
       const workspaceId = await addWorkspace(database)
       const { batches } = database
       if (!batches) throw new Error('the embedded engine has a batch writer')

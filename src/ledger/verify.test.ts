@@ -189,7 +189,7 @@ forEachEngine((engine) => {
     await addFunding(database, grant)
     await addCharge(database, workspaceId, { charge: 3, budgets: `key_1 ${day},prj_1 ${day}` })
     await database.transaction((sql) => sql`UPDATE balances SET posted = posted + 2`)
-    // What is long past was cleaned away, or will be.
+    // Old rows were removed, or will be.
     expect((await findingsOf(database)).sort()).toEqual([
       `a budget's held = Σ open holds: key_2 ${day}: held 2, open holds say 0`,
       `a budget's spent = Σ charges of its window: key_1 ${day}: spent 7, charges say 3`,

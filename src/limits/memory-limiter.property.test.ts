@@ -31,7 +31,7 @@ class ReferenceScope {
 
 function fits(taken: readonly Taken[], nowMs: number, perMinute: number | undefined, amount: number): boolean {
   if (perMinute === undefined) return true
-  // What is larger than the limit must find nothing in use; with what is smaller, N may be in use.
+  // A request larger than the limit needs an empty bucket; with smaller ones, N may be in use.
   const others = Math.max(0, perMinute - amount)
   return taken.every(({ atMs }, first) => {
     const inWindow = taken.slice(first).reduce((sum, each) => sum + each.amount, 0)

@@ -17,7 +17,7 @@ import { createSqlLoads } from './sql-loads.ts'
 
 interface Step {
   readonly afterMs: number
-  /** Which limiter is asked. */
+  /** Which limiter is called. */
   readonly replica: number
   readonly key: number
   readonly tokens: number

@@ -59,7 +59,7 @@ function storeFails(): never {
   throw new Error('connection refused')
 }
 
-/** The store is asked again after a while; waits for that, not for a time. */
+/** The store is retried after a while; waits for that, not for a time. */
 async function untilShared(...limiters: readonly SharedLimiter[]): Promise<void> {
   while (limiters.some(({ mode }) => mode.kind !== 'shared')) await Bun.sleep(5)
 }
@@ -200,7 +200,7 @@ test('running requests count on the share, no matter who admitted them', async (
   const scope = key({ concurrentRequests: 9 })
   const [first] = (await exhaust(limiter, scope, 0, 2)).admissions
   bench.store.behaviour = storeFails
-  // Of its share of 3, two run.
+  // Two requests run in its share of 3.
   expect((await exhaust(limiter, scope)).count).toBe(1)
   first?.end(undefined)
   expect((await exhaust(limiter, scope)).count).toBe(1)

@@ -294,7 +294,7 @@ interface Asked {
   readonly extended: bigint[]
   readonly settled: Settlement[]
   released: number
-  /** What the wallet has left for extensions. */
+  /** The wallet's balance for extensions. */
   free: bigint
   refusesWith: ExtendOutcome['kind'] | undefined
 }

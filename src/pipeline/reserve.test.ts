@@ -19,11 +19,11 @@ interface Asked {
   readonly outputCap?: number
   readonly price?: Price
   readonly tags?: readonly string[]
-  /** Of each route. */
+  /** Timeouts of each route. */
   readonly totalMs?: readonly (number | undefined)[]
   /** Whether it asks for a spoken answer. */
   readonly wantsAudio?: boolean
-  /** What the ledger says, in turn; the last one from then on. */
+  /** The ledger's answers, in turn; the last one repeats. */
   readonly outcomes?: readonly HoldOutcome[]
 }
 

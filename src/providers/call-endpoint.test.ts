@@ -13,7 +13,7 @@ const usual = { 'content-type': 'application/json', 'accept-encoding': 'identity
 const { signal } = new AbortController()
 const body = new TextEncoder().encode('{"model":"m","messages":[]}')
 
-/** What is sent, and nothing is. */
+/** The request that would be sent; nothing is sent. */
 async function sentTo(endpoint: Endpoint, credential: string | undefined): Promise<UpstreamRequest> {
   let sent: UpstreamRequest | undefined
   const provider: Provider = {
@@ -43,7 +43,7 @@ test.each([
   ['x-goog-api-key', { 'x-goog-api-key': 'key-1' }],
   ['api-key', { 'api-key': 'key-1' }],
   ['none', {}],
-  // What is no pair of id and secret is an API key, sent as it is.
+  // Text that is not a pair of id and secret is an API key, sent as it is.
   ['sigv4', { authorization: 'Bearer key-1' }],
 ] as const)('the scheme %s sets exactly its headers', async (auth, proof) => {
   expect((await sentTo(endpointWith(auth), 'key-1')).headers).toEqual({ 'x-dialect': '1', ...usual, ...proof })

@@ -217,7 +217,7 @@ test('a tenant can neither have a file read nor choose where its claim is sent',
   expect(asked).toEqual([usualTokenUrl])
 })
 
-test('a workspace’s credential that is opened again is asked for once', async () => {
+test('requests the token of a workspace’s credential once, also if it is opened again', async () => {
   const { tokens } = open(new Secret(JSON.stringify(keyFile)))
   const text = JSON.stringify({ ...keyFile, client_email: 'own@acme.example' })
   expect(await tokens.tokenFor(new Secret(text))).toBe('token-1')

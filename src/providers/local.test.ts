@@ -133,7 +133,7 @@ describe('finds no server', () => {
   })
 })
 
-test('the servers we know have a name and a port each of their own', () => {
+test('each known server has a distinct name and port', () => {
   expect(localServers.map(({ id, port }) => `${id} ${port}`)).toEqual([
     'ollama 11434',
     'lmstudio 1234',

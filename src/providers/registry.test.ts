@@ -31,7 +31,7 @@ const ruleNames: Readonly<Record<keyof TargetRules, true>> = {
   ...{ dialectVersion: true, thinkTags: true, fastTier: true, economyTier: true, mediaInToolResults: true },
 }
 
-/** What stands in addresses, by way of an example. */
+/** Example values for the variables in URLs. */
 const settings: Readonly<Record<string, string>> = {
   '{AZURE_OPENAI_ENDPOINT}': 'https://acme.openai.azure.com',
   '{AWS_REGION}': 'eu-west-1',
@@ -104,7 +104,7 @@ describe('a provider is switched on', () => {
     clock: systemClock,
   }
 
-  test('by nothing but its variable', () => {
+  test('only by its variable', () => {
     expect(createProviders(input).size).toBe(0)
     for (const { id, variable, endpoints, needs } of builtInProviders) {
       const apiKey = new Secret(`key of ${id}`)

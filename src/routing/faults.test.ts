@@ -330,7 +330,7 @@ describe('a 403', () => {
     ],
     [{ type: 'permission_error', message: 'Your API key may not use this.' }, 'refused our credential'],
     [{ code: 'unsupported_country_region_territory', message: 'Country not supported' }, 'refused our credential'],
-    // Of the account's policies, not of what was written.
+    // About the account's policies, not about the content.
     [{ message: 'not authorized, because no identity-based policy allows the action' }, 'refused our credential'],
     [
       { message: 'User: arn:aws:iam::1:user/x is not authorized to perform: bedrock:InvokeModel on resource: …' },

@@ -78,7 +78,7 @@ test.each([
   ['gpt-5.6', { offersTools: true, reasoning: 'on' }, ['openai-responses', why]],
   ['gpt-5.6', { offersTools: true, reasoning: 'off' }, ['openai-chat', undefined]],
   ['gpt-5.6', { offersTools: false, reasoning: 'on' }, ['openai-chat', undefined]],
-  // gpt-5.4 only reasons when it is asked to.
+  // gpt-5.4 only reasons on request.
   ['gpt-5.4', { offersTools: true, reasoning: undefined }, ['openai-chat', undefined]],
   ['gpt-5.4', { offersTools: true, reasoning: 'on' }, ['openai-responses', why]],
   ['gpt-4.1', { offersTools: true, reasoning: 'on' }, ['openai-chat', undefined]],
@@ -104,19 +104,19 @@ describe('endpoints that serve only some models', () => {
   test.each([
     ['gemini-3-flash', 'gemini'],
     ['claude-opus-5-5', 'anthropic-messages'],
-  ] as const)('%s at Vertex is asked for in %s, whatever the caller speaks', (model, dialect) => {
+  ] as const)('calls %s at Vertex in %s, whatever the dialect of the caller', (model, dialect) => {
     for (const surface of [openaiChat, anthropicMessages]) {
       expect(chosen(model, features, surface, endpointsOf('google-vertex'))[0]).toBe(dialect)
     }
   })
 
   test.each(['gpt-5.5-pro', 'o3-pro-2025-06-10', 'gpt-5.3-codex', 'o3-deep-research'])(
-    '%s is asked for where OpenAI has it',
+    'calls %s by Responses at OpenAI',
     (model) => expect(chosen(model, features, openaiChat, endpointsOf('openai'))[0]).toBe('openai-responses'),
   )
 
   test.each(['gpt-4.1', 'ft:gpt-4o-mini-2024-07-18:acme-pro::x', 'ft:gpt-4.1:codex-labs::y'])(
-    '%s is asked for by chat',
+    'calls %s by Chat Completions',
     (model) => expect(chosen(model, features, openaiChat, endpointsOf('openai'))[0]).toBe('openai-chat'),
   )
 

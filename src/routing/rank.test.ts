@@ -17,7 +17,7 @@ interface Facts {
   readonly state?: RouteState
   readonly credentialId?: string
   readonly firstEvent?: Quantiles
-  /** What the operator pays for input and output, in pico-dollars per token. */
+  /** The operator's price of input and output, in pico-dollars per token. */
   readonly cost?: readonly [input: bigint, output: bigint]
 }
 

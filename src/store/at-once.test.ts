@@ -41,7 +41,7 @@ forEachEngine((engine, it) => {
     const database = await openDatabase({ url: target.href, dataFolder: '' })
     const add = (shape: 'at_once' | undefined) =>
       database.transaction((sql) => insertList(sql, 'notes', [{ id: crypto.randomUUID() }]), shape)
-    /** Of many, because connections are opened and statements prepared in between. */
+    /** Over many, because connections are opened and statements prepared in between. */
     const leastSends = async (shape: 'at_once' | undefined) => {
       let least = Number.POSITIVE_INFINITY
       for (let n = 0; n < 30; n++) {

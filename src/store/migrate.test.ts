@@ -88,7 +88,7 @@ forEachEngine((engine) => {
       expect(await refusal(run(database, [first, second]))).toContain('not through 0001-a')
     }))
 
-  test('runs the sections of its own engine and those of both', () =>
+  test('runs the sections for its engine and for both', () =>
     withDatabase(async (database) => {
       const text = [
         'CREATE TABLE seen (engine TEXT);',

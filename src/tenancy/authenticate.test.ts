@@ -304,7 +304,7 @@ forEachEngine((engine) => {
     expect(refusalOf(await both(key, other.key))).toBe(
       'Tollgate got two different keys, in Authorization and in x-api-key. Send one of them.',
     )
-    // Of two bad ones, the message is about the one that is at least a Tollgate key.
+    // With two bad ones, the message is about the one that has the form of a Tollgate key.
     expect(refusalOf(await both('sk-ant-something', unknown))).toContain(`(…${unknown.slice(-4)})`)
     expect(refusalOf(await both(unknown, 'sk-ant-something'))).toContain(`(…${unknown.slice(-4)})`)
   })

@@ -181,7 +181,7 @@ async function createCacheBench(engine: TestEngine) {
   let nowMs = 0
   const clock: Clock = { now: () => nowMs, monotonicMs: () => nowMs }
   const counts = { queries: 0 }
-  /** What a query waits for after it was answered, before its asker hears of it. */
+  /** Holds back the answer of a query from its caller. */
   const delay = { until: Promise.resolve() }
   const counted: Database = {
     ...store.database,

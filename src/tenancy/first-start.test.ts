@@ -14,7 +14,7 @@ function open({ database, place }: TestStore) {
   return { database, folder, secret: loadMasterSecret(undefined, folder), clock: systemClock }
 }
 
-/** What a start that accepts requests prints: a key, or none. */
+/** The output of a start that accepts requests: a key, or none. */
 async function shownBy({ show }: FirstStart): Promise<FirstStart['firstKey'][]> {
   const printed: FirstStart['firstKey'][] = []
   await show((firstKey) => printed.push(firstKey))

@@ -223,7 +223,7 @@ forEachEngine((engine) => {
       { id: idle.key.id, name: 'idle', last4: idle.key.last4, lastUsedAt: undefined },
     ])
     expect(await bench.ask(used.secret, to)).toBe('used')
-    // What was not used hangs on the old one still, and is not lost.
+    // Unused keys still depend on the old secret, and are not lost.
     expect(await bench.ask(idle.secret, to)).toBe('UNAUTHORIZED')
     expect(await bench.ask(idle.secret, to, from)).toBe('idle')
     await bench.untilLeft({ keys: 0, overlaps: 0 })

@@ -43,7 +43,7 @@ function request({ method = 'GET', cookie, headers = {} }: Asked = {}): Request 
   return new Request('http://127.0.0.1:8080/api/keys', { method, headers: all })
 }
 
-/** What the browser sends back of a Set-Cookie line. */
+/** The Cookie header that the browser sends back for a Set-Cookie line. */
 function cookieOf(line: string | Failure): string {
   if (line instanceof Failure) throw new Error(line.message)
   return line.slice(0, line.indexOf(';'))

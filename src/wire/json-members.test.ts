@@ -199,7 +199,7 @@ describe('a damaged document', () => {
   )
   const damage = fc.record({ at: fc.double({ min: 0, max: 1, noNaN: true }), cut: fc.nat(2), put: fc.option(piece) })
 
-  /** What JSON.parse makes of the bytes; undefined if it refuses them or they are not UTF-8. */
+  /** The result of JSON.parse; undefined if it refuses the bytes or they are not UTF-8. */
   function oracle(body: Uint8Array): { value: unknown } | undefined {
     try {
       return { value: JSON.parse(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(body)) }
@@ -323,7 +323,7 @@ test('every object and array is found, and none in a string', () => {
   ])
 })
 
-/** What is in a document, read level by level. */
+/** The content of a document, read level by level. */
 function contentOf(node: JsonNode): unknown {
   const elements = node.elements()
   if (elements) return elements.map(contentOf)

@@ -110,7 +110,7 @@ function cacheHint(dialect: DialectName, call: UpstreamCall): string | number | 
 
 const sessions = 3
 
-/** What the agent's own requests would hit at a provider of its own dialect. */
+/** The cache hits of the agent's own requests at a provider of its dialect. */
 function directHitRate(agent: Agent): number {
   const direct = new PrefixCache()
   for (let session = 0; session < sessions; session++) {
@@ -148,7 +148,7 @@ describe.skipIf(findPostgresPrograms() === undefined)('an agent on two replicas 
             expect(two.fixed).toBe(one.fixed)
             expect(two.growing.startsWith(one.growing)).toBe(true)
           }
-          // What sessions share is left out of both figures: it depends on chance.
+          // The prefix that sessions share is left out of both figures: it depends on chance.
           const where = `${session} ${routeOf(call)} ${dialect === 'messages' ? '' : hint}`
           cache.take(promptOf(dialect, call.json()), where, dialect === 'messages' ? 'marked' : 'everything')
         }

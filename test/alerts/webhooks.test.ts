@@ -24,7 +24,7 @@ interface Received {
   readonly body: string
 }
 
-/** A receiver that answers as told by `answer`. */
+/** A receiver that answers with `answer`. */
 function startReceiver() {
   const received: Received[] = []
   let status = 204
@@ -51,7 +51,7 @@ interface Mailed {
   readonly text: string
 }
 
-/** A real mail server. It refuses `gone@` for good, and `later@` until it is told otherwise. */
+/** A real mail server. It refuses `gone@` permanently, and `later@` until the test changes that. */
 async function startMailServer() {
   const mails: Mailed[] = []
   let isFull = true
@@ -262,7 +262,7 @@ forEachEngine((engine) => {
     const now = systemClock.now()
     // As several replicas do.
     const detect = () => Promise.all([1, 2, 3].map(() => detectAlerts(database, now)))
-    // What was spent before the limit was set is counted in the background.
+    // Spend from before the limit was set is counted in the background.
     await until(async () => {
       await detect()
       return (await alerts(tenant.workspaceId)).length >= 2

@@ -79,7 +79,7 @@ function ask(recording: Recording, { stream, wantsUsage = false, cut = 0 }: Aske
       model: surfaces[surface].model,
       messages: [{ role: 'user', content: 'hi' }],
       max_tokens: 1000,
-      // What a search adds is not in the body.
+      // The tokens that a search adds are not in the body.
       ...(recording.file.includes('server-tools') && { tools: [{ type: 'web_search_20250305', name: 'web_search' }] }),
       ...(surface === 'chat' && stream ? chat : {}),
       stream,

@@ -38,7 +38,7 @@ function openRelay(recording: Recording, wantsStreamUsage: boolean): StreamRelay
   })
 }
 
-/** What a client gets in all when the provider's bytes come in these chunks. */
+/** All that a client gets when the provider's bytes come in these chunks. */
 function relayed(relay: StreamRelay, chunks: readonly Uint8Array[]): Buffer {
   const got: Uint8Array[] = chunks.map((chunk) => relay.push(chunk))
   got.push(relay.end(), relay.terminal)

@@ -8,7 +8,7 @@ import { Failure } from '../../src/kernel/failure.ts'
 import { geminiConfig, startGateway, stopAll } from '../parts/gateway.ts'
 import { startUpstream, type UpstreamCall } from '../parts/upstream.ts'
 
-/** What stands in the client's body, and what the provider gets in its place; each occurs once. */
+/** A text in the client's body, and the provider's text in its place; each occurs once. */
 type Edit = readonly [from: string, to: string]
 
 type CapName = 'max_tokens' | 'max_completion_tokens'
@@ -119,7 +119,7 @@ const messagesBodies: readonly Sent[] = [
   },
 ]
 
-/** What a caller says beside the contents, and what the provider gets; the model is in the address. */
+/** Members beside the contents, and what the provider gets; the model is in the URL. */
 const geminiBodies: readonly Sent[] = [
   {
     says: 'odd order and spaces, signatures, unknown names inside calls and results',
@@ -268,7 +268,7 @@ describe('the body the provider receives', () => {
     })
     expect(`${response.status} ${await response.text()}`).toStartWith(String(status))
     const sent = upstream.calls.map((call) => Object.keys(call.json()).sort().join())
-    // What is left of it: the contents, and the cap of the model.
+    // The rest of it: the contents, and the cap of the model.
     expect(sent).toEqual(status === 200 ? ['contents,generationConfig'] : [])
     if (status === 200) {
       expect(upstream.calls[0]?.json().generationConfig).toEqual({ maxOutputTokens: 4096 })

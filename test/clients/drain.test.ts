@@ -13,7 +13,7 @@ import {
 } from '../parts/official-clients.ts'
 import { startUpstream } from '../parts/upstream.ts'
 
-// A gateway that stops while it still works: what runs is finished, a request that arrives late is asked to retry.
+// A gateway that stops while it still works: running requests are finished, a late request gets a retryable error.
 
 const user = { role: 'user' as const, content: 'hi' }
 const names = [...chatClientNames, ...messageClientNames]
@@ -99,7 +99,7 @@ function send(name: ClientName): PromiseLike<unknown> {
   return client.messages.create({ model: 'sandbox/echo', max_tokens: 9, messages: [user] })
 }
 
-test.each(names)('%s: a request that arrives late is asked to retry', async (name) => {
+test.each(names)('%s: a late request gets a retryable error', async (name) => {
   const error = await readError(name, send(name))
   expect(error).toMatchObject({
     exception: expectedException(name, 503),

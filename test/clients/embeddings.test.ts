@@ -160,7 +160,7 @@ test('gemini: a batch in its form, and vectors in the caller’s', async () => {
   expect(call?.json()).toEqual({ requests: [request('a'), request('b')] })
 })
 
-describe('hosts with a form of their own', () => {
+describe('hosts with their own format', () => {
   const call = (body: object) => ({
     ...{ path: '/embeddings', headers: {} },
     body: new TextEncoder().encode(JSON.stringify(body)),

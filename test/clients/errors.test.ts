@@ -30,7 +30,7 @@ const vocabulary = {
   LIMIT_EXCEEDED: { status: 429, chat: 'rate_limit_error', messages: 'rate_limit_error' },
 } as const
 
-/** What both families can do. */
+/** The calls that both families have. */
 interface Sender {
   /** A request that would work, with some members and options changed; undefined leaves a member out. */
   send(members?: object, options?: object): PromiseLike<unknown>

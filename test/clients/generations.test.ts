@@ -106,7 +106,7 @@ const stops = {
   responses: { end: 'completed', length: 'max_output_tokens', calls: 'calls' },
 } as const
 
-/** What every answer has, whatever it says. */
+/** The facts that every answer has. */
 function expectReply(
   reply: ClientReply,
   mode: Mode,
@@ -166,7 +166,7 @@ for (const name of [...chatClientNames, ...messageClientNames, ...responseClient
       })
 
       test('a prompt is written to the cache, then read from it', async () => {
-        // One word, of up to 12 letters, that nobody else uses: 7 + 4 tokens of prefix, 1 + 4 of question, 1 of answer.
+        // One word, of up to 12 letters, that no other test uses: 7 + 4 tokens of prefix, 1 + 4 of question, 1 of answer.
         const system = `You are the parrot of ${name.replaceAll(' ', '').replace('responses', 'r')}${mode.charAt(0)} alone`
         const ask = { model: 'sandbox/cache', system, turns: ['again'] }
         const first = await say(ask)

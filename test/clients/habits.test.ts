@@ -1,4 +1,4 @@
-// What clients and proxies do out of habit: slashes too many, a HEAD before a GET, packed bodies, keys left out.
+// Habits of clients and proxies: too many slashes, a HEAD before a GET, compressed bodies, missing keys.
 
 import { afterAll, expect, test } from 'bun:test'
 import { startGateway } from '../parts/gateway.ts'

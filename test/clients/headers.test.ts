@@ -75,7 +75,7 @@ test('no two requests have the same id, whatever id the client sent', async () =
   expect(ids).not.toContain('req_mine')
 })
 
-/** What providers and the proxies before them send along. None of it is the caller's business. */
+/** Headers that providers and their proxies send. Callers must not get them. */
 const foreign = {
   'set-cookie': '__cf_bm=secret; path=/',
   server: 'cloudflare',

@@ -3,7 +3,7 @@ import type Anthropic from '@anthropic-ai/sdk'
 import { startGateway } from '../parts/gateway.ts'
 import { createMessageClient, messageClientNames, readError } from '../parts/official-clients.ts'
 
-// What only the message clients have: signed thinking, cache lifetimes, counting, beta calls.
+// Features that only the message clients have: signed thinking, cache lifetimes, counting, beta calls.
 
 const gateway = await startGateway()
 afterAll(() => gateway.stop())

@@ -143,7 +143,7 @@ for (const name of [...chatClientNames, ...messageClientNames]) {
       expect(waits).toContain(7_000)
     })
 
-    test('is asked not to retry when the wait is longer than clients accept', async () => {
+    test('gets x-should-retry: false if the wait is longer than clients accept', async () => {
       upstream.handle((_, reply) => reply.json(429, { error: { message: 'slow down' } }, { 'retry-after': '3600' }))
       const requests = requestCounter(model)
       const error = await readError(name, say(name, model, 2))

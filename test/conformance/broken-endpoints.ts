@@ -9,7 +9,7 @@ export interface Passing {
   readonly text: string
 }
 
-/** What the client gets instead; undefined = what there was. */
+/** The replacement that the client gets; undefined = unchanged. */
 export type Damage = (passing: Passing) => Response | string | Uint8Array<ArrayBuffer> | undefined
 
 export interface DamagingProxy {
@@ -80,7 +80,7 @@ const refusing =
 const inLatin1: Damage = ({ status, text }) =>
   status === 200 ? new Uint8Array(Buffer.from(text.replaceAll(/[^\0-\xff]/g, '?'), 'latin1')) : undefined
 
-/** What is broken, how, and the checks that fail with a word of the reason that each gives. */
+/** The fault, how it is made, and the checks that fail with a word of the reason that each gives. */
 export type BrokenRow = readonly [what: string, damage: Damage, fails: Readonly<Record<string, string>>]
 
 export const brokenChat: readonly BrokenRow[] = [

@@ -8,18 +8,18 @@ import { createJumpClock } from '../parts/jump-clock.ts'
 import { startUpstream, type Upstream, type UpstreamHandler } from '../parts/upstream.ts'
 import { isGeminiPath } from '../parts/upstream-words.ts'
 
-/** What callers speak. */
+/** The dialects of callers. */
 export type SurfaceName = 'chat' | 'messages' | 'responses'
-/** What providers speak. */
+/** The dialects of providers. */
 export type DialectName = SurfaceName | 'gemini'
 
 export interface Pair {
   readonly surface: SurfaceName
-  /** What the provider speaks. */
+  /** The provider's dialect. */
   readonly upstream: DialectName
   /** The catalog id. */
   readonly model: string
-  /** What the provider calls it. */
+  /** The provider's name for it. */
   readonly upstreamModel: string
 }
 

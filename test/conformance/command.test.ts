@@ -84,7 +84,7 @@ test('from a shell, with an exit code', async () => {
   const unknown = checker('--modle', 'x')
   const help = checker('--help')
   expect([await good.stdout.text(), await good.exited]).toEqual([expect.stringContaining('28 passed, 0 failed'), 0])
-  // Nobody may list the models without a key.
+  // Listing the models requires a key.
   expect([await wrong.stderr.text(), await wrong.exited]).toEqual([expect.stringContaining('with --model'), 2])
   const hint = expect.stringContaining('Try: npm run conformance -- --help')
   expect([await unknown.stderr.text(), await unknown.exited]).toEqual([hint, 2])
@@ -102,7 +102,7 @@ test('the result for programs says the same', async () => {
 })
 
 describe('what keeps the checks from running is said once', () => {
-  test('nobody answers', async () => {
+  test('no server is listening', async () => {
     const { code, out } = await run({ baseUrl: 'http://127.0.0.1:1' })
     expect([code, out.split('nothing else was checked').length]).toEqual([1, 3])
   })

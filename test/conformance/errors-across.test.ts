@@ -76,7 +76,7 @@ describe.each(both)('a prompt that is too long (streamed: %p)', (stream) => {
     expect(error.message).toContain(openaiTooLong)
   })
 
-  test('pitfall 147: the part of the output cap is told in the words by which clients lower it', async () => {
+  test('pitfall 147: the message names the output cap in the words by which clients lower it', async () => {
     const message =
       "This model's maximum context length is 65536 tokens. However, you requested 66434 tokens (58242 in the messages, 8192 in the completion)."
     refuseWith(400, { message, code: 'invalid_request_error' })
@@ -121,7 +121,7 @@ describe.each(both)('a prompt that is too long (streamed: %p)', (stream) => {
     }
   })
 
-  test('pitfall 147: it is told also when another route had failed before', async () => {
+  test('pitfall 147: it is reported also if another route had failed before', async () => {
     upstream.handle((call, reply) =>
       call.path.endsWith('/chat/completions')
         ? reply.json(503, { error: { message: 'down' } })

@@ -1,4 +1,4 @@
-// What callers get of a provider that fails, found out by asking.
+// Finds out what callers get when a provider fails.
 
 import { wantsStream } from '../parts/upstream-words.ts'
 import { dialectOfPath, type Pair, type Stage } from './cells.ts'
@@ -10,7 +10,7 @@ export interface ReadFault {
   readonly outcome: FaultOutcome
   /** The message. */
   readonly said: string
-  /** What is not as it should be. */
+  /** Faults of the answer. */
   readonly wrong: readonly string[]
   readonly headers: Headers
 }

@@ -1,5 +1,5 @@
 // Providers that fail, before anything was said and after, on every way from provider to caller: the caller gets the
-// code of the vocabulary in its own dialect, and never an ending that nobody sent.
+// code of the vocabulary in its own dialect, and never an ending that was not sent.
 
 import { afterAll, describe, expect, test } from 'bun:test'
 import { isResponseClient, readError } from '../parts/official-clients.ts'

@@ -114,7 +114,7 @@ describe('the grammar of chat completions', () => {
     expect(rulesOf(damage(good))).toContain(rule)
   })
 
-  test('has rules about usage that nobody asked for', () => {
+  test('has rules about usage that was not requested', () => {
     expect(rulesOf(good, false)).toContain('usage-unasked')
   })
 

@@ -40,7 +40,7 @@ const upstream = startUpstream(async (call, reply) => {
 const gateway = await startGateway({ config: configFor(upstream.url) })
 afterAll(() => stopAll(gateway, upstream))
 
-/** What the provider was sent for a request. */
+/** The body that the provider got for a request. */
 async function upstreamBody(at: Asked, surface: TestSurface, body: object): Promise<string> {
   const before = upstream.calls.length
   let response = await ask(at, surface, body)
@@ -274,7 +274,7 @@ test('vector 99: another process, with other secrets and ids, sends the same byt
   }
 })
 
-/** Reads on behind the address: a process whose output nobody takes would end. */
+/** Reads on after the address: a process whose output is not read would end. */
 async function listeningUrl(output: ReadableStream<Uint8Array>): Promise<string> {
   const found = Promise.withResolvers<string>()
   void (async () => {

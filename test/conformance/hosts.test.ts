@@ -36,7 +36,7 @@ const tools = {
   messages: [{ name: 'look', input_schema: schema }],
 }
 
-/** Surface, and whether a stream is asked for. */
+/** Surface, and whether a stream is requested. */
 const everyWay = [
   ['chat', true],
   ['chat', false],
@@ -73,18 +73,21 @@ test.each([
   ['messages', { tools: tools.messages, thinking: { type: 'adaptive' } }, '/openai/v1/responses'],
   ['messages', { tools: tools.messages, output_config: { effort: 'low' } }, '/openai/v1/responses'],
   ['messages', { tools: tools.messages, thinking: { type: 'disabled' } }, '/openai/v1/chat/completions'],
-] as const)('a model that refuses tools while it reasons is asked on %s for %j at %s', async (surface, body, path) => {
-  upstream.handle(answerHello)
-  for (const stream of [true, false]) {
-    const response = await ask(surface, { model: 'test/deployed', stream, ...body })
-    const { content } = readReply(surface, await response.text(), { stream })
-    expect([response.status, content.text]).toEqual([200, 'hello'])
-    expect(response.headers.get('x-tollgate-warnings') ?? '').not.toContain('reasoning_dropped')
-    expect(lastCall().path).toBe(path)
-    expect(lastCall().headers.get('api-key')).toBe('azure-secret')
-    expect(lastCall().headers.get('authorization')).toBeNull()
-  }
-})
+] as const)(
+  'calls a model that refuses tools while it reasons, requested on %s with %j, at %s',
+  async (surface, body, path) => {
+    upstream.handle(answerHello)
+    for (const stream of [true, false]) {
+      const response = await ask(surface, { model: 'test/deployed', stream, ...body })
+      const { content } = readReply(surface, await response.text(), { stream })
+      expect([response.status, content.text]).toEqual([200, 'hello'])
+      expect(response.headers.get('x-tollgate-warnings') ?? '').not.toContain('reasoning_dropped')
+      expect(lastCall().path).toBe(path)
+      expect(lastCall().headers.get('api-key')).toBe('azure-secret')
+      expect(lastCall().headers.get('authorization')).toBeNull()
+    }
+  },
+)
 
 const events = [
   {

@@ -1,4 +1,4 @@
-// What is written in a dialect and read again is what it was, in each dialect and through both, whatever the
+// A conversation that is rendered and parsed again is unchanged, in each dialect and through both, whatever the
 // conversation; and nothing that a program could send makes a parser or a renderer throw.
 
 import { describe, expect, test } from 'bun:test'

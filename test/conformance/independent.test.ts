@@ -1,4 +1,4 @@
-// A fake provider that nobody here wrote plays every upstream: what its authors know of OpenAI, Anthropic, Google and
+// A fake provider by other authors plays every upstream: what they know of OpenAI, Anthropic, Google and
 // Bedrock meets what we know of them. Text, a tool call and its result, streamed and not, through both surfaces.
 
 import { afterAll, describe, expect, test } from 'bun:test'

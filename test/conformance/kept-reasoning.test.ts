@@ -77,7 +77,7 @@ async function speak(at: Stage, pair: Pair, stream = false): Promise<Spoken> {
     await ask(messages, headers)
     const sent = JSON.stringify(at.upstream.calls.at(-1)?.json())
     const found = [first, second].filter((proof) => sent.includes(proof))
-    // Gemini is told that a signature is missing; nothing else is lost, since the caller sent none.
+    // Gemini gets the value for a missing signature; nothing else is lost, since the caller sent none.
     if (warnings !== null) expect([warnings, found]).toEqual(['thought_signature_skipped;field=/messages/1', []])
     return found
   }

@@ -65,7 +65,7 @@ describe.each(crossing)('on $surface.name', ({ surface, model }) => {
     await (await seen.promise).closed
     const record = await recordAfter(before)
     expect(record).toMatchObject({ status: 499, attempts: 1 })
-    // What was reported up front, or an estimate; and of the output no less than came.
+    // The usage reported up front, or an estimate; and of the output no less than came.
     expect(record.input_tokens).toBeGreaterThan(0)
     expect(record.output_tokens).toBeGreaterThan(0)
     expect(upstream.calls).toHaveLength(1)
@@ -124,7 +124,7 @@ describe.each(crossing)('on $surface.name', ({ surface, model }) => {
   })
 })
 
-/** A stream of a Messages provider with some records of its own. */
+/** A stream of a Messages provider with extra records. */
 function event(type: string, fields: object): string {
   return `event: ${type}\ndata: ${JSON.stringify({ type, ...fields })}\n\n`
 }
@@ -151,7 +151,7 @@ async function endingWith(
 }
 
 describe('a Messages provider behind the chat surface', () => {
-  test('vector 78: a pause, which nobody can have asked for, ends with its own word and a note', async () => {
+  test('vector 78: a pause that cannot have been requested ends with its own word and a note', async () => {
     const { choice, notes } = await endingWith('pause_turn')
     expect(choice).toMatchObject({ finish_reason: 'stop', native_finish_reason: 'pause_turn' })
     expect(notes).toEqual(['paused with "pause_turn", not continued'])
@@ -168,7 +168,7 @@ describe('a Messages provider behind the chat surface', () => {
     expect(upstream.calls).toHaveLength(0)
   })
 
-  test('a word that nobody knows is an end, with a note', async () => {
+  test('an unknown stop reason is an end, with a note', async () => {
     const { choice, notes } = await endingWith('out_of_ideas')
     expect(choice.finish_reason).toBe('stop')
     expect(notes).toEqual(['ended with "out_of_ideas", taken for an ordinary end'])

@@ -151,12 +151,12 @@ describe('requests', () => {
     expect([answer.stop_reason, answer.stop_sequence, answer.content[0].text]).toEqual(['stop_sequence', 'lo', 'hel'])
   })
 
-  test('pitfall 177: a choice among no tools goes to nobody', async () => {
+  test('pitfall 177: sends no tool choice without tools', async () => {
     const { body } = await send(messages, 'grok-4-0709', { tools: [], tool_choice: { type: 'auto' } })
     expect(body.tool_choice).toBeUndefined()
   })
 
-  test('pitfall 178: gpt-oss cannot be turned off, and the caller is told', async () => {
+  test('pitfall 178: reasoning of gpt-oss cannot be turned off, and the caller gets a warning', async () => {
     const { body, warned } = await send(messages, 'gpt-oss-120b', { thinking: { type: 'disabled' } })
     expect(body.reasoning_effort).toBe('low')
     expect(warned).toEqual(['reasoning_not_disabled'])
@@ -180,7 +180,7 @@ describe('requests', () => {
     expect((await send(messages, 'deepseek-v4-pro', { tools: [] })).body.tools).toBeUndefined()
   })
 
-  test('pitfall 9: what a target can do is carried, what it cannot is told', async () => {
+  test('pitfall 9: supported settings are sent, the others cause a warning', async () => {
     const options = { output_config: { effort: 'high' } }
     const able = await send(messages, 'gpt-5.6', options)
     expect([able.body.reasoning_effort, able.warned]).toEqual(['high', []])
@@ -276,7 +276,7 @@ describe('replies', () => {
     const { answer } = await send(messages, 'plain-1', {})
     const [thinking, text] = answer.content
     expect(text.text).toBe('hello')
-    // What was sealed comes back with the next turn, as it was.
+    // Encrypted reasoning comes back unchanged with the next turn.
     const history = [{ role: 'user', content: 'hi' }, { role: 'assistant', content: [thinking, text] }, thoughtful[0]]
     upstream.handle(answerHello)
     const { body } = await send(messages, 'plain-1', { messages: history })

@@ -43,7 +43,7 @@ describe.each(replyPairs)('$upstream → $surface', (pair) => {
     }
   })
 
-  test('a usage that nobody reported is estimated, on every lane', async () => {
+  test('usage that was not reported is estimated, on every lane', async () => {
     const fixture = fixtureNamed('Text')
     const bare = {
       chat: fixture.chat.stream.replace(/data: \{[^\n]*"choices":\[\],"usage"[^\n]*\n\n/, ''),

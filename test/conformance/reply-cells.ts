@@ -1,4 +1,4 @@
-// What callers read of each answer on each way from provider to caller, found out by asking for it.
+// Finds out what callers read of each answer in each direction from provider to caller.
 
 import type { UpstreamHandler } from '../parts/upstream.ts'
 import { wantsStream } from '../parts/upstream-words.ts'
@@ -30,7 +30,7 @@ export interface Reading {
   /** `bytes`, or the name of a client. */
   readonly by: string
   readonly mode: Mode
-  /** What is not as it should be; empty = all is well. */
+  /** Faults of the answer; empty = all is well. */
   readonly wrong: readonly string[]
 }
 

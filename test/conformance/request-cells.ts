@@ -54,7 +54,7 @@ export function bodyOf({ surface, upstream }: Pair, fixture: RequestFixture): ob
   }
   const written = fixture[surface]
   if (!written) return undefined
-  // Where nothing turns reasoning off, asking for that would be the only thing the row shows; it has one of its own.
+  // If nothing turns reasoning off, turning it off would be all that the row shows; there is a separate row for it.
   const isBeside = upstream === 'gemini' && written.thinking === unreasoned.thinking
   const members = isBeside ? { ...written, thinking: undefined } : written
   return { messages: [hi], ...(surface === 'messages' ? { max_tokens: 1000 } : {}), ...members }

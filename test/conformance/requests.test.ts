@@ -155,7 +155,7 @@ describe.each(pairs)('$surface → $upstream ($upstreamModel), cache marks', (pa
 const ownDialect = pairs.filter(({ surface, upstream }) => surface === upstream)
 
 describe.each(ownDialect)('$surface → $upstream ($upstreamModel), the same dialect', (pair) => {
-  test('a provider gets every field as it was sent, but what nobody pays for', async () => {
+  test('a provider gets every field as it was sent, except those that would not be charged', async () => {
     for (const fixture of [...requestFixtures.values()].flat()) {
       const { mark, notes } = await requestCell(stage, pair, fixture, { stream: false })
       // Threads would have to be kept here; nothing else that is paid for is judged on the way.

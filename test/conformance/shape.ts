@@ -1,4 +1,4 @@
-// What a body must hold to count as carrying something: a partial JSON value, in which a function stands for a judgement.
+// A pattern that a body must match: a partial JSON value, in which a function is a check.
 
 export type Shape = string | number | boolean | null | Judgement | readonly Shape[] | { readonly [name: string]: Shape }
 export type Judgement = (value: unknown) => boolean

@@ -1,5 +1,5 @@
-// What surrounds a translated conversation: headers and versions, counting, the list of models, names in replies. The
-// same on both lanes, wherever the provider's dialect could show through.
+// The surroundings of a translated conversation: headers and versions, counting, the list of models, names in replies.
+// The same on both lanes, wherever the provider's dialect could show through.
 
 import { afterAll, beforeEach, describe, expect, test } from 'bun:test'
 import { gzipSync } from 'node:zlib'
@@ -111,7 +111,7 @@ test('pitfall 152: an encoded answer is none, and no encoding or length of the p
         const response = await say(surface, model)
         const text = await response.text()
         JSON.parse(text)
-        // What cannot be read is not shown either.
+        // A message that cannot be read is not shown either.
         expect(text).not.toContain('\ufffd')
         expect(response.headers.get('content-encoding')).toBeNull()
         expect(response.headers.get('x-provider')).toBeNull()
@@ -132,7 +132,7 @@ describe('counting', () => {
     expect(upstream.calls).toHaveLength(before)
   })
 
-  test('the provider is asked where it can count', async () => {
+  test('the provider counts if it can', async () => {
     expect(await count({}, 'test/messages')).toBe(77)
   })
 
@@ -220,7 +220,7 @@ describe('counting', () => {
       { messages: [hi, call, { ...result, content: [{ type: 'tool_result', tool_use_id: 't' }] }] },
       { messages: [hi, { ...call, content: [{ type: 'tool_use', id: 't', name: 'f', input: {} }] }, result] },
     ]
-    // 520 characters are at least a hundred tokens, whoever counts.
+    // 520 characters are at least a hundred tokens for every tokenizer.
     for (const fields of more) expect(await count(fields)).toBeGreaterThan(bare + 100)
   })
 
@@ -233,7 +233,7 @@ describe('counting', () => {
 })
 
 describe('names', () => {
-  test("pitfall 160 and 164: one list of models for both families, with Anthropic's fields where it is asked", async () => {
+  test("pitfall 160 and 164: one list of models for both families, with Anthropic's fields on its path", async () => {
     const list = async (headers: Record<string, string>) => {
       const response = await fetch(`${gateway.url}/v1/models`, { headers: { 'x-api-key': gateway.key, ...headers } })
       return (await response.json()) as { data: Record<string, unknown>[] } & Record<string, unknown>

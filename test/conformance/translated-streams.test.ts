@@ -27,7 +27,7 @@ import {
 import { call, context, custom, ended, started, text, thinking } from '../parts/reply-events.ts'
 import { parseWhole } from '../parts/reply-notation.ts'
 
-/** What the server answers, by the model that is asked for; bodies that begin with `{` are whole replies. */
+/** The server's answers, by requested model; bodies that begin with `{` are whole replies. */
 const answers = new Map<string, string>()
 const server = Bun.serve({
   port: 0,
@@ -41,7 +41,7 @@ const server = Bun.serve({
 })
 afterAll(() => server.stop(true))
 
-/** Puts an answer up under a name of its own. */
+/** Serves an answer under a new model name. */
 function serve(body: string): string {
   const model = `m${answers.size}`
   answers.set(model, body)
@@ -153,7 +153,7 @@ describe.each([...chatClientNames])('%s reads a Messages provider', (name) => {
     ])
   })
 
-  test('vector 73: pings as comments, without a record of their own', async () => {
+  test('vector 73: pings as comments, not as records', async () => {
     const events: ReplyEvent[] = [started, { type: 'keep-alive' }, ...text('a'), { type: 'keep-alive' }, ended()]
     const { choices } = await stream(events).finalChatCompletion()
     expect(choices[0]?.message.content).toBe('a')
@@ -242,7 +242,7 @@ describe.each([...messageClientNames])('%s reads a Chat Completions provider', (
     expect(reason).toBe('tool_use')
   })
 
-  test('calls with text before them, as events of their own', async () => {
+  test('calls with text before them, as separate events', async () => {
     const message = await stream(chatFixture('openai-tools')).finalMessage()
     const whole = await client.messages.create({
       model: serve(renderMessagesReply(chatFixture('openai-tools'), context)),

@@ -1,4 +1,4 @@
-// A member that nobody here knows, written into every object of a request: translation leaves it out, so it must be named
+// An unknown member, written into every object of a request: translation leaves it out, so it must be named
 // or refused. What the caller echoes of an answer is exempt, because answers carry members that ask for nothing.
 
 import { describe, expect, test } from 'bun:test'

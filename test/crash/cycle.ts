@@ -56,7 +56,7 @@ const wholePlaces = 8
 const randomKillMs = 1500
 /** Kills the gateway if neither the failpoint nor enough streams come. Long enough for a machine under heavy load. */
 const patienceMs = 600_000
-/** What the ledger takes for death on PostgreSQL, and a heartbeat: after so long there is no doubt. */
+/** The silence after which the ledger declares a process dead on PostgreSQL, and a heartbeat. */
 const silenceMs = 25_000n
 
 /**

@@ -1,4 +1,4 @@
-// What a gateway must do while its store is away, for every way to lose a store: refuse without calling a provider, hold
+// The duties of a gateway while its store is away, for every way to lose a store: refuse without calling a provider, hold
 // back the end of what runs, and continue by itself afterwards.
 
 import { expect } from 'bun:test'

@@ -104,7 +104,7 @@ function dispatched(receipts: readonly Receipt[]): number {
 
 for (const { name, open, isMissing, isSlow = false } of stores) {
   describe.skipIf(isMissing)(name, () => {
-    test('calls are refused with 503 and no provider is asked; what ran is completed and charged when it is over', async () => {
+    test('refuses calls with 503 without calling a provider; running requests are completed and charged afterwards', async () => {
       await using store = await open()
       // The clock stands still, so that nothing is given up however slow this machine is.
       await inScene(store, isSlow ? systemClock : createJumpClock(), async (scene) => {

@@ -19,7 +19,7 @@ export interface CyclesOptions {
   readonly cycles: number
   /** Shared by all runs that use this machine's cores at the same time; absent = this is the only run. */
   readonly takeTurn?: TakeTurn
-  /** Of so many cycles on PostgreSQL one sits out the whole silence; absent = only the first does. */
+  /** One of this many cycles on PostgreSQL waits for the whole silence; absent = only the first does. */
   readonly satOutEvery?: number
   /** Holds of a dead process must be gone after this. */
   readonly reapedWithinMs: number
@@ -27,9 +27,9 @@ export interface CyclesOptions {
 }
 
 export interface CyclesSummary {
-  /** Those with enough streams running at the kill. */
+  /** Cycles with enough streams running at the kill. */
   readonly cycles: number
-  /** Those that died too early to count; checked all the same. */
+  /** Cycles that died too early to count; checked all the same. */
   readonly early: number
   readonly results: readonly CycleResult[]
 }

@@ -17,7 +17,7 @@ export interface StressOptions {
   readonly engine: Engine
   readonly calls: number
   readonly stallSeconds: number
-  /** What happens after which share of the calls; absent = two stalls and three kills, one of them in a stall. */
+  /** The event after each share of the calls; absent = two stalls and three kills, one of them in a stall. */
   readonly plan?: readonly Trouble[]
 }
 
@@ -36,7 +36,7 @@ export interface StressResult {
   readonly unknown: number
   readonly uncharged: number
   readonly charges: number
-  /** Of them, those of requests whose error said that the outcome is unknown. */
+  /** The part of them for requests whose error said that the outcome is unknown. */
   readonly chargedUnknown: number
   readonly kills: number
   readonly seconds: number
@@ -45,7 +45,7 @@ export interface StressResult {
 
 /** Clients at the same time. */
 const places = 60
-/** Of the calls; the others have no key and are sent once. */
+/** Share of the calls with a key; the others are sent once. */
 const keyedShare = 0.8
 /** On PostgreSQL the keys of a dead process are taken until its death is known, after 20 s. */
 const silenceMs = 25_000n
@@ -223,7 +223,7 @@ async function checkSums(sql: Sql): Promise<string[]> {
   return faults
 }
 
-/** What every client saw of its call, against the charge of the call. */
+/** Compares what every client saw of its call with the charge of the call. */
 function checkCalls(calls: readonly Call[], charges: readonly ChargeRow[]): string[] {
   const byAmount = new Map(charges.map((charge) => [charge.amount, charge.request_id]))
   const faults: string[] = []

@@ -158,7 +158,7 @@ describe('the numbers', () => {
     // A text in two pieces is one block when it comes back.
     ['TxxTcTc', 'TxTcTc', [0, 2, 4]],
     ['TxTxTc', 'TxTTc', [0, 2, 3]],
-    // What is said behind a call comes back before it.
+    // Text after a call comes back before it.
     ['TcTxc', 'TxcTc', [0, 3]],
     ['TxTrTc', 'TxTrTc', [0, 2, 4]],
     ['TcTxrc', 'TxrcTc', [0, 4]],

@@ -1,4 +1,5 @@
-// What callers of the two surfaces see of this provider's replies, and what of it comes back when they send it again.
+// The replies of this provider as callers of the two surfaces see them, and what
+// comes back when they are sent again.
 
 import { describe, expect, test } from 'bun:test'
 import { context } from '../../../test/parts/reply-events.ts'
@@ -33,7 +34,7 @@ const replyIn = (dialect: Dialect, stream: string): any =>
 const chat = (stream: string) => replyIn(openaiChat, stream).choices[0]
 const messages = (stream: string) => replyIn(anthropicMessages, stream)
 
-/** What the provider gets of a caller's body. */
+/** The body that the provider gets for a caller's body. */
 const sentOn = (dialect: Dialect, envelope: Envelope) => {
   const parsed = dialect.translation.parseRequest(envelope)
   if (parsed instanceof Failure) throw new Error(parsed.message)

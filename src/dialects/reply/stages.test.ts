@@ -259,7 +259,7 @@ test('all stages together read one reply', () => {
 
 const tools = new Map([['f', new Map([['_filter_1', '$fil"ter']])]])
 
-/** What the caller gets of a call whose arguments come in these pieces. */
+/** The caller's view of a call whose arguments come in these pieces. */
 function restored(name: string, pieces: readonly string[]): string {
   const stage = new RestoreCalls({ argumentNames: tools, toolNames: new Map(), customTools: new Set() })
   const events: ReplyEvent[] = [

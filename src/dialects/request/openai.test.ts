@@ -1,5 +1,5 @@
-// What Chat Completions and Responses render alike. Each row is sent to both; the expected members are written out where
-// the two differ.
+// The parts that Chat Completions and Responses render alike. Each row is sent to both; the expected members are written
+// out where the two differ.
 
 import { describe, expect, test } from 'bun:test'
 import { conversation } from '../../../test/parts/translation.ts'
@@ -284,7 +284,7 @@ describe('output format', () => {
       { name: 'a_b', description: 'D', strict: false },
     ),
     {
-      name: 'a target that only knows objects is asked for one',
+      name: 'requests an object from a target without schemas',
       parts: { outputFormat: format },
       rules: { jsonOutput: 'object' },
       chat: { response_format: anyObject },

@@ -49,7 +49,7 @@ test('everything else stays as it was written', () => {
     '{ "type":"object", "properties":{"2":{"const":1.0},"1":{}} }',
     '{"type":"object","properties":{}}',
     ' {"type":"object", "properties":{"a":{ "type":"array", "items":{"type":["array","null"],"items":true} }}}',
-    // What looks like a schema and is a value.
+    // Values that look like a schema.
     '{"type":"object","properties":{"a":{"default":{"type":"array"},"enum":[{"type":"array"}]}}}',
     'true',
     // More than is worth the work.

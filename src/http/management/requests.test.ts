@@ -30,7 +30,7 @@ const reported: Usage = {
 const full = 500_000n
 
 interface Sketch {
-  /** What the caller was quoted. */
+  /** The cost that the caller was quoted. */
   readonly quoted: bigint
   readonly moved: Partial<Record<TransferKind, bigint>>
   readonly held?: bigint
@@ -59,7 +59,7 @@ async function explain(database: Database, { quoted, moved, held = full, usage =
     ...{ provider: 'acme', upstreamModel: 'l', lane: 'bytes', candidates: [], attempts: [], warnings: [], notes: [] },
     ...{ usage, held: held as Nano, charge: quoted as Nano, firstEventMs: 1, totalMs: 2, client: undefined },
     ...{ session: undefined, agent: undefined, endUser: undefined, tags: {}, upstreamCost: undefined },
-    // Of the plan: what served in the end is the ledger's knowledge.
+    // From the plan: only the ledger knows which route served in the end.
     priceVersion,
   }
   const transfers = Object.entries(moved).map(([kind, amount]): Transfer => {
@@ -246,7 +246,7 @@ forEachEngine((engine) => {
     const [small, large] = [await newProject(), await newProject()]
     const keys = new Map<ProjectId, readonly KeyId[]>([
       [small, [await newKey(small), await newKey(small)]],
-      // One more than are asked one by one.
+      // One more than are read one by one.
       [large, await Promise.all(Array.from({ length: 41 }, () => newKey(large)))],
     ])
     const log = createRequestLog({ database, onLost: (_count, error) => void management.defects.push(error) })
@@ -334,7 +334,7 @@ async function openPlace(management: TestManagement): Promise<Place> {
   return { workspace, project, key }
 }
 
-/** Of 10 tokens in and 6 out, at $1.00 and $2.00 per million: 22,000 nano-dollars. */
+/** The cost of 10 tokens in and 6 out, at $1.00 and $2.00 per million: 22,000 nano-dollars. */
 async function writeRequest(management: TestManagement, { workspace, project, key }: Place, code?: string) {
   const { database, clock } = management
   const log = createRequestLog({ database, onLost: (_count, error) => void management.defects.push(error) })

@@ -69,7 +69,7 @@ forEachEngine((engine) => {
     expect(await wallet.wallet()).toMatchObject({ balance: '25.00', held: '20.00', available: '5.00' })
     expect((await correct({ amount: '5', direction: 'take', reason })).body.balance).toBe('20.00')
     expect((await correct({ amount: '0.50', direction: 'add', reason })).body).toMatchObject({ balance: '20.50' })
-    // What was refused is not on record: the top-up and three corrections are, and the workspace.
+    // Refusals are not recorded: the top-up and three corrections are, and the workspace.
     expect((await management.ask('GET', '/api/audit')).body.data).toHaveLength(5)
   })
 

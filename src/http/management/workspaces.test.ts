@@ -180,7 +180,7 @@ forEachEngine((engine) => {
       expect.stringMatching(/^transfer tr_/),
       expect.stringMatching(/^transfer tr_/),
       'request req_1',
-      // What was done to the workspace, its project, its key.
+      // Changes of the workspace, its project and its key.
       ...[`audit ${id}`, `audit ${id}`, `audit ${id}`, `audit ${id}`],
       ...[`audit ${projectId}`, `audit ${keyId}`],
     ])

@@ -197,7 +197,7 @@ it('the first failed commit of an outage is reported', async ({ ledger, workspac
   expect(faults.map(String)).toEqual(['SQLiteError: disk full'])
 })
 
-it('a commit whose success was not heard of is found by the retry, and charged once', async ({
+it('a retry finds a commit whose success was not reported, and it is charged once', async ({
   ledger,
   workspaceId,
   writer,

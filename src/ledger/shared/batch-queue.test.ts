@@ -51,7 +51,7 @@ function openQueue(meet: (advance: (milliseconds: number) => void) => Meet) {
     database,
     clock,
     writeHealth,
-    // What can be done without waiting is done first.
+    // Operations that need not wait are done first.
     pace: { wait, every: () => () => {} },
     random: () => 0,
     owner: () => ({ id: 'rep_1', epoch: 1n, now: 0n }) as Owner,

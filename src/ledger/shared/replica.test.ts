@@ -23,7 +23,7 @@ describe.skipIf(findPostgresPrograms() === undefined)('whether the silence of ot
       await replica.beat()
       return replica.mayJudge()
     }
-    // It has just come: others may not have been heard yet.
+    // It has just started: heartbeats of others may not have arrived yet.
     expect(await beatAt(5000)).toBe(false)
     expect(await beatAt(10_000)).toBe(true)
     // No replica could write for 15 s.

@@ -125,7 +125,7 @@ forEachEngine((engine, it) => {
     await expectBooksRight(database)
   })
 
-  it('settlements that are asked for at once share one transaction, with the rows of each', async (store) => {
+  it('settlements submitted together share one transaction, with the rows of each', async (store) => {
     await using books = await openFaulty(store.database)
     const { ledger, database, workspaceId } = books
     const requests = Array.from({ length: 7 }, () => holdOf(workspaceId, 10n))
@@ -258,7 +258,7 @@ forEachEngine((engine, it) => {
     })
     await until(async () => (await bad.charges()).length === 1)
     const { end } = await bad.givenUp()
-    // One that asks again meanwhile hears the same.
+    // A second call meanwhile gets the same outcome.
     expect(await ledger.settle(settlementOf(bad.requestId, 4n))).toMatchObject({ kind: 'unknown' })
     database.replies = Promise.resolve()
     reply.resolve()

@@ -57,7 +57,7 @@ const chatMessages = [
 const looseTool = { type: 'function', function: { name: 'weather', parameters: schema } }
 const strictTool = { type: 'function', function: { name: 'weather', parameters: schema, strict: true } }
 
-/** What a host gets that takes everything this dialect has. */
+/** The body for a host that accepts everything this dialect has. */
 const chatBody = {
   stream: true,
   stream_options: { include_usage: true },
@@ -192,7 +192,7 @@ function bodyFor(providerId: string, upstreamModel: string, wanted?: DialectId):
 
 const written = (body: object): unknown => JSON.parse(JSON.stringify(body))
 
-test.each(golden)('%s is asked for %s like this', (providerId, upstreamModel, body) => {
+test.each(golden)('sends %s this body for %s', (providerId, upstreamModel, body) => {
   expect(bodyFor(providerId, upstreamModel)).toEqual(written({ model: upstreamModel, ...body }))
 })
 
@@ -201,12 +201,12 @@ test.each([
   ['llama-3.3-70b-versatile', undefined],
   // Only on or off, and on is what it is.
   ['qwen/qwen3.8-27b', undefined],
-])('groq is asked for %s with an effort only if it has the dial', (upstreamModel, effort) => {
+])('sends groq an effort for %s only if the model supports it', (upstreamModel, effort) => {
   const body = { ...chatBody, max_tokens: undefined, max_completion_tokens: 1000, reasoning_effort: effort }
   expect(bodyFor('groq', upstreamModel)).toEqual(written({ model: upstreamModel, ...body }))
 })
 
-test('openai is asked like this where tools and reasoning must go together', () => {
+test('sends openai this body if the request has tools and reasoning', () => {
   const part = (text: string) => [{ type: 'input_text', text }]
   expect(bodyFor('openai', 'gpt-5.6', 'openai-responses')).toEqual({
     model: 'gpt-5.6',

@@ -49,7 +49,7 @@ const asked = builtInModels.flatMap((model) =>
 
 type Body = Readonly<Record<string, unknown>>
 
-/** What the rules forbid and the body has. */
+/** Members that the rules forbid and the body has. */
 function offences(body: Body, rules: TargetRules): string[] {
   const found: string[] = []
   const claim = (isKept: boolean, message: string) => void (isKept || found.push(message))
@@ -78,7 +78,7 @@ function capNameOf(dialect: DialectId, { outputCapName }: TargetRules): string |
   return dialect === 'openai-responses' ? 'max_output_tokens' : 'max_tokens'
 }
 
-/** The model stands in the path there, and the settings in an object of their own. */
+/** There the model is in the path, and the settings are in a separate object. */
 function checkGemini(body: Body, { efforts = [], thinking = [], penalties }: TargetRules): void {
   const settings = recordOf(body.generationConfig)
   const { thinkingLevel, thinkingBudget } = recordOf(settings.thinkingConfig)

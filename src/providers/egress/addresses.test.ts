@@ -15,7 +15,7 @@ test('reads every form of an address as one number', () => {
   }
 })
 
-test('takes nothing but plain literals for an address', () => {
+test('accepts only plain literals as an address', () => {
   for (const text of [
     '',
     '127.1',

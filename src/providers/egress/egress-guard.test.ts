@@ -218,7 +218,7 @@ qMBZ/Gsa8Xor4spBS9c=
 const ca = `${certificateA}\n${certificateB}`
 
 interface Seen {
-  /** What every request said after its Host header's name, in order. */
+  /** The Host header of every request, in order. */
   readonly hosts: string[]
   connections: number
 }

@@ -135,7 +135,7 @@ describe('a name is read to the end of its version', () => {
   })
 })
 
-test('a model that is not in the table yet is asked nothing that the newest ones refuse', () => {
+test('sends a model that is not in the table nothing that the newest ones refuse', () => {
   const rules = facts('claude-opus-6')
   expect(rules).toMatchObject({ sampling: 'none', prefill: false, midSystem: false, thinking: ['adaptive'] })
 })

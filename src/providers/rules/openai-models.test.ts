@@ -162,7 +162,7 @@ test.each(['gpt-4o', 'gpt-4.1', 'gpt-5-chat-latest'])('%s has no dial, or it wou
   expect(responsesFacts(model)).toMatchObject({ efforts: [], thinksByDefault: false })
 })
 
-test('what a model is asked to think is the same in both dialects', () => {
+test('requests the same reasoning from a model in both dialects', () => {
   expect(responsesFacts('gpt-5.6')).toMatchObject({
     efforts: ['none', 'low', 'medium', 'high', 'xhigh'],
     thinksByDefault: true,

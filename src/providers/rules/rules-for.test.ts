@@ -127,7 +127,7 @@ describe('every row', () => {
   })
 })
 
-/** What cannot all be true of one target. */
+/** Rules that cannot all be true of one target. */
 function contradictions(dialect: DialectId, rules: TargetRules): string[] {
   const found: string[] = []
   const claim = (isTrue: boolean, message: string) => void (isTrue || found.push(message))

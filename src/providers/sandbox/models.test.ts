@@ -85,7 +85,7 @@ for (const path of ['/chat/completions', '/v1/messages'] as const) {
       expect(await gist(body)).toMatchObject({ text: expect.stringContaining('nothing to echo'), in: 260 })
     })
 
-    test('fills in the schema when one is asked for', async () => {
+    test('fills in the schema if one is requested', async () => {
       const schema = { type: 'object', required: ['ok'], properties: { ok: { type: 'boolean' } } }
       const format = isChat
         ? { response_format: { type: 'json_schema', json_schema: { name: 'r', schema } } }

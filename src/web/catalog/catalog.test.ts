@@ -293,7 +293,7 @@ describe('measurements', () => {
   test('give a model a status', () => {
     const text = (part: Partial<CatalogEntry>) => modelStatus(entry('a/b', part)).text
     const used = route({ first_event_ms: figures })
-    // Nobody has shown that an unused route works.
+    // An unused route has not shown that it works.
     expect(text({})).toBe('no recent traffic')
     expect(text({ routes: [used] })).toBe('healthy')
     expect(text({ routes: [route(), used] })).toBe('healthy')

@@ -3,7 +3,7 @@
 import { type Findings, isCount, type Members, membersOf, parseJson } from './violation.ts'
 
 const finishReasons = ['stop', 'length', 'tool_calls', 'content_filter']
-/** Of the predecessor of tools, which some hosts still answer with. */
+/** Finish reason of the predecessor of tools, which some hosts still send. */
 const legacyFinish = 'function_call'
 
 export function checkHead(findings: Findings, head: Members, object: string): void {

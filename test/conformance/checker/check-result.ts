@@ -1,4 +1,4 @@
-// What a check found, and the small judgements that all checks share.
+// The result of a check, and the small judgements that all checks share.
 
 import type { Exchange } from './endpoint.ts'
 import { membersOf, type Violation } from './violation.ts'
@@ -6,7 +6,7 @@ import { membersOf, type Violation } from './violation.ts'
 export interface CheckResult {
   /** skipped: the endpoint or the model gave nothing to judge. */
   readonly outcome: 'passed' | 'failed' | 'skipped'
-  /** What was seen, in a few words; of a failure, everything that is wrong. */
+  /** The observation, in a few words; of a failure, everything that is wrong. */
   readonly notes: readonly string[]
 }
 

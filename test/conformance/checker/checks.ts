@@ -56,7 +56,7 @@ function checkText({ probe }: Session, answer: Answer): CheckResult {
   if (!isReply(answer)) return failed(...answer.faults)
   const { content, violations, exchange } = answer
   const isStream = exchange.events.length > 0
-  // A stream has a row of its own for its grammar.
+  // The grammar of a stream has a separate row.
   const faults = isStream ? [] : violationNotes(violations)
   if (content.text === '') faults.push('there is no text in the reply')
   if (content.stop === '') faults.push(`it does not say why it ended (${probe.stops.end} expected)`)

@@ -77,7 +77,7 @@ class ChatStreamGrammar extends StreamGrammar {
     if ('error' in chunk) return this.#error(membersOf(chunk.error))
     const choices = listOf(chunk.choices)
     this.expect(Array.isArray(chunk.choices) && choices.length <= 1, 'choices', 'a list of at most one')
-    // Some hosts open with a chunk of their own that has no choice and no head.
+    // Some hosts start with an extra chunk that has no choice and no head.
     if (choices.length > 0 || this.findings.level === 'house') this.#head(chunk)
     this.#chunkUsage(chunk)
     if (choices.length > 0) this.#choice(membersOf(choices[0]), chunk === this.#first)
@@ -103,7 +103,7 @@ class ChatStreamGrammar extends StreamGrammar {
 
   #chunkUsage(chunk: Members): void {
     if (!this.asked.wantsUsage) {
-      return this.expectOfUs(!('usage' in chunk), 'usage-unasked', 'usage that nobody asked for')
+      return this.expectOfUs(!('usage' in chunk), 'usage-unasked', 'usage that was not requested')
     }
     this.expectOfUs(!this.#hasUsage, 'usage-last', 'a chunk behind the usage')
     this.expectOfUs(chunk.usage !== undefined, 'usage-last', 'usage is null until it comes')

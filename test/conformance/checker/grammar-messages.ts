@@ -131,7 +131,7 @@ class MessagesStreamGrammar extends StreamGrammar {
     if (!this.#block) return this.expect(false, 'one-open', 'a delta outside of a block')
     this.expect(record.index === this.#blocks - 1, 'block-index', `index ${record.index} is not the open block`)
     const shape = blockShapes[this.#block.type]
-    // What a block that we do not know is filled by, we do not know either.
+    // Unknown blocks may be filled by unknown deltas.
     if (!shape) return
     if (type === 'citations_delta') return this.expectOfUs(false, 'delta-kind', 'citations_delta, which we never send')
     this.expect(shape.deltas.includes(type), 'delta-kind', `${type} in ${this.#block.type}`)

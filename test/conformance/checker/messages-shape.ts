@@ -21,7 +21,7 @@ const wholeUsageNames = [
   'inference_geo',
   'speed',
 ]
-/** What each kind of block has, and what it may be filled by. */
+/** The members of each kind of block, and the deltas that may fill it. */
 export const blockShapes: Readonly<Record<string, { texts: readonly string[]; deltas: readonly string[] }>> = {
   text: { texts: ['text'], deltas: ['text_delta'] },
   thinking: { texts: ['thinking', 'signature'], deltas: ['thinking_delta', 'signature_delta'] },
@@ -46,7 +46,7 @@ export function checkMessage(findings: Findings, message: Members): void {
 
 export function checkBlock(findings: Findings, block: Members): void {
   const shape = blockShapes[String(block.type)]
-  // Claude's own tools come back in blocks of their own; a reply of ours has none.
+  // Claude's own tools have their own block types; a reply of ours has none.
   if (!shape) return findings.expectOfUs(false, 'known-block', `unknown block ${block.type}`)
   for (const name of shape.texts) findings.expect(typeof block[name] === 'string', 'block-keys', `${name} is a string`)
   findings.expectOfUs(block.type !== 'text' || 'citations' in block, 'block-keys', 'citations is there')

@@ -14,7 +14,7 @@ export interface ProbeTool {
   readonly argument: string
 }
 
-/** What the user says, or an answer with the results of its calls, in their order. */
+/** A user's message, or an answer with the results of its calls, in their order. */
 export type ProbeTurn =
   | { readonly said: string }
   | { readonly answer: ReplyContent; readonly results: readonly string[] }
@@ -47,8 +47,8 @@ export interface Probe {
   readStream(events: readonly SseEvent[]): ReplyContent
   /** The words for an answer that is complete, one that the cap cut off, and one that ends in calls. */
   readonly stops: { readonly end: string; readonly length: string; readonly calls: readonly string[] }
-  /** What is wrong with the body of an error. */
+  /** Faults in the body of an error. */
   errorFaults(body: unknown): string[]
-  /** What is wrong with a list of models. */
+  /** Faults in a list of models. */
   modelsFaults(list: unknown): string[]
 }

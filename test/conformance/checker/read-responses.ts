@@ -21,7 +21,7 @@ export function readResponsesStream(events: readonly SseEvent[]): ReplyContent {
     if (typeof model === 'string') models.push(model)
     const at = Number(record.output_index)
     if (event === 'response.output_item.done') output[at] = record.item
-    // Of an item that was not finished, what was said so far.
+    // The part of an unfinished item that was sent.
     if (event === 'response.output_text.delta') {
       const before = membersOf(listOf(membersOf(output[at]).content)[0]).text ?? ''
       output[at] = { type: 'message', content: [{ type: 'output_text', text: `${before}${record.delta}` }] }

@@ -1,4 +1,4 @@
-// What a reply says, whichever dialect it came in and however it was sent: the common ground on which streamed and whole
+// The content of a reply, whatever its dialect and whether it was streamed: the common form in which streamed and whole
 // replies, and the two dialects, are compared.
 
 export interface ReplyContent {
@@ -17,7 +17,7 @@ export interface ReplyContent {
   readonly models: readonly string[]
   /** The reasoning as it must be sent back: `reasoning_details`, or the thinking blocks. */
   readonly proof: readonly unknown[]
-  /** Of an error inside a stream. */
+  /** Set for an error inside a stream. */
   readonly error: ReplyError | undefined
 }
 
@@ -49,7 +49,7 @@ export function totalInput({ input, cacheRead, cacheWrite }: ReplyUsage): number
   return input + cacheRead + cacheWrite
 }
 
-/** A count that was not told is none. */
+/** A count that was not reported is zero. */
 export function count(value: unknown): number {
   return typeof value === 'number' ? value : 0
 }

@@ -1,4 +1,4 @@
-// What the checks found, for people as a table and for programs as JSON.
+// Reports the checks, for people as a table and for programs as JSON.
 
 import type { CheckResult } from './check-result.ts'
 import type { DialectName } from './probe.ts'

@@ -16,7 +16,7 @@ const probes: readonly Probe[] = [chatProbe, messagesProbe]
 export interface ConformanceOutput {
   /** The report. */
   print(text: string): void
-  /** What went wrong instead of one. */
+  /** Prints an error instead of a result. */
   complain(text: string): void
 }
 

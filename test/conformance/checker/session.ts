@@ -1,4 +1,4 @@
-// One dialect of one endpoint, asked a few questions. An answer is asked for once, however many checks look at it: each
+// Asks one endpoint in one dialect a few questions. Each answer is requested once, however many checks use it: each
 // may cost money.
 
 import { answered, shortened } from './check-result.ts'
@@ -29,7 +29,7 @@ const weather = {
 } as const
 const time = { name: 'get_time', description: 'The present time in a city.', argument: 'city' } as const
 
-/** What a tool says in the round trip; characters of one to four bytes. */
+/** The result of a tool in the round trip; characters of one to four bytes. */
 export const phrase = 'sunny, 23 °C, Grüezi — 晴れ 🎉'
 
 const questions = {
@@ -57,7 +57,7 @@ export class Session {
     return this.#once(`${name} ${stream}`, async () => {
       const question: Question = { model: this.model, stream, ...questions[name] }
       const answer = await this.#put(question)
-      // A model may answer without a call that nobody demanded.
+      // A model may answer without a call that was not required.
       const mustCall = question.tools !== undefined && isReply(answer) && answer.content.calls.length === 0
       if (!mustCall) return answer
       const demanded = await this.#put({ ...question, mustCall })

@@ -1,4 +1,4 @@
-// What the grammars of both dialects' streams share: going through the records and gathering what is wrong with them.
+// Shared by the stream grammars of both dialects: iterating over the records and collecting violations.
 
 import type { SseEvent } from '../../../src/wire/sse.ts'
 import { Findings, type Level, type Violation } from './violation.ts'
@@ -22,7 +22,7 @@ export abstract class StreamGrammar {
 
   protected abstract record(event: SseEvent): void
 
-  /** What must have come by the end. */
+  /** The records that must have come by the end. */
   protected abstract end(): void
 
   protected expect(isHeld: boolean, rule: string, what: string): void {

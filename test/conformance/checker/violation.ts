@@ -1,4 +1,4 @@
-// What a grammar checker finds, and the reading of untrusted JSON that all of them share.
+// The findings of a grammar checker, and the reading of untrusted JSON that all of them share.
 
 export interface Violation {
   /** A short name for the rule, as in `tool-index`. */

@@ -17,7 +17,7 @@ interface List {
   readonly topics: Topics
   /** Why there is no test. */
   readonly reasons: Topics
-  /** What the tests leave out. */
+  /** Gaps in the tests. */
   readonly remarks: Topics
 }
 

@@ -1,9 +1,9 @@
-// Replies as OpenAI sends them, down to the members nobody reads.
+// Replies as OpenAI sends them, with all members.
 
 import type { ProviderBytes } from './reply-fixture.ts'
 
 export interface ChatReplyParts {
-  /** One per chunk, behind the one with the role; a string is a chunk of its own making. */
+  /** One per chunk, after the one with the role; a string is a complete chunk. */
   readonly deltas: readonly (object | string)[]
   /** Members of the whole message beside the role. */
   readonly message: object

@@ -1,4 +1,4 @@
-// What goes wrong at providers, in the bytes of each dialect, and what callers of either surface get for it.
+// Faults of providers, in the bytes of each dialect, and what callers of either surface get for them.
 
 import type { UpstreamReply } from '../../parts/upstream.ts'
 import { chatWords, geminiWords, messagesWords, responsesWords, type Words } from '../../parts/upstream-words.ts'
@@ -16,12 +16,12 @@ export interface Asked {
 export interface FaultFixture {
   /** The row's name on the page. */
   readonly feature: string
-  /** The provider's side, asked for a stream and, by callers of its own dialect, for a whole reply. */
+  /** The provider's side, for a stream and, for callers of its own dialect, for a whole reply. */
   answer(reply: UpstreamReply, words: Words, asked: Asked): Promise<void>
-  /** What a caller of a stream gets, and a caller of a whole reply. */
+  /** The results for a streamed and for a whole request. */
   readonly streamed: FaultOutcome
   readonly whole: FaultOutcome
-  /** What the message must hold. */
+  /** A part of the message. */
   readonly says?: string
   /** Headers of the answer to a caller of a whole reply, and of an answer that is no stream. */
   readonly headers?: Readonly<Record<string, string>>
@@ -35,7 +35,7 @@ export const wordsOf: Readonly<Record<DialectName, Words>> = {
 }
 
 const unserved = { streamed: '404 NOT_FOUND', whole: '404 NOT_FOUND' } as const
-/** Whoever waits for a whole reply has seen nothing of it, so that nothing was interrupted. */
+/** The caller of a whole reply has seen nothing of it, so nothing was interrupted. */
 const interrupted = { streamed: 'stream STREAM_INTERRUPTED', whole: '404 NOT_FOUND' } as const
 
 const refusal = (status: number, type: string, message: string, headers: Record<string, string> = {}) =>
@@ -53,7 +53,7 @@ interface Course {
   readonly end: 'cut' | 'finish'
 }
 
-/** A stream that goes wrong; whoever asks for a whole reply gets half of one. */
+/** A stream that goes wrong; a whole reply is cut in half. */
 const streaming =
   ({ before, later, end }: Course): FaultFixture['answer'] =>
   async (reply, words, { stream, begun }) => {

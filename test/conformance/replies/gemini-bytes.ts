@@ -1,4 +1,4 @@
-// Replies as Google sends them, down to the members nobody reads.
+// Replies as Google sends them, with all members.
 
 import type { ProviderBytes } from './reply-fixture.ts'
 
@@ -6,7 +6,7 @@ import type { ProviderBytes } from './reply-fixture.ts'
 export type Part = object | string
 
 export interface GeminiReplyParts {
-  /** One record each; a string is a record of its own making. */
+  /** One record each; a string is a complete record. */
   readonly records: readonly (readonly Part[] | string)[]
   readonly finish?: string
   readonly finishMessage?: string

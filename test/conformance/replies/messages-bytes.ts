@@ -1,4 +1,4 @@
-// Replies as Anthropic sends them, down to the members nobody reads.
+// Replies as Anthropic sends them, with all members.
 
 import type { ProviderBytes } from './reply-fixture.ts'
 

@@ -77,7 +77,7 @@ export function askBody({ surface }: Pair, { asks }: ReplyFixture, { stream }: M
   return stream ? { ...body, stream_options: { include_usage: true } } : body
 }
 
-/** What an official client makes of the answer to a body; a stream goes through its accumulator. */
+/** The answer as an official client reads it; a stream goes through its accumulator. */
 export async function readByClient(
   { gateway }: Stage,
   name: ClientName | ResponseClientName,

@@ -4,7 +4,7 @@
 import type { DialectName, SurfaceName } from '../cells.ts'
 import type { ReplyCall, ReplyUsage } from '../checker/reply-content.ts'
 
-/** What is said, in no dialect's words. */
+/** The content, independent of a dialect. */
 export interface Meaning {
   readonly text: string
   readonly reasoning: string
@@ -29,7 +29,7 @@ export interface ReplyFixture {
   readonly messages?: ProviderBytes
   readonly gemini?: ProviderBytes
   readonly responses?: ProviderBytes
-  /** What the request has besides; a surface that is not named has no such request. */
+  /** Further members of the request; a surface that is not named has no such request. */
   readonly asks?: Partial<Readonly<Record<SurfaceName, object>>>
   /** Providers of these dialects have no word for it: the gateway makes it of something else. */
   readonly madeOf?: readonly DialectName[]

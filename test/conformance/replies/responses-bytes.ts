@@ -1,4 +1,4 @@
-// Replies as OpenAI sends them on Responses: every item begun, told in pieces, told whole, and once more at the end.
+// Replies as OpenAI sends them on Responses: every item is opened, sent in deltas, sent whole, and repeated at the end.
 
 import type { ProviderBytes } from './reply-fixture.ts'
 
@@ -6,7 +6,7 @@ export interface Item {
   /** As it begins, and as it ends. */
   readonly begun: Readonly<Record<string, unknown>>
   readonly whole: object
-  /** What comes between, by event. */
+  /** The events in between. */
   readonly deltas: readonly (readonly [type: string, members: object])[]
 }
 
@@ -27,7 +27,7 @@ export const responsesUsage = {
   total_tokens: 15,
 }
 
-/** What a response repeats of its request. */
+/** Members of the request that a response repeats. */
 const echo = {
   error: null,
   incomplete_details: null,
@@ -74,7 +74,7 @@ function inTurn(lists: readonly (readonly string[])[]): string[] {
   return Array.from({ length: most }, (_, at) => lists.flatMap((list) => list[at] ?? [])).flat()
 }
 
-/** The events of a part: begun, told in pieces, told whole twice. */
+/** The events of a part: opened, sent in deltas, and sent whole twice. */
 function partDeltas(
   names: { readonly part: string; readonly text: string },
   at: object,

@@ -3,7 +3,7 @@
 import { absent, type Shape, saying, some, texts } from '../shape.ts'
 import { hi, messagesTool, type RequestFixture, unreasoned } from './request-fixture.ts'
 
-/** One pixel, and the beginning of a PDF: what they are is told by their first bytes. */
+/** One pixel, and the beginning of a PDF: the first bytes identify the type. */
 const png = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
 const pdf = Buffer.from('%PDF-1.4\n%%EOF').toString('base64')
 const wav = Buffer.from('RIFF\x04\0\0\0WAVE').toString('base64')

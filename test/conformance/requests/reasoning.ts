@@ -36,7 +36,7 @@ const chatHistory = (...details: unknown[]) => ({
 const messagesHistory = (...blocks: unknown[]) => ({
   messages: [hi, { role: 'assistant', content: [...blocks, said] }, after],
 })
-/** What the reasoning model of the chat provider would have signed, and what a third provider has. */
+/** A signature of the chat provider's reasoning model, and one of a third provider. */
 export const own = {
   ...thinking,
   signature: writeSignature({

@@ -12,10 +12,10 @@ export interface RequestFixture {
   readonly chat?: Members
   /** Likewise; `max_tokens` is 1000 unless said otherwise. */
   readonly messages?: Members
-  // What a caller of Responses writes is in responses-bodies.ts.
-  /** What the body at a provider holds when it has arrived whole. A list: any of these. */
+  // The bodies of Responses callers are in responses-bodies.ts.
+  /** The content of a provider's body that arrived whole. A list: any of these. */
   readonly carried: PerDialect
-  /** What it holds when the gateway makes up for something the provider cannot say or do. */
+  /** Its content if the gateway replaces something that the provider does not support. */
   readonly emulated?: Partial<PerDialect>
 }
 
@@ -35,7 +35,7 @@ export const nowhere: PerDialect = { chat: () => false, messages: () => false }
 
 export const hi = { role: 'user', content: 'hi' }
 
-/** For requests that are about tools alone: some hosts refuse tools while the model reasons, which has a row of its own. */
+/** For requests that are about tools alone: some hosts refuse tools while the model reasons, which has a separate row. */
 export const unreasoned = { thinking: { type: 'disabled' } }
 
 /** A tool to offer, in each dialect. */

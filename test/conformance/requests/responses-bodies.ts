@@ -1,4 +1,4 @@
-// What a caller of Responses writes for each row, by the names of the rows; `input` is "hi" unless said otherwise. A row
+// The body of a Responses caller for each row, by the names of the rows; `input` is "hi" unless said otherwise. A row
 // that is missing has no word there.
 
 import { writeSignature } from '../../../src/dialects/canonical/signature.ts'

@@ -1,4 +1,4 @@
-// What the body at a provider of Responses holds when a request has arrived, by the names of the rows. A row that is
+// The body at a provider of Responses when a request has arrived, by the names of the rows. A row that is
 // missing has no word there: it is refused, or left out with a warning.
 
 import { absent, either, jsonText, type Shape, saying, some } from '../shape.ts'

@@ -31,7 +31,7 @@ const recordsOf = (stream: string): Data[] =>
       expect(`event: ${data.type}`).toBe(name)
       return data
     })
-/** What stands between the start and the end. */
+/** The events between the start and the end. */
 const body = (...events: ReplyEvent[]): Data[] =>
   recordsOf(rendered([started, ...events])).filter(({ type }) => String(type).startsWith('content_block'))
 const opened = (index: number, content_block: object): Data => ({ type: 'content_block_start', index, content_block })

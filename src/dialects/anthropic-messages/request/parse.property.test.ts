@@ -30,7 +30,7 @@ const field = fc.constantFrom(
 test('whatever is sent is read or refused with a place, never thrown', () => {
   fc.assert(
     fc.property(fc.array(json, { minLength: 1, maxLength: 4 }), fc.dictionary(field, json), (messages, fields) => {
-      // What the envelope refuses before the parser sees it.
+      // Bodies that the envelope refuses before the parser sees them.
       if (fields.system !== undefined && typeof fields.system !== 'string' && !Array.isArray(fields.system)) return
       if (fields.tools !== undefined && fields.tools !== null && !Array.isArray(fields.tools)) return
       const request = parseRequest(messagesEnvelope({ messages, ...fields }))

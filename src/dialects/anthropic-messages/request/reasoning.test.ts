@@ -86,7 +86,7 @@ describe('models that reason as they see fit', () => {
     expect([2048, 2049, 8193, 20_000, 20_001].map(effort)).toEqual(['low', 'medium', 'high', 'high', 'xhigh'])
   })
 
-  test('readable reasoning is asked for only if the caller did', () => {
+  test('requests readable reasoning only if the caller did', () => {
     expect(asked({ effort: 'low', visible: true }, models.opus55).thinking).toEqual({
       type: 'adaptive',
       display: 'summarized',
@@ -146,7 +146,7 @@ describe('models that know a budget', () => {
     expect(asked({ mode: 'on' }, models.s45).thinking).toEqual(enabled(8192))
   })
 
-  test('calls made without thinking cannot be gone on from with it', () => {
+  test('does not continue with thinking after calls that were made without it', () => {
     const turns = [user('u'), assistant(call('c')), user(result('c'))]
     const parts = { turns, reasoning: { effort: 'low' }, outputCap: big } as const
     const { body, warnings } = renderMessagesBody(parts, models.s45)
@@ -159,7 +159,7 @@ describe('models that know a budget', () => {
   })
 })
 
-test('where the provider can leave out thinking that no longer fits, it is asked to, with the flag that unlocks it', () => {
+test('lets the provider drop thinking that no longer fits if it can, with the beta flag for it', () => {
   const thought = assistant({ kind: 'thinking', text: 't', signature: 's' }, 'a')
   const rules = { ...models.opus55, thinkingBindingControls: true }
   const { body, rendered } = renderMessagesBody({ turns: [user('u'), thought, user('v')] }, rules)

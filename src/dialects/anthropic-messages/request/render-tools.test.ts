@@ -280,7 +280,7 @@ describe('tool choice', () => {
     )
   })
 
-  test('a model that refuses to be forced is asked instead, with a warning', () => {
+  test('replaces a forced tool choice by an instruction for models that refuse it, with a warning', () => {
     const { body, warnings } = choice({ toolChoice: { kind: 'required' }, parallelTools: false }, models.opus55)
     expect(body.tool_choice).toEqual({ type: 'auto', disable_parallel_tool_use: true })
     expect(warnings).toEqual(['tool_choice_relaxed;/tool_choice'])

@@ -19,7 +19,7 @@ const id = fc.oneof(
 const args = fc.oneof(fc.constantFrom('', '{}', '{bad', '[1]', '{"n":12345678901234567890}'), fc.json({ maxDepth: 2 }))
 const toolName = fc.constantFrom('f', 'a.b', 'a/b', 'y'.repeat(80))
 
-/** What one round adds to a history: the user, sometimes the system, an answer, and calls that are answered. */
+/** The turns that one round adds to a history: the user, sometimes the system, an answer, and calls with results. */
 const round: fc.Arbitrary<Turn[]> = fc
   .record({
     question: words,

@@ -165,7 +165,7 @@ describe('the form of the answer', () => {
     strict: true,
   })
 
-  test('vector 29: any object is asked for in the last system block, with a warning', () => {
+  test('vector 29: requests any JSON object in the last system block, with a warning', () => {
     const { body, warnings } = renderMessagesBody({ system: [text('A')], outputFormat: { kind: 'json-object' } })
     expect(body.system).toHaveLength(2)
     expect(body.system[0]).toEqual({ type: 'text', text: 'A' })
@@ -254,7 +254,7 @@ describe('the form of the answer', () => {
     )
   })
 
-  test('an object for any fields is asked for by a tool, and closed with a warning where that cannot be', () => {
+  test('requests an open object by a tool, or closes it with a warning if there can be no tool', () => {
     const map = '{"type":"object","additionalProperties":{"type":"number"}}'
     const open = [map, '{"type":"object"}', '{"properties":{"a":{"type":"string"}},"additionalProperties":true}']
     for (const schema of open) {
@@ -301,7 +301,7 @@ describe('the form of the answer', () => {
     expect([free.rendered.mapping.jsonTool, free.body.tool_choice]).toEqual(['json', { type: 'any' }])
   })
 
-  test('a schema with more than the provider compiles is asked for by a tool', () => {
+  test('requests a schema that is too large for the provider by a tool', () => {
     const fields = (count: number, schema: string) => Array.from({ length: count }, (_, i) => `"f${i}":${schema}`)
     const optional = (count: number) =>
       `{"type":"object","properties":{${fields(count, '{"type":"string"}')}},"additionalProperties":false}`

@@ -272,7 +272,7 @@ describe('several calls', () => {
     expect(read(calls(named('f'), named('f')), finished).filter((line) => line.startsWith('call'))).toHaveLength(2)
   })
 
-  test('that share one id get ids of their own', () => {
+  test('that share one id get different ids', () => {
     expect(
       read(
         calls({ index: 0, id: 'same', ...named('f', '{}') }),

@@ -121,7 +121,7 @@ describe('what is not paid for', () => {
     // No more than the model can anyway: no warning is needed.
     ['', { maxOutputTokens: 50 }, '', []],
     ['', { maxOutputTokens: 50, defaultOutputCap: 20 }, ',"max_tokens":20', []],
-    // What the wallet cannot pay is reported elsewhere.
+    // Members that the wallet cannot pay are reported elsewhere.
     ['"max_tokens":5000,', { maxOutputTokens: 50, affordableOutputCap: 30 }, '"max_tokens":30,', []],
     [
       '"max_tokens":5000,',

@@ -127,7 +127,7 @@ describe('tool calls and results', () => {
     expect(warnings).toEqual([])
   })
 
-  test('vector 37: legacy functions become calls and results with ids of their own', () => {
+  test('vector 37: legacy functions become calls and results with generated ids', () => {
     const { turns, tools, toolChoice } = parsed({
       messages: [
         { role: 'user', content: 'u' },

@@ -78,7 +78,7 @@ describe('fields only this dialect knows', () => {
     expect(unsupported(fields)).toEqual([])
   })
 
-  test('the identifiers, tier, verbosity and cache key have places of their own', () => {
+  test('reads identifiers, tier, verbosity and cache key into separate fields', () => {
     expect(settings({ user: 'u', safety_identifier: 's' }).endUserId).toBe('s')
     expect(settings({ user: 'u' }).endUserId).toBe('u')
     const tier = (word: string) => settings({ service_tier: word }).serviceTier

@@ -40,7 +40,7 @@ describe('cache marks', () => {
     expect(warned).toEqual(['cache_mark_dropped /system', 'cache_mark_dropped /messages/0'])
   })
 
-  test('caching of the whole is asked for only where it does not come by itself', () => {
+  test('requests caching of the whole prompt only if it is not automatic', () => {
     const warnedBy = (rules: TargetRules) => rendered({ automaticCache: { life: 'short' } }, targetWith(rules)).warned
     expect(warnedBy({ cacheStyle: 'implicit' })).toEqual([])
     expect(warnedBy({ cacheStyle: 'breakpoint' })).toEqual([])
@@ -49,7 +49,7 @@ describe('cache marks', () => {
   })
 })
 
-test('a cache of nothing but what is marked is asked for where that can be said', () => {
+test('requests caching of the marked parts only, if the target supports that', () => {
   const promptCacheOptions = { written: '{"mode":"explicit"}', onlyMarked: true }
   const sent = (rules: TargetRules) => {
     const { body, warned } = rendered({ promptCacheOptions }, targetWith(rules))

@@ -141,7 +141,7 @@ describe('reasoning', () => {
 })
 
 describe('text', () => {
-  test('of nothing but blanks opens no block, unless it is all there is', () => {
+  test('of only white space opens no block, unless there is nothing else', () => {
     expect(read(created, textDelta(0, '\n'), done(0, message(0)), added(1, functionCall(1)), completed())).toEqual(
       steps`start resp_1 | call call_1 f | . | end tool-calls completed`,
     )

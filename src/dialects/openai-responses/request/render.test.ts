@@ -103,7 +103,7 @@ describe('the form of the answer', () => {
     expect(body.input[0]).toEqual({ role: 'developer', content: 'Speak JSON.' })
   })
 
-  test('is asked for in words where there is no other way', () => {
+  test('is requested in the instructions if there is no other way', () => {
     const words = rendered({ outputFormat: { kind: 'json-object' } }, { jsonOutput: 'emulated' })
     expect(words.body).not.toHaveProperty('text')
     expect(words.body.instructions).toBe('Answer with a single JSON object.')
