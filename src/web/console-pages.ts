@@ -1,6 +1,7 @@
 // The console's pages, signing in by one-time link, management token or account, and signing out. Opening a link does not use
 // it up, so that link previews are harmless; the page uses it with a JSON request.
 
+import type { Clock } from '../kernel/clock.ts'
 import { Failure, retryHeaders } from '../kernel/failure.ts'
 import type { PersonId } from '../kernel/ids.ts'
 import { isStoreUnavailable } from '../store/sql-error.ts'
@@ -37,6 +38,7 @@ import {
 } from './session.ts'
 
 export interface ConsolePagesDependencies {
+  readonly clock: Clock
   readonly sessions: Sessions
   readonly accounts: Accounts
   /** undefined = no identity provider is configured. */
@@ -63,7 +65,7 @@ const flowSeconds = 600
 const bodyBytesMax = 4096
 
 export function createConsolePages(deps: ConsolePagesDependencies, show: ShowPage) {
-  const { sessions, publicUrl, visitOf, tokenPlace } = deps
+  const { sessions, publicUrl, visitOf, tokenPlace, clock } = deps
 
   const page = async (request: Request, path: string): Promise<Response> => {
     const { searchParams } = new URL(request.url)
@@ -88,11 +90,13 @@ export function createConsolePages(deps: ConsolePagesDependencies, show: ShowPag
       }
       if (!isKnown) return await show(request, { kind: 'notice', title: 'Workspace not found', data: noWorkspace }, 404)
       const address = publicUrl() ?? originOf(visitOf(request))
-      const answers = await answersTo(request, place, viewer)
+      const now = clock.now()
+      // Filters in the address change what a page reads first.
+      const answers = await answersTo(request, firstCalls(place, viewer, searchParams.size > 0 ? undefined : now))
       return await show(request, {
         kind: 'console',
         title: titleOf(place),
-        data: { ...place, ...viewer, address, answers },
+        data: { ...place, ...viewer, address, answers, now },
       })
     }
     return await signInPage(request, secret === null ? {} : { link: await linkData(secret) })
@@ -104,9 +108,9 @@ export function createConsolePages(deps: ConsolePagesDependencies, show: ShowPag
       | undefined
     return answer?.data.map(({ id }) => id) ?? []
   }
-  const answersTo = async (request: Request, place: ConsolePlace, viewer: Viewer) => {
+  const answersTo = async (request: Request, paths: readonly string[]) => {
     const read = async (path: string) => [path, await deps.readApi(request, path)] as const
-    const answers = await Promise.all(firstCalls(place, viewer).map(read))
+    const answers = await Promise.all(paths.map(read))
     return Object.fromEntries(answers.filter(([, answer]) => answer !== undefined))
   }
   const signInPage = async (request: Request, more: Partial<SignInData>, status = 200): Promise<Response> => {

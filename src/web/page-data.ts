@@ -111,6 +111,8 @@ export interface Viewer {
 export interface ConsoleData extends ConsolePlace, Viewer {
   /** Answers of the management API by path, which the page would load first. */
   readonly answers: Readonly<Record<string, unknown>>
+  /** Epoch milliseconds at which they were read. Periods that end now are part of the paths. */
+  readonly now: number
   /** The gateway's address, for code to copy. */
   readonly address: string
 }

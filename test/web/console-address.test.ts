@@ -71,3 +71,26 @@ test('answers of the management API are closed to browsers and compressed, and c
   expect(page.headers.get('cache-control')).toBe('no-store')
   expect(page.headers.get('permissions-policy')).toContain('camera=()')
 })
+
+browserTest('usage and requests come with their first data in the document, without a call for it', async () => {
+  const project = await manage(`POST /api/workspaces/${contoso.id}/projects`, { name: 'web' })
+  const { secret } = await manage(`POST /api/projects/${project.id}/keys`, { name: 'ci' })
+  const id = await harness.ask('sandbox/echo', {}, 'curl/8', secret)
+  const opened = await signIn(`/console/${contoso.id}/keys`)
+  const { page } = opened
+  const calls: string[] = []
+  page.on('request', (request) => calls.push(new URL(request.url()).pathname))
+  for (const { path, text, later, early } of [
+    { path: 'usage', text: '0 of 1', later: '/api/usage', early: ['/api/usage/series', '/api/stats'] },
+    { path: 'requests', text: id, later: '/api/catalog', early: ['/api/requests/facets', '/api/usage/series'] },
+  ]) {
+    calls.length = 0
+    const document = await page.goto(`${gateway.url}/console/${contoso.id}/${path}`)
+    expect(await document?.text()).toContain(text)
+    // What the page reads by itself is read in the same moment as the rest would be.
+    while (!calls.includes(later)) await Bun.sleep(20)
+    expect(calls.filter((call) => early.includes(call))).toEqual([])
+  }
+  expect(opened.reports).toEqual([])
+  await opened.close()
+})

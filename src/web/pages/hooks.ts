@@ -1,6 +1,7 @@
 // The console's data hooks: a query, a list with pages, a change, an idempotency key, and filters kept in the address.
 
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
+import { systemClock } from '../../kernel/clock.ts'
 import {
   type AnswerOf,
   ApiError,
@@ -44,6 +45,11 @@ const firstAnswers = new Map<string, unknown>()
 export function setFirstAnswers(answers: Readonly<Record<string, unknown>>): void {
   firstAnswers.clear()
   for (const [path, answer] of Object.entries(answers)) firstAnswers.set(path, answer)
+}
+
+/** The current time, or the one at which the first answers were read as long as the page is rendered with them. */
+export function firstTime(answeredAt: number): number {
+  return firstAnswers.size > 0 ? answeredAt : systemClock.now()
 }
 
 interface QueryState<Value> {

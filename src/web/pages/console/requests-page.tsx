@@ -3,13 +3,13 @@
 
 import type { TargetedSubmitEvent } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
-import { isoTime, systemClock } from '../../../kernel/clock.ts'
+import { isoTime } from '../../../kernel/clock.ts'
 import { exactCount, shortMs } from '../../catalog/format.ts'
 import type { ConsoleData } from '../../page-data.ts'
 import { type CallOf, type RequestItem, targetOfCall } from '../api.ts'
 import { Button, LiveStatus } from '../components.tsx'
 import { Checkbox, Field } from '../form.tsx'
-import { type AddressQuery, useAddressQuery, useApi, useList } from '../hooks.ts'
+import { type AddressQuery, firstTime, useAddressQuery, useApi, useList } from '../hooks.ts'
 import { followEvents, type LiveState } from '../live-catalog.ts'
 import type { Column } from '../table.tsx'
 import { Amount, causeText, ExampleRequest, emptyState, ListView, NameOf, Outcome } from './components.tsx'
@@ -36,7 +36,7 @@ const filterNames = [
 ]
 type Filters = AddressQuery<(typeof filterNames)[number]>
 
-export function RequestsView({ address, isOperator }: ConsoleData) {
+export function RequestsView({ address, isOperator, now }: ConsoleData) {
   const [query, change] = useAddressQuery(filterNames)
   const { chosen, isDecided } = useWorkspaces()
   const outcome = outcomes.find(({ value }) => value === query.outcome)?.value
@@ -75,7 +75,7 @@ export function RequestsView({ address, isOperator }: ConsoleData) {
   return (
     <>
       <RequestFilters query={query} change={change} live={live} />
-      {isDecided && <Histogram filters={shared} period={period} query={query} change={change} />}
+      {isDecided && <Histogram filters={shared} period={period} query={query} change={change} answeredAt={now} />}
       {waiting.length > 0 && (
         <p class="new-requests" role="status">
           <Button look="small" onClick={showWaiting}>
@@ -155,14 +155,15 @@ interface HistogramProps {
   readonly period: { readonly from: string | undefined; readonly to: string | undefined }
   readonly query: Filters
   change(change: Partial<Filters>): void
+  readonly answeredAt: number
 }
 
 const [chartWidth, chartHeight] = [600, 56]
 
 /** Requests over time, which is also the time filter, and the values of further filters with their counts. */
-function Histogram({ filters, period, query, change }: HistogramProps) {
+function Histogram({ filters, period, query, change, answeredAt }: HistogramProps) {
   const { hour } = useTimeFormats()
-  const [now] = useState(() => systemClock.now())
+  const [now] = useState(() => firstTime(answeredAt))
   const to = period.to ?? isoTime(now)
   const from = period.from ?? isoTime(Date.parse(to) - dayMs)
   const call = Date.parse(from) < Date.parse(to) ? { query: { ...filters, from, to } } : undefined

@@ -2,14 +2,15 @@
 // Usage: spend, requests, errors, latency and runway. Every figure is summed by the server and links to its requests.
 
 import type { ComponentChildren } from 'preact'
-import { useEffect } from 'preact/hooks'
-import { isoTime } from '../../../kernel/clock.ts'
+import { useEffect, useState } from 'preact/hooks'
+import { isoTime, systemClock } from '../../../kernel/clock.ts'
 import { exactCount } from '../../catalog/format.ts'
+import { spendQuery, usageQuery } from '../../first-calls.ts'
 import type { ConsoleData } from '../../page-data.ts'
 import { callApi, withQuery } from '../api.ts'
 import { Button } from '../components.tsx'
 import { Field } from '../form.tsx'
-import { useAddressQuery, useApi, useQuery } from '../hooks.ts'
+import { firstTime, useAddressQuery, useApi, useQuery } from '../hooks.ts'
 import { Card, ExampleRequest, emptyState, Headline, NameOf, QueryView, Tiles } from './components.tsx'
 import { TimeField, useMay, useTimeFormats, useWorkspaces } from './context.tsx'
 import { dayMs, firstTokenText, isoTimeOf, runwayText, spendRateDays, spendRateOf } from './figures.ts'
@@ -21,37 +22,32 @@ import {
   seriesGroups,
   UsageExplorer,
   type UsageSeries,
-  useNow,
 } from './usage-explorer.tsx'
 import { UsageReport } from './usage-report.tsx'
 
-export function UsageView({ address, isOperator }: ConsoleData) {
+const refreshMs = 30_000
+
+export function UsageView({ address, isOperator, now: answeredAt }: ConsoleData) {
   const [query, change] = useAddressQuery(['range', 'from', 'to', 'group', 'metric', 'by', 'key', 'project'])
   const { chosen, current, isDecided } = useWorkspaces()
   const { zoneName } = useTimeFormats()
-  const now = useNow()
+  const [now, isMounted] = useNowFrom(answeredAt)
   const range = ranges.find(({ value }) => value === query.range) ?? ranges[0]
   const custom = { from: Date.parse(isoTimeOf(query.from)), to: Date.parse(isoTimeOf(query.to)) }
   const isCustom = query.range === 'custom' && custom.from < custom.to
-  const to = isCustom ? custom.to : (now ?? 0)
+  const to = isCustom ? custom.to : now
   const from = isCustom ? custom.from : to - range.days * dayMs
   const group = groupOptions.find(({ value }) => value === query.group)?.value ?? tagGroup(query.group) ?? 'model'
   const metric = metrics.find(({ value }) => value === query.metric) ?? metrics[0]
   const filter = { ...(query.key && { key: query.key }), ...(query.project && { project: query.project }) }
   const filters = { key_id: query.key || undefined, project_id: query.project || undefined }
-  const offsetMinutes = zoneName === 'UTC' ? 0 : -new Date(to).getTimezoneOffset()
+  // The server does not know the zone.
+  const offsetMinutes = zoneName === 'UTC' || !isMounted ? 0 : -new Date(to).getTimezoneOffset()
   const callFor = (start: number, end: number, groupBy: string) =>
-    now === undefined || !isDecided
-      ? undefined
-      : {
-          query: {
-            ...{ from: isoTime(start), to: isoTime(end), workspace_id: chosen?.id, ...filters },
-            ...{ group_by: groupBy as 'model', utc_offset_minutes: offsetMinutes },
-          },
-        }
+    isDecided ? { query: { ...usageQuery(start, end, chosen?.id, groupBy, offsetMinutes), ...filters } } : undefined
   const usage = useApi('getUsageSeries', callFor(from, to, group), { keepPrevious: true })
   const previous = useApi('getUsageSeries', callFor(from - (to - from), from, 'none'), { keepPrevious: true })
-  const tiles = useBalanceTiles(now ?? 0)
+  const tiles = useBalanceTiles(now)
   const may = useMay()
   return (
     <>
@@ -83,7 +79,7 @@ export function UsageView({ address, isOperator }: ConsoleData) {
           <>
             <Tiles tiles={[...usageTiles(value, previous.value, filter), ...tiles]} />
             {current && may('createKey', current.id) && (
-              <FirstSteps key={current.id} workspaceId={current.id} now={now ?? 0} />
+              <FirstSteps key={current.id} workspaceId={current.id} now={now} />
             )}
             {value.total.requests === 0 ? (
               emptyState('No requests in this period', <ExampleRequest address={address} isOperator={isOperator} />)
@@ -131,8 +127,16 @@ function tagGroup(text: string): string | undefined {
   return /^tag:[A-Za-z][\w.-]*$/.test(text) ? text : undefined
 }
 
-function statsCall(from: number, workspaceId: string) {
-  return { query: { from: isoTime(from), workspace_id: workspaceId } }
+/** From the time of the first answers on, refreshed periodically; and whether the page is mounted. */
+function useNowFrom(answeredAt: number): readonly [now: number, isMounted: boolean] {
+  const [now, setNow] = useState(() => firstTime(answeredAt))
+  const [isMounted, setMounted] = useState(false)
+  useEffect(() => {
+    setMounted(true)
+    const timer = setInterval(() => setNow(systemClock.now()), refreshMs)
+    return () => clearInterval(timer)
+  }, [])
+  return [now, isMounted]
 }
 
 /** Each compared with the period before. */
@@ -205,7 +209,7 @@ function useBalanceTiles(now: number) {
   const may = useMay()
   const mayReadWallet = current !== undefined && may('getWallet', current.id)
   const wallet = useApi('getWallet', mayReadWallet ? { id: current.id } : undefined).value
-  const call = current && now > 0 ? statsCall(now - spendRateDays * dayMs, current.id) : undefined
+  const call = current && mayReadWallet ? { query: spendQuery(now, current.id) } : undefined
   const week = useApi('getStats', call, { keepPrevious: true }).value
   if (!current) return [{ label: 'Available', value: '–', note: 'choose a workspace' }]
   if (!mayReadWallet) return []
