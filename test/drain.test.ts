@@ -1,5 +1,5 @@
-// A gateway that stops: running streams of both surfaces are finished, requests that arrive meanwhile are asked to retry, and
-// after the time it was given nobody is waited for.
+// A gateway that stops: running streams of both surfaces are finished, new requests get a retryable error, and
+// after the drain time the remaining requests are cut off.
 
 import { expect, test } from 'bun:test'
 import { rmSync } from 'node:fs'

@@ -35,7 +35,7 @@ async function start(place: Place): Promise<{ readonly shown: string | undefined
   return { shown: shown[0], steps }
 }
 
-/** What must be true after any start that was allowed to finish, whatever happened before. */
+/** The state that must hold after any start that was allowed to finish, whatever happened before. */
 async function checkInstallation(place: Place): Promise<string> {
   const database = await openDatabase(place)
   const folder = openDataFolder(place.dataFolder, () => {})

@@ -15,7 +15,7 @@ const folder = mkdtempSync(join(tmpdir(), 'tollgate-import-'))
 const fixture = join(import.meta.dir, 'fixtures', 'litellm', 'config.yaml')
 const run = (...args: string[]) => runHere(['import', ...args], { cwd: folder })
 
-/** Name → what its host is asked: the path, and the model in the body where the path has none. */
+/** Name → the call to its host: the path, and the model in the body where the path has none. */
 const expected: Readonly<Record<string, readonly [path: string, model?: string]>> = {
   'gpt-5.5': ['/fake/openai/chat/completions', 'gpt-5.5'],
   fast: ['/fake/openai/chat/completions', 'gpt-5.4-mini'],
@@ -172,7 +172,7 @@ describe('a configuration of LiteLLM', () => {
     expect(notCarried.every(({ why }) => why !== '')).toBe(true)
   })
 
-  test('writes keys only to a file of their own, and overwrites nothing', async () => {
+  test('writes keys only to a separate file, and overwrites nothing', async () => {
     const { exit, out, err } = await run('litellm', fixture, '--write', 'a.yaml', '--keys-file', 'keys.env')
     expect([exit, out]).toEqual([0, ''])
     expect(err).toContain('Not carried:\n')

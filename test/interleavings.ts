@@ -1,4 +1,4 @@
-// The long run of the ledger's interleavings: `bun run test/interleavings.ts [stories] [seed]`, 100,000 unless told. Ends
+// The long run of the ledger's interleavings: `bun run test/interleavings.ts [stories] [seed]`, 100,000 by default. Ends
 // with 0 if every hold ended exactly once and every store was right; otherwise it prints the story that broke it.
 
 import { runInterleavings } from './parts/ledger-interleavings.ts'
@@ -25,7 +25,7 @@ console.log(`seed ${seed}`)
 try {
   await runInterleavings({ stories, seed, onProgress: show })
   console.log(
-    `${isTerminal ? '\n' : ''}${stories} stories told; every hold ended exactly once, and the books are right`,
+    `${isTerminal ? '\n' : ''}${stories} stories played; every hold ended exactly once, and the books are right`,
   )
 } catch (thrown) {
   console.error(isTerminal ? '\n' : '', thrown)

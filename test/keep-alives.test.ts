@@ -70,7 +70,7 @@ async function whole(connection: RawConnection): Promise<RawResponse> {
   return response
 }
 
-/** What the client would have got from this provider without any waiting. */
+/** The answer that the client would have got from this provider without any waiting. */
 async function expectedFrom(surface: TestSurface): Promise<string> {
   first.handle((_, reply) => reply.json(500, {}))
   const connection = await connect(gateway.url)
@@ -120,7 +120,7 @@ for (const surface of bothSurfaces) {
       connection.leave()
     })
 
-    test('gets nothing but comments as long as nothing meaningful has come', async () => {
+    test('gets only comments until the first meaningful event', async () => {
       const { connection, reply, words } = await waiting(surface, async (reply, words) => {
         await reply.startStream()
         await reply.chunk(`: provider says wait\n\n${words.opening}`)

@@ -1,4 +1,4 @@
-// The plan of the house, checked: src obeys the rules, and every rule is shown to fail on an example that breaks it.
+// Checks the layers: src obeys the rules, and every rule is shown to fail on an example that breaks it.
 
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: the examples are source text
 
@@ -8,7 +8,7 @@ import { readSources } from './layers/read-sources.ts'
 import { checkHouse } from './layers/rules.ts'
 import { readSource } from './layers/source-text.ts'
 
-test('src keeps to the plan of the house', async () => {
+test('src obeys the layer rules', async () => {
   const sources = await readSources(join(import.meta.dir, '..'))
   expect(sources.has('src/kernel/clock.ts')).toBe(true)
   expect(checkHouse(sources)).toEqual([])

@@ -48,7 +48,7 @@ const rows = (table: string) =>
     .map((line) => line.split(/ {2,}/))
 
 test('requests lists them, the newest first, with their charges', async () => {
-  // What was not charged is written a moment later.
+  // Requests without a charge are written a moment later.
   while ((await json('requests')).data.length < ids.length) await Bun.sleep(20)
   const [third, second, first] = rows(await run('requests'))
   expect(first?.slice(1, 7)).toEqual(['200', 'test/chat', 'chatty', '1', '3', '2'])

@@ -1,4 +1,4 @@
-// What is said to be in force after a change of the file is in force.
+// Changes of the configuration file that are reported as active are active.
 
 import { expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'

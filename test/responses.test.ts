@@ -258,7 +258,7 @@ test('tokens are counted, stored responses do not exist, and a WebSocket is refu
   expect(upgrade.status).toBe(426)
 })
 
-// What cannot be understood is refused with the field named, whatever the provider speaks, and never sent.
+// Bodies that cannot be understood are refused with the field named, whatever the provider's dialect, and never sent.
 const look = { type: 'function', name: 'look', parameters: { type: 'object', properties: {} }, strict: false }
 const called = { type: 'function_call', call_id: 'c1', name: 'look', arguments: '{}' }
 const user = { role: 'user', content: 'go' }

@@ -7,7 +7,7 @@ import { manage } from './parts/manage.ts'
 import { gatewayCommand } from './parts/program.ts'
 
 // A master secret is replaced as an operator does it: processes, a restart, the command, killed now and then, another
-// restart. All the while callers call with platform keys and with credentials of their own.
+// restart. All the while callers call with platform keys and with their own credentials.
 
 const folder = mkdtempSync(join(tmpdir(), 'tollgate-rotation-'))
 const children = new Set<Bun.Subprocess>()
@@ -180,7 +180,7 @@ models: [{ id: acme/m, price: free, routes: [{ provider: acme, model: m }] }]
   expect([ended.exit, ended.err]).toEqual([0, ''])
   expect(ended.out).toContain('Keep TOLLGATE_SECRET_PREVIOUS')
   const waiting = JSON.parse((await run('secrets --json', both)).out)
-  // Those that were not used, and the first key of the installation.
+  // The unused ones, and the first key of the installation.
   expect(waiting.waiting).toEqual({ keys: workspaces - busyWorkspaces + 1, overlaps: 0, credentials: 0, responses: 0 })
 
   const firstKey = readFileSync(join(folder, 'data', 'first-key'), 'utf8').trim()

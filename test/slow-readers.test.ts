@@ -11,14 +11,14 @@ import { wordsFor } from './parts/upstream-words.ts'
 
 const mebibyte = 1024 * 1024
 const offeredBytes = 200 * mebibyte
-/** What the sockets of the system may hold on two hops, which is not ours to bound, and what we read ahead. */
+/** The maximum that the sockets of the system hold on two hops, which is not ours to bound, and what we read ahead. */
 const takenBytesMax = 48 * mebibyte
 const rssGrowthMax = 40 * mebibyte
 
 let clock: JumpClock
 let upstream: Upstream
 let gateway: Gateway
-/** What the provider could get rid of. */
+/** Bytes that the provider could send. */
 let taken = 0
 
 beforeEach(async () => {

@@ -1,5 +1,5 @@
-// What a provider's refusal becomes on either surface, from either dialect, asked for as a stream or whole: the status
-// and code of the vocabulary, and the words that programs look for.
+// A provider's refusal on either surface, from either dialect, streamed or whole: the status and code of the vocabulary,
+// and the words that programs look for.
 
 import { afterAll, beforeEach, describe, expect, test } from 'bun:test'
 import { ask } from '../parts/ask.ts'

@@ -1,5 +1,5 @@
-// What providers really send breaks no rule of their dialect, though it may break rules of the house; so a stranger's
-// endpoint is not blamed for what official clients take.
+// Recorded streams of real providers break no rule of their dialect, though they may break rules of our own; so another
+// endpoint is not blamed for what official clients accept.
 
 import { describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
@@ -19,7 +19,7 @@ describe('recordings of chat completions', () => {
     const events = eventsOf(`chat/${name}.sse`)
     const wantsUsage = events.some(({ data }) => data.includes('"prompt_tokens"'))
     expect(checkChatStream(events, { wantsUsage, level: 'dialect' })).toEqual([])
-    expect(checkChatStream(events, { wantsUsage, level: 'house' })).not.toEqual([])
+    expect(checkChatStream(events, { wantsUsage, level: 'own' })).not.toEqual([])
   })
 
   test.each(['whole', 'whole-tools'])('%s', (name) => {
@@ -31,7 +31,7 @@ describe('recordings of messages', () => {
   test.each(['late-cache-counts', 'server-tools', 'thinking', 'tools'])('%s', (name) => {
     const events = eventsOf(`messages/${name}.sse`)
     expect(checkMessagesStream(events, 'dialect')).toEqual([])
-    expect(checkMessagesStream(events, 'house')).not.toEqual([])
+    expect(checkMessagesStream(events, 'own')).not.toEqual([])
   })
 
   test('whole', () => {

@@ -1,5 +1,5 @@
-// How translated replies can end other than well: the client leaves, the provider breaks off, pauses, or says a word
-// that nobody knows. The client is told no more than is true, and the record tells the operator the rest.
+// Abnormal endings of translated replies: the client leaves, the provider breaks off, pauses, or sends an unknown stop
+// reason. The client gets no more than is true, and the record has the rest for the operator.
 
 import { afterAll, beforeEach, describe, expect, test } from 'bun:test'
 import { ask } from '../parts/ask.ts'

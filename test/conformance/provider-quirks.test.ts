@@ -1,5 +1,5 @@
-// What single providers and models insist on, asked for through the real gateway by a client that knows nothing of it:
-// what they are sent, and how what they answer is read.
+// Requirements of single providers and models, through the real gateway with a client that knows nothing of them: the
+// request that they get, and how their answer is read.
 
 import { afterAll, beforeEach, describe, expect, test } from 'bun:test'
 import { ask } from '../parts/ask.ts'

@@ -1,5 +1,5 @@
-// Every request fixture on every pair of surface and provider, streamed and not, through the real gateway: it arrives,
-// or the caller is told. What exactly becomes of each stands in docs/compatibility.md.
+// Every request fixture on every pair of surface and provider, streamed and not, through the real gateway: everything
+// arrives, or the caller gets a warning or an error. docs/compatibility.md has the result of each.
 
 import { afterAll, describe, expect, test } from 'bun:test'
 import { answerHello } from '../parts/upstream-words.ts'

@@ -21,7 +21,7 @@ function startBusy() {
   })
 }
 
-/** Nobody listens there any more. */
+/** No process listens there any more. */
 function urlOfGone(): string {
   const gone = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => new Response() })
   const { port } = gone
@@ -30,7 +30,7 @@ function urlOfGone(): string {
 }
 
 describe.skipIf(findNginx() === undefined)('behind nginx, one gateway gone and two busy', () => {
-  test('every call is told 503 with Retry-After, in its own dialect', async () => {
+  test('every call gets 503 with Retry-After, in its own dialect', async () => {
     const [first, second] = [startBusy(), startBusy()]
     const members = [urlOfGone(), `http://127.0.0.1:${first.port}`, `http://127.0.0.1:${second.port}`]
     await using nginx = await startNginx({ key: '', members: members.map((url) => ({ url })) })
@@ -42,7 +42,7 @@ describe.skipIf(findNginx() === undefined)('behind nginx, one gateway gone and t
         expect(response.headers.get('retry-after')).toMatch(/^[12]$/)
         const answer = (await response.json()) as { type?: string; error: Record<string, unknown> }
         expect(answer.error).toMatchObject({ code: 'OVERLOADED', message: expect.stringContaining('too busy') })
-        // What the proxy says itself is in the surface's own form.
+        // The proxy's own errors are in the surface's own form.
         if (answer.error.type !== undefined) expect(answer.type).toBe(name === 'messages' ? 'error' : undefined)
       }
     }
@@ -50,7 +50,7 @@ describe.skipIf(findNginx() === undefined)('behind nginx, one gateway gone and t
     await Promise.all([first.stop(true), second.stop(true)])
   })
 
-  test('a change is asked for once, and a generation that broke off no third time', async () => {
+  test('a change is sent once, and a generation that broke off is not sent a third time', async () => {
     const seen: string[] = []
     const busy = Bun.serve({
       hostname: '127.0.0.1',

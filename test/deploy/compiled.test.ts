@@ -45,7 +45,7 @@ async function run(...args: string[]) {
   return { exit, out, err }
 }
 
-/** Reads on until it ends: a gateway whose log nobody takes is another story. */
+/** Reads on until it ends: a gateway whose log is not read is another test. */
 function untilListening(child: ReturnType<typeof spawn>): Promise<string> {
   return new Promise((resolve, reject) => {
     void (async () => {

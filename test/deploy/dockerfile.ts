@@ -17,7 +17,7 @@ export function readDockerfile(text: string): readonly Instruction[] {
     .flatMap((match) => (match?.[1] && match[2] ? [{ name: match[1], rest: match[2].trim() }] : []))
 }
 
-/** What the last stage copies from the build context: `[from, to]`. */
+/** The copies of the last stage from the build context: `[from, to]`. */
 export function copiesOfLastStage(instructions: readonly Instruction[]): readonly (readonly [string, string])[] {
   const last = instructions.findLastIndex(({ name }) => name === 'FROM')
   return instructions

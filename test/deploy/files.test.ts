@@ -10,7 +10,7 @@ import { builtInProviderIds, providerVariables } from '../../src/providers/regis
 import { readDockerfile } from './dockerfile.ts'
 import { root } from './site.ts'
 
-// What can be said of the deployment files without a cluster: that they parse, that what they name exists, and that
+// Checks of the deployment files that need no cluster: that they parse, that what they name exists, and that
 // their numbers fit together.
 
 const deploy = join(root, 'deploy')
@@ -33,7 +33,7 @@ const isPinned = (image: string) => /:[a-z-]*\d+(\.\d+)+|:[a-z]+-\d{8}/.test(ima
 
 test('every YAML file of deploy/ parses', () => {
   const files = readdirSync(deploy, { recursive: true, encoding: 'utf8' }).filter(
-    // Those of the chart are templates.
+    // The files of the chart are templates.
     (name) => name.endsWith('.yaml') && !name.includes('templates/'),
   )
   expect(files.length).toBeGreaterThanOrEqual(7)
@@ -106,7 +106,7 @@ test('probes ask for paths that the gateway has', () => {
   for (const path of probePaths) expect(handler).toContain(`'${path}'`)
 })
 
-test('whoever stops the gateway waits longer than it drains', () => {
+test('every deployment waits longer for the gateway to stop than it drains', () => {
   const server = parse(yaml('kubernetes/config-map.yaml').data['tollgate.yaml']).server
   const preStop = Number(container.lifecycle.preStop.exec.command[1])
   expect(deployment.spec.template.spec.terminationGracePeriodSeconds).toBeGreaterThan(

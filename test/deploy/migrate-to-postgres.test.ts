@@ -182,7 +182,7 @@ describe.skipIf(!installed)('migrate-to-postgres', () => {
     expect(await countRows(url, 'workspaces')).toBe(0)
   })
 
-  test('a missing or wrong target is told, without what may be a password', async () => {
+  test('reports a missing or wrong target, without what may be a password', async () => {
     using site = copyOfServed()
     expect(await site.run(['migrate-to-postgres'])).toMatchObject({ exit: 2, err: expect.stringContaining('--to') })
     const wrong = await site.run(['migrate-to-postgres', '--to', 'mysql://root:hunter2@db/x'])

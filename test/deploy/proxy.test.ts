@@ -79,7 +79,7 @@ describe.skipIf(!installed)('behind the proxy of the compose file', () => {
     const cookie = opened.headers.get('set-cookie')?.split(';')[0] ?? ''
     const statuses = new Set<number>()
     for (let call = 0; call < 10; call++) {
-      // A connection of its own, as a browser has several.
+      // A separate connection, as a browser has several.
       const headers = { cookie, connection: 'close' }
       statuses.add((await fetch(`${url}/api/workspaces`, { headers })).status)
       const page = await (await fetch(`${url}/console`, { headers })).text()

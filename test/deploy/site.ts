@@ -1,5 +1,5 @@
 // An installation as an operator has it: a data folder, a configuration file, a provider on loopback, and the program as
-// processes of its own. For the tests of this folder; it judges nothing.
+// separate processes. For the tests of this folder; it judges nothing.
 
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -84,7 +84,7 @@ export interface Tenant {
 
 export const ownKey = 'key-of-the-tenant'
 
-/** A workspace with $25.00, a key, and a provider key of its own. */
+/** A workspace with $25.00, a key, and its own provider key. */
 export async function addTenant({ dataFolder }: Site, url: string): Promise<Tenant> {
   const managed = { url, dataFolder }
   const workspace = await manage(managed, 'POST', '/api/workspaces', { name: 'acme' })
@@ -97,7 +97,7 @@ export async function addTenant({ dataFolder }: Site, url: string): Promise<Tena
 
 const triesMax = 50
 
-/** Tries again where it is told to, as clients do: a gateway on a busy machine turns calls away for a moment. */
+/** Retries if the answer says so, as clients do: a gateway on a busy machine turns calls away for a moment. */
 export async function ask(url: string, key: string, model: string): Promise<Response> {
   for (let tries = 1; ; tries++) {
     const response = await fetch(`${url}/v1/chat/completions`, {
@@ -111,7 +111,7 @@ export async function ask(url: string, key: string, model: string): Promise<Resp
   }
 }
 
-/** Calls without a pause until told to stop; answers with how many were answered. */
+/** Calls without a pause until it is stopped; returns how many were answered. */
 export function load({ url, key }: Pick<CrashGateway, 'url' | 'key'>) {
   let isOver = false
   let answered = 0

@@ -38,7 +38,7 @@ test('options stand above variables and the file; commands find the gateway wher
   expect(readFileSync(join(data, 'address'), 'utf8')).toBe(`${url}\n`)
   const wallet = await site.run(['wallet', '--json'], { TOLLGATE_DATA: data })
   expect([wallet.exit, JSON.parse(wallet.out)]).toEqual([0, expect.objectContaining({ balance: '5.00' })])
-  // What the environment of a command says is what it means.
+  // The environment of a command applies to that command.
   const elsewhere = await site.run(['wallet'], { TOLLGATE_DATA: data, TOLLGATE_PORT: '1' })
   expect([elsewhere.exit, elsewhere.err]).toEqual([1, expect.stringContaining('http://127.0.0.1:1')])
   await endChild()

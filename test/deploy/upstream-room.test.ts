@@ -11,7 +11,7 @@ import { createSite, root } from './site.ts'
 /** More than the 256 that Bun runs by itself. */
 const calls = 300
 
-/** Tries again where it is told to: a gateway that has just started on a busy machine turns calls away for a moment. */
+/** Retries if the answer says so: a gateway that has just started on a busy machine turns calls away for a moment. */
 async function answerOf(url: string, request: string): Promise<number> {
   const connection = await connect(url)
   try {

@@ -99,7 +99,7 @@ const stages: readonly Stage[] = [
   },
   { when: 'before headers', stream: false, act: () => {}, pays: 'nothing' },
   { when: 'before content', stream: false, act: (_, reply) => reply.write(wholeHead), pays: 'nothing' },
-  // Of an answer that is not streamed nothing is delivered before its end.
+  // An answer that is not streamed delivers nothing before its end.
   { when: 'mid', stream: false, act: (call, reply) => reply.write(wholeHead + wordsFor(call).whole), pays: 'nothing' },
   {
     when: 'after last',

@@ -63,7 +63,7 @@ async function expectCut({ connection }: Scene, why: string): Promise<void> {
 }
 
 describe.each([...bothSurfaces])('a stream of the $name surface', (surface) => {
-  test('may bring nothing but signs of life for 300 s', async () => {
+  test('may send only keep-alives for 300 s', async () => {
     const scene = await startScene(surface)
     for (let seconds = 99; seconds <= 297; seconds += 99) {
       await scene.jump(99)

@@ -52,7 +52,7 @@ describe.each(lanes)('$surface.name surface, $model, streamed: $stream', ({ surf
       const response = await ask(gateway, surface, { model, stream, ...body })
       expect(await response.text()).toContain('hello')
       clientHasAll.resolve()
-      // Until the gateway has seen the end of it, which nobody else can see.
+      // Until the gateway has seen the end of it, which is not visible from outside.
       await Bun.sleep(n * 30)
       clientHasAll = Promise.withResolvers()
     }

@@ -1,5 +1,5 @@
-// `npm run cuts -- [--count N] [--seed N]`: breaks off N recorded streams at random and says whether every caller was
-// told. Exit code 0 if nobody was left in the dark; the seed of a run finds its cuts again.
+// `npm run cuts -- [--count N] [--seed N]`: breaks off N recorded streams at random and checks that every caller gets an
+// error. Exit code 0 if all did; the seed of a run reproduces its cuts.
 
 import { parseArgs } from 'node:util'
 import { runCuts } from './run-cuts.ts'

@@ -49,7 +49,7 @@ async function healthOf(model: string): Promise<readonly string[]> {
 
 const body = { max_tokens: 5, messages: [{ role: 'user', content: 'hi' }] }
 
-test.each([...bothSurfaces])('on the $name surface the next route has all of its own time', async (surface) => {
+test.each([...bothSurfaces])('the next route has its full time on the $name surface', async (surface) => {
   await start([
     { does: 'hang', timeouts: 'total_ms: 3000', passSeconds: 3.1 },
     { does: 'answer', timeouts: 'total_ms: 3000', passSeconds: 2 },
@@ -118,7 +118,7 @@ test('nor is one whose stream goes on for longer than we let it', async () => {
   expect(await healthOf(chat.model)).toEqual(['healthy'])
 })
 
-test('with hardly any of it left no other route is asked', async () => {
+test('tries no other route if hardly any time is left', async () => {
   await start([{ does: 'hang', timeouts: 'total_ms: 599500', passSeconds: 599.5 }, { does: 'answer' }])
   const response = await ask(gateway, chat, { model: chat.model, ...body })
   expect(response.status).toBe(404)

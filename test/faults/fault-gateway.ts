@@ -1,5 +1,5 @@
-// A gateway for one row of the fault matrix: a model for each cell and each question that is asked of it, each with
-// providers of its own, so that what one learns of its routes touches no other.
+// A gateway for one row of the fault matrix: a model for each cell and each question, each with separate providers, so
+// that what one learns of its routes touches no other.
 
 import { type Gateway, startGateway } from '../parts/gateway.ts'
 import { createJumpClock, type JumpClock } from '../parts/jump-clock.ts'

@@ -20,7 +20,7 @@ export interface Outcome {
   readonly calls: number
   /** How many calls were made for the request: when the first route is bad, when both are. */
   readonly attempts: readonly [first: number, all: number]
-  /** The client is asked to retry in 4 s when both are bad. */
+  /** The client should retry in 4 s when both are bad. */
   readonly isTransient?: true
 }
 
@@ -36,7 +36,7 @@ export interface GoldenRow extends Outcome {
 
 const notFound = 'NOT_FOUND'
 
-/** Another route may help, and nobody is told which class it was unless all of them fail. */
+/** Another route may help, and the client learns the class only if all of them fail. */
 const movesOn = (words: string): Outcome => ({
   first: 'hidden',
   all: `${notFound} ${words}`,
@@ -86,13 +86,13 @@ export const golden: readonly GoldenRow[] = [
   { fault: '400 of a bad key', ...credential, health: 'parked' },
   { fault: '401', ...credential, health: 'parked' },
   { fault: '402', ...credential, health: 'parked' },
-  // The account may serve smaller ones; what it has left is not told.
+  // The account may serve smaller ones; its remaining quota is unknown.
   { fault: '402 of a large request', ...movesOn('lacks what was asked for'), health: 'healthy' },
   { fault: '403', ...credential, health: 'parked' },
   { fault: '403 of a file', ...lacking, health: 'healthy' },
   { fault: '404 of a file', ...lacking, health: 'healthy' },
   { fault: '404', ...movesOn('does not know the model'), health: 'parked' },
-  // Of no API: most likely a wrong address, which another route does not have.
+  // Not an answer of any API: most likely a wrong address, which another route does not have.
   { fault: '404 of a proxy', ...movesOn('404'), health: 'ejected' },
   { fault: '405', ...movesOn('405'), health: 'ejected' },
   { fault: '408', ...passes('408'), health: 'ejected' },

@@ -1,5 +1,5 @@
-// A model that asked for it: when its first route is slower than usual a second one is asked as well, the quicker one is
-// passed on, the other is ended at once, and the caller pays for one answer.
+// A model with `hedge`: if its first route is slower than usual a second one is called as well. The quicker answer is
+// passed on, the other call is ended at once, and the caller pays for one answer.
 
 import { afterEach, expect, test } from 'bun:test'
 import { ask } from '../parts/ask.ts'
@@ -87,7 +87,7 @@ test('where the first route answers after all, it is the second that is ended', 
 const notHedged: readonly [why: string, config: string, body: object][] = [
   ['did not ask for it', '', {}],
   ['gets a request with tools', 'hedge: true', { tools: [{ type: 'function', function: { name: 'f' } }] }],
-  ['is asked for a whole answer', 'hedge: true', { stream: false }],
+  ['gets a request for a whole answer', 'hedge: true', { stream: false }],
 ]
 
 test.each(notHedged)('a model that %s is not hedged', async (_, config, body) => {

@@ -46,7 +46,7 @@ function outcomeFor(row: GoldenRow, { upstream, surface, stream }: Cell): Outcom
   return (upstream === surface ? row.wholeBytes : undefined) ?? row.whole ?? row
 }
 
-/** What the provider's secret is, and what it said about the account, is nobody's business. */
+/** The provider's secret, and its message about the account, must not reach callers. */
 const secrets = /upstream-secret|API key|billing|quota|account/i
 
 const statuses: Readonly<Record<string, number>> = {
@@ -78,7 +78,7 @@ function expectRetryHeaders(headers: Headers, code: string, seconds: number): vo
   const waits = code === 'LIMIT_EXCEEDED' || (code === 'NOT_FOUND' && seconds > 0)
   expect(headers.get('retry-after')).toBe(waits ? String(seconds) : null)
   expect(headers.get('retry-after-ms')).toBe(waits ? String(seconds * 1000) : null)
-  // Official clients retry a 429 by themselves, and a 404 only when told to. Waits over a minute they do not keep.
+  // Official clients retry a 429 by themselves, and a 404 only with x-should-retry. They do not keep waits over a minute.
   const isLong = seconds > 60
   const shouldRetry = { LIMIT_EXCEEDED: isLong ? 'false' : null, NOT_FOUND: String(waits && !isLong) }[code] ?? null
   expect(headers.get('x-should-retry')).toBe(shouldRetry)

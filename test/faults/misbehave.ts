@@ -1,4 +1,4 @@
-// What a provider can do wrong, one function for each row of the golden table, in either dialect and whether or not it
+// Provider faults, one function for each row of the golden table, in either dialect and whether or not it
 // was asked for a stream.
 
 import { gzipSync } from 'node:zlib'

@@ -1,6 +1,6 @@
-// A provider that fails for thirty seconds while clients keep asking, with a healthy second route behind it: nobody
-// sees an error, the bad route is left alone after its fifth fault, few calls are made twice, and it gets its traffic
-// back. The clock is pushed ahead step by step; only the length of a step is real.
+// A provider that fails for thirty seconds under load, with a healthy second route: no client sees an error, the bad route
+// is skipped after its fifth fault, few calls are made twice, and it gets its traffic back. The clock is advanced step by
+// step; only the length of a step is real.
 
 import { describe, expect, test } from 'bun:test'
 import { ask } from '../parts/ask.ts'
@@ -17,7 +17,7 @@ type Fault = '503' | 'hang'
 
 interface Tally {
   requests: number
-  /** What clients saw that was no whole answer. */
+  /** Results of clients that were no whole answer. */
   readonly errors: string[]
 }
 
@@ -64,7 +64,7 @@ async function startScene(fault: Fault) {
           void asked.finally(() => running.delete(asked))
         }
         const begunMs = performance.now()
-        // However slow this machine is: time goes on when nobody is under way but those who wait for a silent provider.
+        // However slow this machine is: time advances only when all running requests wait for a silent provider.
         while (running.size > unanswered.filter((call) => !call.isClosed()).length) await Bun.sleep(1)
         slowestMs = Math.max(slowestMs, performance.now() - begunMs)
         // One that hangs ends when its clock does, so that must be looked at in every second; and it must have come to its

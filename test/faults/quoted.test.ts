@@ -1,4 +1,4 @@
-// A provider quotes the request that it refuses. Whatever one caller writes, its own request is refused and nobody else's.
+// A provider quotes the request that it refuses. Whatever a caller writes, only its own request is refused.
 
 import { afterAll, describe, expect, test } from 'bun:test'
 import { upstreamConfig } from '../parts/gateway.ts'
@@ -54,7 +54,7 @@ const attacks: readonly [what: string, surfaces: readonly TestSurface[], body: o
 
 describe.each(attacks)('%s', (_, surfaces, body, message) => {
   test.each(surfaces.map((surface) => [surface.name, surface] as const))(
-    'on the %s surface is told to its caller and touches nobody else',
+    'on the %s surface is reported to its caller and affects no other caller',
     async (_name, surface) => {
       const attacker = await tenancy.tenant({ credit: '1' })
       const victim = await tenancy.tenant({ credit: '1' })

@@ -1,5 +1,5 @@
-// What the request log tells of a request whose headers went out before anybody had answered: who was being asked when
-// its client left, and what was lost on the way to the one that answered in the end.
+// The record of a request whose headers were sent before a provider answered: which route was being tried when its client
+// left, and what the translation for the route that answered dropped.
 
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { type Gateway, startGateway } from '../parts/gateway.ts'
@@ -53,7 +53,7 @@ test('a client that leaves meanwhile leaves the name of who was being asked', as
   })
 })
 
-test('what the answer has lost is told though its header had gone', async () => {
+test('records what the answer lost, although its headers were sent before', async () => {
   await reply.startStream()
   await reply.chunk(chatWords.opening + chatWords.says('hello') + chatWords.ending)
   await reply.finish()

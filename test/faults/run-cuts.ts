@@ -1,5 +1,5 @@
 // Recorded streams, broken off at random: at any byte, in any framing, by a clean end or a reset, on every way from
-// provider to caller. A caller must be told of every answer that is not whole; what looks whole must be.
+// provider to caller. Every answer that is not whole must end with an error; what looks whole must be whole.
 
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -70,7 +70,7 @@ export function drawCut(recordings: readonly Recording[], random: () => number):
   const pick = <Item>(list: readonly Item[]): Item => list[Math.floor(random() * list.length)] as Item
   const recording = pick(recordings)
   const at = Math.floor(random() * (recording.bytes.length + 1))
-  // Where the dialects differ a provider is always asked for a stream; else it is asked for what the caller wants.
+  // Between different dialects the provider always gets a request for a stream; otherwise for what the caller wants.
   const surface = recording.streams ? pick(['chat', 'messages'] as const) : recording.upstream
   const isSame = surface === recording.upstream
   return {
@@ -108,11 +108,11 @@ function isProper({ framing, ending }: Cut): boolean {
   return ending === 'proper end' || (framing !== 'chunked' && ending === 'close')
 }
 
-/** What the caller can know: that it has everything, that it has not, or, which must never be, nothing. */
+/** The caller's knowledge: that the answer is whole, that it is not, or, which must never happen, nothing. */
 export type Verdict = 'whole' | 'reported' | 'silent'
 
 export interface CutLab {
-  /** What became of a cut; `violation` = what must not be. */
+  /** The verdict on a cut; `violation` = a forbidden result. */
   run(cut: Cut): Promise<{ readonly verdict: Verdict; readonly violation: string | undefined }>
   stop(): Promise<void>
 }

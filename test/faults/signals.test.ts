@@ -1,5 +1,5 @@
-// Processes that are told to stop, or die: the gateway finishes what it has begun when it is asked to end, hurries when it
-// is asked twice, and says so when a provider is killed in the middle of an answer.
+// Processes that are stopped or die: the gateway finishes running requests after a signal, shortens the drain after a
+// second one, and sends an error when a provider is killed in the middle of an answer.
 
 import { afterAll, describe, expect, test } from 'bun:test'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -45,7 +45,7 @@ function startTalker(): Upstream {
   })
 }
 
-/** What became of one request to one replica. */
+/** The result of one request to one replica. */
 type Outcome = 'whole' | 'turned away' | { readonly broken: string }
 
 async function request(gateway: CrashGateway, surface: TestSurface): Promise<Outcome> {
@@ -131,7 +131,7 @@ describe('SIGTERM', () => {
 })
 
 describe('kill -9 of a provider in mid-stream', () => {
-  test.each([...bothSurfaces])('is told in an error event on the $name surface', async (surface) => {
+  test.each([...bothSurfaces])('is reported in an error event on the $name surface', async (surface) => {
     const child = Bun.spawn([process.execPath, join(import.meta.dir, 'upstream-child.ts')], {
       stdio: ['ignore', 'pipe', 'inherit'],
     })

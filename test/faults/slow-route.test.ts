@@ -1,5 +1,5 @@
-// A model whose only route is slow: a local server with a long prompt, or a host that buffers tool arguments. Nobody else
-// could answer sooner, so it is waited for, whatever was learned of it while it was quick.
+// A model whose only route is slow: a local server with a long prompt, or a host that buffers tool arguments. No other
+// route could answer sooner, so the gateway waits, whatever latency it measured before.
 
 import { afterEach, expect, test } from 'bun:test'
 import { ask } from '../parts/ask.ts'

@@ -22,7 +22,7 @@ const prompt = 'You are careful. '.repeat(300)
 const turnsEach = 3
 const conversations = 40
 
-/** What one turn sends; on Messages with the line that Claude Code puts first, which is another one every time. */
+/** The body of one turn; on Messages with the line that Claude Code puts first, which differs every time. */
 function turnBody(surface: TestSurface, conversation: number, turn: number): string {
   const history = Array.from({ length: turn }, () => [
     { role: 'assistant', content: 'Hello' },

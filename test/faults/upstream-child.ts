@@ -1,4 +1,4 @@
-// A provider as a process of its own, so that it can be killed: prints its address, begins every stream and never ends
+// A provider as a separate process, so that it can be killed: prints its address, begins every stream and never ends
 // one.
 
 import { startUpstream } from '../parts/upstream.ts'

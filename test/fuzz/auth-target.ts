@@ -10,7 +10,7 @@ import { trouble } from './corpus.ts'
 import { damaged, utf8 } from './damage.ts'
 import { type FuzzTarget, insist } from './target.ts'
 
-/** A database without a row that counts what it is asked. */
+/** A database without rows that counts its queries. */
 function emptyDatabase(): { readonly database: Database; queries(): number } {
   let queries = 0
   const sql = async (): Promise<readonly never[]> => {
@@ -20,7 +20,7 @@ function emptyDatabase(): { readonly database: Database; queries(): number } {
   return { database: { sql } as unknown as Database, queries: () => queries }
 }
 
-/** What HTTP can carry in a header; the rest is the runtime's to refuse. */
+/** Characters that HTTP can carry in a header; the runtime refuses the rest. */
 function headerText(bytes: Uint8Array): string {
   return Buffer.from(bytes.filter((byte) => byte === 0x09 || (byte >= 0x20 && byte !== 0x7f))).toString('latin1')
 }

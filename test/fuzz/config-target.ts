@@ -1,5 +1,5 @@
 // The text of the configuration file. Whatever it is, it is read or refused with places, and neither keys in it nor values
-// of the environment are repeated in what it is told.
+// of the environment are repeated in its error messages.
 
 import fc from 'fast-check'
 import { frozenConfig, loadConfig } from '../../src/config/config.ts'

@@ -1,4 +1,4 @@
-// What fuzzing starts from: recorded streams and replies, good requests, and inputs that were trouble once, which lie in
+// The seeds of fuzzing: recorded streams and replies, good requests, and inputs that once caused trouble, which are in
 // test/fuzz/corpus/NAME as files, one input each.
 
 import { existsSync, readdirSync, readFileSync } from 'node:fs'

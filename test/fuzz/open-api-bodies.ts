@@ -85,7 +85,7 @@ function fitting(given: Json, document: object, depth: number): fc.Arbitrary<str
     .map((text) => JSON.stringify(text))
 }
 
-/** Each member is there, missing, or something else altogether; now and then one that nobody knows is added. */
+/** Each member is present, missing, or of another type; sometimes an unknown one is added. */
 function fittingObject(schema: Json, document: object, depth: number): fc.Arbitrary<string> {
   const members = Object.entries(objectOf(schema.properties)).map(([name, member]) =>
     fc

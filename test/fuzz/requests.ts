@@ -3,7 +3,7 @@
 
 import { utf8 } from './damage.ts'
 
-/** In the content of every request: what a caller says is nobody's business but the provider's. */
+/** In the content of every request: only the provider may get what a caller says. */
 export const promptSecret = 'swordfish-0123456789'
 
 const schema = {

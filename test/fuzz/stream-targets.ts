@@ -1,4 +1,4 @@
-// What providers of each dialect may send, read into canonical events, put right and written for both surfaces. Whatever
+// Streams of providers of each dialect, read into canonical events, put right and written for both surfaces. Whatever
 // the bytes are, the events keep their order, what clients get is legal, and no count is one that could be a credit.
 
 import fc from 'fast-check'
@@ -84,7 +84,7 @@ const surfaces: readonly Surface[] = [
   {
     dialect: anthropicMessages,
     violations: (stream) => checkMessagesStream(eventsIn(stream)),
-    // What a model wrote as arguments is data, half a character in it included.
+    // The arguments that a model wrote are data, half a character in them included.
     wholeViolations: (body) =>
       checkMessagesReply(JSON.parse(body, (name, value: unknown) => (name === 'input' ? {} : value))),
   },
@@ -104,7 +104,7 @@ function checkTranslation(
       if (!relay.finished) continue
       const text = Buffer.concat([...bytes, relay.terminal]).toString()
       const all = relay instanceof TranslatedStream ? violations(text) : wholeViolations(text)
-      // What a model wrote as arguments is data: it passes as it was written, good JSON or not.
+      // The arguments that a model wrote are data: they pass unchanged, valid JSON or not.
       const found = all.filter(({ rule }) => rule !== 'tool-json')
       insist(found.length === 0, `${to.id} ${relay.constructor.name}: ${JSON.stringify(found)}\n${text.slice(0, 3000)}`)
     }

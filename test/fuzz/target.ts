@@ -1,4 +1,4 @@
-// What can be fuzzed: a property over random inputs, and what it needs while it runs. The same targets are run by hand
+// A fuzz target: a property over random inputs, and what it needs while it runs. The same targets are run by hand
 // for millions of inputs and, a bounded share of each, by `bun test`.
 
 import fc from 'fast-check'

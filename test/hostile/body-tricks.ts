@@ -1,4 +1,4 @@
-// What a provider can do wrong in its words, in either dialect: text that never ends, ends twice or is no text, counts
+// Faults in a provider's content, in either dialect: text that never ends, ends twice or is no text, counts
 // that cannot be, and names that JavaScript has plans for.
 
 import {

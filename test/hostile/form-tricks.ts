@@ -1,4 +1,4 @@
-// What a provider can do wrong with the form of its body: encodings that unpack to more than anyone can hold, types that
+// Faults in the form of a provider's body: encodings that unpack to more than anyone can hold, types that
 // are not what they are called, and an end in the middle.
 
 import { brotliCompressSync, constants, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'

@@ -1,4 +1,4 @@
-// What a provider can do wrong below its words: status lines, headers, framing and redirects.
+// Faults of a provider below its content: status lines, headers, framing and redirects.
 
 import { chunkedHead, goodBody, head, mebibyte, raw, respond, type Trick, type Turn, trick, typeOf } from './turn.ts'
 

@@ -1,4 +1,4 @@
-// What must hold whatever a provider did: the client gets a legal answer or a legal error, nothing of the provider's
+// Conditions that hold whatever a provider did: the client gets a legal answer or a legal error, none of the provider's
 // headers, the charge is one the books can stand, memory is bounded, and no prototype has changed.
 
 import { expect } from 'bun:test'

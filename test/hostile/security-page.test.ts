@@ -36,7 +36,7 @@ describe('a row names a test that is there, or says why there is none:', () => {
   })
 })
 
-/** What each is there for. */
+/** The purpose of each. */
 const dialling: Readonly<Record<string, string>> = {
   'src/alerts/mail.ts': 'the mail server',
   'src/catalog/price-source.ts': 'a price list that the operator named',

@@ -17,15 +17,15 @@ export interface SlowOptions {
   readonly slowReaders: number
   /** Good requests, some at a time, while the slow ones are there. */
   readonly goodRequests: number
-  /** Nobody else uses the machine. */
+  /** The machine has no other load. */
   readonly isAlone?: boolean
   onProgress?(text: string): void
 }
 
 export interface SlowResult {
-  /** What good requests got instead of an answer, after the retries of official clients. */
+  /** Results of good requests that got no answer, after the retries of official clients. */
   readonly errors: readonly string[]
-  /** Good requests that were told to come back in a moment, and did. */
+  /** Good requests that got a retryable error, and retried. */
   readonly retried: number
   readonly p50Ms: number
   readonly p99Ms: number
@@ -38,13 +38,13 @@ export interface SlowResult {
 }
 
 const goodAtOnce = 8
-/** What a slow reader is offered each time, as often as models speak; it takes far less. */
+/** The bytes that a slow reader is offered each time, as often as models send; it takes far less. */
 const pieceBytes = 16 * 1024
 const pieceEveryMs = 500
 /** As official clients do. */
 const retriesMax = 2
 
-/** The gateway is a process of its own, so that its memory is its own. */
+/** The gateway is a separate process, so that its memory is measured alone. */
 export async function runSlowClients(options: SlowOptions): Promise<SlowResult> {
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-slow-'))
   const upstream = startLongWinded()
@@ -144,7 +144,7 @@ async function openSlowReader(gateway: CrashGateway): Promise<RawConnection> {
 
 interface GoodTraffic {
   readonly errors: readonly string[]
-  /** Of every answer, sorted, in milliseconds. */
+  /** Latencies of every answer, sorted, in milliseconds. */
   readonly times: readonly number[]
   readonly retried: number
 }

@@ -1,5 +1,5 @@
-// Promises of docs/security.md that are kept by what the source does not do. Each is looked for in the text itself, so
-// that whoever breaks one hears of it.
+// Promises of docs/security.md that are kept by what the source does not do. Each is checked in the text itself, so
+// that breaking one fails a test.
 
 import { describe, expect, test } from 'bun:test'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -85,7 +85,7 @@ interface Lock {
   readonly packages: Readonly<Record<string, { readonly dev?: boolean; readonly devDependencies?: unknown }>>
 }
 
-/** What `npm ci --omit=dev` would install. npm's own `sbom --omit=dev` also leaves out what tools use as well. */
+/** The packages that `npm ci --omit=dev` would install. npm's own `sbom --omit=dev` also omits packages that tools share. */
 function withoutTools(folder: string): void {
   const lock = JSON.parse(read('package-lock.json')) as Lock
   const kept = Object.entries(lock.packages).filter(([, { dev }]) => dev !== true)

@@ -1,5 +1,5 @@
-// What a hostile provider has in hand when it is asked: the call, bare bytes to answer with, and the marks by which its
-// words are known again, should they turn up where they must not.
+// The means of a hostile provider in one call: the request, bare bytes to answer with, and the marks by which its
+// content is recognised where it must not appear.
 
 import type { UpstreamCall, UpstreamReply } from '../parts/upstream.ts'
 import { type Words, wordsFor } from '../parts/upstream-words.ts'
@@ -10,7 +10,7 @@ export interface Turn {
   /** Whether the gateway asked for a stream. */
   readonly streams: boolean
   readonly words: Words
-  /** An address that nobody has any business to call. */
+  /** An address that must not be called. */
   readonly canaryUrl: string
 }
 

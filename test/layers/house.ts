@@ -1,4 +1,4 @@
-// The plan of the house as data: which folder may import which, and what may be written in one place only. The rules
+// The layers as data: which folder may import which, and what may be written in one place only. The rules
 // in rules.ts read these tables and know no folder by name.
 
 /** From the top. A folder imports from groups below its own or from itself, never from a sibling in its group. */
@@ -16,7 +16,7 @@ export const layers: readonly (readonly string[])[] = [
   ['kernel'],
 ]
 
-/** The files directly in src/, by the part of the house they are. */
+/** The files directly in src/, by their layer. */
 export const topFiles: readonly { readonly pattern: RegExp; readonly part: string }[] = [
   { pattern: /^(main|serve)\.ts$/, part: 'main' },
   { pattern: /^app\.ts$/, part: 'app' },

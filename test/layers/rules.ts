@@ -1,4 +1,4 @@
-// The rules of the house: each reads sources and answers with findings, one line each, that say where, what, and what
+// The layer rules: each reads sources and returns findings, one line each, that say where, what, and what
 // to write instead. Tests beside the code are not read: they may use any part, and nothing ships from them.
 
 import { posix } from 'node:path'
@@ -10,7 +10,7 @@ export type Sources = ReadonlyMap<string, string>
 
 interface File extends SourceText {
   readonly path: string
-  /** What it imports inside the repository; packages are left out. */
+  /** Its imports inside the repository; packages are left out. */
   readonly targets: readonly { readonly path: string; readonly line: number }[]
 }
 

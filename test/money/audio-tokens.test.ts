@@ -1,4 +1,4 @@
-// Sound that a model hears or speaks has a price of its own where the model has one: charged by what the provider
+// Audio that a model reads or generates has separate prices where the model has them: charged by what the provider
 // counted, the same on both surfaces, streamed or not, held for before anything is sent, and explained.
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
@@ -19,7 +19,7 @@ afterAll(async () => {
   await unpriced[Symbol.asyncDispose]()
 })
 
-/** 1,000 in, of which 200 from a cache and 300 heard; 100 out, of which 60 spoken. */
+/** 1,000 in, of which 200 from a cache and 300 audio; 100 out, of which 60 audio. */
 const usage = {
   prompt_tokens: 1000,
   completion_tokens: 100,

@@ -23,7 +23,7 @@ afterAll(async () => {
 
 const usageAtStart = { input_tokens: 3, output_tokens: 1 }
 
-/** Five bytes, two tokens; the input is 3 as Messages told it, or the estimate of "hi": 8. */
+/** Five bytes, two tokens; the input is 3 as Messages reported it, or the estimate of "hi": 8. */
 const delivered: Record<DialectName, bigint> = {
   chat: 8n * 350n + 2n * 1_050n,
   messages: 3n * 350n + 2n * 1_050n,
@@ -98,7 +98,7 @@ test.each([...fromMessages])('row 6, counted but not ended: $name pays what was 
 
 const fromChat = streamedPaths.filter(({ provider }) => provider === 'chat')
 
-test.each([...fromChat])('a stream that lacks nothing but [DONE] is complete: $name', async (path) => {
+test.each([...fromChat])('a stream that lacks only [DONE] is complete: $name', async (path) => {
   till.upstream.handle(async (call, reply) => {
     const words = wordsOf(dialectOf(call))
     const usage = usageIn('chat', { input: 3, output: 9 })
@@ -247,7 +247,7 @@ describe.each([...allPaths])('row 8, an empty answer that ends: $name', (path) =
     await expectUnpaid(till, answer.requestId)
   })
 
-  test.each(waysFor(path.provider))('%s: another provider is asked and paid', async (how) => {
+  test.each(waysFor(path.provider))('%s: another provider is called and paid', async (how) => {
     spared.upstream.handle(sayNothing(how))
     spare.handle((call, reply) =>
       say(call, reply, { texts: ['hello'], usage: usageIn(path.provider, { input: 7, output: 1 }) }),

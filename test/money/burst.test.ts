@@ -1,5 +1,5 @@
 // Promise M4 from outside: a thousand requests at once on a wallet that can pay for seven. Seven are served, the others
-// are told that they cannot be paid, and the remainder is exact: with one process, and with three on one PostgreSQL.
+// get 402, and the remainder is exact: with one process, and with three on one PostgreSQL.
 
 import { afterAll, describe, expect, test } from 'bun:test'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -35,7 +35,7 @@ async function burst(gateways: readonly { readonly url: string; readonly key: st
   const answers = Array.from({ length: requests }, async (_, at) => {
     const gateway = gateways[at % gateways.length]
     const surface = bothSurfaces[(at >> 1) % 2]
-    if (!gateway || !surface) throw new Error('nobody to ask')
+    if (!gateway || !surface) throw new Error('no gateway or surface')
     const body = { messages: [{ role: 'user', content: prompt }], max_tokens: 50, stream: at % 4 < 2 }
     const response = await ask(gateway, surface, { model: `till/${surface.name}-0`, ...body })
     const text = await response.text()
@@ -67,7 +67,7 @@ afterAll(() => {
   for (const folder of folders) rmSync(folder, { recursive: true, force: true })
 })
 
-/** A gateway as a process of its own, once it listens. */
+/** A gateway as a separate process, once it listens. */
 async function startProcess(config: string, env: Record<string, string>) {
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-burst-'))
   folders.push(folder)

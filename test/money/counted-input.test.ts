@@ -1,5 +1,5 @@
 // An input that the provider has counted is paid by all alike, whether they stay for the answer or leave it, and teaches
-// the next hold; what the endpoints of one workspace count teaches nobody else.
+// the next hold; counts from the endpoints of one workspace do not affect others.
 
 import { afterAll, describe, expect, test } from 'bun:test'
 import { readRecomputeCharge } from '../../src/catalog/price-versions.ts'

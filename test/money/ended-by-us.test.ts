@@ -10,7 +10,7 @@ import { type DialectName, dialectOf, wordsOf } from './provider-words.ts'
 import { expectPaid, lastError, openTill, type Path, streamedPaths, type Till, terminal } from './till.ts'
 import { usd } from './wallets.ts'
 
-/** "hello", two tokens; the input is 3 as Messages told it, or the estimate of "hi": 8. */
+/** "hello", two tokens; the input is 3 as Messages reported it, or the estimate of "hi": 8. */
 const delivered: Record<DialectName, bigint> = {
   chat: 8n * 350n + 2n * 1_050n,
   messages: 3n * 350n + 2n * 1_050n,
@@ -51,7 +51,7 @@ describe('the clock', () => {
   let till: Till
   beforeAll(async () => {
     clock = createJumpClock()
-    // The gateway knows when it heard something only from its last tick: all steps of an answer together are shorter than the silence it waits for.
+    // The gateway only knows the tick in which bytes arrived: all steps of an answer together are shorter than the idle timeout.
     till = await openTill({ clock, models: 10, route: 'timeouts: { total_ms: 60000, idle_ms: 58000 }' })
   })
   afterAll(() => till[Symbol.asyncDispose]())

@@ -74,7 +74,7 @@ describe.each([...streamedPaths])('$name, a hold that grows', (path) => {
     expect(text).not.toMatch(terminal)
     // Codex does not repeat a request after this code.
     if (path.surface.name === 'responses') expect(text).toContain('"error":{"code":"insufficient_quota"')
-    // 12,401 bytes passed: 3,101 tokens; the prompt is 9 as told by Messages, or the estimate of "hi".
+    // 12,401 bytes passed: 3,101 tokens; the prompt is 9 as reported by Messages, or the estimate of "hi".
     const charge = (path.provider === 'messages' ? 9n : 8n) * nanosIn + 3101n * nanosOut
     expect(lastError(text)).toMatchObject({ code: 'INSUFFICIENT_BALANCE', metadata: { cost: usd(charge) } })
     holding.abort()

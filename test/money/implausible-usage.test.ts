@@ -181,7 +181,7 @@ forEachEngine((engine) => {
       return record
     }
 
-    // A route that breaks off is not asked for a while, so each path has a model of its own.
+    // A route that breaks off is skipped for a while, so each path has a separate model.
     const broken = `till/${path.provider}-${path.surface.name === 'chat' ? 1 : 2}`
     test.each([
       ['a stream that breaks off', broken, (_: AbortController, cut: () => void) => cut()],

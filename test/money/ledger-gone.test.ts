@@ -14,7 +14,7 @@ const nanosIn = 1_000_000n
 const nanosOut = 10_000_000n
 const funds = 100_000_000_000_000n
 
-/** What of the ledger does not answer. */
+/** The part of the ledger that does not answer. */
 const gone = { extensions: false, settlements: false, isRefusing: false }
 
 function dressLedger(real: Ledger): Ledger {
@@ -56,7 +56,7 @@ async function streamUntilOver(path: Path) {
   const stream = await growStream(till, path, { max_tokens: 20_000 }, purse)
   gone.extensions = true
   await stream.send(9_300)
-  // What is held is passed on, whether more can be held or not.
+  // The held part is passed on, whether more can be held or not.
   await stream.send(2_900)
   expect(stream.call.isClosed()).toBe(false)
   await stream.reply.chunk(wordsOf(path.provider).text('y'.repeat(200)))
@@ -74,7 +74,7 @@ describe.each([...streamedPaths])('$name, while no ledger answers', (path) => {
     expect(error).toMatchObject({ code: 'OVERLOADED' })
     expect(error.message).toContain('cannot reach its ledger')
     expect(error.message).toContain('The answer ends here')
-    // 3,101 tokens of four bytes passed; the prompt is 9 as told by Messages, or the estimate of "hi".
+    // 3,101 tokens of four bytes passed; the prompt is 9 as reported by Messages, or the estimate of "hi".
     const charge = (path.provider === 'messages' ? 9n : 8n) * nanosIn + 3101n * nanosOut
     expect(error.metadata).toMatchObject({ cost: usd(charge) })
     expect(await till.wallets.read(purse.workspaceId)).toEqual({ posted: funds - charge, held: 0n })

@@ -18,7 +18,7 @@ const tokens = 8
 const token = (at: number): string => `t${String(at).padStart(2, '0')}.`
 const usageAtStart = { input_tokens: 3, output_tokens: 1 }
 
-/** Of Messages the input is known from the start: 3 × 350. Of Chat it is estimated: "hi" with all around it, 8 × 350. */
+/** On Messages the input is known from the start: 3 × 350. On Chat it is estimated: "hi" with its overhead, 8 × 350. */
 function price({ provider }: Path, output: number): bigint {
   return (provider === 'messages' ? 1_050n : 2_800n) + BigInt(output) * 1_050n
 }

@@ -1,6 +1,6 @@
 // Row 14 of the settlement matrix: while charges cannot be made durable no answer is completed and nothing new is sent to a
 // provider. The disk is made to refuse by a lock that somebody else holds. A commit that waits for the lock after thirty
-// seconds may still be made, so its caller is told that the outcome is unknown; what waits behind it is certainly not charged.
+// seconds may still be made, so its error says that the outcome is unknown; requests behind it are certainly not charged.
 
 import { Database } from 'bun:sqlite'
 import { expect, test } from 'bun:test'

@@ -159,7 +159,7 @@ describe.each(streamedPaths.filter(({ provider }) => provider === 'chat'))('$nam
   const { text, ending } = wordsOf('chat')
   const first = (usage: object): string =>
     `data: ${JSON.stringify({ id: 'c', choices: [{ index: 0, delta: { role: 'assistant' } }], usage })}\n\n`
-  // Of the whole answer they would make output, or all of it, free.
+  // Counted against the whole answer they would make output, or all of it, free.
   test.each([
     ['zeros', { input: 0 }, estimate],
     ['the prompt', { input: 10 }, 10n * 350n + 3n * 1_050n],

@@ -1,4 +1,4 @@
-// What a fake provider says in either dialect, streamed or whole, with a usage that a test writes in disjoint buckets.
+// The replies of a fake provider in either dialect, streamed or whole, with usage in disjoint buckets.
 // Shares no code with what it tests.
 
 import type { UpstreamCall, UpstreamReply } from '../parts/upstream.ts'
@@ -20,7 +20,7 @@ export interface Said {
   readonly texts: readonly string[]
   /** In the dialect's own form, or undefined for a provider that reports none. */
   readonly usage: unknown
-  /** Of a Messages stream, in its first record; the same as `usage` unless a test says otherwise. */
+  /** Usage in the first record of a Messages stream; the same as `usage` unless a test says otherwise. */
   readonly usageAtStart?: unknown
   readonly stop?: 'end' | 'length'
 }

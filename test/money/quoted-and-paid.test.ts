@@ -70,7 +70,7 @@ describe.each(streamedPaths.filter(({ provider }) => countedText[provider]))('$n
     await expectPaid(till, { requestId: await id }, counted)
   })
 
-  test('a provider that closes behind a count is paid what was counted, and the client is told no other figure', async () => {
+  test('charges the reported count if a provider closes after it, and quotes the client the same figure', async () => {
     const { connection, reply, id } = await begin(path)
     await reply.finish()
     const seen = await connection.until('STREAM_INTERRUPTED')
@@ -91,7 +91,7 @@ describe.each(streamedPaths.filter(({ provider }) => countedText[provider]))('$n
   })
 })
 
-test('an answer of nothing but hidden thought is paid once its count was told', async () => {
+test('charges an answer of only hidden reasoning once its count was reported', async () => {
   const path = streamedPaths.find(({ surface, provider }) => surface.name === 'messages' && provider === 'messages')
   if (!path) throw new Error('there is no path')
   const before = (await till.over(0)).length

@@ -57,7 +57,7 @@ async function metadataOf(name: ClientName, call: PromiseLike<unknown>): Promise
   return inner?.metadata
 }
 
-/** No client has a class of its own for 402. */
+/** No client has a class for 402. */
 const refused = (name: ClientName) => ({
   exception: 'APIError',
   status: 402,
@@ -67,26 +67,29 @@ const refused = (name: ClientName) => ({
 })
 
 describe.each([...chatClientNames, ...messageClientNames])('%s', (name) => {
-  test.each([false, true])('a wallet that cannot pay is told what it has and needs (streamed: %p)', async (stream) => {
-    till.upstream.handle(answer, 'stay unasked')
-    const calls = till.upstream.calls.length
-    const purse = await till.wallets.open('0.50')
-    const { send } = sender(name, purse)
-    const error = await readError(name, send(stream))
-    expect(error).toMatchObject(refused(name))
-    expect(error.text).toContain('has $0.50; this request needs at least $3.56')
-    expect(error.text).toContain('tollgate wallet topup')
-    expect(error.headers?.get('x-should-retry')).toBe('false')
-    expect(error.headers?.get('retry-after')).toBeNull()
-    // $1.00 for the prompt and 256 cents
-    expect(await metadataOf(name, send(stream))).toEqual({
-      reason: 'empty',
-      balance: '0.50',
-      held: '0.00',
-      needed: '3.56',
-    })
-    expect(till.upstream.calls).toHaveLength(calls)
-  })
+  test.each([false, true])(
+    'the error for a low balance says what the wallet has and needs (streamed: %p)',
+    async (stream) => {
+      till.upstream.handle(answer, 'stay unasked')
+      const calls = till.upstream.calls.length
+      const purse = await till.wallets.open('0.50')
+      const { send } = sender(name, purse)
+      const error = await readError(name, send(stream))
+      expect(error).toMatchObject(refused(name))
+      expect(error.text).toContain('has $0.50; this request needs at least $3.56')
+      expect(error.text).toContain('tollgate wallet topup')
+      expect(error.headers?.get('x-should-retry')).toBe('false')
+      expect(error.headers?.get('retry-after')).toBeNull()
+      // $1.00 for the prompt and 256 cents
+      expect(await metadataOf(name, send(stream))).toEqual({
+        reason: 'empty',
+        balance: '0.50',
+        held: '0.00',
+        needed: '3.56',
+      })
+      expect(till.upstream.calls).toHaveLength(calls)
+    },
+  )
 
   test('a wallet that was never filled is refused too', async () => {
     const purse = await till.wallets.open()

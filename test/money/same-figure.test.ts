@@ -1,5 +1,5 @@
-// The same usage costs the same to the nano-dollar on every way through the gateway, and whoever tells the figure tells
-// the same one: the usage object, the header, the request log and the transfer.
+// The same usage costs the same to the nano-dollar on every path through the gateway, and every place shows the same
+// figure: the usage object, the header, the request log and the transfer.
 
 import { afterAll, describe, expect, test } from 'bun:test'
 import { ask } from '../parts/ask.ts'
@@ -88,7 +88,7 @@ test.each(allPaths.filter(({ surface, stream }) => surface.name === 'chat' && st
 )
 
 forEachEngine((engine) => {
-  test('every path is told and pays the same figure, by the wallet', async () => {
+  test('every path is quoted and charged the same figure', async () => {
     using place = await engine.createPlace()
     const upstream = startUpstream(() => {})
     const env = place.url === undefined ? {} : { DATABASE_URL: place.url }

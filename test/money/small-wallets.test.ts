@@ -19,7 +19,7 @@ const till = await openTill({
 })
 afterAll(() => till[Symbol.asyncDispose]())
 
-/** What the provider was told as the most to say. */
+/** The output cap that the provider got. */
 function capOf(call: UpstreamCall): unknown {
   const { max_tokens, max_completion_tokens, max_output_tokens } = call.json()
   return max_tokens ?? max_completion_tokens ?? max_output_tokens

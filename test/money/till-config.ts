@@ -1,4 +1,4 @@
-// The configuration of a till: priced models in each dialect, each at providers of its own.
+// The configuration of a till: priced models in each dialect, each at separate providers.
 
 import type { Clock } from '../../src/kernel/clock.ts'
 import type { Ledger } from '../../src/ledger/ledger.ts'
@@ -24,7 +24,7 @@ export interface TillOptions {
   dressLedger?(real: Ledger): Ledger
   /** A second provider of each dialect, asked when the first one fails. */
   readonly spare?: Upstream
-  /** How many models of each dialect there are, each at a provider of its own; 1 unless tests are about failures. */
+  /** How many models of each dialect there are, each at a separate provider; 1 unless tests are about failures. */
   readonly models?: number
 }
 

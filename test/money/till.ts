@@ -1,5 +1,5 @@
-// A gateway with priced models in front of fake providers, and its books: what a request was told it costs, what was
-// written down, and what left the wallet. The wallet begins with the $5.00 of opening credit.
+// A gateway with priced models in front of fake providers, and its books: the quoted cost of a request, the
+// record of it, and what left the wallet. The wallet begins with the $5.00 of opening credit.
 
 import { Database } from 'bun:sqlite'
 import { expect } from 'bun:test'
@@ -177,7 +177,7 @@ async function readAnswer(response: Response): Promise<Answer> {
   }
 }
 
-/** The error in the last event of a stream. Clients of Responses read codes of their own; ours is beside them. */
+/** The error in the last event of a stream. Clients of Responses read other codes; ours is beside them. */
 export function lastError(text: string): { readonly code: unknown; readonly message: string } {
   const data = JSON.parse((text.trimEnd().split('\n').at(-1) ?? '').slice('data: '.length))
   const error = data.response?.error ?? data.error

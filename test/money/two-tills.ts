@@ -1,4 +1,4 @@
-// A price with one thing more in it, and the same without, each at a gateway of its own for all tests of a file.
+// A price with one more row, and the same without it, each at a separate gateway for all tests of a file.
 
 import { afterAll, beforeAll } from 'bun:test'
 import { openTill, streamedPaths, type Till, wholePaths } from './till.ts'

@@ -1,4 +1,4 @@
-// A charge whose commit is not confirmed in time: the caller is told that the outcome is unknown, and whatever it turns out
+// A charge whose commit is not confirmed in time: the error says that the outcome is unknown, and whatever it turns out
 // to be, nothing is paid for twice under one idempotency key. On both engines, both surfaces, streamed and whole. Here the
 // ledger is made to answer as it does after thirty seconds; that it does so is tested with the ledgers of either engine, and
 // with real stalls in test/crash/stalls.test.ts.
@@ -117,7 +117,7 @@ forEachEngine((engine) => {
           expect(response.headers.get('x-should-retry')).toBe(String(key !== undefined))
         }
 
-        // While nobody knows, the money stays held and the key stays taken.
+        // While the outcome is unknown, the money stays held and the key stays taken.
         expect((await wallets.read()).posted).toBe(before.posted)
         expect((await wallets.read()).held).toBeGreaterThan(0n)
         if (key !== undefined) {

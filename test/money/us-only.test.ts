@@ -54,20 +54,20 @@ describe.each(messagesPaths)('$name', (path) => {
     await expectPaid(unpriced(), answer, 1_200_000n)
   })
 
-  test('more is held where it is asked for, and not otherwise', async () => {
+  test('holds more only if it is requested', async () => {
     priced().upstream.handle((call, reply) => say(call, reply, { texts: ['here'], usage: workedIn(null) }))
     const held = async (asked: object, max: number) => {
       const answer = await priced().ask(path, { ...asked, max_tokens: max })
       return (await priced().line(answer.requestId)).held ?? 0n
     }
-    // Of the same request twice, so that only the output differs: a thousand tokens of it.
+    // The same request twice, so that only the output differs: a thousand tokens of it.
     const outputOf = async (asked: object) => (await held(asked, 2000)) - (await held(asked, 1000))
     expect(await outputOf({})).toBe(2_000_000n)
     expect(await outputOf({ inference_geo: 'us' })).toBe(2_200_000n)
   })
 })
 
-// An account may be set to it, so that nobody has to ask.
+// An account may be set to it, without a member in the request.
 describe.each(allPaths.filter(({ provider }) => provider === 'messages'))('unasked, $name', (path) => {
   test('what was kept there is charged with the factor', async () => {
     priced().upstream.handle((call, reply) => say(call, reply, { texts: ['here'], usage: workedIn('us') }))

@@ -9,7 +9,7 @@ export interface Purse {
 }
 
 export interface Wallets {
-  /** A workspace of its own with this much in it, in decimal USD; none if absent. */
+  /** A new workspace with this balance, in decimal USD; none if absent. */
   open(amount?: string, limits?: object): Promise<Purse>
   topUp(workspaceId: string, amount: string): Promise<void>
   /** In nano-dollars; of the first workspace if none is named. */

@@ -60,7 +60,7 @@ describe.each(messagesPaths)('$name', (path) => {
     expect((await held([unlimited])) - limited).toBe(70_000_000n)
   })
 
-  test('a wallet that cannot pay for them is told so, and nothing is sent', async () => {
+  test('refuses a wallet that cannot pay for them, and sends nothing', async () => {
     priced().upstream.handle(
       (call, reply) => say(call, reply, { texts: ['found'], usage: searched(0) }),
       'stay unasked',

@@ -24,7 +24,7 @@ test.skipIf(findPostgresPrograms() === undefined)('lists, sums and exports in th
   try {
     const made: string[] = []
     for (const model of ['sandbox/echo', 'no/such', 'sandbox/echo', 'sandbox/echo']) made.unshift(await generate(model))
-    // What failed is written in the background.
+    // Failed requests are written in the background.
     while ((await ask(`/api/requests/${made[2]}`)).status !== 200) await Bun.sleep(20)
 
     const [workspace] = (await read('/api/workspaces')).data

@@ -11,7 +11,7 @@ const colourRules = ['color-contrast', 'link-in-text-block']
 export interface AxeScope {
   /** Only these; absent = all that find serious or critical issues. */
   readonly rules?: readonly string[]
-  /** What is checked, as a selector: a sheet over a page that was checked before. */
+  /** Selector of the checked part: a sheet over a page that was checked before. */
   readonly within?: string
 }
 

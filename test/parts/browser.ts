@@ -43,7 +43,7 @@ export async function openPage(
   return { page, go, reports, close: () => context.close() }
 }
 
-/** What belongs to one user: cookies and stored data, for any number of pages. */
+/** The state of one user: cookies and stored data, for any number of pages. */
 export async function openContext(
   browser: Browser | undefined,
   options: BrowserContextOptions = {},

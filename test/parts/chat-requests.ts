@@ -21,7 +21,7 @@ export function parsed(body: string | object): Conversation & { readonly warned:
   return { ...result.conversation, warned: result.warnings.map(({ code, field }) => `${code} ${field}`) }
 }
 
-/** What was refused: the param and the message. */
+/** The refusal: its param and message. */
 export function refusedParse(body: string | object): { param: string | undefined; message: string } {
   return refusal(parseResult(body))
 }

@@ -9,7 +9,7 @@ export const target: Target = {
   defaultOutputCap: undefined,
   maxOutputTokens: undefined,
 }
-/** What a thinking block of that target is signed with, in the notation of replies. */
+/** The signature of a thinking block of that target, in the notation of replies. */
 export const signed = 'signed by acme/openai-chat'
 
 export const record = (value: unknown): string => `data: ${JSON.stringify(value)}\n\n`

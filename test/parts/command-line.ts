@@ -151,7 +151,7 @@ export async function openWorld(engine: TestEngine, parts: ManagementParts = {})
   }
 }
 
-/** What the commands say does not depend on the engine behind the API; its own tests run on both. */
+/** The output of commands does not depend on the engine behind the API, whose own tests run on both. */
 export function onSqlite(tests: (engine: TestEngine) => void): void {
   describe('on sqlite', () => tests(createEngine('sqlite')))
 }

@@ -9,7 +9,7 @@ import type { Sql } from '../../src/store/sql.ts'
 import type { Receipt } from './crash-client.ts'
 import type { CrashData } from './crash-gateway.ts'
 
-/** What the outside world knows of the wallets. */
+/** The wallets as the outside world knows them. */
 export interface Outside {
   /** Everything paid into all wallets, the opening credit included, in nano-dollars. */
   readonly paidIn: bigint
@@ -20,7 +20,7 @@ export interface Outside {
   readonly wallets?: number
 }
 
-/** What the first start gives. */
+/** The output of the first start. */
 export const openingCredit = 5_000_000_000n
 const shownMax = 5
 

@@ -14,7 +14,7 @@ export interface Receipt {
   readonly end: 'complete' | 'refused' | 'failed' | 'left' | 'cut'
   /** The cost in the answer, in nano-dollars; undefined = none. */
   readonly quoted: bigint | undefined
-  /** What it must cost if it completes. */
+  /** The cost if it completes. */
   readonly expected: bigint
   readonly headers: Headers | undefined
   readonly text: string
@@ -71,7 +71,7 @@ export async function askForReceipt(
       if (text.length >= (ask.leaveAfterBytes ?? Number.POSITIVE_INFINITY)) leave.abort()
     }
   } catch {
-    // What came before counts.
+    // Events before that count.
   }
   return {
     requestId: response?.headers.get('x-request-id') ?? undefined,

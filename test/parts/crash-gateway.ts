@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gatewayCommand, sourceCommand } from './program.ts'
 
-/** What remains when a gateway dies. */
+/** The files that remain when a gateway dies. */
 export interface CrashData {
   readonly dataFolder: string
   /** undefined = SQLite in the data folder. */
@@ -104,7 +104,7 @@ async function startOnce(data: CrashData, start: CrashStart): Promise<CrashGatew
   }
   return {
     url,
-    // Of several gateways on one database only the first one's folder has it.
+    // With several gateways on one database only the first one's folder has it.
     get key() {
       return readFileSync(join(data.dataFolder, 'first-key'), 'utf8').trim()
     },

@@ -15,7 +15,7 @@ export interface Load {
   runningStreams(): number
   /** Asked so far, answered or not. */
   asked(): number
-  /** What has come to an end so far. */
+  /** The finished requests so far. */
   readonly receipts: readonly Receipt[]
   /** No new calls; resolves with what all of them came to. */
   end(): Promise<readonly Receipt[]>

@@ -1,4 +1,4 @@
-// What a traced process asked of the kernel, in order: the writes to files and sockets and the syncs, read from strace's
+// The system calls of a traced process, in order: the writes to files and sockets and the syncs, read from strace's
 // output. It judges nothing.
 
 import { readFileSync } from 'node:fs'
@@ -13,7 +13,7 @@ export interface TracedCall {
   readonly begin: number
   /** undefined = it never came back. */
   end: number | undefined
-  /** What it answered; negative = it failed. */
+  /** The result; negative = it failed. */
   result: number
 }
 

@@ -4,7 +4,7 @@
 import { startUpstream, type Upstream, type UpstreamCall, type UpstreamReply } from './upstream.ts'
 import { type Words, wordsFor } from './upstream-words.ts'
 
-/** What one answer is to be. */
+/** The shape of one answer. */
 export interface Order {
   readonly inputTokens: number
   readonly outputTokens: number

@@ -2,7 +2,7 @@
 
 import type { UpstreamCall, UpstreamHandler, UpstreamReply } from './upstream.ts'
 
-/** What it does instead of answering. */
+/** Its behaviour instead of an answer. */
 export const hiccups: Readonly<Record<string, (reply: UpstreamReply) => void | Promise<void>>> = {
   'a 529': (reply) => reply.json(529, { type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } }),
   'a 503': (reply) => reply.json(503, { error: { message: 'busy' } }),

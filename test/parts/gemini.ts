@@ -21,7 +21,7 @@ export const geminiTarget = (rules: TargetRules = geminis.g3, facts?: Partial<Ta
 const renderer = rendererOf(renderRequest, geminiTarget)
 export const { rendered } = renderer
 
-/** What the refusal says. */
+/** The message of the refusal. */
 export function refusedBy(parts: Partial<Conversation>, where?: Target | TargetRules): string {
   const { facts, message } = renderer.refusalOf(parts, where)
   return `${facts.param}: ${message}`

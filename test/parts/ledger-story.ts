@@ -1,5 +1,5 @@
-// A random story of calls on one wallet, and a witness who keeps beside the ledger, from nothing but its answers, what
-// must be true. The short test and the long run of interleavings tell the same stories.
+// A random story of calls on one wallet, and a witness that derives the expected state from the ledger's answers only. The
+// short test and the long run of interleavings play the same stories.
 
 import { expect } from 'bun:test'
 import fc from 'fast-check'
@@ -42,7 +42,7 @@ const action: fc.Arbitrary<Action> = fc.record({
 })
 
 export interface Story {
-  /** Of the two budgets in which two of three requests count. */
+  /** Caps of the two budgets in which two of three requests count. */
   readonly caps: readonly [number, number]
   /** Each begins with a hold of a separate request. The rest starts together; the books are checked between groups. */
   readonly groups: readonly { readonly hold: number; readonly actions: readonly Action[] }[]
@@ -55,7 +55,7 @@ export const story: fc.Arbitrary<Story> = fc.record({
   groups: fc.array(group, { minLength: 1, maxLength: 8, size: 'max' }),
 })
 
-/** What must be true of one request. */
+/** The conditions on one request. */
 interface Expected {
   readonly id: RequestId
   readonly budgets: readonly Budget[]

@@ -1,4 +1,4 @@
-// What tests of the ledger share: a workspace to pay with, a clock and a pace that only the test moves, and ids.
+// Shared by tests of the ledger: a workspace to pay with, a clock and a pace that only the test moves, and ids.
 
 import { expect } from 'bun:test'
 import type { Clock } from '../../src/kernel/clock.ts'

@@ -68,7 +68,7 @@ export interface TestManagement extends AsyncDisposable {
   readonly authenticator: Authenticator
   readonly defects: unknown[]
   /** Workspaces whose credentials were forgotten. */
-  /** What was done to the clocks of connections, in order: `GET /api/stats kept open`. */
+  /** Changes to the timeouts of connections, in order: `GET /api/stats kept open`. */
   readonly sockets: readonly string[]
   readonly forgotten: string[]
   readonly logged: Sketch[]
@@ -225,7 +225,7 @@ function createAsk(url: string, deps: ManagementDependencies): TestManagement['a
       expect(Object.keys(reply.body.error)).toEqual(['message', 'type', 'param', 'code', ...facts])
     }
     if (response.status < 400 && !isFeed) {
-      // What the schema does not know it leaves out, so an undescribed member shows as a difference.
+      // The schema drops unknown members, so an undescribed member shows as a difference.
       const { answer } = matchRoute(method, pathOf(url + path)).route
       if (answer) checkAnswer(answer, reply.body)
     }

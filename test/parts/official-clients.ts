@@ -69,7 +69,7 @@ export function expectedException(client: ClientName, status: number | undefined
   return table[status ?? 0] ?? 'APIError'
 }
 
-/** What a program can read from a client's exception. */
+/** The fields that a program can read from a client's exception. */
 export interface ReadError {
   readonly exception: string
   readonly status: number | undefined

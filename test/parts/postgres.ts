@@ -66,7 +66,7 @@ export interface PreparedPostgres extends AsyncDisposable {
   readonly env: Readonly<Record<string, string>>
 }
 
-/** Starts a server for all the files of a run, and makes what servers of their own begin with. */
+/** Starts a server for all files of a run, and prepares the data folder that separate servers start with. */
 export async function preparePostgres(): Promise<PreparedPostgres> {
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-pg-prepared-'))
   // Clears up when this process is gone, however it ends.
@@ -112,7 +112,7 @@ else "$PROGRAMS/initdb" -D data -U ${superuser} --auth=trust --no-sync --wal-seg
 fi >log 2>&1 || { cat log >&2; exit 1; }
 `
 
-/** What makeData needs beside PROGRAMS. */
+/** Programs that makeData needs beside PROGRAMS. */
 export const sourceVariables = (source = process.env[preparedVariable]): Record<string, string> =>
   source === undefined ? {} : { SOURCE: source }
 

@@ -12,7 +12,7 @@ export const sourceCommand: readonly string[] = [
   join(import.meta.dir, '../../src/main.ts'),
 ]
 
-/** What to run, before any arguments: the program that a whole test run has made, or this Bun and the source. */
+/** The command, before any arguments: the program that a whole test run has made, or this Bun and the source. */
 export function gatewayCommand(): readonly string[] {
   const program = process.env[variable]
   return program === undefined ? sourceCommand : [program]

@@ -1,9 +1,9 @@
-// What the management API tells of a request, once it is over.
+// Reads a finished request from the management API.
 
 import { type Gateway, requestRecords } from './gateway.ts'
 import { adminHeaders } from './manage.ts'
 
-/** Of the last of so many requests. */
+/** The last of this many requests. */
 export async function recordedRequest(gateway: Gateway, count = 1): Promise<Record<string, unknown>> {
   const logged = (await requestRecords(gateway, count)).at(-1)
   const headers = adminHeaders(gateway.dataFolder)

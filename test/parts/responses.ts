@@ -33,7 +33,7 @@ export const responsesTarget = targetOf('gpt-x', issuer)
 const renderer = rendererOf(renderRequest, responsesTarget)
 export const { rendered } = renderer
 
-/** What the refusal says. */
+/** The message of the refusal. */
 export function refusedBy(parts: Partial<Conversation>, where?: Target | TargetRules): string {
   const { facts, message } = renderer.refusalOf(parts, where)
   return `${facts.param}: ${message}`

@@ -8,7 +8,7 @@ import type { Sql, SqlPart, SqlValue } from '../../src/store/sql.ts'
 const growing = ['requests', 'archived_charges', 'fundings', 'request_sums', 'request_hours']
 
 export interface Reading {
-  /** Of growing tables, on PostgreSQL; what was filtered away on the way is counted too. */
+  /** Rows of growing tables, on PostgreSQL; rows that were filtered out are counted too. */
   readonly rows: number
   /** Steps that go through a whole growing table. */
   readonly scans: readonly string[]

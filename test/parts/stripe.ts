@@ -18,7 +18,7 @@ export interface StandIn extends AsyncDisposable {
   readonly intents: Map<string, StripeObject>
   readonly refunds: Map<string, StripeObject>
   readonly sessions: Map<string, StripeObject>
-  /** What was asked, as `POST /v1/refunds`. */
+  /** The calls, as `POST /v1/refunds`. */
   readonly calls: string[]
   card: CardBehaviour
   /** Answers 500 to refunds, or refuses them. */

@@ -86,7 +86,7 @@ export interface ExpectedFailure {
   readonly code: string
   /** The field at fault: `param` in OpenAI's form, and named in the message on all surfaces. */
   readonly param?: string | undefined
-  /** What the message must say besides. */
+  /** Further text that the message must contain. */
   readonly says?: string | RegExp | undefined
 }
 

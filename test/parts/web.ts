@@ -1,4 +1,4 @@
-// The web pages on a port of their own, over a catalog that a test can change while pages are open.
+// The web pages on a separate port, over a catalog that a test can change while pages are open.
 
 import { createHash } from 'node:crypto'
 import { builtInModels } from '../../src/catalog/data/built-in.ts'
@@ -22,14 +22,14 @@ export interface WebHarness {
   readonly sessions: Sessions
   /** The management token that is accepted; a test may change it. */
   token: string
-  /** What is sold; a test may change it. */
+  /** The models; a test may change them. */
   entries: readonly CatalogEntry[]
   isPublic: boolean
-  /** What happened to sessions, for the audit log. */
+  /** Events of sessions, for the audit log. */
   readonly events: string[]
   /** Whether links are tried no more. */
   isBraked: boolean
-  /** What pages may cost. */
+  /** The budget of pages. */
   readonly budget: PageBudget
   /** Prices that were in force, by model id; a test may add some. */
   readonly histories: Record<string, readonly DatedPrice[]>

@@ -27,7 +27,7 @@ interface Row {
   readonly audio_output?: string | undefined
 }
 
-/** What is not listed costs as much as input, and a long cache as much as a short one. */
+/** Buckets that are not listed cost as much as input, and a long cache as much as a short one. */
 function expectedOf(row: Row) {
   const [input, output] = [pico(row.input), pico(row.output)]
   const read = row.cache_read === undefined ? input : pico(row.cache_read)

@@ -7,9 +7,9 @@ import { chat, type TestSurface } from '../parts/surfaces.ts'
 import { startUpstream, type Upstream } from '../parts/upstream.ts'
 import { type Reply, startTenancy, type Tenancy, type TenancyOptions, type Tenant } from '../tenancy/tenancy.ts'
 
-/** What the provider reports of every answer. */
+/** The provider's usage of every answer. */
 export const used = { input: 100, read: 20, write: 10, output: 50 } as const
-/** What a request that is padded to this many bytes is taken for: 400 / 4 bytes per token × 1.5. */
+/** The estimate for a request that is padded to this many bytes: 400 / 4 bytes per token × 1.5. */
 export const bodyBytes = 400
 export const roughTokens = 150
 export const cap = 100

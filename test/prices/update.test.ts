@@ -71,7 +71,7 @@ test('takes over changes as versions, and holds back jumps, prices of the file a
   expect(changed).toEqual(['sandbox/echo', 'sandbox/slow'])
 })
 
-test('takes over jumps when told to, and changes again what an update has set', async () => {
+test('applies jumps on request, and changes again what an update has set', async () => {
   list({ 'sandbox/tools': { input: '10.01', output: '2.00' }, 'sandbox/echo': { input: '1.60', output: '3.00' } })
   const { out } = await run('prices', 'update', 'list.json', '--accept-jumps', '--json')
   expect(JSON.parse(out).changed).toHaveLength(2)

@@ -51,7 +51,7 @@ export interface ChatBody {
 
 export interface Task {
   readonly exitCode: number
-  /** What `--output-format json` printed. */
+  /** The output of `--output-format json`. */
   readonly result: Record<string, unknown>
   readonly printed: string
   /** The bodies that reached the provider, in order. */
@@ -89,7 +89,7 @@ export async function runTask(
       env: {
         PATH: process.env.PATH ?? '',
         HOME: home,
-        // What it leaves behind goes with it.
+        // Its temporary files are removed with it.
         CLAUDE_CODE_TMPDIR: home,
         CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
         TOLLGATE_URL: gateway.url,

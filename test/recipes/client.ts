@@ -35,7 +35,7 @@ export interface RecipeClient {
   readonly tellsStreamCost: boolean
   /** Takes the usage of a stream for a sum of its parts. */
   readonly addsUpUsage?: boolean
-  /** What its tool is asked about, if not what the sandbox makes up. */
+  /** The argument of its tool, if not what the sandbox makes up. */
   readonly city?: string
   /** Prints the wire as it is, and not what a program makes of it. */
   readonly raw?: boolean

@@ -29,7 +29,7 @@ export const curl: RecipeClient = {
   raw: true,
 }
 
-/** Those of npm: current majors as the recipes import them, the majors before as a program for Node. */
+/** The npm clients: current majors as the recipes import them, the majors before as a program for Node. */
 export function javascriptClients(): RecipeClient[] {
   const byBun = (recipe: string) => ({ by: 'Bun', recipe, command: () => [process.execPath, recipePath(recipe)] })
   const byNode = (recipe: string, aliases: Record<string, string>) => ({

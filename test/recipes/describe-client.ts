@@ -60,7 +60,7 @@ export function describeClients(clients: readonly RecipeClient[]): void {
 
 interface Run {
   readonly printed: Printed
-  /** What reached the provider meanwhile. */
+  /** The calls that reached the provider meanwhile. */
   readonly calls: readonly UpstreamCall[]
 }
 

@@ -1,5 +1,5 @@
-// What every example of every recipe must print, worked out from the sandbox's description (docs/sandbox.md): the same
-// behind every gate, with the few differences that clients or estimates make.
+// The expected output of every example of every recipe, worked out from the sandbox's description (docs/sandbox.md): the
+// same behind every gate, with the few differences that clients or estimates make.
 
 import type { RecipeClient, Surface } from './client.ts'
 import type { GateName } from './gates.ts'

@@ -1,4 +1,4 @@
-"""Runs a recipe against several gateways, each in a process of its own that prints into a file.
+"""Runs a recipe against several gateways, each in a separate process that prints into a file.
 
     python fork.py PACKAGE RECIPE FILE URL KEY [FILE URL KEY ...]
 

@@ -17,7 +17,7 @@ export interface Gate {
   readonly name: GateName
   readonly url: string
   readonly key: string
-  /** What reached the provider; nothing is known of the sandbox inside the gateway. */
+  /** The calls that reached the provider; unknown for the sandbox inside the gateway. */
   readonly calls: UpstreamCall[]
 }
 
@@ -26,7 +26,7 @@ export interface Gates {
   stop(): Promise<void>
 }
 
-/** Those that recipes name; the rest of the sandbox is not needed behind a provider. */
+/** The models that recipes name; the rest of the sandbox is not needed behind a provider. */
 const models = ['echo', 'tools', 'think', 'throttled', 'breaks-off']
 
 export async function startGates(): Promise<Gates> {

@@ -1,4 +1,4 @@
-// What the curl recipe printed, which is the wire itself, in the words the other recipes print.
+// Reads the output of the curl recipe, which is the wire itself, into the form that the other recipes print.
 
 interface ChatReply {
   readonly choices: readonly { readonly message: { readonly content: string } }[]

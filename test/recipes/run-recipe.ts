@@ -9,7 +9,7 @@ import type { Gate } from './gates.ts'
 import { readCurl } from './read-curl.ts'
 
 export interface Printed {
-  /** What an example printed; undefined if the program ended before it. */
+  /** The output of an example; undefined if the program ended before it. */
   example(surface: Surface, name: string): unknown
   /** Everything, for a failure's message. */
   readonly output: string

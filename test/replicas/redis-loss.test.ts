@@ -17,7 +17,7 @@ interface Load extends AsyncDisposable {
   readonly admitted: number
   readonly askedInAll: number
   /**
-   * What the limit allows in the time that has passed, and one more limit for each loss of Redis. A slow machine may
+   * The limit over the elapsed time, and one more limit for each loss of Redis. A slow machine may
    * lose it more often than the test takes it away.
    */
   allowed(): number
@@ -100,7 +100,7 @@ describe.skipIf(findRedisProgram() === undefined)('redis under load', () => {
     await until(() => load.askedInAll > before + 3000)
     server.goOn()
     await until(() => allIn(load, 'shared'))
-    // What it had counted is still there.
+    // Its earlier counts are still there.
     expect(load.admitted).toBeLessThanOrEqual(load.allowed())
   })
 })

@@ -1,4 +1,4 @@
-// What `npm test` reports of a run: what passed, failed and was skipped, by name, how long each file took, and which
+// The report of `npm test`: which tests passed, failed and were skipped, how long each file took, and which
 // times in test/slow-files.ts no longer hold.
 
 import { slowFiles, slowSeconds } from '../slow-files.ts'
@@ -7,7 +7,7 @@ export interface Report {
   readonly passed: number
   readonly failed: readonly string[]
   readonly skipped: readonly string[]
-  /** Of each file. */
+  /** Duration of each file. */
   readonly seconds: ReadonlyMap<string, number>
 }
 

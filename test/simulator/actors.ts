@@ -1,5 +1,5 @@
-// Those who use the ledgers of a simulated world: requests that live their lives and whose messages come twice, late or at
-// another process; top-ups and corrections that are asked for until someone answers; and someone who calls for the reaper.
+// The users of the ledgers in a simulated world: requests whose messages come twice, late or at another process; top-ups and
+// corrections that are repeated until they are answered; and one that starts the reaper.
 
 import type { WorkspaceId } from '../../src/kernel/ids.ts'
 import type { Nano } from '../../src/kernel/money.ts'

@@ -1,4 +1,4 @@
-// What a simulated world needs of its store, whichever engine it is: handles for processes, the power cut, and the rows as
+// The store of a simulated world, whichever engine it is: handles for processes, the power cut, and the rows as
 // they are committed, read past the ledger.
 
 import type { Database } from '../../src/store/database.ts'

@@ -74,10 +74,10 @@ function checkCharge(
   found: TransferRow | undefined,
   writtenOff: bigint,
 ): void {
-  if (known && !found) violate(`M2: ${id} was told that it is charged, and the charge is lost`)
+  if (known && !found) violate(`M2: ${id} was reported as charged, and the charge is lost`)
   if (known && found && (known.amount !== found.amount || known.writtenOff !== writtenOff))
-    violate(`M3: ${id} was told of another charge than is stored`)
-  if (found && isUncharged) violate(`M3: ${id} had heard that nothing was charged, and was charged`)
+    violate(`M3: ${id} was reported with another charge than is stored`)
+  if (found && isUncharged) violate(`M3: ${id} was reported as not charged, and was charged`)
   if (!known && found && (state === 'ended' || state === 'refused')) violate(`M3: ${id} had ended, and was charged`)
 }
 
@@ -92,7 +92,7 @@ function checkFundings({ fundings, oracle }: World, { transfers }: BookRows): vo
     if (rows.length > 1) oracle.violate(`top-up ${name} was made ${rows.length} times`)
     for (const { id, amount } of rows) {
       if (!model?.amounts.has(amount)) oracle.violate(`top-up ${name} came to ${amount}`)
-      if (model?.made && model.made.transferId !== id) oracle.violate(`top-up ${name} is not the one that was told`)
+      if (model?.made && model.made.transferId !== id) oracle.violate(`top-up ${name} is not the one that was reported`)
       fundings.make(name, id, amount)
     }
   }
@@ -150,7 +150,7 @@ function checkBudgets({ oracle }: World, { budgets, transfers }: BookRows): void
   }
 }
 
-/** What every live process says, what the rows say and what the answers add up to is one figure. */
+/** The figure of every live process, of the rows and of the answers is the same. */
 async function checkWallets({ oracle, processes, workspaces }: World, { balances }: BookRows): Promise<void> {
   for (const workspaceId of workspaces) {
     const { low, high } = oracle.room(`wallet:${workspaceId}`)

@@ -1,4 +1,4 @@
-// What must be true of corrections: each is made once, however often and wherever it is asked for; what is taken was free,
+// Conditions on corrections: each is made once, however often and wherever it is requested; what is taken was free,
 // and a refusal has a reason. Every one has a key, so that an answer that was lost can be asked for again.
 
 import type { Correction, CorrectOutcome } from '../../src/ledger/fund.ts'

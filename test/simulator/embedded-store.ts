@@ -92,7 +92,7 @@ async function untilCommit<T>({ scheduler, disk, faults, owner }: EmbeddedStoreO
     await scheduler.turn(owner, 'commits')
     if (faults.commit(scheduler.now) === 'fails') throw fullDisk()
     disk.run('COMMIT')
-    await scheduler.turn(owner, 'hears that it is committed')
+    await scheduler.turn(owner, 'learns that it is committed')
     faults.lastCommitFailed = false
     return result
   } catch (thrown) {
@@ -122,6 +122,6 @@ async function commitBatch(
     return requests.map(() => undefined)
   }
   const refusals = write()
-  await scheduler.turn(owner, 'hears of its batch')
+  await scheduler.turn(owner, 'learns the result of its batch')
   return refusals
 }

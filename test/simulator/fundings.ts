@@ -1,4 +1,4 @@
-// What must be true of top-ups: each is made once, however often and wherever it is asked for, and what was said to be made
+// Conditions on top-ups: each is made once, however often and wherever it is requested, and what was said to be made
 // stays. One with a key or a payment may be asked for with another amount too; then whichever comes first is the one.
 
 import type { Funding, FundOutcome } from '../../src/ledger/fund.ts'
@@ -9,7 +9,7 @@ interface FundingModel {
   readonly workspaceId: string
   readonly amounts: Set<bigint>
   made: { readonly transferId: string; readonly amount: bigint } | undefined
-  /** Answers that say "this call made it"; a twin may have heard of it before. */
+  /** Answers that say "this call made it"; another call may have seen it before. */
   makers: number
 }
 

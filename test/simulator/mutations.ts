@@ -76,7 +76,7 @@ export const mutations: readonly Mutation[] = [
     edits: [{ file: 'kernel/money.ts', from: /\(pico \+ 999n\) \/ 1000n/, to: 'pico / 1000n' }],
   },
   {
-    name: 'a top-up that is asked for again is made again',
+    name: 'a repeated top-up is made again',
     engine: 'embedded',
     edits: [
       {
@@ -109,7 +109,7 @@ export const mutations: readonly Mutation[] = [
     ],
   },
   {
-    name: 'a commit that takes too long is told as failed',
+    name: 'a commit that takes too long is reported as failed',
     engine: 'embedded',
     edits: [
       {

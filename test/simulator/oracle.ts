@@ -1,5 +1,5 @@
-// The independent judge of a simulated world. It hears what was asked and answered, keeps by plain arithmetic what money.md
-// promises (M1–M8), and names every answer that cannot be. It reads no code of the ledger and asks it nothing.
+// The independent judge of a simulated world. It observes calls and outcomes, keeps by plain arithmetic what money.md
+// promises (M1–M8), and reports every outcome that cannot be. It reads no code of the ledger and never calls it.
 
 import type { ExtendOutcome, HoldOutcome, ReleaseOutcome, SettleEnd, SettleOutcome } from '../../src/ledger/ledger.ts'
 import { type AskedSettlement, type CappedRoom, RequestModel } from './request-model.ts'
@@ -11,7 +11,7 @@ export interface AskedHold {
   readonly wallet: Room
   readonly budgets: readonly CappedRoom[]
   readonly amount: bigint
-  /** What must be free for it, at least the amount. */
+  /** The amount that must be free for it, at least the amount. */
   readonly room: bigint
   readonly expiresAt: number
 }
@@ -88,7 +88,7 @@ export class Oracle {
     }
   }
 
-  /** `isOwner`: whether the process that is asked holds the request; another one knows only what is stored. */
+  /** `isOwner`: whether the called process holds the request; another one knows only what is stored. */
   settle(request: RequestModel, asked: AskedSettlement, isOwner: boolean): (outcome: Observed<SettleOutcome>) => void {
     const mayBeGone = request.mayBeGone()
     if (isOwner) {
@@ -116,7 +116,7 @@ export class Oracle {
   }
 
   #uncharged(request: RequestModel): void {
-    if (request.charge) this.violate(`M3: ${request.id} hears that nothing was charged, and was charged`)
+    if (request.charge) this.violate(`M3: ${request.id} gets "nothing was charged", and was charged`)
     request.isUncharged = true
   }
 
@@ -156,18 +156,18 @@ export class Oracle {
     if (!repeated && ++request.chargers > 1) this.violate(`M3: ${request.id} was charged twice`)
     if (charge) {
       if (charge.amount !== amount || charge.writtenOff !== writtenOff)
-        this.violate(`M3: ${request.id} hears of another charge than before`)
+        this.violate(`M3: ${request.id} gets another charge than before`)
       return
     }
     if (request.state === 'ended') this.violate(`M3: ${request.id} was charged after it had ended without a charge`)
-    if (request.isUncharged) this.violate(`M3: ${request.id} was charged after it had heard that nothing was`)
+    if (request.isUncharged) this.violate(`M3: ${request.id} was charged after it was reported as not charged`)
     if (repeated && request.asked.length < 1) this.violate(`M3: ${request.id} has a charge that was not requested`)
     const fault = this.chargeFault(request, found, request.isUnclear ? undefined : demand)
     if (fault) this.violate(fault)
     request.end(found)
   }
 
-  /** What is wrong with the amounts of a charge; undefined = one of the settlements that were asked for explains them. */
+  /** The fault in the amounts of a charge; undefined = one of the requested settlements explains them. */
   chargeFault(
     request: RequestModel,
     { amount, writtenOff }: { readonly amount: bigint; readonly writtenOff: bigint },
@@ -176,7 +176,7 @@ export class Oracle {
     const explains = ({ charge, quoted }: AskedSettlement): boolean => {
       if (amount + writtenOff !== charge) return false
       if (amount === quoted) return quoted <= request.heldMost() || demand === undefined || demand.high >= quoted
-      // Less than was told only where hold and free part together did not cover it, and then all of both.
+      // Less than was quoted only if the hold and the free balance together did not cover it, and then all of both.
       if (amount > quoted || amount < request.held) return false
       return demand === undefined || (amount >= demand.low && amount <= demand.high)
     }
@@ -186,7 +186,7 @@ export class Oracle {
   }
 
   #gone(request: RequestModel, mayBeGone: boolean, what: string): void {
-    if (request.charge) this.violate(`M3: the ${what} of ${request.id} hears that it is gone, but it was charged`)
+    if (request.charge) this.violate(`M3: the ${what} of ${request.id} is reported as gone, but it was charged`)
     else if (!mayBeGone && !request.mayBeGone()) this.violate(`M5: the ${what} of ${request.id} finds no hold`)
     // A release that is on its way may be what has ended it, and says so later.
     else if (request.releasing > 0) this.loosen(request)

@@ -1,5 +1,5 @@
-// What happens in the world of a seed, decided beforehand: how many processes, wallets and caps there are, who asks for what
-// and when, and what goes wrong. Every actor has separate dice, so that one can be left out without changing the others.
+// The events in the world of a seed, decided beforehand: how many processes, wallets and caps there are, who calls what and
+// when, and what goes wrong. Every actor has separate dice, so that one can be left out without changing the others.
 
 import { Dice } from './dice.ts'
 
@@ -22,7 +22,7 @@ export interface Plan {
   /** How likely a failpoint kills. */
   readonly killShare: number
   readonly troubles: readonly Trouble[]
-  /** Of the first top-up of each wallet. */
+  /** Amount of the first top-up of each wallet. */
   readonly funds: bigint
   readonly caps: readonly [day: bigint, month: bigint]
   readonly actors: readonly ActorKind[]
@@ -44,7 +44,7 @@ export function planOf(seed: number, engine: EngineName): Plan {
   const actors = Array.from({ length: dice.int(6, 18) }, () =>
     dice.pick<ActorKind>(['request', 'request', 'request', 'request', 'fund', 'reap']),
   )
-  // With dice of their own, so that the rest of a world is the same with and without them.
+  // With separate dice, so that the rest of a world is the same with and without them.
   const others = new Dice(seed * 17 + 11)
   if (others.chance(0.6)) actors.push(...Array.from({ length: others.int(1, 4) }, () => 'correct' as const))
   return {

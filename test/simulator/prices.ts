@@ -1,5 +1,5 @@
-// What a usage costs, twice: what the client asks the real price function, and the simulator's own arithmetic from money.md
-// (Σ bucket × price, rounded up once), with which the oracle judges.
+// The cost of a usage, twice: by the real price function, as the client computes it, and by the simulator's own arithmetic
+// from money.md (Σ bucket × price, rounded up once), with which the oracle judges.
 
 import { createPrice, type Price } from '../../src/catalog/price.ts'
 import type { Pico } from '../../src/kernel/money.ts'

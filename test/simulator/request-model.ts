@@ -1,12 +1,12 @@
-// What must be true of one request's money, from money.md alone: how much of its wallet is spoken for, at least and at
-// most, while answers are on their way, and how it may end.
+// The conditions on one request's money, from money.md alone: how much of its wallet is reserved, at least and at most,
+// while answers are on their way, and how it may end.
 
 import type { Room } from './room.ts'
 
 export interface AskedSettlement {
-  /** What it costs, by the simulator's own arithmetic. */
+  /** Its cost, by the simulator's own arithmetic. */
   readonly charge: bigint
-  /** What the caller was told: the wallet pays no more. */
+  /** The amount quoted to the caller: the wallet pays no more. */
   readonly quoted: bigint
 }
 
@@ -31,7 +31,7 @@ export class RequestModel {
   settling = 0
   releasing = 0
   charge: KnownCharge | undefined
-  /** Answers that say "this call charged"; another process may have heard of the charge before. */
+  /** Answers that say "this call charged"; another process may have seen the charge before. */
   chargers = 0
   /** It may end by itself now: its time is over, or its process may have been taken for dead. */
   isLoose = false

@@ -29,7 +29,7 @@ const stepsMax = 60_000
 export class Scheduler {
   now: number
   steps = 0
-  /** Whose task runs. */
+  /** The owner of the running task. */
   current: Turns | undefined
   onTime: () => void = () => {}
   onStep: () => Promise<void> | void = () => {}

@@ -90,13 +90,13 @@ async function transact<T>(options: SharedStoreOptions, work: (sql: Sql) => Prom
         else if (fault === 'none') opened.whole.then(resolve, reject)
         else reject(new CommitUnknown(closed()))
       }
-      scheduler.soon(owner, 'hears of its end', answer)
+      scheduler.soon(owner, 'learns its end', answer)
     })
   })
 }
 
 interface OpenTransaction<T> {
-  /** What the work came to; the transaction is still open. */
+  /** The result of the work; the transaction is still open. */
   readonly done: Promise<Done<T>>
   readonly whole: Promise<T>
   end(how: 'commit' | 'rollback'): Promise<void>

@@ -1,5 +1,5 @@
 // One gateway process of a simulated world: the real ledger on a simulated store, clock and pace. It can be called, stand
-// still, and die between any two of its steps; who waits for an answer of a dead one hears `lost`.
+// still, and die between any two of its steps; the outcome of a call to a dead one is `lost`.
 
 import type { Failpoint } from '../../src/kernel/failpoint.ts'
 import type { Ledger } from '../../src/ledger/ledger.ts'

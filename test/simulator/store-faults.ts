@@ -1,4 +1,4 @@
-// What may go wrong between a process and its store, thrown by dice: a commit that fails, one that was written though it
+// Faults between a process and its store, thrown by dice: a commit that fails, one that was written though it
 // seemed to fail, one that takes long, and times at which nothing works at all.
 
 import type { Dice } from './dice.ts'
@@ -8,7 +8,7 @@ export type CommitFault = 'none' | 'fails' | 'fails though written'
 export class StoreFaults {
   /** No commit works before. */
   outageUntil = 0
-  /** How the last batch of the process ended, as far as it has heard. */
+  /** How the last batch of the process ended, as far as it knows. */
   lastCommitFailed = false
   /** Turned off for the end of a world. */
   enabled: boolean

@@ -21,7 +21,7 @@ export function virtualPace(scheduler: Scheduler, owner: Turns): Pace {
       const arm = () => {
         if (stopped) return
         cancel = scheduler.after(milliseconds, owner, `every ${milliseconds} ms`, () => {
-          // Not waited for here: its statements are turns of their own.
+          // Not waited for here: its statements are separate turns.
           void Promise.resolve()
             .then(work)
             .catch(() => {})

@@ -1,5 +1,5 @@
-// Asks the ledger of a simulated process and tells the oracle what was asked and what was heard, in the same turn in which
-// the ledger decides, so that the oracle's view of the moment is the ledger's.
+// Calls the ledger of a simulated process and reports calls and outcomes to the oracle, in the same turn in which the
+// ledger decides, so that both see the same moment.
 
 import type { RequestId, WorkspaceId } from '../../src/kernel/ids.ts'
 import type { Nano } from '../../src/kernel/money.ts'
@@ -84,7 +84,7 @@ export class Witness {
         () => ledger.settle(settlement),
         (outcome) => {
           if (outcome.kind === 'settled' && backend.isDurable(`tr_${request.id.slice(4)}`) === false) {
-            oracle.violate(`M2: ${request.id} hears that it is charged, and the charge is not on the disk`)
+            oracle.violate(`M2: ${request.id} is reported as charged, and the charge is not on the disk`)
           }
           observe(outcome)
           if (outcome.kind !== 'unknown') return
@@ -134,7 +134,7 @@ export class Witness {
       () => ledger.fund(funding),
       ((observe) => (outcome) => {
         if (outcome.kind === 'funded' && backend.isDurable(outcome.transfer.id) === false) {
-          oracle.violate(`M2: ${funding.reference} hears that it is funded, and it is not on the disk`)
+          oracle.violate(`M2: ${funding.reference} is reported as funded, and it is not on the disk`)
         }
         observe(outcome)
       })(fundings.asked(funding)),
@@ -148,7 +148,7 @@ export class Witness {
       () => ledger.correct(correction),
       ((observe) => (outcome) => {
         if (outcome.kind === 'corrected' && backend.isDurable(outcome.transfer.id) === false) {
-          oracle.violate(`M2: ${reason} hears that it is corrected, and it is not on the disk`)
+          oracle.violate(`M2: ${reason} is reported as corrected, and it is not on the disk`)
         }
         observe(outcome)
       })(corrections.asked(correction)),

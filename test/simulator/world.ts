@@ -48,7 +48,7 @@ export class World {
   readonly #without: ReadonlySet<number>
   readonly #dice: Dice
   readonly #faults = new Map<SimulatedProcess, StoreFaults>()
-  /** Of dead processes, until the oracle knows what they left behind. */
+  /** Ids of dead processes, until the oracle knows what they left behind. */
   readonly #burials = new Set<Promise<void>>()
   #isMended = false
   #born = 0
@@ -173,7 +173,7 @@ export class World {
     }
     if (kind === 'freeze') process.frozenUntil = scheduler.now + lastsMs
     else this.faultsOf(process).outageUntil = scheduler.now + lastsMs
-    // A replica that is not heard of may be taken for dead.
+    // A replica without heartbeats may be taken for dead.
     if (this.plan.engine === 'shared' && lastsMs > 10_000) this.#loosenAll(process)
   }
 

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 
 export interface SoakChild<Counts> extends AsyncDisposable {
   readonly firstLine: Promise<string>
-  /** What it counted last. */
+  /** Its last counts. */
   last(): Counts | undefined
   say(line: string): void
   readonly exited: Promise<number>

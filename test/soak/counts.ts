@@ -1,4 +1,4 @@
-// What the processes of a soak tell each other and count. They run when they are loaded, so it stands apart from them.
+// Messages and counters of the processes of a soak. Those run when they are loaded, so this is a separate file.
 
 export interface TrafficPlan {
   readonly url: string

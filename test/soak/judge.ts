@@ -1,4 +1,4 @@
-// What a soak must not show. Pure: the run is over, and its figures are looked at.
+// Judges a soak. Pure: the run is over, and its figures are looked at.
 
 import type { ProviderCounts, TrafficCounts } from './counts.ts'
 import type { Sample } from './sample.ts'
@@ -7,7 +7,7 @@ import { fitLine, type Line } from './slope.ts'
 export interface SoakRun {
   readonly minutes: number
   readonly callsPerSecond: number
-  /** What comes before this second is warm-up, and not judged. */
+  /** Samples before this second are warm-up, and not judged. */
   readonly warmUpSeconds: number
   /** Before the traffic. */
   readonly baseline: Sample
@@ -22,7 +22,7 @@ export interface SoakRun {
   readonly isAlive: boolean
   /** Log lines of level error. */
   readonly errorLines: readonly string[]
-  /** What `ledger verify` said, and how it ended. */
+  /** The output of `ledger verify`, and how it ended. */
   readonly books: { readonly exit: number; readonly text: string }
 }
 

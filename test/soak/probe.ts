@@ -3,13 +3,13 @@
 
 import { heapStats } from 'bun:jsc'
 
-/** What one line on the socket asks for. */
+/** The request in one line on the socket. */
 export type ProbeQuestion = 'read' | 'collect'
 
 export interface ProbeReading {
   readonly heapBytes: number
   readonly objects: number
-  /** Timers that are set, as far as they can be told from those that are only not collected yet. */
+  /** Timers that are set, as far as they can be distinguished from those that are not collected yet. */
   readonly timers: number
   /** Listeners of the process, and listeners and signals that wait for an abort. */
   readonly listeners: number

@@ -81,7 +81,7 @@ async function soak(
   { gateway, provider, tenants, source }: Scene,
 ): Promise<Omit<SoakRun, 'books' | 'isAlive' | 'errorLines'>> {
   const { minutes, callsPerSecond, warmUpSeconds, onSample = () => {} } = options
-  // What the first request of all opens for ever, such as readers of the database, is no leak.
+  // Resources that the first request opens permanently, such as readers of the database, are no leak.
   await callSandbox(gateway)
   const baseline = await takeSample(source, 0, 'collect')
   const plan: TrafficPlan = { url: gateway.url, callsPerSecond, leaveShare, keys: tenants.keys }

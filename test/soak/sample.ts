@@ -1,4 +1,4 @@
-// What a gateway occupies at one moment, read from the system, from the probe inside it and from its own metrics.
+// Reads the resources of a gateway at one moment from the system, from the probe inside it and from its own metrics.
 
 import { readdirSync, readFileSync } from 'node:fs'
 import { askSocket } from '../parts/ask-socket.ts'

@@ -1,5 +1,5 @@
-// Who uses the gateway in a soak: workspaces with and without means, limits and provider keys of their own, made through
-// the management API as an operator would.
+// The users of the gateway in a soak: workspaces with and without balance, limits and their own provider keys, created
+// through the management API as an operator would.
 
 import { adminHeaders, callManagement } from '../parts/manage.ts'
 

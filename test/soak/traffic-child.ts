@@ -58,7 +58,7 @@ function randomCall(): Call {
     ...(stream && surface.name === 'chat' && Math.random() < 0.5 && { stream_options: { include_usage: true } }),
     ...(Math.random() < 0.15 && { tools: [toolOf[surface.name]] }),
   }
-  // A few that are refused before anything is asked of a provider.
+  // A few that are refused before a provider is called.
   const text = Math.random() < 0.01 ? '{"model":' : JSON.stringify(body)
   const headers: Record<string, string> = Math.random() < 0.02 ? { 'idempotency-key': crypto.randomUUID() } : {}
   return { surface, stream, body: text, headers }
@@ -96,7 +96,7 @@ async function callOnce(): Promise<void> {
     const decoder = new TextDecoder()
     for await (const bytes of response.body ?? []) text += decoder.decode(bytes, { stream: true })
   } catch {
-    // What came before counts.
+    // Events before that count.
   }
   clearTimeout(timer)
   running--
@@ -121,12 +121,12 @@ async function send(): Promise<void> {
   while (!isStopping) {
     await Bun.sleep(20)
     if (isPaused) {
-      // What was not asked meanwhile is not asked all at once afterwards.
+      // Requests that were missed meanwhile are not sent all at once afterwards.
       startedMs = performance.now()
       due = 0
       continue
     }
-    // Open loop: what a slow gateway does not answer is asked all the same.
+    // Open loop: requests are sent also while a slow gateway does not answer.
     const planned = ((performance.now() - startedMs) / 1000) * plan.callsPerSecond
     for (; due < planned; due++) {
       if (running < runningMax) void callOnce()

@@ -19,7 +19,7 @@ interface ManagedCall {
   readonly isPublic: boolean
   readonly body: unknown
   readonly status: number
-  /** What `{id}` names, by the document's own words. */
+  /** The kind of object that `{id}` names, by the document's own words. */
   readonly kind: string | undefined
 }
 
@@ -38,7 +38,7 @@ beforeAll(async () => {
       name: `${method.toUpperCase()} ${path}`,
       method: method.toUpperCase(),
       path,
-      // None is asked for, or none will do as well as the token.
+      // No token is required, or none works as well as the token.
       isPublic:
         security !== undefined && (security.length === 0 || security.some((need) => Object.keys(need).length === 0)),
       body: requestBody && (requestBody.content['application/json'].example ?? {}),
@@ -73,7 +73,7 @@ const isServedHere = ({ path, kind = '' }: ManagedCall) =>
   !(kind in people) &&
   !/^\/api\/(webhooks|deliveries)/.test(path)
 
-/** The installation has no password and no tokens of its own; the workspace of the example does not exist. */
+/** The installation has no password and no tokens; the workspace of the example does not exist. */
 const asInstallation: Readonly<Record<string, number>> = {
   'POST /api/me/password': 400,
   'PATCH /api/me': 400,

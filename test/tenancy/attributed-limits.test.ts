@@ -1,4 +1,4 @@
-// Spend limits of each end user and of tags: they refuse those who name them, and nobody else. All amounts are worked out by
+// Spend limits of each end user and of tags: they refuse only requests that name them. All amounts are worked out by
 // hand.
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
@@ -64,7 +64,7 @@ async function openBooks() {
   const database = await openDatabase({ url: place.url, dataFolder: tenancy.gateway.dataFolder })
   return {
     database,
-    /** What the budgets of end users and tags of the scope contain from before their limits, for the day and the month. */
+    /** The budgets of end users and tags of the scope from before their limits, for the day and the month. */
     async seeded(scopeId: string): Promise<readonly bigint[]> {
       const rows = await database.sql<{ scope_id: string; seeded: bigint }>`SELECT scope_id, seeded FROM budgets
         WHERE seeded > 0 ORDER BY seeded`

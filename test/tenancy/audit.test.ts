@@ -21,7 +21,7 @@ test('G1, G2: every change is in the audit log with actor and object, and the ch
   await must('POST', `/api/keys/${keyId}/rotate`, { overlap_seconds: 60 })
   await must('POST', `/api/keys/${keyId}/revoke`)
   await api('DELETE', `${workspace}/credentials/groq`)
-  // What is refused changes nothing and is not on record.
+  // Refused calls change nothing and are not recorded.
   await api('PATCH', workspace, { balance: '5' })
   await api('POST', '/api/keys/key_x/revoke', {})
 

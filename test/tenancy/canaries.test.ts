@@ -73,7 +73,7 @@ const prompted = { messages: [{ role: 'user', content: secrets.prompt }] }
 
 const complaintWords = 'Incorrect API key provided'
 
-/** What providers say of a key when something is wrong. */
+/** Messages of providers about a wrong key. */
 function complaint({ headers }: UpstreamCall): object {
   const message = `${complaintWords}: ${headers.get('authorization') ?? headers.get('x-api-key')}`
   return { type: 'error', error: { message, type: 'invalid_request_error', code: 'invalid_api_key' } }
@@ -274,7 +274,7 @@ test('L1, L2, K4: no secret and no prompt is in logs, database, answers or recor
   }
 })
 
-// What a provider says of a bad request is passed on, and kept as the reason that the caller was given.
+// A provider's message about a bad request is passed on, and kept as the reason that the caller was given.
 test('L2: a prompt that a provider quotes in an error is not stored', async () => {
   const { key } = await tenancy.tenant({ credit: '5' })
   const message = `Invalid content: ${secrets.prompt}`

@@ -1,4 +1,4 @@
-// What an answer says of the caller's limits, on each surface in its own headers, with numbers worked out by hand.
+// The headers about the caller's limits, on each surface in its own form, with numbers worked out by hand.
 
 import { afterAll, expect, test } from 'bun:test'
 import { chat, messages } from '../parts/surfaces.ts'

@@ -1,4 +1,4 @@
-// What a call on a workspace's own provider key costs, and what happens where that key does not work.
+// The cost of a call on a workspace's own provider key, and what happens if that key does not work.
 
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { forEachEngine } from '../parts/engines.ts'

@@ -131,7 +131,7 @@ forEachEngine((engine) => {
     }
   })
 
-  test('Claude Code is told the share of the limit, each threshold, and the end', async () => {
+  test('Claude Code gets the used share of the limit, each threshold, and the end', async () => {
     // A call with a cap of 50 costs $0.00005, so 22 of them use up $0.0011.
     const limits = { spend_per_day: '0.0011', spend_per_month: '5' }
     const { key } = await tenancy.tenant({ credit: '1', with: { limits } })
@@ -186,7 +186,7 @@ forEachEngine((engine) => {
     ])
   })
 
-  test('Codex is told the share of the limit, its window, and its end', async () => {
+  test('Codex gets the used share of the limit, its window, and its end', async () => {
     // As above: each call costs $0.00005, a twentieth of the limit.
     const { key } = await tenancy.tenant({ credit: '1', with: { limits: { spend_per_day: '0.001' } } })
     const authorization = `Bearer ${key}`
@@ -202,7 +202,7 @@ forEachEngine((engine) => {
     expect([reply.status, reply.headers.get('x-codex-primary-used-percent')]).toEqual([200, null])
   })
 
-  test('a caller without a spend limit is told none, and a wrong key fails at once', async () => {
+  test('a caller without a spend limit gets none, and a wrong key fails at once', async () => {
     const { key } = await tenancy.tenant({ credit: '1' })
     expect(unified(await tenancy.generate(messages, key, 'acme/large', { max_tokens: 50 }))).toEqual({})
     const usage = (bearer: string) =>

@@ -14,7 +14,7 @@ import { startUpstream, type UpstreamHandler } from '../parts/upstream.ts'
 import { answerHello, responsesWords, wantsStream } from '../parts/upstream-words.ts'
 
 const on = { TOLLGATE_STORE_RESPONSES: 'on', TOLLGATE_SECRET: 'p0Xk3vQ9sLr7TzWb2NcYdMfHgJaEiU5o8RtV1xC4' }
-/** Nobody else writes it. */
+/** Only this test writes it. */
 const canary = 'the pelican lands at noon'
 
 /** A model behind each lane. */
@@ -40,7 +40,7 @@ interface Setup extends AsyncDisposable {
   readonly upstream: ReturnType<typeof startUpstream>
   ask(body: object, key?: string): Promise<Answer>
   call(method: string, path: string, key?: string): Promise<Answer>
-  /** Of a further workspace with credit. */
+  /** The key of a further workspace with credit. */
   otherKey(): Promise<string>
 }
 

@@ -27,7 +27,7 @@ export interface Tenant {
 export interface TenantOptions {
   /** Decimal USD; absent = an empty wallet. */
   readonly credit?: string
-  /** Of the project. */
+  /** Allowlist of the project. */
   readonly models?: readonly string[]
   /** Whatever else the key is made with. */
   readonly with?: object

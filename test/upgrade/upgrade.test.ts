@@ -12,7 +12,7 @@ import { verifyAudit } from '../../src/tenancy/audit.ts'
 import { type CrashApp, startCrashApp } from '../parts/crash-app.ts'
 import { forEachEngine } from '../parts/engines.ts'
 
-/** What a next release may bring: a new table, a column with a default, an index. */
+/** Changes of a next release: a new table, a column with a default, an index. */
 const next: Migration = {
   name: '9999-next',
   text: `CREATE TABLE labels (key_id TEXT PRIMARY KEY, label TEXT NOT NULL);

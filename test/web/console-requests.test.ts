@@ -24,7 +24,7 @@ test('keys: an invalid time in the address is reported and ignored', async ({ pa
   await page.waitForSelector('.live .status-ok')
   // Workspaces, the list when they are known, after the address was read and again when live, models, projects, the stream.
   expect(asked).toBeLessThan(15)
-  // Those of other workspaces are not even shown for a moment.
+  // Requests of other workspaces are not shown even for a moment.
   expect(ofAll).toEqual([])
   await page.locator('button:has-text("before “yesterday”")').click()
   await page.waitForURL((url) => url.search === '?from=xx')
@@ -122,7 +122,7 @@ test('wallet: when a session ends, the sign-in page says why and leads back', as
   await page.waitForSelector('h1:has-text("Billing")')
   expect(new URL(page.url()).pathname).toMatch(/^\/console\/ws_\w+\/wallet$/)
   await page.waitForSelector('.tile:has-text("Balance") >> text=$5.00')
-  // Told once.
+  // Shown once.
   await page.context().clearCookies()
   await page.reload()
   await page.waitForSelector('#token')

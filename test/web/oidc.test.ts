@@ -21,7 +21,7 @@ const redirectUri = 'http://gate.test/console/oidc/callback'
 let [first, second, foreign]: IdentityProvider[] = []
 
 interface IdentityProvider extends OidcProvider {
-  /** What the next sign-in says about the person. */
+  /** The claims of the next sign-in. */
   account: Record<string, unknown> & { sub: string }
   /** Where browsers may be sent back to. */
   redirects: string[]

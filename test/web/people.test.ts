@@ -17,7 +17,7 @@ beforeAll(async () => {
 
 afterAll(() => harness.stop())
 
-/** Opens an invitation in a browser of its own, and accepts it. */
+/** Opens an invitation in a separate browser, and accepts it. */
 async function accept(link: string, name: string): Promise<Page> {
   const { page, go } = await watchPage(await openContext(harness.browser, { reducedMotion: 'reduce' }))
   await go(link.replace(/^http:\/\/[^/]+/, harness.gateway.url))

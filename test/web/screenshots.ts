@@ -32,7 +32,7 @@ const questions = [
 ]
 
 const clients = ['openai-node/7.53.0', 'claude-cli/2.1.4', 'langchainjs-openai/1.6.0', 'curl/8.14.1']
-/** Of the sandbox, in turn. */
+/** Models of the sandbox, in turn. */
 const models = 'echo echo cache think tools flaky echo throttled cache down think echo'.split(' ')
 
 async function manage(method: string, path: string, body?: object) {

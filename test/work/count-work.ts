@@ -5,7 +5,7 @@ import { heapStats } from 'bun:jsc'
 import { Database, type Statement } from 'bun:sqlite'
 import { openSync, writeSync } from 'node:fs'
 
-/** What one line on the socket asks for; a mark is only written to /dev/null, where a trace shows it. */
+/** The request in one line on the socket; a mark is only written to /dev/null, where a trace shows it. */
 export type WorkQuestion = 'read' | 'collect' | `mark ${string}`
 
 export interface ThreadWork {
@@ -98,7 +98,7 @@ function countThreads(): void {
   }
 }
 
-/** What a collection finds dead may let go of more, in a later turn of the event loop. */
+/** Objects that a collection finds dead may release more, in a later turn of the event loop. */
 async function collect(): Promise<void> {
   for (let round = 0; round < 4; round++) {
     Bun.gc(true)

@@ -76,7 +76,7 @@ const bounds: Readonly<Record<string, Bound>> = {
   // One for each of 22 packets of the provider, the head, and the end that waits for the charge (21–23). On a busy machine
   // several packets arrive as one (9.5).
   'writes to the client, streamed': { of: alone('streamed', 'clientWrites'), atLeast: 3, atMost: 24 },
-  // What the compiler learns still grows the heap a little (200–300 KB); a kilobyte kept of each request is 1,024,000.
+  // The compiler still grows the heap a little (200–300 KB); a kilobyte kept of each request is 1,024,000.
   'bytes kept of 1,000 requests': {
     of: ({ heapGrowthBytes }) => heapGrowthBytes,
     atLeast: Number.NEGATIVE_INFINITY,

@@ -1,4 +1,4 @@
-// What a stream keeps of its request while it runs. A prompt may have megabytes and its answer take minutes: once a
+// The memory that a running stream keeps of its request. A prompt may have megabytes and its answer take minutes: once a
 // provider has begun, the bytes are needed only where nothing else tells how many tokens they were.
 
 import { heapStats } from 'bun:jsc'
@@ -50,7 +50,7 @@ async function open(surface: TestSurface, model: string, bytes: number): Promise
   return connection
 }
 
-/** What a collection finds dead may let go of more, in a later turn of the event loop. */
+/** Objects that a collection finds dead may release more, in a later turn of the event loop. */
 async function heapBytes(): Promise<number> {
   for (let round = 0; round < 4; round++) {
     Bun.gc(true)

@@ -13,7 +13,7 @@ import { allocatedBytes } from './collector-log.ts'
 import type { ThreadWork, WorkQuestion } from './count-work.ts'
 import { kinds, mixed, type Provider, send, startProvider } from './workload.ts'
 
-/** What one request costs while nothing else runs. */
+/** The cost of one request while nothing else runs. */
 export interface AloneWork {
   readonly kind: string
   /** On the connection that writes, with the begin and the commit. */
@@ -31,7 +31,7 @@ export interface AloneWork {
 
 export interface Work {
   readonly alone: readonly AloneWork[]
-  /** Of a wave of requests that end at the same moment, for each of them. */
+  /** Per request in a wave of requests that end at the same moment. */
   readonly together: {
     readonly statements: number
     readonly commits: number
@@ -72,7 +72,7 @@ export async function measureWork(): Promise<Work> {
         env: {
           WORK_PROBE: probePath,
           BUN_JSC_logGC: '1',
-          // None between those that are asked for, and none that is reported in pieces because it runs beside the program.
+          // No collection between the requested ones, and none reported in pieces because it runs beside the program.
           BUN_JSC_largeHeapSize: String(2 ** 30),
           BUN_JSC_useConcurrentGC: '0',
         },
@@ -167,7 +167,7 @@ async function measureTogether(scene: Scene) {
   return await between(scene, 'together', mixed(wave), wave)
 }
 
-/** What each of the requests took, by the counts before and after; again where the gateway turned one away. */
+/** The cost of each request, by the counts before and after; again if the gateway turned one away. */
 async function between(scene: Scene, name: string, asks: readonly Ask[], atOnceNow: number) {
   const { gateway, provider, ask } = scene
   for (let tries = 1; tries <= triesMax; tries++) {
@@ -190,7 +190,7 @@ async function between(scene: Scene, name: string, asks: readonly Ask[], atOnceN
   throw new Error(`the gateway turned calls away again and again (${name}); is this machine busy?`)
 }
 
-/** What lies between a mark and the next. */
+/** The events between a mark and the next. */
 function traced(calls: readonly TracedCall[], mark: string, port: number, requests: number) {
   const from = calls.findIndex(({ text }) => text.includes(`"mark ${mark}"`))
   const to = calls.findIndex(({ text }, at) => at > from && text.includes('"mark end"'))

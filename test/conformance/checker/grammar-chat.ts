@@ -29,7 +29,7 @@ export function checkChatStream(events: readonly SseEvent[], asked: ChatAsked): 
   return new ChatStreamGrammar(asked).check(events)
 }
 
-export function checkChatReply(reply: unknown, level: Level = 'house'): Violation[] {
+export function checkChatReply(reply: unknown, level: Level = 'own'): Violation[] {
   const findings = new Findings(level)
   const { choices, usage, ...head } = membersOf(reply)
   checkHead(findings, head, 'chat.completion')
@@ -61,7 +61,7 @@ class ChatStreamGrammar extends StreamGrammar {
   #isFailed = false
 
   constructor(private readonly asked: ChatAsked) {
-    super(asked.level ?? 'house')
+    super(asked.level ?? 'own')
   }
 
   protected record({ event, data }: SseEvent): void {
@@ -78,7 +78,7 @@ class ChatStreamGrammar extends StreamGrammar {
     const choices = listOf(chunk.choices)
     this.expect(Array.isArray(chunk.choices) && choices.length <= 1, 'choices', 'a list of at most one')
     // Some hosts start with an extra chunk that has no choice and no head.
-    if (choices.length > 0 || this.findings.level === 'house') this.#head(chunk)
+    if (choices.length > 0 || this.findings.level === 'own') this.#head(chunk)
     this.#chunkUsage(chunk)
     if (choices.length > 0) this.#choice(membersOf(choices[0]), chunk === this.#first)
   }

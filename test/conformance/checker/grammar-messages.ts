@@ -23,11 +23,11 @@ const deltaTexts: Readonly<Record<string, string>> = {
   input_json_delta: 'partial_json',
 }
 
-export function checkMessagesStream(events: readonly SseEvent[], level: Level = 'house'): Violation[] {
+export function checkMessagesStream(events: readonly SseEvent[], level: Level = 'own'): Violation[] {
   return new MessagesStreamGrammar(level).check(events)
 }
 
-export function checkMessagesReply(reply: unknown, level: Level = 'house'): Violation[] {
+export function checkMessagesReply(reply: unknown, level: Level = 'own'): Violation[] {
   const findings = new Findings(level)
   const message = membersOf(reply)
   checkMessage(findings, message)
@@ -163,7 +163,7 @@ class MessagesStreamGrammar extends StreamGrammar {
     }
     this.#ending = delta
     checkStop(this.findings, delta, this.#calls.length > 0)
-    checkUsage(this.findings, record.usage, this.findings.level === 'house' ? usageNames : ['output_tokens'])
+    checkUsage(this.findings, record.usage, this.findings.level === 'own' ? usageNames : ['output_tokens'])
   }
 
   protected end(): void {

@@ -36,11 +36,11 @@ const deltaTypes: Readonly<Record<string, string>> = {
   'response.custom_tool_call_input.delta': 'custom_tool_call',
 }
 
-export function checkResponsesStream(events: readonly SseEvent[], level: Level = 'house'): Violation[] {
+export function checkResponsesStream(events: readonly SseEvent[], level: Level = 'own'): Violation[] {
   return new ResponsesStreamGrammar(level).check(events)
 }
 
-export function checkResponsesReply(reply: unknown, level: Level = 'house'): Violation[] {
+export function checkResponsesReply(reply: unknown, level: Level = 'own'): Violation[] {
   const findings = new Findings(level)
   const response = membersOf(reply)
   checkResponse(findings, response)

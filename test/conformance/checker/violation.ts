@@ -41,8 +41,8 @@ export function isWellFormed(value: unknown): boolean {
   return isMembers(value) ? Object.entries(value).flat().every(isWellFormed) : true
 }
 
-/** dialect: what official clients need, whoever answers. house: also what Tollgate promises of its own replies. */
-export type Level = 'dialect' | 'house'
+/** dialect: what official clients need of any endpoint. own: also what Tollgate promises for its own replies. */
+export type Level = 'dialect' | 'own'
 
 /** Gathers findings; a rule is checked by a condition that must hold. */
 export class Findings {
@@ -56,8 +56,8 @@ export class Findings {
     if (!isHeld) this.list.push({ rule, at: this.at, what })
   }
 
-  /** A rule of the house: others may do it differently and no client is the worse for it. */
+  /** A rule of our own: others may do it differently without harm to clients. */
   expectOfUs(isHeld: boolean, rule: string, what: string): void {
-    if (this.level === 'house') this.expect(isHeld, rule, what)
+    if (this.level === 'own') this.expect(isHeld, rule, what)
   }
 }

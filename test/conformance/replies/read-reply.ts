@@ -123,8 +123,8 @@ const stops: Readonly<Record<string, Meaning['stop']>> = {
 }
 
 /**
- * The same in no dialect's words. A refusal is one however it is told: a chat provider says `stop` and the reason in a
- * member of its own, which other dialects have to say in a text.
+ * The same independent of a dialect. Refusals are equal in every form: a chat provider sends `stop` and the reason in a
+ * separate member, which other dialects send as text.
  */
 export function meaningOf(content: ReplyContent): Meaning {
   const { text, reasoning, calls, stop, stopSequence, refusal, usage } = content

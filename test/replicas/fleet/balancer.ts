@@ -1,4 +1,4 @@
-// What stands in front of the replicas: each call goes to the next one that takes calls. It decides as a proxy would,
+// A load balancer before the replicas: each call goes to the next one that takes calls. It decides as a proxy would,
 // by what it sees from outside.
 
 import type { Fleet, Member } from './fleet.ts'

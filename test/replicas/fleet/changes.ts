@@ -28,7 +28,7 @@ export async function runChanges({ redis, rounds, withinMs }: ChangesOptions): P
   const misknown: string[] = []
   for (let round = 1; round <= rounds; round++) {
     const project = await fleet.manage('POST', `/api/workspaces/${workspaces[0].id}/projects`, { name: `p${round}` })
-    const key = await fleet.manage('POST', `/api/projects/${project.id}/keys`, { name: 'told' })
+    const key = await fleet.manage('POST', `/api/projects/${project.id}/keys`, { name: 'changed' })
     const note = (what: keyof typeof slowest, ms: number) => {
       slowest[what] = Math.max(slowest[what], ms)
     }

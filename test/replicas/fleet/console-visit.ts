@@ -27,7 +27,7 @@ export async function signIn(url: string): Promise<ConsoleVisit> {
   }
   const opened = await call(url, 'POST', '/console/session', '', { token: adminToken })
   const cookie = opened.headers.get('set-cookie')?.split(';')[0]
-  if (cookie === undefined) throw new Error(`nobody was signed in: ${opened.status} ${await opened.text()}`)
+  if (cookie === undefined) throw new Error(`the sign-in failed: ${opened.status} ${await opened.text()}`)
   return {
     isSignedIn: async (at) => (await call(at, 'GET', '/api/workspaces', cookie)).status === 200,
     async signOutEverywhere(at) {

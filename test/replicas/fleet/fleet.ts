@@ -1,5 +1,5 @@
-// Whole gateways as processes of their own, on one PostgreSQL and perhaps one Redis, with folders of their own and the
-// same secrets, as on several machines. They can be killed, stopped and started again one by one.
+// Whole gateways as separate processes, on one PostgreSQL and perhaps one Redis, with separate folders and the same
+// secrets, as on several machines. They can be killed, stopped and started again one by one.
 
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -35,7 +35,7 @@ export interface Member {
   /** SIGTERM; answers with how it ended. */
   stop(): Promise<number | string>
   start(): Promise<void>
-  /** What it logged above the level of info, over all its lives. */
+  /** Log lines above the level of info, over all its lives. */
   readonly warnings: string[]
 }
 

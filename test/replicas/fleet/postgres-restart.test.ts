@@ -8,6 +8,6 @@ describe.skipIf(findPostgresPrograms() === undefined)('three replicas whose post
   test('refuse with 503 and Retry-After, ask no provider without a hold, and go on by themselves', async () => {
     const { faults, figures } = await runPostgresRestart({ gapsMs: [1000], completeEach: 60 })
     expect(faults).toEqual([])
-    expect(figures['told 503 with Retry-After']).toBeGreaterThan(0)
+    expect(figures['answered 503 with Retry-After']).toBeGreaterThan(0)
   })
 })

@@ -1,4 +1,4 @@
-// PostgreSQL goes away under load and comes back: callers are asked to retry, no provider is asked without a hold,
+// PostgreSQL goes away under load and comes back: callers get retryable errors, no provider is called without a hold,
 // and all replicas go on by themselves.
 
 import { checkBooks, countOpenHolds, openingCredit } from '../../parts/crash-books.ts'
@@ -81,7 +81,7 @@ export async function runPostgresRestart(options: PostgresRestartOptions): Promi
       'PostgreSQL away, s': gapsMs.map((gapMs) => gapMs / 1000).join(' and '),
       'requests asked': asked,
       'seen complete': ends.complete,
-      'told 503 with Retry-After': ends.refused,
+      'answered 503 with Retry-After': ends.refused,
       'broken off': ends.failed + ends.cut,
       'upstream calls, let in': `${calls}, ${dispatched.length}`,
       'all ready again after, s': recoveriesMs.map((ms) => (ms / 1000).toFixed(2)).join(' and '),

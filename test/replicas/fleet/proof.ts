@@ -1,4 +1,4 @@
-// What a proof brings back: figures for people and sentences about what is broken. A test looks at the second, the long
+// The result of a proof: figures for people and sentences about what is broken. A test looks at the second, the long
 // run prints both.
 
 import type { Receipt } from '../../parts/crash-client.ts'

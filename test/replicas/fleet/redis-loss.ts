@@ -12,7 +12,7 @@ export interface RedisLossOptions {
   readonly limit: number
   /** How often Redis goes. */
   readonly losses: number
-  /** How many are asked while it is away, and again afterwards. */
+  /** How many requests are sent while it is away, and again afterwards. */
   readonly askedEach: number
   readonly onProgress?: Progress
 }

@@ -17,6 +17,6 @@ describe.skipIf(isMissing)('three replicas behind a balancer that looks at /read
       mayCommitSlowly: true,
     })
     expect(faults).toEqual([])
-    expect(figures['streams running when one was told to go, together']).toBeGreaterThanOrEqual(36)
+    expect(figures['streams running when a replica was stopped, together']).toBeGreaterThanOrEqual(36)
   })
 })

@@ -64,7 +64,7 @@ export async function runRolling(options: RollingOptions): Promise<Proof> {
     faults,
     figures: {
       restarts: rounds * fleet.members.length,
-      'streams running when one was told to go, together': running,
+      'streams running when a replica was stopped, together': running,
       'requests asked': load.asked(),
       'seen complete': ends.complete,
       'left by the client': ends.left,

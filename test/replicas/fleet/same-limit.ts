@@ -119,7 +119,7 @@ async function askByRate(fleet: Fleet, through: Through, asking: number): Promis
   }
 }
 
-/** What the bucket holds, and what flows into it meanwhile. */
+/** The content of the bucket, and what drains meanwhile. */
 function rateFaults(who: string, { admitted, elapsedMs, others }: RateCount): readonly string[] {
   const most = perMinute + Math.floor((elapsedMs * perMinute) / 60_000)
   return [

@@ -13,7 +13,7 @@ export interface StormOptions {
   readonly requests: number
   readonly killsLeast: number
   readonly killEveryMs: number
-  /** What the thin wallet has, in nano-dollars. */
+  /** The balance of the thin wallet, in nano-dollars. */
   readonly thinNanos: bigint
   /** The dead are found dead without twenty seconds of waiting. */
   readonly agesTheDead: boolean
@@ -73,7 +73,7 @@ export async function runStorm(options: StormOptions): Promise<Proof> {
       'requests served': served(load),
       'of these seen complete': ends.complete,
       'left by the client': ends.left,
-      'told of a failure': ends.failed,
+      'answered with a failure': ends.failed,
       'cut by a kill, before or after its first bytes': ends.cut,
       'turned away with 503': ends.refused,
       'charges in the ledger': await countCharges(fleet.database.sql),
