@@ -5,9 +5,11 @@ import { lockDataFolder } from '../../src/store/folder-lock.ts'
 import { StartRefusal } from '../../src/store/start-refusal.ts'
 
 try {
-  lockDataFolder(process.argv[2] ?? '')
+  const lock = lockDataFolder(process.argv[2] ?? '')
   console.log('locked')
   await Bun.stdin.text()
+  // Held until here: a lock that nothing refers to is closed when its memory is collected.
+  lock.release()
 } catch (thrown) {
   if (!(thrown instanceof StartRefusal)) throw thrown
   console.log(thrown.message)
