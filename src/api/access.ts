@@ -107,6 +107,8 @@ export const access = {
   updateMe: oneself,
   changePassword: oneself,
   endSessions: oneself,
+  listSessions: oneself,
+  endSession: oneself,
   // The link signs in as the operator.
   createSignInLink: operatorsOnly,
   createToken: oneself,
@@ -125,6 +127,16 @@ export const access = {
   getConfig: operatorsOnly,
   getOpenApi: oneself,
 } as const satisfies Readonly<Record<OperationName, Access>>
+
+/**
+ * Operations that a console session may call only for 15 minutes after its sign-in: what they do cannot be undone. Tokens
+ * may call them at any time.
+ */
+export const needsRecentSignIn: ReadonlySet<OperationName> = new Set([
+  'correctWallet',
+  'refundPayment',
+  'eraseWorkspace',
+])
 
 /** Fields of a body that only operators may send. */
 export const operatorFields: Readonly<Partial<Record<OperationName, readonly string[]>>> = {

@@ -87,6 +87,8 @@ export const endpoints = {
   updateMe: ['PATCH', '/api/me'],
   changePassword: ['POST', '/api/me/password'],
   endSessions: ['POST', '/api/me/sign-out'],
+  listSessions: ['GET', '/api/me/sessions'],
+  endSession: ['DELETE', '/api/me/sessions/{id}'],
   createSignInLink: ['POST', '/api/sign-in-links'],
   createToken: ['POST', '/api/tokens'],
   listTokens: ['GET', '/api/tokens'],

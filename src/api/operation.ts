@@ -9,6 +9,7 @@ import type {
   PaymentId,
   ProjectId,
   RequestId,
+  SessionId,
   TokenId,
   WorkspaceId,
 } from '../kernel/ids.ts'
@@ -24,6 +25,7 @@ export interface IdOf {
   readonly member: MemberId
   readonly invitation: InvitationId
   readonly token: TokenId
+  readonly session: SessionId
   readonly payment: PaymentId
 }
 
@@ -40,6 +42,7 @@ export const idPrefixes = {
   member: 'mem',
   invitation: 'inv',
   token: 'tok',
+  session: 'ses',
   payment: 'pay',
 } as const
 

@@ -48,6 +48,14 @@ export const managementTokenSchema = z.object({
   expires_at: time,
 })
 
+const sessionSchema = z.object({
+  id: z.string(),
+  client: z.string().describe('What the browser calls itself.'),
+  opened_at: time.describe('The sign-in.'),
+  used_at: time.describe('The last use, up to five minutes late.'),
+  is_current: z.boolean().describe('Whether this request belongs to it.'),
+})
+
 const ofWorkspace = z.strictObject({
   ...pageFields,
   workspace_id: idField('workspace').optional().describe('Only those of this workspace.'),
@@ -97,6 +105,15 @@ export const peopleOperations = {
     summary: 'Ends all sessions of the caller, in every browser.',
     body: emptyBody,
     answer: z.object({ ended: z.number() }),
+  }),
+  listSessions: operation('listSessions', {
+    summary: "Lists the caller's sessions in the console, latest sign-in first.",
+    answer: listSchema(sessionSchema),
+  }),
+  endSession: operation('endSession', {
+    kind: 'session',
+    summary: 'Signs one browser out.',
+    status: 204,
   }),
   createSignInLink: operation('createSignInLink', {
     summary: 'Creates a link that signs one browser in to the console as the operator, once and within 15 minutes.',

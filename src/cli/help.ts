@@ -12,6 +12,7 @@ Usage
   tollgate projects       list, create, update
   tollgate people         list, invite, role, remove, reset-password
   tollgate invitations    list, withdraw
+  tollgate sessions       your sessions in the console: list, end
   tollgate tokens         your personal management tokens: list, revoke
   tollgate whoami         who the token belongs to, and its roles
   tollgate account        alerts: choose the alerts that you get by e-mail

@@ -14,6 +14,8 @@ export type MemberId = `mem_${string}`
 export type InvitationId = `inv_${string}`
 /** A personal management token. */
 export type TokenId = `tok_${string}`
+/** Of the console. */
+export type SessionId = `ses_${string}`
 export type PaymentId = `pay_${string}`
 export type RefundId = `rfn_${string}`
 /** One process among several on a database. */
@@ -29,6 +31,7 @@ export type IdPrefix =
   | 'mem'
   | 'inv'
   | 'tok'
+  | 'ses'
   | 'alr'
   | 'whk'
   | 'dlv'

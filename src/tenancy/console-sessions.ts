@@ -1,11 +1,14 @@
 // The rows of console sessions and sign-in links, by hash. All replicas share them, so a session that is ended is ended
 // everywhere at once. The caller decides who may open one and how long it lasts.
 
-import type { PersonId } from '../kernel/ids.ts'
+import type { PersonId, SessionId } from '../kernel/ids.ts'
 import type { Database } from '../store/database.ts'
 import { type Sql, timeFromSql, timeToSql } from '../store/sql.ts'
 
 export interface ConsoleSession {
+  readonly id: SessionId
+  /** What the browser calls itself. */
+  readonly client: string
   readonly openedAt: number
   readonly usedAt: number
   /** Fingerprint of the management token with which it was opened; empty for a person. */
@@ -23,6 +26,13 @@ export interface ConsoleLink {
 export interface SessionAges {
   readonly openedAfter: number
   readonly usedAfter: number
+}
+
+const idleMs = 12 * 3_600_000
+export const sessionMaxMs = 7 * 24 * 3_600_000
+
+export function sessionAgesAt(now: number): SessionAges {
+  return { openedAfter: now - sessionMaxMs, usedAfter: now - idleMs }
 }
 
 export interface ConsoleSessions {
@@ -43,6 +53,8 @@ const personSessionsMax = 20
 const linksMax = 100
 
 interface SessionRow {
+  readonly id: SessionId
+  readonly client: string
   readonly opened_at: bigint
   readonly used_at: bigint
   readonly fingerprint: string
@@ -70,7 +82,7 @@ export function createConsoleSessions(database: Database): ConsoleSessions {
       )
       return row && { expiresAt: timeFromSql(row.expires_at), fingerprint: row.fingerprint }
     },
-    open: (hash, before, { openedAt, usedAt, fingerprint, personId }, { openedAfter, usedAfter }) =>
+    open: (hash, before, { id, client, openedAt, usedAt, fingerprint, personId }, { openedAfter, usedAfter }) =>
       write(async (sql) => {
         if (before !== undefined) await sql`DELETE FROM console_sessions WHERE hash = ${before}`
         // Counted per person, so that a person cannot push out the sessions of others.
@@ -81,17 +93,12 @@ export function createConsoleSessions(database: Database): ConsoleSessions {
           OR (COALESCE(person_id, '') = ${whose} AND hash NOT IN (SELECT hash FROM console_sessions
             WHERE COALESCE(person_id, '') = ${whose} ORDER BY opened_at DESC, hash LIMIT ${kept}))`
         const times = { opened_at: timeToSql(openedAt), used_at: timeToSql(usedAt) }
-        const row = { hash, ...times, fingerprint, person_id: personId ?? null }
+        const row = { hash, id, client, ...times, fingerprint, person_id: personId ?? null }
         await sql`INSERT INTO console_sessions ${sql([row])}`
       }),
     async find(hash) {
-      const [row] =
-        await database.sql<SessionRow>`SELECT opened_at, used_at, fingerprint, person_id FROM console_sessions
-        WHERE hash = ${hash}`
-      if (!row) return undefined
-      const { opened_at: openedAt, used_at: usedAt, fingerprint, person_id: personId } = row
-      const times = { openedAt: timeFromSql(openedAt), usedAt: timeFromSql(usedAt) }
-      return { ...times, fingerprint, personId: personId ?? undefined }
+      const [row] = await database.sql<SessionRow>`SELECT * FROM console_sessions WHERE hash = ${hash}`
+      return row && sessionFromRow(row)
     },
     use: (hash, now) =>
       write(async (sql) => {
@@ -112,4 +119,35 @@ export function createConsoleSessions(database: Database): ConsoleSessions {
         return ended.length
       }),
   }
+}
+
+function sessionFromRow(row: SessionRow): ConsoleSession {
+  return {
+    id: row.id,
+    client: row.client,
+    openedAt: timeFromSql(row.opened_at),
+    usedAt: timeFromSql(row.used_at),
+    fingerprint: row.fingerprint,
+    personId: row.person_id ?? undefined,
+  }
+}
+
+/** Those that can still be used, latest sign-in first. Without a person, the installation's under this fingerprint. */
+export async function listSessions(
+  sql: Sql,
+  { personId, fingerprint }: { readonly personId: PersonId | undefined; readonly fingerprint: string },
+  now: number,
+): Promise<readonly ConsoleSession[]> {
+  const { openedAfter, usedAfter } = sessionAgesAt(now)
+  const rows = await sql<SessionRow>`SELECT * FROM console_sessions WHERE COALESCE(person_id, '') = ${personId ?? ''}
+      AND fingerprint = ${personId === undefined ? fingerprint : ''}
+      AND opened_at > ${timeToSql(openedAfter)} AND used_at > ${timeToSql(usedAfter)} ORDER BY opened_at DESC, id`
+  return rows.map(sessionFromRow)
+}
+
+/** False = there is none. With a person, only one of theirs is ended. */
+export async function endSession(sql: Sql, id: string, personId?: PersonId): Promise<boolean> {
+  const ended = await sql`DELETE FROM console_sessions
+    WHERE id = ${id} AND (${personId ?? ''} = '' OR person_id = ${personId ?? ''}) RETURNING id`
+  return ended.length > 0
 }

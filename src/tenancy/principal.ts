@@ -1,7 +1,7 @@
 // Who calls the management API: the installation (the management token, or a session opened with it), a person, or a
 // person's token. What each may do is in src/api/access.ts.
 
-import type { PersonId, WorkspaceId } from '../kernel/ids.ts'
+import type { PersonId, SessionId, WorkspaceId } from '../kernel/ids.ts'
 import type { Role, WorkspaceRole } from '../kernel/roles.ts'
 import type { Sql } from '../store/sql.ts'
 import { findToken } from './management-tokens.ts'
@@ -14,6 +14,8 @@ export interface Principal {
   /** Also of a token's person. */
   readonly personId: PersonId | undefined
   readonly isOperator: boolean
+  /** Of the console; undefined = a token. */
+  readonly session?: { readonly id: SessionId; readonly openedAt: number }
   /** Empty for operators. */
   readonly grants: readonly WorkspaceGrant[]
 }

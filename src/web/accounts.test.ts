@@ -4,7 +4,7 @@ import { expect, test } from 'bun:test'
 import { forEachEngine, type TestEngine } from '../../test/parts/engines.ts'
 import { openManagement } from '../../test/parts/management.ts'
 import { Failure } from '../kernel/failure.ts'
-import type { PersonId } from '../kernel/ids.ts'
+import { createId, type PersonId } from '../kernel/ids.ts'
 import { signInByClaims } from '../tenancy/claims.ts'
 import { createConsoleSessions } from '../tenancy/console-sessions.ts'
 import { createPasswords } from '../tenancy/people.ts'
@@ -234,6 +234,117 @@ forEachEngine((engine) => {
     }>`SELECT id FROM members WHERE person_id = ${bob} ORDER BY id`
     expect((await asAda('POST', `/api/members/${first?.id}/reset-link`, {})).status).toBe(403)
     expect((await management.ask('POST', `/api/members/${first?.id}/reset-link`, { body: {} })).status).toBe(201)
+  })
+
+  test('N5: an invitation and a reset link that are a moment too old set no password and open no session', async () => {
+    const { management, accounts, personOf, accept, invite, as, memberId, refused, workspaceId } = await setUp(engine)
+    await using _ = management
+    const [ada, bob] = [await personOf('ada@example.com', 'admin'), await personOf('bob@example.com', 'member')]
+    const dayMs = 24 * 3_600_000
+    const reset = async () => (await (await as(ada))('POST', `/api/members/${await memberId(bob)}/reset-link`, {})).body
+    const late = await reset()
+    management.clock.advance(dayMs)
+    expect(await accounts.lookAt(secretOf(late.url))).toBeUndefined()
+    expect(statusOf(await accept(late.url, '', 'a new password of bob'))).toBe('UNAUTHORIZED')
+    expect(await accounts.signIn(post(), { email: 'bob@example.com', password })).toBe(bob)
+    const inTime = await reset()
+    management.clock.advance(dayMs - 1)
+    expect(await accept(inTime.url, '', 'a new password of bob')).toBe(bob)
+    const invitation = await invite('eve@example.com', 'member', workspaceId)
+    management.clock.advance(7 * dayMs)
+    expect(await accounts.lookAt(secretOf(invitation.url))).toBeUndefined()
+    expect(statusOf(await accept(invitation.url))).toBe('UNAUTHORIZED')
+    expect(refused).toEqual(['link', 'link'])
+    expect(await management.database.sql`SELECT id FROM people WHERE email = 'eve@example.com'`).toEqual([])
+  })
+
+  test('N1: another address cannot use an invitation, nor can its person after they were removed', async () => {
+    const { management, personOf, accept, invite, as, memberId, workspaceId, otherId } = await setUp(engine)
+    await using _ = management
+    const mallory = await personOf('mallory@example.com', 'viewer')
+    const link = await invite('ada@example.com', 'admin', workspaceId)
+    // The link decides about the address: the one who opens it becomes that account and gains nothing for another one.
+    const ada = (await accept(link.url, 'Mallory')) as PersonId
+    expect(ada).not.toBe(mallory)
+    const { body } = await (await as(mallory))('GET', '/api/me')
+    expect(body.workspaces).toMatchObject([{ id: workspaceId, role: 'viewer' }])
+    // At the identity provider, another verified address than the invited one has no account.
+    const other = await invite('bob@example.com', 'admin', otherId)
+    const rules = {
+      mode: 'invite' as const,
+      allowedDomains: [],
+      requiredGroup: undefined,
+      groupClaim: 'groups',
+      roles: [],
+    }
+    const claims = { iss: 'https://id.example', sub: 'eve', email: 'eve@example.com', email_verified: true }
+    const outcome = await signInByClaims(management.database, claims, rules, management.clock.now())
+    expect(statusOf(outcome)).toBe('FORBIDDEN')
+    // Removed: a link that was sent to them before is gone with them.
+    const adas = await memberId(ada)
+    const reset = await management.ask('POST', `/api/members/${adas}/reset-link`, { body: {} })
+    expect((await management.ask('DELETE', `/api/members/${adas}`)).status).toBe(204)
+    for (const { url } of [link, reset.body]) expect(statusOf(await accept(url))).toBe('UNAUTHORIZED')
+    expect(statusOf(await accept(other.url, 'Bob'))).toBe('signed in')
+  })
+
+  test('N17: a person sees their sessions and signs each of them out, and nobody else’s', async () => {
+    const { management, personOf, as, sessions } = await setUp(engine)
+    await using _ = management
+    const [ada, bob] = [await personOf('ada@example.com', 'admin'), await personOf('bob@example.com', 'member')]
+    const firefox = 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0'
+    await sessions.openFor(post({ 'user-agent': firefox }), ada)
+    management.clock.advance(60_000)
+    const asAda = await as(ada)
+    const asBob = await as(bob)
+    const { body } = await asAda('GET', '/api/me/sessions')
+    expect(body.data).toMatchObject([
+      { client: '', is_current: true },
+      { client: firefox, is_current: false },
+    ])
+    const [here, there] = body.data
+    expect(Date.parse(here.opened_at) - Date.parse(there.opened_at)).toBe(60_000)
+    expect((await asBob('GET', '/api/me/sessions')).body.data).toHaveLength(1)
+    expect((await asBob('DELETE', `/api/me/sessions/${there.id}`)).status).toBe(404)
+    expect((await asAda('DELETE', `/api/me/sessions/${there.id}`)).status).toBe(204)
+    expect((await asAda('DELETE', `/api/me/sessions/${there.id}`)).status).toBe(404)
+    expect((await asAda('GET', '/api/me/sessions')).body.data).toMatchObject([{ id: here.id }])
+    expect((await asAda('DELETE', `/api/me/sessions/${here.id}`)).status).toBe(204)
+    expect((await asAda('GET', '/api/me')).status).toBe(401)
+    const { body: audit } = await management.ask('GET', '/api/audit')
+    expect(audit.data[0]).toMatchObject({ actor: ada, action: 'session.end', object: here.id })
+    // A session that is over is not listed.
+    management.clock.advance(13 * 3_600_000)
+    expect((await (await as(bob))('GET', '/api/me/sessions')).body.data).toHaveLength(1)
+  })
+
+  test('N18: corrections, refunds and erasure need a sign-in of the last 15 minutes in the console, not with a token', async () => {
+    const { management, accept, invite, as, workspaceId } = await setUp(engine)
+    await using _ = management
+    const operator = (await accept((await invite('root@example.com', 'operator')).url)) as PersonId
+    const asOperator = await as(operator)
+    const correct = { amount: '1.00', direction: 'add', reason: 'test' }
+    const wallet = `/api/workspaces/${workspaceId}/corrections`
+    expect((await asOperator('POST', wallet, correct)).status).toBe(201)
+    const token = (await asOperator('POST', '/api/tokens', { name: 't', role: 'operator' })).body.secret
+    management.clock.advance(15 * 60_000 - 1)
+    expect((await asOperator('POST', wallet, correct)).status).toBe(201)
+    management.clock.advance(1)
+    for (const [method, path, body] of [
+      ['POST', wallet, correct],
+      ['POST', `/api/payments/${createId('pay')}/refunds`, { reason: 'test' }],
+      ['POST', `/api/workspaces/${workspaceId}/erase`, { confirm: 'erase' }],
+    ] as const) {
+      const reply = await asOperator(method, path, body)
+      expect([path, reply.status, reply.body.error.message]).toEqual([
+        path,
+        403,
+        expect.stringContaining('within the last 15 minutes'),
+      ])
+    }
+    expect((await asOperator('GET', `/api/workspaces/${workspaceId}/wallet`)).body.balance).toBe('2.00')
+    expect((await management.ask('POST', wallet, { token, body: correct })).status).toBe(201)
+    expect((await (await as(operator))('POST', wallet, correct)).status).toBe(201)
   })
 
   test('N6: one’s own password needs the current one, and sessions end everywhere', async () => {

@@ -135,6 +135,8 @@ forEachEngine((engine) => {
       const at = BigInt(clock.now())
       const others = Array.from({ length: 998 }, (_, n) => ({
         hash: `${n}`,
+        id: `ses_${n}`,
+        client: '',
         opened_at: at,
         used_at: at,
         fingerprint: '',

@@ -5,9 +5,9 @@
 import { createHash, randomBytes } from 'node:crypto'
 import type { Clock } from '../kernel/clock.ts'
 import { Failure } from '../kernel/failure.ts'
-import { isId, type PersonId } from '../kernel/ids.ts'
+import { createId, isId, type PersonId } from '../kernel/ids.ts'
 import { workspaceRoles } from '../kernel/roles.ts'
-import type { ConsoleSession, ConsoleSessions } from '../tenancy/console-sessions.ts'
+import { type ConsoleSession, type ConsoleSessions, sessionAgesAt, sessionMaxMs } from '../tenancy/console-sessions.ts'
 import { installation, narrowed, type Principal } from '../tenancy/principal.ts'
 import type { AdminToken } from '../tenancy/secrets.ts'
 
@@ -49,8 +49,7 @@ export interface Sessions {
 }
 
 const linkLifeMs = 15 * 60_000
-const idleMs = 12 * 3_600_000
-const absoluteMs = 7 * 24 * 3_600_000
+const clientMax = 200
 /** How often the time of last use is written. */
 const useMs = 5 * 60_000
 const secretBytes = 32
@@ -62,8 +61,6 @@ const byOperator = installation('console session')
 
 export function createSessions(deps: SessionDependencies): Sessions {
   const { clock, rows, adminToken, visitOf } = deps
-  const agesAt = (now: number) => ({ openedAfter: now - absoluteMs, usedAfter: now - idleMs })
-
   const held = (request: Request): string | undefined => {
     const value = readCookie(request.headers, sessionCookieName(visitOf(request)))
     return value === undefined ? undefined : hash(value)
@@ -72,9 +69,10 @@ export function createSessions(deps: SessionDependencies): Sessions {
     const secret = randomBytes(secretBytes).toString('base64url')
     const now = clock.now()
     const fingerprint = personId === undefined ? adminToken().fingerprint : ''
-    const session = { openedAt: now, usedAt: now, fingerprint, personId }
-    await rows.open(hash(secret), held(request), session, agesAt(now))
-    return setSessionCookie(visitOf(request), secret, absoluteMs / 1000)
+    const client = request.headers.get('user-agent')?.slice(0, clientMax) ?? ''
+    const session = { id: createId('ses'), client, openedAt: now, usedAt: now, fingerprint, personId }
+    await rows.open(hash(secret), held(request), session, sessionAgesAt(now))
+    return setSessionCookie(visitOf(request), secret, sessionMaxMs / 1000)
   }
   /** Also extends the session. */
   const find = async (request: Request): Promise<ConsoleSession | undefined> => {
@@ -82,7 +80,7 @@ export function createSessions(deps: SessionDependencies): Sessions {
     const session = key === undefined ? undefined : await rows.find(key)
     if (key === undefined || !session) return undefined
     const now = clock.now()
-    const { openedAfter, usedAfter } = agesAt(now)
+    const { openedAfter, usedAfter } = sessionAgesAt(now)
     const isVoid = session.personId === undefined && session.fingerprint !== adminToken().fingerprint
     const isOver = session.usedAt <= usedAfter || session.openedAt <= openedAfter || isVoid
     if (isOver) await rows.end(key)
@@ -92,7 +90,8 @@ export function createSessions(deps: SessionDependencies): Sessions {
   const principalOf = async (request: Request): Promise<Principal | undefined> => {
     const session = await find(request)
     if (!session) return undefined
-    const whole = session.personId === undefined ? byOperator : await deps.principalOf(session.personId)
+    const known = session.personId === undefined ? byOperator : await deps.principalOf(session.personId)
+    const whole = { ...known, session: { id: session.id, openedAt: session.openedAt } }
     const [id = '', wanted] = readCookie(request.headers, viewAsCookie)?.split('.') ?? []
     const role = workspaceRoles.find((each) => each === wanted)
     return role && isId('ws', id) ? narrowed(whole, role, id) : whole

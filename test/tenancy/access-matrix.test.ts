@@ -59,7 +59,7 @@ const pathWith = ({ path }: ManagedCall, id: string) =>
     .replace('{list}', 'partners')
     .replace('{model}', 'sandbox/echo')
     .replace('{list}', 'retail')
-const people = { member: 'mem', invitation: 'inv', token: 'tok' } as const
+const people = { member: 'mem', invitation: 'inv', token: 'tok', session: 'ses' } as const
 const prefixes = { workspace: 'ws', project: 'prj', key: 'key', request: 'req', ...people } as const
 type Kind = keyof typeof prefixes
 

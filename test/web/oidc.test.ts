@@ -25,6 +25,8 @@ interface IdentityProvider extends OidcProvider {
   account: Record<string, unknown> & { sub: string }
   /** Where browsers may be sent back to. */
   redirects: string[]
+  /** How far its clock is ahead; below 0 = behind. */
+  aheadMs: number
   /** Replaces the signing key. */
   rotate(): Promise<void>
   stop(): Promise<void>
@@ -46,11 +48,20 @@ async function startProvider(): Promise<IdentityProvider> {
   const address = server.address()
   const issuer = `http://127.0.0.1:${typeof address === 'object' ? address?.port : 0}`
   let handle: (request: never, response: never) => void = () => {}
-  server.on('request', (request, response) => handle(request as never, response as never))
+  server.on('request', (request, response) => {
+    // Whoever called waits for the answer, so only the provider sees this clock.
+    const { now } = Date
+    Date.now = () => now() + self.aheadMs
+    response.on('finish', () => {
+      Date.now = now
+    })
+    handle(request as never, response as never)
+  })
   const self: IdentityProvider = {
     issuer,
     clientId: 'gate',
     redirects: [redirectUri],
+    aheadMs: 0,
     clientSecret: new Secret('a-client-secret-of-thirty-two-chars'),
     account: { sub: 'ada', email: 'ada@example.com', email_verified: true, name: 'Ada' },
     async rotate() {
@@ -232,6 +243,29 @@ forEachEngine((engine) => {
     expect(await signIn(oidc)).toBe(person)
     const away = createOidcAway(store.database)
     expect(messageOf(await away.start(redirectUri))).toContain('does not answer')
+  })
+
+  test('N11: a provider whose clock is off signs in as long as its tokens are not expired here', async () => {
+    const provider = second as IdentityProvider
+    const { oidc, invite, state, ...store } = await setUp(engine, provider)
+    await using _ = store
+    provider.account = { sub: 'zoe', email: 'zoe@example.com', email_verified: true }
+    await invite('zoe@example.com', 'member')
+    const minuteMs = 60_000
+    // An ID token of this provider is valid for ten minutes; one more is tolerated.
+    for (const [aheadMs, isIn] of [
+      [5 * minuteMs, true],
+      [-5 * minuteMs, true],
+      [-12 * minuteMs, false],
+      [0, true],
+    ] as const) {
+      provider.aheadMs = aheadMs
+      const outcome = await signIn(oidc)
+      provider.aheadMs = 0
+      expect([aheadMs, typeof outcome === 'string']).toEqual([aheadMs, isIn])
+      if (!isIn) expect(messageOf(outcome)).toContain('not valid')
+    }
+    expect(state.refused).toBe(1)
   })
 
   test('N12: domains, a required group and mapped roles decide, and a changed claim takes a role away', async () => {

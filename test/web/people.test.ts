@@ -121,6 +121,25 @@ browserTest(
     await button(member, 'Done, I have copied it').click()
     await member.waitForSelector('.row-name:text-is("script")')
     await shot(member, 'account-member')
+    // Signed in with another browser too, and signed out from here.
+    const sent = { email: 'bob@example.com', password }
+    const elsewhere = await fetch(`${harness.gateway.url}/console/session`, {
+      method: 'POST',
+      headers: {
+        ...{ 'sec-fetch-site': 'same-origin', 'content-type': 'application/json' },
+        'user-agent': 'Mozilla/5.0 (Windows NT 10.0; Win64; x64; rv:140.0) Gecko/20100101 Firefox/140.0',
+      },
+      body: JSON.stringify(sent),
+    })
+    expect(elsewhere.status).toBe(200)
+    await member.reload()
+    await member.waitForSelector('.row-name:text-is("Firefox on Windows")')
+    await shot(member, 'sessions-member')
+    await button(member, 'Sign out Firefox on Windows').click()
+    await button(member, 'Sign out').click()
+    await member.waitForSelector('.row-name:text-is("Firefox on Windows")', { state: 'detached' })
+    const cookie = elsewhere.headers.get('set-cookie')?.split(';')[0] ?? ''
+    expect((await fetch(`${harness.gateway.url}/api/me`, { headers: { cookie } })).status).toBe(401)
 
     expect(await menuOf(viewer)).toEqual([
       'Usage',

@@ -1,4 +1,4 @@
-// `tollgate people`, `tollgate invitations` and `tollgate tokens`. A link is printed once, alone on the standard output.
+// `tollgate people`, `tollgate invitations`, `tollgate sessions` and `tollgate tokens`. A link is printed once, alone on the standard output.
 
 import type { AnswerOf } from '../../api/client.ts'
 import { alertKinds } from '../../kernel/alert.ts'
@@ -142,6 +142,30 @@ must be operator.`,
     listedBy: 'tollgate invitations list',
     text: (_answer, _context, { id }) => `${id} is withdrawn.\n`,
     json: (_answer, { id }) => ({ id, withdrawn: true }),
+  }),
+  listCommand({
+    words: ['sessions', 'list'],
+    isDefault: true,
+    summary: 'lists your sessions in the console, latest sign-in first',
+    details: 'With the management token: those that were opened with it or with a link of `tollgate console`.',
+    examples: ['tollgate sessions'],
+    operation: 'listSessions',
+    columns: [
+      ['ID', ({ id }) => id],
+      ['BROWSER', ({ client }) => client],
+      ['SIGNED IN (UTC)', ({ opened_at }) => shownTime(opened_at)],
+      ['LAST USED (UTC)', ({ used_at }) => shownTime(used_at)],
+    ],
+  }),
+  answerCommand({
+    words: ['sessions', 'end'],
+    summary: 'signs one browser out of the console',
+    examples: ['tollgate sessions end ses_…'],
+    operation: 'endSession',
+    arguments: [{ name: 'ID', prefix: 'ses_', parameter: 'id' }],
+    listedBy: 'tollgate sessions list',
+    text: (_answer, _context, { id }) => `${id} is signed out.\n`,
+    json: (_answer, { id }) => ({ id, ended: true }),
   }),
   listCommand({
     words: ['tokens', 'list'],

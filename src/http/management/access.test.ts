@@ -72,7 +72,12 @@ forEachEngine((engine) => {
     const project = await management.make(`/api/workspaces/${workspace.id}/projects`, { name: 'web' })
     const key = await management.make(`/api/projects/${project.id}/keys`, { name: 'k' })
     const hook = await management.make('/api/webhooks', { url: 'https://192.0.2.1/' })
-    const people = { member: createId('mem'), invitation: createId('inv'), token: createId('tok') }
+    const people = {
+      member: createId('mem'),
+      invitation: createId('inv'),
+      token: createId('tok'),
+      session: createId('ses'),
+    }
     const ids = {
       ...{ workspace: workspace.id, project: project.id, key: key.id, request: createId('req'), ...people },
       ...{ webhook: hook.id, delivery: createId('dlv'), payment: createId('pay') },

@@ -1,7 +1,7 @@
 // The one place that decides whether a principal may make a call, before its handler runs, by the table in
 // src/api/access.ts. A workspace that is not the principal's is answered like one that does not exist.
 
-import { operatorFields, scopeOf } from '../../api/access.ts'
+import { needsRecentSignIn, operatorFields, scopeOf } from '../../api/access.ts'
 import { Failure, invalidRequest } from '../../kernel/failure.ts'
 import type { PersonId, WorkspaceId } from '../../kernel/ids.ts'
 import type { Sql } from '../../store/sql.ts'
@@ -39,6 +39,15 @@ export async function reachOf(
   const isForeign = object?.ownerId !== undefined && object.ownerId !== ownerId
   if (ownerId !== undefined && kind !== undefined && isForeign) throw notFound(kind, id)
   return { principal, workspaceId: grant.workspaceId, ownerId }
+}
+
+const recentMs = 15 * 60_000
+
+/** Throws a Failure if a console session was opened too long ago for the call. */
+export function checkSignInTime({ session }: Principal, { route }: Match, now: number): void {
+  if (!session || !needsRecentSignIn.has(route.name) || now - session.openedAt < recentMs) return
+  const message = 'This needs a sign-in within the last 15 minutes. Sign out, sign in again and repeat it.'
+  throw new Failure('FORBIDDEN', message)
 }
 
 /** Owner filter for the installation when it views the console as a member: it has no keys. */

@@ -26,6 +26,7 @@ import type { CredentialSummary, NewCredential } from '../../tenancy/credentials
 import type { Idempotency } from '../../tenancy/idempotency.ts'
 import type { Page, PageQuery } from '../../tenancy/management.ts'
 import type { Passwords } from '../../tenancy/people.ts'
+import type { AdminToken } from '../../tenancy/secrets.ts'
 import type { StoredResponses } from '../../tenancy/stored-responses.ts'
 import type { Project } from '../../tenancy/workspaces.ts'
 import type { AutoTopUps } from '../payments/auto-topup.ts'
@@ -44,6 +45,7 @@ export interface RouteDependencies extends MoveDependencies {
   readonly computeVerifier: ComputeVerifier
   readonly invalidate: Authenticator['invalidate']
   readonly passwords: Passwords
+  readonly adminToken: AdminToken
   /** The path of a new link that signs in as the operator, and with the public address if there is one. */
   createSignInLink(): Promise<{ readonly path: string; readonly url: string | null }>
   /** The address of an invitation or reset link with this secret. */

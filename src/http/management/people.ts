@@ -4,6 +4,7 @@
 import { invitationMail, type Mail, resetMail } from '../../alerts/mail.ts'
 import { putKinds, readKinds } from '../../alerts/readers.ts'
 import type { AnswerOf, ItemOf } from '../../api/client.ts'
+import { listAnswer } from '../../api/fields.ts'
 import { operations } from '../../api/operations.ts'
 import type { AlertKind } from '../../kernel/alert.ts'
 import { isoTime } from '../../kernel/clock.ts'
@@ -12,6 +13,8 @@ import type { PersonId } from '../../kernel/ids.ts'
 import { coversRole, type Role } from '../../kernel/roles.ts'
 import type { Sql } from '../../store/sql.ts'
 import { appendAudit } from '../../tenancy/audit.ts'
+import { endSession, listSessions } from '../../tenancy/console-sessions.ts'
+import { notFound } from '../../tenancy/management.ts'
 import { createToken, listTokens, type ManagementToken, revokeToken } from '../../tenancy/management-tokens.ts'
 import {
   changeRole,
@@ -41,7 +44,7 @@ export function peopleRoutes(deps: RouteDependencies): readonly Route[] {
 }
 
 /** About the caller. */
-function ownRoutes({ database, passwords, createSignInLink }: RouteDependencies): readonly Route[] {
+function ownRoutes({ database, passwords, createSignInLink, adminToken }: RouteDependencies): readonly Route[] {
   return [
     implement(operations.getMe, {
       async run({ reach: { principal } }) {
@@ -97,6 +100,27 @@ function ownRoutes({ database, passwords, createSignInLink }: RouteDependencies)
           : sql`DELETE FROM console_sessions WHERE person_id = ${personId} RETURNING hash`)
         await appendAudit(sql, { ...act, action: 'session.end_all', object: personId ?? 'console' })
         return { ended: ended.length }
+      },
+    }),
+    implement(operations.listSessions, {
+      async run({ act, reach: { principal } }) {
+        const whose = { personId: principal.personId, fingerprint: adminToken.fingerprint }
+        const sessions = await listSessions(database.sql, whose, act.at)
+        return listAnswer(
+          sessions.map(({ id, client, openedAt, usedAt }) => ({
+            ...{ id, client, opened_at: isoTime(openedAt), used_at: isoTime(usedAt) },
+            is_current: id === principal.session?.id,
+          })),
+          undefined,
+        )
+      },
+    }),
+    implement(operations.endSession, {
+      async write(sql, { id, act, reach: { principal } }) {
+        const isEnded = await endSession(sql, id, principal.isOperator ? undefined : principal.personId)
+        if (!isEnded) throw notFound('session', id)
+        await appendAudit(sql, { ...act, action: 'session.end', object: id })
+        return undefined
       },
     }),
     implement(operations.createSignInLink, {

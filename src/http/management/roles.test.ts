@@ -107,6 +107,8 @@ const table: Readonly<Record<OperationName, readonly [Row, Row, Row]>> = {
   // This and createToken need a console session.
   changePassword: self(400),
   endSessions: self(200),
+  listSessions: self(200),
+  endSession: [own(204), own(204), own(204)],
   createSignInLink: operators,
   createToken: self(400),
   listTokens: self(200),
@@ -215,6 +217,13 @@ async function objectOf(roles: Roles, name: OperationName, column: Column, calle
       const input = { personId, role, workspaceId: scope, name: 'x', days: 1 }
       const { token } = await management.database.transaction((sql) => createToken(sql, input, { actor: personId, at }))
       return token.id
+    }
+    case 'session': {
+      const id = createId('ses')
+      const times = { opened_at: BigInt(at), used_at: BigInt(at) }
+      const row = { hash: id, id, client: '', fingerprint: '', person_id: owner.personId, ...times }
+      await management.database.transaction((sql) => sql`INSERT INTO console_sessions ${sql([row])}`)
+      return id
     }
     case 'webhook':
     case 'delivery': {

@@ -14,7 +14,7 @@ import { notFound } from '../../tenancy/management.ts'
 import { installation, type Principal } from '../../tenancy/principal.ts'
 import { queryOf } from '../request.ts'
 import { type ApiAnswer, apiHeaders, respond, respondEvents, respondFile } from '../responses.ts'
-import { reachOf } from './access.ts'
+import { checkSignInTime, reachOf } from './access.ts'
 import { alertRoutes } from './alerts.ts'
 import { auditAnswer, pageAnswer, pageOf } from './answers.ts'
 import { type AuthorizeDependencies, createAuthorize } from './authorize.ts'
@@ -86,6 +86,7 @@ export function createManagementApi(deps: ManagementDependencies): ManagementApi
     if (route.kind !== undefined && !hasIdForm(match)) throw notFound(route.kind, match.id)
     const { json, ...checked } = await readInput(request, match)
     const reach = await reachOf(deps.database.sql, principal, match, checked)
+    checkSignInTime(principal, match, clock.now())
     if (principal !== anyone) socket?.keepOpen()
     const act = { actor: principal.name, at: clock.now(), requestId, managedBy: readManager(request, principal) }
     const call: UntypedCall = {

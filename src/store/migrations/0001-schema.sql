@@ -186,7 +186,11 @@ CREATE TABLE console_sessions (
   -- Of the management token under which it was opened; empty for a person's session.
   fingerprint TEXT NOT NULL,
   -- NULL = opened by the operator's link or the management token.
-  person_id TEXT REFERENCES people (id)
+  person_id TEXT REFERENCES people (id),
+  -- Names it in lists; the hash stays here.
+  id TEXT NOT NULL UNIQUE,
+  -- What the browser calls itself.
+  client TEXT NOT NULL
 );
 
 CREATE INDEX console_sessions_by_person ON console_sessions (person_id);

@@ -27,6 +27,7 @@ export function AccountView({ address }: ConsoleData) {
             <Sessions me={value} />
             {value.person && <AlertMails kinds={value.person.alert_kinds} onDone={me.reload} />}
           </div>
+          <SessionList />
           <Tokens me={value} address={address} />
         </>
       )}
@@ -120,6 +121,72 @@ function Sessions({ me: { person } }: { readonly me: Me }) {
       </div>
     </Card>
   )
+}
+
+type Session = ItemOf<'listSessions'>
+
+/** Every browser in which the person is signed in. */
+function SessionList() {
+  const list = useList('listSessions', {})
+  const { open } = useOverlay()
+  const end = ({ id, client }: Session) =>
+    open(
+      <FormDialog
+        title="Sign this browser out?"
+        label="Sign out"
+        isDanger
+        rows={[]}
+        intro={`${browserName(client)} has to sign in again.`}
+        send={() => callApi('endSession', { id })}
+        onDone={list.reload}
+      />,
+    )
+  const columns: readonly Column<Session>[] = [
+    {
+      label: 'Browser',
+      show: ({ client }) => <span class="row-name">{browserName(client)}</span>,
+      note: ({ is_current }) => (is_current ? 'this browser' : undefined),
+    },
+    { label: 'Signed in', show: ({ opened_at }) => <Ago at={opened_at} /> },
+    { label: 'Last used', show: ({ used_at }) => <Ago at={used_at} /> },
+    {
+      label: 'Actions',
+      show: (session) =>
+        session.is_current ? null : (
+          <Actions
+            actions={[
+              {
+                label: 'Sign out',
+                name: `Sign out ${browserName(session.client)}`,
+                look: 'danger',
+                run: () => end(session),
+              },
+            ]}
+          />
+        ),
+    },
+  ]
+  return (
+    <Section title="Sessions">
+      <ListView
+        what="sessions"
+        list={list}
+        caption="Sessions, latest sign-in first"
+        columns={columns}
+        keyOf={({ id }) => id}
+        empty={emptyState('No sessions', 'You are signed in nowhere else.')}
+      />
+    </Section>
+  )
+}
+
+/** `Firefox on Windows`, as far as the browser says. */
+export function browserName(client: string): string {
+  const names = [/Edg\//, /OPR\//, /Firefox\//, /Chrome\//, /Safari\//]
+  const browser = ['Edge', 'Opera', 'Firefox', 'Chrome', 'Safari'][names.findIndex((name) => name.test(client))]
+  const system = /iPhone|iPad|Android|Windows|Mac OS X|Linux/.exec(client)?.[0].replace('Mac OS X', 'macOS')
+  if (browser === undefined) return client === '' ? 'Unknown browser' : client
+  return system === undefined ? browser : `${browser} on ${system}`
 }
 
 function PasswordDialog() {
