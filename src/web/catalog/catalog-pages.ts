@@ -74,9 +74,9 @@ export function createCatalogPages(deps: CatalogPagesDependencies, show: ShowPag
       maxOutputTokens: entry.max_output_tokens ?? undefined,
       isEmbedder: isEmbedder(entry),
     })
-    const history = await historyFor(request, entries, id)
-    if (history instanceof Response) return history
-    const days = await routeDays(id)
+    const started = await inBudget(request, () => ({ history: historyIn(entries, id), days: routeDays(id) }))
+    if (started instanceof Response) return started
+    const [history, days] = await Promise.all([started.history, started.days])
     const data = {
       entry,
       state: stateOf(entries),
