@@ -108,7 +108,7 @@ async function measureRounds(
   return measurements
 }
 
-/** What the first requests after a start cost, while the compiler still works: CPU per request in the first cell of JSON. */
+/** The cost of the first requests after a start, before the code is compiled: CPU per request in the first cell of JSON. */
 async function measureCold(
   entries: readonly Entry[],
   options: Options,

@@ -5,9 +5,9 @@ export type Surface = 'chat' | 'messages' | 'responses'
 
 export interface Cell {
   readonly id: string
-  /** What the caller speaks. */
+  /** The caller's dialect. */
   readonly surface: Surface
-  /** What the upstream speaks. */
+  /** The upstream's dialect. */
   readonly provider: Surface
   /** Events of the upstream's stream; 0 asks for a plain JSON reply. */
   readonly events: number
@@ -20,7 +20,7 @@ export interface Cell {
   readonly promptBytes: number
   /** Requests begun in a second, however long the answers take; 0 is a closed loop. */
   readonly arrivalsPerSecond: number
-  /** The cell whose `direct` and `bare` this one is told against, where they cannot do its own work. */
+  /** The cell whose `direct` and `bare` this one is compared with, if they cannot do its work. */
   readonly twin: string
   /** Measured without being named by --cells or asked for by --all. */
   readonly byDefault: boolean
@@ -73,7 +73,7 @@ function matrix(): Cell[] {
   )
 }
 
-/** What the matrix has not: long streams, an upstream that takes its time, and open loops. */
+/** Cells outside the matrix: long streams, a slow upstream, and open loops. */
 function singles(): Cell[] {
   const chat = (id: string, shape: Shape) => cell('chat', 'chat', id, id, shape)
   const slowly = { waitMs: 300, connections: 512 }

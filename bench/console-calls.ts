@@ -1,4 +1,4 @@
-// What the pages ask the gateway for, as they do it: the paths of each page, in order.
+// The calls of the console's pages to the gateway: the paths of each page, in order.
 
 import { systemClock } from '../src/kernel/clock.ts'
 import { exampleModel, seededModel, type Tenant } from './seed-log.ts'

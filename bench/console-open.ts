@@ -36,7 +36,7 @@ interface Window {
   readonly taken: readonly number[]
   readonly cpuPercent: number
   readonly failed: number
-  /** What the first of them was told. */
+  /** The error of the first of them. */
   readonly firstFailure: string
 }
 
@@ -158,7 +158,7 @@ function openConsole({ url, token }: Target): () => Promise<number> {
   }
 }
 
-/** Of all threads of a process, in user and system mode. */
+/** CPU time of all threads of a process, in user and system mode. */
 function cpuMs(pid: number): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
   // Ticks of a hundredth of a second, as Linux has them everywhere today.
@@ -186,7 +186,7 @@ function print(rounds: readonly Round[], { rate, seconds }: Plan): number {
   console.log(
     `\np99 with the console open: ${signed(change)} (nine of ten times between ${signed(low)} and ${signed(high)})`,
   )
-  // What the figure would be if there were nothing to find.
+  // The figure if there were nothing to find.
   const closed = rounds.map((round) => round.closed)
   const halves = [closed.filter((_, at) => at % 2 === 0), closed.filter((_, at) => at % 2 === 1)] as const
   console.log(

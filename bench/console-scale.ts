@@ -15,8 +15,8 @@ import { median } from './statistics.ts'
 
 const usage = `npm run bench:console-scale -- [options]
   --requests N    rows of the large log (1000000); it has a charge for every tenth
-  --rounds N      how often each page is asked (21)
-  --engine NAME   sqlite or postgres; both unless told`
+  --rounds N      how often each page is loaded (21)
+  --engine NAME   sqlite or postgres; both by default`
 
 const smallRequests = 1_000
 const ratioMax = 3
@@ -35,7 +35,7 @@ interface Timing {
   readonly page: string
   readonly smallMs: number
   readonly largeMs: number
-  /** Of its slowest call. */
+  /** Duration of its slowest call. */
   readonly slowestMs: number
   readonly readsLog: boolean
   /** In the lists of its answers. */

@@ -19,7 +19,7 @@ interface Dimension {
   readonly unit: string
   readonly sizes: readonly number[]
   readonly most?: number
-  /** What a gateway of this size has in it; ten keys and ten models where nothing is said. */
+  /** The content of a gateway of this size; ten keys and ten models by default. */
   readonly has: (size: number) => { keys?: number; models?: number; transfers?: number; logRows?: number }
   /** How many of them the requests use in turn, and how long their conversation is; ten, ten and one. */
   readonly uses?: (size: number) => { keys?: number; models?: number; turns?: number }

@@ -37,7 +37,7 @@ export interface LoadResult {
   /** Whole request for JSON replies, first token for streams; null where none fell into the window. */
   readonly p50Ms: number | null
   readonly p99Ms: number | null
-  /** Of an open loop: meant to begin in the window and without an answer some seconds after it. */
+  /** In an open loop: requests due in the window and without an answer some seconds after it. */
   readonly unanswered: number
   readonly errors: number
   readonly firstError: string | null

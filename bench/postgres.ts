@@ -1,4 +1,4 @@
-// What the ledger costs on PostgreSQL:
+// The cost of the ledger on PostgreSQL:
 // `bun run bench/postgres.ts [seconds per cell] [ms per round trip] [requests at a time] [rounds]`. One and two processes
 // on one hot wallet and on many wallets, against a private server that really syncs: once on the loopback, and once with
 // the delay that a network between two machines has, since the rows that a commit locks stay locked over its round trips.
@@ -48,7 +48,7 @@ interface Row extends Cell {
   readonly gatewayMicros: number
   readonly serverMicros: number
   readonly chargesPerCommit: number
-  /** Of the rows of wallets; each is a lock until its commit. */
+  /** Writes to rows of wallets; each is a lock until its commit. */
   readonly walletWritesPerCharge: number
   /** undefined = not counted on the loopback. */
   readonly tripsPerCommit: number | undefined
@@ -160,7 +160,7 @@ async function chargesOf({ sql }: Database): Promise<number> {
   return Number(row?.n ?? 0n)
 }
 
-/** Transactions that wrote: each of them has an id of its own. */
+/** Transactions that wrote: each of them has an id. */
 async function commitsOf({ sql }: Database): Promise<number> {
   const [row] = await sql<{ n: string }>`SELECT CAST(pg_snapshot_xmax(pg_current_snapshot()) AS TEXT) AS n`
   return Number(row?.n ?? 0)

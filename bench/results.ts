@@ -25,7 +25,7 @@ export interface RequestsReport extends MachineFacts {
   /** Contenders that did not run, and why. */
   readonly absent: readonly string[]
   readonly cells: readonly string[]
-  /** What is NaN in memory is null in the file. */
+  /** NaN in memory is null in the file. */
   readonly rows: readonly Row[]
   readonly refusals: readonly Refusal[]
   /** Lines about the first requests after a start; absent in files of earlier runs. */

@@ -1,4 +1,4 @@
-// Runs a load generator in a process of its own, so that its work and its garbage are not the contender's or ours.
+// Runs a load generator in a separate process, so that its work and its garbage are not the contender's or ours.
 
 import { join } from 'node:path'
 import type { LoadPlan, LoadResult } from './load.ts'
@@ -9,7 +9,7 @@ export async function runLoad(plan: LoadPlan, interrupted?: AbortSignal): Promis
   return output === undefined ? undefined : (JSON.parse(output) as LoadResult)
 }
 
-/** What a program of this folder prints for a plan on its standard input. */
+/** The output of a program of this folder for a plan on its standard input. */
 export async function runProgram(
   program: string,
   plan: unknown,

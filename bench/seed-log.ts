@@ -68,7 +68,7 @@ export async function seedLog(seed: Seed): Promise<void> {
   if (seed.url !== undefined) await tidy(seed.url)
 }
 
-/** What the server would have done by itself in those thirty days, and would otherwise do while it is measured. */
+/** Maintenance that the server would have done in those thirty days, and would otherwise do while it is measured. */
 async function tidy(url: string): Promise<void> {
   const sql = new SQL({ adapter: 'postgres', url, max: 1 })
   await sql.unsafe('VACUUM (ANALYZE)')

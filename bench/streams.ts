@@ -23,7 +23,7 @@ interface Case {
   readonly streams: number
   readonly events: number
   readonly paceMs: number
-  /** Of the text of one event, where it is not a word. */
+  /** Bytes of the text of one event, if it is not a word. */
   readonly eventBytes?: number
   readonly slowMs: number
   readonly rssMegabytesMax?: number
@@ -67,7 +67,7 @@ async function main(): Promise<void> {
     const rows: StreamsRow[] = []
     const notes: string[] = []
     for (const one of values.quick ? QUICK : CASES) {
-      // A gateway of its own, so that "before" is not the "after" of another.
+      // A new gateway, so that "before" is not the "after" of another.
       const { running, call } = await start(setting, stops)
       rows.push(await holdStreams(running, call, one, notes))
       await running.stop()
@@ -188,7 +188,7 @@ async function besideBigBodies(running: Running, call: Call, windowMs: number): 
   ]
 }
 
-/** One after the other, as long as it is not told to stop. */
+/** One after the other, until it is stopped. */
 async function sendBigBodies(running: Running, call: Call, stopped: AbortSignal) {
   const shape = { surface: 'chat', events: 0, paceMs: 1, waitMs: 0, promptBytes: BIG_BODY_BYTES } as const
   const body = requestBody(shape, call.model)
@@ -267,7 +267,7 @@ function openFilesMax(): number {
   return Number(Bun.spawnSync(['sh', '-c', 'ulimit -n']).stdout.toString().trim()) || 1_024
 }
 
-/** The gateway has one connection to the client and one to the upstream for each, and some files of its own. */
+/** The gateway has one connection to the client and one to the upstream for each, and some files. */
 function mostStreams(): number {
   return Math.floor((openFilesMax() - 100) / 2)
 }

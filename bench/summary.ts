@@ -40,7 +40,7 @@ export interface Row {
   readonly figures: Readonly<Record<Metric, Figure>>
   readonly errors: number
   readonly firstError: string | null
-  /** Of open loops: requests without an answer some seconds after the window, whose latency is told too low. */
+  /** In open loops: requests without an answer some seconds after the window, whose latency is reported too low. */
   readonly unanswered: number
 }
 

@@ -40,7 +40,7 @@ export function renderTable(rows: readonly Row[], cells: readonly Cell[], refusa
   return aligned(lines)
 }
 
-/** What stands behind the marks of the table. */
+/** The notes behind the marks of the table. */
 export function renderNotes(rows: readonly Row[], refusals: readonly Refusal[]): string[] {
   return [
     ...refusals.map(({ contender, reason }, at) => `(${at + 1}) ${contender}: ${reason}`),

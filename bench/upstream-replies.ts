@@ -6,7 +6,7 @@ import type { Surface } from './cells.ts'
 /** How every piece of text in a stream begins; what comes before the first is form, which a gateway may keep back. */
 export const TOKEN = ' word'
 
-/** What the fake upstream calls its model; contenders put their own name in its place. */
+/** The fake upstream's name for its model; contenders put their own name in its place. */
 export const UPSTREAM_MODEL = 'fake-large-2026-01-15'
 
 const TEXT =

@@ -23,7 +23,7 @@ class Connection {
   isOpen = true
   #surface: Surface = 'chat'
   #bodyStart = ''
-  /** What the socket would not take yet, in order. */
+  /** Bytes that the socket would not take yet, in order. */
   #unsent: Buffer[] = []
   #writes: readonly Buffer[] = []
   #next = 0

@@ -41,7 +41,7 @@ export const bifrost: Contender = {
         : {
             model: `${provider === 'chat' ? 'openai' : 'anthropic'}/${UPSTREAM_MODEL}`,
             headers: {},
-            // Its Anthropic surface stands below a path of its own.
+            // Its Anthropic surface has a separate path.
             ...(surface === 'messages' ? { path: '/anthropic/v1/messages' } : {}),
           }
     return { version: versionOf(program), running: { ...launched, call } }

@@ -1,4 +1,4 @@
-// What a contender is to the benchmark: a name, a way to start it against the fake upstream, and how to call it.
+// A contender of the benchmark: a name, a way to start it against the fake upstream, and how to call it.
 
 import type { Surface } from '../cells.ts'
 

@@ -3,7 +3,7 @@
 
 const INSTALL_MS_MAX = 900_000
 
-/** What went wrong, or nothing. */
+/** The error, or nothing. */
 export function runInstaller(
   command: readonly string[],
   folder: string,
@@ -20,6 +20,6 @@ export function runInstaller(
   })
   if (success) return undefined
   const lines = stderr.toString().trim().split('\n')
-  const line = lines.find((text) => /error|forbidden|not found/i.test(text)) ?? lines.at(-1) ?? 'no reason told'
+  const line = lines.find((text) => /error|forbidden|not found/i.test(text)) ?? lines.at(-1) ?? 'no reason given'
   return `could not be installed: ${line.trim().slice(0, 240)}`
 }

@@ -11,7 +11,7 @@ export interface Launch {
   readonly command: readonly string[]
   readonly folder: string
   readonly environment?: Readonly<Record<string, string>>
-  /** The port it was told to listen on; without it, the one in its line `listening on http://…`. */
+  /** The port it should listen on; without it, the one in its line `listening on http://…`. */
   readonly port?: number
   /** How long it may take until it accepts. */
   readonly startMsMax?: number

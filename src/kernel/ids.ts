@@ -14,7 +14,7 @@ export type MemberId = `mem_${string}`
 export type InvitationId = `inv_${string}`
 /** A personal management token. */
 export type TokenId = `tok_${string}`
-/** Of the console. */
+/** A session of the console. */
 export type SessionId = `ses_${string}`
 export type PaymentId = `pay_${string}`
 export type RefundId = `rfn_${string}`

@@ -98,7 +98,7 @@ export interface RequestRecord {
   charge: Nano | undefined
   /** The provider's bill to the operator, by the cost of the route; undefined = unknown. */
   upstreamCost: Nano | undefined
-  /** What the prompt cache saved by the price of the charge; negative if writing to it cost more. */
+  /** Savings by the prompt cache at the price of the charge; negative if writing to it cost more. */
   cacheSaved: bigint | undefined
   /** The client's name for itself. */
   client: string | undefined

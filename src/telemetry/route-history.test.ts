@@ -46,7 +46,7 @@ forEachEngine((engine) => {
       // The failed attempt counts although the next route answered.
       served(noon + 2, [attempt('acme', '503'), attempt('bolt', 'ok')]),
       served(noon + hourMs, [attempt('acme', 'interrupted: broken')]),
-      // What says nothing about the route.
+      // Outcomes that say nothing about the route.
       ...neutral.map((outcome) => served(noon + hourMs, [attempt('acme', outcome)])),
       served(noon + hourMs, [attempt('acme', 'interrupted: client left')]),
       served(noon + hourMs, []),

@@ -53,7 +53,7 @@ const summed = Object.entries({
   requests: 'COUNT(*)',
   failed: 'COUNT(code)',
   estimated: sumOf('estimated'),
-  // What is in the cache is counted apart.
+  // Cached tokens are counted separately.
   t0: sumOf('input_tokens - cache_read_tokens - cache_write_tokens - cache_write_1h_tokens'),
   t1: sumOf('cache_read_tokens'),
   t2: sumOf('cache_write_tokens'),
@@ -103,7 +103,7 @@ interface ExportColumn<Item> {
 interface GroupColumn {
   readonly name: string
   readonly sql: string
-  /** What is shown for a value of the column; null = the request has none. */
+  /** The text for a value of the column; null = the request has none. */
   shown?(value: string): string | null
 }
 

@@ -7,7 +7,7 @@ import { type Sql, timeFromSql, timeToSql } from '../store/sql.ts'
 
 export interface ConsoleSession {
   readonly id: SessionId
-  /** What the browser calls itself. */
+  /** The browser's name for itself. */
   readonly client: string
   readonly openedAt: number
   readonly usedAt: number
@@ -132,7 +132,7 @@ function sessionFromRow(row: SessionRow): ConsoleSession {
   }
 }
 
-/** Those that can still be used, latest sign-in first. Without a person, the installation's under this fingerprint. */
+/** Sessions that can still be used, latest sign-in first. Without a person, the installation's under this fingerprint. */
 export async function listSessions(
   sql: Sql,
   { personId, fingerprint }: { readonly personId: PersonId | undefined; readonly fingerprint: string },

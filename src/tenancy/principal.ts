@@ -14,7 +14,7 @@ export interface Principal {
   /** Also of a token's person. */
   readonly personId: PersonId | undefined
   readonly isOperator: boolean
-  /** Of the console; undefined = a token. */
+  /** Session of the console; undefined = a token. */
   readonly session?: { readonly id: SessionId; readonly openedAt: number }
   /** Empty for operators. */
   readonly grants: readonly WorkspaceGrant[]

@@ -288,7 +288,7 @@ forEachEngine((engine) => {
     expect(statusOf(await accept(other.url, 'Bob'))).toBe('signed in')
   })
 
-  test('N17: a person sees their sessions and signs each of them out, and nobody else’s', async () => {
+  test('N17: a person sees their sessions and signs each of them out, and no other person’s', async () => {
     const { management, personOf, as, sessions } = await setUp(engine)
     await using _ = management
     const [ada, bob] = [await personOf('ada@example.com', 'admin'), await personOf('bob@example.com', 'member')]

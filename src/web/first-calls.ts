@@ -1,5 +1,5 @@
-// What each page of the console reads first. The server reads it and sends it with the document, so that pages open without
-// an empty moment. A call that is missing here is made by the browser.
+// The first API calls of each console page. The server makes them and sends the answers with the document, so that pages
+// open without an empty moment. A call that is missing here is made by the browser.
 
 import { targetOf } from '../api/client.ts'
 import { isoTime } from '../kernel/clock.ts'

@@ -39,7 +39,7 @@ export interface ModelData extends LiveData {
   readonly today: string
   /** Newest first. */
   readonly history: readonly DatedPrice[]
-  /** Of the routes that had attempts. */
+  /** The days of the routes that had attempts. */
   readonly days: readonly RouteDay[]
 }
 

@@ -118,7 +118,7 @@ export const brokenChat: readonly BrokenRow[] = [
     { 'stream grammar': 'choices' },
   ],
   [
-    'a cap that is not told',
+    'a cap that is not reported',
     inAll('"finish_reason":"length"', '"finish_reason":"stop"'),
     { 'stop reason': 'not length' },
   ],

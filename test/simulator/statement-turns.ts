@@ -8,7 +8,7 @@ interface Flight {
   isOver: boolean
 }
 
-/** So long a statement may take before the server is asked what it is doing. */
+/** How long a statement may take before the server's activity is queried. */
 const patienceMs = 2
 
 export class StatementTurns {
@@ -38,7 +38,7 @@ export class StatementTurns {
       const open = [...this.#flights]
       if (open.length === 0) return
       const waiting = await this.#waiting(open.map(({ pid }) => pid))
-      // What was over before the question was asked is not in the list any more.
+      // A statement that ended before the query is not in the list any more.
       if ([...this.#flights].every(({ pid }) => waiting.has(pid))) return
       await Bun.sleep(1)
     }

@@ -196,7 +196,7 @@ forEachEngine((engine) => {
     expect(state.refused).toBe(3)
   })
 
-  test('N10: wrong state, nonce, verifier or issuer, a replayed code and a stranger’s callback sign nobody in', async () => {
+  test('N10: wrong state, nonce, verifier or issuer, a replayed code and a stranger’s callback do not sign in', async () => {
     const provider = first as IdentityProvider
     const { oidc, invite, state, database, clock, ...store } = await setUp(engine, provider)
     await using _ = store
@@ -293,7 +293,7 @@ forEachEngine((engine) => {
     expect(await grants(person)).toEqual([])
   })
 
-  test('N13: with sign-up by the provider a new person gets a workspace of their own, once', async () => {
+  test('N13: with sign-up by the provider a new person gets a new workspace, once', async () => {
     const provider = first as IdentityProvider
     const { oidc, state, grants, workspaceId, ...store } = await setUp(engine, provider)
     await using _ = store

@@ -80,7 +80,7 @@ harness.test('wallet: refunds a part of a payment, and says why more is not poss
   await page.waitForSelector('text=at most 6.00')
 })
 
-/** Invites an admin and signs in as them, in a browser context of their own. */
+/** Invites an admin and signs in as them, in a separate browser context. */
 async function signInAsAdmin(workspaceId: string) {
   const { url } = harness.gateway
   const email = 'ada@example.com'

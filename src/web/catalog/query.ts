@@ -129,7 +129,7 @@ export function toggleSort(query: CatalogQuery, sort: SortKind): CatalogQuery {
   return { ...query, page: '', sort: query.sort === sort ? `-${sort}` : sort }
 }
 
-/** What the list shows of the catalog. */
+/** The part of the catalog that the list shows. */
 export interface ListView {
   /** The models of the page, in the query's order. */
   readonly rows: readonly CatalogEntry[]
