@@ -233,7 +233,7 @@ test('keys: getting started shows what is left to do, and the runway names the p
   await go(`${harness.gateway.url}/console`)
   await page.waitForSelector('.steps')
   expect(await tile.textContent()).toContain('no spend yet')
-  expect(await page.locator('.steps li:not(.done-step) a').allTextContents()).toEqual(['Send a request'])
+  expect(await page.locator('.steps li:not(.done-step) .button').allTextContents()).toEqual(['Create key and run'])
   expect(await seriousFaults(page)).toEqual([])
   await harness.call(key.secret)
   await go(`${harness.gateway.url}/console`)

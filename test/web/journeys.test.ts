@@ -7,8 +7,23 @@ import { seriousFaults } from '../parts/axe.ts'
 import { sidewaysPixels } from '../parts/browser.ts'
 import { act, button, field, startConsole } from './console-harness.ts'
 
-const harness = await startConsole()
-afterAll(() => harness.stop())
+/** A provider that accepts one key, and refuses the empty request of a test for its content. */
+const upstream = Bun.serve({
+  hostname: '127.0.0.1',
+  port: 0,
+  fetch: (request) =>
+    request.headers.get('authorization') === 'Bearer sk-good'
+      ? Response.json({ error: { message: 'you must provide a model parameter' } }, { status: 400 })
+      : Response.json({ error: { message: 'wrong key' } }, { status: 401 }),
+})
+const harness = await startConsole({
+  env: { ANTHROPIC_API_KEY: '' },
+  config: 'own_keys: { base_urls: true, plain_http: true, allow_hosts: ["127.0.0.1"] }',
+})
+afterAll(async () => {
+  await harness.stop()
+  await upstream.stop(true)
+})
 const { test, manage } = harness
 
 /** The answer of a read of the management API. */
@@ -115,4 +130,87 @@ test('projects: the page of a project has its models, keys and usage', async ({ 
   await expectSound(page)
   await page.locator('section[aria-label="API keys"] .row-link', { hasText: 'ci' }).click()
   await page.waitForSelector('h1:text-is("ci")')
+})
+
+test('usage: a new workspace creates a key and runs a request from the page', async ({ page, workspace }) => {
+  await button(page, 'Create key and run').first().click()
+  await field(page, 'Name of the key').fill('laptop')
+  // Only models that answer messages.
+  const offered = await field(page, 'Model').locator('option').allTextContents()
+  expect(offered).toContain('sandbox/echo')
+  expect(offered).not.toContain('sandbox/embed')
+  await field(page, 'Message').fill('hello from the first run')
+  await page.locator('dialog').getByRole('button', { name: 'Create key and run' }).click()
+  const answer = page.locator('[data-answer="sandbox/echo"]')
+  const shown = await answer.locator('[data-cost]').getAttribute('data-cost')
+  expect(await answer.locator('.answer-text').textContent()).toContain('hello from the first run')
+  const secret = (await page.textContent('[data-what=secret]')) ?? ''
+  expect(await harness.call(secret)).toBe(200)
+  await expectSound(page)
+  await answer.locator('text=View request').click()
+  await page.waitForSelector('h1:text-is("Request")')
+  const id = new URL(page.url()).pathname.split('/').at(-1) ?? ''
+  const request = await read<{ cost: string; workspace_id: string }>(`/api/requests/${id}`)
+  expect(request).toMatchObject({ cost: shown, workspace_id: workspace.id })
+  expect(await page.locator('[data-charge]').getAttribute('data-charge')).toBe(request.cost)
+  // Going back shows the secret again, until it is copied.
+  await page.goBack()
+  expect(await page.textContent('[data-what=secret]')).toBe(secret)
+  await button(page, 'Done, I have copied it').click()
+  await page.waitForSelector('dialog.sheet', { state: 'detached' })
+  await page.locator('.done-step', { hasText: 'Send a request' }).waitFor()
+})
+
+test('usage: a provider is added with its key, tested, and its models appear', async ({ page, workspace, key }) => {
+  await button(page, 'Add provider').click()
+  await field(page, 'Provider').selectOption('openai')
+  await field(page, 'API key').fill('sk-good')
+  await field(page, 'Base URL').fill(`http://127.0.0.1:${upstream.port}/v1`)
+  await button(page, 'Save key').click()
+  await page.waitForSelector('h2:text-is("openai is added")')
+  await page.locator('dialog .status-ok').waitFor()
+  await page.locator('[aria-label="Models of openai"] li').first().waitFor()
+  const listed = await page.locator('[aria-label="Models of openai"] li').allTextContents()
+  const offered = (await harness.modelsOf(key.secret)).filter(({ own_key: isOwn }) => isOwn)
+  expect(listed).toEqual(offered.map(({ id }) => id))
+  expect(await page.content()).not.toContain('sk-good')
+  await button(page, 'Done').click()
+  await page.locator('.done-step', { hasText: 'Add a provider' }).waitFor()
+  expect(await read(`/api/workspaces/${workspace.id}/credentials`)).toMatchObject({ data: [{ provider: 'openai' }] })
+})
+
+test('playground: a model is found by typing and answers with a system prompt, without a pasted key', async ({
+  page,
+  project,
+}) => {
+  await page.locator('.model-button').first().click()
+  await page.keyboard.type('think sand')
+  await page.keyboard.press('ArrowDown')
+  await page.keyboard.press('Enter')
+  await page.locator('.model-button').first().getByText('sandbox/think').waitFor()
+  await page.locator('.model-button').nth(1).click()
+  await page.getByLabel('Search models').fill('embed')
+  await page.waitForSelector('text=No models match.')
+  await page.keyboard.press('Escape')
+  await field(page, 'System prompt').fill('Be brief.')
+  await field(page, 'Temperature').fill('0.5')
+  const sent = page.waitForRequest('**/v1/chat/completions')
+  await button(page, 'Send').click()
+  expect((await sent).postDataJSON()).toMatchObject({
+    model: 'sandbox/think',
+    temperature: 0.5,
+    messages: [{ role: 'system', content: 'Be brief.' }, { role: 'user' }],
+  })
+  await page.locator('[data-answer="sandbox/think"] [data-cost]').waitFor()
+  const { data: keys } = await read<{ data: readonly { name: string; expires_at: string | null }[] }>(
+    `/api/keys?project_id=${project.id}`,
+  )
+  const own = keys.find(({ name }) => name === 'playground')
+  // It ends by itself.
+  expect(Date.parse(own?.expires_at ?? '')).toBeLessThan(Date.now() + 3_700_000)
+  await button(page, 'View code').click()
+  expect(await page.textContent('[data-what=request]')).toContain('"temperature":0.5')
+  await page.keyboard.press('Escape')
+  await page.waitForSelector('dialog.sheet', { state: 'detached' })
+  await expectSound(page)
 })

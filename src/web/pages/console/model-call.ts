@@ -11,7 +11,12 @@ export interface PlaygroundRequest {
   readonly key: string
   readonly model: string
   readonly prompt: string
+  /** Empty = none. */
+  readonly system?: string
   readonly maxTokens: number
+  /** Absent = the provider's default, as is `topP`. */
+  readonly temperature?: number | undefined
+  readonly topP?: number | undefined
   /** Absent = no tool. */
   readonly tool?: Tool
 }
@@ -58,19 +63,40 @@ export const dialects = {
   },
 } as const
 
-export function bodyOf({ dialect, model, prompt, maxTokens, tool }: PlaygroundRequest): object {
-  const messages = [{ role: 'user', content: prompt }]
+export function bodyOf(request: PlaygroundRequest): object {
+  const { dialect, model, prompt, system = '', maxTokens, temperature, topP, tool } = request
+  const user = { role: 'user', content: prompt }
+  const sampling = { ...(temperature !== undefined && { temperature }), ...(topP !== undefined && { top_p: topP }) }
   if (dialect === 'messages') {
     const tools = tool && [{ name: tool.name, description: tool.description, input_schema: tool.parameters }]
-    return { model, max_tokens: maxTokens, stream: true, messages, ...(tools && { tools }) }
+    const instructions = system !== '' && { system }
+    return {
+      model,
+      max_tokens: maxTokens,
+      ...sampling,
+      stream: true,
+      ...instructions,
+      messages: [user],
+      ...(tools && { tools }),
+    }
   }
   if (dialect === 'responses') {
     // Unlike the other APIs, this one takes schemas as strict unless told otherwise.
     const tools = tool && [{ type: 'function', ...tool, strict: false }]
-    return { model, max_output_tokens: maxTokens, stream: true, input: prompt, ...(tools && { tools }) }
+    const instructions = system !== '' && { instructions: system }
+    return {
+      model,
+      max_output_tokens: maxTokens,
+      ...sampling,
+      stream: true,
+      ...instructions,
+      input: prompt,
+      ...(tools && { tools }),
+    }
   }
   const tools = tool && [{ type: 'function', function: tool }]
-  const options = { stream: true, stream_options: { include_usage: true } }
+  const options = { ...sampling, stream: true, stream_options: { include_usage: true } }
+  const messages = [...(system === '' ? [] : [{ role: 'system', content: system }]), user]
   return { model, max_completion_tokens: maxTokens, ...options, messages, ...(tools && { tools }) }
 }
 

@@ -3,7 +3,7 @@
 // fall back to the operator's routes.
 
 import type { TargetedEvent } from 'preact'
-import { useState } from 'preact/hooks'
+import { useEffect, useState } from 'preact/hooks'
 import { type AnswerOf, callApi, type ItemOf, readJson, type Workspace } from '../api.ts'
 import { Button, ErrorNotice, Status } from '../components.tsx'
 import { Checkbox } from '../form.tsx'
@@ -114,12 +114,12 @@ interface PutKeyDialogProps {
   readonly workspaceId: string
   /** Empty = to be chosen. */
   readonly provider: string
-  onDone(): void
+  onDone(credential: Credential): void
 }
 
 const readBuiltIn = () => readJson<{ readonly providers: readonly string[] }>('/catalog/providers')
 
-function PutKeyDialog({ workspaceId: id, provider: given, onDone }: PutKeyDialogProps) {
+export function PutKeyDialog({ workspaceId: id, provider: given, onDone }: PutKeyDialogProps) {
   const builtIn = useQuery('built in', readBuiltIn).value?.providers ?? []
   const { isOperator } = useViewer()
   const enabled = useApi('listProviders', isOperator ? {} : undefined).value?.data ?? []
@@ -192,13 +192,18 @@ const testLevels: Readonly<Record<string, 'ok' | 'warning'>> = { ok: 'ok', throt
 
 export interface KeyTestProps {
   readonly provider: string
+  /** Tests it at once. */
+  readonly isStarted?: boolean
   test(): Promise<TestResult>
 }
 
 /** Tests a key at its provider. The gateway makes the request, which is empty and costs nothing. */
-export function KeyTest({ provider, test }: KeyTestProps) {
+export function KeyTest({ provider, isStarted = false, test }: KeyTestProps) {
   const [result, setResult] = useState<TestResult | undefined>(undefined)
   const { isBusy, error, run } = useSubmit()
+  useEffect(() => {
+    if (isStarted) run(test, setResult)
+  }, [])
   return (
     <>
       <Button

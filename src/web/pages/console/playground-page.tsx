@@ -2,18 +2,20 @@
 // The playground: sends a message to one model, or to two side by side, with a real key. Shows the answers as they stream,
 // the cost before and after, and the request as code.
 
-import type { TargetedSubmitEvent } from 'preact'
+import type { ComponentChildren, TargetedSubmitEvent } from 'preact'
 import { useState } from 'preact/hooks'
+import { isoTime, systemClock } from '../../../kernel/clock.ts'
 import { formatUsd, parsePrice, picoToNano } from '../../../kernel/money.ts'
-import { type CatalogEntry, isEmbedder } from '../../catalog/entry.ts'
-import { countOf, exactCount, shortMs, usdText } from '../../catalog/format.ts'
+import type { CatalogEntry } from '../../catalog/entry.ts'
+import { countOf, shortMs, usdText } from '../../catalog/format.ts'
 import { withOwnKeyModels } from '../../catalog/usable-models.ts'
 import type { ConsoleData } from '../../page-data.ts'
-import { ApiError } from '../api.ts'
-import { Button, CodeBlock, ErrorNotice } from '../components.tsx'
+import { ApiError, callApi } from '../api.ts'
+import { Button, CodeBlock, ErrorNotice, Facts, Menu, Tabs } from '../components.tsx'
 import { Checkbox, Field } from '../form.tsx'
-import { useAddressQuery, useApi, useQuery } from '../hooks.ts'
-import { Amount, Card, curlText, exampleModel, QueryView } from './components.tsx'
+import { useAddressQuery, useApi, useQuery, useSubmit } from '../hooks.ts'
+import { Icon } from '../icons.tsx'
+import { Amount, canChat, curlText, exampleModel, QueryView } from './components.tsx'
 import { useMay, useWorkspaces } from './context.tsx'
 import {
   bodyOf,
@@ -25,6 +27,7 @@ import {
   type Tool,
   useModelCall,
 } from './model-call.ts'
+import { Dialog, useOverlay } from './overlay.tsx'
 import { readOwnKeyModels } from './workspace-data.ts'
 
 const dialectOptions = Object.entries(dialects).map(([value, { label }]) => ({ value, label }))
@@ -43,11 +46,10 @@ export function PlaygroundView({ address }: ConsoleData) {
       <QueryView what="models" query={catalog}>
         {({ data }) => {
           const models = withOwnKeyModels(data, own.value?.models ?? []).filter(
-            (entry) => entry.callable && !isEmbedder(entry),
+            (each) => each.callable && canChat(each),
           )
           const model = models.find(({ id }) => id === query.model) ?? exampleModel(models)
           const other = models.find(({ id }) => id === query.other)
-          const options = models.map(({ id }) => ({ value: id, label: id }))
           if (!model) {
             return (
               <p class="empty">No model can be called yet. Set a provider’s API key, or add one to tollgate.yaml.</p>
@@ -56,19 +58,13 @@ export function PlaygroundView({ address }: ConsoleData) {
           return (
             <>
               <div class="controls">
-                <Field
-                  label="Model"
-                  value={model.id}
-                  options={options}
-                  isWide
-                  onChange={(next) => change({ model: next })}
-                />
-                <Field
+                <ModelMenu label="Model" models={models} chosen={model} onChoose={(next) => change({ model: next })} />
+                <ModelMenu
                   label="Compare with"
-                  value={other?.id ?? ''}
-                  options={[{ value: '', label: 'no other model' }, ...options]}
-                  isWide
-                  onChange={(next) => change({ other: next })}
+                  models={models}
+                  chosen={other}
+                  none="no other model"
+                  onChoose={(next) => change({ other: next })}
                 />
                 <Field
                   label="API"
@@ -90,6 +86,74 @@ export function PlaygroundView({ address }: ConsoleData) {
   )
 }
 
+interface ModelMenuProps {
+  readonly label: string
+  readonly models: readonly CatalogEntry[]
+  readonly chosen: CatalogEntry | undefined
+  /** The name of no choice; absent = one has to be chosen. */
+  readonly none?: string
+  onChoose(id: string): void
+}
+
+/** So that the list of a large catalog opens at once. */
+const listedMax = 50
+
+/** A list of models with their prices, found by typing words of their ids. */
+function ModelMenu({ label, models, chosen, none, onChoose }: ModelMenuProps) {
+  const [typed, setTyped] = useState('')
+  const words = typed.toLowerCase().split(/\s+/)
+  const found = models.filter(({ id }) => words.every((word) => id.toLowerCase().includes(word)))
+  const noneItem = { label: none ?? '', isChosen: chosen === undefined, run: () => onChoose('') }
+  const choose = (id: string) => {
+    setTyped('')
+    onChoose(id)
+  }
+  return (
+    <div class="field wide">
+      <span class="label" aria-hidden="true">
+        {label}
+      </span>
+      <Menu
+        name={label}
+        look="model-button"
+        isStart
+        items={[
+          ...(none !== undefined && typed === '' ? [noneItem] : []),
+          ...found.slice(0, listedMax).map((model) => ({
+            label: model.id,
+            note: priceNote(model),
+            isChosen: model.id === chosen?.id,
+            run: () => choose(model.id),
+          })),
+        ]}
+        head={
+          <>
+            <input
+              type="search"
+              class="menu-search"
+              aria-label="Search models"
+              placeholder={`Search ${countOf(models.length, 'model')}`}
+              value={typed}
+              onInput={({ currentTarget }) => setTyped(currentTarget.value)}
+            />
+            {found.length === 0 && <p class="menu-head">No models match.</p>}
+          </>
+        }
+      >
+        <span class="visually-hidden">{label}:</span>
+        <span class="model-button-name">{chosen?.id ?? none}</span>
+        <Icon name="down" size={14} />
+      </Menu>
+    </div>
+  )
+}
+
+/** Input and output per million tokens. */
+function priceNote({ price, own_key: isOwn }: CatalogEntry): string {
+  if (isOwn) return 'your key'
+  return price === 'free' ? 'free' : price ? `${usdText(price.input)} / ${usdText(price.output)}` : ''
+}
+
 interface PromptProps {
   /** One, or two side by side. */
   readonly models: readonly [CatalogEntry, ...CatalogEntry[]]
@@ -97,77 +161,214 @@ interface PromptProps {
   readonly address: string
 }
 
+/** As typed. */
+const emptySettings = { system: '', maxTokens: '200', temperature: '', topP: '' }
+type Settings = typeof emptySettings
+
 function Prompt({ models, dialect, address }: PromptProps) {
-  const [key, setKey] = useState('')
+  const { open } = useOverlay()
   const [prompt, setPrompt] = useState('hello from the other side of the gate')
-  const [maxTokens, setMaxTokens] = useState(200)
+  const [settings, setSettings] = useState(emptySettings)
   const [toolInput, setToolInput] = useState(exampleTool)
+  const source = useKeySource()
   const calls = [useModelCall(), useModelCall()] as const
   const [first] = models
   const isNamed = models.length > 1
   const tool = toolOf(toolInput)
-  const requestFor = ({ id }: CatalogEntry): PlaygroundRequest => {
-    return { dialect, key, model: id, prompt, maxTokens, ...(tool && { tool }) }
-  }
-  const isRunning = calls.some((call) => call.isRunning)
+  const maxTokens = Math.max(1, Math.floor(Number(settings.maxTokens) || 1))
+  const requestFor = ({ id }: CatalogEntry, key = ''): PlaygroundRequest => ({
+    ...{ dialect, key, model: id, prompt, system: settings.system.trim(), maxTokens },
+    ...{ temperature: numberOf(settings.temperature), topP: numberOf(settings.topP), ...(tool && { tool }) },
+  })
+  const isRunning = calls.some((call) => call.isRunning) || source.isBusy
   const submit = (event: TargetedSubmitEvent<HTMLFormElement>) => {
     event.preventDefault()
-    if (toolInput.isOffered && !tool) return
-    for (const [at, each] of models.entries()) calls[at]?.send(requestFor(each))
+    if (isRunning || (toolInput.isOffered && !tool)) return
+    source.withKey((key) => {
+      for (const [at, each] of models.entries()) calls[at]?.send(requestFor(each, key))
+    })
   }
   const stop = () => {
     for (const call of calls) call.stop()
   }
+  const showCode = () => open(<CodeDialog request={requestFor(first)} address={address} />)
   return (
-    <>
-      <form class="card stack" onSubmit={submit}>
-        <Field
-          label="API key. Its limits apply and its workspace is charged. The key stays on this page."
-          kind="password"
-          value={key}
-          isRequired
-          attributes={{ placeholder: 'sk-tg-…' }}
-          onChange={(text) => setKey(text.trim())}
-        />
-        <Field
-          label="Message"
-          kind="lines"
-          value={prompt}
-          isRequired
-          attributes={{ rows: 4, 'data-search': true, spellcheck: true }}
-          onChange={setPrompt}
-        />
-        <ToolFields input={toolInput} onChange={setToolInput} />
-        <div class="controls">
+    <form class="playground" onSubmit={submit}>
+      <div class="stack">
+        <div class="card stack">
           <Field
-            label="Max output tokens"
-            value={String(maxTokens)}
-            attributes={{ type: 'number', min: 1, max: first.max_output_tokens ?? undefined }}
-            onChange={(text) => setMaxTokens(Math.max(1, Math.floor(Number(text) || 1)))}
+            label="Message"
+            kind="lines"
+            value={prompt}
+            isRequired
+            attributes={{ rows: 4, 'data-search': true, spellcheck: true }}
+            onChange={setPrompt}
           />
-          <button type="submit" class="button" disabled={isRunning}>
-            {isRunning ? 'Streaming …' : 'Send'}
-          </button>
-          {isRunning && (
-            <Button look="quiet" onClick={stop}>
-              Stop
+          {models.map((each) => (
+            <CostEstimate key={each.id} model={each} maxTokens={maxTokens} isNamed={isNamed} />
+          ))}
+          {source.error && <ErrorNotice error={source.error} />}
+          <div class="row">
+            <button type="submit" class="button" disabled={isRunning}>
+              {isRunning ? 'Streaming …' : 'Send'}
+            </button>
+            {isRunning && (
+              <Button look="quiet" onClick={stop}>
+                Stop
+              </Button>
+            )}
+            <Button look="quiet" onClick={showCode}>
+              View code
             </Button>
-          )}
+          </div>
         </div>
-        {models.map((each) => (
-          <CostEstimate key={each.id} model={each} maxTokens={maxTokens} isNamed={isNamed} />
-        ))}
-      </form>
-      <div class="answers">
-        {models.map(({ id }, at) => {
-          const call = calls[at]
-          return call && <AnswerCard key={`${at} ${id}`} id={id} isNamed={isNamed} call={call} />
-        })}
+        <div class="answers">
+          {models.map(({ id }, at) => {
+            const call = calls[at]
+            return call && <AnswerCard key={`${at} ${id}`} id={id} isNamed={isNamed} call={call} />
+          })}
+        </div>
       </div>
-      <Card title="Code">
-        <CodeBlock code={curlText(address, bodyOf(requestFor(first)), dialects[dialect])} what="request" />
-      </Card>
-    </>
+      <SettingsFields
+        settings={settings}
+        outputMax={first.max_output_tokens ?? undefined}
+        change={(part) => setSettings({ ...settings, ...part })}
+      >
+        <ToolFields input={toolInput} onChange={setToolInput} />
+        {source.fields}
+      </SettingsFields>
+    </form>
+  )
+}
+
+function numberOf(text: string): number | undefined {
+  return text.trim() === '' || Number.isNaN(Number(text)) ? undefined : Number(text)
+}
+
+interface SettingsFieldsProps {
+  readonly settings: Settings
+  readonly outputMax: number | undefined
+  readonly children: ComponentChildren
+  change(part: Partial<Settings>): void
+}
+
+function SettingsFields({ settings, outputMax, children, change }: SettingsFieldsProps) {
+  const sampling = { type: 'number', min: 0, step: 0.05, placeholder: 'default' }
+  return (
+    <section class="card stack playground-settings" aria-label="Settings">
+      <Field
+        label="System prompt"
+        kind="lines"
+        value={settings.system}
+        attributes={{ rows: 3, spellcheck: true, placeholder: 'none' }}
+        onChange={(system) => change({ system })}
+      />
+      <div class="playground-numbers">
+        <Field
+          label="Max output tokens"
+          value={settings.maxTokens}
+          attributes={{ type: 'number', min: 1, max: outputMax, required: true }}
+          onChange={(maxTokens) => change({ maxTokens })}
+        />
+        <Field
+          label="Temperature"
+          value={settings.temperature}
+          attributes={{ ...sampling, max: 2 }}
+          onChange={(temperature) => change({ temperature })}
+        />
+        <Field
+          label="Top p"
+          value={settings.topP}
+          attributes={{ ...sampling, max: 1 }}
+          onChange={(topP) => change({ topP })}
+        />
+      </div>
+      {children}
+    </section>
+  )
+}
+
+const keyMinutes = 60
+/** The playground's own keys by project, until they expire or the document is left. */
+const ownKeys = new Map<string, { readonly secret: string; readonly expiresAt: number }>()
+
+/** A key that expires within the hour, so that nothing has to be pasted. Limits and balance apply to it. */
+async function ownKeyOf(project: string): Promise<string> {
+  const kept = ownKeys.get(project)
+  if (kept && kept.expiresAt > systemClock.now() + 60_000) return kept.secret
+  const expiresAt = systemClock.now() + keyMinutes * 60_000
+  const body = { name: 'playground', expires_at: isoTime(expiresAt) }
+  const { secret } = await callApi('createKey', { id: project, body })
+  ownKeys.set(project, { secret, expiresAt })
+  return secret
+}
+
+/** Who pays: a key that the playground creates in a project, or one that is typed in. */
+function useKeySource() {
+  const { current } = useWorkspaces()
+  const projects = useApi('listProjects', current && { id: current.id, query: { limit: 200 } }).value?.data ?? []
+  const [chosen, setChosen] = useState('')
+  const [typed, setTyped] = useState('')
+  const { isBusy, error, run } = useSubmit()
+  const project = projects.find(({ id }) => id === chosen) ?? projects[0]
+  return {
+    isBusy,
+    error,
+    withKey(use: (key: string) => void) {
+      if (typed !== '' || !project) use(typed)
+      else run(() => ownKeyOf(project.id), use)
+    },
+    fields: (
+      <>
+        {project && (
+          <Field
+            label="Project"
+            value={project.id}
+            options={projects.map(({ id, name }) => ({ value: id, label: name }))}
+            hint={`Its limits apply. The first request creates the key “playground”, which expires in ${keyMinutes} minutes.`}
+            onChange={setChosen}
+          />
+        )}
+        <Field
+          label={project ? 'API key to use instead' : 'API key'}
+          kind="password"
+          value={typed}
+          isRequired={!project}
+          hint="Its limits apply and its workspace is charged. It stays on this page."
+          attributes={{ placeholder: 'sk-tg-…' }}
+          onChange={(text) => setTyped(text.trim())}
+        />
+      </>
+    ),
+  }
+}
+
+function CodeDialog({ request, address }: { readonly request: PlaygroundRequest; readonly address: string }) {
+  const { path, auth, headers } = dialects[request.dialect]
+  const body = bodyOf(request)
+  const javascript = `const response = await fetch(${JSON.stringify(address + path)}, {
+  method: "POST",
+  headers: ${JSON.stringify({ 'content-type': 'application/json', ...headers('$KEY') })
+    .replace('"$KEY"', 'process.env.TOLLGATE_KEY')
+    .replace('"Bearer $KEY"', '"Bearer " + process.env.TOLLGATE_KEY')},
+  body: JSON.stringify(${JSON.stringify(body, undefined, 2).replaceAll('\n', '\n  ')}),
+})
+for await (const chunk of response.body) process.stdout.write(chunk)`
+  return (
+    <Dialog title="Code">
+      <div class="form">
+        <p class="hint">
+          Set <code>TOLLGATE_KEY</code> to an API key.
+        </p>
+        <Tabs
+          name="Languages"
+          tabs={[
+            { label: 'curl', content: <CodeBlock code={curlText(address, body, { path, auth })} what="request" /> },
+            { label: 'JavaScript', content: <CodeBlock code={javascript} what="request in JavaScript" /> },
+          ]}
+        />
+      </div>
+    </Dialog>
   )
 }
 
@@ -197,15 +398,13 @@ function CostEstimate({ model, maxTokens, isNamed }: CostEstimateProps) {
   )
 }
 
-function AnswerCard({
-  id,
-  isNamed,
-  call,
-}: {
+interface AnswerCardProps {
   readonly id: string
   readonly isNamed: boolean
   readonly call: ModelCall
-}) {
+}
+
+export function AnswerCard({ id, isNamed, call }: AnswerCardProps) {
   const { text, toolCalls, outcome, isRunning } = call
   const isEmpty = text === '' && toolCalls.length === 0 && !outcome
   return (
@@ -241,15 +440,24 @@ function AnswerCost({ answer: { requestId, problem } }: { readonly answer: Playg
       )}
       {error && <ErrorNotice error={error} retry={reload} />}
       {value && (
-        <p role="status">
-          Cost{' '}
-          <strong data-cost={value.cost ?? ''}>
-            <Amount usd={value.cost} />
-          </strong>
-          {value.usage && `: ${exactCount(value.usage.input_tokens)} in, ${exactCount(value.usage.output_tokens)} out`}
-          {value.first_event_ms !== null && `, first token after ${shortMs(value.first_event_ms)}`}.{' '}
+        <div role="status" class="stack tight">
+          <Facts
+            class="facts-grid answer-facts"
+            facts={[
+              [
+                'Cost',
+                <strong key="cost" data-cost={value.cost ?? ''}>
+                  <Amount usd={value.cost} />
+                </strong>,
+              ],
+              ['Input', value.usage ? countOf(value.usage.input_tokens, 'token') : '–'],
+              ['Output', value.usage ? countOf(value.usage.output_tokens, 'token') : '–'],
+              ['First token', value.first_event_ms === null ? '–' : shortMs(value.first_event_ms)],
+              ['Duration', shortMs(value.total_ms)],
+            ]}
+          />
           <a href={`/console/requests/${requestId}`}>View request</a>
-        </p>
+        </div>
       )}
     </>
   )

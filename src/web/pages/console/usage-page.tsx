@@ -7,13 +7,14 @@ import { isoTime, systemClock } from '../../../kernel/clock.ts'
 import { exactCount } from '../../catalog/format.ts'
 import { spendQuery, usageQuery } from '../../first-calls.ts'
 import type { ConsoleData } from '../../page-data.ts'
-import { callApi, withQuery } from '../api.ts'
+import { withQuery } from '../api.ts'
 import { Button } from '../components.tsx'
 import { Field } from '../form.tsx'
-import { firstTime, useAddressQuery, useApi, useQuery } from '../hooks.ts'
-import { Card, ExampleRequest, emptyState, Headline, NameOf, QueryView, Tiles } from './components.tsx'
+import { firstTime, useAddressQuery, useApi } from '../hooks.ts'
+import { ExampleRequest, emptyState, Headline, NameOf, QueryView, Tiles } from './components.tsx'
 import { TimeField, useMay, useTimeFormats, useWorkspaces } from './context.tsx'
 import { dayMs, firstTokenText, isoTimeOf, runwayText, spendRateDays, spendRateOf } from './figures.ts'
+import { FirstSteps } from './first-run.tsx'
 import {
   type Metric,
   metricOf,
@@ -227,69 +228,4 @@ function useBalanceTiles(now: number) {
     { ...available, value: <Headline usd={wallet.available} /> },
     { label: 'Runway', ...runway },
   ]
-}
-
-/** Getting started, with what is done already. */
-async function readSteps(id: string, may: ReturnType<typeof useMay>) {
-  const [keys, wallet, requests, providers] = await Promise.all([
-    callApi('listKeys', { query: { workspace_id: id, limit: 200 } }),
-    may('getWallet', id) ? callApi('getWallet', { id }) : undefined,
-    callApi('listRequests', { query: { workspace_id: id, outcome: 'ok', limit: 1 } }),
-    may('listProviders', id) ? callApi('listProviders', {}) : undefined,
-  ])
-  const steps = [
-    {
-      isDone: keys.data.some(({ status }) => status === 'active'),
-      label: 'Create an API key',
-      how: 'Its secret is shown once, with snippets for the clients you use.',
-      href: '/console/keys',
-    },
-    wallet && {
-      isDone: Number(wallet.available) > 0,
-      label: 'Add funds',
-      how: 'Requests are paid from the workspace’s balance.',
-      href: '/console/wallet',
-    },
-    {
-      isDone: requests.data.length > 0,
-      label: 'Send a request',
-      how: 'Run the command below, or try a model in the playground. The sandbox needs no provider.',
-      href: '/console/playground',
-    },
-    providers && {
-      isDone: providers.data.some(({ origin }) => origin !== 'built_in'),
-      label: 'Connect a provider',
-      how: 'Set the provider’s API key variable and restart, declare it in tollgate.yaml, or add a workspace’s own key.',
-      href: '/console/providers',
-    },
-  ]
-  return steps.filter((step) => step !== undefined)
-}
-
-/** Disappears when everything is done. `now` changes when the page refreshes. */
-function FirstSteps({ workspaceId, now }: { readonly workspaceId: string; readonly now: number }) {
-  const may = useMay()
-  const { value: steps, reload } = useQuery(workspaceId, () => readSteps(workspaceId, may))
-  const done = steps?.filter(({ isDone }) => isDone).length
-  const isAllDone = done === steps?.length
-  useEffect(() => {
-    if (steps && !isAllDone) reload()
-  }, [now])
-  if (!steps || isAllDone) return null
-  return (
-    <Card title="Getting started" note={`${done} of ${steps.length} done`}>
-      <ol class="plain steps">
-        {steps.map(({ isDone, label, how, href }) => (
-          <li key={label} class={isDone ? 'done-step muted' : undefined}>
-            <span aria-hidden="true">{isDone ? '✓' : '○'}</span>
-            <span>
-              {isDone ? label : <a href={href}>{label}</a>}
-              <span class="visually-hidden">{isDone ? ': done' : ': to do'}</span>
-              {!isDone && <small class="note">{how}</small>}
-            </span>
-          </li>
-        ))}
-      </ol>
-    </Card>
-  )
 }
