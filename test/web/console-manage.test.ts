@@ -53,6 +53,7 @@ test('keys: revoking shows the last use, returns the focus when cancelled, and r
   expect(await harness.call(key.secret)).toBe(200)
   // By keyboard: the last action of the menu.
   await page.keyboard.press('Enter')
+  await page.waitForSelector('[role=menuitem]:focus')
   await page.keyboard.press('End')
   await page.keyboard.press('Enter')
   await button(page, 'Revoke key').click()

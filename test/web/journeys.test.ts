@@ -5,7 +5,7 @@ import { afterAll, expect } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { seriousFaults } from '../parts/axe.ts'
 import { sidewaysPixels } from '../parts/browser.ts'
-import { act, button, field, startConsole } from './console-harness.ts'
+import { act, button, chooseWorkspace, field, startConsole } from './console-harness.ts'
 
 /** A provider that accepts one key, and refuses the empty request of a test for its content. */
 const upstream = Bun.serve({
@@ -147,15 +147,14 @@ test('usage: a new workspace creates a key and runs a request from the page', as
   const secret = (await page.textContent('[data-what=secret]')) ?? ''
   expect(await harness.call(secret)).toBe(200)
   await expectSound(page)
-  await answer.locator('text=View request').click()
-  await page.waitForSelector('h1:text-is("Request")')
-  const id = new URL(page.url()).pathname.split('/').at(-1) ?? ''
+  // In another tab: the secret stays on the page until it is copied.
+  const [opened] = await Promise.all([page.waitForEvent('popup'), answer.locator('text=View request').click()])
+  await opened.waitForSelector('h1:text-is("Request")')
+  const id = new URL(opened.url()).pathname.split('/').at(-1) ?? ''
   const request = await read<{ cost: string; workspace_id: string }>(`/api/requests/${id}`)
   expect(request).toMatchObject({ cost: shown, workspace_id: workspace.id })
-  expect(await page.locator('[data-charge]').getAttribute('data-charge')).toBe(request.cost)
-  // Going back shows the secret again, until it is copied.
-  await page.goBack()
-  expect(await page.textContent('[data-what=secret]')).toBe(secret)
+  expect(await opened.locator('[data-charge]').getAttribute('data-charge')).toBe(request.cost)
+  await opened.close()
   await button(page, 'Done, I have copied it').click()
   await page.waitForSelector('dialog.sheet', { state: 'detached' })
   await page.locator('.done-step', { hasText: 'Send a request' }).waitFor()
@@ -184,6 +183,7 @@ test('playground: a model is found by typing and answers with a system prompt, w
   project,
 }) => {
   await page.locator('.model-button').first().click()
+  await page.waitForSelector('.menu-search:focus')
   await page.keyboard.type('think sand')
   await page.keyboard.press('ArrowDown')
   await page.keyboard.press('Enter')
@@ -213,4 +213,119 @@ test('playground: a model is found by typing and answers with a system prompt, w
   await page.keyboard.press('Escape')
   await page.waitForSelector('dialog.sheet', { state: 'detached' })
   await expectSound(page)
+})
+
+test('requests: a failed request is followed to its cause in the panel, and the list stays in place', async ({
+  page,
+  key,
+  workspace,
+}) => {
+  for (let count = 0; count < 30; count++) await harness.call(key.secret)
+  await harness.call(key.secret, 'test-client/1.0', 'sandbox/down')
+  const [failed] = await waitForRequests(key.id, 31)
+  await page.goto(`${harness.gateway.url}/console/${workspace.id}/requests?live=off`)
+  await page.setViewportSize({ width: 1280, height: 700 })
+  const row = page.locator(`[data-row="${failed?.id}"]`)
+  await row.waitFor()
+  // The table fits its box.
+  expect(await page.locator('.table-box').evaluate((box) => box.scrollWidth - box.clientWidth)).toBe(0)
+  await page.evaluate('scrollTo(0, 500)')
+  const before = await page.evaluate('scrollY')
+  expect(before).toBe(500)
+  const last = page.locator('tbody tr').last()
+  const lastId = await last.getAttribute('data-row')
+  await last.locator('.row-link').focus()
+  const focusedAt = await page.evaluate('scrollY')
+  await page.keyboard.press('Enter')
+  await page.locator('.side-panel [data-charge]').waitFor()
+  expect(new URL(page.url()).searchParams.get('request')).toBe(lastId)
+  await page.keyboard.press('Escape')
+  await page.waitForSelector('.side-panel', { state: 'detached' })
+  expect(await page.evaluate('scrollY')).toBe(focusedAt)
+  expect(new URL(page.url()).searchParams.has('request')).toBe(false)
+  // The address of a panel opens it.
+  await page.goto(`${harness.gateway.url}/console/${workspace.id}/requests?live=off&request=${failed?.id}`)
+  await fact(page, 'Cause').waitFor()
+  expect(await fact(page, 'Cause').textContent()).toBe('no route available')
+  await expectSound(page)
+  await page.locator('.side-panel').getByRole('link', { name: 'no route available' }).click()
+  await page.waitForSelector('.side-panel', { state: 'detached' })
+  await page.locator('tbody tr').nth(1).waitFor({ state: 'detached' })
+  expect(await page.locator('tbody tr').evaluateAll((rows) => rows.map((each) => each.dataset.row))).toEqual([
+    failed?.id,
+  ])
+})
+
+test('wallet: a balance below the threshold warns before it is used up', async ({ page, workspace, go }) => {
+  await page.waitForSelector('h1:text-is("Billing")')
+  expect(await page.locator('.banner').count()).toBe(0)
+  await manage(`PATCH /api/workspaces/${workspace.id}`, { low_balance: '6.00' })
+  await go(`${harness.gateway.url}/console/${workspace.id}/usage`)
+  await page.waitForSelector('.banner:has-text("has $5.00 left, which is less than $6.00")')
+})
+
+test('wallet: two tabs stay in their workspaces, and all workspaces are listed by what is left', async ({
+  page,
+  workspace,
+}) => {
+  const rich = await manage('POST /api/workspaces', { name: 'rich' })
+  await manage(`POST /api/workspaces/${rich.id}/topups`, { amount: '900.00' })
+  const poor = await manage('POST /api/workspaces', { name: 'poor' })
+  const other = await page.context().newPage()
+  await other.goto(`${harness.gateway.url}/console/${rich.id}/wallet`)
+  await other.waitForSelector('.tile:has-text("Balance") >> text=$900.00')
+  await chooseWorkspace(page, 'poor')
+  await page.waitForSelector('.tile:has-text("Balance") >> text=$0.00')
+  await other.reload()
+  await other.waitForSelector('.tile:has-text("Balance") >> text=$900.00')
+  await chooseWorkspace(page, 'All workspaces')
+  await page.waitForSelector('td[data-label="Runway"]')
+  const order = await page.locator('tbody tr').evaluateAll((rows) => rows.map((each) => each.dataset.row))
+  const placeOf = (id: string) => order.indexOf(id)
+  // Nothing left comes first; then, without spend, the smaller balance.
+  expect(placeOf(poor.id)).toBeLessThan(placeOf(workspace.id))
+  expect(placeOf(workspace.id)).toBeLessThan(placeOf(rich.id))
+  const row = page.locator(`[data-row="${poor.id}"]`)
+  expect(await row.locator('td[data-label="State"]').textContent()).toBe('no funds')
+  await expectSound(page)
+  await page.setViewportSize({ width: 1280, height: 844 })
+  // Keys and projects of all workspaces name theirs.
+  await page.click('.console-menu a:has-text("API keys")')
+  await page.locator('td[data-label="Workspace"]', { hasText: workspace.name }).waitFor()
+  await expectSound(page)
+  await page.setViewportSize({ width: 1280, height: 844 })
+  await page.click('.console-menu a:has-text("Projects")')
+  await page.locator('td[data-label="Workspace"]', { hasText: workspace.name }).waitFor()
+  await expectSound(page)
+  await other.close()
+})
+
+test('keys: a key is created, limited and revoked by keyboard alone', async ({ page, workspace }) => {
+  const focused = (selector: string) => page.waitForSelector(`${selector}:focus`)
+  await page.locator('tbody tr').first().waitFor()
+  await page.keyboard.press('Control+k')
+  await focused('.palette input')
+  await page.keyboard.type('new key')
+  await page.waitForSelector('[role=option]:has-text("New key")')
+  await page.keyboard.press('Enter')
+  await focused('dialog.sheet input')
+  await page.keyboard.type('typed')
+  await page.keyboard.press('Enter')
+  await page.waitForSelector('[data-what=secret]')
+  await button(page, 'Done, I have copied it').press('Enter')
+  await page.waitForSelector('dialog.sheet', { state: 'detached' })
+  await page.locator('tbody tr', { hasText: 'typed' }).waitFor()
+  await page.keyboard.press('j')
+  await page.keyboard.press('j')
+  await page.keyboard.press('Enter')
+  await page.waitForSelector('h1:text-is("typed")')
+  await button(page, 'Limits of typed').press('Enter')
+  await focused('dialog.sheet input')
+  await page.keyboard.type('3')
+  await page.keyboard.press('Enter')
+  await page.waitForSelector('.limits:has-text("3 requests/min")')
+  await button(page, 'Revoke typed').press('Enter')
+  await button(page, 'Revoke key').press('Enter')
+  await page.locator('.facts-grid .status', { hasText: 'revoked' }).waitFor()
+  expect(new URL(page.url()).pathname).toStartWith(`/console/${workspace.id}/keys/`)
 })

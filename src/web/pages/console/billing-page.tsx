@@ -3,20 +3,117 @@
 // never edited.
 
 import { useState } from 'preact/hooks'
+import { isoTime, systemClock } from '../../../kernel/clock.ts'
 import { usdText } from '../../catalog/format.ts'
-import type { WorkspaceData } from '../../page-data.ts'
-import { type AnswerOf, callApi, callForAll, callForPage } from '../api.ts'
-import { Button, ErrorNotice } from '../components.tsx'
+import { sectionPath, type WorkspacesData } from '../../page-data.ts'
+import { type AnswerOf, callApi, callForAll, callForPage, type Workspace } from '../api.ts'
+import { Button, ErrorNotice, Status } from '../components.tsx'
 import { Form } from '../form.tsx'
-import { useList, useSubmit } from '../hooks.ts'
-import type { Column } from '../table.tsx'
+import { useList, useQuery, useSubmit } from '../hooks.ts'
+import { type Column, DataTable } from '../table.tsx'
 import { Card, emptyState, ListView, QueryView, Section, saveFile, Tiles } from './components.tsx'
 import { Moment, useMay } from './context.tsx'
-import { csvText, type LedgerRow, type Transfer, withBalances } from './figures.ts'
+import {
+  csvText,
+  dayMs,
+  type LedgerRow,
+  runwayText,
+  type SpendRate,
+  spendRateDays,
+  spendRateOf,
+  type Transfer,
+  withBalances,
+} from './figures.ts'
 import { Payments } from './payments.tsx'
 import { ReceiptLink, StatementChoice } from './statement-page.tsx'
 
-export function BillingView({ workspaceId: id }: WorkspaceData) {
+/** Of one workspace, or a list of all. */
+export function BillingView({ workspaceId }: WorkspacesData) {
+  return workspaceId === undefined ? <Balances /> : <WorkspaceBilling id={workspaceId} />
+}
+
+interface BalanceRow extends Wallet {
+  readonly workspace: Workspace
+  /** undefined = nothing was spent. */
+  readonly rate: SpendRate | undefined
+  /** The API sums up the workspaces that spend most; the others have no figure. */
+  readonly isRateKnown: boolean
+}
+
+async function readBalances(): Promise<readonly BalanceRow[]> {
+  const now = systemClock.now()
+  const [workspaces, usage] = await Promise.all([
+    callForAll('listWorkspaces', {}),
+    callApi('getUsageSeries', {
+      query: { from: isoTime(now - spendRateDays * dayMs), to: isoTime(now), group_by: 'workspace' },
+    }),
+  ])
+  const rows = await Promise.all(
+    workspaces.map(async (workspace) => {
+      const series = usage.series.find(({ value }) => value === workspace.id)
+      const rate = series
+        ? spendRateOf({ total: series, hours: series.points, from: usage.from, counted_until: usage.to })
+        : undefined
+      return {
+        ...(await callApi('getWallet', { id: workspace.id })),
+        workspace,
+        rate,
+        isRateKnown: series !== undefined || usage.others === null,
+      }
+    }),
+  )
+  return rows.sort((a, b) => daysLeft(a) - daysLeft(b) || Number(a.available) - Number(b.available))
+}
+
+/** At the current rate; nothing left is first, and without spend it lasts forever. */
+function daysLeft({ available, rate }: BalanceRow): number {
+  if (Number(available) <= 0) return 0
+  return rate ? Number(available) / rate.perDay : Number.POSITIVE_INFINITY
+}
+
+const balanceColumns: readonly Column<BalanceRow>[] = [
+  { label: 'Workspace', show: ({ workspace }) => workspace.name },
+  { label: 'Balance', isNumber: true, show: ({ balance }) => usdText(balance) },
+  { label: 'Held', isNumber: true, show: ({ held }) => usdText(held) },
+  { label: 'Available', isNumber: true, show: ({ available }) => usdText(available) },
+  {
+    label: 'Runway',
+    show: ({ available, rate, isRateKnown }) =>
+      rate ? runwayText(available, rate) : <span class="muted">{isRateKnown ? 'no spend yet' : '–'}</span>,
+    note: ({ rate }) => rate && `at the rate of the last ${rate.span}`,
+  },
+  {
+    label: 'State',
+    show: ({ available, balance, workspace }) => {
+      if (Number(available) <= 0) return <Status level="error" text="no funds" />
+      return Number(balance) < Number(workspace.low_balance) ? (
+        <Status level="warning" text="low balance" />
+      ) : (
+        <Status level="ok" text="ok" />
+      )
+    },
+  },
+]
+
+/** Every workspace, those that run out first on top. */
+function Balances() {
+  const query = useQuery('balances', readBalances)
+  return (
+    <QueryView what="balances" query={query}>
+      {(rows) => (
+        <DataTable
+          caption="Balances, the shortest runway first"
+          columns={balanceColumns}
+          rows={rows}
+          keyOf={({ workspace }) => workspace.id}
+          hrefOf={({ workspace }) => sectionPath('wallet', workspace.id)}
+        />
+      )}
+    </QueryView>
+  )
+}
+
+function WorkspaceBilling({ id }: { readonly id: string }) {
   const call = { id, query: { limit: 50 } }
   const list = useList('listTransfers', call, () =>
     readWithBalance(id, () => callForPage('listTransfers', call, undefined)),

@@ -9,6 +9,8 @@
 
 import type { ComponentType } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
+import { parseUsd } from '../../../kernel/money.ts'
+import { usdText } from '../../catalog/format.ts'
 import {
   type ConsoleData,
   consoleSections,
@@ -91,7 +93,7 @@ const sections: Readonly<Record<SectionName, Section>> = {
   },
   wallet: {
     intro: 'The workspace’s prepaid balance, exact to a billionth of a dollar. Requests are charged as they finish.',
-    View: ofWorkspace(BillingView),
+    View: ofWorkspaces(BillingView),
   },
   providers: {
     intro: 'Where models are served. A failed attempt automatically moves on to the next route.',
@@ -171,7 +173,7 @@ function ConsoleContent(data: ConsoleData) {
           <a href={to('requests')}>Requests</a>
         </p>
         <h1>Request</h1>
-        <RequestView {...data} />
+        <RequestView id={data.subject} address={data.address} />
       </>
     )
   }
@@ -188,17 +190,29 @@ function ConsoleContent(data: ConsoleData) {
   )
 }
 
-/** Says that the chosen workspace can no longer pay. */
+/** Says that the balance of the chosen workspace is below its alert threshold, or that it can no longer pay. */
 function PayBanner() {
   const { current } = useWorkspaces()
   const may = useMay()
   const to = useConsolePath()
   const id = current && may('getWallet', current.id) ? current.id : undefined
   const { value } = useApi('getWallet', id === undefined ? undefined : { id })
-  if (current === undefined || value === undefined || !/^(-.*|0\.0*)$/.test(value.available)) return null
+  if (current === undefined || value === undefined) return null
+  const link = <a href={to('wallet')}>Billing</a>
+  if ((parseUsd(value.available) ?? 0n) <= 0n) {
+    return (
+      <Banner tone="warn" action={link}>
+        <strong>{current.name} has no funds available.</strong> Requests that cost money are refused with status 402.
+      </Banner>
+    )
+  }
+  if ((parseUsd(value.balance) ?? 0n) >= (parseUsd(current.low_balance) ?? 0n)) return null
   return (
-    <Banner tone="warn" action={<a href={to('wallet')}>Billing</a>}>
-      <strong>{current.name} has no funds available.</strong> Requests that cost money are refused with status 402.
+    <Banner tone="warn" action={link}>
+      <strong>
+        {current.name} has {usdText(value.available)} left,
+      </strong>{' '}
+      which is less than {usdText(current.low_balance)}. Requests are refused once it is used up.
     </Banner>
   )
 }

@@ -172,11 +172,16 @@ export interface SpendRate {
 
 export const spendRateDays = 7
 
+type SpendSums = Pick<Stats, 'from' | 'counted_until'> & {
+  readonly total: Pick<Stats['total'], 'cost'>
+  readonly hours: readonly Pick<Stats['hours'][number], 'start'>[]
+}
+
 /**
  * The average spend per day over the statistics' period, or since its first request where that is shorter. undefined =
  * nothing was charged.
  */
-export function spendRateOf({ total, hours, from, counted_until: until }: Stats): SpendRate | undefined {
+export function spendRateOf({ total, hours, from, counted_until: until }: SpendSums): SpendRate | undefined {
   const spent = Number(total.cost)
   if (!(spent > 0)) return undefined
   const first = Math.max(Date.parse(hours[0]?.start ?? from), Date.parse(from))

@@ -211,13 +211,15 @@ function FirstAnswer({ call, onDone }: { readonly call: FirstCall; onDone(): voi
         <strong>This secret is shown only once.</strong> Copy it now.
       </p>
       <CodeBlock title={`Secret of ${apiKey.name}`} what="secret" code={apiKey.secret} />
-      <AnswerCard id={model} isNamed call={answer} />
+      <AnswerCard id={model} isNamed call={answer} isInDialog />
       <div class="sheet-foot row">
         <Button onClick={finish}>Done, I have copied it</Button>
         <Button look="quiet" disabled={answer.isRunning} onClick={run}>
           Run again
         </Button>
-        <a href={to(`keys/${apiKey.id}`)}>View key</a>
+        <a href={to(`keys/${apiKey.id}`)} target="_blank" rel="noreferrer">
+          View key
+        </a>
       </div>
     </div>
   )

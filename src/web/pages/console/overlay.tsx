@@ -7,7 +7,6 @@ import { useContext, useEffect, useMemo, useState } from 'preact/hooks'
 import { Button, CloseButton, useModal } from '../components.tsx'
 import { type FieldRow, Form, type FormProps } from '../form.tsx'
 import { useUniqueId } from '../hooks.ts'
-import { usePlace } from './navigation.ts'
 
 export interface Undoable {
   /** `Project web changed.` */
@@ -33,16 +32,11 @@ export function useOverlay(): Overlay {
 }
 
 export function OverlayProvider({ children }: { readonly children: ComponentChildren }) {
-  // Shown on the page that opened it: a link in a dialog leads away from it, and Back returns to it.
-  const [dialog, setDialog] = useState<
-    { readonly content: ComponentChildren; readonly key: number; readonly path: string } | undefined
-  >()
-  usePlace()
+  const [dialog, setDialog] = useState<{ readonly content: ComponentChildren; readonly key: number } | undefined>()
   const [change, offerUndo] = useState<Undoable | undefined>()
   const overlay = useMemo(
     () => ({
-      open: (content: ComponentChildren) =>
-        setDialog((before) => ({ content, key: (before?.key ?? 0) + 1, path: location.pathname })),
+      open: (content: ComponentChildren) => setDialog((before) => ({ content, key: (before?.key ?? 0) + 1 })),
       close: () => setDialog(undefined),
       offerUndo,
     }),
@@ -51,7 +45,7 @@ export function OverlayProvider({ children }: { readonly children: ComponentChil
   return (
     <OverlayContext.Provider value={overlay}>
       {children}
-      {dialog && dialog.path === location.pathname && <Fragment key={dialog.key}>{dialog.content}</Fragment>}
+      {dialog && <Fragment key={dialog.key}>{dialog.content}</Fragment>}
       <Toast change={change} />
     </OverlayContext.Provider>
   )

@@ -402,9 +402,11 @@ interface AnswerCardProps {
   readonly id: string
   readonly isNamed: boolean
   readonly call: ModelCall
+  /** Opens the request in another tab, because a dialog shows a secret. */
+  readonly isInDialog?: boolean
 }
 
-export function AnswerCard({ id, isNamed, call }: AnswerCardProps) {
+export function AnswerCard({ id, isNamed, call, isInDialog = false }: AnswerCardProps) {
   const { text, toolCalls, outcome, isRunning } = call
   const isEmpty = text === '' && toolCalls.length === 0 && !outcome
   return (
@@ -423,13 +425,14 @@ export function AnswerCard({ id, isNamed, call }: AnswerCardProps) {
         ))}
       </div>
       {outcome instanceof ApiError && <ErrorNotice error={outcome} />}
-      {outcome && !(outcome instanceof ApiError) && <AnswerCost answer={outcome} />}
+      {outcome && !(outcome instanceof ApiError) && <AnswerCost answer={outcome} isInDialog={isInDialog} />}
     </section>
   )
 }
 
 /** From the request log: the charge is recorded before the answer's last bytes are sent. */
-function AnswerCost({ answer: { requestId, problem } }: { readonly answer: PlaygroundAnswer }) {
+function AnswerCost({ answer, isInDialog }: { readonly answer: PlaygroundAnswer; readonly isInDialog: boolean }) {
+  const { requestId, problem } = answer
   const { value, error, reload } = useApi('getRequest', requestId === '' ? undefined : { id: requestId })
   return (
     <>
@@ -456,7 +459,9 @@ function AnswerCost({ answer: { requestId, problem } }: { readonly answer: Playg
               ['Duration', shortMs(value.total_ms)],
             ]}
           />
-          <a href={`/console/requests/${requestId}`}>View request</a>
+          <a href={`/console/requests/${requestId}`} target={isInDialog ? '_blank' : undefined}>
+            View request
+          </a>
         </div>
       )}
     </>

@@ -4,7 +4,6 @@
 import { type ComponentChildren, Fragment } from 'preact'
 import { buckets } from '../../../kernel/usage.ts'
 import { countOf, exactCount, shortMs, usdText } from '../../catalog/format.ts'
-import type { ConsoleData } from '../../page-data.ts'
 import { type RequestDetails, withQuery } from '../api.ts'
 import { CodeBlock, CopyButton, Facts } from '../components.tsx'
 import { useApi } from '../hooks.ts'
@@ -12,13 +11,14 @@ import { type Column, DataTable } from '../table.tsx'
 import { Amount, Card, causeText, NameOf, Outcome, QueryView } from './components.tsx'
 import { Moment } from './context.tsx'
 
-export function RequestView({ subject, address }: ConsoleData) {
-  const query = useApi('getRequest', { id: subject })
+/** On its own page, or in a panel beside the list. */
+export function RequestView({ id, address }: { readonly id: string; readonly address: string }) {
+  const query = useApi('getRequest', { id })
   return (
     <>
       <p class="id">
-        <code>{subject}</code>
-        <CopyButton text={subject} what="request id" />
+        <code>{id}</code>
+        <CopyButton text={id} what="request id" />
       </p>
       <QueryView what="the request" query={query}>
         {(request) => <Details request={request} address={address} />}
@@ -38,12 +38,14 @@ function Details({ request, address }: { readonly request: RequestDetails; reado
         </p>
       )}
       <Facts class="facts-grid" facts={factsOf(request)} />
-      <Card title="Charge">
-        <Charge {...request} />
-      </Card>
-      <Card title="Attempts">
-        <Attempts {...request} />
-      </Card>
+      <div class="request-columns">
+        <Card title="Attempts">
+          <Attempts {...request} />
+        </Card>
+        <Card title="Charge">
+          <Charge {...request} />
+        </Card>
+      </div>
       <Card title="Routes considered">
         {candidates.length === 0 && <p>None.</p>}
         <ol>

@@ -7,7 +7,7 @@ import { isoTime } from '../../../kernel/clock.ts'
 import { exactCount, shortMs } from '../../catalog/format.ts'
 import type { ConsoleData } from '../../page-data.ts'
 import { type CallOf, type RequestItem, targetOfCall } from '../api.ts'
-import { Button, LiveStatus } from '../components.tsx'
+import { Button, LiveStatus, SidePanel } from '../components.tsx'
 import { Checkbox, Field } from '../form.tsx'
 import { type AddressQuery, firstTime, useAddressQuery, useApi, useList } from '../hooks.ts'
 import { followEvents, type LiveState } from '../live-catalog.ts'
@@ -15,6 +15,8 @@ import type { Column } from '../table.tsx'
 import { Amount, causeText, ExampleRequest, emptyState, ListView, NameOf, Outcome } from './components.tsx'
 import { Moment, TimeField, useTimeFormats, useWorkspaces } from './context.tsx'
 import { isoTimeOf } from './figures.ts'
+import { useConsolePath } from './navigation.ts'
+import { RequestView } from './request-page.tsx'
 import { intervalMs, startsOf } from './usage-explorer.tsx'
 
 const filterNames = [
@@ -32,6 +34,7 @@ const filterNames = [
     'live',
     'provider',
     'cause',
+    'request',
   ] as const),
 ]
 type Filters = AddressQuery<(typeof filterNames)[number]>
@@ -71,6 +74,16 @@ export function RequestsView({ address, isOperator, now }: ConsoleData) {
     onRequest: (request) =>
       scrollY < topPixels ? list.add(request) : setWaiting((before) => [...before, request].slice(-waitingMax)),
   })
+  const to = useConsolePath()
+  /** The panel keeps the list in place; with a modifier key the link opens the page of the request elsewhere. */
+  const openRow = (event: MouseEvent) => {
+    if (!(event.target instanceof Element) || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return
+    const id = event.target.closest('tr')?.dataset.row
+    const link = event.target.closest('a, button')
+    if (id === undefined || (link !== null && !link.classList.contains('row-link'))) return
+    event.preventDefault()
+    change({ request: id })
+  }
   const isFiltered = [...Object.values(named), ...Object.values(period)].some((value) => value !== undefined)
   return (
     <>
@@ -84,14 +97,16 @@ export function RequestsView({ address, isOperator, now }: ConsoleData) {
         </p>
       )}
       {list.items.length > 0 && <ExportLinks filters={filters} />}
-      <div class="table-box">
+      {/* biome-ignore lint/a11y/noStaticElementInteractions: the link of each row does the same by keyboard */}
+      {/* biome-ignore lint/a11y/useKeyWithClickEvents: see above */}
+      <div class="table-box request-rows" onClick={openRow}>
         <ListView
           what="requests"
           list={list}
           caption="Requests, newest first"
           columns={withKeys(useKeyNames(chosen?.id, isDecided))}
           keyOf={({ id }) => id}
-          hrefOf={({ id }) => `/console/requests/${id}`}
+          hrefOf={({ id }) => to(`requests/${id}`)}
           empty={
             isFiltered
               ? emptyState('No matching requests', 'Remove a filter or choose another period.')
@@ -99,6 +114,15 @@ export function RequestsView({ address, isOperator, now }: ConsoleData) {
           }
         />
       </div>
+      {query.request !== '' && (
+        <SidePanel
+          title="Request"
+          action={<a href={to(`requests/${query.request}`)}>Open page</a>}
+          onClose={() => change({ request: '' })}
+        >
+          <RequestView id={query.request} address={address} />
+        </SidePanel>
+      )}
     </>
   )
 }
@@ -109,16 +133,21 @@ export const requestColumns: readonly Column<RequestItem>[] = [
   {
     label: 'Model',
     show: ({ model, requested_model: asked, path }) => model ?? <span class="muted">{asked ?? path}</span>,
+    note: ({ provider, attempts: { length } }) =>
+      provider !== null && `at ${provider}${length > 1 ? `, ${length} attempts` : ''}`,
   },
   {
-    label: 'Provider',
-    show: ({ provider, attempts: { length } }) =>
-      provider === null ? '–' : length > 1 ? `${provider}, ${length} attempts` : provider,
+    label: 'Tokens',
+    isNumber: true,
+    show: ({ usage }) => (usage ? exactCount(inputTokens(usage)) : '–'),
+    note: ({ usage }) => usage && `${exactCount(usage.output_tokens)} out`,
   },
-  { label: 'Input', isNumber: true, show: ({ usage }) => (usage ? exactCount(inputTokens(usage)) : '–') },
-  { label: 'Output', isNumber: true, show: ({ usage }) => (usage ? exactCount(usage.output_tokens) : '–') },
-  { label: 'First token', isNumber: true, show: ({ first_event_ms: ms }) => (ms === null ? '–' : shortMs(ms)) },
-  { label: 'Duration', isNumber: true, show: ({ total_ms: ms }) => shortMs(ms) },
+  {
+    label: 'Duration',
+    isNumber: true,
+    show: ({ total_ms: ms }) => shortMs(ms),
+    note: ({ first_event_ms: ms }) => ms !== null && `first token ${shortMs(ms)}`,
+  },
   { label: 'Cost', isNumber: true, show: ({ cost }) => <Amount usd={cost} /> },
 ]
 
