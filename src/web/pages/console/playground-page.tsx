@@ -38,16 +38,14 @@ export function PlaygroundView({ address }: ConsoleData) {
   const { workspaces, current } = useWorkspaces()
   const may = useMay()
   const reader = current && may('listCredentials', current.id) ? current.id : undefined
-  const own = useQuery(reader, () => readOwnKeyModels(reader ?? ''))
+  const own = useQuery(reader, () => readOwnChatModels(reader ?? ''))
   const dialect = Object.hasOwn(dialects, query.dialect) ? (query.dialect as Dialect) : 'chat'
   return (
     <>
       {own.error && <ErrorNotice error={own.error} retry={own.reload} />}
       <QueryView what="models" query={catalog}>
         {({ data }) => {
-          const models = withOwnKeyModels(data, own.value?.models ?? []).filter(
-            (each) => each.callable && canChat(each),
-          )
+          const models = withOwnKeyModels(data, own.value ?? []).filter((each) => each.callable && canChat(each))
           const model = models.find(({ id }) => id === query.model) ?? exampleModel(models)
           const other = models.find(({ id }) => id === query.other)
           if (!model) {
@@ -84,6 +82,15 @@ export function PlaygroundView({ address }: ConsoleData) {
       </QueryView>
     </>
   )
+}
+
+/** The capabilities of models that only own keys unlock are in the catalog of all models. */
+async function readOwnChatModels(id: string) {
+  const { models } = await readOwnKeyModels(id)
+  if (models.length === 0) return models
+  const { data } = await callApi('getCatalog', { query: { all: 'true' } })
+  const others = new Set(data.filter((model) => !canChat(model)).map((model) => model.id))
+  return models.filter((model) => !others.has(model.id))
 }
 
 interface ModelMenuProps {
