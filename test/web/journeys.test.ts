@@ -209,6 +209,7 @@ test('playground: a model is found by typing and answers with a system prompt, w
   // It ends by itself.
   expect(Date.parse(own?.expires_at ?? '')).toBeLessThan(Date.now() + 3_700_000)
   await button(page, 'View code').click()
+  await page.waitForSelector('dialog.sheet[open]')
   expect(await page.textContent('[data-what=request]')).toContain('"temperature":0.5')
   await page.keyboard.press('Escape')
   await page.waitForSelector('dialog.sheet', { state: 'detached' })
