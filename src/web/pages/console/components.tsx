@@ -3,7 +3,7 @@
 // request.
 
 import type { ComponentChildren, VNode } from 'preact'
-import { type CatalogEntry, isSandbox } from '../../catalog/entry.ts'
+import { type CatalogEntry, isEmbedder, isSandbox } from '../../catalog/entry.ts'
 import { usdText } from '../../catalog/format.ts'
 import type { RequestItem } from '../api.ts'
 import { Button, CodeBlock, EmptyState, ErrorNotice, Menu, Skeleton, Status } from '../components.tsx'
@@ -203,14 +203,9 @@ export function ExampleRequest({ address, isOperator }: { readonly address: stri
   )
 }
 
-/** Whether it answers messages, unlike a model for embeddings. */
-export function canChat({ tags }: CatalogEntry): boolean {
-  return !tags.includes('embeddings')
-}
-
 /** A sandbox model if there is one, because it costs nothing real. */
 export function exampleModel(models: readonly CatalogEntry[]): CatalogEntry | undefined {
-  const callable = models.filter((model) => model.callable && canChat(model))
+  const callable = models.filter((model) => model.callable && !isEmbedder(model))
   const sandbox = callable.filter(isSandbox)
   return sandbox.find(({ id }) => id.endsWith('/echo')) ?? sandbox[0] ?? callable[0]
 }

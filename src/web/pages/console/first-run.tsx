@@ -3,12 +3,13 @@
 // that stores a provider's key, tests it and lists the models it unlocks.
 
 import { useEffect, useState } from 'preact/hooks'
+import { isEmbedder } from '../../catalog/entry.ts'
 import { countOf } from '../../catalog/format.ts'
 import { callApi, type KeyWithSecret } from '../api.ts'
 import { Button, CodeBlock } from '../components.tsx'
 import { Form } from '../form.tsx'
 import { useApi, useQuery } from '../hooks.ts'
-import { Card, canChat, exampleModel, QueryView } from './components.tsx'
+import { Card, exampleModel, QueryView } from './components.tsx'
 import { useMay } from './context.tsx'
 import { useModelCall } from './model-call.ts'
 import { useConsolePath } from './navigation.ts'
@@ -154,7 +155,7 @@ function CreateAndRunDialog({ workspaceId: id, onDone }: CreateAndRunProps) {
       ) : (
         <QueryView what="models" query={catalog}>
           {({ data }) => {
-            const models = data.filter((model) => model.callable && canChat(model))
+            const models = data.filter((model) => model.callable && !isEmbedder(model))
             return (
               <Form
                 label="Create key and run"

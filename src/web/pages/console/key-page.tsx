@@ -3,6 +3,7 @@
 
 import { useState } from 'preact/hooks'
 import { allowsModel, createAllowlist } from '../../../tenancy/allowlist.ts'
+import { isEmbedder } from '../../catalog/entry.ts'
 import { snippetsFor } from '../../catalog/snippets.ts'
 import { usableEntries } from '../../catalog/usable-models.ts'
 import type { ConsoleData } from '../../page-data.ts'
@@ -10,7 +11,7 @@ import { callApi, type Key, type Project, type Workspace } from '../api.ts'
 import { CodeBlock, Facts, Tabs } from '../components.tsx'
 import { Field } from '../form.tsx'
 import { useApi, useQuery } from '../hooks.ts'
-import { Actions, Card, canChat, exampleModel, QueryView } from './components.tsx'
+import { Actions, Card, exampleModel, QueryView } from './components.tsx'
 import { Ago, Moment } from './context.tsx'
 import { KeyStatus, lastUseOf, shortClient, useKeyActions } from './keys-page.tsx'
 import { holdersOf, LimitsList } from './limits.tsx'
@@ -127,7 +128,7 @@ function KeyCode({ apiKey, address }: Pick<KeyDetailsProps, 'apiKey' | 'address'
   const [chosen, setChosen] = useState('')
   if (!catalog || !offered || apiKey.status !== 'active') return null
   const lists = apiKey.models === null ? [] : [createAllowlist(apiKey.models)]
-  const models = usableEntries(catalog, offered).filter((model) => canChat(model) && allowsModel(lists, model.id))
+  const models = usableEntries(catalog, offered).filter((model) => !isEmbedder(model) && allowsModel(lists, model.id))
   const model = models.find(({ id }) => id === chosen) ?? exampleModel(models)
   if (!model) return null
   const snippets = snippetsFor({ address, modelId: model.id, maxOutputTokens: model.max_output_tokens ?? undefined })

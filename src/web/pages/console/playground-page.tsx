@@ -6,7 +6,7 @@ import type { ComponentChildren, TargetedSubmitEvent } from 'preact'
 import { useState } from 'preact/hooks'
 import { isoTime, systemClock } from '../../../kernel/clock.ts'
 import { formatUsd, parsePrice, picoToNano } from '../../../kernel/money.ts'
-import type { CatalogEntry } from '../../catalog/entry.ts'
+import { type CatalogEntry, isEmbedder } from '../../catalog/entry.ts'
 import { countOf, shortMs, usdText } from '../../catalog/format.ts'
 import { withOwnKeyModels } from '../../catalog/usable-models.ts'
 import type { ConsoleData } from '../../page-data.ts'
@@ -15,7 +15,7 @@ import { Button, CodeBlock, ErrorNotice, Facts, Menu, Tabs } from '../components
 import { Checkbox, Field } from '../form.tsx'
 import { useAddressQuery, useApi, useQuery, useSubmit } from '../hooks.ts'
 import { Icon } from '../icons.tsx'
-import { Amount, canChat, curlText, exampleModel, QueryView } from './components.tsx'
+import { Amount, curlText, exampleModel, QueryView } from './components.tsx'
 import { useMay, useWorkspaces } from './context.tsx'
 import {
   bodyOf,
@@ -45,7 +45,7 @@ export function PlaygroundView({ address }: ConsoleData) {
       {own.error && <ErrorNotice error={own.error} retry={own.reload} />}
       <QueryView what="models" query={catalog}>
         {({ data }) => {
-          const models = withOwnKeyModels(data, own.value ?? []).filter((each) => each.callable && canChat(each))
+          const models = withOwnKeyModels(data, own.value ?? []).filter((each) => each.callable && !isEmbedder(each))
           const model = models.find(({ id }) => id === query.model) ?? exampleModel(models)
           const other = models.find(({ id }) => id === query.other)
           if (!model) {
@@ -89,7 +89,7 @@ async function readOwnChatModels(id: string) {
   const { models } = await readOwnKeyModels(id)
   if (models.length === 0) return models
   const { data } = await callApi('getCatalog', { query: { all: 'true' } })
-  const others = new Set(data.filter((model) => !canChat(model)).map((model) => model.id))
+  const others = new Set(data.filter(isEmbedder).map((model) => model.id))
   return models.filter((model) => !others.has(model.id))
 }
 
