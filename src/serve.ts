@@ -28,7 +28,7 @@ export async function start({ workers, settings }: ServeOptions): Promise<void> 
 }
 
 export async function serve(port: 'own port' | 'shared port'): Promise<void> {
-  const load = () => loadConfig(configInputs())
+  const load = (fileText?: string) => loadConfig({ ...configInputs(), fileText })
   const initial = load()
   for (const warning of initial.warnings) process.stderr.write(`warning: ${formatFault(warning)}\n`)
   if ('faults' in initial)

@@ -125,6 +125,8 @@ export const access = {
 
   listAudit: operatorsOnly,
   getConfig: operatorsOnly,
+  getConfigFile: operatorsOnly,
+  updateConfigFile: operatorsOnly,
   getOpenApi: oneself,
 } as const satisfies Readonly<Record<OperationName, Access>>
 

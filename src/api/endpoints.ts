@@ -104,6 +104,8 @@ export const endpoints = {
 
   listAudit: ['GET', '/api/audit'],
   getConfig: ['GET', '/api/config'],
+  getConfigFile: ['GET', '/api/config/file'],
+  updateConfigFile: ['PATCH', '/api/config/file'],
   getOpenApi: ['GET', '/api/openapi.json'],
 } as const satisfies Readonly<Record<string, readonly [Method, `/api/${string}`]>>
 

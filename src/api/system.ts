@@ -23,6 +23,17 @@ const settingSchema = z.object({
 
 export type Setting = z.input<typeof settingSchema>
 
+const entrySchema = z.looseObject({})
+
+const configFileSchema = z.object({
+  path: z.string(),
+  read_only: z.string().nullable().describe('Why the gateway cannot change it; null = it can.'),
+  digest: z.string().nullable().describe('Changes with the content; null = there is no file.'),
+  providers: z.array(entrySchema),
+  models: z.array(entrySchema),
+  aliases: z.record(z.string(), z.string()),
+})
+
 export const systemOperations = {
   listAudit: operation('listAudit', {
     summary: 'Lists who changed what, newest first.',
@@ -32,6 +43,26 @@ export const systemOperations = {
   getConfig: operation('getConfig', {
     summary: 'Lists the settings in effect and where each came from. Secrets are shown only as set.',
     answer: listSchema(settingSchema),
+  }),
+  getConfigFile: operation('getConfigFile', {
+    summary:
+      'Reads the providers, models and aliases of the configuration file. Keys are shown as a reference or as set.',
+    answer: configFileSchema,
+  }),
+  updateConfigFile: operation('updateConfigFile', {
+    summary:
+      'Adds, replaces or removes providers, models and aliases in the configuration file. Checked as at the start; in effect at once.',
+    body: z.strictObject({
+      providers: z
+        .record(z.string(), entrySchema.nullable())
+        .optional()
+        .describe('By id: the entry without its id, or null to remove it. Without `api_key` it keeps its key.'),
+      models: z.record(z.string(), entrySchema.nullable()).optional().describe('By id, as providers.'),
+      aliases: z.record(z.string(), z.string().nullable()).optional().describe('By name: the model, or null.'),
+      digest: z.string().nullish().describe('Of the file that was read: refused if it has changed since.'),
+    }),
+    example: { aliases: { fast: 'acme/large' } },
+    answer: configFileSchema,
   }),
   getOpenApi: operation('getOpenApi', {
     summary: 'Public: this document.',

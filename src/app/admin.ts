@@ -132,6 +132,7 @@ export function createAdmin(deps: AdminDependencies): Admin {
     storedResponses: pipeline.storedResponses,
     providers: providerAdmin(catalog, auth.credentials, dialects),
     settings: () => source.settings(),
+    configFile: source.editor,
     requests: createRequestReader({ database, ledger, requests: pipeline.requests }),
     catalog: (options) => catalogItems(catalog.current, health, options),
     catalogIsPublic: () => source.current.catalogIsPublic,

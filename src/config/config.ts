@@ -53,6 +53,8 @@ export interface ConfigInputs {
   readonly builtInProviderIds: readonly string[]
   /** Throws with a `code` as the file system does. */
   readonly readFile?: (path: string) => string
+  /** Instead of the content of the configuration file, to check it before it is written. */
+  readonly fileText?: string | undefined
 }
 
 export interface LoadedConfig {
@@ -213,7 +215,7 @@ function readFile(path: string, inputs: ConfigInputs) {
   const fileName = fileNameIn(inputs.cwd, path)
   let text: string
   try {
-    text = read(path)
+    text = inputs.fileText ?? read(path)
   } catch (error) {
     const code = errorCode(error)
     const named = variable(inputs.env, 'TOLLGATE_CONFIG') !== undefined

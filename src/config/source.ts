@@ -13,6 +13,7 @@ import {
   type ShownSetting,
 } from './config.ts'
 import type { ConfigFault } from './document.ts'
+import { type ConfigEditor, createConfigEditor } from './edit.ts'
 
 export type ConfigReport =
   /** In effect now, except the settings that need a restart. */
@@ -34,12 +35,15 @@ export interface ConfigSource {
   settings(): readonly ShownSetting[]
   /** Loads now, whether or not a file changed. */
   reload(): void
+  /** Changes entries of the file. */
+  readonly editor: ConfigEditor
   close(): void
 }
 
 export interface ConfigSourceOptions {
   readonly initial: LoadedConfig
-  readonly load: () => LoadedConfig | RefusedConfig
+  /** `fileText`: instead of the content of the file. */
+  readonly load: (fileText?: string) => LoadedConfig | RefusedConfig
   readonly report: (report: ConfigReport) => void
   /** Absent = `settings` is empty. */
   readonly describe?: (config: Config) => readonly ShownSetting[]
@@ -109,6 +113,15 @@ export function createConfigSource(options: ConfigSourceOptions): ConfigSource {
     onRefused: (listener) => void refusalListeners.push(listener),
     settings: () => options.describe?.(current) ?? [],
     reload,
+    editor: createConfigEditor({
+      path: initial.config.configPath,
+      dataFolder: initial.config.dataFolder,
+      check(text) {
+        const outcome = load(text)
+        return 'faults' in outcome ? outcome.faults : []
+      },
+      onWritten: reload,
+    }),
     close() {
       for (const each of [close, ...closers.values()]) each()
     },

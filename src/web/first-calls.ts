@@ -57,7 +57,7 @@ const bySection: { readonly [Name in SectionName]?: (place: FirstPlace) => reado
     ]
   },
   settings: () => [targetOf('getConfig', {}, {}).path, targetOf('listAudit', {}, { limit: 50 }).path],
-  providers: () => [targetOf('listProviders', {}, {}).path],
+  providers: () => [targetOf('listProviders', {}, {}).path, targetOf('getConfigFile', {}, {}).path],
   keys: ({ subject }) => (subject === '' ? [] : [targetOf('getKey', { id: subject }, {}).path]),
 }
 

@@ -60,8 +60,8 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
     providerVariables,
     builtInProviderIds,
   }
-  const load = () => {
-    const loaded = loadConfig(inputs)
+  const load = (fileText?: string) => {
+    const loaded = loadConfig({ ...inputs, fileText })
     if ('faults' in loaded) return loaded
     const retries = { ...loaded.config.retries, backoffMs }
     return { ...loaded, config: frozenConfig({ ...loaded.config, retries }) }

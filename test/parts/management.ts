@@ -119,6 +119,7 @@ export async function openManagement(
       },
     },
     storedResponses: { async *list() {} },
+    configFile: testConfigFile(),
     settings: () => [{ name: 'server.port', value: '8080', source: 'default' }],
     modelsOf: async ({ models }) =>
       (models ?? ['a/one']).map((id) => ({
@@ -345,6 +346,20 @@ function testRequestLog(logged: readonly Sketch[]): RequestLog {
     async find(id) {
       const found = logged.find((request) => request.id === id)
       return found && explained(found)
+    },
+  }
+}
+
+/** Keeps aliases only, and refuses one that is called `refused`. */
+function testConfigFile(): ManagementDependencies['configFile'] {
+  const aliases: Record<string, string> = {}
+  const read = () => ({ path: 'tollgate.yaml', read_only: null, digest: 'd', providers: [], models: [], aliases })
+  return {
+    read,
+    change(change) {
+      if (change.aliases && 'refused' in change.aliases) throw new Failure('FORBIDDEN', 'The file is read-only.')
+      for (const [name, model] of Object.entries(change.aliases ?? {})) if (model !== null) aliases[name] = model
+      return read()
     },
   }
 }

@@ -4,6 +4,7 @@
 import { afterAll, expect } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
 import type { Page } from 'playwright-core'
+import { seriousFaults } from '../parts/axe.ts'
 import { act, button, field, idsOf, startConsole } from './console-harness.ts'
 
 const harness = await startConsole()
@@ -244,6 +245,37 @@ test('keys: settings list the changes, and sign out', async ({ page, workspace, 
   await page.waitForSelector(`tr:has-text("wallet.topup"):has-text("${workspace.id}")`)
   await button(page, 'Sign out of this browser').click()
   await page.waitForSelector('#token')
+})
+
+test('providers: an operator adds a provider and a model to the configuration file, edits and removes them', async ({
+  page,
+}) => {
+  await button(page, 'Add provider').click()
+  await field(page, 'Name').fill('beta')
+  await field(page, 'Base URL').fill('https://beta.example/v1')
+  await field(page, 'API key').fill('sk-of-beta-4321')
+  expect(await seriousFaults(page)).toEqual([])
+  await button(page, 'Save provider').click()
+  await page.waitForSelector('section[aria-label="Enabled providers"] tr:has-text("beta"):has-text("…4321")')
+  expect(await page.content()).not.toContain('sk-of-beta')
+  await button(page, 'Add model').click()
+  await field(page, 'Model id').fill('beta/one')
+  await field(page, 'Routes').fill('beta one-v1')
+  await field(page, 'Input price').fill('1.00')
+  await field(page, 'Output price').fill('2.00')
+  await button(page, 'Save model').click()
+  await page.waitForSelector('section[aria-label="Declared models"] tr:has-text("$1.00 in, $2.00 out")')
+  await button(page, 'Edit beta/one').click()
+  await field(page, 'Output price').fill('3.00')
+  await button(page, 'Save model').click()
+  await page.waitForSelector('section[aria-label="Declared models"] tr:has-text("$1.00 in, $3.00 out")')
+  expect(await seriousFaults(page)).toEqual([])
+  for (const name of ['beta/one', 'beta']) {
+    await button(page, `Remove ${name}`).click()
+    await button(page, 'Remove').click()
+    await page.waitForSelector(`button[aria-label="Remove ${name}"]`, { state: 'detached' })
+  }
+  await page.waitForSelector('text=No providers declared')
 })
 
 const menu = (page: Page, name: string) => page.getByRole('combobox', { name, exact: true })

@@ -3,7 +3,7 @@
 import type { Mail } from '../../alerts/mail.ts'
 import type { SenderDependencies } from '../../alerts/webhooks.ts'
 import type { CatalogItem } from '../../api/catalog.ts'
-import type { AnswerOf } from '../../api/client.ts'
+import type { AnswerOf, CallOf } from '../../api/client.ts'
 import type { OfferedModel } from '../../api/projects.ts'
 import type { ShownProvider } from '../../api/providers.ts'
 import type { ExplainedRequest, LoggedRequest } from '../../api/requests.ts'
@@ -86,6 +86,12 @@ export interface RouteDependencies extends MoveDependencies {
   readonly tail: RequestTail
   /** The configuration in effect, without secrets. */
   settings(): readonly Setting[]
+  /** Entries of the configuration file, and changing them. */
+  readonly configFile: {
+    read(): AnswerOf<'getConfigFile'>
+    /** Throws a Failure, and then nothing has changed. */
+    change(change: NonNullable<CallOf<'updateConfigFile'>['body']>): AnswerOf<'getConfigFile'>
+  }
   /** The program's version, for the OpenAPI document. */
   readonly version: string
 }

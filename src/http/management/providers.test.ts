@@ -107,3 +107,41 @@ test('shows the configuration in effect with its sources and without secrets', a
   const response = await fetch(`${gateway.url}/api/config`)
   expect(response.status).toBe(401)
 })
+
+test('adds a provider, a model and an alias to the file, in effect at once and in the audit log without the key', async () => {
+  const { digest } = await ask('GET', '/api/config/file')
+  const provider = { dialect: 'openai-chat', base_url: address, api_key: 'canary-good-beta' }
+  const model = { price: 'free', routes: [{ provider: 'beta', model: 'one' }] }
+  const change = {
+    providers: { beta: provider },
+    models: { 'beta/one': model },
+    aliases: { first: 'beta/one' },
+    digest,
+  }
+  const changed = await ask('PATCH', '/api/config/file', change)
+  expect(changed).toMatchObject({ status: 200, read_only: null, aliases: { first: 'beta/one' } })
+  const { data } = await ask('GET', '/api/providers')
+  expect(data.find(({ id }: { id: string }) => id === 'beta')).toMatchObject({
+    origin: 'file',
+    last4: 'beta',
+    models: 1,
+  })
+  expect((await ask('POST', '/api/providers/beta/test', {})).verdict).toBe('ok')
+  // The file has changed since.
+  expect((await ask('PATCH', '/api/config/file', change)).status).toBe(400)
+  const wrong = await ask('PATCH', '/api/config/file', {
+    models: { 'beta/two': { routes: [{ provider: 'no', model: 'x' }] } },
+  })
+  expect([wrong.status, wrong.error.message.includes('there is no provider with this id')]).toEqual([400, true])
+  const audit = await ask('GET', '/api/audit?limit=3')
+  expect(audit.data.map(({ action, object }: Record<string, string>) => [action, object])).toEqual([
+    ['alias.put', 'first'],
+    ['model.put', 'beta/one'],
+    ['provider.put', 'beta'],
+  ])
+  expect(audit.data[2].details).toMatchObject({ api_key: 'replaced', base_url: address })
+  const removed = await ask('PATCH', '/api/config/file', {
+    ...{ aliases: { first: null }, models: { 'beta/one': null }, providers: { beta: null } },
+  })
+  expect(removed.providers.map(({ id }: { id: string }) => id)).toEqual(['acme', 'acme-eu', 'closed'])
+})

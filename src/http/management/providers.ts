@@ -1,6 +1,7 @@
 // Handlers of provider keys: those that workspaces bring (stored, replaced, deleted, listed by their last four
 // characters) and testing these and the operator's own.
 
+import type { CallOf } from '../../api/client.ts'
 import { listAnswer } from '../../api/fields.ts'
 import { operations } from '../../api/operations.ts'
 import type { TestResult } from '../../api/providers.ts'
@@ -15,7 +16,7 @@ import { credentialAnswer } from './answers.ts'
 import type { RouteDependencies } from './dependencies.ts'
 import { implement, type Route } from './route.ts'
 
-export function providerRoutes({ database, credentials, providers }: RouteDependencies): readonly Route[] {
+export function providerRoutes({ database, credentials, providers, configFile }: RouteDependencies): readonly Route[] {
   return [
     implement(operations.listCredentials, {
       async run({ id }) {
@@ -55,7 +56,35 @@ export function providerRoutes({ database, credentials, providers }: RouteDepend
         return testResult(probe, act.at)
       },
     }),
+    implement(operations.getConfigFile, { run: async () => configFile.read() }),
+    implement(operations.updateConfigFile, {
+      async run({ body, act }) {
+        // The file is changed last: if that is refused, nothing is recorded either.
+        return await database.transaction(async (sql) => {
+          for (const { action, object, details } of fileChanges(body)) {
+            await appendAudit(sql, { ...act, action, object, details })
+          }
+          return configFile.change(body)
+        })
+      },
+    }),
   ]
+}
+
+type FileChange = NonNullable<CallOf<'updateConfigFile'>['body']>
+
+/** For the audit log, without keys. */
+function fileChanges({ providers = {}, models = {}, aliases = {} }: FileChange) {
+  const sections = { provider: providers, model: models, alias: aliases }
+  return Object.entries(sections).flatMap(([kind, entries]) =>
+    Object.entries(entries).map(([object, entry]) => {
+      const action = `${kind}.${entry === null ? 'remove' : 'put'}` as const
+      if (entry === null) return { action, object, details: {} }
+      if (typeof entry === 'string') return { action, object, details: { model: entry } }
+      const { api_key: key, ...rest } = entry
+      return { action, object, details: { ...rest, ...(key !== undefined && { api_key: 'replaced' }) } }
+    }),
+  )
 }
 
 function putCredential({ database, credentials }: Pick<RouteDependencies, 'database' | 'credentials'>): Route {

@@ -122,6 +122,8 @@ const table: Readonly<Record<OperationName, readonly [Row, Row, Row]>> = {
   revokeInvitation: admins(204),
   listAudit: operators,
   getConfig: operators,
+  getConfigFile: operators,
+  updateConfigFile: operators,
   getOpenApi: self(200),
 }
 

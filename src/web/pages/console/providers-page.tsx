@@ -14,6 +14,7 @@ import { useApi } from '../hooks.ts'
 import { useLiveCatalog } from '../live-catalog.ts'
 import { type Column, DataTable } from '../table.tsx'
 import { Amount, QueryView, Section } from './components.tsx'
+import { ConfigFileSections } from './config-file.tsx'
 import { useViewer, WorkspaceContent } from './context.tsx'
 import { dayMs, type Stats, sumOf } from './figures.ts'
 import { KeyTest, OwnKeys } from './own-keys.tsx'
@@ -21,13 +22,15 @@ import { modelYaml } from './workspace-data.ts'
 
 export function ProvidersView() {
   const { isOperator } = useViewer()
+  const [changes, setChanges] = useState(0)
   const { entries, live } = useLiveCatalog([], '', (all) => all)
   const providers = routesByProvider(entries)
   const isSandboxOnly = providers.every(({ rows }) => rows.every(({ route }) => route.rehearsal))
   return (
     <>
       <WorkspaceContent>{(workspaceId) => <OwnKeys workspaceId={workspaceId} />}</WorkspaceContent>
-      {isOperator && <EnabledProviders providers={providers} />}
+      {isOperator && <EnabledProviders key={changes} providers={providers} />}
+      {isOperator && <ConfigFileSections onChanged={() => setChanges(changes + 1)} />}
       <div class="between">
         <h2>Routes</h2>
         <LiveStatus state={live} />
@@ -140,7 +143,6 @@ interface ProviderRow extends Provider {
   readonly spent: string | undefined
 }
 
-/** Read-only: providers are changed where they were declared. */
 function EnabledProviders({ providers }: { readonly providers: readonly ProviderRoutes[] }) {
   const query = useApi('listProviders', {})
   const [from, setFrom] = useState<string | undefined>(undefined)
