@@ -81,7 +81,7 @@ export function ConfigFileSections({ onChanged }: { onChanged(): void }) {
       <FormDialog
         title="Set the price of a model"
         label="Set price"
-        intro="For any model of the catalog, from the next request on. It replaces the built-in price and the price in the file."
+        intro="In effect from the next request on. It replaces the built-in price. If the file has a price for the model, edit the model instead."
         rows={[
           { name: 'model', label: 'Model', isRequired: true },
           ...priceRows.map((row) => ({ ...row, ...required(row) })),
@@ -166,8 +166,8 @@ export function ConfigFileSections({ onChanged }: { onChanged(): void }) {
           </Section>
           <Section title="Prices" action={{ label: 'Set price', run: setPrice }}>
             <p class="hint">
-              The price of any model can be set here. Its history is on the page of the model; requests keep the price
-              they were charged by.
+              The price of any model without a price in the file can be set here. Its history is on the page of the
+              model; requests keep the price they were charged by.
             </p>
           </Section>
         </>
