@@ -202,7 +202,7 @@ test('audio costs as much as text without an audio price', () => {
   )
 })
 
-test('what is held for a bound covers every usage within it, whatever the tiers', () => {
+test('the hold for a bound covers every usage within it, whatever the tiers', () => {
   const cap = fc.nat({ max: 2 ** 31 })
   const input = countsOf(fc.nat({ max: 1000 }))
   fc.assert(

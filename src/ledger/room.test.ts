@@ -26,7 +26,7 @@ forEachEngine((_, it) => {
     await expectBooksRight(database)
   })
 
-  it('of holds at once each is judged by what those before it have left', async ({ database }) => {
+  it('judges each of several simultaneous holds by what the earlier ones left', async ({ database }) => {
     await using books = await openLedger(database)
     const { ledger } = books
     const workspaceId = await addWorkspace(database)

@@ -104,9 +104,7 @@ forEachEngine((_, it) => {
     await expectBooksRight(database)
   })
 
-  it('what is counted already is not counted again, neither by a restart nor by another process', async ({
-    database,
-  }) => {
+  it('counts nothing twice, neither after a restart nor in another process', async ({ database }) => {
     await using books = await openBooks(database)
     await books.charge(30n, now - 5000)
     await books.charge(5n, now - 4000, { budgets: [today('key_1', 50n)] })
@@ -139,7 +137,7 @@ forEachEngine((_, it) => {
     await expectBooksRight(database)
   })
 
-  it('what was charged between two limits is added when the second one is set', async ({ database }) => {
+  it('adds charges between two limits when the second one is set', async ({ database }) => {
     await using books = await openBooks(database)
     await books.charge(5n, now - 5000, { budgets: [today('key_1', 50n)] })
     await books.charge(30n, now - 4000)
@@ -150,7 +148,9 @@ forEachEngine((_, it) => {
     await expectBooksRight(database)
   })
 
-  it('what could not be added when the second limit was set is added with the next round', async ({ database }) => {
+  it('adds charges in the next round if they could not be added when the second limit was set', async ({
+    database,
+  }) => {
     const faults = createFaults(database)
     await using books = await openBooks(faults.database)
     await books.charge(5n, now - 5000, { budgets: [today('key_1', 50n)] })

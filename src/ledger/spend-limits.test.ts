@@ -58,7 +58,7 @@ forEachEngine((engine, it) => {
     await expectBooksRight(database)
   })
 
-  it('what was spent is known after a restart, what was held is not counted for ever', async ({ database }) => {
+  it('knows the spend after a restart, and does not count holds for ever', async ({ database }) => {
     const workspaceId = await addWorkspace(database)
     const settled = { ...holdOf(workspaceId, 10n), budgets: budgetOf(30n) }
     {

@@ -56,14 +56,14 @@ test.each<[says: string, body: unknown, message: string]>([
   expect(said(body)).toBe(message)
 })
 
-test('where no known place holds text the body is kept as it came', () => {
+test('keeps the body unchanged if no known place holds text', () => {
   expect(said('{"error":{"why":"no"}}')).toBe('{"error":{"why":"no"}}')
   expect(said('{"errors":{"n":["must be 1"]}}')).toBe('{"errors":{"n":["must be 1"]}}')
   expect(said('["no",1]')).toBe('["no",1]')
   expect(said('')).toBe('')
 })
 
-test('what is long is cut, and what was cut before is text', () => {
+test('cuts long messages, and reads messages that were cut before as text', () => {
   const long = 'x'.repeat(200_000)
   expect(said({ error: { message: long } })).toBe('x'.repeat(4096))
   expect(said({ errors: Array.from({ length: 9_000 }, () => 'a') })).toHaveLength(4096)
@@ -83,7 +83,7 @@ test('a type, code or param of more than 256 characters is none, and details of 
   expect(faultFromError(400, undefined, { status: 'A'.repeat(257) }).type).toBeUndefined()
 })
 
-test('what long details say of the wait counts all the same', () => {
+test('reads the wait from long details too', () => {
   const retry = { '@type': 'type.googleapis.com/google.rpc.RetryInfo', retryDelay: '7s' }
   const fault = faultFromError(429, undefined, { details: [retry, { a: 'x'.repeat(5000) }] })
   expect(fault).toMatchObject({ details: undefined, retryAfterMs: 7000 })

@@ -298,7 +298,7 @@ function metered(...events: ReplyEvent[]): UsageMeter {
   return meter
 }
 
-test('what the provider reports at the end counts', () => {
+test('uses the usage that the provider reports at the end', () => {
   expect(metered(started, ...text('a'), ended(undefined, usageOf({ outputTokens: 99 }))).usage?.outputTokens).toBe(99)
 })
 

@@ -106,7 +106,7 @@ test('legal names stay, others become legal, no two become one, and all can be r
   )
 })
 
-test('what a name becomes does not depend on the others', () => {
+test('maps a name independently of the others', () => {
   expect(new ToolNames(['a.b', 'c d'], 64).sent('a.b')).toBe(new ToolNames(['x', 'a.b'], 64).sent('a.b'))
 })
 

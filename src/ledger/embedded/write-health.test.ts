@@ -214,7 +214,7 @@ it('a retry finds a commit whose success was not reported, and it is charged onc
   expect(await ledger.wallet(workspaceId)).toMatchObject({ posted: 96n, held: 0n })
 })
 
-it('what queues while a commit runs shares the next one', async ({ ledger, workspaceId, writer }) => {
+it('operations queued during a commit share the next one', async ({ ledger, workspaceId, writer }) => {
   const requests = Array.from({ length: 50 }, () => holdOf(workspaceId, 1n))
   for (const request of requests) ledger.hold(request)
   const [first, ...others] = requests
@@ -312,7 +312,7 @@ it('an unknown outcome whose commit fails is not charged and not tried again', a
   await expectBooksRight(database)
 })
 
-it('what queues behind a commit that hangs is given up after thirty seconds, and certainly not charged', async ({
+it('gives up operations behind a hanging commit after thirty seconds, and does not charge them', async ({
   ledger,
   workspaceId,
   clock,

@@ -6,7 +6,7 @@ import type { Sql } from '../../store/sql.ts'
 import { verify } from '../verify.ts'
 
 describe.skipIf(findPostgresPrograms() === undefined)('on postgres', () => {
-  test('what is seen in a snapshot is judged by its time, however long the books take', async () => {
+  test('judges a snapshot by its own time, however long the verification takes', async () => {
     await using store = await openPostgresStore()
     const { database } = store
     await database.transaction(async (sql) => {

@@ -48,7 +48,7 @@ test('sealed thinking of ours is cut out too', () => {
   )
 })
 
-test('what a user wrote stays, empty text included, and so do words that only look like ours', () => {
+test('keeps the text of the user, also empty text and words that only look like ours', () => {
   for (const messages of [
     `{"role":"user","content":[${empty}]}`,
     `{"role":"user","content":"\\"signature\\":\\"tg1.x\\""},${says('{"type":"text","text":"\\"text\\":\\"\\""}')}`,
@@ -60,7 +60,7 @@ test('what a user wrote stays, empty text included, and so do words that only lo
   }
 })
 
-test('what is cut and what is left is the same as editing the parsed list would give', () => {
+test('gives the same result as editing the parsed list', () => {
   const block = fc.constantFrom(own, real, empty, call, '{"type":"text","text":"a"}')
   const space = fc.constantFrom('', ' ', '\n\t')
   const list = (element: fc.Arbitrary<string>) =>
@@ -103,7 +103,7 @@ test('pitfall 1: the line for billing stays away from hosts that it is not for',
   expect(sent(joined)).toBe(joined)
 })
 
-test('what is not paid for: a cap above what the model writes, and speed at a higher price', () => {
+test('removes what is not paid for: a cap above the maximum of the model, and speed at a higher price', () => {
   const sent = (members: string, more: Partial<RequestEdits>) => {
     const body = `{"model":"up",${members},"messages":[${hi}]}`
     const { body: bytes, warnings } = editRequest(messagesEnvelope(body), { ...edits, ...more })

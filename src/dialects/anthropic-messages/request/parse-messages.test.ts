@@ -134,7 +134,7 @@ describe('user content', () => {
     expect(userBlocks(found)).toEqual([text('T\nhttps://s\n\nbody')])
   })
 
-  test('what only Anthropic can read is refused by its type', () => {
+  test('refuses content that only Anthropic can read, by its type', () => {
     const failure = refused({ messages: [{ role: 'user', content: [{ type: 'container_upload', file_id: 'f' }] }] })
     expect(failure.message).toContain('container_upload')
     expect(failure.facts.param).toBe('messages[0].content[0].type')

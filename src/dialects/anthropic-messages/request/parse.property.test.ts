@@ -27,7 +27,7 @@ const field = fc.constantFrom(
   ...['cache_control', 'service_tier', 'speed', 'top_p', 'container', 'unknown'],
 )
 
-test('whatever is sent is read or refused with a place, never thrown', () => {
+test('reads every body or refuses it with a place, and never throws', () => {
   fc.assert(
     fc.property(fc.array(json, { minLength: 1, maxLength: 4 }), fc.dictionary(field, json), (messages, fields) => {
       // Bodies that the envelope refuses before the parser sees them.

@@ -106,7 +106,7 @@ describe('what only Anthropic has', () => {
     ])
   })
 
-  test('what runs or is kept at Anthropic is refused, unless it is empty', () => {
+  test('refuses what runs or is stored at Anthropic, unless it is empty', () => {
     for (const field of [
       { container: 'c' },
       { mcp_servers: [{ type: 'url' }] },
@@ -125,7 +125,7 @@ describe('what only Anthropic has', () => {
   })
 })
 
-test('what Claude Code sends passes without a refusal', () => {
+test('accepts the requests of Claude Code', () => {
   const cache = { cache_control: { type: 'ephemeral' } }
   const request = parsed({
     max_tokens: 32_000,

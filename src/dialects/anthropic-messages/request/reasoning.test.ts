@@ -244,7 +244,7 @@ test('pitfall 79: what we signed for this very issuer is restored', () => {
   expect(sent([thinking('a', 'tg1.damaged'), 'x']).blocks).toEqual([['x']])
 })
 
-test('where the thinking of a turn is lost, that of all earlier turns stays away and later ones are kept', () => {
+test('drops the thinking of all turns before one whose thinking is lost, and keeps later ones', () => {
   expect(sent([thinking('1', 's1'), 'a'], [thinking('2', undefined), 'b'], [thinking('3', 's3'), 'c']).blocks).toEqual([
     ['a'],
     ['b'],

@@ -87,7 +87,7 @@ describe('sampling', () => {
     expect(sampled({}).version).toBe('2023-06-01')
   })
 
-  test('what the dialect has no field for is left out with a warning, unless it says nothing', () => {
+  test('leaves out settings without a field in the dialect with a warning, unless they are empty', () => {
     const { warnings } = sampled({ seed: 1, presencePenalty: 0, frequencyPenalty: 0.5, logitBias: '{ }' })
     expect(warnings).toEqual(['frequency_penalty_dropped;/frequency_penalty', 'seed_dropped;/seed'])
     expect(sampled({ logitBias: '{"1":2}' }).warnings).toEqual(['logit_bias_dropped;/logit_bias'])

@@ -66,7 +66,7 @@ describe('tools', () => {
     expect(refusedParse({ messages, tools: [{ type: 'function', function: {} }] }).param).toBe('tools[0].function.name')
   })
 
-  test('what a tool says beyond that is warned about', () => {
+  test('warns about further members of a tool', () => {
     const tool = { type: 'function', function: { name: 'f' }, defer_loading: true }
     expect(parsed({ messages, tools: [tool] }).warned).toEqual(['field_dropped /tools/0/defer_loading'])
   })

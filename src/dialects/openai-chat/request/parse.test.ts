@@ -43,7 +43,7 @@ describe('caps, sampling and stops', () => {
 })
 
 describe('fields only this dialect knows', () => {
-  test('what changes the shape of the answer or a guarantee is to be refused', () => {
+  test('refuses members that change the shape of the answer or a guarantee', () => {
     expect(unsupported({ n: 2 })).toEqual([['/n', true]])
     expect(unsupported({ audio: { voice: 'x', format: 'wav' }, modalities: ['text', 'audio'] })).toEqual([
       ['/audio', true],
@@ -96,7 +96,7 @@ describe('fields only this dialect knows', () => {
     })
   })
 
-  test('what is said about the cache is kept as it was written', () => {
+  test('keeps cache options as written', () => {
     const body = (options: string) =>
       parsed(`{"model":"m","messages":[{"role":"user","content":"x"}],"prompt_cache_options":${options}}`)
     const written = '{"mode": "explicit","ttl":"30m"}'

@@ -206,7 +206,7 @@ describe('failures', () => {
     expect(faultOf(created, failed(error))).toMatchObject({ ...error, status: 429 })
   })
 
-  test.each(['failed', 'cancelled'])('what was counted of a reply that was %s after some content is kept', (word) => {
+  test.each(['failed', 'cancelled'])('keeps the usage of a reply that was %s after some content', (word) => {
     const parser = parseStream(responsesTarget())
     const usage = { input_tokens: 9000, output_tokens: 4000, output_tokens_details: { reasoning_tokens: 3990 } }
     const response = { id: 'resp_1', status: word, error: { code: 'server_error', message: 'Oops' }, usage }
@@ -422,7 +422,7 @@ describe('whole replies', () => {
     expect(noted(read(body))).toEqual(['start', 'end refusal content_filter'])
   })
 
-  test('what is no reply is a fault', () => {
+  test('returns a fault for a body that is not a reply', () => {
     const error = { code: 'server_error', message: 'Oops' }
     expect(faultOf({ status: 'failed', error, output: [] })).toMatchObject({ message: 'Oops', status: 500 })
     expect(faultOf({ status: 'in_progress', output: [] })?.message).toBe('a reply without an end')

@@ -47,7 +47,7 @@ function checkParts(content: string | Part[]): void {
   }
 }
 
-test('what is sent is always what the provider takes', () => {
+test('always sends a body that the provider accepts', () => {
   fc.assert(
     fc.property(anyConversation, anyTarget, (conversation, target) => {
       const body = JSON.parse(bodyOf(conversation, target)) as { input: Item[]; max_output_tokens: number }
