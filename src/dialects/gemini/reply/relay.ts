@@ -17,7 +17,7 @@ import {
   spliceReply,
   usageEdit,
 } from '../../byte-lane/relay.ts'
-import { replyFault } from '../../canonical/faults.ts'
+import { type ProviderFault, replyFault } from '../../canonical/faults.ts'
 import { isRecord, recordOf, textOf } from '../../canonical/json.ts'
 import { readErrorObject } from '../errors.ts'
 import { readUsage, renderUsage } from '../usage.ts'
@@ -30,8 +30,6 @@ const modelMember = new TextEncoder().encode('"modelVersion":')
 
 export class GeminiStreamRelay extends RecordRelay {
   readonly #json = new JsonSpans(memberNames)
-  /** Of the candidate; the last one counts. */
-  #finish = { reason: '', message: '' }
   /** Waits for the next record or the end. */
   #last: Uint8Array | undefined
   #usageAtStart: Usage | undefined
@@ -54,9 +52,10 @@ export class GeminiStreamRelay extends RecordRelay {
       return
     }
     const reply = { candidates: parseSpan(record, candidates), promptFeedback: parseSpan(record, promptFeedback) }
+    this.fault = faultIn(reply.candidates)
+    if (this.fault) return
     this.#measure(record, reply.candidates)
     const isEnding = hasEnded(reply)
-    if (isEnding) this.#finish = finishOf(reply.candidates)
     this.meaningful ||= this.outputBytes > 0 || isEnding
     // A record of usage alone has no name to replace.
     const isNamed = modelVersion.start >= 0 || candidates.start >= 0
@@ -83,8 +82,6 @@ export class GeminiStreamRelay extends RecordRelay {
   protected override onClose(): void {
     const record = this.#last
     if (!record) return
-    this.fault = finishFault(this.#finish.reason, this.#finish.message)
-    if (this.fault) return
     this.sse.read(record)
     const { dataStart, dataEnd } = this.sse
     this.#json.read(record, dataStart, dataEnd)
@@ -112,8 +109,7 @@ export const relayReply: RelayReply = (body, context) => {
   if (isPresent(body, error)) return { fault: readErrorObject(parseSpan(body, error)) }
   const reply = { candidates: parseSpan(body, candidates), promptFeedback: parseSpan(body, promptFeedback) }
   if (!hasEnded(reply)) return { fault: replyFault('a reply without an end') }
-  const { reason, message } = finishOf(reply.candidates)
-  const fault = finishFault(reason, message)
+  const fault = faultIn(reply.candidates)
   if (fault) return { fault }
   const reported = readUsage(parseSpan(body, usageMetadata))
   const usage = context.decideCharge(reported, undefined, () => outputBytes(reply.candidates))
@@ -125,10 +121,11 @@ export const relayReply: RelayReply = (body, context) => {
   return { body: spliceReply(body, modelEdit(body, modelVersion, context.modelJson, 0, modelMember), edit), usage }
 }
 
-function finishOf(candidates: unknown): { reason: string; message: string } {
+/** The model has ended in a way that is not a reply. */
+function faultIn(candidates: unknown): ProviderFault | undefined {
   const [first]: unknown[] = Array.isArray(candidates) ? candidates : []
   const { finishReason, finishMessage } = recordOf(first)
-  return { reason: textOf(finishReason), message: textOf(finishMessage) }
+  return finishFault(textOf(finishReason), textOf(finishMessage))
 }
 
 /** Bytes of generated text, thoughts and calls. */

@@ -203,8 +203,10 @@ function parseResult(result: RequestFields, callId: string, context: ParseContex
   const [only] = response?.names ?? []
   const isSingle = response?.names.length === 1 && (only === 'output' || only === 'error' || only === 'result')
   const value = isSingle ? response?.value(only ?? '') : undefined
-  const text = typeof value === 'string' ? value : response ? context.rawText(response.at) : ''
   const media = result.objects('parts').map(parseMedia)
+  // The member is required, so it is empty beside media.
+  const isSaid = response !== undefined && (response.names.length > 0 || media.length === 0)
+  const text = typeof value === 'string' ? value : isSaid ? context.rawText(response.at) : ''
   const content: Content[] = text === '' ? media : [{ kind: 'text', text }, ...media]
   return { kind: 'tool-result', callId, content, isError: isSingle && only === 'error' }
 }
