@@ -5,13 +5,14 @@ import type { ContentTags } from '../../src/dialects/canonical/translation.ts'
 import { contentTagsOf, tagged } from '../parts/content-tags.ts'
 import { type Gateway, startGateway } from '../parts/gateway.ts'
 import { createJumpClock } from '../parts/jump-clock.ts'
+import { addressed } from '../parts/surfaces.ts'
 import { startUpstream, type Upstream, type UpstreamHandler } from '../parts/upstream.ts'
 import { isGeminiPath } from '../parts/upstream-words.ts'
 
 /** The dialects of callers. */
-export type SurfaceName = 'chat' | 'messages' | 'responses'
+export type SurfaceName = 'chat' | 'messages' | 'responses' | 'gemini'
 /** The dialects of providers. */
-export type DialectName = SurfaceName | 'gemini'
+export type DialectName = SurfaceName
 
 export interface Pair {
   readonly surface: SurfaceName
@@ -51,6 +52,12 @@ export const pairs: readonly Pair[] = [
   pair('responses', 'messages', 'claude-opus-5-5'),
   pair('responses', 'messages', 'claude-sonnet-4-5'),
   pair('responses', 'gemini', 'gemini-3.8-flash'),
+  pair('gemini', 'gemini', 'gemini-3.8-flash'),
+  pair('gemini', 'chat', 'gpt-5.6'),
+  pair('gemini', 'chat', 'plain-1'),
+  pair('gemini', 'messages', 'claude-opus-5-5'),
+  pair('gemini', 'messages', 'claude-sonnet-4-5'),
+  pair('gemini', 'responses', 'gpt-5.6'),
 ]
 
 /** One pair for each way from provider to caller: what is said does not depend on the model. */
@@ -67,6 +74,10 @@ export const replyPairs: readonly Pair[] = [
   pair('responses', 'chat', 'plain-1'),
   pair('responses', 'messages', 'claude-sonnet-4-5'),
   pair('responses', 'gemini', 'gemini-3.8-flash'),
+  pair('gemini', 'gemini', 'gemini-3.8-flash'),
+  pair('gemini', 'chat', 'plain-1'),
+  pair('gemini', 'messages', 'claude-sonnet-4-5'),
+  pair('gemini', 'responses', 'gpt-5.6'),
 ]
 
 export function withModel({ surface, upstream }: Pair, upstreamModel: string): Pair {
@@ -77,6 +88,7 @@ export const surfacePaths: Readonly<Record<SurfaceName, string>> = {
   chat: '/v1/chat/completions',
   messages: '/v1/messages',
   responses: '/v1/responses',
+  gemini: '/v1beta/models',
 }
 
 export function dialectOfPath(path: string): DialectName {
@@ -148,8 +160,12 @@ export async function openStage(handler: UpstreamHandler, settings = ''): Promis
     calm: () => clock.jump(86_400),
     gateway,
     upstream,
-    ask: ({ surface, model }, body, headers = {}) =>
-      fetch(gateway.url + surfacePaths[surface], {
+    ask: ({ surface, model }, members, headers = {}) => {
+      const { path, body } = addressed(
+        { name: surface, path: surfacePaths[surface] },
+        tagged(JSON.stringify({ model, ...members }), tags),
+      )
+      return fetch(gateway.url + path, {
         method: 'POST',
         headers: {
           authorization: `Bearer ${gateway.key}`,
@@ -157,8 +173,9 @@ export async function openStage(handler: UpstreamHandler, settings = ''): Promis
           ...(surface === 'messages' ? { 'anthropic-version': '2023-06-01' } : {}),
           ...headers,
         },
-        body: tagged(JSON.stringify({ model, ...body }), tags),
-      }),
+        body,
+      })
+    },
     async stop() {
       await gateway.stop()
       upstream.stop()

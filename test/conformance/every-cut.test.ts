@@ -24,11 +24,9 @@ const surfaces: Readonly<Record<SurfaceName, Dialect>> = {
   chat: openaiChat,
   messages: anthropicMessages,
   responses: openaiResponses,
-}
-const dialects: Readonly<Record<DialectName, UpstreamDialect>> = {
-  ...surfaces,
   gemini,
 }
+const dialects: Readonly<Record<DialectName, UpstreamDialect>> = surfaces
 
 const relayContext = {
   modelJson: new TextEncoder().encode('"acme/large"'),
@@ -67,6 +65,7 @@ const endings: Readonly<Record<SurfaceName, RegExp>> = {
   chat: /data: \[DONE\]/,
   messages: /event: message_stop/,
   responses: /event: response\.(completed|incomplete)/,
+  gemini: /"finishReason"/,
 }
 
 describe.each(replyPairs)('$upstream → $surface', ({ upstream, surface }) => {
@@ -96,6 +95,10 @@ describe.each([
   { upstream: 'messages', surface: 'chat' },
   { upstream: 'chat', surface: 'responses' },
   { upstream: 'messages', surface: 'responses' },
+  { upstream: 'chat', surface: 'gemini' },
+  { upstream: 'messages', surface: 'gemini' },
+  { upstream: 'gemini', surface: 'chat' },
+  { upstream: 'gemini', surface: 'messages' },
 ] as const)('recordings, $upstream → $surface', ({ upstream, surface }) => {
   test.each([...new Bun.Glob('*.sse').scanSync(join(folder, upstream))].sort())('%s', (name) => {
     const stream = new Uint8Array(readFileSync(join(folder, upstream, name)))

@@ -2,7 +2,7 @@
 
 import { wantsStream } from '../parts/upstream-words.ts'
 import { dialectOfPath, type Pair, type Stage } from './cells.ts'
-import { membersOf } from './checker/violation.ts'
+import { listOf, membersOf } from './checker/violation.ts'
 import { type FaultFixture, type FaultOutcome, wordsOf } from './replies/faults.ts'
 import { type Mode, readReply } from './replies/read-reply.ts'
 
@@ -23,8 +23,11 @@ export async function readFault(stage: Stage, pair: Pair, fixture: FaultFixture,
   const text = await response.text()
   if (response.status !== 200) {
     const error = membersOf(membersOf(JSON.parse(text)).error)
-    const wrong = typeof error.message === 'string' && typeof error.type === 'string' ? [] : [text]
-    return { outcome: `${response.status} ${error.code}`, said: String(error.message), wrong, headers }
+    const isGemini = pair.surface === 'gemini'
+    const type = isGemini ? error.status : error.type
+    const code = isGemini ? membersOf(listOf(error.details)[0]).reason : error.code
+    const wrong = typeof error.message === 'string' && typeof type === 'string' ? [] : [text]
+    return { outcome: `${response.status} ${code}`, said: String(error.message), wrong, headers }
   }
   if (!stream) return { outcome: '200 OK', said: '', wrong: [text], headers }
   const { content, violations } = readReply(pair.surface, text, { stream })
@@ -55,10 +58,17 @@ export function provideFault(stage: Stage, fixture: FaultFixture, { stream }: Mo
   return resolve
 }
 
-const terminals = { chat: '[DONE]', messages: 'message_stop', responses: 'response.completed' }
+const terminals = {
+  chat: '[DONE]',
+  messages: 'message_stop',
+  responses: 'response.completed',
+  gemini: '"finishReason"',
+}
 
 export function faultBody({ stream }: Mode, { surface }: Pick<Pair, 'surface'>): object {
   if (surface === 'responses') return { max_output_tokens: 9, input: 'go', stream }
+  if (surface === 'gemini')
+    return { contents: [{ parts: [{ text: 'go' }] }], generationConfig: { maxOutputTokens: 9 }, stream }
   return { max_tokens: 9, messages: [{ role: 'user', content: 'go' }], stream }
 }
 

@@ -4,6 +4,7 @@
 import { afterAll, describe, expect, test } from 'bun:test'
 import { LLMock } from '@copilotkit/aimock'
 import { startGateway, stopAll } from '../parts/gateway.ts'
+import { addressed } from '../parts/surfaces.ts'
 import { type SurfaceName, surfacePaths } from './cells.ts'
 import { readReply } from './replies/read-reply.ts'
 
@@ -26,6 +27,7 @@ const dialectsOf: Readonly<Record<SurfaceName, readonly string[]>> = {
   chat: ['openai-chat'],
   messages: ['anthropic-messages', 'bedrock'],
   responses: ['openai-responses'],
+  gemini: ['gemini'],
 }
 
 const mock = new LLMock({ port: 0 })
@@ -57,24 +59,34 @@ const tools = {
   chat: [{ type: 'function', function: { name: 'look', description: 'Looks it up.', parameters } }],
   messages: [{ name: 'look', description: 'Looks it up.', input_schema: parameters }],
   responses: [{ type: 'function', name: 'look', description: 'Looks it up.', parameters }],
+  gemini: [{ functionDeclarations: [{ name: 'look', description: 'Looks it up.', parametersJsonSchema: parameters }] }],
 }
+
+function membersOf(surface: SurfaceName, messages: readonly object[]): object {
+  if (surface === 'gemini') return { contents: messages, generationConfig: { maxOutputTokens: 1000 } }
+  return surface === 'responses' ? { input: messages } : { max_tokens: 1000, messages }
+}
+
+const said = (surface: SurfaceName, content: string) =>
+  surface === 'gemini' ? { role: 'user', parts: [{ text: content }] } : { role: 'user', content }
 
 async function ask(surface: SurfaceName, upstream: UpstreamName, stream: boolean, messages: readonly object[]) {
   const body = {
     model: `test/${upstream}`,
-    ...(surface === 'responses' ? { input: messages } : { max_tokens: 1000, messages }),
+    ...membersOf(surface, messages),
     tools: tools[surface],
     stream,
     ...(surface === 'chat' && stream && { stream_options: { include_usage: true } }),
   }
-  const response = await fetch(gateway.url + surfacePaths[surface], {
+  const sent = addressed({ name: surface, path: surfacePaths[surface] }, JSON.stringify(body))
+  const response = await fetch(gateway.url + sent.path, {
     method: 'POST',
     headers: {
       authorization: `Bearer ${gateway.key}`,
       'content-type': 'application/json',
       'anthropic-version': '2023-06-01',
     },
-    body: JSON.stringify(body),
+    body: sent.body,
   })
   const text = await response.text()
   if (response.status !== 200) throw new Error(`${response.status} ${text}`)
@@ -83,7 +95,14 @@ async function ask(surface: SurfaceName, upstream: UpstreamName, stream: boolean
 
 /** The conversation with the call and its result in it. */
 function afterCall(surface: SurfaceName, id: string): readonly object[] {
-  const first = { role: 'user', content: 'weather' }
+  const first = said(surface, 'weather')
+  if (surface === 'gemini') {
+    return [
+      first,
+      { role: 'model', parts: [{ functionCall: { id, name: 'look', args: { city: 'Oslo' } } }] },
+      { role: 'user', parts: [{ functionResponse: { id, name: 'look', response: { output: 'rain' } } }] },
+    ]
+  }
   if (surface === 'messages') {
     return [
       first,
@@ -107,14 +126,14 @@ function afterCall(surface: SurfaceName, id: string): readonly object[] {
 }
 
 const cases = (Object.keys(upstreams) as UpstreamName[]).flatMap((upstream) =>
-  (['chat', 'messages', 'responses'] as const).flatMap((surface) =>
+  (['chat', 'messages', 'responses', 'gemini'] as const).flatMap((surface) =>
     [true, false].map((stream) => [upstream, surface, stream] as const),
   ),
 )
 
 describe.each(cases)('%s through %s, streamed: %p', (upstream, surface, stream) => {
   test('text arrives, counted and priced', async () => {
-    const { content, violations } = await ask(surface, upstream, stream, [{ role: 'user', content: 'hello' }])
+    const { content, violations } = await ask(surface, upstream, stream, [said(surface, 'hello')])
     expect(content.text).toBe('Grüße — 四 🎉')
     expect(content.calls).toEqual([])
     expect(content.models).toEqual([`test/${upstream}`])
@@ -125,13 +144,15 @@ describe.each(cases)('%s through %s, streamed: %p', (upstream, surface, stream) 
   })
 
   test('a tool is called, and its result answered', async () => {
-    const { content } = await ask(surface, upstream, stream, [{ role: 'user', content: 'weather' }])
+    const { content } = await ask(surface, upstream, stream, [said(surface, 'weather')])
     const [call] = content.calls
     expect(content.calls).toHaveLength(1)
     expect([call?.name, JSON.parse(call?.arguments ?? '')]).toEqual(['look', { city: 'Oslo' }])
     expect(content.stop).toBe(surface === 'messages' ? 'tool_use' : 'tool_calls')
     const after = await ask(surface, upstream, stream, afterCall(surface, call?.id ?? ''))
     expect(after.content.text).toBe('It rains in Oslo.')
-    expect(after.content.stop).toBe({ chat: 'stop', messages: 'end_turn', responses: 'completed' }[surface])
+    expect(after.content.stop).toBe(
+      { chat: 'stop', messages: 'end_turn', responses: 'completed', gemini: 'STOP' }[surface],
+    )
   })
 })

@@ -46,11 +46,17 @@ const tools = {
   chat: [{ type: 'function', function: { name: 'look', parameters: { type: 'object', properties: {} } } }],
   messages: [{ name: 'look', input_schema: { type: 'object', properties: {} } }],
   responses: [{ type: 'function', name: 'look', parameters: { type: 'object', properties: {} } }],
+  gemini: [{ functionDeclarations: [{ name: 'look' }] }],
 }
+
+const geminiFirst = { role: 'user', parts: [{ text: 'go' }] }
 
 function firstBody({ surface }: Pair): object {
   if (surface === 'responses') {
     return { max_output_tokens: 3000, input: [{ role: 'user', content: 'go' }], tools: tools[surface] }
+  }
+  if (surface === 'gemini') {
+    return { contents: [geminiFirst], generationConfig: { maxOutputTokens: 3000 }, tools: tools[surface] }
   }
   return { max_tokens: 3000, messages: [{ role: 'user', content: 'go' }], tools: tools[surface] }
 }
@@ -95,6 +101,16 @@ function nextBody(pair: Pair, proofs: readonly unknown[]): object {
     const call = { type: 'function_call', call_id: 'call_1', name: 'look', arguments: '{}' }
     const result = { type: 'function_call_output', call_id: 'call_1', output: 'rain' }
     return { ...firstBody(pair), input: [first, ...proofs, call, result] }
+  }
+  if (pair.surface === 'gemini') {
+    const functionCall = { id: 'call_1', name: 'look', args: {} }
+    const functionResponse = { id: 'call_1', name: 'look', response: { output: 'rain' } }
+    const contents = [
+      geminiFirst,
+      { role: 'model', parts: [{ functionCall, thoughtSignature: proofs[0] }] },
+      { role: 'user', parts: [{ functionResponse }] },
+    ]
+    return { ...firstBody(pair), contents }
   }
   const messages =
     pair.surface === 'chat'

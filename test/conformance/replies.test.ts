@@ -95,6 +95,7 @@ function expectedReadings(pair: Pair, fixture: ReplyFixture): number {
   const isAsked = !fixture.asks || fixture.asks[pair.surface] !== undefined
   const isOwnGap = isMadeOf(fixture, pair.upstream) && pair.surface === pair.upstream
   if (!fixture[pair.upstream] || !isAsked || isOwnGap) return 0
+  if (pair.surface === 'gemini') return 2
   return fixture.beyondAccumulators ? 4 : 6
 }
 

@@ -68,8 +68,8 @@ async function readBytes(
   const { content, violations } = readReply(pair.surface, text, mode)
   const meant = meaningOf(content)
   const says = saidOn(pair, fixture)
-  // A whole Messages reply holds the arguments as an object, whose text the reader cannot give.
-  const isObject = pair.surface === 'messages' && !mode.stream
+  // Gemini's calls, and those of a whole Messages reply, hold the arguments as an object, whose text the reader cannot give.
+  const isObject = pair.surface === 'gemini' || (pair.surface === 'messages' && !mode.stream)
   const wrong = isObject ? differences(withValues(meant), withValues(says)) : differences(meant, says)
   for (const call of isObject ? fixture.says.calls : []) {
     if (!text.includes(call.arguments)) wrong.push(`the text of the arguments ${call.arguments}`)
@@ -80,9 +80,12 @@ async function readBytes(
   return wrong
 }
 
-/** Responses has no word for the sequence that matched. */
+/** Responses and Gemini have no word for the sequence that matched, and Gemini counts no cache writes of their own. */
 function saidOn({ surface }: Pair, { says }: ReplyFixture): Meaning {
-  return surface === 'responses' ? { ...says, stopSequence: undefined } : says
+  if (surface !== 'responses' && surface !== 'gemini') return says
+  const { usage } = says
+  const input = usage.input + usage.cacheWrite
+  return { ...says, stopSequence: undefined, usage: surface === 'gemini' ? { ...usage, input, cacheWrite: 0 } : usage }
 }
 
 /** Accumulators keep the last value of members they do not know, and drop what the end adds to usage. */

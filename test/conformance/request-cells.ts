@@ -1,4 +1,5 @@
 import type { Pair, Stage } from './cells.ts'
+import { geminiBodies } from './requests/gemini-bodies.ts'
 import { geminiShapes } from './requests/gemini-shapes.ts'
 import { hi, type RequestFixture, type Shapes, unreasoned } from './requests/request-fixture.ts'
 import { responsesBodies } from './requests/responses-bodies.ts'
@@ -41,6 +42,7 @@ export async function requestCell(
 
 function shapesOf({ feature, carried, emulated }: RequestFixture, { surface, upstream }: Pair): Shapes {
   if (surface === 'responses' && upstream === surface) return { carried: responsesBodies[feature] as Shape }
+  if (surface === 'gemini' && upstream === surface) return { carried: geminiBodies[feature] as Shape }
   if (upstream === 'gemini') return geminiShapes[feature] ?? {}
   if (upstream === 'responses') return responsesShapes[feature] ?? {}
   const made = emulated?.[upstream]
@@ -52,6 +54,10 @@ export function bodyOf({ surface, upstream }: Pair, fixture: RequestFixture): ob
     const body = responsesBodies[fixture.feature]
     return body && { input: 'hi', ...body }
   }
+  if (surface === 'gemini') {
+    const body = geminiBodies[fixture.feature]
+    return body && { contents: [{ role: 'user', parts: [{ text: 'hi' }] }], ...body }
+  }
   const written = fixture[surface]
   if (!written) return undefined
   // If nothing turns reasoning off, turning it off would be all that the row shows; there is a separate row for it.
@@ -60,9 +66,19 @@ export function bodyOf({ surface, upstream }: Pair, fixture: RequestFixture): ob
   return { messages: [hi], ...(surface === 'messages' ? { max_tokens: 1000 } : {}), ...members }
 }
 
+interface RefusedError {
+  readonly param?: string | null
+  readonly message: string
+  readonly code: string | number
+  /** Of Google's errors. */
+  readonly details?: { readonly reason: string; readonly metadata: { readonly param?: string } }[]
+}
+
 /** OpenAI's errors have a member for it; on the message surface the text names it, in backticks. */
 function refusedField(answer: string): string[] {
-  const { error } = JSON.parse(answer) as { error: { param?: string | null; message: string; code: string } }
+  const { error } = JSON.parse(answer) as { error: RefusedError }
+  const info = Array.isArray(error.details) ? error.details[0] : undefined
+  if (info?.reason === 'INVALID_REQUEST') return info.metadata.param === undefined ? [] : [info.metadata.param]
   if (error.code !== 'INVALID_REQUEST') throw new Error(`refused with ${answer}`)
   const field = error.param ?? /`([^`]+)`/.exec(error.message)?.[1]
   return field === undefined ? [] : [field]

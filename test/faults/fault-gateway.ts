@@ -4,11 +4,11 @@
 import { type Gateway, startGateway } from '../parts/gateway.ts'
 import { createJumpClock, type JumpClock } from '../parts/jump-clock.ts'
 import { startUpstream, type Upstream, type UpstreamCall } from '../parts/upstream.ts'
-import { answerHello } from '../parts/upstream-words.ts'
+import { answerHello, wantsStream } from '../parts/upstream-words.ts'
 import { addressFaults, clockFaults, misbehaviours } from './misbehave.ts'
 
 const dialectNames = ['chat', 'messages'] as const
-export type DialectName = (typeof dialectNames)[number] | 'responses'
+export type DialectName = (typeof dialectNames)[number] | 'responses' | 'gemini'
 
 /** Which routes of a model are bad; `alone` has one route. */
 export type Setting = 'first' | 'all' | 'alone'
@@ -21,9 +21,11 @@ export interface Cell {
 
 const pairs: readonly (readonly [upstream: DialectName, surface: DialectName])[] = [
   ...dialectNames.flatMap((upstream) => dialectNames.map((surface) => [upstream, surface] as const)),
-  // Its bytes, and one translation: the other differs by the provider's dialect only.
+  // Their bytes, and one translation each: the others differ by the provider's dialect only.
   ['responses', 'responses'],
   ['chat', 'responses'],
+  ['gemini', 'gemini'],
+  ['chat', 'gemini'],
 ]
 
 export const cells: readonly Cell[] = pairs.flatMap(([upstream, surface]) =>
@@ -34,6 +36,7 @@ const providers: Readonly<Record<DialectName, { readonly dialect: string; readon
   chat: { dialect: 'openai-chat', version: '/v1' },
   messages: { dialect: 'anthropic-messages', version: '' },
   responses: { dialect: 'openai-responses', version: '/v1' },
+  gemini: { dialect: 'gemini', version: '/v1beta' },
 }
 
 /** `chat-messages-stream-first`: the model's name and the first part of its providers' names and paths. */
@@ -70,7 +73,7 @@ export async function startFaultGateway(fault: string): Promise<FaultGateway> {
     while (content.seen < content.begun) await Bun.sleep(1)
   }
   const upstream = startUpstream(async (call, reply) => {
-    const streams = call.json().stream === true
+    const streams = wantsStream(call)
     const isBad = call.path.startsWith('/bad/')
     const turn = { call, reply, streams, ...(call.path.includes('-stream-') && { untilSeen }) }
     if (!isBad || !misbehave) return answerHello(call, reply)
@@ -84,7 +87,7 @@ export async function startFaultGateway(fault: string): Promise<FaultGateway> {
     const isLast = /-(alone-0|all-1)\//.test(call.path)
     while (open.length > 0) {
       // A translated call for a whole reply has the limit of a stream and a moment for its few tokens.
-      const isTranslated = /chat-messages|messages-chat|chat-responses/.test(call.path)
+      const isTranslated = /chat-messages|messages-chat|chat-responses|chat-gemini/.test(call.path)
       clock.jump(passes(streams || isTranslated, isLast))
       await Promise.race([Promise.all(open.map(({ closed }) => closed)), Bun.sleep(againMs)])
       open = open.filter((each) => !each.isClosed())

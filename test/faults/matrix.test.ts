@@ -3,12 +3,12 @@
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { ask } from '../parts/ask.ts'
-import { chat, messages, responses, type TestSurface } from '../parts/surfaces.ts'
+import { chat, gemini, inWordsOf, messages, responses, type TestSurface } from '../parts/surfaces.ts'
 import { type Cell, cellName, cells, type FaultGateway, type Setting, startFaultGateway } from './fault-gateway.ts'
 import { type GoldenRow, golden, type Outcome } from './golden.ts'
 import { addressFaults } from './misbehave.ts'
 
-const surfaces: Readonly<Record<Cell['surface'], TestSurface>> = { chat, messages, responses }
+const surfaces: Readonly<Record<Cell['surface'], TestSurface>> = { chat, messages, responses, gemini }
 
 interface Seen {
   readonly status: number
@@ -21,9 +21,9 @@ async function send({ gateway, noteSeen }: FaultGateway, cell: Cell, setting: Se
   const surface = surfaces[cell.surface]
   const model = `test/${cellName(cell, setting)}`
   const said = [{ role: 'user', content: 'hi' }]
-  const content =
-    cell.surface === 'responses' ? { input: said, max_output_tokens: 16 } : { messages: said, max_tokens: 5 }
-  const body = { model, stream: cell.stream, ...content }
+  // Responses takes no smaller cap.
+  const content = { messages: said, max_tokens: cell.surface === 'responses' ? 16 : 5 }
+  const body = { model, stream: cell.stream, ...inWordsOf(surface, content) }
   const response = await ask(gateway, surface, body)
   const text = await readText(response, cell.stream ? noteSeen : () => {})
   const events = text.replaceAll(': keep-alive\n\n', '').replaceAll(/event: ping\n.*\n\n/g, '')
@@ -67,8 +67,10 @@ function expectOutcome(seen: Seen, expected: string, cell: Cell, { isTransient }
   }
   if (form === 'event ') return expectEvent(seen, cell, code, words)
   expect(`${seen.status} ${seen.text}`).toStartWith(`${statuses[code]} {`)
-  const { error } = JSON.parse(seen.text) as { error: { code: string; message: string } }
-  expect(error.code).toBe(code)
+  const { error } = JSON.parse(seen.text) as { error: { code: unknown; message: string; details: object[] } }
+  if (cell.surface === 'gemini')
+    expect([error.code, error.details[0]]).toMatchObject([statuses[code], { reason: code }])
+  else expect(error.code).toBe(code)
   if (code !== 'LIMIT_EXCEEDED') expect(error.message).toContain(words)
   const throttledSeconds = code === 'LIMIT_EXCEEDED' ? Number(words) : 0
   expectRetryHeaders(seen.headers, code, isTransient ? 4 : throttledSeconds)
@@ -88,11 +90,13 @@ const wholes: Readonly<Record<Cell['surface'], object>> = {
   chat: { object: 'chat.completion' },
   messages: {},
   responses: { object: 'response', status: 'completed' },
+  gemini: { candidates: [{ finishReason: 'STOP' }] },
 }
 const endings: Readonly<Record<Cell['surface'], string>> = {
   chat: 'data: [DONE]',
   messages: '"message_stop"',
   responses: 'event: response.completed',
+  gemini: '"finishReason":"STOP"',
 }
 
 function expectWholeAnswer({ status, text }: Seen, { surface, stream }: Cell): void {
@@ -113,12 +117,22 @@ function expectEvent({ status, headers, text }: Seen, { surface }: Cell, code: s
     expect(text).not.toContain('event: response.completed')
     return
   }
+  if (surface === 'gemini') {
+    const { error } = JSON.parse(last.slice('data: '.length)) as { error: { message: string; details: object[] } }
+    expect(error.message).toContain(words)
+    expect(error.details[0]).toMatchObject({ reason: code })
+    expect(text).not.toContain('"finishReason"')
+    return
+  }
   const lead = surface === 'chat' ? 'data: ' : 'event: error\ndata: '
   expect(last).toStartWith(`${lead}{`)
   const data = JSON.parse(last.slice(lead.length)) as { error: { message: string } }
   expect<object>(data).toMatchObject({ error: { code, message: expect.stringContaining(words) } })
   expect(text).not.toMatch(/\[DONE\]|message_stop|"finish_reason":"/)
 }
+
+/** These are known by words that Google does not use. */
+const inOpenAiWords: ReadonlySet<string> = new Set(['403 of a file', '404 of a file', '424', 'quota 429'])
 
 describe.each(golden)('$fault', (row) => {
   let faults: FaultGateway
@@ -129,7 +143,8 @@ describe.each(golden)('$fault', (row) => {
 
   const callsOfBad = addressFaults.has(row.fault) ? () => 0 : (outcome: Outcome) => outcome.calls
 
-  describe.each([...cells])('$upstream provider, $surface surface, streamed: $stream', (cell) => {
+  const own = cells.filter(({ upstream }) => upstream !== 'gemini' || !inOpenAiWords.has(row.fault))
+  describe.each([...own])('$upstream provider, $surface surface, streamed: $stream', (cell) => {
     const outcome = outcomeFor(row, cell)
 
     test('with a healthy second route', async () => {

@@ -5,6 +5,7 @@ import { expect } from 'bun:test'
 import { failureTable } from '../../src/kernel/failure.ts'
 import { type SseEvent, SseReader } from '../../src/wire/sse.ts'
 import { checkChatReply, checkChatStream } from '../conformance/checker/grammar-chat.ts'
+import { checkGeminiReply, checkGeminiStream } from '../conformance/checker/grammar-gemini.ts'
 import { checkMessagesReply, checkMessagesStream } from '../conformance/checker/grammar-messages.ts'
 import { checkResponsesReply, checkResponsesStream } from '../conformance/checker/grammar-responses.ts'
 import type { Violation } from '../conformance/checker/violation.ts'
@@ -72,12 +73,27 @@ const rules: Readonly<Record<Path['surface']['name'], Rules>> = {
     checkStream: (events) => checkResponsesStream(events, 'dialect'),
     checkReply: (reply) => checkResponsesReply(reply, 'dialect'),
   },
+  gemini: {
+    isDone: ({ data }) => data.includes('"finishReason"') || data.includes('"blockReason"'),
+    failureEvent: undefined,
+    errorIn: geminiError,
+    checkStream: (events) => checkGeminiStream(events, 'dialect'),
+    checkReply: (reply) => checkGeminiReply(reply, 'dialect'),
+  },
+}
+
+/** Its `code` is a status, and it has no types. */
+function geminiError(data: object): ErrorBody {
+  const { error } = data as { error: { message: string; details: { reason: ErrorBody['code'] }[] } }
+  const code = error.details[0]?.reason ?? 'INTERNAL'
+  return { code, message: error.message, type: failureTable[code].chatType }
 }
 
 /** An error of the vocabulary, as the surface's clients read it; `status` undefined = inside a stream. */
 function expectError({ surface: { name } }: Path, status: number | undefined, text: string): void {
   const data = JSON.parse(text)
-  const error = status === undefined ? rules[name].errorIn(data) : (data.error as ErrorBody)
+  const isOwnForm = status === undefined || name === 'gemini'
+  const error = isOwnForm ? rules[name].errorIn(data) : (data.error as ErrorBody)
   const row = failureTable[error.code]
   expect(row).toBeDefined()
   if (status !== undefined) expect(row.status).toBe(status as never)
@@ -100,7 +116,7 @@ function streamOutcome(path: Path, text: string): Outcome {
   }
   if (failureEvent !== undefined) expect(last.event).toBe(failureEvent)
   expectError(path, undefined, last.data)
-  expect(text).not.toMatch(/data: \[DONE\]|event: message_stop|event: response\.(completed|incomplete)/)
+  expect(text).not.toMatch(/data: \[DONE\]|event: message_stop|event: response\.(completed|incomplete)|"finishReason"/)
   return events.length > 1 ? 'interrupted' : 'refused'
 }
 

@@ -2,7 +2,7 @@
 // content is recognised where it must not appear.
 
 import type { UpstreamCall, UpstreamReply } from '../parts/upstream.ts'
-import { type Words, wordsFor } from '../parts/upstream-words.ts'
+import { type Words, wantsStream, wordsFor } from '../parts/upstream-words.ts'
 
 export interface Turn {
   readonly call: UpstreamCall
@@ -15,7 +15,7 @@ export interface Turn {
 }
 
 export function turnOf(call: UpstreamCall, reply: UpstreamReply, canaryUrl: string): Turn {
-  return { call, reply, canaryUrl, streams: call.json().stream === true, words: wordsFor(call) }
+  return { call, reply, canaryUrl, streams: wantsStream(call), words: wordsFor(call) }
 }
 
 /**

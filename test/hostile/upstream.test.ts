@@ -12,7 +12,7 @@ import { toolTricks } from './tool-tricks.ts'
 import { goodBody, mebibyte, respond, type Trick, turnOf } from './turn.ts'
 
 /** The tricks speak Chat Completions and Messages. */
-const paths = allPaths.filter(({ provider }) => provider !== 'responses')
+const paths = allPaths.filter(({ provider }) => provider === 'chat' || provider === 'messages')
 const tricks: readonly Trick[] = [...httpTricks, ...formTricks, ...bodyTricks, ...toolTricks]
 /** MiB. Sockets and the garbage of two requests on each path stay below it; a buffered answer would be far above. */
 const growthMax = 13 * paths.length

@@ -2,17 +2,19 @@
 // before any content costs nothing, whatever the provider bills; and of several attempts the one that answered is paid.
 
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { ask } from '../parts/ask.ts'
 import { createJumpClock } from '../parts/jump-clock.ts'
 import { startUpstream, type UpstreamCall, type UpstreamReply } from '../parts/upstream.ts'
+import { wantsStream } from '../parts/upstream-words.ts'
 import { type DialectName, dialectOf, say, usageIn, type Words, wordsOf } from './provider-words.ts'
 import { allPaths, expectPaid, expectUnpaid, lastError, openTill, streamedPaths, type Till, terminal } from './till.ts'
 import { usd } from './wallets.ts'
 
 const spare = startUpstream(() => {})
 const clock = createJumpClock()
-const till = await openTill({ models: 90 })
+const till = await openTill({ models: 130 })
 /** Like `till`, with a second provider behind the first. */
-const spared = await openTill({ models: 70, spare, clock })
+const spared = await openTill({ models: 110, spare, clock })
 // The whole process shares a budget of retries, which time brings back.
 beforeEach(() => clock.jump(60))
 afterAll(async () => {
@@ -28,9 +30,11 @@ const delivered: Record<DialectName, bigint> = {
   chat: 8n * 350n + 2n * 1_050n,
   messages: 3n * 350n + 2n * 1_050n,
   responses: 8n * 350n + 2n * 1_050n,
+  gemini: 8n * 350n + 2n * 1_050n,
 }
 
 const errorRecords: Record<DialectName, string> = {
+  gemini: 'data: {"error":{"code":503,"message":"fell over","status":"UNAVAILABLE"}}\n\n',
   chat: 'data: {"error":{"message":"fell over","type":"server_error","code":null}}\n\n',
   messages: 'event: error\ndata: {"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}\n\n',
   responses:
@@ -53,15 +57,7 @@ describe.each([...streamedPaths])('row 6, after content: $name', (path) => {
       await arrived.promise
       await ends[how]?.(reply)
     })
-    const response = await fetch(till.gateway.url + path.surface.path, {
-      method: 'POST',
-      headers: {
-        authorization: `Bearer ${till.gateway.key}`,
-        'content-type': 'application/json',
-        ...path.surface.headers,
-      },
-      body: till.bodyFor(path, till.fresh(path)),
-    })
+    const response = await ask(till.gateway, path.surface, till.bodyFor(path, till.fresh(path)))
     // The head is here, so the provider is committed.
     arrived.resolve()
     const text = await response.text()
@@ -134,7 +130,7 @@ const refusals: readonly Refusal[] = [
     name: 'reports an error under a 200',
     status: 404,
     async act(call, reply) {
-      if (call.json().stream !== true) return await reply.json(200, { error: { message: 'fell over' } })
+      if (!wantsStream(call)) return await reply.json(200, { error: { message: 'fell over' } })
       await reply.startStream()
       const dialect = dialectOf(call)
       await reply.chunk(wordsOf(dialect).opening({ usage: usageAtStart }) + errorRecords[dialect])
@@ -144,7 +140,7 @@ const refusals: readonly Refusal[] = [
     name: 'breaks off before content',
     status: 404,
     async act(call, reply) {
-      if (call.json().stream !== true) return reply.reset()
+      if (!wantsStream(call)) return reply.reset()
       await reply.startStream()
       await reply.chunk(wordsOf(dialectOf(call)).opening({ usage: usageAtStart }))
       reply.cut()
@@ -169,7 +165,7 @@ describe('row 7, in no time', () => {
   let hasty: Till
   beforeAll(async () => {
     // Due at the next look at the clocks.
-    hasty = await openTill({ models: 8, route: 'timeouts: { first_event_ms: 1, total_ms: 1 }' })
+    hasty = await openTill({ models: 12, route: 'timeouts: { first_event_ms: 1, total_ms: 1 }' })
   })
   afterAll(() => hasty[Symbol.asyncDispose]())
 
@@ -194,6 +190,10 @@ const messagesEnd = (reason: string | null): string => {
 
 const emptyEnds: Record<string, Partial<Record<DialectName, { stream(words: Words): string; whole: object }>>> = {
   'without a reason': {
+    gemini: {
+      stream: (words) => words.opening({ usage: undefined }),
+      whole: { candidates: [{ index: 0 }], usageMetadata: usageIn('gemini', billed) },
+    },
     chat: {
       stream: (words) => `${words.opening({ usage: undefined })}${chatCounts}data: [DONE]\n\n`,
       whole: { id: 'c', model: 'up', choices: [], usage: usageIn('chat', billed) },
@@ -210,6 +210,13 @@ const emptyEnds: Record<string, Partial<Record<DialectName, { stream(words: Word
     },
   },
   'with an error': {
+    gemini: {
+      stream: (words) => words.ending({ usage: usageIn('gemini', billed) }).replace('STOP', 'MALFORMED_FUNCTION_CALL'),
+      whole: {
+        candidates: [{ index: 0, finishReason: 'MALFORMED_FUNCTION_CALL' }],
+        usageMetadata: usageIn('gemini', billed),
+      },
+    },
     chat: {
       stream: (words) => `${words.opening({ usage: undefined })}${chatChunk('error')}${chatCounts}data: [DONE]\n\n`,
       whole: {
@@ -232,7 +239,7 @@ function sayNothing(how: string) {
     const dialect = dialectOf(call)
     const empty = emptyEnds[how]?.[dialect]
     if (!empty) throw new Error(how)
-    if (call.json().stream !== true) return await reply.json(200, empty.whole)
+    if (!wantsStream(call)) return await reply.json(200, empty.whole)
     await reply.startStream()
     await reply.chunk(empty.stream(wordsOf(dialect)))
     await reply.finish()

@@ -15,6 +15,7 @@ const delivered: Record<DialectName, bigint> = {
   chat: 8n * 350n + 2n * 1_050n,
   messages: 3n * 350n + 2n * 1_050n,
   responses: 8n * 350n + 2n * 1_050n,
+  gemini: 8n * 350n + 2n * 1_050n,
 }
 
 interface Running {

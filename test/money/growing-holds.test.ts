@@ -2,6 +2,7 @@
 // error that says so, paid as far as it got (row 10 of the settlement matrix).
 
 import { afterAll, describe, expect, test } from 'bun:test'
+import { addressed } from '../parts/surfaces.ts'
 import { growStream } from './growing-stream.ts'
 import { usageIn, wordsOf } from './provider-words.ts'
 import { lastError, openTill, streamedPaths, terminal } from './till.ts'
@@ -40,6 +41,8 @@ describe.each([...streamedPaths])('$name, a hold that grows', (path) => {
     await stream.reply.chunk(
       wordsOf(path.provider).ending({ usage: usageIn(path.provider, { input: 9, output: 6000 }) }),
     )
+    // The end of Gemini's streams is the end of the body.
+    if (path.provider === 'gemini') await stream.reply.finish()
     expect(await stream.rest()).toMatch(terminal)
     expect(await till.wallets.read(purse.workspaceId)).toEqual({
       posted: 100_000_000_000_000n - 9n * nanosIn - 6000n * nanosOut,
@@ -56,11 +59,11 @@ describe.each([...streamedPaths])('$name, a hold that grows', (path) => {
     const other = Promise.withResolvers<void>()
     till.upstream.handle(() => other.resolve())
     const holding = new AbortController()
-    const body = till.bodyFor({ ...path, stream: false }, { max_tokens: 15_700 })
-    const blocked = fetch(till.gateway.url + path.surface.path, {
+    const sent = addressed(path.surface, till.bodyFor({ ...path, stream: false }, { max_tokens: 15_700 }))
+    const blocked = fetch(till.gateway.url + sent.path, {
       method: 'POST',
       headers: { authorization: `Bearer ${purse.key}`, 'content-type': 'application/json', ...path.surface.headers },
-      body,
+      body: sent.body,
       signal: holding.signal,
     }).catch(() => undefined)
     await other.promise

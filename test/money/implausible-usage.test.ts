@@ -7,9 +7,10 @@ import { ask } from '../parts/ask.ts'
 import { forEachEngine, type Place } from '../parts/engines.ts'
 import { type Gateway, startGateway } from '../parts/gateway.ts'
 import { adminHeaders } from '../parts/manage.ts'
+import { addressed, inWordsOf } from '../parts/surfaces.ts'
 import { startUpstream, type Upstream } from '../parts/upstream.ts'
 import { say, usageIn, wordsOf } from './provider-words.ts'
-import { allPaths, inWordsOf, type Path, streamedPaths } from './till.ts'
+import { allPaths, type Path, streamedPaths } from './till.ts'
 import { tillConfig } from './till-config.ts'
 import { createWallets, nanos, type Wallets } from './wallets.ts'
 
@@ -165,10 +166,11 @@ forEachEngine((engine) => {
       })
       const leaving = new AbortController()
       const headers = { authorization: `Bearer ${gateway.key}`, 'content-type': 'application/json' }
-      const response = await fetch(gateway.url + path.surface.path, {
+      const sent = addressed(path.surface, bodyOf(path, { model }))
+      const response = await fetch(gateway.url + sent.path, {
         method: 'POST',
         headers: { ...headers, ...path.surface.headers },
-        body: bodyOf(path, { model }),
+        body: sent.body,
         signal: leaving.signal,
       })
       const reader = response.body?.getReader()
@@ -226,6 +228,8 @@ function countedStart({ provider }: Path, output: number): string {
   const usage = usageIn(provider, { input: 9, output })
   if (provider === 'chat')
     return opening({ usage }) + text('ok').replace('"model"', `"usage":${JSON.stringify(usage)},"model"`)
+  if (provider === 'gemini')
+    return opening({ usage }) + text('ok').replace('"modelVersion"', `"usageMetadata":${JSON.stringify(usage)},$&`)
   return (
     opening({ usage, usageAtStart: usageIn(provider, { input: 9, output: 1 }) }) +
     text('ok') +

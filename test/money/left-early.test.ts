@@ -5,6 +5,7 @@ import { afterAll, describe, expect, test } from 'bun:test'
 import { connect, type RawConnection } from '../parts/raw-client.ts'
 import { requestBytes } from '../parts/surfaces.ts'
 import type { UpstreamCall, UpstreamReply } from '../parts/upstream.ts'
+import { wantsStream } from '../parts/upstream-words.ts'
 import { dialectOf, usageIn, wordsOf } from './provider-words.ts'
 import { allPaths, expectPaid, expectUnpaid, openTill, type Path, streamedPaths, wholePaths } from './till.ts'
 
@@ -169,7 +170,7 @@ describe.each([...wholePaths])('$name', (path) => {
     const called = nextCall(async (call, reply) => {
       const words = wordsOf(dialectOf(call))
       if (what === 'nothing') return
-      if (call.json().stream === true) {
+      if (wantsStream(call)) {
         await reply.startStream()
         await reply.chunk(words.opening({ usage: usageAtStart }) + words.text(token(1)))
         return

@@ -3,6 +3,7 @@
 // not.
 
 import { afterAll, describe, expect, test } from 'bun:test'
+import { addressed } from '../parts/surfaces.ts'
 import { type DialectName, say, usageIn, wordsOf } from './provider-words.ts'
 import { allPaths, expectPaid, openTill, type Path, streamedPaths } from './till.ts'
 import { usd } from './wallets.ts'
@@ -18,6 +19,7 @@ const estimate = 5_950n
 /** A report of 10 in and 5 out with one count changed, in the dialect's words. */
 function report(dialect: DialectName, counts: { readonly input?: unknown; readonly output?: unknown }): object {
   const { input = 10, output = 5 } = counts
+  if (dialect === 'gemini') return { promptTokenCount: input, candidatesTokenCount: output, totalTokenCount: 15 }
   if (dialect !== 'chat') return { input_tokens: input, output_tokens: output }
   return { prompt_tokens: input, completion_tokens: output, total_tokens: 15 }
 }
@@ -29,6 +31,8 @@ const inputEstimated = 8_050n
 interface Case {
   readonly name: string
   readonly charge?: bigint
+  /** Its output count cannot be read. Gemini leaves that out while there is none, so the rest of its report counts. */
+  readonly isOutputUnread?: true
   usage(dialect: DialectName): unknown
 }
 
@@ -37,11 +41,11 @@ const odd: readonly Case[] = [
   { name: 'null', usage: () => null },
   { name: 'nothing in it', usage: () => ({}) },
   { name: 'a word in its place', usage: () => 'a lot' },
-  { name: 'a negative output', usage: (dialect) => report(dialect, { output: -5 }) },
+  { name: 'a negative output', isOutputUnread: true, usage: (dialect) => report(dialect, { output: -5 }) },
   { name: 'a negative input', usage: (dialect) => report(dialect, { input: -1_000_000 }) },
-  { name: 'a fraction', usage: (dialect) => report(dialect, { output: 2.5 }) },
+  { name: 'a fraction', isOutputUnread: true, usage: (dialect) => report(dialect, { output: 2.5 }) },
   { name: 'numbers as text', usage: (dialect) => report(dialect, { input: '10', output: '5' }) },
-  { name: 'more than 2³¹', usage: (dialect) => report(dialect, { output: 2 ** 31 + 1 }) },
+  { name: 'more than 2³¹', isOutputUnread: true, usage: (dialect) => report(dialect, { output: 2 ** 31 + 1 }) },
   {
     name: 'more input than was sent',
     charge: inputEstimated,
@@ -67,7 +71,8 @@ const odd: readonly Case[] = [
 ]
 
 describe.each([...allPaths])('$name', (path) => {
-  test.each([...odd])('usage: $name', async ({ usage, charge = estimate }) => {
+  test.each([...odd])('usage: $name', async ({ usage, isOutputUnread, ...row }) => {
+    const charge = row.charge ?? (isOutputUnread && path.provider === 'gemini' ? outputEstimated : estimate)
     till.upstream.handle((call, reply) => say(call, reply, { texts, usageAtStart: null, usage: usage(path.provider) }))
     const answer = await till.ask(path)
     expect(answer.status).toBe(200)
@@ -86,7 +91,7 @@ describe.each([...allPaths])('$name', (path) => {
 
   const capped = { max_tokens: 100 }
   /** One token for each byte of the body, and 4,096 that a provider may add. */
-  const mostInput = (of: Path) => Buffer.byteLength(till.bodyFor(of, capped)) + 4_096
+  const mostInput = (of: Path) => Buffer.byteLength(addressed(of.surface, till.bodyFor(of, capped)).body) + 4_096
 
   test('the largest usage that can be true is billed as it is', async () => {
     const input = mostInput(path)

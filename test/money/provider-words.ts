@@ -2,8 +2,9 @@
 // Shares no code with what it tests.
 
 import type { UpstreamCall, UpstreamReply } from '../parts/upstream.ts'
+import { isGeminiPath, wantsStream } from '../parts/upstream-words.ts'
 
-export type DialectName = 'chat' | 'messages' | 'responses'
+export type DialectName = 'chat' | 'messages' | 'responses' | 'gemini'
 
 /** Tokens by price bucket. */
 export interface Buckets {
@@ -27,6 +28,7 @@ export interface Said {
 
 export function dialectOf(call: UpstreamCall): DialectName {
   if (call.path.endsWith('/responses')) return 'responses'
+  if (isGeminiPath(call.path)) return 'gemini'
   return call.path.endsWith('/chat/completions') ? 'chat' : 'messages'
 }
 
@@ -41,6 +43,15 @@ export function usageIn(dialect: DialectName, { input, output, read = 0, write =
     }
   }
   if (writeLong > 0) throw new Error('OpenAI has no word for a one-hour cache')
+  if (dialect === 'gemini') {
+    if (write > 0) throw new Error('Gemini does not report cache writes')
+    return {
+      promptTokenCount: input + read,
+      cachedContentTokenCount: read,
+      candidatesTokenCount: output,
+      totalTokenCount: input + read + output,
+    }
+  }
   const prompt = input + read + write
   if (dialect === 'responses') {
     return {
@@ -62,7 +73,7 @@ export function usageIn(dialect: DialectName, { input, output, read = 0, write =
 /** Says it all in the form that was asked for. */
 export async function say(call: UpstreamCall, reply: UpstreamReply, said: Said): Promise<void> {
   const words = wordsOf(dialectOf(call))
-  if (call.json().stream !== true) return await reply.json(200, words.whole(said))
+  if (!wantsStream(call)) return await reply.json(200, words.whole(said))
   await reply.startStream()
   await reply.chunk(words.opening(said) + said.texts.map(words.text).join('') + words.ending(said))
   await reply.finish()
@@ -78,7 +89,7 @@ export interface Words {
 }
 
 export function wordsOf(dialect: DialectName): Words {
-  return { chat, messages, responses }[dialect]
+  return { chat, messages, responses, gemini }[dialect]
 }
 
 const chunk = (delta: object, finish: string | null = null): string =>
@@ -160,6 +171,26 @@ const responses: Words = {
     ...responsesStop[stop],
     output: [{ ...item, status: 'completed', content: [part(texts.join(''))] }],
     ...(usage !== undefined && { usage }),
+  }),
+}
+
+const geminiStop = { end: 'STOP', length: 'MAX_TOKENS' }
+const candidate = (text: string, more: object = {}) => ({
+  candidates: [{ content: { role: 'model', parts: [{ text }] }, index: 0, ...more }],
+  modelVersion: 'up',
+  responseId: 'r1',
+})
+
+const gemini: Words = {
+  opening: () => record(candidate('')),
+  text: (text) => record(candidate(text)),
+  ending({ usage, stop = 'end' }) {
+    const counts = usage === undefined ? {} : { usageMetadata: usage }
+    return record({ ...candidate('', { finishReason: geminiStop[stop] }), ...counts })
+  },
+  whole: ({ texts, usage, stop = 'end' }) => ({
+    ...candidate(texts.join(''), { finishReason: geminiStop[stop] }),
+    ...(usage !== undefined && { usageMetadata: usage }),
   }),
 }
 

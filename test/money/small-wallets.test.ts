@@ -2,9 +2,10 @@
 // strict where there is little. Never an overdraft, never a silent cut.
 
 import { afterAll, describe, expect, test } from 'bun:test'
+import { addressed } from '../parts/surfaces.ts'
 import type { UpstreamCall } from '../parts/upstream.ts'
 import { say, usageIn } from './provider-words.ts'
-import { allPaths, expectPaid, openTill, type Path, streamedPaths, wholePaths } from './till.ts'
+import { allPaths, errorMetadata, expectPaid, openTill, type Path, streamedPaths, wholePaths } from './till.ts'
 import { type Purse, usd } from './wallets.ts'
 
 /** A tenth of a cent in, a cent out; no prompt counts for more than the thousand tokens that the model takes. */
@@ -21,8 +22,9 @@ afterAll(() => till[Symbol.asyncDispose]())
 
 /** The output cap that the provider got. */
 function capOf(call: UpstreamCall): unknown {
-  const { max_tokens, max_completion_tokens, max_output_tokens } = call.json()
-  return max_tokens ?? max_completion_tokens ?? max_output_tokens
+  const { max_tokens, max_completion_tokens, max_output_tokens, generationConfig } = call.json()
+  const { maxOutputTokens } = (generationConfig ?? {}) as { maxOutputTokens?: number }
+  return max_tokens ?? max_completion_tokens ?? max_output_tokens ?? maxOutputTokens
 }
 
 const large = { max_tokens: 64000 }
@@ -30,7 +32,8 @@ const large = { max_tokens: 64000 }
 function cutOff({ surface, stream }: Path): string {
   // Codex would repeat a stream that is incomplete, and pay again.
   const responses = stream ? '"error":{"code":"insufficient_quota"' : '"reason":"max_output_tokens"'
-  return { chat: '"finish_reason":"length"', messages: '"stop_reason":"max_tokens"', responses }[surface.name]
+  const gemini = '"finishReason":"MAX_TOKENS"'
+  return { chat: '"finish_reason":"length"', messages: '"stop_reason":"max_tokens"', responses, gemini }[surface.name]
 }
 
 describe.each([...allPaths])('$name', (path) => {
@@ -76,8 +79,12 @@ describe.each([...allPaths])('$name', (path) => {
     const short = await till.wallets.open('3.559999999')
     const refused = await till.ask(path, large, { purse: short })
     expect(refused.status).toBe(402)
-    const { error } = JSON.parse(refused.text) as { error: { metadata: object } }
-    expect(error.metadata).toEqual({ reason: 'empty', balance: '3.559999999', held: '0.00', needed: '3.56' })
+    expect(errorMetadata(refused.text)).toEqual({
+      reason: 'empty',
+      balance: '3.559999999',
+      held: '0.00',
+      needed: '3.56',
+    })
     expect(till.upstream.calls).toHaveLength(calls)
   })
 
@@ -87,17 +94,17 @@ describe.each([...allPaths])('$name', (path) => {
     const strictly = { headers: { 'x-tollgate-strict': 'true' } }
     const refused = await till.ask(path, large, { purse, ...strictly })
     expect(refused.status).toBe(402)
-    const { error } = JSON.parse(refused.text) as { error: { metadata: { reason: string; needed: string } } }
-    expect(error.metadata.reason).toBe('empty')
+    const { reason, needed } = errorMetadata(refused.text) as { reason: string; needed: string }
+    expect(reason).toBe('empty')
     // 64,000 cents; and by strict bounds $1.00, of which a stream that is held for piece by piece needs only a guess.
-    if (path.stream) expect(Number(error.metadata.needed)).toBeWithin(640, 641)
-    else expect(error.metadata.needed).toBe('641.00')
+    if (path.stream) expect(Number(needed)).toBeWithin(640, 641)
+    else expect(needed).toBe('641.00')
     expect(till.upstream.calls).toHaveLength(calls)
     // It is what it says: so much is enough.
     till.upstream.handle((call, reply) =>
       say(call, reply, { texts: ['hello'], usage: usageIn(path.provider, { input: 9, output: 2 }) }),
     )
-    const enough = await till.wallets.open(error.metadata.needed)
+    const enough = await till.wallets.open(needed)
     const answer = await till.ask(path, large, { purse: enough, ...strictly })
     expect([answer.status, answer.headers.get('x-tollgate-warnings')]).toEqual([200, null])
   })
@@ -158,7 +165,7 @@ async function heldWhile(path: Path, members: object, purse: Purse): Promise<big
 describe('what is held', () => {
   // A body of b bytes counts as ⌈b ÷ 4 × 1.5⌉ tokens while there is room, and as b + 1,024 when there is not.
   const rough = (path: Path, members: object): bigint =>
-    BigInt(Math.ceil((till.bodyFor(path, members).length / 4) * 1.5)) * nanosIn
+    BigInt(Math.ceil((addressed(path.surface, till.bodyFor(path, members)).body.length / 4) * 1.5)) * nanosIn
 
   test.each([...wholePaths])('$name: the whole cap at once', async (path) => {
     const members = { max_tokens: 10_000 }

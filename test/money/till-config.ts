@@ -28,7 +28,12 @@ export interface TillOptions {
   readonly models?: number
 }
 
-const dialects = { chat: 'openai-chat', messages: 'anthropic-messages', responses: 'openai-responses' }
+const dialects = {
+  chat: 'openai-chat',
+  messages: 'anthropic-messages',
+  responses: 'openai-responses',
+  gemini: 'gemini',
+}
 
 /** Provider `chat-3-1` is the second one of model `till/chat-3`. */
 export function tillConfig(

@@ -8,7 +8,7 @@ import { dirname, join } from 'node:path'
 import { requestFromRow, type StoredRow } from '../../src/telemetry/request-row.ts'
 import { ask } from '../parts/ask.ts'
 import { type Gateway, startGateway } from '../parts/gateway.ts'
-import { chat, messages, responses, type TestSurface } from '../parts/surfaces.ts'
+import { chat, gemini, inWordsOf, messages, responses, type TestSurface } from '../parts/surfaces.ts'
 import { startUpstream, type Upstream } from '../parts/upstream.ts'
 import type { DialectName } from './provider-words.ts'
 import { type TillOptions, tillConfig } from './till-config.ts'
@@ -33,11 +33,12 @@ function pathOf(surface: TestSurface, provider: DialectName, stream: boolean): P
 }
 
 export const streamedPaths: readonly Path[] = [
-  ...[chat, messages, responses].flatMap((surface) => [
+  ...[chat, messages, responses, gemini].flatMap((surface) => [
     pathOf(surface, 'chat', true),
     pathOf(surface, 'messages', true),
   ]),
   pathOf(responses, 'responses', true),
+  pathOf(gemini, 'gemini', true),
 ]
 export const wholePaths: readonly Path[] = streamedPaths.map(({ surface, provider }) =>
   pathOf(surface, provider, false),
@@ -112,7 +113,7 @@ export async function openTill(options: TillOptions = {}): Promise<Till> {
         ...members,
       }),
     })
-  const used = { chat: 0, messages: 0, responses: 0 }
+  const used = { chat: 0, messages: 0, responses: 0, gemini: 0 }
   return {
     gateway,
     upstream,
@@ -159,13 +160,6 @@ export async function openTill(options: TillOptions = {}): Promise<Till> {
   }
 }
 
-/** Tests write the names of Chat Completions and Messages. */
-export function inWordsOf({ name }: TestSurface, members: object): object {
-  const names: Readonly<Record<string, string>> = { messages: 'input', max_tokens: 'max_output_tokens' }
-  if (name !== 'responses') return members
-  return Object.fromEntries(Object.entries(members).map(([member, value]) => [names[member] ?? member, value]))
-}
-
 async function readAnswer(response: Response): Promise<Answer> {
   const text = await response.text()
   return {
@@ -177,15 +171,23 @@ async function readAnswer(response: Response): Promise<Answer> {
   }
 }
 
-/** The error in the last event of a stream. Clients of Responses read other codes; ours is beside them. */
+/** What an error says about the wallet. */
+export function errorMetadata(text: string): object {
+  const { error } = JSON.parse(text) as { error: { metadata?: object; details?: { metadata: object }[] } }
+  return error.metadata ?? error.details?.[0]?.metadata ?? {}
+}
+
+/** The error in the last event of a stream. Clients of Responses and Gemini read other codes; ours is beside them. */
 export function lastError(text: string): { readonly code: unknown; readonly message: string } {
   const data = JSON.parse((text.trimEnd().split('\n').at(-1) ?? '').slice('data: '.length))
   const error = data.response?.error ?? data.error
+  const [info] = error.details ?? []
+  if (info) return { ...error, code: info.reason, metadata: info.metadata }
   return data.type === 'response.failed' ? { ...error, code: error.metadata.code } : error
 }
 
 /** How a whole stream ends, on any surface. */
-export const terminal = /\[DONE\]|message_stop|response\.completed/
+export const terminal = /\[DONE\]|message_stop|response\.completed|finishReason/
 
 export function costIn(text: string): string | undefined {
   return [...text.matchAll(/"cost":"?([0-9.]+)/g)].at(-1)?.[1]

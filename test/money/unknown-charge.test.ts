@@ -10,6 +10,7 @@ import type { Ledger, Settlement, SettleOutcome } from '../../src/ledger/ledger.
 import { ask } from '../parts/ask.ts'
 import { forEachEngine } from '../parts/engines.ts'
 import { type Gateway, startGateway } from '../parts/gateway.ts'
+import { inWordsOf } from '../parts/surfaces.ts'
 import { startUpstream, type Upstream } from '../parts/upstream.ts'
 import { dialectOf, say, usageIn } from './provider-words.ts'
 import { allPaths, lastError, type Path, terminal } from './till.ts'
@@ -51,7 +52,7 @@ async function errorOf(path: Path, response: Response): Promise<CallerError> {
   expect(text).not.toMatch(terminal)
   expect(text.match(/"error":(?!null)/g)).toHaveLength(1)
   expect(response.status).toBe(path.stream ? 200 : 503)
-  return path.stream ? lastError(text) : JSON.parse(text).error
+  return lastError(path.stream ? text : `data: ${text}`)
 }
 
 forEachEngine((engine) => {
@@ -77,7 +78,7 @@ forEachEngine((engine) => {
     const { surface, provider, stream } = path
     const body = {
       model: `till/${provider}-0`,
-      [surface.name === 'responses' ? 'input' : 'messages']: [{ role: 'user', content: 'hi' }],
+      ...inWordsOf(surface, { messages: [{ role: 'user', content: 'hi' }] }),
       ...(surface.name === 'messages' && { max_tokens: 100 }),
       ...(stream && { stream, ...(surface.name === 'chat' && { stream_options: { include_usage: true } }) }),
     }

@@ -1,6 +1,6 @@
 // One request to a gateway, as JSON, with its first key.
 
-import type { TestSurface } from './surfaces.ts'
+import { addressed, type TestSurface } from './surfaces.ts'
 
 export interface Asked {
   readonly url: string
@@ -13,9 +13,10 @@ export function ask(
   body: object | string,
   headers: Readonly<Record<string, string>> = {},
 ): Promise<Response> {
-  return fetch(url + surface.path, {
+  const sent = addressed(surface, typeof body === 'string' ? body : JSON.stringify(body))
+  return fetch(url + sent.path, {
     method: 'POST',
     headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', ...surface.headers, ...headers },
-    body: typeof body === 'string' ? body : JSON.stringify(body),
+    body: sent.body,
   })
 }

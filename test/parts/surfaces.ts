@@ -5,7 +5,7 @@ import { expect } from 'bun:test'
 import type { RawResponse } from './raw-client.ts'
 
 export interface TestSurface {
-  readonly name: 'chat' | 'messages' | 'responses'
+  readonly name: 'chat' | 'messages' | 'responses' | 'gemini'
   readonly path: string
   readonly model: string
   /** Beside key, type and length. */
@@ -38,6 +38,51 @@ export const responses: TestSurface = {
   members: { model: '"test/responses"', input: '[{"role":"user","content":"hi"}]' },
 }
 
+/** Its model and the wish for a stream are in the address: see `addressed`. */
+export const gemini: TestSurface = {
+  name: 'gemini',
+  path: '/v1beta/models',
+  model: 'test/gemini',
+  headers: {},
+  members: { model: '"test/gemini"', contents: '[{"role":"user","parts":[{"text":"hi"}]}]' },
+}
+
+/** Where a body goes, and what of it is sent. Tests write `model` and `stream` as members for every surface. */
+export function addressed(
+  surface: Pick<TestSurface, 'name' | 'path'>,
+  body: string,
+): { readonly path: string; readonly body: string } {
+  if (surface.name !== 'gemini') return { path: surface.path, body }
+  const { model, stream, ...rest } = JSON.parse(body) as { model: string; stream?: boolean }
+  const verb = stream ? 'streamGenerateContent?alt=sse' : 'generateContent'
+  return { path: `${surface.path}/${model}:${verb}`, body: JSON.stringify(rest) }
+}
+
+/** The members of a body that tests write in the names of Chat Completions and Messages. */
+export function inWordsOf({ name }: Pick<TestSurface, 'name'>, members: object): object {
+  if (name === 'gemini') return inGeminiWords(members as ChatMembers)
+  const names: Readonly<Record<string, string>> = { messages: 'input', max_tokens: 'max_output_tokens' }
+  if (name !== 'responses') return members
+  return Object.fromEntries(Object.entries(members).map(([member, value]) => [names[member] ?? member, value]))
+}
+
+interface ChatMembers {
+  readonly messages?: readonly { readonly role: string; readonly content: string }[]
+  readonly max_tokens?: number
+}
+
+function inGeminiWords({ messages, max_tokens, ...rest }: ChatMembers): object {
+  const contents = messages?.map(({ role, content }) => ({
+    role: role === 'assistant' ? 'model' : 'user',
+    parts: [{ text: content }],
+  }))
+  return {
+    ...rest,
+    ...(contents && { contents }),
+    ...(max_tokens !== undefined && { generationConfig: { maxOutputTokens: max_tokens } }),
+  }
+}
+
 export const bothSurfaces: readonly TestSurface[] = [chat, messages]
 
 /** A body with some members changed to other raw JSON, or left out where that is undefined. */
@@ -57,7 +102,9 @@ export interface RequestParts {
 
 /** The bytes of a request; all of it is as usual but for what is said. */
 export function requestBytes(surface: TestSurface, parts: RequestParts): Buffer {
-  const { key, method = 'POST', target = surface.path, body = bodyOf(surface) } = parts
+  const { key, method = 'POST', body: written = bodyOf(surface) } = parts
+  const { path, body } = typeof written === 'string' ? addressed(surface, written) : { ...surface, body: written }
+  const { target = path } = parts
   const payload = Buffer.from(body)
   const headers: Record<string, string | undefined> = {
     host: 'gateway.test',

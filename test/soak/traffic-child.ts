@@ -34,6 +34,7 @@ const toolOf: Record<TestSurface['name'], object> = {
   chat: { type: 'function', function: { name: 'look', parameters } },
   messages: { name: 'look', input_schema: parameters },
   responses: { type: 'function', name: 'look', parameters, strict: false },
+  gemini: { functionDeclarations: [{ name: 'look', parametersJsonSchema: parameters }] },
 }
 
 interface Call {

@@ -106,6 +106,7 @@ export const callFixtures: readonly ReplyFixture[] = [
       chat: { response_format: { type: 'json_schema', json_schema: { name: 'place', schema: placeSchema } } },
       messages: { output_config: { format: { type: 'json_schema', schema: placeSchema } } },
       responses: { text: { format: { type: 'json_schema', name: 'place', schema: placeSchema } } },
+      gemini: { generationConfig: { responseMimeType: 'application/json', responseJsonSchema: placeSchema } },
     },
     models: { messages: 'claude-opus-4-1' },
     madeOf: ['messages'],

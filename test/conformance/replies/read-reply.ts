@@ -19,9 +19,11 @@ import {
 } from '../../parts/official-clients.ts'
 import type { Pair, Stage, SurfaceName } from '../cells.ts'
 import { checkChatReply, checkChatStream } from '../checker/grammar-chat.ts'
+import { checkGeminiReply, checkGeminiStream } from '../checker/grammar-gemini.ts'
 import { checkMessagesReply, checkMessagesStream } from '../checker/grammar-messages.ts'
 import { checkResponsesReply, checkResponsesStream } from '../checker/grammar-responses.ts'
 import { readChatReply, readChatStream } from '../checker/read-chat.ts'
+import { readGeminiReply, readGeminiStream } from '../checker/read-gemini.ts'
 import { readMessagesReply, readMessagesStream } from '../checker/read-messages.ts'
 import { readResponsesReply, readResponsesStream } from '../checker/read-responses.ts'
 import type { ReplyContent } from '../checker/reply-content.ts'
@@ -32,6 +34,8 @@ export const clientsOf: Readonly<Record<SurfaceName, readonly (ClientName | Resp
   chat: chatClientNames,
   messages: messageClientNames,
   responses: responseClientNames,
+  // The official client is too large to be a dependency; see test/clients/google-genai.test.ts.
+  gemini: [],
 }
 
 export interface Mode {
@@ -59,12 +63,14 @@ const streamReaders: Readonly<Record<SurfaceName, (events: readonly SseEvent[]) 
   chat: (events) => ({ content: readChatStream(events), violations: checkChatStream(events, { wantsUsage: true }) }),
   messages: (events) => ({ content: readMessagesStream(events), violations: checkMessagesStream(events) }),
   responses: (events) => ({ content: readResponsesStream(events), violations: checkResponsesStream(events) }),
+  gemini: (events) => ({ content: readGeminiStream(events), violations: checkGeminiStream(events) }),
 }
 
 const replyReaders: Readonly<Record<SurfaceName, (reply: unknown) => Read>> = {
   chat: (reply) => ({ content: readChatReply(reply), violations: checkChatReply(reply) }),
   messages: (reply) => ({ content: readMessagesReply(reply), violations: checkMessagesReply(reply) }),
   responses: (reply) => ({ content: readResponsesReply(reply), violations: checkResponsesReply(reply) }),
+  gemini: (reply) => ({ content: readGeminiReply(reply), violations: checkGeminiReply(reply) }),
 }
 
 /** The request that a fixture answers; undefined where the surface has none. */
@@ -72,6 +78,17 @@ export function askBody({ surface }: Pair, { asks }: ReplyFixture, { stream }: M
   if (asks && !asks[surface]) return undefined
   const go = [{ role: 'user', content: 'go' }]
   if (surface === 'responses') return { input: go, stream, ...asks?.[surface] }
+  if (surface === 'gemini') {
+    const { generationConfig, ...rest } = { generationConfig: {}, ...asks?.gemini }
+    const thinkingConfig = { includeThoughts: true }
+    const contents = [{ role: 'user', parts: [{ text: 'go' }] }]
+    return {
+      contents,
+      stream,
+      generationConfig: { maxOutputTokens: 1000, thinkingConfig, ...generationConfig },
+      ...rest,
+    }
+  }
   const body = { messages: go, stream, ...asks?.[surface] }
   if (surface === 'messages') return { max_tokens: 1000, ...body }
   return stream ? { ...body, stream_options: { include_usage: true } } : body
@@ -120,6 +137,9 @@ const stops: Readonly<Record<string, Meaning['stop']>> = {
   refusal: 'refusal',
   completed: 'end',
   max_output_tokens: 'length',
+  STOP: 'end',
+  MAX_TOKENS: 'length',
+  SAFETY: 'refusal',
 }
 
 /**
