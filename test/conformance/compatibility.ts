@@ -15,8 +15,8 @@ export const pagePath = join(import.meta.dir, '../../docs/compatibility.md')
 
 const intro = `# Compatibility
 
-What becomes of each thing a caller can ask for, and of each thing a provider can answer, on the way between the three
-dialects that callers speak and the four that providers do: \`chat\` is OpenAI's Chat Completions, \`messages\` is
+What becomes of each thing a caller can ask for, and of each thing a provider can answer, on the way between the four
+dialects that callers and providers use: \`chat\` is OpenAI's Chat Completions, \`messages\` is
 Anthropic's Messages, \`gemini\` is Google's generateContent, \`responses\` is OpenAI's Responses.
 Every cell was found out by sending it through the gateway; \`npm run compatibility\` writes this page and a test keeps it true.
 
@@ -40,13 +40,13 @@ OpenAI's own API that refuse tools while they reason on \`chat\` are called with
 const repliesIntro = `## Answers
 
 Provider → surface, streamed and not, read from the bytes under a strict grammar and by the official clients (\`openai\` 7
-and 6, \`@anthropic-ai/sdk\` 1 and 0): words, calls with their ids and arguments, stop, usage and cost are the same in
+and 6, \`@anthropic-ai/sdk\` 1 and 0; answers for \`gemini\` from the bytes alone): words, calls with their ids and arguments, stop, usage and cost are the same in
 all cells of a row.
 `
 
 const faultsIntro = `## When a provider fails
 
-With one route, on all twelve ways between the dialects alike. Failures before the first content are tried on the model's
+With one route, on all sixteen ways between the dialects alike. Failures before the first content are tried on the model's
 other routes first, unseen.
 `
 

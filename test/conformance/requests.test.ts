@@ -161,7 +161,7 @@ const translatedGemini = [
   ['Files by id', 'R', ['contents[0].parts[0]']],
   ['Other tools that the provider runs', 'R', ['tools[0].codeExecution']],
   ['Web search as a tool', 'W', ['googleSearch_dropped']],
-  ['A field that nobody knows', 'W', ['tomorrow_dropped']],
+  ['An unknown field', 'W', ['tomorrow_dropped']],
 ]
 
 const ownDialect = pairs.filter(({ surface, upstream }) => surface === upstream)

@@ -49,7 +49,7 @@ export const geminiBodies: Readonly<Record<string, Members>> = {
     ...tools,
     contents: [hi, model(call('c1', 'Bern')), user(result('c1', { error: 'boom' }))],
   },
-  'A call that nobody answered': { ...tools, contents: [hi, model(call('c1', 'Bern')), hi] },
+  'A call without a result': { ...tools, contents: [hi, model(call('c1', 'Bern')), hi] },
   'A schema that is a choice of several': {
     tools: [declared('look', { anyOf: [schema, { type: 'object', properties: {} }] })],
   },
@@ -108,5 +108,5 @@ export const geminiBodies: Readonly<Record<string, Members>> = {
   'Faster processing for money': { serviceTier: 'priority' },
   'Cheaper processing': { serviceTier: 'flex' },
   'Log probabilities': settings({ responseLogprobs: true, logprobs: 3 }),
-  'A field that nobody knows': { tomorrow: { option: 1 } },
+  'An unknown field': { tomorrow: { option: 1 } },
 }
