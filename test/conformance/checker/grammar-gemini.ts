@@ -16,13 +16,13 @@ import {
 
 const kinds = ['text', 'functionCall', 'inlineData', 'executableCode', 'codeExecutionResult']
 
-export function checkGeminiReply(reply: unknown, level: Level = 'house'): Violation[] {
+export function checkGeminiReply(reply: unknown, level: Level = 'own'): Violation[] {
   const findings = new Findings(level)
   checkRecord(findings, membersOf(reply), true)
   return findings.list
 }
 
-export function checkGeminiStream(events: readonly SseEvent[], level: Level = 'house'): Violation[] {
+export function checkGeminiStream(events: readonly SseEvent[], level: Level = 'own'): Violation[] {
   const findings = new Findings(level)
   for (const [at, { event, data }] of events.entries()) {
     findings.at = at
