@@ -38,7 +38,7 @@ export class GeminiStreamRelay extends RecordRelay {
     return keepAlive
   }
 
-  get isOwed(): boolean {
+  get awaitsUsage(): boolean {
     return !this.finished && this.#last !== undefined
   }
 
