@@ -3,7 +3,7 @@
 
 import { gzipSync } from 'node:zlib'
 import type { UpstreamCall, UpstreamReply } from '../parts/upstream.ts'
-import { wordsFor } from '../parts/upstream-words.ts'
+import { geminiWords, wordsFor } from '../parts/upstream-words.ts'
 
 export interface Turn {
   readonly call: UpstreamCall
@@ -20,8 +20,10 @@ const json = { 'content-type': 'application/json' }
 
 const status =
   (code: number, message: string, headers: Record<string, string> = {}, error: object = {}): Misbehave =>
-  ({ reply }) =>
-    reply.json(code, { type: 'error', error: { type: 'some_error', message, ...error } }, headers)
+  ({ call, reply }) =>
+    wordsFor(call) === geminiWords
+      ? reply.json(code, { error: { code, message, status: 'SOME_ERROR' } }, headers)
+      : reply.json(code, { type: 'error', error: { type: 'some_error', message, ...error } }, headers)
 
 /** Connecting itself fails; the gateway is given another address for these. */
 export const addressFaults: ReadonlySet<string> = new Set(['connect refused', 'TLS failure'])
