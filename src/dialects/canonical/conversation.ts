@@ -129,7 +129,7 @@ export type Effort = (typeof efforts)[number]
  * How much the model should reason. Several members may be set; a renderer uses the most specific one its target
  * supports.
  */
-export interface ReasoningWish {
+export interface ReasoningSettings {
   readonly effort?: Effort | undefined
   readonly budgetTokens?: number | undefined
   /**
@@ -174,7 +174,7 @@ export interface Conversation {
   readonly sampling: Sampling
   readonly outputCap: number | undefined
   readonly stop: readonly string[]
-  readonly reasoning: ReasoningWish | undefined
+  readonly reasoning: ReasoningSettings | undefined
   readonly outputFormat: OutputFormat | undefined
   readonly endUserId: string | undefined
   /** fast costs more and economy less than standard. */

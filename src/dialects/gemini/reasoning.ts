@@ -10,7 +10,7 @@ import {
   efforts,
   placeOf,
   type RawJson,
-  type ReasoningWish,
+  type ReasoningSettings,
   type SealedThinkingBlock,
   type ThinkingBlock,
   type Turn,
@@ -128,39 +128,42 @@ const dynamicBudget = '-1'
 
 /** The value of thinkingConfig; undefined = omit it. */
 export function renderThinking(conversation: Conversation, rendering: Rendering): RawJson | undefined {
-  const wish = conversation.reasoning
-  if (!wish) return undefined
+  const settings = conversation.reasoning
+  if (!settings) return undefined
   const warn = (code: string) => rendering.warnings.add(code, placeOf(conversation, 'reasoning'))
-  const isOff = isTurnedOff(wish)
-  const dial = thinksByLevel(rendering.rules) ? levelFor(wish, rendering, warn) : budgetFor(wish, rendering, warn)
-  return dial && filledObject({ ...dial, includeThoughts: isOff || wish.visible === false ? undefined : 'true' })
+  const isOff = isTurnedOff(settings)
+  const dial = thinksByLevel(rendering.rules)
+    ? levelFor(settings, rendering, warn)
+    : budgetFor(settings, rendering, warn)
+  return dial && filledObject({ ...dial, includeThoughts: isOff || settings.visible === false ? undefined : 'true' })
 }
 
-export function isTurnedOff({ effort, budgetTokens, mode }: ReasoningWish): boolean {
+export function isTurnedOff({ effort, budgetTokens, mode }: ReasoningSettings): boolean {
   return effort === 'none' || budgetTokens === 0 || mode === 'off' || mode === 'between-tools'
 }
 
 /** undefined = the target does not think. */
 type Dial = Members | undefined
 
-function levelFor(wish: ReasoningWish, { rules }: Rendering, warn: (code: string) => void): Dial {
+function levelFor(settings: ReasoningSettings, { rules }: Rendering, warn: (code: string) => void): Dial {
   const known = (rules.efforts ?? usualLevels).filter((level) => level !== 'none')
   const [least] = known
   if (least === undefined) return {}
-  if (isTurnedOff(wish)) {
+  if (isTurnedOff(settings)) {
     if (rules.thinksByDefault === false) return {}
     warn('reasoning_not_disabled')
     return { thinkingLevel: jsonString(least) }
   }
-  const wanted = wish.effort ?? (wish.budgetTokens === undefined ? undefined : effortOfBudget(wish.budgetTokens))
+  const wanted =
+    settings.effort ?? (settings.budgetTokens === undefined ? undefined : effortOfBudget(settings.budgetTokens))
   if (wanted === undefined) return {}
   const chosen = known.findLast((each) => efforts.indexOf(each) <= efforts.indexOf(wanted)) ?? least
   if (chosen !== wanted) warn('effort_adjusted')
   return { thinkingLevel: jsonString(chosen) }
 }
 
-function budgetFor(wish: ReasoningWish, { rules }: Rendering, warn: (code: string) => void): Dial {
-  const isOff = isTurnedOff(wish)
+function budgetFor(settings: ReasoningSettings, { rules }: Rendering, warn: (code: string) => void): Dial {
+  const isOff = isTurnedOff(settings)
   if (!rules.thinking?.includes('enabled')) {
     if (!isOff) warn('reasoning_dropped')
     return undefined
@@ -173,9 +176,9 @@ function budgetFor(wish: ReasoningWish, { rules }: Rendering, warn: (code: strin
     warn('reasoning_not_disabled')
     return { thinkingBudget: String(least) }
   }
-  const wanted = wish.budgetTokens ?? (wish.effort && budgets[wish.effort])
-  if (wanted === undefined) return wish.mode === undefined ? {} : { thinkingBudget: dynamicBudget }
+  const wanted = settings.budgetTokens ?? (settings.effort && budgets[settings.effort])
+  if (wanted === undefined) return settings.mode === undefined ? {} : { thinkingBudget: dynamicBudget }
   const given = Math.min(Math.max(Math.floor(wanted), least), most)
-  if (wish.budgetTokens !== undefined && given !== wish.budgetTokens) warn('reasoning_budget_clamped')
+  if (settings.budgetTokens !== undefined && given !== settings.budgetTokens) warn('reasoning_budget_clamped')
   return { thinkingBudget: String(given) }
 }

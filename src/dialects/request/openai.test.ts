@@ -4,7 +4,13 @@
 import { describe, expect, test } from 'bun:test'
 import { conversation } from '../../../test/parts/translation.ts'
 import { Failure } from '../../kernel/failure.ts'
-import type { Conversation, CustomTool, FunctionTool, OutputFormat, ReasoningWish } from '../canonical/conversation.ts'
+import type {
+  Conversation,
+  CustomTool,
+  FunctionTool,
+  OutputFormat,
+  ReasoningSettings,
+} from '../canonical/conversation.ts'
 import type { TargetRules } from '../canonical/target-rules.ts'
 import type { Target } from '../canonical/translation.ts'
 import { openaiChat } from '../openai-chat/index.ts'
@@ -218,7 +224,13 @@ describe('reasoning effort', () => {
   const adjusted = 'effort_adjusted /reasoning_effort'
   const dropped = 'reasoning_dropped /reasoning_effort'
   const notDisabled = 'reasoning_not_disabled /reasoning_effort'
-  const rows: readonly (readonly [name: string, ReasoningWish, TargetRules, string | undefined, warned?: string])[] = [
+  const rows: readonly (readonly [
+    name: string,
+    ReasoningSettings,
+    TargetRules,
+    string | undefined,
+    warned?: string,
+  ])[] = [
     ['pitfall 23: a known effort is sent', { effort: 'high' }, {}, 'high'],
     ['pitfall 23: a higher effort is lowered to the nearest', { effort: 'max' }, {}, 'high', adjusted],
     ['pitfall 23: gaps are skipped', { effort: 'max' }, { efforts: ['low', 'xhigh'] }, 'xhigh', adjusted],

@@ -6,7 +6,7 @@ import {
   type Effort,
   efforts,
   placeOf,
-  type ReasoningWish,
+  type ReasoningSettings,
   type SealedThinkingBlock,
   type ThinkingBlock,
 } from '../canonical/conversation.ts'
@@ -48,7 +48,7 @@ export function fitEffort(conversation: Conversation, { rules, warnings }: Effor
 }
 
 /** undefined = the model decides. */
-function wantedEffort({ effort, budgetTokens, mode }: ReasoningWish): Effort | undefined {
+function wantedEffort({ effort, budgetTokens, mode }: ReasoningSettings): Effort | undefined {
   if (mode === 'off' || mode === 'between-tools') return 'none'
   if (effort !== undefined || budgetTokens === undefined) return effort
   return effortOfBudget(budgetTokens)

@@ -34,7 +34,7 @@ export const clientsOf: Readonly<Record<SurfaceName, readonly (ClientName | Resp
   chat: chatClientNames,
   messages: messageClientNames,
   responses: responseClientNames,
-  // The official client is too large to be a dependency; see test/clients/google-genai.test.ts.
+  // The official client is too large to be a dependency.
   gemini: [],
 }
 

@@ -9,7 +9,7 @@ import {
   efforts,
   type OutputFormat,
   type Places,
-  type ReasoningWish,
+  type ReasoningSettings,
   type TextBlock,
   type ToolChoice,
 } from '../../canonical/conversation.ts'
@@ -113,7 +113,7 @@ function parseToolChoice(body: RequestFields): { choice: ToolChoice | undefined;
 
 const modes = { adaptive: 'adaptive', enabled: 'on', disabled: 'off', between_tools: 'between-tools' } as const
 
-function parseReasoning(body: RequestFields, config: RequestFields | undefined): ReasoningWish | undefined {
+function parseReasoning(body: RequestFields, config: RequestFields | undefined): ReasoningSettings | undefined {
   const thinking = body.optionalObject('thinking')
   const effort = config?.optionalWord('effort', efforts)
   const type = thinking?.optionalWord('type', ['adaptive', 'enabled', 'disabled', 'between_tools'])

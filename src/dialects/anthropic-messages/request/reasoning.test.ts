@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'bun:test'
 import { assistant, call, models, renderMessagesBody, result, user } from '../../../../test/parts/translation.ts'
-import type { AssistantBlock, ReasoningWish, Turn } from '../../canonical/conversation.ts'
+import type { AssistantBlock, ReasoningSettings, Turn } from '../../canonical/conversation.ts'
 import { writeSignature } from '../../canonical/signature.ts'
 import type { TargetRules } from '../../canonical/target-rules.ts'
 
 const big = 100_000
-function asked(reasoning: ReasoningWish | undefined, rules: TargetRules, outputCap = big) {
+function asked(reasoning: ReasoningSettings | undefined, rules: TargetRules, outputCap = big) {
   const { body, warnings } = renderMessagesBody({ reasoning, outputCap }, rules)
   return { thinking: body.thinking, effort: body.output_config?.effort, warnings }
 }
@@ -103,7 +103,7 @@ describe('models that know a budget', () => {
   const enabled = (budget_tokens: number) => ({ type: 'enabled', budget_tokens })
 
   test('pitfall 20: each effort has its budget', () => {
-    const budget = (effort: NonNullable<ReasoningWish['effort']>) =>
+    const budget = (effort: NonNullable<ReasoningSettings['effort']>) =>
       asked({ effort }, models.s45).thinking.budget_tokens
     expect((['minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const).map(budget)).toEqual([
       2048, 2048, 8192, 16_384, 24_576, 32_768,

@@ -7,7 +7,7 @@ import {
   efforts,
   placeOf,
   type RawJson,
-  type ReasoningWish,
+  type ReasoningSettings,
   type Turn,
 } from '../../canonical/conversation.ts'
 import { jsonNumber, jsonObject, jsonString } from '../../canonical/json.ts'
@@ -69,7 +69,7 @@ const budgetMin = 1024
  * the nearest lower one, with a warning. An explicit "off" never becomes "on".
  */
 function chooseThinking(
-  requested: ReasoningWish,
+  requested: ReasoningSettings,
   { rules, maxTokens }: Pick<ReasoningSurroundings, 'rules' | 'maxTokens'>,
   warn: (code: string) => void,
 ): Thinking {

@@ -12,7 +12,7 @@ import {
   type ImageBlock,
   type OutputFormat,
   type RawJson,
-  type ReasoningWish,
+  type ReasoningSettings,
   type TextBlock,
   type Tool,
   type ToolChoice,
@@ -247,7 +247,7 @@ function parseChoice(body: RequestFields): ToolChoice | undefined {
   return mode === undefined || mode === 'MODE_UNSPECIFIED' ? undefined : { kind: 'auto' }
 }
 
-function parseThinking(config: RequestFields): ReasoningWish | undefined {
+function parseThinking(config: RequestFields): ReasoningSettings | undefined {
   const thinking = config.optionalObject('thinkingConfig')
   if (!thinking) return undefined
   const budget = thinking.optionalNumber('thinkingBudget')

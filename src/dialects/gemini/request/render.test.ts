@@ -2,14 +2,14 @@ import { describe, expect, test } from 'bun:test'
 import { geminis, geminiTarget, refusedBy, rendered } from '../../../../test/parts/gemini.ts'
 import { text, user } from '../../../../test/parts/translation.ts'
 import { builtInProviders } from '../../../providers/data/built-in.ts'
-import type { Conversation, ReasoningWish } from '../../canonical/conversation.ts'
+import type { Conversation, ReasoningSettings } from '../../canonical/conversation.ts'
 import type { TargetRules } from '../../canonical/target-rules.ts'
 
 const config = (parts: Partial<Conversation>, rules: TargetRules = geminis.g3) => {
   const { body, warnings } = rendered({ outputCap: undefined, ...parts }, rules)
   return { config: body.generationConfig, warnings }
 }
-const thinking = (reasoning: ReasoningWish, rules: TargetRules = geminis.g3) => {
+const thinking = (reasoning: ReasoningSettings, rules: TargetRules = geminis.g3) => {
   const { config: found, warnings } = config({ reasoning }, rules)
   return [found?.thinkingConfig, ...warnings]
 }

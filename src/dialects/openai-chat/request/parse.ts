@@ -9,7 +9,7 @@ import {
   efforts,
   type OutputFormat,
   type Places,
-  type ReasoningWish,
+  type ReasoningSettings,
   type Sampling,
 } from '../../canonical/conversation.ts'
 import { isRecord } from '../../canonical/json.ts'
@@ -124,7 +124,7 @@ function parseStop(body: RequestFields, { warnings }: ParseContext): string[] {
 }
 
 /** The reasoning settings and where they were written. Of several fields the native one comes first. */
-function parseReasoning(body: RequestFields): { settings: ReasoningWish; place: string } | undefined {
+function parseReasoning(body: RequestFields): { settings: ReasoningSettings; place: string } | undefined {
   const native = body.optionalWord('reasoning_effort', efforts)
   const reasoning = body.optionalObject('reasoning')
   const thinking = body.optionalObject('thinking')
@@ -145,7 +145,7 @@ function tokens(fields: RequestFields | undefined, name: string): number | undef
   return fields?.refuse(name, `\`${name}\` must be a whole number of tokens.`)
 }
 
-function modeOf(reasoning: RequestFields | undefined, thinking: RequestFields | undefined): ReasoningWish['mode'] {
+function modeOf(reasoning: RequestFields | undefined, thinking: RequestFields | undefined): ReasoningSettings['mode'] {
   const type = thinking?.optionalWord('type', ['enabled', 'disabled', 'adaptive', 'auto', 'between_tools'])
   if (type === 'disabled') return 'off'
   if (type === 'between_tools') return 'between-tools'

@@ -5,7 +5,7 @@ import { Failure } from '../../../kernel/failure.ts'
 import type {
   AssistantBlock,
   Conversation,
-  ReasoningWish,
+  ReasoningSettings,
   TextBlock,
   Turn,
   UserBlock,
@@ -213,7 +213,7 @@ describe('settings and tools', () => {
     const tools = [
       { kind: 'function', name: 'f', description: undefined, schema: undefined, strict: undefined } as const,
     ]
-    const sent = (reasoning: ReasoningWish | undefined, rules: TargetRules = {}) => {
+    const sent = (reasoning: ReasoningSettings | undefined, rules: TargetRules = {}) => {
       const target = targetWith({ toolsWithReasoning: false, efforts, thinksByDefault: true, ...rules })
       const { body, warned } = rendered({ tools, reasoning }, target)
       return [body.reasoning_effort, warned]

@@ -9,7 +9,7 @@ import {
   efforts,
   type OutputFormat,
   type RawJson,
-  type ReasoningWish,
+  type ReasoningSettings,
 } from '../../canonical/conversation.ts'
 import { recordOf } from '../../canonical/json.ts'
 import type { ContentTags, Envelope, ParsedRequest } from '../../canonical/translation.ts'
@@ -100,7 +100,7 @@ function within(body: RequestFields, name: string, most: number): number | undef
   return body.refuse(name, `\`${name}\` must be from 0 to ${most}.`)
 }
 
-function parseReasoning(body: RequestFields): ReasoningWish | undefined {
+function parseReasoning(body: RequestFields): ReasoningSettings | undefined {
   const reasoning = body.optionalObject('reasoning')
   if (!reasoning) return undefined
   const effort = reasoning.optionalWord('effort', efforts)
