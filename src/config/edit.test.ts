@@ -43,7 +43,7 @@ function editorOf(text: string | undefined) {
       const loaded = loadConfig({ ...inputs, fileText })
       return 'faults' in loaded ? loaded.faults : []
     },
-    onWritten: () => void written++,
+    onWritten: async () => void written++,
   })
   return { ...editor, path, load: () => loadConfig(inputs), content: () => readFileSync(path, 'utf8') }
 }

@@ -53,19 +53,22 @@ export interface ConfigEditorOptions {
   /** What would be wrong with a file of this content. */
   check(text: string): readonly ConfigFault[]
   /** The file has changed. */
-  onWritten(): void
+  onWritten(): Promise<void>
 }
 
 export interface ConfigEditor {
   read(): FileEntries
   /** Throws a Failure, and then nothing has changed. */
   change(change: FileChange): FileEntries
+  /** Resolves when the last change is in effect. */
+  applied(): Promise<void>
 }
 
 /** As the schema of providers has it; it becomes the name of a file. */
 const providerId = /^[a-z0-9][a-z0-9-]{0,62}$/
 
 export function createConfigEditor({ path, dataFolder, check, onWritten }: ConfigEditorOptions): ConfigEditor {
+  let applying: Promise<void> = Promise.resolve()
   const textNow = () => (existsSync(path) ? readFileSync(path, 'utf8') : undefined)
   const read = (): FileEntries => {
     const text = textNow()
@@ -111,10 +114,10 @@ export function createConfigEditor({ path, dataFolder, check, onWritten }: Confi
       keys.restore()
       throw thrown
     }
-    onWritten()
+    applying = onWritten()
     return read()
   }
-  return { read, change }
+  return { read, change, applied: () => applying }
 }
 
 function parse(text: string): Document {

@@ -33,8 +33,8 @@ export interface ConfigSource {
   onRefused(listener: () => void): void
   /** Each setting in effect and where it came from; secrets are "set". */
   settings(): readonly ShownSetting[]
-  /** Loads now, whether or not a file changed. */
-  reload(): void
+  /** Loads now, whether or not a file changed. Resolves when a valid configuration is in effect. */
+  reload(): Promise<void>
   /** Changes entries of the file. */
   readonly editor: ConfigEditor
   close(): void
@@ -71,7 +71,7 @@ export function createConfigSource(options: ConfigSourceOptions): ConfigSource {
   let current = initial.config
   const closers = new Map<string, () => void>()
 
-  const reload = (): void => {
+  const reload = async (): Promise<void> => {
     const outcome = load()
     watchKeys(outcome.keyFiles)
     if ('faults' in outcome) {
@@ -86,10 +86,9 @@ export function createConfigSource(options: ConfigSourceOptions): ConfigSource {
     const { config, needsRestart } = keepFixedSettings(current, outcome.config)
     current = config
     const pending = listeners.flatMap((listener) => listener(config) ?? [])
-    const applied = () => report({ kind: 'applied', needsRestart, warnings: fromFile(outcome.warnings) })
-    if (pending.length === 0) return applied()
     // A listener that could not apply it has logged that itself.
-    void Promise.all(pending).then((results) => results.every(Boolean) && applied())
+    if (pending.length > 0 && !(await Promise.all(pending)).every(Boolean)) return
+    report({ kind: 'applied', needsRestart, warnings: fromFile(outcome.warnings) })
   }
   const watchFile = (path: string, digest: string | undefined) =>
     watchConfigFile({ path, digest, intervalMs: options.intervalMs, onChange: reload })

@@ -57,7 +57,7 @@ export async function readRouteHistory(
       AND id < ${last} ORDER BY id LIMIT 1 OFFSET ${portion - 1n}`
     // Only requests with a failed attempt have `attempts` in their details; each of those is a row.
     const rows = await sql<Row>`SELECT provider, upstream_model, started_at / 3600000 AS hour,
-      CASE WHEN details LIKE '%"attempts":%' THEN details END AS details, COUNT(*) AS requests
+      CASE WHEN REPLACE(details, '"attempts":', '') <> details THEN details END AS details, COUNT(*) AS requests
       FROM requests WHERE model = ${model} AND id > ${after} AND id <= ${upper?.id ?? last}
       AND started_at >= ${timeToSql(from)} AND started_at < ${timeToSql(to)} AND provider IS NOT NULL GROUP BY 1, 2, 3, 4`
     for (const row of rows) {

@@ -12,7 +12,7 @@ const executablePath =
     .find(existsSync)
 
 /** Ends a wait that hangs. How long a browser takes on a busy machine says nothing about the pages. */
-const lookMs = 600_000
+const lookMs = 180_000
 
 /** For tests that need a browser. */
 export const browserTest = test.skipIf(executablePath === undefined)

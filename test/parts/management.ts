@@ -361,5 +361,6 @@ function testConfigFile(): ManagementDependencies['configFile'] {
       for (const [name, model] of Object.entries(change.aliases ?? {})) if (model !== null) aliases[name] = model
       return read()
     },
+    applied: async () => {},
   }
 }

@@ -91,6 +91,7 @@ export interface RouteDependencies extends MoveDependencies {
     read(): AnswerOf<'getConfigFile'>
     /** Throws a Failure, and then nothing has changed. */
     change(change: NonNullable<CallOf<'updateConfigFile'>['body']>): AnswerOf<'getConfigFile'>
+    applied(): Promise<void>
   }
   /** The program's version, for the OpenAPI document. */
   readonly version: string

@@ -16,6 +16,9 @@ import { credentialAnswer } from './answers.ts'
 import type { RouteDependencies } from './dependencies.ts'
 import { implement, type Route } from './route.ts'
 
+/** How long an answer waits for a changed file to take effect; the database may be slow. */
+const effectMs = 5_000
+
 export function providerRoutes({ database, credentials, providers, configFile }: RouteDependencies): readonly Route[] {
   return [
     implement(operations.listCredentials, {
@@ -60,12 +63,14 @@ export function providerRoutes({ database, credentials, providers, configFile }:
     implement(operations.updateConfigFile, {
       async run({ body, act }) {
         // The file is changed last: if that is refused, nothing is recorded either.
-        return await database.transaction(async (sql) => {
+        const entries = await database.transaction(async (sql) => {
           for (const { action, object, details } of fileChanges(body)) {
             await appendAudit(sql, { ...act, action, object, details })
           }
           return configFile.change(body)
         })
+        await Promise.race([configFile.applied(), Bun.sleep(effectMs)])
+        return entries
       },
     }),
   ]

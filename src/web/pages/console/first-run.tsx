@@ -218,9 +218,7 @@ function FirstAnswer({ call, onDone }: { readonly call: FirstCall; onDone(): voi
         <Button look="quiet" disabled={answer.isRunning} onClick={run}>
           Run again
         </Button>
-        <a href={to(`keys/${apiKey.id}`)} target="_blank" rel="noreferrer">
-          View key
-        </a>
+        <a href={to(`keys/${apiKey.id}`)}>View key</a>
       </div>
     </div>
   )

@@ -448,7 +448,7 @@ function FirstRequest({ keyId }: { readonly keyId: string }) {
   return (
     <p role="status" class="first-request inset row">
       <Status level={status < 400 && code === null ? 'ok' : 'warning'} text="received" />
-      <a href={`/console/requests/${id}`} target="_blank" rel="noreferrer">
+      <a href={`/console/requests/${id}`}>
         {model ?? 'a request'}, status {status}
         {status < 400 && code !== null && ` ${code}`}
       </a>
