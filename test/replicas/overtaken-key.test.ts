@@ -60,7 +60,7 @@ describe.skipIf(findPostgresPrograms() === undefined)('a key that was taken over
       },
     })
     const env = { DATABASE_URL: address.href }
-    const gateway = await startGateway({ config: upstreamConfig(upstream.url), env, dressLedger })
+    const gateway = await startGateway({ config: upstreamConfig(upstream.url), env, dressLedger, timeoutFactor: 1 })
     try {
       const answer = await fetch(`${gateway.url}/v1/chat/completions`, {
         method: 'POST',
