@@ -1,4 +1,4 @@
-// What people are warned about: a low balance, a spend limit, a provider that is down or back, changed prices. The facts are
+// Warnings for people: a low balance, a spend limit, a provider that is down or back, changed prices. The facts are
 // read from the database every few seconds, by every replica. An alert is one row, and its `crossing` is unique, so that it
 // is raised once whichever replica sees it first, and none is lost in a crash. Its deliveries are created in the same commit.
 

@@ -1,4 +1,4 @@
-// What each reader of alerts chose: the kinds they get by e-mail, and how far they have read.
+// The choices of each reader of alerts: the kinds they get by e-mail, and how far they have read.
 
 import type { AlertKind } from '../kernel/alert.ts'
 import type { PersonId } from '../kernel/ids.ts'

@@ -43,14 +43,14 @@ export interface FileChange {
   readonly providers?: Readonly<Record<string, Entry | null>> | undefined
   readonly models?: Readonly<Record<string, Entry | null>> | undefined
   readonly aliases?: Readonly<Record<string, string | null>> | undefined
-  /** Of the file that the change was made for. */
+  /** The digest of the file that the change was made for. */
   readonly digest?: string | null | undefined
 }
 
 export interface ConfigEditorOptions {
   readonly path: string
   readonly dataFolder: string
-  /** What would be wrong with a file of this content. */
+  /** The faults that a file with this content would have. */
   check(text: string): readonly ConfigFault[]
   /** The file has changed. */
   onWritten(): Promise<void>

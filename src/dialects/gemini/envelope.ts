@@ -1,4 +1,4 @@
-// What the gateway itself reads from a generateContent call: the model and the verb are in its address.
+// Reads what the gateway needs from a generateContent call. The model and the verb are in its address.
 
 import { type Failure, invalidRequest } from '../../kernel/failure.ts'
 import { utf8Text } from '../../wire/bytes.ts'
@@ -41,7 +41,7 @@ export function readEnvelope(body: Uint8Array<ArrayBuffer>, _: Headers, url = ''
   })
 }
 
-/** Of countTokens: the contents alone, or a whole request. */
+/** The body of countTokens has the contents alone, or a whole request. */
 export function readCountEnvelope(body: Uint8Array<ArrayBuffer>, headers: Headers, url = ''): Envelope | Failure {
   const inner = parseRecord(utf8Text(body, 0, body.length))?.generateContentRequest
   if (inner === undefined) return readEnvelope(body, headers, url)

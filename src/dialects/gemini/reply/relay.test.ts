@@ -1,4 +1,4 @@
-// What recordings of streams do not show: ends in odd places, failures, and usage that is missing.
+// Cases that recorded streams do not have: ends in odd places, failures, and missing usage.
 
 import { expect, test } from 'bun:test'
 import { record, said } from '../../../../test/parts/gemini.ts'

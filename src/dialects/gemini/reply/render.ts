@@ -34,7 +34,7 @@ const finishReasons: Readonly<Record<Stop['unified'], string>> = {
 
 interface Part {
   readonly kind: 'text' | 'thought' | 'call'
-  /** Of a call, its JSON. */
+  /** The JSON of a call. */
   text: string
   readonly signature: string | undefined
 }

@@ -86,7 +86,7 @@ function isKnown(content: unknown): boolean {
 
 function isKnownPart(part: unknown): boolean {
   if (!isRecord(part) || !Object.keys(part).every((name) => passedParts.has(name))) return false
-  // Of another model, which only this gateway can read.
+  // A signature of another model, which only this gateway can read.
   if (textOf(part.thoughtSignature).startsWith(ownSignatureStart)) return false
   return isKnown(part.functionResponse)
 }
