@@ -28,7 +28,7 @@ export const slowFiles: Readonly<Record<string, number>> = {
   'test/web/people.test.ts': 20,
   'src/http/management/roles.test.ts': 20,
   'test/web/oidc.test.ts': 10,
-  'test/replicas/removed-person.test.ts': 4,
+  'test/replicas/fleet/removed-person.test.ts': 11,
   'test/keep-alives.test.ts': 11,
   'test/simulator/simulator.test.ts': 73,
   'test/slow-readers.test.ts': 22,

@@ -9,6 +9,7 @@ import { findNginx } from './fleet/nginx.ts'
 import { runPostgresRestart } from './fleet/postgres-restart.ts'
 import type { Progress, Proof } from './fleet/proof.ts'
 import { runRedisLoss } from './fleet/redis-loss.ts'
+import { runRemovals } from './fleet/removed-person.ts'
 import { runRolling } from './fleet/rolling.ts'
 import { runSameLimit } from './fleet/same-limit.ts'
 import { runStorm } from './fleet/storm.ts'
@@ -44,6 +45,10 @@ function partsOf(requests: number): Record<string, readonly Part[]> {
     changes: [
       ['changes, with Redis', () => runChanges({ redis: true, rounds: 10, withinMs: 1000 })],
       ['changes, PostgreSQL alone', () => runChanges({ redis: false, rounds: 5, withinMs: 5000 })],
+    ],
+    people: [
+      ['removed people, with Redis', () => runRemovals({ redis: true, rounds: 20, withinMs: 1000 })],
+      ['removed people, PostgreSQL alone', () => runRemovals({ redis: false, rounds: 20, withinMs: 1000 })],
     ],
     rolling: [
       ['rolling restart', (onProgress) => runRolling({ ...roll, front: { probeMs: 500 }, onProgress })],
