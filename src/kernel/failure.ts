@@ -47,7 +47,7 @@ export interface FailureFacts {
   readonly shouldRetry?: boolean
   /** A spend limit is reached, until its period ends. */
   readonly isSpendLimit?: boolean
-  /** When that is, in epoch milliseconds. */
+  /** When the period of the reached spend limit ends, in epoch milliseconds. */
   readonly resetsAt?: number
   /** The message holds a provider's words; each dialect says so in its own way. */
   readonly refusal?: ProviderRefusal

@@ -127,8 +127,8 @@ export async function attempt(
     if (paused) await paused
     const read = readAnswer(running, response, clock)
     result = read instanceof Promise ? await read : read
-    const held = lane.streamsUpstream ? reach('after_first_byte') : undefined
-    if (held) await held
+    const pausedAgain = lane.streamsUpstream ? reach('after_first_byte') : undefined
+    if (pausedAgain) await pausedAgain
   } catch (error) {
     const tookMs = clock.monotonicMs() - startedMs
     result = explainTimeout(faultOf(error, deadline), tookMs, limits)

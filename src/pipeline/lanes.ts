@@ -94,7 +94,7 @@ function embeddingsLane(request: GatewayRequest, candidate: Candidate): Lane | F
         const reply = upstream.parseReply(body)
         if ('fault' in reply) return reply
         if (reply.vectors.length !== parsed?.inputs.length) return { fault: replyFault('another number of vectors') }
-        const usage = request.decideCharge(reply.usage, undefined, () => 0)
+        const usage = request.quoteUsage(reply.usage, undefined, () => 0)
         return {
           body: encoder.encode(asked.renderReply({ ...reply, usage }, envelope, request.renderContext())),
           usage,

@@ -64,7 +64,7 @@ const measured = (more: Partial<MeasuredReply>): MeasuredReply => ({
 describe('usage', () => {
   test('of zero in every chunk is estimated from one count of the prompt and noted once', () => {
     const { request, notes } = openRequest()
-    const estimates = [4, 8, 12].map((bytes) => request.decideCharge(reported(0, 0), undefined, () => bytes))
+    const estimates = [4, 8, 12].map((bytes) => request.quoteUsage(reported(0, 0), undefined, () => bytes))
     expect(estimates).toMatchObject([1, 2, 3].map((outputTokens) => ({ inputTokens: 8, outputTokens })))
     expect(request.reads).toBe(1)
     expect(notes).toEqual([
@@ -74,7 +74,7 @@ describe('usage', () => {
 
   test('falls back to the input at the start if the final input is implausible', () => {
     const { request, notes } = openRequest()
-    expect(request.decideCharge(reported(190_000, 7), reported(3, 1), () => 4)).toMatchObject({
+    expect(request.quoteUsage(reported(190_000, 7), reported(3, 1), () => 4)).toMatchObject({
       inputTokens: 3,
       outputTokens: 7,
       source: 'estimated',
@@ -140,7 +140,7 @@ describe('usage', () => {
     ['32,768 and 5 % without any cap', {}, 34_407],
   ])('accepts as output at most %s', (_, opened, max) => {
     const { request } = openRequest(opened)
-    const judged = (output: number) => request.decideCharge(reported(3, output), undefined, () => 4)
+    const judged = (output: number) => request.quoteUsage(reported(3, output), undefined, () => 4)
     expect(judged(max)).toEqual(reported(3, max))
     const estimate = { inputTokens: 3, outputTokens: 1, inputReported: true, source: 'estimated' } as const
     expect(judged(max + 1)).toMatchObject(estimate)
@@ -148,8 +148,8 @@ describe('usage', () => {
 
   test('accepts as many output tokens as bytes if no cap was sent', () => {
     const { request } = openRequest()
-    expect(request.decideCharge(reported(3, 50_000), undefined, () => 50_000).source).toBe('reported')
-    expect(request.decideCharge(reported(3, 50_001), undefined, () => 50_000).source).toBe('estimated')
+    expect(request.quoteUsage(reported(3, 50_000), undefined, () => 50_000).source).toBe('reported')
+    expect(request.quoteUsage(reported(3, 50_001), undefined, () => 50_000).source).toBe('estimated')
   })
 })
 
@@ -167,7 +167,7 @@ describe('releaseBody', () => {
       mayHaveMedia,
     ])
     expect(request.usageSoFar(measured({}))).toMatchObject({ inputTokens: 900, outputTokens: 25, source: 'estimated' })
-    expect(request.decideCharge(reported(0, 0), undefined, () => 4)).toMatchObject({
+    expect(request.quoteUsage(reported(0, 0), undefined, () => 4)).toMatchObject({
       inputTokens: 900,
       outputTokens: 1,
     })
@@ -178,8 +178,8 @@ describe('releaseBody', () => {
     const { request } = openRequest({ text: long, model: { contextTokens: undefined } })
     const max = request.bodyBytes + 4_096
     request.releaseBody(start)
-    expect(request.decideCharge(reported(max, 1), undefined, () => 4).source).toBe('reported')
-    expect(request.decideCharge(reported(max + 1, 1), undefined, () => 4).source).toBe('estimated')
+    expect(request.quoteUsage(reported(max, 1), undefined, () => 4).source).toBe('reported')
+    expect(request.quoteUsage(reported(max + 1, 1), undefined, () => 4).source).toBe('estimated')
   })
 
   test('counts the prompt of a translated request first', () => {

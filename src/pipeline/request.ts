@@ -108,17 +108,19 @@ export class GatewayRequest implements RelayContext {
   /** The slot among the running requests of the key; taken before the body is read, given back at the end. */
   admission: Admission | Arrival | undefined
 
-  /** The idempotency key that this request has claimed, and the whole answer to store under it. */
+  /** The idempotency key that this request has claimed. */
   claimedKey: KeyedRequest | undefined
+  /** The whole answer, to be stored under the claimed key. */
   storedAnswer: Uint8Array | undefined
 
   /** The response that this one continues. */
   previousResponseId: string | undefined
-  /** The input items, if the response is to be stored, and the bytes that it is then read from. */
+  /** The input items, if the response is to be stored. */
   storedInput: string | undefined
+  /** The end of the reply, from which a response to be stored is read. */
   lastBytes: Uint8Array | undefined
 
-  /** Set by hold(); settled or released exactly once. */
+  /** Set by `reserve`; settled or released exactly once. */
   hold: Hold | undefined
 
   /** The candidate being tried, or the one that answered. */
@@ -322,15 +324,15 @@ export class GatewayRequest implements RelayContext {
     return this.envelope.wantsStreamUsage
   }
 
-  /** Decides the usage of a complete reply and its charge, which `costOf` then returns. */
-  decideCharge(reported: Usage | undefined, atStart: Usage | undefined, outputBytes: () => number): Usage {
+  /** Returns the usage that a complete reply is charged for, and quotes its charge; `quotedUsd` then returns that. */
+  quoteUsage(reported: Usage | undefined, atStart: Usage | undefined, outputBytes: () => number): Usage {
     const usage = this.#validUsage(reported, atStart, outputBytes)
     this.hold?.quote(usage)
     return usage
   }
 
-  /** The charge of a usage that `decideCharge` returned, as decimal USD. */
-  costOf(usage: Usage): string {
+  /** The charge quoted for a usage that `quoteUsage` returned, as decimal USD. */
+  quotedUsd(usage: Usage): string {
     assert(this.hold, 'nothing is answered without a hold')
     return this.hold.quotedUsd(usage)
   }
@@ -398,8 +400,8 @@ export class GatewayRequest implements RelayContext {
             echo: this.#parsed?.echo,
             replyForm: this.#parsed?.replyForm,
           }),
-      costOf: (usage) => this.costOf(usage),
-      decideCharge: (reported, atStart, outputBytes) => this.decideCharge(reported, atStart, outputBytes),
+      quotedUsd: (usage) => this.quotedUsd(usage),
+      quoteUsage: (reported, atStart, outputBytes) => this.quoteUsage(reported, atStart, outputBytes),
     }
   }
 

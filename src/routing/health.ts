@@ -83,7 +83,7 @@ export interface RouteReading {
 }
 
 export interface Health {
-  /** The route of a route; created once and kept in the plan. */
+  /** The health of a route: the same object for the same names. */
   route(names: RouteNames): RouteHealth
   plan<Item extends Rankable>(
     candidates: readonly Item[],

@@ -1,5 +1,6 @@
-// The database handle: the only way to the tables. One SQL text runs on both engines (portable SQL, see sql.ts), so
-// callers ask for a transaction, never for an engine; `engine` is for messages and for migrations.
+// The database handle: the only way to the tables. The schema and most queries are one text for both engines (portable
+// SQL, see sql.ts). Code for one engine stands in `ledger/embedded`, `ledger/shared`, `limits/sql-loads.ts`, and where
+// `engine` is asked.
 
 import type { Clock } from '../kernel/clock.ts'
 import type { Engine, Sql } from './sql.ts'

@@ -22,7 +22,7 @@ const priced = modelFromEntry(
   'this test',
 )
 
-function costOf(usage: Usage): string {
+function quotedUsd(usage: Usage): string {
   assert(priced.price, 'the model has a price')
   return formatUsd(priceUsage(priced.price, usage))
 }
@@ -33,8 +33,8 @@ function openRelay(recording: Recording, wantsStreamUsage: boolean): StreamRelay
     modelJson: new TextEncoder().encode(JSON.stringify(model)),
     wantsStreamUsage,
     envelope: { choices: 1 },
-    costOf,
-    decideCharge: context.decideCharge,
+    quotedUsd,
+    quoteUsage: context.quoteUsage,
   })
 }
 

@@ -32,8 +32,8 @@ const relayContext = {
   modelJson: new TextEncoder().encode('"acme/large"'),
   wantsStreamUsage: true,
   envelope: { choices: 1 },
-  costOf: context.costOf,
-  decideCharge: context.decideCharge,
+  quotedUsd: context.quotedUsd,
+  quoteUsage: context.quoteUsage,
 }
 
 /** Warnings about a reply are not tested here. */

@@ -29,8 +29,8 @@ export const context: RenderContext = {
   wantsStreamUsage: true,
   estimatedInputTokens: 42,
   contentTags: noTags,
-  costOf: () => '0.000012345',
-  decideCharge: (reported, atStart, outputBytes) =>
+  quotedUsd: () => '0.000012345',
+  quoteUsage: (reported, atStart, outputBytes) =>
     reported ?? estimateUsage(atStart, outputBytes(), unbounded, () => 42),
 }
 

@@ -8,9 +8,9 @@ import { type JsonSpan, JsonSpans } from '../../wire/json-spans.ts'
 import { readSseRecord, SseSpans, SseSplitter, sseEvent, withoutControlLines } from '../../wire/sse.ts'
 import { type ProviderFault, replyFault } from '../canonical/faults.ts'
 import { recordOf } from '../canonical/json.ts'
-import type { Envelope, EventNumbering, StateEcho, UsageReconciler } from '../canonical/translation.ts'
+import type { ChargeQuoter, Envelope, EventNumbering, StateEcho } from '../canonical/translation.ts'
 
-export interface RelayContext extends UsageReconciler {
+export interface RelayContext extends ChargeQuoter {
   readonly envelope: Pick<Envelope, 'choices'>
   /** The catalog id as JSON; replaces the provider's model name. */
   readonly modelJson: Uint8Array
@@ -19,7 +19,7 @@ export interface RelayContext extends UsageReconciler {
   readonly isCapLowered?: boolean
   readonly stateEcho?: StateEcho | undefined
   /** Decimal USD digits for `cost` in the usage object. */
-  costOf(usage: Usage): string
+  quotedUsd(usage: Usage): string
 }
 
 /** One stream: provider bytes in, client bytes out, and what was learned from them. */
@@ -139,7 +139,7 @@ export abstract class RecordRelay implements StreamRelay {
 
   protected finish(record: Uint8Array): void {
     this.finished = true
-    this.usage ??= this.context.decideCharge(undefined, this.usageSoFar, () => this.outputBytes)
+    this.usage ??= this.context.quoteUsage(undefined, this.usageSoFar, () => this.outputBytes)
     // Completes a final CRLF that was cut in two, because its LF will not be awaited.
     const isCut = record.at(-1) === carriageReturn && record.at(-2) === lineFeed
     this.terminal = isCut ? Buffer.concat([record, lineEnd]) : record
@@ -249,8 +249,8 @@ export function createReplyRelay<Content extends string>({
     const reported = isObject(body, usageSpan)
       ? readUsage(parseSpan(body, usageSpan), () => body.subarray(list.start, list.end))
       : undefined
-    const usage = context.decideCharge(reported, undefined, () => outputBytes(parseSpan(body, list)))
-    const cost = context.costOf(usage)
+    const usage = context.quoteUsage(reported, undefined, () => outputBytes(parseSpan(body, list)))
+    const cost = context.quotedUsd(usage)
     const edit =
       usage === reported ? costEdit(body, usageSpan, cost) : usageEdit(body, usageSpan, renderUsage(usage, cost))
     return { body: spliceReply(body, modelEdit(body, model, context.modelJson), edit), usage }

@@ -39,7 +39,7 @@ export interface Envelope {
   readonly embeddings?: { readonly isBase64?: boolean; readonly isBatch?: boolean }
   /** The caller asks for the response to be stored. */
   readonly wantsStore?: boolean
-  /** It will be. */
+  /** The response will be stored: the caller asks for it and the operator allows it. */
   readonly isStored?: boolean
   /** Models to use if `model` fails, in order. */
   readonly fallbacks?: readonly string[] | undefined
@@ -146,13 +146,13 @@ export interface StreamParser {
   readonly isOutputUncounted?: boolean
 }
 
-/** Decides the usage that is charged and shown. */
-export interface UsageReconciler {
+/** Decides the usage that is charged and shown, and what it costs the caller. */
+export interface ChargeQuoter {
   /**
-   * Decides what a complete reply is charged for, and returns that usage: `reported` if it is plausible, otherwise an
-   * estimate from the provider's initial usage and the bytes of output relayed.
+   * Returns the usage that a complete reply is charged for, and quotes its charge. The usage is `reported` if that is
+   * plausible, otherwise an estimate from the provider's initial usage and the bytes of output relayed.
    */
-  decideCharge(reported: Usage | undefined, atStart: Usage | undefined, outputBytes: () => number): Usage
+  quoteUsage(reported: Usage | undefined, atStart: Usage | undefined, outputBytes: () => number): Usage
 }
 
 /** Recognises content that was issued to the caller's workspace when it comes back. */
@@ -169,7 +169,7 @@ export interface StateEcho {
   readonly previous_response_id: string | null
 }
 
-export interface RenderContext extends UsageReconciler {
+export interface RenderContext extends ChargeQuoter {
   /** The catalog id. */
   readonly model: string
   readonly requestId: RequestId
@@ -189,7 +189,7 @@ export interface RenderContext extends UsageReconciler {
   /** For reasoning of other dialects. */
   readonly contentTags?: ContentTags | undefined
   /** Decimal USD digits for the usage object. */
-  costOf(usage: Usage): string
+  quotedUsd(usage: Usage): string
 }
 
 /** In dialects that number the events of a stream. */

@@ -86,8 +86,8 @@ const relayReply: RelayReply = (body, context) => {
   if (isPresent(body, error)) return { fault: readErrorObject(parseSpan(body, error)) }
   if (!isPresent(body, embedding) && !isPresent(body, list)) return { fault: replyFault('a reply without vectors') }
   const reported = readUsage({ usageMetadata: parseSpan(body, usageMetadata) })
-  const usage = context.decideCharge(reported, undefined, () => 0)
-  const json = renderUsage(usage, context.costOf(usage))
+  const usage = context.quoteUsage(reported, undefined, () => 0)
+  const json = renderUsage(usage, context.quotedUsd(usage))
   return { body: spliceBytes(body, [usageEdit(body, usageMetadata, json, body.length, 'usageMetadata')]), usage }
 }
 
@@ -119,11 +119,11 @@ export const embeddings: Embeddings = {
     }
     return { vectors, usage: readUsage(reply) }
   },
-  renderReply({ vectors, usage }, { embeddings: asked }, { costOf }) {
+  renderReply({ vectors, usage }, { embeddings: asked }, { quotedUsd }) {
     const all = vectors.map((values) => ({ values }))
     return jsonObject({
       ...(asked?.isBatch ? { embeddings: JSON.stringify(all) } : { embedding: JSON.stringify(all[0]) }),
-      usageMetadata: renderUsage(usage, costOf(usage)),
+      usageMetadata: renderUsage(usage, quotedUsd(usage)),
     })
   },
   /** Each request of a batch repeats the name of the model. */

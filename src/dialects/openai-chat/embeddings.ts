@@ -150,7 +150,7 @@ export const embeddings: Embeddings = {
       object: '"list"',
       data: jsonArray(data),
       model: jsonString(context.model),
-      usage: renderUsage(usage, context.costOf(usage)),
+      usage: renderUsage(usage, context.quotedUsd(usage)),
     })
   },
   editRequest(envelope, edits) {

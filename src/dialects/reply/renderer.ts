@@ -55,7 +55,7 @@ export abstract class BlockRenderer implements StreamRenderer {
   protected abstract keepAlive(): string
 
   #usageOf(metered: Usage | undefined): Usage {
-    return metered ?? this.context.decideCharge(undefined, undefined, () => 0)
+    return metered ?? this.context.quoteUsage(undefined, undefined, () => 0)
   }
 
   #write(text: string): string {

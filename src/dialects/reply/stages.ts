@@ -4,7 +4,7 @@
 import type { Usage } from '../../kernel/usage.ts'
 import { parseJson, recordOf } from '../canonical/json.ts'
 import type { ReplyEvent, Stop } from '../canonical/reply.ts'
-import type { ReplyMapping, UsageReconciler } from '../canonical/translation.ts'
+import type { ChargeQuoter, ReplyMapping } from '../canonical/translation.ts'
 
 export interface ReplyStage {
   push(event: ReplyEvent): readonly ReplyEvent[]
@@ -302,7 +302,7 @@ export class UsageMeter {
   /** The usage of the whole reply, once known. */
   usage: Usage | undefined
 
-  constructor(private readonly reconciler: UsageReconciler) {}
+  constructor(private readonly quoter: ChargeQuoter) {}
 
   measure(event: ReplyEvent): ReplyEvent {
     switch (event.type) {
@@ -318,7 +318,7 @@ export class UsageMeter {
         this.outputBytes += Buffer.byteLength(event.text)
         break
       case 'reply-end':
-        this.usage = this.reconciler.decideCharge(event.usage, this.usageSoFar, () => this.outputBytes)
+        this.usage = this.quoter.quoteUsage(event.usage, this.usageSoFar, () => this.outputBytes)
         if (this.usage !== event.usage) return { ...event, usage: this.usage }
     }
     return event

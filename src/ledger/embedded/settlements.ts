@@ -24,7 +24,7 @@ const gatherMs = 1
 const companyLeast = 3
 const companyMs = 10
 const enough = 64
-/** How long a settlement is retried. After that its caller gets `failed`, or `unknown` if its commit is still running. */
+/** How long a settlement is retried. After that its caller gets `unavailable`, or `unknown` if its commit is still running. */
 const retryMs = 30_000
 const firstRetryMs = 50
 const retryMaxMs = 1000

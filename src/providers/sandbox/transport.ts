@@ -167,7 +167,7 @@ function embedPrompt(embedding: Embeddings, body: Uint8Array<ArrayBuffer>, targe
     return invalidRequest(`\`dimensions\` must be at most ${dimensionsMax}.`, 'dimensions')
   }
   const { vectors, usage = estimatedInput(0) } = embed(asked)
-  const context = { model: envelope.model, costOf: noCost } as unknown as RenderContext
+  const context = { model: envelope.model, quotedUsd: noCost } as unknown as RenderContext
   return embedding.renderReply({ vectors, usage }, envelope, context)
 }
 
@@ -194,8 +194,8 @@ function renderContext(prompt: Prompt, requestId: string, clock: Clock): RenderC
     wantsStreamUsage: prompt.conversation.wantsStreamUsage,
     estimatedInputTokens: prompt.tokens,
     ...prompt.form,
-    costOf: noCost,
-    decideCharge: () => estimatedInput(prompt.tokens),
+    quotedUsd: noCost,
+    quoteUsage: () => estimatedInput(prompt.tokens),
   }
 }
 

@@ -118,10 +118,10 @@ export class MessagesStreamRelay extends RecordRelay {
     const said = isObject(record, usage) ? parseSpan(record, usage) : undefined
     this.#merge(said)
     const reported = countsOutput(said) ? readUsage(this.#usageSeen) : undefined
-    const final = this.context.decideCharge(reported, atStart, () => this.outputBytes)
+    const final = this.context.quoteUsage(reported, atStart, () => this.outputBytes)
     this.usage = final
     this.countedBytes = this.outputBytes
-    const cost = this.context.costOf(final)
+    const cost = this.context.quotedUsd(final)
     const edit =
       final === reported
         ? costEdit(record, usage, cost)

@@ -61,7 +61,7 @@ class MessagesReplyRenderer extends BlockRenderer {
   protected end(stop: Stop, usage: Usage): string {
     // Official clients cannot read a message without blocks.
     const content = this.#content.length === 0 ? [textBlock('')] : this.#content
-    return renderMessage({ id: this.#id, content, stop, usage, cost: this.context.costOf(usage) }, this.context)
+    return renderMessage({ id: this.#id, content, stop, usage, cost: this.context.quotedUsd(usage) }, this.context)
   }
 
   protected keepAlive(): string {
@@ -127,7 +127,7 @@ class MessagesStreamRenderer extends BlockRenderer {
     const delta = jsonObject({ ...stopMembers(stop), container: 'null' })
     const empty = this.#blocks > 0 ? '' : this.#open({ kind: 'text' }) + record('content_block_stop', { index: '0' })
     this.terminal = record('message_stop', {})
-    return empty + record('message_delta', { delta, usage: renderDeltaUsage(usage, this.context.costOf(usage)) })
+    return empty + record('message_delta', { delta, usage: renderDeltaUsage(usage, this.context.quotedUsd(usage)) })
   }
 
   protected keepAlive(): string {

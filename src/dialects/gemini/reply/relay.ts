@@ -87,8 +87,8 @@ export class GeminiStreamRelay extends RecordRelay {
     this.#json.read(record, dataStart, dataEnd)
     const { usageMetadata } = this.#json.of
     const reported = this.usageSoFar
-    const usage = this.context.decideCharge(reported, this.#usageAtStart, () => this.outputBytes)
-    const cost = this.context.costOf(usage)
+    const usage = this.context.quoteUsage(reported, this.#usageAtStart, () => this.outputBytes)
+    const cost = this.context.quotedUsd(usage)
     this.usage = usage
     this.countedBytes = this.outputBytes
     const isReported = usage === reported && isObject(record, usageMetadata)
@@ -112,8 +112,8 @@ export const relayReply: RelayReply = (body, context) => {
   const fault = faultIn(reply.candidates)
   if (fault) return { fault }
   const reported = readUsage(parseSpan(body, usageMetadata))
-  const usage = context.decideCharge(reported, undefined, () => outputBytes(reply.candidates))
-  const cost = context.costOf(usage)
+  const usage = context.quoteUsage(reported, undefined, () => outputBytes(reply.candidates))
+  const cost = context.quotedUsd(usage)
   const edit =
     reported && usage === reported
       ? costEdit(body, usageMetadata, cost)

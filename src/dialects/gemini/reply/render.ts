@@ -94,7 +94,7 @@ class GeminiRenderer extends BlockRenderer {
   }
 
   protected end(stop: Stop, usage: Usage): string {
-    const usageMetadata = renderUsage(usage, this.context.costOf(usage))
+    const usageMetadata = renderUsage(usage, this.context.quotedUsd(usage))
     const finishReason = jsonString(finishReasons[stop.unified])
     const said =
       stop.unified === 'refusal' && stop.explanation ? jsonString(stop.explanation.toWellFormed()) : undefined

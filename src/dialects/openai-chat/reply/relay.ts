@@ -99,8 +99,8 @@ export class ChatStreamRelay extends RecordRelay {
   #readUsage(record: Uint8Array): ByteEdit {
     const span = this.#json.of.usage
     const reported = readUsage(parseSpan(record, span))
-    const usage = this.context.decideCharge(reported, this.usageSoFar, () => this.outputBytes)
-    const cost = this.context.costOf(usage)
+    const usage = this.context.quoteUsage(reported, this.usageSoFar, () => this.outputBytes)
+    const cost = this.context.quotedUsd(usage)
     // Some hosts report usage in every chunk; the last one is the total.
     this.usage = usage
     this.countedBytes = this.outputBytes
@@ -118,14 +118,14 @@ export class ChatStreamRelay extends RecordRelay {
   /** A caller that asked for usage gets it, even if the provider sent none or put it elsewhere. */
   #passOwnUsage(): void {
     const reported = readUsage(usageIn(this.#lastChunk())) ?? this.usageSoFar
-    const usage = this.context.decideCharge(reported, this.usageSoFar, () => this.outputBytes)
+    const usage = this.context.quoteUsage(reported, this.usageSoFar, () => this.outputBytes)
     if (usage === this.usage) return
     this.usage = usage
     this.countedBytes = this.outputBytes
     if (!this.context.wantsStreamUsage || this.#last === undefined) return
     this.#passOwn([
       ['choices', '[]'],
-      ['usage', renderUsage(usage, this.context.costOf(usage))],
+      ['usage', renderUsage(usage, this.context.quotedUsd(usage))],
     ])
   }
 

@@ -328,7 +328,7 @@ test('pitfall 110: cached and written tokens stand where clients look for them',
 })
 
 test('the cost is written with the digits it was given, however small', () => {
-  const tiny = rendered([started, ...text('a'), ended()], { ...context, costOf: () => '0.000000001' })
+  const tiny = rendered([started, ...text('a'), ended()], { ...context, quotedUsd: () => '0.000000001' })
   expect(tiny).toContain('"cost":0.000000001}')
 })
 

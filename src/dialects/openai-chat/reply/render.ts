@@ -152,7 +152,7 @@ class ChatStreamRenderer extends ChatRenderer {
     const choice = jsonObject({ index: '0', delta: '{}', logprobs: 'null', ...finishMembers(stop, this.context) })
     written += this.#record(jsonArray([choice]), 'null')
     if (this.context.wantsStreamUsage) {
-      written += this.#record('[]', renderUsage(usage, this.context.costOf(usage)))
+      written += this.#record('[]', renderUsage(usage, this.context.quotedUsd(usage)))
     }
     this.terminal = 'data: [DONE]\n\n'
     return written
@@ -217,7 +217,7 @@ class ChatReplyRenderer extends ChatRenderer {
     })
     const choice = jsonObject({ index: '0', message, logprobs: 'null', ...finishMembers(stop, this.context) })
     const head = replyHead('chat.completion', this.#id, this.context)
-    return `{${head},"choices":[${choice}],"usage":${renderUsage(usage, this.context.costOf(usage))}}`
+    return `{${head},"choices":[${choice}],"usage":${renderUsage(usage, this.context.quotedUsd(usage))}}`
   }
 }
 

@@ -142,10 +142,10 @@ export class ResponsesStreamRelay extends RecordRelay {
     const reported = isObject(record, usage)
       ? withSearches(readUsage(parseSpan(record, usage)), this.#searches)
       : undefined
-    const final = this.context.decideCharge(reported, this.usageSoFar, () => this.outputBytes)
+    const final = this.context.quoteUsage(reported, this.usageSoFar, () => this.outputBytes)
     this.usage = final
     this.countedBytes = this.outputBytes
-    const cost = this.context.costOf(final)
+    const cost = this.context.quotedUsd(final)
     const edit =
       final === reported
         ? costEdit(record, usage, cost)

@@ -125,7 +125,7 @@ class ResponsesRenderer extends BlockRenderer {
       written += this.#endPart('refusal')
     }
     written += this.#endMessage()
-    const more: Members = { usage: renderUsage(usage, this.context.costOf(usage)) }
+    const more: Members = { usage: renderUsage(usage, this.context.quotedUsd(usage)) }
     if (stop.unified === 'length' && this.context.isCapLowered) {
       this.response = this.#renderResponse('failed', { ...more, error: unpaidError })
     } else if (stop.unified === 'length') {
