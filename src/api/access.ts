@@ -69,6 +69,8 @@ export const access = {
   deleteCredential: admins,
   testCredential: admins,
   listProviders: operatorsOnly,
+  // It counts the requests of all workspaces, and those with their own provider keys.
+  getProviderHistory: operatorsOnly,
   testProvider: operatorsOnly,
 
   getCatalog: oneself,

@@ -50,6 +50,7 @@ export const endpoints = {
   deleteCredential: ['DELETE', '/api/workspaces/{id}/credentials/{provider}'],
   testCredential: ['POST', '/api/workspaces/{id}/credentials/{provider}/test'],
   listProviders: ['GET', '/api/providers'],
+  getProviderHistory: ['GET', '/api/providers/history'],
   testProvider: ['POST', '/api/providers/{provider}/test'],
 
   getCatalog: ['GET', '/api/catalog'],

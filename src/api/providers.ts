@@ -39,6 +39,47 @@ const testResultSchema = z
 
 export type TestResult = z.input<typeof testResultSchema>
 
+export const historyPeriods = ['24h', '7d'] as const
+
+const historySchema = z
+  .object({
+    from: time.describe('The start of the first bucket.'),
+    to: time,
+    bucket_seconds: z.number(),
+    routes: z.array(
+      z.object({
+        provider: z.string(),
+        upstream_model: z.string(),
+        buckets: z
+          .array(z.tuple([z.number(), z.number()]).nullable())
+          .readonly()
+          .describe('Successful and failed attempts, oldest first; null = none.'),
+        first_event_ms: z
+          .number()
+          .nullable()
+          .describe('Average time to the first token of streamed requests that the first attempt answered.'),
+      }),
+    ),
+    incidents: z.array(
+      z
+        .object({
+          provider: z.string(),
+          upstream_models: z.array(z.string()).readonly(),
+          started_at: time.describe('Of the first failed attempt.'),
+          ended_at: time.nullable().describe('Of the last failed attempt; null = it may still go on.'),
+          causes: z
+            .array(z.object({ outcome: z.string(), attempts: z.number() }))
+            .describe('How the failed attempts ended, the most frequent first: `503`, `timed out`.'),
+          requests_rescued: z.number().describe('Requests with a failed attempt that another attempt answered.'),
+          requests_failed: z.number(),
+        })
+        .describe(
+          'A time in which at least half of the attempts at a route failed, with three failures or one that pauses the route. It ends when most attempts succeed again, or after an hour without a failure.',
+        ),
+    ),
+  })
+  .describe('From the request log: attempts of all workspaces, also with their own provider keys.')
+
 export const credentialOperations = {
   listCredentials: operation('listCredentials', {
     kind: 'workspace',
@@ -83,6 +124,16 @@ export const providerOperations = {
   listProviders: operation('listProviders', {
     summary: 'Lists the enabled providers and where each was enabled.',
     answer: listSchema(providerSchema),
+  }),
+  getProviderHistory: operation('getProviderHistory', {
+    summary: 'Shows how the attempts at each route ended in the last day or week, and the incidents of that time.',
+    query: z.strictObject({
+      period: z
+        .enum(historyPeriods, must('24h or 7d'))
+        .default('24h')
+        .describe('`24h` has a bucket for each hour, `7d` one for every six hours.'),
+    }),
+    answer: historySchema,
   }),
   testProvider: operation('testProvider', {
     summary: "Tests the operator's key at a provider with a request that costs nothing.",

@@ -19,7 +19,7 @@ import { builtInProviderIds } from '../providers/registry.ts'
 import { isStoreUnavailable } from '../store/sql-error.ts'
 import { readStats } from '../telemetry/request-stats.ts'
 import { createRequestTail } from '../telemetry/request-tail.ts'
-import { readRouteHistory } from '../telemetry/route-history.ts'
+import { createRouteHistory, readRouteHistory } from '../telemetry/route-history.ts'
 import { appendAudit } from '../tenancy/audit.ts'
 import type { SignedUp } from '../tenancy/claims.ts'
 import { createConsoleSessions } from '../tenancy/console-sessions.ts'
@@ -131,6 +131,7 @@ export function createAdmin(deps: AdminDependencies): Admin {
     credentials: credentialAdmin(catalog, auth),
     storedResponses: pipeline.storedResponses,
     providers: providerAdmin(catalog, auth.credentials, dialects),
+    routeHistory: createRouteHistory(database),
     settings: () => source.settings(),
     configFile: source.editor,
     requests: createRequestReader({ database, ledger, requests: pipeline.requests }),
@@ -338,12 +339,12 @@ const dayHours = 24
 /** The current hour and the 23 before it. */
 async function readRouteDays(database: Storage['database'], model: string, now: number): Promise<readonly RouteDay[]> {
   const from = Math.floor(now / hourMs) * hourMs - (dayHours - 1) * hourMs
-  const routes = await readRouteHistory(database, { model, from, to: now + 1 })
-  return routes.map(({ provider, upstreamModel, hours }) => ({
+  const routes = await readRouteHistory(database, { model, from, to: now + 1, slotMs: hourMs })
+  return routes.map(({ provider, upstreamModel, slots }) => ({
     provider,
     upstream_model: upstreamModel,
     hours: Array.from({ length: dayHours }, (_, at) => {
-      const hour = hours.get(from + at * hourMs)
+      const hour = slots.get(from + at * hourMs)
       return hour ? [hour.ok, hour.failed] : null
     }),
   }))

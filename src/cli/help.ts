@@ -35,7 +35,7 @@ Usage
   tollgate ledger verify  recompute the books
   tollgate console        a new sign-in link for the console
   tollgate doctor         find problems and what to do about them
-  tollgate providers      enabled providers, what the others need; add one to the configuration file
+  tollgate providers      enabled providers, what the others need; add one; their history and incidents
   tollgate config         settings in effect; workspaces, projects and keys from a file: plan, apply, export
   tollgate secrets        replace the master secret without downtime: status, rotate
   tollgate backup FILE    copy the embedded database to one file, while the gateway is running

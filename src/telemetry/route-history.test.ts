@@ -4,7 +4,7 @@ import { forEachEngine } from '../../test/parts/engines.ts'
 import { systemClock } from '../kernel/clock.ts'
 import type { FaultClass } from '../routing/faults.ts'
 import type { AttemptRecord } from './request-record.ts'
-import { readRouteHistory } from './route-history.ts'
+import { createRouteHistory, findIncidents, type RouteSlots, readRouteHistory, type Slot } from './route-history.ts'
 
 const hourMs = 3_600_000
 /** The start of an hour. */
@@ -51,8 +51,20 @@ forEachEngine((engine) => {
       served(noon + hourMs, [attempt('acme', 'interrupted: client left')]),
       served(noon + hourMs, []),
     ])
-    const routes = await readRouteHistory(store.database, { model: 'acme/large', from: noon, to: noon + 2 * hourMs })
-    const found = routes.map(({ provider, upstreamModel, hours }) => [provider, upstreamModel, [...hours].sort()])
+    const routes = await readRouteHistory(store.database, {
+      model: 'acme/large',
+      from: noon,
+      to: noon + 2 * hourMs,
+      slotMs: hourMs,
+    })
+    const found = routes.map(({ provider, upstreamModel, slots }) => [
+      provider,
+      upstreamModel,
+      [...slots]
+        .filter(([, { ok, failed }]) => ok + failed > 0)
+        .map(([start, { ok, failed }]) => [start, { ok, failed }])
+        .sort(),
+    ])
     expect(found.sort()).toEqual([
       [
         'acme',
@@ -74,7 +86,114 @@ forEachEngine((engine) => {
       model: 'acme/large',
     }))
     await storeRequests(store.database, requests)
-    const [route] = await readRouteHistory(store.database, { model: 'acme/large', from: noon, to: noon + hourMs })
-    expect(route?.hours.get(noon)).toEqual({ ok: 4_100, failed: 0 })
+    for (const model of ['acme/large', undefined]) {
+      const [route] = await readRouteHistory(store.database, {
+        ...(model !== undefined && { model }),
+        from: noon,
+        to: noon + hourMs,
+        slotMs: hourMs,
+      })
+      expect(route?.slots.get(noon)).toMatchObject({ ok: 4_100, failed: 0 })
+    }
   })
+
+  test('reads new requests into a history that it has read before', async () => {
+    await using store = await engine.openStore(systemClock)
+    const history = createRouteHistory(store.database)
+    const dayMs = 24 * hourMs
+    const countAt = async (now: number) => {
+      const [route] = await history.read(now)
+      return [...(route?.slots.values() ?? [])].reduce((sum, { ok }) => sum + ok, 0)
+    }
+    const put = (startedAt: number) =>
+      storeRequests(store.database, [
+        { startedAt, attempts: [attempt('acme', 'ok')], model: 'acme/large', charge: undefined },
+      ])
+    await put(noon - 6 * dayMs)
+    await put(noon - 2 * hourMs)
+    expect(await countAt(noon)).toBe(2)
+    await put(noon + 1)
+    expect(await countAt(noon + 60_000)).toBe(3)
+    // The oldest request is now eight days old. The second is not read again, the third is.
+    await store.database.transaction(async (sql) => {
+      await sql`DELETE FROM requests`
+    })
+    expect(await countAt(noon + 2 * dayMs)).toBe(1)
+  })
+
+  test('finds when a provider failed, why, and what became of the requests', async () => {
+    await using store = await engine.openStore(systemClock)
+    const minute = 60_000
+    const failed = (at: number, outcome: string, ...rest: AttemptRecord[]) => ({
+      startedAt: at,
+      model: 'acme/large',
+      attempts: [attempt('acme', outcome), ...rest],
+      ...(rest.length === 0 && { status: 502, code: 'PROVIDER_ERROR' }),
+    })
+    const ok = (at: number) => ({ startedAt: at, model: 'acme/large', attempts: [attempt('acme', 'ok')] })
+    await storeRequests(store.database, [
+      ok(noon),
+      // Two of three: too few failures for an incident.
+      failed(noon + 20 * minute, '503', attempt('bolt', 'ok')),
+      ok(noon + 21 * minute),
+      failed(noon + 22 * minute, '503', attempt('bolt', 'ok')),
+      ok(noon + 30 * minute),
+      // Four failures in two slots, and a success that most attempts do not share.
+      failed(noon + 40 * minute, '503', attempt('bolt', 'ok')),
+      ok(noon + 41 * minute),
+      failed(noon + 42 * minute, 'timed out'),
+      failed(noon + 46 * minute, '503', attempt('bolt', 'ok')),
+      failed(noon + 47 * minute, '503', attempt('bolt', 'ok')),
+      ok(noon + 50 * minute),
+      // One that pauses the route, and no success since.
+      failed(noon + 90 * minute, 'refused our credential'),
+    ])
+    const now = noon + 100 * minute
+    const routes = await readRouteHistory(store.database, { from: noon, to: now, slotMs: 5 * minute })
+    const acme = { provider: 'acme', upstreamModels: ['large'] }
+    expect(findIncidents(routes, now)).toEqual([
+      {
+        ...acme,
+        startedAt: noon + 90 * minute,
+        lastFailedAt: noon + 90 * minute,
+        isOpen: true,
+        causes: [['refused our credential', 1]],
+        rescued: 0,
+        lost: 1,
+      },
+      {
+        ...acme,
+        startedAt: noon + 40 * minute,
+        lastFailedAt: noon + 47 * minute,
+        isOpen: false,
+        causes: [
+          ['503', 3],
+          ['timed out', 1],
+        ],
+        rescued: 3,
+        lost: 1,
+      },
+    ])
+    // An hour after its last failure it is over.
+    expect(findIncidents(routes, noon + 151 * minute)[0]?.isOpen).toBe(false)
+  })
+})
+
+test('incidents of several routes at the same time are one', () => {
+  const slot = (firstFailedAt: number, lastFailedAt: number): Slot => ({
+    ...{ ok: 0, failed: 3, causes: new Map([['503', 3]]), firstFailedAt, lastFailedAt },
+    ...{ rescued: 3, lost: 0, timed: 0, firstEventMs: 0 },
+  })
+  const route = (upstreamModel: string, at: number, provider = 'acme'): RouteSlots => ({
+    ...{ provider, upstreamModel, slots: new Map([[noon, slot(noon + at, noon + at + 100)]]) },
+  })
+  const found = findIncidents(
+    [route('large', 0), route('small', 50), route('tiny', 151), route('large', 50, 'bolt')],
+    noon,
+  )
+  expect(found.map(({ provider, upstreamModels, startedAt }) => [provider, upstreamModels, startedAt - noon])).toEqual([
+    ['acme', ['tiny'], 151],
+    ['bolt', ['large'], 50],
+    ['acme', ['large', 'small'], 0],
+  ])
 })

@@ -1,33 +1,57 @@
-// How the attempts at each route of a model ended, by the hour, from the request log. It reads the requests of that model
-// alone, in portions that the database adds up.
+// How the attempts at each route ended, from the request log: the model page shows it by the hour, the provider history by
+// slots of five minutes, from which it also finds incidents. The database adds up portions of the log.
 
 import { firstIdAt } from '../kernel/ids.ts'
 import { yieldToEventLoop } from '../kernel/timers.ts'
 import type { Database } from '../store/database.ts'
-import { grainMs } from '../store/request-rows.ts'
+import { templateOf } from '../store/insert-rows.ts'
 import { timeToSql } from '../store/sql.ts'
 import type { AttemptRecord } from './request-record.ts'
 
-export interface RouteHours {
+/** The attempts at a route that belong to requests which began in a span of time. */
+export interface Slot {
+  ok: number
+  failed: number
+  /** How often each outcome was the failure. */
+  readonly causes: Map<string, number>
+  /** Epoch milliseconds of the first and the last failure. */
+  firstFailedAt: number
+  lastFailedAt: number
+  /** Requests with a failed attempt here that another attempt answered, and those that failed. */
+  rescued: number
+  lost: number
+  /** Of requests that the first attempt answered: how many were streamed, and the sum of their times to the first token. */
+  timed: number
+  firstEventMs: number
+}
+
+export interface RouteSlots {
   readonly provider: string
   readonly upstreamModel: string
-  /** By the start of the hour; hours without attempts are left out. */
-  readonly hours: ReadonlyMap<number, { readonly ok: number; readonly failed: number }>
+  /** By the start of the slot; slots without attempts are left out. */
+  readonly slots: Map<number, Slot>
 }
 
 export interface RouteHistoryQuery {
-  readonly model: string
-  /** Epoch milliseconds; `from` is the start of an hour, `to` is exclusive. */
+  /** undefined = all models. */
+  readonly model?: string
+  /** Epoch milliseconds; `from` is the start of a slot, `to` is exclusive. */
   readonly from: number
   readonly to: number
+  readonly slotMs: number
 }
 
 interface Row {
   readonly provider: string
   readonly upstream_model: string
-  readonly hour: bigint
+  readonly slot: bigint
   readonly details: string | null
+  readonly rescued: bigint
+  readonly first_at: bigint
+  readonly last_at: bigint
   readonly requests: bigint
+  readonly timed: bigint
+  readonly first_event_ms: bigint
 }
 
 /** A few milliseconds on the embedded database. */
@@ -37,45 +61,87 @@ const marginMs = 60_000
 
 export async function readRouteHistory(
   { sql }: Pick<Database, 'sql'>,
-  { model, from, to }: RouteHistoryQuery,
-): Promise<readonly RouteHours[]> {
-  const routes = new Map<string, RouteHours & { readonly hours: Map<number, { ok: number; failed: number }> }>()
-  const add = ({ provider, upstreamModel, outcome }: Outcome, start: number, count: number): void => {
-    const side = sideOf(outcome)
-    if (!side) return
+  { model, from, to, slotMs }: RouteHistoryQuery,
+): Promise<readonly RouteSlots[]> {
+  const routes = new Map<string, RouteSlots>()
+  const slotOf = ({ provider, upstreamModel }: Outcome, start: number): Slot => {
     const key = `${provider} ${upstreamModel}`
-    const route = routes.get(key) ?? { provider, upstreamModel, hours: new Map() }
-    const hour = route.hours.get(start) ?? { ok: 0, failed: 0 }
-    hour[side] += count
-    route.hours.set(start, hour)
+    const route = routes.get(key) ?? { provider, upstreamModel, slots: new Map() }
     routes.set(key, route)
+    const slot = route.slots.get(start) ?? emptySlot()
+    route.slots.set(start, slot)
+    return slot
   }
+  // The index by model answers the first form, the ids the second.
+  const [within, values] = model === undefined ? [['WHERE id > '], []] : [['WHERE model = ', ' AND id > '], [model]]
   const last = firstIdAt(to + marginMs)
   for (let after: string = firstIdAt(Math.max(0, from - marginMs)); ; ) {
-    // The index by model answers this.
-    const [upper] = await sql<{ id: string }>`SELECT id FROM requests WHERE model = ${model} AND id > ${after}
-      AND id < ${last} ORDER BY id LIMIT 1 OFFSET ${portion - 1n}`
+    const [upper] = await sql<{ id: string }>(
+      templateOf([
+        `SELECT id FROM requests ${within[0]}`,
+        ...within.slice(1),
+        ' AND id < ',
+        ' ORDER BY id LIMIT 1 OFFSET ',
+        '',
+      ]),
+      ...[...values, after, last, portion - 1n],
+    )
     // Only requests with a failed attempt have `attempts` in their details; each of those is a row.
-    const rows = await sql<Row>`SELECT provider, upstream_model, started_at / 3600000 AS hour,
-      CASE WHEN REPLACE(details, '"attempts":', '') <> details THEN details END AS details, COUNT(*) AS requests
-      FROM requests WHERE model = ${model} AND id > ${after} AND id <= ${upper?.id ?? last}
-      AND started_at >= ${timeToSql(from)} AND started_at < ${timeToSql(to)} AND provider IS NOT NULL GROUP BY 1, 2, 3, 4`
-    for (const row of rows) {
-      const start = Number(row.hour) * grainMs.hour
-      for (const each of attemptsOf(row)) add(each, start, Number(row.requests))
-    }
+    const rows = await sql<Row>(
+      templateOf([
+        `SELECT provider, upstream_model, started_at / ${slotMs} AS slot, ${failedDetails} AS details,
+          CASE WHEN code IS NULL AND status < 400 THEN 1 ELSE 0 END AS rescued, MIN(started_at) AS first_at,
+          MAX(started_at) AS last_at, COUNT(*) AS requests, COUNT(first_event_ms) AS timed,
+          CAST(COALESCE(SUM(first_event_ms), 0) AS BIGINT) AS first_event_ms FROM requests ${within[0]}`,
+        ...within.slice(1),
+        ' AND id <= ',
+        ' AND started_at >= ',
+        ' AND started_at < ',
+        ' AND provider IS NOT NULL GROUP BY 1, 2, 3, 4, 5',
+      ]),
+      ...[...values, after, upper?.id ?? last, timeToSql(from), timeToSql(to)],
+    )
+    for (const row of rows) addRow(row, (outcome) => slotOf(outcome, Number(row.slot) * slotMs))
     if (!upper) return [...routes.values()]
     after = upper.id
     await yieldToEventLoop()
   }
 }
 
-type Outcome = Pick<AttemptRecord, 'provider' | 'upstreamModel' | 'outcome'>
+const failedDetails = `CASE WHEN REPLACE(details, '"attempts":', '') <> details THEN details END`
 
-function attemptsOf({ provider, upstream_model: upstreamModel, details }: Row): readonly Outcome[] {
-  const { attempts }: { readonly attempts?: readonly AttemptRecord[] } = JSON.parse(details ?? '{}')
-  return attempts ?? [{ provider, upstreamModel, outcome: 'ok' }]
+type Outcome = Pick<AttemptRecord, 'provider' | 'upstreamModel' | 'outcome' | 'startMs'>
+
+function addRow(row: Row, slotOf: (outcome: Outcome) => Slot): void {
+  const count = Number(row.requests)
+  if (row.details === null) {
+    const slot = slotOf({ provider: row.provider, upstreamModel: row.upstream_model, outcome: 'ok' })
+    slot.ok += count
+    slot.timed += Number(row.timed)
+    slot.firstEventMs += Number(row.first_event_ms)
+    return
+  }
+  const { attempts }: { readonly attempts: readonly AttemptRecord[] } = JSON.parse(row.details)
+  const failedAt = new Set<Slot>()
+  for (const attempt of attempts) {
+    const side = sideOf(attempt.outcome)
+    if (!side) continue
+    const slot = slotOf(attempt)
+    slot[side] += count
+    if (side === 'ok') continue
+    const startMs = attempt.startMs ?? 0
+    slot.firstFailedAt = Math.min(slot.firstFailedAt, Number(row.first_at) + startMs)
+    slot.lastFailedAt = Math.max(slot.lastFailedAt, Number(row.last_at) + startMs)
+    slot.causes.set(attempt.outcome, (slot.causes.get(attempt.outcome) ?? 0) + count)
+    failedAt.add(slot)
+  }
+  for (const slot of failedAt) slot[Number(row.rescued) === 1 ? 'rescued' : 'lost'] += count
 }
+
+const emptySlot = (): Slot => ({
+  ...{ ok: 0, failed: 0, causes: new Map(), firstFailedAt: Number.POSITIVE_INFINITY, lastFailedAt: 0 },
+  ...{ rescued: 0, lost: 0, timed: 0, firstEventMs: 0 },
+})
 
 /** Endings that say nothing about the route: of the client, of the gateway, and refusals of the request itself. */
 const neutralOutcomes: ReadonlySet<string> = new Set([
@@ -94,4 +160,153 @@ const neutralOutcomes: ReadonlySet<string> = new Set([
 function sideOf(outcome: string): 'ok' | 'failed' | undefined {
   if (outcome === 'ok') return 'ok'
   return neutralOutcomes.has(outcome.replace(/^interrupted: /, '')) ? undefined : 'failed'
+}
+
+/** A time in which most attempts at some routes of a provider failed. */
+export interface Incident {
+  readonly provider: string
+  readonly upstreamModels: readonly string[]
+  /** Of the first and the last failed attempt. */
+  readonly startedAt: number
+  readonly lastFailedAt: number
+  /** Whether it may still go on. */
+  readonly isOpen: boolean
+  /** Failed attempts by outcome, the most frequent first. */
+  readonly causes: readonly (readonly [outcome: string, attempts: number])[]
+  readonly rescued: number
+  readonly lost: number
+}
+
+/** Fewer failures are an incident only if one of them pauses the route. */
+const incidentFailuresMin = 3
+const pausingCauses: readonly string[] = ['refused our credential', 'out of quota', 'does not know the model']
+/** An incident is over once no attempt has failed for this long. */
+const incidentGapMs = 3_600_000
+
+/** Newest first. Incidents of several routes of a provider at the same time are one. */
+export function findIncidents(routes: readonly RouteSlots[], now: number): readonly Incident[] {
+  const byProvider = Map.groupBy(routes, ({ provider }) => provider)
+  const found = [...byProvider.values()].flatMap((members) =>
+    merge(members.flatMap((route) => incidentsOf(route, now))),
+  )
+  return found.sort((a, b) => b.startedAt - a.startedAt)
+}
+
+function incidentsOf({ provider, upstreamModel, slots }: RouteSlots, now: number): readonly Incident[] {
+  const runs: Slot[][] = []
+  let run: Slot[] | undefined
+  for (const [, slot] of [...slots].sort(([a], [b]) => a - b)) {
+    const isFailing = slot.failed > 0 && slot.failed >= slot.ok
+    const isLate = isFailing && slot.firstFailedAt - (run?.at(-1)?.lastFailedAt ?? 0) > incidentGapMs
+    // A slot in which nothing was judged ends nothing.
+    if (isLate || (!isFailing && slot.ok > 0)) run = undefined
+    if (!isFailing) continue
+    if (run) run.push(slot)
+    else {
+      run = [slot]
+      runs.push(run)
+    }
+  }
+  return runs.flatMap((each) => {
+    const last = each.at(-1)?.lastFailedAt ?? 0
+    const causes = sumCauses(each.flatMap((slot) => [...slot.causes]))
+    const failed = each.reduce((sum, slot) => sum + slot.failed, 0)
+    if (failed < incidentFailuresMin && !causes.some(([cause]) => pausingCauses.includes(cause))) return []
+    return {
+      provider,
+      upstreamModels: [upstreamModel],
+      startedAt: each[0]?.firstFailedAt ?? 0,
+      lastFailedAt: last,
+      isOpen: each === run && now - last < incidentGapMs,
+      causes,
+      rescued: each.reduce((sum, slot) => sum + slot.rescued, 0),
+      lost: each.reduce((sum, slot) => sum + slot.lost, 0),
+    }
+  })
+}
+
+function sumCauses(causes: Incident['causes']): Incident['causes'] {
+  const sums = new Map<string, number>()
+  for (const [cause, count] of causes) sums.set(cause, (sums.get(cause) ?? 0) + count)
+  return [...sums].sort(([, a], [, b]) => b - a)
+}
+
+function merge(incidents: readonly Incident[]): readonly Incident[] {
+  const merged: Incident[] = []
+  for (const next of [...incidents].sort((a, b) => a.startedAt - b.startedAt)) {
+    const before = merged.at(-1)
+    if (!before || next.startedAt > before.lastFailedAt) {
+      merged.push(next)
+      continue
+    }
+    merged[merged.length - 1] = {
+      ...before,
+      upstreamModels: [...new Set([...before.upstreamModels, ...next.upstreamModels])],
+      lastFailedAt: Math.max(before.lastFailedAt, next.lastFailedAt),
+      isOpen: before.isOpen || next.isOpen,
+      causes: sumCauses([...before.causes, ...next.causes]),
+      rescued: before.rescued + next.rescued,
+      lost: before.lost + next.lost,
+    }
+  }
+  return merged
+}
+
+export interface RouteHistory {
+  /** Slots of five minutes of the last seven days, at most two seconds old. */
+  read(now: number): Promise<readonly RouteSlots[]>
+}
+
+export const historyDays = 7
+const slotMs = 300_000
+const freshMs = 2_000
+/** A request is in the log once it has ended; none takes longer than this. */
+const settledAfterMs = 3_600_000
+
+/** Slots that no request can change any more are kept in memory, so that the log is read once. */
+export function createRouteHistory(database: Pick<Database, 'sql'>): RouteHistory {
+  let settled: readonly RouteSlots[] = []
+  let settledTo = 0
+  let reading: { readonly at: number; readonly routes: Promise<readonly RouteSlots[]> } | undefined
+  const renew = async (now: number): Promise<readonly RouteSlots[]> => {
+    const first = Math.floor((now - historyDays * 86_400_000) / slotMs) * slotMs
+    const from = Math.max(settledTo, first)
+    const fresh = await readRouteHistory(database, { from, to: now + 1, slotMs })
+    const all = join(
+      settled.map((route) => within(route, first, from)),
+      fresh,
+    )
+    settledTo = Math.max(from, Math.floor((now - settledAfterMs) / slotMs) * slotMs)
+    settled = all.map((route) => within(route, first, settledTo))
+    return all
+  }
+  return {
+    async read(now) {
+      if (reading && now - reading.at < freshMs) return await reading.routes
+      // One after the other, because each begins where the last one ended.
+      const before = reading?.routes ?? Promise.resolve([])
+      const routes = before.then(
+        () => renew(now),
+        () => renew(now),
+      )
+      reading = { at: now, routes }
+      routes.catch(() => {
+        reading = undefined
+      })
+      return await routes
+    },
+  }
+}
+
+function within({ slots, ...route }: RouteSlots, from: number, to: number): RouteSlots {
+  return { ...route, slots: new Map([...slots].filter(([start]) => start >= from && start < to)) }
+}
+
+/** The slots of the two do not overlap. */
+function join(before: readonly RouteSlots[], after: readonly RouteSlots[]): readonly RouteSlots[] {
+  const groups = Map.groupBy([...before, ...after], ({ provider, upstreamModel }) => `${provider} ${upstreamModel}`)
+  return [...groups.values()].flatMap(([first, ...rest]) => {
+    if (!first) return []
+    return { ...first, slots: new Map([...first.slots, ...rest.flatMap(({ slots }) => [...slots])]) }
+  })
 }

@@ -57,7 +57,11 @@ const bySection: { readonly [Name in SectionName]?: (place: FirstPlace) => reado
     ]
   },
   settings: () => [targetOf('getConfig', {}, {}).path, targetOf('listAudit', {}, { limit: 50 }).path],
-  providers: () => [targetOf('listProviders', {}, {}).path, targetOf('getConfigFile', {}, {}).path],
+  providers: ({ subject }) => [
+    targetOf('listProviders', {}, {}).path,
+    targetOf('getProviderHistory', {}, { period: '24h' }).path,
+    ...(subject === '' ? [targetOf('getConfigFile', {}, {}).path] : []),
+  ],
   keys: ({ subject }) => (subject === '' ? [] : [targetOf('getKey', { id: subject }, {}).path]),
 }
 

@@ -19,6 +19,7 @@ import { readOwnCredential } from '../../src/providers/signing.ts'
 import { openDataFolder } from '../../src/store/data-folder.ts'
 import type { Database } from '../../src/store/database.ts'
 import { createRequestTail } from '../../src/telemetry/request-tail.ts'
+import { createRouteHistory } from '../../src/telemetry/route-history.ts'
 import { createVerifier } from '../../src/tenancy/api-key.ts'
 import { type Authenticator, createAuthenticator } from '../../src/tenancy/authenticate.ts'
 import { noChanges } from '../../src/tenancy/changes.ts'
@@ -118,6 +119,7 @@ export async function openManagement(
         throw new Failure('NOT_FOUND', 'There is none.')
       },
     },
+    routeHistory: createRouteHistory(database),
     storedResponses: { async *list() {} },
     configFile: testConfigFile(),
     settings: () => [{ name: 'server.port', value: '8080', source: 'default' }],

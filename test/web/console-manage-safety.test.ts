@@ -76,9 +76,9 @@ browserTest('script-like text is shown literally, in rows and in sheets', async 
 })
 
 browserTest('model names from a file are shown literally everywhere', async () => {
-  const watched = await open('providers')
+  const watched = await open('providers/anthropic')
   const { page, go, reports, close } = watched
-  const routes = page.locator('section[aria-label="Routes at anthropic"] tbody tr', { hasText: 'hostile/' })
+  const routes = page.locator('section[aria-label="Routes"] tbody tr', { hasText: 'hostile/' })
   await routes.first().waitFor()
   const upstream = await routes.locator('th .note code').allTextContents()
   for (const text of hostileTexts) expect(upstream).toContain(text)

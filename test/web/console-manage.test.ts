@@ -237,7 +237,9 @@ test('providers: a provider key is stored, shown by its last characters only, an
   await button(page, 'Delete the key for anthropic').click()
   await button(page, 'Delete key').click()
   await page.waitForSelector('text=No provider keys yet')
-  expect(await page.locator('section[aria-label="Routes at sandbox"] tbody tr').count()).toBeGreaterThan(5)
+  await page.getByRole('link', { name: 'sandbox', exact: true }).click()
+  await page.waitForSelector('section[aria-label="Routes"] tbody tr')
+  expect(await page.locator('section[aria-label="Routes"] tbody tr').count()).toBeGreaterThan(5)
 })
 
 test('keys: settings list the changes, and sign out', async ({ page, workspace, go }) => {
@@ -256,7 +258,7 @@ test('providers: an operator adds a provider and a model to the configuration fi
   await field(page, 'API key').fill('sk-of-beta-4321')
   expect(await seriousFaults(page)).toEqual([])
   await button(page, 'Save provider').click()
-  await page.waitForSelector('section[aria-label="Enabled providers"] tr:has-text("beta"):has-text("…4321")')
+  await page.waitForSelector('section[aria-label="Providers"] tr:has-text("beta"):has-text("…4321")')
   expect(await page.content()).not.toContain('sk-of-beta')
   await button(page, 'Add model').click()
   await field(page, 'Model id').fill('beta/one')

@@ -197,13 +197,32 @@ for (const dialect of ['chat', 'responses', 'messages'] as const) {
   })
 }
 
+test('keys: an operator sees when a provider failed, why, and what became of the requests', async ({
+  page,
+  key,
+  go,
+}) => {
+  // Every other call of its first route fails.
+  for (let calls = 0; calls < 5; calls++) expect(await harness.call(key.secret, 'a client', 'sandbox/flaky')).toBe(200)
+  await go(`${harness.gateway.url}/console/providers?period=7d`)
+  const incident = page.locator('section[aria-label="Incidents"] tbody tr', { hasText: 'sandbox' })
+  await incident.filter({ hasText: '503 (3)' }).filter({ hasText: '3 requests answered by another attempt' }).waitFor()
+  await page.getByRole('link', { name: 'sandbox', exact: true }).click()
+  await page.waitForSelector('section[aria-label="Incidents"] tbody tr:has-text("ongoing")')
+  // The route that failed three times, and the one that answered instead.
+  const routes = page.locator('section[aria-label="Routes"] tbody tr', { hasText: 'sandbox/flaky' })
+  await routes.filter({ hasText: '40 % ok, n 5' }).waitFor()
+  await routes.filter({ hasText: '100 % ok, n 3' }).waitFor()
+  expect(await seriousFaults(page)).toEqual([])
+})
+
 test('providers: a key is tested at its provider, and providers show their source', async ({ page }) => {
-  const row = (name: string) => page.locator('section[aria-label="Enabled providers"] tbody tr', { hasText: name })
+  const row = (name: string) => page.locator('section[aria-label="Providers"] tbody tr', { hasText: name })
   await row('acme-eu').waitFor()
   expect(await row('acme-eu').locator('td[data-label="Source"]').textContent()).toBe('filetollgate.yaml:4')
   expect(await row('anthropic').locator('td[data-label="Source"]').textContent()).toBe('environmentANTHROPIC_API_KEY')
   expect(await row('acme-eu').locator('td[data-label="Key"]').textContent()).toBe('…77aa')
-  expect(await page.locator('section[aria-label="Routes at acme"] h3 small').textContent()).toBe('1 route, available')
+  await page.waitForSelector('section[aria-label="Providers"] .status:has-text("1 route, available")')
   await page.waitForSelector('.hint:has-text("learned from real requests")')
   await button(page, 'Test the key for acme-eu').click()
   await row('acme-eu').locator('.status-error:has-text("refused")').waitFor()

@@ -1,8 +1,9 @@
-// `tollgate providers`: which providers are enabled and what the others need, and adding one to the configuration file. A
-// key is never read or written here: an entry refers to a variable or a file.
+// `tollgate providers`: which providers are enabled and what the others need, adding one to the configuration file, and how
+// they did. A key is never read or written here: an entry refers to a variable or a file.
 
 import { readFileSync, writeFileSync } from 'node:fs'
 import { basename } from 'node:path'
+import type { AnswerOf } from '../../api/client.ts'
 import { builtInModels } from '../../catalog/data/built-in.ts'
 import { sandboxModels } from '../../catalog/data/sandbox.ts'
 import { type Config, loadConfig } from '../../config/config.ts'
@@ -21,8 +22,9 @@ import {
   readConfig,
   yesOption,
 } from '../command.ts'
+import { answerCommand } from '../operation-command.ts'
 import { exitCodes, Refusal, usageRefusal } from '../refusal.ts'
-import { type Columns, renderTable } from '../values.ts'
+import { type Columns, renderTable, shownTime } from '../values.ts'
 import { providersOf } from './doctor.ts'
 
 const list: CommandDefinition = {
@@ -136,7 +138,45 @@ async function write(
   terminal.complain('Next: add a model with a route to it (docs/recipes/add-a-model.md), then tollgate doctor\n')
 }
 
-export const providerCommands: readonly CommandDefinition[] = [list, add]
+type History = AnswerOf<'getProviderHistory'>
+type HistoryRoute = History['routes'][number]
+
+const history = answerCommand({
+  words: ['providers', 'history'],
+  summary: 'shows how attempts at each route ended in the last day or week, and the incidents of that time',
+  details: `From the request log of the running gateway. An incident is a time in which at least half of the attempts at a route
+failed.`,
+  examples: ['tollgate providers history', 'tollgate providers history --period 7d --json'],
+  operation: 'getProviderHistory',
+  options: { period: { value: 'SPAN', help: '24h (the default) or 7d', field: 'period' } },
+  text({ routes, incidents }, { terminal }) {
+    if (routes.length === 0) return 'No attempts in this period.\n'
+    const shown = `${renderTable(historyColumns, routes, terminal)}\n`
+    return shown + (incidents.length === 0 ? 'No incidents.\n' : renderTable(incidentColumns, incidents, terminal))
+  },
+})
+
+const attemptsOf = ({ buckets }: HistoryRoute, place: 0 | 1) =>
+  buckets.reduce((sum, bucket) => sum + (bucket?.[place] ?? 0), 0)
+
+const historyColumns: Columns<HistoryRoute> = [
+  ['PROVIDER', ({ provider }) => provider],
+  ['MODEL', ({ upstream_model }) => upstream_model],
+  ['OK', (route) => attemptsOf(route, 0), 'right'],
+  ['FAILED', (route) => attemptsOf(route, 1), 'right'],
+  ['FIRST TOKEN (AVG)', ({ first_event_ms: ms }) => (ms === null ? undefined : `${ms} ms`), 'right'],
+]
+
+const incidentColumns: Columns<History['incidents'][number]> = [
+  ['INCIDENT AT', ({ provider }) => provider],
+  ['FROM (UTC)', ({ started_at }) => shownTime(started_at)],
+  ['TO (UTC)', ({ ended_at }) => (ended_at === null ? 'ongoing' : shownTime(ended_at))],
+  ['CAUSE', ({ causes }) => causes.map(({ outcome, attempts }) => `${outcome} (${attempts})`).join(', ')],
+  ['RESCUED', ({ requests_rescued }) => requests_rescued, 'right'],
+  ['FAILED', ({ requests_failed }) => requests_failed, 'right'],
+]
+
+export const providerCommands: readonly CommandDefinition[] = [list, add, history]
 
 /** As `--json` prints it. */
 export interface ListedProvider {

@@ -19,6 +19,7 @@ import type { PlanExplanation } from '../../routing/offer.ts'
 import type { Probe } from '../../routing/probe-provider.ts'
 import type { Sql } from '../../store/sql.ts'
 import type { RequestTail } from '../../telemetry/request-tail.ts'
+import type { RouteHistory } from '../../telemetry/route-history.ts'
 import type { ComputeVerifier } from '../../tenancy/api-key.ts'
 import type { Authenticator } from '../../tenancy/authenticate.ts'
 import type { Changes } from '../../tenancy/changes.ts'
@@ -60,6 +61,7 @@ export interface RouteDependencies extends MoveDependencies {
     /** Tests a workspace's own key; throws a Failure if there is none or it cannot be used. */
     testOwn(workspaceId: WorkspaceId, provider: string): Promise<Probe>
   }
+  readonly routeHistory: RouteHistory
   /** Sorted by id, for a key without an allowlist. */
   modelsOf(project: Project): Promise<readonly OfferedModel[]>
   catalog(options: { readonly all: boolean }): readonly CatalogItem[]

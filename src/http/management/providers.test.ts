@@ -50,6 +50,37 @@ async function ask(method: string, path: string, body?: object): Promise<any> {
   return { status: response.status, ...JSON.parse(text) }
 }
 
+test('shows how attempts ended, and what became of requests while a route failed', async () => {
+  // Every other call of its first route fails.
+  for (let calls = 0; calls < 5; calls++) {
+    const headers = { authorization: `Bearer ${gateway.key}`, 'content-type': 'application/json' }
+    const body = JSON.stringify({ model: 'sandbox/flaky', messages: [{ role: 'user', content: 'hello' }] })
+    expect((await fetch(`${gateway.url}/v1/chat/completions`, { method: 'POST', headers, body })).status).toBe(200)
+  }
+  for (const [period, buckets] of [
+    ['24h', 24],
+    ['7d', 28],
+  ] as const) {
+    const { routes, incidents } = await ask('GET', `/api/providers/history?period=${period}`)
+    const sums = routes.map((route: { buckets: readonly ([number, number] | null)[] }) => {
+      const counted = route.buckets.filter((bucket) => bucket !== null)
+      return [0, 1].map((place) => counted.reduce((sum, bucket) => sum + (bucket[place] ?? 0), 0))
+    })
+    expect(sums.sort()).toEqual([
+      [2, 3],
+      [3, 0],
+    ])
+    expect(routes[0].buckets).toHaveLength(buckets)
+    expect(incidents).toMatchObject([
+      {
+        ...{ provider: 'sandbox', ended_at: null, causes: [{ outcome: '503', attempts: 3 }] },
+        ...{ requests_rescued: 3, requests_failed: 0 },
+      },
+    ])
+  }
+  expect(await ask('GET', '/api/providers/history?period=9d')).toMatchObject({ status: 400 })
+})
+
 test('lists providers with where they were enabled, and only the last four characters of keys', async () => {
   const { data } = await ask('GET', '/api/providers')
   // biome-ignore lint/suspicious/noExplicitAny: as above.

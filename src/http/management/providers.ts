@@ -1,14 +1,15 @@
 // Handlers of provider keys: those that workspaces bring (stored, replaced, deleted, listed by their last four
 // characters) and testing these and the operator's own.
 
-import type { CallOf } from '../../api/client.ts'
+import type { AnswerOf, CallOf } from '../../api/client.ts'
 import { listAnswer } from '../../api/fields.ts'
 import { operations } from '../../api/operations.ts'
-import type { TestResult } from '../../api/providers.ts'
+import type { historyPeriods, TestResult } from '../../api/providers.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import { Failure, invalidRequest } from '../../kernel/failure.ts'
 import { Secret } from '../../kernel/secret.ts'
 import type { Probe, ProbeVerdict } from '../../routing/probe-provider.ts'
+import { findIncidents, type RouteSlots } from '../../telemetry/route-history.ts'
 import { appendAudit } from '../../tenancy/audit.ts'
 import type { NewCredential } from '../../tenancy/credentials.ts'
 import { getWorkspace } from '../../tenancy/workspaces.ts'
@@ -19,7 +20,8 @@ import { implement, type Route } from './route.ts'
 /** How long an answer waits for a changed file to take effect; the database may be slow. */
 const effectMs = 5_000
 
-export function providerRoutes({ database, credentials, providers, configFile }: RouteDependencies): readonly Route[] {
+export function providerRoutes(deps: RouteDependencies): readonly Route[] {
+  const { database, credentials, providers, configFile, routeHistory } = deps
   return [
     implement(operations.listCredentials, {
       async run({ id }) {
@@ -52,6 +54,9 @@ export function providerRoutes({ database, credentials, providers, configFile }:
       },
     }),
     implement(operations.listProviders, { run: async () => listAnswer(providers.list()) }),
+    implement(operations.getProviderHistory, {
+      run: async ({ query: { period }, act }) => historyAnswer(await routeHistory.read(act.at), period, act.at),
+    }),
     implement(operations.testProvider, {
       async run({ provider, act }) {
         const probe = await providers.test(provider)
@@ -74,6 +79,57 @@ export function providerRoutes({ database, credentials, providers, configFile }:
       },
     }),
   ]
+}
+
+const hourMs = 3_600_000
+/** The last bucket is the current one. */
+const periods = {
+  '24h': { count: 24, bucketMs: hourMs },
+  '7d': { count: 28, bucketMs: 6 * hourMs },
+} as const satisfies Record<(typeof historyPeriods)[number], object>
+
+function historyAnswer(
+  all: readonly RouteSlots[],
+  period: keyof typeof periods,
+  now: number,
+): AnswerOf<'getProviderHistory'> {
+  const { count, bucketMs } = periods[period]
+  const from = Math.floor(now / bucketMs) * bucketMs - (count - 1) * bucketMs
+  const routes = all.flatMap(({ slots, ...route }) => {
+    const shown = [...slots].filter(([start]) => start >= from)
+    return shown.length === 0 ? [] : { ...route, slots: new Map(shown) }
+  })
+  return {
+    from: isoTime(from),
+    to: isoTime(now),
+    bucket_seconds: bucketMs / 1000,
+    routes: routes.map(({ provider, upstreamModel, slots }) => {
+      const buckets = new Map<number, [ok: number, failed: number]>()
+      let [timed, firstEventMs] = [0, 0]
+      for (const [start, slot] of slots) {
+        const at = Math.floor((start - from) / bucketMs)
+        const [ok, failed] = buckets.get(at) ?? [0, 0]
+        if (slot.ok + slot.failed > 0) buckets.set(at, [ok + slot.ok, failed + slot.failed])
+        timed += slot.timed
+        firstEventMs += slot.firstEventMs
+      }
+      return {
+        provider,
+        upstream_model: upstreamModel,
+        buckets: Array.from({ length: count }, (_, at) => buckets.get(at) ?? null),
+        first_event_ms: timed === 0 ? null : Math.round(firstEventMs / timed),
+      }
+    }),
+    incidents: findIncidents(routes, now).map((incident) => ({
+      provider: incident.provider,
+      upstream_models: incident.upstreamModels,
+      started_at: isoTime(incident.startedAt),
+      ended_at: incident.isOpen ? null : isoTime(incident.lastFailedAt),
+      causes: incident.causes.map(([outcome, attempts]) => ({ outcome, attempts })),
+      requests_rescued: incident.rescued,
+      requests_failed: incident.lost,
+    })),
+  }
 }
 
 type FileChange = NonNullable<CallOf<'updateConfigFile'>['body']>

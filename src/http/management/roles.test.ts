@@ -73,6 +73,7 @@ const table: Readonly<Record<OperationName, readonly [Row, Row, Row]>> = {
   deleteCredential: admins(204),
   testCredential: admins(),
   listProviders: operators,
+  getProviderHistory: operators,
   testProvider: operators,
   getCatalog: self(200),
   getPrice: operators,

@@ -1,7 +1,7 @@
 /** @jsxImportSource preact */
 // One model: its facts, price, routes, code that calls it, and price history.
 
-import { type ComponentChildren, Fragment } from 'preact'
+import type { ComponentChildren } from 'preact'
 import type { WholeBucket } from '../../../kernel/usage.ts'
 import { type CatalogEntry, creatorOf, type DatedPrice, isEmbedder, type RouteDay } from '../../catalog/entry.ts'
 import { exactCount } from '../../catalog/format.ts'
@@ -12,7 +12,7 @@ import { CodeBlock, CopyButton, Facts, LiveStatus, Status, Tabs } from '../compo
 import { Icon } from '../icons.tsx'
 import { useLiveCatalog, usePriceHistory } from '../live-catalog.ts'
 import { type Column, DataTable } from '../table.tsx'
-import { Badges, Capabilities, Measured } from './model-parts.tsx'
+import { AttemptBars, Badges, Capabilities, Measured } from './model-parts.tsx'
 import { Calculator, PriceCard } from './price-card.tsx'
 
 export function ModelPage({ entry: initial, state, sample, snippets, days, today, ...data }: ModelData) {
@@ -103,6 +103,9 @@ interface RouteRow extends OrderedRoute {
   readonly day: RouteDay | undefined
 }
 
+/** Without attempts. */
+const noHours = Array.from({ length: 24 }, () => null)
+
 const routeColumns: readonly Column<RouteRow>[] = [
   {
     label: 'Provider',
@@ -111,7 +114,7 @@ const routeColumns: readonly Column<RouteRow>[] = [
   },
   { label: 'Order', show: ({ place }) => place ?? 'skip' },
   { label: 'Status', show: ({ route }) => <Status {...routeStatus(route)} /> },
-  { label: 'Last 24 hours', show: ({ day }) => <DayBars day={day} /> },
+  { label: 'Last 24 hours', show: ({ day }) => <AttemptBars buckets={day?.hours ?? noHours} /> },
   {
     label: 'Latency (p50)',
     isNumber: true,
@@ -147,44 +150,6 @@ function RouteTable({ entry, days }: { readonly entry: CatalogEntry; readonly da
       </p>
     </>
   )
-}
-
-const dayHours = 24
-const barHeight = 20
-
-/** A bar for each hour, the current one last: the failed share in red above the rest, gray without traffic. */
-function DayBars({ day }: { readonly day: RouteDay | undefined }) {
-  const hours = day?.hours ?? Array.from({ length: dayHours }, () => null)
-  const ok = sumOf(hours, 0)
-  const total = ok + sumOf(hours, 1)
-  const text = total === 0 ? 'no traffic' : `${Math.floor((1000 * ok) / total) / 10} % ok`
-  return (
-    <span class="day-bars">
-      <svg viewBox={`0 0 ${dayHours * 5} ${barHeight}`} width={dayHours * 5} height={barHeight} aria-hidden="true">
-        {hours.map((hour, at) => {
-          const x = at * 5
-          if (!hour) return <rect key={x} class="none" x={x} y={barHeight - 4} width="4" height="4" />
-          // A failure is at least two pixels high, so that one in a thousand is visible.
-          const share = hour[1] / (hour[0] + hour[1])
-          const failed = hour[1] === 0 ? 0 : Math.max(2, Math.round(share * barHeight))
-          return (
-            <Fragment key={x}>
-              <rect class="ok" x={x} y={failed} width="4" height={barHeight - failed} />
-              {failed > 0 && <rect class="failed" x={x} y="0" width="4" height={failed} />}
-            </Fragment>
-          )
-        })}
-      </svg>
-      <small>
-        {text}
-        {total > 0 && `, n ${exactCount(total)}`}
-      </small>
-    </span>
-  )
-}
-
-function sumOf(hours: RouteDay['hours'], place: 0 | 1): number {
-  return hours.reduce((sum, hour) => sum + (hour?.[place] ?? 0), 0)
 }
 
 /** Code that calls the model, one tab per client. */

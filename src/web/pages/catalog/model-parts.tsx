@@ -1,10 +1,11 @@
 /** @jsxImportSource preact */
-// How the catalog's pages show a model: badges, capabilities, prices and measurements.
+// How pages show a model: badges, capabilities, prices, measurements, and how attempts ended.
 
+import { Fragment } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { WholeBucket } from '../../../kernel/usage.ts'
-import { type CatalogEntry, type Figures, hasNewPrice, isNew, isSandbox } from '../../catalog/entry.ts'
-import { shortMs } from '../../catalog/format.ts'
+import { type CatalogEntry, type Figures, hasNewPrice, isNew, isSandbox, type RouteDay } from '../../catalog/entry.ts'
+import { exactCount, shortMs } from '../../catalog/format.ts'
 import { busiestFigures, hasEnoughSamples, missingFigureText, spanText } from '../../catalog/status.ts'
 import { isOwnKeyOnly } from '../../catalog/usable-models.ts'
 
@@ -123,4 +124,43 @@ export function Measured({ figures, unit, isSandbox: isUnmeasured }: MeasuredPro
       </small>
     </span>
   )
+}
+
+export type AttemptBuckets = RouteDay['hours']
+
+const barHeight = 20
+
+/** A bar for each bucket, the current one last: the failed share in red above the rest, gray without attempts. */
+export function AttemptBars({ buckets }: { readonly buckets: AttemptBuckets }) {
+  const ok = sumAt(buckets, 0)
+  const total = ok + sumAt(buckets, 1)
+  const text = total === 0 ? 'no traffic' : `${Math.floor((1000 * ok) / total) / 10} % ok`
+  const width = buckets.length * 5
+  return (
+    <span class="attempt-bars">
+      <svg viewBox={`0 0 ${width} ${barHeight}`} width={width} height={barHeight} aria-hidden="true">
+        {buckets.map((bucket, at) => {
+          const x = at * 5
+          if (!bucket) return <rect key={x} class="none" x={x} y={barHeight - 4} width="4" height="4" />
+          // A failure is at least two pixels high, so that one in a thousand is visible.
+          const share = bucket[1] / (bucket[0] + bucket[1])
+          const failed = bucket[1] === 0 ? 0 : Math.max(2, Math.round(share * barHeight))
+          return (
+            <Fragment key={x}>
+              <rect class="ok" x={x} y={failed} width="4" height={barHeight - failed} />
+              {failed > 0 && <rect class="failed" x={x} y="0" width="4" height={failed} />}
+            </Fragment>
+          )
+        })}
+      </svg>
+      <small>
+        {text}
+        {total > 0 && `, n ${exactCount(total)}`}
+      </small>
+    </span>
+  )
+}
+
+function sumAt(buckets: AttemptBuckets, place: 0 | 1): number {
+  return buckets.reduce((sum, bucket) => sum + (bucket?.[place] ?? 0), 0)
 }

@@ -51,7 +51,7 @@ import { consoleShortcuts, Palette, useConsoleShortcuts } from './palette.tsx'
 import { PeopleView, ViewingAs } from './people-page.tsx'
 import { PlaygroundView } from './playground-page.tsx'
 import { ProjectsView, ProjectView } from './projects-page.tsx'
-import { ProvidersView } from './providers-page.tsx'
+import { ProvidersView, ProviderView } from './providers-page.tsx'
 import { RequestView } from './request-page.tsx'
 import { RequestsView } from './requests-page.tsx'
 import { SettingsView } from './settings-page.tsx'
@@ -159,6 +159,7 @@ function Shell({ data, frame }: { readonly data: ConsoleData; readonly frame: Fr
 const subjects: { readonly [Name in SectionName]?: ComponentType<ConsoleData> } = {
   keys: KeyView,
   projects: ProjectView,
+  providers: ProviderView,
   wallet: ofWorkspace(PaperView),
 }
 

@@ -1,56 +1,198 @@
 /** @jsxImportSource preact */
-// Providers: a workspace's own provider keys, the providers that the operator enabled, and the current health of every
-// route.
+// Providers: a workspace's own provider keys, the providers of the gateway with their status, history and incidents, and a
+// page for each with its routes.
 
 import { useEffect, useState } from 'preact/hooks'
 import { isoTime, systemClock } from '../../../kernel/clock.ts'
 import { type CatalogEntry, type CatalogRoute, modelPath } from '../../catalog/entry.ts'
-import { countOf, exactCount } from '../../catalog/format.ts'
-import { routeStatus } from '../../catalog/status.ts'
-import { callApi, type ItemOf } from '../api.ts'
-import { Measured } from '../catalog/model-parts.tsx'
-import { CopyButton, LiveStatus, Skeleton, Status } from '../components.tsx'
-import { useApi } from '../hooks.ts'
+import { countOf, exactCount, shortMs } from '../../catalog/format.ts'
+import { routeStatus, type ShownStatus } from '../../catalog/status.ts'
+import type { ConsoleData } from '../../page-data.ts'
+import { type AnswerOf, callApi, type ItemOf } from '../api.ts'
+import { AttemptBars, type AttemptBuckets, Measured } from '../catalog/model-parts.tsx'
+import { CopyButton, Facts, LiveStatus, Segments, Skeleton, Status } from '../components.tsx'
+import { type Query, useAddressQuery, useApi } from '../hooks.ts'
 import { useLiveCatalog } from '../live-catalog.ts'
 import { type Column, DataTable } from '../table.tsx'
-import { Amount, QueryView, Section } from './components.tsx'
+import { Amount, emptyState, QueryView, Section } from './components.tsx'
 import { ConfigFileSections } from './config-file.tsx'
-import { useViewer, WorkspaceContent } from './context.tsx'
+import { Moment, useViewer, WorkspaceContent } from './context.tsx'
 import { dayMs, type Stats, sumOf } from './figures.ts'
+import { useConsolePath } from './navigation.ts'
 import { KeyTest, OwnKeys } from './own-keys.tsx'
 import { modelYaml } from './workspace-data.ts'
 
 export function ProvidersView() {
   const { isOperator } = useViewer()
+  const to = useConsolePath()
   const [changes, setChanges] = useState(0)
-  const { entries, live } = useLiveCatalog([], '', (all) => all)
-  const providers = routesByProvider(entries)
-  const isSandboxOnly = providers.every(({ rows }) => rows.every(({ route }) => route.rehearsal))
+  const catalog = useLiveCatalog([], '', (all) => all)
+  const history = useHistory()
+  const spent = useSpent()
+  const listed = useApi('listProviders', isOperator ? {} : undefined)
+  const changed = () => {
+    listed.reload()
+    setChanges(changes + 1)
+  }
+  const routes = routesByProvider(catalog.entries)
+  const ids = new Set([...routes.map(({ provider }) => provider), ...(listed.value?.data ?? []).map(({ id }) => id)])
+  const rows = [...ids].map((id) => {
+    const found = routes.find(({ provider }) => provider === id)?.rows ?? []
+    const provider = listed.value?.data.find((each) => each.id === id)
+    return {
+      id,
+      provider,
+      status: providerStatus(found, catalog.entries.length > 0),
+      out: unavailable(found),
+      buckets: sumBuckets(history, id),
+      spent: spent && spentAt(id, routes, spent),
+    }
+  })
+  // Providers with unavailable routes first.
+  rows.sort((a, b) => b.out - a.out || (a.id < b.id ? -1 : 1))
+  const isSandboxOnly = catalog.entries.length > 0 && routes.every(({ rows: all }) => all.every(isSandboxRoute))
   return (
     <>
       <WorkspaceContent>{(workspaceId) => <OwnKeys workspaceId={workspaceId} />}</WorkspaceContent>
-      {isOperator && <EnabledProviders key={changes} providers={providers} />}
-      {isOperator && <ConfigFileSections onChanged={() => setChanges(changes + 1)} />}
-      <div class="between">
-        <h2>Routes</h2>
-        <LiveStatus state={live} />
-      </div>
-      <p class="hint">
-        A route’s status is learned from real requests; testing a key does not change it. The sandbox is not measured.
-      </p>
-      {entries.length === 0 && live !== 'live' && <Skeleton what="routes" />}
-      {entries.length > 0 && isSandboxOnly && (
-        <p class="empty">
-          Only the sandbox is enabled. Start the gateway with a provider’s API key variable, or declare the provider in{' '}
-          <code>tollgate.yaml</code>, which needs no restart. <code>npx tollgate providers</code> lists all providers
-          and their variables.
+      <Section
+        title="Providers"
+        action={isOperator ? <PeriodChoice history={history} /> : <LiveStatus state={catalog.live} />}
+      >
+        {ids.size === 0 && <Skeleton what="providers" rows={6} />}
+        {isSandboxOnly && (
+          <p class="empty">
+            Only the sandbox is enabled. {isOperator && 'Add a provider below, or start '}
+            {isOperator
+              ? 'the gateway with a provider’s API key variable.'
+              : 'Add your own provider key, or ask an operator.'}
+          </p>
+        )}
+        {ids.size > 0 && (
+          <DataTable
+            caption="Providers"
+            columns={providerColumns.filter((column) => isOperator || !column.isOperators)}
+            rows={rows}
+            keyOf={({ id }) => id}
+            hrefOf={({ id }) => to(`providers/${id}`)}
+          />
+        )}
+        <p class="hint">
+          {historyHint} A test of a key sends an empty request, which generates nothing and costs nothing. Charges are
+          known for providers whose models no other provider serves.
         </p>
-      )}
-      {providers.map((each) => (
-        <RoutesTable key={each.provider} {...each} />
-      ))}
+      </Section>
+      {isOperator && <Incidents history={history} />}
+      {isOperator && <ConfigFileSections key={changes} onChanged={changed} />}
     </>
   )
+}
+
+const historyHint =
+  'Status is learned from real requests. Each bar is a part of the period: the red part of its attempts failed, gray means no traffic.'
+
+const isSandboxRoute = ({ route }: RouteRow) => route.rehearsal
+
+type History = AnswerOf<'getProviderHistory'>
+type Incident = History['incidents'][number]
+
+interface ShownHistory extends Query<History> {
+  readonly period: '24h' | '7d'
+  choose(period: '24h' | '7d'): void
+}
+
+/** Operators only: it counts the requests of all workspaces. */
+function useHistory(): ShownHistory {
+  const { isOperator } = useViewer()
+  const [{ period: asked }, change] = useAddressQuery(['period'])
+  const period = asked === '7d' ? '7d' : '24h'
+  const query = useApi('getProviderHistory', isOperator ? { query: { period } } : undefined, { keepPrevious: true })
+  return { ...query, period, choose: (next) => change({ period: next === '24h' ? '' : next }) }
+}
+
+function PeriodChoice({ history: { period, choose } }: { readonly history: ShownHistory }) {
+  const options = [
+    { value: '24h', label: '24 hours' },
+    { value: '7d', label: '7 days' },
+  ] as const
+  return <Segments name="Period" value={period} options={options} onChange={choose} />
+}
+
+/** Of one route, or of all routes of the provider. */
+function sumBuckets({ value, period }: ShownHistory, provider: string, model?: string): AttemptBuckets {
+  const empty: AttemptBuckets = Array.from({ length: period === '24h' ? 24 : 28 }, () => null)
+  const routes = (value?.routes ?? []).filter(
+    (route) => route.provider === provider && (model === undefined || route.upstream_model === model),
+  )
+  return routes.reduce(
+    (sum, { buckets }) =>
+      buckets.map((bucket, at) => {
+        const before = sum[at] ?? null
+        return bucket && before ? [before[0] + bucket[0], before[1] + bucket[1]] : (bucket ?? before)
+      }),
+    empty,
+  )
+}
+
+/** `provider`: only those of one. */
+function Incidents({ history, provider }: { readonly history: ShownHistory; readonly provider?: string }) {
+  const columns = provider === undefined ? incidentColumns : incidentColumns.slice(1)
+  return (
+    <Section title="Incidents" note={history.period === '24h' ? 'last 24 hours' : 'last 7 days'}>
+      <QueryView what="incidents" query={history}>
+        {({ incidents }) => (
+          <DataTable
+            caption="Incidents, newest first"
+            columns={columns}
+            rows={incidents.filter((each) => provider === undefined || each.provider === provider)}
+            keyOf={(each) => `${each.provider} ${each.started_at}`}
+            empty={emptyState('No incidents', 'At no time did half of the attempts at a route fail.')}
+          />
+        )}
+      </QueryView>
+    </Section>
+  )
+}
+
+const causeNames: Readonly<Record<string, string>> = {
+  throttled: 'rate limit',
+  'refused our credential': 'API key refused',
+  'does not know the model': 'unknown model',
+  failing: 'server error',
+  garbled: 'invalid response',
+  broken: 'connection lost',
+}
+
+function causeName(outcome: string): string {
+  const name = outcome.replace(/^interrupted: /, '')
+  return `${causeNames[name] ?? name}${name === outcome ? '' : ' in mid-answer'}`
+}
+
+const incidentColumns: readonly Column<Incident>[] = [
+  { label: 'Provider', show: ({ provider }) => <span class="row-name">{provider}</span> },
+  {
+    label: 'Started',
+    isWhole: true,
+    show: ({ started_at }) => <Moment at={started_at} />,
+    note: ({ ended_at }) => (ended_at === null ? undefined : <>until {<Moment at={ended_at} />}</>),
+  },
+  {
+    label: 'State',
+    show: ({ ended_at }) =>
+      ended_at === null ? <Status level="error" text="ongoing" /> : <Status level="off" text="over" />,
+  },
+  {
+    label: 'Cause',
+    show: ({ causes }) =>
+      causes.map(({ outcome, attempts }) => `${causeName(outcome)} (${exactCount(attempts)})`).join(', '),
+    note: ({ upstream_models: models }) => <span class="wrap">{models.join(', ')}</span>,
+  },
+  { label: 'Effect on requests', show: effectOf },
+]
+
+function effectOf({ requests_rescued: rescued, requests_failed: failed }: Incident): string {
+  const saved = `${countOf(rescued, 'request')} answered by another attempt`
+  if (failed === 0) return saved
+  return rescued === 0 ? `${countOf(failed, 'request')} failed` : `${saved}, ${exactCount(failed)} failed`
 }
 
 interface RouteRow {
@@ -63,42 +205,93 @@ interface ProviderRoutes {
   readonly rows: readonly RouteRow[]
 }
 
-/** Providers with unavailable routes first, then by name. */
 function routesByProvider(entries: readonly CatalogEntry[]): readonly ProviderRoutes[] {
   const rows = entries.flatMap((entry) => entry.routes.map((route) => ({ entry, route })))
-  return [...Map.groupBy(rows, ({ route }) => route.provider)]
-    .map(([provider, group]) => ({ provider, rows: group }))
-    .sort((a, b) => unavailable(b.rows) - unavailable(a.rows) || (a.provider < b.provider ? -1 : 1))
+  return [...Map.groupBy(rows, ({ route }) => route.provider)].map(([provider, group]) => ({ provider, rows: group }))
 }
 
 function unavailable(rows: readonly RouteRow[]): number {
   return rows.filter(({ route }) => routeStatus(route).level === 'error').length
 }
 
-function RoutesTable({ provider, rows }: ProviderRoutes) {
-  const available = rows.length - unavailable(rows)
+/** How many of its routes can be called. */
+function providerStatus(rows: readonly RouteRow[], isLoaded: boolean): Pick<ShownStatus, 'level' | 'text'> {
+  if (!isLoaded) return { level: 'off', text: 'loading …' }
   const count = countOf(rows.length, 'route')
+  const out = unavailable(rows)
+  if (rows.length === 0) return { level: 'off', text: 'no routes' }
+  if (out > 0)
+    return { level: out < rows.length ? 'warning' : 'error', text: `${rows.length - out} of ${count} available` }
+  const isSeen = rows.some(({ route }) => routeStatus(route).level === 'ok')
+  return { level: isSeen ? 'ok' : 'off', text: `${count}, ${rows.length === 1 ? 'available' : 'all available'}` }
+}
+
+/** One provider: where it comes from, its routes and its incidents. */
+export function ProviderView({ subject: id }: ConsoleData) {
+  const { isOperator } = useViewer()
+  const to = useConsolePath()
+  const { entries, live } = useLiveCatalog([], '', (all) => all)
+  const history = useHistory()
+  const provider = useApi('listProviders', isOperator ? {} : undefined).value?.data.find((each) => each.id === id)
+  const found = routesByProvider(entries).find((each) => each.provider === id)?.rows ?? []
+  const rows = found.map((row) => {
+    const model = row.route.upstream_model
+    const route = history.value?.routes.find((each) => each.provider === id && each.upstream_model === model)
+    return { ...row, buckets: sumBuckets(history, id, model), firstEventMs: route?.first_event_ms ?? null }
+  })
   return (
-    <section class="stack" aria-label={`Routes at ${provider}`}>
-      <h3>
-        {provider}{' '}
-        <small>
-          {available < rows.length
-            ? `${available} of ${count} available`
-            : `${count}, ${rows.length === 1 ? 'available' : 'all available'}`}
-        </small>
-      </h3>
-      <DataTable
-        caption={`Routes at ${provider}`}
-        columns={routeColumns}
-        rows={rows}
-        keyOf={({ entry, route }) => `${entry.id} ${route.upstream_model}`}
+    <>
+      <header class="stack tight">
+        <p class="breadcrumbs">
+          <a href={to('providers')}>Providers & routes</a>
+        </p>
+        <div class="between">
+          <h1>{id}</h1>
+          {isOperator ? <PeriodChoice history={history} /> : <LiveStatus state={live} />}
+        </div>
+      </header>
+      <Facts
+        class="facts-grid"
+        facts={[
+          ['Status', <Status key="status" {...providerStatus(found, entries.length > 0)} />],
+          ...(provider
+            ? ([
+                ['Key', <ProviderKey key="key" provider={provider} />],
+                ['Source', <ProviderSource key="source" provider={provider} />],
+                ['Address', provider.address ?? 'inside the gateway'],
+              ] as const)
+            : []),
+          ...(isOperator ? [['Attempts', <AttemptBars key="bars" buckets={sumBuckets(history, id)} />] as const] : []),
+        ]}
       />
-    </section>
+      <Section title="Routes">
+        {entries.length === 0 && <Skeleton what="routes" rows={8} />}
+        {entries.length > 0 && (
+          <DataTable
+            caption={`Routes at ${id}`}
+            columns={routeColumns.filter((column) => isOperator || !column.isOperators)}
+            rows={rows}
+            keyOf={({ entry, route }) => `${entry.id} ${route.upstream_model}`}
+            empty={emptyState('No routes', 'No model of this gateway has a route to this provider.')}
+          />
+        )}
+        <p class="hint">{historyHint} The sandbox fails only on purpose and is not timed.</p>
+      </Section>
+      {isOperator && <Incidents history={history} provider={id} />}
+    </>
   )
 }
 
-const routeColumns: readonly Column<RouteRow>[] = [
+interface RouteHistoryRow extends RouteRow {
+  readonly buckets: AttemptBuckets
+  readonly firstEventMs: number | null
+}
+
+interface ViewerColumn<Row> extends Column<Row> {
+  readonly isOperators?: true
+}
+
+const routeColumns: readonly ViewerColumn<RouteHistoryRow>[] = [
   {
     label: 'Model',
     show: ({ entry: { id } }) => (
@@ -112,6 +305,12 @@ const routeColumns: readonly Column<RouteRow>[] = [
     label: 'Status',
     show: ({ route }) => <Status {...routeStatus(route)} />,
     note: ({ route }) => routeStatus(route).detail,
+  },
+  {
+    label: 'Attempts',
+    isOperators: true,
+    show: ({ buckets }) => <AttemptBars buckets={buckets} />,
+    note: ({ firstEventMs }) => firstEventMs !== null && `first token after ${shortMs(firstEventMs)} on average`,
   },
   {
     label: 'First token (p50)',
@@ -138,34 +337,22 @@ const routeColumns: readonly Column<RouteRow>[] = [
 
 type Provider = ItemOf<'listProviders'>
 
-interface ProviderRow extends Provider {
+interface ProviderRow {
+  readonly id: string
+  readonly status: Pick<ShownStatus, 'level' | 'text'>
+  /** undefined = not loaded, or the viewer is no operator. */
+  readonly provider: Provider | undefined
+  readonly buckets: AttemptBuckets
   /** undefined = not known, because other providers serve its models too. */
   readonly spent: string | undefined
 }
 
-function EnabledProviders({ providers }: { readonly providers: readonly ProviderRoutes[] }) {
-  const query = useApi('listProviders', {})
+/** Of the last seven days, for operators. */
+function useSpent(): Stats | undefined {
+  const { isOperator } = useViewer()
   const [from, setFrom] = useState<string | undefined>(undefined)
   useEffect(() => setFrom(isoTime(systemClock.now() - 7 * dayMs)), [])
-  const { value: stats } = useApi('getStats', from === undefined ? undefined : { query: { from } })
-  return (
-    <Section title="Enabled providers">
-      <QueryView what="providers" query={query}>
-        {({ data }) => (
-          <DataTable
-            caption="Enabled providers"
-            columns={providerColumns}
-            rows={data.map((item) => ({ ...item, spent: stats && spentAt(item.id, providers, stats) }))}
-            keyOf={({ id }) => id}
-          />
-        )}
-      </QueryView>
-      <p class="hint">
-        A test sends an empty request, which generates nothing and costs nothing. Charges are shown for providers whose
-        models no other provider serves.
-      </p>
-    </Section>
-  )
+  return useApi('getStats', from === undefined || !isOperator ? undefined : { query: { from } }).value
 }
 
 /** Known only if no other provider serves any of its models and no group was left off. */
@@ -184,26 +371,43 @@ const origins: Readonly<Record<Provider['origin'], string>> = {
   found: 'found on this machine',
 }
 
-const providerColumns: readonly Column<ProviderRow>[] = [
-  { label: 'Provider', show: ({ id }) => <span class="row-name">{id}</span> },
+function ProviderKey({ provider: { last4 } }: { readonly provider: Provider }) {
+  return last4 === null ? <span class="muted">none needed</span> : <code>…{last4}</code>
+}
+
+function ProviderSource({ provider: { origin, source } }: { readonly provider: Provider }) {
+  return (
+    <>
+      {origins[origin]}
+      {origin !== 'built_in' && <code>{source}</code>}
+    </>
+  )
+}
+
+const providerColumns: readonly ViewerColumn<ProviderRow>[] = [
+  { label: 'Provider', show: ({ id }) => id, note: ({ provider }) => provider?.address },
+  { label: 'Status', show: ({ status }) => <Status {...status} /> },
+  { label: 'Attempts', isOperators: true, show: ({ buckets }) => <AttemptBars buckets={buckets} /> },
   {
     label: 'Key',
-    show: ({ last4 }) => (last4 === null ? <span class="muted">none needed</span> : <code>…{last4}</code>),
+    isOperators: true,
+    show: ({ provider }) => provider && <ProviderKey provider={provider} />,
   },
   {
     label: 'Source',
-    show: ({ origin }) => origins[origin],
-    note: ({ origin, source }) => origin !== 'built_in' && <code>{source}</code>,
+    isOperators: true,
+    show: ({ provider }) => provider && origins[provider.origin],
+    note: ({ provider }) => provider && provider.origin !== 'built_in' && <code>{provider.source}</code>,
   },
-  { label: 'Address', show: ({ address }) => address ?? 'inside the gateway' },
-  { label: 'Models', isNumber: true, show: ({ models }) => exactCount(models) },
   {
     label: 'Charged, 7 days',
+    isOperators: true,
     isNumber: true,
     show: ({ spent }) => (spent === undefined ? <span class="muted">unknown</span> : <Amount usd={spent} />),
   },
   {
     label: 'Test',
+    isOperators: true,
     show: ({ id }) => <KeyTest provider={id} test={() => callApi('testProvider', { provider: id, body: {} })} />,
   },
 ]
