@@ -1,11 +1,39 @@
 // All dialects, and the APIs that callers can use. A new dialect is an id in dialect.ts and a row in `dialects`; serving
 // it to callers is a row in `surfaces`.
 
+import { Failure } from '../kernel/failure.ts'
+import { JsonFault, readJsonMembers } from '../wire/json-members.ts'
 import { anthropicMessages } from './anthropic-messages/index.ts'
+import { EnvelopeFields } from './byte-lane/envelope.ts'
+import { recordOf } from './canonical/json.ts'
 import type { Dialect, Dialects } from './dialect.ts'
 import { gemini } from './gemini/index.ts'
-import { openaiChatOrInput } from './openai-chat-input.ts'
+import { openaiChat } from './openai-chat/index.ts'
 import { openaiResponses } from './openai-responses/index.ts'
+
+/**
+ * Chat Completions that also takes a body of Responses: Cursor sends one to /v1/chat/completions and expects a chat
+ * completion. Such a body is always translated.
+ */
+const openaiChatOrInput: Dialect = {
+  ...openaiChat,
+  readEnvelope(body, headers, url) {
+    const envelope = openaiChat.readEnvelope(body, headers, url)
+    if (!(envelope instanceof Failure) || envelope.facts.param !== 'messages') return envelope
+    const members = readJsonMembers(body)
+    if (members instanceof JsonFault || members.find('messages') || !members.find('input')) return envelope
+    const input = openaiResponses.readEnvelope(body, headers, url)
+    if (input instanceof Failure) return input
+    const options = recordOf(new EnvelopeFields(body, input.members).value('stream_options'))
+    return { ...input, wantsStreamUsage: options.include_usage === true, isForeign: true }
+  },
+  conversationSpans: (envelope) => (envelope.isForeign ? openaiResponses : openaiChat).conversationSpans(envelope),
+  translation: {
+    ...openaiChat.translation,
+    parseRequest: (envelope, tags) =>
+      (envelope.isForeign ? openaiResponses : openaiChat).translation.parseRequest(envelope, tags),
+  },
+}
 
 export const dialects = {
   'openai-chat': openaiChatOrInput,

@@ -22,7 +22,7 @@ import {
 import type { Dialect, UpstreamDialect } from '../dialects/dialect.ts'
 import { ReplyMapper, UsageMeter } from '../dialects/reply/stages.ts'
 import { placeMarks } from '../dialects/request/cache-marks.ts'
-import { paramOf, WarningList } from '../dialects/request/warnings.ts'
+import { paramOf, WarningList } from '../dialects/request/fields.ts'
 import { assert } from '../kernel/assert.ts'
 import { Failure, invalidRequest } from '../kernel/failure.ts'
 import type { Usage } from '../kernel/usage.ts'

@@ -11,10 +11,9 @@ import { type Embeddings, type EmbeddingsRequest, inputUsage } from '../canonica
 import { replyFault } from '../canonical/faults.ts'
 import { isRecord, jsonObject, parseRecord, recordOf } from '../canonical/json.ts'
 import type { Envelope } from '../canonical/translation.ts'
-import { RequestFields, readRequest, refuseAt } from '../request/fields.ts'
-import { WarningList } from '../request/warnings.ts'
+import { RequestFields, readRequest, refuseAt, WarningList } from '../request/fields.ts'
+import { readCallPath } from './envelope.ts'
 import { readErrorObject } from './errors.ts'
-import { readCallPath } from './path.ts'
 
 function readEnvelope(body: Uint8Array<ArrayBuffer>, _: Headers, url = ''): Envelope | Failure {
   return readFields(body, (fields) => {

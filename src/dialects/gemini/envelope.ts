@@ -6,7 +6,6 @@ import type { JsonSpan } from '../../wire/json-spans.ts'
 import { firstMessageSpans, memberSpans, readFields } from '../byte-lane/envelope.ts'
 import { isRecord, parseRecord } from '../canonical/json.ts'
 import type { Envelope } from '../canonical/translation.ts'
-import { readCallPath } from './path.ts'
 import { isPassable } from './request/edit.ts'
 
 export function readEnvelope(body: Uint8Array<ArrayBuffer>, _: Headers, url = ''): Envelope | Failure {
@@ -59,4 +58,33 @@ export function conversationSpans(envelope: Envelope): readonly JsonSpan[] {
     ...memberSpans(envelope, 'systemInstruction'),
     ...firstMessageSpans(envelope, noInstructions, 'contents'),
   ]
+}
+
+// The address of a generateContent call holds what other dialects have in the body: the model, and what is wanted.
+
+export interface CallPath {
+  /** Decoded; model ids contain slashes. */
+  readonly model: string
+  /** `generateContent`, `streamGenerateContent`, `countTokens`, `embedContent` or `batchEmbedContents`. */
+  readonly verb: string
+  /** `alt=sse`; without it a stream is one JSON list. */
+  readonly wantsEvents: boolean
+}
+
+const pattern = /\/models\/([^?#]+):([A-Za-z]+)\/?(?:\?([^#]*))?(?:#.*)?$/
+
+/** undefined = not the address of a call. */
+export function readCallPath(url: string): CallPath | undefined {
+  const [, encoded, verb, query = ''] = pattern.exec(url) ?? []
+  if (encoded === undefined || verb === undefined) return undefined
+  return { model: decoded(encoded), verb, wantsEvents: new URLSearchParams(query).get('alt') === 'sse' }
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    // Not the id of a model either; it is reported as an unknown one.
+    return text
+  }
 }

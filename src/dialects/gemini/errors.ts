@@ -7,7 +7,7 @@ import { retryAfterMs } from '../../wire/retry-after.ts'
 import { sseEvent } from '../../wire/sse.ts'
 import { faultFromError, type ProviderFault, reasonIn } from '../canonical/faults.ts'
 import { isRecord, parseJson, recordOf, textOf, wordOf } from '../canonical/json.ts'
-import { errorMessage } from '../reply/openai-error.ts'
+import { errorMessage } from '../reply/openai.ts'
 
 /** HTTP statuses for status words inside a 200 (google.rpc.Code, 2026-11). */
 const statusOfWord: ReadonlyMap<string, number> = new Map([

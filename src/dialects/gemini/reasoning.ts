@@ -1,4 +1,5 @@
-// Reasoning: thought signatures, which the provider wants back, and how much the model should think.
+// Reasoning: thought signatures, which the provider wants back; how much the model should think; and reasoning of other
+// models, which travels inside `thoughtSignature`.
 //
 // A thought signature can be on any kind of part, but in the canonical form only thinking blocks carry one. So each
 // travels in a signature of ours, together with the part it belongs to.
@@ -15,11 +16,11 @@ import {
   type ThinkingBlock,
   type Turn,
 } from '../canonical/conversation.ts'
-import { filledObject, jsonString, type Members, parseRecord, textOf } from '../canonical/json.ts'
+import { filledObject, isRecord, jsonString, type Members, parseJson, parseRecord, textOf } from '../canonical/json.ts'
 import { blobFor, isDisplayOnly } from '../canonical/signature.ts'
-import { effortOfBudget, isThinking, proofOf } from '../request/reasoning.ts'
-import type { WarningList } from '../request/warnings.ts'
-import { type Rendering, thinksByLevel } from './request/context.ts'
+import type { TargetRules } from '../canonical/target-rules.ts'
+import type { WarningList } from '../request/fields.ts'
+import { type EffortTarget, effortOfBudget, isThinking, proofOf } from '../request/reasoning.ts'
 
 export type SignedPart =
   /** On the thought of this block, or on the last text of its turn. */
@@ -127,14 +128,12 @@ const alwaysRange = { least: 128, most: 32_768 }
 const dynamicBudget = '-1'
 
 /** The value of thinkingConfig; undefined = omit it. */
-export function renderThinking(conversation: Conversation, rendering: Rendering): RawJson | undefined {
+export function renderThinking(conversation: Conversation, target: EffortTarget): RawJson | undefined {
   const settings = conversation.reasoning
   if (!settings) return undefined
-  const warn = (code: string) => rendering.warnings.add(code, placeOf(conversation, 'reasoning'))
+  const warn = (code: string) => target.warnings.add(code, placeOf(conversation, 'reasoning'))
   const isOff = isTurnedOff(settings)
-  const dial = thinksByLevel(rendering.rules)
-    ? levelFor(settings, rendering, warn)
-    : budgetFor(settings, rendering, warn)
+  const dial = (thinksByLevel(target.rules) ? levelFor : budgetFor)(settings, target.rules, warn)
   return dial && filledObject({ ...dial, includeThoughts: isOff || settings.visible === false ? undefined : 'true' })
 }
 
@@ -142,10 +141,20 @@ export function isTurnedOff({ effort, budgetTokens, mode }: ReasoningSettings): 
   return effort === 'none' || budgetTokens === 0 || mode === 'off' || mode === 'between-tools'
 }
 
+/**
+ * Whether the target takes a thinking level, introduced with Gemini 3. Older models take a budget (`thinking` includes
+ * enabled) or do not think (`efforts` is empty). Gemini 3 brought three more changes that have no rules of their own:
+ * calls in the history must be signed, JSON output and functions can be combined, and media are accepted in function
+ * responses, unless a rule says otherwise.
+ */
+export function thinksByLevel({ efforts, thinking }: TargetRules): boolean {
+  return !thinking?.includes('enabled') && (efforts === undefined || efforts.length > 0)
+}
+
 /** undefined = the target does not think. */
 type Dial = Members | undefined
 
-function levelFor(settings: ReasoningSettings, { rules }: Rendering, warn: (code: string) => void): Dial {
+function levelFor(settings: ReasoningSettings, rules: TargetRules, warn: (code: string) => void): Dial {
   const known = (rules.efforts ?? usualLevels).filter((level) => level !== 'none')
   const [least] = known
   if (least === undefined) return {}
@@ -162,7 +171,7 @@ function levelFor(settings: ReasoningSettings, { rules }: Rendering, warn: (code
   return { thinkingLevel: jsonString(chosen) }
 }
 
-function budgetFor(settings: ReasoningSettings, { rules }: Rendering, warn: (code: string) => void): Dial {
+function budgetFor(settings: ReasoningSettings, rules: TargetRules, warn: (code: string) => void): Dial {
   const isOff = isTurnedOff(settings)
   if (!rules.thinking?.includes('enabled')) {
     if (!isOff) warn('reasoning_dropped')
@@ -181,4 +190,33 @@ function budgetFor(settings: ReasoningSettings, { rules }: Rendering, warn: (cod
   const given = Math.min(Math.max(Math.floor(wanted), least), most)
   if (settings.budgetTokens !== undefined && given !== settings.budgetTokens) warn('reasoning_budget_clamped')
   return { thinkingBudget: String(given) }
+}
+
+// Reasoning of other models inside `thoughtSignature`, on its way to a caller of this dialect and back. Its clients
+// return that member with the text or the call that it came with, and drop the thoughts themselves.
+
+type Reasoning = ThinkingBlock | SealedThinkingBlock
+
+const prefix = 'tgs1'
+/** How every one of them starts. */
+export const ownSignatureStart = 'dGdzMV'
+
+/** In base64, because clients treat the member as bytes. */
+export function writeThoughts(blocks: readonly Reasoning[]): string {
+  const written = blocks.map((block) =>
+    block.kind === 'thinking' ? { text: block.text, signature: block.signature } : { data: block.data },
+  )
+  return Buffer.from(prefix + JSON.stringify(written)).toString('base64')
+}
+
+/** undefined if it is not ours. Python's client writes the other alphabet, which is read too. */
+export function readThoughts(signature: string): readonly Reasoning[] | undefined {
+  const text = Buffer.from(signature, 'base64').toString()
+  const list = text.startsWith(prefix) ? parseJson(text.slice(prefix.length)) : undefined
+  if (!Array.isArray(list)) return undefined
+  return list.filter(isRecord).map((each): Reasoning => {
+    if (typeof each.data === 'string') return { kind: 'sealed-thinking', data: each.data }
+    const signed = typeof each.signature === 'string' ? each.signature : undefined
+    return { kind: 'thinking', text: textOf(each.text), signature: signed }
+  })
 }

@@ -18,8 +18,7 @@ import {
 import { replyFault } from '../canonical/faults.ts'
 import { isRecord, jsonArray, jsonNumber, jsonObject, jsonString, parseRecord, recordOf } from '../canonical/json.ts'
 import type { Envelope, RenderContext } from '../canonical/translation.ts'
-import { RequestFields, readRequest, refuseAt } from '../request/fields.ts'
-import { WarningList } from '../request/warnings.ts'
+import { RequestFields, readRequest, refuseAt, WarningList } from '../request/fields.ts'
 import { readErrorObject } from './errors.ts'
 
 const path = '/embeddings'

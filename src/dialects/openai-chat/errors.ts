@@ -4,7 +4,7 @@ import type { Failure } from '../../kernel/failure.ts'
 import type { HeaderReader } from '../../wire/http-response.ts'
 import { sseEvent } from '../../wire/sse.ts'
 import { faultFromBody, faultInSuccess, openaiStatuses, type ProviderFault } from '../canonical/faults.ts'
-import { renderOpenaiFailure } from '../reply/openai-error.ts'
+import { renderOpenaiFailure } from '../reply/openai.ts'
 
 /** Groq's codes, with a 400, for a malformed call or malformed JSON by its model (2026-11). */
 const retryableCodes: ReadonlySet<string | undefined> = new Set(['tool_use_failed', 'json_validate_failed'])

@@ -2,7 +2,7 @@
 
 import { noHeaders } from '../canonical/translation.ts'
 import type { Dialect } from '../dialect.ts'
-import { limitHeaders } from '../reply/openai-limits.ts'
+import { limitHeaders } from '../reply/openai.ts'
 import { embeddings } from './embeddings.ts'
 import { conversationSpans, readEnvelope } from './envelope.ts'
 import { readFault, renderFailure, renderStreamFailure } from './errors.ts'

@@ -7,7 +7,7 @@ import { sseEvent } from '../../wire/sse.ts'
 import { faultFromBody, faultInSuccess, openaiStatuses, type ProviderFault } from '../canonical/faults.ts'
 import { jsonObject, jsonString } from '../canonical/json.ts'
 import type { EventNumbering } from '../canonical/translation.ts'
-import { errorMessage, errorObject, renderOpenaiFailure } from '../reply/openai-error.ts'
+import { errorMessage, errorObject, renderOpenaiFailure } from '../reply/openai.ts'
 
 export function readFault(status: number, headers: HeaderReader, body: string): ProviderFault {
   return faultFromBody(status, headers, body)

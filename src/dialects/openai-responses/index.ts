@@ -3,7 +3,7 @@
 
 import { noHeaders } from '../canonical/translation.ts'
 import type { Dialect, LimitViews } from '../dialect.ts'
-import { limitHeaders as openaiLimitHeaders } from '../reply/openai-limits.ts'
+import { limitHeaders as openaiLimitHeaders } from '../reply/openai.ts'
 import { conversationSpans, readCompaction, readEnvelope } from './envelope.ts'
 import { readFault, renderFailure, renderStreamFailure } from './errors.ts'
 import { parseStream } from './reply/parse.ts'

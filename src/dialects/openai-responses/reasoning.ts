@@ -1,21 +1,34 @@
-// Reasoning: the requested effort, and encrypted reasoning items, which travel to the caller inside our signatures and
-// back.
+// Reasoning: the requested effort; encrypted reasoning items, which travel to callers of other dialects inside our
+// signatures and back; and reasoning of other dialects, which travels inside `encrypted_content`.
 //
 // In this dialect tools and reasoning can be combined, so tools never change the effort.
 
-import type { AssistantBlock, Conversation, RawJson, ThinkingBlock, Turn } from '../canonical/conversation.ts'
+import type {
+  AssistantBlock,
+  Conversation,
+  RawJson,
+  SealedThinkingBlock,
+  ThinkingBlock,
+  Turn,
+} from '../canonical/conversation.ts'
 import { filledObject, isRecord, jsonArray, jsonObject, jsonString, parseRecord, textOf } from '../canonical/json.ts'
 import { blobFor, isDisplayOnly, writeSignature } from '../canonical/signature.ts'
-import { fitEffort, isThinking, proofOf } from '../request/reasoning.ts'
-import type { WarningList } from '../request/warnings.ts'
-import { type Rendering, reasons } from './request/context.ts'
+import type { TargetRules } from '../canonical/target-rules.ts'
+import type { ContentTags } from '../canonical/translation.ts'
+import type { WarningList } from '../request/fields.ts'
+import { type EffortTarget, fitEffort, isThinking, proofOf } from '../request/reasoning.ts'
 
 /** The member, undefined if it is omitted, and the effort in it. */
-export function renderReasoning(conversation: Conversation, rendering: Rendering) {
-  const effort = fitEffort(conversation, rendering)
+export function renderReasoning(conversation: Conversation, target: EffortTarget) {
+  const effort = fitEffort(conversation, target)
   // Only on request: some accounts are refused summaries until they are verified.
-  const isShown = conversation.reasoning?.visible === true && effort !== 'none' && reasons(rendering.rules)
+  const isShown = conversation.reasoning?.visible === true && effort !== 'none' && reasons(target.rules)
   return { reasoning: filledObject({ effort: jsonString(effort), summary: isShown ? '"auto"' : undefined }), effort }
+}
+
+/** Whether the target reasons; one that does not refuses a request for encrypted reasoning. */
+export function reasons({ efforts, thinksByDefault }: TargetRules): boolean {
+  return thinksByDefault === true || efforts === undefined || efforts.length > 0
 }
 
 // Reasoning items inside our signatures. The provider encrypts them and wants them back unchanged, directly before what
@@ -139,3 +152,44 @@ function renderItem({ id, summary, encryptedContent }: ReasoningItem): RawJson {
 function isEmpty(block: AssistantBlock): boolean {
   return (block.kind === 'text' || block.kind === 'refusal') && block.text === ''
 }
+
+// Reasoning of other dialects inside `encrypted_content`, on its way to a caller of this dialect and back: the signature
+// of readable reasoning, whose text is the item's summary, or encrypted reasoning as a whole. A tag before it says that
+// this gateway issued it to the caller's workspace.
+
+/** In every content that is ours. */
+export const ownContentMark = '"tgr1.'
+const signed = 'tgr1.s.'
+const sealed = 'tgr1.e.'
+
+type Written = Pick<ThinkingBlock, 'kind' | 'signature'> | SealedThinkingBlock
+
+/** undefined for reasoning that cannot be sent back. Without tags it is written as a provider would. */
+export function writeEncrypted(block: Written, tags: ContentTags | undefined): string | undefined {
+  const isSealed = block.kind === 'sealed-thinking'
+  const content = isSealed ? block.data.toWellFormed() : block.signature
+  if (content === undefined || !tags) return content
+  const form = isSealed ? sealed : signed
+  return `${form}${tags.tag(form + content)}.${content}`
+}
+
+/** undefined if it is not ours: a provider's own, or damaged. `forged`: not issued to this workspace, or changed since. */
+export function readEncrypted(
+  encrypted: string,
+  text: string,
+  tags: ContentTags | undefined,
+): ThinkingBlock | SealedThinkingBlock | 'forged' | undefined {
+  if (!tags || !isOwnContent(encrypted)) return undefined
+  const form = encrypted.slice(0, signed.length)
+  const end = encrypted.indexOf('.', form.length)
+  const content = encrypted.slice(end + 1)
+  if (end === -1 || !tags.isValid(form + content, encrypted.slice(form.length, end))) return 'forged'
+  return form === signed ? { kind: 'thinking', text, signature: content } : { kind: 'sealed-thinking', data: content }
+}
+
+export function isOwnContent(encrypted: string): boolean {
+  return encrypted.startsWith(signed) || encrypted.startsWith(sealed)
+}
+
+export const forgedContent =
+  '`encrypted_content` was changed, or was not issued to this workspace by this gateway. Send the reasoning items of a conversation unchanged and with a key of the same workspace, or leave them out.'

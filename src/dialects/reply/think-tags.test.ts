@@ -4,7 +4,7 @@ import { collectReply } from '../../../test/parts/collect-reply.ts'
 import { call, ended, started, text, thinking } from '../../../test/parts/reply-events.ts'
 import { noted, steps } from '../../../test/parts/reply-notation.ts'
 import type { ReplyEvent } from '../canonical/reply.ts'
-import { ThinkTags } from './think-tags.ts'
+import { ThinkTags } from './stages.ts'
 
 const through = (...events: ReplyEvent[]): ReplyEvent[] => {
   const tags = new ThinkTags(() => 'S')

@@ -16,8 +16,7 @@ import {
   type Turn,
 } from '../canonical/conversation.ts'
 import type { TargetRules } from '../canonical/target-rules.ts'
-import type { ParseContext, RequestFields } from './fields.ts'
-import type { WarningList } from './warnings.ts'
+import type { ParseContext, RequestFields, WarningList } from './fields.ts'
 
 /** Marks per request, for all providers that accept any. */
 const marksMax = 4

@@ -1,7 +1,6 @@
 import { expect, test } from 'bun:test'
 import type { Failure } from '../../kernel/failure.ts'
-import { readRequest, reportUnsupported, shownCallId, shownWord } from './fields.ts'
-import { WarningList } from './warnings.ts'
+import { readRequest, reportUnsupported, shownCallId, shownWord, WarningList } from './fields.ts'
 
 const words = ['user', 'getWeather', 'look2', 'input_audio', 'get-weather', 'web_search_20250305', 'User']
 

@@ -3,8 +3,7 @@
 
 import type { DocumentBlock, ImageBlock, MediaSource } from '../canonical/conversation.ts'
 import type { TargetRules } from '../canonical/target-rules.ts'
-import { refuseAt } from './fields.ts'
-import { paramOf } from './warnings.ts'
+import { paramOf, refuseAt } from './fields.ts'
 
 /** Media type and its first bytes as Latin-1; `?` matches any byte. */
 const signatures: readonly (readonly [string, string])[] = [

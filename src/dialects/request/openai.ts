@@ -19,6 +19,7 @@ import {
 import { filledArray, jsonArray, jsonObject, jsonString, type Members } from '../canonical/json.ts'
 import type { TargetRules } from '../canonical/target-rules.ts'
 import { type CacheMarks, warnCacheOptions } from './cache-marks.ts'
+import type { WarningList } from './fields.ts'
 import { refuseAt } from './fields.ts'
 import { refuseMediaUrl } from './media.ts'
 import { functionParameters, isStrictSchema, type SchemaBudget } from './schema.ts'
@@ -32,7 +33,6 @@ import {
   type ToolNames,
   type ToolOffer,
 } from './tools.ts'
-import type { WarningList } from './warnings.ts'
 
 export interface OpenaiForm {
   /** Members stand in an object named after the type of a tool or format, instead of beside the type. */

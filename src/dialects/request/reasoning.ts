@@ -12,7 +12,7 @@ import {
 } from '../canonical/conversation.ts'
 import type { TargetRules } from '../canonical/target-rules.ts'
 import type { ParsedRequest } from '../canonical/translation.ts'
-import { WarningList } from './warnings.ts'
+import { WarningList } from './fields.ts'
 
 /** Supported by every host that has efforts. */
 const usualEfforts: readonly Effort[] = ['low', 'medium', 'high']

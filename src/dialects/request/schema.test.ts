@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test'
 import { fitsSubset, MergeBudget } from '../anthropic-messages/request/schema.ts'
 import { subsetSchema } from '../gemini/request/schema.ts'
+import { WarningList } from './fields.ts'
 import { functionParameters, isStrictSchema, SchemaBudget } from './schema.ts'
-import { WarningList } from './warnings.ts'
 
 const schema = (length: number) => {
   const [front, behind] = ['{"type":"string","description":"', '"}']

@@ -7,7 +7,7 @@
 import { JsonNode } from '../../wire/json-members.ts'
 import type { FunctionTool, RawJson } from '../canonical/conversation.ts'
 import { isRecord, jsonArray, jsonMembers, jsonObject, jsonString, parseJson, recordOf } from '../canonical/json.ts'
-import type { WarningList } from './warnings.ts'
+import type { WarningList } from './fields.ts'
 
 /** Per schema; far above what any provider compiles. */
 export const schemaCharactersMax = 200_000

@@ -12,8 +12,8 @@ import {
 import { jsonNumber, type Members } from '../canonical/json.ts'
 import type { TargetRules } from '../canonical/target-rules.ts'
 import type { Target } from '../canonical/translation.ts'
+import type { WarningList } from './fields.ts'
 import { refuseAt } from './fields.ts'
-import type { WarningList } from './warnings.ts'
 
 export interface SettingsContext {
   readonly rules: TargetRules

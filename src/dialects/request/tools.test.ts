@@ -3,9 +3,8 @@ import fc from 'fast-check'
 import { assistant, call, result, system, user } from '../../../test/parts/translation.ts'
 import { Failure } from '../../kernel/failure.ts'
 import type { Turn } from '../canonical/conversation.ts'
-import { readRequest } from './fields.ts'
+import { readRequest, WarningList } from './fields.ts'
 import { ArgumentNames, pairTools, ToolIds, ToolNames } from './tools.ts'
-import { WarningList } from './warnings.ts'
 
 const rule = { pattern: /^[A-Za-z0-9_-]+$/, max: 40 }
 

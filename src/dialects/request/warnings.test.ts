@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { paramOf, pointerStep, WarningList } from './warnings.ts'
+import { paramOf, pointerStep, WarningList } from './fields.ts'
 
 test('one entry per code and field name, with the first place', () => {
   const warnings = new WarningList()

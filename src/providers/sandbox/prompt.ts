@@ -3,7 +3,7 @@
 
 import type { AssistantBlock, Conversation, Tool, UserBlock } from '../../dialects/canonical/conversation.ts'
 import type { RenderContext } from '../../dialects/canonical/translation.ts'
-import { paramOf } from '../../dialects/request/warnings.ts'
+import { paramOf } from '../../dialects/request/fields.ts'
 import { type Failure, invalidRequest } from '../../kernel/failure.ts'
 import { countTokens, mediaTokens, overheadTokens } from './tokens.ts'
 

@@ -6,7 +6,7 @@
 import { cutMembers } from '../../dialects/byte-lane/edits.ts'
 import { isRecord } from '../../dialects/canonical/json.ts'
 import type { Warning } from '../../dialects/canonical/translation.ts'
-import { pointerStep, WarningList } from '../../dialects/request/warnings.ts'
+import { pointerStep, WarningList } from '../../dialects/request/fields.ts'
 import { assert } from '../../kernel/assert.ts'
 import type { Failure } from '../../kernel/failure.ts'
 import { hasBytes, utf8Text } from '../../wire/bytes.ts'

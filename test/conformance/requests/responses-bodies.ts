@@ -2,7 +2,7 @@
 // that is missing has no word there.
 
 import { writeSignature } from '../../../src/dialects/canonical/signature.ts'
-import { writeEncrypted } from '../../../src/dialects/openai-responses/encrypted-content.ts'
+import { writeEncrypted } from '../../../src/dialects/openai-responses/reasoning.ts'
 import { noTags } from '../../parts/content-tags.ts'
 import { own } from './reasoning.ts'
 import { type Members, schema } from './request-fixture.ts'

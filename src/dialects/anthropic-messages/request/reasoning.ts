@@ -13,8 +13,8 @@ import {
 import { jsonNumber, jsonObject, jsonString } from '../../canonical/json.ts'
 import { blobFor, isOwnSignature } from '../../canonical/signature.ts'
 import type { TargetRules, ThinkingMode } from '../../canonical/target-rules.ts'
+import type { WarningList } from '../../request/fields.ts'
 import { effortOfBudget, isThinking, proofOf } from '../../request/reasoning.ts'
-import type { WarningList } from '../../request/warnings.ts'
 import type { WireMessage } from './render-messages.ts'
 
 export interface ReasoningSurroundings {

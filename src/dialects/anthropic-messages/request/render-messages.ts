@@ -19,10 +19,9 @@ import {
 import { filledArray, jsonArray, jsonObject, jsonString, type Members } from '../../canonical/json.ts'
 import type { TargetRules } from '../../canonical/target-rules.ts'
 import { type Marked, writeCacheControl } from '../../request/cache-marks.ts'
-import { refuseAt, refusePrefill } from '../../request/fields.ts'
+import { paramOf, refuseAt, refusePrefill, type WarningList } from '../../request/fields.ts'
 import { knownMediaType, refuseAudio, refuseMediaUrl } from '../../request/media.ts'
 import { type ArgumentNames, argumentsObject, type ToolNames } from '../../request/tools.ts'
-import { paramOf, type WarningList } from '../../request/warnings.ts'
 
 // Content blocks before it is decided which cache marks are sent. Marks on blocks that are not sent move to a
 // neighbour; of the rest the provider accepts four.

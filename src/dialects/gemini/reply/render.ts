@@ -8,7 +8,7 @@ import type { ReplyBlock, ReplyEvent, Stop } from '../../canonical/reply.ts'
 import type { RenderContext, StreamRenderer } from '../../canonical/translation.ts'
 import { BlockRenderer } from '../../reply/renderer.ts'
 import { argumentsObject } from '../../request/tools.ts'
-import { writeThoughts } from '../own-signatures.ts'
+import { writeThoughts } from '../reasoning.ts'
 import { renderUsage } from '../usage.ts'
 
 const keepAliveText = ': keep-alive\n\n'

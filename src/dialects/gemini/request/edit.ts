@@ -24,8 +24,8 @@ import {
 } from '../../byte-lane/edits.ts'
 import { isRecord, recordOf, textOf } from '../../canonical/json.ts'
 import type { Envelope } from '../../canonical/translation.ts'
-import { ownSignatureStart } from '../own-signatures.ts'
-import { takesIds } from './context.ts'
+import { ownSignatureStart } from '../reasoning.ts'
+import { takesIds } from './render.ts'
 
 const passedMembers: ReadonlySet<string> = new Set([
   ...['contents', 'systemInstruction', 'tools', 'toolConfig', 'safetySettings', 'generationConfig', 'serviceTier'],

@@ -32,7 +32,7 @@ import {
   shownWord,
 } from '../../request/fields.ts'
 import { isWebUrl, mediaByContent, readMediaUrl } from '../../request/media.ts'
-import { readThoughts } from '../own-signatures.ts'
+import { readThoughts } from '../reasoning.ts'
 
 export function parseRequest(envelope: Envelope): ParsedRequest | Failure {
   return readRequest(() => {

@@ -2,11 +2,23 @@
 // gives the same bytes. The part that grows from turn to turn comes last, so the bytes before it stay the same.
 
 import type { Failure } from '../../../kernel/failure.ts'
-import { type Conversation, type OutputFormat, placeOf, type RawJson } from '../../canonical/conversation.ts'
+import type {
+  AssistantBlock,
+  DocumentBlock,
+  ImageBlock,
+  MediaSource,
+  TextBlock,
+  ToolCallBlock,
+  ToolResultBlock,
+  Turn,
+} from '../../canonical/conversation.ts'
+import { type Conversation, type OutputFormat, placeOf, type RawJson, type Tool } from '../../canonical/conversation.ts'
 import { filledArray, filledObject, jsonArray, jsonObject, jsonString, type Members } from '../../canonical/json.ts'
+import type { TargetRules } from '../../canonical/target-rules.ts'
 import { noHeaders, type RenderedRequest, type Target } from '../../canonical/translation.ts'
 import { chooseMarks, warnCacheOptions } from '../../request/cache-marks.ts'
-import { readRequest, refuseAt, refuseEmpty } from '../../request/fields.ts'
+import { readRequest, refuseAt, refuseEmpty, shownWord, WarningList } from '../../request/fields.ts'
+import { endingOf, knownMediaType, refuseMediaUrl } from '../../request/media.ts'
 import { SchemaBudget } from '../../request/schema.ts'
 import {
   acceptsSampling,
@@ -17,12 +29,20 @@ import {
   splitStop,
   warnHints,
 } from '../../request/settings.ts'
-import { preparedTurns, ToolNames, toolNamesIn } from '../../request/tools.ts'
-import { WarningList } from '../../request/warnings.ts'
-import { isTurnedOff, renderThinking, restoreThinking } from '../reasoning.ts'
-import { type Rendering, takesIds, thinksByLevel } from './context.ts'
-import { renderMessages, textPart } from './render-messages.ts'
-import { type HiddenTool, renderTools } from './render-tools.ts'
+import {
+  argumentsObject,
+  customNames,
+  describedGrammar,
+  isForced,
+  offeredTools,
+  preparedTurns,
+  refuseTooMany,
+  refuseTwice,
+  ToolNames,
+  type ToolOffer,
+  toolNamesIn,
+} from '../../request/tools.ts'
+import { isTurnedOff, renderThinking, restoreThinking, signatureOf, thinksByLevel } from '../reasoning.ts'
 import { subsetSchema, toolParameters } from './schema.ts'
 
 const toolNameMaxDefault = 128
@@ -167,4 +187,404 @@ function hiddenTool(format: OutputFormat, { rules, names, warnings, schemas }: R
   const description =
     (isSchema ? format.description : undefined) || 'Call this to answer; its arguments are the answer.'
   return { name: names.unused('json'), parameters: parameters?.schema ?? '{"type":"object"}', description }
+}
+
+interface Rendering {
+  readonly rules: TargetRules
+  readonly warnings: WarningList
+  readonly names: ToolNames
+  readonly schemas: SchemaBudget
+}
+
+function takesMediaInResults(rules: TargetRules): boolean {
+  return rules.mediaInToolResults ?? thinksByLevel(rules)
+}
+
+/** Some hosts refuse ids and match by call order; their rule is a maximum length of 0. */
+export function takesIds({ toolIdMax }: TargetRules): boolean {
+  return toolIdMax !== 0
+}
+
+// Renders tools as function declarations, and the tool choice. A custom tool becomes a function with one string
+// argument, and its calls are mapped back in the reply.
+
+/** Declarations per request (docs of 2026-11). */
+const toolsMaxDefault = 512
+
+const inputOnly = '{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}'
+
+/** A function added by the gateway, through which the model gives a JSON answer. */
+interface HiddenTool {
+  readonly name: string
+  readonly parameters: RawJson
+  readonly description: string
+}
+
+/** Returns members of the body, and what the reply must be mapped back by. */
+function renderTools(conversation: Conversation, hidden: HiddenTool | undefined, rendering: Rendering) {
+  const { rules, warnings } = rendering
+  const offer = offeredTools(conversation, rules.allowedTools !== false, warnings)
+  const { tools, choice } = offer
+  refuseTooMany(tools.length + (hidden ? 1 : 0), rules.toolsMax ?? toolsMaxDefault)
+  refuseTwice(tools)
+  const declared = tools.map((tool) => renderTool(tool, rendering))
+  if (hidden) declared.push(declaration(hidden.name, hidden.description, hidden.parameters))
+  const mode = hidden ? hiddenMode(offer, hidden.name, rendering) : chooseMode(offer, rendering)
+  const single = conversation.parallelTools === false && tools.length > 0 && choice?.kind !== 'none'
+  // Nothing is lost if the caller's response format has room for one call only.
+  if (single && !conversation.oneCallByForm) {
+    warnings.add('parallel_tool_calls_emulated', placeOf(conversation, 'parallelTools'))
+  }
+  const declarations = jsonObject({ functionDeclarations: jsonArray(declared) })
+  return {
+    members: {
+      tools: declared.length === 0 ? undefined : jsonArray([declarations]),
+      toolConfig: mode && jsonObject({ functionCallingConfig: mode }),
+    },
+    customTools: customNames(tools),
+    singleToolCall: single,
+  }
+}
+
+function renderTool(tool: Tool, { names, warnings, schemas }: Rendering): RawJson {
+  const name = names.sent(tool.name)
+  const place = tool.place ?? '/tools'
+  if (tool.kind === 'custom') {
+    return declaration(name, describedGrammar(tool, warnings), inputOnly)
+  }
+  const parameters = toolParameters(tool.schema, schemas)
+  if (typeof parameters === 'string') refuseAt(place, `The tool ${shownWord(tool.name)} cannot be used: ${parameters}.`)
+  if (parameters?.loosened) warnings.add('tool_schema_loosened', place)
+  return declaration(name, tool.description, parameters?.schema)
+}
+
+/** A function without parameters has no schema. */
+function declaration(name: string, description: string | undefined, parameters: RawJson | undefined): RawJson {
+  return jsonObject({
+    name: jsonString(name),
+    description: jsonString(description || undefined),
+    parametersJsonSchema: parameters,
+  })
+}
+
+// The tool choice, as one of the provider's modes:
+//
+//   AUTO       the model decides
+//   NONE       no calls
+//   VALIDATED  like AUTO, with arguments that follow the schema, and only the given names
+//   ANY        a call is required, of one of the given names
+
+/** undefined = omit it. */
+function chooseMode(offer: ToolOffer, rendering: Rendering): RawJson | undefined {
+  const { tools, choice } = offer
+  if (tools.length === 0) return undefined
+  const isRelaxed = isForced(choice) && rendering.rules.forcedToolChoice === false
+  if (isRelaxed) rendering.warnings.add('tool_choice_relaxed', '/tool_choice')
+  const names = chosenNames(offer, rendering)
+  if (isForced(choice) && !isRelaxed) return writeMode('ANY', names)
+  if (choice?.kind === 'none') return writeMode('NONE', undefined)
+  const restricted = choice?.kind === 'allowed' ? names : undefined
+  // Arguments of a required call follow the schema anyway.
+  const isStrict = !isRelaxed && heldToSchema(tools, rendering)
+  if (restricted || isStrict) return writeMode('VALIDATED', restricted)
+  return choice === undefined ? undefined : writeMode('AUTO', undefined)
+}
+
+/** Strictness applies to all tools or none. */
+function heldToSchema(tools: readonly Tool[], { rules, warnings }: Rendering): boolean {
+  const strict = tools.find((tool) => tool.kind === 'function' && tool.strict)
+  if (!strict) return false
+  if (rules.strictTools !== false) return true
+  warnings.add('strict_dropped', `${strict.place ?? '/tools'}/strict`)
+  return false
+}
+
+/** Sent names; undefined = any tool. */
+function chosenNames({ tools, choice }: ToolOffer, { names }: Rendering): readonly string[] | undefined {
+  if (choice?.kind === 'named') return [names.sent(choice.name)]
+  if (choice?.kind !== 'allowed') return undefined
+  return tools.flatMap(({ name }) => (choice.names.includes(name) ? [names.sent(name)] : []))
+}
+
+/** The answer must come through the hidden function; the caller's tools stay callable as requested. */
+function hiddenMode(offer: ToolOffer, hidden: string, rendering: Rendering): RawJson {
+  const { tools, choice } = offer
+  if (tools.length === 0 || choice?.kind === 'none') return writeMode('ANY', [hidden])
+  const names = chosenNames(offer, rendering)
+  // The hidden function would satisfy a required call, so it is excluded.
+  if (isForced(choice)) return writeMode('ANY', names ?? tools.map(({ name }) => rendering.names.sent(name)))
+  return writeMode('ANY', names && [...names, hidden])
+}
+
+function writeMode(mode: 'AUTO' | 'NONE' | 'VALIDATED' | 'ANY', names: readonly string[] | undefined): RawJson {
+  return jsonObject({ mode: `"${mode}"`, allowedFunctionNames: names && jsonArray(names.map(jsonString)) })
+}
+
+// Renders turns as contents: user and model alternate, and all responses to a batch of calls are in one content, in the
+// order of the calls. A content depends only on its own turns and those before it, so a growing conversation keeps its
+// prefix.
+
+interface Content {
+  readonly role: 'user' | 'model'
+  readonly parts: RawJson[]
+}
+
+/** Call ids, unique by now, with their order and sent name. */
+type Calls = Map<string, { readonly place: number; readonly name: string }>
+
+function renderMessages(turns: readonly Turn[], rendering: Rendering): readonly RawJson[] {
+  const contents: Content[] = []
+  const calls: Calls = new Map()
+  for (let at = 0, end = 0; at < turns.length; at = end) {
+    const isAssistant = turns[at]?.role === 'assistant'
+    const next = turns.findIndex(({ role }, i) => i > at && (role === 'assistant') !== isAssistant)
+    end = next === -1 ? turns.length : next
+    const run = turns.slice(at, end)
+    if (isAssistant) {
+      const blocks = run.flatMap((turn) => (turn.role === 'assistant' ? turn.blocks : []))
+      for (const block of blocks) {
+        if (block.kind !== 'tool-call') continue
+        calls.set(block.id, { place: calls.size, name: rendering.names.sent(block.name) })
+      }
+      join(contents, 'model', renderAssistant(blocks, rendering, turnPlace(run[0])))
+    } else joinOthers(contents, run, calls, rendering)
+  }
+  return contents.map(({ role, parts }) => jsonObject({ role: `"${role}"`, parts: jsonArray(parts) }))
+}
+
+function join(contents: Content[], role: Content['role'], parts: readonly RawJson[]): void {
+  if (parts.length === 0) return
+  const last = contents.at(-1)
+  if (last?.role === role) for (const part of parts) last.parts.push(part)
+  else contents.push({ role, parts: [...parts] })
+}
+
+/** Everything up to the next assistant turn: first all responses, then the rest, in order. */
+function joinOthers(contents: Content[], run: readonly Turn[], calls: Calls, rendering: Rendering): void {
+  const results = run.flatMap((turn) =>
+    turn.blocks.flatMap((block) => (block.kind === 'tool-result' ? [{ block, place: turnPlace(turn) }] : [])),
+  )
+  const orderOf = ({ block }: { block: ToolResultBlock }) => calls.get(block.callId)?.place ?? 0
+  const responses = results
+    .toSorted((one, other) => orderOf(one) - orderOf(other))
+    .map(({ block, place }) => renderToolResult(block, calls.get(block.callId)?.name ?? '', rendering, place))
+  join(
+    contents,
+    'user',
+    responses.map(({ response }) => response),
+  )
+  const media = responses.flatMap((rendered) => rendered.media)
+  const rest = [...media, ...run.flatMap((turn) => renderTurn(turn, rendering))]
+  // Models that do not accept media inside a response count media beside it as another response.
+  if (media.length > 0 && !takesMediaInResults(rendering.rules)) contents.push({ role: 'user', parts: rest })
+  else join(contents, 'user', rest)
+}
+
+function renderTurn(turn: Turn, rendering: Rendering): readonly RawJson[] {
+  if (turn.role === 'assistant') return []
+  if (turn.role === 'user') {
+    return turn.blocks.flatMap((block) =>
+      block.kind === 'tool-result' ? [] : renderParts(block, rendering, turnPlace(turn)),
+    )
+  }
+  // There is only one system instruction, at the front. A later one stays in place as tagged text.
+  const texts = turn.blocks.flatMap(({ text }) => (text === '' ? [] : [text]))
+  if (texts.length === 0) return []
+  rendering.warnings.add('system_inlined', turnPlace(turn))
+  return [textPart(`<system>\n${texts.join('\n\n')}\n</system>`)]
+}
+
+function turnPlace(turn: Turn | undefined): string {
+  return turn?.place ?? '/messages'
+}
+
+// Assistant turns: text, thoughts and calls, each with the signature the provider wants back.
+
+/** Google's placeholder for a lost signature. An unsigned call in the history is refused (docs of 2026-11). */
+const lostSignature = 'skip_thought_signature_validator'
+
+function renderAssistant(blocks: readonly AssistantBlock[], rendering: Rendering, place: string): RawJson[] {
+  // Only the first of parallel calls is signed.
+  const first = blocks.find(({ kind }) => kind === 'tool-call')
+  return blocks.flatMap((block) => {
+    switch (block.kind) {
+      case 'tool-call': {
+        const signature = signatureOf(block)
+        if (signature !== undefined || block !== first || !thinksByLevel(rendering.rules)) {
+          return [renderCall(block, signature, rendering, place)]
+        }
+        // The call is accepted, but the model no longer sees the reasoning behind it.
+        rendering.warnings.add('thought_signature_skipped', place)
+        return [renderCall(block, lostSignature, rendering, place)]
+      }
+      case 'thinking':
+        return [textPart(block.text, { thought: 'true', thoughtSignature: jsonString(block.signature) })]
+      case 'sealed-thinking':
+        return []
+      default:
+        if (block.text === '') return []
+        return [textPart(block.text, { thoughtSignature: jsonString(signatureOf(block)) })]
+    }
+  })
+}
+
+function renderCall(
+  call: ToolCallBlock,
+  signature: string | undefined,
+  { rules, names, warnings }: Rendering,
+  place: string,
+): RawJson {
+  const args = call.custom ? jsonObject({ input: jsonString(call.arguments) }) : argumentsObject(call.arguments)
+  if (!call.custom && args.startsWith('{"raw_arguments":') && args !== call.arguments.trim()) {
+    warnings.add('invalid_arguments_wrapped', place)
+  }
+  const id = takesIds(rules) ? jsonString(call.id) : undefined
+  const functionCall = jsonObject({ id, name: jsonString(names.sent(call.name)), args })
+  return jsonObject({ functionCall, thoughtSignature: jsonString(signature) })
+}
+
+// Tool results as function responses. Media are inside where the target accepts them; otherwise they are returned, to
+// be placed after all responses of the batch.
+
+interface RenderedResult {
+  readonly response: RawJson
+  /** Parts for the user content, starting with the call they belong to. */
+  readonly media: readonly RawJson[]
+}
+
+/** `name`: the sent name of the called function. */
+function renderToolResult(result: ToolResultBlock, name: string, rendering: Rendering, place: string): RenderedResult {
+  const { rules } = rendering
+  const inside: RawJson[] = []
+  const outside: RawJson[] = []
+  const texts = result.content.map((block) => {
+    if (block.kind === 'text') return block.text
+    const text = block.kind === 'document' ? plainText(block) : undefined
+    if (text !== undefined) return text
+    // The provider fetches no URLs for a response.
+    if (!takesMediaInResults(rules) || block.source.kind !== 'data') {
+      outside.push(...renderParts(block, rendering, place))
+      return `[${block.kind}]`
+    }
+    inside.push(...renderParts({ kind: block.kind, source: block.source }, rendering, place))
+    return block.kind === 'document' ? aboutDocument(block) : ''
+  })
+  const response = jsonObject({
+    id: takesIds(rules) ? jsonString(result.callId) : undefined,
+    name: jsonString(name),
+    response: saying(texts.filter(Boolean).join('\n'), result.isError),
+    parts: filledArray(inside),
+  })
+  const label = textPart(`From the result of tool call ${result.callId} (${name}):`)
+  return {
+    response: jsonObject({ functionResponse: response }),
+    media: outside.length === 0 ? [] : [label, ...outside],
+  }
+}
+
+function saying(text: string, isError: boolean): RawJson {
+  if (!isError) return jsonObject({ output: jsonString(text) })
+  return jsonObject({ error: jsonString(text === '' ? '[tool error]' : text) })
+}
+
+// Content blocks as parts, in any position. Media types are detected from the bytes, and unsupported ones are refused
+// before anything is sent.
+
+/** What the provider accepts (docs of 2026-11). */
+const imageTypes = ['image/png', 'image/jpeg', 'image/webp', 'image/heic', 'image/heif']
+const documentTypes = /^(application\/pdf$|audio\/|video\/)/
+const textTypes = /^(text\/|application\/json$)/
+
+/** For media by URL, which have no label. */
+const typeOfEnding: Readonly<Record<string, string>> = {
+  png: 'image/png',
+  jpg: 'image/jpeg',
+  jpeg: 'image/jpeg',
+  webp: 'image/webp',
+  heic: 'image/heic',
+  heif: 'image/heif',
+  gif: 'image/gif',
+  svg: 'image/svg+xml',
+  pdf: 'application/pdf',
+}
+
+/** Empty text gives no part, because the provider refuses it. `place` names the message in a refusal. */
+function renderParts(block: TextBlock | ImageBlock | DocumentBlock, rendering: Rendering, place: string): RawJson[] {
+  switch (block.kind) {
+    case 'text':
+      return block.text === '' ? [] : [textPart(block.text)]
+    case 'image':
+      return renderImage(block, rendering, place)
+    case 'document':
+      return renderDocument(block, rendering, place)
+  }
+}
+
+function textPart(text: string, more: Members = {}): RawJson {
+  return jsonObject({ text: jsonString(text), ...more })
+}
+
+/** The text of a plain-text document, with its title and context; undefined for any other. */
+function plainText({ source, title, context }: DocumentBlock): string | undefined {
+  const text =
+    source.kind === 'text'
+      ? source.text
+      : source.kind === 'data' && textTypes.test(typeOf(source) ?? '')
+        ? Buffer.from(source.base64, 'base64').toString()
+        : undefined
+  return text === undefined ? undefined : [title, text, context].filter(Boolean).join('\n\n')
+}
+
+function renderImage(image: ImageBlock, rendering: Rendering, place: string): RawJson[] {
+  const mediaType = typeOf(image.source)
+  if (mediaType === 'application/pdf') return renderDocument({ ...image, kind: 'document' }, rendering, place)
+  if (rendering.rules.images === false) refuseAt(place, 'This model does not take images.')
+  refuseMediaUrl(image.source, rendering.rules, place)
+  if (isFilm(image.source)) refuseAt(place, 'This is the address of a film, not of an image.')
+  if (mediaType !== undefined && !imageTypes.includes(mediaType)) {
+    refuseAt(place, `An image of type \`${mediaType}\` is not supported; send JPEG, PNG or WebP.`)
+  }
+  return [mediaPart(image.source, mediaType)]
+}
+
+function renderDocument(document: DocumentBlock, { rules }: Rendering, place: string): RawJson[] {
+  const { source } = document
+  const text = plainText(document)
+  if (text !== undefined || source.kind === 'text') return text ? [textPart(text)] : []
+  const mediaType = typeOf(source)
+  if (rules.documents === false) refuseAt(place, 'This model does not take documents.')
+  refuseMediaUrl(source, rules, place)
+  if (mediaType !== undefined && !documentTypes.test(mediaType)) {
+    refuseAt(place, `A document of type \`${mediaType}\` is not supported; send PDF or plain text.`)
+  }
+  // Parts have no title, so the model reads it before the document.
+  const about = aboutDocument(document)
+  return [...(about === '' ? [] : [textPart(about)]), mediaPart(source, mediaType)]
+}
+
+/** Title and context; '' if there are none. */
+function aboutDocument({ title, context }: DocumentBlock): string {
+  return [title, context].filter(Boolean).join('\n\n')
+}
+
+/** The provider plays videos from these sites: hours of input where the hold covers an image. */
+const filmHosts = /^((www|m|music)\.)?(youtube(-nocookie)?\.com|youtu\.be)$/
+
+function isFilm(source: MediaSource): boolean {
+  return source.kind === 'url' && filmHosts.test(URL.parse(source.url)?.hostname ?? '')
+}
+
+/** undefined = the URL does not show the type. */
+function typeOf(source: MediaSource): string | undefined {
+  if (source.kind === 'url') {
+    const ending = endingOf(source.url) ?? ''
+    return Object.hasOwn(typeOfEnding, ending) ? typeOfEnding[ending] : undefined
+  }
+  return knownMediaType(source.base64, source.mediaType)
+}
+
+function mediaPart(source: MediaSource, mediaType: string | undefined): RawJson {
+  const mimeType = jsonString(mediaType)
+  if (source.kind === 'url') return jsonObject({ fileData: jsonObject({ mimeType, fileUri: jsonString(source.url) }) })
+  return jsonObject({ inlineData: jsonObject({ mimeType, data: jsonString(source.base64) }) })
 }

@@ -4,9 +4,8 @@ import { parsed, parseResult, refusedParse } from '../../../../test/parts/chat-r
 import { Failure } from '../../../kernel/failure.ts'
 import type { Turn } from '../../canonical/conversation.ts'
 import { writeSignature } from '../../canonical/signature.ts'
-import { readRequest } from '../../request/fields.ts'
+import { readRequest, WarningList } from '../../request/fields.ts'
 import { pairTools } from '../../request/tools.ts'
-import { WarningList } from '../../request/warnings.ts'
 
 const text = (words: string) => ({ kind: 'text', text: words }) as const
 

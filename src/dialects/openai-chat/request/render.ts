@@ -2,26 +2,52 @@
 // part that grows from turn to turn comes last, so the bytes before it stay the same.
 
 import type { Failure } from '../../../kernel/failure.ts'
+import type {
+  AssistantBlock,
+  DocumentBlock,
+  MediaSource,
+  RawJson,
+  TextBlock,
+  ToolCallBlock,
+  ToolResultBlock,
+  Turn,
+} from '../../canonical/conversation.ts'
 import { type Conversation, type Effort, placeOf } from '../../canonical/conversation.ts'
-import { filledArray, jsonArray, jsonObject, jsonString } from '../../canonical/json.ts'
+import { filledArray, jsonArray, jsonObject, jsonString, type Members, parseJson } from '../../canonical/json.ts'
+import { blobFor, readSignature } from '../../canonical/signature.ts'
+import type { TargetRules } from '../../canonical/target-rules.ts'
 import { noHeaders, type RenderedRequest, type Target } from '../../canonical/translation.ts'
+import type { FoundMark, MarkRules } from '../../request/cache-marks.ts'
 import { chooseMarks } from '../../request/cache-marks.ts'
-import { readRequest, refuseAt, refuseEmpty } from '../../request/fields.ts'
+import { readRequest, refuseAt, refuseEmpty, WarningList } from '../../request/fields.ts'
+import { isAudio } from '../../request/media.ts'
 import {
+  argumentText,
+  type ContentBlock,
+  dataUrl,
+  errorMark,
   type HiddenTool,
+  isFilled,
+  joinedText,
+  mediaOutside,
+  message,
+  type OpenaiForm,
+  type OpenaiRendering,
   type RenderedFormat,
   renderFormat,
+  renderParts,
   renderTools,
   samplingMembers,
   servingMembers,
+  type TurnWriter,
+  textIn,
+  textMembers,
+  writeTurns,
 } from '../../request/openai.ts'
-import { fitEffort } from '../../request/reasoning.ts'
+import { fitEffort, isThinking, proofOf } from '../../request/reasoning.ts'
 import { SchemaBudget } from '../../request/schema.ts'
 import { renderOutputCap, splitStop, withInstruction } from '../../request/settings.ts'
 import { preparedTurns, ToolNames, toolNamesIn } from '../../request/tools.ts'
-import { WarningList } from '../../request/warnings.ts'
-import { chatForm, markRules, type Rendering } from './context.ts'
-import { renderMessages } from './render-messages.ts'
 
 const toolNameMaxDefault = 64
 const toolIdMaxDefault = 40
@@ -96,4 +122,284 @@ function renderEffort(conversation: Conversation, offersTools: boolean, renderin
   // The host refuses tools while the model reasons, and the caller needs the tools more.
   warnings.add('reasoning_dropped', wanted === undefined ? '/tools' : placeOf(conversation, 'reasoning'))
   return 'none'
+}
+
+// How the dialect writes what it shares with Responses, and the marks that a target can place.
+
+interface Rendering extends OpenaiRendering {
+  readonly issuer: string
+}
+
+const chatForm: OpenaiForm = {
+  isNested: true,
+  writesStrict: false,
+  endUserName: 'user',
+  knowsTiers: false,
+  midSystem: false,
+  textType: 'text',
+  image: (url) => ({ type: '"image_url"', image_url: jsonObject({ url: jsonString(url) }) }),
+  document: documentParts,
+  takesCustom: ({ customTools }) => customTools === true,
+  canRestrict: ({ allowedTools }) => allowedTools === true,
+  grammar: (grammar) => grammar,
+  sampling: [
+    { setting: 'temperature', member: 'temperature' },
+    { setting: 'topP', member: 'top_p' },
+    { setting: 'topK', member: 'top_k', when: ({ topK }) => topK === true },
+    { setting: 'frequencyPenalty', member: 'frequency_penalty', when: ({ penalties }) => penalties !== false },
+    { setting: 'presencePenalty', member: 'presence_penalty', when: ({ penalties }) => penalties !== false },
+    { setting: 'seed', member: 'seed', always: true, when: ({ seed }) => seed !== false },
+    { setting: 'logitBias', member: 'logit_bias', when: ({ logitBias }) => logitBias !== false },
+  ],
+}
+
+function documentParts(document: DocumentBlock, source: MediaSource, rules: TargetRules, place: string): Members[] {
+  if (source.kind === 'url') {
+    return refuseAt(place, 'This model does not take documents by URL; send the data instead.')
+  }
+  if (isAudio(source)) {
+    const format = jsonString(source.mediaType.slice('audio/'.length))
+    return [{ type: '"input_audio"', input_audio: jsonObject({ data: jsonString(source.base64), format }) }]
+  }
+  if (rules.documents !== true) {
+    return refuseAt(place, 'This model does not take documents; send their text instead.')
+  }
+  const { title = 'document.pdf', context } = document
+  const file = jsonObject({ filename: jsonString(title), file_data: jsonString(dataUrl(source)) })
+  const part = { type: '"file"', file }
+  return context === undefined ? [part] : [part, textMembers(context, { textType: 'text' })]
+}
+
+/** The marks that the target can place. */
+function markRules(rules: TargetRules): MarkRules {
+  const style = rules.cacheStyle === 'implicit' ? undefined : rules.cacheStyle
+  return {
+    style,
+    // Hosts of the other two styles cache implicitly.
+    isImplicit: rules.cacheStyle === 'breakpoint' || rules.cacheStyle === 'implicit',
+    canCarry({ within, block }) {
+      if (within === 'tools') return style === 'cache-control'
+      return within !== 'tool-result' && block.kind !== 'tool-call' && !isEmpty(block)
+    },
+  }
+}
+
+function isEmpty(block: FoundMark['block']): boolean {
+  if (block.kind === 'tool-result') return block.content.length === 0 && !block.isError
+  return block.kind === 'text' && block.text === ''
+}
+
+// Renders turns as messages. Each message depends only on its own turns and those before it, so a growing conversation
+// keeps its prefix.
+
+/** Inserted between a tool message and a user message for hosts whose templates require it. */
+const bridge = '{"role":"assistant","content":"OK."}'
+
+function renderMessages(
+  system: readonly TextBlock[],
+  turns: readonly Turn[],
+  rendering: Rendering,
+): readonly RawJson[] {
+  const messages = new MessageList(rendering)
+  messages.system(system)
+  writeTurns(turns, messages, rendering)
+  return messages.end()
+}
+
+class MessageList implements TurnWriter {
+  readonly #list: RawJson[] = []
+  #said: SaidTurn[] = []
+  #lastSpoken: string | undefined
+
+  constructor(private readonly rendering: Rendering) {}
+
+  end(): readonly RawJson[] {
+    this.#pushSaid()
+    return this.#list
+  }
+
+  assistant(blocks: readonly AssistantBlock[], place: string): void {
+    const message = renderAssistant(blocks, this.rendering, place)
+    if (message !== undefined) this.#push('assistant', message)
+  }
+
+  result(result: ToolResultBlock, place: string): readonly RawJson[] {
+    const rendered = renderToolResult(result, this.rendering, place)
+    this.#push('tool', rendered.message)
+    return rendered.media
+  }
+
+  user(blocks: readonly ContentBlock[], media: readonly RawJson[], place: string): void {
+    if (blocks.length === 0 && media.length === 0) return
+    const filled = blocks.filter(isFilled)
+    const [first, ...others] = filled
+    this.#said.push({
+      isEmpty: filled.length === 0 && media.length === 0,
+      text: first?.kind === 'text' && others.length === 0 && media.length === 0 ? first.text : undefined,
+      parts: (lead) => [
+        ...media,
+        ...filled.flatMap((block, i) => {
+          const isFirst = i === 0 && media.length === 0 && block.kind === 'text'
+          const shown = isFirst ? { ...block, text: lead + block.text } : block
+          return renderParts(shown, this.rendering, place, [block])
+        }),
+      ],
+    })
+  }
+
+  system(blocks: readonly TextBlock[]): void {
+    const filled = blocks.filter(isFilled)
+    if (filled.length === 0) return
+    const { rules, marks } = this.rendering
+    const content =
+      rules.systemAsParts || marks.inUse
+        ? jsonArray(filled.flatMap((block) => renderParts(block, this.rendering, '')))
+        : jsonString(joinedText(filled))
+    this.#push('system', message(rules.systemRole ?? 'system', content))
+  }
+
+  inlinedSystem(text: string, blocks: readonly TextBlock[], place: string): void {
+    const marked = blocks.filter((each) => this.rendering.marks.keeps(each)).slice(-1)
+    const parts = (lead: string) => renderParts({ kind: 'text', text: lead + text }, this.rendering, place, marked)
+    this.#said.push({ isEmpty: false, text, parts })
+  }
+
+  #push(role: 'system' | 'assistant' | 'tool', text: RawJson): void {
+    this.#pushSaid()
+    if (role !== 'system') this.#lastSpoken = role
+    this.#list.push(text)
+  }
+
+  #pushSaid(): void {
+    if (this.#said.length === 0) return
+    if (this.#lastSpoken === 'tool' && this.rendering.rules.assistantAfterTool) this.#list.push(bridge)
+    this.#lastSpoken = 'user'
+    this.#list.push(message('user', renderUserContent(this.#said, this.rendering.marks.inUse)))
+    this.#said = []
+  }
+}
+
+// Consecutive user turns become one user message, because many templates refuse two in a row.
+
+/** One turn's part of the message. */
+interface SaidTurn {
+  readonly isEmpty: boolean
+  /** Set if it is a single text. */
+  readonly text: string | undefined
+  /** `lead` comes before a text at the start. */
+  parts(lead: string): RawJson[]
+}
+
+const blankLine = '\n\n'
+
+/**
+ * A string if each turn is one unmarked text, which every host accepts; parts otherwise. Turns are separated by a blank
+ * line in both, because templates join parts without a separator.
+ */
+function renderUserContent(turns: readonly SaidTurn[], usesMarks: boolean): RawJson {
+  const said = turns.filter(({ isEmpty }) => !isEmpty)
+  const texts = said.flatMap(({ text }) => text ?? [])
+  if (texts.length === said.length && !usesMarks) return jsonString(texts.join(blankLine))
+  return filledArray(said.flatMap(({ parts }, i) => parts(i === 0 ? '' : blankLine))) ?? '""'
+}
+
+// Assistant messages: text, calls, and as much of the reasoning as the host wants back. Reasoning never becomes visible
+// text.
+
+/** undefined if the message would be empty. */
+function renderAssistant(blocks: readonly AssistantBlock[], rendering: Rendering, place: string): RawJson | undefined {
+  const calls = blocks.filter((block) => block.kind === 'tool-call')
+  const refusal = blocks.flatMap((block) => (block.kind === 'refusal' ? [block.text] : [])).join('')
+  const content = renderSaid(blocks, rendering)
+  const details = restoredDetails(blocks, rendering)
+  const echo = echoOf(blocks, rendering)
+  warnDropped(blocks, rendering, place)
+  if (content === undefined && calls.length === 0 && refusal === '' && !echo?.text && details === undefined) {
+    return undefined
+  }
+  // Beside a call OpenAI uses null; some servers require a string.
+  const isNull = (calls.length > 0 || refusal !== '') && rendering.rules.emptyContent !== 'string'
+  return jsonObject({
+    role: '"assistant"',
+    content: content ?? (isNull ? 'null' : '""'),
+    refusal: jsonString(refusal || undefined),
+    ...(echo && { [echo.field]: jsonString(echo.text) }),
+    reasoning_details: details,
+    tool_calls: filledArray(calls.map((call) => renderCall(call, rendering))),
+  })
+}
+
+function renderSaid(blocks: readonly AssistantBlock[], rendering: Rendering): RawJson | undefined {
+  const texts = blocks.flatMap((block) => (block.kind === 'text' && block.text !== '' ? [block] : []))
+  if (texts.length === 0) return undefined
+  if (!texts.some((block) => rendering.marks.keeps(block))) return jsonString(texts.map(({ text }) => text).join(''))
+  return jsonArray(texts.flatMap((block) => renderParts(block, rendering, '')))
+}
+
+function renderCall(call: ToolCallBlock, { names, rules }: Rendering): RawJson {
+  const id = jsonString(call.id)
+  const name = jsonString(names.sent(call.name))
+  if (call.custom && rules.customTools) {
+    return jsonObject({ id, type: '"custom"', custom: jsonObject({ name, input: jsonString(call.arguments) }) })
+  }
+  const called = jsonObject({ name, arguments: jsonString(argumentText(call)) })
+  return jsonObject({ id, type: '"function"', function: called })
+}
+
+/** Hosts that want reasoning back refuse a message without the field, so it is sent empty if there is none. */
+function echoOf(blocks: readonly AssistantBlock[], { rules }: Rendering): { field: string; text: string } | undefined {
+  const echo = rules.reasoningEcho
+  if (!echo || (echo.when === 'tool-turns' && !blocks.some(({ kind }) => kind === 'tool-call'))) return undefined
+  const texts = blocks.flatMap((block) => (block.kind === 'thinking' && block.text !== '' ? [block.text] : []))
+  return { field: echo.field, text: texts.join('\n\n') }
+}
+
+/** Reasoning that this host issued goes back unchanged. The data may be forged, so only lists are spliced in. */
+function restoredDetails(blocks: readonly AssistantBlock[], { issuer }: Rendering): RawJson | undefined {
+  const entries = blocks.flatMap((block) => {
+    const blob = (isThinking(block) && blobFor(issuer, proofOf(block))) || ''
+    const list = parseJson(blob)
+    return Array.isArray(list) && list.length > 0 ? [blob.trim().slice(1, -1)] : []
+  })
+  return filledArray(entries)
+}
+
+function warnDropped(blocks: readonly AssistantBlock[], { rules, issuer, warnings }: Rendering, place: string): void {
+  for (const block of blocks) {
+    if (!isThinking(block)) continue
+    const own = readSignature(proofOf(block) ?? '')
+    // No warning for reasoning that is only for display, was restored above, or is echoed as text.
+    if (own && (own.blob === undefined || own.issuer === issuer)) continue
+    if (block.kind === 'thinking' && rules.reasoningEcho) continue
+    warnings.add('thinking_dropped', place)
+  }
+}
+
+// Tool results as tool messages, which hold only text: media are replaced by a stub and returned, to be placed in a
+// user message after all tool messages of the batch.
+
+interface RenderedResult {
+  readonly message: RawJson
+  /** Parts for the user message, starting with the call they belong to. */
+  readonly media: readonly RawJson[]
+}
+
+function renderToolResult(result: ToolResultBlock, rendering: Rendering, place: string): RenderedResult {
+  const { rules, marks } = rendering
+  const isInPlace = rules.mediaInToolResults === true
+  const media = result.content.filter((block) => textIn(block) === undefined)
+  const texts = result.content.flatMap((block) => textIn(block) ?? (isInPlace ? [] : [`[${block.kind}]`]))
+  const text = `${result.isError ? errorMark : ''}${texts.join('\n')}`
+  // Hosts that forward to Claude refuse an empty part, but not an empty string.
+  const textual = text === '' ? [] : renderParts({ kind: 'text', text }, rendering, place, [result])
+  const inside = (isInPlace ? media : []).flatMap((block, i) => {
+    const endsResult = textual.length === 0 && i === media.length - 1
+    return renderParts(block, rendering, place, [endsResult ? result : block])
+  })
+  const isParts = inside.length > 0 || (marks.inUse && text !== '')
+  const content = isParts ? jsonArray([...textual, ...inside]) : jsonString(text)
+  return {
+    message: jsonObject({ role: '"tool"', tool_call_id: jsonString(result.callId), content }),
+    media: isInPlace ? [] : mediaOutside(media, result.callId, rendering, place),
+  }
 }

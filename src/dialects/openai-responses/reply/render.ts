@@ -8,7 +8,7 @@ import type { ReplyBlock, ReplyEvent, Stop } from '../../canonical/reply.ts'
 import type { CallForm, EventNumbering, RenderContext, StreamRenderer } from '../../canonical/translation.ts'
 import { BlockRenderer } from '../../reply/renderer.ts'
 import { argumentsObject } from '../../request/tools.ts'
-import { writeEncrypted } from '../encrypted-content.ts'
+import { writeEncrypted } from '../reasoning.ts'
 import { renderUsage } from '../usage.ts'
 
 const keepAlive = ': keep-alive\n\n'

@@ -14,8 +14,7 @@ import {
   textAt,
 } from '../../byte-lane/edits.ts'
 import type { Envelope } from '../../canonical/translation.ts'
-import { forgedContent, isOwnContent, ownContentMark, readEncrypted } from '../encrypted-content.ts'
-import { reasons } from './context.ts'
+import { forgedContent, isOwnContent, ownContentMark, readEncrypted, reasons } from '../reasoning.ts'
 
 const paid: PaidMembers = {
   tier: ['service_tier', 'priority', 'fast'],

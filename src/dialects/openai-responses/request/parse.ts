@@ -4,6 +4,17 @@
 import type { Failure } from '../../../kernel/failure.ts'
 import { utf8Text } from '../../../wire/bytes.ts'
 import { routingMembers } from '../../byte-lane/envelope.ts'
+import type {
+  AssistantBlock,
+  DocumentBlock,
+  ImageBlock,
+  TextBlock,
+  Tool,
+  ToolCallBlock,
+  ToolChoice,
+  ToolResultBlock,
+  Turn,
+} from '../../canonical/conversation.ts'
 import {
   type Conversation,
   efforts,
@@ -11,9 +22,9 @@ import {
   type RawJson,
   type ReasoningSettings,
 } from '../../canonical/conversation.ts'
-import { recordOf } from '../../canonical/json.ts'
-import type { ContentTags, Envelope, ParsedRequest } from '../../canonical/translation.ts'
-import { readCacheOptions } from '../../request/cache-marks.ts'
+import { jsonObject, jsonString, recordOf } from '../../canonical/json.ts'
+import type { CallForm, ContentTags, Envelope, ParsedRequest } from '../../canonical/translation.ts'
+import { breakpointOf, readCacheOptions } from '../../request/cache-marks.ts'
 import {
   collectUnsupported,
   createParseContext,
@@ -22,9 +33,12 @@ import {
   RequestFields,
   readRequest,
   shownWord,
+  textBlocks,
+  wrongType,
 } from '../../request/fields.ts'
-import { type ItemContext, parseItems } from './parse-items.ts'
-import { parseToolChoice, parseTools } from './parse-tools.ts'
+import { isWebUrl, mediaByContent, mediaByUrl, readDataUrl, readMediaUrl } from '../../request/media.ts'
+import { isStrictSchema } from '../../request/schema.ts'
+import { forgedContent, readEncrypted, summaryTexts } from '../reasoning.ts'
 
 export function parseRequest(envelope: Envelope, contentTags?: ContentTags): ParsedRequest | Failure {
   return readRequest(() => {
@@ -171,4 +185,415 @@ const supportedWithStore = [...supported, 'store']
 
 function isEncryptedReasoning(value: unknown): boolean {
   return Array.isArray(value) && value.every((part) => part === 'reasoning.encrypted_content')
+}
+
+// Parses input items into system blocks and turns. Adjacent items of the assistant are one turn.
+
+interface ParsedItems {
+  readonly system: readonly TextBlock[]
+  readonly turns: readonly Turn[]
+}
+
+/** `own`: kept by the caller for itself, such as Codex's ids. */
+const own = ['id', 'type', 'status', 'internal_chat_message_metadata_passthrough']
+const membersOf: Readonly<Record<string, ReadonlySet<string>>> = {
+  message: new Set([...own, 'role', 'content', 'phase']),
+  reasoning: new Set([...own, 'summary', 'content', 'encrypted_content']),
+  function_call: new Set([...own, 'call_id', 'name', 'namespace', 'arguments']),
+  function_call_output: new Set([...own, 'call_id', 'output']),
+  custom_tool_call: new Set([...own, 'call_id', 'name', 'namespace', 'input']),
+  custom_tool_call_output: new Set([...own, 'call_id', 'name', 'output']),
+  local_shell_call: new Set([...own, 'call_id', 'action']),
+  local_shell_call_output: new Set([...own, 'call_id', 'output']),
+  // Read with the tools.
+  additional_tools: new Set([...own, 'role', 'tools']),
+}
+
+interface ItemContext extends ParseContext {
+  readonly contentTags: ContentTags | undefined
+}
+
+function parseItems(body: RequestFields, context: ItemContext): ParsedItems {
+  const system = textBlocks(body.optionalText('instructions') ?? '')
+  const input = body.textOrObjects('input')
+  if (typeof input === 'string') {
+    return { system, turns: [{ role: 'user', blocks: [{ kind: 'text', text: input }], place: '/input' }] }
+  }
+  const turns: Turn[] = []
+  for (const item of input) {
+    const turn = parseItem(item, context)
+    const last = turns.at(-1)
+    if (!turn) continue
+    if (turn.role === 'system' && turns.length === 0) system.push(...turn.blocks)
+    else if (turn.role === 'assistant' && last?.role === 'assistant') {
+      turns.splice(-1, 1, { ...last, blocks: [...last.blocks, ...turn.blocks] })
+    } else turns.push(turn)
+  }
+  return { system, turns }
+}
+
+/** undefined: the item has nothing that can be carried. */
+function parseItem(item: RequestFields, context: ItemContext): Turn | undefined {
+  const type = item.optionalText('type') ?? 'message'
+  const known = Object.hasOwn(membersOf, type) ? membersOf[type] : undefined
+  if (known) item.warnUnknown(known, context.warnings)
+  const place = item.at
+  const assistant = (...blocks: AssistantBlock[]): Turn => ({ role: 'assistant', blocks, place })
+  switch (type) {
+    case 'message':
+      return parseMessage(item, context)
+    case 'reasoning':
+      return assistant(...parseReasoningItem(item, context))
+    case 'function_call':
+      return assistant(parseCall(item, item.text('arguments'), false))
+    case 'custom_tool_call':
+      return assistant(parseCall(item, item.text('input'), true))
+    case 'local_shell_call':
+      return assistant(parseShellCall(item, context))
+    case 'function_call_output':
+    case 'custom_tool_call_output':
+    case 'local_shell_call_output':
+      return { role: 'user', blocks: [parseOutput(item, context)], place }
+    case 'additional_tools':
+      return undefined
+    case 'item_reference':
+      return item.refuse('type', 'Items are not stored here; send the item itself instead of a reference.')
+    default:
+      return dropItem(item, type, context)
+  }
+}
+
+/** Items of tools that a provider runs, and newer ones: only their provider can use them. */
+function dropItem(item: RequestFields, type: string, { warnings }: ParseContext): undefined {
+  if (!/^[a-z_]{1,60}$/.test(type)) item.refuse('type', `An item of type ${shownWord(type)} does not exist.`)
+  warnings.add('item_dropped', item.at)
+}
+
+function parseMessage(item: RequestFields, context: ParseContext): Turn {
+  const role = item.text('role')
+  const place = item.at
+  switch (role) {
+    case 'system':
+    case 'developer':
+      return { role: 'system', blocks: parseSystem(item, context), place }
+    case 'user':
+      return { role: 'user', blocks: parseContent(item, 'content', context), place }
+    case 'assistant':
+      return { role: 'assistant', blocks: parseSaid(item, context), place }
+    default:
+      return item.refuse('role', `The role ${shownWord(role)} does not exist.`)
+  }
+}
+
+function parseSystem(item: RequestFields, context: ParseContext): TextBlock[] {
+  const content = item.textOrObjects('content')
+  if (typeof content === 'string') return textBlocks(content)
+  return content.map((part) =>
+    /^(input_)?text$/.test(part.text('type')) ? parseText(part, context) : refusePart(part, 'a developer message'),
+  )
+}
+
+function parseSaid(item: RequestFields, context: ParseContext): AssistantBlock[] {
+  const content = item.textOrObjects('content')
+  if (typeof content === 'string') return textBlocks(content)
+  return content.flatMap((part): AssistantBlock[] => {
+    const type = part.text('type')
+    if (type === 'refusal') return [{ kind: 'refusal', text: part.text('refusal') }]
+    // Some clients write a returned answer as input.
+    if (type !== 'output_text' && type !== 'input_text' && type !== 'text') {
+      return refusePart(part, 'an assistant message')
+    }
+    const block = parseText(part, context)
+    return block.text === '' && !block.cacheMark ? [] : [block]
+  })
+}
+
+type ContentBlock = TextBlock | ImageBlock | DocumentBlock
+
+function parseContent(item: RequestFields, name: string, context: ParseContext): ContentBlock[] {
+  const content = item.textOrObjects(name)
+  if (typeof content === 'string') return textBlocks(content)
+  return content.map((part) => parsePart(part, context))
+}
+
+/** Annotations and log probabilities are output only, but clients send the whole part back. */
+const partMembers: ReadonlySet<string> = new Set([
+  ...['type', 'text', 'image_url', 'detail', 'file_id', 'filename', 'file_url', 'file_data', 'input_audio'],
+  ...['annotations', 'logprobs', 'cache_control', 'prompt_cache_breakpoint'],
+])
+
+function parsePart(part: RequestFields, context: ParseContext): ContentBlock {
+  switch (part.text('type')) {
+    case 'input_text':
+    case 'output_text':
+    case 'text':
+      return parseText(part, context)
+    case 'input_image':
+      return parseMedia(parseImage, part, context)
+    case 'input_file':
+      return parseMedia(parseFile, part, context)
+    case 'input_audio':
+      return parseMedia(parseAudio, part, context)
+    default:
+      return refusePart(part, 'this place')
+  }
+}
+
+function parseText(part: RequestFields, context: ParseContext): TextBlock {
+  part.warnUnknown(partMembers, context.warnings)
+  return { kind: 'text', text: part.text('text'), ...breakpointOf(part, context) }
+}
+
+function parseMedia(
+  parse: (part: RequestFields, context: ParseContext) => ImageBlock | DocumentBlock,
+  part: RequestFields,
+  context: ParseContext,
+): ImageBlock | DocumentBlock {
+  part.warnUnknown(partMembers, context.warnings)
+  return { ...parse(part, context), ...breakpointOf(part, context) }
+}
+
+const byId = 'Files by id are kept by one provider and not available here; send the data instead.'
+
+function parseImage(part: RequestFields, { warnings }: ParseContext): ImageBlock | DocumentBlock {
+  if (part.optionalText('file_id') !== undefined) part.refuse('file_id', byId)
+  if ((part.optionalText('detail') ?? 'auto') !== 'auto') warnings.add('detail_dropped', part.pointer('detail'))
+  return mediaByUrl(part.text('image_url'), part.pointer('image_url'))
+}
+
+function parseFile(part: RequestFields): ImageBlock | DocumentBlock {
+  if (part.optionalText('file_id') !== undefined) part.refuse('file_id', byId)
+  const title = part.optionalText('filename')
+  const url = part.optionalText('file_url')
+  if (url !== undefined) return { kind: 'document', source: readMediaUrl(url, part.pointer('file_url')), title }
+  const data = part.text('file_data')
+  const pointer = part.pointer('file_data')
+  if (isWebUrl(data)) return { kind: 'document', source: readMediaUrl(data, pointer), title }
+  const { mediaType, base64 } = readDataUrl(data) ?? { mediaType: 'application/octet-stream', base64: data }
+  if (mediaType.startsWith('text/') || mediaType === 'application/json') {
+    return { kind: 'document', source: { kind: 'text', text: Buffer.from(base64, 'base64').toString() }, title }
+  }
+  const medium = mediaByContent(base64, mediaType, pointer)
+  return medium.kind === 'document' ? { ...medium, title } : medium
+}
+
+const audioMembers: ReadonlySet<string> = new Set(['format', 'data'])
+
+function parseAudio(part: RequestFields, { warnings }: ParseContext): DocumentBlock {
+  const audio = part.optionalObject('input_audio') ?? part.missing('input_audio')
+  audio.warnUnknown(audioMembers, warnings)
+  const format = audio.optionalWord('format', ['wav', 'mp3']) ?? audio.missing('format')
+  const data = audio.text('data')
+  const base64 = readDataUrl(data)?.base64 ?? data
+  return { kind: 'document', source: { kind: 'data', mediaType: `audio/${format}`, base64 } }
+}
+
+function refusePart(part: RequestFields, where: string): never {
+  return part.refuse('type', `A content part of type ${shownWord(part.text('type'))} is not supported in ${where}.`)
+}
+
+/** The encrypted reasoning of another gateway or provider cannot be opened; the readable part may still help. */
+function parseReasoningItem(item: RequestFields, { warnings, contentTags }: ItemContext): AssistantBlock[] {
+  const summary = summaryTexts(item.value('summary'))
+  const content = item.objects('content').map((part) => part.optionalText('text') ?? '')
+  const text = (summary.length > 0 ? summary : content).join('\n\n')
+  const encrypted = item.optionalText('encrypted_content')
+  const block = encrypted === undefined ? undefined : readEncrypted(encrypted, text, contentTags)
+  if (block === 'forged') return item.refuse('encrypted_content', forgedContent)
+  if (block) return [block]
+  if (encrypted !== undefined) warnings.add('thinking_dropped', item.pointer('encrypted_content'))
+  return text === '' ? [] : [{ kind: 'thinking', text, signature: undefined }]
+}
+
+function parseCall(item: RequestFields, text: string, custom: boolean): ToolCallBlock {
+  const name = item.text('name')
+  if (name === '') item.missing('name')
+  return {
+    kind: 'tool-call',
+    id: callId(item),
+    name: flatName(item.optionalText('namespace'), name),
+    arguments: text,
+    custom,
+  }
+}
+
+function parseShellCall(item: RequestFields, context: ParseContext): ToolCallBlock {
+  const action = item.optionalObject('action') ?? item.missing('action')
+  return {
+    kind: 'tool-call',
+    id: callId(item),
+    name: 'local_shell',
+    arguments: context.rawText(action.at),
+    custom: false,
+  }
+}
+
+function parseOutput(item: RequestFields, context: ParseContext): ToolResultBlock {
+  if (item.value('output') === undefined) item.missing('output')
+  return {
+    kind: 'tool-result',
+    callId: callId(item),
+    content: parseContent(item, 'output', context),
+    isError: false,
+  }
+}
+
+function callId(item: RequestFields): string {
+  const id = item.text('call_id')
+  return id === '' ? item.missing('call_id') : id
+}
+
+// Parses tools and the tool choice. Tools in a namespace get a joined name; `callForms` says how their calls are written.
+
+interface ParsedTools {
+  readonly tools: readonly Tool[]
+  /** By canonical name, for tools whose calls are not written under it as function or custom calls. */
+  readonly callForms: ReadonlyMap<string, CallForm>
+}
+
+const joint = '__'
+
+function flatName(namespace: string | undefined, name: string): string {
+  return namespace ? `${namespace}${joint}${name}` : name
+}
+
+/** The members of `local_shell_call.action`, in the schema that the model gets. */
+const shellSchema = jsonObject({
+  type: '"object"',
+  properties: jsonObject({
+    type: '{"type":"string","enum":["exec"]}',
+    command: '{"type":"array","items":{"type":"string"},"description":"The program and its arguments."}',
+    timeout_ms: '{"type":"integer"}',
+    working_directory: '{"type":"string"}',
+  }),
+  required: '["type","command"]',
+})
+
+function parseTools(body: RequestFields, context: ParseContext): ParsedTools {
+  const tools: Tool[] = []
+  const callForms = new Map<string, CallForm>()
+  const add = (entry: RequestFields, namespace?: string) => {
+    const type = entry.text('type')
+    switch (type) {
+      case 'function':
+      case 'custom': {
+        const tool = (type === 'function' ? parseFunction : parseCustom)(entry, namespace, context)
+        tools.push(tool)
+        if (namespace !== undefined) callForms.set(tool.name, { namespace, name: entry.text('name') })
+        return
+      }
+      case 'namespace':
+        entry.warnUnknown(namespaceMembers, context.warnings)
+        for (const inner of entry.objects('tools')) add(inner, entry.text('name'))
+        return
+      case 'local_shell': {
+        entry.warnUnknown(shellMembers, context.warnings)
+        const description = 'Runs a program in a shell of the caller.'
+        const schema = shellSchema
+        tools.push({ kind: 'function', name: type, description, schema, strict: undefined, place: entry.at })
+        callForms.set(type, { name: type, isShell: true })
+        return
+      }
+      default:
+        refuseOrDrop(entry, type, context)
+    }
+  }
+  for (const entry of [...body.objects('tools'), ...additionalTools(body)]) add(entry)
+  return { tools, callForms }
+}
+
+/** Codex sends the tools of some models in an input item. */
+function additionalTools(body: RequestFields): RequestFields[] {
+  const input = body.textOrObjects('input')
+  if (typeof input === 'string') return []
+  return input.filter((item) => item.value('type') === 'additional_tools').flatMap((item) => item.objects('tools'))
+}
+
+/** Searching is a help that a model can do without; a tool that the caller relies on is refused. */
+function refuseOrDrop(entry: RequestFields, type: string, { unsupported }: ParseContext): void {
+  if (!/^[a-z0-9_]{1,60}$/.test(type)) entry.refuse('type', `The tool type ${shownWord(type)} does not exist.`)
+  const isSearch = /^(web_search|tool_search)/.test(type)
+  unsupported.push({
+    field: entry.at,
+    refuse: !isSearch,
+    reason: `The tool type ${shownWord(type)} is not available for this model.`,
+    // The results of such a tool are input.
+    addsInput: type !== 'tool_search',
+    ...(type.startsWith('web_search') && { maxSearches: 20 }),
+  })
+}
+
+function parseFunction(entry: RequestFields, namespace: string | undefined, context: ParseContext): Tool {
+  entry.warnUnknown(functionMembers, context.warnings)
+  const parameters = entry.optionalObject('parameters')
+  const schema = parameters && context.rawText(parameters.at)
+  return {
+    kind: 'function',
+    name: flatName(namespace, toolName(entry)),
+    description: entry.optionalText('description'),
+    schema,
+    // Strict is the default here, as far as the schema allows it.
+    strict: entry.optionalBoolean('strict') ?? (schema !== undefined && isStrictSchema(schema) ? true : undefined),
+    place: entry.at,
+  }
+}
+
+const named = ['type', 'name', 'description', 'defer_loading']
+const functionMembers: ReadonlySet<string> = new Set([...named, 'parameters', 'strict'])
+const customMembers: ReadonlySet<string> = new Set([...named, 'format'])
+const namespaceMembers: ReadonlySet<string> = new Set([...named, 'tools'])
+const shellMembers: ReadonlySet<string> = new Set(['type'])
+const grammarMembers: ReadonlySet<string> = new Set(['type', 'syntax', 'definition'])
+const choiceMembers: ReadonlySet<string> = new Set(['type', 'namespace', 'name', 'mode', 'tools'])
+
+function parseCustom(entry: RequestFields, namespace: string | undefined, context: ParseContext): Tool {
+  entry.warnUnknown(customMembers, context.warnings)
+  const format = entry.optionalObject('format')
+  return {
+    kind: 'custom',
+    name: flatName(namespace, toolName(entry)),
+    description: entry.optionalText('description'),
+    grammar: format && parseGrammar(format, context),
+    isGrammarAdvice: true,
+    place: entry.at,
+  }
+}
+
+/** In the form of Chat Completions, which is the canonical one. */
+function parseGrammar(format: RequestFields, { warnings }: ParseContext): RawJson | undefined {
+  format.warnUnknown(grammarMembers, warnings)
+  if (format.optionalWord('type', ['text', 'grammar']) !== 'grammar') return undefined
+  const grammar = jsonObject({
+    definition: jsonString(format.text('definition')),
+    syntax: jsonString(format.text('syntax')),
+  })
+  return jsonObject({ type: '"grammar"', grammar })
+}
+
+function toolName(entry: RequestFields): string {
+  const name = entry.text('name')
+  return name === '' ? entry.missing('name') : name
+}
+
+function parseToolChoice(body: RequestFields, { warnings }: ParseContext): ToolChoice | undefined {
+  const value = body.value('tool_choice')
+  if (value === undefined) return undefined
+  if (typeof value === 'string') {
+    return { kind: body.optionalWord('tool_choice', ['none', 'auto', 'required']) ?? 'auto' }
+  }
+  if (typeof value !== 'object') return wrongType('/tool_choice', 'a string or an object', value)
+  const choice = body.optionalObject('tool_choice') ?? body.missing('tool_choice')
+  choice.warnUnknown(choiceMembers, warnings)
+  const type = choice.text('type')
+  if (type === 'function' || type === 'custom') return { kind: 'named', name: namedIn(choice) }
+  if (type !== 'allowed_tools') {
+    return choice.refuse('type', `A tool choice of type ${shownWord(type)} is not available for this model.`)
+  }
+  const names = choice.objects('tools').map(namedIn)
+  if (names.length === 0) return choice.refuse('tools', 'No tool is allowed; name at least one.')
+  return { kind: 'allowed', names, force: choice.optionalWord('mode', ['auto', 'required']) === 'required' }
+}
+
+function namedIn(entry: RequestFields): string {
+  return flatName(entry.optionalText('namespace'), toolName(entry))
 }

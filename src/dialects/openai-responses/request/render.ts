@@ -2,26 +2,49 @@
 // the same bytes. The part that grows from turn to turn comes last, so the bytes before it stay the same.
 
 import type { Failure } from '../../../kernel/failure.ts'
-import type { Conversation, RawJson, TextBlock, Turn } from '../../canonical/conversation.ts'
-import { filledObject, jsonArray, jsonObject, jsonString } from '../../canonical/json.ts'
+import type {
+  AssistantBlock,
+  Conversation,
+  DocumentBlock,
+  MediaSource,
+  RawJson,
+  TextBlock,
+  ToolCallBlock,
+  ToolResultBlock,
+  Turn,
+} from '../../canonical/conversation.ts'
+import { filledObject, jsonArray, jsonObject, jsonString, type Members, rawJsonAt } from '../../canonical/json.ts'
+import type { TargetRules } from '../../canonical/target-rules.ts'
 import { noHeaders, type RenderedRequest, type Target } from '../../canonical/translation.ts'
+import type { FoundMark, MarkRules } from '../../request/cache-marks.ts'
 import { chooseMarks } from '../../request/cache-marks.ts'
-import { readRequest, refuseEmpty } from '../../request/fields.ts'
+import { readRequest, refuseAt, refuseEmpty, WarningList } from '../../request/fields.ts'
+import { refuseAudio, refuseMediaUrl } from '../../request/media.ts'
 import {
   anyObjectFormat,
+  argumentText,
+  type ContentBlock,
+  dataUrl,
+  errorMark,
+  isFilled,
   joinedText,
+  mediaOutside,
+  message,
+  type OpenaiForm,
+  type OpenaiRendering,
   renderFormat,
+  renderParts,
   renderTools,
   samplingMembers,
   servingMembers,
+  textIn,
+  textMembers,
+  writeTurns,
 } from '../../request/openai.ts'
 import { SchemaBudget } from '../../request/schema.ts'
 import { renderOutputCap, withInstruction } from '../../request/settings.ts'
 import { preparedTurns, ToolNames, toolNamesIn } from '../../request/tools.ts'
-import { WarningList } from '../../request/warnings.ts'
-import { renderReasoning, restoreThinking } from '../reasoning.ts'
-import { markRules, type Rendering, reasons, responsesForm } from './context.ts'
-import { renderMessages, renderSystem } from './render-messages.ts'
+import { reasons, renderReasoning, restoreThinking } from '../reasoning.ts'
 
 const toolNameMaxDefault = 64
 const toolIdMaxDefault = 64
@@ -107,4 +130,208 @@ function renderPrompt(
   const isMessage = rendering.marks.inUse || isAnyObject || items.length === 0
   if (isMessage) return { instructions: undefined, input: [...renderSystem(system, rendering), ...items] }
   return { instructions: text === '' ? undefined : jsonString(text), input: items }
+}
+
+// How the dialect writes what it shares with Chat Completions.
+
+interface Rendering extends OpenaiRendering {
+  /** Ids of calls sent as custom tool calls, whose results have their own type. */
+  readonly customCalls: ReadonlySet<string>
+}
+
+const responsesForm: OpenaiForm = {
+  isNested: false,
+  writesStrict: true,
+  endUserName: 'safety_identifier',
+  knowsTiers: true,
+  midSystem: true,
+  textType: 'input_text',
+  // `detail` is required by the dialect.
+  image: (url) => ({ type: '"input_image"', image_url: jsonString(url), detail: '"auto"' }),
+  document: documentParts,
+  takesCustom: ({ customTools }) => customTools !== false,
+  canRestrict: ({ allowedTools }) => allowedTools !== false,
+  grammar: renderGrammar,
+  sampling: [
+    { setting: 'topK' },
+    { setting: 'frequencyPenalty' },
+    { setting: 'presencePenalty' },
+    { setting: 'seed' },
+    { setting: 'logitBias' },
+    { setting: 'temperature', member: 'temperature' },
+    { setting: 'topP', member: 'top_p' },
+  ],
+}
+
+/** Other dialects wrap the grammar definition into an object; here it stands beside the type. */
+function renderGrammar(grammar: RawJson): RawJson {
+  const inside = (name: string) => rawJsonAt(grammar, ['grammar', name]) ?? rawJsonAt(grammar, [name])
+  return jsonObject({ type: '"grammar"', syntax: inside('syntax'), definition: inside('definition') })
+}
+
+function documentParts(document: DocumentBlock, source: MediaSource, rules: TargetRules, place: string): Members[] {
+  const { title, context } = document
+  refuseAudio(source, place)
+  if (rules.documents === false) {
+    return refuseAt(place, 'This model does not take documents; send their text instead.')
+  }
+  refuseMediaUrl(source, rules, place)
+  const filename = jsonString(title ?? 'document.pdf')
+  const file: Members =
+    source.kind === 'url'
+      ? { type: '"input_file"', file_url: jsonString(source.url) }
+      : { type: '"input_file"', filename, file_data: jsonString(dataUrl(source)) }
+  // A file by URL has no name.
+  const about = [source.kind === 'url' ? title : undefined, context].filter((line) => line !== undefined)
+  return about.length === 0 ? [file] : [file, textMembers(about.join('\n\n'), { textType: 'input_text' })]
+}
+
+/** The marks that the target can place. */
+function markRules(rules: TargetRules): MarkRules {
+  return {
+    style: rules.cacheStyle === 'breakpoint' ? 'breakpoint' : undefined,
+    // Hosts with a style cache implicitly.
+    isImplicit: rules.cacheStyle !== undefined,
+    canCarry({ within, block }) {
+      // Only input parts carry marks: not what the model wrote and called, nor system text inlined into a tag.
+      if (within === 'tools' || within === 'assistant') return false
+      return (within !== 'system' || rules.midSystem !== false) && isMarkable(block)
+    },
+  }
+}
+
+function isMarkable(block: FoundMark['block']): boolean {
+  if (block.kind === 'tool-result') return block.content.some(isMarkable)
+  return block.kind !== 'text' || block.text !== ''
+}
+
+// Renders turns as input items. Each item depends only on its own turn and those before it, so a growing conversation
+// keeps its prefix.
+
+function renderMessages(turns: readonly Turn[], rendering: Rendering): RawJson[] {
+  const items: RawJson[] = []
+  writeTurns(
+    turns,
+    {
+      assistant: (blocks) => void items.push(...renderAssistant(blocks, rendering)),
+      result(result, place) {
+        const { item, media } = renderToolResult(result, rendering, place)
+        items.push(item)
+        return media
+      },
+      user(blocks, media, place) {
+        const said = blocks.filter(isFilled)
+        if (media.length > 0) {
+          const parts = said.flatMap((block) => renderParts(block, rendering, place))
+          items.push(message('user', jsonArray([...media, ...parts])))
+        } else if (said.length > 0) items.push(message('user', renderContent(said, rendering, place)))
+      },
+      system: (blocks) => void items.push(...renderSystem(blocks, rendering)),
+      inlinedSystem: (text) => void items.push(message('user', jsonString(text))),
+    },
+    rendering,
+  )
+  return items
+}
+
+/** System text as an input message; none if it is empty. */
+function renderSystem(blocks: readonly TextBlock[], rendering: Rendering): RawJson[] {
+  const text = joinedText(blocks)
+  if (text === '') return []
+  const { rules, marks } = rendering
+  const content = marks.inUse ? renderContent(blocks.filter(isFilled), rendering, '') : jsonString(text)
+  return [message(rules.systemRole ?? 'developer', content)]
+}
+
+// Assistant turns: text, calls and reasoning as items, in order. Reasoning is sent back encrypted or not at all, never
+// as visible text.
+
+/** Expects the blocks that restoreThinking returned. */
+function renderAssistant(blocks: readonly AssistantBlock[], rendering: Rendering): RawJson[] {
+  // The provider's label cannot be returned by callers, so derive it from the turn's content. Older models ignore it;
+  // hosts of other models may not know the member.
+  const label = blocks.some(({ kind }) => kind === 'tool-call') ? '"commentary"' : '"final_answer"'
+  const phase = reasons(rendering.rules) ? label : undefined
+  const items: RawJson[] = []
+  let said = ''
+  const flush = () => {
+    if (said !== '') items.push(jsonObject({ role: '"assistant"', content: jsonString(said), phase }))
+    said = ''
+  }
+  for (const block of blocks) {
+    // The dialect has refusals only in messages with a provider id.
+    if (block.kind === 'text' || block.kind === 'refusal') {
+      said += block.text
+      continue
+    }
+    flush()
+    if (block.kind === 'tool-call') items.push(renderCall(block, rendering))
+    else if (block.kind === 'thinking' && block.signature !== undefined) items.push(block.signature)
+  }
+  flush()
+  return items
+}
+
+function renderCall(call: ToolCallBlock, { names, customCalls }: Rendering): RawJson {
+  const isCustom = customCalls.has(call.id)
+  return jsonObject({
+    type: isCustom ? '"custom_tool_call"' : '"function_call"',
+    call_id: jsonString(call.id),
+    name: jsonString(names.sent(call.name)),
+    [isCustom ? 'input' : 'arguments']: jsonString(isCustom ? call.arguments : argumentText(call)),
+  })
+}
+
+// Tool results as call outputs: a string if it is all text, a list of parts if it contains media. For hosts that accept
+// only text, media are replaced by a stub and returned, to be placed in a user message.
+
+interface RenderedResult {
+  readonly item: RawJson
+  /** Parts for the user message, starting with the call they belong to. */
+  readonly media: readonly RawJson[]
+}
+
+function renderToolResult(result: ToolResultBlock, rendering: Rendering, place: string): RenderedResult {
+  const { rules, marks, customCalls } = rendering
+  const media = result.content.filter((block) => textIn(block) === undefined)
+  const isHoisted = media.length > 0 && rules.mediaInToolResults === false
+  const asParts = isHoisted ? stubParts : resultParts
+  const parts = marks.inUse || (media.length > 0 && !isHoisted) ? asParts(result, rendering, place) : []
+  const item = jsonObject({
+    type: customCalls.has(result.callId) ? '"custom_tool_call_output"' : '"function_call_output"',
+    call_id: jsonString(result.callId),
+    output: parts.length > 0 ? jsonArray(parts) : jsonString(stringOf(result)),
+  })
+  return { item, media: isHoisted ? mediaOutside(media, result.callId, rendering, place) : [] }
+}
+
+function resultParts(result: ToolResultBlock, rendering: Rendering, place: string): RawJson[] {
+  const filled = result.content.filter(isFilled)
+  const failed =
+    result.isError && filled[0]?.kind !== 'text'
+      ? renderParts({ kind: 'text', text: errorMark.trim() }, rendering, place)
+      : []
+  const parts = filled.flatMap((block, i) => {
+    const saysFailed = result.isError && i === 0 && block.kind === 'text'
+    const shown = saysFailed ? { ...block, text: errorMark + block.text } : block
+    return renderParts(shown, rendering, place, i === filled.length - 1 ? [block, result] : [block])
+  })
+  return [...failed, ...parts]
+}
+
+/** The text of a result whose media are placed elsewhere, with all its marks. */
+function stubParts(result: ToolResultBlock, rendering: Rendering, place: string): RawJson[] {
+  const texts = result.content.filter((block) => textIn(block) !== undefined)
+  return renderParts({ kind: 'text', text: stringOf(result) }, rendering, place, [result, ...texts])
+}
+
+function stringOf({ isError, content }: ToolResultBlock): string {
+  return (isError ? errorMark : '') + content.map((block) => textIn(block) ?? `[${block.kind}]`).join('\n')
+}
+
+/** A string for a single unmarked text, which every host accepts; parts otherwise. */
+function renderContent(blocks: readonly ContentBlock[], rendering: Rendering, place: string): RawJson {
+  const [only, ...more] = blocks
+  if (only?.kind === 'text' && more.length === 0 && !rendering.marks.inUse) return jsonString(only.text)
+  return jsonArray(blocks.flatMap((block) => renderParts(block, rendering, place)))
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { limitHeaders } from './openai-limits.ts'
+import { limitHeaders } from './openai.ts'
 
 test('each limit has three headers, and an unlimited caller gets none', () => {
   expect(limitHeaders({})).toEqual({})
