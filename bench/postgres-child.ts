@@ -9,7 +9,7 @@ import type { Charge } from '../src/ledger/ledger.ts'
 import { openDatabase } from '../src/store/open-database.ts'
 import type { RequestRow } from '../src/store/request-rows.ts'
 import { createRecord } from '../src/telemetry/request-record.ts'
-import { chargedRow } from '../src/telemetry/request-row.ts'
+import { chargedRequestRow } from '../src/telemetry/request-row.ts'
 
 export interface ChildPlan {
   readonly url: string
@@ -33,7 +33,7 @@ const cost = 3_000_000n as Nano
 function rowOf(id: RequestId, charge: Charge): RequestRow {
   const record = createRecord(id, systemClock.now(), '/v1/chat/completions')
   const caller = { workspaceId: charge.workspaceId, projectId: 'prj_1', keyId: 'key_1' } as const
-  return chargedRow({ ...record, caller, model: 'bench/model', status: 200, lane: 'bytes', held }, charge)
+  return chargedRequestRow({ ...record, caller, model: 'bench/model', status: 200, lane: 'bytes', held }, charge)
 }
 
 async function run(plan: ChildPlan): Promise<ChildResult> {

@@ -40,7 +40,7 @@ const app = await startApp({
   clock: systemClock,
   log,
   onProgress: () => {},
-  dressLedger: (real) => ({ ...real, ...unbilled }),
+  wrapLedger: (real) => ({ ...real, ...unbilled }),
 })
 log.info(`listening on ${app.url}`, { url: app.url })
 process.on('SIGTERM', () => void app.stop().then(() => process.exit(0)))

@@ -56,7 +56,7 @@ export interface AppDependencies extends Base {
   /** A line for the operator while the start waits for something. */
   onProgress(line: string): void
   /** For measurements: wraps the ledger. */
-  dressLedger?(real: Ledger): Ledger
+  wrapLedger?(real: Ledger): Ledger
   /** For tests: how long rows of the request log may wait to be written together. */
   readonly requestLogFlushMs?: number
   /** The balances in memory cannot be trusted any more: finish what runs, then end the process. */
@@ -90,7 +90,7 @@ export async function startApp(deps: AppDependencies): Promise<App> {
 }
 
 async function start(deps: AppDependencies): Promise<App> {
-  const { source, clock, loopClock = stillClock, log, dressLedger, requestLogFlushMs, sharesPort = false } = deps
+  const { source, clock, loopClock = stillClock, log, wrapLedger, requestLogFlushMs, sharesPort = false } = deps
   const base = { source, clock, log }
   // An unreachable database is not a defect: the caller can retry.
   const onDefect = (error: unknown, id: RequestId): Failure =>
@@ -115,7 +115,7 @@ async function start(deps: AppDependencies): Promise<App> {
   )
   const onBroken = (): void => deps.onBroken?.()
   const pipeline = await createPipeline({
-    ...{ ...base, storage, auth, addressOf, onDefect, onBroken, dressLedger, requestLogFlushMs },
+    ...{ ...base, storage, auth, addressOf, onDefect, onBroken, wrapLedger, requestLogFlushMs },
   })
   const { ledger, catalog } = pipeline
   catalogLoaded.resolve(catalog)
@@ -153,10 +153,10 @@ async function start(deps: AppDependencies): Promise<App> {
     pages: web.handle,
     notFound: web.notFound,
     payments,
-    notReady: () => (draining ? shuttingDown() : undefined),
+    refusal: () => (draining ? shuttingDown() : undefined),
     overloaded: () => shedding.refusal(),
     degraded: () => auth.degraded(),
-    notAble: () => {
+    unreadiness: () => {
       if (leaving) return shuttingDown()
       return ledger.admits() ? undefined : cannotCharge(1000)
     },

@@ -13,8 +13,8 @@ import { type ComputeVerifier, createVerifier } from '../tenancy/api-key.ts'
 import { type Authenticator, createAuthenticator } from '../tenancy/authenticate.ts'
 import { type Change, type Changes, changeOf, createChanges } from '../tenancy/changes.ts'
 import { type CredentialCache, createCredentialCache } from '../tenancy/credentials.ts'
-import { createKeyRing, type KeyRing } from '../tenancy/envelope.ts'
 import { createLastUsed, lastUsedFlushMs } from '../tenancy/keys.ts'
+import { createKeyRing, type KeyRing } from '../tenancy/sealing.ts'
 import { type Base, errorFields, type Storage } from './open-storage.ts'
 
 export interface AuthDependencies extends Base {

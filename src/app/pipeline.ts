@@ -48,7 +48,7 @@ export interface PipelineDependencies extends Base {
   /** The balances in memory cannot be trusted any more; the process has to be restarted. */
   onBroken(): void
   /** For measurements: wraps the ledger. */
-  readonly dressLedger: ((real: Ledger) => Ledger) | undefined
+  readonly wrapLedger: ((real: Ledger) => Ledger) | undefined
   readonly requestLogFlushMs: number | undefined
 }
 
@@ -70,7 +70,7 @@ export interface Pipeline {
 }
 
 export async function createPipeline(deps: PipelineDependencies): Promise<Pipeline> {
-  const { storage, auth, source, clock, log, dressLedger, onDefect } = deps
+  const { storage, auth, source, clock, log, wrapLedger, onDefect } = deps
   const { database } = storage
   const health = createHealth({ clock, random: randomUnit, onNotice: (notice) => log.warn(describeNotice(notice)) })
   const sandboxTransport = createSandboxTransport({ clock })
@@ -90,14 +90,14 @@ export async function createPipeline(deps: PipelineDependencies): Promise<Pipeli
       deps.onBroken()
     },
   })
-  const ledger = dressLedger ? dressLedger(realLedger) : realLedger
+  const ledger = wrapLedger ? wrapLedger(realLedger) : realLedger
   const requests = createRequestLog({
     database,
     flushMs: deps.requestLogFlushMs,
     onLost: (count, error) => log.warn(`${count} lines of the request log were lost`, errorFields(error)),
   })
-  const budget = createRetryBudget({ clock })
-  const observers = createObservers(deps, { ledger, health, budget, catalog })
+  const retryBudget = createRetryBudget({ clock })
+  const observers = createObservers(deps, { ledger, health, retryBudget, catalog })
   const ticker = createTicker(clock, (error) => void onDefect(error, createId('req')))
   const pendingSettlements = new PendingSettlements()
   const unconfirmed = new Set<Promise<void>>()
@@ -124,7 +124,7 @@ export async function createPipeline(deps: PipelineDependencies): Promise<Pipeli
     reach,
     health,
     limiter: auth.limiter,
-    budget,
+    retryBudget,
     onDefect,
     credentials: auth.credentials,
     authenticate: auth.authenticate,
@@ -197,12 +197,12 @@ function describeNotice({ route: { providerId, upstreamModel }, what, why, waitM
 interface Observed {
   readonly ledger: Pick<Ledger, 'stats'>
   readonly health: Health
-  readonly budget: CallBudget
+  readonly retryBudget: CallBudget
   readonly catalog: LiveCatalog
 }
 
 /** Metrics for Prometheus, traces and metrics over OTLP, and the upkeep of the request log. None of it can fail or delay a request. */
-function createObservers(deps: PipelineDependencies, { ledger, health, budget, catalog }: Observed) {
+function createObservers(deps: PipelineDependencies, { ledger, health, retryBudget, catalog }: Observed) {
   const { source, clock, log, addressOf, auth } = deps
   const { database, adminToken } = deps.storage
   let otlp: OtlpExporter | undefined
@@ -217,7 +217,7 @@ function createObservers(deps: PipelineDependencies, { ledger, health, budget, c
         routes.map(({ provider, health: state }) => ({ model, provider, state })),
       ),
     unpricedModels: () => catalog.current.catalog.models.filter(({ price }) => !price).length,
-    retryBudget: budget,
+    retryBudget,
     limiterMode: auth.limiterMode,
     telemetryDropped: () => otlp?.dropped() ?? [],
   })

@@ -349,7 +349,7 @@ export function readPrice(listed: ListedPrice, parse = parseListed): Price {
   return createPrice(ratesOf(listed), Object.fromEntries(tiers), multiplied)
 }
 
-const whole = 10_000n
+const basisPointsPerOne = 10_000n
 const factorPattern = /^([1-9]|10)(?:\.([0-9]{1,4}))?$/
 
 /** `"1.1"` → 11 000 hundredths of a percent; undefined if it is not a decimal from 1 to 10 with at most four decimals. */
@@ -357,14 +357,14 @@ export function parseFactor(text: string): bigint | undefined {
   const match = factorPattern.exec(text)
   if (!match) return undefined
   const factor = BigInt(`${match[1]}${(match[2] ?? '').padEnd(4, '0')}`)
-  return factor > 10n * whole ? undefined : factor
+  return factor > 10n * basisPointsPerOne ? undefined : factor
 }
 
 function formatFactor(factor: bigint): string {
-  const decimals = String(factor % whole)
+  const decimals = String(factor % basisPointsPerOne)
     .padStart(4, '0')
     .replace(/0+$/, '')
-  return decimals === '' ? String(factor / whole) : `${factor / whole}.${decimals}`
+  return decimals === '' ? String(factor / basisPointsPerOne) : `${factor / basisPointsPerOne}.${decimals}`
 }
 
 /** A larger change is more often a slipped decimal point than a decision. */

@@ -22,8 +22,8 @@ const handler = createHandler({
   metrics: defect,
   pages: () => undefined,
   payments: undefined,
-  notReady: () => undefined,
-  notAble: () => undefined,
+  refusal: () => undefined,
+  unreadiness: () => undefined,
   degraded: () => undefined,
   onDefect(error, id) {
     reported.push({ error, id })

@@ -51,12 +51,12 @@ export interface HandlerDependencies {
   metrics(request: Request): Promise<Response>
   /** undefined = no payment provider is configured, and then its path does not exist. */
   readonly payments: Pick<StripePayments, 'webhook'> | undefined
-  /** Why new generations are refused; undefined = they are accepted. */
-  notReady(): Failure | undefined
+  /** Why no new generation is accepted, for example during shutdown. */
+  refusal(): Failure | undefined
   /** Why the gateway is too busy for a new generation. Probes are answered all the same. */
   overloaded?(): Failure | undefined
-  /** For probes: why generations could not be charged. */
-  notAble(): Failure | undefined
+  /** For `/readyz`: why a load balancer should send no requests here, although they would still be tried. */
+  unreadiness(): Failure | undefined
   /** For probes: what is degraded although everything is served. */
   degraded(): string | undefined
   /** Logs a bug under the request id and returns what the caller is shown. */
@@ -94,7 +94,7 @@ export function createHandler(deps: HandlerDependencies): PathHandler {
       if (request.method !== 'POST') {
         return isWebSocket(request) ? useHttp(surface) : refuse(surface, wrongMethod(request.method, 'POST'))
       }
-      const unready = deps.notReady() ?? deps.overloaded?.()
+      const unready = deps.refusal() ?? deps.overloaded?.()
       if (unready) return withClose(refuse(surface, unready))
       return run(request, surface, exactPath ?? pathOf(request.url), new ClientSocket(request, server, deps))
     }
@@ -102,7 +102,7 @@ export function createHandler(deps: HandlerDependencies): PathHandler {
   const routes: Record<string, Handler> = {
     [embeddingsPath]: generation(deps.embed, surfaces.chat.dialect),
     '/healthz': () => plainText(200, 'ok'),
-    '/readyz': () => readiness(deps.notReady() ?? deps.notAble(), deps.degraded()),
+    '/readyz': () => readiness(deps.refusal() ?? deps.unreadiness(), deps.degraded()),
   }
   for (const { path, dialect, countPath, compactPath } of surfaceList) {
     routes[path] = generation(deps.generate, dialect)

@@ -32,7 +32,7 @@ export interface AdmitDependencies {
   readonly credentials: Pick<CredentialCache, 'open'>
   readonly limiter: Limiter
   readonly health: Pick<Health, 'plan'>
-  readonly budget: Pick<CallBudget, 'level'>
+  readonly retryBudget: Pick<CallBudget, 'level'>
   readonly sticky: Pick<StickyRoutes, 'find'>
   /** The offer of the current configuration. */
   offer(): Offer
@@ -224,7 +224,7 @@ function planRoutes(
   request: GatewayRequest,
   choices: readonly [Choice, ...Choice[]],
 ): Promise<void> | undefined {
-  const { health, budget, sticky } = deps
+  const { health, retryBudget, sticky } = deps
   const [{ candidates, policy }, ...others] = choices
   if (candidates.length === 1 && others.length === 0) {
     request.plan = health.plan(candidates)
@@ -234,7 +234,7 @@ function planRoutes(
   const key = session && `${caller.workspaceId} ${model.id} ${session.id}`
   request.conversationKey = key
   const plan = (route: string | undefined): void => {
-    const probes = budget.level() >= 1 ? 'on' : 'off'
+    const probes = retryBudget.level() >= 1 ? 'on' : 'off'
     const first = health.plan(candidates, { sticky: route, conversation: key, probes, policy })
     const rest = others.map((each) => health.plan(each.candidates, { probes, policy: each.policy }))
     const order = deps.allowsProviderChoice ? request.envelope.providers?.order : undefined

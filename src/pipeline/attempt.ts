@@ -23,8 +23,8 @@ import { isEncoded, readResponseBody, readResponseStart } from '../wire/read-bod
 import { SseOverflow } from '../wire/sse.ts'
 import {
   AttemptDeadline,
-  type AttemptLimits,
-  attemptLimits,
+  type AttemptTimes,
+  attemptTimes,
   explainTimeout,
   firstAnswerMs,
   type Ticker,
@@ -83,7 +83,7 @@ interface Running {
   readonly request: GatewayRequest
   readonly candidate: Candidate
   readonly lane: Lane
-  readonly limits: AttemptLimits
+  readonly times: AttemptTimes
   readonly deadline: AttemptDeadline
   readonly ticker: Ticker
 }
@@ -107,13 +107,13 @@ export async function attempt(
     request.removeAttempt(recorded)
     return cannotCarry(lane)
   }
-  const limits = attemptLimits(request, candidate, health, isLast)
+  const times = attemptTimes(request, candidate, health, isLast)
   const startedMs = clock.monotonicMs()
-  const answerMs = firstAnswerMs(limits, lane.generationMs)
-  const deadline = new AttemptDeadline(startedMs, answerMs, request, lost, limits.timeouts.connectMs)
+  const answerMs = firstAnswerMs(times, lane.generationMs)
+  const deadline = new AttemptDeadline(startedMs, answerMs, request, lost, times.timeouts.connectMs)
   // A whole reply must be complete by then: some hosts send white space while they generate it.
-  const readLimits = lane.streamsUpstream ? limits : { ...limits, totalMs: answerMs }
-  const running: Running = { request, candidate, lane, limits: readLimits, deadline, ticker }
+  const readTimes = lane.streamsUpstream ? times : { ...times, leftMs: answerMs }
+  const running: Running = { request, candidate, lane, times: readTimes, deadline, ticker }
   let gotHeaders = false
   let result: Answered | AttemptFault
   ticker.watch(deadline)
@@ -131,7 +131,7 @@ export async function attempt(
     if (pausedAgain) await pausedAgain
   } catch (error) {
     const tookMs = clock.monotonicMs() - startedMs
-    result = explainTimeout(faultOf(error, deadline), tookMs, limits)
+    result = explainTimeout(faultOf(error, deadline), tookMs, times)
     if (result.class === 'broken' && !gotHeaders) {
       if (tookMs > staleMs) result = { ...result, isAmbiguous: true }
       else if (!isFresh) result = { ...result, isStale: true }
@@ -215,10 +215,10 @@ function relayReply(
 
 /** With the idle limit of a stream from its first byte on. */
 async function readWhole(
-  { limits, deadline }: Running,
+  { times, deadline }: Running,
   response: UpstreamResponse,
 ): Promise<Uint8Array<ArrayBuffer> | AttemptFault> {
-  const body = await readResponseBody(response, replyBytesMax, () => deadline.gotBytes(limits))
+  const body = await readResponseBody(response, replyBytesMax, () => deadline.gotBytes(times))
   return body === 'too-large' ? garbled(`an answer of over ${replyBytesMax} bytes`, deadline) : body
 }
 
@@ -246,7 +246,7 @@ function collectStream(relay: StreamRelay, stream: Uint8Array): ReturnType<Lane[
 }
 
 async function openStream(running: Running, response: UpstreamResponse): Promise<Answered | AttemptFault> {
-  const { lane, limits, deadline } = running
+  const { lane, times, deadline } = running
   if (!isEventStream(response) || !response.body) return openWhole(running, response)
   const reader = response.body.getReader()
   const relay = lane.relayStream()
@@ -255,7 +255,7 @@ async function openStream(running: Running, response: UpstreamResponse): Promise
   while (!relay.meaningful) {
     const { done, value } = await reader.read()
     // A reply that is collected here continues past its first event, with the limits of a stream.
-    if (relay.outputBytes > 0) deadline.gotBytes(limits)
+    if (relay.outputBytes > 0) deadline.gotBytes(times)
     const bytes = done ? relay.end() : relay.push(value ?? new Uint8Array(0))
     first.append(bytes)
     readBytes += value?.length ?? 0
@@ -272,7 +272,7 @@ async function openStream(running: Running, response: UpstreamResponse): Promise
 }
 
 function opened(
-  { candidate, lane, limits, deadline, ticker }: Running,
+  { candidate, lane, times, deadline, ticker }: Running,
   relay: StreamRelay,
   reader: OpenStream['reader'],
   first: Uint8Array,
@@ -285,7 +285,7 @@ function opened(
     assert(relay.usage, 'a whole reply has been metered')
     return { kind: 'whole', candidate, lane: name, warnings, body: relay.terminal, usage: relay.usage }
   }
-  const { timeouts } = limits
+  const { timeouts } = times
   return { kind: 'stream', candidate, lane: name, warnings, reader, relay, first, timeouts, abort }
 }
 

@@ -5,8 +5,8 @@ import { attemptFault } from '../routing/faults.ts'
 import type { Candidate } from '../routing/plan.ts'
 import type { AttemptRecord } from '../telemetry/request-record.ts'
 import {
-  type AttemptLimits,
-  attemptLimits,
+  type AttemptTimes,
+  attemptTimes,
   createTicker,
   explainTimeout,
   firstAnswerMs,
@@ -111,23 +111,23 @@ interface Asked {
   readonly isLast?: boolean
 }
 
-function limitsOf({ stream = false, before = [], timeouts = {}, isLast = false }: Asked): AttemptLimits {
+function timesOf({ stream = false, before = [], timeouts = {}, isLast = false }: Asked): AttemptTimes {
   const attempts: AttemptRecord[] = before.map(([start, took]) => {
     return { provider: 'acme', upstreamModel: 'm', outcome: '503', startMs: start * 1000, ms: took * 1000 }
   })
   const request = { envelope: { stream }, model: { tags: [] }, record: { attempts } } as unknown as GatewayRequest
   const candidate = { route: { timeouts }, key: {} } as unknown as Candidate
-  return attemptLimits(request, candidate, { firstEventLimitMs: () => 60_000 }, isLast)
+  return attemptTimes(request, candidate, { firstEventLimitMs: () => 60_000 }, isLast)
 }
 
 const secondsFor = (asked: Asked, isStreamed = false) =>
-  firstAnswerMs(limitsOf(asked), isStreamed ? 0 : Number.POSITIVE_INFINITY) / 1000
+  firstAnswerMs(timesOf(asked), isStreamed ? 0 : Number.POSITIVE_INFINITY) / 1000
 
 test('the first attempt has the time of its route', () => {
   expect(secondsFor({})).toBe(600)
   expect(secondsFor({ stream: true }, true)).toBe(60)
-  expect(firstAnswerMs(limitsOf({}), 40_000)).toBe(100_000)
-  expect(firstAnswerMs(limitsOf({}), 590_000)).toBe(600_000)
+  expect(firstAnswerMs(timesOf({}), 40_000)).toBe(100_000)
+  expect(firstAnswerMs(timesOf({}), 590_000)).toBe(600_000)
   expect(secondsFor({ timeouts: { totalMs: 5_000 } }, true)).toBe(5)
   // More than is usual, for the request as well.
   expect(secondsFor({ timeouts: { totalMs: 1_800_000 } })).toBe(1800)
@@ -138,7 +138,7 @@ test('a later attempt has the time of its route, within the request’s deadline
   expect(secondsFor({ before: [[2, 100]] })).toBe(500)
   expect(secondsFor({ before: [[2, 580]], timeouts: { totalMs: 50_000 } })).toBe(20)
   expect(secondsFor({ stream: true, before: [[2, 880]] }, true)).toBe(20)
-  expect(limitsOf({ before: [[2, 100]] }).totalMs).toBe(500_000)
+  expect(timesOf({ before: [[2, 100]] }).leftMs).toBe(500_000)
 })
 
 test('the last route has ten minutes for its first event, whatever its latency was', () => {
@@ -151,10 +151,10 @@ test('the last route has ten minutes for its first event, whatever its latency w
 
 test('silence in mid-answer may last five minutes on any route', () => {
   for (const isLast of [true, false]) {
-    expect(limitsOf({ isLast }).timeouts).toMatchObject({ idleMs: 300_000, contentIdleMs: 300_000 })
+    expect(timesOf({ isLast }).timeouts).toMatchObject({ idleMs: 300_000, contentIdleMs: 300_000 })
   }
   const timeouts = { idleMs: 1_000, contentIdleMs: 2_000 }
-  expect(limitsOf({ timeouts }).timeouts).toMatchObject(timeouts)
+  expect(timesOf({ timeouts }).timeouts).toMatchObject(timeouts)
 })
 
 test('parallel attempts count once', () => {
@@ -168,13 +168,13 @@ test('parallel attempts count once', () => {
 
 test('a timeout by the request’s deadline is not the route’s fault, one by its own limit is', () => {
   const timedOut = attemptFault('timed out')
-  const late = limitsOf({ before: [[2, 580]] })
+  const late = timesOf({ before: [[2, 580]] })
   expect(explainTimeout(timedOut, 20_000, late).class).toBe('had too little time')
   // Ended before the deadline, for another reason.
   expect(explainTimeout(timedOut, 19_000, late)).toBe(timedOut)
   const broken = attemptFault('broken')
   expect(explainTimeout(broken, 20_000, late)).toBe(broken)
-  expect(explainTimeout(timedOut, 600_000, limitsOf({}))).toBe(timedOut)
+  expect(explainTimeout(timedOut, 600_000, timesOf({}))).toBe(timedOut)
 })
 
 test.each([

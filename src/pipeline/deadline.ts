@@ -107,25 +107,25 @@ const firstEventMaxMs = 600_000
 const silenceMaxMs = 300_000
 
 /** How long an attempt may take. Its clock starts with the attempt; the request's deadline is shared by all attempts. */
-export interface AttemptLimits {
-  /** The route's own limits. */
+export interface AttemptTimes {
+  /** The route's timeouts. */
   readonly timeouts: RouteTimeouts
-  /** The route's total, or what is left of the request's deadline where that is less. */
-  readonly totalMs: number
+  /** The route's total timeout, or what is left of the request's deadline where that is less. */
+  readonly leftMs: number
 }
 
-export function attemptLimits(
+export function attemptTimes(
   { envelope, model, record }: Pick<GatewayRequest, 'envelope' | 'model' | 'record'>,
   { route, health }: Candidate,
   { firstEventLimitMs }: Pick<Health, 'firstEventLimitMs'>,
   isLast: boolean,
-): AttemptLimits {
+): AttemptTimes {
   // A reasoning model may be silent for minutes before its first event.
   const kind = model.tags.includes('reasoning') ? 'reasoning' : 'ordinary'
   const defaultMs = requestTotalMs(envelope.stream)
   const { connectMs, firstEventMs, idleMs, contentIdleMs, totalMs = defaultMs } = route.timeouts
   // A route with more than the default time extends the request's deadline too.
-  const leftMs = Math.max(defaultMs, totalMs) - spentMs(record.attempts)
+  const requestLeftMs = Math.max(defaultMs, totalMs) - spentMs(record.attempts)
   return {
     timeouts: {
       connectMs: connectMs ?? 3_000,
@@ -134,7 +134,7 @@ export function attemptLimits(
       contentIdleMs: contentIdleMs ?? silenceMaxMs,
       totalMs,
     },
-    totalMs: Math.min(totalMs, leftMs),
+    leftMs: Math.min(totalMs, requestLeftMs),
   }
 }
 
@@ -142,17 +142,13 @@ export function attemptLimits(
  * Time until the answer must begin. Without a stream upstream, some hosts hold back even the headers until the end, so
  * the time to generate the answer (`Lane.generationMs`) comes on top.
  */
-export function firstAnswerMs({ timeouts, totalMs }: AttemptLimits, generationMs: number): number {
-  return Math.min(timeouts.firstEventMs + generationMs, totalMs)
+export function firstAnswerMs({ timeouts, leftMs }: AttemptTimes, generationMs: number): number {
+  return Math.min(timeouts.firstEventMs + generationMs, leftMs)
 }
 
 /** A timeout by the request's deadline, which earlier attempts used up, is not the route's fault. */
-export function explainTimeout(
-  fault: AttemptFault,
-  tookMs: number,
-  { timeouts, totalMs }: AttemptLimits,
-): AttemptFault {
-  const isRequestDeadline = totalMs < timeouts.totalMs && tookMs >= totalMs
+export function explainTimeout(fault: AttemptFault, tookMs: number, { timeouts, leftMs }: AttemptTimes): AttemptFault {
+  const isRequestDeadline = leftMs < timeouts.totalMs && tookMs >= leftMs
   return fault.class === 'timed out' && isRequestDeadline ? attemptFault('had too little time') : fault
 }
 
@@ -232,10 +228,10 @@ export class AttemptDeadline implements Watched, ConnectionWatch {
   }
 
   /** A part of the answer arrived and more is expected: from now on the idle and total limits apply. */
-  gotBytes({ timeouts, totalMs }: AttemptLimits): void {
+  gotBytes({ timeouts, leftMs }: AttemptTimes): void {
     this.#silentSinceMs = undefined
     this.#idleMs = timeouts.idleMs
-    this.limitMs = totalMs
+    this.limitMs = leftMs
   }
 
   /** Shortens the remaining time to `leftMs`. */

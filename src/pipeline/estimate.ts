@@ -45,7 +45,7 @@ export function mayNameRegion(body: Uint8Array): boolean {
 }
 
 /** Whether the body may contain more than text, so that its size says little about its tokens. */
-export function mayHaveMedia(body: Uint8Array): boolean {
+export function mayHaveMoreThanText(body: Uint8Array): boolean {
   return mediaWords.some((word) => hasBytes(body, word)) || hasUrlValue(body) || hasEscaped(body, space, lastAscii)
 }
 
@@ -122,7 +122,7 @@ export function expectedInputTokens(
   ratio: number,
   parse: () => Conversation | undefined,
   { contextTokens }: ContextWindow,
-  hasMedia = mayHaveMedia(body),
+  hasMedia = mayHaveMoreThanText(body),
 ): number {
   if (!hasMedia) return atMost(contextTokens, textTokens(body.length, ratio))
   const conversation = body.length > parsedBytesMax ? undefined : parse()
@@ -157,7 +157,7 @@ export function maxReportedInput(
   body: Uint8Array,
   parse: () => Conversation | undefined,
   { contextTokens = contextTokensUnknown }: ContextWindow,
-  hasMedia = mayHaveMedia(body),
+  hasMedia = mayHaveMoreThanText(body),
 ): number {
   let tokens = body.length + addedTokensMax
   if (hasMedia) {

@@ -143,7 +143,7 @@ export class Hold {
   }
 
   /** The amount held before the cost was known. */
-  get held(): Nano {
+  get heldBeforeCost(): Nano {
     return (this.#held - this.#covered) as Nano
   }
 

@@ -16,7 +16,7 @@ import { type PlacedReasoning, placeReasoning, reasoningPlaces } from '../dialec
 import { isThinking, proofOf } from '../dialects/request/reasoning.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { SharedCache } from '../store/shared-cache.ts'
-import { open, seal } from '../tenancy/envelope.ts'
+import { open, seal } from '../tenancy/sealing.ts'
 
 type Reasoning = ThinkingBlock | SealedThinkingBlock
 

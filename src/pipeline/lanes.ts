@@ -162,8 +162,8 @@ function byteLane(request: GatewayRequest, candidate: Candidate): Omit<Lane, 'pa
 }
 
 /** undefined = the body cannot offer any, or the whole model is free on purpose. */
-function hostedToolsOf({ model, mayHaveMedia }: GatewayRequest): HostedTools | undefined {
-  if (model.price.free || !mayHaveMedia) return undefined
+function hostedToolsOf({ model, mayHaveMoreThanText }: GatewayRequest): HostedTools | undefined {
+  if (model.price.free || !mayHaveMoreThanText) return undefined
   return { searches: hasRow(model.price, 'web_search'), allowed: model.hostedTools }
 }
 

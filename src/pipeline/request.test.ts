@@ -116,13 +116,13 @@ describe('usage', () => {
       { inputTokens: 8, outputTokens: 25 },
     ],
   ])('of an answer that ended early is %s', (_, more, counts) => {
-    expect(openRequest().request.usageSoFar(measured(more))).toMatchObject(counts)
+    expect(openRequest().request.usageOfPart(measured(more))).toMatchObject(counts)
   })
 
   test('of an answer that ended early is the one that was quoted, if any', () => {
     const usage = reported(3, 7)
     const more = { usage, usageSoFar: reported(2, 2), countedBytes: 100 }
-    expect(openRequest().request.usageSoFar(measured(more))).toBe(usage)
+    expect(openRequest().request.usageOfPart(measured(more))).toBe(usage)
   })
 
   const capped = '"max_tokens":100'
@@ -159,14 +159,14 @@ describe('releaseBody', () => {
 
   test('drops a long body whose tokens are known, and keeps the numbers derived from it', () => {
     const { request } = openRequest({ text: long })
-    const { bodyBytes, mayHaveMedia } = request
+    const { bodyBytes, mayHaveMoreThanText } = request
     request.releaseBody(start)
-    expect([request.envelope.body.length, request.bodyBytes, request.mayHaveMedia]).toEqual([
+    expect([request.envelope.body.length, request.bodyBytes, request.mayHaveMoreThanText]).toEqual([
       0,
       bodyBytes,
-      mayHaveMedia,
+      mayHaveMoreThanText,
     ])
-    expect(request.usageSoFar(measured({}))).toMatchObject({ inputTokens: 900, outputTokens: 25, source: 'estimated' })
+    expect(request.usageOfPart(measured({}))).toMatchObject({ inputTokens: 900, outputTokens: 25, source: 'estimated' })
     expect(request.quoteUsage(reported(0, 0), undefined, () => 4)).toMatchObject({
       inputTokens: 900,
       outputTokens: 1,
@@ -345,7 +345,7 @@ const row = () => ({}) as RequestRow
 describe('a charge', () => {
   test('is the price of the reported usage, also above the hold', () => {
     const { hold } = openHold({ cap: 10 })
-    expect(hold.held).toBe(200n as Nano)
+    expect(hold.heldBeforeCost).toBe(200n as Nano)
     const used = usage(30)
     expect(hold.quote(used)).toBe(400n as Nano)
     expect(hold.quotedUsd(used)).toBe('0.0000004')
@@ -418,7 +418,7 @@ describe('a hold grows', () => {
     expect(hold.growAtBytes).toBe(9_216)
     expect(hold.grow(9_216)).toBe('enough')
     expect(extended).toEqual([40_960n])
-    expect(hold.held).toBe(82_020n as Nano)
+    expect(hold.heldBeforeCost).toBe(82_020n as Nano)
     expect(hold.growAtBytes).toBe(18_432)
   })
 
@@ -445,7 +445,7 @@ describe('a hold grows', () => {
     asked.free = 5_200n
     expect(asked.hold.grow(9_216)).toBe('enough')
     expect(asked.extended).toEqual([40_960n, 20_480n, 10_240n, 5_120n])
-    expect(asked.hold.held).toBe(46_180n as Nano)
+    expect(asked.hold.heldBeforeCost).toBe(46_180n as Nano)
   })
 
   test('not at all without money: the answer continues until the hold is used up', () => {
@@ -509,7 +509,7 @@ describe('a reported cost far above the hold', () => {
   test('does not change what counts as held', () => {
     const { hold } = openHold()
     hold.quote(large)
-    expect(hold.held).toBe(41_060n as Nano)
+    expect(hold.heldBeforeCost).toBe(41_060n as Nano)
   })
 
   test('is quoted in full on a shared wallet: the settlement takes what there is', () => {

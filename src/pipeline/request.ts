@@ -28,7 +28,7 @@ import { type AttemptRecord, createRecord, type RequestRecord } from '../telemet
 import type { Caller } from '../tenancy/caller.ts'
 import type { KeyedRequest } from '../tenancy/idempotency.ts'
 import { hasBytes } from '../wire/bytes.ts'
-import { bytesPerToken, maxReportedInput, mayHaveMedia, parsedBytesMax, windowOf } from './estimate.ts'
+import { bytesPerToken, maxReportedInput, mayHaveMoreThanText, parsedBytesMax, windowOf } from './estimate.ts'
 import type { Hold } from './hold.ts'
 import { type Recalled, recallTurns, type SessionReasoning } from './kept-reasoning.ts'
 import type { DeriveCacheKey, Session, SessionSettings, TagContent } from './session.ts'
@@ -136,7 +136,7 @@ export class GatewayRequest implements RelayContext {
   readonly #clock: Clock
   #clientGone: AbortSignal | undefined
   #parsed: ParsedRequest | Failure | undefined
-  #mayHaveMedia: boolean | undefined
+  #mayHaveMoreThanText: boolean | undefined
   #estimatedTokens: number | undefined
   #maxInput: number | undefined
   #maxSearches: number | undefined
@@ -197,10 +197,10 @@ export class GatewayRequest implements RelayContext {
   }
 
   /** Whether the body may contain more than text, so that its size says little about its tokens. */
-  get mayHaveMedia(): boolean {
+  get mayHaveMoreThanText(): boolean {
     // Every client of OpenAI's asks for vectors as `base64`.
-    this.#mayHaveMedia ??= !this.envelope.embeddings && mayHaveMedia(this.envelope.body)
-    return this.#mayHaveMedia
+    this.#mayHaveMoreThanText ??= !this.envelope.embeddings && mayHaveMoreThanText(this.envelope.body)
+    return this.#mayHaveMoreThanText
   }
 
   /** Finds the kept reasoning of the history, before the hold. A promise only if there may be any. */
@@ -239,7 +239,7 @@ export class GatewayRequest implements RelayContext {
     const tokens = this.record.lane === 'translation' ? this.#inputTokens() : (this.#estimatedTokens ?? reported)
     if (tokens === 0) return
     this.#estimatedTokens = tokens
-    this.#mayHaveMedia = this.mayHaveMedia
+    this.#mayHaveMoreThanText = this.mayHaveMoreThanText
     // Remembers the bounds that depend on the body.
     this.#bounds()
     this.#parsed = undefined
@@ -346,7 +346,7 @@ export class GatewayRequest implements RelayContext {
   }
 
   /** The usage of a reply that is not complete: the last count, and an estimate of what was relayed since. */
-  usageSoFar({ usage, usageSoFar, outputBytes, countedBytes }: MeasuredReply): Usage {
+  usageOfPart({ usage, usageSoFar, outputBytes, countedBytes }: MeasuredReply): Usage {
     const counted = usage ?? usageSoFar
     if (!counted || countedBytes === undefined) return this.#estimate(usageSoFar, outputBytes)
     // It was validated when the client was quoted its cost, and the client pays no other amount.
@@ -425,7 +425,12 @@ export class GatewayRequest implements RelayContext {
   #maxInputTokens(): number {
     if (this.#maxInput === undefined) {
       const context = { contextTokens: this.#contextAndCap() }
-      const inBody = maxReportedInput(this.envelope.body, () => this.sentConversation(), context, this.mayHaveMedia)
+      const inBody = maxReportedInput(
+        this.envelope.body,
+        () => this.sentConversation(),
+        context,
+        this.mayHaveMoreThanText,
+      )
       this.#maxInput = inBody + this.recalledBytes
     }
     return this.#maxInput
@@ -440,8 +445,8 @@ export class GatewayRequest implements RelayContext {
   #maxWebSearches(): number {
     if (this.#maxSearches === undefined) {
       const isLong = this.bodyBytes > parsedBytesMax
-      const requested = this.mayHaveMedia && !isLong ? this.requestedSearches() : 0
-      const maySearch = requested > 0 || (this.mayHaveMedia && isLong) || hasRow(this.model.price, 'web_search')
+      const requested = this.mayHaveMoreThanText && !isLong ? this.requestedSearches() : 0
+      const maySearch = requested > 0 || (this.mayHaveMoreThanText && isLong) || hasRow(this.model.price, 'web_search')
       this.#maxSearches = maySearch ? Math.max(requested, searchesMax) : 0
     }
     return this.#maxSearches

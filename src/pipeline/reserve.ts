@@ -92,7 +92,13 @@ function expectedTokens(request: GatewayRequest, model: OfferedModel, ratios: In
   const { envelope } = request
   const parse = () => request.sentConversation()
   const ratio = ratios.of(model.id)
-  const inBody = expectedInputTokens(envelope.body, ratio, parse, windowOf(envelope, model), request.mayHaveMedia)
+  const inBody = expectedInputTokens(
+    envelope.body,
+    ratio,
+    parse,
+    windowOf(envelope, model),
+    request.mayHaveMoreThanText,
+  )
   return inBody + Math.ceil((request.recalledBytes / bytesPerToken) * ratio)
 }
 
@@ -119,7 +125,7 @@ function unusableBuckets(price: Price, request: GatewayRequest): readonly Bucket
 }
 
 function holdFacts(request: GatewayRequest, model: OfferedModel): HoldFacts {
-  const { envelope, plan, mayHaveMedia } = request
+  const { envelope, plan, mayHaveMoreThanText } = request
   const isOwnOnly = plan.ordered.length > 0 && plan.ordered.every(({ isOwn }) => isOwn)
   const price = isOwnOnly ? (model.fee?.price ?? freePrice) : model.price
   const without = unusableBuckets(price, request)
@@ -129,7 +135,7 @@ function holdFacts(request: GatewayRequest, model: OfferedModel): HoldFacts {
     cap: outputCapOf(envelope, model),
     choices: envelope.choices,
     isUsOnly: price.factors.us_only !== undefined && mayNameRegion(envelope.body),
-    webSearches: hasRow(price, 'web_search') && mayHaveMedia ? request.requestedSearches() : 0,
+    webSearches: hasRow(price, 'web_search') && mayHaveMoreThanText ? request.requestedSearches() : 0,
     without,
     // Reasoning and audio are billed but only partly visible in the stream, so hold the full cap.
     holdsWholeCap: !envelope.stream || isSpoken || model.tags.includes('reasoning'),
@@ -138,7 +144,7 @@ function holdFacts(request: GatewayRequest, model: OfferedModel): HoldFacts {
 }
 
 function mayContainAudio(request: GatewayRequest): boolean {
-  return request.mayHaveMedia && mayHaveAudio(parsedIfSmall(request))
+  return request.mayHaveMoreThanText && mayHaveAudio(parsedIfSmall(request))
 }
 
 /** Whether the answer may contain audio. */

@@ -67,7 +67,7 @@ const deps: RunDependencies = {
   endUsers: 'hashed',
   ledger: {} as Ledger,
   health: createHealth({ clock: systemClock, random: () => 0 }),
-  budget: createRetryBudget({ clock: systemClock }),
+  retryBudget: createRetryBudget({ clock: systemClock }),
   retries: { attempts: 3, backoffMs: 0, totalMs: 8000 },
   deriveCacheKey: () => 'key',
   tagContent: () => ({ tag: () => '', isValid: () => false }),

@@ -43,7 +43,7 @@ export interface RunDependencies
     ReserveDependencies,
     TryDependencies {
   readonly health: Health
-  readonly budget: CallBudget
+  readonly retryBudget: CallBudget
   readonly sticky: StickyRoutes
   readonly ticker: Ticker
   readonly reach: Failpoint
@@ -227,7 +227,7 @@ export function createRunRequest(
     const counted = request.reportedInput(measured)
     // The counts of a workspace's own endpoint must not affect the holds of others.
     if (!counted || request.candidate?.isOwn) return
-    deps.ratios.learn(request.model.id, request.promptBytes, counted, request.mayHaveMedia)
+    deps.ratios.learn(request.model.id, request.promptBytes, counted, request.mayHaveMoreThanText)
   }
 }
 

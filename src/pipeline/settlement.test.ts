@@ -95,7 +95,7 @@ function start() {
   const http = new Request('http://gateway.test')
   const request = new GatewayRequest(systemClock, http, openaiChat, '/v1/chat/completions', connection)
   const hold: Partial<Hold> = {
-    held: 9n as Nano,
+    heldBeforeCost: 9n as Nano,
     priceVersion: 'a/b#1',
     quote: () => 5n as Nano,
     quotedUsd: () => '0.000000005',

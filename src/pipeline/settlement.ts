@@ -1,5 +1,5 @@
-// How a request ends: what each ending costs (a table), the charge, and the record. A request ends exactly once; its hold,
-// its place among the running requests and its idempotency key are given back here and nowhere else.
+// How a request ends: what each ending costs (a table), the charge, and the record. An admitted request ends exactly once,
+// and its hold, its place among the running requests and its idempotency key are given back here.
 
 import { priceUsage } from '../catalog/price.ts'
 import { assert } from '../kernel/assert.ts'
@@ -14,7 +14,7 @@ import type { Candidate } from '../routing/plan.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { RequestLog } from '../telemetry/request-log.ts'
 import { logRequest, type RequestRecord } from '../telemetry/request-record.ts'
-import { chargedRow } from '../telemetry/request-row.ts'
+import { chargedRequestRow } from '../telemetry/request-row.ts'
 import type { GenerationKeys, KeyedRequest } from '../tenancy/idempotency.ts'
 import type { StoredResponses } from '../tenancy/stored-responses.ts'
 import { type AnswerHeaders, failureResponse, routeHeaders } from './headers.ts'
@@ -26,7 +26,7 @@ import { type MeasuredReply, nothingMeasured } from './usage.ts'
 
 /**
  * How a request that had a hold can end, and what it then pays. usage: the usage of the whole answer · delivered: the
- * input, and the output that was relayed; nothing while there is neither output nor a count · nothing: the hold is
+ * input, and the output that was read from the provider; nothing while there is neither output nor a count · nothing: the hold is
  * released and no transfer is written.
  */
 const endings = {
@@ -106,7 +106,7 @@ export async function settle(
 ): Promise<Settled> {
   const { record, hold } = request
   if (request.hasEnded) return { cost: record.costUsd }
-  const usage = billedUsage(ending, measured, () => request.usageSoFar(measured))
+  const usage = billedUsage(ending, measured, () => request.usageOfPart(measured))
   const hasLeft = ending === 'client left before content' || ending === 'client left after content'
   recordEnd(request, hasLeft ? clientLeftStatus : 200, failure)
   if (usage === undefined) {
@@ -120,12 +120,12 @@ export async function settle(
   record.cacheSaved = hold.cacheSaved(usage)
   record.costUsd = hold.quotedUsd(usage)
   record.priceVersion = hold.priceVersion
-  record.held = hold.held
+  record.held = hold.heldBeforeCost
   request.hasEnded = true
   request.mayBeCharged = true
   let outcome: SettleOutcome
   try {
-    outcome = await hold.settle(usage, (charge) => chargedRow(record, charge))
+    outcome = await hold.settle(usage, (charge) => chargedRequestRow(record, charge))
   } catch (error) {
     request.hasEnded = false
     forgetCharge(record)

@@ -53,7 +53,7 @@ export function streamAnswer(deps: StreamDependencies, input: StreamInput): Read
         if (input.opening instanceof Promise) controller.enqueue(input.request.surface.keepAlive)
       },
       pull: (controller) => pump.pull(controller),
-      cancel: () => pump.leave(),
+      cancel: () => pump.clientLeft(),
     },
     { highWaterMark: readAheadBytes, size: (chunk) => chunk?.byteLength ?? 0 },
   )
@@ -119,7 +119,7 @@ class Pump implements Watched {
       if (typeof opened === 'object' && 'abort' in opened) opened.abort()
       return
     }
-    if (opened === 'client left') return this.leave()
+    if (opened === 'client left') return this.clientLeft()
     if (opened instanceof Failure) return await this.#end(controller, { ending: 'not served', failure: opened })
     assert(opened.kind === 'stream', 'a streamed request is answered by a stream')
     this.#stream = opened
@@ -156,7 +156,7 @@ class Pump implements Watched {
   async #interrupt(controller: Controller, { how, why }: Cut): Promise<void> {
     const { candidate, relay } = this.#stream ?? {}
     const provider = candidate?.provider.id ?? 'unknown'
-    const tokens = relay ? this.#request.usageSoFar(relay).outputTokens : 0
+    const tokens = relay ? this.#request.usageOfPart(relay).outputTokens : 0
     const after = tokens > 0 ? ` after ${tokens} output token${tokens === 1 ? '' : 's'}` : ''
     const message = `Provider ${provider} ${how}${after}. The answer ends here. Request ${this.#request.record.id}.`
     await this.#end(controller, { ending: 'interrupted', failure: new Failure('STREAM_INTERRUPTED', message), why })
@@ -186,7 +186,7 @@ class Pump implements Watched {
   }
 
   /** The client has gone: it cancelled, disconnected, or read nothing for too long. */
-  async leave(): Promise<void> {
+  async clientLeft(): Promise<void> {
     if (this.#isOver()) return
     const stream = this.#stream
     if (!stream?.relay.awaitsUsage) return void (await this.#settleLeft())
@@ -220,7 +220,7 @@ class Pump implements Watched {
     // A client that leaves at this moment needs no error.
     if (!this.#controller || this.#isOver()) return
     const failure = new Failure('STREAM_INTERRUPTED', message)
-    this.#end(this.#controller, { ending: 'ended by us', failure }).catch(() => this.leave())
+    this.#end(this.#controller, { ending: 'ended by us', failure }).catch(() => this.clientLeft())
   }
 
   #keepAlive(nowMs: number): void {
@@ -229,7 +229,7 @@ class Pump implements Watched {
   }
 
   async #stall(): Promise<void> {
-    await this.leave()
+    await this.clientLeft()
     // Closing the stream does not close the socket. Last, because settling restores the usual idle limit.
     this.#request.connection.drop()
   }

@@ -42,7 +42,7 @@ export interface RetryRules {
 export interface TryDependencies {
   readonly clock: Clock
   readonly health: Pick<Health, 'begin' | 'state' | 'recordOk' | 'recordFault' | 'recordNothing'>
-  readonly budget: Pick<CallBudget, 'earn' | 'spend' | 'level'>
+  readonly retryBudget: Pick<CallBudget, 'earn' | 'spend' | 'level'>
   readonly retries: RetryRules
   /** Absent = hedging is off. */
   readonly hedges?: Pick<CallBudget, 'earn' | 'spend'>
@@ -87,7 +87,7 @@ export async function tryCandidates<Answer extends object>(
 ): Promise<Answer | Exhausted> {
   const { plan } = tries
   // Requests to a sandbox that fails on purpose do not count as traffic.
-  if (!plan.ordered[0]?.provider.ignoresHealth) deps.budget.earn()
+  if (!plan.ordered[0]?.provider.ignoresHealth) deps.retryBudget.earn()
   const pair = tries.mayHedge && deps.hedges ? hedgePair(plan, deps.clock) : undefined
   const progress = new Progress(deps, tries)
   for (let next = progress.next(); next; next = progress.next()) {
@@ -263,7 +263,8 @@ class Progress<Answer extends object> {
       const candidate = ordered[at]
       if (!candidate || candidate.refusal || this.#failed.has(candidate)) continue
       if (!this.#hadNeutralFault && isInGoodHealth(this.#deps, candidate)) return attempts < attemptsMaxHealthy
-      if (attempts < attemptsMax && (candidate.provider.ignoresHealth || this.#deps.budget.level() >= 1)) return true
+      if (attempts < attemptsMax && (candidate.provider.ignoresHealth || this.#deps.retryBudget.level() >= 1))
+        return true
     }
     return false
   }
@@ -281,7 +282,7 @@ class Progress<Answer extends object> {
 
   /** Calls to a provider that ignores health are free. */
   #spend({ provider }: Candidate): boolean {
-    return provider.ignoresHealth || this.#deps.budget.spend()
+    return provider.ignoresHealth || this.#deps.retryBudget.spend()
   }
 
   #isLate(): boolean {
@@ -352,7 +353,7 @@ function tryPair<Answer extends object>(
     afterMs,
     runFirst: (lost) => call(next, begunMs, lost),
     runSecond(lost) {
-      if (!tries.isWanted() || !deps.hedges?.spend() || !deps.budget.spend()) return undefined
+      if (!tries.isWanted() || !deps.hedges?.spend() || !deps.retryBudget.spend()) return undefined
       const startMs = deps.health.begin(second.health, tries.plan.mode)
       return typeof startMs === 'number' ? call({ ...next, candidate: second }, startMs, lost) : undefined
     },

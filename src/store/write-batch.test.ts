@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { answeredRequest } from '../../test/observe/observed-records.ts'
 import { createThrowAwayFolder, forEachEngine, type TestStore } from '../../test/parts/engines.ts'
 import { type Nano, zeroNano } from '../kernel/money.ts'
-import { chargedRow } from '../telemetry/request-row.ts'
+import { chargedRequestRow } from '../telemetry/request-row.ts'
 import type { Database } from './database.ts'
 import { insertRows } from './insert-rows.ts'
 import { openDatabase } from './open-database.ts'
@@ -24,7 +24,7 @@ interface Facts {
 
 function charged(id: string, { amount = 1n, workspaceId = 'ws_1', budgets }: Facts = {}): RequestRow {
   const record = answeredRequest({ id: `req_${id}`, startedAt, caller: { ...caller, workspaceId } })
-  return chargedRow(record, { charge: amount as Nano, writtenOff: zeroNano, budgets: budgets ?? null })
+  return chargedRequestRow(record, { charge: amount as Nano, writtenOff: zeroNano, budgets: budgets ?? null })
 }
 
 async function addWallet({ database }: TestStore, posted: bigint): Promise<BatchWriter> {

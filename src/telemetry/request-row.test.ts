@@ -4,7 +4,7 @@ import { createId, firstIdAt } from '../kernel/ids.ts'
 import type { Nano } from '../kernel/money.ts'
 import type { RequestRow } from '../store/request-rows.ts'
 import { onlyRoute, type RequestRecord } from './request-record.ts'
-import { chargedRow, requestFromRow, requestRow, type StoredRow } from './request-row.ts'
+import { chargedRequestRow, requestFromRow, requestRow, type StoredRow } from './request-row.ts'
 
 test('a moment stands before the ids made then, and after those made before', () => {
   const before = Date.now()
@@ -65,6 +65,10 @@ test('only a charged row has a charge', () => {
   const record = answeredRequest({ charge: 5n as Nano })
   expect(requestRow(record)).toMatchObject({ charge: null, written_off: null, budgets: null })
   const charge = { charge: 5n as Nano, writtenOff: 2n as Nano, budgets: 'key_1 day:2026-11-15' }
-  expect(chargedRow(record, charge)).toMatchObject({ charge: 5, written_off: 2, budgets: 'key_1 day:2026-11-15' })
+  expect(chargedRequestRow(record, charge)).toMatchObject({
+    charge: 5,
+    written_off: 2,
+    budgets: 'key_1 day:2026-11-15',
+  })
   expect(requestRow(answeredRequest({ caller: undefined }))).toBeUndefined()
 })

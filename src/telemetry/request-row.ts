@@ -94,7 +94,7 @@ export function requestRow(record: RequestRecord, facts?: ChargeFacts): RequestR
 }
 
 /** Only known keys are charged. */
-export function chargedRow(record: RequestRecord, facts: ChargeFacts): RequestRow {
+export function chargedRequestRow(record: RequestRecord, facts: ChargeFacts): RequestRow {
   const row = requestRow(record, facts)
   assert(row, 'a request that is charged has a caller')
   return row

@@ -10,7 +10,7 @@ import type { Charge } from '../ledger/ledger.ts'
 import type { Database } from '../store/database.ts'
 import { type Figures, grainMs } from '../store/request-rows.ts'
 import { createRequestLog } from './request-log.ts'
-import { chargedRow } from './request-row.ts'
+import { chargedRequestRow } from './request-row.ts'
 import { createFolding, daysAndHours, firstEventsOf, readStats, type StatGroup } from './request-stats.ts'
 
 const hourMs = grainMs.hour
@@ -146,7 +146,7 @@ forEachEngine((_, it) => {
     await books.ledger.hold(request)
     const caller = { workspaceId, projectId: 'prj_1', keyId: 'key_1' } as const
     const record = answeredRequest({ id: request.requestId, startedAt: noon, caller, usage })
-    const row = (charge: Charge) => chargedRow(record, charge)
+    const row = (charge: Charge) => chargedRequestRow(record, charge)
     await books.ledger.settle({ ...settlementOf(request.requestId, 7n), row })
     const sum = async () => gist((await statsOf(database, { workspaceId })).total)
     expect(await sum()).toBe('1 requests, 0 errors, 3 in, 5 out, 7 nano')

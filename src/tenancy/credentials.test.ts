@@ -17,7 +17,7 @@ import {
   putCredential,
   type WorkspaceCredentials,
 } from './credentials.ts'
-import { createKeyRing } from './envelope.ts'
+import { createKeyRing } from './sealing.ts'
 import type { MasterSecret } from './secrets.ts'
 import { insertWorkspace } from './workspaces.ts'
 

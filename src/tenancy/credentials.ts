@@ -7,8 +7,8 @@ import type { WorkspaceId } from '../kernel/ids.ts'
 import { Secret } from '../kernel/secret.ts'
 import type { Database } from '../store/database.ts'
 import { type Sql, timeFromSql, timeToSql } from '../store/sql.ts'
-import { type Belonging, type CredentialId, type Envelope, type KeyRing, openEnvelope, sealSecret } from './envelope.ts'
 import { LoadingCache } from './loading-cache.ts'
+import { type Belonging, type CredentialId, type Envelope, type KeyRing, openEnvelope, sealSecret } from './sealing.ts'
 
 export interface NewCredential {
   readonly workspaceId: WorkspaceId

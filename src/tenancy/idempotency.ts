@@ -9,7 +9,7 @@ import type { ReplicaId, RequestId, WorkspaceId } from '../kernel/ids.ts'
 import type { Database } from '../store/database.ts'
 import { abandonKey, claimKey, completeKey, type KeyRow, keyLifetimeMs, readKey } from '../store/idempotency.ts'
 import { type Sql, timeToSql } from '../store/sql.ts'
-import { open, seal } from './envelope.ts'
+import { open, seal } from './sealing.ts'
 
 export interface KeyedRequest {
   readonly scope: string

@@ -7,7 +7,7 @@ import type { Database } from '../store/database.ts'
 import { type Sql, timeFromSql, timeToSql } from '../store/sql.ts'
 import { createVerifier } from './api-key.ts'
 import { type SealedCredential, type SealedRow, sealedFromRow } from './credentials.ts'
-import { type CredentialId, createWrappingKey, rewrap, type WrappingKey } from './envelope.ts'
+import { type CredentialId, createWrappingKey, rewrap, type WrappingKey } from './sealing.ts'
 import { deriveSubkey, type MasterSecret } from './secrets.ts'
 import { rewrapResponses } from './stored-responses.ts'
 

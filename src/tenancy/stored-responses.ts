@@ -7,7 +7,7 @@ import type { Clock } from '../kernel/clock.ts'
 import type { WorkspaceId } from '../kernel/ids.ts'
 import type { Database } from '../store/database.ts'
 import { type Sql, timeToSql } from '../store/sql.ts'
-import { type Binding, type KeyRing, openBytes, rewrapKey, sealBytes, type WrappingKey } from './envelope.ts'
+import { type Binding, type KeyRing, openBytes, rewrapKey, sealBytes, type WrappingKey } from './sealing.ts'
 
 export interface StoredResponse {
   /** As the caller knows it: `resp_…`. */

@@ -21,7 +21,7 @@ let upstream: Upstream
 let clock: JumpClock
 /** So many settlements are answered as unknown; each is then made. */
 let unknownCharges = 0
-function dressLedger(real: Ledger): Ledger {
+function wrapLedger(real: Ledger): Ledger {
   return {
     ...real,
     async settle(settlement) {
@@ -38,7 +38,7 @@ beforeEach(async () => {
   clock = createJumpClock()
   upstream = startUpstream(() => {})
   unknownCharges = 0
-  gateway = await startGateway({ config: upstreamConfig(upstream.url), clock, dressLedger })
+  gateway = await startGateway({ config: upstreamConfig(upstream.url), clock, wrapLedger })
 })
 afterEach(async () => {
   await gateway.stop()

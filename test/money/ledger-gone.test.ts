@@ -17,7 +17,7 @@ const funds = 100_000_000_000_000n
 /** The part of the ledger that does not answer. */
 const gone = { extensions: false, settlements: false, isRefusing: false }
 
-function dressLedger(real: Ledger): Ledger {
+function wrapLedger(real: Ledger): Ledger {
   return {
     ...real,
     extend: (requestId, more) => (gone.extensions ? Promise.resolve(unavailable) : real.extend(requestId, more)),
@@ -32,7 +32,7 @@ function dressLedger(real: Ledger): Ledger {
 }
 
 const more = 'context_tokens: 1000, max_output_tokens: 64000, default_max_tokens: 64000'
-const till = await openTill({ price, more, dressLedger })
+const till = await openTill({ price, more, wrapLedger })
 afterAll(() => till[Symbol.asyncDispose]())
 
 /** The error in the last event of a stream, by the surface's own rules; it must be the only error in it. */

@@ -198,7 +198,7 @@ test('left while the hold is made: no provider is called and nothing is paid, on
   let holding = Promise.withResolvers<void>()
   let left = Promise.withResolvers<void>()
   const slow = await openTill({
-    dressLedger: (real) => ({
+    wrapLedger: (real) => ({
       ...real,
       async hold(request) {
         holding.resolve()

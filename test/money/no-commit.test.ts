@@ -55,7 +55,7 @@ test('the time that a commit takes is part of the duration, and named on the rec
   let settling = 0
   const till = await openTill({
     clock,
-    dressLedger: (real) => ({
+    wrapLedger: (real) => ({
       ...real,
       async settle(settlement) {
         settling += 1

@@ -21,7 +21,7 @@ export interface TillOptions {
   readonly retries?: string
   readonly clock?: Clock
   /** The ledger as the gateway shall see it. */
-  dressLedger?(real: Ledger): Ledger
+  wrapLedger?(real: Ledger): Ledger
   /** A second provider of each dialect, asked when the first one fails. */
   readonly spare?: Upstream
   /** How many models of each dialect there are, each at a separate provider; 1 unless tests are about failures. */

@@ -99,9 +99,9 @@ export interface Till extends AsyncDisposable {
 
 export async function openTill(options: TillOptions = {}): Promise<Till> {
   const upstream = startUpstream(() => {})
-  const { clock, dressLedger } = options
+  const { clock, wrapLedger } = options
   const config = tillConfig(upstream.url, options)
-  const gateway = await startGateway({ config, ...(clock && { clock }), ...(dressLedger && { dressLedger }) })
+  const gateway = await startGateway({ config, ...(clock && { clock }), ...(wrapLedger && { wrapLedger }) })
   const books = new Database(join(gateway.dataFolder, 'tollgate.db'), { readonly: true, safeIntegers: true })
   const bodyFor: Till['bodyFor'] = ({ surface, provider, stream }, members = {}) =>
     JSON.stringify({

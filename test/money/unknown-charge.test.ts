@@ -23,7 +23,7 @@ const charge = 4_550n
 /** Settlements wait here for their outcome, while there is one. */
 let stall: PromiseWithResolvers<'made' | 'not made'> | undefined
 
-function dressLedger(real: Ledger): Ledger {
+function wrapLedger(real: Ledger): Ledger {
   const settleLater = (settlement: Settlement, outcome: Promise<'made' | 'not made'>): SettleOutcome => {
     // As in a commit that hangs, the row is made before it is known that it will.
     const charge = settlement.quoted ?? settlement.cost
@@ -65,7 +65,7 @@ forEachEngine((engine) => {
     )
     const { url } = await engine.createPlace()
     const env: Record<string, string> = url === undefined ? {} : { DATABASE_URL: url }
-    gateway = await startGateway({ config: tillConfig(upstream.url, {}), env, dressLedger })
+    gateway = await startGateway({ config: tillConfig(upstream.url, {}), env, wrapLedger })
     wallets = createWallets(gateway)
   })
   afterAll(async () => {

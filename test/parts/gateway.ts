@@ -32,7 +32,7 @@ export interface GatewayOptions {
   /** Upper bound of the first wait before a retry; 0 unless a test is about the waits. */
   readonly backoffMs?: number
   /** The ledger as the gateway shall see it. */
-  dressLedger?(real: Ledger): Ledger
+  wrapLedger?(real: Ledger): Ledger
   /**
    * How many times as long PostgreSQL may take, so that a busy machine fails no test: 30 unless a test loses the server.
    */
@@ -45,7 +45,7 @@ export interface GatewayOptions {
 const requestLogFlushMs = 5
 
 export async function startGateway(options: GatewayOptions = {}): Promise<Gateway> {
-  const { config, env = {}, clock = systemClock, backoffMs = 0, dressLedger } = options
+  const { config, env = {}, clock = systemClock, backoffMs = 0, wrapLedger } = options
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-gateway-'))
   const configPath = join(folder, 'tollgate.yaml')
   if (config !== undefined) writeFileSync(configPath, config)
@@ -91,7 +91,7 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
     requestLogFlushMs,
     timeoutFactor: options.timeoutFactor ?? 30,
     onProgress: () => {},
-    ...(dressLedger && { dressLedger }),
+    ...(wrapLedger && { wrapLedger }),
     ...(options.stripeUrl !== undefined && { stripeUrl: options.stripeUrl }),
   })
   const dataFolder = join(folder, 'data')

@@ -10,7 +10,7 @@ import { verify } from '../../src/ledger/verify.ts'
 import type { Database } from '../../src/store/database.ts'
 import type { RequestRow } from '../../src/store/request-rows.ts'
 import { createRecord } from '../../src/telemetry/request-record.ts'
-import { chargedRow } from '../../src/telemetry/request-row.ts'
+import { chargedRequestRow } from '../../src/telemetry/request-row.ts'
 
 export interface TestClock extends Clock {
   advance(milliseconds: number): void
@@ -105,7 +105,7 @@ export function chargedRowOf(id: RequestId, charge: Charge, facts: ChargedFacts 
   const { startedAt = 0, totalMs = 0, keyId = 'key_1', priceVersion, usage = '{}', estimated = false } = facts
   const caller = { workspaceId: charge.workspaceId, projectId: 'prj_1', keyId } as const
   const record = { ...createRecord(id, startedAt, '/v1/messages'), caller, status: 200, totalMs, priceVersion }
-  return { ...chargedRow(record, charge), usage, estimated: estimated ? 1 : 0 }
+  return { ...chargedRequestRow(record, charge), usage, estimated: estimated ? 1 : 0 }
 }
 
 export function settlementOf(requestId: RequestId, cost: bigint, facts: ChargedFacts = {}): Settlement {

@@ -15,7 +15,7 @@ describe.skipIf(findPostgresPrograms() === undefined)('a key that was taken over
     await using store = await openPostgresStore()
     const { database } = store
     const upstream = startUpstream((_, reply) => reply.json(200, {}))
-    const dressLedger = (real: Ledger): Ledger => ({
+    const wrapLedger = (real: Ledger): Ledger => ({
       ...real,
       async hold(request) {
         await database.transaction((sql) => sql`UPDATE idempotency SET request_id = ${'req_twin'}`)
@@ -23,7 +23,7 @@ describe.skipIf(findPostgresPrograms() === undefined)('a key that was taken over
       },
     })
     const env = { DATABASE_URL: store.url }
-    const gateway = await startGateway({ config: upstreamConfig(upstream.url), env, dressLedger })
+    const gateway = await startGateway({ config: upstreamConfig(upstream.url), env, wrapLedger })
     try {
       const headers = { ...surface.headers, 'x-api-key': gateway.key, 'content-type': 'application/json' }
       const answer = await fetch(gateway.url + surface.path, {
@@ -51,7 +51,7 @@ describe.skipIf(findPostgresPrograms() === undefined)('a key that was taken over
     using network = startSlowNetwork(Number(address.port), 0)
     address.port = String(network.port)
     const upstream = startUpstream((_, reply) => reply.json(200, {}))
-    const dressLedger = (real: Ledger): Ledger => ({
+    const wrapLedger = (real: Ledger): Ledger => ({
       ...real,
       async hold(request) {
         const outcome = await real.hold(request)
@@ -60,7 +60,7 @@ describe.skipIf(findPostgresPrograms() === undefined)('a key that was taken over
       },
     })
     const env = { DATABASE_URL: address.href }
-    const gateway = await startGateway({ config: upstreamConfig(upstream.url), env, dressLedger, timeoutFactor: 1 })
+    const gateway = await startGateway({ config: upstreamConfig(upstream.url), env, wrapLedger, timeoutFactor: 1 })
     try {
       const answer = await fetch(`${gateway.url}/v1/chat/completions`, {
         method: 'POST',

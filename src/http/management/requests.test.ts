@@ -15,7 +15,7 @@ import type { Transfer, TransferKind } from '../../ledger/transfer.ts'
 import type { Database } from '../../store/database.ts'
 import { createRequestLog, listRequests } from '../../telemetry/request-log.ts'
 import { createRecord } from '../../telemetry/request-record.ts'
-import { chargedRow, type LoggedRequest } from '../../telemetry/request-row.ts'
+import { chargedRequestRow, type LoggedRequest } from '../../telemetry/request-row.ts'
 import type { RequestTail, TailListener } from '../../telemetry/request-tail.ts'
 import { textStream } from '../responses.ts'
 import { createRequestReader } from './requests.ts'
@@ -352,7 +352,7 @@ async function writeRequest(management: TestManagement, { workspace, project, ke
     const [requestId, cost] = [record.id, 22_000n as Nano]
     await ledger.fund({ workspaceId: workspace, amount: cost, kind: 'topup' })
     await ledger.hold({ requestId, workspaceId: workspace, projectId: project, keyId: key, amount: cost })
-    await ledger.settle({ requestId, cost, estimated: false, row: (charge) => chargedRow(record, charge) })
+    await ledger.settle({ requestId, cost, estimated: false, row: (charge) => chargedRequestRow(record, charge) })
   } else log.write(record)
   await log.close()
   return record.id

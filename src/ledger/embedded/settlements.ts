@@ -21,9 +21,9 @@ const batchMax = 512
  * previous batch was large and has just ended, more settlements are likely on their way, so wait a millisecond for them.
  */
 const gatherMs = 1
-const companyLeast = 3
-const companyMs = 10
-const enough = 64
+const busyBatchMin = 3
+const busyTimeMs = 10
+const fullBatch = 64
 /** How long a settlement is retried. After that its caller gets `unavailable`, or `unknown` if its commit is still running. */
 const retryMs = 30_000
 const firstRetryMs = 50
@@ -117,8 +117,8 @@ export class Settlements {
     const { clock, pace } = this.options
     let pauseMs = firstRetryMs
     while (this.#queue.length > 0) {
-      const isBusyTime = this.#last.size >= companyLeast && clock.monotonicMs() - this.#last.endedMs < companyMs
-      if (isBusyTime && this.#queue.length < enough) await pace.wait(gatherMs)
+      const isBusyTime = this.#last.size >= busyBatchMin && clock.monotonicMs() - this.#last.endedMs < busyTimeMs
+      if (isBusyTime && this.#queue.length < fullBatch) await pace.wait(gatherMs)
       const batch = this.#queue.splice(0, batchMax)
       const results = await this.#commit(batch)
       this.#last = { size: batch.length, endedMs: clock.monotonicMs() }
@@ -181,11 +181,11 @@ export class Settlements {
 
   #endCommitted({ claim, settlement }: Entry): SettleEnd | Promise<SettleEnd> {
     const { book, reach, counters } = this.options
-    const { charge, workspaceId, held } = claim
+    const { charge, workspaceId, heldBeforeCost } = claim
     const writtenOff = (settlement.cost - charge) as Nano
     const { posted } = book.wallet(workspaceId)
     const end: SettleEnd = { kind: 'settled', charge, posted, writtenOff, repeated: false }
-    counters.settled(settlement, end, held)
+    counters.settled(settlement, end, heldBeforeCost)
     try {
       const pause = reach('after_commit')
       return pause ? pause.then(() => end) : end
@@ -201,7 +201,7 @@ export class Settlements {
     const stored = await readSettled(database.sql, claim.requestId)
     if (stored.kind === 'settled' && isRetry) book.commit(claim)
     else book.drop(claim)
-    counters.settled(settlement, stored, claim.held)
+    counters.settled(settlement, stored, claim.heldBeforeCost)
     if (stored.kind === 'settled') return stored
     throw new Error(`the database refused the settlement of ${claim.requestId}; it was not charged: ${message}`)
   }

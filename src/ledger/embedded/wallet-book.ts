@@ -33,8 +33,8 @@ interface Hold {
 export interface Claim {
   readonly requestId: RequestId
   readonly workspaceId: WorkspaceId
-  /** The amount held before the charge was known. */
-  readonly held: bigint
+  /** The amount held before the cost was known. */
+  readonly heldBeforeCost: bigint
   /** The amount that leaves the wallet; covered by the hold. */
   readonly charge: Nano
   /** The budgets that count the charge. */
@@ -130,7 +130,7 @@ export class WalletBook {
     // The rest is reserved at once, so that what is committed later is covered whatever happens until then.
     this.#cover(hold, due - hold.amount)
     const charge = (due < hold.amount ? due : hold.amount) as Nano
-    return { requestId, workspaceId, held: hold.amount - hold.covered, charge, budgetNames }
+    return { requestId, workspaceId, heldBeforeCost: hold.amount - hold.covered, charge, budgetNames }
   }
 
   settling(requestId: RequestId): Promise<SettleOutcome> | undefined {

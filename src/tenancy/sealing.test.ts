@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { hkdfSync } from 'node:crypto'
 import { inspect } from 'node:util'
 import { Secret } from '../kernel/secret.ts'
-import { type Belonging, createKeyRing, createWrappingKey, openEnvelope, rewrap, sealSecret } from './envelope.ts'
+import { type Belonging, createKeyRing, createWrappingKey, openEnvelope, rewrap, sealSecret } from './sealing.ts'
 import type { MasterSecret } from './secrets.ts'
 
 const canary = 'sk-canary-0123456789-envelope'
