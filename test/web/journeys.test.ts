@@ -216,6 +216,50 @@ test('playground: a model is found by typing and answers with a system prompt, w
   await expectSound(page)
 })
 
+test('playground: a conversation is sent whole, its last message is edited and regenerated, and the costs add up', async ({
+  page,
+}) => {
+  const message = field(page, 'Message')
+  const ask = async (press: () => Promise<void>) => {
+    const sent = page.waitForRequest('**/v1/chat/completions')
+    await press()
+    return (await sent).postDataJSON().messages as readonly object[]
+  }
+  const answers = page.locator('[data-answer] [data-cost]')
+  const totalOf = (count: number) => page.locator('[data-total]', { hasText: `${count} answer` })
+  const user = (content: string) => ({ role: 'user', content })
+  await message.fill('one')
+  expect(await ask(() => button(page, 'Send').click())).toEqual([user('one')])
+  await totalOf(1).waitFor()
+  const reply = { role: 'assistant', content: await page.locator('.answer-text').textContent() }
+  expect(await message.inputValue()).toBe('')
+  await message.fill('two')
+  expect(await ask(() => page.keyboard.press('Control+Enter'))).toEqual([user('one'), reply, user('two')])
+  await totalOf(2).waitFor()
+  expect(await answers.count()).toBe(2)
+  expect(await ask(() => button(page, 'Regenerate').click())).toEqual([user('one'), reply, user('two')])
+  await totalOf(3).waitFor()
+  await button(page, 'Edit').click()
+  expect(await message.inputValue()).toBe('two')
+  await message.fill('three')
+  await button(page, 'View code').click()
+  const code = await page.textContent('[data-what=request]')
+  for (const text of ['"content":"one"', '"role":"assistant"', '"content":"three"']) expect(code).toContain(text)
+  expect(code).not.toContain('"content":"two"')
+  await page.keyboard.press('Escape')
+  expect(await ask(() => button(page, 'Send').click())).toEqual([user('one'), reply, user('three')])
+  await totalOf(4).waitFor()
+  // All four requests were charged, also those whose answers are gone.
+  const { data } = await read<{ data: readonly { cost: string | null }[] }>('/api/requests?limit=4')
+  const nanos = data.map(({ cost }) => BigInt((cost ?? '').replace('.', '').padEnd(10, '0')))
+  const total = await page.locator('[data-total]').getAttribute('data-total')
+  expect(BigInt((total ?? '').replace('.', '').padEnd(10, '0'))).toBe(nanos.reduce((sum, each) => sum + each, 0n))
+  await button(page, 'New conversation').click()
+  await page.waitForSelector('text=The answer appears here.')
+  expect(await page.locator('[data-total]').count()).toBe(0)
+  await expectSound(page)
+})
+
 test('requests: a failed request is followed to its cause in the panel, and the list stays in place', async ({
   page,
   key,

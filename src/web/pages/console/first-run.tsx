@@ -200,7 +200,8 @@ function FirstAnswer({ call, onDone }: { readonly call: FirstCall; onDone(): voi
   const { close } = useOverlay()
   const to = useConsolePath()
   const answer = useModelCall()
-  const run = () => answer.send({ dialect: 'chat', key: apiKey.secret, model, prompt, maxTokens: outputTokensMax })
+  const messages = [{ role: 'user', content: prompt }] as const
+  const run = () => answer.send({ dialect: 'chat', key: apiKey.secret, model, messages, maxTokens: outputTokensMax })
   useEffect(run, [])
   const finish = () => {
     close()

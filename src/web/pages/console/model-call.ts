@@ -10,7 +10,8 @@ export interface PlaygroundRequest {
   readonly dialect: Dialect
   readonly key: string
   readonly model: string
-  readonly prompt: string
+  /** The last one is the user's. */
+  readonly messages: readonly ChatMessage[]
   /** Empty = none. */
   readonly system?: string
   readonly maxTokens: number
@@ -19,6 +20,11 @@ export interface PlaygroundRequest {
   readonly topP?: number | undefined
   /** Absent = no tool. */
   readonly tool?: Tool
+}
+
+export interface ChatMessage {
+  readonly role: 'user' | 'assistant'
+  readonly content: string
 }
 
 /** A function that the model may call; the playground shows the call and does not run it. */
@@ -64,8 +70,7 @@ export const dialects = {
 } as const
 
 export function bodyOf(request: PlaygroundRequest): object {
-  const { dialect, model, prompt, system = '', maxTokens, temperature, topP, tool } = request
-  const user = { role: 'user', content: prompt }
+  const { dialect, model, messages, system = '', maxTokens, temperature, topP, tool } = request
   const sampling = { ...(temperature !== undefined && { temperature }), ...(topP !== undefined && { top_p: topP }) }
   if (dialect === 'messages') {
     const tools = tool && [{ name: tool.name, description: tool.description, input_schema: tool.parameters }]
@@ -76,7 +81,7 @@ export function bodyOf(request: PlaygroundRequest): object {
       ...sampling,
       stream: true,
       ...instructions,
-      messages: [user],
+      messages,
       ...(tools && { tools }),
     }
   }
@@ -90,37 +95,43 @@ export function bodyOf(request: PlaygroundRequest): object {
       ...sampling,
       stream: true,
       ...instructions,
-      input: prompt,
+      input: messages.length === 1 ? messages[0]?.content : messages,
       ...(tools && { tools }),
     }
   }
   const tools = tool && [{ type: 'function', function: tool }]
   const options = { ...sampling, stream: true, stream_options: { include_usage: true } }
-  const messages = [...(system === '' ? [] : [{ role: 'system', content: system }]), user]
-  return { model, max_completion_tokens: maxTokens, ...options, messages, ...(tools && { tools }) }
+  const all = [...(system === '' ? [] : [{ role: 'system', content: system }]), ...messages]
+  return { model, max_completion_tokens: maxTokens, ...options, messages: all, ...(tools && { tools }) }
 }
 
-export interface ModelCall {
+/** An answer as far as it has arrived. */
+export interface CallState {
   readonly text: string
   readonly toolCalls: readonly ToolCall[]
   /** undefined = running, or never started. */
   readonly outcome?: PlaygroundAnswer | ApiError
   readonly isRunning: boolean
-  send(request: PlaygroundRequest): void
-  stop(): void
 }
 
-const idle = { text: '', toolCalls: [], isRunning: false }
+export interface ModelCall extends CallState {
+  send(request: PlaygroundRequest): void
+  stop(): void
+  /** Forgets the answer. */
+  clear(): void
+}
+
+export const idleCall: CallState = { text: '', toolCalls: [], isRunning: false }
 
 /** One request at a time and its answer as it streams in. */
 export function useModelCall(): ModelCall {
-  const [answer, setAnswer] = useState<Omit<ModelCall, 'send' | 'stop'>>(idle)
+  const [answer, setAnswer] = useState(idleCall)
   const running = useRef<AbortController | undefined>(undefined)
   useEffect(() => () => running.current?.abort(), [])
   const run = async (request: PlaygroundRequest) => {
     const abort = new AbortController()
     running.current = abort
-    setAnswer({ ...idle, isRunning: true })
+    setAnswer({ ...idleCall, isRunning: true })
     const outcome = await callModel(request, abort.signal, (part) =>
       setAnswer((before) => ({ ...before, ...part })),
     ).catch(() => {
@@ -129,14 +140,19 @@ export function useModelCall(): ModelCall {
     })
     setAnswer((before) => ({ ...before, outcome, isRunning: false }))
   }
-  return { ...answer, send: (request) => void run(request), stop: () => running.current?.abort() }
+  return {
+    ...answer,
+    send: (request) => void run(request),
+    stop: () => running.current?.abort(),
+    clear: () => setAnswer(idleCall),
+  }
 }
 
 /** Throws when the connection is lost or aborted. */
 async function callModel(
   request: PlaygroundRequest,
   signal: AbortSignal,
-  onProgress: (answer: Pick<ModelCall, 'text' | 'toolCalls'>) => void,
+  onProgress: (answer: Pick<CallState, 'text' | 'toolCalls'>) => void,
 ): Promise<PlaygroundAnswer | ApiError> {
   const { path, headers } = dialects[request.dialect]
   const response = await fetch(path, {

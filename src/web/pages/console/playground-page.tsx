@@ -1,9 +1,9 @@
 /** @jsxImportSource preact */
-// The playground: sends a message to one model, or to two side by side, with a real key. Shows the answers as they stream,
-// the cost before and after, and the request as code.
+// The playground: a conversation with one model, or with two side by side, with a real key. Shows the answers as they
+// stream, the cost before and after, and the conversation as code.
 
 import type { ComponentChildren, TargetedSubmitEvent } from 'preact'
-import { useState } from 'preact/hooks'
+import { useEffect, useState } from 'preact/hooks'
 import { isoTime, systemClock } from '../../../kernel/clock.ts'
 import { formatUsd, parsePrice, picoToNano } from '../../../kernel/money.ts'
 import { type CatalogEntry, isEmbedder } from '../../catalog/entry.ts'
@@ -17,11 +17,14 @@ import { useAddressQuery, useApi, useQuery, useSubmit } from '../hooks.ts'
 import { Icon } from '../icons.tsx'
 import { Amount, curlText, exampleModel, QueryView } from './components.tsx'
 import { useMay, useWorkspaces } from './context.tsx'
+import { sumOf } from './figures.ts'
 import {
   bodyOf,
+  type CallState,
+  type ChatMessage,
   type Dialect,
   dialects,
-  type ModelCall,
+  idleCall,
   type PlaygroundAnswer,
   type PlaygroundRequest,
   type Tool,
@@ -49,9 +52,7 @@ export function PlaygroundView({ address }: ConsoleData) {
           const model = models.find(({ id }) => id === query.model) ?? exampleModel(models)
           const other = models.find(({ id }) => id === query.other)
           if (!model) {
-            return (
-              <p class="empty">No model can be called yet. Set a provider’s API key, or add one to tollgate.yaml.</p>
-            )
+            return <p class="empty">No model can be called yet. Add a provider key under Providers & routes.</p>
           }
           return (
             <>
@@ -172,68 +173,125 @@ interface PromptProps {
 const emptySettings = { system: '', maxTokens: '200', temperature: '', topP: '' }
 type Settings = typeof emptySettings
 
+/** A message and the answers of the models, in their order. */
+interface Turn {
+  readonly prompt: string
+  readonly answers: readonly CallState[]
+}
+
 function Prompt({ models, dialect, address }: PromptProps) {
   const { open } = useOverlay()
   const [prompt, setPrompt] = useState('hello from the other side of the gate')
+  const [past, setPast] = useState<readonly Turn[]>([])
+  /** The message of the last turn, whose answers are those of the calls. */
+  const [asked, setAsked] = useState<string | undefined>(undefined)
   const [settings, setSettings] = useState(emptySettings)
   const [toolInput, setToolInput] = useState(exampleTool)
+  const costs = useCosts()
   const source = useKeySource()
   const calls = [useModelCall(), useModelCall()] as const
   const [first] = models
   const isNamed = models.length > 1
   const tool = toolOf(toolInput)
   const maxTokens = Math.max(1, Math.floor(Number(settings.maxTokens) || 1))
-  const requestFor = ({ id }: CatalogEntry, key = ''): PlaygroundRequest => ({
-    ...{ dialect, key, model: id, prompt, system: settings.system.trim(), maxTokens },
+  const requestFor = (at: number, turns: readonly Turn[], text: string, key = ''): PlaygroundRequest => ({
+    ...{ dialect, key, model: (models[at] ?? first).id, system: settings.system.trim(), maxTokens },
+    messages: [...turns.flatMap((turn) => messagesOf(turn, at)), { role: 'user', content: text }],
     ...{ temperature: numberOf(settings.temperature), topP: numberOf(settings.topP), ...(tool && { tool }) },
   })
   const isRunning = calls.some((call) => call.isRunning) || source.isBusy
-  const submit = (event: TargetedSubmitEvent<HTMLFormElement>) => {
-    event.preventDefault()
+  const ended: readonly Turn[] = asked === undefined ? past : [...past, { prompt: asked, answers: calls }]
+  const send = (turns: readonly Turn[], text: string) => {
     if (isRunning || (toolInput.isOffered && !tool)) return
     source.withKey((key) => {
-      for (const [at, each] of models.entries()) calls[at]?.send(requestFor(each, key))
+      setPast(turns)
+      setAsked(text)
+      setPrompt((typed) => (typed === text ? '' : typed))
+      for (const at of models.keys()) calls[at]?.send(requestFor(at, turns, text, key))
     })
   }
-  const stop = () => {
-    for (const call of calls) call.stop()
+  const submit = (event: TargetedSubmitEvent<HTMLFormElement>) => {
+    event.preventDefault()
+    send(ended, prompt)
   }
-  const showCode = () => open(<CodeDialog request={requestFor(first)} address={address} />)
+  /** Takes the last message back, to send another one in its place. */
+  const edit = () => {
+    setPrompt(asked ?? '')
+    forget()
+    focusComposer()
+  }
+  const forget = () => {
+    setAsked(undefined)
+    for (const call of calls) call.clear()
+  }
+  const startOver = () => {
+    setPast([])
+    forget()
+    costs.clear()
+    focusComposer()
+  }
+  // What would be sent now, or what was sent last.
+  const code = prompt.trim() === '' && asked !== undefined ? requestFor(0, past, asked) : requestFor(0, ended, prompt)
   return (
     <form class="playground" onSubmit={submit}>
       <div class="stack">
-        <div class="card stack">
+        {ended.length === 0 && <Answers models={models} answers={calls} isNamed={isNamed} onCost={costs.add} />}
+        {ended.map((turn, at) => (
+          <section key={at} class="stack tight" aria-label={`Turn ${at + 1}`}>
+            <div class="user-message">
+              <p>{turn.prompt}</p>
+              {at === ended.length - 1 && !isRunning && (
+                <span class="row">
+                  <Button look="quiet small" onClick={edit}>
+                    Edit
+                  </Button>
+                  <Button look="quiet small" onClick={() => send(past, turn.prompt)}>
+                    Regenerate
+                  </Button>
+                </span>
+              )}
+            </div>
+            <Answers models={models} answers={turn.answers} isNamed={isNamed} onCost={costs.add} />
+          </section>
+        ))}
+        <div class="card stack" data-composer>
           <Field
             label="Message"
             kind="lines"
             value={prompt}
             isRequired
-            attributes={{ rows: 4, 'data-search': true, spellcheck: true }}
+            attributes={{ rows: 3, 'data-search': true, spellcheck: true, onKeyDown: sendWithEnter }}
             onChange={setPrompt}
           />
           {models.map((each) => (
             <CostEstimate key={each.id} model={each} maxTokens={maxTokens} isNamed={isNamed} />
           ))}
           {source.error && <ErrorNotice error={source.error} />}
-          <div class="row">
-            <button type="submit" class="button" disabled={isRunning}>
-              {isRunning ? 'Streaming …' : 'Send'}
-            </button>
-            {isRunning && (
-              <Button look="quiet" onClick={stop}>
-                Stop
+          <div class="between">
+            <span class="row">
+              <button type="submit" class="button" disabled={isRunning} title="Ctrl Enter">
+                {isRunning ? 'Streaming …' : 'Send'}
+              </button>
+              {isRunning && (
+                <Button look="quiet" onClick={() => calls.forEach((call) => void call.stop())}>
+                  Stop
+                </Button>
+              )}
+              <Button look="quiet" onClick={() => open(<CodeDialog request={code} address={address} />)}>
+                View code
               </Button>
+              {ended.length > 0 && !isRunning && (
+                <Button look="quiet" onClick={startOver}>
+                  New conversation
+                </Button>
+              )}
+            </span>
+            {costs.count > 0 && (
+              <span class="muted" data-total={costs.total}>
+                {countOf(costs.count, 'answer')}: <Amount usd={costs.total} />
+              </span>
             )}
-            <Button look="quiet" onClick={showCode}>
-              View code
-            </Button>
           </div>
-        </div>
-        <div class="answers">
-          {models.map(({ id }, at) => {
-            const call = calls[at]
-            return call && <AnswerCard key={`${at} ${id}`} id={id} isNamed={isNamed} call={call} />
-          })}
         </div>
       </div>
       <SettingsFields
@@ -245,6 +303,57 @@ function Prompt({ models, dialect, address }: PromptProps) {
         {source.fields}
       </SettingsFields>
     </form>
+  )
+}
+
+/** What a model is sent of an earlier turn. A model that joined later gets the first one's answer. */
+function messagesOf({ prompt, answers }: Turn, at: number): readonly ChatMessage[] {
+  const text = answers[at]?.text || answers[0]?.text
+  // Without an answer the message would be sent twice.
+  if (!text) return []
+  return [
+    { role: 'user', content: prompt },
+    { role: 'assistant', content: text },
+  ]
+}
+
+/** The charges of all answers of a conversation, also of those that were generated again. */
+function useCosts() {
+  const [costs, setCosts] = useState<Readonly<Record<string, string>>>({})
+  const amounts = Object.values(costs)
+  return {
+    count: amounts.length,
+    total: sumOf(amounts),
+    add: (requestId: string, usd: string) => setCosts((before) => ({ ...before, [requestId]: usd })),
+    clear: () => setCosts({}),
+  }
+}
+
+function sendWithEnter(event: KeyboardEvent): void {
+  if (event.key !== 'Enter' || !(event.ctrlKey || event.metaKey)) return
+  event.preventDefault()
+  if (event.currentTarget instanceof HTMLTextAreaElement) event.currentTarget.form?.requestSubmit()
+}
+
+function focusComposer(): void {
+  document.querySelector<HTMLElement>('[data-composer] textarea')?.focus()
+}
+
+interface AnswersProps {
+  readonly models: readonly CatalogEntry[]
+  readonly answers: readonly CallState[]
+  readonly isNamed: boolean
+  onCost(requestId: string, usd: string): void
+}
+
+/** Side by side. */
+function Answers({ models, answers, isNamed, onCost }: AnswersProps) {
+  return (
+    <div class="answers">
+      {models.map(({ id }, at) => (
+        <AnswerCard key={`${at} ${id}`} id={id} isNamed={isNamed} call={answers[at] ?? idleCall} onCost={onCost} />
+      ))}
+    </div>
   )
 }
 
@@ -408,12 +517,14 @@ function CostEstimate({ model, maxTokens, isNamed }: CostEstimateProps) {
 interface AnswerCardProps {
   readonly id: string
   readonly isNamed: boolean
-  readonly call: ModelCall
+  readonly call: CallState
   /** Opens the request in another tab, because a dialog shows a secret. */
   readonly isInDialog?: boolean
+  /** The charge is known. */
+  onCost?(requestId: string, usd: string): void
 }
 
-export function AnswerCard({ id, isNamed, call, isInDialog = false }: AnswerCardProps) {
+export function AnswerCard({ id, isNamed, call, isInDialog = false, onCost }: AnswerCardProps) {
   const { text, toolCalls, outcome, isRunning } = call
   const isEmpty = text === '' && toolCalls.length === 0 && !outcome
   return (
@@ -432,15 +543,25 @@ export function AnswerCard({ id, isNamed, call, isInDialog = false }: AnswerCard
         ))}
       </div>
       {outcome instanceof ApiError && <ErrorNotice error={outcome} />}
-      {outcome && !(outcome instanceof ApiError) && <AnswerCost answer={outcome} isInDialog={isInDialog} />}
+      {outcome && !(outcome instanceof ApiError) && (
+        <AnswerCost answer={outcome} isInDialog={isInDialog} {...(onCost && { onCost })} />
+      )}
     </section>
   )
 }
 
+interface AnswerCostProps extends Pick<AnswerCardProps, 'onCost'> {
+  readonly answer: PlaygroundAnswer
+  readonly isInDialog: boolean
+}
+
 /** From the request log: the charge is recorded before the answer's last bytes are sent. */
-function AnswerCost({ answer, isInDialog }: { readonly answer: PlaygroundAnswer; readonly isInDialog: boolean }) {
+function AnswerCost({ answer, isInDialog, onCost }: AnswerCostProps) {
   const { requestId, problem } = answer
   const { value, error, reload } = useApi('getRequest', requestId === '' ? undefined : { id: requestId })
+  useEffect(() => {
+    if (value?.cost) onCost?.(requestId, value.cost)
+  }, [value?.cost])
   return (
     <>
       {problem !== '' && (
