@@ -21,11 +21,14 @@ test('a query contains the values that are given, encoded', () => {
 
 test('an error of the API is read with its code and field, and anything else is not one', () => {
   const error = { message: 'No.', type: 'invalid_request_error', param: 'name', code: 'INVALID_REQUEST' }
-  expect(errorOf({ error })).toEqual({ message: 'No.', code: 'INVALID_REQUEST', param: 'name' })
+  const read = { message: 'No.', code: 'INVALID_REQUEST', param: 'name', reason: undefined }
+  expect(errorOf({ error })).toEqual(read)
+  expect(errorOf({ error: { ...error, metadata: { reason: 'empty' } } })).toEqual({ ...read, reason: 'empty' })
   expect(errorOf({ error: { message: 'No.', param: null } })).toEqual({
     message: 'No.',
     code: undefined,
     param: undefined,
+    reason: undefined,
   })
   for (const other of [undefined, null, 'error', [], {}, { error: 'No.' }, { error: { code: 'X' } }]) {
     expect(errorOf(other)).toBeUndefined()

@@ -54,15 +54,18 @@ export interface ApiError {
   readonly code: string | undefined
   /** The field that is wrong. */
   readonly param: string | undefined
+  /** Distinguishes errors with the same code. */
+  readonly reason: string | undefined
 }
 
 /** undefined: the answer is not one of the management API's errors, for example a proxy's page. */
 export function errorOf(json: unknown): ApiError | undefined {
   const error = isObject(json) ? json.error : undefined
   if (!isObject(error) || typeof error.message !== 'string') return undefined
-  const { message, code, param } = error
+  const { message, code, param, metadata } = error
   return {
     message,
+    reason: isObject(metadata) && typeof metadata.reason === 'string' ? metadata.reason : undefined,
     code: typeof code === 'string' ? code : undefined,
     param: typeof param === 'string' ? param : undefined,
   }

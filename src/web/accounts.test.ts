@@ -336,11 +336,9 @@ forEachEngine((engine) => {
       ['POST', `/api/workspaces/${workspaceId}/erase`, { confirm: 'erase' }],
     ] as const) {
       const reply = await asOperator(method, path, body)
-      expect([path, reply.status, reply.body.error.message]).toEqual([
-        path,
-        403,
-        expect.stringContaining('within the last 15 minutes'),
-      ])
+      const { message, metadata } = reply.body.error
+      const expected = [path, 403, expect.stringContaining('within the last 15 minutes'), { reason: 'sign_in_too_old' }]
+      expect([path, reply.status, message, metadata]).toEqual(expected)
     }
     expect((await asOperator('GET', `/api/workspaces/${workspaceId}/wallet`)).body.balance).toBe('2.00')
     expect((await management.ask('POST', wallet, { token, body: correct })).status).toBe(201)

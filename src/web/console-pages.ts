@@ -61,8 +61,19 @@ const sessionsPath = '/console/sessions'
 const oidcPath = '/console/oidc'
 /** How long someone may take at the identity provider. */
 const flowSeconds = 600
+/** Fits into a cookie. */
+const returnPathMax = 2000
 /** A token has a few hundred characters at most. */
 const bodyBytesMax = 4096
+
+/** The page of the console that a sign-in leads to: the address without a link's secret; `/console` for any other address. */
+function returnPath(address: string | null): string {
+  const url = address === null ? null : URL.parse(address, 'http://console')
+  if (!url || !/^\/console(?:\/|$)/.test(url.pathname) || url.pathname.startsWith(oidcPath)) return '/console'
+  for (const secret of ['t', 'i']) url.searchParams.delete(secret)
+  const path = url.pathname + url.search
+  return path.length > returnPathMax ? '/console' : path
+}
 
 export function createConsolePages(deps: ConsolePagesDependencies, show: ShowPage) {
   const { sessions, publicUrl, visitOf, tokenPlace, clock } = deps
@@ -119,6 +130,7 @@ export function createConsolePages(deps: ConsolePagesDependencies, show: ShowPag
       tokenPlace,
       hasAccounts: deps.oidc !== undefined || deps.accounts.isOpen() || (await deps.accounts.hasAny()),
       isOpen: deps.accounts.isOpen(),
+      returnTo: returnPath(request.url),
       ...(deps.oidc && { providerName: deps.oidc.providerName() }),
       ...more,
     }
@@ -127,8 +139,12 @@ export function createConsolePages(deps: ConsolePagesDependencies, show: ShowPag
   const redirectUri = (request: Request): string => `${publicUrl() ?? originOf(visitOf(request))}${oidcPath}/callback`
   const startOidc = async (request: Request, oidc: Oidc): Promise<Response> => {
     const started = await oidc.start(redirectUri(request))
-    if (started instanceof Failure) return await signInPage(request, { problem: started.message }, started.status)
-    const headers = { 'set-cookie': flowCookie(visitOf(request), started.memory, flowSeconds) }
+    const returnTo = returnPath(new URL(request.url).searchParams.get('to'))
+    if (started instanceof Failure) {
+      return await signInPage(request, { problem: started.message, returnTo }, started.status)
+    }
+    const memory = `${started.memory}.${Buffer.from(returnTo).toString('base64url')}`
+    const headers = { 'set-cookie': flowCookie(visitOf(request), memory, flowSeconds) }
     return redirect(started.url, headers)
   }
   const finishOidc = async (request: Request, oidc: Oidc): Promise<Response> => {
@@ -136,8 +152,9 @@ export function createConsolePages(deps: ConsolePagesDependencies, show: ShowPag
     const memory = readCookie(request.headers, flowCookieName(visit))
     const person = await oidc.finish(new URL(request.url), memory, redirectUri(request))
     const forget = flowCookie(visit, '', 0)
+    const returnTo = returnPath(Buffer.from(memory?.split('.')[3] ?? '', 'base64url').toString())
     if (person instanceof Failure) {
-      const page = await signInPage(request, { problem: person.message }, person.status)
+      const page = await signInPage(request, { problem: person.message, returnTo }, person.status)
       page.headers.append('set-cookie', forget)
       return page
     }
@@ -147,7 +164,7 @@ export function createConsolePages(deps: ConsolePagesDependencies, show: ShowPag
     page.headers.append('set-cookie', cookie)
     page.headers.append('set-cookie', forget)
     // Not a redirect: the session cookie is not sent along on a way that another site began.
-    page.headers.set('refresh', '0; url=/console')
+    page.headers.set('refresh', `0; url=${returnTo}`)
     return page
   }
   const viewerOf = async (request: Request, principal: Principal): Promise<Viewer> => {

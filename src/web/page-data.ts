@@ -82,6 +82,8 @@ export interface SignInData {
   readonly hasAccounts: boolean
   /** Whether anyone may create an account. */
   readonly isOpen: boolean
+  /** The page to go to after the sign-in. */
+  readonly returnTo: string
   /** Name of the identity provider; absent = none is configured. */
   readonly providerName?: string
   /** Why signing in with the identity provider failed. */

@@ -224,7 +224,8 @@ function createAsk(url: string, deps: ManagementDependencies): TestManagement['a
     expect(response.headers.get('x-request-id')).toMatch(/^req_/)
     expect(response.headers.get('request-id')).toBe(response.headers.get('x-request-id'))
     if (response.status >= 400) {
-      const facts = response.status === 402 ? ['metadata'] : []
+      const hasFacts = response.status === 402 || reply.body.error.metadata?.reason === 'sign_in_too_old'
+      const facts = hasFacts ? ['metadata'] : []
       expect(Object.keys(reply.body.error)).toEqual(['message', 'type', 'param', 'code', ...facts])
     }
     if (response.status < 400 && !isFeed) {

@@ -161,6 +161,58 @@ forEachEngine((engine) => {
     })
   })
 
+  test('answers, request log, statement, CSV, wallet and margin agree to the nano-dollar across a change of prices', async () => {
+    const { tenancy, upstream } = priced
+    const { workspaceId, key } = await tenancy.tenant({ credit: '10' })
+    const at = `workspace_id=${workspaceId}`
+    let running: UpstreamReply | undefined
+    upstream.handle(async (_, reply) => {
+      await reply.startStream()
+      await reply.chunk(words.opening({ usage }) + words.text('first'))
+      running = reply
+    })
+    const more = { stream: true, stream_options: { include_usage: true } }
+    const stream = await ask(tenancy.gateway.url, chat, key, 'acme/large', more)
+    upstream.handle((_, reply) => reply.json(200, words.whole({ texts: ['hello'], usage })))
+    await put('third', { markup_percent: '33.33' })
+    await tenancy.must('PATCH', `/api/workspaces/${workspaceId}`, { price_list: 'third' })
+    const marked = await costOf(key)
+    const explicit = { input: '1.234567', output: '2.00' }
+    await tenancy.must('PUT', '/api/models/acme/large/price?list=third', explicit)
+    const priced130 = await costOf(key)
+    await running?.chunk(words.text('last') + words.ending({ usage }))
+    await running?.finish()
+    const streamed = /"cost":([0-9.e-]+)/.exec(await stream.text())?.[1]
+
+    // 130 in and 50 out: at $1.00 and $2.00 per million; at $1.3333 and $2.6666; at $1.234567 and $2.00, where the
+    // $0.00026049371 are rounded up to a nano-dollar.
+    const expected = ['0.00023', '0.000306659', '0.000260494']
+    expect([streamed, marked[1], priced130[1]]).toEqual(expected)
+    const ids = [stream.headers.get('x-request-id') ?? '', marked[2], priced130[2]]
+    for (const id of ids) await explained(tenancy, id)
+    const { data } = await tenancy.must('GET', `/api/requests?${at}`)
+    const costs = new Map(data.map((request: { id: string; cost: string }) => [request.id, request.cost]))
+    expect(ids.map((id) => costs.get(id))).toEqual(expected)
+
+    const charged = '0.000797153'
+    const left = '9.999202847'
+    expect(await tenancy.must('GET', `/api/workspaces/${workspaceId}/wallet`)).toMatchObject({ balance: left })
+    expect(await tenancy.must('GET', `/api/workspaces/${workspaceId}/statement`)).toMatchObject({
+      charges: [{ model: 'acme/large', requests: 3, amount: charged }],
+      closing_balance: left,
+    })
+    const csv = await tenancy.api('GET', `/api/workspaces/${workspaceId}/statement/export`)
+    const [, ...lines] = csv.text.trim().split('\r\n')
+    expect(lines.map((line) => line.slice(line.lastIndexOf(',') + 1))).toEqual(['0.00', '10.00', `-${charged}`, left])
+    // Three times 130 in at $0.90 and 50 out at $1.80 per million.
+    const total = { requests: 3, charged, upstream_cost: '0.000621', margin: '0.000176153', requests_without_cost: 0 }
+    for (const by of ['day', 'workspace', 'model', 'provider', 'route']) {
+      const margin = await tenancy.must('GET', `/api/margin?${at}&group_by=${by}`)
+      expect([by, margin.total]).toEqual([by, expect.objectContaining(total)])
+      expect([by, margin.groups]).toEqual([by, [expect.objectContaining(total)]])
+    }
+  })
+
   test('the books agree with every version', async () => {
     const { databaseUrl: url, gateway } = priced.tenancy
     const database = await openDatabase({ url, dataFolder: gateway.dataFolder })

@@ -49,13 +49,13 @@ export interface ConsoleHarness {
 export async function startConsole({
   config,
   env,
-  stripeUrl,
-}: Pick<GatewayOptions, 'config' | 'env' | 'stripeUrl'> = {}): Promise<ConsoleHarness> {
+  ...more
+}: Pick<GatewayOptions, 'config' | 'env' | 'stripeUrl' | 'clock'> = {}): Promise<ConsoleHarness> {
   const browser = await openBrowser()
   const gateway = await startGateway({
     env: { ANTHROPIC_API_KEY: 'not-a-key', ...env },
     ...(config !== undefined && { config }),
-    ...(stripeUrl !== undefined && { stripeUrl }),
+    ...more,
   })
   const { url } = gateway
   const token = readFileSync(join(gateway.dataFolder, 'admin-token'), 'utf8').trim()

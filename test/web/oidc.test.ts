@@ -1,12 +1,8 @@
 // Sign-in with a real identity provider in process: the whole way through the gateway's pages, without a browser.
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { createServer, type Server } from 'node:http'
-// @ts-expect-error: the package has no types.
-import Provider from 'oidc-provider'
 import type { Failure } from '../../src/kernel/failure.ts'
 import type { WorkspaceId } from '../../src/kernel/ids.ts'
-import { Secret } from '../../src/kernel/secret.ts'
 import type { ClaimRules } from '../../src/tenancy/claims.ts'
 import { createInvitation } from '../../src/tenancy/people.ts'
 import { principalOfPerson } from '../../src/tenancy/principal.ts'
@@ -15,94 +11,11 @@ import { createOidc, type Oidc, type OidcProvider } from '../../src/web/oidc.ts'
 import { browserTest, openBrowser, openPage } from '../parts/browser.ts'
 import { forEachEngine, type TestEngine } from '../parts/engines.ts'
 import { startGateway } from '../parts/gateway.ts'
+import { type IdentityProvider, startIdentityProvider } from '../parts/identity-provider.ts'
 import { createTestClock } from '../parts/ledger.ts'
 
 const redirectUri = 'http://gate.test/console/oidc/callback'
 let [first, second, foreign]: IdentityProvider[] = []
-
-interface IdentityProvider extends OidcProvider {
-  /** The claims of the next sign-in. */
-  account: Record<string, unknown> & { sub: string }
-  /** Where browsers may be sent back to. */
-  redirects: string[]
-  /** How far its clock is ahead; below 0 = behind. */
-  aheadMs: number
-  /** Replaces the signing key. */
-  rotate(): Promise<void>
-  stop(): Promise<void>
-}
-
-const keyNamed = async (kid: string) => {
-  const { privateKey } = await crypto.subtle.generateKey(
-    { name: 'RSASSA-PKCS1-v1_5', modulusLength: 2048, publicExponent: new Uint8Array([1, 0, 1]), hash: 'SHA-256' },
-    true,
-    ['sign', 'verify'],
-  )
-  const { key_ops: _uses, ext: _isExtractable, ...key } = await crypto.subtle.exportKey('jwk', privateKey)
-  return { ...key, kid, use: 'sig', alg: 'RS256' }
-}
-
-async function startProvider(): Promise<IdentityProvider> {
-  const server: Server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const address = server.address()
-  const issuer = `http://127.0.0.1:${typeof address === 'object' ? address?.port : 0}`
-  let handle: (request: never, response: never) => void = () => {}
-  server.on('request', (request, response) => {
-    // Whoever called waits for the answer, so only the provider sees this clock.
-    const { now } = Date
-    Date.now = () => now() + self.aheadMs
-    response.on('finish', () => {
-      Date.now = now
-    })
-    handle(request as never, response as never)
-  })
-  const self: IdentityProvider = {
-    issuer,
-    clientId: 'gate',
-    redirects: [redirectUri],
-    aheadMs: 0,
-    clientSecret: new Secret('a-client-secret-of-thirty-two-chars'),
-    account: { sub: 'ada', email: 'ada@example.com', email_verified: true, name: 'Ada' },
-    async rotate() {
-      const provider = createProvider(issuer, self, [await keyNamed(`key-${Math.trunc(performance.now() * 1000)}`)])
-      handle = provider as never
-    },
-    async stop() {
-      server.closeAllConnections()
-      server.close()
-    },
-  }
-  await self.rotate()
-  return self
-}
-
-function createProvider(issuer: string, self: IdentityProvider, keys: object[]) {
-  const provider = new Provider(issuer, {
-    clients: [
-      { client_id: 'gate', client_secret: 'a-client-secret-of-thirty-two-chars', redirect_uris: self.redirects },
-    ],
-    claims: { openid: ['sub'], email: ['email', 'email_verified'], profile: ['name', 'groups'] },
-    findAccount: (_context: unknown, id: string) => ({
-      accountId: id,
-      claims: async () => ({ ...self.account, sub: id }),
-    }),
-    interactions: { url: (_context: unknown, { uid }: { uid: string }) => `/interaction/${uid}` },
-    cookies: { keys: ['a cookie key for tests'] },
-    jwks: { keys } as never,
-    features: { devInteractions: { enabled: false } },
-    ttl: { AuthorizationCode: 60, Interaction: 600, Session: 600, Grant: 600, AccessToken: 600, IdToken: 600 },
-  } as never)
-  const serve = provider.callback()
-  return async (request: { url?: string }, response: never) => {
-    if (!request.url?.startsWith('/interaction/')) return serve(request as never, response)
-    // The person signs in and agrees.
-    const grant = new provider.Grant({ accountId: self.account.sub, clientId: 'gate' })
-    grant.addOIDCScope('openid email profile')
-    const login = { accountId: self.account.sub }
-    await provider.interactionFinished(request as never, response, { login, consent: { grantId: await grant.save() } })
-  }
-}
 
 /** Follows the provider's redirects with its cookies, as a browser would, to the address of the gateway. */
 async function visit(start: string): Promise<URL> {
@@ -124,7 +37,8 @@ async function visit(start: string): Promise<URL> {
 }
 
 beforeAll(async () => {
-  ;[first, second, foreign] = [await startProvider(), await startProvider(), await startProvider()]
+  const start = () => startIdentityProvider(redirectUri)
+  ;[first, second, foreign] = [await start(), await start(), await start()]
 })
 
 afterAll(async () => {
@@ -326,15 +240,10 @@ browserTest(
     const provider = first as IdentityProvider
     const browser = await openBrowser()
     const gateway = await startGateway({
-      env: {
-        TOLLGATE_OIDC_ISSUER: provider.issuer,
-        TOLLGATE_OIDC_CLIENT_ID: 'gate',
-        TOLLGATE_OIDC_CLIENT_SECRET: provider.clientSecret?.reveal() ?? '',
-      },
+      env: provider.env,
       config: 'sign_in: { mode: oidc, opening_credit: "3.00", provider_name: Example ID }',
     })
-    provider.redirects = [`${gateway.url}/console/oidc/callback`]
-    await provider.rotate()
+    await provider.serve(gateway.url)
     provider.account = { sub: 'ida', email: 'ida@example.com', email_verified: true, name: 'Ida' }
     const { page, close } = await openPage(browser, `${gateway.url}/console`)
     await page.click('text=Sign in with Example ID')
@@ -348,6 +257,17 @@ browserTest(
     await page.waitForSelector('text=ida@example.com')
     const other = await openPage(browser, `${gateway.url}/console/oidc`)
     await other.page.waitForSelector('[role=alert]:has-text("does not answer")')
+    // The way back leads only to pages of the console.
+    for (const [to, kept] of [
+      ['/console/keys?from=x&i=secret', '/console/keys?from=x'],
+      ['https://evil.test/console/keys', '/console/keys'],
+      ['//evil.test/', '/console'],
+      ['/console/../docs', '/console'],
+      ['/console/oidc/callback?code=x', '/console'],
+    ] as const) {
+      const shown = await (await fetch(`${gateway.url}/console/oidc?to=${encodeURIComponent(to)}`)).text()
+      expect(shown).toContain(`href="/console/oidc?to=${encodeURIComponent(kept)}"`)
+    }
     await close()
     await other.close()
     await browser?.close()

@@ -1,21 +1,31 @@
-// People in the console, in a real browser over the real gateway: the operator invites an admin, who creates a project and
-// a key and makes a first call; a member sees what is their own; a viewer can change nothing.
+// People in the console, in a real browser over the real gateway: the operator invites an admin, who signs in with a password
+// and with the identity provider, creates a project and a key and makes a first call; a member sees what is their own; a
+// viewer can change nothing. With PEOPLE_SHOTS=folder each step is kept as four screenshots: wide and narrow, light and dark.
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { isoTime, systemClock } from '../../src/kernel/clock.ts'
 import { browserTest, openContext, watchPage } from '../parts/browser.ts'
+import { type IdentityProvider, startIdentityProvider } from '../parts/identity-provider.ts'
 import { until } from '../tenancy/tenancy.ts'
 import { button, type ConsoleHarness, chooseWorkspace, field, startConsole } from './console-harness.ts'
 
 let harness: ConsoleHarness
+let provider: IdentityProvider
 const password = 'correct horse battery'
+let aheadMs = 0
+const clock = { ...systemClock, now: () => systemClock.now() + aheadMs }
 
 beforeAll(async () => {
-  harness = await startConsole()
+  provider = await startIdentityProvider()
+  harness = await startConsole({ clock, env: provider.env, config: 'sign_in: { provider_name: Example ID }' })
+  await provider.serve(harness.gateway.url)
 })
 
-afterAll(() => harness.stop())
+afterAll(async () => {
+  await harness.stop()
+  await provider.stop()
+})
 
 /** Opens an invitation in a separate browser, and accepts it. */
 async function accept(link: string, name: string): Promise<Page> {
@@ -29,10 +39,19 @@ async function accept(link: string, name: string): Promise<Page> {
   return page
 }
 
-/** For looking at; kept only where PEOPLE_SHOTS names a folder. */
 async function shot(page: Page, name: string): Promise<void> {
   const folder = Bun.env.PEOPLE_SHOTS
-  if (folder !== undefined) await page.screenshot({ path: `${folder}/${name}.png`, fullPage: true })
+  const before = page.viewportSize()
+  if (folder === undefined || before === null) return
+  for (const width of [1440, 390]) {
+    await page.setViewportSize({ width, height: 900 })
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme })
+      await page.screenshot({ path: `${folder}/${name}-${width}-${colorScheme}.png`, fullPage: true })
+    }
+  }
+  await page.emulateMedia({ colorScheme: null })
+  await page.setViewportSize(before)
 }
 
 const menuOf = (page: Page) => page.locator('.console-menu a').allInnerTexts()
@@ -48,12 +67,27 @@ async function invite(page: Page, email: string, role: string): Promise<string> 
   return link.trim()
 }
 
+/** Opens the form for a correction, and sends it. */
+async function correct(page: Page): Promise<void> {
+  await page.locator('summary', { hasText: 'Correct the balance' }).click()
+  const form = page.getByRole('form', { name: 'Correct the balance' })
+  await form.getByLabel('Amount').fill('1.00')
+  await form.getByLabel('Reason').fill('counted twice')
+  await form.getByRole('button', { name: 'Correct', exact: true }).click()
+}
+
 browserTest(
   'an invited admin sets up a project and makes a first call; a member and a viewer see what is theirs',
   async () => {
     const workspace = await harness.manage('POST /api/workspaces', { name: 'acme' })
     await harness.manage(`POST /api/workspaces/${workspace.id}/topups`, { amount: '5.00' })
-    const { page: operator } = await harness.signIn('/console/people')
+    const { page: operator, go } = await watchPage(await openContext(harness.browser, { reducedMotion: 'reduce' }))
+    await go(`${harness.gateway.url}/console/people`)
+    await operator.locator('summary').click()
+    await field(operator, 'Management token').fill(harness.token)
+    await shot(operator, 'sign-in-operator')
+    await button(operator, 'Sign in with the token').click()
+    await operator.waitForSelector('.console')
     await chooseWorkspace(operator, 'acme')
     await operator.waitForSelector('text=Members of acme')
     await shot(operator, 'people-operator')
@@ -75,7 +109,14 @@ browserTest(
     ])
     await admin.waitForSelector('text=Getting started')
     await shot(admin, 'usage-admin')
-    await admin.goto(`${harness.gateway.url}/console/projects`)
+    // The same person at the identity provider, which leads back to the page that asked for the sign-in.
+    await admin.context().clearCookies()
+    await admin.goto(`${harness.gateway.url}/console/projects?from=x`)
+    provider.account = { sub: 'ada', email: 'ada@example.com', email_verified: true, name: 'Ada Lovelace' }
+    await admin.click('text=Sign in with Example ID')
+    await admin.waitForSelector('.console')
+    expect(new URL(admin.url())).toMatchObject({ pathname: `/console/${workspace.id}/projects`, search: '?from=x' })
+    await admin.waitForSelector('text=ada@example.com')
     await button(admin, 'New project').click()
     await field(admin, 'Name').fill('web')
     await button(admin, 'Create project').click()
@@ -168,6 +209,24 @@ browserTest(
     expect(await menuOf(operator)).toEqual(['Usage', 'Requests', 'API keys', 'Projects & limits', 'Billing', 'Alerts'])
     await button(operator, 'Stop').click()
     await operator.waitForSelector('.console-menu a:has-text("Settings")')
+
+    // What cannot be undone needs a recent sign-in, which leads back.
+    const billing = `${harness.gateway.url}/console/${workspace.id}/wallet`
+    await operator.goto(billing)
+    aheadMs = 15 * 60_000
+    await correct(operator)
+    await operator.waitForSelector('[role=alert]:has-text("within the last 15 minutes")')
+    await shot(operator, 'correction-refused')
+    await button(operator, 'Sign in again').click()
+    await operator.waitForSelector('[role=status]:has-text("Sign in again.")')
+    await shot(operator, 'sign-in-again')
+    await operator.locator('summary').click()
+    await field(operator, 'Management token').fill(harness.token)
+    await button(operator, 'Sign in with the token').click()
+    await operator.waitForSelector('.console')
+    expect(operator.url()).toBe(billing)
+    await correct(operator)
+    await operator.waitForSelector('td:has-text("counted twice")')
 
     // Removed: the next click leads to the sign-in page, which knows accounts now.
     await admin

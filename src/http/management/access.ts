@@ -46,8 +46,9 @@ const recentMs = 15 * 60_000
 /** Throws a Failure if a console session was opened too long ago for the call. */
 export function checkSignInTime({ session }: Principal, { route }: Match, now: number): void {
   if (!session || !needsRecentSignIn.has(route.name) || now - session.openedAt < recentMs) return
-  const message = 'This needs a sign-in within the last 15 minutes. Sign out, sign in again and repeat it.'
-  throw new Failure('FORBIDDEN', message)
+  const message = 'This needs a sign-in within the last 15 minutes. Sign in again and repeat it.'
+  // The console offers a new sign-in.
+  throw new Failure('FORBIDDEN', message, { metadata: { reason: 'sign_in_too_old' } })
 }
 
 /** Owner filter for the installation when it views the console as a member: it has no keys. */

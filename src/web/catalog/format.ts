@@ -1,4 +1,4 @@
-// Numbers as text. Amounts are exact, except in headlines (`roundUsd`).
+// Numbers as text. Amounts are exact, except in headlines (`headlineUsd`).
 
 import { formatPrice, formatUsd, type Nano, type Pico } from '../../kernel/money.ts'
 
@@ -32,15 +32,12 @@ export function usdText(text: string): string {
   return `${sign === '-' ? '−' : ''}$${whole.replace(/\B(?=(\d{3})+$)/g, ',')}.${fraction.padEnd(2, '0')}`
 }
 
-/** `$1,234.57`, and below a cent `< $0.01`: for headlines. The exact amount is never far away. */
-export function roundUsd(text: string): string {
-  const match = /^(-?)(\d+)(?:\.(\d+))?$/.exec(text)
-  if (!match) return text
-  const [, sign, whole = '0', fraction = ''] = match
-  const digits = BigInt(whole) * 1000n + BigInt(fraction.padEnd(3, '0').slice(0, 3))
-  const cents = (digits + 5n) / 10n
-  if (cents === 0n && /[1-9]/.test(fraction)) return `${sign === '-' ? '> −' : '< '}$0.01`
-  return usdText(`${sign}${cents / 100n}.${String(cents % 100n).padStart(2, '0')}`)
+/** `$1,234.56`, and below a cent `< $0.01`: for headlines. Never more than there is; the exact amount is never far away. */
+export function headlineUsd(text: string): string {
+  const [, sign = '', whole = '', cents = '', rest = ''] = /^(-?)(\d+)\.(\d\d)(\d*)$/.exec(text) ?? []
+  if (whole === '') return usdText(text)
+  const isBelowCent = whole === '0' && cents === '00' && /[1-9]/.test(rest)
+  return isBelowCent ? `${sign === '-' ? '−' : ''}< $0.01` : usdText(`${sign}${whole}.${cents}`)
 }
 
 /** `840 ms`, `1.25 s`. */

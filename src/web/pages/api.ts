@@ -26,11 +26,14 @@ export class ApiError extends Error {
   readonly status: number
   /** For looking it up in the log; empty = the gateway was not reached. */
   readonly requestId: string
+  /** A new sign-in makes the call possible. */
+  readonly needsSignIn: boolean
 
-  constructor(status: number, message: string, requestId = '') {
+  constructor(status: number, message: string, { requestId = '', needsSignIn = false } = {}) {
     super(message)
     this.status = status
     this.requestId = requestId
+    this.needsSignIn = needsSignIn
   }
 }
 
@@ -50,9 +53,7 @@ export async function callApi<Name extends OperationName>(
     return await send<AnswerOf<Name>>(targetOfCall(name, call), { ...options, body: call.body })
   } catch (thrown) {
     if (thrown instanceof ApiError && thrown.status === 401) {
-      // The same address now shows the sign-in page, which explains why and leads back here.
-      sessionStorage.setItem(sessionEndedKey, 'yes')
-      location.reload()
+      showSignIn('ended')
     }
     throw thrown
   }
@@ -94,8 +95,12 @@ async function send<Answer>(
 /** Also handles responses that are not the gateway's, such as a proxy's. */
 export async function apiErrorOf(response: Response): Promise<ApiError> {
   const json: unknown = await response.json().catch(() => undefined)
-  const message = errorOf(json)?.message ?? `The gateway responded with status ${response.status}.`
-  return new ApiError(response.status, message, response.headers.get('x-request-id') ?? '')
+  const error = errorOf(json)
+  const message = error?.message ?? `The gateway responded with status ${response.status}.`
+  return new ApiError(response.status, message, {
+    requestId: response.headers.get('x-request-id') ?? '',
+    needsSignIn: error?.reason === 'sign_in_too_old',
+  })
 }
 
 /** A page of the console with filters in its address; empty and undefined ones are left out. */
@@ -141,13 +146,27 @@ export async function callForAll<Name extends ListName>(
   return items
 }
 
-const sessionEndedKey = 'tollgate-session-ended'
+const signInCauseKey = 'tollgate-sign-in'
 
-/** Whether the session ended while a page of this tab was open. True only once, for the sign-in page. */
-export function takeSessionEnded(): boolean {
-  const hasEnded = sessionStorage.getItem(sessionEndedKey) !== null
-  sessionStorage.removeItem(sessionEndedKey)
-  return hasEnded
+/** `again`: a call needs a recent sign-in. */
+type SignInCause = 'ended' | 'again'
+
+/** Without a session the same address shows the sign-in page, which explains why and leads back here. */
+function showSignIn(cause: SignInCause): void {
+  sessionStorage.setItem(signInCauseKey, cause)
+  location.reload()
+}
+
+/** Why a page of this tab led to the sign-in page; undefined = it did not. Known only once. */
+export function takeSignInCause(): SignInCause | undefined {
+  const cause = sessionStorage.getItem(signInCauseKey)
+  sessionStorage.removeItem(signInCauseKey)
+  return cause === 'ended' || cause === 'again' ? cause : undefined
+}
+
+export async function signInAgain(): Promise<void> {
+  await signOut()
+  showSignIn('again')
 }
 
 export type Credentials =

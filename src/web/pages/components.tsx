@@ -6,7 +6,7 @@
 import type { ButtonHTMLAttributes, ComponentChildren, RefObject } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { ShownStatus } from '../catalog/status.ts'
-import type { ApiError } from './api.ts'
+import { type ApiError, signInAgain } from './api.ts'
 import { useUniqueId } from './hooks.ts'
 import { Icon, type IconName } from './icons.tsx'
 import type { LiveState } from './live-catalog.ts'
@@ -432,6 +432,11 @@ export function ErrorNotice({ error, retry }: { readonly error: ApiError; retry?
         <p class="hint">
           Request id <code>{error.requestId}</code>
         </p>
+      )}
+      {error.needsSignIn && (
+        <Button look="small" onClick={signInAgain}>
+          Sign in again
+        </Button>
       )}
       {retry && (
         <Button look="quiet small" onClick={retry}>

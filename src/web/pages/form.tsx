@@ -19,6 +19,8 @@ export interface FieldLook {
   /** A menu in place of an input. */
   readonly options?: readonly Option[]
   readonly isRequired?: boolean
+  /** Spaces at its ends count. */
+  readonly isExact?: boolean
   /** Further attributes of the element. */
   readonly attributes?: Readonly<Record<string, unknown>>
 }
@@ -131,8 +133,9 @@ export type BodyOf<Row extends FieldRow> = {
 } & { readonly [Each in Row as Each extends { isRequired: true } ? never : Each['name']]?: ValueOf<Each> }
 
 export function bodyOf<Row extends FieldRow>(rows: readonly Row[], values: Values): BodyOf<Row> {
-  const parsed = rows.flatMap(({ name, kind }): [string, unknown][] => {
-    const text = values[name]?.trim() ?? ''
+  const parsed = rows.flatMap(({ name, kind, isExact }): [string, unknown][] => {
+    const typed = values[name] ?? ''
+    const text = isExact ? typed : typed.trim()
     if (text === '') return []
     if (kind === 'whole') return [[name, Number(text)]]
     if (kind === 'pairs') return [[name, pairsOf(text)]]

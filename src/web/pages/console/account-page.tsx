@@ -201,6 +201,7 @@ function PasswordDialog() {
           label: 'Current password',
           kind: 'password',
           isRequired: true,
+          isExact: true,
           attributes: { autocomplete: 'current-password' },
         },
         {
@@ -208,6 +209,7 @@ function PasswordDialog() {
           label: 'New password',
           kind: 'password',
           isRequired: true,
+          isExact: true,
           hint: 'At least 10 characters.',
         },
       ]}

@@ -4,7 +4,7 @@
 
 import type { ComponentChildren, VNode } from 'preact'
 import { type CatalogEntry, isEmbedder, isSandbox } from '../../catalog/entry.ts'
-import { usdText } from '../../catalog/format.ts'
+import { headlineUsd, usdText } from '../../catalog/format.ts'
 import type { RequestItem } from '../api.ts'
 import { Button, CodeBlock, EmptyState, ErrorNotice, Menu, Skeleton, Status } from '../components.tsx'
 import { type List, type Query, useApi } from '../hooks.ts'
@@ -145,11 +145,9 @@ export function Amount({ usd }: { readonly usd: string | null }) {
 
 /** An amount in a headline: two decimals, the full value on hover and when it is copied. */
 export function Headline({ usd }: { readonly usd: string }) {
-  const [, sign = '', whole = '0', cents = '00', rest = ''] = /^(-?)(\d+)\.(\d\d)(\d*)$/.exec(usd) ?? []
-  const isBelowCent = Number(usd) !== 0 && whole === '0' && cents === '00'
-  const text = isBelowCent ? `${sign === '-' ? '−' : ''}< $0.01` : usdText(`${sign}${whole}.${cents}`)
+  const text = headlineUsd(usd)
   return (
-    <span class="amount" data-usd={usd} title={rest === '' ? undefined : usdText(usd)}>
+    <span class="amount" data-usd={usd} title={text === usdText(usd) ? undefined : usdText(usd)}>
       {text}
     </span>
   )

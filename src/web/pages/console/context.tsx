@@ -5,7 +5,7 @@ import { type ComponentChildren, createContext } from 'preact'
 import { useContext, useEffect, useState } from 'preact/hooks'
 import type { OperationName } from '../../../api/endpoints.ts'
 import { isoTime, systemClock } from '../../../kernel/clock.ts'
-import { roundUsd, usdText } from '../../catalog/format.ts'
+import { headlineUsd, usdText } from '../../catalog/format.ts'
 import { allWorkspaces, may, sectionPath, type Viewer, workspaceCookie } from '../../page-data.ts'
 import type { Workspace } from '../api.ts'
 import { Button, Menu, Skeleton } from '../components.tsx'
@@ -118,7 +118,7 @@ export function WorkspaceMenu() {
       <span class="workspace-name">{chosen?.name ?? 'All workspaces'}</span>
       {wallet && (
         <span class="workspace-balance" title={`Available: ${usdText(wallet.available)}`}>
-          {roundUsd(wallet.available)}
+          {headlineUsd(wallet.available)}
         </span>
       )}
       <Icon name="switch" size={14} />

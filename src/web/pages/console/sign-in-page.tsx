@@ -2,17 +2,29 @@
 // Signing in to the console: with an account, or with the management token. A one-time link in the address is used at once
 // and removed from the address; an invitation or a reset link asks for a password first.
 
-import type { ComponentChildren, TargetedSubmitEvent } from 'preact'
+import type { TargetedSubmitEvent } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type { SignInData } from '../../page-data.ts'
-import { type Credentials, signIn, takeSessionEnded } from '../api.ts'
-import { Field } from '../form.tsx'
+import { type Credentials, signIn, takeSignInCause } from '../api.ts'
+import { Field, type FieldLook } from '../form.tsx'
 import { useSubmit } from '../hooks.ts'
 
-export function SignInPage({ isExposed, tokenPlace, link, hasAccounts, isOpen, providerName, problem }: SignInData) {
+const causes = {
+  ended: {
+    title: 'Your session has ended.',
+    text: 'Sessions end after 12 hours without use, after 7 days, when someone signs out everywhere, and when the management token changes.',
+  },
+  again: {
+    title: 'Sign in again.',
+    text: 'What cannot be undone needs a sign-in within the last 15 minutes.',
+  },
+} as const
+
+export function SignInPage(props: SignInData) {
+  const { isExposed, tokenPlace, link, hasAccounts, isOpen, providerName, problem, returnTo } = props
   const [values, setValues] = useState<Values>({ email: '', password: '', token: '', name: '' })
   const [invitation, setInvitation] = useState('')
-  const [hasEnded, setEnded] = useState(false)
+  const [cause, setCause] = useState<keyof typeof causes | undefined>()
   // Stays busy after success: the page is about to be replaced.
   const [isLeaving, setLeaving] = useState(false)
   const submit = useSubmit()
@@ -21,22 +33,29 @@ export function SignInPage({ isExposed, tokenPlace, link, hasAccounts, isOpen, p
       () => signIn(credentials),
       () => {
         setLeaving(true)
-        location.replace(requestedPath())
+        location.replace(returnTo)
       },
     )
   useEffect(() => {
-    setEnded(takeSessionEnded())
+    setCause(takeSignInCause())
     const query = new URLSearchParams(location.search)
     const [once, invited] = [query.get('t'), query.get('i')]
     if (once === null && invited === null) return
-    history.replaceState(null, '', requestedPath())
+    history.replaceState(null, '', returnTo)
     if (invited !== null) setInvitation(invited)
     else if (once !== null) open({ link: once })
   }, [])
-  const isBusy = submit.isBusy || isLeaving
-  const change = (part: Partial<Values>) => setValues((before) => ({ ...before, ...part }))
   const [isNew, setNew] = useState(false)
-  const form = { values, change, isBusy }
+  const change = (part: Partial<Values>) => setValues((before) => ({ ...before, ...part }))
+  const form = { values, change, isBusy: submit.isBusy || isLeaving }
+  const tokenForm = (
+    <SignInForm
+      {...form}
+      label={hasAccounts ? 'Sign in with the token' : 'Sign in'}
+      fields={[tokenField(tokenPlace, hasAccounts)]}
+      open={({ token }) => open({ token })}
+    />
+  )
   return (
     <section class="sign-in notice card stack">
       <h1>
@@ -48,15 +67,28 @@ export function SignInPage({ isExposed, tokenPlace, link, hasAccounts, isOpen, p
           Use https, or open the console on the gateway’s own machine.
         </p>
       )}
-      {hasEnded && (
+      {cause && (
         <p class="warning" role="status">
-          <strong>Your session has ended.</strong> Sessions end after 12 hours without use, after 7 days, when someone
-          signs out everywhere, and when the management token changes. Sign in to return to this page. Your last change
+          <strong>{causes[cause].title}</strong> {causes[cause].text} Sign in to return to this page. Your last change
           was not sent.
         </p>
       )}
       {link && link.kind !== 'spent' ? (
-        <LinkForm {...form} link={link} open={({ name, password }) => open({ invitation, name, password })} />
+        <>
+          <p>
+            For <strong>{link.email}</strong>.
+          </p>
+          {/* Someone who has an account proves it with their password; everyone else chooses one. */}
+          <SignInForm
+            {...form}
+            label={link.kind === 'reset' ? 'Set password and sign in' : 'Accept and sign in'}
+            fields={[
+              ...(link.isKnown ? [] : [nameField]),
+              link.kind === 'reset' || !link.isKnown ? newPasswordField : { ...passwordField, label: 'Your password' },
+            ]}
+            open={({ name, password }) => open({ invitation, name, password })}
+          />
+        </>
       ) : (
         <>
           {link && (
@@ -66,16 +98,26 @@ export function SignInPage({ isExposed, tokenPlace, link, hasAccounts, isOpen, p
             </p>
           )}
           {providerName !== undefined && (
-            <p>
-              <a class="button" href="/console/oidc">
-                Sign in with {providerName}
-              </a>
-            </p>
+            <a class="button" href={`/console/oidc?to=${encodeURIComponent(returnTo)}`}>
+              Sign in with {providerName}
+            </a>
           )}
           {hasAccounts && isOpen && isNew && (
-            <SignUpForm {...form} open={({ email, name, password }) => open({ email, name, password })} />
+            <SignInForm
+              {...form}
+              label="Create account"
+              fields={[nameField, emailField, newPasswordField]}
+              open={({ email, name, password }) => open({ email, name, password })}
+            />
           )}
-          {hasAccounts && !isNew && <AccountForm {...form} open={({ email, password }) => open({ email, password })} />}
+          {hasAccounts && !isNew && (
+            <SignInForm
+              {...form}
+              label="Sign in"
+              fields={[emailField, { ...passwordField, hint: forgotHint }]}
+              open={({ email, password }) => open({ email, password })}
+            />
+          )}
           {hasAccounts && isOpen && (
             <p class="needs-script">
               <button type="button" class="button quiet small" onClick={() => setNew(!isNew)}>
@@ -83,7 +125,15 @@ export function SignInPage({ isExposed, tokenPlace, link, hasAccounts, isOpen, p
               </button>
             </p>
           )}
-          <TokenForm {...form} {...{ tokenPlace, hasAccounts }} open={({ token }) => open({ token })} />
+          {/* Folded away once people have accounts. */}
+          {hasAccounts ? (
+            <details class="needs-script">
+              <summary>Sign in as the operator, with the management token</summary>
+              {tokenForm}
+            </details>
+          ) : (
+            tokenForm
+          )}
         </>
       )}
       <p role="alert" class="problem">
@@ -97,17 +147,6 @@ export function SignInPage({ isExposed, tokenPlace, link, hasAccounts, isOpen, p
   )
 }
 
-/** The requested page: the sign-in page is shown at its address, with at most a link's secret in the query. */
-function requestedPath(): string {
-  const query = new URLSearchParams(location.search)
-  query.delete('t')
-  query.delete('i')
-  const text = query.toString()
-  const isConsole = location.pathname === '/console' || location.pathname.startsWith('/console/')
-  const path = isConsole ? location.pathname : '/console'
-  return text === '' ? path : `${path}?${text}`
-}
-
 interface Values {
   readonly email: string
   readonly password: string
@@ -115,150 +154,73 @@ interface Values {
   readonly name: string
 }
 
-interface FormParts {
+interface SignInField extends FieldLook {
+  readonly id: keyof Values
+}
+
+const nameField: SignInField = {
+  id: 'name',
+  label: 'Your name',
+  attributes: { autocomplete: 'name', maxLength: 100 },
+}
+const emailField: SignInField = {
+  id: 'email',
+  label: 'E-mail address',
+  attributes: { type: 'email', autocomplete: 'username' },
+}
+const passwordField: SignInField = {
+  id: 'password',
+  label: 'Password',
+  kind: 'password',
+  attributes: { autocomplete: 'current-password' },
+}
+const newPasswordField: SignInField = {
+  id: 'password',
+  label: 'Choose a password',
+  kind: 'password',
+  attributes: { autocomplete: 'new-password' },
+  hint: 'At least 10 characters.',
+}
+const forgotHint = 'No account yet, or forgot the password? An admin of your workspace can send you a link.'
+
+function tokenField(tokenPlace: string, hasAccounts: boolean): SignInField {
+  return {
+    id: 'token',
+    label: 'Management token',
+    kind: 'password',
+    attributes: { autocomplete: hasAccounts ? 'off' : 'current-password' },
+    hint: `${tokenPlace} The first start also prints a one-time sign-in link.`,
+  }
+}
+
+interface SignInFormProps {
   readonly values: Values
   readonly isBusy: boolean
+  readonly label: string
+  readonly fields: readonly SignInField[]
   change(part: Partial<Values>): void
   open(values: Values): void
 }
 
-interface SheetProps extends FormParts {
-  readonly label: string
-  readonly children: ComponentChildren
-}
-
-function Sheet({ values, isBusy, open, label, children }: SheetProps) {
+function SignInForm({ values, isBusy, label, fields, change, open }: SignInFormProps) {
   const onSubmit = (event: TargetedSubmitEvent<HTMLFormElement>) => {
     event.preventDefault()
     open(values)
   }
   return (
     <form onSubmit={onSubmit} class="stack needs-script">
-      {children}
+      {fields.map((field) => (
+        <Field
+          key={field.id}
+          {...field}
+          value={values[field.id]}
+          isRequired
+          onChange={(value) => change({ [field.id]: value })}
+        />
+      ))}
       <button class="button" type="submit" disabled={isBusy}>
         {isBusy ? 'Signing in …' : label}
       </button>
     </form>
-  )
-}
-
-function AccountForm(props: FormParts) {
-  const { values, change } = props
-  return (
-    <Sheet {...props} label="Sign in">
-      <Field
-        label="E-mail address"
-        id="email"
-        value={values.email}
-        isRequired
-        attributes={{ type: 'email', autocomplete: 'username' }}
-        onChange={(email) => change({ email })}
-      />
-      <Field
-        label="Password"
-        id="password"
-        kind="password"
-        value={values.password}
-        isRequired
-        attributes={{ autocomplete: 'current-password' }}
-        hint="No account yet, or forgot the password? An admin of your workspace can send you a link."
-        onChange={(password) => change({ password })}
-      />
-    </Sheet>
-  )
-}
-
-/** Folded away once people have accounts. */
-function TokenForm(props: FormParts & { readonly tokenPlace: string; readonly hasAccounts: boolean }) {
-  const { values, change, tokenPlace, hasAccounts } = props
-  const form = (
-    <Sheet {...props} label={hasAccounts ? 'Sign in with the token' : 'Sign in'}>
-      <Field
-        label="Management token"
-        id="token"
-        kind="password"
-        value={values.token}
-        isRequired
-        attributes={{ autocomplete: hasAccounts ? 'off' : 'current-password' }}
-        hint={`${tokenPlace} The first start also prints a one-time sign-in link.`}
-        onChange={(token) => change({ token })}
-      />
-    </Sheet>
-  )
-  if (!hasAccounts) return form
-  return (
-    <details class="needs-script">
-      <summary>Sign in as the operator, with the management token</summary>
-      {form}
-    </details>
-  )
-}
-
-function SignUpForm(props: FormParts) {
-  const { values, change } = props
-  return (
-    <Sheet {...props} label="Create account">
-      <Field
-        label="Your name"
-        id="name"
-        value={values.name}
-        isRequired
-        attributes={{ autocomplete: 'name', maxLength: 100 }}
-        onChange={(name) => change({ name })}
-      />
-      <Field
-        label="E-mail address"
-        id="email"
-        value={values.email}
-        isRequired
-        attributes={{ type: 'email', autocomplete: 'username' }}
-        onChange={(email) => change({ email })}
-      />
-      <Field
-        label="Choose a password"
-        id="password"
-        kind="password"
-        value={values.password}
-        isRequired
-        attributes={{ autocomplete: 'new-password' }}
-        hint="At least 10 characters."
-        onChange={(password) => change({ password })}
-      />
-    </Sheet>
-  )
-}
-
-type OpenLink = Extract<NonNullable<SignInData['link']>, { readonly email: string }>
-
-/** Someone who has an account proves it with their password; everyone else chooses one. */
-function LinkForm(props: FormParts & { readonly link: OpenLink }) {
-  const { values, change, link } = props
-  const isNew = link.kind === 'reset' || !link.isKnown
-  return (
-    <Sheet {...props} label={link.kind === 'reset' ? 'Set password and sign in' : 'Accept and sign in'}>
-      <p>
-        For <strong>{link.email}</strong>.
-      </p>
-      {!link.isKnown && (
-        <Field
-          label="Your name"
-          id="name"
-          value={values.name}
-          isRequired
-          attributes={{ autocomplete: 'name', maxLength: 100 }}
-          onChange={(name) => change({ name })}
-        />
-      )}
-      <Field
-        label={isNew ? 'Choose a password' : 'Your password'}
-        id="password"
-        kind="password"
-        value={values.password}
-        isRequired
-        attributes={{ autocomplete: isNew ? 'new-password' : 'current-password' }}
-        {...(isNew && { hint: 'At least 10 characters.' })}
-        onChange={(password) => change({ password })}
-      />
-    </Sheet>
   )
 }
