@@ -156,7 +156,30 @@ onSqlite((engine) => {
     expect(readFileSync(file, 'utf8')).toBe('// mine\n{}\n')
   })
 
-  for (const client of ['cline', 'qwen', 'goose', 'llm', 'gemini']) {
+  it('connect gemini sets the type of authentication, prints the variables, and undo keeps a later choice', async (world) => {
+    const env = { TOLLGATE_KEY: 'sk-tg-given' }
+    const file = join(world.folder, 'home', '.gemini', 'settings.json')
+    const original = '{"security": {"auth": {"selectedType": "oauth-personal"}}, "ui": {"theme": "GitHub"}}'
+    mkdirSync(join(world.folder, 'home', '.gemini'), { recursive: true })
+    writeFileSync(file, original)
+    const written = await world.run('connect gemini --model acme/small', { env })
+    expect(written.out).toContain(
+      `  export GOOGLE_GEMINI_BASE_URL=${world.management.url}\n  export GEMINI_API_KEY=sk-tg-given\n`,
+    )
+    expect(JSON.parse(readFileSync(file, 'utf8'))).toEqual({
+      security: { auth: { selectedType: 'gemini-api-key' } },
+      ui: { theme: 'GitHub' },
+    })
+    expect((await world.run('connect gemini --undo', { env })).exit).toBe(0)
+    expect(readFileSync(file, 'utf8')).toBe(original)
+    await world.run('connect gemini', { env })
+    const later = '{"security": {"auth": {"selectedType": "vertex-ai"}}, "ui": {"theme": "GitHub"}}'
+    writeFileSync(file, later)
+    expect((await world.run('connect gemini --undo', { env })).exit).toBe(0)
+    expect(JSON.parse(readFileSync(file, 'utf8'))).toEqual(JSON.parse(later))
+  })
+
+  for (const client of ['cline', 'qwen', 'goose', 'llm']) {
     it(`connect ${client} prints address, key and model`, async (world) => {
       const env = { TOLLGATE_KEY: 'sk-tg-given' }
       const { exit, out } = await world.run(`connect ${client} --model acme/small`, { env })

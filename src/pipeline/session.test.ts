@@ -18,6 +18,7 @@ const keyOf = (surface: Dialect, body: object) => sessionOf(surface, body)?.id
 /** From the first to the last in precedence. */
 const headerNames = [
   ...['x-tollgate-session-id', 'x-session-id', 'x-session-affinity', 'session-id', 'x-claude-code-session-id'],
+  'agent-session-id',
 ]
 const userId = 'user_0f_account_7d0e_session_5c9b2c9e-1111-2222-3333-444455556666'
 const bodies: readonly [surface: Dialect, body: object][] = [
@@ -43,6 +44,12 @@ test('takes the first header in the order of precedence, then the cache key, the
       expect(sessionOf(surface, { ...body, metadata })).toBeUndefined()
     }
   }
+})
+
+test("takes opencode's spelling of the cache key", () => {
+  const body = { model: 'm', messages: [{ role: 'user', content: 'Hi' }], promptCacheKey: 'ses_1' }
+  expect(sessionOf(openaiChat, body)).toEqual({ id: 'ses_1', isNamed: true })
+  expect(sessionOf(openaiChat, { ...body, prompt_cache_key: 'by-key' })).toEqual({ id: 'by-key', isNamed: true })
 })
 
 test('replaces an id of more than 128 characters by its hash', () => {

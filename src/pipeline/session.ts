@@ -59,9 +59,10 @@ export interface SessionSettings {
 /** A longer id is replaced by its hash. */
 export const sessionIdMax = 128
 
-/** In order of precedence. `x-session-affinity`: opencode; `session-id`: Codex. */
+/** In order of precedence. `x-session-affinity`: opencode; `session-id`: Codex; `agent-session-id`: goose. */
 const sessionHeaders = [
   ...['x-tollgate-session-id', 'x-session-id', 'x-session-affinity', 'session-id', 'x-claude-code-session-id'],
+  'agent-session-id',
 ]
 
 /** undefined for a short conversation without an id and without tools, which no provider caches. */
@@ -86,7 +87,7 @@ function namedInHeaders(headers: Headers): string | undefined {
 }
 
 function namedInBody({ body, members }: Envelope): string | undefined {
-  const key = members.find('prompt_cache_key')
+  const key = members.find('prompt_cache_key') ?? members.find('promptCacheKey')
   const text = key && memberText(body, key)?.trim()
   if (text) return text
   const metadata = members.find('metadata')

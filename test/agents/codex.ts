@@ -6,17 +6,15 @@
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type DialectName, dialectOfPath, openStage, type Stage } from '../conformance/cells.ts'
+import { type DialectName, openStage, type Stage } from '../conformance/cells.ts'
 import { chatBytes } from '../conformance/replies/chat-bytes.ts'
-import { callPart, geminiBytes } from '../conformance/replies/gemini-bytes.ts'
-import { callBlock, messagesBytes, textBlock, thinkingBlock } from '../conformance/replies/messages-bytes.ts'
 import type { ProviderBytes } from '../conformance/replies/reply-fixture.ts'
-import { callItem, customItem, messageItem, responsesBytes } from '../conformance/replies/responses-bytes.ts'
+import { messageItem, responsesBytes } from '../conformance/replies/responses-bytes.ts'
 import { answerWith } from '../conformance/reply-cells.ts'
 import { runHere } from '../parts/command-line.ts'
 import { failFirst } from '../parts/failing-provider.ts'
 import { refuseOptions, scriptOptions } from '../parts/script-options.ts'
-import type { UpstreamCall, UpstreamHandler } from '../parts/upstream.ts'
+import { scriptedModel } from './scripted-model.ts'
 
 const usage = `Usage: npm run codex [-- --program PATH]
 
@@ -33,58 +31,15 @@ const models: Readonly<Record<DialectName, string>> = {
 }
 
 const patch = '*** Begin Patch\n*** Update File: note.txt\n@@\n-the answer is 42\n+the answer is 43\n*** End Patch\n'
-const steps = [
-  { tool: 'exec_command', input: '{"cmd":"cat note.txt"}' },
-  { tool: 'apply_patch', input: patch },
-  { tool: 'exec_command', input: '{"cmd":"cat note.txt"}' },
-]
 const answer = 'It is 43 now.'
-
-/** The model's next move, by the number of results in the conversation. */
-function playModel(dialect: DialectName, done: number): ProviderBytes {
-  const step = steps[done]
-  const id = `call_${done}`
-  const name = step?.tool ?? ''
-  const isPatch = name === 'apply_patch'
-  // Only Responses has tools for free text; elsewhere it is one argument of a function.
-  const json = isPatch ? JSON.stringify({ input: patch }) : (step?.input ?? '')
-  switch (dialect) {
-    case 'chat': {
-      const call = { id, type: 'function', function: { name, arguments: json } }
-      return step
-        ? chatBytes({
-            deltas: [{ reasoning_content: 'Hm.' }, { tool_calls: [{ index: 0, ...call }] }],
-            message: { content: null, tool_calls: [call] },
-            finish: 'tool_calls',
-          })
-        : chatBytes({ deltas: [{ content: answer }], message: { content: answer }, finish: 'stop' })
-    }
-    case 'messages': {
-      const thinking = thinkingBlock(`sig${done}`, 'Hm.')
-      return step
-        ? messagesBytes({ blocks: [thinking, callBlock(id, name, json)], stop: 'tool_use' })
-        : messagesBytes({ blocks: [thinking, textBlock(answer)], stop: 'end_turn' })
-    }
-    case 'gemini':
-      return geminiBytes({
-        records: [[step ? callPart(id, name, json, { thoughtSignature: 'c2ln' }) : { text: answer }]],
-      })
-    case 'responses':
-      if (!step) return responsesBytes({ items: [messageItem(0, answer)] })
-      return responsesBytes({ items: [isPatch ? customItem(0, id, name, patch) : callItem(0, id, name, json)] })
-  }
-}
-
-function resultsIn(call: UpstreamCall): number {
-  const body = JSON.stringify(call.json())
-  const marks = { chat: '"role":"tool"', messages: '"type":"tool_result"', gemini: '"functionResponse":' }
-  const dialect = dialectOfPath(call.path)
-  if (dialect === 'responses') return body.match(/"type":"(function|custom_tool)_call_output"/g)?.length ?? 0
-  return body.split(marks[dialect]).length - 1
-}
-
-const model: UpstreamHandler = (call, reply) =>
-  answerWith((dialect) => playModel(dialect, resultsIn(call)))(call, reply)
+const model = scriptedModel(
+  [
+    { tool: 'exec_command', input: '{"cmd":"cat note.txt"}' },
+    { tool: 'apply_patch', input: patch, isCustom: true },
+    { tool: 'exec_command', input: '{"cmd":"cat note.txt"}' },
+  ],
+  answer,
+)
 
 interface Run {
   readonly exitCode: number

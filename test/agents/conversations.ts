@@ -61,7 +61,7 @@ function chatHistory(agent: string, session: string, turns: number, task: unknow
 function chatAgent(
   name: string,
   headers: (session: string) => Record<string, string>,
-  more: object,
+  more: (session: string) => object,
   parts = false,
 ): Agent {
   return {
@@ -72,7 +72,14 @@ function chatAgent(
       const messages = chatHistory(name, session, turn, parts ? [{ type: 'text', text: task }] : task)
       return {
         headers: headers(session),
-        body: { model, messages, tools: chatTools, stream: true, stream_options: { include_usage: true }, ...more },
+        body: {
+          model,
+          messages,
+          tools: chatTools,
+          stream: true,
+          stream_options: { include_usage: true },
+          ...more(session),
+        },
       }
     },
   }
@@ -127,7 +134,22 @@ const claudeCode: Agent = {
 
 export const agents: readonly Agent[] = [
   claudeCode,
-  chatAgent('opencode', (id) => ({ 'x-session-affinity': id, 'x-session-id': id }), { max_tokens: 4000 }),
-  chatAgent('cline', () => ({}), { temperature: 0, max_completion_tokens: 4000 }, true),
-  chatAgent('qwen-code', () => ({}), { max_tokens: 4000, temperature: 0.2 }, true),
+  chatAgent(
+    'opencode',
+    (id) => ({ 'x-session-affinity': id, 'x-session-id': id }),
+    // With `setCacheKey`, its version 1.18 sends this spelling.
+    (id) => ({ max_tokens: 4000, promptCacheKey: id }),
+  ),
+  chatAgent(
+    'cline',
+    () => ({}),
+    () => ({ temperature: 0, max_completion_tokens: 4000 }),
+    true,
+  ),
+  chatAgent(
+    'qwen-code',
+    () => ({}),
+    () => ({ max_tokens: 4000, temperature: 0.2 }),
+    true,
+  ),
 ]

@@ -138,6 +138,7 @@ describe.skipIf(findPostgresPrograms() === undefined)('an agent on two replicas 
         const [first] = calls
         for (const [turn, call] of calls.entries()) {
           const hint = cacheHint(dialect, call)
+          expect(call.json()).not.toHaveProperty('promptCacheKey')
           expect([turn, hint]).toEqual([turn, expect.anything()])
           if (dialect === 'messages') expect(hint).toBeLessThanOrEqual(4)
           else expect(hint).toBe(cacheHint(dialect, first as UpstreamCall) as string)

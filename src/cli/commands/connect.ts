@@ -293,18 +293,27 @@ const llm: Client = {
   ],
 }
 
-/** Its settings file holds no keys: https://geminicli.com/docs/get-started/authentication (2026-11). */
+/**
+ * Its settings file holds no keys: https://geminicli.com/docs/get-started/authentication (2026-11). Without the type of
+ * authentication in it, `GOOGLE_GEMINI_BASE_URL` makes `gemini --prompt` end with "Invalid auth method selected":
+ * https://github.com/google-gemini/gemini-cli/issues/27550 (0.44 to 0.61).
+ */
 const geminiCli: Client = {
   id: 'gemini',
   title: 'Gemini CLI',
-  kind: 'by hand',
-  steps: (facts) => [
+  kind: 'file',
+  file: ({ homeFolder }) => join(homeFolder, '.gemini', 'settings.json'),
+  members: () => [
+    { path: ['security', 'auth', 'selectedType'], value: apiKeyType, isOurs: (value) => value === apiKeyType },
+  ],
+  notes: (facts) => [
     'Set these variables, then run gemini:',
     `  export GOOGLE_GEMINI_BASE_URL=${facts.url}`,
     `  export GEMINI_API_KEY=${facts.key}`,
     `  gemini --model ${chosenModel(facts)}`,
   ],
 }
+const apiKeyType = 'gemini-api-key'
 
 /** Zed fetches no list of models, and keeps keys out of its settings. */
 const zed: Client = {

@@ -38,6 +38,10 @@ describe('a host that refuses to be asked for usage', () => {
   })
 })
 
+test("opencode's spelling of the cache key, which no host knows, is not sent", () => {
+  expect(edited(`{"model":"m","promptCacheKey":"ses_1",${plain}}`, {})).toBe(`{"model":"up",${plain}}`)
+})
+
 describe('a host that refuses end users', () => {
   const rules: TargetRules = { endUserId: false, streamUsage: false }
 

@@ -47,6 +47,9 @@ export function editRequest(envelope: Envelope, edits: RequestEdits): EditedRequ
   editCap(body, envelope, edits)
   body.cutUnpaid(paid)
   body.editCacheKey()
+  // opencode's spelling of the key with `setCacheKey` (https://github.com/Soju06/codex-lb/issues/67, 2026-02). OpenAI
+  // refuses it. It names the session, so hosts with a cache key get one.
+  body.cut('promptCacheKey')
   if (endUserId === false) body.cut('user', 'safety_identifier')
   if (streamUsage === false) body.cut('stream_options')
   else if (envelope.stream && !envelope.wantsStreamUsage) requestUsage(body, envelope)

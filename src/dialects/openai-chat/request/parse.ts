@@ -193,7 +193,7 @@ const supported = [
   ...['functions', 'function_call', 'max_tokens', 'max_completion_tokens', 'temperature', 'top_p', 'top_k'],
   ...['frequency_penalty', 'presence_penalty', 'seed', 'logit_bias', 'stop', 'response_format'],
   ...['reasoning_effort', 'reasoning', 'thinking', 'include_reasoning', 'verbosity', 'service_tier'],
-  ...['user', 'safety_identifier', 'prompt_cache_key', 'prompt_cache_options', 'cache_control'],
+  ...['user', 'safety_identifier', 'prompt_cache_key', 'promptCacheKey', 'prompt_cache_options', 'cache_control'],
   ...routingMembers,
 ]
 
