@@ -13,12 +13,12 @@ import {
 import type { Envelope } from '../canonical/translation.ts'
 
 /** Members that refer to something stored, and the advice. A response stored here was put into the input before. */
-const stateful: Readonly<Record<string, string>> = {
+const stateful = Object.entries({
   previous_response_id:
     '`previous_response_id`: responses are not stored here. Send the whole conversation in `input`.',
   conversation: '`conversation`: conversations are not stored here. Send the whole one in `input`.',
   prompt: '`prompt`: templates are kept by one provider. Send their text in `instructions` and `input`.',
-}
+})
 
 export function readEnvelope(body: Uint8Array<ArrayBuffer>): Envelope | Failure {
   return readFields(body, (fields) => {
@@ -62,7 +62,7 @@ export function readCompaction(body: Uint8Array<ArrayBuffer>): Envelope | Failur
 }
 
 function refuseStateful(fields: EnvelopeFields): void {
-  for (const [name, reason] of Object.entries(stateful)) {
+  for (const [name, reason] of stateful) {
     if (fields.value(name) !== undefined) fields.refuse(name, reason)
   }
 }

@@ -23,6 +23,7 @@ import { anthropicMessages } from '../anthropic-messages/index.ts'
 import type { Envelope } from '../canonical/translation.ts'
 import type { Dialect } from '../dialect.ts'
 import { openaiChat } from '../openai-chat/index.ts'
+import { openaiResponses } from './index.ts'
 import { parseStream } from './reply/parse.ts'
 import { renderRequest } from './request/render.ts'
 
@@ -141,3 +142,17 @@ test('messages that touch are paragraphs on the chat surface', () => {
   )
   expect(chat(two).message.content).toBe('a\n\nb')
 })
+
+test.each([openaiChat, anthropicMessages, openaiResponses])(
+  'a whole reply with its usage does not count the tokens of the prompt: $id',
+  (dialect) => {
+    const uncounted = {
+      ...context,
+      get estimatedInputTokens(): number {
+        throw new Error('the prompt was counted')
+      },
+    }
+    const text = dialect.translation.renderReply(parseWhole(parseStream(target), recorded), uncounted)
+    expect(text).toContain('Grüße 👋')
+  },
+)

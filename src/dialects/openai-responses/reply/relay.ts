@@ -3,7 +3,7 @@
 
 import { estimatedInput } from '../../../kernel/usage.ts'
 import { utf8Text } from '../../../wire/bytes.ts'
-import { JsonSpans, JsonTextMeter } from '../../../wire/json-spans.ts'
+import { type JsonSpan, JsonSpans, JsonTextMeter } from '../../../wire/json-spans.ts'
 import { readSseRecord, sseComment, sseEvent } from '../../../wire/sse.ts'
 import {
   costEdit,
@@ -178,7 +178,7 @@ export const relayReply: RelayReply = (body, context) => {
 
 const relayWhole = createReplyRelay({
   content: 'output',
-  readUsage: (value, output) => withSearches(readUsage(value), searchesIn(output())),
+  readUsage: (value, reply, output) => withSearches(readUsage(value), searchesIn(reply, output)),
   renderUsage,
   outputBytes: (output) => (Array.isArray(output) ? output.reduce((bytes, item) => bytes + itemBytes(item), 0) : 0),
   readErrorObject,
@@ -186,9 +186,9 @@ const relayWhole = createReplyRelay({
     status !== 'completed' && status !== 'incomplete' && Array.isArray(output) && output.length === 0,
 })
 
-function searchesIn(output: Uint8Array): number {
-  if (!mayHaveSearch(output)) return 0
-  const items = parseSpan(output, { start: 0, end: output.length })
+function searchesIn(reply: Uint8Array, output: JsonSpan): number {
+  if (!mayHaveSearch(reply)) return 0
+  const items = parseSpan(reply, output)
   return Array.isArray(items) ? countSearches(items) : 0
 }
 

@@ -22,9 +22,16 @@ export function renderStream(context: RenderContext): StreamRenderer {
  * for a whole reply, so one that was cut off is incomplete: clients would discard the text of a failed one.
  */
 export function renderReply(events: readonly ReplyEvent[], context: RenderContext): string {
-  const renderer = new ResponsesRenderer({ ...context, isCapLowered: false })
+  const renderer = new ResponsesRenderer(context, false)
   for (const event of events) renderer.render(event)
   return renderer.response
+}
+
+/** What surrounds the number and the text of a delta. It is the same for every delta of a block. */
+interface DeltaForm {
+  readonly head: string
+  readonly place: string
+  readonly tail: string
 }
 
 /** The message that is open: adjacent texts and refusals are its parts. */
@@ -46,8 +53,17 @@ class ResponsesRenderer extends BlockRenderer {
   #item = ''
   /** Text of the open part, or arguments of the open call. */
   #text = ''
+  #delta: DeltaForm | undefined
   #hasRefusal = false
   #status = ''
+
+  /** `isStreamed`: events are written; otherwise only the response at their end. */
+  constructor(
+    context: RenderContext,
+    private readonly isStreamed = true,
+  ) {
+    super(context)
+  }
 
   get numbering(): EventNumbering {
     return { responseId: this.#id, next: this.#sequence }
@@ -56,6 +72,7 @@ class ResponsesRenderer extends BlockRenderer {
   protected start(id: string | undefined): string {
     if (this.#id !== '') return ''
     this.#id = this.context.stateEcho?.id ?? idWith('resp', id ?? this.context.requestId)
+    if (!this.isStreamed) return ''
     this.response = this.#renderResponse('in_progress', {})
     return (
       this.#event('response.created', { response: this.response }) +
@@ -66,6 +83,7 @@ class ResponsesRenderer extends BlockRenderer {
   protected startBlock(block: ReplyBlock): string {
     const started = this.start(undefined)
     this.#text = ''
+    this.#delta = undefined
     switch (block.kind) {
       case 'text':
       case 'refusal':
@@ -81,24 +99,15 @@ class ResponsesRenderer extends BlockRenderer {
   protected piece(text: string): string {
     const isFirst = this.#text === ''
     this.#text += text
-    const delta = { delta: jsonString(text) }
     const { block } = this
-    switch (block?.kind) {
-      case 'text':
-        return this.#partEvent('response.output_text.delta', { ...delta, logprobs: '[]' })
-      case 'refusal':
-        return this.#partEvent('response.refusal.delta', delta)
-      case 'thinking': {
-        const begun = isFirst
-          ? this.#summaryEvent('response.reasoning_summary_part.added', { part: summaryPart('') })
-          : ''
-        return begun + this.#summaryEvent('response.reasoning_summary_text.delta', delta)
-      }
-      case 'tool-call':
-        return this.#isShell(block) ? '' : this.#itemEvent(`response.${callTypes(block).deltas}.delta`, delta)
-      default:
-        return ''
-    }
+    if (!this.isStreamed || !block) return ''
+    const begun =
+      isFirst && block.kind === 'thinking'
+        ? this.#summaryEvent('response.reasoning_summary_part.added', { part: summaryPart('') })
+        : ''
+    this.#delta ??= this.#deltaForm(block)
+    const { head, place, tail } = this.#delta
+    return head === '' ? '' : `${begun}${head}${this.#sequence++}${place}${jsonString(text)}${tail}`
   }
 
   protected endBlock(block: ReplyBlock): string {
@@ -126,7 +135,7 @@ class ResponsesRenderer extends BlockRenderer {
     }
     written += this.#endMessage()
     const more: Members = { usage: renderUsage(usage, this.context.quotedUsd(usage)) }
-    if (stop.unified === 'length' && this.context.isCapLowered) {
+    if (stop.unified === 'length' && this.isStreamed && this.context.isCapLowered) {
       this.response = this.#renderResponse('failed', { ...more, error: unpaidError })
     } else if (stop.unified === 'length') {
       const incomplete = '{"reason":"max_output_tokens"}'
@@ -154,6 +163,10 @@ class ResponsesRenderer extends BlockRenderer {
   #endPart(kind: 'text' | 'refusal'): string {
     if (kind === 'refusal') this.#hasRefusal = true
     const part = messagePart(kind, this.#text)
+    if (!this.isStreamed) {
+      this.#message?.parts.push(part)
+      return ''
+    }
     const done =
       kind === 'text'
         ? this.#partEvent('response.output_text.done', { text: jsonString(this.#text), logprobs: '[]' })
@@ -171,12 +184,30 @@ class ResponsesRenderer extends BlockRenderer {
   }
 
   #partEvent(type: string, members: Members): string {
-    return this.#event(type, {
+    return this.#event(type, { ...this.#partPlace(), ...members })
+  }
+
+  #partPlace(): Members {
+    return {
       item_id: jsonString(this.#message?.id ?? ''),
       output_index: String(this.#output.length),
       content_index: String(this.#message?.parts.length ?? 0),
-      ...members,
-    })
+    }
+  }
+
+  #deltaForm(block: ReplyBlock): DeltaForm {
+    switch (block.kind) {
+      case 'text':
+        return deltaForm('output_text', this.#partPlace(), ',"logprobs":[]')
+      case 'refusal':
+        return deltaForm('refusal', this.#partPlace())
+      case 'thinking':
+        return deltaForm('reasoning_summary_text', { ...this.#itemPlace(), summary_index: '0' })
+      case 'tool-call':
+        return this.#isShell(block) ? noDelta : deltaForm(callTypes(block).deltas, this.#itemPlace())
+      case 'sealed-thinking':
+        return noDelta
+    }
   }
 
   // Reasoning, as a summary: clients show it, and return it with the encrypted content.
@@ -272,11 +303,15 @@ class ResponsesRenderer extends BlockRenderer {
   }
 
   #itemEvent(type: string, members: Members): string {
-    const place = { item_id: jsonString(this.#item), output_index: String(this.#output.length) }
-    return this.#event(type, { ...place, ...members })
+    return this.#event(type, { ...this.#itemPlace(), ...members })
+  }
+
+  #itemPlace(): Members {
+    return { item_id: jsonString(this.#item), output_index: String(this.#output.length) }
   }
 
   #event(type: string, members: Members): string {
+    if (!this.isStreamed) return ''
     const name = jsonString(type)
     return `event: ${type}\ndata: ${jsonObject({ type: name, sequence_number: String(this.#sequence++), ...members })}\n\n`
   }
@@ -327,6 +362,17 @@ function callTypes({ custom }: ReplyCall) {
   return custom
     ? ({ type: 'custom_tool_call', prefix: 'ctc', deltas: 'custom_tool_call_input', member: 'input' } as const)
     : ({ type: 'function_call', prefix: 'fc', deltas: 'function_call_arguments', member: 'arguments' } as const)
+}
+
+const noDelta: DeltaForm = { head: '', place: '', tail: '' }
+
+function deltaForm(of: string, place: Members, more = ''): DeltaForm {
+  const type = `response.${of}.delta`
+  return {
+    head: `event: ${type}\ndata: {"type":"${type}","sequence_number":`,
+    place: `,${jsonObject(place).slice(1, -1)},"delta":`,
+    tail: `${more}}\n\n`,
+  }
 }
 
 function messageItem({ id, parts }: OpenMessage, status: string): RawJson {

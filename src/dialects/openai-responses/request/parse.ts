@@ -57,12 +57,14 @@ const echoed = [
 
 /** Serialized again: the caller's own text may have line breaks, which end the line of an event. */
 function echoOf(body: RequestFields): Record<string, RawJson> {
-  const members = echoed.flatMap((name) => {
+  const members: Record<string, RawJson> = {}
+  for (const name of echoed) {
     const value = body.value(name)
-    return value === undefined ? [] : [[name, JSON.stringify(value)] as const]
-  })
-  const text = JSON.stringify({ format: { type: 'text' }, ...recordOf(body.value('text')) })
-  return { ...Object.fromEntries(members), text }
+    if (value !== undefined) members[name] = JSON.stringify(value)
+  }
+  const text = body.value('text')
+  if (text !== undefined) members.text = JSON.stringify({ format: { type: 'text' }, ...recordOf(text) })
+  return members
 }
 
 function parseConversation(
