@@ -32,6 +32,7 @@ const configFileSchema = z.object({
   providers: z.array(entrySchema),
   models: z.array(entrySchema),
   aliases: z.record(z.string(), z.string()),
+  disabled_providers: z.array(z.string()),
 })
 
 export const systemOperations = {
@@ -46,7 +47,7 @@ export const systemOperations = {
   }),
   getConfigFile: operation('getConfigFile', {
     summary:
-      'Reads the providers, models and aliases of the configuration file. Keys are shown as a reference or as set.',
+      'Reads the providers, models, aliases and disabled providers of the configuration file. Keys are shown as a reference or as set.',
     answer: configFileSchema,
   }),
   updateConfigFile: operation('updateConfigFile', {
@@ -59,6 +60,10 @@ export const systemOperations = {
         .describe('By id: the entry without its id, or null to remove it. Without `api_key` it keeps its key.'),
       models: z.record(z.string(), entrySchema.nullable()).optional().describe('By id, as providers.'),
       aliases: z.record(z.string(), z.string().nullable()).optional().describe('By name: the model, or null.'),
+      disabled_providers: z
+        .record(z.string(), z.boolean())
+        .optional()
+        .describe('By id: true keeps the gateway from calling the provider, false lets it again.'),
       digest: z.string().nullish().describe('Of the file that was read: refused if it has changed since.'),
     }),
     example: { aliases: { fast: 'acme/large' } },

@@ -186,12 +186,14 @@ async function createSnapshot(
     entries: config.providers,
     keys: config.providerKeys,
     sandboxOn: config.sandbox,
+    disabled: config.disabledProviders,
     sandboxTransport,
     clock,
     byFetch: config.hasHttpProxy,
   })
   // Configured providers take precedence over servers found on this machine.
-  const providers = new Map([...local.map(({ provider }) => [provider.id, provider] as const), ...configured])
+  const found = local.filter(({ provider }) => !config.disabledProviders.includes(provider.id))
+  const providers = new Map([...found.map(({ provider }) => [provider.id, provider] as const), ...configured])
   const pricedByFile = new Set(config.models.flatMap(({ id, price }) => (price ? [id] : [])))
   const overrides = await readPriceOverrides(database.sql)
   const priced = layPriceOverrides(modelsOf(config, local), overrides.get(''), pricedByFile)
@@ -214,6 +216,7 @@ async function createSnapshot(
     : undefined
   const dormant = dormantEndpoints(providers, {
     entries: config.providers,
+    disabled: config.disabledProviders,
     keys: config.providerKeys,
     clock,
     byFetch: config.hasHttpProxy,

@@ -98,6 +98,7 @@ test('uses defaults without a file or variables', () => {
     corsOrigins: [],
     providerChoice: true,
     aliases: {},
+    disabledProviders: [],
     providers: [],
     models: [],
     providerKeys: {},

@@ -120,6 +120,7 @@ function settingsOf(
     webhooks,
     prices,
     payments,
+    disabledProviders,
   }: Omit<FileSettings, 'providers' | 'models'>,
   { cwd, stdoutIsTerminal }: ConfigInputs,
 ) {
@@ -155,6 +156,8 @@ function settingsOf(
     providerChoice: server.provider_choice !== 'off' && server.provider_choice !== false,
     /** Further names of models. */
     aliases,
+    /** Providers that are not called. */
+    disabledProviders,
     /** Limits of every key without limits; undefined = unlimited. */
     limits: {
       requestsPerMinute: limits.requests_per_minute,
@@ -258,6 +261,7 @@ const noFile: FileReading = {
     sessions: {},
     signIn: {},
     aliases: {},
+    disabledProviders: [],
     prices: {},
     webhooks: {},
     payments: {},
@@ -406,6 +410,11 @@ export function shownSettings(config: Config, inputs: ConfigInputs): readonly Sh
       name: `aliases.${name}`,
       value: model,
       source: `${fileName}:${document?.line(['aliases', name])}`,
+    })),
+    ...config.disabledProviders.map((id, at) => ({
+      name: `disabled_providers.${at}`,
+      value: id,
+      source: `${fileName}:${document?.line(['disabled_providers', at])}`,
     })),
     ...Object.keys(config.providerKeys).map((name) => ({ name, value: 'set', source: name })),
     ...config.providers.map(({ id, dialect, baseUrl, apiKey, source }) => {

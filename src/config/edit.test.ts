@@ -75,6 +75,15 @@ test('adds a provider with its key in a private file, and keeps comments, mode a
   expect(existsSync(key)).toBe(false)
 })
 
+test('disables and enables providers in a list of the file', () => {
+  const { change, content } = editorOf('# ours\naliases: { fast: acme/large }\ndisabled_providers: [acme] # for now\n')
+  expect(change({ disabled_providers: { bolt: true, acme: true } }).disabled_providers).toEqual(['acme', 'bolt'])
+  expect(content()).toContain('disabled_providers: [ acme, bolt ] # for now')
+  expect(change({ disabled_providers: { acme: false } }).disabled_providers).toEqual(['bolt'])
+  expect(change({ disabled_providers: { bolt: false, other: false } }).disabled_providers).toEqual([])
+  expect(content()).toBe('# ours\naliases: { fast: acme/large }\n')
+})
+
 test('changes, adds and removes models and aliases', () => {
   const { change, content } = editorOf(file)
   const large = { price: 'free', routes: [{ provider: 'acme', model: 'large-v1' }] }

@@ -1,4 +1,4 @@
-// Changes providers, models and aliases in the configuration file for the management API. The file stays the only place of
+// Changes providers, models, aliases and disabled providers in the configuration file for the management API. The file stays the only place of
 // these settings, with its comments and the order of its entries, and nothing is written that the gateway could not load.
 // Keys are stored in their own files in the data folder, and the entry refers to them.
 
@@ -18,7 +18,7 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
-import { type Document, isMap, isSeq, parseDocument } from 'yaml'
+import { type Document, isMap, isScalar, isSeq, parseDocument } from 'yaml'
 import { Failure, invalidRequest } from '../kernel/failure.ts'
 import { contentDigest } from './config.ts'
 import { type ConfigFault, formatFault } from './document.ts'
@@ -36,6 +36,7 @@ export interface FileEntries {
   readonly providers: Entry[]
   readonly models: Entry[]
   readonly aliases: Record<string, string>
+  readonly disabled_providers: string[]
 }
 
 /** By id; null removes the entry. An entry replaces the one with the same id; a provider without `api_key` keeps its key. */
@@ -43,6 +44,8 @@ export interface FileChange {
   readonly providers?: Readonly<Record<string, Entry | null>> | undefined
   readonly models?: Readonly<Record<string, Entry | null>> | undefined
   readonly aliases?: Readonly<Record<string, string | null>> | undefined
+  /** By provider: whether it is disabled. */
+  readonly disabled_providers?: Readonly<Record<string, boolean>> | undefined
   /** The digest of the file that the change was made for. */
   readonly digest?: string | null | undefined
 }
@@ -74,7 +77,12 @@ export function createConfigEditor({ path, dataFolder, check, onWritten }: Confi
     const text = textNow()
     const document = parse(text ?? '')
     const root = (document.errors.length === 0 ? (document.toJS() as unknown) : undefined) ?? {}
-    const { providers, models, aliases } = root as Partial<Record<keyof FileChange, unknown>>
+    const {
+      providers,
+      models,
+      aliases,
+      disabled_providers: disabled,
+    } = root as Partial<Record<keyof FileChange, unknown>>
     return {
       path,
       read_only: document.errors.length > 0 ? 'it is not valid YAML' : whyReadOnly(path),
@@ -82,6 +90,7 @@ export function createConfigEditor({ path, dataFolder, check, onWritten }: Confi
       providers: listOf(providers).map(withoutKey),
       models: listOf(models),
       aliases: (aliases ?? {}) as FileEntries['aliases'],
+      disabled_providers: Array.isArray(disabled) ? disabled.map(String) : [],
     }
   }
   const change = (wanted: FileChange): FileEntries => {
@@ -100,6 +109,9 @@ export function createConfigEditor({ path, dataFolder, check, onWritten }: Confi
       for (const [name, target] of Object.entries(wanted.aliases ?? {})) {
         if (target === null) document.deleteIn(['aliases', name])
         else document.setIn(['aliases', name], target)
+      }
+      for (const [id, isDisabled] of Object.entries(wanted.disabled_providers ?? {})) {
+        putDisabled(document, id, isDisabled)
       }
       const text = document.toString({ lineWidth: 0 })
       const faults = check(text)
@@ -217,6 +229,17 @@ function putProvider(document: Document, id: string, entry: Entry | null, keys: 
   }
   const reference = key === undefined ? old?.api_key : keys.put(id, key.trim())
   putEntry(document, 'providers', id, { ...rest, ...(reference !== undefined && { api_key: reference }) })
+}
+
+function putDisabled(document: Document, id: string, isDisabled: boolean): void {
+  const list = document.get('disabled_providers')
+  const items = isSeq(list) ? list.items : []
+  const at = items.findIndex((item) => isScalar(item) && String(item.value) === id)
+  if (at >= 0 === isDisabled) return
+  if (!isDisabled && items.length === 1) document.delete('disabled_providers')
+  else if (!isDisabled) document.deleteIn(['disabled_providers', at])
+  else if (isSeq(list)) list.add(document.createNode(id))
+  else document.set('disabled_providers', document.createNode([id]))
 }
 
 /** Fields that stay the same are not touched, and keep their comments. */

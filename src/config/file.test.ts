@@ -105,6 +105,7 @@ test.each([
     payments: {},
     signIn: {},
     aliases: {},
+    disabledProviders: [],
     providers: [],
     models: [],
   })

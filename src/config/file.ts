@@ -50,6 +50,7 @@ export interface FileSettings {
   readonly providers: readonly ProviderEntry[]
   readonly models: readonly Model[]
   readonly aliases: Readonly<Record<string, string>>
+  readonly disabledProviders: readonly string[]
 }
 
 export interface FileReading {
@@ -98,6 +99,7 @@ export function readConfigFile(text: string, inputs: FileInputs): FileReading {
     payments: checked.value.payments ?? {},
     signIn: checked.value.sign_in ?? {},
     aliases: checked.value.aliases ?? {},
+    disabledProviders: checked.value.disabled_providers ?? [],
     providers: (checked.value.providers ?? []).map((entry, index) =>
       resolveProviderEntry(entry, { apiKey: resolved.keys.get(index), source: source(['providers', index]) }),
     ),

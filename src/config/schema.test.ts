@@ -25,7 +25,7 @@ test('tollgate.schema.json matches the code (update: bun run src/config/schema.t
 test('the schema has the sections and refuses other keys', () => {
   const schema = configJsonSchema()
   expect(Object.keys(schema.properties ?? {}).sort()).toEqual(
-    '$schema aliases limits models own_keys payments prices providers retries server sessions sign_in webhooks'.split(
+    '$schema aliases disabled_providers limits models own_keys payments prices providers retries server sessions sign_in webhooks'.split(
       ' ',
     ),
   )

@@ -225,6 +225,10 @@ export const configFileSchema = z.strictObject({
     .array(providerEntrySchema)
     .nullish()
     .describe('Who hosts models. An entry replaces the built-in provider of the same id.'),
+  disabled_providers: z
+    .array(z.string().min(1))
+    .nullish()
+    .describe('Ids of providers that are not called, wherever they were enabled, nor with workspaces’ own keys.'),
   models: z
     .array(modelEntrySchema)
     .nullish()

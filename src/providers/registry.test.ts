@@ -176,6 +176,14 @@ describe('a provider is switched on', () => {
     expect(dormant).toEqual([{ dialect: 'openai-chat', baseUrl: 'https://acme.example/v1', auth: 'bearer' }])
   })
 
+  test('a disabled provider is not called, nor with own keys', () => {
+    const [first] = builtInProviders
+    const [id, variable] = [first?.id ?? '', first?.variable ?? '']
+    const given = { ...input, keys: { [variable]: new Secret('k') }, disabled: [id] }
+    const providers = createProviders(given)
+    expect([providers.has(id), dormantEndpoints(providers, given).has(id)]).toEqual([false, false])
+  })
+
   test('or is not, and a workspace’s own credential works if it supplies the missing settings', () => {
     const asleep = (keys: Readonly<Record<string, Secret>>) =>
       dormantEndpoints(createProviders({ ...input, keys }), { ...input, keys })

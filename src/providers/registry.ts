@@ -20,6 +20,8 @@ export interface ProvidersInput {
   /** By variable. */
   readonly keys: Readonly<Record<string, Secret>>
   readonly sandboxOn: boolean
+  /** Ids of providers that are not called. */
+  readonly disabled?: readonly string[]
   readonly sandboxTransport: Transport
   readonly clock: Clock
   /** Whether providers are called by fetch; absent = on our own sockets. */
@@ -42,6 +44,7 @@ export function createProviders(input: ProvidersInput): ReadonlyMap<string, Prov
     if (entry.ownKeysOnly) providers.delete(entry.id)
     else add(providerFromEntry(entry, input))
   }
+  for (const id of input.disabled ?? []) providers.delete(id)
   return providers
 }
 
@@ -72,7 +75,7 @@ export function neededVariables(providerId: string): readonly string[] | undefin
  */
 export function dormantEndpoints(
   providers: ReadonlyMap<string, Provider>,
-  { entries, keys, clock, byFetch }: Pick<ProvidersInput, 'entries' | 'keys' | 'clock' | 'byFetch'>,
+  { entries, keys, disabled = [], clock, byFetch }: Omit<ProvidersInput, 'sandboxOn' | 'sandboxTransport'>,
 ): ReadonlyMap<string, readonly Endpoint[]> {
   const open = { clock, operator: undefined, byFetch }
   const dormant = new Map<string, readonly Endpoint[]>()
@@ -83,6 +86,7 @@ export function dormantEndpoints(
     const endpoint = entry.ownKeysOnly && endpointOfEntry(entry)
     if (endpoint) dormant.set(entry.id, [opened(endpoint, open)])
   }
+  for (const id of disabled) dormant.delete(id)
   return dormant
 }
 

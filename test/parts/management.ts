@@ -356,7 +356,15 @@ function testRequestLog(logged: readonly Sketch[]): RequestLog {
 /** Keeps aliases only, and refuses one that is called `refused`. */
 function testConfigFile(): ManagementDependencies['configFile'] {
   const aliases: Record<string, string> = {}
-  const read = () => ({ path: 'tollgate.yaml', read_only: null, digest: 'd', providers: [], models: [], aliases })
+  const read = () => ({
+    path: 'tollgate.yaml',
+    read_only: null,
+    digest: 'd',
+    providers: [],
+    models: [],
+    aliases,
+    disabled_providers: [],
+  })
   return {
     read,
     change(change) {

@@ -272,6 +272,13 @@ test('providers: an operator adds a provider and a model to the configuration fi
   await button(page, 'Save model').click()
   await page.waitForSelector('section[aria-label="Declared models"] tr:has-text("$1.00 in, $3.00 out")')
   expect(await seriousFaults(page)).toEqual([])
+  const row = page.locator('section[aria-label="Providers"] tr', { hasText: 'beta' })
+  await button(page, 'Disable beta').click()
+  await button(page, 'Disable').click()
+  await row.locator('.status:has-text("disabled")').waitFor()
+  await button(page, 'Enable beta').click()
+  await button(page, 'Enable').click()
+  await row.locator('.status:has-text("1 route, available")').waitFor()
   for (const name of ['beta/one', 'beta']) {
     await button(page, `Remove ${name}`).click()
     await button(page, 'Remove').click()

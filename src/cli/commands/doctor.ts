@@ -274,6 +274,7 @@ export function providersOf(config: Config, clock: Clock): ReadonlyMap<string, P
     entries: config.providers,
     keys: config.providerKeys,
     sandboxOn: config.sandbox,
+    disabled: config.disabledProviders,
     sandboxTransport: () => Promise.reject(new Error('doctor generates nothing')),
     clock,
     // A command must be able to end while a host does not accept its connection.

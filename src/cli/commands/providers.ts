@@ -181,7 +181,7 @@ export const providerCommands: readonly CommandDefinition[] = [list, add, histor
 /** As `--json` prints it. */
 export interface ListedProvider {
   readonly id: string
-  readonly state: 'on' | 'off' | 'own keys'
+  readonly state: 'on' | 'off' | 'own keys' | 'disabled'
   /** Its usual variable; null if it has none. */
   readonly variable: string | null
   /** Settings that would enable it; empty if it is on. */
@@ -196,8 +196,10 @@ const searchMs = 500
 export async function listProviders(config: Config, clock: Clock): Promise<readonly ListedProvider[]> {
   const on = providersOf(config, clock)
   const counts = countModels(config)
-  const ownOnly = config.providers.filter(({ ownKeysOnly }) => ownKeysOnly)
-  const isNew = ({ id }: { readonly id: string }) => !on.has(id) && !ownOnly.some((each) => each.id === id)
+  const { disabledProviders: disabled } = config
+  const ownOnly = config.providers.filter(({ id, ownKeysOnly }) => ownKeysOnly && !disabled.includes(id))
+  const isNew = ({ id }: { readonly id: string }) =>
+    !on.has(id) && !disabled.includes(id) && !ownOnly.some((each) => each.id === id)
   const local = config.localModels
     ? await findLocalServers({ exceptPorts: [config.port], signal: AbortSignal.timeout(searchMs) })
     : []
@@ -215,6 +217,10 @@ export async function listProviders(config: Config, clock: Clock): Promise<reado
       .map(({ provider: { id, source }, models }) => enabled(id, models.length, `none: found at ${source}`)),
     ...ownOnly.map(({ id, source }) => {
       return { ...enabled(id, counts.get(id) ?? 0, `none: own keys only (${source})`), state: 'own keys' as const }
+    }),
+    ...disabled.map((id) => {
+      const where = `disabled_providers in ${basename(config.configPath)}`
+      return { ...enabled(id, counts.get(id) ?? 0, where), state: 'disabled' as const }
     }),
     ...builtInProviders.filter(isNew).map(({ id, variable, needs = [] }) => ({
       id,

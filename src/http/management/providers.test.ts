@@ -171,6 +171,14 @@ test('adds a provider, a model and an alias to the file, in effect at once and i
     ['provider.put', 'beta'],
   ])
   expect(audit.data[2].details).toMatchObject({ api_key: 'replaced', base_url: address })
+  const disabled = await ask('PATCH', '/api/config/file', { disabled_providers: { beta: true } })
+  expect(disabled.disabled_providers).toEqual(['beta'])
+  expect(await ask('POST', '/api/providers/beta/test', {})).toMatchObject({ status: 404 })
+  const catalog = await ask('GET', '/api/catalog')
+  expect(catalog.data.some(({ id }: { id: string }) => id === 'beta/one')).toBe(false)
+  const enabled = await ask('PATCH', '/api/config/file', { disabled_providers: { beta: false } })
+  expect(enabled.disabled_providers).toEqual([])
+  expect((await ask('POST', '/api/providers/beta/test', {})).verdict).toBe('ok')
   const removed = await ask('PATCH', '/api/config/file', {
     ...{ aliases: { first: null }, models: { 'beta/one': null }, providers: { beta: null } },
   })

@@ -135,9 +135,12 @@ function historyAnswer(
 type FileChange = NonNullable<CallOf<'updateConfigFile'>['body']>
 
 /** For the audit log, without keys. */
-function fileChanges({ providers = {}, models = {}, aliases = {} }: FileChange) {
+function fileChanges({ providers = {}, models = {}, aliases = {}, disabled_providers: disabled = {} }: FileChange) {
   const sections = { provider: providers, model: models, alias: aliases }
-  return Object.entries(sections).flatMap(([kind, entries]) =>
+  const switched = Object.entries(disabled).map(([object, isDisabled]) => {
+    return { action: `provider.${isDisabled ? 'disable' : 'enable'}` as const, object, details: {} }
+  })
+  const changed = Object.entries(sections).flatMap(([kind, entries]) =>
     Object.entries(entries).map(([object, entry]) => {
       const action = `${kind}.${entry === null ? 'remove' : 'put'}` as const
       if (entry === null) return { action, object, details: {} }
@@ -146,6 +149,7 @@ function fileChanges({ providers = {}, models = {}, aliases = {} }: FileChange) 
       return { action, object, details: { ...rest, ...(key !== undefined && { api_key: 'replaced' }) } }
     }),
   )
+  return [...switched, ...changed]
 }
 
 function putCredential({ database, credentials }: Pick<RouteDependencies, 'database' | 'credentials'>): Route {

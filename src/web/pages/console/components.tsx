@@ -189,7 +189,7 @@ export function ExampleRequest({ address, isOperator }: { readonly address: stri
   const { value } = useApi('getCatalog', {})
   if (!value) return null
   const model = exampleModel(value.data)
-  if (!model) return <p>No model can be called yet. Set a provider’s API key, or add a model to tollgate.yaml.</p>
+  if (!model) return <p>No model can be called yet. Add a provider under Providers & routes.</p>
   return (
     <>
       <p>

@@ -5,7 +5,7 @@
 import type { ComponentChildren } from 'preact'
 import { type AnswerOf, type CallOf, callApi } from '../api.ts'
 import type { FieldRow, Values } from '../form.tsx'
-import { useApi } from '../hooks.ts'
+import type { Query } from '../hooks.ts'
 import { type Column, DataTable } from '../table.tsx'
 import { Actions, emptyState, QueryView, Section } from './components.tsx'
 import { FormDialog, useOverlay } from './overlay.tsx'
@@ -16,9 +16,13 @@ type Entry = Readonly<Record<string, unknown>>
 
 const text = (value: unknown): string => (value === undefined || value === null ? '' : String(value))
 
-/** `onChanged`: after a change is in effect. */
-export function ConfigFileSections({ onChanged }: { onChanged(): void }) {
-  const query = useApi('getConfigFile', {})
+interface ConfigFileProps {
+  readonly query: Query<ConfigFile>
+  /** After a change is in effect. */
+  onChanged(): void
+}
+
+export function ConfigFileSections({ query, onChanged }: ConfigFileProps) {
   const { open } = useOverlay()
   const done = () => {
     query.reload()

@@ -14,34 +14,60 @@ import { CopyButton, Facts, LiveStatus, Segments, Skeleton, Status } from '../co
 import { type Query, useAddressQuery, useApi } from '../hooks.ts'
 import { useLiveCatalog } from '../live-catalog.ts'
 import { type Column, DataTable } from '../table.tsx'
-import { Amount, emptyState, QueryView, Section } from './components.tsx'
+import { Actions, Amount, emptyState, QueryView, Section } from './components.tsx'
 import { ConfigFileSections } from './config-file.tsx'
 import { Moment, useViewer, WorkspaceContent } from './context.tsx'
 import { dayMs, type Stats, sumOf } from './figures.ts'
 import { useConsolePath } from './navigation.ts'
+import { FormDialog, useOverlay } from './overlay.tsx'
 import { KeyTest, OwnKeys } from './own-keys.tsx'
 import { modelYaml } from './workspace-data.ts'
 
 export function ProvidersView() {
   const { isOperator } = useViewer()
   const to = useConsolePath()
-  const [changes, setChanges] = useState(0)
+  const { open } = useOverlay()
   const catalog = useLiveCatalog([], '', (all) => all)
   const history = useHistory()
   const spent = useSpent()
   const listed = useApi('listProviders', isOperator ? {} : undefined)
-  const changed = () => {
-    listed.reload()
-    setChanges(changes + 1)
-  }
+  const file = useApi('getConfigFile', isOperator ? {} : undefined)
+  const disabled = file.value?.disabled_providers ?? []
+  const setDisabled = (id: string, isDisabled: boolean) =>
+    open(
+      <FormDialog
+        title={`${isDisabled ? 'Disable' : 'Enable'} ${id}?`}
+        label={isDisabled ? 'Disable' : 'Enable'}
+        isDanger={isDisabled}
+        rows={[]}
+        intro={
+          isDisabled
+            ? 'From the next request on, the gateway does not call it, nor with workspaces’ own keys. Requests that are running finish.'
+            : 'From the next request on, the gateway calls it again.'
+        }
+        send={() => {
+          const body = { disabled_providers: { [id]: isDisabled }, digest: file.value?.digest }
+          return callApi('updateConfigFile', { body })
+        }}
+        onDone={() => {
+          file.reload()
+          listed.reload()
+        }}
+      />,
+    )
   const routes = routesByProvider(catalog.entries)
-  const ids = new Set([...routes.map(({ provider }) => provider), ...(listed.value?.data ?? []).map(({ id }) => id)])
+  const ids = new Set([
+    ...routes.map(({ provider }) => provider),
+    ...(listed.value?.data ?? []).map(({ id }) => id),
+    ...disabled,
+  ])
   const rows = [...ids].map((id) => {
     const found = routes.find(({ provider }) => provider === id)?.rows ?? []
     const provider = listed.value?.data.find((each) => each.id === id)
     return {
       id,
       provider,
+      isDisabled: disabled.includes(id),
       status: providerStatus(found, catalog.entries.length > 0),
       out: unavailable(found),
       buckets: sumBuckets(history, id),
@@ -70,7 +96,11 @@ export function ProvidersView() {
         {ids.size > 0 && (
           <DataTable
             caption="Providers"
-            columns={providerColumns.filter((column) => isOperator || !column.isOperators)}
+            columns={[
+              ...providerColumns.filter((column) => isOperator || !column.isOperators),
+              ...(file.value?.read_only === null ? [switchColumn(setDisabled)] : []),
+            ]}
+            isDim={({ isDisabled }) => isDisabled}
             rows={rows}
             keyOf={({ id }) => id}
             hrefOf={({ id }) => to(`providers/${id}`)}
@@ -82,7 +112,7 @@ export function ProvidersView() {
         </p>
       </Section>
       {isOperator && <Incidents history={history} />}
-      {isOperator && <ConfigFileSections key={changes} onChanged={changed} />}
+      {isOperator && <ConfigFileSections query={file} onChanged={listed.reload} />}
     </>
   )
 }
@@ -339,6 +369,7 @@ type Provider = ItemOf<'listProviders'>
 
 interface ProviderRow {
   readonly id: string
+  readonly isDisabled: boolean
   readonly status: Pick<ShownStatus, 'level' | 'text'>
   /** undefined = not loaded, or the viewer is no operator. */
   readonly provider: Provider | undefined
@@ -384,9 +415,19 @@ function ProviderSource({ provider: { origin, source } }: { readonly provider: P
   )
 }
 
+const disabledStatus = { level: 'off', text: 'disabled' } as const
+
+const switchColumn = (setDisabled: (id: string, isDisabled: boolean) => void): Column<ProviderRow> => ({
+  label: 'Actions',
+  show: ({ id, isDisabled }) => {
+    const label = isDisabled ? 'Enable' : 'Disable'
+    return <Actions actions={[{ label, name: `${label} ${id}`, run: () => setDisabled(id, !isDisabled) }]} />
+  },
+})
+
 const providerColumns: readonly ViewerColumn<ProviderRow>[] = [
   { label: 'Provider', show: ({ id }) => id, note: ({ provider }) => provider?.address },
-  { label: 'Status', show: ({ status }) => <Status {...status} /> },
+  { label: 'Status', show: ({ isDisabled, status }) => <Status {...(isDisabled ? disabledStatus : status)} /> },
   { label: 'Attempts', isOperators: true, show: ({ buckets }) => <AttemptBars buckets={buckets} /> },
   {
     label: 'Key',
@@ -408,6 +449,7 @@ const providerColumns: readonly ViewerColumn<ProviderRow>[] = [
   {
     label: 'Test',
     isOperators: true,
-    show: ({ id }) => <KeyTest provider={id} test={() => callApi('testProvider', { provider: id, body: {} })} />,
+    show: ({ id, provider }) =>
+      provider && <KeyTest provider={id} test={() => callApi('testProvider', { provider: id, body: {} })} />,
   },
 ]
