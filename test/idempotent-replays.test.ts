@@ -4,7 +4,7 @@ import { startGateway, stopAll, upstreamConfig } from './parts/gateway.ts'
 import { bodyOf, bothSurfaces, type TestSurface } from './parts/surfaces.ts'
 import { startUpstream, type UpstreamCall, type UpstreamReply } from './parts/upstream.ts'
 
-// Matrix row 15: the same request under the same key is generated once, paid for once, and answered the same twice.
+// Row 15 of docs/reference/charges.md: the same request under the same key is generated once, paid for once, and answered the same twice.
 
 const upstream = startUpstream(answer)
 const gateway = await startGateway({ config: upstreamConfig(upstream.url) })

@@ -53,7 +53,7 @@ export interface FailureFacts {
   readonly refusal?: ProviderRefusal
   /** A provider's own `error.details`, kept where the dialect has a place for it. */
   readonly details?: unknown
-  /** Facts for programs, shown as `error.metadata` on both surfaces. */
+  /** Facts for programs, shown as `error.metadata` on every surface. */
   readonly metadata?: Readonly<Record<string, string>>
   /** Value of the Allow header of a 405. */
   readonly allow?: string

@@ -123,7 +123,7 @@ export interface ReplicaView {
 
 export interface Ledger {
   /**
-   * Synchronous on the embedded engine, except for the first hold in a new day or month of a spend limit. Nothing may go
+   * Synchronous on the embedded engine, except for the first hold in a new period of a spend limit. Nothing may go
    * upstream before `held`.
    */
   hold(request: HoldRequest): HoldOutcome | Promise<HoldOutcome>
@@ -143,7 +143,7 @@ export interface Ledger {
   correct(correction: Correction): Promise<CorrectOutcome>
   /** Zeros for a workspace that was never funded. */
   wallet(workspaceId: WorkspaceId): Promise<Wallet>
-  /** A spend limit of the scope was set: what was charged in its day and month while there was none counts too. */
+  /** A spend limit of the scope was set: what was charged in its period while there was none counts too. */
   recount(scopeId: string, startsAt?: number): void
   /** The same for limits of its end users and tags. Holds that name them do not wait for it. */
   recountAttributed(scopeId: string, limited: Attributed, startsAt?: number): void

@@ -4,13 +4,16 @@
 // Rates use the generic cell rate algorithm, kept as an amount and not as a time, so that a changed limit finds what was
 // used. A bucket drains evenly, and a request fits if the bucket has room for it.
 //
-// Tokens are reserved by an estimate and corrected when the real count is known: less is as if the rest had never been
-// reserved, more is taken when it becomes known. The rest is not simply given back. A bucket that is full does not
-// refill, so what an estimate kept out of it may have come back by itself: of 1,000 per minute, 1,000 reserved for 59
-// seconds and never used would be refilled, reserved by the next request and then given back to a third, 2,000 in one
-// moment. Had the rest never been reserved, the bucket would be fuller by the rest, but at no time since by more than was
-// in use at that time. So at most the least amount in use since the reservation is given back, and that low-water mark
-// is kept for each running reservation.
+// Tokens are reserved by an estimate and corrected when the real count is known. If more was used, the difference is
+// taken then. If less was used, the rest cannot simply be given back, because some of it may have drained already. Of
+// 1,000 tokens per minute:
+//
+//   0 s   A reserves 1,000: 1,000 in use
+//   59 s  983 of them have drained; B reserves 983: 1,000 in use
+//   60 s  A used nothing. Giving back 1,000 would let a third request take 1,000 at once, 2,000 within a second.
+//
+// The least that was in use since A's reservation (17, just before B) is what A can still account for, so at most that
+// is given back. This low-water mark is kept for each running reservation.
 
 import type { LimitState, LimitStates, Obstacle, RateLimits, RateScope, Refused } from './limiter.ts'
 

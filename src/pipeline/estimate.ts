@@ -85,7 +85,7 @@ const overheadTokens = 1024
 const imageTokensHigh = 5_000
 /** A document is read as text and as an image of every page; a page has at least this many bytes of base64 per token. */
 const documentBytesPerToken = 10
-/** Models differ in how many tokens a second of audio is; the estimate above is for common ones. */
+/** Models differ in how many tokens a second of audio is; `audioTokens` assumes a common one. */
 const audioFactor = 4
 /** A document behind a URL has an unknown size, but providers accept at most 100 pages of 3,000 tokens. */
 const documentTokensMax = 300_000

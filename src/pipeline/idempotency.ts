@@ -43,7 +43,8 @@ export async function confirmKey(
 ): Promise<Failure | undefined> {
   if (!claimedKey || (await idempotencyKeys.confirm(claimedKey))) return undefined
   // This process was unresponsive for so long that another replica took it for dead.
-  const message = 'Another request has taken over this idempotency key, since this one stood still. Retry in 1 s.'
+  const message =
+    'Another request has taken over this idempotency key, because this one was suspended for too long. Retry in 1 s.'
   return new Failure('LIMIT_EXCEEDED', message, { retryAfterMs: retryMs })
 }
 

@@ -121,7 +121,7 @@ describe('after a refusal', () => {
   test('lowers the cap to what the balance pays for', async () => {
     const { outcome, requests } = await ask({ outputCap: 900, outcomes: [insufficient(5_430n), { kind: 'held' }] })
     expect(requests.at(-1)).toMatchObject({ amount: 5_424n })
-    expect(outcome).toMatchObject({ loweredCap: 400, held: 5_424n })
+    expect(outcome).toMatchObject({ loweredCap: 400, heldBeforeCost: 5_424n })
   })
 
   test('fails with the amount needed if the balance is too low', async () => {

@@ -335,7 +335,7 @@ function recordedReason({ message, facts }: Failure): string {
   return `Provider ${refusal.provider} refused the request${refusal.word === undefined ? '' : `: ${refusal.word}`}`
 }
 
-/** The outcome of attempts that were still running when their request ended. */
+/** The outcome of attempts that were still running when their request ended. A provider's fault ends its attempt first. */
 function openAttemptOutcome(status: number, failure: Failure | undefined): string {
   if (status === clientLeftStatus) return 'client left'
   if (!failure) return 'superseded'

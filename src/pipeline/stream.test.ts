@@ -50,7 +50,7 @@ const request = {
   record: { id: 'req_1' },
   connection: { keepOpen() {}, rearm() {}, drop() {}, address: () => undefined },
   hold: undefined,
-  usageSoFar: () => ({ outputTokens: 0 }),
+  usageOfPart: () => ({ outputTokens: 0 }),
 } as unknown as GatewayRequest
 
 function answer(opening: OpenStream | Promise<Opened>) {

@@ -198,7 +198,8 @@ class Pump implements Watched {
   #settleLeft(): Promise<Settled> {
     this.#close()
     const relay = this.#stream?.relay
-    const left = relay?.meaningful ? 'client left after content' : 'client left before content'
+    // A stream is opened by its first content.
+    const left = relay ? 'client left after content' : 'client left before content'
     return this.#input.settle({ ending: relay?.finished ? 'complete' : left }, relay)
   }
 

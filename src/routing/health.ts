@@ -29,8 +29,8 @@ type Effect =
   'fault' | 'park the credential at this model' | 'park the credential' | 'disable the route' | 'none'
 
 /**
- * The effect of each class of fault on health. The blame decides what is touched: one bad route never ejects a provider,
- * one bad provider never puts a route in cooldown, and one bad request touches nothing.
+ * The effect of each class of fault on health, on no more than what is to blame: the model at this endpoint, the
+ * credential, or the route. A bad request affects nothing.
  */
 export const effects = {
   unreachable: 'fault',

@@ -1,5 +1,5 @@
 // The thread that owns the only connection which writes to the embedded database, so that the event loop never waits for
-// the disk. It runs one request after the other and decides nothing.
+// the disk. It answers one question of the event loop after the other and decides nothing.
 
 import { Database, SQLiteError } from 'bun:sqlite'
 import type { SqlValue } from './sql.ts'

@@ -1,5 +1,5 @@
 // Clients that leave, at every stage of an answer, on both surfaces, streamed and not: the provider's connection is closed
-// at once, no other route is tried, the request is recorded once, and the wallet pays by the row of the settlement matrix
+// at once, no other route is tried, the request is recorded once, and the wallet pays by the row of docs/reference/charges.md
 // that applies. Five hundred of them leave nothing behind.
 
 import { heapStats } from 'bun:jsc'

@@ -1,4 +1,4 @@
-// Rows 6 to 9 of the settlement matrix: what a provider delivered is paid for, also when it breaks off; what failed
+// Rows 6 to 9 of docs/reference/charges.md: what a provider delivered is paid for, also when it breaks off; what failed
 // before any content costs nothing, whatever the provider bills; and of several attempts the one that answered is paid.
 
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'

@@ -1,4 +1,4 @@
-// Row 11 of the settlement matrix: answers that the gateway ends, because of a deadline, silence, a reader that takes
+// Row 11 of docs/reference/charges.md: answers that the gateway ends, because of a deadline, silence, a reader that takes
 // nothing, or its own end. What was delivered is paid, what was not costs nothing.
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'

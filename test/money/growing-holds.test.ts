@@ -1,5 +1,5 @@
 // A hold that follows its answer: more is held while it streams, and where no more is to be had the answer ends with an
-// error that says so, paid as far as it got (row 10 of the settlement matrix).
+// error that says so, paid as far as it got (row 10 of docs/reference/charges.md).
 
 import { afterAll, describe, expect, test } from 'bun:test'
 import { addressed } from '../parts/surfaces.ts'

@@ -1,4 +1,4 @@
-// Row 14 of the settlement matrix: while charges cannot be made durable no answer is completed and nothing new is sent to a
+// Row 14 of docs/reference/charges.md: while charges cannot be made durable no answer is completed and nothing new is sent to a
 // provider. The disk is made to refuse by a lock that somebody else holds. A commit that waits for the lock after thirty
 // seconds may still be made, so its error says that the outcome is unknown; requests behind it are certainly not charged.
 

@@ -1,4 +1,4 @@
-// Rows 1 to 3 of the settlement matrix: what a provider counts is billed where it can be true, and estimated from what
+// Rows 1 to 3 of docs/reference/charges.md: what a provider counts is billed where it can be true, and estimated from what
 // passed where it is missing or cannot, never as a credit and never as nothing. Both lanes, both surfaces, streamed or
 // not.
 

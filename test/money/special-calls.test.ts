@@ -1,4 +1,4 @@
-// Rows 17, 18 and 20 of the settlement matrix: the sandbox is paid like any other model, a free model costs nothing and
+// Rows 17, 18 and 20 of docs/reference/charges.md: the sandbox is paid like any other model, a free model costs nothing and
 // leaves a transfer of nothing, and what generates nothing leaves none.
 
 import { afterAll, describe, expect, test } from 'bun:test'

@@ -432,7 +432,7 @@ CREATE TABLE holds (
 CREATE INDEX holds_open ON holds (request_id) WHERE state = 'open';
 CREATE INDEX holds_ended ON holds (expires_at) WHERE state <> 'open';
 
--- Spend limits: what a key, project or workspace has spent and reserved in one day or month. The limit itself is not here.
+-- Spend limits: what a key, project or workspace has spent and reserved in one day, week or month. The limit itself is not here.
 -- It is compared when money is held, so that a changed limit applies at once.
 CREATE TABLE budgets (
   scope_id TEXT NOT NULL,

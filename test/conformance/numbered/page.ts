@@ -51,7 +51,7 @@ function note(found: Map<number, string[]>, number: number, file: string): void 
 export function renderPage(named: Named): string {
   return `# Translation coverage
 
-Which tests cover which golden vectors (worked-out requests, replies and errors between the dialects) and which pitfalls (publicly reported mistakes of other gateways), by the numbers of the project's lists. The name of such a test begins with the number: \`vector 31: …\`, \`pitfall 60: …\`. A missing number is not in use. If a topic names several dialects, its tests cover those that callers and providers use here.
+Which tests cover which golden vectors (worked-out requests, replies and errors between the dialects) and which pitfalls (publicly reported mistakes of other gateways), by number. The topics are in the table; the full texts of the lists are not published. The name of such a test begins with the number: \`vector 31: …\`, \`pitfall 60: …\`. A missing number is not in use. If a topic names several dialects, its tests cover those that callers and providers use here.
 
 This page is made from the names of the tests by \`bun test/conformance/numbered/write-page.ts\`; a test fails when it is stale, when a number has neither a test nor a reason, and when a test names an unknown number.
 
