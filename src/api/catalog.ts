@@ -3,6 +3,7 @@
 
 import { z } from 'zod'
 import { modelEntrySchema } from '../catalog/entry.ts'
+import { surfaceNames } from '../dialects/surface.ts'
 import {
   type FactorName,
   factorNames,
@@ -126,11 +127,9 @@ const priceChangeSchema = z.object({
   after: catalogModelSchema.shape.price,
 })
 
-const surfaces = ['chat', 'messages', 'responses'] as const
-
 const planSchema = z.object({
   model: z.string(),
-  surface: z.enum(surfaces),
+  surface: z.enum(surfaceNames),
   mode: z
     .enum(['ordinary', 'panic'])
     .describe('`panic`: no route is known to work, so every permitted route is tried.'),
@@ -242,7 +241,9 @@ export const catalogOperations = {
   }),
   getPlan: operation('getPlan', {
     summary: 'Explains where a request for the model would go now, without sending anything.',
-    query: z.strictObject({ surface: z.enum(surfaces).default('chat').describe('The dialect of the caller.') }),
+    query: z.strictObject({
+      surface: z.enum(surfaceNames).default(surfaceNames[0]).describe('The dialect of the caller.'),
+    }),
     answer: planSchema,
   }),
   listPriceLists: operation('listPriceLists', {

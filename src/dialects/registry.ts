@@ -1,5 +1,5 @@
 // All dialects, and the APIs that callers can use. A new dialect is an id in dialect.ts and a row in `dialects`; serving
-// it to callers is a row in `surfaces`.
+// it to callers is a name in surface.ts and a row in `surfaces`.
 
 import { Failure } from '../kernel/failure.ts'
 import { JsonFault, readJsonMembers } from '../wire/json-members.ts'
@@ -7,9 +7,11 @@ import { anthropicMessages } from './anthropic-messages/index.ts'
 import { EnvelopeFields } from './byte-lane/envelope.ts'
 import { recordOf } from './canonical/json.ts'
 import type { Dialect, Dialects } from './dialect.ts'
+import { matchPath } from './gemini/envelope.ts'
 import { gemini } from './gemini/index.ts'
 import { openaiChat } from './openai-chat/index.ts'
 import { openaiResponses } from './openai-responses/index.ts'
+import type { ModelPath, Operation, SurfaceName } from './surface.ts'
 
 /**
  * Chat Completions that also takes a body of Responses: Cursor sends one to /v1/chat/completions and expects a chat
@@ -44,31 +46,26 @@ export const dialects = {
 
 export interface Surface {
   readonly dialect: Dialect
-  /** Below /v1, as the next one. */
-  readonly path: string
-  /** Where it counts tokens, if it does. */
-  readonly countPath?: string
-  /** Where it shortens conversations, if it does. */
-  readonly compactPath?: string
+  /** Fixed paths, below /v1; absent = its paths name the model. */
+  readonly paths?: { readonly generate: string } & Readonly<Partial<Record<Operation, string>>>
+  /** Recognises a complete path that names a model; undefined = it is none of this surface. */
+  matchPath?(path: string): ModelPath | undefined
   /** Sent by the clients of this API only, so it identifies them on paths that several APIs share. */
   readonly clientHeader?: string
 }
 
-/** By the name that the management API uses. The first one is the default. */
 export const surfaces = {
-  chat: { dialect: openaiChatOrInput, path: '/chat/completions' },
+  chat: { dialect: openaiChatOrInput, paths: { generate: '/chat/completions', embed: '/embeddings' } },
   messages: {
     dialect: anthropicMessages,
-    path: '/messages',
-    countPath: '/messages/count_tokens',
+    paths: { generate: '/messages', countTokens: '/messages/count_tokens' },
     clientHeader: 'anthropic-version',
   },
   responses: {
     dialect: openaiResponses,
-    path: '/responses',
-    countPath: '/responses/input_tokens',
-    compactPath: '/responses/compact',
+    paths: { generate: '/responses', countTokens: '/responses/input_tokens', compact: '/responses/compact' },
   },
-} as const satisfies Record<string, Surface>
+  gemini: { dialect: gemini, matchPath },
+} as const satisfies Record<SurfaceName, Surface>
 
 export const surfaceList: readonly Surface[] = Object.values(surfaces)

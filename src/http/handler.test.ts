@@ -1,6 +1,8 @@
 import { expect, test } from 'bun:test'
+import type { Dialect } from '../dialects/dialect.ts'
+import { operations } from '../dialects/surface.ts'
 import { Failure } from '../kernel/failure.ts'
-import { createHandler } from './handler.ts'
+import { createHandler, type HandlerDependencies } from './handler.ts'
 
 // Defects outside the pipeline (for those inside: pipeline/run.test.ts): the caller gets only an id, in the shape of its
 // client.
@@ -9,7 +11,7 @@ const defect = async (): Promise<Response> => {
   throw new Error('secret of the house')
 }
 const reported: { error: unknown; id: string }[] = []
-const handler = createHandler({
+const dependencies: HandlerDependencies = {
   generate: defect,
   countTokens: defect,
   compact: defect,
@@ -31,7 +33,8 @@ const handler = createHandler({
   },
   addressOf: () => undefined,
   idleSeconds: 60,
-})
+}
+const handler = createHandler(dependencies)
 
 const socket = { timeout() {} }
 
@@ -69,4 +72,54 @@ test('serves the usual spelling of each path by a separate handler, with the sam
     const upgrade = new Request(`http://gateway${path}`, { headers: { upgrade: 'websocket' } })
     expect((await handle(upgrade, socket)).status).toBe(426)
   }
+})
+
+// The paths of the four APIs, from their documentation: each reaches one operation, in its own dialect.
+const served = [
+  ['/v1/chat/completions', 'generate', 'openai-chat'],
+  ['/v1/embeddings', 'embed', 'openai-chat'],
+  ['/v1/messages', 'generate', 'anthropic-messages'],
+  ['/v1/messages/count_tokens', 'countTokens', 'anthropic-messages'],
+  ['/v1/responses', 'generate', 'openai-responses'],
+  ['/v1/responses/input_tokens', 'countTokens', 'openai-responses'],
+  ['/v1/responses/compact', 'compact', 'openai-responses'],
+  ['/v1beta/models/acme/large:generateContent', 'generate', 'gemini'],
+  ['/v1beta/models/acme%2Flarge:streamGenerateContent?alt=sse', 'generate', 'gemini'],
+  ['/v1/v1beta/models/acme/large:countTokens/', 'countTokens', 'gemini'],
+  ['/v1/models/acme/large:embedContent', 'embed', 'gemini'],
+  ['/v1alpha/models/acme/large:batchEmbedContents', 'embed', 'gemini'],
+] as const
+
+test.each(served)('POST %s is %s of the dialect %s', async (path, operation, dialect) => {
+  const reached: string[][] = []
+  const runs = operations.map((name) => [
+    name,
+    async (_: Request, { id }: Dialect) => {
+      reached.push([name, id])
+      return new Response()
+    },
+  ])
+  const handle = createHandler({ ...dependencies, ...Object.fromEntries(runs) })
+  await handle(new Request(`http://gateway${path}`, { method: 'POST' }), socket)
+  expect(reached).toEqual([[operation, dialect]])
+})
+
+test('GET of a path that names a model without an operation shows the model, in the dialect of the path', async () => {
+  const shown: string[][] = []
+  const handle = createHandler({
+    ...dependencies,
+    async models(_, { id }, __, encodedId) {
+      shown.push([id, encodedId])
+      return new Response()
+    },
+  })
+  for (const path of ['/v1beta/models', '/v1beta/models/a%2Fb', '/v1beta/models/a/b:c', '/v1/models/a/b']) {
+    await handle(new Request(`http://gateway${path}`), socket)
+  }
+  expect(shown).toEqual([
+    ['gemini', ''],
+    ['gemini', 'a%2Fb'],
+    ['gemini', 'a/b:c'],
+    ['openai-chat', 'a/b'],
+  ])
 })

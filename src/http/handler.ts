@@ -1,7 +1,8 @@
 // Routes inbound requests by path. It authorises nothing and reads no body; unknown paths get a 404 with a suggestion.
 
 import type { Dialect } from '../dialects/dialect.ts'
-import { dialects, type Surface, surfaceList, surfaces } from '../dialects/registry.ts'
+import { type Surface, surfaceList, surfaces } from '../dialects/registry.ts'
+import { type ModelPath, type Operation, operations } from '../dialects/surface.ts'
 import { Failure, invalidRequest } from '../kernel/failure.ts'
 import { createId, type RequestId } from '../kernel/ids.ts'
 import { nearestNames } from '../kernel/nearest.ts'
@@ -10,7 +11,7 @@ import type { Connection } from '../pipeline/request.ts'
 import type { RunRequest } from '../pipeline/run.ts'
 import { metricsPath } from './metrics.ts'
 import { type StripePayments, webhookPath } from './payments/stripe.ts'
-import { googleTarget, pathOf, publicPath, segmentsMax } from './request.ts'
+import { pathOf, publicPath, segmentsMax } from './request.ts'
 import { refuse, wrongMethod } from './responses.ts'
 import { spendPath } from './spend.ts'
 
@@ -72,13 +73,17 @@ export type Handler = (request: Request, server: SocketControl) => Response | Pr
 /** Handles any path. `exact`: what it does for the usual spelling of the busiest ones, without reading the URL again. */
 export type PathHandler = Handler & { readonly exact: Readonly<Record<string, Handler>> }
 
-const generationPaths = surfaceList.map(({ path }) => `/v1${path}`)
-const countPaths = surfaceList.flatMap(({ countPath }) => (countPath === undefined ? [] : [`/v1${countPath}`]))
 /** The names of the two probes on other gateways and platforms. */
 const probePath = /^\/(health|livez?|liveness|ready|readiness|ping|status)(\/|$)/i
-/** Below /v1. */
-const embeddingsPath = '/embeddings'
-const knownPaths = [...generationPaths, ...countPaths, `/v1${embeddingsPath}`, '/v1/models', '/v1/model/info']
+const fixedPaths = (operation: Operation) =>
+  surfaceList.flatMap(({ paths }) => (paths?.[operation] === undefined ? [] : [`/v1${paths[operation]}`]))
+const knownPaths = [
+  ...fixedPaths('generate'),
+  ...fixedPaths('countTokens'),
+  ...fixedPaths('embed'),
+  '/v1/models',
+  '/v1/model/info',
+]
 
 export function createHandler(deps: HandlerDependencies): PathHandler {
   const guard = async (surface: Dialect, run: () => Promise<Response>): Promise<Response> => {
@@ -100,38 +105,34 @@ export function createHandler(deps: HandlerDependencies): PathHandler {
     }
   const exact: Record<string, Handler> = {}
   const routes: Record<string, Handler> = {
-    [embeddingsPath]: generation(deps.embed, surfaces.chat.dialect),
     '/healthz': () => plainText(200, 'ok'),
     '/readyz': () => readiness(deps.refusal() ?? deps.unreadiness(), deps.degraded()),
   }
-  for (const { path, dialect, countPath, compactPath } of surfaceList) {
-    routes[path] = generation(deps.generate, dialect)
-    exact[`/v1${path}`] = generation(deps.generate, dialect, `/v1${path}`)
-    if (countPath !== undefined) routes[countPath] = generation(deps.countTokens, dialect)
-    if (compactPath !== undefined) routes[compactPath] = generation(deps.compact, dialect)
+  for (const { dialect, paths } of surfaceList) {
+    if (!paths) continue
+    const generatePath = `/v1${paths.generate}`
+    exact[generatePath] = generation(deps.generate, dialect, generatePath)
+    for (const operation of operations) {
+      const path = paths[operation]
+      if (path !== undefined) routes[path] = generation(deps[operation], dialect)
+    }
   }
-  const google: Readonly<Record<string, Handler>> = {
-    generateContent: generation(deps.generate, dialects.gemini),
-    streamGenerateContent: generation(deps.generate, dialects.gemini),
-    countTokens: generation(deps.countTokens, dialects.gemini),
-    embedContent: generation(deps.embed, dialects.gemini),
-    batchEmbedContents: generation(deps.embed, dialects.gemini),
-  }
-  /** Google's API: the model and what to do with it are in the path. */
-  const serveGoogle = (target: string, request: Request, server: SocketControl) => {
-    const surface = dialects.gemini
-    const verb = /:([A-Za-z]+)$/.exec(target)?.[1] ?? ''
-    if (Object.hasOwn(google, verb)) return google[verb]?.(request, server) ?? refuse(surface, unknownPath(request))
-    if (request.method === 'GET')
-      return guard(surface, () => deps.models(request, surface, deps.addressOf(request), target))
-    return refuse(surface, unknownPath(request))
+  const serveModelPath = (surface: Dialect, { encodedModel, operation }: ModelPath): Handler => {
+    if (operation) return generation(deps[operation], surface)
+    return (request) =>
+      request.method === 'GET'
+        ? guard(surface, () => deps.models(request, surface, deps.addressOf(request), encodedModel))
+        : refuse(surface, unknownPath(request))
   }
   const handle: Handler = (request, server) => {
-    const path = publicPath(pathOf(request.url))
+    const exact = pathOf(request.url)
+    const path = publicPath(exact)
     const route = routes[path]
     if (route) return route(request, server)
-    const target = googleTarget(pathOf(request.url))
-    if (target !== undefined) return serveGoogle(target, request, server)
+    for (const { dialect, matchPath } of surfaceList) {
+      const match = matchPath?.(exact)
+      if (match) return serveModelPath(dialect, match)(request, server)
+    }
     if (exactModels(request) && isForPeople(request)) return withRequestId(toCatalog())
     if (path === '/models' || path.startsWith('/models/') || path === '/model/info') {
       const surface = surfaceOf(request)
@@ -144,7 +145,6 @@ export function createHandler(deps: HandlerDependencies): PathHandler {
     }
     const stored = deps.storedResponses(request, surfaces.responses.dialect, deps.addressOf(request), path)
     if (stored) return guard(surfaces.responses.dialect, async () => await stored)
-    const exact = pathOf(request.url)
     if (exact === spendPath && request.method === 'GET') {
       const { dialect } = surfaces.messages
       return guard(dialect, () => deps.spend(request, dialect, deps.addressOf(request)))
@@ -182,12 +182,14 @@ export function refusePath(request: Request): Response {
 
 /** The dialect of other answers: on paths that several families of clients use, a header names the family. */
 function surfaceOf({ url, headers }: Request): Dialect {
-  if (googleTarget(pathOf(url)) !== undefined) return dialects.gemini
-  const asked = publicPath(pathOf(url))
-  const byHeader = surfaceList.find(
-    ({ clientHeader = '' }: Surface) => clientHeader !== '' && headers.has(clientHeader),
-  )
-  return (byHeader ?? surfaceList.find(({ path }) => asked.startsWith(path)) ?? surfaces.chat).dialect
+  const path = pathOf(url)
+  const isOf = ({ paths }: Surface) => paths !== undefined && publicPath(path).startsWith(paths.generate)
+  const surface =
+    surfaceList.find(({ matchPath }) => matchPath?.(path)) ??
+    surfaceList.find(({ clientHeader }) => clientHeader !== undefined && headers.has(clientHeader)) ??
+    surfaceList.find(isOf) ??
+    surfaces.chat
+  return surface.dialect
 }
 
 /** Codex asks for a WebSocket first and uses HTTP for the rest of its session after this answer. */

@@ -113,14 +113,3 @@ function withoutPort(entry: string): string {
   const [, bracketed, dotted] = /^(?:\[([^\]]*)\]|([0-9.]+))(?::[0-9]{1,5})?$/.exec(entry) ?? []
   return bracketed ?? dotted ?? entry
 }
-
-/** Google's paths: `/v1beta/models`, `/v1beta/models/ID` and `/v1beta/models/ID:verb`, also with `/v1beta` twice. */
-const googlePath = /^(?:\/v1)?(?:\/v1(?:beta|alpha))+\/models(?:\/(.*?)\/?)?$/
-/** Google's libraries can be configured to use `/v1`; the verb distinguishes it from ours. */
-const stableCall = /^\/v1\/models\/(.+:(?:stream)?[gG]enerateContent|.+:countTokens|.+:(?:batchE|e)mbedContents?)$/
-
-/** The part after `models/`, '' for the list; undefined = not one of Google's paths. */
-export function googleTarget(path: string): string | undefined {
-  const found = googlePath.exec(path)
-  return found ? (found[1] ?? '') : stableCall.exec(path)?.[1]
-}

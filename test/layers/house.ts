@@ -44,9 +44,9 @@ export const narrowed: readonly {
   },
   {
     from: 'api',
-    only: /^src\/(kernel\/|catalog\/entry\.ts$)/,
+    only: /^src\/(kernel\/|catalog\/entry\.ts$|dialects\/surface\.ts$)/,
     replacement:
-      'The API is data: it imports kernel and the price schema in catalog/entry.ts; handlers are in src/http',
+      'The API is data: it imports kernel, catalog/entry.ts (prices) and dialects/surface.ts (names); handlers are in src/http',
   },
   {
     from: 'ledger',

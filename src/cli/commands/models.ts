@@ -183,7 +183,11 @@ const route = answerCommand({
   operation: 'getPlan',
   arguments: [{ name: 'MODEL', parameter: 'model' }],
   options: {
-    surface: { value: 'NAME', help: 'chat (the default) or messages: the dialect of the caller', field: 'surface' },
+    surface: {
+      value: 'NAME',
+      help: 'chat (the default), messages, responses or gemini: the dialect of the caller',
+      field: 'surface',
+    },
   },
   missing: ({ api }, { model = '' }) => missingModel(api, model),
   text: ({ candidates }, { terminal }) => renderTable(routeColumns, candidates, terminal),

@@ -6,6 +6,7 @@ import type { JsonSpan } from '../../wire/json-spans.ts'
 import { firstMessageSpans, memberSpans, readFields } from '../byte-lane/envelope.ts'
 import { isRecord, parseRecord } from '../canonical/json.ts'
 import type { Envelope } from '../canonical/translation.ts'
+import type { ModelPath, Operation } from '../surface.ts'
 import { isPassable } from './request/edit.ts'
 
 export function readEnvelope(body: Uint8Array<ArrayBuffer>, _: Headers, url = ''): Envelope | Failure {
@@ -62,10 +63,33 @@ export function conversationSpans(envelope: Envelope): readonly JsonSpan[] {
 
 // The address of a generateContent call holds what other dialects have in the body: the model, and what is wanted.
 
+const operations: ReadonlyMap<string, Operation> = new Map([
+  ['generateContent', 'generate'],
+  ['streamGenerateContent', 'generate'],
+  ['countTokens', 'countTokens'],
+  ['embedContent', 'embed'],
+  ['batchEmbedContents', 'embed'],
+])
+
+/** `/v1beta/models`, `/v1beta/models/ID` and `/v1beta/models/ID:verb`, also with `/v1beta` twice. */
+const betaPath = /^(?:\/v1)?(?:\/v1(?:beta|alpha))+\/models(?:\/(.*?)\/?)?$/
+/** Google's libraries can be configured to use `/v1`; the verb distinguishes it from the paths of other surfaces. */
+const stableCall = new RegExp(`^/v1/models/(.+:(?:${[...operations.keys()].join('|')}))$`)
+
+/** Recognises the paths of this surface. A path with an unknown verb is that of a model with a colon in its id. */
+export function matchPath(path: string): ModelPath | undefined {
+  const found = betaPath.exec(path) ?? stableCall.exec(path)
+  if (!found) return undefined
+  const target = found[1] ?? ''
+  const colon = target.lastIndexOf(':')
+  const operation = colon < 0 ? undefined : operations.get(target.slice(colon + 1))
+  return { encodedModel: operation ? target.slice(0, colon) : target, operation }
+}
+
 export interface CallPath {
   /** Decoded; model ids contain slashes. */
   readonly model: string
-  /** `generateContent`, `streamGenerateContent`, `countTokens`, `embedContent` or `batchEmbedContents`. */
+  /** A key of `operations`. */
   readonly verb: string
   /** `alt=sse`; without it a stream is one JSON list. */
   readonly wantsEvents: boolean

@@ -8,6 +8,7 @@ import type { RenderContext } from '../../dialects/canonical/translation.ts'
 import type { Dialect } from '../../dialects/dialect.ts'
 import { openaiChat } from '../../dialects/openai-chat/index.ts'
 import { openaiResponses } from '../../dialects/openai-responses/index.ts'
+import type { SurfaceName } from '../../dialects/surface.ts'
 import type { CancelSignal } from '../../kernel/cancellation.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { Failure, invalidRequest } from '../../kernel/failure.ts'
@@ -66,8 +67,15 @@ const messagesWire: Wire = {
 
 const responsesWire: Wire = { ...chatWire, dialect: openaiResponses }
 
-/** One row per surface. */
-const wires = [chatWire, messagesWire, responsesWire]
+/** A surface without a row gets translated. The usage of Gemini cannot report what was written to a cache. */
+const wiresBySurface: Readonly<Record<SurfaceName, Wire | undefined>> = {
+  chat: chatWire,
+  messages: messagesWire,
+  responses: responsesWire,
+  gemini: undefined,
+}
+
+const wires = Object.values(wiresBySurface).filter((wire) => wire !== undefined)
 
 const endpoints: readonly Endpoint[] = wires.map(({ dialect: { id: dialect } }) => ({
   dialect,
