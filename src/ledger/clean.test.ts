@@ -30,7 +30,7 @@ forEachEngine((engine, it) => {
     const row = (at: number) => ({ workspace_id: workspaceId, id: `resp_${at}`, ...sealed, expires_at: BigInt(at) })
     const rows = Array.from({ length: 45 }, (_, at) => row(at))
     await database.transaction((sql) => insertRows(sql, 'stored_responses', rows))
-    await clean({ database, clock: { now: () => 42, monotonicMs: () => 0 }, pace: createTestPace() })
+    await clean({ database, clock: { now: () => 42, monotonicMs: () => 0 }, timers: createTestPace() })
     const left = await database.sql<{ id: string }>`SELECT id FROM stored_responses ORDER BY id`
     expect(left.map(({ id }) => id)).toEqual(['resp_43', 'resp_44'])
   })
@@ -47,10 +47,10 @@ forEachEngine((engine, it) => {
     })
     const rows = Array.from({ length: 1203 }, (_, at) => row(at))
     await database.transaction((sql) => insertRows(sql, 'idempotency', rows))
-    const pace = createTestPace()
+    const timers = createTestPace()
     let waits = 0
     const wait = async () => void waits++
-    await clean({ database, clock: { now: () => 1200, monotonicMs: () => 0 }, pace: { ...pace, wait } })
+    await clean({ database, clock: { now: () => 1200, monotonicMs: () => 0 }, timers: { ...timers, wait } })
     const left = await database.sql<{ key: string }>`SELECT key FROM idempotency ORDER BY key`
     expect(left.map(({ key }) => key)).toEqual(['k1201', 'k1202'])
     // 500, 500 and 201
@@ -62,7 +62,7 @@ forEachEngine((engine, it) => {
   }) => {
     const workspaceId = await addWorkspace(database)
     await using books = await openLedger(database)
-    const { ledger, clock, pace } = books
+    const { ledger, clock, timers } = books
     await ledger.fund({ workspaceId, amount: 100n as Nano, kind: 'topup', idempotencyKey: 'k' })
     const budgetNow = () => [{ scopeId: 'key_1', window: windowAt('day', clock.now()), cap: 50n as Nano }]
     const [first] = budgetNow()
@@ -70,19 +70,19 @@ forEachEngine((engine, it) => {
     await ledger.hold(request)
     await ledger.settle(settlementOf(request.requestId, 10n))
     clock.advance(7 * dayMs)
-    await pace.round()
+    await timers.round()
     expect(await countOf(database, 'idempotency')).toBe(0n)
     expect(await countOf(database, 'budgets')).toBe(1n)
     expect((await ledger.budget('key_1', first?.window ?? '')).spent).toBe(10n as Nano)
     clock.advance(2 * dayMs)
-    await pace.round()
+    await timers.round()
     expect(await countOf(database, 'budgets')).toBe(0n)
     // No call since: the counter is gone because its time is over, and the books are right.
     expect((await verify(database, { now: clock.now() })).findings).toEqual([])
     const later = { ...holdOf(workspaceId, 10n), budgets: budgetNow() }
     await ledger.hold(later)
     await ledger.settle(settlementOf(later.requestId, 3n, { startedAt: clock.now() }))
-    await pace.round()
+    await timers.round()
     expect(await countOf(database, 'budgets')).toBe(1n)
     expect((await ledger.budget('key_1', first?.window ?? '')).spent).toBe(0n as Nano)
     expect((await ledger.budget('key_1', windowAt('day', clock.now()))).spent).toBe(3n as Nano)
@@ -93,7 +93,7 @@ forEachEngine((engine, it) => {
 
   it('ended holds are removed an hour after their lifetime, open ones never', async ({ database }) => {
     await using books = await openFunded(database, 100n)
-    const { ledger, pace, workspaceId } = books
+    const { ledger, timers, workspaceId } = books
     const [settled, released, fresh] = [holdOf(workspaceId, 1n), holdOf(workspaceId, 2n), holdOf(workspaceId, 3n)]
     for (const request of [settled, released, fresh]) await ledger.hold(request)
     await ledger.settle(settlementOf(settled.requestId, 1n))
@@ -103,10 +103,10 @@ forEachEngine((engine, it) => {
         (sql) => sql`UPDATE holds SET expires_at = expires_at - ${milliseconds} WHERE state <> 'open'`,
       )
     await age(20n * 60_000n + 55n * 60_000n)
-    await pace.round()
+    await timers.round()
     expect(await countOf(database, 'holds')).toBe(3n)
     await age(6n * 60_000n)
-    await pace.round()
+    await timers.round()
     expect(await countOf(database, 'holds')).toBe(1n)
     expect(await ledger.settle(settlementOf(settled.requestId, 9n))).toMatchObject({ repeated: true })
     expect(await ledger.settle(settlementOf(fresh.requestId, 3n))).toMatchObject({ kind: 'settled', repeated: false })

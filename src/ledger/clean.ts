@@ -5,7 +5,7 @@ import type { Clock } from '../kernel/clock.ts'
 import type { Database } from '../store/database.ts'
 import { type Sql, timeToSql } from '../store/sql.ts'
 import { isWindowPast } from './budget.ts'
-import type { Pace } from './ledger.ts'
+import type { Timers } from './ledger.ts'
 
 export const cleanMs = 60_000
 /** A few milliseconds of writing: on the embedded engine charges wait behind it. */
@@ -19,7 +19,7 @@ const portionsMax = 1000
 export interface CleanOptions {
   readonly database: Database
   readonly clock: Clock
-  readonly pace: Pace
+  readonly timers: Timers
 }
 
 export async function clean(options: CleanOptions): Promise<void> {
@@ -31,14 +31,14 @@ export async function clean(options: CleanOptions): Promise<void> {
 
 /** `remove` takes away at most `most` rows and says how many. */
 export async function cleanPortions(
-  { database, pace }: CleanOptions,
+  { database, timers }: CleanOptions,
   remove: (sql: Sql) => Promise<number>,
   most = portionMax,
 ): Promise<void> {
   for (let portions = 1; portions <= portionsMax; portions++) {
     const removed = await database.transaction(remove)
     if (removed < most) return
-    await pace.wait(pauseMs)
+    await timers.wait(pauseMs)
   }
 }
 

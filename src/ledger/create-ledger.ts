@@ -5,10 +5,10 @@ import { type Failpoint, noFailpoint } from '../kernel/failpoint.ts'
 import { onTimer } from '../kernel/timers.ts'
 import type { Database } from '../store/database.ts'
 import { createEmbeddedLedger } from './embedded/embedded-ledger.ts'
-import { type Ledger, type Pace, usualHoldLifetimeMs } from './ledger.ts'
+import { type Ledger, type Timers, usualHoldLifetimeMs } from './ledger.ts'
 import { createSharedLedger } from './shared/shared-ledger.ts'
 
-const realPace: Pace = { wait: (milliseconds) => Bun.sleep(milliseconds), every: onTimer }
+const systemTimers: Timers = { wait: (milliseconds) => Bun.sleep(milliseconds), every: onTimer }
 
 export interface CreateLedgerOptions {
   readonly database: Database
@@ -19,7 +19,7 @@ export interface CreateLedgerOptions {
   /** Called once if the wallets in memory contradict what was committed: the process must be restarted. */
   readonly onBroken?: (error: unknown) => void
   /** For tests. */
-  readonly pace?: Pace
+  readonly timers?: Timers
   readonly seedsBudgets?: boolean
   readonly failpoint?: Failpoint
 }
@@ -31,11 +31,21 @@ export function createLedger({
   holdLifetimeMs = usualHoldLifetimeMs,
   onFault = () => {},
   onBroken = () => {},
-  pace = realPace,
+  timers = systemTimers,
   seedsBudgets = true,
   failpoint: reach = noFailpoint,
 }: CreateLedgerOptions): Promise<Ledger> {
-  const options = { database, clock, holdLifetimeMs, seedsBudgets, onFault, onBroken, pace, reach, random: randomUnit }
+  const options = {
+    database,
+    clock,
+    holdLifetimeMs,
+    seedsBudgets,
+    onFault,
+    onBroken,
+    timers,
+    reach,
+    random: randomUnit,
+  }
   if (database.batches) return createEmbeddedLedger(options, database.batches)
   return createSharedLedger(options)
 }

@@ -211,7 +211,7 @@ forEachEngine((engine, it) => {
     const sums = await database.sql`SELECT requests, charge FROM request_hours
       WHERE workspace_id = ${workspaceId}`
     expect([...sums]).toEqual([{ requests: 5n, charge: 100n }])
-    await books.pace.round()
+    await books.timers.round()
     expect(await ledger.wallet(workspaceId)).toEqual({
       posted: 0n as Nano,
       held: 0n as Nano,

@@ -203,7 +203,7 @@ export interface LedgerStats extends HoldStats, CommitStats, EndStats {
 }
 
 /** How the ledger waits. Tests pass their own, so that none of them depends on how long something takes. */
-export interface Pace {
+export interface Timers {
   wait(milliseconds: number): Promise<void>
   /** Calls the work again and again, never twice at once; answers with how to stop. Must not keep a process alive. */
   every(milliseconds: number, work: () => Promise<unknown>): () => void
@@ -212,7 +212,7 @@ export interface Pace {
 export interface LedgerOptions {
   readonly database: Database
   readonly clock: Clock
-  readonly pace: Pace
+  readonly timers: Timers
   readonly reach: Failpoint
   /** The default lifetime of holds. */
   readonly holdLifetimeMs: number

@@ -117,7 +117,7 @@ forEachEngine((_, it) => {
 
   it('requests that ran when the limit was set are counted when they have ended', async ({ database }) => {
     await using books = await openBooks(database)
-    const { ledger, clock, pace, workspaceId } = books
+    const { ledger, clock, timers, workspaceId } = books
     await books.charge(30n, now - 2 * 60 * 60_000)
     const running = holdOf(workspaceId, 15n)
     await ledger.hold(running)
@@ -125,13 +125,13 @@ forEachEngine((_, it) => {
     await settle(books, running.requestId, { amount: 15n, startedAt: now - 1000 })
     expect(await ledger.budget('key_1', windowAt('day', now))).toEqual({ spent: 30n as Nano, held: 1n as Nano })
     clock.advance(seedRoundMs)
-    await pace.round()
+    await timers.round()
     expect(await ledger.budget('key_1', windowAt('day', now))).toEqual({ spent: 45n as Nano, held: 1n as Nano })
     expect(await books.hold(1n, today('key_1', 40n))).toMatchObject({ kind: 'over budget', spent: 45n })
     await expectBooksRight(database)
     for (let rounds = 0; rounds < 5; rounds++) {
       clock.advance(30 * 60_000)
-      await pace.round()
+      await timers.round()
     }
     expect((await ledger.budget('key_1', windowAt('day', now))).spent).toBe(45n as Nano)
     await expectBooksRight(database)
@@ -162,7 +162,7 @@ forEachEngine((_, it) => {
     faults.fault = undefined
     // The recount may not have noticed its failure yet.
     await until(async () => {
-      await books.pace.round()
+      await books.timers.round()
       return (await books.ledger.budget('key_1', windowAt('day', now))).spent === 35n
     })
     await expectBooksRight(database)

@@ -12,7 +12,7 @@ forEachEngine((_, it) => {
     const workspaceId = await addWorkspace(database)
     const other = await addWorkspace(database)
     await using books = await openLedger(database)
-    const { ledger, clock, pace } = books
+    const { ledger, clock, timers } = books
     let requests = 0
     const charge = async (amount: bigint, startedAt: number, payer = workspaceId, totalMs = 0) => {
       const id = `${firstIdAt(startedAt).slice(0, -6)}${String(++requests).padStart(6, '0')}` as RequestId
@@ -27,7 +27,7 @@ forEachEngine((_, it) => {
     await charge(30n, clock.now())
     clock.advance(20 * dayMs)
     // With a heartbeat: a replica that was silent for long is taken for dead.
-    await pace.round()
+    await timers.round()
     await ledger.fund({ workspaceId, amount: 500n as Nano, kind: 'topup', reference: 'invoice 17' })
     await ledger.correct({ workspaceId, amount: 70n as Nano, direction: 'take', reason: 'refund' })
     await charge(12n, clock.now())
@@ -50,7 +50,7 @@ forEachEngine((_, it) => {
     expect((await ledger.wallet(workspaceId)).posted).toBe(10_380n as Nano)
     // 6 March: a dispute of 12,000 takes the 10,380 and writes off the rest. Then 90 come in, and the dispute is won.
     clock.advance(30 * dayMs)
-    await pace.round()
+    await timers.round()
     const dispute = { workspaceId, reason: 'dispute' } as const
     const lost = {
       ...dispute,
@@ -71,7 +71,7 @@ forEachEngine((_, it) => {
       90n,
     ])
     clock.advance(31 * dayMs)
-    await pace.round()
+    await timers.round()
     // Began in March, which its id says, and ended in April.
     await charge(40n, Date.UTC(2027, 3, 1) - 10_000, workspaceId, 20_000)
     const won = { ...dispute, amount: 10_380n as Nano, direction: 'add', paymentId: 'du_1:returned' } as const

@@ -38,7 +38,7 @@ export async function reserveOnLowBalance(
   const facts = { ...dearest.facts, minCap: minCapOf(request) }
   let last = refused
   // The wallet and each limit have their own room; repeat while another one with less room refuses.
-  for (let room = roomOf(refused); ; room = roomOf(last)) {
+  for (let room = spendableOf(refused); ; room = spendableOf(last)) {
     const amounts = holdsWithin(facts, inputTokens, room.amount)
     for (const hold of amounts) {
       const outcome = await ledger.hold({ ...template, amount: hold.amount, requiredFree: hold.amount })
@@ -50,7 +50,7 @@ export async function reserveOnLowBalance(
       if (outcome.kind === 'unavailable') return cannotCharge(outcome.retryAfterMs)
       last = outcome
     }
-    if (amounts.length > 0 && roomOf(last).amount < room.amount) continue
+    if (amounts.length > 0 && spendableOf(last).amount < room.amount) continue
     const bounded = amounts.at(-1)?.amount ?? neededAmount(facts, inputTokens)
     // For a long prompt the strict bound may exceed what the usual hold, an estimate, would have needed.
     const needed = usualRequired < bounded ? usualRequired : bounded
@@ -74,13 +74,13 @@ function widest({ model, factsOf }: DearestModel): { readonly contextTokens: num
   return { contextTokens: most === Number.POSITIVE_INFINITY ? undefined : most }
 }
 
-interface Room {
+interface Spendable {
   readonly amount: Nano
   readonly of: 'balance' | 'limit'
 }
 
 /** The amount that could be spent if no other request were running. */
-function roomOf(refused: Insufficient | OverBudget): Room {
+function spendableOf(refused: Insufficient | OverBudget): Spendable {
   if (refused.kind === 'insufficient') return { amount: refused.posted, of: 'balance' }
   const { cap, spent } = refused
   return { amount: (cap > spent ? cap - spent : 0n) as Nano, of: 'limit' }
@@ -103,7 +103,7 @@ function neededAmount(facts: HoldFacts, inputTokens: number): Nano {
 
 function refusal(request: GatewayRequest, refused: Insufficient | OverBudget, needed: Nano): Failure {
   const { caller, record } = request
-  const isInFlight = needed <= roomOf(refused).amount
+  const isInFlight = needed <= spendableOf(refused).amount
   if (refused.kind === 'over budget') {
     if (!isInFlight) request.spend = { ...spendState(refused), isReached: true }
     return overBudget(caller, refused, record.startedAt, isInFlight ? inFlightRetryMs : undefined)

@@ -1,5 +1,11 @@
 // How a request ends: what each ending costs (a table), the charge, and the record. An admitted request ends exactly once,
-// and its hold, its place among the running requests and its idempotency key are given back here.
+// and its hold, its place among the running requests and its idempotency key are given back here, by one of these:
+//
+//   settle      an answer went out, whole or in part: charges or releases the hold, records it
+//   endFailed   no answer: releases, records the failure, and returns it for an error event
+//   endRefused  the same, and returns an error response
+//   endFree     an answer without a charge: a replay under an idempotency key, a count
+//   endLeft     the client left before anything was sent
 
 import { priceUsage } from '../catalog/price.ts'
 import { assert } from '../kernel/assert.ts'

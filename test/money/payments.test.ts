@@ -33,7 +33,7 @@ async function setUp(engine: TestEngine) {
   const store = await engine.openStore()
   const { database } = store
   const workspaceId = await addWorkspace(database)
-  const { ledger, clock, pace } = await openLedger(database)
+  const { ledger, clock, timers } = await openLedger(database)
   const opened = openPayments({ database, ledger, clock, stripeUrl: stripe.url })
   const { payments } = opened
   const session = await payments.checkout(workspaceId, {
@@ -52,7 +52,7 @@ async function setUp(engine: TestEngine) {
     )
   const alerts = async () => (await listAlerts(database.sql, { workspaceId, limit: 50 })).items
   return {
-    ...{ stripe, database, workspaceId, ledger, clock, pace, ...opened, session, first, turnOn, alerts },
+    ...{ stripe, database, workspaceId, ledger, clock, timers, ...opened, session, first, turnOn, alerts },
     posted: async () => (await ledger.wallet(workspaceId)).posted as bigint,
     state: () => payments.autoTopUps.read(database.sql, workspaceId),
     paymentsOf: (kind: string) =>
@@ -157,7 +157,7 @@ forEachEngine((engine) => {
     const minuteLater = async () => {
       clock.advance(61_000)
       // With a heartbeat: a replica that was silent for long is taken for dead.
-      await setup.pace.round()
+      await setup.timers.round()
       await payments.round()
       return [stripe.intents.size - 1, await setup.posted()] as const
     }
@@ -350,7 +350,7 @@ forEachEngine((engine) => {
 async function preparedPlace(engine: TestEngine): Promise<Place> {
   const { place, database } = await engine.openStore()
   const workspaceId = await addWorkspace(database)
-  const ledger = await createLedger({ database, clock: systemClock, pace: createTestPace() })
+  const ledger = await createLedger({ database, clock: systemClock, timers: createTestPace() })
   await ledger.fund({ workspaceId, amount: 4_999_999_999n as Nano, kind: 'topup' })
   await ledger.close()
   const row = { workspace_id: workspaceId, is_on: 1n, threshold: usd('5.00'), amount: usd('10.00') }
@@ -384,7 +384,7 @@ describe('three replicas', () => {
     const replicas = await Promise.all(
       [1, 2, 3].map(async () => {
         const database = await openDatabase(place)
-        const ledger = await createLedger({ database, clock: systemClock, pace: createTestPace() })
+        const ledger = await createLedger({ database, clock: systemClock, timers: createTestPace() })
         return { database, ledger, ...openPayments({ database, ledger, clock: systemClock, stripeUrl: stripe.url }) }
       }),
     )

@@ -1,11 +1,11 @@
-// Shared by tests of the ledger: a workspace to pay with, a clock and a pace that only the test moves, and ids.
+// Shared by tests of the ledger: a workspace to pay with, a clock and a timers that only the test moves, and ids.
 
 import { expect } from 'bun:test'
 import type { Clock } from '../../src/kernel/clock.ts'
 import { createId, type KeyId, type RequestId, type WorkspaceId } from '../../src/kernel/ids.ts'
 import type { Nano } from '../../src/kernel/money.ts'
 import { type CreateLedgerOptions, createLedger } from '../../src/ledger/create-ledger.ts'
-import type { Charge, HoldRequest, Ledger, Pace, Settlement } from '../../src/ledger/ledger.ts'
+import type { Charge, HoldRequest, Ledger, Settlement, Timers } from '../../src/ledger/ledger.ts'
 import { verify } from '../../src/ledger/verify.ts'
 import type { Database } from '../../src/store/database.ts'
 import type { RequestRow } from '../../src/store/request-rows.ts'
@@ -29,7 +29,7 @@ export function createTestClock(): TestClock {
   }
 }
 
-export interface TestPace extends Pace {
+export interface TestPace extends Timers {
   /** One round of everything that runs by itself. */
   round(): Promise<void>
 }
@@ -60,7 +60,7 @@ export async function addWorkspace(database: Database): Promise<WorkspaceId> {
 export interface TestLedger extends AsyncDisposable {
   readonly ledger: Ledger
   readonly clock: TestClock
-  readonly pace: TestPace
+  readonly timers: TestPace
 }
 
 /** `await using books = await openLedger(store.database)` */
@@ -69,9 +69,9 @@ export async function openLedger(
   options: Partial<CreateLedgerOptions> = {},
   clock = createTestClock(),
 ): Promise<TestLedger> {
-  const pace = createTestPace()
-  const ledger = await createLedger({ database, clock, pace, ...options })
-  return { ledger, clock, pace, [Symbol.asyncDispose]: () => ledger.close() }
+  const timers = createTestPace()
+  const ledger = await createLedger({ database, clock, timers, ...options })
+  return { ledger, clock, timers, [Symbol.asyncDispose]: () => ledger.close() }
 }
 
 /** A ledger with a workspace whose wallet was topped up. */

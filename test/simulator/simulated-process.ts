@@ -1,4 +1,4 @@
-// One gateway process of a simulated world: the real ledger on a simulated store, clock and pace. It can be called, stand
+// One gateway process of a simulated world: the real ledger on a simulated store, clock and timers. It can be called, stand
 // still, and die between any two of its steps; the outcome of a call to a dead one is `lost`.
 
 import type { Failpoint } from '../../src/kernel/failpoint.ts'
@@ -51,7 +51,7 @@ export class SimulatedProcess implements Turns {
       seedsBudgets: false,
       database: this.database,
       clock: virtualClock(scheduler, skewMs),
-      pace: virtualPace(scheduler, this),
+      timers: virtualPace(scheduler, this),
       failpoint: this.#reach,
       holdLifetimeMs,
     })

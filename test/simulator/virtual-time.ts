@@ -1,8 +1,8 @@
-// Puts the parts of a process that read or wait for the real world onto a simulated one: its clock, its pace, and for the
+// Puts the parts of a process that read or wait for the real world onto a simulated one: its clock, its timers, and for the
 // length of a run the global timers and Math.random, which code of the ledger uses directly.
 
 import type { Clock } from '../../src/kernel/clock.ts'
-import type { Pace } from '../../src/ledger/ledger.ts'
+import type { Timers } from '../../src/ledger/ledger.ts'
 import type { Dice } from './dice.ts'
 import type { Scheduler, Turns } from './scheduler.ts'
 
@@ -12,7 +12,7 @@ export function virtualClock(scheduler: Scheduler, skewMs: number): Clock {
   return { now: () => Math.floor(scheduler.now) + skewMs, monotonicMs: () => scheduler.now - bootedAt }
 }
 
-export function virtualPace(scheduler: Scheduler, owner: Turns): Pace {
+export function virtualPace(scheduler: Scheduler, owner: Turns): Timers {
   return {
     wait: (milliseconds) => scheduler.sleep(milliseconds, owner),
     every(milliseconds, work) {

@@ -36,7 +36,7 @@ import { type Claim, WalletBook } from './wallet-book.ts'
 const maintenanceMs = 1000
 
 export async function createEmbeddedLedger(options: LedgerOptions, writer: BatchWriter): Promise<Ledger> {
-  const { database, clock, pace, reach, holdLifetimeMs } = options
+  const { database, clock, timers, reach, holdLifetimeMs } = options
   const writeHealth = createWriteHealth(clock, (error) =>
     options.onFault('cannot commit charges, so new requests are refused', error),
   )
@@ -66,12 +66,12 @@ export async function createEmbeddedLedger(options: LedgerOptions, writer: Batch
     return pause ? pause.then(() => outcome) : outcome
   }
   const stops = [
-    pace.every(seedRoundMs, () => seeds.round().catch(onSeedFault)),
-    pace.every(maintenanceMs, async () => {
+    timers.every(seedRoundMs, () => seeds.round().catch(onSeedFault)),
+    timers.every(maintenanceMs, async () => {
       if (writeHealth.failed()) await probe(options, writeHealth)
       await reap()
     }),
-    pace.every(cleanMs, async () => {
+    timers.every(cleanMs, async () => {
       book.budgets.forget((window) => isWindowPast(window, clock.now()))
       // A failure is retried in the next round.
       await clean(options).catch((error) => options.onFault('old rows could not be removed', error))

@@ -10,7 +10,7 @@ import type { RequestRow } from '../../store/request-rows.ts'
 import { isStoreUnavailable } from '../../store/sql-error.ts'
 import type { BatchWriter, Refusal } from '../../store/write-batch.ts'
 import { unavailable } from '../account.ts'
-import type { Pace, SettleEnd, Settlement, SettleOutcome } from '../ledger.ts'
+import type { SettleEnd, Settlement, SettleOutcome, Timers } from '../ledger.ts'
 import { chargedRow, dueOf, readSettled, repeatedOutcome } from '../settlement.ts'
 import type { EndCounters, WriteHealth } from '../write-health.ts'
 import type { Claim, WalletBook } from './wallet-book.ts'
@@ -36,7 +36,7 @@ export interface SettlementsOptions {
   readonly writer: BatchWriter
   readonly database: Database
   readonly clock: Clock
-  readonly pace: Pace
+  readonly timers: Timers
   readonly reach: Failpoint
   readonly writeHealth: WriteHealth
   readonly counters: EndCounters
@@ -114,11 +114,11 @@ export class Settlements {
   }
 
   async #work(): Promise<void> {
-    const { clock, pace } = this.options
+    const { clock, timers } = this.options
     let pauseMs = firstRetryMs
     while (this.#queue.length > 0) {
       const isBusyTime = this.#last.size >= busyBatchMin && clock.monotonicMs() - this.#last.endedMs < busyTimeMs
-      if (isBusyTime && this.#queue.length < fullBatch) await pace.wait(gatherMs)
+      if (isBusyTime && this.#queue.length < fullBatch) await timers.wait(gatherMs)
       const batch = this.#queue.splice(0, batchMax)
       const results = await this.#commit(batch)
       this.#last = { size: batch.length, endedMs: clock.monotonicMs() }
@@ -131,7 +131,7 @@ export class Settlements {
       this.#giveUp(batch.filter((entry) => entry.isOverdue))
       this.#queue.unshift(...batch.filter((entry) => !entry.isOverdue))
       this.#giveUpOld()
-      await pace.wait(pauseMs)
+      await timers.wait(pauseMs)
       pauseMs = Math.min(2 * pauseMs, retryMaxMs)
     }
     this.#busy = undefined

@@ -72,7 +72,7 @@ test('while the disk is full nothing is admitted, what runs is charged once ther
   const allowPages = (count: number) =>
     database.schemaTransaction((_sql, run) => run(`PRAGMA max_page_count = ${count}`))
   await using books = await openLedger(database)
-  const { ledger, pace } = books
+  const { ledger, timers } = books
   await ledger.fund({ workspaceId, amount: 100n as Nano, kind: 'topup' })
   const running = holdOf(workspaceId, 10n)
   const requests = [holdOf(workspaceId, 10n), holdOf(workspaceId, 10n)]
@@ -87,7 +87,7 @@ test('while the disk is full nothing is admitted, what runs is charged once ther
   expect(await database.sql`SELECT id FROM transfers WHERE kind = 'charge'`).toHaveLength(0)
   await allowPages(1_000_000)
   for (const outcome of await Promise.all(settling)) expect(outcome).toMatchObject({ kind: 'settled' })
-  await pace.round()
+  await timers.round()
   expect(ledger.hold(holdOf(workspaceId, 1n))).toEqual({ kind: 'held' })
   expect(await ledger.wallet(workspaceId)).toMatchObject({ posted: 92n, held: 16n })
   await expectBooksRight(database)
@@ -104,12 +104,12 @@ test('a top-up that cannot be committed is unavailable, credits nothing, and sto
       return result
     })
   await using books = await openLedger({ ...database, transaction })
-  const { ledger, pace } = books
+  const { ledger, timers } = books
   const funding = { workspaceId, amount: 100n as Nano, kind: 'topup', idempotencyKey: 'k' } as const
   expect(await ledger.fund(funding)).toEqual({ kind: 'unavailable', retryAfterMs: 1000 })
   readOnly = false
   expect(ledger.admits()).toBe(false)
-  await pace.round()
+  await timers.round()
   expect(ledger.admits()).toBe(true)
   expect(await ledger.fund(funding)).toMatchObject({ kind: 'funded', repeated: false, posted: 100n })
   expect((await ledger.wallet(workspaceId)).posted).toBe(100n as Nano)
@@ -145,7 +145,7 @@ it('a settlement is tried for thirty seconds, then the hold ends without a charg
   workspaceId,
   writer,
   clock,
-  pace,
+  timers,
   database,
 }) => {
   const request = holdOf(workspaceId, 10n)
@@ -158,7 +158,7 @@ it('a settlement is tried for thirty seconds, then the hold ends without a charg
   expect(await ledger.wallet(workspaceId)).toMatchObject({ posted: 100n, held: 0n })
   expect(await ledger.settle(settlementOf(request.requestId, 4n))).toEqual({ kind: 'gone' })
   writer.fault = 'none'
-  await pace.round()
+  await timers.round()
   expect(ledger.admits()).toBe(true)
   expect(await database.sql`SELECT id FROM transfers WHERE kind = 'charge'`).toHaveLength(0)
   await expectBooksRight(database)
@@ -168,7 +168,7 @@ it('a defect of ours fails the settlement at once, is reported, and leaves no ho
   ledger,
   workspaceId,
   writer,
-  pace,
+  timers,
   database,
   faults,
 }) => {
@@ -181,7 +181,7 @@ it('a defect of ours fails the settlement at once, is reported, and leaves no ho
   expect(faults).toMatchObject([new TypeError('cannot encode the batch')])
   expect(await ledger.wallet(workspaceId)).toMatchObject({ posted: 100n, held: 0n })
   writer.fault = 'none'
-  await pace.round()
+  await timers.round()
   expect(ledger.admits()).toBe(true)
   await expectBooksRight(database)
 })
@@ -272,12 +272,12 @@ async function stall(faulty: Awaited<ReturnType<typeof setUpFaulty>>) {
 }
 
 it('a commit that has not come back after thirty seconds is unknown: hold and claim stay open', async (faulty) => {
-  const { ledger, workspaceId, clock, pace } = faulty
+  const { ledger, workspaceId, clock, timers } = faulty
   const { requestId, end, disk } = await stall(faulty)
   expect(await ledger.wallet(workspaceId)).toMatchObject({ posted: 100n, held: 10n })
   expect(ledger.release(requestId)).toEqual({ kind: 'gone' })
   clock.advance(24 * 60 * 60_000)
-  await pace.round()
+  await timers.round()
   expect(await ledger.wallet(workspaceId)).toMatchObject({ posted: 100n, held: 10n })
   expect(await ledger.settle(settlementOf(requestId, 4n))).toMatchObject({ kind: 'unknown' })
   expect(ledger.stats()).toMatchObject({ charges: 0, openHolds: 1 })
@@ -298,13 +298,13 @@ it('an unknown outcome whose commit succeeds is charged once', async (faulty) =>
 })
 
 it('an unknown outcome whose commit fails is not charged and not tried again', async (faulty) => {
-  const { ledger, workspaceId, writer, database, pace } = faulty
+  const { ledger, workspaceId, writer, database, timers } = faulty
   const { requestId, end, disk } = await stall(faulty)
   writer.fault = 'before'
   disk.resolve()
   expect(await end).toEqual({ kind: 'unavailable', retryAfterMs: 1000 })
   writer.fault = 'none'
-  await pace.round()
+  await timers.round()
   expect(await ledger.wallet(workspaceId)).toMatchObject({ posted: 100n, held: 0n })
   expect(ledger.stats()).toMatchObject({ charges: 0, openHolds: 0 })
   expect(await ledger.settle(settlementOf(requestId, 4n))).toEqual({ kind: 'gone' })

@@ -124,7 +124,7 @@ function demandOf(operation: SharedOperation, hold: EndedHold | undefined): Dema
     case 'settle': {
       const amount = dueOf(operation.settlement) - (hold?.amount ?? 0n)
       if (amount <= 0n) return undefined
-      return { amount, room: amount, takes: 'posted', caps: noBudgets, budgets: hold?.budgets ?? [] }
+      return { amount, requiredFree: amount, takes: 'posted', caps: noBudgets, budgets: hold?.budgets ?? [] }
     }
     default:
       return undefined
@@ -134,7 +134,7 @@ function demandOf(operation: SharedOperation, hold: EndedHold | undefined): Dema
 function reservation(amount: bigint, caps: readonly Budget[] = noBudgets, requiredFree = amount): Demand {
   return {
     amount,
-    room: requiredFree > amount ? requiredFree : amount,
+    requiredFree: requiredFree > amount ? requiredFree : amount,
     takes: 'held',
     caps,
     budgets: budgetNames(caps),

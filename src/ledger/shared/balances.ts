@@ -22,7 +22,7 @@ import {
 export interface Demand {
   readonly amount: bigint
   /** How much must be free in the wallet and below each cap: at least the amount. */
-  readonly room: bigint
+  readonly requiredFree: bigint
   /** `posted`: it leaves the wallet at once (the rest of a charge). `held`: it is reserved. */
   readonly takes: 'posted' | 'held'
   /** Spend limits that must have room too; none for what leaves the wallet at once. */
@@ -82,9 +82,10 @@ async function moveGuarded(sql: Sql, move: WalletMove): Promise<MoveOutcome> {
   const { wallet, charged, freed, demands } = move
   const taken = charged + sumOf(demands, 'posted')
   const wanted = sumOf(demands, 'held')
-  const room = wanted + demands.reduce((most, demand) => larger(most, demand.room - demand.amount), 0n)
+  // Sufficient for any order of the demands: each finds what it requires free beside everything that the others take.
+  const requiredFree = wanted + demands.reduce((most, demand) => larger(most, demand.requiredFree - demand.amount), 0n)
   const [row] = await sql<BalanceRow>`UPDATE balances SET posted = posted - ${taken}, held = held - ${freed} + ${wanted}
-    WHERE account_id = ${wallet} AND posted - ${taken} - (held - ${freed}) >= ${room} RETURNING posted, held`
+    WHERE account_id = ${wallet} AND posted - ${taken} - (held - ${freed}) >= ${requiredFree} RETURNING posted, held`
   if (row) return grantAll(demands, row)
   const outcomes = await moveLocked(sql, [move])
   return outcomes.get(wallet) ?? share(move, nothing, new BudgetCounters())
@@ -140,15 +141,15 @@ function share({ charged, freed, demands, budgetEnds }: WalletMove, row: Balance
   const inPart = new Map<Demand, bigint>()
   const overBudget = new Map<Demand, OverBudget>()
   for (const demand of demands) {
-    const { amount, room, budgets } = demand
-    if (posted - held < room) {
+    const { amount, requiredFree, budgets } = demand
+    if (posted - held < requiredFree) {
       const rest = demand.takes === 'posted' ? larger(posted - held, 0n) : 0n
       inPart.set(demand, rest)
       posted -= rest
       counters.spend(budgets, rest)
       continue
     }
-    const over = counters.refusal(demand.caps, room)
+    const over = counters.refusal(demand.caps, requiredFree)
     if (over) {
       overBudget.set(demand, over)
       continue

@@ -52,7 +52,7 @@ function openQueue(meet: (advance: (milliseconds: number) => void) => Meet) {
     clock,
     writeHealth,
     // Operations that need not wait are done first.
-    pace: { wait, every: () => () => {} },
+    timers: { wait, every: () => () => {} },
     random: () => 0,
     owner: () => ({ id: 'rep_1', epoch: 1n, now: 0n }) as Owner,
   })

@@ -8,7 +8,7 @@ import type { WorkspaceId } from '../../kernel/ids.ts'
 import type { Database } from '../../store/database.ts'
 import { CommitUnknown, isContention, isRowLocked, isStoreUnavailable, isTimedOut } from '../../store/sql-error.ts'
 import { unavailable } from '../account.ts'
-import type { Pace } from '../ledger.ts'
+import type { Timers } from '../ledger.ts'
 import { commitEndOf, type WriteHealth } from '../write-health.ts'
 import { type Answer, applyBatch } from './apply-batch.ts'
 import type { SharedOperation } from './holds.ts'
@@ -41,15 +41,15 @@ export interface BatchQueueOptions {
   readonly database: Database
   readonly clock: Clock
   readonly writeHealth: WriteHealth
-  readonly pace: Pace
+  readonly timers: Timers
   /** In [0, 1). */
   random(): number
   owner(): Owner
 }
 
 export function createBatchQueue(options: BatchQueueOptions): BatchQueue {
-  const { clock, pace } = options
-  const locks = new LockedWallets(pace)
+  const { clock, timers } = options
+  const locks = new LockedWallets(timers)
   let queue: Entry[] = []
   let wake = () => {}
   let running: Promise<void> | undefined
@@ -105,7 +105,7 @@ export function createBatchQueue(options: BatchQueueOptions): BatchQueue {
         skipsLocked = true
       } else {
         queue.unshift(...stillWaiting(batch, 0))
-        if (queue.length > 0) await pace.wait(pauseMs)
+        if (queue.length > 0) await timers.wait(pauseMs)
         pauseMs = Math.min(2 * pauseMs, retryMaxMs)
       }
     }
@@ -211,7 +211,7 @@ async function commitBatch(
 }
 
 async function transact(
-  { database, writeHealth, pace, random, owner }: BatchQueueOptions,
+  { database, writeHealth, timers, random, owner }: BatchQueueOptions,
   locks: LockedWallets,
   batch: readonly Entry[],
 ): Promise<readonly Answer[]> {
@@ -229,7 +229,7 @@ async function transact(
     } catch (thrown) {
       end(commitEndOf(thrown), thrown)
       if (!isContention(thrown) || retries === contentionRetriesMax) throw thrown
-      await pace.wait(contentionPauseMs * (1 + random()))
+      await timers.wait(contentionPauseMs * (1 + random()))
     }
   }
 }
@@ -239,13 +239,13 @@ async function transact(
  * database. Their operations are retried apart from the others, so that all other wallets are served meanwhile.
  */
 class LockedWallets {
-  readonly #pace: Pace
+  readonly #timers: Timers
   /** Retried apart until committed. True: it met a lock when it was tried alone. */
   readonly #apart = new Map<WorkspaceId, boolean>()
   readonly #resting = new Map<WorkspaceId, Promise<void>>()
 
-  constructor(pace: Pace) {
-    this.#pace = pace
+  constructor(timers: Timers) {
+    this.#timers = timers
   }
 
   /** A batch met a lock. With several wallets in it, it is not known which of them is locked. */
@@ -258,7 +258,7 @@ class LockedWallets {
       this.#apart.set(id, true)
       this.#resting.set(
         id,
-        this.#pace.wait(lockedRestMs).then(() => void this.#resting.delete(id)),
+        this.#timers.wait(lockedRestMs).then(() => void this.#resting.delete(id)),
       )
     }
   }

@@ -109,7 +109,7 @@ class Both {
     if (verb === 'round') {
       // The replica's background work runs: heartbeat, reaping, cleaning.
       this.replicas[replica]?.clock.advance(1000)
-      return await this.replicas[replica]?.pace.round()
+      return await this.replicas[replica]?.timers.round()
     }
     if (verb === 'hold') return await this.#hold(replica, nanos)
     const one = this.#running[which % Math.max(1, this.#running.length)]

@@ -81,7 +81,7 @@ forEachEngine((engine, it) => {
     await expectBooksRight(database)
 
     // It learns of its new epoch with the next heartbeat, and what it holds then is its own again.
-    await sleeper.pace.round()
+    await sleeper.timers.round()
     const next = holdOf(workspaceId, 60n)
     expect(await sleeper.ledger.hold(next)).toEqual({ kind: 'held' })
     expect(await living.ledger.reap()).toEqual([])
@@ -157,18 +157,18 @@ forEachEngine((engine, it) => {
     const workspaceId = await addWorkspace(database)
     const clock = createTestClock()
     await using books = await openLedger(database, {}, clock)
-    const { ledger, pace } = books
+    const { ledger, timers } = books
     clock.advance(15_000)
     expect(await ledger.hold(holdOf(workspaceId, 0n))).toEqual({ kind: 'held' })
     clock.advance(1)
     expect(await ledger.hold(holdOf(workspaceId, 0n))).toMatchObject({ kind: 'unavailable' })
-    await pace.round()
+    await timers.round()
     expect(await ledger.hold(holdOf(workspaceId, 0n))).toEqual({ kind: 'held' })
   })
 
   it('while the database is gone nothing is admitted, and what runs is charged once it is back', async (store) => {
     await using books = await openFaulty(store.database)
-    const { ledger, pace, database, workspaceId, faults } = books
+    const { ledger, timers, database, workspaceId, faults } = books
     const request = holdOf(workspaceId, 10n)
     await ledger.hold(request)
     database.fault = 'before'
@@ -181,7 +181,7 @@ forEachEngine((engine, it) => {
     await until(() => database.calls >= calls + 3)
     database.fault = 'none'
     expect(await settling).toMatchObject({ kind: 'settled' })
-    await pace.round()
+    await timers.round()
     expect(ledger.admits()).toBe(true)
     await until(async () => (await ledger.wallet(workspaceId)).held === 0n)
     expect(await ledger.wallet(workspaceId)).toMatchObject({ posted: 96n, held: 0n })
@@ -190,7 +190,7 @@ forEachEngine((engine, it) => {
 
   it('a settlement is tried for thirty seconds, then the hold ends without a charge once the database is back', async (store) => {
     await using books = await openFaulty(store.database)
-    const { ledger, clock, pace, database, workspaceId } = books
+    const { ledger, clock, timers, database, workspaceId } = books
     const request = holdOf(workspaceId, 10n)
     await ledger.hold(request)
     database.fault = 'before'
@@ -200,7 +200,7 @@ forEachEngine((engine, it) => {
     clock.advance(30_000)
     expect(await settling).toMatchObject({ kind: 'unavailable' })
     database.fault = 'none'
-    await pace.round()
+    await timers.round()
     await until(async () => (await ledger.wallet(workspaceId)).held === 0n)
     expect(await ledger.wallet(workspaceId)).toMatchObject({ posted: 100n, held: 0n })
     expect(await ledger.settle(settlementOf(request.requestId, 4n))).toEqual({ kind: 'gone' })
@@ -209,7 +209,7 @@ forEachEngine((engine, it) => {
 
   it('an answer that is lost after the commit changes nothing: held money is given back, a charge is made once', async (store) => {
     await using books = await openFaulty(store.database)
-    const { ledger, pace, database, workspaceId } = books
+    const { ledger, timers, database, workspaceId } = books
     const request = holdOf(workspaceId, 10n)
     await ledger.hold(request)
     database.fault = 'after'
@@ -220,7 +220,7 @@ forEachEngine((engine, it) => {
     await until(() => database.calls >= calls + 2)
     database.fault = 'none'
     expect(await settling).toMatchObject({ kind: 'settled', charge: 4n })
-    await pace.round()
+    await timers.round()
     await until(async () => (await ledger.wallet(workspaceId)).held === 0n)
     expect(await ledger.wallet(workspaceId)).toMatchObject({ posted: 96n, held: 0n })
     expect(await store.database.sql`SELECT id FROM transfers WHERE kind = 'charge'`).toHaveLength(1)
@@ -272,7 +272,7 @@ forEachEngine((engine, it) => {
 
   it('a commit whose reply was lost stays unknown while the database is gone, and is found when it is back', async (store) => {
     await using books = await openFaulty(store.database)
-    const { ledger, pace, database } = books
+    const { ledger, timers, database } = books
     const bad = await settleBadly(books, () => {
       database.fault = 'after'
     })
@@ -283,7 +283,7 @@ forEachEngine((engine, it) => {
     await until(() => database.calls >= calls + 2)
     database.fault = 'none'
     expect(await end).toMatchObject({ kind: 'settled', charge: 4n })
-    await pace.round()
+    await timers.round()
     expect(await ledger.wallet(bad.workspaceId)).toMatchObject({ posted: 96n, held: 0n })
     expect(await bad.charges()).toHaveLength(1)
     await expectBooksRight(store.database)
@@ -312,7 +312,7 @@ forEachEngine((engine, it) => {
 
   it('a commit that is still running after its reply was lost is waited for, also by a replica that was fenced since', async (store) => {
     await using books = await openFaulty(store.database)
-    const { ledger, pace, database } = books
+    const { ledger, timers, database } = books
     const worked = Promise.withResolvers<void>()
     const commit = Promise.withResolvers<void>()
     const usual = database.transaction
@@ -329,7 +329,7 @@ forEachEngine((engine, it) => {
         })
         await Promise.race([worked.promise, running])
         await store.database.transaction((sql) => sql`UPDATE replicas SET epoch = epoch + 1`)
-        await pace.round()
+        await timers.round()
         void Bun.sleep(300).then(() => commit.resolve())
         throw new CommitUnknown(new Error('the connection broke'))
       }

@@ -13,7 +13,16 @@ import { type Unavailable, unavailable, walletOf } from '../account.ts'
 import { type Budget, createBudgetSeeds, noBudgets, seedRoundMs } from '../budget.ts'
 import { clean, cleanMs } from '../clean.ts'
 import { recordCorrection, recordFunding } from '../fund.ts'
-import type { HoldStats, Ledger, LedgerOptions, Pace, SettleEnd, Settlement, SettleOutcome, Wallet } from '../ledger.ts'
+import type {
+  HoldStats,
+  Ledger,
+  LedgerOptions,
+  SettleEnd,
+  Settlement,
+  SettleOutcome,
+  Timers,
+  Wallet,
+} from '../ledger.ts'
 import { readSettled, settleOnce } from '../settlement.ts'
 import { listTransfers, readTransfersOf } from '../transfer.ts'
 import {
@@ -34,15 +43,15 @@ const reapMs = 10_000
 const contentionRetriesMax = 3
 
 export async function createSharedLedger(options: LedgerOptions): Promise<Ledger> {
-  const { database, clock, pace, reach, holdLifetimeMs, onFault, random } = options
+  const { database, clock, timers, reach, holdLifetimeMs, onFault, random } = options
   const writeHealth = createWriteHealth(clock, (error) =>
     onFault('cannot commit charges, so new requests are refused', error),
   )
   const onSkew = (skewMs: number) => onFault("this machine's clock is wrong", describeSkew(skewMs))
   const replica = await joinReplicas({ database, clock, writeHealth, onSkew })
-  const queue = createBatchQueue({ database, clock, writeHealth, pace, random, owner: () => replica.owner() })
+  const queue = createBatchQueue({ database, clock, writeHealth, timers, random, owner: () => replica.owner() })
   const counters = createEndCounters()
-  const holds = createOwnHolds({ queue, database, reach, holdLifetimeMs, clock, pace, counters })
+  const holds = createOwnHolds({ queue, database, reach, holdLifetimeMs, clock, timers, counters })
 
   const seeds = createBudgetSeeds(options)
   const onSeedFault = (error: unknown) => onFault('a spend limit could not be brought up to date', error)
@@ -55,16 +64,16 @@ export async function createSharedLedger(options: LedgerOptions): Promise<Ledger
     return reports
   }
   const stops = [
-    pace.every(heartbeatMs, () => replica.beat()),
+    timers.every(heartbeatMs, () => replica.beat()),
     // Once a commit failed, only a successful one lets new holds in again.
-    pace.every(probeMs, async () => void (writeHealth.failed() && (await replica.beat()))),
-    pace.every(seedRoundMs, () => seeds.round().catch(onSeedFault)),
+    timers.every(probeMs, async () => void (writeHealth.failed() && (await replica.beat()))),
+    timers.every(seedRoundMs, () => seeds.round().catch(onSeedFault)),
     // A round that fails is tried again in the next one.
-    pace.every(reapMs, async () => {
+    timers.every(reapMs, async () => {
       if (!replica.mayJudge()) return
       await reap().catch((error) => onFault('holds of dead replicas could not be ended', error))
     }),
-    pace.every(cleanMs, () => cleanAll(options).catch((error) => onFault('old rows could not be removed', error))),
+    timers.every(cleanMs, () => cleanAll(options).catch((error) => onFault('old rows could not be removed', error))),
   ]
 
   return {
@@ -152,12 +161,12 @@ interface OwnHoldsDependencies {
   readonly reach: Failpoint
   readonly holdLifetimeMs: number
   readonly clock: Clock
-  readonly pace: Pace
+  readonly timers: Timers
   readonly counters: EndCounters
 }
 
 function createOwnHolds(dependencies: OwnHoldsDependencies): OwnHolds {
-  const { queue, database, reach, holdLifetimeMs, clock, pace, counters } = dependencies
+  const { queue, database, reach, holdLifetimeMs, clock, timers, counters } = dependencies
   const open = new OpenHolds()
   let isClosed = false
 
@@ -169,7 +178,7 @@ function createOwnHolds(dependencies: OwnHoldsDependencies): OwnHolds {
     while (!isClosed) {
       const end = await readStored(database, requestId)
       if (end.kind !== 'unavailable') return end
-      await pace.wait(unavailable.retryAfterMs)
+      await timers.wait(unavailable.retryAfterMs)
     }
     return undefined
   }
