@@ -65,7 +65,8 @@ export const surfaces = {
     dialect: openaiResponses,
     paths: { generate: '/responses', countTokens: '/responses/input_tokens', compact: '/responses/compact' },
   },
-  gemini: { dialect: gemini, matchPath },
+  // Google's clients list models under /v1 since version 3.
+  gemini: { dialect: gemini, matchPath, clientHeader: 'x-goog-api-key' },
 } as const satisfies Record<SurfaceName, Surface>
 
 export const surfaceList: readonly Surface[] = Object.values(surfaces)

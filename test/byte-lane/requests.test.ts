@@ -157,6 +157,25 @@ const geminiBodies: readonly Sent[] = [
     edits: [['9000', '8000']],
   },
   {
+    says: 'a cap above the model’s in the other spelling',
+    body: '{"contents":[{"parts":[{"text":"hi"}]}], "generation_config" : { "max_output_tokens" : 9000 }}',
+    edits: [
+      ['"generation_config" : ', '"generationConfig":'],
+      ['"max_output_tokens" : 9000', '"maxOutputTokens":8000'],
+    ],
+  },
+  {
+    says: 'the names of Google’s Python client, and the same names in JSON of the caller',
+    body: '{"contents":[{"parts":[{"text":"\\"top_p\\""}]},{"role":"model","parts":[{"function_call":{"name":"f","args":{"top_p":1.0}},"thought_signature":"EqQB"}]},{"parts":[{"functionResponse":{"name":"f","response":{"top_p":2}}}]}],"tools":[{"functionDeclarations":[{"name":"f","parameters_json_schema":{"type":"object","properties":{"top_p":{"max_items":3}}}},{"name":"g","parameters":{"properties":{"top_p":{"max_items":"3"}}}}]}],"generationConfig":{"maxOutputTokens":5,"top_p":0.5}}',
+    edits: [
+      ['function_call', 'functionCall'],
+      ['thought_signature', 'thoughtSignature'],
+      ['parameters_json_schema', 'parametersJsonSchema'],
+      ['"max_items":"3"', '"maxItems":"3"'],
+      ['"top_p":0.5', '"topP":0.5'],
+    ],
+  },
+  {
     says: 'an image',
     body: '{"contents":[{"parts":[{"inlineData":{"mimeType":"image/png","data":"iVBORw0KGgo="}}]}],"generationConfig":{"maxOutputTokens":5}}',
     edits: [],
@@ -165,8 +184,6 @@ const geminiBodies: readonly Sent[] = [
 
 /** Translated or refused, because the operator would pay for it or it belongs to the operator's account. */
 const geminiSuspects: readonly (readonly [says: string, members: string, status: 200 | 400])[] = [
-  ['a cap in the other spelling', '"contents":[C],"generation_config":{"maxOutputTokens":9}', 400],
-  ['a cap in the other spelling inside', '"contents":[C],"generationConfig":{"max_output_tokens":9000}', 200],
   ['a cache in the other spelling', '"contents":[C],"cached_content":"cachedContents/1"', 400],
   ['an uploaded file', `"contents":[C,{"parts":[{"fileData":{"fileUri":"${files}/1"}}]}]`, 400],
   ['an uploaded file in the other spelling', `"contents":[{"parts":[{"file_data":{"file_uri":"${files}/1"}}]}]`, 400],
@@ -186,7 +203,7 @@ const geminiSuspects: readonly (readonly [says: string, members: string, status:
     400,
   ],
   ['a search', '"contents":[C],"tools":[{"googleSearch":{}}]', 200],
-  ['a search in the other spelling', '"contents":[C],"tools":[{"google_search":{}}]', 400],
+  ['a search in the other spelling', '"contents":[C],"tools":[{"google_search":{}}]', 200],
   ['code that Google runs', '"contents":[C],"tools":[{"functionDeclarations":[]},{"codeExecution":{}}]', 400],
   ['tools without a list', '"contents":[C],"tools":{"codeExecution":{}}', 400],
   ['a dearer tier', '"contents":[C],"serviceTier":"priority"', 200],

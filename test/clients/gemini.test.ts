@@ -124,10 +124,44 @@ describe('the sandbox', () => {
       (await fetch(`${gateway.url}${path}`, { headers: { authorization: `Bearer ${gateway.key}` } })).json()
     const item = { name: 'models/sandbox/embed', supportedGenerationMethods: ['embedContent', 'batchEmbedContents'] }
     expect(await get('/v1beta/models/sandbox/embed')).toMatchObject(item)
-    expect(await get('/v1beta/models')).toMatchObject({
-      models: expect.arrayContaining([expect.objectContaining(item)]),
-    })
+    const models = expect.arrayContaining([expect.objectContaining(item)])
+    expect(await get('/v1beta/models')).toMatchObject({ models })
+    // Google's clients list models under /v1 since version 3.
+    const headers = { 'x-goog-api-key': gateway.key }
+    const ofGoogle = async (path: string) => (await fetch(`${gateway.url}${path}`, { headers })).json()
+    expect(await ofGoogle('/v1/models')).toMatchObject({ models })
+    expect(await ofGoogle('/v1/models/sandbox/embed')).toMatchObject(item)
   })
+})
+
+test('names in the spelling of Google’s Python client reach other models, and the caller’s own stay', async () => {
+  upstream.handle((_, reply) =>
+    reply.json(200, {
+      choices: [{ index: 0, message: { role: 'assistant', content: 'ok' }, finish_reason: 'stop' }],
+      usage: { prompt_tokens: 10, completion_tokens: 5 },
+    }),
+  )
+  const schema = { type: 'object', properties: { top_p: { type: 'string' } } }
+  await ask('test/chat:generateContent', {
+    contents: [user('x')],
+    system_instruction: { parts: [{ text: 'be brief' }] },
+    tools: [
+      {
+        function_declarations: [
+          { name: 'f', parameters_json_schema: schema, response_json_schema: { type: 'string' } },
+          { name: 'g', parameters: { type: 'OBJECT', properties: { top_k: { any_of: [{ type: 'STRING' }] } } } },
+        ],
+      },
+    ],
+    generation_config: { max_output_tokens: 9, top_p: 0.5 },
+  })
+  const sent = upstream.calls.at(-1)?.json()
+  expect(sent).toMatchObject({ max_tokens: 9, top_p: 0.5, messages: [{ role: 'system', content: 'be brief' }, {}] })
+  const tools = (sent?.tools ?? []) as { function: { parameters: object } }[]
+  expect(tools.map((tool) => tool.function.parameters)).toEqual([
+    schema,
+    { type: 'object', properties: { top_k: { anyOf: [{ type: 'string' }] } } },
+  ])
 })
 
 test('signed thinking of Claude goes to the caller and back, on the call that it led to', async () => {

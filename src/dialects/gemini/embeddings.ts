@@ -14,8 +14,10 @@ import type { Envelope } from '../canonical/translation.ts'
 import { RequestFields, readRequest, refuseAt, WarningList } from '../request/fields.ts'
 import { readCallPath } from './envelope.ts'
 import { readErrorObject } from './errors.ts'
+import { inOneSpelling } from './spelling.ts'
 
-function readEnvelope(body: Uint8Array<ArrayBuffer>, _: Headers, url = ''): Envelope | Failure {
+function readEnvelope(sent: Uint8Array<ArrayBuffer>, _: Headers, url = ''): Envelope | Failure {
+  const body = inOneSpelling(sent)
   return readFields(body, (fields) => {
     const { model = '', verb } = readCallPath(url) ?? {}
     const isBatch = verb === 'batchEmbedContents'

@@ -8,8 +8,10 @@ import { isRecord, parseRecord } from '../canonical/json.ts'
 import type { Envelope } from '../canonical/translation.ts'
 import type { ModelPath, Operation } from '../surface.ts'
 import { isPassable } from './request/edit.ts'
+import { inOneSpelling } from './spelling.ts'
 
-export function readEnvelope(body: Uint8Array<ArrayBuffer>, _: Headers, url = ''): Envelope | Failure {
+export function readEnvelope(sent: Uint8Array<ArrayBuffer>, _: Headers, url = ''): Envelope | Failure {
+  const body = inOneSpelling(sent)
   return readFields(body, (fields) => {
     const { model = '', verb, wantsEvents = false } = readCallPath(url) ?? {}
     fields.requiredList('contents', '`contents` is missing.')
@@ -42,7 +44,8 @@ export function readEnvelope(body: Uint8Array<ArrayBuffer>, _: Headers, url = ''
 }
 
 /** The body of countTokens has the contents alone, or a whole request. */
-export function readCountEnvelope(body: Uint8Array<ArrayBuffer>, headers: Headers, url = ''): Envelope | Failure {
+export function readCountEnvelope(sent: Uint8Array<ArrayBuffer>, headers: Headers, url = ''): Envelope | Failure {
+  const body = inOneSpelling(sent)
   const inner = parseRecord(utf8Text(body, 0, body.length))?.generateContentRequest
   if (inner === undefined) return readEnvelope(body, headers, url)
   if (!isRecord(inner)) return invalidRequest('`generateContentRequest` must be an object.', 'generateContentRequest')

@@ -1,8 +1,8 @@
 // Which generateContent bodies may be passed on as they are, and what is edited in those: the output cap, and ids for
 // hosts that refuse them. Everything else is forwarded byte for byte.
 //
-// A body can name files and caches of the operator's account and tools that Google bills apart from tokens, and Google
-// takes every name in two spellings. So a body passes only if all names in it are known here; others are translated.
+// A body can name files and caches of the operator's account and tools that Google bills apart from tokens. So a body
+// passes only if all names in it are known here; others are translated.
 
 import { hasBytes } from '../../../wire/bytes.ts'
 import {

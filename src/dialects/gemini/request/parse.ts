@@ -53,11 +53,6 @@ const supportedConfig = [
 ]
 
 function parseConversation(body: RequestFields, envelope: Envelope, context: ParseContext): Conversation {
-  const snake = body.names.find((name) => name.includes('_'))
-  if (snake !== undefined) {
-    const camel = snake.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
-    body.refuse(snake, `Write ${shownWord(camel)} instead of ${shownWord(snake)}.`)
-  }
   collectUnsupported(body, supported, context)
   const config = body.optionalObject('generationConfig')
   const isText = (value: unknown) => Array.isArray(value) && value.every((each) => each === 'TEXT')
