@@ -107,6 +107,7 @@ const providerOf: Readonly<Record<DialectName, string>> = {
 const upstreamModels: readonly (readonly [string, DialectName])[] = [
   ['gpt-5.6', 'chat'],
   ['plain-1', 'chat'],
+  ['deepseek-v4-pro', 'chat'],
   ['claude-opus-5-5', 'messages'],
   ['claude-sonnet-4-5', 'messages'],
   ['claude-opus-4-1', 'messages'],

@@ -2,7 +2,10 @@
 
 import { join } from 'node:path'
 
-export type Surface = 'chat' | 'messages' | 'responses'
+export type Surface = 'chat' | 'messages' | 'responses' | 'gemini'
+
+/** Surfaces with an example that counts tokens. */
+export const counts = (surface: Surface): boolean => surface === 'messages' || surface === 'gemini'
 
 export interface Exceptions {
   /** The name of the class for a wrong key, an unknown model and a throttled one. */
@@ -35,10 +38,18 @@ export interface RecipeClient {
   readonly tellsStreamCost: boolean
   /** Takes the usage of a stream for a sum of its parts. */
   readonly addsUpUsage?: boolean
+  /** false: the recipe's chat client sends no wish for reasoning. */
+  readonly asksForThoughts?: boolean
   /** The argument of its tool, if not what the sandbox makes up. */
   readonly city?: string
   /** Prints the wire as it is, and not what a program makes of it. */
   readonly raw?: boolean
+}
+
+export interface FetchedClient {
+  readonly client: RecipeClient
+  /** Why it cannot be run here; undefined = it can. */
+  readonly missing: string | undefined
 }
 
 export const root = join(import.meta.dir, '../..')

@@ -2,14 +2,16 @@
 // have to be fetched first.
 
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
-import { officialExceptions, type RecipeClient, recipePath, root } from './client.ts'
+import { dirname, join, resolve } from 'node:path'
+import { type FetchedClient, officialExceptions, type RecipeClient, recipePath, root } from './client.ts'
+import { fetchOnce } from './fetched.ts'
 
 const chatExamples = ['text', 'stream', 'tools', 'parallel', 'thinking', 'image', 'structured', 'models', 'errors']
 export const examplesOf = {
   chat: chatExamples,
   messages: [...chatExamples.slice(0, -1), 'count', 'errors'],
   framework: chatExamples.filter((name) => name !== 'models'),
+  gemini: [...chatExamples.slice(0, -1), 'count', 'errors'],
 } as const
 
 const official = { exceptions: officialExceptions, tellsRequestId: true, tellsStreamCost: true } as const
@@ -27,6 +29,41 @@ export const curl: RecipeClient = {
   tellsStreamCost: true,
   city: 'Paris',
   raw: true,
+}
+
+/** What Google's clients show. They have one class for every answer that is an error, and no place for its id. */
+export const googleClient = {
+  surfaces: ['gemini'],
+  examples: examplesOf.gemini,
+  tellsRequestId: true,
+} as const
+
+/** Google's client, in the current and the previous major version; it is fetched, because it brings 40 packages. */
+export async function googleClients(): Promise<FetchedClient[]> {
+  const settings = ['--ignore-scripts', '--no-audit', '--no-fund', '--no-save', '--fetch-retries=1']
+  return Promise.all(
+    ['3.1.0', '2.32.0'].map(async (version): Promise<FetchedClient> => {
+      const fetched = await fetchOnce(`google-genai-${version}`, (folder) => [
+        {
+          what: 'npm install',
+          command: ['npm', 'install', '--prefix', folder, ...settings, `@google/genai@${version}`],
+        },
+      ])
+      const recipe = 'google-genai.mjs'
+      const installed = 'folder' in fetched ? join(fetched.folder, 'node_modules/@google/genai') : ''
+      const client: RecipeClient = {
+        ...googleClient,
+        name: 'Google Gen AI JS',
+        version,
+        by: 'Node',
+        recipe,
+        command: (folder) => ['node', writeProgram(folder, recipe, { '@google/genai': installed })],
+        exceptions: { key: 'ApiError', model: 'ApiError', limit: 'ApiError', broken: 'ApiError', tellId: 'never' },
+        tellsStreamCost: true,
+      }
+      return { client, missing: 'reason' in fetched ? fetched.reason : undefined }
+    }),
+  )
 }
 
 /** The npm clients: current majors as the recipes import them, the majors before as a program for Node. */
@@ -84,6 +121,7 @@ export function javascriptClients(): RecipeClient[] {
       tellsRequestId: false,
       tellsStreamCost: false,
       addsUpUsage: true,
+      asksForThoughts: false,
     },
   ]
 }
@@ -98,7 +136,7 @@ function writeProgram(folder: string, recipe: string, packages: Record<string, s
   for (const [name, installed] of Object.entries(packages)) {
     const link = join(folder, 'node_modules', name)
     mkdirSync(dirname(link), { recursive: true })
-    symlinkSync(join(root, 'node_modules', installed), link)
+    symlinkSync(resolve(root, 'node_modules', installed), link)
   }
   const program = join(folder, recipe.replace(/ts$/, 'mjs'))
   writeFileSync(program, new Bun.Transpiler({ loader: 'ts' }).transformSync(readFileSync(recipePath(recipe), 'utf8')))

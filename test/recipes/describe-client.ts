@@ -1,19 +1,30 @@
 // The tests of one client: its recipe through each of its surfaces, behind every gate, with one expectation for all.
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import type { RecipeClient } from './client.ts'
+import { dialectOfPath } from '../conformance/cells.ts'
+import { counts, type RecipeClient } from './client.ts'
 import { expectedOf, tidy } from './expected.ts'
 import { type GateName, type Gates, gateNames, startGates, type UpstreamCall } from './gates.ts'
 import { type Printed, runRecipe } from './run-recipe.ts'
 import { documentedRow, renderRow } from './table.ts'
 
-const paths = { 'openai-chat': '/v1/chat/completions', 'anthropic-messages': '/v1/messages' }
 const dot = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg=='
-/** The picture as each dialect has it. */
-const pictures = {
-  'openai-chat': { type: 'image_url', image_url: { url: `data:image/png;base64,${dot}` } },
-  'anthropic-messages': { type: 'image', source: { type: 'base64', media_type: 'image/png', data: dot } },
-}
+/** The dialect behind each gate, and the picture as it has it. */
+const expected = {
+  'openai-chat': {
+    dialect: 'chat',
+    picture: { type: 'image_url', image_url: { url: `data:image/png;base64,${dot}` } },
+  },
+  'anthropic-messages': {
+    dialect: 'messages',
+    picture: { type: 'image', source: { type: 'base64', media_type: 'image/png', data: dot } },
+  },
+  'openai-responses': {
+    dialect: 'responses',
+    picture: { type: 'input_image', image_url: `data:image/png;base64,${dot}` },
+  },
+  gemini: { dialect: 'gemini', picture: { inlineData: { mimeType: 'image/png', data: dot } } },
+} as const
 
 export function describeClients(clients: readonly RecipeClient[]): void {
   let gates: Gates
@@ -31,7 +42,7 @@ export function describeClients(clients: readonly RecipeClient[]): void {
           run = (await runs).get(gate)
         })
         describe.each([...client.surfaces])('%s surface', (surface) => {
-          test.each(client.examples.filter((name) => name !== 'count' || surface === 'messages'))('%s', (name) => {
+          test.each(client.examples.filter((name) => name !== 'count' || counts(surface)))('%s', (name) => {
             const printed = run?.printed.example(surface, name)
             if (printed === undefined) throw new Error(`ended before this example:\n${run?.printed.output}`)
             expect(tidy(name, printed)).toEqual(expectedOf(name, { client, surface, gate }))
@@ -39,12 +50,12 @@ export function describeClients(clients: readonly RecipeClient[]): void {
         })
         if (gate !== 'sandbox') {
           test('the provider was spoken to in its own dialect, and saw the picture', () => {
-            const asked = (run?.calls ?? []).filter(({ path }) => !path.endsWith('/count_tokens'))
-            expect(new Set(asked.map(({ path }) => path))).toEqual(new Set([paths[gate]]))
+            const asked = (run?.calls ?? []).filter(({ path }) => !/count_?tokens$/i.test(path))
+            const { dialect, picture } = expected[gate]
+            expect(new Set(asked.map(({ path }) => dialectOfPath(path)))).toEqual(new Set([dialect]))
             const looks = asked.filter(({ body }) => JSON.stringify(body).includes('what is in this picture'))
             expect(looks).toHaveLength(client.surfaces.length)
-            for (const { body } of looks)
-              expect(contentOf(body)).toContainEqual(expect.objectContaining(pictures[gate]))
+            for (const { body } of looks) expect(contentOf(body)).toContainEqual(expect.objectContaining(picture))
           })
         }
       })
@@ -74,5 +85,7 @@ async function runEverywhere(client: RecipeClient, gates: Gates): Promise<Readon
 }
 
 function contentOf(body: unknown): unknown {
-  return (body as { messages: { content: unknown }[] }).messages[0]?.content
+  const { messages, input, contents } = body as Record<string, { content?: unknown; parts?: unknown }[] | undefined>
+  const [first] = messages ?? input ?? contents ?? []
+  return first?.content ?? first?.parts
 }

@@ -9,6 +9,7 @@ export const exampleNames = [
 ] as const
 
 const hello = 'hello from the other side of the gate'
+const thinking = 'The user wrote: why is it so\nNothing has to be looked up, so I can answer at once.'
 /** 8 words and 4 for the turn at $1 per million, 8 words at $2. */
 const cost = 0.000028
 
@@ -35,7 +36,8 @@ export function expectedOf(example: string, { client, surface, gate }: Place): u
       return { text: 'The tool said: it rains in sandbox; it is noon in sandbox' }
     case 'thinking':
       return {
-        thinking: 'The user wrote: why is it so\nNothing has to be looked up, so I can answer at once.',
+        // Google sends thoughts on request only.
+        ...((client.asksForThoughts !== false || surface !== 'chat' || gate !== 'gemini') && { thinking }),
         text: 'After some thought: why is it so',
         next: 'After some thought: and then',
       }
@@ -47,12 +49,15 @@ export function expectedOf(example: string, { client, surface, gate }: Place): u
     case 'models':
       return ['sandbox/breaks-off', 'sandbox/echo', 'sandbox/think', 'sandbox/throttled', 'sandbox/tools']
     case 'count':
-      return { tokens: gate === 'openai-chat' ? estimated : 12 }
+      return { tokens: surface === 'messages' && countsAlike(gate) ? 12 : estimated }
     case 'errors':
       return expectedErrors(client, surface)
   }
   throw new Error(`no such example: ${example}`)
 }
+
+/** Whether the provider counts tokens as the message surface does. */
+const countsAlike = (gate: GateName): boolean => gate === 'sandbox' || gate === 'anthropic-messages'
 
 /** Counted here, for want of a provider's count: 3 for the request, 4 for the turn, 1 for each of the 8 words. */
 const estimated = 15
@@ -63,7 +68,7 @@ const estimated = 15
  */
 function streamTokens({ client, surface, gate }: Place): number[] {
   if (!client.addsUpUsage || surface !== 'messages') return [12, 8]
-  return gate === 'openai-chat' ? [estimated, 8] : [12, 9]
+  return countsAlike(gate) ? [12, 9] : [estimated, 8]
 }
 
 function expectedErrors({ exceptions }: RecipeClient, surface: Surface): unknown {

@@ -1,10 +1,12 @@
-// Three gateways that look the same to a client: one serves the sandbox itself, the others reach that one over HTTP as
-// a provider of a single dialect. So every client gets the same answers over the byte lane and through translation.
+// Gateways that look the same to a client: one serves the sandbox itself, the others reach that one over HTTP as a
+// provider of a single dialect. So every client gets the same answers over the byte lane and through translation.
 
+import { type DialectName, dialectOfPath } from '../conformance/cells.ts'
+import { messageItem, responsesBytes } from '../conformance/replies/responses-bytes.ts'
 import { type Gateway, startGateway } from '../parts/gateway.ts'
-import { chatWords, messagesWords } from '../parts/upstream-words.ts'
+import { chatWords, geminiWords, messagesWords, type Words } from '../parts/upstream-words.ts'
 
-export const gateNames = ['sandbox', 'openai-chat', 'anthropic-messages'] as const
+export const gateNames = ['sandbox', 'openai-chat', 'anthropic-messages', 'openai-responses', 'gemini'] as const
 export type GateName = (typeof gateNames)[number]
 
 export interface UpstreamCall {
@@ -31,17 +33,12 @@ const models = ['echo', 'tools', 'think', 'throttled', 'breaks-off']
 
 export async function startGates(): Promise<Gates> {
   const sandbox = await startGateway()
-  const chat = await startBehind('openai-chat', sandbox)
-  const messages = await startBehind('anthropic-messages', sandbox)
-  const gates = {
-    sandbox: { ...sandbox, name: 'sandbox', calls: [] },
-    'openai-chat': chat,
-    'anthropic-messages': messages,
-  }
+  const behind = await Promise.all(gateNames.slice(1).map((name) => startBehind(name, sandbox)))
+  const gates: readonly Gate[] = [{ ...sandbox, name: 'sandbox', calls: [] }, ...behind]
   return {
-    gate: (name) => gates[name] as Gate,
+    gate: (name) => gates.find((gate) => gate.name === name) as Gate,
     async stop() {
-      await Promise.all([chat.stop(), messages.stop()])
+      await Promise.all(behind.map((gate) => gate.stop()))
       await sandbox.stop()
     },
   }
@@ -54,15 +51,16 @@ async function startBehind(name: GateName, sandbox: Gateway) {
     port: 0,
     idleTimeout: 0,
     async fetch(request) {
-      const { pathname } = new URL(request.url)
+      const { pathname, search } = new URL(request.url)
       const body = await request.text()
-      const parsed = JSON.parse(body) as { model: string }
+      const parsed = JSON.parse(body) as { model?: string }
       calls.push({ path: pathname, body: parsed })
-      if (parsed.model === 'sandbox/breaks-off') return fallSilent(pathname)
-      return fetch(`${sandbox.url}${pathname}`, { method: 'POST', headers: request.headers, body })
+      // Gemini's API has the model in the address.
+      if (`${parsed.model} ${decodeURIComponent(pathname)}`.includes('sandbox/breaks-off')) return fallSilent(pathname)
+      return fetch(`${sandbox.url}${pathname}${search}`, { method: 'POST', headers: request.headers, body })
     },
   })
-  const base = name === 'openai-chat' ? `${provider.url.origin}/v1` : provider.url.origin
+  const base = provider.url.origin + (basePaths[name] ?? '')
   const gateway = await startGateway({ config: configOf(name, base, sandbox.key), env: { TOLLGATE_SANDBOX: 'off' } })
   return {
     name,
@@ -76,18 +74,33 @@ async function startBehind(name: GateName, sandbox: Gateway) {
   }
 }
 
+const basePaths: Partial<Record<GateName, string>> = {
+  'openai-chat': '/v1',
+  'openai-responses': '/v1',
+  gemini: '/v1beta',
+}
+
 /**
  * Half an answer and then nothing, until the gateway loses patience: a break that came in the same packet as the words
  * would be a failed attempt, not an interrupted answer.
  */
 function fallSilent(path: string): Response {
-  const { opening, says } = path.endsWith('/chat/completions') ? chatWords : messagesWords
   const stream = new ReadableStream({
     start(controller) {
-      controller.enqueue(new TextEncoder().encode(opening + says('half')))
+      controller.enqueue(new TextEncoder().encode(halves[dialectOfPath(path)]))
     },
   })
   return new Response(stream, { headers: { 'content-type': 'text/event-stream' } })
+}
+
+const halfOf = ({ opening, says }: Words) => opening + says('half')
+/** Clients of Responses check each event, so that it needs all members. */
+const [halfResponse = ''] = responsesBytes({ items: [messageItem(0, 'half')] }).stream.split(/(?=event: \S+text\.done)/)
+const halves: Readonly<Record<DialectName, string>> = {
+  chat: halfOf(chatWords),
+  messages: halfOf(messagesWords),
+  responses: halfResponse,
+  gemini: halfOf(geminiWords),
 }
 
 /** The sandbox's own ids and prices, so that a recipe needs no other words and every cost is the same. */

@@ -1,6 +1,12 @@
-// The recipes of npm's clients, through both surfaces onto both dialects.
+// The recipes of npm's clients, through each of their surfaces onto all dialects.
 
-import { javascriptClients } from './clients.ts'
+import { test } from 'bun:test'
+import { googleClients, javascriptClients } from './clients.ts'
 import { describeClients } from './describe-client.ts'
 
-describeClients(javascriptClients())
+const google = await googleClients()
+const present = google.flatMap(({ client, missing }) => (missing === undefined ? client : []))
+describeClients([...javascriptClients(), ...present])
+for (const { client, missing } of google) {
+  if (missing !== undefined) test.skip(`${client.name} ${client.version}: ${missing}`, () => {})
+}

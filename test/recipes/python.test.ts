@@ -1,4 +1,4 @@
-// The recipes of the Python clients, through both surfaces onto both dialects.
+// The recipes of the Python clients, through each of their surfaces onto all dialects.
 
 import { test } from 'bun:test'
 import { describeClients } from './describe-client.ts'

@@ -1,23 +1,21 @@
 // The official clients for Python, in the current and the previous major version, each in a separate virtual environment.
 
 import { join } from 'node:path'
-import { officialExceptions, type RecipeClient, recipePath } from './client.ts'
-import { examplesOf } from './clients.ts'
+import { type FetchedClient, officialExceptions, type RecipeClient, recipePath } from './client.ts'
+import { examplesOf, googleClient } from './clients.ts'
 import { fetchOnce } from './fetched.ts'
 
-export interface PythonClient {
-  readonly client: RecipeClient
-  /** Why it cannot be run here; undefined = it can. */
-  readonly missing: string | undefined
-}
+const versions = {
+  openai: ['3.49.0', '2.54.0'],
+  anthropic: ['2.8.0', '1.17.0'],
+  'google-genai': ['3.1.0', '2.34.0'],
+} as const
+type PackageName = keyof typeof versions
 
-const versions = { openai: ['3.49.0', '2.54.0'], anthropic: ['2.8.0', '1.17.0'] } as const
-
-export async function pythonClients(): Promise<PythonClient[]> {
-  const wanted = [
-    ...versions.openai.map((version) => ({ name: 'openai', version }) as const),
-    ...versions.anthropic.map((version) => ({ name: 'anthropic', version }) as const),
-  ]
+export async function pythonClients(): Promise<FetchedClient[]> {
+  const wanted = (Object.keys(versions) as PackageName[]).flatMap((name) =>
+    versions[name].map((version) => ({ name, version })),
+  )
   const clients = await Promise.all(
     wanted.map(async ({ name, version }) => {
       const fetched = await fetchOnce(`python-${name}-${version}`, (folder) => [
@@ -59,8 +57,23 @@ function responsesOf(client: RecipeClient, python: string): RecipeClient {
   }
 }
 
-function clientOf(name: 'openai' | 'anthropic', version: string, python: string): RecipeClient {
+function clientOf(name: PackageName, version: string, python: string): RecipeClient {
   const recipe = `${name}-python.py`
+  if (name === 'google-genai') {
+    return {
+      ...googleClient,
+      name: 'Google Gen AI Python',
+      version,
+      by: 'Python',
+      recipe,
+      command: () => [python, recipePath(recipe)],
+      forkCommand: [python, join(import.meta.dir, 'fork.py'), 'google.genai', recipePath(recipe)],
+      exceptions: {
+        ...{ key: 'ClientError', model: 'ClientError', limit: 'ClientError', broken: 'ServerError', tellId: 'never' },
+      },
+      tellsStreamCost: false,
+    }
+  }
   const isChat = name === 'openai'
   return {
     name: isChat ? 'OpenAI Python' : 'Anthropic Python',

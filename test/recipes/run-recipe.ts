@@ -64,7 +64,9 @@ async function run(command: readonly string[], home: string, env: Record<string,
 /** `text {"text":…}`, or `chat text {"text":…}` where a recipe shows several surfaces. */
 function readLines(output: string, [only]: readonly Surface[]): Map<string, unknown> {
   const found = new Map<string, unknown>()
-  for (const [, surface = only, name, json = ''] of output.matchAll(/^(?:(chat|messages|responses) )?(\w+) (.+)$/gm)) {
+  for (const [, surface = only, name, json = ''] of output.matchAll(
+    /^(?:(chat|messages|responses|gemini) )?(\w+) (.+)$/gm,
+  )) {
     try {
       found.set(`${surface} ${name}`, JSON.parse(json))
     } catch {

@@ -2,7 +2,7 @@
 
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type RecipeClient, root, type Surface } from './client.ts'
+import { counts, type RecipeClient, root, type Surface } from './client.ts'
 import { exampleNames } from './expected.ts'
 
 export type TableClient = Pick<RecipeClient, 'name' | 'version' | 'packages' | 'by' | 'recipe' | 'examples'>
@@ -32,7 +32,7 @@ function section(text: string): { before: string; inside: string; after: string 
 /** Every cell says that the example printed what it must behind every gate; a dash, that the recipe has none. */
 export function renderRow(client: TableClient, surface: Surface, passed: (example: string) => boolean): string {
   const cells = exampleNames.map((name) => {
-    if (!client.examples.includes(name) || (name === 'count' && surface !== 'messages')) return '–'
+    if (!client.examples.includes(name) || (name === 'count' && !counts(surface))) return '–'
     return passed(name) ? '✓' : '✗'
   })
   const link = `[${client.name}](${page().toRecipes}${client.recipe})`

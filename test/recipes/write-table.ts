@@ -3,9 +3,10 @@
 
 import { claudeCode, findClaudeCode, runTask } from './claude-code.ts'
 import type { RecipeClient, Surface } from './client.ts'
-import { curl, javascriptClients } from './clients.ts'
+import { curl, googleClients, javascriptClients } from './clients.ts'
 import { expectedOf, tidy } from './expected.ts'
 import { type Gates, gateNames, startGates } from './gates.ts'
+import { geminiCli } from './gemini-cli.ts'
 import { pythonClients } from './python.ts'
 import { type Printed, runRecipe } from './run-recipe.ts'
 import { documentedRow, renderRow, writeTable } from './table.ts'
@@ -44,10 +45,12 @@ const gates = await startGates()
 try {
   const rows: string[] = []
   for (const client of [curl, ...javascriptClients()]) rows.push(...(await rowsOf(client, gates)))
-  for (const { client, missing } of await pythonClients()) {
+  for (const { client, missing } of [...(await googleClients()), ...(await pythonClients())]) {
     rows.push(...(missing === undefined ? await rowsOf(client, gates) : keptRows(client, missing)))
   }
   rows.push(...(await claudeRows()))
+  // Its test is the only thing that runs it.
+  rows.push(documentedRow(geminiCli, 'gemini') ?? renderRow(geminiCli, 'gemini', () => false))
   console.log(`${writeTable(rows)}: ${rows.length} rows`)
 } finally {
   await gates.stop()
