@@ -78,8 +78,6 @@ export interface Dialect extends UpstreamDialect {
   /** The caller's headers that belong to the dialect and are forwarded, such as version and beta flags. */
   forwardedHeaders(client: Headers): Readonly<Record<string, string>>
   relayStream(context: RelayContext): StreamRelay
-  /** Keep-alive bytes that are legal at the start of a stream. */
-  readonly keepAlive: Uint8Array
   readonly relayReply: RelayReply
   renderFailure(failure: Failure, requestId: RequestId): string
   /** Headers in which clients of the dialect read their remaining limits. */

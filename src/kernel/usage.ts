@@ -243,6 +243,18 @@ export function tokenCount(value: unknown): number | undefined {
   return typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= tokensMax ? value : undefined
 }
 
+/** For providers whose count of the input includes what was read from and written to a cache. */
+export function countsWithCache(
+  input: number,
+  output: number,
+  { reads = 0, writes = 0 }: { readonly reads: number | undefined; readonly writes?: number | undefined },
+) {
+  const cacheReadTokens = Math.min(input, reads)
+  const cacheWriteTokens = Math.min(input - cacheReadTokens, writes)
+  const inputTokens = input - cacheReadTokens - cacheWriteTokens
+  return { inputTokens, cacheReadTokens, cacheWriteTokens, cacheWriteLongTokens: 0, outputTokens: output }
+}
+
 /** `cacheReported` for counts that may be missing, to spread into a usage. */
 export function cacheReport(
   reads: number | undefined,

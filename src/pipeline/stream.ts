@@ -3,7 +3,7 @@
 // a failure is an explicit error event, never a made-up ending.
 
 import type { RouteTimeouts } from '../catalog/model.ts'
-import type { StreamRelay } from '../dialects/byte-lane/relay.ts'
+import { keepAliveComment, type StreamRelay } from '../dialects/byte-lane/relay.ts'
 import type { ProviderFault } from '../dialects/canonical/faults.ts'
 import { assert, unreachable } from '../kernel/assert.ts'
 import type { Failpoint } from '../kernel/failpoint.ts'
@@ -50,7 +50,7 @@ export function streamAnswer(deps: StreamDependencies, input: StreamInput): Read
     {
       start(controller) {
         // Headers that are sent early need bytes to travel with.
-        if (input.opening instanceof Promise) controller.enqueue(input.request.surface.keepAlive)
+        if (input.opening instanceof Promise) controller.enqueue(keepAliveComment)
       },
       pull: (controller) => pump.pull(controller),
       cancel: () => pump.clientLeft(),
@@ -226,7 +226,7 @@ class Pump implements Watched {
 
   #keepAlive(nowMs: number): void {
     this.#clocks.sent(nowMs)
-    this.#controller?.enqueue(this.#stream?.relay.keepAlive() ?? this.#request.surface.keepAlive)
+    this.#controller?.enqueue(this.#stream?.relay.keepAlive() ?? keepAliveComment)
   }
 
   async #stall(): Promise<void> {

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { createJumpClock } from '../../test/parts/jump-clock.ts'
-import { readFault as messages } from '../dialects/anthropic-messages/errors.ts'
-import { faultFromError } from '../dialects/canonical/faults.ts'
+import { faultFromError, faultFromBody as messages } from '../dialects/canonical/faults.ts'
 import { readFault as gemini } from '../dialects/gemini/errors.ts'
 import { readFault as chat } from '../dialects/openai-chat/errors.ts'
 import { type AttemptFault, attemptFault, classifyFault, type FaultClass } from './faults.ts'

@@ -2,9 +2,8 @@
 
 import { type ContextOverflow, type Failure, failureTable, type ProviderRefusal } from '../../kernel/failure.ts'
 import type { RequestId } from '../../kernel/ids.ts'
-import type { HeaderReader } from '../../wire/http-response.ts'
 import { sseEvent } from '../../wire/sse.ts'
-import { faultFromBody, faultInSuccess, type ProviderFault } from '../canonical/faults.ts'
+import { faultInSuccess, type ProviderFault } from '../canonical/faults.ts'
 
 /** HTTP statuses for error types inside a 200 (docs of 2026-11). */
 const statuses: ReadonlyMap<string, number> = new Map([
@@ -19,10 +18,6 @@ const statuses: ReadonlyMap<string, number> = new Map([
   ['timeout_error', 504],
   ['overloaded_error', 529],
 ])
-
-export function readFault(status: number, headers: HeaderReader, body: string): ProviderFault {
-  return faultFromBody(status, headers, body)
-}
 
 export function readErrorObject(error: unknown): ProviderFault {
   return faultInSuccess(error, statuses)

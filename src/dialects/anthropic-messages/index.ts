@@ -1,10 +1,11 @@
 // Anthropic's Messages API, used by callers and for calling providers.
 
+import { faultFromBody } from '../canonical/faults.ts'
 import type { Dialect } from '../dialect.ts'
 import { conversationSpans, forwardedHeaders, limitHeaders, readCountEnvelope, readEnvelope } from './envelope.ts'
-import { readFault, renderFailure, renderStreamFailure } from './errors.ts'
+import { renderFailure, renderStreamFailure } from './errors.ts'
 import { parseStream } from './reply/parse.ts'
-import { earlyKeepAlive, MessagesStreamRelay, relayReply } from './reply/relay.ts'
+import { MessagesStreamRelay, relayReply } from './reply/relay.ts'
 import { renderReply, renderStream } from './reply/render.ts'
 import { editRequest } from './request/edit.ts'
 import { parseRequest } from './request/parse.ts'
@@ -23,9 +24,8 @@ export const anthropicMessages: Dialect = {
   editRequest,
   forwardedHeaders,
   relayStream: (context) => new MessagesStreamRelay(context),
-  keepAlive: earlyKeepAlive,
   relayReply,
-  readFault,
+  readFault: faultFromBody,
   renderFailure,
   limitHeaders,
   renderStreamFailure,

@@ -5,7 +5,7 @@ import type { Usage } from '../../kernel/usage.ts'
 import { carriageReturn, closeBrace, comma, lineFeed, openBrace, openBracket, utf8Text } from '../../wire/bytes.ts'
 import { type ByteEdit, spliceBytes } from '../../wire/json-members.ts'
 import { type JsonSpan, JsonSpans } from '../../wire/json-spans.ts'
-import { readSseRecord, SseSpans, SseSplitter, sseEvent, withoutControlLines } from '../../wire/sse.ts'
+import { readSseRecord, SseSpans, SseSplitter, sseComment, sseEvent, withoutControlLines } from '../../wire/sse.ts'
 import { type ProviderFault, replyFault } from '../canonical/faults.ts'
 import { recordOf } from '../canonical/json.ts'
 import type { ChargeQuoter, Envelope, EventNumbering, StateEcho } from '../canonical/translation.ts'
@@ -73,6 +73,9 @@ export type RelayReply = (
 // Base class for streams: splits them into SSE records, and joins the passed and edited ones again. An untouched record
 // is passed as the bytes in which it arrived.
 
+/** Legal anywhere in a stream. Before the first record, and in some dialects later, clients accept nothing else. */
+export const keepAliveComment = sseComment('keep-alive')
+
 const nothing = new Uint8Array(0)
 /** Works on any Uint8Array and copies a part without creating a view, which would cost more than the copy. */
 const copy = Buffer.prototype.copy
@@ -116,7 +119,9 @@ export abstract class RecordRelay implements StreamRelay {
     return this.#take()
   }
 
-  abstract keepAlive(): Uint8Array
+  keepAlive(): Uint8Array {
+    return keepAliveComment
+  }
 
   /** Reads a record with one data line, then passes, edits or finishes it, or withholds it by doing nothing. */
   protected abstract read(record: Uint8Array): void

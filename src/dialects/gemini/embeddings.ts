@@ -11,7 +11,7 @@ import { type Embeddings, type EmbeddingsRequest, inputUsage } from '../canonica
 import { replyFault } from '../canonical/faults.ts'
 import { isRecord, jsonObject, parseRecord, recordOf } from '../canonical/json.ts'
 import type { Envelope } from '../canonical/translation.ts'
-import { RequestFields, readRequest, refuseAt, WarningList } from '../request/fields.ts'
+import { parseBody, type RequestFields, readRequest, refuseAt } from '../request/fields.ts'
 import { readCallPath } from './envelope.ts'
 import { readErrorObject } from './errors.ts'
 import { inOneSpelling } from './spelling.ts'
@@ -32,11 +32,9 @@ function readEnvelope(sent: Uint8Array<ArrayBuffer>, _: Headers, url = ''): Enve
 
 const supported = new Set(['model', 'content', 'taskType', 'title', 'outputDimensionality'])
 
-function parseRequest({ body, embeddings }: Envelope): EmbeddingsRequest | Failure {
-  return readRequest(() => {
-    const fields = RequestFields.of(JSON.parse(utf8Text(body, 0, body.length)), '')
-    const requests = embeddings?.isBatch ? fields.objects('requests') : [fields]
-    const warnings = new WarningList()
+function parseRequest(envelope: Envelope): EmbeddingsRequest | Failure {
+  return parseBody(envelope, (fields, { warnings }) => {
+    const requests = envelope.embeddings?.isBatch ? fields.objects('requests') : [fields]
     for (const each of requests) each.warnUnknown(supported, warnings)
     const [first] = requests
     const shared = (name: string): unknown => {

@@ -6,7 +6,7 @@ import { embeddings } from './embeddings.ts'
 import { conversationSpans, readCountEnvelope, readEnvelope } from './envelope.ts'
 import { readFault, renderFailure, renderStreamFailure } from './errors.ts'
 import { parseStream } from './reply/parse.ts'
-import { GeminiStreamRelay, keepAlive, relayReply } from './reply/relay.ts'
+import { GeminiStreamRelay, relayReply } from './reply/relay.ts'
 import { renderReply, renderStream } from './reply/render.ts'
 import { editRequest } from './request/edit.ts'
 import { parseRequest } from './request/parse.ts'
@@ -27,7 +27,6 @@ export const gemini: Dialect = {
   editRequest,
   forwardedHeaders: () => noHeaders,
   relayStream: (context) => new GeminiStreamRelay(context),
-  keepAlive,
   relayReply,
   readFault,
   renderFailure,

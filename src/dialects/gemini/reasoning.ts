@@ -8,7 +8,6 @@ import {
   type AssistantBlock,
   type Conversation,
   type Effort,
-  efforts,
   placeOf,
   type RawJson,
   type ReasoningSettings,
@@ -20,7 +19,14 @@ import { filledObject, isRecord, jsonString, type Members, parseJson, parseRecor
 import { blobFor, isDisplayOnly } from '../canonical/signature.ts'
 import type { TargetRules } from '../canonical/target-rules.ts'
 import type { WarningList } from '../request/fields.ts'
-import { type EffortTarget, effortOfBudget, isThinking, proofOf } from '../request/reasoning.ts'
+import {
+  budgetOfEffort,
+  type EffortTarget,
+  isThinking,
+  nearestEffort,
+  proofOf,
+  wantedEffort,
+} from '../request/reasoning.ts'
 
 export type SignedPart =
   /** On the thought of this block, or on the last text of its turn. */
@@ -111,17 +117,6 @@ function signedPartOf(block: Turn['blocks'][number], issuer: string): SignedPart
 /** Supported by every target with levels. */
 const usualLevels: readonly Effort[] = ['low', 'medium', 'high']
 
-/** Budgets for targets without levels. */
-const budgets: Readonly<Record<Effort, number>> = {
-  none: 0,
-  minimal: 2048,
-  low: 2048,
-  medium: 8192,
-  high: 16_384,
-  xhigh: 24_576,
-  max: 32_768,
-}
-
 /** Ranges for targets that can turn thinking off, and for those that cannot (docs of 2026-11). */
 const optionalRange = { least: 512, most: 24_576 }
 const alwaysRange = { least: 128, most: 32_768 }
@@ -163,10 +158,9 @@ function levelFor(settings: ReasoningSettings, rules: TargetRules, warn: (code: 
     warn('reasoning_not_disabled')
     return { thinkingLevel: jsonString(least) }
   }
-  const wanted =
-    settings.effort ?? (settings.budgetTokens === undefined ? undefined : effortOfBudget(settings.budgetTokens))
+  const wanted = wantedEffort(settings)
   if (wanted === undefined) return {}
-  const chosen = known.findLast((each) => efforts.indexOf(each) <= efforts.indexOf(wanted)) ?? least
+  const chosen = nearestEffort(known, wanted)
   if (chosen !== wanted) warn('effort_adjusted')
   return { thinkingLevel: jsonString(chosen) }
 }
@@ -185,7 +179,7 @@ function budgetFor(settings: ReasoningSettings, rules: TargetRules, warn: (code:
     warn('reasoning_not_disabled')
     return { thinkingBudget: String(least) }
   }
-  const wanted = settings.budgetTokens ?? (settings.effort && budgets[settings.effort])
+  const wanted = settings.budgetTokens ?? (settings.effort && budgetOfEffort[settings.effort])
   if (wanted === undefined) return settings.mode === undefined ? {} : { thinkingBudget: dynamicBudget }
   const given = Math.min(Math.max(Math.floor(wanted), least), most)
   if (settings.budgetTokens !== undefined && given !== settings.budgetTokens) warn('reasoning_budget_clamped')

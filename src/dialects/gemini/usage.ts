@@ -8,7 +8,14 @@
 //
 // Cache writes are not reported.
 
-import { audioReport, cacheReport, tokenCount, totalInputTokens, type Usage } from '../../kernel/usage.ts'
+import {
+  audioReport,
+  cacheReport,
+  countsWithCache,
+  tokenCount,
+  totalInputTokens,
+  type Usage,
+} from '../../kernel/usage.ts'
 import type { RawJson } from '../canonical/conversation.ts'
 import { isRecord, jsonObject } from '../canonical/json.ts'
 
@@ -17,15 +24,10 @@ export function readUsage(value: unknown): Usage | undefined {
   const prompt = tokenCount(value.promptTokenCount)
   if (prompt === undefined) return undefined
   const reads = tokenCount(value.cachedContentTokenCount)
-  const cacheRead = Math.min(prompt, reads ?? 0)
   const thoughts = tokenCount(value.thoughtsTokenCount)
-  const counts = {
-    inputTokens: prompt - cacheRead + (tokenCount(value.toolUsePromptTokenCount) ?? 0),
-    cacheReadTokens: cacheRead,
-    cacheWriteTokens: 0,
-    cacheWriteLongTokens: 0,
-    outputTokens: (tokenCount(value.candidatesTokenCount) ?? 0) + (thoughts ?? 0),
-  }
+  const output = (tokenCount(value.candidatesTokenCount) ?? 0) + (thoughts ?? 0)
+  const counted = countsWithCache(prompt, output, { reads })
+  const counts = { ...counted, inputTokens: counted.inputTokens + (tokenCount(value.toolUsePromptTokenCount) ?? 0) }
   return {
     ...counts,
     ...audioReport(counts, {

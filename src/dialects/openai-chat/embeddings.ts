@@ -18,7 +18,7 @@ import {
 import { replyFault } from '../canonical/faults.ts'
 import { isRecord, jsonArray, jsonNumber, jsonObject, jsonString, parseRecord, recordOf } from '../canonical/json.ts'
 import type { Envelope, RenderContext } from '../canonical/translation.ts'
-import { RequestFields, readRequest, refuseAt, WarningList } from '../request/fields.ts'
+import { parseBody, refuseAt, WarningList } from '../request/fields.ts'
 import { readErrorObject } from './errors.ts'
 
 const path = '/embeddings'
@@ -51,9 +51,7 @@ function checkInput(fields: EnvelopeFields): void {
 const supported = new Set(['model', 'input', 'dimensions', 'encoding_format', 'user', 'stream', ...routingMembers])
 
 function parseRequest(envelope: Envelope): EmbeddingsRequest | Failure {
-  return readRequest(() => {
-    const fields = RequestFields.of(JSON.parse(utf8Text(envelope.body, 0, envelope.body.length)), '')
-    const warnings = new WarningList()
+  return parseBody(envelope, (fields, { warnings }) => {
     fields.warnUnknown(supported, warnings)
     return {
       inputs: readInputs(fields.value('input')),

@@ -1,10 +1,11 @@
 import { expect, test } from 'bun:test'
 import { Failure } from '../../kernel/failure.ts'
-import { readErrorObject, readFault, renderFailure } from './errors.ts'
+import { renderOpenaiFailure } from '../reply/openai.ts'
+import { readErrorObject, readFault } from './errors.ts'
 
 function messageFor(status: number | undefined): string {
   const refusal = { provider: 'acme', dialect: 'openai-chat', word: undefined, overflow: undefined, status }
-  return JSON.parse(renderFailure(new Failure('INVALID_REQUEST', 'no', { refusal }))).error.message
+  return JSON.parse(renderOpenaiFailure(new Failure('INVALID_REQUEST', 'no', { refusal }))).error.message
 }
 
 test('a refusal names the status that the provider sent', () => {

@@ -21,10 +21,6 @@ function withRetryFlag(fault: ProviderFault): ProviderFault {
   return retryableCodes.has(fault.code) ? { ...fault, isChance: true } : fault
 }
 
-export function renderFailure(failure: Failure): string {
-  return renderOpenaiFailure(failure)
-}
-
 export function renderStreamFailure(failure: Failure): Uint8Array {
-  return sseEvent(undefined, renderFailure(failure))
+  return sseEvent(undefined, renderOpenaiFailure(failure))
 }

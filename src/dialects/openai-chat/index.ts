@@ -2,12 +2,12 @@
 
 import { noHeaders } from '../canonical/translation.ts'
 import type { Dialect } from '../dialect.ts'
-import { limitHeaders } from '../reply/openai.ts'
+import { limitHeaders, renderOpenaiFailure } from '../reply/openai.ts'
 import { embeddings } from './embeddings.ts'
 import { conversationSpans, readEnvelope } from './envelope.ts'
-import { readFault, renderFailure, renderStreamFailure } from './errors.ts'
+import { readFault, renderStreamFailure } from './errors.ts'
 import { parseStream } from './reply/parse.ts'
-import { ChatStreamRelay, keepAlive, relayReply } from './reply/relay.ts'
+import { ChatStreamRelay, relayReply } from './reply/relay.ts'
 import { renderReply, renderStream } from './reply/render.ts'
 import { editRequest } from './request/edit.ts'
 import { parseRequest } from './request/parse.ts'
@@ -22,10 +22,9 @@ export const openaiChat: Dialect = {
   editRequest,
   forwardedHeaders: () => noHeaders,
   relayStream: (context) => new ChatStreamRelay(context),
-  keepAlive,
   relayReply,
   readFault,
-  renderFailure,
+  renderFailure: renderOpenaiFailure,
   limitHeaders,
   renderStreamFailure,
   losesReasoning: true,

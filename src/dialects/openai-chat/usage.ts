@@ -17,6 +17,7 @@
 import {
   audioReport,
   cacheReport,
+  countsWithCache,
   tokenCount,
   totalInputTokens,
   type Usage,
@@ -38,17 +39,9 @@ export function readUsage(value: unknown): Usage | undefined {
     tokenCount(value.cache_read_input_tokens) ??
     tokenCount(value.cached_tokens)
   const writes = tokenCount(promptDetails.cache_write_tokens) ?? tokenCount(value.cache_creation_input_tokens)
-  const cacheRead = Math.min(prompt, reads ?? 0)
-  const cacheWrite = Math.min(prompt - cacheRead, writes ?? 0)
   const reasoning = tokenCount(outputDetails.reasoning_tokens)
   const isBeside = reasoning !== undefined && value.total_tokens === prompt + output + reasoning
-  const counts = {
-    inputTokens: prompt - cacheRead - cacheWrite,
-    cacheReadTokens: cacheRead,
-    cacheWriteTokens: cacheWrite,
-    cacheWriteLongTokens: 0,
-    outputTokens: isBeside ? output + reasoning : output,
-  }
+  const counts = countsWithCache(prompt, isBeside ? output + reasoning : output, { reads, writes })
   return {
     ...counts,
     ...audioReport(counts, { prompt: promptDetails.audio_tokens, output: outputDetails.audio_tokens }),

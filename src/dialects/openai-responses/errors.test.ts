@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { Failure } from '../../kernel/failure.ts'
-import { readErrorObject, readFault, renderFailure } from './errors.ts'
+import { faultFromBody } from '../canonical/faults.ts'
+import { readErrorObject, renderFailure } from './errors.ts'
 
 const error = (code: string, message = 'Oops') => ({ code, message })
 
@@ -30,14 +31,14 @@ describe('an error inside a 200', () => {
 
 test('a body is read in its own words, JSON or not', () => {
   const body = '{"error":{"message":"Bad","type":"invalid_request_error","param":"input","code":null}}'
-  expect(readFault(400, new Headers(), body)).toMatchObject({
+  expect(faultFromBody(400, new Headers(), body)).toMatchObject({
     status: 400,
     type: 'invalid_request_error',
     code: undefined,
     message: 'Bad',
     param: 'input',
   })
-  expect(readFault(502, new Headers(), '<html>')).toMatchObject({ status: 502, message: '<html>' })
+  expect(faultFromBody(502, new Headers(), '<html>')).toMatchObject({ status: 502, message: '<html>' })
 })
 
 test('a spend limit is an error that Codex does not wait for', () => {

@@ -2,16 +2,11 @@
 
 import { type Failure, type FailureCode, failureTable } from '../../kernel/failure.ts'
 import type { RequestId } from '../../kernel/ids.ts'
-import type { HeaderReader } from '../../wire/http-response.ts'
 import { sseEvent } from '../../wire/sse.ts'
-import { faultFromBody, faultInSuccess, openaiStatuses, type ProviderFault } from '../canonical/faults.ts'
+import { faultInSuccess, openaiStatuses, type ProviderFault } from '../canonical/faults.ts'
 import { jsonObject, jsonString } from '../canonical/json.ts'
 import type { EventNumbering } from '../canonical/translation.ts'
 import { errorMessage, errorObject, renderOpenaiFailure } from '../reply/openai.ts'
-
-export function readFault(status: number, headers: HeaderReader, body: string): ProviderFault {
-  return faultFromBody(status, headers, body)
-}
 
 export function readErrorObject(error: unknown): ProviderFault {
   const fault = faultInSuccess(error, openaiStatuses)

@@ -1,13 +1,14 @@
 // OpenAI's Responses, used by callers and for calling providers. Nothing is stored at the provider: each request to it
 // carries the whole conversation, with its reasoning encrypted.
 
+import { faultFromBody } from '../canonical/faults.ts'
 import { noHeaders } from '../canonical/translation.ts'
 import type { Dialect, LimitViews } from '../dialect.ts'
 import { limitHeaders as openaiLimitHeaders } from '../reply/openai.ts'
 import { conversationSpans, readCompaction, readEnvelope } from './envelope.ts'
-import { readFault, renderFailure, renderStreamFailure } from './errors.ts'
+import { renderFailure, renderStreamFailure } from './errors.ts'
 import { parseStream } from './reply/parse.ts'
-import { keepAlive, ResponsesStreamRelay, relayReply } from './reply/relay.ts'
+import { ResponsesStreamRelay, relayReply } from './reply/relay.ts'
 import { renderReply, renderStream } from './reply/render.ts'
 import { editRequest } from './request/edit.ts'
 import { parseRequest } from './request/parse.ts'
@@ -28,9 +29,8 @@ export const openaiResponses: Dialect = {
   editRequest,
   forwardedHeaders: () => noHeaders,
   relayStream: (context) => new ResponsesStreamRelay(context),
-  keepAlive,
   relayReply,
-  readFault,
+  readFault: faultFromBody,
   renderFailure,
   limitHeaders,
   renderStreamFailure,

@@ -1,6 +1,13 @@
 // Usage in Responses: input_tokens includes cached and cache-written tokens, output_tokens includes reasoning.
 
-import { cacheReport, tokenCount, totalInputTokens, type Usage, webSearchReport } from '../../kernel/usage.ts'
+import {
+  cacheReport,
+  countsWithCache,
+  tokenCount,
+  totalInputTokens,
+  type Usage,
+  webSearchReport,
+} from '../../kernel/usage.ts'
 import { hasBytes } from '../../wire/bytes.ts'
 import type { RawJson } from '../canonical/conversation.ts'
 import { isRecord, jsonObject, recordOf } from '../canonical/json.ts'
@@ -13,15 +20,9 @@ export function readUsage(value: unknown): Usage | undefined {
   const inputDetails = recordOf(value.input_tokens_details)
   const reads = tokenCount(inputDetails.cached_tokens)
   const writes = tokenCount(inputDetails.cache_write_tokens)
-  const cacheRead = Math.min(input, reads ?? 0)
-  const cacheWrite = Math.min(input - cacheRead, writes ?? 0)
   const reasoning = tokenCount(recordOf(value.output_tokens_details).reasoning_tokens)
   return {
-    inputTokens: input - cacheRead - cacheWrite,
-    cacheReadTokens: cacheRead,
-    cacheWriteTokens: cacheWrite,
-    cacheWriteLongTokens: 0,
-    outputTokens: output,
+    ...countsWithCache(input, output, { reads, writes }),
     ...(reasoning === undefined ? {} : { reasoningTokens: reasoning }),
     ...cacheReport(reads, writes),
     source: 'reported',

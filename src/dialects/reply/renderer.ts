@@ -52,7 +52,10 @@ export abstract class BlockRenderer implements StreamRenderer {
   protected abstract endBlock(block: ReplyBlock): string
   /** Ends the reply and sets `terminal`. */
   protected abstract end(stop: Stop, usage: Usage): string
-  protected abstract keepAlive(): string
+
+  protected keepAlive(): string {
+    return ': keep-alive\n\n'
+  }
 
   #usageOf(metered: Usage | undefined): Usage {
     return metered ?? this.context.quoteUsage(undefined, undefined, () => 0)
@@ -69,6 +72,19 @@ export abstract class BlockRenderer implements StreamRenderer {
     this.block = undefined
     return written
   }
+}
+
+const idMax = 200
+
+/** A reply's id with the prefix that clients of a dialect expect. */
+export function prefixedId(prefix: string, id: string): string {
+  const own = id.slice(0, idMax).toWellFormed()
+  return own.startsWith(prefix) ? own : prefix + own
+}
+
+/** For dialects in which a refusal needs a text. */
+export function refusalText(stop: Stop): string {
+  return (stop.explanation ?? 'The model declined to answer this request.').toWellFormed()
 }
 
 // Joins text that was cut inside a surrogate pair. Providers cut emoji this way; half a pair is not valid Unicode, and

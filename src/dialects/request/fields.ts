@@ -2,6 +2,7 @@
 // readRequest turns that into a result, so parsers do not have to pass failures along.
 
 import { type Failure, invalidRequest } from '../../kernel/failure.ts'
+import { utf8Text } from '../../wire/bytes.ts'
 import { JsonNode } from '../../wire/json-members.ts'
 import {
   type Conversation,
@@ -65,6 +66,11 @@ export class RequestFields {
     return this.optionalText(name) ?? this.missing(name)
   }
 
+  /** Treats an empty string like an absent member. */
+  filledText(name: string): string {
+    return this.optionalText(name) || this.missing(name)
+  }
+
   optionalText(name: string): string | undefined {
     const value = this.value(name)
     return value === undefined || typeof value === 'string' ? value : wrongType(this.pointer(name), 'a string', value)
@@ -80,6 +86,12 @@ export class RequestFields {
     const value = this.value(name)
     if (value === undefined || (typeof value === 'number' && Number.isFinite(value))) return value
     return wrongType(this.pointer(name), 'a number', value)
+  }
+
+  numberWithin(name: string, least: number, most: number): number | undefined {
+    const value = this.optionalNumber(name)
+    if (value === undefined || (value >= least && value <= most)) return value
+    return this.refuse(name, `\`${name}\` must be from ${least} to ${most}.`)
   }
 
   optionalWord<Word extends string>(name: string, words: readonly Word[]): Word | undefined {
@@ -104,7 +116,20 @@ export class RequestFields {
     return (this.optionalList(name) ?? []).map((value, i) => RequestFields.of(value, `${this.pointer(name)}/${i}`))
   }
 
-  /** Content in the form that several dialects share: a string, a list of objects, or nothing, which becomes ''. */
+  /** The elements of a list, each a string. */
+  texts(name: string): string[] {
+    return (this.optionalList(name) ?? []).map((text, i) =>
+      typeof text === 'string' ? text : wrongType(`${this.pointer(name)}/${i}`, 'a string', text),
+    )
+  }
+
+  /** Content in the form that several dialects share: a string, or a list of parts. */
+  blocks<Block>(name: string, parse: (part: RequestFields) => Block | readonly Block[]): (Block | TextBlock)[] {
+    const content = this.textOrObjects(name)
+    return typeof content === 'string' ? textBlocks(content) : content.flatMap(parse)
+  }
+
+  /** A string, a list of objects, or nothing, which becomes ''. */
   textOrObjects(name: string): string | RequestFields[] {
     const value = this.value(name)
     if (value === undefined || typeof value === 'string') return value ?? ''
@@ -224,7 +249,18 @@ export interface ParseContext {
   rawText(pointer: string): RawJson
 }
 
-export function createParseContext({ body, members }: Envelope): ParseContext {
+/** Parses a whole body, which the envelope has shown to be JSON. */
+export function parseBody<Value>(
+  envelope: Envelope,
+  parse: (body: RequestFields, context: ParseContext) => Value,
+): Value | Failure {
+  const { body } = envelope
+  return readRequest(() =>
+    parse(RequestFields.of(JSON.parse(utf8Text(body, 0, body.length)), ''), createParseContext(envelope)),
+  )
+}
+
+function createParseContext({ body, members }: Envelope): ParseContext {
   // Nodes cache the positions of their children, so each container is scanned once.
   const nodes = new Map<string, JsonNode | undefined>([['', JsonNode.root(body, members)]])
   const nodeAt = (pointer: string): JsonNode | undefined => {

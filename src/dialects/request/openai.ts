@@ -32,6 +32,7 @@ import {
   refuseTooMany,
   type ToolNames,
   type ToolOffer,
+  wantsSingleCall,
 } from './tools.ts'
 
 export interface OpenaiForm {
@@ -200,11 +201,11 @@ export function renderTools(
 ): RenderedTools {
   const { form, rules, warnings } = rendering
   const offer = offeredTools(conversation, form.canRestrict(rules), warnings)
-  const { tools, choice } = offer
+  const { tools } = offer
   refuseTooMany(tools.length + (hidden ? 1 : 0), toolsMax)
   const rendered = tools.map((tool) => renderTool(tool, rendering))
   if (hidden) rendered.push(renderHidden(hidden, rendering))
-  const isSingle = conversation.parallelTools === false && tools.length > 0 && choice?.kind !== 'none'
+  const isSingle = wantsSingleCall(conversation, offer)
   const hasFlag = rules.parallelFlag !== false
   if (isSingle && !hasFlag) warnings.add('parallel_tools_dropped', placeOf(conversation, 'parallelTools'))
   const toolChoice = hidden ? hiddenChoice(offer, hidden, rendering) : renderChoice(offer, rendering)

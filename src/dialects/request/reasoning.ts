@@ -24,7 +24,9 @@ export interface EffortTarget {
 
 /** undefined = send no effort. */
 export function fitEffort(conversation: Conversation, { rules, warnings }: EffortTarget): Effort | undefined {
-  const wanted = conversation.reasoning && wantedEffort(conversation.reasoning)
+  const { reasoning: settings } = conversation
+  const isOff = settings?.mode === 'off' || settings?.mode === 'between-tools'
+  const wanted = isOff ? 'none' : settings && wantedEffort(settings)
   if (wanted === undefined) return undefined
   const place = placeOf(conversation, 'reasoning')
   const known = rules.efforts ?? usualEfforts
@@ -44,17 +46,31 @@ export function fitEffort(conversation: Conversation, { rules, warnings }: Effor
     return undefined
   }
   warnings.add('effort_adjusted', place)
-  return reasoning.findLast((effort) => efforts.indexOf(effort) < efforts.indexOf(wanted)) ?? lowest
+  return nearestEffort(reasoning, wanted)
 }
 
-/** undefined = the model decides. */
-function wantedEffort({ effort, budgetTokens, mode }: ReasoningSettings): Effort | undefined {
-  if (mode === 'off' || mode === 'between-tools') return 'none'
-  if (effort !== undefined || budgetTokens === undefined) return effort
-  return effortOfBudget(budgetTokens)
+/** The highest known effort that is not above the wanted one, otherwise the lowest. `known` is ascending. */
+export function nearestEffort(known: readonly Effort[], wanted: Effort): Effort | undefined {
+  return known.findLast((effort) => efforts.indexOf(effort) <= efforts.indexOf(wanted)) ?? known[0]
 }
 
-export function effortOfBudget(tokens: number): Effort {
+/** By name or by budget; undefined = the model decides. */
+export function wantedEffort({ effort, budgetTokens }: ReasoningSettings): Effort | undefined {
+  return effort ?? (budgetTokens === undefined ? undefined : effortOfBudget(budgetTokens))
+}
+
+/** Budgets for models that take no efforts. */
+export const budgetOfEffort = {
+  none: 0,
+  minimal: 2048,
+  low: 2048,
+  medium: 8192,
+  high: 16_384,
+  xhigh: 24_576,
+  max: 32_768,
+}
+
+function effortOfBudget(tokens: number): Effort {
   if (tokens === 0) return 'none'
   if (tokens <= 2048) return 'low'
   if (tokens <= 8192) return 'medium'

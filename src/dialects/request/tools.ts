@@ -4,15 +4,17 @@
 // both are refused here, by name, before anything is sent.
 
 import { JsonNode } from '../../wire/json-members.ts'
-import type {
-  Conversation,
-  CustomTool,
-  RawJson,
-  Tool,
-  ToolChoice,
-  ToolResultBlock,
-  Turn,
-  UserBlock,
+import {
+  type Conversation,
+  type CustomTool,
+  placeOf,
+  type RawJson,
+  type Tool,
+  type ToolCallBlock,
+  type ToolChoice,
+  type ToolResultBlock,
+  type Turn,
+  type UserBlock,
 } from '../canonical/conversation.ts'
 import { isRecord, jsonArray, jsonMembers, jsonString, parseJson, recordOf, textOf } from '../canonical/json.ts'
 import type { TargetRules } from '../canonical/target-rules.ts'
@@ -304,6 +306,19 @@ export function argumentsObject(text: string): RawJson {
   return jsonMembers([value === undefined ? ['raw_arguments', jsonString(text)] : ['value', unwrapped]])
 }
 
+/** The arguments of a call in the history as an object; those of a custom tool as the one that stands for it. */
+export function callInput(call: ToolCallBlock, place: string, warnings: WarningList): RawJson {
+  if (call.custom) return jsonMembers([['input', jsonString(call.arguments)]])
+  const input = argumentsObject(call.arguments)
+  if (input.startsWith('{"raw_arguments":') && input !== call.arguments.trim()) {
+    warnings.add('invalid_arguments_wrapped', place)
+  }
+  return input
+}
+
+/** The schema of a custom tool that is sent as a function. */
+export const customToolSchema = '{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}'
+
 // The offered tools and the tool choice, after applying the target's rules.
 
 export interface ToolOffer {
@@ -343,6 +358,20 @@ export function offeredTools(
 /** A call is required. */
 export function isForced(choice: ToolChoice | undefined): boolean {
   return choice?.kind === 'required' || choice?.kind === 'named' || (choice?.kind === 'allowed' && choice.force)
+}
+
+/** The caller wants one call at a time, and calls are possible. */
+export function wantsSingleCall(
+  { parallelTools }: Conversation,
+  { tools, choice }: { readonly tools: readonly unknown[]; readonly choice: ToolChoice | undefined },
+): boolean {
+  return parallelTools === false && tools.length > 0 && choice?.kind !== 'none'
+}
+
+/** For targets that cannot be limited to one call. Nothing is lost if the caller's format has room for only one. */
+export function warnSingleCall(conversation: Conversation, warnings: WarningList): void {
+  if (conversation.oneCallByForm) return
+  warnings.add('parallel_tool_calls_emulated', placeOf(conversation, 'parallelTools'))
 }
 
 /** `count` includes a tool of ours. */

@@ -4,7 +4,7 @@
 import { closeBrace, utf8Text } from '../../../wire/bytes.ts'
 import { spliceBytes } from '../../../wire/json-members.ts'
 import { JsonSpans, JsonTextMeter } from '../../../wire/json-spans.ts'
-import { sseComment, sseEvent } from '../../../wire/sse.ts'
+import { sseEvent } from '../../../wire/sse.ts'
 import {
   costEdit,
   createReplyRelay,
@@ -18,8 +18,6 @@ import { recordOf } from '../../canonical/json.ts'
 import { readErrorObject } from '../errors.ts'
 import { countsOutput, mergeUsage, readUsage, renderDeltaUsage, renderUsage, type UsageMembers } from '../usage.ts'
 
-/** Before message_start only a comment is legal. */
-export const earlyKeepAlive = sseComment('keep-alive')
 const ping = sseEvent('ping', '{"type":"ping"}')
 
 /** The generated text of a delta, and the name that opens a tool call. */
@@ -33,8 +31,9 @@ export class MessagesStreamRelay extends RecordRelay {
   #searches = 0
   #started = false
 
-  keepAlive(): Uint8Array {
-    return this.#started ? ping : earlyKeepAlive
+  /** Before message_start only a comment is legal. */
+  override keepAlive(): Uint8Array {
+    return this.#started ? ping : super.keepAlive()
   }
 
   protected read(record: Uint8Array): void {

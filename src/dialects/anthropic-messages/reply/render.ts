@@ -7,13 +7,11 @@ import { jsonArray, jsonObject, jsonString, type Members } from '../../canonical
 import type { ReplyBlock, ReplyEvent, Stop, StopReason } from '../../canonical/reply.ts'
 import type { RenderContext, StreamRenderer } from '../../canonical/translation.ts'
 import { ArgumentScan } from '../../reply/builder.ts'
-import { BlockRenderer } from '../../reply/renderer.ts'
+import { BlockRenderer, prefixedId } from '../../reply/renderer.ts'
 import { argumentsObject } from '../../request/tools.ts'
 import { renderDeltaUsage, renderUsage } from '../usage.ts'
 
 const ping = 'event: ping\ndata: {"type":"ping"}\n\n'
-/** Before message_start some clients accept only a comment. */
-const earlyKeepAlive = ': keep-alive\n\n'
 
 export function renderStream(context: RenderContext): StreamRenderer {
   return new MessagesStreamRenderer(context)
@@ -64,7 +62,7 @@ class MessagesReplyRenderer extends BlockRenderer {
     return renderMessage({ id: this.#id, content, stop, usage, cost: this.context.quotedUsd(usage) }, this.context)
   }
 
-  protected keepAlive(): string {
+  protected override keepAlive(): string {
     return ''
   }
 }
@@ -130,8 +128,9 @@ class MessagesStreamRenderer extends BlockRenderer {
     return empty + record('message_delta', { delta, usage: renderDeltaUsage(usage, this.context.quotedUsd(usage)) })
   }
 
-  protected keepAlive(): string {
-    return this.#isStarted ? ping : earlyKeepAlive
+  /** Before message_start some clients accept only a comment. */
+  protected override keepAlive(): string {
+    return this.#isStarted ? ping : super.keepAlive()
   }
 
   /** The text to write for a piece of JSON arguments; '' = none yet. */
@@ -189,8 +188,6 @@ function record(type: string, members: Members): string {
 
 // The message object, whole or at the start of a stream, and the members that say why it ended.
 
-const idMax = 200
-
 interface MessageParts {
   /** The provider's id. */
   readonly id: string | undefined
@@ -204,7 +201,7 @@ interface MessageParts {
 /** Includes all members of the official types. */
 function renderMessage({ id, content, stop, usage, cost }: MessageParts, context: RenderContext): RawJson {
   return jsonObject({
-    id: jsonString(messageId(id ?? context.requestId)),
+    id: jsonString(prefixedId('msg_', id ?? context.requestId)),
     type: '"message"',
     role: '"assistant"',
     model: jsonString(context.model),
@@ -244,11 +241,6 @@ function refusalDetails(explanation: string | undefined): RawJson {
     category: 'null',
     explanation: jsonString(explanation?.toWellFormed()) ?? 'null',
   })
-}
-
-function messageId(id: string): string {
-  const own = id.slice(0, idMax).toWellFormed()
-  return own.startsWith('msg_') ? own : `msg_${own}`
 }
 
 // Content blocks, whole or at the start of a stream, with all members of the official types.

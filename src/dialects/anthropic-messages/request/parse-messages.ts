@@ -61,12 +61,8 @@ export function parseMessages(messages: readonly RequestFields[], shared: ParseC
 }
 
 function parseUser(message: RequestFields, context: ParseContext): UserBlock[] {
-  const content = message.textOrObjects('content')
-  if (typeof content === 'string') {
-    if (message.value('content') === undefined) message.missing('content')
-    return textBlocks(content)
-  }
-  return content.flatMap((block): UserBlock[] => {
+  if (message.value('content') === undefined) message.missing('content')
+  return message.blocks('content', (block): readonly UserBlock[] => {
     const parsed = parseContentBlock(block, context)
     if (parsed) return parsed
     const type = block.text('type')
@@ -79,14 +75,10 @@ const resultMembers: ReadonlySet<string> = new Set(['type', 'tool_use_id', 'cont
 
 function parseToolResult(fields: RequestFields, context: ParseContext): ToolResultBlock {
   fields.warnUnknown(resultMembers, context.warnings)
-  const content = fields.textOrObjects('content')
   return {
     kind: 'tool-result',
     callId: fields.text('tool_use_id'),
-    content:
-      typeof content === 'string'
-        ? textBlocks(content)
-        : content.flatMap((block) => parseContentBlock(block, context) ?? [asJson(block, context)]),
+    content: fields.blocks('content', (block) => parseContentBlock(block, context) ?? [asJson(block, context)]),
     isError: fields.optionalBoolean('is_error') ?? false,
     ...markOf(fields),
   }
@@ -101,9 +93,7 @@ function parseSystemMessage(message: RequestFields, context: MessagesContext): T
   message.warnUnknown(systemMembers, context.warnings)
   const config = message.optionalObject('output_config')
   if (config && config.names.length > 0) context.warnings.add('output_config_dropped', config.at)
-  const content = message.textOrObjects('content')
-  if (typeof content === 'string') return textBlocks(content)
-  return content.flatMap((block) => {
+  return message.blocks('content', (block): TextBlock[] => {
     if (block.text('type') !== 'text') {
       context.toolChanges.push(...parseToolChange(block, context))
       return []

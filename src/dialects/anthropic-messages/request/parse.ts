@@ -2,7 +2,6 @@
 // features that only Anthropic has are refused by name or omitted with a warning.
 
 import type { Failure } from '../../../kernel/failure.ts'
-import { utf8Text } from '../../../wire/bytes.ts'
 import { routingMembers } from '../../byte-lane/envelope.ts'
 import {
   type Conversation,
@@ -17,26 +16,21 @@ import type { Envelope, ParsedRequest } from '../../canonical/translation.ts'
 import { readCacheControl } from '../../request/cache-marks.ts'
 import {
   collectUnsupported,
-  createParseContext,
   type OwnField,
   type ParseContext,
-  RequestFields,
-  readRequest,
-  textBlocks,
-  wrongType,
+  parseBody,
+  type RequestFields,
 } from '../../request/fields.ts'
 import { withoutAttribution } from './edit.ts'
 import { parseMessages, parseText, warnBlockMembers } from './parse-messages.ts'
 import { applyToolChanges, parseTool } from './parse-tools.ts'
 
 export function parseRequest(envelope: Envelope): ParsedRequest | Failure {
-  return readRequest(() => {
-    const fields = RequestFields.of(JSON.parse(utf8Text(envelope.body, 0, envelope.body.length)), '')
+  return parseBody(envelope, (fields, context) => {
     if (envelope.outputCap === 0) {
       const why = '`max_tokens` must be at least 1 here: this model cannot warm a cache without generating.'
       fields.refuse('max_tokens', why)
     }
-    const context = createParseContext(envelope)
     if (fields.value('messages') === undefined) fields.missing('messages')
     const messages = parseMessages(fields.objects('messages'), context)
     const declared = fields.objects('tools').flatMap((tool) => parseTool(tool, context) ?? [])
@@ -63,7 +57,7 @@ export function parseRequest(envelope: Envelope): ParsedRequest | Failure {
           topK: fields.optionalNumber('top_k'),
         },
         outputCap: envelope.outputCap,
-        stop: parseStop(fields),
+        stop: fields.texts('stop_sequences'),
         reasoning: parseReasoning(fields, config),
         outputFormat: format && parseOutputFormat(format, context),
         // An empty id identifies no one.
@@ -83,15 +77,11 @@ export function parseRequest(envelope: Envelope): ParsedRequest | Failure {
 }
 
 function parseSystem(fields: RequestFields, context: ParseContext): TextBlock[] {
-  const system = fields.textOrObjects('system')
-  const blocks: TextBlock[] =
-    typeof system === 'string'
-      ? textBlocks(system)
-      : system.map((block) => {
-          block.optionalWord('type', ['text'])
-          warnBlockMembers(block, context)
-          return parseText(block, context)
-        })
+  const blocks = fields.blocks('system', (block) => {
+    block.optionalWord('type', ['text'])
+    warnBlockMembers(block, context)
+    return parseText(block, context)
+  })
   // Parsed requests go to another dialect, where the billing line has no meaning.
   return blocks.flatMap((block) => {
     const text = withoutAttribution(block.text)
@@ -130,12 +120,6 @@ function parseOutputFormat(format: RequestFields, context: ParseContext): Output
   const schema = format.optionalObject('schema') ?? format.missing('schema')
   const written = context.rawText(schema.at)
   return { kind: 'json-schema', name: undefined, description: undefined, schema: written, strict: undefined }
-}
-
-function parseStop(body: RequestFields): string[] {
-  return (body.optionalList('stop_sequences') ?? []).map((value, i) =>
-    typeof value === 'string' ? value : wrongType(`/stop_sequences/${i}`, 'a string', value),
-  )
 }
 
 /** Only speed costs more; the tier says whether purchased capacity may be used. */

@@ -4,7 +4,6 @@ import {
   type AssistantBlock,
   type Conversation,
   type Effort,
-  efforts,
   placeOf,
   type RawJson,
   type ReasoningSettings,
@@ -14,7 +13,7 @@ import { jsonNumber, jsonObject, jsonString } from '../../canonical/json.ts'
 import { blobFor, isOwnSignature } from '../../canonical/signature.ts'
 import type { TargetRules, ThinkingMode } from '../../canonical/target-rules.ts'
 import type { WarningList } from '../../request/fields.ts'
-import { effortOfBudget, isThinking, proofOf } from '../../request/reasoning.ts'
+import { budgetOfEffort, isThinking, nearestEffort, proofOf, wantedEffort } from '../../request/reasoning.ts'
 import type { WireMessage } from './render-messages.ts'
 
 export interface ReasoningSurroundings {
@@ -60,8 +59,6 @@ function continuesWithoutThinking(messages: readonly WireMessage[]): boolean {
 const usualModes: readonly ThinkingMode[] = ['adaptive', 'disabled']
 const usualEfforts: readonly Effort[] = ['low', 'medium', 'high', 'xhigh', 'max']
 
-/** Budgets for models that only take a budget. */
-const budgets = { none: 0, minimal: 2048, low: 2048, medium: 8192, high: 16_384, xhigh: 24_576, max: 32_768 }
 const budgetMin = 1024
 
 /**
@@ -84,7 +81,7 @@ function chooseThinking(
     warn('reasoning_not_disabled')
     return { mode: undefined, effort: effortsOf(rules)[0] }
   }
-  const wanted = requested.effort ?? (budgetTokens === undefined ? undefined : effortOfBudget(budgetTokens))
+  const wanted = wantedEffort(requested)
   // Visibility is an option of a mode, and sending a mode turns on what is off by default.
   const isAboutShowing = wanted === undefined && requested.mode === undefined
   if (isAboutShowing && !(rules.thinksByDefault && visible)) return { mode: undefined }
@@ -100,14 +97,14 @@ function chooseThinking(
     if (effort === undefined) warn('reasoning_dropped')
     return { mode: undefined, effort }
   }
-  const amount = budgetTokens ?? (requested.effort && budgets[requested.effort])
+  const amount = budgetTokens ?? (requested.effort && budgetOfEffort[requested.effort])
   // Such a model cannot decide by itself how much to reason, so without an amount nothing is sent.
   if (amount === undefined && requested.mode !== 'on') return { mode: undefined }
   if (maxTokens <= budgetMin) {
     warn('reasoning_dropped')
     return { mode: undefined }
   }
-  const budget = Math.min(Math.max(Math.floor(amount ?? budgets.medium), budgetMin), maxTokens - 1)
+  const budget = Math.min(Math.max(Math.floor(amount ?? budgetOfEffort.medium), budgetMin), maxTokens - 1)
   if (budgetTokens !== undefined && budgetTokens !== budget) warn('reasoning_budget_clamped')
   return { mode: 'enabled', budgetTokens: budget, effort: fitEffort(requested.effort, 'enabled', rules, warn), display }
 }
@@ -121,10 +118,9 @@ function fitEffort(
 ): Effort | undefined {
   const known = effortsOf(rules)
   if (requested === undefined || requested === 'none' || known.length === 0) return undefined
-  const rank = (effort: Effort) => efforts.indexOf(effort)
   const isLimited = mode !== undefined && rules.effortHighAtMostWith?.includes(mode)
-  const most = isLimited ? Math.min(rank(requested), rank('high')) : rank(requested)
-  const chosen = known.findLast((effort) => rank(effort) <= most) ?? known[0]
+  const isAbove = requested === 'xhigh' || requested === 'max'
+  const chosen = nearestEffort(known, isLimited && isAbove ? 'high' : requested)
   // Other dialects call the lowest effort minimal.
   if (chosen !== requested && !(requested === 'minimal' && chosen === known[0])) warn('effort_adjusted')
   return chosen

@@ -21,7 +21,7 @@ import type { TargetRules } from '../../canonical/target-rules.ts'
 import { type Marked, writeCacheControl } from '../../request/cache-marks.ts'
 import { paramOf, refuseAt, refusePrefill, type WarningList } from '../../request/fields.ts'
 import { knownMediaType, refuseAudio, refuseMediaUrl } from '../../request/media.ts'
-import { type ArgumentNames, argumentsObject, type ToolNames } from '../../request/tools.ts'
+import { type ArgumentNames, callInput, type ToolNames } from '../../request/tools.ts'
 
 // Content blocks before it is decided which cache marks are sent. Marks on blocks that are not sent move to a
 // neighbour; of the rest the provider accepts four.
@@ -233,13 +233,10 @@ function renderToolResult(result: ToolResultBlock, place: string, context: Histo
 function renderToolCall(call: ToolCallBlock, place: string, context: HistoryContext): WireBlock {
   const { warnings, names, argumentNames } = context
   const name = names.sent(call.name)
-  const input = call.custom ? jsonObject({ input: jsonString(call.arguments) }) : argumentsObject(call.arguments)
-  if (!call.custom && input.startsWith('{"raw_arguments":') && input !== call.arguments.trim()) {
-    warnings.add('invalid_arguments_wrapped', place)
-  }
+  const input = argumentNames.inCall(name, callInput(call, place, warnings))
   return {
     type: 'tool_use',
-    members: { id: jsonString(call.id), name: jsonString(name), input: argumentNames.inCall(name, input) },
+    members: { id: jsonString(call.id), name: jsonString(name), input },
     markable: true,
     mark: call.cacheMark,
   }

@@ -30,6 +30,7 @@ import { hashedId, renderSampling, type SamplingRow, warnHints } from '../../req
 import {
   ArgumentNames,
   customNames,
+  customToolSchema,
   describedGrammar,
   isForced,
   offeredTools,
@@ -39,6 +40,8 @@ import {
   ToolNames,
   type ToolOffer,
   toolNamesIn,
+  wantsSingleCall,
+  warnSingleCall,
 } from '../../request/tools.ts'
 import { isReasoning, renderReasoning, restoreThinking, writeThinking } from './reasoning.ts'
 import {
@@ -292,15 +295,13 @@ interface ToolContext {
   readonly merges: MergeBudget
 }
 
-const inputOnly = '{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}'
-
 function renderTools(tools: readonly Tool[], context: ToolContext): WireTool[] {
   refuseTooMany(tools.length, context.rules.toolsMax)
   refuseTwice(tools)
   return tools.map((tool, i) => {
     if (tool.kind === 'function') return renderFunction(tool, tool.place ?? `/tools/${i}`, context)
     const description = describedGrammar(tool, context.warnings)
-    return wireTool({ ...tool, description, schema: inputOnly }, context)
+    return wireTool({ ...tool, description, schema: customToolSchema }, context)
   })
 }
 
@@ -383,12 +384,9 @@ function writeChoice(
   { conversation, tools, context }: { conversation: Conversation; tools: readonly WireTool[]; context: ToolContext },
 ): { json: RawJson | undefined; single: boolean } {
   const { rules, names, warnings } = context
-  const one = conversation.parallelTools === false && tools.length > 0 && choice?.kind !== 'none'
+  const one = wantsSingleCall(conversation, { tools, choice })
   const single = one && rules.parallelFlag === false
-  // Nothing is lost if the caller's response format has room for one call only.
-  if (single && !conversation.oneCallByForm) {
-    warnings.add('parallel_tool_calls_emulated', placeOf(conversation, 'parallelTools'))
-  }
+  if (single) warnSingleCall(conversation, warnings)
   const isFlagged = one && !single
   if (tools.length === 0 || (!choice && !isFlagged)) return { json: undefined, single }
   const json = jsonObject({

@@ -5,7 +5,6 @@
 import type { Usage } from '../../../kernel/usage.ts'
 import { spliceBytes } from '../../../wire/json-members.ts'
 import { type JsonSpan, JsonSpans } from '../../../wire/json-spans.ts'
-import { sseComment } from '../../../wire/sse.ts'
 import {
   costEdit,
   isObject,
@@ -23,8 +22,6 @@ import { readErrorObject } from '../errors.ts'
 import { readUsage, renderUsage } from '../usage.ts'
 import { finishFault, hasEnded } from './parse.ts'
 
-export const keepAlive = sseComment('keep-alive')
-
 const memberNames = ['candidates', 'promptFeedback', 'usageMetadata', 'modelVersion', 'error'] as const
 const modelMember = new TextEncoder().encode('"modelVersion":')
 
@@ -33,10 +30,6 @@ export class GeminiStreamRelay extends RecordRelay {
   /** Waits for the next record or the end. */
   #last: Uint8Array | undefined
   #usageAtStart: Usage | undefined
-
-  keepAlive(): Uint8Array {
-    return keepAlive
-  }
 
   get awaitsUsage(): boolean {
     return !this.finished && this.#last !== undefined

@@ -11,8 +11,6 @@ import { argumentsObject } from '../../request/tools.ts'
 import { writeThoughts } from '../reasoning.ts'
 import { renderUsage } from '../usage.ts'
 
-const keepAliveText = ': keep-alive\n\n'
-
 export function renderStream(context: RenderContext): StreamRenderer {
   return new GeminiRenderer(context)
 }
@@ -105,10 +103,6 @@ class GeminiRenderer extends BlockRenderer {
     )
     this.whole = this.#reply(this.#parts.map(partJson), ending, usageMetadata)
     return ''
-  }
-
-  protected keepAlive(): string {
-    return keepAliveText
   }
 
   #remember(block: ThinkingBlock | SealedThinkingBlock): void {

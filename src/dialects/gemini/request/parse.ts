@@ -2,7 +2,6 @@
 // nothing that depends on the model.
 
 import type { Failure } from '../../../kernel/failure.ts'
-import { utf8Text } from '../../../wire/bytes.ts'
 import {
   type AssistantBlock,
   type Conversation,
@@ -24,10 +23,9 @@ import { isRecord } from '../../canonical/json.ts'
 import type { Envelope, ParsedRequest } from '../../canonical/translation.ts'
 import {
   collectUnsupported,
-  createParseContext,
   type ParseContext,
-  RequestFields,
-  readRequest,
+  parseBody,
+  type RequestFields,
   refuseAt,
   shownWord,
 } from '../../request/fields.ts'
@@ -35,9 +33,7 @@ import { isWebUrl, mediaByContent, readMediaUrl } from '../../request/media.ts'
 import { readThoughts } from '../reasoning.ts'
 
 export function parseRequest(envelope: Envelope): ParsedRequest | Failure {
-  return readRequest(() => {
-    const body = RequestFields.of(JSON.parse(utf8Text(envelope.body, 0, envelope.body.length)), '')
-    const context = createParseContext(envelope)
+  return parseBody(envelope, (body, context) => {
     const conversation = parseConversation(body, envelope, context)
     const showsThoughts = conversation.reasoning?.visible === true
     const replyForm = { showsThoughts, isListed: envelope.isListed ?? false }

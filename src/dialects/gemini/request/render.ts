@@ -30,8 +30,9 @@ import {
   warnHints,
 } from '../../request/settings.ts'
 import {
-  argumentsObject,
+  callInput,
   customNames,
+  customToolSchema,
   describedGrammar,
   isForced,
   offeredTools,
@@ -41,6 +42,8 @@ import {
   ToolNames,
   type ToolOffer,
   toolNamesIn,
+  wantsSingleCall,
+  warnSingleCall,
 } from '../../request/tools.ts'
 import { isTurnedOff, renderThinking, restoreThinking, signatureOf, thinksByLevel } from '../reasoning.ts'
 import { subsetSchema, toolParameters } from './schema.ts'
@@ -211,8 +214,6 @@ export function takesIds({ toolIdMax }: TargetRules): boolean {
 /** Declarations per request (docs of 2026-11). */
 const toolsMaxDefault = 512
 
-const inputOnly = '{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}'
-
 /** A function added by the gateway, through which the model gives a JSON answer. */
 interface HiddenTool {
   readonly name: string
@@ -224,17 +225,14 @@ interface HiddenTool {
 function renderTools(conversation: Conversation, hidden: HiddenTool | undefined, rendering: Rendering) {
   const { rules, warnings } = rendering
   const offer = offeredTools(conversation, rules.allowedTools !== false, warnings)
-  const { tools, choice } = offer
+  const { tools } = offer
   refuseTooMany(tools.length + (hidden ? 1 : 0), rules.toolsMax ?? toolsMaxDefault)
   refuseTwice(tools)
   const declared = tools.map((tool) => renderTool(tool, rendering))
   if (hidden) declared.push(declaration(hidden.name, hidden.description, hidden.parameters))
   const mode = hidden ? hiddenMode(offer, hidden.name, rendering) : chooseMode(offer, rendering)
-  const single = conversation.parallelTools === false && tools.length > 0 && choice?.kind !== 'none'
-  // Nothing is lost if the caller's response format has room for one call only.
-  if (single && !conversation.oneCallByForm) {
-    warnings.add('parallel_tool_calls_emulated', placeOf(conversation, 'parallelTools'))
-  }
+  const single = wantsSingleCall(conversation, offer)
+  if (single) warnSingleCall(conversation, warnings)
   const declarations = jsonObject({ functionDeclarations: jsonArray(declared) })
   return {
     members: {
@@ -250,7 +248,7 @@ function renderTool(tool: Tool, { names, warnings, schemas }: Rendering): RawJso
   const name = names.sent(tool.name)
   const place = tool.place ?? '/tools'
   if (tool.kind === 'custom') {
-    return declaration(name, describedGrammar(tool, warnings), inputOnly)
+    return declaration(name, describedGrammar(tool, warnings), customToolSchema)
   }
   const parameters = toolParameters(tool.schema, schemas)
   if (typeof parameters === 'string') refuseAt(place, `The tool ${shownWord(tool.name)} cannot be used: ${parameters}.`)
@@ -434,10 +432,7 @@ function renderCall(
   { rules, names, warnings }: Rendering,
   place: string,
 ): RawJson {
-  const args = call.custom ? jsonObject({ input: jsonString(call.arguments) }) : argumentsObject(call.arguments)
-  if (!call.custom && args.startsWith('{"raw_arguments":') && args !== call.arguments.trim()) {
-    warnings.add('invalid_arguments_wrapped', place)
-  }
+  const args = callInput(call, place, warnings)
   const id = takesIds(rules) ? jsonString(call.id) : undefined
   const functionCall = jsonObject({ id, name: jsonString(names.sent(call.name)), args })
   return jsonObject({ functionCall, thoughtSignature: jsonString(signature) })

@@ -4,7 +4,7 @@
 import { openBrace, utf8Text } from '../../../wire/bytes.ts'
 import type { ByteEdit } from '../../../wire/json-members.ts'
 import { JsonSpans, JsonTextMeter } from '../../../wire/json-spans.ts'
-import { sseComment, sseEvent } from '../../../wire/sse.ts'
+import { sseEvent } from '../../../wire/sse.ts'
 import {
   costEdit,
   createReplyRelay,
@@ -22,8 +22,6 @@ import { readUsage, renderUsage, usageIn } from '../usage.ts'
 
 const done = new TextEncoder().encode('[DONE]')
 const ownTerminal = sseEvent(undefined, '[DONE]')
-/** Anything but a comment breaks chat clients. */
-export const keepAlive = sseComment('keep-alive')
 
 export class ChatStreamRelay extends RecordRelay {
   readonly #json = new JsonSpans(['model', 'usage', 'choices', 'error'])
@@ -32,10 +30,6 @@ export class ChatStreamRelay extends RecordRelay {
   #seen = 0
   /** Choices that have ended. */
   readonly #ended = new Set<unknown>()
-
-  keepAlive(): Uint8Array {
-    return keepAlive
-  }
 
   protected read(record: Uint8Array): void {
     const { dataStart, dataEnd } = this.sse

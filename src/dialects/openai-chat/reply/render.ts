@@ -7,12 +7,9 @@ import type { RawJson } from '../../canonical/conversation.ts'
 import { filledArray, jsonArray, jsonObject, jsonString, type Members } from '../../canonical/json.ts'
 import type { ReplyBlock, ReplyEvent, Stop, StopReason } from '../../canonical/reply.ts'
 import type { RenderContext, StreamRenderer } from '../../canonical/translation.ts'
-import { BlockRenderer } from '../../reply/renderer.ts'
+import { BlockRenderer, prefixedId, refusalText } from '../../reply/renderer.ts'
 import { callProof, reasoningPlaces, renderSealedDetail, renderThinkingDetail } from '../reasoning.ts'
 import { renderUsage } from '../usage.ts'
-
-/** Between records, anything but a comment breaks chat clients. */
-const keepAlive = ': keep-alive\n\n'
 
 export function renderStream(context: RenderContext): StreamRenderer {
   return new ChatStreamRenderer(context)
@@ -110,7 +107,7 @@ abstract class ChatRenderer extends BlockRenderer {
     if (stop.unified === 'refusal' && !this.#hasRefusal) {
       // The text is ours, but comes back with the message all the same.
       this.#kinds.push('refusal')
-      written += this.addText('refusal', refusalText(stop).toWellFormed())
+      written += this.addText('refusal', refusalText(stop))
     }
     const places = reasoningPlaces(this.#kinds)
     const details = filledArray(this.#details.map((render, i) => render(places[i] ?? 0)))
@@ -121,10 +118,6 @@ abstract class ChatRenderer extends BlockRenderer {
 class ChatStreamRenderer extends ChatRenderer {
   /** '' before the first record. */
   #head = ''
-
-  protected keepAlive(): string {
-    return keepAlive
-  }
 
   protected start(id: string | undefined): string {
     if (this.#head !== '') return ''
@@ -174,7 +167,7 @@ class ChatReplyRenderer extends ChatRenderer {
   readonly #texts: Record<TextMember, string> = { content: '', refusal: '', reasoning_content: '' }
   readonly #calls: { readonly call: ToolCall; readonly first: Members; text: string }[] = []
 
-  protected keepAlive(): string {
+  protected override keepAlive(): string {
     return ''
   }
 
@@ -227,12 +220,9 @@ function callForm({ custom }: ToolCall): { readonly kind: string; readonly membe
 
 // The first members of every record, and the end of a reply.
 
-const idMax = 200
-
 /** The members id, object, created and model, without braces. */
 function replyHead(object: string, id: string | undefined, context: RenderContext): string {
-  const own = (id ?? context.requestId).slice(0, idMax).toWellFormed()
-  const name = own.startsWith('chatcmpl-') ? own : `chatcmpl-${own}`
+  const name = prefixedId('chatcmpl-', id ?? context.requestId)
   return `"id":${jsonString(name)},"object":"${object}","created":${context.createdSeconds},"model":${jsonString(context.model)}`
 }
 
@@ -254,11 +244,6 @@ function finishMembers(stop: Stop, context: RenderContext): Members {
     stop_reason: jsonString(stop.sequence?.toWellFormed()),
     native_finish_reason: stop.unified === 'pause' ? jsonString(stop.raw.toWellFormed()) : undefined,
   }
-}
-
-/** The text for a refusal without one. */
-export function refusalText(stop: Stop): string {
-  return stop.explanation ?? 'The model declined to answer this request.'
 }
 
 // Chat Completions has one text where canonical replies have blocks. Adjacent blocks are one text; blocks with

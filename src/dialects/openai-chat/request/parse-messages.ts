@@ -2,6 +2,7 @@
 
 import type {
   AssistantBlock,
+  Conversation,
   DocumentBlock,
   ImageBlock,
   SealedThinkingBlock,
@@ -15,14 +16,10 @@ import type {
 import { isRecord, recordOf } from '../../canonical/json.ts'
 import { isOwnSignature, writeSignature } from '../../canonical/signature.ts'
 import { breakpointOf, readBreakpoint } from '../../request/cache-marks.ts'
-import { type ParseContext, type RequestFields, shownWord, textBlocks, wrongType } from '../../request/fields.ts'
-import { isWebUrl, mediaByContent, mediaByUrl, readDataUrl, readMediaUrl } from '../../request/media.ts'
+import { type ParseContext, type RequestFields, shownWord, wrongType } from '../../request/fields.ts'
+import { mediaByContent, mediaByUrl, readMediaUrl } from '../../request/media.ts'
+import { audioBlock, parseFileData } from '../../request/parse-openai.ts'
 import { type PlacedReasoning, placeReasoning, reasoningFieldNames } from '../reasoning.ts'
-
-interface ParsedMessages {
-  readonly system: readonly TextBlock[]
-  readonly turns: readonly Turn[]
-}
 
 /** Besides those that every message may have. */
 const membersByRole: Readonly<Record<string, readonly string[]>> = {
@@ -41,7 +38,7 @@ const knownMembers: ReadonlyMap<string, ReadonlySet<string>> = new Map(
   ]),
 )
 
-export function parseMessages(body: RequestFields, context: ParseContext): ParsedMessages {
+export function parseMessages(body: RequestFields, context: ParseContext): Pick<Conversation, 'system' | 'turns'> {
   const system: TextBlock[] = []
   const turns: Turn[] = []
   /** Every `function_call` without a `function` message so far. */
@@ -84,9 +81,7 @@ function parseTurn(message: RequestFields, legacyId: string, legacy: ToolCallBlo
 }
 
 function parseSystem(message: RequestFields, context: ParseContext): TextBlock[] {
-  const content = message.textOrObjects('content')
-  if (typeof content === 'string') return textBlocks(content)
-  return content.map((part) => {
+  return message.blocks('content', (part) => {
     warnPartMembers(part, context)
     return part.text('type') === 'text' ? parseTextPart(part, context) : refusePart(part, message.text('role'))
   })
@@ -103,14 +98,10 @@ function parseUser(message: RequestFields, context: ParseContext): UserBlock[] {
 }
 
 function parseToolResult(fields: RequestFields, callId: string, context: ParseContext): ToolResultBlock {
-  const content = fields.textOrObjects('content')
   return {
     kind: 'tool-result',
     callId,
-    content:
-      typeof content === 'string'
-        ? textBlocks(content)
-        : content.map((part) => parsePart(part, context) ?? refusePart(part, 'tool')),
+    content: fields.blocks('content', (part) => parsePart(part, context) ?? refusePart(part, 'tool')),
     isError: fields.optionalBoolean('is_error') ?? false,
     ...breakpointOf(fields, context),
   }
@@ -165,9 +156,7 @@ function isAmong(calls: readonly AssistantBlock[], block: AssistantBlock): boole
 }
 
 function parseContent(message: RequestFields, context: ParseContext): AssistantBlock[] {
-  const content = message.textOrObjects('content')
-  if (typeof content === 'string') return textBlocks(content)
-  return content.flatMap((part): AssistantBlock[] => {
+  return message.blocks('content', (part): AssistantBlock[] => {
     switch (part.text('type')) {
       case 'text':
       case 'output_text': {
@@ -203,13 +192,13 @@ function parseProof(call: RequestFields, message: RequestFields, context: ParseC
 }
 
 function parseCall(call: RequestFields, context: ParseContext): ToolCallBlock {
-  const id = nonEmpty(call, 'id')
+  const id = call.filledText('id')
   const type = call.optionalWord('type', ['function', 'custom']) ?? 'function'
   const detail = call.optionalObject(type) ?? call.missing(type)
   return {
     kind: 'tool-call',
     id,
-    name: nonEmpty(detail, 'name'),
+    name: detail.filledText('name'),
     arguments: type === 'custom' ? (detail.optionalText('input') ?? '') : argumentText(detail, 'arguments', context),
     custom: type === 'custom',
     ...breakpointOf(call, context),
@@ -220,8 +209,8 @@ function parseCall(call: RequestFields, context: ParseContext): ToolCallBlock {
 function parseToolUse(part: RequestFields, context: ParseContext): ToolCallBlock {
   return {
     kind: 'tool-call',
-    id: nonEmpty(part, 'id'),
-    name: nonEmpty(part, 'name'),
+    id: part.filledText('id'),
+    name: part.filledText('name'),
     arguments: argumentText(part, 'input', context),
     custom: false,
     ...breakpointOf(part, context),
@@ -231,7 +220,7 @@ function parseToolUse(part: RequestFields, context: ParseContext): ToolCallBlock
 function parseLegacyCall(message: RequestFields, id: string, context: ParseContext): ToolCallBlock[] {
   const call = message.optionalObject('function_call')
   if (!call) return []
-  const name = nonEmpty(call, 'name')
+  const name = call.filledText('name')
   return [{ kind: 'tool-call', id, name, arguments: argumentText(call, 'arguments', context), custom: false }]
 }
 
@@ -241,11 +230,6 @@ function argumentText(fields: RequestFields, name: string, context: ParseContext
   if (value === undefined || typeof value === 'string') return value ?? ''
   if (typeof value !== 'object') return wrongType(fields.pointer(name), 'a string', value)
   return context.rawText(fields.pointer(name))
-}
-
-function nonEmpty(fields: RequestFields, name: string): string {
-  const text = fields.text(name)
-  return text === '' ? fields.missing(name) : text
 }
 
 // Content parts of user and tool messages: text, images, files and audio. Parts in the form of Messages, which some
@@ -314,33 +298,19 @@ function parseFile(part: RequestFields): ImageBlock | DocumentBlock {
   if (file.optionalText('file_id') !== undefined) {
     return file.refuse('file_id', 'Files by id are kept by one provider and not available here; send `file_data`.')
   }
-  const title = file.optionalText('filename')
-  const fileData = file.text('file_data')
-  const pointer = file.pointer('file_data')
-  if (isWebUrl(fileData)) return { kind: 'document', source: readMediaUrl(fileData, pointer), title }
-  const { mediaType, base64 } = readDataUrl(fileData) ?? { mediaType: 'application/octet-stream', base64: fileData }
-  if (mediaType.startsWith('text/') || mediaType === 'application/json') {
-    const text = Buffer.from(base64, 'base64').toString('utf8')
-    return { kind: 'document', source: { kind: 'text', text }, title }
-  }
-  const medium = mediaByContent(base64, mediaType, pointer)
-  return medium.kind === 'document' ? { ...medium, title } : medium
+  return parseFileData(file)
 }
 
 /** wav and mp3 are documented; some hosts accept the others. */
 const audioFormats: ReadonlySet<string> = new Set(['wav', 'mp3', 'aiff', 'aac', 'ogg', 'flac'])
 
-/** Audio becomes a document by value; the target decides whether it accepts it. */
 function parseAudio(part: RequestFields): DocumentBlock {
   const audio = part.optionalObject('input_audio') ?? part.missing('input_audio')
   const format = audio.text('format').toLowerCase()
   if (!audioFormats.has(format)) {
     return audio.refuse('format', `The audio format ${shownWord(format)} is not supported; send wav or mp3.`)
   }
-  const data = audio.text('data')
-  // Plain base64 is documented; some clients send a data URL, as for images.
-  const base64 = readDataUrl(data)?.base64 ?? data
-  return { kind: 'document', source: { kind: 'data', mediaType: `audio/${format}`, base64 } }
+  return audioBlock(audio, format)
 }
 
 /** An image or document in the form of Messages. */

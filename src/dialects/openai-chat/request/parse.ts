@@ -2,36 +2,32 @@
 // checks nothing that depends on the model.
 
 import type { Failure } from '../../../kernel/failure.ts'
-import { utf8Text } from '../../../wire/bytes.ts'
 import { routingMembers } from '../../byte-lane/envelope.ts'
 import type { RawJson, Tool, ToolChoice } from '../../canonical/conversation.ts'
 import {
   type Conversation,
   efforts,
-  type OutputFormat,
   type Places,
   type ReasoningSettings,
   type Sampling,
 } from '../../canonical/conversation.ts'
-import { isRecord, jsonObject, jsonString } from '../../canonical/json.ts'
+import { isRecord } from '../../canonical/json.ts'
 import type { Envelope, ParsedRequest } from '../../canonical/translation.ts'
-import { breakpointOf, readBreakpoint, readCacheOptions } from '../../request/cache-marks.ts'
+import { breakpointOf, readBreakpoint } from '../../request/cache-marks.ts'
 import {
   collectUnsupported,
-  createParseContext,
   type OwnField,
   type ParseContext,
-  RequestFields,
-  readRequest,
+  parseBody,
+  type RequestFields,
   shownWord,
   wrongType,
 } from '../../request/fields.ts'
+import { endUserPlace, nestedGrammar, parseFormat, parseServing } from '../../request/parse-openai.ts'
 import { parseMessages } from './parse-messages.ts'
 
 export function parseRequest(envelope: Envelope): ParsedRequest | Failure {
-  return readRequest(() => {
-    const body = RequestFields.of(JSON.parse(utf8Text(envelope.body, 0, envelope.body.length)), '')
-    const context = createParseContext(envelope)
+  return parseBody(envelope, (body, context) => {
     const conversation = parseConversation(body, envelope, context)
     return { conversation, warnings: context.warnings.list }
   })
@@ -52,12 +48,9 @@ function parseConversation(body: RequestFields, envelope: Envelope, context: Par
     outputCap: envelope.outputCap,
     stop: parseStop(body, context),
     reasoning: reasoning?.settings,
-    outputFormat: parseOutputFormat(body, context),
-    endUserId: body.optionalText('safety_identifier') || body.optionalText('user') || undefined,
-    serviceTier: parseServiceTier(body, context),
+    outputFormat: parseFormat(body.optionalObject('response_format'), true, context),
+    ...parseServing(body, context),
     verbosity: body.optionalWord('verbosity', ['low', 'medium', 'high']),
-    promptCacheKey: body.optionalText('prompt_cache_key') || undefined,
-    promptCacheOptions: readCacheOptions(body, context),
     automaticCache: readBreakpoint(body, context),
     stream: envelope.stream,
     wantsStreamUsage: envelope.wantsStreamUsage,
@@ -79,7 +72,7 @@ function placesOf(body: RequestFields, reasoning: string | undefined): Places {
     outputCap: body.value('max_completion_tokens') === undefined ? '/max_tokens' : '/max_completion_tokens',
     stop: '/stop',
     outputFormat: '/response_format',
-    endUserId: body.optionalText('safety_identifier') ? '/safety_identifier' : '/user',
+    endUserId: endUserPlace(body),
     serviceTier: '/service_tier',
     parallelTools: impliesOneCall(body) ? '/functions' : '/parallel_tool_calls',
     automaticCache: '/cache_control',
@@ -94,31 +87,21 @@ function parseSampling(body: RequestFields, context: ParseContext): Sampling {
   const topK = body.optionalNumber('top_k')
   const bias = body.optionalObject('logit_bias')
   return {
-    temperature: within(body, 'temperature', 0, 2),
-    topP: within(body, 'top_p', 0, 1),
+    temperature: body.numberWithin('temperature', 0, 2),
+    topP: body.numberWithin('top_p', 0, 1),
     // In vLLM, -1 or 0 means all tokens.
     topK: topK !== undefined && topK > 0 ? topK : undefined,
     // 0 is the default of both penalties.
-    frequencyPenalty: within(body, 'frequency_penalty', -2, 2) || undefined,
-    presencePenalty: within(body, 'presence_penalty', -2, 2) || undefined,
+    frequencyPenalty: body.numberWithin('frequency_penalty', -2, 2) || undefined,
+    presencePenalty: body.numberWithin('presence_penalty', -2, 2) || undefined,
     seed: body.optionalNumber('seed'),
     logitBias: bias && bias.names.length > 0 ? context.rawText(bias.at) : undefined,
   }
 }
 
-function within(body: RequestFields, name: string, least: number, most: number): number | undefined {
-  const value = body.optionalNumber(name)
-  if (value === undefined || (value >= least && value <= most)) return value
-  return body.refuse(name, `\`${name}\` must be from ${least} to ${most}.`)
-}
-
 function parseStop(body: RequestFields, { warnings }: ParseContext): string[] {
   const value = body.value('stop')
-  if (value === undefined) return []
-  const list = typeof value === 'string' ? [value] : (body.optionalList('stop') ?? [])
-  const stop = list.map((text, i) =>
-    typeof text === 'string' ? text : wrongType(`${body.pointer('stop')}/${i}`, 'a string', text),
-  )
+  const stop = typeof value === 'string' ? [value] : body.texts('stop')
   if (stop.includes('')) warnings.add('stop_dropped', '/stop')
   return stop.filter((text) => text !== '')
 }
@@ -157,31 +140,6 @@ function modeOf(reasoning: RequestFields | undefined, thinking: RequestFields | 
 function visibility(body: RequestFields, reasoning: RequestFields | undefined): boolean | undefined {
   const exclude = reasoning?.optionalBoolean('exclude')
   return exclude === undefined ? body.optionalBoolean('include_reasoning') : !exclude
-}
-
-const formatMembers: ReadonlySet<string> = new Set(['name', 'description', 'schema', 'strict'])
-
-function parseOutputFormat(body: RequestFields, context: ParseContext): OutputFormat | undefined {
-  const format = body.optionalObject('response_format')
-  if (!format) return undefined
-  const type = format.text('type')
-  if (type === 'text') return undefined
-  if (type === 'json_object') return { kind: 'json-object' }
-  if (type !== 'json_schema') {
-    return format.refuse('type', `The response format ${shownWord(type)} is not available for this model.`)
-  }
-  const wanted = format.optionalObject('json_schema') ?? format.missing('json_schema')
-  wanted.warnUnknown(formatMembers, context.warnings)
-  const schema = wanted.optionalObject('schema')
-  // Without a schema, any JSON is accepted.
-  if (!schema) return { kind: 'json-object' }
-  return {
-    kind: 'json-schema',
-    name: wanted.optionalText('name'),
-    description: wanted.optionalText('description'),
-    schema: context.rawText(schema.at),
-    strict: wanted.optionalBoolean('strict'),
-  }
 }
 
 // Fields without an equivalent in other dialects. A field that changes the shape of the response or a guarantee is
@@ -241,19 +199,6 @@ const knownInside: Readonly<Record<string, readonly string[]>> = {
   ],
 }
 
-const tiers = { auto: 'auto', default: 'standard', flex: 'economy', priority: 'fast', fast: 'fast' } as const
-
-function parseServiceTier(
-  body: RequestFields,
-  { unsupported }: ParseContext,
-): (typeof tiers)[keyof typeof tiers] | undefined {
-  const tier = body.optionalText('service_tier')
-  if (tier === undefined) return undefined
-  if (Object.hasOwn(tiers, tier)) return tiers[tier as keyof typeof tiers]
-  unsupported.push({ field: '/service_tier', refuse: false })
-  return undefined
-}
-
 // Parses tools and the tool choice. Besides the documented form, accepts flat entries, entries in the form of Messages,
 // and the legacy `functions`.
 
@@ -286,7 +231,7 @@ function parseFunction(entry: RequestFields, detail: RequestFields, context: Par
   if (detail !== entry) detail.warnUnknown(knownMembers, context.warnings)
   return {
     kind: 'function',
-    name: toolName(detail),
+    name: detail.filledText('name'),
     description: detail.optionalText('description'),
     schema: schema && context.rawText(schema.at),
     strict: detail.optionalBoolean('strict'),
@@ -303,7 +248,7 @@ function parseCustom(entry: RequestFields, context: ParseContext): Tool {
   const format = detail.optionalObject('format')
   return {
     kind: 'custom',
-    name: toolName(detail),
+    name: detail.filledText('name'),
     description: detail.optionalText('description'),
     grammar: format && parseGrammar(format, context),
     place: entry.at,
@@ -314,17 +259,7 @@ function parseCustom(entry: RequestFields, context: ParseContext): Tool {
 /** Reads `format`; flat entries have the grammar's members directly in it. */
 function parseGrammar(format: RequestFields, context: ParseContext): RawJson | undefined {
   if (format.optionalWord('type', ['text', 'grammar']) !== 'grammar') return undefined
-  if (format.value('grammar') !== undefined) return context.rawText(format.at)
-  const grammar = jsonObject({
-    definition: jsonString(format.text('definition')),
-    syntax: jsonString(format.text('syntax')),
-  })
-  return jsonObject({ type: '"grammar"', grammar })
-}
-
-function toolName(detail: RequestFields): string {
-  const name = detail.text('name')
-  return name === '' ? detail.missing('name') : name
+  return format.value('grammar') === undefined ? nestedGrammar(format) : context.rawText(format.at)
 }
 
 const choiceWords: Readonly<Record<string, ToolChoice>> = {
@@ -377,12 +312,13 @@ function choiceOfObject(choice: RequestFields): ToolChoice {
     case 'tool':
     case 'function':
     case 'custom':
-      return { kind: 'named', name: toolName(choice.optionalObject(type) ?? choice) }
+      return { kind: 'named', name: (choice.optionalObject(type) ?? choice).filledText('name') }
     case 'allowed_tools': {
       const allowed = choice.optionalObject('allowed_tools') ?? choice
       const names = allowed.objects('tools').map((tool) => {
         const kind = tool.optionalText('type') ?? 'function'
-        return toolName((kind === 'function' || kind === 'custom' ? tool.optionalObject(kind) : undefined) ?? tool)
+        const inner = kind === 'function' || kind === 'custom' ? tool.optionalObject(kind) : undefined
+        return (inner ?? tool).filledText('name')
       })
       if (names.length === 0) return allowed.refuse('tools', 'No tool is allowed; name at least one.')
       return { kind: 'allowed', names, force: allowed.optionalWord('mode', ['auto', 'required']) === 'required' }

@@ -4,7 +4,7 @@
 import { estimatedInput } from '../../../kernel/usage.ts'
 import { utf8Text } from '../../../wire/bytes.ts'
 import { type JsonSpan, JsonSpans, JsonTextMeter } from '../../../wire/json-spans.ts'
-import { readSseRecord, sseComment, sseEvent } from '../../../wire/sse.ts'
+import { readSseRecord, sseEvent } from '../../../wire/sse.ts'
 import {
   costEdit,
   createReplyRelay,
@@ -22,8 +22,6 @@ import { readErrorObject } from '../errors.ts'
 import { countSearches, mayHaveSearch, readUsage, renderUsage, withSearches } from '../usage.ts'
 import { unpaidError } from './render.ts'
 
-export const keepAlive = sseComment('keep-alive')
-
 /** Generated text in deltas, and the name that opens a call. */
 const deltaMeter = new JsonTextMeter(['delta'])
 const nameMeter = new JsonTextMeter(['name'])
@@ -39,10 +37,6 @@ export class ResponsesStreamRelay extends RecordRelay {
 
   get numbering(): EventNumbering {
     return { responseId: this.#responseId, next: this.#nextNumber }
-  }
-
-  keepAlive(): Uint8Array {
-    return keepAlive
   }
 
   protected read(record: Uint8Array): void {

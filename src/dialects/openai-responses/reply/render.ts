@@ -6,12 +6,10 @@ import type { RawJson } from '../../canonical/conversation.ts'
 import { jsonArray, jsonObject, jsonString, type Members } from '../../canonical/json.ts'
 import type { ReplyBlock, ReplyEvent, Stop } from '../../canonical/reply.ts'
 import type { CallForm, EventNumbering, RenderContext, StreamRenderer } from '../../canonical/translation.ts'
-import { BlockRenderer } from '../../reply/renderer.ts'
+import { BlockRenderer, refusalText } from '../../reply/renderer.ts'
 import { argumentsObject } from '../../request/tools.ts'
 import { writeEncrypted } from '../reasoning.ts'
 import { renderUsage } from '../usage.ts'
-
-const keepAlive = ': keep-alive\n\n'
 
 export function renderStream(context: RenderContext): StreamRenderer {
   return new ResponsesRenderer(context)
@@ -129,7 +127,7 @@ class ResponsesRenderer extends BlockRenderer {
     if (stop.unified === 'refusal' && !this.#hasRefusal) {
       written += this.startBlock({ kind: 'refusal' })
       this.block = { kind: 'refusal' }
-      written += this.piece((stop.explanation ?? 'The model declined to answer this request.').toWellFormed())
+      written += this.piece(refusalText(stop))
       this.block = undefined
       written += this.#endPart('refusal')
     }
@@ -143,10 +141,6 @@ class ResponsesRenderer extends BlockRenderer {
     } else this.response = this.#renderResponse('completed', more)
     this.terminal = this.#event(`response.${this.#status}`, { response: this.response })
     return written
-  }
-
-  protected keepAlive(): string {
-    return keepAlive
   }
 
   // Messages.

@@ -2,7 +2,6 @@
 // nothing that depends on the model.
 
 import type { Failure } from '../../../kernel/failure.ts'
-import { utf8Text } from '../../../wire/bytes.ts'
 import { routingMembers } from '../../byte-lane/envelope.ts'
 import type {
   AssistantBlock,
@@ -15,35 +14,35 @@ import type {
   ToolResultBlock,
   Turn,
 } from '../../canonical/conversation.ts'
-import {
-  type Conversation,
-  efforts,
-  type OutputFormat,
-  type RawJson,
-  type ReasoningSettings,
-} from '../../canonical/conversation.ts'
-import { jsonObject, jsonString, recordOf } from '../../canonical/json.ts'
+import { type Conversation, efforts, type RawJson, type ReasoningSettings } from '../../canonical/conversation.ts'
+import { jsonObject, recordOf } from '../../canonical/json.ts'
 import type { CallForm, ContentTags, Envelope, ParsedRequest } from '../../canonical/translation.ts'
-import { breakpointOf, readCacheOptions } from '../../request/cache-marks.ts'
+import { breakpointOf } from '../../request/cache-marks.ts'
 import {
   collectUnsupported,
-  createParseContext,
   type OwnField,
   type ParseContext,
-  RequestFields,
-  readRequest,
+  parseBody,
+  type RequestFields,
   shownWord,
   textBlocks,
   wrongType,
 } from '../../request/fields.ts'
-import { isWebUrl, mediaByContent, mediaByUrl, readDataUrl, readMediaUrl } from '../../request/media.ts'
+import { mediaByUrl, readMediaUrl } from '../../request/media.ts'
+import {
+  audioBlock,
+  endUserPlace,
+  nestedGrammar,
+  parseFileData,
+  parseFormat,
+  parseServing,
+} from '../../request/parse-openai.ts'
 import { isStrictSchema } from '../../request/schema.ts'
 import { forgedContent, readEncrypted, summaryTexts } from '../reasoning.ts'
 
 export function parseRequest(envelope: Envelope, contentTags?: ContentTags): ParsedRequest | Failure {
-  return readRequest(() => {
-    const body = RequestFields.of(JSON.parse(utf8Text(envelope.body, 0, envelope.body.length)), '')
-    const context = { ...createParseContext(envelope), contentTags }
+  return parseBody(envelope, (body, shared) => {
+    const context = { ...shared, contentTags }
     const { tools, callForms } = parseTools(body, context)
     const conversation = parseConversation(body, envelope, tools, context)
     return { conversation, callForms, warnings: context.warnings.list, echo: () => echoOf(body) }
@@ -83,16 +82,13 @@ function parseConversation(
     tools,
     toolChoice: parseToolChoice(body, context),
     parallelTools: body.optionalBoolean('parallel_tool_calls'),
-    sampling: { temperature: within(body, 'temperature', 2), topP: within(body, 'top_p', 1) },
+    sampling: { temperature: body.numberWithin('temperature', 0, 2), topP: body.numberWithin('top_p', 0, 1) },
     outputCap: envelope.outputCap,
     stop: [],
     reasoning: parseReasoning(body),
-    outputFormat: text && parseFormat(text, context),
-    endUserId: body.optionalText('safety_identifier') || body.optionalText('user') || undefined,
-    serviceTier: parseTier(body, context),
+    outputFormat: parseFormat(text?.optionalObject('format'), false, context),
+    ...parseServing(body, context),
     verbosity: text?.optionalWord('verbosity', ['low', 'medium', 'high']),
-    promptCacheKey: body.optionalText('prompt_cache_key') || undefined,
-    promptCacheOptions: readCacheOptions(body, context),
     automaticCache: undefined,
     stream: envelope.stream,
     wantsStreamUsage: true,
@@ -103,17 +99,11 @@ function parseConversation(
       outputCap: '/max_output_tokens',
       outputFormat: '/text/format',
       reasoning: '/reasoning',
-      endUserId: body.optionalText('safety_identifier') ? '/safety_identifier' : '/user',
+      endUserId: endUserPlace(body),
       serviceTier: '/service_tier',
       parallelTools: '/parallel_tool_calls',
     },
   }
-}
-
-function within(body: RequestFields, name: string, most: number): number | undefined {
-  const value = body.optionalNumber(name)
-  if (value === undefined || (value >= 0 && value <= most)) return value
-  return body.refuse(name, `\`${name}\` must be from 0 to ${most}.`)
 }
 
 function parseReasoning(body: RequestFields): ReasoningSettings | undefined {
@@ -123,37 +113,6 @@ function parseReasoning(body: RequestFields): ReasoningSettings | undefined {
   const summary = reasoning.optionalText('summary') ?? reasoning.optionalText('generate_summary')
   const visible = summary === undefined ? undefined : summary !== 'none'
   return effort === undefined && visible === undefined ? undefined : { effort, visible }
-}
-
-const formatMembers: ReadonlySet<string> = new Set(['type', 'name', 'description', 'schema', 'strict'])
-
-function parseFormat(text: RequestFields, context: ParseContext): OutputFormat | undefined {
-  const format = text.optionalObject('format')
-  const type = format?.text('type')
-  if (!format || type === 'text') return undefined
-  if (type === 'json_object') return { kind: 'json-object' }
-  if (type !== 'json_schema') {
-    return format.refuse('type', `The output format ${shownWord(type)} is not available for this model.`)
-  }
-  format.warnUnknown(formatMembers, context.warnings)
-  const schema = format.optionalObject('schema') ?? format.missing('schema')
-  return {
-    kind: 'json-schema',
-    name: format.optionalText('name'),
-    description: format.optionalText('description'),
-    schema: context.rawText(schema.at),
-    strict: format.optionalBoolean('strict'),
-  }
-}
-
-const tiers = { auto: 'auto', default: 'standard', flex: 'economy', priority: 'fast', fast: 'fast' } as const
-
-function parseTier(body: RequestFields, { unsupported }: ParseContext): Conversation['serviceTier'] {
-  const tier = body.optionalText('service_tier')
-  if (tier === undefined) return undefined
-  if (Object.hasOwn(tiers, tier)) return tiers[tier as keyof typeof tiers]
-  unsupported.push({ field: '/service_tier', refuse: false })
-  return undefined
 }
 
 /** Parsed elsewhere, or without meaning for a provider. */
@@ -191,11 +150,6 @@ function isEncryptedReasoning(value: unknown): boolean {
 
 // Parses input items into system blocks and turns. Adjacent items of the assistant are one turn.
 
-interface ParsedItems {
-  readonly system: readonly TextBlock[]
-  readonly turns: readonly Turn[]
-}
-
 /** `own`: kept by the caller for itself, such as Codex's ids. */
 const own = ['id', 'type', 'status', 'internal_chat_message_metadata_passthrough']
 const membersOf: Readonly<Record<string, ReadonlySet<string>>> = {
@@ -215,7 +169,7 @@ interface ItemContext extends ParseContext {
   readonly contentTags: ContentTags | undefined
 }
 
-function parseItems(body: RequestFields, context: ItemContext): ParsedItems {
+function parseItems(body: RequestFields, context: ItemContext): Pick<Conversation, 'system' | 'turns'> {
   const system = textBlocks(body.optionalText('instructions') ?? '')
   const input = body.textOrObjects('input')
   if (typeof input === 'string') {
@@ -288,17 +242,13 @@ function parseMessage(item: RequestFields, context: ParseContext): Turn {
 }
 
 function parseSystem(item: RequestFields, context: ParseContext): TextBlock[] {
-  const content = item.textOrObjects('content')
-  if (typeof content === 'string') return textBlocks(content)
-  return content.map((part) =>
+  return item.blocks('content', (part) =>
     /^(input_)?text$/.test(part.text('type')) ? parseText(part, context) : refusePart(part, 'a developer message'),
   )
 }
 
 function parseSaid(item: RequestFields, context: ParseContext): AssistantBlock[] {
-  const content = item.textOrObjects('content')
-  if (typeof content === 'string') return textBlocks(content)
-  return content.flatMap((part): AssistantBlock[] => {
+  return item.blocks('content', (part): AssistantBlock[] => {
     const type = part.text('type')
     if (type === 'refusal') return [{ kind: 'refusal', text: part.text('refusal') }]
     // Some clients write a returned answer as input.
@@ -313,9 +263,7 @@ function parseSaid(item: RequestFields, context: ParseContext): AssistantBlock[]
 type ContentBlock = TextBlock | ImageBlock | DocumentBlock
 
 function parseContent(item: RequestFields, name: string, context: ParseContext): ContentBlock[] {
-  const content = item.textOrObjects(name)
-  if (typeof content === 'string') return textBlocks(content)
-  return content.map((part) => parsePart(part, context))
+  return item.blocks(name, (part) => parsePart(part, context))
 }
 
 /** Annotations and log probabilities are output only, but clients send the whole part back. */
@@ -367,16 +315,8 @@ function parseFile(part: RequestFields): ImageBlock | DocumentBlock {
   if (part.optionalText('file_id') !== undefined) part.refuse('file_id', byId)
   const title = part.optionalText('filename')
   const url = part.optionalText('file_url')
-  if (url !== undefined) return { kind: 'document', source: readMediaUrl(url, part.pointer('file_url')), title }
-  const data = part.text('file_data')
-  const pointer = part.pointer('file_data')
-  if (isWebUrl(data)) return { kind: 'document', source: readMediaUrl(data, pointer), title }
-  const { mediaType, base64 } = readDataUrl(data) ?? { mediaType: 'application/octet-stream', base64: data }
-  if (mediaType.startsWith('text/') || mediaType === 'application/json') {
-    return { kind: 'document', source: { kind: 'text', text: Buffer.from(base64, 'base64').toString() }, title }
-  }
-  const medium = mediaByContent(base64, mediaType, pointer)
-  return medium.kind === 'document' ? { ...medium, title } : medium
+  if (url === undefined) return parseFileData(part)
+  return { kind: 'document', source: readMediaUrl(url, part.pointer('file_url')), title }
 }
 
 const audioMembers: ReadonlySet<string> = new Set(['format', 'data'])
@@ -384,10 +324,7 @@ const audioMembers: ReadonlySet<string> = new Set(['format', 'data'])
 function parseAudio(part: RequestFields, { warnings }: ParseContext): DocumentBlock {
   const audio = part.optionalObject('input_audio') ?? part.missing('input_audio')
   audio.warnUnknown(audioMembers, warnings)
-  const format = audio.optionalWord('format', ['wav', 'mp3']) ?? audio.missing('format')
-  const data = audio.text('data')
-  const base64 = readDataUrl(data)?.base64 ?? data
-  return { kind: 'document', source: { kind: 'data', mediaType: `audio/${format}`, base64 } }
+  return audioBlock(audio, audio.optionalWord('format', ['wav', 'mp3']) ?? audio.missing('format'))
 }
 
 function refusePart(part: RequestFields, where: string): never {
@@ -408,41 +345,19 @@ function parseReasoningItem(item: RequestFields, { warnings, contentTags }: Item
 }
 
 function parseCall(item: RequestFields, text: string, custom: boolean): ToolCallBlock {
-  const name = item.text('name')
-  if (name === '') item.missing('name')
-  return {
-    kind: 'tool-call',
-    id: callId(item),
-    name: flatName(item.optionalText('namespace'), name),
-    arguments: text,
-    custom,
-  }
+  return { kind: 'tool-call', name: namedIn(item), id: item.filledText('call_id'), arguments: text, custom }
 }
 
 function parseShellCall(item: RequestFields, context: ParseContext): ToolCallBlock {
   const action = item.optionalObject('action') ?? item.missing('action')
-  return {
-    kind: 'tool-call',
-    id: callId(item),
-    name: 'local_shell',
-    arguments: context.rawText(action.at),
-    custom: false,
-  }
+  const id = item.filledText('call_id')
+  return { kind: 'tool-call', id, name: 'local_shell', arguments: context.rawText(action.at), custom: false }
 }
 
 function parseOutput(item: RequestFields, context: ParseContext): ToolResultBlock {
   if (item.value('output') === undefined) item.missing('output')
-  return {
-    kind: 'tool-result',
-    callId: callId(item),
-    content: parseContent(item, 'output', context),
-    isError: false,
-  }
-}
-
-function callId(item: RequestFields): string {
-  const id = item.text('call_id')
-  return id === '' ? item.missing('call_id') : id
+  const callId = item.filledText('call_id')
+  return { kind: 'tool-result', callId, content: parseContent(item, 'output', context), isError: false }
 }
 
 // Parses tools and the tool choice. Tools in a namespace get a joined name; `callForms` says how their calls are written.
@@ -531,7 +446,7 @@ function parseFunction(entry: RequestFields, namespace: string | undefined, cont
   const schema = parameters && context.rawText(parameters.at)
   return {
     kind: 'function',
-    name: flatName(namespace, toolName(entry)),
+    name: flatName(namespace, entry.filledText('name')),
     description: entry.optionalText('description'),
     schema,
     // Strict is the default here, as far as the schema allows it.
@@ -553,7 +468,7 @@ function parseCustom(entry: RequestFields, namespace: string | undefined, contex
   const format = entry.optionalObject('format')
   return {
     kind: 'custom',
-    name: flatName(namespace, toolName(entry)),
+    name: flatName(namespace, entry.filledText('name')),
     description: entry.optionalText('description'),
     grammar: format && parseGrammar(format, context),
     isGrammarAdvice: true,
@@ -561,20 +476,9 @@ function parseCustom(entry: RequestFields, namespace: string | undefined, contex
   }
 }
 
-/** In the form of Chat Completions, which is the canonical one. */
 function parseGrammar(format: RequestFields, { warnings }: ParseContext): RawJson | undefined {
   format.warnUnknown(grammarMembers, warnings)
-  if (format.optionalWord('type', ['text', 'grammar']) !== 'grammar') return undefined
-  const grammar = jsonObject({
-    definition: jsonString(format.text('definition')),
-    syntax: jsonString(format.text('syntax')),
-  })
-  return jsonObject({ type: '"grammar"', grammar })
-}
-
-function toolName(entry: RequestFields): string {
-  const name = entry.text('name')
-  return name === '' ? entry.missing('name') : name
+  return format.optionalWord('type', ['text', 'grammar']) === 'grammar' ? nestedGrammar(format) : undefined
 }
 
 function parseToolChoice(body: RequestFields, { warnings }: ParseContext): ToolChoice | undefined {
@@ -597,5 +501,5 @@ function parseToolChoice(body: RequestFields, { warnings }: ParseContext): ToolC
 }
 
 function namedIn(entry: RequestFields): string {
-  return flatName(entry.optionalText('namespace'), toolName(entry))
+  return flatName(entry.optionalText('namespace'), entry.filledText('name'))
 }
