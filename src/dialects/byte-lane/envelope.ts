@@ -51,6 +51,15 @@ export class EnvelopeFields extends RequestFields {
     if (isEmptyList(this.body, member)) this.refuse(name, `\`${name}\` is empty; at least one message is needed.`)
   }
 
+  /** Requires a text or a list in `input`. `elsewhere`: what to say about a body with `messages` in its place. */
+  requiredInput(elsewhere: string): void {
+    const missing = `\`input\` is missing.${this.members.find('messages') ? ` The body has \`messages\`, which ${elsewhere}` : ''}`
+    const input = this.ofKind('input', ['string', 'array'], 'a string or an array') ?? this.refuse('input', missing)
+    const isList = memberKind(this.body, input) === 'array'
+    const isEmpty = isList ? isEmptyList(this.body, input) : memberText(this.body, input) === ''
+    if (isEmpty) this.refuse('input', '`input` is empty.')
+  }
+
   /** Whether it is a non-empty list. Other types are not judged here. */
   hasEntries(name: string): boolean {
     const member = this.members.find(name)
@@ -84,6 +93,15 @@ export function readFields<Value>(
   return members instanceof JsonFault
     ? jsonFailure(members)
     : readRequest(() => read(new EnvelopeFields(body, members)))
+}
+
+/** For calls that generate nothing: their bodies say no more than the facts. */
+export function envelopeOf(
+  { body, members }: EnvelopeFields,
+  facts: Partial<Envelope> & Pick<Envelope, 'model'>,
+): Envelope {
+  const usual = { stream: false, outputCap: undefined, choices: 1, offersTools: false, reasoning: undefined }
+  return { body, members, ...usual, wantsStreamUsage: true, ...facts }
 }
 
 // Which models and providers to use, as OpenRouter's callers say it, on every surface. The gateway acts on these members

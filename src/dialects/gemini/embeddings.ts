@@ -5,7 +5,7 @@ import { tokenCount, totalInputTokens, type Usage } from '../../kernel/usage.ts'
 import { utf8Text } from '../../wire/bytes.ts'
 import { spliceBytes } from '../../wire/json-members.ts'
 import { JsonSpans } from '../../wire/json-spans.ts'
-import { readFields } from '../byte-lane/envelope.ts'
+import { envelopeOf, readFields } from '../byte-lane/envelope.ts'
 import { isPresent, parseSpan, type RelayReply, usageEdit } from '../byte-lane/relay.ts'
 import { type Embeddings, type EmbeddingsRequest, inputUsage } from '../canonical/embeddings.ts'
 import { replyFault } from '../canonical/faults.ts'
@@ -23,10 +23,7 @@ function readEnvelope(sent: Uint8Array<ArrayBuffer>, _: Headers, url = ''): Enve
     const isBatch = verb === 'batchEmbedContents'
     if (isBatch) fields.requiredList('requests', '`requests` is missing.')
     else if (!fields.ofKind('content', ['object'], 'an object')) fields.refuse('content', '`content` is missing.')
-    return {
-      ...{ body, members: fields.members, model, stream: false, outputCap: 0, choices: 1, offersTools: false },
-      ...{ reasoning: undefined, wantsStreamUsage: true, embeddings: { isBatch } },
-    }
+    return envelopeOf(fields, { model, outputCap: 0, embeddings: { isBatch } })
   })
 }
 

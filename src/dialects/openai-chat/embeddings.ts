@@ -4,9 +4,8 @@
 import type { Failure } from '../../kernel/failure.ts'
 import { tokenCount, totalInputTokens, type Usage } from '../../kernel/usage.ts'
 import { utf8Text } from '../../wire/bytes.ts'
-import { memberKind } from '../../wire/json-members.ts'
 import { BodyEdits } from '../byte-lane/edits.ts'
-import { type EnvelopeFields, readFields, routingFields, routingMembers } from '../byte-lane/envelope.ts'
+import { envelopeOf, readFields, routingFields, routingMembers } from '../byte-lane/envelope.ts'
 import { createReplyRelay, type RelayReply } from '../byte-lane/relay.ts'
 import {
   base64Vector,
@@ -28,24 +27,12 @@ const inputsMax = 2048
 function readEnvelope(body: Uint8Array<ArrayBuffer>): Envelope | Failure {
   return readFields(body, (fields) => {
     const routing = routingFields(fields)
-    checkInput(fields)
+    fields.requiredInput('belongs to /v1/chat/completions.')
     fields.optionalInteger('dimensions', 1, 65_536)
     const encoding = fields.optionalWord('encoding_format', ['float', 'base64'])
     if (fields.optionalBoolean('stream')) fields.refuse('stream', 'Embeddings are not streamed. Leave out `stream`.')
-    return {
-      ...{ body, members: fields.members, ...routing, stream: false, outputCap: 0, choices: 1, offersTools: false },
-      ...{ reasoning: undefined, wantsStreamUsage: true, embeddings: { isBase64: encoding === 'base64' } },
-    }
+    return envelopeOf(fields, { ...routing, outputCap: 0, embeddings: { isBase64: encoding === 'base64' } })
   })
-}
-
-function checkInput(fields: EnvelopeFields): void {
-  const missing = fields.members.find('messages')
-    ? '`input` is missing. The body has `messages`, which belongs to /v1/chat/completions.'
-    : '`input` is missing.'
-  const input = fields.ofKind('input', ['string', 'array'], 'a string or an array') ?? fields.refuse('input', missing)
-  const isList = memberKind(fields.body, input) === 'array'
-  if (isList ? !fields.hasEntries('input') : fields.value('input') === '') fields.refuse('input', '`input` is empty.')
 }
 
 const supported = new Set(['model', 'input', 'dimensions', 'encoding_format', 'user', 'stream', ...routingMembers])

@@ -1,15 +1,8 @@
 // Reads what the gateway itself needs from a Chat Completions body.
 
 import type { Failure } from '../../kernel/failure.ts'
-import { JsonFault, readJsonValueMembers } from '../../wire/json-members.ts'
 import type { JsonSpan } from '../../wire/json-spans.ts'
-import {
-  type EnvelopeFields,
-  firstMessageSpans,
-  memberSpans,
-  readFields,
-  routingFields,
-} from '../byte-lane/envelope.ts'
+import { firstMessageSpans, memberSpans, readFields, routingFields } from '../byte-lane/envelope.ts'
 import type { Envelope } from '../canonical/translation.ts'
 
 /** Each choice is generated and paid for. */
@@ -38,17 +31,10 @@ export function readEnvelope(body: Uint8Array<ArrayBuffer>): Envelope | Failure 
       offersTools: offersTools || offersFunctions,
       legacyCalls: offersFunctions && !offersTools,
       reasoning: effort === undefined ? undefined : effort === 'none' ? 'off' : 'on',
-      wantsStreamUsage: includesUsage(fields),
+      // It is overwritten in the forwarded body, so the provider cannot refuse it.
+      wantsStreamUsage: fields.optionalObject('stream_options')?.optionalBoolean('include_usage') ?? false,
     }
   })
-}
-
-/** It is overwritten in the forwarded body, so the provider cannot refuse it, and must be written once. */
-function includesUsage(fields: EnvelopeFields): boolean {
-  const options = fields.ofKind('stream_options', ['object'], 'an object')
-  const members = options && readJsonValueMembers(fields.body, options.valueStart, options.valueEnd)
-  if (members instanceof JsonFault) return fields.refuse('stream_options', `\`stream_options\`: ${members.message}.`)
-  return fields.optionalObject('stream_options')?.optionalBoolean('include_usage') ?? false
 }
 
 // A conversation is identified by its tools, its instructions and its first message.

@@ -1,10 +1,10 @@
 // Reads what the gateway itself needs from a Responses body.
 
 import type { Failure } from '../../kernel/failure.ts'
-import { memberKind, memberText } from '../../wire/json-members.ts'
 import type { JsonSpan } from '../../wire/json-spans.ts'
 import {
   type EnvelopeFields,
+  envelopeOf,
   firstMessageSpans,
   memberSpans,
   readFields,
@@ -24,7 +24,6 @@ export function readEnvelope(body: Uint8Array<ArrayBuffer>): Envelope | Failure 
   return readFields(body, (fields) => {
     const routing = routingFields(fields)
     checkInput(fields)
-    refuseStateful(fields)
     if (fields.optionalBoolean('background')) {
       fields.refuse('background', '`background`: responses do not run in the background here. Leave it out.')
     }
@@ -53,28 +52,14 @@ export function readCompaction(body: Uint8Array<ArrayBuffer>): Envelope | Failur
   return readFields(body, (fields) => {
     const model = fields.text('model')
     checkInput(fields)
-    refuseStateful(fields)
-    return {
-      ...{ body, members: fields.members, model, stream: false, outputCap: undefined, choices: 1, offersTools: false },
-      ...{ reasoning: undefined, wantsStreamUsage: true, upstreamPath: '/responses/compact' },
-    }
+    return envelopeOf(fields, { model, upstreamPath: '/responses/compact' })
   })
 }
 
-function refuseStateful(fields: EnvelopeFields): void {
+function checkInput(fields: EnvelopeFields): void {
+  fields.requiredInput('belongs to Chat Completions; this path takes `input`.')
   for (const [name, reason] of stateful) {
     if (fields.value(name) !== undefined) fields.refuse(name, reason)
-  }
-}
-
-function checkInput(fields: EnvelopeFields): void {
-  const missing = fields.members.find('messages')
-    ? '`input` is missing. The body has `messages`, which belongs to Chat Completions; this path takes `input`.'
-    : '`input` is missing.'
-  const input = fields.ofKind('input', ['string', 'array'], 'a string or an array') ?? fields.refuse('input', missing)
-  const isList = memberKind(fields.body, input) === 'array'
-  if (isList ? !fields.hasEntries('input') : memberText(fields.body, input) === '') {
-    fields.refuse('input', '`input` is empty.')
   }
 }
 

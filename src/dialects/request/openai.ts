@@ -45,6 +45,8 @@ export interface OpenaiForm {
   readonly knowsTiers: boolean
   /** System messages are usually accepted inside the conversation. */
   readonly midSystem: boolean
+  /** If the target has no rule. */
+  readonly toolsMax?: number
   readonly textType: string
   readonly image: (url: string) => Members
   /** The parts of a document by value or by URL. */
@@ -175,14 +177,6 @@ export function renderFormat(conversation: Conversation, { form, rules, warnings
 
 // Tools and the tool choice.
 
-/** A tool added by the gateway, through which the model gives a JSON answer. */
-export interface HiddenTool {
-  readonly name: string
-  readonly schema: RawJson
-}
-
-const hiddenPurpose = 'Gives the final answer. Call it once, when the answer is complete.'
-
 /** Parameters of a custom tool that is sent as a function: one string. */
 const customToolParameters =
   '{"type":"object","properties":{"input":{"type":"string"}},"required":["input"],"additionalProperties":false}'
@@ -194,25 +188,19 @@ export interface RenderedTools {
   readonly singleToolCall: boolean
 }
 
-export function renderTools(
-  conversation: Conversation,
-  { toolsMax, hidden }: { readonly toolsMax?: number | undefined; readonly hidden?: HiddenTool | undefined },
-  rendering: OpenaiRendering,
-): RenderedTools {
+export function renderTools(conversation: Conversation, rendering: OpenaiRendering): RenderedTools {
   const { form, rules, warnings } = rendering
   const offer = offeredTools(conversation, form.canRestrict(rules), warnings)
   const { tools } = offer
-  refuseTooMany(tools.length + (hidden ? 1 : 0), toolsMax)
+  refuseTooMany(tools.length, rules.toolsMax ?? form.toolsMax)
   const rendered = tools.map((tool) => renderTool(tool, rendering))
-  if (hidden) rendered.push(renderHidden(hidden, rendering))
   const isSingle = wantsSingleCall(conversation, offer)
   const hasFlag = rules.parallelFlag !== false
   if (isSingle && !hasFlag) warnings.add('parallel_tools_dropped', placeOf(conversation, 'parallelTools'))
-  const toolChoice = hidden ? hiddenChoice(offer, hidden, rendering) : renderChoice(offer, rendering)
   return {
     members: {
       tools: filledArray(rendered),
-      tool_choice: rendered.length === 0 ? undefined : toolChoice,
+      tool_choice: tools.length === 0 ? undefined : renderChoice(offer, rendering),
       parallel_tool_calls: isSingle && hasFlag ? 'false' : undefined,
     },
     customTools: form.takesCustom(rules) ? new Set() : customNames(tools),
@@ -241,16 +229,6 @@ function renderTool(tool: Tool, rendering: OpenaiRendering): RawJson {
   return typed(form, 'function', { name, description: jsonString(description), parameters, strict }, mark)
 }
 
-function renderHidden({ name, schema }: HiddenTool, rendering: OpenaiRendering): RawJson {
-  const tool = { schema, description: hiddenPurpose, place: '/response_format' }
-  const { parameters, description } = functionParameters(tool, rendering)
-  return typed(rendering.form, 'function', {
-    name: jsonString(name),
-    description: jsonString(description),
-    parameters,
-  })
-}
-
 function renderChoice({ tools, choice }: ToolOffer, rendering: OpenaiRendering): RawJson | undefined {
   if (choice === undefined) return undefined
   const isRelaxed = isForced(choice) && rendering.rules.forcedToolChoice === false
@@ -263,13 +241,6 @@ function renderChoice({ tools, choice }: ToolOffer, rendering: OpenaiRendering):
   }
   if (isRelaxed) return '"auto"'
   return choice.kind === 'named' ? namedTool(choice.name, tools, rendering) : jsonString(choice.kind)
-}
-
-/** The answer must come through the hidden tool; the caller's tools stay callable as requested. */
-function hiddenChoice({ tools, choice }: ToolOffer, hidden: HiddenTool, rendering: OpenaiRendering): RawJson {
-  if (choice?.kind === 'named') return namedTool(choice.name, tools, rendering)
-  if (tools.length > 0 && choice?.kind !== 'none') return '"required"'
-  return typed(rendering.form, 'function', { name: jsonString(hidden.name) })
 }
 
 function namedTool(name: string, tools: readonly Tool[], { form, rules, names }: OpenaiRendering): RawJson {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { emptyConversation, refusedRender, rendered, targetWith } from '../../../../test/parts/chat-requests.ts'
+import { emptyConversation, rendered, targetWith } from '../../../../test/parts/chat-requests.ts'
 import { Failure } from '../../../kernel/failure.ts'
 import type {
   AssistantBlock,
@@ -160,7 +160,6 @@ describe('determinism', () => {
 
 describe('settings and tools', () => {
   const schema = '{"type":"object","properties":{"a":{"type":"null"}},"required":["a"],"additionalProperties":false}'
-  const format = { kind: 'json-schema', name: undefined, description: undefined, schema, strict: undefined } as const
 
   test('requests a stream with usage, or a whole reply', () => {
     expect(rendered({}).body).toEqual({
@@ -223,26 +222,8 @@ describe('settings and tools', () => {
     expect(sent(undefined)).toEqual(['none', ['reasoning_dropped /tools']])
     expect(sent(undefined, { thinksByDefault: false })).toEqual([undefined, []])
     expect(sent({ effort: 'high' }, { toolsWithReasoning: true })).toEqual(['high', []])
-    const hidden = targetWith({ toolsWithReasoning: false, efforts, jsonOutput: 'emulated' })
-    expect(rendered({ outputFormat: format, reasoning: { effort: 'high' } }, hidden).body.reasoning_effort).toBe('none')
-    expect(rendered({ reasoning: { effort: 'high' } }, hidden).body.reasoning_effort).toBe('high')
-  })
-
-  test('pitfall 125: a hidden tool emulates the format, under a name that no tool of the caller has', () => {
-    const target = targetWith({ jsonOutput: 'emulated' })
-    const alone = rendered({ outputFormat: format }, target)
-    expect(alone.mapping.jsonTool).toBe('json_output')
-    expect(alone.body.tool_choice).toEqual({ type: 'function', function: { name: 'json_output' } })
-    const own = { kind: 'function', name: 'json_output', description: undefined, schema, strict: undefined } as const
-    const both = rendered({ outputFormat: format, tools: [own] }, target)
-    expect([both.mapping.jsonTool, both.body.tool_choice, both.body.tools.length]).toEqual([
-      'json_output_2',
-      'required',
-      2,
-    ])
-    expect(
-      refusedRender({ outputFormat: format }, targetWith({ jsonOutput: 'emulated', forcedToolChoice: false })).param,
-    ).toBe('response_format')
+    const withoutTools = rendered({ reasoning: { effort: 'high' } }, targetWith({ toolsWithReasoning: false, efforts }))
+    expect(withoutTools.body.reasoning_effort).toBe('high')
   })
 
   test('pitfall 50: a tool has the same name in the history', () => {

@@ -26,14 +26,12 @@ import {
   type ContentBlock,
   dataUrl,
   errorMark,
-  type HiddenTool,
   isFilled,
   joinedText,
   mediaOutside,
   message,
   type OpenaiForm,
   type OpenaiRendering,
-  type RenderedFormat,
   renderFormat,
   renderParts,
   renderTools,
@@ -64,9 +62,9 @@ function render(conversation: Conversation, target: Target): RenderedRequest {
   const names = new ToolNames(toolNamesIn(conversation), rules.toolNameMax ?? toolNameMaxDefault)
   const marks = chooseMarks({ ...conversation, turns }, markRules(rules), warnings)
   const rendering: Rendering = { form: chatForm, rules, issuer, warnings, names, marks, schemas: new SchemaBudget() }
-  const { format, instruction, hidden } = chooseFormat(conversation, rendering)
-  const effort = renderEffort(conversation, conversation.tools.length > 0 || hidden !== undefined, rendering)
-  const tools = renderTools(conversation, { toolsMax: rules.toolsMax, hidden }, rendering)
+  const { format, instruction } = renderFormat(conversation, rendering)
+  const effort = renderEffort(conversation, rendering)
+  const tools = renderTools(conversation, rendering)
   const stop = splitStop(conversation.stop, rules.stopMax ?? stopMaxDefault)
   const messages = renderMessages(withInstruction(conversation.system, instruction), turns, rendering)
   if (messages.length === 0) refuseEmpty(conversation)
@@ -91,33 +89,18 @@ function render(conversation: Conversation, target: Target): RenderedRequest {
     mapping: {
       toolNames: names.callerNames,
       customTools: tools.customTools,
-      jsonTool: hidden?.name,
+      jsonTool: undefined,
       stop: stop.matched,
       singleToolCall: tools.singleToolCall,
     },
   }
 }
 
-/** Where the host has no JSON output, the model answers through a hidden tool. */
-function chooseFormat(
-  conversation: Conversation,
-  rendering: Rendering,
-): RenderedFormat & { readonly hidden?: HiddenTool } {
-  const { outputFormat } = conversation
-  const { rules, names } = rendering
-  if (!outputFormat || rules.jsonOutput !== 'emulated') return renderFormat(conversation, rendering)
-  if (rules.forcedToolChoice === false) {
-    return refuseAt(placeOf(conversation, 'outputFormat'), 'This model cannot be held to a JSON form.')
-  }
-  const schema = outputFormat.kind === 'json-schema' ? outputFormat.schema : '{"type":"object"}'
-  return { hidden: { name: names.unused('json_output'), schema } }
-}
-
-/** The effort to send; undefined = none. `offersTools`: the request has tools, the caller's or ours. */
-function renderEffort(conversation: Conversation, offersTools: boolean, rendering: Rendering): Effort | undefined {
+/** The effort to send; undefined = none. */
+function renderEffort(conversation: Conversation, rendering: Rendering): Effort | undefined {
   const { rules, warnings } = rendering
   const wanted = fitEffort(conversation, rendering)
-  if (!offersTools || rules.toolsWithReasoning !== false || wanted === 'none') return wanted
+  if (conversation.tools.length === 0 || rules.toolsWithReasoning !== false || wanted === 'none') return wanted
   if (wanted === undefined && !rules.thinksByDefault) return undefined
   // The host refuses tools while the model reasons, and the caller needs the tools more.
   warnings.add('reasoning_dropped', wanted === undefined ? '/tools' : placeOf(conversation, 'reasoning'))

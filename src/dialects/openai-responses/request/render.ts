@@ -48,7 +48,6 @@ import { reasons, renderReasoning, restoreThinking } from '../reasoning.ts'
 
 const toolNameMaxDefault = 64
 const toolIdMaxDefault = 64
-const toolsMaxDefault = 128
 /** The provider refuses a lower cap. */
 const outputCapMin = 16
 
@@ -71,7 +70,7 @@ function render(conversation: Conversation, target: Target): RenderedRequest {
   const rendering: Rendering = { form: responsesForm, rules, warnings, names, marks, customCalls, schemas }
   const { format, instruction } = renderFormat(conversation, rendering)
   const { reasoning, effort } = renderReasoning(conversation, rendering)
-  const tools = renderTools(conversation, { toolsMax: rules.toolsMax ?? toolsMaxDefault }, rendering)
+  const tools = renderTools(conversation, rendering)
   const system = withInstruction(conversation.system, instruction)
   const prompt = renderPrompt(system, turns, format === anyObjectFormat, rendering) ?? refuseEmpty(conversation)
   const body = jsonObject({
@@ -145,6 +144,7 @@ const responsesForm: OpenaiForm = {
   endUserName: 'safety_identifier',
   knowsTiers: true,
   midSystem: true,
+  toolsMax: 128,
   textType: 'input_text',
   // `detail` is required by the dialect.
   image: (url) => ({ type: '"input_image"', image_url: jsonString(url), detail: '"auto"' }),
