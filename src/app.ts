@@ -24,7 +24,7 @@ import { formatUsd } from './kernel/money.ts'
 import type { Ledger } from './ledger/ledger.ts'
 import { cannotCharge } from './pipeline/low-balance.ts'
 import type { Provider } from './providers/provider.ts'
-import { isStoreUnavailable } from './store/sql-error.ts'
+import { isStoreUnavailable, storeUnavailable } from './store/sql-error.ts'
 import { causeText, StartRefusal } from './store/start-refusal.ts'
 import type { Log } from './telemetry/log.ts'
 import type { FirstStart } from './tenancy/first-start.ts'
@@ -94,7 +94,7 @@ async function start(deps: AppDependencies): Promise<App> {
   const base = { source, clock, log }
   // An unreachable database is not a defect: the caller can retry.
   const onDefect = (error: unknown, id: RequestId): Failure =>
-    isStoreUnavailable(error) ? cannotCharge(1000) : logDefect(log, error, id)
+    isStoreUnavailable(error) ? storeUnavailable() : logDefect(log, error, id)
   const storage = await openStorage({ ...base, onProgress: deps.onProgress, timeoutFactor: deps.timeoutFactor })
 
   // Changes made by other replicas are followed before the catalog reads the prices, so that none is missed in between.
@@ -145,6 +145,7 @@ async function start(deps: AppDependencies): Promise<App> {
     models: createModelsRoute(listing),
     modelInfo: createModelInfoRoute(listing),
     spend: createSpendRoute({ authenticate, ledger, clock }),
+    storesResponses: () => pipeline.storedResponses.isOn(),
     storedResponses: createStoredResponsesRoute({
       ...{ authenticate, limiter, storedResponses: pipeline.storedResponses },
     }),

@@ -5,6 +5,7 @@ import manifest from '../../package.json' with { type: 'json' }
 import { dialects } from '../dialects/registry.ts'
 import { createMetricsRoute } from '../http/metrics.ts'
 import { memoryLimit } from '../http/shedding.ts'
+import { assert } from '../kernel/assert.ts'
 import { randomUnit } from '../kernel/clock.ts'
 import { createFailpoint } from '../kernel/failpoint.ts'
 import type { Failure } from '../kernel/failure.ts'
@@ -165,8 +166,14 @@ export async function createPipeline(deps: PipelineDependencies): Promise<Pipeli
   return {
     generate: createRunRequest(shared),
     countTokens: createCountTokens(shared),
-    compact: createRunRequest(shared, (surface) => surface.readCompaction ?? surface.readEnvelope),
-    embed: createRunRequest(shared, (surface) => surface.embeddings?.readEnvelope ?? surface.readEnvelope),
+    compact: createRunRequest(shared, ({ readCompaction }) => {
+      assert(readCompaction, 'only a dialect that compacts has this path')
+      return readCompaction
+    }),
+    embed: createRunRequest(shared, ({ embeddings }) => {
+      assert(embeddings, 'only a dialect with embeddings has this path')
+      return embeddings.readEnvelope
+    }),
     storedResponses,
     ledger,
     requests,

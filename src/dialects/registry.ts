@@ -17,7 +17,7 @@ import type { ModelPath, Operation, SurfaceName } from './surface.ts'
  * Chat Completions that also takes a body of Responses: Cursor sends one to /v1/chat/completions and expects a chat
  * completion. Such a body is always translated.
  */
-const openaiChatOrInput: Dialect = {
+const chatTakingResponses: Dialect = {
   ...openaiChat,
   readEnvelope(body, headers, url) {
     const envelope = openaiChat.readEnvelope(body, headers, url)
@@ -38,7 +38,7 @@ const openaiChatOrInput: Dialect = {
 }
 
 export const dialects = {
-  'openai-chat': openaiChatOrInput,
+  'openai-chat': chatTakingResponses,
   'anthropic-messages': anthropicMessages,
   gemini,
   'openai-responses': openaiResponses,
@@ -55,7 +55,7 @@ export interface Surface {
 }
 
 export const surfaces = {
-  chat: { dialect: openaiChatOrInput, paths: { generate: '/chat/completions', embed: '/embeddings' } },
+  chat: { dialect: chatTakingResponses, paths: { generate: '/chat/completions', embed: '/embeddings' } },
   messages: {
     dialect: anthropicMessages,
     paths: { generate: '/messages', countTokens: '/messages/count_tokens' },

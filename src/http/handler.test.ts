@@ -20,6 +20,7 @@ const dependencies: HandlerDependencies = {
   modelInfo: defect,
   spend: defect,
   storedResponses: () => undefined,
+  storesResponses: () => false,
   management: () => undefined,
   metrics: defect,
   pages: () => undefined,
@@ -122,4 +123,14 @@ test('GET of a path that names a model without an operation shows the model, in 
     ['gemini', 'a/b:c'],
     ['openai-chat', 'a/b'],
   ])
+})
+
+test.each([
+  [false, 'responses are not stored here'],
+  [true, 'Nothing is served at GET /v1/responses/a/b.'],
+])('an unknown path below /v1/responses, with storing on: %p', async (isOn, message) => {
+  const handle = createHandler({ ...dependencies, storesResponses: () => isOn })
+  const response = await handle(new Request('http://gateway/v1/responses/a/b'), socket)
+  expect(response.status).toBe(404)
+  expect(await response.text()).toContain(message)
 })

@@ -38,6 +38,8 @@ export interface HandlerDependencies {
     address: string | undefined,
     path: string,
   ): Response | Promise<Response> | undefined
+  /** Whether callers can have responses stored. */
+  storesResponses(): boolean
   /** Serves /api; undefined = not one of its paths. */
   management(
     request: Request,
@@ -122,7 +124,7 @@ export function createHandler(deps: HandlerDependencies): PathHandler {
     return (request) =>
       request.method === 'GET'
         ? guard(surface, () => deps.models(request, surface, deps.addressOf(request), encodedModel))
-        : refuse(surface, unknownPath(request))
+        : refuse(surface, unknownPath(request, deps))
   }
   const handle: Handler = (request, server) => {
     const exact = pathOf(request.url)
@@ -158,7 +160,7 @@ export function createHandler(deps: HandlerDependencies): PathHandler {
     const managed = deps.management(request, exact, new ClientSocket(request, server, deps))
     if (managed) return managed
     if (deps.notFound && isForPeople(request)) return withRequestId(deps.notFound(request))
-    return refuse(surfaceOf(request), unknownPath(request))
+    return refuse(surfaceOf(request), unknownPath(request, deps))
   }
   return Object.assign(handle, { exact })
 }
@@ -261,10 +263,10 @@ function unplainPath(request: Request): Failure {
   return invalidRequest(message)
 }
 
-function unknownPath(request: Request): Failure {
+function unknownPath(request: Request, { storesResponses }: Pick<HandlerDependencies, 'storesResponses'>): Failure {
   const path = pathOf(request.url)
   const shown = path.length > 200 ? `${path.slice(0, 200)}…` : path
-  if (publicPath(path).startsWith('/responses/')) {
+  if (publicPath(path).startsWith('/responses/') && !storesResponses()) {
     const message = `${shown} is not served: responses are not stored here. Send the whole conversation to /v1/responses.`
     return new Failure('NOT_FOUND', message)
   }

@@ -191,7 +191,7 @@ async function readRefusal(
   const said = candidate.dialect.readFault(response.status, response.headers, text)
   const fault = classifyFault(said, lane.body)
   // On the byte lane the history is the caller's, and its own client knows how to repair it.
-  const canRetry = candidate.dialect !== request.surface && refusesReasoning(said) && request.forgetReasoning()
+  const canRetry = candidate.dialect.id !== request.surface.id && refusesReasoning(said) && request.forgetReasoning()
   return canRetry ? { ...fault, isRepeatable: true } : fault
 }
 

@@ -39,7 +39,7 @@ export function createCountTokens(deps: RunDependencies): RunRequest {
     try {
       const refused = await admit(deps, request, counting.readEnvelope, () => 0)
       if (refused) return request.clientGone.aborted ? endLeft(deps, request) : endRefused(deps, request, refused)
-      const able = request.plan.ordered.filter(({ dialect }) => dialect === surface)
+      const able = request.plan.ordered.filter(({ dialect }) => dialect.id === surface.id)
       if (upstreamPath === undefined || able.length === 0) return await answerEstimate(request)
       const outcome = await tryCandidates(withoutLearning, {
         plan: { ...request.plan, ordered: able },

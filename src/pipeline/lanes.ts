@@ -55,7 +55,7 @@ export interface Lane {
 export function openLane(request: GatewayRequest, candidate: Candidate): Lane | Failure {
   const { envelope, model, surface } = request
   if (envelope.embeddings) return embeddingsLane(request, candidate)
-  const isPassable = candidate.dialect === surface && !envelope.isForeign
+  const isPassable = candidate.dialect.id === surface.id && !envelope.isForeign
   if (envelope.upstreamPath !== undefined && !isPassable) return notCompacting(model.id)
   const isSame = isPassable && !mustStream(envelope, candidate.rules, model.defaultMaxTokens)
   request.record.lane = isSame ? 'bytes' : 'translation'
@@ -80,7 +80,7 @@ function embeddingsLane(request: GatewayRequest, candidate: Candidate): Lane | F
       `Provider ${provider.id} makes no embeddings in the form that Tollgate calls it in.`,
     )
   }
-  const isSame = dialect === surface
+  const isSame = dialect.id === surface.id
   request.record.lane = isSame ? 'bytes' : 'translation'
   const parsed = isSame ? undefined : asked.parseRequest(envelope)
   if (parsed instanceof Failure) return parsed
@@ -246,7 +246,8 @@ function withCacheKey(conversation: Conversation, request: GatewayRequest, { rul
 function withMarks(conversation: Conversation, request: GatewayRequest, { rules, dialect }: Candidate): Conversation {
   const { model, surface, session, http, sessions } = request
   // A caller of the provider's own dialect sets them itself.
-  if (!rules.cachesOnlyMarked || dialect === surface || !(model.cacheMarks ?? sessions?.cacheMarks)) return conversation
+  if (!rules.cachesOnlyMarked || dialect.id === surface.id || !(model.cacheMarks ?? sessions?.cacheMarks))
+    return conversation
   if (http.headers.get('x-tollgate-cache-marks')?.toLowerCase() === 'off') return conversation
   return placeMarks(conversation, rules, session?.isNamed ?? false)
 }
@@ -306,7 +307,7 @@ function relayTranslated(
 /** undefined = the caller sends reasoning back itself, or none is kept. */
 function keeperFor(request: GatewayRequest, dialect: UpstreamDialect): ReplyKeeper | undefined {
   const { keptReasoning, surface } = request
-  if (!keptReasoning || dialect === surface) return undefined
+  if (!keptReasoning || dialect.id === surface.id) return undefined
   return new ReplyKeeper(keptReasoning, dialect.id, answeredText(request.conversation()?.turns ?? []))
 }
 

@@ -183,7 +183,7 @@ export class GatewayRequest implements RelayContext {
   sentConversation(): Conversation | undefined {
     const conversation = this.conversation()
     if (!conversation || conversation.unsupported.length === 0) return conversation
-    const passing = this.candidates.filter(({ dialect }) => dialect === this.surface && !this.envelope.isForeign)
+    const passing = this.candidates.filter(({ dialect }) => dialect.id === this.surface.id && !this.envelope.isForeign)
     const maySearch = passing.some((candidate) => {
       const { price, hostedTools } = this.models?.get(candidate) ?? this.model
       const isListed = hostedTools.some((type) => type.startsWith('web_search'))
@@ -206,7 +206,7 @@ export class GatewayRequest implements RelayContext {
   /** Finds the kept reasoning of the history, before the hold. A promise only if there may be any. */
   recallReasoning(): Promise<void> | undefined {
     const { keptReasoning, surface, plan, envelope } = this
-    if (!keptReasoning || !plan.ordered.some(({ dialect }) => dialect !== surface)) return undefined
+    if (!keptReasoning || !plan.ordered.some(({ dialect }) => dialect.id !== surface.id)) return undefined
     if (!hasBytes(envelope.body, assistantWord)) return undefined
     return recallTurns(keptReasoning, this.conversation()?.turns ?? []).then(({ recalled, bytes }) => {
       if (bytes === 0) return

@@ -36,7 +36,7 @@ test.each<[ending: Ending, afterOutput: Usage | undefined, beforeOutput: Usage |
   ['client left before content', undefined, undefined],
   ['client left after content', relayed, undefined],
   ['interrupted', relayed, undefined],
-  ['out of money', relayed, undefined],
+  ['hold exhausted', relayed, undefined],
   ['ended by us', relayed, undefined],
 ])('bills a request that ended as %p', (ending, afterOutput, beforeOutput) => {
   const usage = ending === 'complete' ? whole : undefined
@@ -48,7 +48,7 @@ test('bills a complete answer without usage by what was relayed', () => {
   expect(billedUsage('complete', { usage: undefined, outputBytes: 16 }, delivered)).toEqual(relayed)
 })
 
-test.each(['client left after content', 'interrupted', 'out of money', 'ended by us'] as const)(
+test.each(['client left after content', 'interrupted', 'hold exhausted', 'ended by us'] as const)(
   'bills a quoted usage even without output: %s',
   (ending) => {
     expect(billedUsage(ending, { usage: whole, outputBytes: 0 }, () => whole)).toBe(whole)

@@ -44,8 +44,8 @@ const endings = {
   'client left after content': 'delivered',
   /** The provider broke off. */
   interrupted: 'delivered',
-  /** The hold could not grow any further. */
-  'out of money': 'delivered',
+  /** The hold could not grow: the wallet or a spend limit has no room for more. */
+  'hold exhausted': 'delivered',
   /** The gateway ended it: shutdown, deadline, defect. */
   'ended by us': 'delivered',
 } as const satisfies Record<string, 'usage' | 'delivered' | 'nothing'>

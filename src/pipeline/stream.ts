@@ -167,7 +167,7 @@ class Pump implements Watched {
     const growing = hold.grow(relay.outputBytes)
     const growth = growing instanceof Promise ? await growing : growing
     if (growth === 'enough' || this.#isOver()) return
-    const ending = growth === 'no ledger' ? 'ended by us' : 'out of money'
+    const ending = growth === 'no ledger' ? 'ended by us' : 'hold exhausted'
     await this.#end(controller, { ending, failure: cutShort(growth, this.#request.record.id) })
   }
 

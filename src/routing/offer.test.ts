@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
 import { anthropicMessages } from '../dialects/anthropic-messages/index.ts'
 import { openaiChat } from '../dialects/openai-chat/index.ts'
+import { surfaces } from '../dialects/registry.ts'
 import type { Caller } from '../tenancy/caller.ts'
 import { attemptFault } from './faults.ts'
 import { createHealth } from './health.ts'
@@ -49,7 +50,7 @@ test('explains where a request would go, in which dialect, without calling anyth
   const { health, candidates } = start()
   const model = { id: 'acme/large', routing: 'priority' } as OfferedModel
   const offer = { candidates: () => candidates } as unknown as WorkspaceOffer
-  const explain = () => explainPlan({ offer, health, caller: {} as Caller, model, surface: openaiChat })
+  const explain = () => explainPlan({ offer, health, caller: {} as Caller, model, surface: surfaces.chat.dialect })
   const [acme, gamma, beta] = expected
   expect(explain()).toEqual({
     model: 'acme/large',

@@ -290,7 +290,7 @@ export function explainPlan({ offer, health, caller, model, surface }: ExplainPl
       ...record,
       place: at < plan.ordered.length ? at + 1 : undefined,
       dialect: dialect?.id ?? '',
-      lane: dialect === surface ? 'bytes' : 'translation',
+      lane: dialect?.id === surface.id ? 'bytes' : 'translation',
     }
   })
   return { model: model.id, mode: plan.mode, candidates }

@@ -2,6 +2,7 @@
 // here; everything else is a defect and is rethrown unchanged.
 
 import { SQL } from 'bun'
+import { Failure } from '../kernel/failure.ts'
 
 /**
  * SQLSTATE classes and codes: connection lost, resources exhausted, shut down, statement_timeout, lock_timeout, and
@@ -28,6 +29,11 @@ export function isStoreUnavailable(thrown: unknown): boolean {
       : postgresUnavailable.test(thrown.errno)
   }
   return thrown instanceof SQL.SQLiteError && isSqliteUnavailable(thrown)
+}
+
+/** The failure of a request that needs it. */
+export function storeUnavailable(): Failure {
+  return new Failure('OVERLOADED', 'Tollgate cannot reach its database. Retry in a second.', { retryAfterMs: 1000 })
 }
 
 function isSqliteUnavailable(error: SQL.SQLiteError): boolean {

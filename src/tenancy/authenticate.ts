@@ -5,7 +5,7 @@ import { type Clock, isoTime } from '../kernel/clock.ts'
 import { Failure } from '../kernel/failure.ts'
 import type { KeyId, ProjectId, WorkspaceId } from '../kernel/ids.ts'
 import type { Database } from '../store/database.ts'
-import { isStoreUnavailable } from '../store/sql-error.ts'
+import { isStoreUnavailable, storeUnavailable } from '../store/sql-error.ts'
 import { type ApiKey, apiKeyLength, createVerifier, hasApiKeyForm, lastFour } from './api-key.ts'
 import { type Caller, createFindKey, createKeyCache, createRehash, isKeyOf, type StoredKey } from './caller.ts'
 import type { Limits } from './limits.ts'
@@ -34,7 +34,6 @@ export interface Authenticator {
 type Verdict = Caller | Failure
 
 const howToGetOne = 'Create one: console → Keys, or `tollgate keys create`.'
-const storeRetryMs = 1000
 const verifiersMax = 4096
 
 export function createAuthenticator(options: AuthenticatorOptions): Authenticator {
@@ -151,9 +150,7 @@ function unauthorized(message: string): Failure {
 /** An unreachable database does not mean that the key is wrong: after a 401 clients may discard it. */
 function storeFailure(thrown: unknown): Failure {
   if (!isStoreUnavailable(thrown)) throw thrown
-  return new Failure('OVERLOADED', 'Tollgate cannot reach its database. Retry in a second.', {
-    retryAfterMs: storeRetryMs,
-  })
+  return storeUnavailable()
 }
 
 function day(epochMs: number): string {

@@ -7,7 +7,7 @@ import { operations } from '../../api/operations.ts'
 import { Failure, invalidRequest } from '../../kernel/failure.ts'
 import { createId, type RequestId } from '../../kernel/ids.ts'
 import { failureResponse } from '../../pipeline/headers.ts'
-import { isStoreUnavailable } from '../../store/sql-error.ts'
+import { isStoreUnavailable, storeUnavailable } from '../../store/sql-error.ts'
 import { listAudit } from '../../tenancy/audit.ts'
 import type { StoredAnswer } from '../../tenancy/idempotency.ts'
 import { notFound } from '../../tenancy/management.ts'
@@ -62,7 +62,6 @@ export type ManagementApi = (request: Request, path: string, socket?: IdleTimeou
 /** A ReadableStream is a stream of events. */
 type Served = ApiAnswer | Download | ReadableStream<Uint8Array>
 
-const storeRetryMs = 1000
 const busyRetryMs = 1000
 const managedByHeader = 'x-tollgate-managed-by'
 
@@ -265,11 +264,5 @@ function stillRunning(): Failure {
 function overloaded(): Failure {
   return new Failure('OVERLOADED', 'Too many requests at once. Retry in a second, or send the management token.', {
     retryAfterMs: busyRetryMs,
-  })
-}
-
-function storeUnavailable(): Failure {
-  return new Failure('OVERLOADED', 'Tollgate cannot reach its database. Retry in a second.', {
-    retryAfterMs: storeRetryMs,
   })
 }

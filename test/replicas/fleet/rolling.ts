@@ -51,7 +51,8 @@ export async function runRolling(options: RollingOptions): Promise<Proof> {
   const ends = countEnds(receipts)
   // All processes together have more to do than this machine can: that has nothing to do with a restart.
   const isShed = ({ status, text }: Receipt) =>
-    status === 503 && (text.includes('too busy') || (mayCommitSlowly && text.includes('cannot record charges')))
+    status === 503 &&
+    (text.includes('too busy') || (mayCommitSlowly && /cannot (record charges|reach its database)/.test(text)))
   const shed = receipts.filter(isShed)
   const failed = receipts.filter((receipt) => !['complete', 'left'].includes(receipt.end) && !isShed(receipt))
   faults.push(
