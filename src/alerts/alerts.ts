@@ -29,8 +29,14 @@ export interface NewAlert extends Omit<Alert, 'id' | 'createdAt'> {
   readonly crossing: string
 }
 
+export interface Raising {
+  readonly now: number
+  /** Whether a mail server is configured; without one, nobody gets e-mails. */
+  readonly hasMail: boolean
+}
+
 /** Does nothing if it was raised before. */
-export async function raiseAlert(sql: Sql, alert: NewAlert, now: number): Promise<void> {
+export async function raiseAlert(sql: Sql, alert: NewAlert, { now, hasMail }: Raising): Promise<void> {
   const id = await insertAlert(sql, alert, now)
   if (id === undefined) return
   const hooks = await sql<{ id: string; kinds: string | null }>`SELECT id, kinds FROM webhooks
@@ -39,6 +45,7 @@ export async function raiseAlert(sql: Sql, alert: NewAlert, now: number): Promis
     if (hook.kinds !== null && !(JSON.parse(hook.kinds) as string[]).includes(alert.kind)) continue
     await createDelivery(sql, { alertId: id, webhookId: hook.id, now })
   }
+  if (!hasMail) return
   for (const personId of await mailedPeople(sql, alert)) await createDelivery(sql, { alertId: id, personId, now })
 }
 
@@ -126,13 +133,14 @@ const limitSteps = [100, 90, 75] as const
 const knownMax = 20_000
 
 /** Raises what the database shows now. `known`: crossings that need not be looked at again. */
-export async function detectAlerts(database: Database, now: number, known = new Set<string>()): Promise<void> {
+export async function detectAlerts(database: Database, raising: Raising, known = new Set<string>()): Promise<void> {
   const { sql } = database
+  const { now } = raising
   const found = [...(await lowBalances(sql)), ...(await reachedLimits(sql, now)), ...(await changedPrices(sql, now))]
   if (known.size > knownMax) known.clear()
   for (const alert of found) {
     if (known.has(alert.crossing)) continue
-    await database.transaction((write) => raiseAlert(write, alert, now))
+    await database.transaction((write) => raiseAlert(write, alert, raising))
     known.add(alert.crossing)
   }
 }
@@ -259,7 +267,8 @@ async function changedPrices(sql: Sql, now: number): Promise<NewAlert[]> {
 /** Raised when the state differs from the last one that was raised, so that replicas which see the same outage raise one. */
 export async function raiseProviderState(
   database: Database,
-  { provider, isDown, why, now }: { provider: string; isDown: boolean; why: string | undefined; now: number },
+  { provider, isDown, why }: { provider: string; isDown: boolean; why: string | undefined },
+  raising: Raising,
 ): Promise<void> {
   await database.transaction(async (sql) => {
     const earlier = await sql<{ kind: AlertKind }>`SELECT kind FROM alerts
@@ -272,14 +281,14 @@ export async function raiseProviderState(
       : `Provider ${provider} works again.`
     const data = { provider, ...(why !== undefined && { why }) }
     const crossing = `provider:${provider}:${earlier.length + 1}`
-    await raiseAlert(sql, { crossing, kind, workspaceId: undefined, message, data }, now)
+    await raiseAlert(sql, { crossing, kind, workspaceId: undefined, message, data }, raising)
   })
 }
 
 /** Alerts and finished deliveries are deleted after this long. */
 const keptMs = 90 * 86_400_000
 
-export async function cleanAlerts(database: Database, now: number, hasMail = true): Promise<void> {
+export async function cleanAlerts(database: Database, { now, hasMail }: Raising): Promise<void> {
   const before = timeToSql(now - keptMs)
   await database.transaction(async (sql) => {
     if (!hasMail) await sql`DELETE FROM deliveries WHERE person_id IS NOT NULL AND next_at IS NOT NULL`

@@ -93,6 +93,7 @@ export function createAdmin(deps: AdminDependencies): Admin {
     ledger,
     clock,
     log,
+    hasMail: deps.alerts.sendMail !== undefined,
     renderFailure,
     onDefect,
     ...(config.stripe.secretKey && { secretKey: config.stripe.secretKey }),

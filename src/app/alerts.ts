@@ -37,6 +37,7 @@ export function createAlerts(deps: AlertsDependencies): Alerts {
   const secretsOf = createWebhookSecrets(previous ? [current, previous] : [current])
   const guard = () => createEgressGuard({ allow: source.current.webhooks.allowHosts, setting: 'webhooks.allow_hosts' })
   const mailer = source.current.mail && createMailer(source.current.mail)
+  const raising = () => ({ now: clock.now(), hasMail: mailer !== undefined })
   const running = new Set<Promise<void>>()
   const guarded = (what: string, work: () => Promise<unknown>) => () => {
     const run = work()
@@ -55,13 +56,13 @@ export function createAlerts(deps: AlertsDependencies): Alerts {
   const providerStates = new Map<string, { readonly isDown: boolean; readonly seenMs: number }>()
   const raised = new Set<string>()
   const detect = async (): Promise<void> => {
-    await detectAlerts(database, clock.now(), raised)
+    await detectAlerts(database, raising(), raised)
     for (const { provider, isDown, why, answeredMs } of providersByHealth(deps)) {
       const seen = providerStates.get(provider)
       // Routes are tried again after a while, which says nothing: the provider works once it has answered.
       const isUnknown = !isDown && (answeredMs === undefined || (seen?.isDown && answeredMs < seen.seenMs))
       if (isUnknown || seen?.isDown === isDown) continue
-      await raiseProviderState(database, { provider, isDown, why, now: clock.now() })
+      await raiseProviderState(database, { provider, isDown, why }, raising())
       providerStates.set(provider, { isDown, seenMs: clock.monotonicMs() })
     }
   }
@@ -75,7 +76,7 @@ export function createAlerts(deps: AlertsDependencies): Alerts {
     ),
     every(
       cleanMs,
-      guarded('old alerts could not be deleted', () => cleanAlerts(database, clock.now(), mailer !== undefined)),
+      guarded('old alerts could not be deleted', () => cleanAlerts(database, raising())),
     ),
   ]
   return {

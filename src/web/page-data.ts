@@ -193,6 +193,7 @@ export const consoleSections = [
   { name: 'alerts', label: 'Alerts', icon: 'bell', key: 't', needs: 'listAlerts' },
   { name: 'people', label: 'People', icon: 'people', key: 'e', needs: 'listMembers' },
   { name: 'providers', label: 'Providers & routes', icon: 'providers', key: 'v', needs: 'listCredentials' },
+  { name: 'margin', label: 'Prices & margin', icon: 'margin', key: 'm', needs: 'getMargin' },
   { name: 'settings', label: 'Settings', icon: 'settings', key: 's', needs: 'getConfig' },
   { name: 'account', label: 'Account', icon: 'account', key: 'a', needs: 'getMe' },
 ] as const satisfies readonly ConsoleSection[]

@@ -4,12 +4,12 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { AddressInfo } from 'node:net'
 import { SMTPServer } from 'smtp-server'
 import { Webhook } from 'standardwebhooks'
-import { detectAlerts } from '../../src/alerts/alerts.ts'
+import { detectAlerts, raiseAlert } from '../../src/alerts/alerts.ts'
 import { createMailer } from '../../src/alerts/mail.ts'
 import { putKinds } from '../../src/alerts/readers.ts'
 import { sendDue } from '../../src/alerts/webhooks.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
-import { createId, type PersonId } from '../../src/kernel/ids.ts'
+import { createId, type PersonId, type WorkspaceId } from '../../src/kernel/ids.ts'
 import { Secret } from '../../src/kernel/secret.ts'
 import { createEgressGuard } from '../../src/providers/egress/egress-guard.ts'
 import type { Database } from '../../src/store/database.ts'
@@ -144,6 +144,23 @@ forEachEngine((engine) => {
   const mailDeliveries = async (workspaceId: string) =>
     (await tenancy.must('GET', `/api/deliveries?workspace_id=${workspaceId}`)).data
 
+  test('without a mail server an alert creates no e-mails', async () => {
+    const { workspaceId } = await tenancy.tenant()
+    await person('nomail@example.com', 'admin', workspaceId)
+    const about = {
+      kind: 'topup.failed',
+      workspaceId: workspaceId as WorkspaceId,
+      message: 'Declined.',
+      data: {},
+    } as const
+    const alert = { ...about, crossing: `topup:${workspaceId}` }
+    await database.transaction((sql) => raiseAlert(sql, alert, { now: systemClock.now(), hasMail: false }))
+    expect((await tenancy.must('GET', `/api/alerts?workspace_id=${workspaceId}`)).data).toMatchObject([
+      { kind: 'topup.failed' },
+    ])
+    expect(await mailDeliveries(workspaceId)).toEqual([])
+  })
+
   test('people get alerts by e-mail, by their role or as they chose, each once', async () => {
     const { workspaceId } = await tenancy.tenant({ credit: '1.00' })
     await person('ada@example.com', 'admin', workspaceId)
@@ -160,7 +177,7 @@ forEachEngine((engine) => {
     })
     await tenancy.must('PATCH', `/api/workspaces/${workspaceId}`, { low_balance: '5.00', name: 'Ada & Co' })
     const now = systemClock.now()
-    await Promise.all([1, 2, 3].map(() => detectAlerts(database, now)))
+    await Promise.all([1, 2, 3].map(() => detectAlerts(database, { now, hasMail: true })))
     await send()
     await until(async () =>
       (await mailDeliveries(workspaceId)).every(({ attempts }: { attempts: number }) => attempts > 0),
@@ -261,7 +278,7 @@ forEachEngine((engine) => {
     await tenancy.must('PUT', `/api/keys/${tenant.keyId}/limits`, { spend_per_day: cost })
     const now = systemClock.now()
     // As several replicas do.
-    const detect = () => Promise.all([1, 2, 3].map(() => detectAlerts(database, now)))
+    const detect = () => Promise.all([1, 2, 3].map(() => detectAlerts(database, { now, hasMail: true })))
     // Spend from before the limit was set is counted in the background.
     await until(async () => {
       await detect()

@@ -160,8 +160,9 @@ describe.skipIf(findPostgresPrograms() === undefined)('on three replicas', () =>
     })
     const databases = await Promise.all([1, 2, 3].map(() => openPostgres(store.url, { timeoutFactor: 30 })))
     for (const isDown of [true, false]) {
-      const state = { provider: 'elsewhere', isDown, why: undefined, now: Date.now() }
-      await Promise.all(databases.map((database) => raiseProviderState(database, state)))
+      const state = { provider: 'elsewhere', isDown, why: undefined }
+      const raising = { now: Date.now(), hasMail: false }
+      await Promise.all(databases.map((database) => raiseProviderState(database, state, raising)))
     }
     for (const database of databases) await database.close()
     provider.isDown = false

@@ -43,7 +43,7 @@ const dialogs: Readonly<Record<string, string>> = {
 
 const widths = [1280, 1100, 1024, 360]
 const requestPaths = ['/requests', `/requests/${flaky}`, `/requests/${interrupted}`, `/requests/${throttled}`]
-const managementPaths = ['/keys', '/projects', '/wallet', '/providers', '/settings']
+const managementPaths = ['/keys', '/projects', '/wallet', '/providers', '/margin', '/settings']
 
 /** Axe checks the largest and the smallest width. Colors do not depend on the width. */
 const faultsAt: Readonly<Record<number, typeof seriousFaults>> = { 1280: seriousFaultsInBoth, 360: seriousFaults }
@@ -80,7 +80,7 @@ browserTest.each([
 
 browserTest('on a phone the menu shows the current page, and the palette fits', async () => {
   const { page, go, close } = await harness.signIn('/console', { viewport: { width: 360, height: 760 } })
-  for (const section of ['', '/requests', '/providers', '/settings', '/playground']) {
+  for (const section of ['', '/requests', '/providers', '/margin', '/settings', '/playground']) {
     if (section !== '') await go(`${harness.gateway.url}/console${section}`)
     const box = await page.locator('.console-menu [aria-current]').boundingBox()
     const [left, right] = [box?.x ?? -1, (box?.x ?? 0) + (box?.width ?? 0)]

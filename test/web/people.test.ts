@@ -227,6 +227,7 @@ browserTest(
     expect(operator.url()).toBe(billing)
     await correct(operator)
     await operator.waitForSelector('td:has-text("counted twice")')
+    aheadMs = 0
 
     // Removed: the next click leads to the sign-in page, which knows accounts now.
     await admin
@@ -304,4 +305,51 @@ browserTest('a statement, a receipt, and alerts with their bell', async () => {
   await shot(page, 'alerts')
   await button(page, 'Mark all as read').click()
   await page.waitForSelector('text=Mark all as read', { state: 'detached' })
+})
+
+browserTest('an operator sells at a price list, and sees charges, costs and margin to the nano-dollar', async () => {
+  const workspace = await harness.manage('POST /api/workspaces', { name: 'initech' })
+  await harness.manage(`POST /api/workspaces/${workspace.id}/topups`, { amount: '5.00' })
+  const project = await harness.manage(`POST /api/workspaces/${workspace.id}/projects`, { name: 'web' })
+  const key = await harness.manage(`POST /api/projects/${project.id}/keys`, { name: 'ci' })
+  const at = `${harness.gateway.url}/console/${workspace.id}`
+  const { page } = await harness.signIn(`/console/${workspace.id}/margin`)
+  await page.waitForSelector('text=No price lists')
+  expect(await harness.call(key.secret)).toBe(200)
+
+  await button(page, 'New price list').click()
+  await field(page, 'Name').fill('retail')
+  await field(page, 'Markup on the catalog prices, in percent').fill('-20')
+  await button(page, 'Create price list').click()
+  await page.waitForSelector('dialog [role=alert]:has-text("below")')
+  await shot(page, 'price-list-below-cost')
+  await field(page, 'Markup on the catalog prices, in percent').fill('20')
+  await button(page, 'Create price list').click()
+  await page.waitForSelector('.row-name:text-is("retail")')
+  await page.getByRole('region', { name: 'What initech pays' }).getByRole('button').click()
+  await field(page, 'Prices').selectOption('retail')
+  await page.getByRole('dialog').getByRole('button', { name: 'Change' }).click()
+  await page.waitForSelector('text=The prices of the list retail.')
+  expect(await harness.call(key.secret)).toBe(200)
+
+  // 9 tokens in and 5 out of sandbox/echo, at $1.00 and $2.00 per million, then with 20 % more. The sandbox costs nothing.
+  const tile = (name: string) => page.locator('.tile', { hasText: name }).locator('strong')
+  const figures = [
+    ['Charged', '$0.0000418'],
+    ['Provider cost', '$0.00'],
+    ['Margin', '$0.0000418'],
+  ] as const
+  await until(async () => {
+    await page.goto(`${at}/margin`)
+    await page.waitForSelector('.row-name:text-is("retail")')
+    return (await tile('Charged').innerText()) === '$0.0000418'
+  })
+  for (const [name, amount] of figures) expect([name, await tile(name).innerText()]).toEqual([name, amount])
+  await field(page, 'Group by').selectOption('route')
+  await page.waitForSelector('tr:has-text("sandbox echo"):has-text("$0.0000418")')
+  await shot(page, 'margin')
+  await page.goto(`${at}/wallet/${isoTime(clock.now()).slice(0, 7)}`)
+  await page.waitForSelector('tr:has-text("sandbox/echo, 2 requests"):has-text("−$0.0000418")')
+  await page.waitForSelector('tr:has-text("Balance"):has-text("$4.9999582")')
+  await shot(page, 'statement-charges')
 })

@@ -2,7 +2,7 @@
 // made. Each can be repeated, so that events may come twice, late and in any order, and again after a crash.
 
 import { z } from 'zod'
-import { raiseAlert } from '../../alerts/alerts.ts'
+import { type Raising, raiseAlert } from '../../alerts/alerts.ts'
 import { unreachable } from '../../kernel/assert.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { type Failpoint, noFailpoint } from '../../kernel/failpoint.ts'
@@ -27,6 +27,8 @@ export interface PaymentDependencies {
   readonly ledger: Pick<Ledger, 'fund' | 'correct'>
   readonly clock: Clock
   readonly log: Log
+  /** Whether a mail server is configured. */
+  readonly hasMail: boolean
   /** undefined = no secret key is set. */
   readonly api?: StripeApi | undefined
   readonly reach?: Failpoint | undefined
@@ -174,7 +176,7 @@ const finalCodes: Readonly<Record<string, string>> = {
 
 /** A payment that was started here was not made. */
 export async function endPayment(deps: PaymentDependencies, ownId: string, code: string): Promise<void> {
-  const { database, clock } = deps
+  const { database, clock, hasMail } = deps
   const why = finalCodes[code] ?? `the payment was declined (${code.slice(0, 60)})`
   await database.transaction(async (sql) => {
     const found = await findPayment(sql, ownId)
@@ -187,7 +189,15 @@ export async function endPayment(deps: PaymentDependencies, ownId: string, code:
       WHERE workspace_id = ${workspaceId} RETURNING failures`
     const isOff = finalCodes[code] !== undefined || (topUp?.failures ?? 0n) >= BigInt(failuresMax)
     const crossing = `topup:${row.id}`
-    await reportFailure(sql, { workspaceId, why, isOff, crossing, now: clock.now(), amount: formatUsd(row.amount) })
+    await reportFailure(sql, {
+      workspaceId,
+      why,
+      isOff,
+      crossing,
+      now: clock.now(),
+      hasMail,
+      amount: formatUsd(row.amount),
+    })
   })
 }
 
@@ -195,13 +205,12 @@ export async function lockTopUp(sql: Sql, workspaceId: WorkspaceId): Promise<voi
   await sql`UPDATE auto_topups SET failures = failures WHERE workspace_id = ${workspaceId}`
 }
 
-export interface TopUpFailure {
+export interface TopUpFailure extends Raising {
   readonly workspaceId: WorkspaceId
   readonly why: string
   readonly isOff: boolean
   readonly crossing: string
   readonly amount?: string
-  readonly now: number
 }
 
 /** Raises the alert, and turns automatic top-ups off if they are not tried again. */
@@ -217,13 +226,13 @@ export async function reportFailure(sql: Sql, failure: TopUpFailure): Promise<vo
     : 'It is tried again later.'
   const message = `The automatic top-up ${what} in workspace "${name}": ${why}. ${next}`
   const data = { workspace_name: name, why, is_off: isOff, ...(amount !== undefined && { amount }) }
-  await raiseAlert(sql, { crossing, kind: 'topup.failed', workspaceId, message, data }, now)
+  await raiseAlert(sql, { crossing, kind: 'topup.failed', workspaceId, message, data }, failure)
   const details = { why, is_off: isOff }
   await appendAudit(sql, { actor: 'stripe', at: now, action: 'auto_topup.fail', object: workspaceId, details })
 }
 
 /** A card was removed at Stripe: nothing can be paid with it any more. */
-async function forgetCard({ database, clock }: PaymentDependencies, paymentMethod: string): Promise<void> {
+async function forgetCard({ database, clock, hasMail }: PaymentDependencies, paymentMethod: string): Promise<void> {
   await database.transaction(async (sql) => {
     const now = clock.now()
     const rows = await sql<{ workspace_id: WorkspaceId; is_on: bigint }>`UPDATE auto_topups
@@ -231,7 +240,7 @@ async function forgetCard({ database, clock }: PaymentDependencies, paymentMetho
     for (const { workspace_id: workspaceId, is_on } of rows) {
       const crossing = `topup:detached:${paymentMethod}`
       const why = 'the saved card was removed'
-      if (is_on === 1n) await reportFailure(sql, { workspaceId, why, isOff: true, crossing, now })
+      if (is_on === 1n) await reportFailure(sql, { workspaceId, why, isOff: true, crossing, now, hasMail })
     }
   })
 }
@@ -308,11 +317,15 @@ async function isOurs({ api, database }: PaymentDependencies, intent: string): P
   )
 }
 
-async function stopAfterDispute({ database, clock }: PaymentDependencies, workspaceId: WorkspaceId, id: string) {
+async function stopAfterDispute(
+  { database, clock, hasMail }: PaymentDependencies,
+  workspaceId: WorkspaceId,
+  id: string,
+) {
   await database.transaction(async (sql) => {
     const on = await sql`SELECT 1 AS found FROM auto_topups WHERE workspace_id = ${workspaceId} AND is_on = 1`
     const failure = { workspaceId, why: 'a payment was disputed', isOff: true, crossing: `topup:${id}` }
-    if (on.length > 0) await reportFailure(sql, { ...failure, now: clock.now() })
+    if (on.length > 0) await reportFailure(sql, { ...failure, now: clock.now(), hasMail })
   })
 }
 

@@ -26,6 +26,7 @@ function create(settings: Partial<StripePaymentsOptions>) {
     database: { sql: unused, transaction: unused } as unknown as Database,
     ledger: { fund: unused, correct: unused },
     clock: systemClock,
+    hasMail: false,
     log: { info: say, warn: say, error: say, line() {}, flush() {} },
     renderFailure: (failure) => failure.message,
     onDefect: () => new Failure('INTERNAL', 'Tollgate failed.'),
@@ -83,6 +84,7 @@ async function setUp(engine: TestEngine, wrap: (ledger: Ledger) => Partial<Ledge
     ledger: { ...ledger, ...wrap(ledger) },
     clock,
     log,
+    hasMail: false,
     renderFailure: openaiChat.renderFailure,
     onDefect(error) {
       defects.push(error)

@@ -131,7 +131,9 @@ function Deliveries({ workspaceId }: { readonly workspaceId: string | undefined 
         keyOf={({ id }) => id}
         empty={emptyState(
           'Nothing was sent yet',
-          'Create a webhook with `tollgate webhooks create`, or ask the operator to configure a mail server.',
+          <>
+            Create a webhook with <code>tollgate webhooks create</code>, or ask the operator to configure a mail server.
+          </>,
         )}
       />
     </Section>

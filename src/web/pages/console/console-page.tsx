@@ -45,6 +45,7 @@ import {
 } from './context.tsx'
 import { KeyView } from './key-page.tsx'
 import { KeysView } from './keys-page.tsx'
+import { MarginView } from './margin-page.tsx'
 import { PlaceContext, useConsolePath, useNavigation } from './navigation.ts'
 import { Dialog, OverlayProvider, useOverlay } from './overlay.tsx'
 import { consoleShortcuts, Palette, useConsoleShortcuts } from './palette.tsx'
@@ -102,6 +103,10 @@ const sections: Readonly<Record<SectionName, Section>> = {
   alerts: { intro: 'Warnings about balances, limits, providers and prices, and what was sent.', View: AlertsView },
   people: { intro: 'Who may use this gateway, and what each person may see and change.', View: PeopleView },
   account: { intro: 'Your roles, password, sessions and personal tokens.', View: AccountView },
+  margin: {
+    intro: 'What workspaces pay, and what is left of it after the providers’ costs. Only operators see this page.',
+    View: ofWorkspaces(MarginView),
+  },
   settings: { intro: 'Settings of the whole gateway, and a record of all changes.', View: SettingsView },
 }
 
