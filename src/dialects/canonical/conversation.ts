@@ -53,7 +53,7 @@ export interface ToolResultBlock extends Marked {
   readonly kind: 'tool-result'
   readonly callId: string
   /** Empty if the tool returned nothing. */
-  readonly content: readonly (TextBlock | ImageBlock | DocumentBlock)[]
+  readonly content: readonly ContentBlock[]
   readonly isError: boolean
 }
 
@@ -77,8 +77,12 @@ export interface RefusalBlock {
   readonly text: string
 }
 
-export type UserBlock = TextBlock | ImageBlock | DocumentBlock | ToolResultBlock
-export type AssistantBlock = TextBlock | ToolCallBlock | ThinkingBlock | SealedThinkingBlock | RefusalBlock
+export type MediaBlock = ImageBlock | DocumentBlock
+/** What a user message and a tool result can hold. */
+export type ContentBlock = TextBlock | MediaBlock
+export type UserBlock = ContentBlock | ToolResultBlock
+export type ReasoningBlock = ThinkingBlock | SealedThinkingBlock
+export type AssistantBlock = TextBlock | ToolCallBlock | ReasoningBlock | RefusalBlock
 
 /**
  * One message as the caller sent it. Consecutive turns of one role are legal. Leading system messages are in `system`;
@@ -249,6 +253,11 @@ const usual: Readonly<Record<keyof Places, string>> = {
   serviceTier: '/service_tier',
   parallelTools: '/parallel_tool_calls',
   automaticCache: '/cache_control',
+}
+
+/** The message of a turn. */
+export function turnPlace(turn: Turn | undefined): string {
+  return turn?.place ?? '/messages'
 }
 
 export function placeOf({ places }: Conversation, name: keyof Places): string {

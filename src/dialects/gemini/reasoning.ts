@@ -10,10 +10,11 @@ import {
   type Effort,
   placeOf,
   type RawJson,
+  type ReasoningBlock,
   type ReasoningSettings,
-  type SealedThinkingBlock,
   type ThinkingBlock,
   type Turn,
+  turnPlace,
 } from '../canonical/conversation.ts'
 import { filledObject, isRecord, jsonString, type Members, parseJson, parseRecord, textOf } from '../canonical/json.ts'
 import { blobFor, isDisplayOnly } from '../canonical/signature.ts'
@@ -80,10 +81,6 @@ export function restoreThinking(turns: readonly Turn[], issuer: string, warnings
   })
 }
 
-function turnPlace({ place }: Turn): string {
-  return place ?? '/messages'
-}
-
 /** By call id, from consecutive assistant turns. */
 function callSignatures(turns: readonly Turn[], from: number, issuer: string): Map<string, string> {
   const found = new Map<string, string>()
@@ -96,7 +93,7 @@ function callSignatures(turns: readonly Turn[], from: number, issuer: string): M
   return found
 }
 
-function restored(block: ThinkingBlock | SealedThinkingBlock, issuer: string, warn: () => void): ThinkingBlock[] {
+function restored(block: ReasoningBlock, issuer: string, warn: () => void): ThinkingBlock[] {
   const proof = signedPartOf(block, issuer)
   if (!proof || block.kind !== 'thinking') {
     // Our signatures without data were only for display.
@@ -189,14 +186,12 @@ function budgetFor(settings: ReasoningSettings, rules: TargetRules, warn: (code:
 // Reasoning of other models inside `thoughtSignature`, on its way to a caller of this dialect and back. Its clients
 // return that member with the text or the call that it came with, and drop the thoughts themselves.
 
-type Reasoning = ThinkingBlock | SealedThinkingBlock
-
 const prefix = 'tgs1'
 /** How every one of them starts. */
 export const ownSignatureStart = 'dGdzMV'
 
 /** In base64, because clients treat the member as bytes. */
-export function writeThoughts(blocks: readonly Reasoning[]): string {
+export function writeThoughts(blocks: readonly ReasoningBlock[]): string {
   const written = blocks.map((block) =>
     block.kind === 'thinking' ? { text: block.text, signature: block.signature } : { data: block.data },
   )
@@ -204,11 +199,11 @@ export function writeThoughts(blocks: readonly Reasoning[]): string {
 }
 
 /** undefined if it is not ours. Python's client writes the other alphabet, which is read too. */
-export function readThoughts(signature: string): readonly Reasoning[] | undefined {
+export function readThoughts(signature: string): readonly ReasoningBlock[] | undefined {
   const text = Buffer.from(signature, 'base64').toString()
   const list = text.startsWith(prefix) ? parseJson(text.slice(prefix.length)) : undefined
   if (!Array.isArray(list)) return undefined
-  return list.filter(isRecord).map((each): Reasoning => {
+  return list.filter(isRecord).map((each): ReasoningBlock => {
     if (typeof each.data === 'string') return { kind: 'sealed-thinking', data: each.data }
     const signed = typeof each.signature === 'string' ? each.signature : undefined
     return { kind: 'thinking', text: textOf(each.text), signature: signed }

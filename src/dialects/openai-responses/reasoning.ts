@@ -3,13 +3,15 @@
 //
 // In this dialect tools and reasoning can be combined, so tools never change the effort.
 
-import type {
-  AssistantBlock,
-  Conversation,
-  RawJson,
-  SealedThinkingBlock,
-  ThinkingBlock,
-  Turn,
+import {
+  type AssistantBlock,
+  type Conversation,
+  type RawJson,
+  type ReasoningBlock,
+  type SealedThinkingBlock,
+  type ThinkingBlock,
+  type Turn,
+  turnPlace,
 } from '../canonical/conversation.ts'
 import { filledObject, isRecord, jsonArray, jsonObject, jsonString, parseRecord, textOf } from '../canonical/json.ts'
 import { blobFor, isDisplayOnly, writeSignature } from '../canonical/signature.ts'
@@ -95,7 +97,7 @@ export function readProof(signature: string | undefined, issuer: string): Reason
 export function restoreThinking(turns: readonly Turn[], issuer: string, warnings: WarningList): Turn[] {
   return joined(turns).map((turn) => {
     if (turn.role !== 'assistant') return turn
-    const warn = () => warnings.add('thinking_dropped', turn.place ?? '/messages')
+    const warn = () => warnings.add('thinking_dropped', turnPlace(turn))
     return { ...turn, blocks: restored(turn.blocks, issuer, warn) }
   })
 }
@@ -178,7 +180,7 @@ export function readEncrypted(
   encrypted: string,
   text: string,
   tags: ContentTags | undefined,
-): ThinkingBlock | SealedThinkingBlock | 'forged' | undefined {
+): ReasoningBlock | 'forged' | undefined {
   if (!tags || !isOwnContent(encrypted)) return undefined
   const form = encrypted.slice(0, signed.length)
   const end = encrypted.indexOf('.', form.length)

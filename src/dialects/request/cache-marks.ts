@@ -3,13 +3,11 @@
 
 import {
   type CacheMark,
+  type ContentBlock,
   type Conversation,
-  type DocumentBlock,
-  type ImageBlock,
   type PromptCacheOptions,
   placeOf,
   type RawJson,
-  type TextBlock,
   type Tool,
   type ToolCallBlock,
   type ToolResultBlock,
@@ -78,7 +76,6 @@ export function warnCacheOptions({ promptCacheOptions }: Conversation, warnings:
   if (promptCacheOptions?.onlyMarked) warnings.add('prompt_cache_options_dropped', '/prompt_cache_options')
 }
 
-type ContentBlock = TextBlock | ImageBlock | DocumentBlock
 interface MaybeMarked {
   readonly cacheMark?: CacheMark | undefined
 }

@@ -10,6 +10,7 @@ import {
   type RawJson,
   type TextBlock,
   type Turn,
+  turnPlace,
   type UnsupportedField,
 } from '../canonical/conversation.ts'
 import { isRecord } from '../canonical/json.ts'
@@ -194,7 +195,7 @@ const prefillMessage =
   'This model does not support assistant message prefill. The conversation must end with a user message.'
 
 export function refusePrefill(last: Turn | undefined): never {
-  return refuseAt(last?.place ?? '/messages', prefillMessage)
+  return refuseAt(turnPlace(last), prefillMessage)
 }
 
 export function refuseEmpty(conversation: Conversation): never {

@@ -1,7 +1,7 @@
 // Media by value and by URL. The type of media sent by value is detected from its first bytes, because labels are often
 // wrong and providers refuse a wrong one. Media are never decoded beyond that, and URLs are never fetched.
 
-import type { DocumentBlock, ImageBlock, MediaSource } from '../canonical/conversation.ts'
+import type { DocumentBlock, MediaBlock, MediaSource } from '../canonical/conversation.ts'
 import type { TargetRules } from '../canonical/target-rules.ts'
 import { paramOf, refuseAt } from './fields.ts'
 
@@ -85,14 +85,14 @@ function hasControlCharacter(text: string): boolean {
 }
 
 /** An image or a PDF by URL or data URL; its content decides which. */
-export function mediaByUrl(url: string, pointer: string): ImageBlock | DocumentBlock {
+export function mediaByUrl(url: string, pointer: string): MediaBlock {
   if (isWebUrl(url)) return { kind: 'image', source: readMediaUrl(url, pointer) }
   const data = readDataUrl(url)
   if (!data) return refuseAt(pointer, `\`${paramOf(pointer)}\` must be an http(s) URL or a base64 data URL.`)
   return mediaByContent(data.base64, data.mediaType, pointer)
 }
 
-export function mediaByContent(base64: string, label: string, pointer: string): ImageBlock | DocumentBlock {
+export function mediaByContent(base64: string, label: string, pointer: string): MediaBlock {
   const mediaType = sniffMediaType(base64) ?? (label === 'application/pdf' ? label : undefined)
   if (mediaType === undefined) {
     return refuseAt(pointer, `\`${paramOf(pointer)}\` (${label}) is not a PNG, JPEG, GIF or WebP image or a PDF.`)

@@ -3,10 +3,10 @@
 
 import {
   type AssistantBlock,
+  type ContentBlock,
   type Conversation,
   type DocumentBlock,
   type Effort,
-  type ImageBlock,
   type MediaSource,
   placeOf,
   type RawJson,
@@ -15,6 +15,7 @@ import {
   type ToolCallBlock,
   type ToolResultBlock,
   type Turn,
+  turnPlace,
 } from '../canonical/conversation.ts'
 import { filledArray, jsonArray, jsonObject, jsonString, type Members } from '../canonical/json.ts'
 import type { TargetRules } from '../canonical/target-rules.ts'
@@ -329,8 +330,6 @@ function writeOthers(run: readonly Turn[], writer: TurnWriter, { form, rules, wa
 
 // Content blocks as parts, in any position.
 
-export type ContentBlock = TextBlock | ImageBlock | DocumentBlock
-
 /** Hosts refuse empty text. */
 export function isFilled(block: ContentBlock): boolean {
   return block.kind !== 'text' || block.text !== ''
@@ -380,10 +379,6 @@ export function joinedText(blocks: readonly TextBlock[]): string {
     .map(({ text }) => text)
     .filter((text) => text !== '')
     .join('\n\n')
-}
-
-function turnPlace(turn: Turn | undefined): string {
-  return turn?.place ?? '/messages'
 }
 
 export function message(role: string, content: RawJson): RawJson {

@@ -1,6 +1,6 @@
 // The parts that both OpenAI dialects parse alike: serving, the output format, grammars, files and audio.
 
-import type { Conversation, DocumentBlock, ImageBlock, OutputFormat, RawJson } from '../canonical/conversation.ts'
+import type { Conversation, DocumentBlock, MediaBlock, OutputFormat, RawJson } from '../canonical/conversation.ts'
 import { jsonObject, jsonString } from '../canonical/json.ts'
 import { readCacheOptions } from './cache-marks.ts'
 import { type ParseContext, type RequestFields, shownWord } from './fields.ts'
@@ -71,7 +71,7 @@ export function nestedGrammar(format: RequestFields): RawJson {
 }
 
 /** A file by URL, data URL or plain base64. Its content decides whether it is an image or a document. */
-export function parseFileData(file: RequestFields): ImageBlock | DocumentBlock {
+export function parseFileData(file: RequestFields): MediaBlock {
   const title = file.optionalText('filename')
   const data = file.text('file_data')
   const pointer = file.pointer('file_data')

@@ -6,9 +6,9 @@ import {
   type Effort,
   efforts,
   placeOf,
+  type ReasoningBlock,
   type ReasoningSettings,
-  type SealedThinkingBlock,
-  type ThinkingBlock,
+  turnPlace,
 } from '../canonical/conversation.ts'
 import type { TargetRules } from '../canonical/target-rules.ts'
 import type { ParsedRequest } from '../canonical/translation.ts'
@@ -88,17 +88,17 @@ export function forgetReasoning({ conversation, warnings }: ParsedRequest): Pars
   const turns = conversation.turns.map((turn) => {
     if (turn.role !== 'assistant' || !turn.blocks.some(isThinking)) return turn
     isFound = true
-    all.add('thinking_dropped', turn.place ?? '/messages')
+    all.add('thinking_dropped', turnPlace(turn))
     return { ...turn, blocks: turn.blocks.filter((block) => !isThinking(block)) }
   })
   return isFound ? { conversation: { ...conversation, turns }, warnings: all.list } : undefined
 }
 
-export function isThinking(block: { readonly kind: string }): block is ThinkingBlock | SealedThinkingBlock {
+export function isThinking(block: { readonly kind: string }): block is ReasoningBlock {
   return block.kind === 'thinking' || block.kind === 'sealed-thinking'
 }
 
 /** The issuer's signature of readable reasoning, or the encrypted reasoning itself. */
-export function proofOf(block: ThinkingBlock | SealedThinkingBlock): string | undefined {
+export function proofOf(block: ReasoningBlock): string | undefined {
   return block.kind === 'thinking' ? block.signature : block.data
 }

@@ -14,6 +14,7 @@ import {
   type ToolChoice,
   type ToolResultBlock,
   type Turn,
+  turnPlace,
   type UserBlock,
 } from '../canonical/conversation.ts'
 import { isRecord, jsonArray, jsonMembers, jsonString, parseJson, recordOf, textOf } from '../canonical/json.ts'
@@ -55,7 +56,7 @@ export function pairTools(turns: readonly Turn[], rule: ToolIdRule, warnings: Wa
     if (turns[index - 1]?.role !== 'assistant') {
       refuseUnanswered()
       open = new Map()
-      place = turn.place ?? '/messages'
+      place = turnPlace(turn)
     }
     const blocks = turn.blocks.map((block) => {
       if (block.kind !== 'tool-call') return block

@@ -3,8 +3,9 @@
 
 import type {
   AssistantBlock,
+  ContentBlock,
   DocumentBlock,
-  ImageBlock,
+  MediaBlock,
   MediaSource,
   TextBlock,
   ToolResultBlock,
@@ -191,8 +192,6 @@ function inWords(block: RequestFields, type: string, context: ParseContext): str
 // Content blocks of user messages and tool results: text, media, search results. Blocks without a canonical equivalent
 // become text.
 
-export type ContentBlock = TextBlock | ImageBlock | DocumentBlock
-
 const blockMembers: ReadonlySet<string> = new Set([
   ...['type', 'text', 'source', 'title', 'context', 'content', 'citations', 'transformations', 'cache_control'],
 ])
@@ -231,7 +230,7 @@ export function parseText(fields: RequestFields, { warnings }: ParseContext): Te
 }
 
 /** The content decides: a PDF sent as an image is a document. */
-function parseImage(fields: RequestFields, { warnings }: ParseContext): ImageBlock | DocumentBlock {
+function parseImage(fields: RequestFields, { warnings }: ParseContext): MediaBlock {
   if (fields.value('transformations') !== undefined) {
     warnings.add('transformations_dropped', fields.pointer('transformations'))
   }
@@ -283,7 +282,7 @@ function parseDocument(fields: RequestFields, context: ParseContext): ContentBlo
 }
 
 /** A document made of blocks becomes its texts and images, in order. */
-function parsePart(part: RequestFields, context: ParseContext): ImageBlock | DocumentBlock {
+function parsePart(part: RequestFields, context: ParseContext): MediaBlock {
   const type = part.text('type')
   warnBlockMembers(part, context)
   if (type === 'image') return parseImage(part, context)
@@ -293,7 +292,7 @@ function parsePart(part: RequestFields, context: ParseContext): ImageBlock | Doc
 
 /** Title and context apply to the whole document: the title comes before the first part, the context after the last. */
 function namedParts(
-  parts: readonly (ImageBlock | DocumentBlock)[],
+  parts: readonly MediaBlock[],
   { title, context }: Pick<DocumentBlock, 'title' | 'context'>,
 ): ContentBlock[] {
   const named: ContentBlock[] = [...parts]

@@ -14,6 +14,7 @@ import {
   type ToolCallBlock,
   type ToolResultBlock,
   type Turn,
+  turnPlace,
   type UserBlock,
 } from '../../canonical/conversation.ts'
 import { filledArray, jsonArray, jsonObject, jsonString, type Members } from '../../canonical/json.ts'
@@ -111,7 +112,7 @@ export function renderMessages(turns: readonly Turn[], context: HistoryContext):
     refuseAt(context.place, `\`${paramOf(context.place)}\` has no content: at least one user message is needed.`)
   }
   if (list.length > 0 && list[0]?.role !== 'assistant') return list
-  context.warnings.add('opening_added', turns[0]?.place ?? '/messages')
+  context.warnings.add('opening_added', turnPlace(turns[0]))
   return [{ role: 'user', blocks: [textBlock(openingText)] }, ...list]
 }
 
@@ -125,7 +126,7 @@ function joinTurns(turns: readonly RenderedTurn[], { rules, warnings }: HistoryC
     else list.push({ role, blocks: [...blocks] })
   }
   const inline = ({ turn, blocks }: RenderedTurn): void => {
-    warnings.add('system_inlined', turn.place ?? '/messages')
+    warnings.add('system_inlined', turnPlace(turn))
     join(
       'user',
       blocks.map(({ text, mark }) => textBlock(`<system_message>\n${text}\n</system_message>`, mark)),
@@ -176,7 +177,7 @@ export function writeMessages(messages: readonly WireMessage[]): RawJson {
 
 function renderTurn(turn: Turn, context: HistoryContext): WireBlock[] {
   const blocks: readonly (UserBlock | AssistantBlock)[] = turn.blocks
-  return blocks.flatMap((block) => renderBlock(block, turn.place ?? '/messages', context))
+  return blocks.flatMap((block) => renderBlock(block, turnPlace(turn), context))
 }
 
 function renderBlock(block: UserBlock | AssistantBlock, place: string, context: HistoryContext): WireBlock[] {

@@ -2,7 +2,7 @@
 // is written when it is complete.
 
 import type { Usage } from '../../../kernel/usage.ts'
-import type { RawJson, SealedThinkingBlock, ThinkingBlock } from '../../canonical/conversation.ts'
+import type { RawJson, ReasoningBlock } from '../../canonical/conversation.ts'
 import { jsonArray, jsonObject, jsonString } from '../../canonical/json.ts'
 import type { ReplyBlock, ReplyEvent, Stop } from '../../canonical/reply.ts'
 import type { RenderContext, StreamRenderer } from '../../canonical/translation.ts'
@@ -43,7 +43,7 @@ class GeminiRenderer extends BlockRenderer {
   #id = ''
   readonly #parts: Part[] = []
   /** Reasoning of this reply so far, for the next text and the next call. */
-  readonly #thoughts: (ThinkingBlock | SealedThinkingBlock)[] = []
+  readonly #thoughts: ReasoningBlock[] = []
   #textSignature: string | undefined
   #callSignature: string | undefined
   #text = ''
@@ -105,7 +105,7 @@ class GeminiRenderer extends BlockRenderer {
     return ''
   }
 
-  #remember(block: ThinkingBlock | SealedThinkingBlock): void {
+  #remember(block: ReasoningBlock): void {
     this.#thoughts.push(block)
     this.#textSignature = this.#callSignature = writeThoughts(this.#thoughts)
   }

@@ -4,11 +4,10 @@
 import type { Failure } from '../../../kernel/failure.ts'
 import {
   type AssistantBlock,
+  type ContentBlock,
   type Conversation,
-  type DocumentBlock,
   type Effort,
   efforts,
-  type ImageBlock,
   type OutputFormat,
   type RawJson,
   type ReasoningSettings,
@@ -162,9 +161,7 @@ function modelBlocks(parts: readonly RequestFields[], context: ParseContext, new
   })
 }
 
-type Content = TextBlock | ImageBlock | DocumentBlock
-
-function parseMedia(part: RequestFields): Content {
+function parseMedia(part: RequestFields): ContentBlock {
   const text = part.optionalText('text')
   if (text !== undefined) return { kind: 'text', text }
   const inline = part.optionalObject('inlineData')
@@ -198,7 +195,7 @@ function parseResult(result: RequestFields, callId: string, context: ParseContex
   // The member is required, so it is empty beside media.
   const isSaid = response !== undefined && (response.names.length > 0 || media.length === 0)
   const text = typeof value === 'string' ? value : isSaid ? context.rawText(response.at) : ''
-  const content: Content[] = text === '' ? media : [{ kind: 'text', text }, ...media]
+  const content: ContentBlock[] = text === '' ? media : [{ kind: 'text', text }, ...media]
   return { kind: 'tool-result', callId, content, isError: isSingle && only === 'error' }
 }
 

@@ -2,17 +2,22 @@
 // gives the same bytes. The part that grows from turn to turn comes last, so the bytes before it stay the same.
 
 import type { Failure } from '../../../kernel/failure.ts'
-import type {
-  AssistantBlock,
-  DocumentBlock,
-  ImageBlock,
-  MediaSource,
-  TextBlock,
-  ToolCallBlock,
-  ToolResultBlock,
-  Turn,
+import {
+  type AssistantBlock,
+  type ContentBlock,
+  type Conversation,
+  type DocumentBlock,
+  type ImageBlock,
+  type MediaSource,
+  type OutputFormat,
+  placeOf,
+  type RawJson,
+  type Tool,
+  type ToolCallBlock,
+  type ToolResultBlock,
+  type Turn,
+  turnPlace,
 } from '../../canonical/conversation.ts'
-import { type Conversation, type OutputFormat, placeOf, type RawJson, type Tool } from '../../canonical/conversation.ts'
 import { filledArray, filledObject, jsonArray, jsonObject, jsonString, type Members } from '../../canonical/json.ts'
 import type { TargetRules } from '../../canonical/target-rules.ts'
 import { noHeaders, type RenderedRequest, type Target } from '../../canonical/translation.ts'
@@ -392,10 +397,6 @@ function renderTurn(turn: Turn, rendering: Rendering): readonly RawJson[] {
   return [textPart(`<system>\n${texts.join('\n\n')}\n</system>`)]
 }
 
-function turnPlace(turn: Turn | undefined): string {
-  return turn?.place ?? '/messages'
-}
-
 // Assistant turns: text, thoughts and calls, each with the signature the provider wants back.
 
 /** Google's placeholder for a lost signature. An unsigned call in the history is refused (docs of 2026-11). */
@@ -504,7 +505,7 @@ const typeOfEnding: Readonly<Record<string, string>> = {
 }
 
 /** Empty text gives no part, because the provider refuses it. `place` names the message in a refusal. */
-function renderParts(block: TextBlock | ImageBlock | DocumentBlock, rendering: Rendering, place: string): RawJson[] {
+function renderParts(block: ContentBlock, rendering: Rendering, place: string): RawJson[] {
   switch (block.kind) {
     case 'text':
       return block.text === '' ? [] : [textPart(block.text)]

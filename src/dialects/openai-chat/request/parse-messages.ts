@@ -2,12 +2,12 @@
 
 import type {
   AssistantBlock,
+  ContentBlock,
   Conversation,
   DocumentBlock,
-  ImageBlock,
-  SealedThinkingBlock,
+  MediaBlock,
+  ReasoningBlock,
   TextBlock,
-  ThinkingBlock,
   ToolCallBlock,
   ToolResultBlock,
   Turn,
@@ -235,8 +235,6 @@ function argumentText(fields: RequestFields, name: string, context: ParseContext
 // Content parts of user and tool messages: text, images, files and audio. Parts in the form of Messages, which some
 // clients send, are accepted too. The media type decides the kind of block, not the type of the part.
 
-type ContentBlock = TextBlock | ImageBlock | DocumentBlock
-
 const partMembers: ReadonlySet<string> = new Set([
   ...['type', 'text', 'image_url', 'file', 'input_audio', 'source', 'title', 'context'],
   ...['cache_control', 'prompt_cache_breakpoint'],
@@ -283,7 +281,7 @@ function refusePart(part: RequestFields, role: string): never {
   return part.refuse('type', `A content part of type ${shownWord(type)} is not supported in a ${role} message.`)
 }
 
-function parseImageUrl(part: RequestFields, { warnings }: ParseContext): ImageBlock | DocumentBlock {
+function parseImageUrl(part: RequestFields, { warnings }: ParseContext): MediaBlock {
   // Several clients send a plain string, although it is not documented.
   if (typeof part.value('image_url') === 'string') {
     return mediaByUrl(part.text('image_url'), part.pointer('image_url'))
@@ -293,7 +291,7 @@ function parseImageUrl(part: RequestFields, { warnings }: ParseContext): ImageBl
   return mediaByUrl(image.text('url'), image.pointer('url'))
 }
 
-function parseFile(part: RequestFields): ImageBlock | DocumentBlock {
+function parseFile(part: RequestFields): MediaBlock {
   const file = part.optionalObject('file') ?? part.missing('file')
   if (file.optionalText('file_id') !== undefined) {
     return file.refuse('file_id', 'Files by id are kept by one provider and not available here; send `file_data`.')
@@ -314,7 +312,7 @@ function parseAudio(part: RequestFields): DocumentBlock {
 }
 
 /** An image or document in the form of Messages. */
-function parseSource(part: RequestFields): ImageBlock | DocumentBlock {
+function parseSource(part: RequestFields): MediaBlock {
   const source = part.optionalObject('source') ?? part.missing('source')
   const title = part.optionalText('title')
   const named = { title, context: part.optionalText('context') }
@@ -336,8 +334,6 @@ function parseSource(part: RequestFields): ImageBlock | DocumentBlock {
 
 // Reasoning in an assistant message. These are the extensions in use, the most complete first: `reasoning_details`
 // (OpenRouter and us), `thinking_blocks` (LiteLLM), plain text.
-
-type ReasoningBlock = ThinkingBlock | SealedThinkingBlock
 
 /** The format of Messages signatures, also assumed for entries without a format. */
 const messagesFormat = 'anthropic-claude-v1'

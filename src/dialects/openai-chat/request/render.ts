@@ -2,17 +2,20 @@
 // part that grows from turn to turn comes last, so the bytes before it stay the same.
 
 import type { Failure } from '../../../kernel/failure.ts'
-import type {
-  AssistantBlock,
-  DocumentBlock,
-  MediaSource,
-  RawJson,
-  TextBlock,
-  ToolCallBlock,
-  ToolResultBlock,
-  Turn,
+import {
+  type AssistantBlock,
+  type ContentBlock,
+  type Conversation,
+  type DocumentBlock,
+  type Effort,
+  type MediaSource,
+  placeOf,
+  type RawJson,
+  type TextBlock,
+  type ToolCallBlock,
+  type ToolResultBlock,
+  type Turn,
 } from '../../canonical/conversation.ts'
-import { type Conversation, type Effort, placeOf } from '../../canonical/conversation.ts'
 import { filledArray, jsonArray, jsonObject, jsonString, type Members, parseJson } from '../../canonical/json.ts'
 import { blobFor, readSignature } from '../../canonical/signature.ts'
 import type { TargetRules } from '../../canonical/target-rules.ts'
@@ -23,7 +26,6 @@ import { readRequest, refuseAt, refuseEmpty, WarningList } from '../../request/f
 import { isAudio } from '../../request/media.ts'
 import {
   argumentText,
-  type ContentBlock,
   dataUrl,
   errorMark,
   isFilled,

@@ -3,18 +3,22 @@
 
 import type { Failure } from '../../../kernel/failure.ts'
 import { routingMembers } from '../../byte-lane/envelope.ts'
-import type {
-  AssistantBlock,
-  DocumentBlock,
-  ImageBlock,
-  TextBlock,
-  Tool,
-  ToolCallBlock,
-  ToolChoice,
-  ToolResultBlock,
-  Turn,
+import {
+  type AssistantBlock,
+  type ContentBlock,
+  type Conversation,
+  type DocumentBlock,
+  efforts,
+  type MediaBlock,
+  type RawJson,
+  type ReasoningSettings,
+  type TextBlock,
+  type Tool,
+  type ToolCallBlock,
+  type ToolChoice,
+  type ToolResultBlock,
+  type Turn,
 } from '../../canonical/conversation.ts'
-import { type Conversation, efforts, type RawJson, type ReasoningSettings } from '../../canonical/conversation.ts'
 import { jsonObject, recordOf } from '../../canonical/json.ts'
 import type { CallForm, ContentTags, Envelope, ParsedRequest } from '../../canonical/translation.ts'
 import { breakpointOf } from '../../request/cache-marks.ts'
@@ -260,8 +264,6 @@ function parseSaid(item: RequestFields, context: ParseContext): AssistantBlock[]
   })
 }
 
-type ContentBlock = TextBlock | ImageBlock | DocumentBlock
-
 function parseContent(item: RequestFields, name: string, context: ParseContext): ContentBlock[] {
   return item.blocks(name, (part) => parsePart(part, context))
 }
@@ -295,23 +297,23 @@ function parseText(part: RequestFields, context: ParseContext): TextBlock {
 }
 
 function parseMedia(
-  parse: (part: RequestFields, context: ParseContext) => ImageBlock | DocumentBlock,
+  parse: (part: RequestFields, context: ParseContext) => MediaBlock,
   part: RequestFields,
   context: ParseContext,
-): ImageBlock | DocumentBlock {
+): MediaBlock {
   part.warnUnknown(partMembers, context.warnings)
   return { ...parse(part, context), ...breakpointOf(part, context) }
 }
 
 const byId = 'Files by id are kept by one provider and not available here; send the data instead.'
 
-function parseImage(part: RequestFields, { warnings }: ParseContext): ImageBlock | DocumentBlock {
+function parseImage(part: RequestFields, { warnings }: ParseContext): MediaBlock {
   if (part.optionalText('file_id') !== undefined) part.refuse('file_id', byId)
   if ((part.optionalText('detail') ?? 'auto') !== 'auto') warnings.add('detail_dropped', part.pointer('detail'))
   return mediaByUrl(part.text('image_url'), part.pointer('image_url'))
 }
 
-function parseFile(part: RequestFields): ImageBlock | DocumentBlock {
+function parseFile(part: RequestFields): MediaBlock {
   if (part.optionalText('file_id') !== undefined) part.refuse('file_id', byId)
   const title = part.optionalText('filename')
   const url = part.optionalText('file_url')

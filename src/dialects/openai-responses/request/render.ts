@@ -4,6 +4,7 @@
 import type { Failure } from '../../../kernel/failure.ts'
 import type {
   AssistantBlock,
+  ContentBlock,
   Conversation,
   DocumentBlock,
   MediaSource,
@@ -23,7 +24,6 @@ import { refuseAudio, refuseMediaUrl } from '../../request/media.ts'
 import {
   anyObjectFormat,
   argumentText,
-  type ContentBlock,
   dataUrl,
   errorMark,
   isFilled,
