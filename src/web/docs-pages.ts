@@ -63,20 +63,23 @@ function titleOf(text: string, file: string): string {
 /** Headings get ids, and links to other pages lead to them; what is not published is named without a link. */
 function htmlOf(text: string, file: string): string {
   const folder = file.includes('/') ? file.slice(0, file.lastIndexOf('/') + 1) : ''
-  return Bun.markdown
-    .html(text)
-    .replace(
-      /<(h[1-4])>(.*?)<\/\1>/gs,
-      (_, tag: string, inner: string) => `<${tag} id="${idOf(inner)}">${inner}</${tag}>`,
-    )
-    .replace(/<a href="([^"]*)">(.*?)<\/a>/gs, (whole, href: string, inner: string) => {
-      if (/^(?:https?:|#|mailto:)/.test(href)) return whole
-      const { pathname, hash } = new URL(href, `http://docs/docs/${folder}`)
-      const isPage = pathname.startsWith('/docs/') && pathname.endsWith('.md') && !pathname.includes('/decisions/')
-      return isPage ? `<a href="${pathname.replace(/\.md$/, '')}${hash}">${inner}</a>` : inner
-    })
-    .replace(/<img [^>]*>/g, '')
-    .replaceAll('<pre>', '<pre tabindex="0">')
+  return (
+    Bun.markdown
+      .html(text)
+      .replace(
+        /<(h[1-4])>(.*?)<\/\1>/gs,
+        (_, tag: string, inner: string) => `<${tag} id="${idOf(inner)}">${inner}</${tag}>`,
+      )
+      .replace(/<a href="([^"]*)">(.*?)<\/a>/gs, (whole, href: string, inner: string) => {
+        if (/^(?:https?:|#|mailto:)/.test(href)) return whole
+        const { pathname, hash } = new URL(href, `http://docs/docs/${folder}`)
+        const isPage = pathname.startsWith('/docs/') && pathname.endsWith('.md') && !pathname.includes('/decisions/')
+        return isPage ? `<a href="${pathname.replace(/\.md$/, '')}${hash}">${inner}</a>` : inner
+      })
+      .replace(/<img [^>]*>/g, '')
+      // They scroll, and the keyboard must be able to.
+      .replaceAll(/<(pre|table)>/g, '<$1 tabindex="0">')
+  )
 }
 
 /** As GitHub makes them, so that links with a fragment work. */

@@ -77,3 +77,13 @@ export async function watchPage(context: BrowserContext, runsScripts = true): Pr
 export function sidewaysPixels(page: Page): Promise<unknown> {
   return page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth')
 }
+
+/** Chromium's sum of the layout shifts since the page was opened. */
+export async function layoutShift(page: Page): Promise<number> {
+  const sum = await page.evaluate(`(() => {
+    const observer = new PerformanceObserver(() => {})
+    observer.observe({ type: 'layout-shift', buffered: true })
+    return observer.takeRecords().reduce((sum, { value }) => sum + value, 0)
+  })()`)
+  return Number(sum)
+}

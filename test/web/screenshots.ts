@@ -1,16 +1,15 @@
-// Takes the screenshots in docs/screenshots: every page in light and dark mode, on desktop and mobile, from a real gateway
-// with sandbox traffic. `npm run screenshots` takes all, with names of pages only those. The providers have invalid keys and
-// are never called.
+// Takes screenshots of a real gateway with sandbox traffic. `npm run screenshots` renews the few in docs/screenshots.
+// `npm run screenshots -- --sheets FOLDER [NAME…]` looks at every page, or the named ones, at three widths in light and dark
+// mode, and writes two pictures per page. The providers have invalid keys and are never called.
 
-import { readFileSync } from 'node:fs'
+import { mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Page } from 'playwright-core'
-import { systemClock } from '../../src/kernel/clock.ts'
-import { openBrowser, openPage } from '../parts/browser.ts'
+import type { Browser, Page } from 'playwright-core'
+import { isoTime, systemClock } from '../../src/kernel/clock.ts'
+import { openBrowser, openContext, watchPage } from '../parts/browser.ts'
 import { startGateway } from '../parts/gateway.ts'
+import { allPages, type ListedPage, type ListedThings } from './all-pages.ts'
 import { shrinkPng } from './shrink-png.ts'
-
-const folder = join(import.meta.dir, '../../docs/screenshots')
 
 /** The clock starts behind, so that the requests are spread over a day, and is right when the screenshots are taken. */
 let behindMs = 22 * 3_600_000
@@ -39,13 +38,15 @@ async function manage(method: string, path: string, body?: object) {
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
   const response = await fetch(gateway.url + path, { method, headers, ...(body && { body: JSON.stringify(body) }) })
   if (!response.ok) throw new Error(`${method} ${path}: ${await response.text()}`)
-  return (await response.json()) as { id: string; secret: string; data: readonly { id: string }[] }
+  return (await response.json()) as { id: string; secret: string; url: string; data: readonly { id: string }[] }
 }
 
-/** A team with projects, keys, limits and a top-up, and calls of every kind. Returns the id of a request that failed over. */
-async function makeTraffic(): Promise<string> {
+/** A team with projects, keys, limits and a top-up, and calls of every kind. */
+async function makeTraffic(): Promise<ListedThings> {
   const { data } = await manage('GET', '/api/workspaces')
-  const workspace = `/api/workspaces/${data[0]?.id}`
+  const workspaceId = data[0]?.id ?? ''
+  const workspace = `/api/workspaces/${workspaceId}`
+  const { id: newWorkspaceId } = await manage('POST', '/api/workspaces', { name: 'Contoso' })
   const web = await manage('POST', `${workspace}/projects`, { name: 'web', models: ['sandbox/*'] })
   const batch = await manage('POST', `${workspace}/projects`, { name: 'batch' })
   const site = await manage('POST', `/api/projects/${web.id}/keys`, { name: 'website' })
@@ -53,7 +54,8 @@ async function makeTraffic(): Promise<string> {
   const nightly = await manage('POST', `/api/projects/${batch.id}/keys`, { name: 'nightly' })
   await manage('PUT', `/api/keys/${ci.id}/limits`, { requests_per_minute: 120, spend_per_day: '1.50' })
   await manage('PUT', `/api/projects/${web.id}/limits`, { requests_per_minute: 600, spend_per_month: '40.00' })
-  await manage('POST', `${workspace}/topups`, { amount: '25.00', reference: 'invoice 2026-117' })
+  const topUp = await manage('POST', `${workspace}/topups`, { amount: '25.00', reference: 'invoice 2026-117' })
+  await manage('POST', '/api/invitations', { email: 'grace@example.com', role: 'viewer', workspace_id: workspaceId })
   const secrets = [site.secret, ci.secret, nightly.secret, gateway.key]
   let flaky = ''
   for (let turn = 0; turn < callsMax; turn++) {
@@ -70,7 +72,13 @@ async function makeTraffic(): Promise<string> {
     if (model === 'flaky' && attempts > 1) flaky = id
   }
   behindMs = 0
-  return flaky
+  // A model without traffic, so that no charge depends on it.
+  for (const input of ['1.20', '0.90'])
+    await manage('PUT', '/api/models/sandbox%2Fslow/price', { input, output: '2.00' })
+  const month = isoTime(clock.now()).slice(0, 7)
+  return {
+    ...{ workspaceId, newWorkspaceId, projectId: web.id, keyId: ci.id, requestId: flaky, topUpId: topUp.id, month },
+  }
 }
 
 interface Call {
@@ -111,122 +119,107 @@ async function call({ secret, model, question, client, isMessages }: Call) {
   }
 }
 
-const flaky = await makeTraffic()
-// A model without traffic, so that no charge depends on it.
-for (const input of ['1.20', '0.90']) await manage('PUT', '/api/models/sandbox%2Fslow/price', { input, output: '2.00' })
-
-interface Picture {
-  readonly name: string
-  readonly path: string
-  /** Visible when the page is ready. */
-  readonly ready: string
-  act?(page: Page): Promise<void>
-}
-
-const pictures: readonly Picture[] = [
-  { name: 'catalog', path: '/', ready: '.live .status-ok' },
-  { name: 'narrowed', path: '/', ready: '.live .status-ok', act: narrow },
-  { name: 'model', path: '/catalog/anthropic/claude-sonnet-4.5', ready: '.live .status-ok' },
-  { name: 'history', path: '/catalog/sandbox/slow', ready: '.live .status-ok', act: showHistory },
-  {
-    name: 'compare',
-    path: '/compare?m=anthropic/claude-sonnet-4.5&m=openai/gpt-5.1&m=sandbox/echo',
-    ready: '.live .status-ok',
+/** What has to be done before a page shows what it is for. */
+const acts: Readonly<Record<string, (page: Page) => Promise<void>>> = {
+  async playground(page) {
+    await page.fill('input[type=password]', gateway.key)
+    await page.getByLabel(/^Offer a tool/).check()
+    await page.click('button:text-is("Send")')
+    await page.waitForSelector('[data-answer="sandbox/tools"] [data-cost]')
+    await page.waitForSelector('[data-answer="sandbox/think"] [data-cost]')
   },
-  { name: 'overview', path: '/console', ready: '.usage-chart canvas' },
-  { name: 'requests', path: '/console/requests', ready: '.live .status-ok' },
-  { name: 'request', path: `/console/requests/${flaky}`, ready: '.waterfall' },
-  {
-    name: 'playground',
-    path: '/console/playground?model=sandbox/tools&other=sandbox/think',
-    ready: '.answers',
-    act: ask,
-  },
-  { name: 'keys', path: '/console/keys', ready: '.data-table' },
-  { name: 'projects', path: '/console/projects', ready: '.data-table' },
-  { name: 'allowlist', path: '/console/projects', ready: '.data-table', act: openAllowlist },
-  { name: 'wallet', path: '/console/wallet', ready: '.data-table' },
-  { name: 'correction', path: '/console/wallet', ready: '.data-table', act: openCorrection },
-  { name: 'providers', path: '/console/providers', ready: '.live .status-ok' },
-  { name: 'settings', path: '/console/settings', ready: '.data-table' },
-  {
-    name: 'palette',
-    path: '/console/requests',
-    ready: '.data-table',
-    async act(page) {
-      await page.keyboard.press('Control+k')
-      await page.waitForSelector('.palette [role=option]')
-      await page.keyboard.type('claude')
-      await page.waitForSelector('[role=option]:has-text("claude")')
-    },
-  },
-]
-
-async function ask(page: Page): Promise<void> {
-  await page.fill('input[type=password]', gateway.key)
-  await page.getByLabel(/^Offer a tool/).check()
-  await page.click('button:text-is("Send")')
-  await page.waitForSelector('[data-answer="sandbox/tools"] [data-cost]')
-  await page.waitForSelector('[data-answer="sandbox/think"] [data-cost]')
-  await page.locator('.answers').scrollIntoViewIfNeeded()
 }
 
-/** Filters by a project with an allowlist. */
-async function narrow(page: Page): Promise<void> {
-  await page.click('summary:has-text("What can my key use?")')
-  await page.focus('#access-project')
-  await page.locator('#access-project option:has-text("/ web")').waitFor({ state: 'attached' })
-  await page.selectOption('#access-project', { label: 'default / web' })
-  await page.waitForSelector('.access-filter:has-text("Showing only")')
+/** Signed in as the installation, and as a person who accepted an invitation. */
+async function signIn(browser: Browser | undefined, workspaceId: string) {
+  const operator = await openContext(browser, { reducedMotion: 'reduce', timezoneId: 'UTC' })
+  const { page, go } = await watchPage(operator)
+  await go(gateway.url + (await gateway.app.createSignInPath()))
+  await page.waitForSelector('.console')
+  const invitation = { email: 'ada@example.com', role: 'admin', workspace_id: workspaceId }
+  const { url } = await manage('POST', '/api/invitations', invitation)
+  const person = await openContext(browser, { reducedMotion: 'reduce', timezoneId: 'UTC' })
+  const accepting = await watchPage(person)
+  await accepting.go(url.replace(/^https?:\/\/[^/]+/, gateway.url))
+  await accepting.page.getByLabel('Your name').fill('Ada Lovelace')
+  await accepting.page.getByLabel('Choose a password').fill('correct horse battery')
+  await accepting.page.getByRole('button', { name: 'Accept and sign in' }).click()
+  await accepting.page.waitForSelector('.console')
+  const visitor = await openContext(browser, { reducedMotion: 'reduce', timezoneId: 'UTC' })
+  return (page: ListedPage) => (page.isPublic ? visitor : page.needsAccount ? person : operator)
 }
 
-async function showHistory(page: Page): Promise<void> {
-  await page.locator('[aria-label="Price history"]').scrollIntoViewIfNeeded()
+const [option, folder, ...wanted] = process.argv.slice(2)
+const isSheets = option === '--sheets' && folder !== undefined
+const things = await makeTraffic()
+const browser = await openBrowser()
+const contextOf = await signIn(browser, things.workspaceId)
+const schemes = ['light', 'dark'] as const
+
+async function show(listed: ListedPage, width: number, height: number): Promise<Page> {
+  const { page, go } = await watchPage(contextOf(listed))
+  await page.setViewportSize({ width, height })
+  await go(gateway.url + listed.path)
+  await page.waitForSelector(listed.ready)
+  await page.waitForSelector('.loading', { state: 'detached' })
+  await acts[listed.name]?.(page)
+  return page
 }
 
-async function openCorrection(page: Page): Promise<void> {
-  await page.click('summary:has-text("Correct the balance")')
-  await page.getByRole('form', { name: 'Correct the balance' }).scrollIntoViewIfNeeded()
-}
-
-async function openAllowlist(page: Page): Promise<void> {
-  await page.getByRole('button', { name: 'Actions for web' }).click()
-  await page.getByRole('menuitem', { name: 'Models' }).click()
-  await page.waitForSelector('dialog.sheet[open]')
-}
-
-const windows = [
-  { name: 'wide', viewport: { width: 1280, height: 860 } },
-  { name: 'phone', viewport: { width: 360, height: 760 } },
+/** The widths, how much of each page is shown, and how wide it is on a sheet. */
+const sizes = [
+  { width: 1440, height: 1400, shown: 640 },
+  { width: 1024, height: 1400, shown: 440 },
+  { width: 390, height: 1290, shown: 260 },
 ] as const
 
-const wanted = process.argv.slice(2)
-const isWanted = (name: string) => wanted.length === 0 || wanted.includes(name)
-const browser = await openBrowser()
-
-async function take(page: Page, name: string): Promise<void> {
-  const png = await page.screenshot({ animations: 'disabled', caret: 'hide' })
-  await Bun.write(join(folder, `${name}.png`), shrinkPng(png))
+/** A picture in light and one in dark mode, each with all widths side by side. */
+async function writeSheets(listed: ListedPage, into: string): Promise<void> {
+  const shots = { light: '', dark: '' }
+  for (const { width, height, shown } of sizes) {
+    const page = await show(listed, width, height)
+    for (const colorScheme of schemes) {
+      await page.emulateMedia({ colorScheme })
+      const png = await page.screenshot({ animations: 'disabled', caret: 'hide' })
+      shots[colorScheme] += `<img width="${shown}" alt="" src="data:image/png;base64,${png.toString('base64')}">`
+    }
+    await page.close()
+  }
+  const sheet = await (await openContext(browser)).newPage()
+  await sheet.setViewportSize({ width: sizes.reduce((sum, { shown }) => sum + shown + 4, 0), height: 600 })
+  for (const colorScheme of schemes) {
+    const style = 'margin:0;display:flex;gap:4px;align-items:start;background:gray'
+    await sheet.setContent(`<body style="${style}">${shots[colorScheme]}</body>`)
+    await sheet.screenshot({ path: join(into, `${listed.name}-${colorScheme}.png`), fullPage: true })
+  }
+  await sheet.context().close()
 }
 
-for (const { name: size, viewport } of windows) {
-  for (const colorScheme of ['light', 'dark'] as const) {
-    const options = { viewport, colorScheme, timezoneId: 'UTC' }
-    const signIn = await openPage(browser, `${gateway.url}/console`, options)
-    if (isWanted('sign-in')) await take(signIn.page, `sign-in-${size}-${colorScheme}`)
-    await signIn.close()
-    const { page, go, close } = await openPage(browser, gateway.url + (await gateway.app.createSignInPath()), options)
-    await page.waitForSelector('.console')
-    for (const { name, path, ready, act } of pictures.filter((picture) => isWanted(picture.name))) {
-      await go(gateway.url + path)
-      await page.waitForSelector(ready)
-      await page.waitForSelector('.loading', { state: 'detached' })
-      await act?.(page)
-      await take(page, `${name}-${size}-${colorScheme}`)
-    }
-    await close()
-    process.stdout.write(`${size}, ${colorScheme}: done\n`)
+/** The pages of the README and the documentation. */
+const documented = ['catalog', 'model', 'usage', 'requests', 'request', 'playground', 'providers', 'billing']
+const documentedSizes = [
+  { name: 'wide', width: 1280, height: 860 },
+  { name: 'phone', width: 390, height: 844 },
+] as const
+
+for (const listed of allPages(things)) {
+  if (isSheets && (wanted.length === 0 || wanted.includes(listed.name))) {
+    mkdirSync(folder, { recursive: true })
+    await writeSheets(listed, folder)
+    process.stdout.write(`${listed.name}\n`)
   }
+  if (isSheets || !documented.includes(listed.name)) continue
+  for (const { name, width, height } of documentedSizes) {
+    const page = await show(listed, width, height)
+    for (const colorScheme of schemes) {
+      await page.emulateMedia({ colorScheme })
+      const png = await page.screenshot({ animations: 'disabled', caret: 'hide' })
+      const path = join(import.meta.dir, '../../docs/screenshots', `${listed.name}-${name}-${colorScheme}.png`)
+      await Bun.write(path, shrinkPng(png))
+    }
+    await page.close()
+  }
+  process.stdout.write(`${listed.name}\n`)
 }
 await browser?.close()
 await gateway.stop()

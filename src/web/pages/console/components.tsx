@@ -137,10 +137,17 @@ export function Tiles({ tiles }: { readonly tiles: readonly Tile[] }) {
   )
 }
 
-/** An exact amount on one line; null = not known. */
+/** An exact amount on one line, digits below a cent dimmed where there are cents; null = not known. */
 export function Amount({ usd }: { readonly usd: string | null }) {
   if (usd === null) return <span class="muted">–</span>
-  return <span class="amount">{usdText(usd)}</span>
+  const text = usdText(usd)
+  const [, cents, rest] = /^(.*[1-9].*\.\d\d|.*\.(?!00)\d\d)(\d+)$/.exec(text) ?? [undefined, text, '']
+  return (
+    <span class="amount">
+      {cents}
+      {rest && <span class="minor">{rest}</span>}
+    </span>
+  )
 }
 
 /** An amount in a headline: two decimals, the full value on hover and when it is copied. */
@@ -153,10 +160,11 @@ export function Headline({ usd }: { readonly usd: string }) {
   )
 }
 
-/** The name of a key or project; its id until the name has loaded, and where there is none. */
+/** The name of a key or project; its id where there is none, and the end of it until the name has loaded. */
 export function NameOf({ kind, id }: { readonly kind: 'Key' | 'Project'; readonly id: string }) {
-  const { value } = useApi(`get${kind}`, { id })
-  return value === undefined ? <code>{id}</code> : <span title={id}>{value.name}</span>
+  const { value, error } = useApi(`get${kind}`, { id })
+  if (value === undefined) return <code>{error ? id : `…${id.slice(-6)}`}</code>
+  return <span title={id}>{value.name}</span>
 }
 
 const causeTexts: Readonly<Record<string, string>> = {

@@ -26,7 +26,7 @@ import { dayMs, limitKinds } from './figures.ts'
 import { holdersOf, LimitsDialog, LimitsList } from './limits.tsx'
 import { useConsolePath } from './navigation.ts'
 import { Dialog, FormDialog, useOverlay } from './overlay.tsx'
-import { projectYaml, readProjectsOf } from './workspace-data.ts'
+import { playgroundKeyName, projectYaml, readProjectsOf } from './workspace-data.ts'
 
 export interface Row {
   readonly apiKey: Key
@@ -36,6 +36,11 @@ export interface Row {
   readonly request: RequestItem | undefined
   /** USD since the start of the month in UTC; undefined = not known. */
   readonly spent: string | undefined
+}
+
+/** The playground makes a key for an hour whenever it needs one. */
+function isSpent({ name, status }: Key): boolean {
+  return name === playgroundKeyName && status !== 'active'
 }
 
 /** A few calls for each workspace, however many keys there are. Inactive keys come last. Without an id: of all workspaces. */
@@ -50,7 +55,8 @@ export async function readKeys(
     // Keys can be managed without it, so an error only leaves the column empty.
     callApi('getStats', { query: { workspace_id: id, group: 'key', from } }).catch(() => undefined),
   ])
-  const rows = [...keys]
+  const rows = keys
+    .filter((apiKey) => !isSpent(apiKey))
     .sort((a, b) => Number(a.status !== 'active') - Number(b.status !== 'active'))
     .map((apiKey) => ({
       apiKey,

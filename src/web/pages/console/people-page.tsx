@@ -123,7 +123,7 @@ function memberActions(
   const remove = () => open(<RemoveDialog member={member} onDone={onDone} />)
   return [
     ...(role === 'operator' ? [] : [{ label: 'Role', name: `Change the role of ${email}`, run: change }]),
-    { label: 'Reset password', name: `Reset the password of ${email}`, run: reset },
+    { label: 'Reset password', name: `Reset password of ${email}`, run: reset },
     { label: 'Remove', name: `Remove ${email}`, look: 'danger', run: remove },
   ]
 }

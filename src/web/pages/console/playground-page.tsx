@@ -31,7 +31,7 @@ import {
   useModelCall,
 } from './model-call.ts'
 import { Dialog, useOverlay } from './overlay.tsx'
-import { readOwnKeyModels } from './workspace-data.ts'
+import { playgroundKeyName, readOwnKeyModels } from './workspace-data.ts'
 
 const dialectOptions = Object.entries(dialects).map(([value, { label }]) => ({ value, label }))
 
@@ -413,7 +413,7 @@ async function ownKeyOf(project: string): Promise<string> {
   const kept = ownKeys.get(project)
   if (kept && kept.expiresAt > systemClock.now() + 60_000) return kept.secret
   const expiresAt = systemClock.now() + keyMinutes * 60_000
-  const body = { name: 'playground', expires_at: isoTime(expiresAt) }
+  const body = { name: playgroundKeyName, expires_at: isoTime(expiresAt) }
   const { secret } = await callApi('createKey', { id: project, body })
   ownKeys.set(project, { secret, expiresAt })
   return secret

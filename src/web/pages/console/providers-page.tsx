@@ -203,7 +203,8 @@ const incidentColumns: readonly Column<Incident>[] = [
     label: 'Started',
     isWhole: true,
     show: ({ started_at }) => <Moment at={started_at} />,
-    note: ({ ended_at }) => (ended_at === null ? undefined : <>until {<Moment at={ended_at} />}</>),
+    note: ({ started_at, ended_at }) =>
+      ended_at !== null && ended_at.slice(0, 19) !== started_at.slice(0, 19) && <>until {<Moment at={ended_at} />}</>,
   },
   {
     label: 'State',
@@ -294,6 +295,7 @@ export function ProviderView({ subject: id }: ConsoleData) {
           ...(isOperator ? [['Attempts', <AttemptBars key="bars" buckets={sumBuckets(history, id)} />] as const] : []),
         ]}
       />
+      {isOperator && <Incidents history={history} provider={id} />}
       <Section title="Routes">
         {entries.length === 0 && <Skeleton what="routes" rows={8} />}
         {entries.length > 0 && (
@@ -307,7 +309,6 @@ export function ProviderView({ subject: id }: ConsoleData) {
         )}
         <p class="hint">{historyHint} The sandbox fails only on purpose and is not timed.</p>
       </Section>
-      {isOperator && <Incidents history={history} provider={id} />}
     </>
   )
 }
@@ -334,13 +335,13 @@ const routeColumns: readonly ViewerColumn<RouteHistoryRow>[] = [
   {
     label: 'Status',
     show: ({ route }) => <Status {...routeStatus(route)} />,
-    note: ({ route }) => routeStatus(route).detail,
+    note: ({ route }) => !route.rehearsal && routeStatus(route).detail,
   },
   {
     label: 'Attempts',
     isOperators: true,
     show: ({ buckets }) => <AttemptBars buckets={buckets} />,
-    note: ({ firstEventMs }) => firstEventMs !== null && `first token after ${shortMs(firstEventMs)} on average`,
+    note: ({ firstEventMs }) => firstEventMs !== null && `first token ${shortMs(firstEventMs)} (avg)`,
   },
   {
     label: 'First token (p50)',
@@ -354,12 +355,14 @@ const routeColumns: readonly ViewerColumn<RouteHistoryRow>[] = [
   },
   {
     label: 'Order',
+    isWhole: true,
     show: ({ route: { priority } }) => `priority ${priority}`,
     note: ({ route: { weight, factor } }) =>
       `weight ${weight}${factor < 1 ? `, currently ${Math.round(factor * 100)} % of it` : ''}`,
   },
   {
     label: 'Source',
+    isWhole: true,
     show: ({ entry }) => entry.source,
     note: ({ entry }) => <CopyButton text={modelYaml(entry)} what={`YAML of ${entry.id}`} label="YAML" />,
   },

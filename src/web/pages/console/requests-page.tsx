@@ -10,6 +10,7 @@ import { type CallOf, type RequestItem, targetOfCall } from '../api.ts'
 import { Button, LiveStatus, SidePanel } from '../components.tsx'
 import { Checkbox, Field } from '../form.tsx'
 import { type AddressQuery, firstTime, useAddressQuery, useApi, useList } from '../hooks.ts'
+import { Icon } from '../icons.tsx'
 import { followEvents, type LiveState } from '../live-catalog.ts'
 import type { Column } from '../table.tsx'
 import { Amount, causeText, ExampleRequest, emptyState, ListView, NameOf, Outcome } from './components.tsx'
@@ -59,6 +60,8 @@ export function RequestsView({ address, isOperator, now }: ConsoleData) {
   const shared = { workspace_id: chosen?.id, ...named }
   const filters = { ...shared, ...period }
   const list = useList('listRequests', isDecided ? { query: filters } : undefined)
+  /** The fields, on a phone. */
+  const [isOpen, setOpen] = useState(false)
   const [waiting, setWaiting] = useState<readonly RequestItem[]>([])
   const showWaiting = () => {
     for (const request of waiting) list.add(request)
@@ -87,8 +90,14 @@ export function RequestsView({ address, isOperator, now }: ConsoleData) {
   const isFiltered = [...Object.values(named), ...Object.values(period)].some((value) => value !== undefined)
   return (
     <>
-      <RequestFilters query={query} change={change} live={live} />
-      {isDecided && <Histogram filters={shared} period={period} query={query} change={change} answeredAt={now} />}
+      <button type="button" class="button quiet on-phone" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+        <Icon name="filter" size={14} />
+        Filter
+      </button>
+      <div class={isOpen ? 'stack' : 'stack folded'}>
+        <RequestFilters query={query} change={change} live={live} />
+        {isDecided && <Histogram filters={shared} period={period} query={query} change={change} answeredAt={now} />}
+      </div>
       {waiting.length > 0 && (
         <p class="new-requests" role="status">
           <Button look="small" onClick={showWaiting}>
@@ -96,7 +105,7 @@ export function RequestsView({ address, isOperator, now }: ConsoleData) {
           </Button>
         </p>
       )}
-      {list.items.length > 0 && <ExportLinks filters={filters} />}
+      {(list.items.length > 0 || list.isLoading) && <ExportLinks filters={filters} />}
       {/* biome-ignore lint/a11y/noStaticElementInteractions: the link of each row does the same by keyboard */}
       {/* biome-ignore lint/a11y/useKeyWithClickEvents: see above */}
       <div class="table-box request-rows" onClick={openRow}>
@@ -233,7 +242,7 @@ function Histogram({ filters, period, query, change, answeredAt }: HistogramProp
       <p class="hint between">
         <span>{hour(from)}</span>
         <span>
-          {usage && `${exactCount(usage.total.requests)} requests, ${exactCount(usage.total.errors)} failed`}
+          {usage ? `${exactCount(usage.total.requests)} requests, ${exactCount(usage.total.errors)} failed` : '…'}
           {period.from === undefined && ' in the last 24 hours'}
         </span>
         <span>{hour(to)}</span>

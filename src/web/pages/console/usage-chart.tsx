@@ -37,7 +37,7 @@ export function UsageChart(props: UsageChartProps) {
   latest.current = props
   const [at, setAt] = useState<{ readonly index: number; readonly left: number } | undefined>(undefined)
   const { starts, series, before, isStacked } = props
-  const key = JSON.stringify([starts, series, before, isStacked])
+  const key = JSON.stringify([starts, series, before, isStacked, useColorScheme()])
   useEffect(() => {
     const root = place.current
     let chart: uPlot | undefined
@@ -90,6 +90,24 @@ export function UsageChart(props: UsageChartProps) {
   )
 }
 
+/** Changes with the theme: a canvas keeps the colors that it was drawn with. */
+function useColorScheme(): string {
+  const [scheme, setScheme] = useState('')
+  useEffect(() => {
+    const read = () => setScheme(`${document.documentElement.dataset.theme} ${dark.matches}`)
+    const dark = matchMedia('(prefers-color-scheme: dark)')
+    dark.addEventListener('change', read)
+    const observer = new MutationObserver(read)
+    observer.observe(document.documentElement, { attributeFilter: ['data-theme'] })
+    read()
+    return () => {
+      dark.removeEventListener('change', read)
+      observer.disconnect()
+    }
+  }, [])
+  return scheme
+}
+
 export const restLabel = 'others'
 
 export function colorOf(place: number, label: string): string {
@@ -121,6 +139,12 @@ function dataOf({ starts, series, before, isStacked }: UsageChartProps): uPlot.A
     starts.map((_, at) => before?.[at] ?? null),
   ] as uPlot.AlignedData
 }
+
+const labelPixels = 110
+/** Right of the plot. */
+const paddingPixels = 8
+/** `$0.00012345` */
+const yAxisPixels = 84
 
 type Latest = { readonly current: UsageChartProps }
 
@@ -155,7 +179,7 @@ function optionsOf(
     width: root.clientWidth,
     height: root.clientHeight,
     legend: { show: false },
-    padding: [12, 8, 0, 0],
+    padding: [12, paddingPixels, 0, 0],
     cursor: { y: false, drag: { x: false, y: false }, points: { show: false } },
     scales: {
       x: { time: true, range: [(starts[0] ?? 0) / 1000, ((starts.at(-1) ?? 0) + stepMs) / 1000] },
@@ -165,10 +189,16 @@ function optionsOf(
       {
         ...axis,
         grid: { show: false },
-        values: (_, splits) => splits.map((at) => latest.current.when(at * 1000)),
-        space: 110,
+        // A label is centered below its place; one at the right edge would be cut.
+        values: ({ width, scales: { x } }, splits) => {
+          const [first = 0, last = 1] = [x?.min, x?.max]
+          const pixels = (width - yAxisPixels) / (last - first)
+          const isWhole = (at: number) => (last - at) * pixels > labelPixels / 2 - paddingPixels
+          return splits.map((at) => (isWhole(at) ? latest.current.when(at * 1000) : ''))
+        },
+        space: labelPixels,
       },
-      { ...axis, size: 72, values: (_, splits) => splits.map((value) => latest.current.text(value)) },
+      { ...axis, size: yAxisPixels, values: (_, splits) => splits.map((value) => latest.current.text(value)) },
     ],
     series: [{}, ...(isStacked ? each.reverse() : each), ghost],
     hooks: {

@@ -6,6 +6,9 @@ import type { CatalogEntry } from '../../catalog/entry.ts'
 import { callApi, callForAll, type Key, type Project, type Workspace } from '../api.ts'
 import type { Limits } from './figures.ts'
 
+/** Of the keys that the playground creates, each for an hour. */
+export const playgroundKeyName = 'playground'
+
 export interface OwnKeyModels {
   /** By id. */
   readonly models: readonly OfferedModel[]

@@ -1,0 +1,76 @@
+// What holds on every page: nothing moves while it loads, axe finds no serious issue in light and dark mode, it fits the
+// window, and it has a bounded number of elements.
+
+import { afterAll, beforeAll, expect } from 'bun:test'
+import type { BrowserContext } from 'playwright-core'
+import { isoTime, systemClock } from '../../src/kernel/clock.ts'
+import { seriousFaults, seriousFaultsInBoth } from '../parts/axe.ts'
+import { browserTest, layoutShift, openContext, sidewaysPixels, watchPage } from '../parts/browser.ts'
+import { allPages, type ListedThings } from './all-pages.ts'
+import { button, type ConsoleHarness, field, type Made, startConsole } from './console-harness.ts'
+
+let harness: ConsoleHarness
+let things: ListedThings
+/** Of someone with an account. */
+let person: BrowserContext
+let visitor: BrowserContext
+
+beforeAll(async () => {
+  harness = await startConsole()
+  const { manage, gateway, browser } = harness
+  if (!browser) return
+  const answer: unknown = await manage('GET /api/workspaces')
+  const [workspace] = (answer as { data: readonly Made[] }).data
+  const workspaceId = workspace?.id ?? ''
+  const { id: newWorkspaceId } = await manage('POST /api/workspaces', { name: 'new' })
+  const project = await manage(`POST /api/workspaces/${workspaceId}/projects`, { name: 'web' })
+  const key = await manage(`POST /api/projects/${project.id}/keys`, { name: 'ci' })
+  await manage(`PUT /api/keys/${key.id}/limits`, { requests_per_minute: 120, spend_per_day: '1.50' })
+  const topUp = await manage(`POST /api/workspaces/${workspaceId}/topups`, { amount: '25.00', reference: 'invoice 7' })
+  for (let calls = 0; calls < 4; calls++) await harness.call(key.secret, 'a client', 'sandbox/flaky')
+  await harness.call(key.secret, 'a client', 'sandbox/down')
+  const requestId = await harness.ask('sandbox/flaky', {}, 'a client', key.secret)
+  const month = isoTime(systemClock.now()).slice(0, 7)
+  things = { workspaceId, newWorkspaceId, projectId: project.id, keyId: key.id, requestId, topUpId: topUp.id, month }
+  visitor = await openContext(browser, { reducedMotion: 'reduce' })
+  person = await openContext(browser, { reducedMotion: 'reduce' })
+  const invitation = { email: 'ada@example.com', role: 'admin', workspace_id: workspaceId }
+  const { url } = (await manage('POST /api/invitations', invitation)) as Made & { readonly url: string }
+  const { page, go } = await watchPage(person)
+  await go(url.replace(/^http:\/\/[^/]+/, gateway.url))
+  await field(page, 'Your name').fill('Ada')
+  await field(page, 'Choose a password').fill('correct horse battery')
+  await button(page, 'Accept and sign in').click()
+  await page.waitForSelector('.console')
+  await page.close()
+})
+afterAll(() => harness.stop())
+
+/** The longest one is the API reference, with all operations and their fields. */
+const elementsMax = 8_000
+const names = allPages({
+  ...{ workspaceId: '', projectId: '', keyId: '', requestId: '', topUpId: '', month: '', newWorkspaceId: '' },
+}).map(({ name }) => name)
+
+browserTest.each(names)('%s: nothing moves while it loads, it fits, and axe finds nothing', async (name) => {
+  const listed = allPages(things).find((each) => each.name === name)
+  if (!listed) throw new Error(`there is no page ${name}`)
+  const { path, ready, isPublic, needsAccount } = listed
+  const found: object[] = []
+  for (const width of [1280, 390]) {
+    const { page, go } =
+      isPublic || needsAccount ? await watchPage(isPublic ? visitor : person) : await harness.signIn('/docs')
+    await page.setViewportSize({ width, height: 844 })
+    await go(harness.gateway.url + path)
+    await page.waitForSelector(ready)
+    await page.waitForSelector('.loading', { state: 'detached' })
+    const shift = await layoutShift(page)
+    const elements = await page.locator('*').count()
+    const serious = await (width === 1280 ? seriousFaultsInBoth : seriousFaults)(page)
+    const pixels = await sidewaysPixels(page)
+    const ok = { width, isStill: shift < 0.05 || shift, fits: elements < elementsMax || elements, serious, pixels }
+    found.push(ok)
+    await page.close()
+  }
+  expect(found).toEqual([1280, 390].map((width) => ({ width, isStill: true, fits: true, serious: [], pixels: 0 })))
+})
