@@ -271,10 +271,12 @@ export async function countFacets(
     Map<string, number>
   >
   let total = 0
+  const { from, to, workspaceId, ...filters } = query
+  const isFiltered = Object.values(filters).some((value) => value !== undefined)
   // Two passes: each has fewer different rows than one over all columns. A key belongs to one project.
   const passes = [
     { names: ['cause', 'provider', 'agent'], more: '' },
-    { names: ['model', 'key'], more: ', MIN(project_id) AS f_project' },
+    ...(isFiltered ? [{ names: ['model', 'key'], more: ', MIN(project_id) AS f_project' } as const] : []),
   ] as const
   type Row = Readonly<Partial<Record<`f_${FacetName}`, string | null>>> & { readonly requests: bigint }
   for (const [pass, { names, more }] of passes.entries()) {
@@ -296,5 +298,15 @@ export async function countFacets(
       }
     }
   }
+  // Without filters the hourly sums have these.
+  for (const group of isFiltered ? [] : (['model', 'key', 'project'] as const)) {
+    const span = { from, to, ...(workspaceId && { workspaceId }), stepMs: facetStepMs, offsetMs: 0 }
+    for (const { value, total: sum } of await readSeries(database, { ...span, group })) {
+      if (value !== null) facets[group].set(value, Number(sum.requests))
+    }
+  }
   return { total, facets }
 }
+
+/** Whole hours, and longer than any window. */
+const facetStepMs = 10_000 * grainMs.hour
