@@ -169,14 +169,14 @@ const columns: readonly SortedColumn[] = [
     label: 'Latency (p50)',
     sort: 'first-token',
     isNumber: true,
-    show: ({ entry }) => <Busiest entry={entry} kind="first_event_ms" />,
+    show: ({ entry }) => <Busiest entry={entry} kind="first_event_ms" isShort />,
   },
   {
     label: 'Throughput',
     sort: 'speed',
     isDescending: true,
     isNumber: true,
-    show: ({ entry }) => <Busiest entry={entry} kind="tokens_per_second" />,
+    show: ({ entry }) => <Busiest entry={entry} kind="tokens_per_second" isShort />,
   },
   { label: 'Status', show: ({ entry }) => <Status {...modelStatus(entry)} /> },
 ]

@@ -91,10 +91,26 @@ export function ModelPrice({ entry, kind }: { readonly entry: CatalogEntry; read
 
 type FigureKind = 'first_event_ms' | 'tokens_per_second'
 
+interface BusiestProps {
+  readonly entry: CatalogEntry
+  readonly kind: FigureKind
+  /** A dash in place of words: in a long list. */
+  readonly isShort?: boolean
+}
+
 /** The measurement of the route with the most traffic. */
-export function Busiest({ entry, kind }: { readonly entry: CatalogEntry; readonly kind: FigureKind }) {
+export function Busiest({ entry, kind, isShort = false }: BusiestProps) {
   const unit = kind === 'first_event_ms' ? 'time' : 'tokens'
-  return <Measured figures={busiestFigures(entry.routes, kind)} unit={unit} isSandbox={isSandbox(entry)} />
+  const figures = busiestFigures(entry.routes, kind)
+  if (isShort && !hasEnoughSamples(figures)) {
+    const text = missingFigureText(figures, isSandbox(entry))
+    return (
+      <span class="muted" role="img" aria-label={text} title={text}>
+        –
+      </span>
+    )
+  }
+  return <Measured figures={figures} unit={unit} isSandbox={isSandbox(entry)} />
 }
 
 export interface MeasuredProps {
