@@ -219,9 +219,8 @@ test('keys: an operator sees when a provider failed, why, and what became of the
 test('providers: a key is tested at its provider, and providers show their source', async ({ page }) => {
   const row = (name: string) => page.locator('section[aria-label="Providers"] tbody tr', { hasText: name })
   await row('acme-eu').waitFor()
-  expect(await row('acme-eu').locator('td[data-label="Source"]').textContent()).toBe('filetollgate.yaml:4')
-  expect(await row('anthropic').locator('td[data-label="Source"]').textContent()).toBe('environmentANTHROPIC_API_KEY')
-  expect(await row('acme-eu').locator('td[data-label="Key"]').textContent()).toBe('…77aa')
+  expect(await row('acme-eu').locator('td[data-label="Key"]').textContent()).toBe('…77aatollgate.yaml:4')
+  expect(await row('anthropic').locator('td[data-label="Key"] .note').textContent()).toBe('ANTHROPIC_API_KEY')
   await page.waitForSelector('section[aria-label="Providers"] .status:has-text("1 route, available")')
   await page.waitForSelector('.hint:has-text("learned from real requests")')
   await button(page, 'Test the key for acme-eu').click()

@@ -412,8 +412,7 @@ function ProviderKey({ provider: { last4 } }: { readonly provider: Provider }) {
 function ProviderSource({ provider: { origin, source } }: { readonly provider: Provider }) {
   return (
     <>
-      {origins[origin]}
-      {origin !== 'built_in' && <code>{source}</code>}
+      {origins[origin]} {origin !== 'built_in' && <code>{source}</code>}
     </>
   )
 }
@@ -429,18 +428,14 @@ const switchColumn = (setDisabled: (id: string, isDisabled: boolean) => void): C
 })
 
 const providerColumns: readonly ViewerColumn<ProviderRow>[] = [
-  { label: 'Provider', show: ({ id }) => id, note: ({ provider }) => provider?.address },
+  { label: 'Provider', isWhole: true, show: ({ id }) => id, note: ({ provider }) => provider?.address },
   { label: 'Status', show: ({ isDisabled, status }) => <Status {...(isDisabled ? disabledStatus : status)} /> },
   { label: 'Attempts', isOperators: true, show: ({ buckets }) => <AttemptBars buckets={buckets} /> },
   {
     label: 'Key',
     isOperators: true,
+    isWhole: true,
     show: ({ provider }) => provider && <ProviderKey provider={provider} />,
-  },
-  {
-    label: 'Source',
-    isOperators: true,
-    show: ({ provider }) => provider && origins[provider.origin],
     note: ({ provider }) => provider && provider.origin !== 'built_in' && <code>{provider.source}</code>,
   },
   {

@@ -352,7 +352,7 @@ function RequestFilters({ query, live, change }: RequestFiltersProps) {
     { name: 'to', text: timeText('before', query.to) },
   ] as const
   return (
-    <div class="controls">
+    <div class="controls request-filters">
       <ModelField model={query.model} onChoose={(model) => change({ model })} />
       <Field label="Outcome" value={query.outcome} options={outcomes} onChange={(outcome) => change({ outcome })} />
       <ProjectField project={query.project} onChoose={(project) => change({ project })} />
