@@ -180,10 +180,17 @@ export function signIn(credentials: Credentials): Promise<unknown> {
 }
 
 export function signOut(): Promise<unknown> {
+  forgetTab()
   return send({ method: 'DELETE', path: '/console/session' })
 }
 
 /** Ends the sessions of all browsers. */
 export function signOutEverywhere(): Promise<unknown> {
+  forgetTab()
   return send({ method: 'DELETE', path: '/console/sessions' })
+}
+
+/** The conversations of the playground, which are kept for the tab. */
+function forgetTab(): void {
+  sessionStorage.clear()
 }

@@ -30,6 +30,7 @@ import {
   type Tool,
   useModelCall,
 } from './model-call.ts'
+import { usePlace } from './navigation.ts'
 import { Dialog, useOverlay } from './overlay.tsx'
 import { playgroundKeyName, readOwnKeyModels } from './workspace-data.ts'
 
@@ -188,6 +189,7 @@ function Prompt({ models, dialect, address }: PromptProps) {
   const [settings, setSettings] = useState(emptySettings)
   const [toolInput, setToolInput] = useState(exampleTool)
   const costs = useCosts()
+  const { scope } = usePlace()
   const source = useKeySource()
   const calls = [useModelCall(), useModelCall()] as const
   const [first] = models
@@ -201,6 +203,14 @@ function Prompt({ models, dialect, address }: PromptProps) {
   })
   const isRunning = calls.some((call) => call.isRunning) || source.isBusy
   const ended: readonly Turn[] = asked === undefined ? past : [...past, { prompt: asked, answers: calls }]
+  useEffect(() => {
+    const kept = readKept(scope)
+    setPast(kept.turns)
+    costs.restore(kept.costs)
+  }, [])
+  useEffect(() => {
+    if (!isRunning) keep(scope, { turns: ended, costs: costs.byRequest })
+  }, [isRunning, costs.count, ended.length])
   const send = (turns: readonly Turn[], text: string) => {
     if (isRunning || (toolInput.isOffered && !tool)) return
     source.withKey((key) => {
@@ -214,9 +224,12 @@ function Prompt({ models, dialect, address }: PromptProps) {
     event.preventDefault()
     send(ended, prompt)
   }
+  const last = ended.at(-1)
+  const earlier = ended.slice(0, -1)
   /** Takes the last message back, to send another one in its place. */
   const edit = () => {
-    setPrompt(asked ?? '')
+    setPrompt(last?.prompt ?? '')
+    setPast(earlier)
     forget()
     focusComposer()
   }
@@ -231,7 +244,7 @@ function Prompt({ models, dialect, address }: PromptProps) {
     focusComposer()
   }
   // What would be sent now, or what was sent last.
-  const code = prompt.trim() === '' && asked !== undefined ? requestFor(0, past, asked) : requestFor(0, ended, prompt)
+  const code = prompt.trim() === '' && last ? requestFor(0, earlier, last.prompt) : requestFor(0, ended, prompt)
   return (
     <form class="playground" onSubmit={submit}>
       <div class="stack">
@@ -245,7 +258,7 @@ function Prompt({ models, dialect, address }: PromptProps) {
                   <Button look="quiet small" onClick={edit}>
                     Edit
                   </Button>
-                  <Button look="quiet small" onClick={() => send(past, turn.prompt)}>
+                  <Button look="quiet small" onClick={() => send(earlier, turn.prompt)}>
                     Regenerate
                   </Button>
                 </span>
@@ -317,6 +330,31 @@ function messagesOf({ prompt, answers }: Turn, at: number): readonly ChatMessage
   ]
 }
 
+interface Kept {
+  readonly turns: readonly Turn[]
+  readonly costs: Readonly<Record<string, string>>
+}
+
+const keptName = (scope: string) => `tollgate-playground ${scope}`
+
+/** Until the tab is closed or its user signs out, so that a look at a request does not lose the conversation. */
+function keep(scope: string, { turns, costs }: Kept): void {
+  const answered = turns.flatMap(({ prompt, answers }) => {
+    const whole = answers.map(({ text, toolCalls, outcome }) => ({ text, toolCalls, outcome, isRunning: false }))
+    const isWhole = whole[0]?.outcome !== undefined && !whole.some(({ outcome }) => outcome instanceof ApiError)
+    return isWhole ? [{ prompt, answers: whole }] : []
+  })
+  try {
+    sessionStorage.setItem(keptName(scope), JSON.stringify({ turns: answered, costs }))
+  } catch {
+    // There is no room for it; the page works without.
+  }
+}
+
+function readKept(scope: string): Kept {
+  return (JSON.parse(sessionStorage.getItem(keptName(scope)) ?? 'null') as Kept | null) ?? { turns: [], costs: {} }
+}
+
 /** The charges of all answers of a conversation, also of those that were generated again. */
 function useCosts() {
   const [costs, setCosts] = useState<Readonly<Record<string, string>>>({})
@@ -324,6 +362,8 @@ function useCosts() {
   return {
     count: amounts.length,
     total: sumOf(amounts),
+    byRequest: costs,
+    restore: setCosts,
     add: (requestId: string, usd: string) => setCosts((before) => ({ ...before, [requestId]: usd })),
     clear: () => setCosts({}),
   }
