@@ -37,6 +37,7 @@ export const slowFiles: Readonly<Record<string, number>> = {
   'test/slow-readers.test.ts': 22,
   'test/work/guard.test.ts': 22,
   'test/agents/prompt-caching.test.ts': 20,
+  'test/agents/real-agents.test.ts': 23,
   'test/deploy/migrate-to-postgres.test.ts': 21,
   'src/limits/same-as-memory.property.test.ts': 40,
   'test/clients/failing-route.test.ts': 20,

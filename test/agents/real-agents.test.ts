@@ -1,0 +1,20 @@
+// Agents that are small enough to be fetched by a test, set up by `tollgate connect`: each reads a file through the
+// gateway, under its key, and `--undo` restores its settings. `npm run agents` runs the others.
+
+import { expect, test } from 'bun:test'
+import { fetchAgent, realAgents, tryConnect } from './real-agents.ts'
+
+/** Installed within seconds, below 110 MB. */
+const small = ['gemini', 'qwen', 'continue']
+
+for (const agent of realAgents.filter(({ id }) => small.includes(id))) {
+  const fetched = await fetchAgent(agent)
+  const name = `${agent.id} ${agent.version}`
+  if ('reason' in fetched) test.skip(`${name}: ${fetched.reason}`, () => {})
+  else {
+    test(`connect ${name}: it reads a file through the gateway, and undo restores its settings`, async () => {
+      const { faults, printed } = await tryConnect(agent, fetched.folder)
+      expect([faults, faults.length > 0 ? printed : '']).toEqual([[], ''])
+    })
+  }
+}
