@@ -4,62 +4,17 @@
 
 import { afterAll, describe, expect, test } from 'bun:test'
 import { type DialectName, dialectOfPath } from '../conformance/cells.ts'
-import { type Gateway, startGateway, stopAll } from '../parts/gateway.ts'
-import { findPostgresPrograms, sharedPostgres } from '../parts/postgres.ts'
+import { type Gateway, stopAll } from '../parts/gateway.ts'
+import { findPostgresPrograms } from '../parts/postgres.ts'
 import { findRedisProgram, startRedis } from '../parts/redis.ts'
 import { startUpstream, type UpstreamCall } from '../parts/upstream.ts'
 import { answerHello } from '../parts/upstream-words.ts'
 import { type Agent, agents, turnsPerSession } from './conversations.ts'
 import { PrefixCache, promptOf, withoutMarks } from './prefix-cache.ts'
-
-const models: Readonly<Record<DialectName, string>> = {
-  chat: 'gpt-5.6',
-  messages: 'claude-opus-4-8',
-  gemini: 'gemini-3.8-flash',
-  responses: 'gpt-5.7',
-}
-const versions: Readonly<Record<DialectName, string>> = {
-  chat: '/v1',
-  messages: '',
-  gemini: '/v1beta',
-  responses: '/v1',
-}
-const dialectIds: Readonly<Record<DialectName, string>> = {
-  chat: 'openai-chat',
-  messages: 'anthropic-messages',
-  gemini: 'gemini',
-  responses: 'openai-responses',
-}
-const dialects = Object.keys(models) as DialectName[]
-const routes = ['east', 'west']
-
-function configFor(url: string): string {
-  const providers = dialects.flatMap((dialect) =>
-    routes.map((route) => {
-      const key = dialect === 'chat' ? ', prompt_cache_key: true' : ''
-      return `  - { id: ${dialect}-${route}, dialect: ${dialectIds[dialect]}, base_url: "${url}/${route}${versions[dialect]}", api_key: k${key} }`
-    }),
-  )
-  const entries = dialects.map((dialect) => {
-    const each = routes.map((route) => `{ provider: ${dialect}-${route}, model: ${models[dialect]} }`)
-    return `  - { id: test/${dialect}, price: free, max_output_tokens: 8000, routes: [${each.join(', ')}] }`
-  })
-  return `providers:\n${providers.join('\n')}\nmodels:\n${entries.join('\n')}\n`
-}
+import { dialects, routeOf, routes, startReplicas } from './two-replicas.ts'
 
 const upstream = startUpstream(answerHello)
 afterAll(() => upstream.stop())
-
-/** Two gateways on one database. */
-async function startReplicas(redisUrl?: string): Promise<readonly [Gateway, Gateway]> {
-  const env = {
-    DATABASE_URL: await (await sharedPostgres()).createDatabase(),
-    TOLLGATE_SECRET: Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString('base64'),
-    ...(redisUrl !== undefined && { REDIS_URL: redisUrl }),
-  }
-  const config = configFor(upstream.url)
-  return [await startGateway({ config, env }), await startGateway({ config, env })]
-}
 
 /** A session's turns, alternating between the replicas; returns what the provider got. */
 async function run(
@@ -85,8 +40,6 @@ async function run(
   }
   return calls
 }
-
-const routeOf = ({ path }: UpstreamCall) => path.split('/')[1] ?? ''
 
 /** The prompt's text without marks and billing line: what stays, and what grows at its end, without what closes it. */
 function promptText(dialect: DialectName, call: UpstreamCall): { readonly fixed: string; readonly growing: string } {
@@ -127,7 +80,7 @@ describe.skipIf(findPostgresPrograms() === undefined)('an agent on two replicas 
   test.each(agents.flatMap((agent) => dialects.map((dialect) => ({ name: agent.name, agent, dialect }))))(
     '$name on $dialect',
     async ({ agent, dialect }) => {
-      replicas ??= startReplicas()
+      replicas ??= startReplicas(upstream.url)
       const cache = new PrefixCache()
       const used = new Set<string>()
       for (let session = 0; session < sessions; session++) {
@@ -167,7 +120,7 @@ describe.skipIf(findPostgresPrograms() === undefined)('an agent on two replicas 
     'with Redis a session stays on the route it failed over to',
     async () => {
       await using server = await startRedis()
-      const pair = await startReplicas(server.url)
+      const pair = await startReplicas(upstream.url, server.url)
       const agent = agents[1] as Agent
       const [usual] = await run(agent, 'chat', 'moved', pair)
       const down = routeOf(usual as UpstreamCall)
