@@ -12,9 +12,10 @@ export interface DatabaseOptions {
   readonly report?: (line: string) => void
   /** For tests: see PostgresOptions. */
   readonly timeoutFactor?: number
+  readonly poolSize?: number
 }
 
 /** Throws a StartRefusal when the database cannot be opened or reached. Takes no lock on the folder: folder-lock.ts. */
-export function openDatabase({ url, dataFolder, report, timeoutFactor = 1 }: DatabaseOptions): Promise<Database> {
-  return url === undefined ? openSqlite(dataFolder, report) : openPostgres(url, { timeoutFactor })
+export function openDatabase({ url, dataFolder, report, ...options }: DatabaseOptions): Promise<Database> {
+  return url === undefined ? openSqlite(dataFolder, report) : openPostgres(url, options)
 }

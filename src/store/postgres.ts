@@ -7,7 +7,7 @@ import type { Sql } from './sql.ts'
 import { CommitUnknown, isConnectionLost } from './sql-error.ts'
 import { causeText, StartRefusal } from './start-refusal.ts'
 
-const poolSize = 10
+const defaultPoolSize = 10
 const connectTimeoutSeconds = 5
 const statementTimeoutMs = 2000
 /** Can apply twice within one statement: first in the queue for the row, then for its lock. */
@@ -28,10 +28,12 @@ export interface PostgresOptions {
   readonly turnMs?: number
   /** For tests: how many times as long the server may take, so that they pass on a busy machine. */
   readonly timeoutFactor?: number
+  /** For tests: the number of connections, all of which are opened with the first statement. */
+  readonly poolSize?: number
 }
 
 export async function openPostgres(url: string, options: PostgresOptions = {}): Promise<Database> {
-  const { turnMs = 1000, timeoutFactor = 1 } = options
+  const { turnMs = 1000, timeoutFactor = 1, poolSize = defaultPoolSize } = options
   const target = parseUrl(url)
   const openPool = (max: number) =>
     new SQL({

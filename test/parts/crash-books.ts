@@ -25,7 +25,12 @@ export const openingCredit = 5_000_000_000n
 const shownMax = 5
 
 export async function withBooks<T>(data: CrashData, work: (database: Database) => Promise<T>): Promise<T> {
-  const database = await openDatabase({ url: data.databaseUrl, dataFolder: data.dataFolder, timeoutFactor: 30 })
+  const database = await openDatabase({
+    url: data.databaseUrl,
+    dataFolder: data.dataFolder,
+    timeoutFactor: 30,
+    poolSize: 2,
+  })
   try {
     return await work(database)
   } finally {

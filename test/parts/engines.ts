@@ -14,12 +14,16 @@ import { findPostgresPrograms, sharedPostgres } from './postgres.ts'
 /** A statement may take a minute in place of two seconds. */
 const busyTimeoutFactor = 30
 
+/** Enough to get in each other's way. Starting the gateway's ten takes more processor time than most tests. */
+const poolSize = 4
+
 /** Where a database can be opened; still empty. */
 export interface Place extends Disposable {
   readonly url: string | undefined
   readonly dataFolder: string
   /** How many times as long PostgreSQL may take as it may for a gateway. */
   readonly timeoutFactor: number
+  readonly poolSize: number
 }
 
 /** An open, migrated database. */
@@ -68,7 +72,7 @@ export function createThrowAwayFolder(): { readonly path: string } & Disposable 
 export function createEngine(name: Database['engine']): TestEngine {
   function placeAt(url: string | undefined, timeoutFactor = busyTimeoutFactor): Place {
     const folder = createThrowAwayFolder()
-    return { url, dataFolder: folder.path, timeoutFactor, [Symbol.dispose]: () => folder[Symbol.dispose]() }
+    return { url, dataFolder: folder.path, timeoutFactor, poolSize, [Symbol.dispose]: () => folder[Symbol.dispose]() }
   }
 
   return {
