@@ -14,13 +14,23 @@ const executablePath =
 /** Ends a wait that hangs. How long a browser takes on a busy machine says nothing about the pages. */
 const lookMs = 180_000
 
+const browserFlags = [
+  // Its own sandbox needs privileges that containers do not have; what it opens here is ours.
+  '--no-sandbox',
+  '--disable-dev-shm-usage',
+  // Fewer processes render the same pages with less work.
+  '--process-per-site',
+  '--renderer-process-limit=1',
+  '--disable-gpu',
+  '--in-process-gpu',
+]
+
 /** For tests that need a browser. */
 export const browserTest = test.skipIf(executablePath === undefined)
 
 export async function openBrowser(): Promise<Browser | undefined> {
   if (executablePath === undefined) return undefined
-  // Its own sandbox needs privileges that containers do not have; what it opens here is ours.
-  return await chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-dev-shm-usage'] })
+  return await chromium.launch({ executablePath, args: [...browserFlags] })
 }
 
 export interface WatchedPage {
