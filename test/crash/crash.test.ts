@@ -8,8 +8,8 @@ import { type Engine, runCycles } from './run-cycles.ts'
 
 // The short version of `npm run crash`. Both engines run side by side: while one waits for a reap the other uses the cores.
 
-/** Each of the nine failpoints once on each engine, and one of them twice. Kills at other moments are for `npm run crash`. */
-const cycles = 10
+/** Each failpoint once on each engine. Kills at other moments are for `npm run crash`. */
+const cycles = failpointNames.length
 /** Allows for a machine under heavy load. The limit of a minute is checked by `npm run crash` and the simulator. */
 const reapedWithinMs = 1_200_000
 const engines: readonly Engine[] = ['sqlite', 'postgres']

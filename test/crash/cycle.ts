@@ -76,9 +76,12 @@ const plans: Record<FailpointName, { readonly passes: number; readonly oneIn: nu
   in_topup: { passes: 20, oneIn: 10 },
 }
 
+/** It lives for seconds, in which the optimizing compiler takes more processor time than its code saves. */
+const withoutOptimizer = { BUN_JSC_useDFGJIT: '0' }
+
 /** `failpoints`: as in TOLLGATE_FAILPOINTS; absent = none. */
 export function startOn(site: CrashData, failpoints?: string): Promise<CrashGateway> {
-  return startCrashGateway(site, { ...(failpoints !== undefined && { failpoints }) })
+  return startCrashGateway(site, { env: withoutOptimizer, ...(failpoints !== undefined && { failpoints }) })
 }
 
 function startArmed(site: Site, failpoint: FailpointName): Promise<CrashGateway> {
