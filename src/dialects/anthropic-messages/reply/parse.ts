@@ -1,7 +1,7 @@
 // Parses a Messages stream. Blocks that only the provider can use (server tools and their results) are omitted.
 
 import type { RawJson } from '../../canonical/conversation.ts'
-import { isRecord, rawJsonAt, recordOf, textOf } from '../../canonical/json.ts'
+import { rawJsonAt, recordOf, textOf } from '../../canonical/json.ts'
 import type { Stop, StopReason } from '../../canonical/reply.ts'
 import type { StreamParser } from '../../canonical/translation.ts'
 import { ReplyBuilder, SseReplyParser } from '../../reply/builder.ts'
@@ -163,8 +163,8 @@ class MessagesStreamParser extends SseReplyParser {
     if (!this.reply.started) return this.reply.fail('a stream without a reply')
     this.#close()
     if (!this.reply.hasOutput && textOf(this.#ending.stop_reason) === '') return this.reply.fail('an empty answer')
-    const seen = { members: this.#ending, hasCalls: this.#calls > 0, hasServerTools: this.#hasServerTools }
-    this.reply.end(readStop(seen), this.#isCounted ? this.usageSoFar : undefined)
+    const stop = readStop(this.#ending, this.#calls > 0, this.#hasServerTools)
+    this.reply.end(stop, this.#isCounted ? this.usageSoFar : undefined)
   }
 }
 
@@ -181,28 +181,18 @@ const stopsByReason: Readonly<Record<string, StopReason>> = {
   compaction: 'end',
 }
 
-/** The latest members of message_delta's `delta`, and what the stream contained. */
-export interface ReplyEnding {
-  readonly members: Readonly<Record<string, unknown>>
-  readonly hasCalls: boolean
-  /** Tools were called that the provider runs itself. */
-  readonly hasServerTools: boolean
-}
-
-export function readStop(ending: ReplyEnding): Stop {
-  const stop = unifiedStop(ending)
-  return Object.hasOwn(stopsByReason, stop.raw) ? stop : { ...stop, isUnknown: true }
-}
-
-function unifiedStop({ members, hasCalls, hasServerTools }: ReplyEnding): Stop {
+/** `members`: the latest ones of message_delta's `delta`. `hasServerTools`: the provider ran tools itself. */
+function readStop(members: Readonly<Record<string, unknown>>, hasCalls: boolean, hasServerTools: boolean): Stop {
   const raw = textOf(members.stop_reason)
-  const said = Object.hasOwn(stopsByReason, raw) ? (stopsByReason[raw] as StopReason) : 'end'
-  if (said === 'end' && hasCalls) return { unified: 'tool-calls', raw }
+  const isKnown = Object.hasOwn(stopsByReason, raw)
+  const said = isKnown ? (stopsByReason[raw] as StopReason) : 'end'
+  const end = { raw, ...(!isKnown && { isUnknown: true as const }) }
+  if (said === 'end' && hasCalls) return { unified: 'tool-calls', ...end }
   // No call is left for the caller: the provider waits for its own tools.
-  if (said === 'tool-calls' && !hasCalls) return { unified: hasServerTools ? 'pause' : 'end', raw }
+  if (said === 'tool-calls' && !hasCalls) return { unified: hasServerTools ? 'pause' : 'end', ...end }
   if (said === 'stop-sequence' && typeof members.stop_sequence === 'string') {
-    return { unified: said, raw, sequence: members.stop_sequence }
+    return { unified: said, ...end, sequence: members.stop_sequence }
   }
-  const explanation = isRecord(members.stop_details) ? textOf(members.stop_details.explanation) : ''
-  return { unified: said, raw, ...(said === 'refusal' && explanation !== '' ? { explanation } : {}) }
+  const explanation = textOf(recordOf(members.stop_details).explanation)
+  return { unified: said, ...end, ...(said === 'refusal' && explanation !== '' ? { explanation } : {}) }
 }

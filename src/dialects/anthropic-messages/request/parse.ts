@@ -10,7 +10,6 @@ import {
   type Places,
   type ReasoningSettings,
   type TextBlock,
-  type ToolChoice,
 } from '../../canonical/conversation.ts'
 import type { Envelope, ParsedRequest } from '../../canonical/translation.ts'
 import { readCacheControl } from '../../request/cache-marks.ts'
@@ -34,7 +33,7 @@ export function parseRequest(envelope: Envelope): ParsedRequest | Failure {
     if (fields.value('messages') === undefined) fields.missing('messages')
     const messages = parseMessages(fields.objects('messages'), context)
     const declared = fields.objects('tools').flatMap((tool) => parseTool(tool, context) ?? [])
-    const { choice, parallel } = parseToolChoice(fields)
+    const toolChoice = parseToolChoice(fields)
     const config = fields.optionalObject('output_config')
     // Its older name is `output_format`.
     const format = config?.optionalObject('format') ?? fields.optionalObject('output_format')
@@ -49,8 +48,7 @@ export function parseRequest(envelope: Envelope): ParsedRequest | Failure {
         system: [...parseSystem(fields, context), ...messages.leading],
         turns: messages.turns,
         tools: messages.toolChanges.length > 0 ? applyToolChanges(declared, messages.toolChanges) : declared,
-        toolChoice: choice,
-        parallelTools: parallel,
+        ...toolChoice,
         sampling: {
           temperature: fields.optionalNumber('temperature'),
           topP: fields.optionalNumber('top_p'),
@@ -92,13 +90,13 @@ function parseSystem(fields: RequestFields, context: ParseContext): TextBlock[] 
 // Parses everything except messages and tools: tool choice, reasoning, output format, stop sequences, tier, and the
 // fields that only this dialect has.
 
-function parseToolChoice(body: RequestFields): { choice: ToolChoice | undefined; parallel: false | undefined } {
+function parseToolChoice(body: RequestFields): Pick<Conversation, 'toolChoice' | 'parallelTools'> {
   const fields = body.optionalObject('tool_choice')
-  if (!fields) return { choice: undefined, parallel: undefined }
-  const parallel = fields.optionalBoolean('disable_parallel_tool_use') ? false : undefined
+  if (!fields) return { toolChoice: undefined, parallelTools: undefined }
+  const parallelTools = fields.optionalBoolean('disable_parallel_tool_use') ? false : undefined
   const type = fields.optionalWord('type', ['auto', 'any', 'tool', 'none']) ?? fields.missing('type')
-  if (type === 'tool') return { choice: { kind: 'named', name: fields.text('name') }, parallel }
-  return { choice: { kind: type === 'any' ? 'required' : type }, parallel }
+  if (type === 'tool') return { toolChoice: { kind: 'named', name: fields.text('name') }, parallelTools }
+  return { toolChoice: { kind: type === 'any' ? 'required' : type }, parallelTools }
 }
 
 const modes = { adaptive: 'adaptive', enabled: 'on', disabled: 'off', between_tools: 'between-tools' } as const

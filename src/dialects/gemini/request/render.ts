@@ -442,14 +442,11 @@ function renderCall(
 // Tool results as function responses. Media are inside where the target accepts them; otherwise they are returned, to
 // be placed after all responses of the batch.
 
-interface RenderedResult {
-  readonly response: RawJson
-  /** Parts for the user content, starting with the call they belong to. */
-  readonly media: readonly RawJson[]
-}
-
-/** `name`: the sent name of the called function. */
-function renderToolResult(result: ToolResultBlock, name: string, rendering: Rendering, place: string): RenderedResult {
+/**
+ * `name`: the sent name of the called function. Returns media as parts for the user content, starting with the call they
+ * belong to.
+ */
+function renderToolResult(result: ToolResultBlock, name: string, rendering: Rendering, place: string) {
   const { rules } = rendering
   const inside: RawJson[] = []
   const outside: RawJson[] = []

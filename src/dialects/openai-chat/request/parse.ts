@@ -269,11 +269,7 @@ const choiceWords: Readonly<Record<string, ToolChoice>> = {
   any: { kind: 'required' },
 }
 
-interface ParsedToolChoice {
-  readonly toolChoice: ToolChoice | undefined
-  readonly parallelTools: boolean | undefined
-  readonly oneCallByForm?: boolean
-}
+type ParsedToolChoice = Pick<Conversation, 'toolChoice' | 'parallelTools' | 'oneCallByForm'>
 
 function parseToolChoice(body: RequestFields): ParsedToolChoice {
   if (!impliesOneCall(body)) return choiceOf(body, body.optionalBoolean('parallel_tool_calls'))

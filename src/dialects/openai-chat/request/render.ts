@@ -24,6 +24,7 @@ import type { FoundMark, MarkRules } from '../../request/cache-marks.ts'
 import { chooseMarks } from '../../request/cache-marks.ts'
 import { readRequest, refuseAt, refuseEmpty, WarningList } from '../../request/fields.ts'
 import { isAudio } from '../../request/media.ts'
+import { fitEffort, isThinking, proofOf } from '../../request/reasoning.ts'
 import {
   argumentText,
   dataUrl,
@@ -43,8 +44,7 @@ import {
   textIn,
   textMembers,
   writeTurns,
-} from '../../request/openai.ts'
-import { fitEffort, isThinking, proofOf } from '../../request/reasoning.ts'
+} from '../../request/render-openai.ts'
 import { SchemaBudget } from '../../request/schema.ts'
 import { renderOutputCap, splitStop, withInstruction } from '../../request/settings.ts'
 import { preparedTurns, ToolNames, toolNamesIn } from '../../request/tools.ts'
@@ -363,13 +363,8 @@ function warnDropped(blocks: readonly AssistantBlock[], { rules, issuer, warning
 // Tool results as tool messages, which hold only text: media are replaced by a stub and returned, to be placed in a
 // user message after all tool messages of the batch.
 
-interface RenderedResult {
-  readonly message: RawJson
-  /** Parts for the user message, starting with the call they belong to. */
-  readonly media: readonly RawJson[]
-}
-
-function renderToolResult(result: ToolResultBlock, rendering: Rendering, place: string): RenderedResult {
+/** `media`: parts for the user message, starting with the call they belong to. */
+function renderToolResult(result: ToolResultBlock, rendering: Rendering, place: string) {
   const { rules, marks } = rendering
   const isInPlace = rules.mediaInToolResults === true
   const media = result.content.filter((block) => textIn(block) === undefined)

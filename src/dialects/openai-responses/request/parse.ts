@@ -364,12 +364,6 @@ function parseOutput(item: RequestFields, context: ParseContext): ToolResultBloc
 
 // Parses tools and the tool choice. Tools in a namespace get a joined name; `callForms` says how their calls are written.
 
-interface ParsedTools {
-  readonly tools: readonly Tool[]
-  /** By canonical name, for tools whose calls are not written under it as function or custom calls. */
-  readonly callForms: ReadonlyMap<string, CallForm>
-}
-
 const joint = '__'
 
 function flatName(namespace: string | undefined, name: string): string {
@@ -388,7 +382,8 @@ const shellSchema = jsonObject({
   required: '["type","command"]',
 })
 
-function parseTools(body: RequestFields, context: ParseContext): ParsedTools {
+/** `callForms`: by canonical name, for tools whose calls are not written under it as function or custom calls. */
+function parseTools(body: RequestFields, context: ParseContext) {
   const tools: Tool[] = []
   const callForms = new Map<string, CallForm>()
   const add = (entry: RequestFields, namespace?: string) => {

@@ -40,7 +40,7 @@ import {
   textIn,
   textMembers,
   writeTurns,
-} from '../../request/openai.ts'
+} from '../../request/render-openai.ts'
 import { SchemaBudget } from '../../request/schema.ts'
 import { renderOutputCap, withInstruction } from '../../request/settings.ts'
 import { preparedTurns, ToolNames, toolNamesIn } from '../../request/tools.ts'
@@ -109,18 +109,13 @@ function customCallsIn(turns: readonly Turn[], { rules }: Target): ReadonlySet<s
   return new Set(blocks.flatMap((block) => (block.kind === 'tool-call' && block.custom ? [block.id] : [])))
 }
 
-interface Prompt {
-  readonly instructions: RawJson | undefined
-  readonly input: readonly RawJson[]
-}
-
 /** The system prompt goes into `instructions`, or into an input message where that is required. undefined if empty. */
 function renderPrompt(
   system: readonly TextBlock[],
   turns: readonly Turn[],
   isAnyObject: boolean,
   rendering: Rendering,
-): Prompt | undefined {
+) {
   const items = renderMessages(turns, rendering)
   const text = joinedText(system)
   if (text === '' && items.length === 0) return undefined
@@ -285,13 +280,8 @@ function renderCall(call: ToolCallBlock, { names, customCalls }: Rendering): Raw
 // Tool results as call outputs: a string if it is all text, a list of parts if it contains media. For hosts that accept
 // only text, media are replaced by a stub and returned, to be placed in a user message.
 
-interface RenderedResult {
-  readonly item: RawJson
-  /** Parts for the user message, starting with the call they belong to. */
-  readonly media: readonly RawJson[]
-}
-
-function renderToolResult(result: ToolResultBlock, rendering: Rendering, place: string): RenderedResult {
+/** `media`: parts for the user message, starting with the call they belong to. */
+function renderToolResult(result: ToolResultBlock, rendering: Rendering, place: string) {
   const { rules, marks, customCalls } = rendering
   const media = result.content.filter((block) => textIn(block) === undefined)
   const isHoisted = media.length > 0 && rules.mediaInToolResults === false

@@ -182,14 +182,8 @@ export function renderFormat(conversation: Conversation, { form, rules, warnings
 const customToolParameters =
   '{"type":"object","properties":{"input":{"type":"string"}},"required":["input"],"additionalProperties":false}'
 
-export interface RenderedTools {
-  readonly members: Members
-  /** The caller's names of custom tools sent as functions. */
-  readonly customTools: ReadonlySet<string>
-  readonly singleToolCall: boolean
-}
-
-export function renderTools(conversation: Conversation, rendering: OpenaiRendering): RenderedTools {
+/** Returns members of the body, and what the reply must be mapped back by. */
+export function renderTools(conversation: Conversation, rendering: OpenaiRendering) {
   const { form, rules, warnings } = rendering
   const offer = offeredTools(conversation, form.canRestrict(rules), warnings)
   const { tools } = offer
@@ -204,7 +198,7 @@ export function renderTools(conversation: Conversation, rendering: OpenaiRenderi
       tool_choice: tools.length === 0 ? undefined : renderChoice(offer, rendering),
       parallel_tool_calls: isSingle && hasFlag ? 'false' : undefined,
     },
-    customTools: form.takesCustom(rules) ? new Set() : customNames(tools),
+    customTools: form.takesCustom(rules) ? new Set<string>() : customNames(tools),
     singleToolCall: isSingle && !hasFlag,
   }
 }
