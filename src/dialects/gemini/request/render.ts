@@ -57,6 +57,13 @@ const toolNameMaxDefault = 128
 const toolIdMaxDefault = 64
 const stopMaxDefault = 5
 
+interface Rendering {
+  readonly rules: TargetRules
+  readonly warnings: WarningList
+  readonly names: ToolNames
+  readonly schemas: SchemaBudget
+}
+
 export function renderRequest(conversation: Conversation, target: Target): RenderedRequest | Failure {
   return readRequest(() => render(conversation, target))
 }
@@ -195,22 +202,6 @@ function hiddenTool(format: OutputFormat, { rules, names, warnings, schemas }: R
   const description =
     (isSchema ? format.description : undefined) || 'Call this to answer; its arguments are the answer.'
   return { name: names.unused('json'), parameters: parameters?.schema ?? '{"type":"object"}', description }
-}
-
-interface Rendering {
-  readonly rules: TargetRules
-  readonly warnings: WarningList
-  readonly names: ToolNames
-  readonly schemas: SchemaBudget
-}
-
-function takesMediaInResults(rules: TargetRules): boolean {
-  return rules.mediaInToolResults ?? thinksByLevel(rules)
-}
-
-/** Some hosts refuse ids and match by call order; their rule is a maximum length of 0. */
-export function takesIds({ toolIdMax }: TargetRules): boolean {
-  return toolIdMax !== 0
 }
 
 // Renders tools as function declarations, and the tool choice. A custom tool becomes a function with one string
@@ -473,6 +464,15 @@ function renderToolResult(result: ToolResultBlock, name: string, rendering: Rend
     response: jsonObject({ functionResponse: response }),
     media: outside.length === 0 ? [] : [label, ...outside],
   }
+}
+
+function takesMediaInResults(rules: TargetRules): boolean {
+  return rules.mediaInToolResults ?? thinksByLevel(rules)
+}
+
+/** Some hosts refuse ids and match by call order; their rule is a maximum length of 0. */
+export function takesIds({ toolIdMax }: TargetRules): boolean {
+  return toolIdMax !== 0
 }
 
 function saying(text: string, isError: boolean): RawJson {

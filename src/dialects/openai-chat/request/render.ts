@@ -53,6 +53,10 @@ const toolNameMaxDefault = 64
 const toolIdMaxDefault = 40
 const stopMaxDefault = 4
 
+interface Rendering extends OpenaiRendering {
+  readonly issuer: string
+}
+
 export function renderRequest(conversation: Conversation, target: Target): RenderedRequest | Failure {
   return readRequest(() => render(conversation, target))
 }
@@ -110,10 +114,6 @@ function renderEffort(conversation: Conversation, rendering: Rendering): Effort 
 }
 
 // How the dialect writes what it shares with Responses, and the marks that a target can place.
-
-interface Rendering extends OpenaiRendering {
-  readonly issuer: string
-}
 
 const chatForm: OpenaiForm = {
   isNested: true,

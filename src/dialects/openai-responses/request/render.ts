@@ -51,6 +51,11 @@ const toolIdMaxDefault = 64
 /** The provider refuses a lower cap. */
 const outputCapMin = 16
 
+interface Rendering extends OpenaiRendering {
+  /** Ids of calls sent as custom tool calls, whose results have their own type. */
+  readonly customCalls: ReadonlySet<string>
+}
+
 export function renderRequest(conversation: Conversation, target: Target): RenderedRequest | Failure {
   return readRequest(() => render(conversation, target))
 }
@@ -127,11 +132,6 @@ function renderPrompt(
 }
 
 // How the dialect writes what it shares with Chat Completions.
-
-interface Rendering extends OpenaiRendering {
-  /** Ids of calls sent as custom tool calls, whose results have their own type. */
-  readonly customCalls: ReadonlySet<string>
-}
 
 const responsesForm: OpenaiForm = {
   isNested: false,
