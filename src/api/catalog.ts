@@ -12,6 +12,7 @@ import {
   type PartBucket,
   type UnitBucket,
   unitBuckets,
+  unpricedText,
   type WholeBucket,
 } from '../kernel/usage.ts'
 import { listNameField, listSchema, must, pageFields, time } from './fields.ts'
@@ -34,9 +35,9 @@ const priceSchema = z.union([
   z.object({
     ...priceRow,
     ...(Object.fromEntries(
-      unitBuckets.map(({ bucket, meaning, unit }) => [
-        bucket,
-        perUnit.describe(`USD per thousand ${unit}. ${meaning}; absent = not charged.`),
+      unitBuckets.map((info) => [
+        info.bucket,
+        perUnit.describe(`USD per ${info.quantity}. ${info.meaning}; absent = ${unpricedText(info)}.`),
       ]),
     ) as Record<UnitBucket, typeof perUnit>),
     ...(Object.fromEntries(

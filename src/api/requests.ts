@@ -117,7 +117,11 @@ const chargeSchema = z
     lines: z.array(
       z.object({
         kind: z.enum(Object.keys(buckets) as Bucket[]),
-        tokens: z.number().describe('Number of tokens; for `web_search`, of searches.'),
+        tokens: z
+          .number()
+          .describe(
+            `Number of tokens; ${unitBuckets.map(({ bucket, unit }) => `for \`${bucket}\`, of ${unit}`).join('; ')}.`,
+          ),
         price_per_million: usd,
         amount: usd.describe('Count × price, with up to twelve decimals.'),
       }),

@@ -2,7 +2,7 @@
 // Does not check whether the named providers exist.
 
 import { z } from 'zod'
-import { parsePrice } from '../kernel/money.ts'
+import { parsePrice, parsePricePer } from '../kernel/money.ts'
 import {
   type FactorName,
   factorNames,
@@ -13,6 +13,7 @@ import {
   tokensMax,
   type UnitBucket,
   unitBuckets,
+  unpricedText,
 } from '../kernel/usage.ts'
 import { type Model, modelTags, type Route, type RouteTimeouts, routingPolicies } from './model.ts'
 import { type Price, parseFactor, readPrice } from './price.ts'
@@ -25,10 +26,10 @@ const modelIdExpected = 'expected an id of the form creator/model such as acme/l
 const tierExpected = 'expected a number of input tokens from 1 to 2147483648 as the key'
 
 /** The pattern is there for editors; parsePrice decides. */
-const decimalOf = (description: string, expected: string) =>
+const decimalOf = (description: string, expected: string, parse = parsePrice) =>
   z
     .string({ error: expected })
-    .refine((text) => parsePrice(text) !== undefined, {
+    .refine((text) => parse(text) !== undefined, {
       error: `${expected}, without a sign or exponent and with at most six decimals`,
     })
     .meta({ description, pattern: '^(0|[1-9][0-9]{0,8})([.][0-9]{1,6})?$' })
@@ -53,10 +54,11 @@ const priceRowShape = Object.fromEntries(
 const priceRowSchema = z.strictObject(priceRowShape)
 
 const unitShape = Object.fromEntries(
-  unitBuckets.map(({ bucket, meaning, unit }) => {
-    const description = `${meaning}, USD per thousand ${unit}, as a decimal string such as "10.00". Without it they are not charged.`
-    const expected = `expected a decimal string of USD per thousand ${unit} such as "10.00"`
-    return [bucket, decimalOf(description, expected).optional()]
+  unitBuckets.map((info) => {
+    const { bucket, meaning, quantity, scale } = info
+    const description = `${meaning}, USD per ${quantity}, as a decimal string such as "9.00". Without it ${unpricedText(info)}.`
+    const expected = `expected a decimal string of USD per ${quantity} such as "9.00"`
+    return [bucket, decimalOf(description, expected, (text) => parsePricePer(scale, text)).optional()]
   }),
 ) as unknown as Readonly<Record<UnitBucket, z.ZodOptional<Decimal>>>
 

@@ -218,7 +218,7 @@ test('the hold for a bound covers every usage within it, whatever the tiers', ()
         const inputTokens = totalInputTokens(usageOf(used)) + spare
         for (const isSpoken of [false, true]) {
           const without = isSpoken ? inputUnused : [...inputUnused, 'audio_output' as const]
-          const bound = { webSearches, without }
+          const bound = { units: { webSearches }, without }
           const held = priceBound(price, inputTokens, outputTokens, bound)
           const heldForUs = priceBound(price, inputTokens, outputTokens, { ...bound, isUsOnly: true })
           for (const said of [0, Math.floor(outputTokens / 2), outputTokens]) {

@@ -4,11 +4,14 @@ import type { Nano, Pico } from '../kernel/money.ts'
 import type { Usage } from '../kernel/usage.ts'
 import { priceFromEntry } from './entry.ts'
 import {
+  bucketsBelow,
   cacheSavings,
   chargeLines,
   createPrice,
   freePrice,
+  lostPrices,
   parseFactor,
+  priceJumps,
   priceUsage,
   type Rates,
   ratesAt,
@@ -217,4 +220,30 @@ test.each([
     { '1000': { input: pico(6_000_000n), output: pico(15_000_000n), cache_read: pico(600_000n) } },
   )
   expect(cacheSavings(price, usage(counts))).toBe(saved)
+})
+
+const searched = (web_search: bigint) => inputPrice(1n, {}, { web_search: pico(web_search) })
+
+test('a unit price that changes more than tenfold is a jump, and so is one to zero', () => {
+  expect(priceJumps(searched(10n), searched(101n))).toEqual([{ bucket: 'web_search', from: pico(10n), to: pico(101n) }])
+  expect(priceJumps(searched(10n), searched(0n))).toEqual([{ bucket: 'web_search', from: pico(10n), to: pico(0n) }])
+  expect(priceJumps(searched(10n), searched(100n))).toEqual([])
+  // A new price changes nothing that was charged before; a lost one is reported in words.
+  expect(priceJumps(inputPrice(1n), searched(10n))).toEqual([])
+  expect(lostPrices(searched(10n), inputPrice(1n))).toEqual([
+    { name: 'web_search', so: 'requests for searches are refused' },
+  ])
+})
+
+test('a unit price below the cost is found, unless it is absent and the tool is refused', () => {
+  expect(bucketsBelow(searched(9n), searched(10n))).toEqual(['web_search'])
+  expect(bucketsBelow(searched(10n), searched(10n))).toEqual([])
+  expect(bucketsBelow(inputPrice(1n), searched(10n))).toEqual([])
+  expect(bucketsBelow(freePrice, searched(10n))).toEqual([
+    'input',
+    'cache_read',
+    'cache_write',
+    'cache_write_1h',
+    'web_search',
+  ])
 })

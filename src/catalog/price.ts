@@ -4,11 +4,11 @@
 import { assert } from '../kernel/assert.ts'
 import {
   formatPrice,
-  formatPricePerThousand,
+  formatPricePer,
   type Nano,
   type Pico,
   parsePrice,
-  parsePricePerThousand,
+  parsePricePer,
   picoToNano,
 } from '../kernel/money.ts'
 import {
@@ -26,6 +26,7 @@ import {
   type Usage,
   type UsageFlags,
   unitBuckets,
+  unpricedText,
   type WholeBucket,
   wholeBuckets,
 } from '../kernel/usage.ts'
@@ -100,6 +101,8 @@ interface Tier {
 
 interface Tiers {
   readonly buckets: ReadonlySet<Bucket>
+  /** The unit buckets among them. */
+  readonly units: typeof unitBuckets
   /** Ascending, for each combination of flags; the combination is the index, in binary. */
   readonly byFlags: (readonly Tier[])[]
 }
@@ -110,7 +113,8 @@ const tiersOfPrices = new WeakMap<Price, Tiers>()
 function tiersOf(price: Price): Tiers {
   let tiers = tiersOfPrices.get(price)
   if (!tiers) {
-    tiers = { buckets: new Set(price.rows.map(({ bucket }) => bucket)), byFlags: [] }
+    const priced = new Set(price.rows.map(({ bucket }) => bucket))
+    tiers = { buckets: priced, units: unitBuckets.filter(({ bucket }) => priced.has(bucket)), byFlags: [] }
     tiersOfPrices.set(price, tiers)
   }
   return tiers
@@ -158,6 +162,11 @@ function shareOf(pico: Pico, basisPoints: bigint): Pico {
 
 export function hasRow(price: Price, bucket: Bucket): boolean {
   return tiersOf(price).buckets.has(bucket)
+}
+
+/** The unit buckets that a price has rows for. */
+export function pricedUnits(price: Price): typeof unitBuckets {
+  return tiersOf(price).units
 }
 
 /** One bucket of a charge, exact to the pico-dollar. */
@@ -240,7 +249,9 @@ function withoutCache<Counts extends TokenCounts>(counts: Counts): Counts {
 }
 
 /** Usage that a request may have beside its tokens. */
-export interface UsageBound extends Flags, UnitCounts {
+export interface UsageBound extends Flags {
+  /** The most units of each bucket that has a price; undefined = none has. */
+  readonly units?: UnitCounts | undefined
   /** Buckets that the request cannot use; use the same list for all such requests. Any other bucket may apply to every token of its side. */
   readonly without: readonly Bucket[]
 }
@@ -252,9 +263,10 @@ export function priceBound(price: Price, inputTokens: number, outputTokens: numb
     if (tier.overInputTokens >= inputTokens) break
     const { input, output } = highestIn(tier, bound.without)
     let pico = BigInt(inputTokens) * input + BigInt(outputTokens) * output
-    for (const { bucket, count } of unitBuckets) {
-      const units = bound[count]
-      if (units) pico += BigInt(units) * (tier.rates[bucket] ?? 0n)
+    if (bound.units) {
+      for (const { bucket, count } of unitBuckets) {
+        pico += BigInt(bound.units[count] ?? 0) * (tier.rates[bucket] ?? 0n)
+      }
     }
     if (pico > most) most = pico
   }
@@ -289,11 +301,19 @@ export type ShownPrice =
       over?: Record<string, ShownRow> | undefined
     })
 
-/** Exact decimal strings: USD per million tokens or per thousand units. */
+/** Exact decimal strings: USD per million tokens, or per quantity of a unit bucket. */
 export function showPrice(price: Price): ShownPrice {
-  return writePrice(price, ({ bucket, picoDollarsPerUnit: pico }) =>
-    isUnit(bucket) ? formatPricePerThousand(pico) : formatPrice(pico),
-  )
+  return writePrice(price, ({ bucket, picoDollarsPerUnit }) => showRate(bucket, picoDollarsPerUnit))
+}
+
+export function showRate(bucket: Bucket, rate: Pico): string {
+  const info = unitOf(bucket)
+  return info ? formatPricePer(info.scale, rate) : formatPrice(rate)
+}
+
+/** What a shown rate is for: `million tokens`, `thousand searches`. */
+export function quantityOf(bucket: Bucket): string {
+  return unitOf(bucket)?.quantity ?? 'million tokens'
 }
 
 export function writePrice(price: Price, format: (row: PriceRow) => string): ShownPrice {
@@ -312,12 +332,13 @@ export function writePrice(price: Price, format: (row: PriceRow) => string): Sho
   return { ...base, ...(Object.keys(over).length > 0 && { over }) } as unknown as ShownPrice
 }
 
-function isUnit(bucket: Bucket): boolean {
-  return unitBuckets.some((unit) => unit.bucket === bucket)
+function unitOf(bucket: Bucket): (typeof unitBuckets)[number] | undefined {
+  return unitBuckets.find((unit) => unit.bucket === bucket)
 }
 
 function parseListed(bucket: Bucket, text: string): Pico | undefined {
-  return isUnit(bucket) ? parsePricePerThousand(text) : parsePrice(text)
+  const info = unitOf(bucket)
+  return info ? parsePricePer(info.scale, text) : parsePrice(text)
 }
 
 type ListedPrice =
@@ -376,20 +397,27 @@ export interface PriceJump {
   readonly to: Pico
 }
 
-/** Token prices that change more than tenfold, at most one for each bucket. To or from zero is a jump too. */
+/** Prices that change more than tenfold, at most one for each bucket. To or from zero is a jump too. */
 export function priceJumps(from: Price, to: Price): readonly PriceJump[] {
+  const isJump = (move: PriceJump) => move.to > jump * move.from || move.from > jump * move.to
+  const units = unitBuckets.flatMap(({ bucket }) => {
+    const [before, after] = [ratesAt(from, 0)[bucket], ratesAt(to, 0)[bucket]]
+    // `lostPrices` reports a unit that loses its price.
+    return before === undefined || after === undefined ? [] : { bucket, from: before, to: after }
+  })
   const bounds = [...from.rows, ...to.rows].flatMap(({ when }) => (when ? [when.overInputTokens + 1] : []))
   const pairs = [...new Set([0, ...bounds])].map((tokens) => [ratesAt(from, tokens), ratesAt(to, tokens)] as const)
   const rateIn = (rates: Rates, { bucket, partOf }: (typeof tokenBuckets)[number]) =>
     rates[bucket] ?? (partOf && rates[partOf]) ?? (0n as Pico)
-  return listedBuckets.flatMap((info) => {
+  const tokens = listedBuckets.flatMap((info) => {
     const { bucket } = info
     const moves = pairs
       // A part without its own price in both changes with the whole.
       .filter(([before, after]) => before[bucket] !== undefined || after[bucket] !== undefined)
       .map(([before, after]) => ({ bucket, from: rateIn(before, info), to: rateIn(after, info) }))
-    return moves.find((move) => move.to > jump * move.from || move.from > jump * move.to) ?? []
+    return moves.find(isJump) ?? []
   })
+  return [...tokens, ...units.filter(isJump)]
 }
 
 /** Buckets in which a price is lower than a cost for a prompt of any length. */
@@ -401,7 +429,12 @@ export function bucketsBelow(price: Price, cost: Price): readonly Bucket[] {
       const rate = sold[bucket] ?? (partOf && sold[partOf]) ?? 0n
       return rate < (paid[bucket] ?? 0n)
     })
-  return listedBuckets.filter(isBelow).map(({ bucket }) => bucket)
+  const isUnitBelow = ({ bucket, unpriced }: (typeof unitBuckets)[number]) => {
+    const [sold, paid] = [ratesAt(price, 0)[bucket], ratesAt(cost, 0)[bucket] ?? 0n]
+    const isRefused = sold === undefined && unpriced === 'refused' && !price.free
+    return !isRefused && (sold ?? 0n) < paid
+  }
+  return [...listedBuckets.filter(isBelow), ...unitBuckets.filter(isUnitBelow)].map(({ bucket }) => bucket)
 }
 
 /** Rows that a new price drops, with the consequence: someone who sets token prices may not know about the others. */
@@ -412,7 +445,7 @@ export function lostPrices(before: Price, after: Price): readonly { readonly nam
   const units = unitBuckets.filter(({ bucket }) => isLost(bucket))
   return [
     ...parts.map(({ bucket, partOf }) => ({ name: bucket, so: `these tokens cost as much as \`${partOf}\`` })),
-    ...units.map(({ bucket, unit }) => ({ name: bucket, so: `${unit} are not charged` })),
+    ...units.map((info) => ({ name: info.bucket, so: unpricedText(info) })),
     ...factorNames
       .filter((name) => before.factors[name] !== undefined && after.factors[name] === undefined)
       .map((name) => ({ name, so: 'there is no surcharge' })),

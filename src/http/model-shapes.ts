@@ -4,6 +4,7 @@
 import type { Model } from '../catalog/model.ts'
 import { hasRow, type Price, type Rates, ratesAt } from '../catalog/price.ts'
 import { formatPico, type Pico } from '../kernel/money.ts'
+import { unitBuckets } from '../kernel/usage.ts'
 import type { OfferedModel } from '../routing/offer.ts'
 
 /** USD per token, as a decimal string. */
@@ -64,7 +65,7 @@ export function openRouterFields(model: OfferedModel): object {
       completion: perToken(rates.output),
       ...optional('input_cache_read', rates.cache_read),
       ...optional('input_cache_write', rates.cache_write),
-      ...optional('web_search', rates.web_search),
+      ...Object.assign({}, ...unitBuckets.map(({ bucket }) => optional(bucket, rates[bucket]))),
       ...optional('audio', rates.audio_input),
     },
     top_provider: { context_length: contextTokens ?? null, max_completion_tokens: maxOutputTokens ?? null },

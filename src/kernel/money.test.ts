@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { formatUsd, type Nano, parseUsd } from './money.ts'
+import { formatPricePer, formatUsd, type Nano, type Pico, parsePricePer, parseUsd } from './money.ts'
 
 test.each([
   ['0', 0n],
@@ -39,4 +39,13 @@ test.each([
 test.each(['0.00', '5.00', '12.50', '0.000000001', '1234567.890000001'])('writes %s as it was read', (text) => {
   const amount = parseUsd(text)
   expect(amount === undefined ? undefined : formatUsd(amount)).toBe(text)
+})
+
+test('a price per quantity is exact for one unit, or is none', () => {
+  // $10 / 1000 = 1 cent = 10,000,000,000 pico-dollars; $0.06 / 60 = 0.1 cent.
+  expect(parsePricePer(1000n, '10.00')).toBe(10_000_000_000n as Pico)
+  expect(parsePricePer(60n, '0.06')).toBe(1_000_000_000n as Pico)
+  expect(parsePricePer(60n, '0.10')).toBeUndefined()
+  expect(formatPricePer(60n, 1_000_000_000n as Pico)).toBe('0.06')
+  expect(formatPricePer(1000n, 10_000_000_000n as Pico)).toBe('10.00')
 })

@@ -21,17 +21,17 @@ export function formatPrice(price: Pico): string {
   return decimal(price, 6)
 }
 
-const thousand = 1000n
-
-/** `"10.00"` (USD per thousand units) → 10 000 000 000 pico-dollars per unit; undefined if it is not such a decimal. */
-export function parsePricePerThousand(text: string): Pico | undefined {
+/** USD per `scale` units → pico-dollars per unit; undefined if it is not such a decimal, or the price of one unit is not exact. */
+export function parsePricePer(scale: bigint, text: string): Pico | undefined {
   const price = parsePrice(text)
-  return price === undefined ? undefined : ((price * thousand) as Pico)
+  if (price === undefined) return undefined
+  const pico = price * 1_000_000n
+  return pico % scale === 0n ? ((pico / scale) as Pico) : undefined
 }
 
-/** The reverse of parsePricePerThousand. */
-export function formatPricePerThousand(price: Pico): string {
-  return decimal(price, 9)
+/** The reverse of parsePricePer. */
+export function formatPricePer(scale: bigint, price: Pico): string {
+  return decimal(price * scale, 12)
 }
 
 /** Rounds a sum of (tokens × price) up, once, to nano-dollars. */

@@ -62,15 +62,23 @@ interface UnitBucketInfo {
   readonly count: keyof UnitCounts
   /** Its name in JSON answers; a token bucket's is the bucket's with `_tokens`. */
   readonly json: string
-  /** Prices are quoted per thousand of this unit. */
+  /** In the plural. */
   readonly unit: string
+  /** Prices are quoted for so many units, and these are called `quantity`. The price of one unit must be exact. */
+  readonly scale: bigint
+  readonly quantity: string
+  /** The most of one request. It is held unless the pipeline knows a lower bound (`unitBounds`); more is implausible. */
+  readonly most: number
+  /** What happens to requests for them if the price has no row. */
+  readonly unpriced: 'refused' | 'free'
   readonly label: string
   readonly meaning: string
 }
 
 /**
  * To add a price dimension, add its count to TokenCounts or UnitCounts, a row here, and the lines in a dialect's usage.ts
- * that read it. Holds assume that any request may use a token bucket; pipeline code may rule it out (`conditionalBuckets`).
+ * that read it. Holds assume that any request may use a bucket; pipeline code may rule it out (`conditionalBuckets`) or know
+ * how many units can be used (`unitBounds`).
  */
 export const buckets = {
   input: {
@@ -132,6 +140,11 @@ export const buckets = {
     count: 'webSearches',
     json: 'web_searches',
     unit: 'searches',
+    scale: 1000n,
+    quantity: 'thousand searches',
+    // xAI reads at most 50 sources; Anthropic takes a limit from the caller.
+    most: 50,
+    unpriced: 'refused',
     label: 'Web searches',
     meaning: 'Web searches run by the provider',
   },
@@ -141,6 +154,8 @@ export type Bucket = keyof typeof buckets
 type BucketsWith<Info> = { [Name in Bucket]: (typeof buckets)[Name] extends Info ? Name : never }[Bucket]
 export type TokenBucket = BucketsWith<{ side: string }>
 export type UnitBucket = BucketsWith<{ unit: string }>
+/** The name of a count of units in JSON. */
+export type UnitName = (typeof buckets)[UnitBucket]['json']
 /** Token buckets that another one includes. */
 export type PartBucket = BucketsWith<{ partOf: string }>
 /** Token buckets that never overlap; every price has them. */
@@ -153,7 +168,7 @@ const named = Object.entries(buckets).map(([bucket, info]) => ({ bucket, ...info
 export const tokenBuckets = named.filter((info) => 'side' in info) as unknown as readonly (Named<TokenBucket> &
   TokenBucketInfo & { readonly partOf?: WholeBucket; readonly fallback?: TokenBucket })[]
 export const unitBuckets = named.filter((info) => 'unit' in info) as unknown as readonly (Named<UnitBucket> &
-  UnitBucketInfo)[]
+  UnitBucketInfo & { readonly json: UnitName })[]
 export const wholeBuckets = tokenBuckets.filter(
   ({ partOf }) => partOf === undefined,
 ) as readonly ((typeof tokenBuckets)[number] & Named<WholeBucket>)[]
@@ -201,10 +216,17 @@ export function estimatedInput(inputTokens: number): Usage {
   }
 }
 
-/** `webSearches` from an untrusted count, to spread into a usage. */
-export function webSearchReport(value: unknown): { readonly webSearches?: number } {
-  const count = tokenCount(value)
-  return count === undefined || count === 0 ? {} : { webSearches: count }
+/** Units from an untrusted count, to spread into a usage. */
+export function unitReport(count: keyof UnitCounts, value: unknown): UnitCounts {
+  const units = tokenCount(value)
+  return units === undefined || units === 0 ? noUnits : { [count]: units }
+}
+
+const noUnits: UnitCounts = {}
+
+/** What happens without a price, as the end of a sentence. */
+export function unpricedText({ unit, unpriced }: Pick<UnitBucketInfo, 'unit' | 'unpriced'>): string {
+  return unpriced === 'refused' ? `requests for ${unit} are refused` : `${unit} are not charged`
 }
 
 /** Audio tokens as a provider reports them, untrusted. */

@@ -351,7 +351,6 @@ const facts: HoldFacts = {
   price,
   cap: 20_000,
   choices: 1,
-  webSearches: 0,
   without: [],
   holdsWholeCap: false,
   minCap: 0,

@@ -15,8 +15,6 @@ export interface HoldFacts extends UsageBound {
   /** The most output tokens of one choice. */
   readonly cap: number
   readonly choices: number
-  /** The most web searches that the provider runs for it. */
-  readonly webSearches: number
   /** Hold the whole cap at once: the answer is not streamed, or part of what it bills is never visible. */
   readonly holdsWholeCap: boolean
   /** The cap must not be lowered below this: a thinking budget, and one token of text. */

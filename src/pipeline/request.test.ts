@@ -283,7 +283,6 @@ const usualFacts: HoldFacts = {
   cap: 20_000,
   choices: 1,
   holdsWholeCap: false,
-  webSearches: 0,
   without: [],
   minCap: 0,
 }

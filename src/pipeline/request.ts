@@ -1,7 +1,7 @@
 // The state of one request: its body and caller, its plan, its hold, its attempts, its usage and its charge. Every
 // step of the pipeline reads and writes this object; `record` is what telemetry keeps of it at the end.
 
-import { hasRow } from '../catalog/price.ts'
+import { hasRow, pricedUnits } from '../catalog/price.ts'
 import type { RelayContext } from '../dialects/byte-lane/relay.ts'
 import type { Conversation } from '../dialects/canonical/conversation.ts'
 import type {
@@ -18,7 +18,7 @@ import { assert } from '../kernel/assert.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { Failure } from '../kernel/failure.ts'
 import { createId } from '../kernel/ids.ts'
-import { totalInputTokens, type Usage } from '../kernel/usage.ts'
+import { buckets, totalInputTokens, type UnitCounts, type Usage } from '../kernel/usage.ts'
 import type { Admission, Arrival, LimitStates } from '../limits/limiter.ts'
 import type { FaultClass } from '../routing/faults.ts'
 import type { OfferedModel } from '../routing/offer.ts'
@@ -61,8 +61,6 @@ export interface Connection {
 
 const noLimits: LimitStates = {}
 const noWarnings: readonly Warning[] = []
-/** Web searches that hosts run for one answer: xAI reads at most 50 sources, Anthropic takes a limit from the caller. */
-const searchesMax = 50
 /** A request keeps at most this much of its body while it is answered. */
 const keptBodyBytesMax = 64 * 1024
 const releasedBody = new Uint8Array(0)
@@ -139,7 +137,8 @@ export class GatewayRequest implements RelayContext {
   #mayHaveMoreThanText: boolean | undefined
   #estimatedTokens: number | undefined
   #maxInput: number | undefined
-  #maxSearches: number | undefined
+  /** null = not computed yet. */
+  #unitsMost: UnitCounts | undefined | null = null
 
   constructor(
     clock: Clock,
@@ -276,7 +275,7 @@ export class GatewayRequest implements RelayContext {
     if (model !== this.model) {
       this.model = model
       this.#maxInput = undefined
-      this.#maxSearches = undefined
+      this.#unitsMost = null
     }
     this.hold?.serveBy(candidate, model)
   }
@@ -418,7 +417,7 @@ export class GatewayRequest implements RelayContext {
       outputTokens: withTolerance(excludesReasoning ? Math.max(cap, longest) : cap) * envelope.choices,
       isCapSent: (envelope.outputCap ?? model.defaultMaxTokens ?? loweredCap) !== undefined,
       summaryTokens: withTolerance(longest),
-      webSearches: this.#maxWebSearches(),
+      units: this.#maxUnits(),
     }
   }
 
@@ -442,14 +441,21 @@ export class GatewayRequest implements RelayContext {
     return contextTokens === undefined ? undefined : contextTokens + outputCapOf(this.envelope, this.model)
   }
 
-  #maxWebSearches(): number {
-    if (this.#maxSearches === undefined) {
+  #maxUnits(): UnitCounts | undefined {
+    if (this.#unitsMost === null) {
+      const priced = pricedUnits(this.model.price)
       const isLong = this.bodyBytes > parsedBytesMax
       const requested = this.mayHaveMoreThanText && !isLong ? this.requestedSearches() : 0
       const maySearch = requested > 0 || (this.mayHaveMoreThanText && isLong) || hasRow(this.model.price, 'web_search')
-      this.#maxSearches = maySearch ? Math.max(requested, searchesMax) : 0
+      this.#unitsMost =
+        priced.length > 0 || maySearch
+          ? {
+              ...Object.fromEntries(priced.map(({ count, most }) => [count, most])),
+              ...(maySearch && { webSearches: Math.max(requested, buckets.web_search.most) }),
+            }
+          : undefined
     }
-    return this.#maxSearches
+    return this.#unitsMost
   }
 
   /** The most web searches that the request asks the provider to run. */

@@ -1,12 +1,12 @@
 // Reserves an upper estimate of a request's cost before anything is sent to a provider.
 
-import { freePrice, hasRow, type Price } from '../catalog/price.ts'
+import { freePrice, hasRow, type Price, pricedUnits } from '../catalog/price.ts'
 import type { Conversation } from '../dialects/canonical/conversation.ts'
 import { hashOfEndUser } from '../kernel/attribution.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { Failure } from '../kernel/failure.ts'
 import type { Nano } from '../kernel/money.ts'
-import type { Bucket } from '../kernel/usage.ts'
+import type { Bucket, UnitBucket, UnitCounts } from '../kernel/usage.ts'
 import { type Budget, tagScope, tightestSpend, userScope, windowAt } from '../ledger/budget.ts'
 import { type HoldOutcome, type HoldRequest, type Ledger, usualHoldLifetimeMs } from '../ledger/ledger.ts'
 import { requestTotalMs } from '../routing/failover.ts'
@@ -110,6 +110,16 @@ const conditionalBuckets: readonly (readonly [Bucket, mayUse: (request: GatewayR
   ['audio_output', wantsAudio],
 ]
 
+/** The most units that a request can use. Of a unit bucket that is not listed, the most of its row is held for every request. */
+const unitBounds: { readonly [Name in UnitBucket]?: (request: GatewayRequest) => number } = {
+  web_search: (request) => (request.mayHaveMoreThanText ? request.requestedSearches() : 0),
+}
+
+function heldUnits(price: Price, request: GatewayRequest): UnitCounts {
+  const counts = pricedUnits(price).map(({ bucket, count, most }) => [count, unitBounds[bucket]?.(request) ?? most])
+  return Object.fromEntries(counts)
+}
+
 /** The same list for the same buckets, because prices remember their highest rates by it. */
 const bucketLists: (readonly Bucket[])[] = []
 
@@ -125,7 +135,7 @@ function unusableBuckets(price: Price, request: GatewayRequest): readonly Bucket
 }
 
 function holdFacts(request: GatewayRequest, model: OfferedModel): HoldFacts {
-  const { envelope, plan, mayHaveMoreThanText } = request
+  const { envelope, plan } = request
   const isOwnOnly = plan.ordered.length > 0 && plan.ordered.every(({ isOwn }) => isOwn)
   const price = isOwnOnly ? (model.fee?.price ?? freePrice) : model.price
   const without = unusableBuckets(price, request)
@@ -135,7 +145,7 @@ function holdFacts(request: GatewayRequest, model: OfferedModel): HoldFacts {
     cap: outputCapOf(envelope, model),
     choices: envelope.choices,
     isUsOnly: price.factors.us_only !== undefined && mayNameRegion(envelope.body),
-    webSearches: hasRow(price, 'web_search') && mayHaveMoreThanText ? request.requestedSearches() : 0,
+    units: pricedUnits(price).length > 0 ? heldUnits(price, request) : undefined,
     without,
     // Reasoning and audio are billed but only partly visible in the stream, so hold the full cap.
     holdsWholeCap: !envelope.stream || isSpoken || model.tags.includes('reasoning'),

@@ -22,7 +22,13 @@ const usage = (counts: Partial<Usage>): Usage => ({
 })
 
 /** A request of at most 1,000 input tokens with a cap of 50, and a search tool with a limit of 5. */
-const bounds: UsageBounds = { inputTokens: 1000, outputTokens: 66, isCapSent: true, summaryTokens: 500, webSearches: 5 }
+const bounds: UsageBounds = {
+  inputTokens: 1000,
+  outputTokens: 66,
+  isCapSent: true,
+  summaryTokens: 500,
+  units: { webSearches: 5 },
+}
 
 describe('a reported count', () => {
   const cases: readonly [name: string, counts: Partial<Usage>, outputBytes: number, found: string | undefined][] = [
@@ -101,7 +107,7 @@ describe('a reported count', () => {
   })
 
   test('does not allow more for searches that were not requested', () => {
-    const none = { ...bounds, webSearches: 0 }
+    const none = { ...bounds, units: undefined }
     expect(findImplausible(usage({ inputTokens: 1, outputTokens: 5, webSearches: 900 }), none, () => 4)).toBeUndefined()
     const long = usage({ inputTokens: 1001, outputTokens: 5, webSearches: 900 })
     expect(findImplausible(long, none, () => 4)).toMatchObject({ count: 'input', most: 1000 })

@@ -5,7 +5,14 @@
 import type { StreamRelay } from '../dialects/byte-lane/relay.ts'
 import type { Envelope } from '../dialects/canonical/translation.ts'
 import type { Clock } from '../kernel/clock.ts'
-import { estimatedInput, type TokenCounts, totalInputTokens, type Usage } from '../kernel/usage.ts'
+import {
+  estimatedInput,
+  type TokenCounts,
+  totalInputTokens,
+  type UnitCounts,
+  type Usage,
+  unitBuckets,
+} from '../kernel/usage.ts'
 import type { OfferedModel } from '../routing/offer.ts'
 import type { Candidate } from '../routing/plan.ts'
 import type { Log } from '../telemetry/log.ts'
@@ -64,8 +71,8 @@ export interface UsageBounds {
   readonly isCapSent: boolean
   /** The most output tokens of a summary of the conversation, to which the caller's cap does not apply. */
   readonly summaryTokens: number
-  /** The most web searches; 0 = the request asks for none and the model has no price for them. */
-  readonly webSearches: number
+  /** The most units of each bucket. Units without a price that were not requested have none: any number costs nothing. */
+  readonly units: UnitCounts | undefined
 }
 
 /** The first count of a report that cannot be true. */
@@ -77,14 +84,17 @@ export interface Implausible {
 
 /** undefined = every count may be true. `outputBytes` is called only where it decides. */
 export function findImplausible(usage: Usage, bounds: UsageBounds, outputBytes: () => number): Implausible | undefined {
-  const { outputTokens, webSearches = 0 } = usage
+  const { outputTokens } = usage
   const input = totalInputTokens(usage)
   const inputMost = inputMostOf(usage, bounds)
   if (input > inputMost) return { count: 'input', reported: input, most: inputMost }
   const outputMost = outputMostOf(usage, bounds, outputTokens > bounds.outputTokens ? outputBytes : () => 0)
   if (outputTokens > outputMost) return { count: 'output', reported: outputTokens, most: outputMost }
-  if (hasTooManySearches(usage, bounds)) {
-    return { count: 'web_searches', reported: webSearches, most: bounds.webSearches }
+  if (bounds.units) {
+    for (const { count, json } of unitBuckets) {
+      if (isUnitPlausible(usage, bounds, count)) continue
+      return { count: json, reported: usage[count] ?? 0, most: bounds.units[count] ?? 0 }
+    }
   }
   const { summaries } = usage
   if (summaries && plausibleSummaries(summaries, bounds).length < summaries.length) {
@@ -96,14 +106,21 @@ export function findImplausible(usage: Usage, bounds: UsageBounds, outputBytes: 
 
 /** The note in the request's record. */
 export function implausibleNote({ count, reported, most }: Implausible): string {
-  const what = {
+  const unit = unitBuckets.find(({ json }) => json === count)
+  if (unit) {
+    return noteOf(`reported ${reported} ${unit.label.toLowerCase()}, and this request allows ${most} at most`)
+  }
+  const what: Partial<Record<ImplausibleCount, string>> = {
     input: `reported ${reported} input tokens, and this request can have ${most} at most`,
     output: `reported ${reported} output tokens, and this request allows ${most} at most`,
-    web_searches: `reported ${reported} web searches, and this request allows ${most} at most`,
     summary: 'reported summaries of the conversation that are more or longer than the request allows',
     zero: 'reported no input or no output tokens, although the answer has content',
   }
-  return `implausible usage: the provider ${what[count]}; an estimate was charged instead`
+  return noteOf(what[count] ?? '')
+}
+
+function noteOf(what: string): string {
+  return `implausible usage: the provider ${what}; an estimate was charged instead`
 }
 
 function inputMostOf(usage: Usage, bounds: UsageBounds): number {
@@ -117,12 +134,25 @@ function outputMostOf(usage: Usage | undefined, bounds: UsageBounds, outputBytes
 
 /** How often the model read the request: a model that searches the web reads everything again after each search. */
 function roundsOf(usage: Usage | undefined, bounds: UsageBounds): number {
-  return 1 + Math.min(usage?.webSearches ?? 0, bounds.webSearches)
+  return 1 + Math.min(usage?.webSearches ?? 0, bounds.units?.webSearches ?? 0)
 }
 
-/** Searches without a price that were not requested cost nothing, so any number of them is accepted. */
-function hasTooManySearches({ webSearches = 0 }: Usage, bounds: UsageBounds): boolean {
-  return bounds.webSearches > 0 && webSearches > bounds.webSearches
+function isUnitPlausible(usage: Usage, bounds: UsageBounds, count: keyof UnitCounts): boolean {
+  return (usage[count] ?? 0) <= (bounds.units?.[count] ?? Number.POSITIVE_INFINITY)
+}
+
+/** The plausible counts of units, to spread into a usage. */
+function plausibleUnits(usage: Usage, bounds: UsageBounds): UnitCounts {
+  const reported = unitBuckets.filter(
+    ({ count }) => usage[count] !== undefined && isUnitPlausible(usage, bounds, count),
+  )
+  return Object.fromEntries(reported.map(({ count }) => [count, usage[count]]))
+}
+
+function withoutUnits(usage: Usage): Usage {
+  if (unitBuckets.every(({ count }) => usage[count] === undefined)) return usage
+  const counted = Object.entries(usage).filter(([name]) => !unitBuckets.some(({ count }) => count === name))
+  return Object.fromEntries(counted) as unknown as Usage
 }
 
 function plausibleSummaries(
@@ -136,7 +166,7 @@ function plausibleSummaries(
 
 /** Drops implausible counts, as if they had not been reported. */
 export function plausiblePart(usage: Usage, bounds: UsageBounds, outputBytes: () => number): Usage {
-  const { webSearches, summaries, reasoningTokens, audioOutputTokens, outputTokens, ...input } = usage
+  const { summaries, reasoningTokens, audioOutputTokens, outputTokens, ...input } = withoutUnits(usage)
   const kept = plausibleSummaries(summaries ?? [], bounds)
   const isInput = totalInputTokens(usage) <= inputMostOf(usage, bounds)
   const isOutput = outputTokens <= outputMostOf(usage, bounds, outputBytes)
@@ -144,7 +174,7 @@ export function plausiblePart(usage: Usage, bounds: UsageBounds, outputBytes: ()
     ...(isInput ? input : estimatedInput(0)),
     ...(isOutput && reasoningTokens !== undefined && { reasoningTokens }),
     ...(isOutput && audioOutputTokens !== undefined && { audioOutputTokens }),
-    ...(webSearches !== undefined && !hasTooManySearches(usage, bounds) && { webSearches }),
+    ...plausibleUnits(usage, bounds),
     ...(kept.length > 0 && { summaries: kept }),
     outputTokens: isOutput ? outputTokens : 0,
   }
@@ -162,8 +192,8 @@ export function estimateUsage(
   const outputTokens = Math.min(most, Math.max(counted?.outputTokens ?? 0, tokensIn(outputBytes)))
   // Some hosts report zeros until they know.
   if (counted && totalInputTokens(counted) > 0) return withOutput(counted, outputTokens)
-  const { webSearches } = counted ?? {}
-  return { ...estimatedInput(estimatedInputTokens()), outputTokens, ...(webSearches !== undefined && { webSearches }) }
+  const units = counted && plausibleUnits(counted, bounds)
+  return { ...estimatedInput(estimatedInputTokens()), outputTokens, ...units }
 }
 
 /** The reported count plus an estimate for the bytes relayed since; the same object if there were none. */

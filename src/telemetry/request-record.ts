@@ -5,7 +5,7 @@ import { isoTime } from '../kernel/clock.ts'
 import type { FailureCause } from '../kernel/failure.ts'
 import type { KeyId, ProjectId, RequestId, WorkspaceId } from '../kernel/ids.ts'
 import { formatUsd, type Nano } from '../kernel/money.ts'
-import { totalInputTokens, type Usage } from '../kernel/usage.ts'
+import { totalInputTokens, type UnitName, type Usage } from '../kernel/usage.ts'
 import { type Log, timeOfDay } from './log.ts'
 
 /** One upstream call of a request. */
@@ -57,7 +57,7 @@ export interface TraceContext {
 }
 
 /** The implausible part of the usage that a provider reported; `zero`: it counted nothing for an answer with content. */
-export type ImplausibleCount = 'input' | 'output' | 'web_searches' | 'summary' | 'zero'
+export type ImplausibleCount = 'input' | 'output' | UnitName | 'summary' | 'zero'
 
 /** Filled in as the request goes; every field that stays undefined was never known. */
 export interface RequestRecord {

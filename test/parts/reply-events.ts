@@ -19,7 +19,7 @@ const unbounded: UsageBounds = {
   outputTokens: tokensMax,
   isCapSent: false,
   summaryTokens: tokensMax,
-  webSearches: 0,
+  units: undefined,
 }
 
 export const context: RenderContext = {

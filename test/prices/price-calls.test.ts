@@ -81,7 +81,7 @@ test('the command line sets, takes back and lists', async () => {
   })
   await run('set sandbox/echo --input 1 --output 2 --web-search 10')
   expect((await run('set sandbox/echo --input 1 --output 2')).err).toBe(
-    'Warning: `web_search` no longer has a price: searches are not charged.\n',
+    'Warning: `web_search` no longer has a price: requests for searches are refused.\n',
   )
   await run('set sandbox/echo --input 1 --output 2 --us-only 1.1')
   const [columns = '', kept = ''] = (await run('history sandbox/echo')).out.split('\n')

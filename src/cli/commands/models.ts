@@ -4,7 +4,7 @@
 import { resolve } from 'node:path'
 import type { AnswerOf, BodyOf, ItemOf } from '../../api/client.ts'
 import { readPriceSource } from '../../catalog/price-source.ts'
-import { factorNames, factors, listedBuckets, unitBuckets } from '../../kernel/usage.ts'
+import { factorNames, factors, listedBuckets, unitBuckets, unpricedText } from '../../kernel/usage.ts'
 import type { ApiClient } from '../api-client.ts'
 import { type CommandContext, type CommandDefinition, confirm, printResult, yesOption } from '../command.ts'
 import { findProject, findWorkspace, missingModel } from '../lookup.ts'
@@ -210,8 +210,8 @@ const priceOptions: Readonly<Record<string, PriceOption>> = Object.fromEntries([
   ...listedBuckets.map(({ bucket, label, meaning, partOf }) =>
     priceOption(bucket, 'USD', meaning, `${label} $/M`, partOf !== undefined),
   ),
-  ...unitBuckets.map(({ bucket, label, meaning, unit }) =>
-    priceOption(bucket, 'USD', `${meaning}, per thousand ${unit}`, `${label} $/K`, true),
+  ...unitBuckets.map(({ bucket, meaning, quantity }) =>
+    priceOption(bucket, 'USD', `${meaning}, per ${quantity}`, `$ per ${quantity}`, true),
   ),
   ...factorNames.map((name) =>
     priceOption(name, 'FACTOR', factors[name].meaning, `${name.replaceAll('_', ' ')} ×`, true),
@@ -234,9 +234,9 @@ const setPrice: CommandDefinition = {
   words: ['prices', 'set'],
   summary: 'sets the price of a model in USD per million tokens, from the next request on',
   details: `Running requests keep their price. Without a cache price, cached tokens cost as much as input; without an audio price,
-audio costs as much as text (from a cache: as other audio); without a search price, searches are free; without a factor,
+audio costs as much as text (from a cache: as other audio); without a factor,
 work kept in the United States (inference_geo) has no surcharge. A price in the configuration file can only be changed
-there.`,
+there. ${unitBuckets.map((info) => `Without a price for ${info.unit}, ${unpricedText(info)}.`).join(' ')}`,
   positionals: [{ name: 'MODEL' }],
   options: { ...priceOptions, free: { help: 'costs nothing' }, list: listOption, ...belowCostOption },
   examples: [

@@ -2,7 +2,7 @@
 // again, cumulative, in message_delta. Hosts differ in which event carries the cache counts, so for each member the
 // last value that is not null counts.
 
-import { cacheReport, type TokenCounts, tokenCount, type Usage, webSearchReport } from '../../kernel/usage.ts'
+import { cacheReport, type TokenCounts, tokenCount, type Usage, unitReport } from '../../kernel/usage.ts'
 import type { RawJson } from '../canonical/conversation.ts'
 import { isRecord, jsonNumber, jsonObject, type Members, recordOf } from '../canonical/json.ts'
 
@@ -56,7 +56,7 @@ function readCounts(members: UsageMembers): Usage | undefined {
     cacheWriteLongTokens: long ?? 0,
     outputTokens: output,
     ...(reasoning === undefined ? {} : { reasoningTokens: reasoning }),
-    ...webSearchReport(recordOf(members.server_tool_use).web_search_requests),
+    ...unitReport('webSearches', recordOf(members.server_tool_use).web_search_requests),
     ...(members.inference_geo === 'us' ? { isUsOnly: true } : {}),
     ...cacheReport(reads, writes),
     source: 'reported',

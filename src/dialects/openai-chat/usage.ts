@@ -21,7 +21,7 @@ import {
   tokenCount,
   totalInputTokens,
   type Usage,
-  webSearchReport,
+  unitReport,
 } from '../../kernel/usage.ts'
 import type { RawJson } from '../canonical/conversation.ts'
 import { filledObject, isRecord, jsonNumber, jsonObject, recordOf } from '../canonical/json.ts'
@@ -46,7 +46,7 @@ export function readUsage(value: unknown): Usage | undefined {
     ...counts,
     ...audioReport(counts, { prompt: promptDetails.audio_tokens, output: outputDetails.audio_tokens }),
     ...(reasoning === undefined ? {} : { reasoningTokens: reasoning }),
-    ...webSearchReport(recordOf(value.server_tool_use).web_search_requests ?? value.num_sources_used),
+    ...unitReport('webSearches', recordOf(value.server_tool_use).web_search_requests ?? value.num_sources_used),
     ...cacheReport(reads, writes),
     source: 'reported',
   }

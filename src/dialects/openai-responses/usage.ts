@@ -6,7 +6,7 @@ import {
   tokenCount,
   totalInputTokens,
   type Usage,
-  webSearchReport,
+  unitReport,
 } from '../../kernel/usage.ts'
 import { hasBytes } from '../../wire/bytes.ts'
 import type { RawJson } from '../canonical/conversation.ts'
@@ -47,7 +47,7 @@ export function countSearches(items: readonly unknown[]): number {
 
 /** The usage itself has no count of searches. */
 export function withSearches(usage: Usage | undefined, searches: number): Usage | undefined {
-  return usage && searches > 0 ? { ...usage, ...webSearchReport(searches) } : usage
+  return usage && searches > 0 ? { ...usage, ...unitReport('webSearches', searches) } : usage
 }
 
 /** Clients require the details, so counts that were not reported are 0. `cost`: decimal USD digits. */

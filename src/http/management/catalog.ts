@@ -7,7 +7,7 @@ import { listAnswer, listNameField } from '../../api/fields.ts'
 import { operations } from '../../api/operations.ts'
 import { priceFromEntry } from '../../catalog/entry.ts'
 import type { Model } from '../../catalog/model.ts'
-import { lostPrices, type Price, priceJumps, showPrice } from '../../catalog/price.ts'
+import { lostPrices, type Price, priceJumps, quantityOf, showPrice, showRate } from '../../catalog/price.ts'
 import {
   countListUsers,
   deletePriceList,
@@ -31,7 +31,6 @@ import {
 } from '../../catalog/price-versions.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import { Failure, invalidRequest } from '../../kernel/failure.ts'
-import { formatPrice } from '../../kernel/money.ts'
 import type { Sql } from '../../store/sql.ts'
 import { appendAudit } from '../../tenancy/audit.ts'
 import type { NumberedChange } from '../../tenancy/changes.ts'
@@ -235,8 +234,8 @@ function shownDatedPrice({ version, price, source, effectiveFrom }: DatedPrice) 
 
 function jumpWords(before: Price, after: Price): string[] {
   const jumps = priceJumps(before, after).map(({ bucket, from, to }) => {
-    const moved = `$${formatPrice(from)} → $${formatPrice(to)}`
-    return `\`${bucket}\` changed more than tenfold: ${moved} per million tokens.`
+    const moved = `$${showRate(bucket, from)} → $${showRate(bucket, to)}`
+    return `\`${bucket}\` changed more than tenfold: ${moved} per ${quantityOf(bucket)}.`
   })
   return [...jumps, ...lostPrices(before, after).map(({ name, so }) => `\`${name}\` no longer has a price: ${so}.`)]
 }

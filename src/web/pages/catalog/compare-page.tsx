@@ -3,7 +3,7 @@
 
 import type { ComponentChildren } from 'preact'
 import { priceUsage } from '../../../catalog/price.ts'
-import { type FactorName, factorNames, factors, type UnitBucket, unitBuckets } from '../../../kernel/usage.ts'
+import { type FactorName, factorNames, factors, unitBuckets } from '../../../kernel/usage.ts'
 import { type CatalogEntry, modelPath } from '../../catalog/entry.ts'
 import { exactCount, usd } from '../../catalog/format.ts'
 import { emptyQuery, renderQuery } from '../../catalog/query.ts'
@@ -26,9 +26,9 @@ const lines: readonly Line[] = [
   { label: 'Cached input', show: (entry) => <ModelPrice entry={entry} kind="cache_read" /> },
   { label: 'Cache write', show: (entry) => <ModelPrice entry={entry} kind="cache_write" /> },
   { label: 'Output', show: (entry) => <ModelPrice entry={entry} kind="output" /> },
-  ...unitBuckets.map(({ bucket, label }) => ({
-    label: `${label}, per 1,000`,
-    show: ({ price }: CatalogEntry) => unitPrice(price, bucket),
+  ...unitBuckets.map((info) => ({
+    label: `Per ${info.quantity}`,
+    show: ({ price }: CatalogEntry) => unitPrice(price, info),
   })),
   ...factorNames.map((name) => ({
     label: factors[name].label,
@@ -95,11 +95,11 @@ function selectionPath(entries: readonly CatalogEntry[]): string {
   return `/?${renderQuery({ ...emptyQuery, m: entries.map(({ id }) => id) })}`
 }
 
-/** The same text for a model without web search and one that does not charge for it. */
-function unitPrice(price: CatalogEntry['price'], bucket: UnitBucket): ComponentChildren {
+function unitPrice(price: CatalogEntry['price'], info: (typeof unitBuckets)[number]): ComponentChildren {
   if (price === null) return <Money amount="–" />
-  const amount = price === 'free' ? undefined : price[bucket]
-  return amount === undefined ? 'not charged' : <Money amount={amount} />
+  const amount = price === 'free' ? undefined : price[info.bucket]
+  if (amount !== undefined) return <Money amount={amount} />
+  return price === 'free' || info.unpriced === 'free' ? 'not charged' : 'not offered'
 }
 
 /** The same text for a model without US-only processing and one that does not charge more for it. */

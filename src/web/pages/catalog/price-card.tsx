@@ -75,8 +75,8 @@ function PriceRows({ price }: { readonly price: Exclude<ShownPrice, 'free'> }) {
         label,
         amounts: rows.map((row) => row[bucket] ?? row[partOf]),
       })),
-    ...unitBuckets.flatMap(({ bucket, label }) =>
-      price[bucket] === undefined ? [] : { label: `${label}, per 1,000`, amounts: same(price[bucket]) },
+    ...unitBuckets.flatMap(({ bucket, quantity }) =>
+      price[bucket] === undefined ? [] : { label: `Per ${quantity}`, amounts: same(price[bucket]) },
     ),
     ...factorNames.flatMap((name) =>
       price[name] === undefined ? [] : { label: factors[name].label, amounts: same(`× ${price[name]}`) },
