@@ -62,6 +62,16 @@ const bySection: { readonly [Name in SectionName]?: (place: FirstPlace) => reado
     targetOf('getProviderHistory', {}, { period: '24h' }).path,
     ...(subject === '' ? [targetOf('getConfigFile', {}, {}).path] : []),
   ],
+  margin: ({ workspaceId, now }) => [
+    ...(now === undefined
+      ? []
+      : [
+          targetOf('getMargin', {}, { from: isoTime(now - 30 * dayMs), group_by: 'day', workspace_id: workspaceId })
+            .path,
+        ]),
+    ...(workspaceId === undefined ? [] : [targetOf('getWorkspace', { id: workspaceId }, {}).path]),
+    targetOf('listPriceLists', {}, {}).path,
+  ],
   keys: ({ subject }) => (subject === '' ? [] : [targetOf('getKey', { id: subject }, {}).path]),
 }
 

@@ -67,6 +67,7 @@ export function allPages(things: ListedThings): readonly ListedPage[] {
     { name: 'people', path: inside('people'), ready: '.console-page h2' },
     { name: 'providers', path: inside('providers'), ready: '.console-page .data-table' },
     { name: 'provider', path: inside('providers/sandbox'), ready: '.console-page .data-table' },
+    { name: 'margin', path: inside('margin'), ready: table },
     { name: 'settings', path: inside('settings'), ready: table },
     { name: 'account', path: inside('account'), ready: '.console-page h2', needsAccount: true },
   ]
