@@ -77,6 +77,8 @@ function htmlOf(text: string, file: string): string {
         return isPage ? `<a href="${pathname.replace(/\.md$/, '')}${hash}">${inner}</a>` : inner
       })
       .replace(/<img [^>]*>/g, '')
+      // Long names in tables break after a separator.
+      .replace(/(?<=<td>.*?<code>)[^<]+(?=<\/code>)/g, (name) => name.replace(/(?<=\w)[_./](?=[\w{])/g, '$&<wbr>'))
       // They scroll, and the keyboard must be able to.
       .replaceAll(/<(pre|table)>/g, '<$1 tabindex="0">')
   )

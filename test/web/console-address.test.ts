@@ -55,6 +55,8 @@ test('a browser gets pages for unknown addresses and documentation, a program ge
   expect((await open('/models', forPeople)).headers.get('location')).toBe('/')
   expect((await open('/models', { ...forPeople, authorization: 'Bearer x' })).status).toBe(401)
   expect(await (await open('/docs/errors', forPeople)).text()).toContain('INSUFFICIENT_BALANCE')
+  const configuration = await (await open('/docs/reference/configuration', forPeople)).text()
+  expect(configuration).toContain('<td><code>TOLLGATE_<wbr>HOST</code></td><td><code>server.<wbr>host</code></td>')
   expect(await (await open('/docs/api', forPeople)).text()).toContain('/api/projects/{id}/keys')
   expect((await open('/docs/decisions/0007-bun', forPeople)).status).toBe(404)
 })
