@@ -24,7 +24,7 @@ interface Received {
   readonly body: string
 }
 
-/** A receiver that answers with `answer`. */
+/** A receiver that answers with `answer`, and at `/silent` never. */
 function startReceiver() {
   const received: Received[] = []
   let status = 204
@@ -33,6 +33,7 @@ function startReceiver() {
     port: 0,
     async fetch(request) {
       received.push({ headers: Object.fromEntries(request.headers), body: await request.text() })
+      if (new URL(request.url).pathname === '/silent') return await new Promise<Response>(() => {})
       return new Response(null, { status, headers: status === 302 ? { location: '/elsewhere' } : {} })
     },
   })
@@ -358,6 +359,51 @@ forEachEngine((engine) => {
     expect(isRetried ? times >= 2 : times === 1).toBe(true)
     await tenancy.api('DELETE', `/api/webhooks/${hook.id}`)
   })
+
+  test('a receiver that fails for a day is given up, and gets it when it is sent again', async () => {
+    const hook = await createHook()
+    receiver.answer(500)
+    await tenancy.must('POST', `/api/webhooks/${hook.id}/test`)
+    const startedAt = systemClock.now()
+    let triedAt = startedAt
+    for (;;) {
+      await send(triedAt - systemClock.now())
+      await until(async () => (await deliveriesOf(hook.id))[0]?.error !== null)
+      const [{ next_at }] = await deliveriesOf(hook.id)
+      if (next_at === null) break
+      triedAt = Date.parse(next_at)
+    }
+    const hours = (triedAt - startedAt) / 3_600_000
+    expect(hours).toBeGreaterThan(20)
+    expect(hours).toBeLessThan(28)
+    const [delivery] = await deliveriesOf(hook.id)
+    expect(delivery).toMatchObject({ delivered_at: null, error: 'the receiver answered 500' })
+    receiver.answer(204)
+    await tenancy.must('POST', `/api/deliveries/${delivery.id}/replay`)
+    await send()
+    await until(async () => (await deliveriesOf(hook.id))[0]?.delivered_at !== null)
+    await tenancy.api('DELETE', `/api/webhooks/${hook.id}`)
+  })
+
+  // Once: it waits for the ten seconds that a receiver has.
+  if (engine.name === 'sqlite') {
+    test('a receiver that hangs gets it again later, and others get theirs', async () => {
+      const silent = await createHook({ url: receiver.url.replace('/hook', '/silent') })
+      const other = await createHook()
+      for (const { id } of [silent, other]) await tenancy.must('POST', `/api/webhooks/${id}/test`)
+      const sending = send()
+      await until(async () => (await deliveriesOf(other.id))[0]?.delivered_at !== null)
+      await sending
+      while ((await deliveriesOf(silent.id))[0]?.error === null) await Bun.sleep(50)
+      const [delivery] = await deliveriesOf(silent.id)
+      expect([delivery.error, delivery.delivered_at, delivery.next_at !== null]).toEqual([
+        'no answer in 10 s',
+        null,
+        true,
+      ])
+      for (const { id } of [silent, other]) await tenancy.api('DELETE', `/api/webhooks/${id}`)
+    })
+  }
 
   test.each([
     ['a private address', 'http://10.0.0.1/hook'],

@@ -100,3 +100,22 @@ function createProvider(self: IdentityProvider, redirects: readonly string[], ke
     await provider.interactionFinished(request as never, response, { login, consent: { grantId: await grant.save() } })
   }
 }
+
+/** Follows the provider's redirects with its cookies, as a browser would, to the address of the gateway. */
+export async function followToCallback(start: string, redirectUri: string): Promise<URL> {
+  const cookies = new Map<string, string>()
+  let url = new URL(start)
+  for (let hop = 0; hop < 10; hop++) {
+    const cookie = [...cookies].map(([name, value]) => `${name}=${value}`).join('; ')
+    const response = await fetch(url, { redirect: 'manual', headers: { cookie } })
+    for (const set of response.headers.getSetCookie()) {
+      const [pair = ''] = set.split(';')
+      cookies.set(pair.slice(0, pair.indexOf('=')), pair.slice(pair.indexOf('=') + 1))
+    }
+    const location = response.headers.get('location')
+    if (location === null) throw new Error(`${url} answered ${response.status}: ${await response.text()}`)
+    url = new URL(location, url)
+    if (url.href.startsWith(redirectUri)) return url
+  }
+  throw new Error('too many redirects')
+}

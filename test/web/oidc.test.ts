@@ -11,30 +11,11 @@ import { createOidc, type Oidc, type OidcProvider } from '../../src/web/oidc.ts'
 import { browserTest, openBrowser, openPage } from '../parts/browser.ts'
 import { forEachEngine, type TestEngine } from '../parts/engines.ts'
 import { startGateway } from '../parts/gateway.ts'
-import { type IdentityProvider, startIdentityProvider } from '../parts/identity-provider.ts'
+import { followToCallback, type IdentityProvider, startIdentityProvider } from '../parts/identity-provider.ts'
 import { createTestClock } from '../parts/ledger.ts'
 
 const redirectUri = 'http://gate.test/console/oidc/callback'
 let [first, second, foreign]: IdentityProvider[] = []
-
-/** Follows the provider's redirects with its cookies, as a browser would, to the address of the gateway. */
-async function visit(start: string): Promise<URL> {
-  const cookies = new Map<string, string>()
-  let url = new URL(start)
-  for (let hop = 0; hop < 10; hop++) {
-    const cookie = [...cookies].map(([name, value]) => `${name}=${value}`).join('; ')
-    const response = await fetch(url, { redirect: 'manual', headers: { cookie } })
-    for (const set of response.headers.getSetCookie()) {
-      const [pair = ''] = set.split(';')
-      cookies.set(pair.slice(0, pair.indexOf('=')), pair.slice(pair.indexOf('=') + 1))
-    }
-    const location = response.headers.get('location')
-    if (location === null) throw new Error(`${url} answered ${response.status}: ${await response.text()}`)
-    url = new URL(location, url)
-    if (url.href.startsWith(redirectUri)) return url
-  }
-  throw new Error('too many redirects')
-}
 
 beforeAll(async () => {
   const start = () => startIdentityProvider(redirectUri)
@@ -79,7 +60,7 @@ async function setUp(engine: TestEngine, provider: OidcProvider) {
 async function begin(oidc: Oidc) {
   const started = await oidc.start(redirectUri)
   if (!('url' in started)) throw started
-  return { memory: started.memory, callback: await visit(started.url) }
+  return { memory: started.memory, callback: await followToCallback(started.url, redirectUri) }
 }
 
 async function signIn(oidc: Oidc): Promise<string | Failure> {

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { isoTime, systemClock } from '../../src/kernel/clock.ts'
 import { browserTest, openContext, watchPage } from '../parts/browser.ts'
-import { type IdentityProvider, startIdentityProvider } from '../parts/identity-provider.ts'
+import { followToCallback, type IdentityProvider, startIdentityProvider } from '../parts/identity-provider.ts'
 import { until } from '../tenancy/tenancy.ts'
 import { button, type ConsoleHarness, chooseWorkspace, field, startConsole } from './console-harness.ts'
 
@@ -249,10 +249,10 @@ browserTest(
   },
 )
 
-test('wrong passwords, links and tokens are refused and recorded in the audit log', async () => {
+test('wrong, replayed and forged sign-ins are refused and recorded in the audit log', async () => {
   const { url } = harness.gateway
   const refusals = async () => {
-    const { data } = (await harness.manage('GET /api/audit')) as unknown as {
+    const { data } = (await harness.manage('GET /api/audit?limit=200')) as unknown as {
       data: { action: string; details: { by: string } }[]
     }
     return data.flatMap(({ action, details }) => (action === 'session.refused' ? [details.by] : []))
@@ -265,13 +265,29 @@ test('wrong passwords, links and tokens are refused and recorded in the audit lo
   }
   expect(await post({ email: 'nobody@example.com', password: 'a guess of mine' })).toBe(401)
   expect(await post({ invitation: 'no such link', name: 'x', password: 'a guess of mine' })).toBe(401)
+  // An invitation that was used.
+  const invited = { email: 'zoe@example.com', role: 'operator' }
+  const { url: link } = (await harness.manage('POST /api/invitations', invited)) as unknown as { url: string }
+  const accepted = { invitation: new URL(link).searchParams.get('i'), name: 'Zoe', password }
+  expect([await post(accepted), await post(accepted)]).toEqual([200, 401])
   // Sign-up is off unless the operator turns it on.
   expect(await post({ email: 'new@example.com', name: 'New', password: 'a fine password' })).toBe(403)
   const forged = await fetch(`${url}/api/me`, { headers: { authorization: 'Bearer tg-mt-forged' } })
   expect(forged.status).toBe(401)
+  // The identity provider's answer: one that was never asked for, and a real one twice.
+  const callback = `${url}/console/oidc/callback`
+  const come = async (address: string, cookie: string) =>
+    (await fetch(address, { headers: { cookie }, redirect: 'manual' })).status
+  expect(await come(`${callback}?code=forged&state=forged`, '')).toBe(401)
+  provider.account = { sub: 'zoe', email: 'zoe@example.com', email_verified: true, name: 'Zoe' }
+  const started = await fetch(`${url}/console/oidc`, { redirect: 'manual' })
+  const cookie = started.headers.get('set-cookie')?.split(';')[0] ?? ''
+  const answer = (await followToCallback(started.headers.get('location') ?? '', callback)).href
+  expect([await come(answer, cookie), await come(answer, cookie)]).toEqual([200, 401])
   // Written in the background, in any order.
-  while ((await refusals()).length < before.length + 3) await Bun.sleep(5)
-  expect((await refusals()).toSorted()).toEqual([...before, 'link', 'password', 'token'].toSorted())
+  const added = ['link', 'link', 'oidc', 'oidc', 'password', 'token']
+  while ((await refusals()).length < before.length + added.length) await Bun.sleep(5)
+  expect((await refusals()).toSorted()).toEqual([...before, ...added].toSorted())
 })
 
 browserTest('a statement, a receipt, and alerts with their bell', async () => {
