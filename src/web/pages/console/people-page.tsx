@@ -10,7 +10,7 @@ import { useQuery } from '../hooks.ts'
 import { type Column, DataTable } from '../table.tsx'
 import { type Action, Actions, Card, emptyState, QueryView, Section } from './components.tsx'
 import { Ago, Moment, useViewer, useWorkspaces } from './context.tsx'
-import { Dialog, FormDialog, useOverlay } from './overlay.tsx'
+import { Dialog, FormDialog, type Overlay, useOverlay } from './overlay.tsx'
 
 type Member = ItemOf<'listMembers'>
 type Invitation = ItemOf<'listInvitations'>
@@ -35,7 +35,7 @@ async function readPeople(id: string | undefined) {
   return { members, invitations }
 }
 
-export function PeopleView(_: ConsoleData) {
+export function PeopleView({ address }: ConsoleData) {
   const { isOperator } = useViewer()
   const { workspaces, chosen, isDecided } = useWorkspaces()
   const query = useQuery(isDecided ? `people ${chosen?.id}` : undefined, () => readPeople(chosen?.id))
@@ -43,7 +43,7 @@ export function PeopleView(_: ConsoleData) {
   const onDone = query.reload
   const nameOf = (id: string | null) =>
     id === null ? 'all workspaces' : (workspaces?.find((workspace) => workspace.id === id)?.name ?? id)
-  const invite = () => open(<InviteDialog workspace={chosen} onDone={onDone} />)
+  const invite = () => open(<InviteDialog workspace={chosen} address={address} onDone={onDone} />)
   return (
     <>
       <QueryView what="people" query={query}>
@@ -59,7 +59,9 @@ export function PeopleView(_: ConsoleData) {
             >
               <DataTable
                 caption="Members"
-                columns={memberColumns(chosen === undefined, nameOf, (member) => memberActions(member, open, onDone))}
+                columns={memberColumns(chosen === undefined, nameOf, (member) =>
+                  memberActions(member, { open, address, onDone }),
+                )}
                 rows={members}
                 keyOf={({ id }) => id}
                 empty={emptyState('No people yet', 'Invite someone by e-mail address and send them the link.')}
@@ -114,12 +116,11 @@ function memberColumns(
 
 function memberActions(
   member: Member,
-  open: ReturnType<typeof useOverlay>['open'],
-  onDone: () => void,
+  { open, address, onDone }: Pick<Overlay, 'open'> & { readonly address: string; onDone(): void },
 ): readonly Action[] {
   const { email, role } = member
   const change = () => open(<RoleDialog member={member} onDone={onDone} />)
-  const reset = () => open(<ResetDialog member={member} />)
+  const reset = () => open(<ResetDialog member={member} address={address} />)
   const remove = () => open(<RemoveDialog member={member} onDone={onDone} />)
   return [
     ...(role === 'operator' ? [] : [{ label: 'Role', name: `Change the role of ${email}`, run: change }]),
@@ -143,10 +144,11 @@ function invitationColumns(
 interface InviteProps {
   /** undefined = an operator. */
   readonly workspace: { readonly id: string; readonly name: string } | undefined
+  readonly address: string
   onDone(): void
 }
 
-function InviteDialog({ workspace, onDone }: InviteProps) {
+function InviteDialog({ workspace, address, onDone }: InviteProps) {
   const { open } = useOverlay()
   return (
     <FormDialog
@@ -168,15 +170,24 @@ function InviteDialog({ workspace, onDone }: InviteProps) {
       }}
       onDone={({ url, email }) => {
         onDone()
-        open(<LinkDialog title={`Invitation of ${email}`} url={url} text="It works once, for 7 days." />)
+        open(<LinkDialog title={`Invitation of ${email}`} {...{ url, address }} text="It works once, for 7 days." />)
       }}
     />
   )
 }
 
+interface LinkDialogProps {
+  readonly title: string
+  readonly url: string
+  /** Without a public address, the API knows only the one that the gateway listens on; the browser knows one that works. */
+  readonly address: string
+  readonly text: string
+}
+
 /** Closes only by its button, because the link cannot be shown again. */
-function LinkDialog({ title, url, text }: { readonly title: string; readonly url: string; readonly text: string }) {
+function LinkDialog({ title, url, address, text }: LinkDialogProps) {
   const { close } = useOverlay()
+  const link = address + url.slice(url.indexOf('/console?'))
   return (
     <Dialog title={title} isSticky>
       <div class="form">
@@ -184,7 +195,7 @@ function LinkDialog({ title, url, text }: { readonly title: string; readonly url
           <strong>This link is shown only once.</strong> Send it to the person over a channel that only they read.{' '}
           {text}
         </p>
-        <CodeBlock title="Link" what="link" code={url} />
+        <CodeBlock title="Link" what="link" code={link} />
         <div class="sheet-foot">
           <Button onClick={close}>Done, I have copied it</Button>
         </div>
@@ -227,7 +238,7 @@ function RemoveDialog({ member: { id, email }, onDone }: MemberDialogProps) {
   )
 }
 
-function ResetDialog({ member: { id, email } }: { readonly member: Member }) {
+function ResetDialog({ member: { id, email }, address }: { readonly member: Member; readonly address: string }) {
   const { open } = useOverlay()
   return (
     <FormDialog
@@ -237,7 +248,7 @@ function ResetDialog({ member: { id, email } }: { readonly member: Member }) {
       rows={[]}
       send={() => callApi('createResetLink', { id, body: {} })}
       onDone={({ url }) =>
-        open(<LinkDialog title={`New password of ${email}`} url={url} text="It works once, for a day." />)
+        open(<LinkDialog title={`New password of ${email}`} {...{ url, address }} text="It works once, for a day." />)
       }
     />
   )
