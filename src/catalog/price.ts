@@ -185,30 +185,41 @@ const wholesWithParts = wholeBuckets.map((whole) => ({
 }))
 
 /** Calls `add` for every bucket of a usage with its units and its price. */
-function eachCharge(price: Price, usage: Usage, add: (bucket: Bucket, units: number, rate?: Pico) => void): void {
+function eachCharge(price: Price, usage: Usage, add: AddCharge): void {
+  eachTokenCharge(usage, ratesAt(price, totalInputTokens(usage), usage), add)
   // The prompt of each summary selects its own tier.
-  for (const counts of usage.summaries ? [usage, ...usage.summaries] : [usage]) {
-    const rates = ratesAt(price, totalInputTokens(counts), usage)
-    for (const { bucket, count, parts } of wholesWithParts) {
-      const whole = counts[count] ?? 0
-      // A part can exceed a whole that was cut down to what was held.
-      const unitsOf = (part: (typeof parts)[number], left: number): number =>
-        rates[part.bucket] === undefined ? 0 : Math.min(counts[part.count] ?? 0, left)
-      let rest = whole
-      for (const part of parts) rest -= unitsOf(part, rest)
-      if (rest > 0) add(bucket, rest, rates[bucket])
-      let left = whole
-      for (const part of rest < whole ? parts : []) {
-        const units = unitsOf(part, left)
-        if (units > 0) add(part.bucket, units, rates[part.bucket])
-        left -= units
-      }
+  if (usage.summaries) {
+    for (const counts of usage.summaries) {
+      eachTokenCharge(counts, ratesAt(price, totalInputTokens(counts), usage), add)
     }
   }
   for (const { bucket, count } of unitBuckets) {
     const units = usage[count] ?? 0
     if (units > 0) add(bucket, units, ratesAt(price, 0)[bucket])
   }
+}
+
+type AddCharge = (bucket: Bucket, units: number, rate?: Pico) => void
+
+function eachTokenCharge(counts: TokenCounts, rates: Rates, add: AddCharge): void {
+  for (const { bucket, count, parts } of wholesWithParts) {
+    const whole = counts[count] ?? 0
+    let rest = whole
+    for (const part of parts) rest -= partUnits(part, counts, rates, rest)
+    if (rest > 0) add(bucket, rest, rates[bucket])
+    if (rest === whole) continue
+    let left = whole
+    for (const part of parts) {
+      const units = partUnits(part, counts, rates, left)
+      if (units > 0) add(part.bucket, units, rates[part.bucket])
+      left -= units
+    }
+  }
+}
+
+/** At most `left`: a part can exceed a whole that was cut down to what was held. */
+function partUnits(part: (typeof tokenBuckets)[number], counts: TokenCounts, rates: Rates, left: number): number {
+  return rates[part.bucket] === undefined ? 0 : Math.min(counts[part.count] ?? 0, left)
 }
 
 /** The lines of a charge; their sum, rounded up once, is the charge. Buckets without units have no line. */

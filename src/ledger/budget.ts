@@ -82,6 +82,7 @@ function isAttributed({ scopeId }: Budget): boolean {
 export type BudgetName = `${string} ${string}`
 
 export const noBudgets: readonly Budget[] = []
+const noNames: readonly BudgetName[] = []
 
 export function budgetName(scopeId: string, window: string): BudgetName {
   const name = `${scopeId} ${window}` as const
@@ -90,7 +91,7 @@ export function budgetName(scopeId: string, window: string): BudgetName {
 }
 
 export function budgetNames(budgets: readonly Budget[]): readonly BudgetName[] {
-  return budgets.map(({ scopeId, window }) => budgetName(scopeId, window))
+  return budgets.length === 0 ? noNames : budgets.map(({ scopeId, window }) => budgetName(scopeId, window))
 }
 
 export function splitBudgetName(name: BudgetName): readonly [scopeId: string, window: string] {

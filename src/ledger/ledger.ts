@@ -28,7 +28,7 @@ export interface HoldRequest {
   /** The amount that must be free in the wallet and the spend limits. Only `amount` is held. */
   readonly requiredFree?: Nano
   /** After this long the hold is reaped even if its process lives; must exceed the request's total deadline. */
-  readonly lifetimeMs?: number
+  readonly lifetimeMs?: number | undefined
   /** Spend limits that must have room too; reserved and charged together with the wallet. Absent = none. */
   readonly budgets?: readonly Budget[] | undefined
 }

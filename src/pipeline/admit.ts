@@ -168,7 +168,10 @@ function resolveModels(offer: WorkspaceOffer, caller: Caller, { model, fallbacks
 
 /** A model that makes embeddings does nothing else, and others make none. */
 function wrongKind(resolved: Resolved, { embeddings }: Envelope): Failure | undefined {
-  const wrong = resolved.find(({ model }) => model.tags.includes('embeddings') !== (embeddings !== undefined))
+  let wrong: ResolvedModel | undefined
+  for (const each of resolved) {
+    if (each.model.tags.includes('embeddings') !== (embeddings !== undefined)) wrong ??= each
+  }
   if (!wrong) return undefined
   const { id } = wrong.model
   const message = embeddings
@@ -200,7 +203,7 @@ function chooseCandidates(
     const wanted = deps.allowsProviderChoice ? (suffix ?? (preferences && policyOf(preferences))) : undefined
     choices.push({ candidates, policy: wanted ?? model.routing })
   }
-  if (envelope.providers || resolved.some(({ policy }) => policy)) {
+  if (envelope.providers || resolved.some(hasPolicy)) {
     request.warnings = preferenceWarnings(deps.allowsProviderChoice, envelope)
     if (request.warnings.length > 0 && isStrict(request.http.headers)) return strictRefusal(request.warnings)
   }
@@ -209,10 +212,11 @@ function chooseCandidates(
       resolved.flatMap(({ model }, at) => (choices[at]?.candidates ?? []).map((candidate) => [candidate, model])),
     )
   }
-  const [first, ...rest] = choices
-  assert(first, 'a request has a model')
-  return [first, ...rest]
+  assert(choices.length > 0, 'a request has a model')
+  return choices as [Choice, ...Choice[]]
 }
+
+const hasPolicy = ({ policy }: ResolvedModel) => policy !== undefined
 
 function preferenceWarnings(isAllowed: boolean, { providers }: Envelope): readonly Warning[] {
   if (!isAllowed) return [{ code: 'provider_choice_off', field: providers ? '/provider' : '/model' }]
@@ -224,12 +228,21 @@ function planRoutes(
   request: GatewayRequest,
   choices: readonly [Choice, ...Choice[]],
 ): Promise<void> | undefined {
-  const { health, retryBudget, sticky } = deps
-  const [{ candidates, policy }, ...others] = choices
-  if (candidates.length === 1 && others.length === 0) {
+  const { health } = deps
+  const [{ candidates, policy }] = choices
+  if (candidates.length === 1 && choices.length === 1) {
     request.plan = health.plan(candidates)
     return undefined
   }
+  return planAmong(deps, request, choices, policy)
+}
+
+function planAmong(
+  { health, retryBudget, sticky, allowsProviderChoice }: AdmitDependencies,
+  request: GatewayRequest,
+  [{ candidates }, ...others]: readonly [Choice, ...Choice[]],
+  policy: RoutingPolicy,
+): Promise<void> | undefined {
   const { caller, model, session } = request
   const key = session && `${caller.workspaceId} ${model.id} ${session.id}`
   request.conversationKey = key
@@ -237,7 +250,7 @@ function planRoutes(
     const probes = retryBudget.level() >= 1 ? 'on' : 'off'
     const first = health.plan(candidates, { sticky: route, conversation: key, probes, policy })
     const rest = others.map((each) => health.plan(each.candidates, { probes, policy: each.policy }))
-    const order = deps.allowsProviderChoice ? request.envelope.providers?.order : undefined
+    const order = allowsProviderChoice ? request.envelope.providers?.order : undefined
     const plans = order ? [first, ...rest].map((each) => inOrder(each, order)) : [first, ...rest]
     request.plan = plans.length === 1 && plans[0] ? plans[0] : joinPlans(plans)
   }

@@ -112,7 +112,7 @@ export async function attempt(
   const answerMs = firstAnswerMs(times, lane.generationMs)
   const deadline = new AttemptDeadline(startedMs, answerMs, request, lost, times.timeouts.connectMs)
   // A whole reply must be complete by then: some hosts send white space while they generate it.
-  const readTimes = lane.streamsUpstream ? times : { ...times, leftMs: answerMs }
+  const readTimes = lane.streamsUpstream || answerMs === times.leftMs ? times : { ...times, leftMs: answerMs }
   const running: Running = { request, candidate, lane, times: readTimes, deadline, ticker }
   let gotHeaders = false
   let result: Answered | AttemptFault

@@ -50,9 +50,11 @@ function endUserOf({ endUserSalt }: Caller, envelope: Envelope, mode: 'hashed' |
   return sent === undefined ? undefined : recordedEndUser(endUserSalt, sent, mode)
 }
 
+const userMembers = ['safety_identifier', 'user'] as const
+
 /** OpenAI's two names come before Anthropic's, whose place is a free map on the chat surface. */
 function sentUser({ body, members }: Envelope): string | undefined {
-  for (const name of ['safety_identifier', 'user']) {
+  for (const name of userMembers) {
     const member = members.find(name)
     const text = member && memberText(body, member)?.trim()
     if (text) return personOf(text)

@@ -36,7 +36,7 @@ const space = 0x20
 
 /** Whether the request may mark a part for the provider's prompt cache. */
 export function hasCacheMark(body: Uint8Array): boolean {
-  return cacheWords.some((word) => hasBytes(body, word)) || hasEscaped(body, underscore, lowerZ)
+  return hasWord(body, cacheWords) || hasEscaped(body, underscore, lowerZ)
 }
 
 /** Whether the request may choose the region of inference. */
@@ -46,7 +46,12 @@ export function mayNameRegion(body: Uint8Array): boolean {
 
 /** Whether the body may contain more than text, so that its size says little about its tokens. */
 export function mayHaveMoreThanText(body: Uint8Array): boolean {
-  return mediaWords.some((word) => hasBytes(body, word)) || hasUrlValue(body) || hasEscaped(body, space, lastAscii)
+  return hasWord(body, mediaWords) || hasUrlValue(body) || hasEscaped(body, space, lastAscii)
+}
+
+function hasWord(body: Uint8Array, words: readonly Uint8Array[]): boolean {
+  for (const word of words) if (hasBytes(body, word)) return true
+  return false
 }
 
 /** Whether a character of the range is written as `\u00..`. */
@@ -104,12 +109,11 @@ interface ContextWindow {
 }
 
 /** The window of an embedding model holds one text; a request may have thousands of them. */
-export function windowOf(
-  { embeddings }: Pick<Envelope, 'embeddings'>,
-  { contextTokens }: ContextWindow,
-): ContextWindow {
-  return { contextTokens: embeddings ? undefined : contextTokens }
+export function windowOf({ embeddings }: Pick<Envelope, 'embeddings'>, model: ContextWindow): ContextWindow {
+  return embeddings ? unknownWindow : model
 }
+
+const unknownWindow: ContextWindow = { contextTokens: undefined }
 
 /** Tokens of text. `ratio` corrects the assumption of four bytes per token for the model. */
 function textTokens(bytes: number, ratio: number): number {

@@ -3,13 +3,15 @@
 // after that are the same for both.
 
 import { hasRow } from '../catalog/price.ts'
-import { type HostedTools, mustStream } from '../dialects/byte-lane/edits.ts'
+import { type HostedTools, mustStream, type RequestEdits } from '../dialects/byte-lane/edits.ts'
 import type { RelayReply, StreamRelay } from '../dialects/byte-lane/relay.ts'
 import type { Conversation } from '../dialects/canonical/conversation.ts'
 import { type ProviderFault, replyFault } from '../dialects/canonical/faults.ts'
 import type { ReplyEvent, Stop } from '../dialects/canonical/reply.ts'
 import { issuerName } from '../dialects/canonical/signature.ts'
+import type { TargetRules } from '../dialects/canonical/target-rules.ts'
 import {
+  type ContentTags,
   type EventNumbering,
   noHeaders,
   type RenderContext,
@@ -61,7 +63,7 @@ export function openLane(request: GatewayRequest, candidate: Candidate): Lane | 
   request.record.lane = isSame ? 'bytes' : 'translation'
   const opened = isSame ? byteLane(request, candidate) : translationLane(request, candidate)
   if (opened instanceof Failure) return opened
-  const lane = inHostForm(opened, candidate, envelope.upstreamPath)
+  const lane = inHostForm(opened, candidate)
   if (lane instanceof Failure) return lane
   if (lane.warnings.length > 0 && isStrict(request.http.headers)) return strictRefusal(lane.warnings)
   return lane
@@ -103,6 +105,7 @@ function embeddingsLane(request: GatewayRequest, candidate: Candidate): Lane | F
   const lane = inHostForm(
     {
       name: isSame ? 'bytes' : 'translation',
+      path: pathOf(candidate, sent.path, false),
       headers: isSame ? surface.forwardedHeaders(http.headers) : noHeaders,
       body: sent.body,
       warnings: sent.warnings,
@@ -113,7 +116,6 @@ function embeddingsLane(request: GatewayRequest, candidate: Candidate): Lane | F
       relayWhole: notStreamed,
     },
     candidate,
-    sent.path,
   )
   if (lane instanceof Failure) return lane
   return lane.warnings.length > 0 && isStrict(http.headers) ? strictRefusal(lane.warnings) : lane
@@ -131,34 +133,86 @@ export function notCompacting(modelId: string): Failure {
   )
 }
 
-function byteLane(request: GatewayRequest, candidate: Candidate): Omit<Lane, 'path'> | Failure {
-  const { route, rules, isOwn } = candidate
-  const { envelope, model, surface: dialect, http } = request
-  const translated = () => relayTranslated(request, candidate, targetOf(model, candidate), noMapping)
-  const { body, warnings, refused } = dialect.editRequest(envelope, {
-    upstreamModel: route.upstreamModel,
-    defaultOutputCap: model.defaultMaxTokens,
-    affordableOutputCap: request.hold?.loweredCap,
-    maxOutputTokens: model.maxOutputTokens,
-    isOwn,
-    hostedTools: isOwn ? undefined : hostedToolsOf(request),
-    rules,
-    sessionCacheKey: () => request.sessionCacheKey(),
-    contentTags: () => request.contentTags,
-  })
-  if (refused) return refused
-  return {
-    name: 'bytes',
-    headers: dialect.forwardedHeaders(http.headers),
-    body,
-    warnings,
-    streamsUpstream: envelope.stream,
-    generationMs: envelope.stream ? 0 : Number.POSITIVE_INFINITY,
-    relayReply: (reply) => dialect.relayReply(reply, request),
-    // A provider that streams without being asked to, or does not although it was, is read as on the other lane.
-    relayStream: () => (envelope.stream ? dialect.relayStream(request) : translated()),
-    relayWhole: (reply) => wholeThrough(translated(), reply),
+function byteLane(request: GatewayRequest, candidate: Candidate): Lane | Failure {
+  const { surface, envelope, http } = request
+  const { body, warnings, refused } = surface.editRequest(envelope, new ByteEdits(request, candidate))
+  return refused ?? new ByteLane(request, candidate, surface.forwardedHeaders(http.headers), body, warnings)
+}
+
+/** Classes, because an object with a closure for each member costs four times as much, for every request. */
+class ByteEdits implements RequestEdits {
+  readonly upstreamModel: string
+  readonly defaultOutputCap: number | undefined
+  readonly affordableOutputCap: number | undefined
+  readonly maxOutputTokens: number | undefined
+  readonly isOwn: boolean
+  readonly hostedTools: HostedTools | undefined
+  readonly rules: TargetRules
+
+  constructor(
+    private readonly request: GatewayRequest,
+    { route, rules, isOwn }: Candidate,
+  ) {
+    const { model, hold } = request
+    this.upstreamModel = route.upstreamModel
+    this.defaultOutputCap = model.defaultMaxTokens
+    this.affordableOutputCap = hold?.loweredCap
+    this.maxOutputTokens = model.maxOutputTokens
+    this.isOwn = isOwn
+    this.hostedTools = isOwn ? undefined : hostedToolsOf(request)
+    this.rules = rules
   }
+
+  sessionCacheKey(): string | undefined {
+    return this.request.sessionCacheKey()
+  }
+
+  get contentTags(): ContentTags | undefined {
+    return this.request.contentTags
+  }
+}
+
+class ByteLane implements Lane {
+  readonly name = 'bytes'
+  readonly path: string
+  readonly streamsUpstream: boolean
+  readonly generationMs: number
+
+  constructor(
+    private readonly request: GatewayRequest,
+    private readonly candidate: Candidate,
+    readonly headers: Lane['headers'],
+    readonly body: Lane['body'],
+    readonly warnings: Lane['warnings'],
+  ) {
+    const { stream, upstreamPath } = request.envelope
+    this.path = pathOf(candidate, upstreamPath, stream)
+    this.streamsUpstream = stream
+    this.generationMs = stream ? 0 : Number.POSITIVE_INFINITY
+  }
+
+  relayReply(reply: Uint8Array<ArrayBuffer>): ReturnType<RelayReply> {
+    return this.request.surface.relayReply(reply, this.request)
+  }
+
+  // A provider that streams without being asked to, or does not although it was, is read as on the other lane.
+
+  relayStream(): StreamRelay {
+    const { surface, envelope } = this.request
+    return envelope.stream ? surface.relayStream(this.request) : this.#translated()
+  }
+
+  relayWhole(reply: Uint8Array): ReturnType<Lane['relayWhole']> {
+    return wholeThrough(this.#translated(), reply)
+  }
+
+  #translated(): TranslatedStream | CollectedReply {
+    return relayTranslated(this.request, this.candidate, targetOf(this.request.model, this.candidate), noMapping)
+  }
+}
+
+function pathOf({ dialect, route }: Candidate, upstreamPath: string | undefined, isStreamed: boolean): string {
+  return upstreamPath ?? dialect.generationPath(route.upstreamModel, isStreamed)
 }
 
 /** undefined = the body cannot offer any, or the whole model is free on purpose. */
@@ -176,7 +230,7 @@ const noMapping: ReplyMapping = {
   singleToolCall: false,
 }
 
-function translationLane(request: GatewayRequest, candidate: Candidate): Omit<Lane, 'path'> | Failure {
+function translationLane(request: GatewayRequest, candidate: Candidate): Lane | Failure {
   const parsed = request.parsed()
   if (parsed instanceof Failure) return parsed
   const streamed = targetOf(request.model, candidate)
@@ -194,6 +248,7 @@ function translationLane(request: GatewayRequest, candidate: Candidate): Omit<La
   warnings.addAll(rendered.warnings)
   return {
     name: 'translation',
+    path: pathOf(candidate, request.envelope.upstreamPath, wholeTokens === undefined),
     headers,
     body,
     warnings: warnings.list,
@@ -253,21 +308,22 @@ function withMarks(conversation: Conversation, request: GatewayRequest, { rules,
 }
 
 /** A host may accept less than its dialect; what is not sent is one more warning. */
-function inHostForm(
-  opened: Omit<Lane, 'path'>,
-  { dialect, endpoint, route }: Candidate,
-  upstreamPath: string | undefined,
-): Lane | Failure {
-  const path = upstreamPath ?? dialect.generationPath(route.upstreamModel, opened.streamsUpstream)
+function inHostForm(opened: Lane, { endpoint }: Candidate): Lane | Failure {
   const wrapping = endpoint.wrapping && wrappings[endpoint.wrapping]
-  if (!wrapping) return { ...opened, path }
-  const wrapped = wrapping.wrap({ path, headers: opened.headers, body: opened.body }, endpoint)
+  if (!wrapping) return opened
+  const { path, name, headers, body, streamsUpstream, generationMs } = opened
+  const wrapped = wrapping.wrap({ path, headers, body }, endpoint)
   assert(wrapped, 'every host generates')
   if (wrapped.refused) return wrapped.refused
   const warnings = new WarningList()
   warnings.addAll(opened.warnings)
   warnings.addAll(wrapped.warnings)
-  return { ...opened, ...wrapped, warnings: warnings.list }
+  return {
+    ...{ name, streamsUpstream, generationMs, ...wrapped, warnings: warnings.list },
+    relayReply: (reply) => opened.relayReply(reply),
+    relayStream: () => opened.relayStream(),
+    relayWhole: (reply) => opened.relayWhole(reply),
+  }
 }
 
 function targetOf(model: OfferedModel, { provider, endpoint, route, rules }: Candidate): Target {

@@ -65,6 +65,8 @@ const noWarnings: readonly Warning[] = []
 const keptBodyBytesMax = 64 * 1024
 const releasedBody = new Uint8Array(0)
 const assistantWord = Buffer.from('"assistant"')
+/** The size of a body that is only text says enough. */
+const unparsed = () => undefined
 
 export class GatewayRequest implements RelayContext {
   readonly record: RequestRecord
@@ -301,6 +303,7 @@ export class GatewayRequest implements RelayContext {
     if (this.models) this.record.model = this.model.id
     this.answeredMs = this.#clock.monotonicMs()
     this.record.firstEventMs = this.answeredMs - this.startedMs
+    if (this.attempts.length === 1) return
     const at = this.attempts.findLastIndex(
       (attempt) =>
         attempt.outcome === 'ok' && attempt.provider === provider.id && attempt.upstreamModel === route.upstreamModel,
@@ -424,12 +427,8 @@ export class GatewayRequest implements RelayContext {
   #maxInputTokens(): number {
     if (this.#maxInput === undefined) {
       const context = { contextTokens: this.#contextAndCap() }
-      const inBody = maxReportedInput(
-        this.envelope.body,
-        () => this.sentConversation(),
-        context,
-        this.mayHaveMoreThanText,
-      )
+      const parse = this.mayHaveMoreThanText ? () => this.sentConversation() : unparsed
+      const inBody = maxReportedInput(this.envelope.body, parse, context, this.mayHaveMoreThanText)
       this.#maxInput = inBody + this.recalledBytes
     }
     return this.#maxInput

@@ -11,6 +11,7 @@ import { type Budget, tagScope, tightestSpend, userScope, windowAt } from '../le
 import { type HoldOutcome, type HoldRequest, type Ledger, usualHoldLifetimeMs } from '../ledger/ledger.ts'
 import { requestTotalMs } from '../routing/failover.ts'
 import type { OfferedModel } from '../routing/offer.ts'
+import type { Candidate } from '../routing/plan.ts'
 import type { RequestRecord } from '../telemetry/request-record.ts'
 import type { Caller } from '../tenancy/caller.ts'
 import {
@@ -42,7 +43,7 @@ export function reserve(
   { ledger, ratios, clock }: ReserveDependencies,
   request: GatewayRequest,
 ): Failure | undefined | Promise<Failure | undefined> {
-  const { model, facts, usual, required, factsOf } = dearest(request, ratios)
+  const dear = dearest(request, ratios)
   const { workspaceId, keyId, projectId } = request.caller
   const lifetime = lifetimeMs(request)
   const asked: HoldRequest = {
@@ -50,36 +51,47 @@ export function reserve(
     workspaceId,
     keyId,
     projectId,
-    amount: usual.amount,
-    requiredFree: required,
+    amount: dear.usual.amount,
+    requiredFree: dear.required,
     budgets: budgetsOf(request.caller, clock, request.record),
-    ...(lifetime !== undefined && { lifetimeMs: lifetime }),
-  }
-  const take = (outcome: HoldOutcome): Failure | undefined | Promise<Failure | undefined> => {
-    if (outcome.kind !== 'held') {
-      return reserveOnLowBalance(ledger, request, { model, facts, factsOf }, asked, required, outcome)
-    }
-    request.spend = outcome.budgets && tightestSpend(outcome.budgets)
-    request.hold = new Hold(request.record.id, ledger, model, facts, usual, factsOf)
-    return undefined
+    lifetimeMs: lifetime,
   }
   const outcome = ledger.hold(asked)
-  return outcome instanceof Promise ? outcome.then(take) : take(outcome)
+  return outcome instanceof Promise
+    ? outcome.then((known) => takeHold(ledger, request, dear, asked, known))
+    : takeHold(ledger, request, dear, asked, outcome)
+}
+
+function takeHold(
+  ledger: Ledger,
+  request: GatewayRequest,
+  { model, facts, usual, required, factsOf }: ReturnType<typeof dearest>,
+  asked: HoldRequest,
+  outcome: HoldOutcome,
+): Failure | undefined | Promise<Failure | undefined> {
+  if (outcome.kind !== 'held') {
+    return reserveOnLowBalance(ledger, request, { model, facts, factsOf }, asked, required, outcome)
+  }
+  request.spend = outcome.budgets && tightestSpend(outcome.budgets)
+  request.hold = new Hold(request.record.id, ledger, model, facts, usual, factsOf)
+  return undefined
 }
 
 /** The model for which most must be held, of those that may answer. */
 function dearest(request: GatewayRequest, ratios: InputRatios) {
   const { models } = request
-  const holdFor = (model: OfferedModel) => {
-    const facts = holdFacts(request, model)
-    const usual = holdAmount(facts, expectedTokens(request, model, ratios), facts.cap)
-    return { model, facts, usual, required: requiredFree(facts, usual), factsOf: undefined }
-  }
-  if (models === undefined) return holdFor(request.model)
-  const holds = [...new Set(models.values())].map(holdFor)
+  if (models === undefined) return holdFor(request, request.model, ratios)
+  const holds = [...new Set(models.values())].map((model) => holdFor(request, model, ratios))
   const most = holds.reduce((a, b) => (b.usual.amount > a.usual.amount ? b : a))
   const required = holds.reduce((amount, hold) => (hold.required > amount ? hold.required : amount), most.required)
   return { ...most, required, factsOf: new Map(holds.map(({ model, facts }) => [model, facts])) }
+}
+
+function holdFor(request: GatewayRequest, model: OfferedModel, ratios: InputRatios) {
+  const facts = holdFacts(request, model)
+  const usual = holdAmount(facts, expectedTokens(request, model, ratios), facts.cap)
+  const factsOf: ReadonlyMap<OfferedModel, HoldFacts> | undefined = undefined
+  return { model, facts, usual, required: requiredFree(facts, usual), factsOf }
 }
 
 /** Expected input and maximum output, which count against token limits until the usage is known. */
@@ -88,9 +100,12 @@ export function estimateAllTokens(request: GatewayRequest, ratios: InputRatios):
   return expectedTokens(request, model, ratios) + outputCapOf(envelope, model) * envelope.choices
 }
 
+/** The size of a body that is only text says enough. */
+const unparsed = () => undefined
+
 function expectedTokens(request: GatewayRequest, model: OfferedModel, ratios: InputRatios): number {
   const { envelope } = request
-  const parse = () => request.sentConversation()
+  const parse = request.mayHaveMoreThanText ? () => request.sentConversation() : unparsed
   const ratio = ratios.of(model.id)
   const inBody = expectedInputTokens(
     envelope.body,
@@ -168,9 +183,12 @@ function parsedIfSmall(request: GatewayRequest): Conversation | undefined {
   return request.envelope.body.length > parsedBytesMax ? undefined : request.sentConversation()
 }
 
+// Not inline, where it would be made again for every request.
+const hasUsualTimeout = ({ route }: Candidate) => route.timeouts.totalMs === undefined
+
 /** Longer deadlines of routes extend the ledger's default lifetime; nothing shortens it. */
 function lifetimeMs({ envelope, plan: { ordered } }: GatewayRequest): number | undefined {
-  if (ordered.every(({ route }) => route.timeouts.totalMs === undefined)) return undefined
+  if (ordered.every(hasUsualTimeout)) return undefined
   const longestMs = Math.max(...ordered.map(({ route }) => route.timeouts.totalMs ?? requestTotalMs(envelope.stream)))
   return Math.max(usualHoldLifetimeMs, longestMs * ordered.length + lifetimeMarginMs)
 }

@@ -88,7 +88,7 @@ export function findImplausible(usage: Usage, bounds: UsageBounds, outputBytes: 
   const input = totalInputTokens(usage)
   const inputMost = inputMostOf(usage, bounds)
   if (input > inputMost) return { count: 'input', reported: input, most: inputMost }
-  const outputMost = outputMostOf(usage, bounds, outputTokens > bounds.outputTokens ? outputBytes : () => 0)
+  const outputMost = outputMostOf(usage, bounds, outputTokens > bounds.outputTokens ? outputBytes : none)
   if (outputTokens > outputMost) return { count: 'output', reported: outputTokens, most: outputMost }
   if (bounds.units) {
     for (const { count, json } of unitBuckets) {
@@ -103,6 +103,8 @@ export function findImplausible(usage: Usage, bounds: UsageBounds, outputBytes: 
   if ((outputTokens > 0 && input > 0) || outputBytes() === 0) return undefined
   return { count: 'zero', reported: 0, most: 0 }
 }
+
+const none = () => 0
 
 /** The note in the request's record. */
 export function implausibleNote({ count, reported, most }: Implausible): string {

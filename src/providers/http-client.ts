@@ -102,6 +102,9 @@ const unreadBytesMax = 64 * 1024
 const done: BodyPiece = { done: true, value: undefined }
 const finished = Promise.resolve(done)
 
+/** Nothing left to send; nothing is put in. */
+const noParts: Uint8Array[] = []
+
 /** One request and its response, whose body is read piece by piece. */
 class Exchange implements UpstreamResponse {
   status = 0
@@ -132,7 +135,7 @@ class Exchange implements UpstreamResponse {
   /** It is connected, and what is returned is written to it. */
   takeRequest(): Uint8Array[] {
     const request = this.#request
-    this.#request = []
+    this.#request = noParts
     this.#watch?.connected()
     this.#watch = undefined
     return request
@@ -258,7 +261,7 @@ class Connection {
 
   /** Writes what the socket takes; it asks for the rest. */
   write(): void {
-    for (let [next] = this.#unsent; next; [next] = this.#unsent) {
+    for (let next = this.#unsent[0]; next; next = this.#unsent[0]) {
       const written = this.socket?.write(next) ?? -1
       // Closed; that is reported on its own.
       if (written < 0) return

@@ -57,7 +57,7 @@ export interface AttemptOptions {
   /** No other route would be tried after it, so there is no point in giving up early. */
   readonly isLast: boolean
   /** Aborted when another route has answered. */
-  readonly lost: AbortSignal | undefined
+  readonly lost?: AbortSignal | undefined
 }
 
 export interface Tries<Answer extends object> {
@@ -118,13 +118,11 @@ export async function tryCandidates<Answer extends object>(
   return progress.exhausted()
 }
 
-interface Next {
+interface Next extends AttemptOptions {
   readonly candidate: Candidate
   readonly waitMs: number
-  readonly isFresh: boolean
   /** It was called for this request before. */
   readonly isRepeat: boolean
-  readonly isLast: boolean
 }
 
 /** A candidate that did not answer. */
@@ -132,6 +130,9 @@ interface Failed extends FailedAttempt {
   /** It had the full time, because no other route was left. */
   readonly wasLast?: boolean
 }
+
+/** Shared by all requests of which no attempt has failed; nothing is put in. */
+const noneFailed = new Map<Candidate, Failed>()
 
 /** The attempts of one request so far, and the choice of the next. */
 class Progress<Answer extends object> {
@@ -141,7 +142,7 @@ class Progress<Answer extends object> {
   /** The latest time at which an attempt may begin. */
   readonly #lastBeginMs: number
   /** One entry for each candidate, with its last fault; the latest is at the end. */
-  readonly #failed = new Map<Candidate, Failed>()
+  #failed = noneFailed
   /** The last call that was made and failed. */
   #last: Failed | undefined
   #plannedNext = 0
@@ -201,6 +202,7 @@ class Progress<Answer extends object> {
   }
 
   #record(failed: Failed): void {
+    if (this.#failed === noneFailed) this.#failed = new Map()
     this.#failed.delete(failed.candidate)
     this.#failed.set(failed.candidate, failed)
   }
@@ -313,13 +315,13 @@ function isRouteNeutral({ class: faultClass, provider, failure }: AttemptFault):
 async function tryOne<Answer extends object>(
   { clock, health }: TryDependencies,
   tries: Tries<Answer>,
-  { candidate, isFresh, isLast }: Next,
+  next: Next,
   begunMs: number,
-  lost?: AbortSignal,
 ): Promise<Answer | AttemptFault> {
+  const { candidate } = next
   let outcome: Answer | AttemptFault
   try {
-    outcome = await tries.attempt(candidate, { isFresh, isLast, lost })
+    outcome = await tries.attempt(candidate, next)
   } catch (error) {
     // Ends a probe: a defect of ours must not keep the route out.
     health.recordNothing(candidate.health, begunMs)
@@ -347,7 +349,7 @@ function tryPair<Answer extends object>(
 ): Promise<readonly Called<Answer>[]> {
   deps.hedges?.earn()
   const call = async (turn: Next, startMs: number, lost: AbortSignal): Promise<Called<Answer>> => {
-    return { candidate: turn.candidate, outcome: await tryOne(deps, tries, turn, startMs, lost) }
+    return { candidate: turn.candidate, outcome: await tryOne(deps, tries, { ...turn, lost }, startMs) }
   }
   return race<Called<Answer>>({
     afterMs,

@@ -134,7 +134,8 @@ export function rememberRules(): PlanInput['rulesOf'] {
 
 /** For the request's record: the candidates in order, then the excluded ones. */
 export function candidateRecords({ ordered, reasons, excluded }: HealthPlan<Candidate>): readonly CandidateRecord[] {
-  const records = ordered.map((candidate, place) => recordOf(candidate, reasons[place] ?? ''))
+  const records: CandidateRecord[] = []
+  for (const candidate of ordered) records.push(recordOf(candidate, reasons[records.length] ?? ''))
   for (const { candidate, state } of excluded) records.push(recordOf(candidate, exclusionReason(state)))
   return records
 }

@@ -75,7 +75,9 @@ export type RowValue = string | number | null
 export type RequestValues = readonly RowValue[]
 
 export function requestValues(row: RequestRow): RequestValues {
-  return requestColumns.map((name) => row[name])
+  const values: RowValue[] = []
+  for (const name of requestColumns) values.push(row[name])
+  return values
 }
 
 export interface Figures {

@@ -11,7 +11,7 @@ export interface Log {
   warn(message: string, fields?: LogFields): void
   error(message: string, fields?: LogFields): void
   /** A line that the caller formats, for people and as one JSON object. Only the configured form is created. */
-  line(pretty: () => string, json: () => string): void
+  line<Subject>(subject: Subject, pretty: (subject: Subject) => string, json: (subject: Subject) => string): void
   /** Writes the buffer. Call it before the process ends. */
   flush(): void
 }
@@ -55,7 +55,7 @@ export function createLog({ format, clock, write }: LogOptions): Log {
     info: (message, fields) => say('info', message, fields),
     warn: (message, fields) => say('warn', message, fields),
     error: (message, fields) => say('error', message, fields),
-    line: (pretty, json) => put(format === 'json' ? json() : printableLine(pretty())),
+    line: (subject, pretty, json) => put(format === 'json' ? json(subject) : printableLine(pretty(subject))),
     flush,
   }
 }

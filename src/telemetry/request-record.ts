@@ -168,10 +168,7 @@ export function createRecord(id: RequestId, startedAt: number, path: string, sur
 }
 
 export function logRequest(log: Log, record: RequestRecord): void {
-  log.line(
-    () => prettyRequest(record),
-    () => jsonRequest(record),
-  )
+  log.line(record, prettyRequest, jsonRequest)
 }
 
 /** Written by hand: one line per request is the most frequent thing a gateway writes, and this costs half. */

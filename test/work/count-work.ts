@@ -18,6 +18,8 @@ export interface ThreadWork {
   /** As they stand; of what is alive only after `collect`. */
   readonly heapBytes: number
   readonly objects: number
+  /** Everything on the heap, dead or alive: between two collections it only grows. */
+  readonly cells: number
 }
 
 let statements = 0
@@ -109,8 +111,9 @@ async function collect(): Promise<void> {
 
 async function read(question: string): Promise<ThreadWork> {
   if (question === 'collect') await collect()
-  const { heapSize, objectCount } = heapStats()
-  return { statements, commits, copiedBytes, views, heapBytes: heapSize, objects: objectCount }
+  const { heapSize, objectCount, objectTypeCounts } = heapStats()
+  const cells = Object.values(objectTypeCounts).reduce((sum, count) => sum + count, 0)
+  return { statements, commits, copiedBytes, views, heapBytes: heapSize, objects: objectCount, cells }
 }
 
 const socketPath = process.env.WORK_PROBE

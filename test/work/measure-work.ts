@@ -27,6 +27,8 @@ export interface AloneWork {
   readonly copiesPerByte: number
   readonly views: number
   readonly clientWrites: number
+  /** Objects, strings, functions, promises and so on, with what asking for the figure takes. */
+  readonly cells: number
 }
 
 export interface Work {
@@ -149,7 +151,8 @@ async function measureAlone(scene: Scene) {
 }
 
 function leastOf(kind: string, work: readonly AloneWork[]): AloneWork {
-  const least = (of: (one: AloneWork) => number) => Math.min(...work.filter((one) => one.kind === kind).map(of))
+  const of = work.filter((one) => one.kind === kind)
+  const least = (figure: (one: AloneWork) => number) => Math.min(...of.map(figure))
   return {
     kind,
     statements: least(({ statements }) => statements),
@@ -160,6 +163,8 @@ function leastOf(kind: string, work: readonly AloneWork[]): AloneWork {
     copiesPerByte: least(({ copiesPerByte }) => copiesPerByte),
     views: least(({ views }) => views),
     clientWrites: least(({ clientWrites }) => clientWrites),
+    // A collection in between leaves fewer than before, so the middle one.
+    cells: of.map(({ cells }) => cells).sort((one, other) => one - other)[Math.floor(of.length / 2)] ?? Number.NaN,
   }
 }
 
@@ -184,6 +189,7 @@ async function between(scene: Scene, name: string, asks: readonly Ask[], atOnceN
       reads: each(({ main }) => main.statements),
       copiedBytes: each(({ main }) => main.copiedBytes),
       views: each(({ main }) => main.views),
+      cells: each(({ main }) => main.cells),
       commits: each(({ writer }) => writer.commits),
     }
   }

@@ -37,7 +37,7 @@ export interface RequestEdits {
   /** The cache key of the caller's session; undefined = it has none. */
   sessionCacheKey?(): string | undefined
   /** Recognises what was issued to the caller's workspace. */
-  contentTags?(): ContentTags | undefined
+  readonly contentTags?: ContentTags | undefined
 }
 
 /** The tools that providers run, and bill apart from tokens, which callers of a model may use. */
@@ -78,9 +78,10 @@ export interface ToolList {
 /** Collects the edits of one body. */
 export class BodyEdits {
   readonly changes: ByteEdit[] = []
-  readonly #warnings: Warning[] = []
-  readonly #cut: string[] = []
-  readonly #added: string[] = []
+  // Made when they are needed, which most requests do not.
+  #warnings: Warning[] | undefined
+  #cut: string[] | undefined
+  #added: string[] | undefined
   #refused: Failure | undefined
 
   constructor(
@@ -102,17 +103,23 @@ export class BodyEdits {
     this.changes.push(byteEdit(valueStart, valueEnd, json))
   }
 
-  /** Removes members of the body. */
+  /** Removes members of the body, if it has them. */
   cut(...names: readonly string[]): void {
-    this.#cut.push(...names)
+    for (const name of names) {
+      if (!this.envelope.members.find(name)) continue
+      this.#cut ??= []
+      this.#cut.push(name)
+    }
   }
 
   /** Adds a member at the end of the body. */
   add(name: string, json: string): void {
+    this.#added ??= []
     this.#added.push(`"${name}":${json}`)
   }
 
   warn(code: string, field: string): void {
+    this.#warnings ??= []
     this.#warnings.push({ code, field })
   }
 
@@ -153,12 +160,13 @@ export class BodyEdits {
    * not be charged, and allowlists would not apply to them. Refuses tools that the provider runs and that have no price.
    * Requests with the workspace's own credential keep all of these.
    */
-  cutUnpaid(paid: PaidMembers, moreTools: readonly ToolList[] = []): void {
+  cutUnpaid(paid: PaidMembers, moreTools: readonly ToolList[] = noLists): void {
     const { body, members } = this.envelope
     const { rules, isOwn, hostedTools } = this.edits
-    const [tier, ...dearer] = paid.tier
+    const [tier] = paid.tier
     if (isOwn) return
-    if (rules.fastTier !== true && dearer.includes(textAt(body, members.find(tier)))) {
+    const written = members.find(tier)
+    if (written && rules.fastTier !== true && paid.tier.includes(textAt(body, written), 1)) {
       this.cut(tier)
       this.warn('service_tier_dropped', `/${tier}`)
     }
@@ -223,18 +231,24 @@ export class BodyEdits {
 
   finish(): EditedRequest {
     const { body, members } = this.envelope
-    const changes = this.#cut.length > 0 ? [...this.changes, ...cutMembers(members, this.#cut)] : this.changes
-    if (this.#added.length > 0) {
+    const changes = this.#cut ? [...this.changes, ...cutMembers(members, this.#cut)] : this.changes
+    if (this.#added) {
       const last = members.list.at(-1)?.valueEnd ?? members.start + 1
       changes.push(byteEdit(last, last, `,${this.#added.join(',')}`))
     }
-    changes.sort((a, b) => a.start - b.start)
-    return { body: spliceBytes(body, changes), warnings: this.#warnings, refused: this.#refused }
+    if (changes.length > 1) changes.sort(byStart)
+    return { body: spliceBytes(body, changes), warnings: this.#warnings ?? noLists, refused: this.#refused }
   }
 }
 
+const noLists: readonly never[] = []
+
+function byStart(a: ByteEdit, b: ByteEdit): number {
+  return a.start - b.start
+}
+
 function isRoutingMember(name: string): boolean {
-  return routingMembers.some((known) => known === name)
+  return (routingMembers as readonly string[]).includes(name)
 }
 
 const encoder = new TextEncoder()

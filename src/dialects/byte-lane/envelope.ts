@@ -18,13 +18,18 @@ import type { JsonSpan } from '../../wire/json-spans.ts'
 import type { Envelope, ProviderPreferences } from '../canonical/translation.ts'
 import { RequestFields, readRequest, wrongType } from '../request/fields.ts'
 
+/** Members are read from the body. */
+const noMembers = {}
+const object = ['object'] as const
+const array = ['array'] as const
+
 /** The top-level members of one body. A member is parsed on first use; long ones are only checked by kind. */
 export class EnvelopeFields extends RequestFields {
   constructor(
     readonly body: Uint8Array<ArrayBuffer>,
     readonly members: JsonMembers,
   ) {
-    super({}, '')
+    super(noMembers, '')
   }
 
   override value(name: string): unknown {
@@ -34,7 +39,7 @@ export class EnvelopeFields extends RequestFields {
 
   /** Refuses repeated names: the gateway and the provider might read different ones. */
   override optionalObject(name: string): RequestFields | undefined {
-    const member = this.ofKind(name, ['object'], 'an object')
+    const member = this.ofKind(name, object, 'an object')
     const inner = member && readJsonValueMembers(this.body, member.valueStart, member.valueEnd)
     return inner instanceof JsonFault ? this.refuse(name, `\`${name}\`: ${inner.message}.`) : super.optionalObject(name)
   }
@@ -47,7 +52,7 @@ export class EnvelopeFields extends RequestFields {
 
   /** Requires a list with at least one entry. */
   requiredList(name: string, whenMissing: string): void {
-    const member = this.ofKind(name, ['array'], 'an array') ?? this.refuse(name, whenMissing)
+    const member = this.ofKind(name, array, 'an array') ?? this.refuse(name, whenMissing)
     if (isEmptyList(this.body, member)) this.refuse(name, `\`${name}\` is empty; at least one message is needed.`)
   }
 
@@ -114,6 +119,7 @@ const namesMax = 50
 
 /** `models` alone names the first one too. */
 export function routingFields(fields: EnvelopeFields): Pick<Envelope, 'model' | 'fallbacks' | 'providers'> {
+  if (!fields.members.find('models') && !fields.members.find('provider')) return { model: fields.text('model') }
   const listed = fields.members.find('models') ? (namesIn(fields, 'models', fallbacksMax) ?? []) : []
   const model = listed[0] !== undefined && fields.value('model') === undefined ? listed[0] : fields.text('model')
   const fallbacks = [...new Set(listed)].filter((name) => name !== model)

@@ -77,22 +77,23 @@ export class Settlements {
     if (first) return first.then(repeatedOutcome, () => readSettled(database.sql, requestId))
     const claim = book.claim(requestId, dueOf(settlement))
     if (!claim) return readSettled(database.sql, requestId)
-    const outcome = new Promise<SettleOutcome>((answer, fail) => {
-      // Nothing was written for this claim, so end it here.
-      const drop = (thrown: unknown) => {
-        book.drop(claim)
-        fail(thrown)
-      }
-      try {
-        const pause = reach('before_settle')
-        if (pause) pause.then(() => this.#submit(claim, settlement, answer)).catch(drop)
-        else this.#submit(claim, settlement, answer)
-      } catch (thrown) {
-        drop(thrown)
-      }
-    })
-    book.setSettling(claim, outcome)
-    return outcome
+    const { promise, resolve, reject } = Promise.withResolvers<SettleOutcome>()
+    try {
+      const pause = reach('before_settle')
+      if (pause)
+        pause.then(() => this.#submit(claim, settlement, resolve)).catch((thrown) => this.#drop(claim, reject, thrown))
+      else this.#submit(claim, settlement, resolve)
+    } catch (thrown) {
+      this.#drop(claim, reject, thrown)
+    }
+    book.setSettling(claim, promise)
+    return promise
+  }
+
+  /** Nothing was written for this claim, so it ends here. */
+  #drop(claim: Claim, reject: (thrown: unknown) => void, thrown: unknown): void {
+    this.options.book.drop(claim)
+    reject(thrown)
   }
 
   /** Resolves when nothing is queued or running. */
@@ -103,12 +104,9 @@ export class Settlements {
   #submit(claim: Claim, settlement: Settlement, answer: Entry['answer']): void {
     const row = chargedRow(settlement, claim.workspaceId, claim.charge, claim.budgetNames)
     const submittedMs = this.options.clock.monotonicMs()
-    this.#queue.push({
-      ...{ claim, settlement, row, submittedMs, isOverdue: false, isRetry: false },
-      answer,
-      // A promise that is rejected rejects the call.
-      resolve: answer as Entry['resolve'],
-    })
+    // A promise that is rejected rejects the call.
+    const resolve = answer as Entry['resolve']
+    this.#queue.push({ claim, settlement, row, submittedMs, isOverdue: false, isRetry: false, answer, resolve })
     // Not at once: what is submitted in the same turn shares the commit.
     this.#busy ??= Promise.resolve().then(() => this.#work())
   }

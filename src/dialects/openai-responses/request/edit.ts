@@ -66,12 +66,12 @@ function additionalTools({ body, members }: Envelope): ToolList[] {
 }
 
 /** Removes reasoning of other models, which only we can read. */
-function cutOwnReasoning({ body: bytes, members }: Envelope, body: BodyEdits, { contentTags }: RequestEdits): void {
+function cutOwnReasoning({ body: bytes, members }: Envelope, body: BodyEdits, edits: RequestEdits): void {
   if (!hasBytes(bytes, ownMark)) return
   const items = elementsOf(bytes, members.find('input'))
   const contents = items.map((item) => textAt(bytes, objectAt(bytes, item)?.find('encrypted_content')))
   const isOwn = contents.map(isOwnContent)
-  const tags = contentTags?.()
+  const tags = edits.contentTags
   const forged = contents.findIndex((content) => readEncrypted(content, '', tags) === 'forged')
   if (forged !== -1) body.refuse(forgedContent, `input[${forged}].encrypted_content`)
   const first = isOwn.indexOf(true)
