@@ -96,6 +96,22 @@ for question in sys.argv[1:]:
         body = error.body["error"]
         print(type(error).__name__, body["code"], error.response.headers["x-should-retry"], body["message"])
 `,
+  gemini: `
+import os, sys
+from google import genai
+from google.genai import errors
+client = genai.Client(api_key=os.environ["TOLLGATE_KEY"], http_options={"base_url": os.environ["TOLLGATE_URL"]})
+for question in sys.argv[1:]:
+    ask = dict(model="test/chat", contents=question)
+    try:
+        # Another cap, so that the provider can tell it from the stream.
+        print(client.models.generate_content(config={"max_output_tokens": 8}, **ask).text)
+        stream = client.models.generate_content_stream(config={"max_output_tokens": 9}, **ask)
+        print("".join(chunk.text or "" for chunk in stream))
+    except errors.APIError as error:
+        reason = error.details["error"]["details"][0]["reason"]
+        print(type(error).__name__, reason, error.response.headers["x-should-retry"], error.message)
+`,
 }
 
 async function runPython(python: string, program: string, questions: readonly string[]): Promise<string[]> {
@@ -116,7 +132,8 @@ for (const { client, missing } of await pythonClients()) {
     continue
   }
   const [python = ''] = client.command('')
-  const program = client.name === 'OpenAI Python' ? programs.openai : programs.anthropic
+  const [surface] = client.surfaces
+  const program = surface === 'gemini' ? programs.gemini : surface === 'messages' ? programs.anthropic : programs.openai
 
   test(`${name}: gets the answer when the first two calls fail, and one clear error when a 529 stays`, async () => {
     const kinds = Object.keys(hiccups)
@@ -132,7 +149,7 @@ for (const { client, missing } of await pythonClients()) {
     const lines = await runPython(python, program, [...kinds, down])
     expect(lines.slice(0, -1)).toEqual(kinds.flatMap(() => ['hello', 'hello']))
     expect(lines.at(-1)).toMatch(
-      /^NotFoundError NOT_FOUND true .*exists, but its provider \w+ is failing \(529 after 3 tries\)/,
+      /^(NotFound|Client)Error NOT_FOUND true .*exists, but its provider \w+ is failing \(529 after 3 tries\)/,
     )
     expect(upstream.calls.splice(6 * kinds.length)).toHaveLength(3)
     await expectPaidOnce(2 * kinds.length)
