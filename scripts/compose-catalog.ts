@@ -2,7 +2,8 @@
 // Pure but for reading those; the same sources give the same text.
 
 import { join } from 'node:path'
-import { dearest, type PriceList, packagePrice, priceEntry } from './price-lists.ts'
+import { dearest, type PriceList, priceEntry } from '../src/catalog/listed-prices.ts'
+import { packagePrice } from './price-lists.ts'
 
 const folder = join(import.meta.dir, 'catalog-sources')
 

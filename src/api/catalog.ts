@@ -220,6 +220,9 @@ export const catalogOperations = {
           z.strictObject({
             model: z.string(must('the id of a model')),
             price: modelEntrySchema.shape.price.unwrap(),
+            cost: modelEntrySchema.shape.price.describe(
+              'What its routes cost the operator, except those with a `cost` in the configuration file.',
+            ),
           }),
         )
         .max(5000, must('at most 5000 prices')),

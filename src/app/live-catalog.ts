@@ -11,6 +11,7 @@ import {
   overrideSource,
   type PriceInForce,
   readPriceOverrides,
+  readRouteCosts,
   recordFees,
   recordPrices,
 } from '../catalog/price-versions.ts'
@@ -196,7 +197,8 @@ async function createSnapshot(
   const providers = new Map([...found.map(({ provider }) => [provider.id, provider] as const), ...configured])
   const pricedByFile = new Set(config.models.flatMap(({ id, price }) => (price ? [id] : [])))
   const overrides = await readPriceOverrides(database.sql)
-  const priced = layPriceOverrides(modelsOf(config, local), overrides.get(''), pricedByFile)
+  const costs = await readRouteCosts(database.sql)
+  const priced = layPriceOverrides(modelsOf(config, local), overrides.get(''), { pricedByFile, costs })
   const catalog = createCatalog(priced.models)
   const sourceOf = ({ id, source }: Model): string => (priced.setterOf(id) === 'api' ? overrideSource : source)
   const recorded = catalog.models.map((model) => ({ ...model, source: sourceOf(model) }))

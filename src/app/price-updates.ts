@@ -30,7 +30,11 @@ export function startPriceUpdates(deps: PriceUpdateDependencies): { close(): voi
     try {
       const { from } = priceUpdates
       const act = { actor: 'price update', at: clock.now() }
-      const { changed, held_back: held } = await updatePrices(deps, { from, prices: await readPriceSource(from) }, act)
+      const { changed, held_back: held } = await updatePrices(
+        deps,
+        { from, prices: await readPriceSource(from, clock.now()) },
+        act,
+      )
       log.info('prices were updated', { from, changed: changed.length, held_back: held.length })
       for (const { model, why } of held) log.warn(`the new price of ${model} is held back: ${why}`, { from })
     } catch (error) {

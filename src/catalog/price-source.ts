@@ -1,9 +1,20 @@
-// A price list that the operator trusts, from a file or an address. Two forms: models with `id` and `price` as the
-// configuration file has them (a newer models.json, or GET /api/catalog of another Tollgate), and OpenRouter's list with
-// USD per token. Entries without a price are left out.
+// A price list that the operator trusts, from a file or an address. Three forms: models with `id` and `price` as the
+// configuration file has them (a newer models.json, or GET /api/catalog of another Tollgate), OpenRouter's list with USD
+// per token, and the providers and models of genai-prices. Entries without a price are left out.
 
 import { z } from 'zod'
+import { builtInModels } from './data/built-in.ts'
+import { listedProviders } from './data/listed-providers.ts'
 import { type ModelEntry, modelEntrySchema } from './entry.ts'
+import {
+  dearest,
+  extraNames,
+  type ListedModel,
+  listedModelSchema,
+  listedPrice,
+  type PriceList,
+  priceEntry,
+} from './listed-prices.ts'
 
 const timeoutMs = 30_000
 const bytesMax = 16 * 1024 * 1024
@@ -11,6 +22,8 @@ const bytesMax = 16 * 1024 * 1024
 export interface ListedPrice {
   readonly model: string
   readonly price: NonNullable<ModelEntry['price']>
+  /** What the routes cost, where the list has the prices of providers. */
+  readonly cost?: NonNullable<ModelEntry['price']>
 }
 
 const perToken = z.string().regex(/^[0-9.]+(e-?[0-9]+)?$/i)
@@ -21,21 +34,83 @@ const itemSchema = z.looseObject({
     .looseObject({ prompt: z.string(), completion: z.string(), input_cache_read: perToken.optional() })
     .nullish(),
 })
+const providersSchema = z.array(z.looseObject({ id: z.string(), models: z.array(listedModelSchema) }))
 const listSchema = z.union([z.array(itemSchema), z.object({ data: z.array(itemSchema) })])
 
 /** Throws if it cannot be read or is not such a list. */
-export async function readPriceSource(from: string): Promise<readonly ListedPrice[]> {
-  return parsePriceList(/^https?:/.test(from) ? await download(from) : await Bun.file(from).text())
+export async function readPriceSource(from: string, nowMs: number): Promise<readonly ListedPrice[]> {
+  return parsePriceList(/^https?:/.test(from) ? await download(from) : await Bun.file(from).text(), nowMs)
 }
 
-export function parsePriceList(text: string): readonly ListedPrice[] {
-  const read = listSchema.safeParse(JSON.parse(text))
+export function parsePriceList(text: string, nowMs: number): readonly ListedPrice[] {
+  const list: unknown = JSON.parse(text)
+  const providers = providersSchema.safeParse(list)
+  if (providers.success && providers.data.length > 0) return pricesOfRoutes(providers.data, nowMs)
+  const read = listSchema.safeParse(list)
   if (!read.success) throw new Error(z.prettifyError(read.error).split('\n').slice(0, 3).join(' '))
   const items = Array.isArray(read.data) ? read.data : read.data.data
   return items.flatMap(({ id, price, pricing }) => {
     const found = price ?? (pricing ? fromPerToken(pricing) : undefined)
     return found === undefined ? [] : [{ model: id, price: found }]
   })
+}
+
+/**
+ * A built-in model costs what the dearest of its providers asks, as in the catalog. If the list lacks one of them, the
+ * price can only rise, because that one may be dearer. Searches and surcharges stay as they are: whether a route has them
+ * is not in the list.
+ */
+function pricesOfRoutes(providers: z.infer<typeof providersSchema>, nowMs: number): ListedPrice[] {
+  const day = new Date(nowMs).toISOString().slice(0, 10)
+  const listed = new Map(
+    providers.flatMap(({ id, models }) =>
+      models.map((model) => [routeKey(listedProviders[id] ?? id, model.id), model] as const),
+    ),
+  )
+  return builtInModels.flatMap(({ id, routes, tags, price: builtIn }) => {
+    if (builtIn === undefined || builtIn === 'free') return []
+    const found = routes.flatMap(({ provider, model }) => priceOn(listed.get(routeKey(provider, model)), day) ?? [])
+    if (found.length === 0) return []
+    const isWhole = found.length === routes.length
+    const price = dearest(isWhole ? found : [...found, numbersOf(builtIn)])
+    const read = modelEntrySchema.shape.price.safeParse({
+      ...(price && priceEntry(tokensOnly(price))),
+      ...(tags?.includes('embeddings') && { output: '0' }),
+      ...extrasOf(builtIn),
+    })
+    return read.success && read.data !== undefined ? [{ model: id, price: read.data, cost: read.data }] : []
+  })
+}
+
+type PriceEntry = Exclude<NonNullable<ModelEntry['price']>, 'free'>
+
+/** The part of a price that is not for tokens. */
+function extrasOf(price: PriceEntry): Partial<PriceEntry> {
+  return Object.fromEntries(extraNames.flatMap((name) => (price[name] === undefined ? [] : [[name, price[name]]])))
+}
+
+function tokensOnly(price: PriceList): PriceList {
+  return Object.fromEntries(Object.entries(price).filter(([name]) => !isExtra(name))) as unknown as PriceList
+}
+
+function numbersOf({ over = {}, ...row }: PriceEntry): PriceList {
+  const numbers = (named: object) =>
+    Object.fromEntries(Object.entries(named).map(([name, text]) => [name, Number(text)]))
+  const tiers = Object.entries(over).map(([tokens, tier]) => [tokens, numbers(tier)])
+  return { ...numbers(row), ...(tiers.length > 0 && { over: Object.fromEntries(tiers) }) } as unknown as PriceList
+}
+
+const isExtra = (name: string): boolean => extraNames.some((extra) => extra === name)
+
+const routeKey = (provider: string, model: string): string => `${provider} ${model.toLowerCase()}`
+
+/** undefined = not listed, or at a price that cannot be charged, such as a fee per request. */
+function priceOn(model: ListedModel | undefined, day: string): PriceList | undefined {
+  try {
+    return model && listedPrice(model, day)
+  } catch {
+    return undefined
+  }
 }
 
 /** Negative prices are OpenRouter's word for "it depends". */

@@ -229,8 +229,12 @@ test('a price in the file precedes an override, which precedes the built-in pric
     modelFromEntry({ ...entry, id: 'acme/untouched', price: own }, 'built in'),
   ]
   const set = priceOf(1n, 2n)
+  const cost = priceOf(3n, 4n)
   const overrides = new Map(['acme/built-in', 'acme/by-file', 'acme/unpriced', 'acme/gone'].map((id) => [id, set]))
-  const laid = layPriceOverrides(models, overrides, new Set(['acme/by-file']))
+  const laid = layPriceOverrides(models, overrides, {
+    pricedByFile: new Set(['acme/by-file']),
+    costs: new Map([['acme/built-in', cost]]),
+  })
   const five = priceOf(5_000_000n, 5_000_000n)
   expect(laid.models.map(({ id, price, source }) => [id, laid.setterOf(id), price, source])).toEqual([
     ['acme/built-in', 'api', set, 'built in'],
@@ -239,6 +243,8 @@ test('a price in the file precedes an override, which precedes the built-in pric
     ['acme/untouched', 'catalog', five, 'built in'],
   ])
   expect(laid.idle.map(({ id }) => id)).toEqual(['acme/by-file'])
+  // The cost of an update is that of built-in routes.
+  expect(laid.models.map(({ routes }) => routes[0]?.cost)).toEqual([cost, undefined, undefined, five])
 })
 
 describe('fees for calls on own credentials', () => {

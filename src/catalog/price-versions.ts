@@ -206,6 +206,8 @@ export interface PriceOverride {
   readonly setAt: number
   /** Where an update read it; absent = set by hand. */
   readonly updatedFrom?: string
+  /** What the routes cost, if an update knows it. */
+  readonly cost?: Price | undefined
 }
 
 /** Models of the catalog whose price an update has set. */
@@ -227,13 +229,20 @@ export async function readPriceOverrides(sql: Sql): Promise<ReadonlyMap<string, 
   return lists
 }
 
+/** By model id: what the routes cost, as an update has set it. */
+export async function readRouteCosts(sql: Sql): Promise<ReadonlyMap<string, Price>> {
+  const rows = await sql<{ model_id: string; cost: string }>`SELECT model_id, cost FROM price_overrides
+    WHERE list = '' AND cost IS NOT NULL`
+  return new Map(rows.map(({ model_id, cost }) => [model_id, parseStoredPrice(cost)]))
+}
+
 export async function putPriceOverride(sql: Sql, override: PriceOverride): Promise<void> {
-  const { list = '', modelId, price, setAt, updatedFrom = null } = override
-  const set = { set_at: timeToSql(setAt), updated_from: updatedFrom }
+  const { list = '', modelId, price, setAt, updatedFrom = null, cost } = override
+  const set = { set_at: timeToSql(setAt), updated_from: updatedFrom, cost: cost ? renderStoredPrice(cost) : null }
   const row = { list, model_id: modelId, price: renderStoredPrice(price), ...set }
   await sql`INSERT INTO price_overrides ${sql([row])}
     ON CONFLICT (list, model_id) DO UPDATE SET price = excluded.price, set_at = excluded.set_at,
-    updated_from = excluded.updated_from`
+    updated_from = excluded.updated_from, cost = excluded.cost`
 }
 
 /** False: there was none. */
@@ -253,17 +262,25 @@ export interface LaidPrices {
   readonly idle: readonly Model[]
 }
 
-/** `pricedByFile`: ids of the models that have a price in the configuration file. */
+/**
+ * `pricedByFile`: ids of the models that have a price in the configuration file. `costs`: by model id, what the routes
+ * cost that have no cost in the file.
+ */
 export function layPriceOverrides(
   models: readonly Model[],
   overrides: ReadonlyMap<string, Price> = new Map(),
-  pricedByFile: ReadonlySet<string>,
+  { pricedByFile, costs }: { readonly pricedByFile: ReadonlySet<string>; readonly costs: ReadonlyMap<string, Price> },
 ): LaidPrices {
   const setterOf = (id: string): PriceSetter => (pricedByFile.has(id) ? 'file' : overrides.has(id) ? 'api' : 'catalog')
   return {
-    models: models.map((model) =>
-      setterOf(model.id) === 'api' ? { ...model, price: overrides.get(model.id) ?? model.price } : model,
-    ),
+    models: models.map((model) => {
+      const price = setterOf(model.id) === 'api' ? overrides.get(model.id) : undefined
+      if (price === undefined) return model
+      const cost = costs.get(model.id)
+      // A built-in route costs the built-in price.
+      const routes = model.routes.map((route) => (cost && route.cost === model.price ? { ...route, cost } : route))
+      return { ...model, price, routes }
+    }),
     setterOf,
     idle: models.filter(({ id }) => pricedByFile.has(id) && overrides.has(id)),
   }

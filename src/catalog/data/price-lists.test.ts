@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test'
-import { dearest, decimal, packagePrice, priceEntry } from '../../../scripts/price-lists.ts'
+import { packagePrice } from '../../../scripts/price-lists.ts'
+import { dearest, decimal, priceEntry } from '../listed-prices.ts'
 
 describe('the dearest of several price lists', () => {
   test('is taken bucket by bucket, leaving aside who has no cache', () => {

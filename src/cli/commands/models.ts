@@ -256,8 +256,8 @@ const updatePrices: CommandDefinition = {
   words: ['prices', 'update'],
   summary: 'takes over prices of a list you trust, and holds back jumps',
   details: `SOURCE is a file or an https address with JSON: models with id and price as in the configuration file (such as the catalog of
-another Tollgate, or models.json of a newer package), or as OpenRouter lists them. Prices in the configuration file and
-those set by hand stay. A price that would change more than tenfold, or to or from zero, is held back until --accept-jumps.
+another Tollgate, or models.json of a newer package), as OpenRouter lists them, or prices/data.json of genai-prices, which
+also sets what built-in routes cost. Prices in the configuration file and those set by hand stay. A price that would change more than tenfold, or to or from zero, is held back until --accept-jumps.
 A gateway does the same every day with prices.update_from in its configuration.`,
   positionals: [{ name: 'SOURCE' }],
   options: {
@@ -272,7 +272,7 @@ A gateway does the same every day with prices.update_from in its configuration.`
   async run(context) {
     const { api, terminal, json, first, isSet, inputs } = context
     const from = /^https?:/.test(first) ? first : resolve(inputs.cwd, first)
-    const prices = [...(await tryReading(from))]
+    const prices = [...(await tryReading(from, context.clock.now()))]
     const body = { from, prices, ...(isSet('accept-jumps') && { accept_jumps: true }) }
     const planned = await api.call('updatePrices', { body: { ...body, dry_run: true } })
     const isDry = isSet('dry-run') || planned.changed.length === 0
@@ -289,9 +289,9 @@ A gateway does the same every day with prices.update_from in its configuration.`
   },
 }
 
-async function tryReading(from: string) {
+async function tryReading(from: string, nowMs: number) {
   try {
-    return await readPriceSource(from)
+    return await readPriceSource(from, nowMs)
   } catch (thrown) {
     throw new Refusal(exitCodes.failed, `${from} is not a price list: ${cleanText(errorText(thrown))}`)
   }

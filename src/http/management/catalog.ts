@@ -120,7 +120,11 @@ function priceRoutes(deps: RouteDependencies): readonly Route[] {
 
 interface PriceUpdate {
   readonly from: string
-  readonly prices: readonly { readonly model: string; readonly price: Parameters<typeof priceFromEntry>[0] }[]
+  readonly prices: readonly {
+    readonly model: string
+    readonly price: Parameters<typeof priceFromEntry>[0]
+    readonly cost?: Parameters<typeof priceFromEntry>[0] | undefined
+  }[]
   readonly accept_jumps?: boolean | undefined
   readonly dry_run?: boolean | undefined
 }
@@ -134,8 +138,8 @@ export async function updatePrices(
   const { database, changes } = deps
   const updated = await readUpdatedModels(database.sql)
   const answer: AnswerOf<'updatePrices'> = { changed: [], held_back: [], unchanged: 0, unknown: [] }
-  const accepted: { readonly model: string; readonly price: Price }[] = []
-  for (const { model, price: entry } of prices) {
+  const accepted: { readonly model: string; readonly price: Price; readonly cost: Price | undefined }[] = []
+  for (const { model, price: entry, cost } of prices) {
     const found = deps.prices.find(model)
     const price = priceFromEntry(entry)
     if (!found) answer.unknown.push(model)
@@ -146,15 +150,15 @@ export async function updatePrices(
       if (why !== undefined) answer.held_back.push({ ...change, why })
       else {
         answer.changed.push(change)
-        accepted.push({ model, price })
+        accepted.push({ model, price, cost: cost && priceFromEntry(cost) })
       }
     }
   }
   if (isDry || accepted.length === 0) return answer
   const recorded = await database.transaction(async (sql) => {
-    for (const { model, price } of accepted) {
-      await putPriceOverride(sql, { modelId: model, price, setAt: act.at, updatedFrom: from })
-      const details = { price: showPrice(price), from }
+    for (const { model, price, cost } of accepted) {
+      await putPriceOverride(sql, { modelId: model, price, setAt: act.at, updatedFrom: from, cost })
+      const details = { price: showPrice(price), ...(cost && { cost: showPrice(cost) }), from }
       await appendAudit(sql, { ...act, action: 'price.update', object: model, details })
     }
     return await changes.record(sql, { kind: 'price', id: accepted[0]?.model ?? '' })

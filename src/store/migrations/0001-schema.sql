@@ -306,6 +306,8 @@ CREATE TABLE price_overrides (
   set_at BIGINT NOT NULL,
   -- Where an update read it; NULL = set by hand, and updates leave it alone.
   updated_from TEXT,
+  -- What the routes cost, where an update has the prices of providers.
+  cost TEXT,
   PRIMARY KEY (list, model_id)
 );
 
