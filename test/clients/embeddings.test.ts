@@ -4,8 +4,10 @@ import { afterAll, describe, expect, test } from 'bun:test'
 import { OpenAIEmbeddings } from '@langchain/openai'
 import OpenAI from 'openai'
 import { invokeEmbedding, predictEmbedding } from '../../src/providers/wrapping/embeddings.ts'
+import { createWallets } from '../money/wallets.ts'
 import { startGateway, stopAll } from '../parts/gateway.ts'
 import { startUpstream, type UpstreamHandler } from '../parts/upstream.ts'
+import { pythonClients } from '../recipes/python.ts'
 
 const idle: UpstreamHandler = (_, reply) => void reply.json(500, {})
 const upstream = startUpstream(idle)
@@ -81,6 +83,43 @@ describe('the sandbox', () => {
   })
 })
 
+/** Embeds a text and prints the vector; arguments: URL, key, model. */
+const programs = {
+  'openai Python': `
+import sys, openai
+url, key, model = sys.argv[1:]
+client = openai.OpenAI(base_url=url + "/v1", api_key=key, max_retries=0)
+print(list(client.embeddings.create(model=model, input="a red fox").data[0].embedding))`,
+  'google-genai Python': `
+import sys
+from google import genai
+url, key, model = sys.argv[1:]
+client = genai.Client(api_key=key, http_options={"base_url": url})
+config = {"output_dimensionality": 256}
+print(client.models.embed_content(model=model, contents="a red fox", config=config).embeddings[0].values)`,
+} as const
+const pythons = await pythonClients()
+
+describe.each([
+  ['openai Python', 'OpenAI Python'],
+  ['google-genai Python', 'Google Gen AI Python'],
+] as const)('%s', (program, name) => {
+  const all = pythons.filter(({ client }) => client.name === name && client.surfaces[0] !== 'responses')
+  for (const { client: python, missing } of all) {
+    test.skipIf(missing !== undefined)(`${python.version}: the same vector as with openai for JavaScript`, async () => {
+      const [command = ''] = python.command('')
+      const child = Bun.spawn([command, '-c', programs[program], gateway.url, gateway.key, 'sandbox/embed'], {
+        stdio: ['ignore', 'pipe', 'pipe'],
+        env: { PATH: process.env.PATH ?? '' },
+      })
+      const [output, errors] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited])
+      expect(errors).toBe('')
+      const { data } = await client.embeddings.create({ model: 'sandbox/embed', input: 'a red fox' })
+      expect((JSON.parse(output) as number[]).map(Math.fround)).toEqual(data[0]?.embedding.map(Math.fround) as number[])
+    })
+  }
+})
+
 test('vectors are passed on byte for byte, with the cost in the usage', async () => {
   upstream.handle(answerWith(1_001))
   const response = await embed('{"model":"test/embed","input":"hi","dimensions":3,"made_up":1e2}')
@@ -131,6 +170,65 @@ test.each(faults.map(([what, fault], i) => [what, fault, `test/fault-${i}`] as c
     expect(response.headers.get('x-tollgate-cost')).toBe('0.00000013')
   },
 )
+
+describe('money', () => {
+  const wallets = createWallets(gateway)
+  const google = (key: string) =>
+    fetch(`${gateway.url}/v1beta/models/test/embed:embedContent`, {
+      method: 'POST',
+      headers: { 'x-goog-api-key': key, 'content-type': 'application/json' },
+      body: JSON.stringify({ content: { parts: [{ text: 'hi' }] } }),
+    })
+
+  test('both APIs charge the same, to the nano-dollar, and leave no hold', async () => {
+    upstream.handle(answerWith(1_001))
+    const { workspaceId, key } = await wallets.open('1')
+    await embed({ model: 'test/embed', input: 'hi' }, { authorization: `Bearer ${key}` })
+    // 1,001 tokens at 130 nano-dollars.
+    expect(await wallets.read(workspaceId)).toEqual({ posted: 999_869_870n, held: 0n })
+    expect((await google(key)).headers.get('x-tollgate-cost')).toBe('0.00013013')
+    expect(await wallets.read(workspaceId)).toEqual({ posted: 999_739_740n, held: 0n })
+  })
+
+  test('an empty wallet is refused before the provider is called, on both APIs', async () => {
+    const calls = upstream.calls.length
+    const { key } = await wallets.open()
+    const poor = new OpenAI({ baseURL: `${gateway.url}/v1`, apiKey: key, maxRetries: 0 })
+    const refused = await poor.embeddings
+      .create({ model: 'test/embed', input: 'hi' })
+      .catch((thrown: unknown) => thrown)
+    expect(refused).toBeInstanceOf(OpenAI.APIError)
+    const { status, code } = refused as InstanceType<typeof OpenAI.APIError>
+    expect([status, code]).toEqual([402, 'INSUFFICIENT_BALANCE'])
+    const response = await google(key)
+    const { error } = (await response.json()) as { error: { status: string; details: object[] } }
+    expect([response.status, error.status]).toEqual([402, 'FAILED_PRECONDITION'])
+    expect(error.details[0]).toMatchObject({ reason: 'INSUFFICIENT_BALANCE' })
+    expect(upstream.calls).toHaveLength(calls)
+  })
+
+  test('a spend limit that is used up is a 429 on both APIs', async () => {
+    upstream.handle(answerWith(1_001))
+    // Each call costs $0.00013013, and the hold of a word is far below that.
+    const { key } = await wallets.open('1', { spend_per_day: '0.00014' })
+    const headers = { authorization: `Bearer ${key}` }
+    expect((await embed({ model: 'test/embed', input: 'hi' }, headers)).status).toBe(200)
+    const input = 'word '.repeat(200)
+    const refused = await embed({ model: 'test/embed', input }, headers)
+    expect([refused.status, await refused.text()]).toEqual([429, expect.stringContaining('per day')])
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
+  })
+
+  test('requests per minute count embeddings of both APIs', async () => {
+    upstream.handle(answerWith(1))
+    const { key } = await wallets.open('1', { requests_per_minute: 2 })
+    const headers = { authorization: `Bearer ${key}` }
+    expect((await embed({ model: 'test/embed', input: 'hi' }, headers)).status).toBe(200)
+    expect((await google(key)).status).toBe(200)
+    expect((await embed({ model: 'test/embed', input: 'hi' }, headers)).status).toBe(429)
+    expect((await google(key)).status).toBe(429)
+  })
+})
 
 test('usage that is missing or impossible is estimated', async () => {
   upstream.handle(answerWith(9_000_000))
