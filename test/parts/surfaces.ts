@@ -84,6 +84,7 @@ function inGeminiWords({ messages, max_tokens, ...rest }: ChatMembers): object {
 }
 
 export const bothSurfaces: readonly TestSurface[] = [chat, messages]
+export const allSurfaces: readonly TestSurface[] = [chat, messages, responses, gemini]
 
 /** A body with some members changed to other raw JSON, or left out where that is undefined. */
 export function bodyOf(surface: TestSurface, changed: Readonly<Record<string, string | undefined>> = {}): string {

@@ -3,7 +3,7 @@
 import { afterAll, expect, test } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { bothSurfaces } from '../parts/surfaces.ts'
+import { addressed, allSurfaces, inWordsOf, type TestSurface } from '../parts/surfaces.ts'
 import { failureOf, startTenancy, type Tenancy } from './tenancy.ts'
 
 const tenancy = await startTenancy()
@@ -22,11 +22,11 @@ async function logged(query: string, count: number): Promise<readonly { readonly
 test('T7: request records are read by workspace, and by no API key, not even the one that made them', async () => {
   const [one, two] = [await tenancy.tenant({ credit: '5.00' }), await tenancy.tenant({ credit: '5.00' })]
   for (const { key } of [one, two, two]) {
-    for (const surface of bothSurfaces) expect((await tenancy.generate(surface, key, 'sandbox/echo')).status).toBe(200)
+    for (const surface of allSurfaces) expect((await tenancy.generate(surface, key, 'sandbox/echo')).status).toBe(200)
   }
-  const ofOne = await logged(`workspace_id=${one.workspaceId}`, 2)
-  expect(ofOne.map((row) => row.workspace_id)).toEqual([one.workspaceId, one.workspaceId])
-  expect(await logged(`workspace_id=${two.workspaceId}`, 4)).toHaveLength(4)
+  const ofOne = await logged(`workspace_id=${one.workspaceId}`, 4)
+  expect(ofOne.map((row) => row.workspace_id)).toEqual(allSurfaces.map(() => one.workspaceId))
+  expect(await logged(`workspace_id=${two.workspaceId}`, 8)).toHaveLength(8)
   // A key of the one beside the workspace of the other: both conditions hold, so there is nothing.
   expect(await logged(`workspace_id=${one.workspaceId}&key_id=${two.keyId}`, 0)).toEqual([])
   for (const { key } of [one, two]) {
@@ -57,18 +57,18 @@ const forwarded = (address: string): Record<string, string> => ({
   'fastly-client-ip': address,
 })
 
-type Surface = (typeof bothSurfaces)[number]
-
-async function ask(at: Tenancy, key: string, surface: Surface, headers: Record<string, string>) {
-  const body = { model: 'sandbox/echo', max_tokens: 50, messages: [{ role: 'user', content: 'hi' }] }
-  return await at.api('POST', surface.path, body, { authorization: `Bearer ${key}`, ...surface.headers, ...headers })
+async function ask(at: Tenancy, key: string, surface: TestSurface, headers: Record<string, string>) {
+  const members = { model: 'sandbox/echo', max_tokens: 50, messages: [{ role: 'user', content: 'hi' }] }
+  const { path, body } = addressed(surface, JSON.stringify(inWordsOf(surface, members)))
+  const sent = { authorization: `Bearer ${key}`, ...surface.headers, ...headers }
+  return await at.api('POST', path, JSON.parse(body), sent)
 }
 
 test('R4: the address of a client is that of its socket, whatever the headers say', async () => {
   const { projectId } = await tenancy.tenant({ credit: '5.00' })
   const elsewhere = await tenancy.key(projectId, { sources: ['203.0.113.7'] })
   const here = await tenancy.key(projectId, { sources: ['127.0.0.1'] })
-  for (const surface of bothSurfaces) {
+  for (const surface of allSurfaces) {
     const plain = await ask(tenancy, elsewhere.secret, surface, {})
     const claimed = await ask(tenancy, elsewhere.secret, surface, forwarded('203.0.113.7'))
     expect(plain.status).toBe(403)
@@ -83,12 +83,12 @@ test('R4: a trusted proxy names the client address, and changes of the list appl
   const { projectId } = await proxied.tenant({ credit: '5.00' })
   const { secret: key } = await proxied.key(projectId, { sources: ['203.0.113.7'] })
   const statuses = async (headers: Record<string, string>) => {
-    const generations = await Promise.all(bothSurfaces.map((surface) => ask(proxied, key, surface, headers)))
+    const generations = await Promise.all(allSurfaces.map((surface) => ask(proxied, key, surface, headers)))
     const models = await proxied.api('GET', '/v1/models', undefined, { authorization: `Bearer ${key}`, ...headers })
     return [...generations, models].map(({ status }) => status)
   }
-  const good = [200, 200, 200]
-  const refused = [403, 403, 403]
+  const good = [200, 200, 200, 200, 200]
+  const refused = [403, 403, 403, 403, 403]
   expect(await statuses({ 'x-forwarded-for': '192.0.2.1, 203.0.113.7, 10.1.2.3' })).toEqual(good)
   expect(await statuses({ 'x-forwarded-for': '203.0.113.7, 192.0.2.1' })).toEqual(refused)
   expect(await statuses({ 'x-forwarded-for': '203.0.113.7, unknown' })).toEqual(refused)

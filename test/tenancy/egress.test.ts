@@ -3,7 +3,7 @@
 
 import { expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
-import { bothSurfaces, chat } from '../parts/surfaces.ts'
+import { allSurfaces, chat } from '../parts/surfaces.ts'
 import { startUpstream } from '../parts/upstream.ts'
 import { chatWords } from '../parts/upstream-words.ts'
 import { failureOf, startTenancy, until } from './tenancy.ts'
@@ -96,7 +96,7 @@ test('S2: the guard checks every call: an address that has become private is not
     await until(
       async () => (await tenancy.api('PUT', `/api/workspaces/${other}/credentials/groq`, credential)).status === 400,
     )
-    for (const surface of bothSurfaces) {
+    for (const surface of allSurfaces) {
       const reply = await tenancy.generate(surface, key, 'own/model')
       expect([narrower, reply.status, failureOf(surface, reply)[0]]).toEqual([narrower, 404, 'NOT_FOUND'])
       expect(reply.text).not.toContain(canary.url)

@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { forEachEngine } from '../parts/engines.ts'
-import { bothSurfaces, chat } from '../parts/surfaces.ts'
+import { allSurfaces, chat } from '../parts/surfaces.ts'
 import { startUpstream, type Upstream, type UpstreamHandler } from '../parts/upstream.ts'
 import { wordsFor } from '../parts/upstream-words.ts'
 import { failureOf, startTenancy, type Tenancy } from './tenancy.ts'
@@ -77,17 +77,15 @@ forEachEngine((engine) => {
 
   test('without a fee an empty wallet may be used; the request is recorded and costs nothing', async () => {
     const { workspaceId, key } = await ownTenant(free)
-    for (const surface of bothSurfaces) {
+    for (const surface of allSurfaces) {
       const reply = await free.generate(surface, key, 'acme/large')
       expect([reply.status, reply.headers.get('x-tollgate-cost')]).toEqual([200, '0.00'])
     }
-    expect(keysSent()).toEqual([`Bearer ${ownKey}`, `Bearer ${ownKey}`])
+    expect(keysSent()).toEqual(allSurfaces.map(() => `Bearer ${ownKey}`))
     const { data } = await free.must('GET', `/api/requests?workspace_id=${workspaceId}`)
-    expect(data).toMatchObject([
-      { model: 'acme/large', status: 200, cost: '0.00', usage: { input_tokens: 3, output_tokens: 2 } },
-      { model: 'acme/large', status: 200, cost: '0.00' },
-    ])
-    expect(await chargesOf(free, workspaceId)).toMatchObject([{ amount: '0.00' }, { amount: '0.00' }])
+    const record = { model: 'acme/large', status: 200, cost: '0.00', usage: { input_tokens: 3, output_tokens: 2 } }
+    expect(data).toMatchObject(allSurfaces.map(() => record))
+    expect(await chargesOf(free, workspaceId)).toMatchObject(allSurfaces.map(() => ({ amount: '0.00' })))
     expect(await explained(free, workspaceId)).toMatchObject({
       ...{ price_version: null, charge: null, cost: '0.00' },
       transfers: [{ kind: 'charge', amount: '0.00' }],
@@ -98,17 +96,18 @@ forEachEngine((engine) => {
 
   test('with a fee a request costs exactly the fee, and an empty wallet is refused', async () => {
     const { workspaceId, key } = await ownTenant(charging, '1')
-    for (const surface of bothSurfaces) {
+    for (const surface of allSurfaces) {
       const reply = await charging.generate(surface, key, 'acme/large')
       expect([reply.status, reply.headers.get('x-tollgate-cost')]).toEqual([200, fee])
     }
-    expect(await chargesOf(charging, workspaceId)).toMatchObject([{ amount: fee }, { amount: fee }])
+    expect(await chargesOf(charging, workspaceId)).toMatchObject(allSurfaces.map(() => ({ amount: fee })))
     expect(await explained(charging, workspaceId)).toMatchObject({
       ...{ price_version: 'acme/large#own#1', cost: fee, transfers: [{ kind: 'charge', amount: fee }] },
       charge: { price_source: expect.stringMatching(/^5 % of /), total: fee, charged: fee },
     })
     const { balance } = await charging.must('GET', `/api/workspaces/${workspaceId}/wallet`)
-    expect(balance).toBe('0.9999961')
+    // Four times the fee.
+    expect(balance).toBe('0.9999922')
     const { key: poor } = await ownTenant(charging)
     const refused = await charging.generate(chat, poor, 'acme/large')
     expect([refused.status, failureOf(chat, refused)[0]]).toEqual([402, 'INSUFFICIENT_BALANCE'])
@@ -129,7 +128,7 @@ forEachEngine((engine) => {
   test("K: a rejected own key is reported as the workspace's, and the operator's is neither used nor marked unhealthy", async () => {
     const { key } = await ownTenant(charging, '1')
     upstream.handle(refusesOwn)
-    for (const surface of bothSurfaces) {
+    for (const surface of allSurfaces) {
       const reply = await charging.generate(surface, key, 'acme/large')
       const [code, message] = failureOf(surface, reply)
       expect([reply.status, code]).toEqual([404, 'NOT_FOUND'])

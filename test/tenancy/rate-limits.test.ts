@@ -3,7 +3,7 @@
 
 import { afterAll, expect, test } from 'bun:test'
 import { connect } from '../parts/raw-client.ts'
-import { bothSurfaces, chat, messages } from '../parts/surfaces.ts'
+import { allSurfaces, chat, messages } from '../parts/surfaces.ts'
 import { startUpstream } from '../parts/upstream.ts'
 import { wordsFor } from '../parts/upstream-words.ts'
 import { createStepClock } from './step-clock.ts'
@@ -115,10 +115,14 @@ test('the refusal has the format of the surface, names the limit, and counts for
   await tenancy.must('PUT', `/api/projects/${projectId}/limits`, { requests_per_minute: 100 })
   const { secret: other } = await tenancy.key(projectId, { limits: { requests_per_minute: 50 } })
   expect([(await call(key)).status, (await call(other)).status]).toEqual([200, 200])
-  for (const surface of bothSurfaces) {
+  for (const surface of allSurfaces) {
     const reply = await tenancy.generate(surface, other, 'acme/large')
     const [code, message] = failureOf(surface, reply)
-    expect([code, reply.body.error.type]).toEqual(['LIMIT_EXCEEDED', 'rate_limit_error'])
+    const { type, status } = reply.body.error
+    expect([code, type ?? status]).toEqual([
+      'LIMIT_EXCEEDED',
+      surface.name === 'gemini' ? 'RESOURCE_EXHAUSTED' : 'rate_limit_error',
+    ])
     expect(message).toContain('2 of 2 requests per minute (limit of workspace "a tenant")')
     expect(waitOf(reply).milliseconds).toBe(30_000)
   }

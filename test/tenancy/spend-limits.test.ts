@@ -3,7 +3,7 @@
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { forEachEngine } from '../parts/engines.ts'
-import { bothSurfaces, chat, messages } from '../parts/surfaces.ts'
+import { allSurfaces, chat, messages } from '../parts/surfaces.ts'
 import { startUpstream, type Upstream } from '../parts/upstream.ts'
 import { createStepClock, type StepClock } from './step-clock.ts'
 import { failureOf, type Reply, startTenancy, type Tenancy, until } from './tenancy.ts'
@@ -44,6 +44,13 @@ function unified({ headers }: Reply): Record<string, string> {
   const own = [...headers].filter(([name]) => name.startsWith(prefix))
   return Object.fromEntries(own.map(([name, value]) => [name.slice(prefix.length), value]))
 }
+
+const limitTypes = {
+  chat: 'rate_limit_error',
+  messages: 'billing_error',
+  responses: 'usage_limit_reached',
+  gemini: 'RESOURCE_EXHAUSTED',
+} as const
 
 const timeOf = (seconds: string) => new Date(Number(seconds) * 1000).toISOString()
 
@@ -105,7 +112,7 @@ forEachEngine((engine) => {
   test('an answer that could cost more than is left is capped, with a warning', async () => {
     const { key } = await tenancy.tenant({ credit: '1', with: { limits: { spend_per_day: '0.0005' } } })
     let left = 500
-    for (const surface of bothSurfaces) {
+    for (const surface of allSurfaces) {
       const reply = await tenancy.generate(surface, key, 'acme/large', { max_tokens: 900 })
       expect(reply.status).toBe(200)
       expect(upstream.calls.at(-1)?.json().max_tokens).toBe(left)
@@ -117,15 +124,15 @@ forEachEngine((engine) => {
   test.each([
     ['week', untilMonday],
     ['month', untilFebruary],
-  ])('a limit per %s adds up its days, and both surfaces get their own format', async (period, untilReset) => {
+  ])('a limit per %s adds up its days, and each surface gets its own format', async (period, untilReset) => {
     const { workspaceId, key } = await tenancy.tenant({ credit: '1' })
     await tenancy.must('PUT', `/api/workspaces/${workspaceId}/limits`, { [`spend_per_${period}`]: '0.0002' })
     expect((await callsUntilRefused(key))[0]).toBe(3)
-    for (const surface of bothSurfaces) {
+    for (const surface of allSurfaces) {
       const reply = await tenancy.generate(surface, key, 'acme/large', { max_tokens: 100 })
       const [code, message] = failureOf(surface, reply)
-      const type = surface === messages ? 'billing_error' : 'rate_limit_error'
-      expect([reply.status, code, reply.body.error.type]).toEqual([429, 'LIMIT_EXCEEDED', type])
+      const { type, status } = reply.body.error
+      expect([reply.status, code, type ?? status]).toEqual([429, 'LIMIT_EXCEEDED', limitTypes[surface.name]])
       expect(reply.headers.get('retry-after')).toBe(String(untilReset))
       expect(message).toContain(`per ${period} (limit of workspace "a tenant")`)
     }

@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { TestEngine } from '../parts/engines.ts'
 import { type Gateway, type GatewayOptions, startGateway } from '../parts/gateway.ts'
-import { chat, messages, type TestSurface } from '../parts/surfaces.ts'
+import { addressed, chat, inWordsOf, messages, type TestSurface } from '../parts/surfaces.ts'
 
 export interface Reply {
   readonly status: number
@@ -102,10 +102,12 @@ export async function startTenancy({ engine, ...options }: TenancyOptions = {}):
 /** The answer before it is read, for streams. */
 export function ask(url: string, surface: TestSurface, key: string, model: string, more: object = {}) {
   const cap = surface.name === 'messages' ? { max_tokens: 50 } : {}
-  return fetch(url + surface.path, {
+  const members = inWordsOf(surface, { model, ...cap, messages: [{ role: 'user', content: 'hi' }], ...more })
+  const { path, body } = addressed(surface, JSON.stringify(members))
+  return fetch(url + path, {
     method: 'POST',
     headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', ...surface.headers },
-    body: JSON.stringify({ model, ...cap, messages: [{ role: 'user', content: 'hi' }], ...more }),
+    body,
   })
 }
 
@@ -134,9 +136,11 @@ async function modelsOf(url: string, key: string): Promise<readonly string[]> {
 
 /** `error.code` and the message, after the whole shape of the surface was checked. */
 export function failureOf(surface: TestSurface, { body, headers }: Reply): readonly [code: string, message: string] {
-  const { code, message } = body.error
-  const shape = surface.name === 'chat' ? ['error'] : ['type', 'error', 'request_id']
+  const { code, message, details } = body.error
+  const shape = surface.name === 'messages' ? ['type', 'error', 'request_id'] : ['error']
   expect(Object.keys(body)).toEqual(shape)
+  // Google's code is the status.
+  if (surface.name === 'gemini') return [details[0].reason, message]
   if (surface.name === 'messages') expect(body.request_id).toBe(headers.get('x-request-id'))
   return [code, message]
 }
