@@ -257,7 +257,8 @@ const updatePrices: CommandDefinition = {
   summary: 'takes over prices of a list you trust, and holds back jumps',
   details: `SOURCE is a file or an https address with JSON: models with id and price as in the configuration file (such as the catalog of
 another Tollgate, or models.json of a newer package), as OpenRouter lists them, or prices/data.json of genai-prices, which
-also sets what built-in routes cost. Prices in the configuration file and those set by hand stay. A price that would change more than tenfold, or to or from zero, is held back until --accept-jumps.
+also sets what built-in routes cost. Prices in the configuration file and those set by hand stay. A price that would
+change more than tenfold, or to or from zero, is held back until --accept-jumps.
 A gateway does the same every day with prices.update_from in its configuration.`,
   positionals: [{ name: 'SOURCE' }],
   options: {
