@@ -2,7 +2,7 @@ import { expect } from 'bun:test'
 import { forEachEngine } from '../../test/parts/engines.ts'
 import {
   addWorkspace,
-  createTestPace,
+  createTestTimers,
   expectBooksRight,
   holdOf,
   openFunded,
@@ -30,7 +30,7 @@ forEachEngine((engine, it) => {
     const row = (at: number) => ({ workspace_id: workspaceId, id: `resp_${at}`, ...sealed, expires_at: BigInt(at) })
     const rows = Array.from({ length: 45 }, (_, at) => row(at))
     await database.transaction((sql) => insertRows(sql, 'stored_responses', rows))
-    await clean({ database, clock: { now: () => 42, monotonicMs: () => 0 }, timers: createTestPace() })
+    await clean({ database, clock: { now: () => 42, monotonicMs: () => 0 }, timers: createTestTimers() })
     const left = await database.sql<{ id: string }>`SELECT id FROM stored_responses ORDER BY id`
     expect(left.map(({ id }) => id)).toEqual(['resp_43', 'resp_44'])
   })
@@ -47,7 +47,7 @@ forEachEngine((engine, it) => {
     })
     const rows = Array.from({ length: 1203 }, (_, at) => row(at))
     await database.transaction((sql) => insertRows(sql, 'idempotency', rows))
-    const timers = createTestPace()
+    const timers = createTestTimers()
     let waits = 0
     const wait = async () => void waits++
     await clean({ database, clock: { now: () => 1200, monotonicMs: () => 0 }, timers: { ...timers, wait } })

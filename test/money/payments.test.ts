@@ -12,7 +12,7 @@ import type { Ledger } from '../../src/ledger/ledger.ts'
 import { openDatabase } from '../../src/store/open-database.ts'
 import { listAudit } from '../../src/tenancy/audit.ts'
 import { createEngine, forEachEngine, type Place, type TestEngine, testWith } from '../parts/engines.ts'
-import { addWorkspace, createTestPace, expectBooksRight, holdOf, openLedger, settlementOf } from '../parts/ledger.ts'
+import { addWorkspace, createTestTimers, expectBooksRight, holdOf, openLedger, settlementOf } from '../parts/ledger.ts'
 import { openPayments } from '../parts/payments.ts'
 import { findPostgresPrograms } from '../parts/postgres.ts'
 import { refusalOf } from '../parts/refused.ts'
@@ -350,7 +350,7 @@ forEachEngine((engine) => {
 async function preparedPlace(engine: TestEngine): Promise<Place> {
   const { place, database } = await engine.openStore()
   const workspaceId = await addWorkspace(database)
-  const ledger = await createLedger({ database, clock: systemClock, timers: createTestPace() })
+  const ledger = await createLedger({ database, clock: systemClock, timers: createTestTimers() })
   await ledger.fund({ workspaceId, amount: 4_999_999_999n as Nano, kind: 'topup' })
   await ledger.close()
   const row = { workspace_id: workspaceId, is_on: 1n, threshold: usd('5.00'), amount: usd('10.00') }
@@ -384,7 +384,7 @@ describe('three replicas', () => {
     const replicas = await Promise.all(
       [1, 2, 3].map(async () => {
         const database = await openDatabase(place)
-        const ledger = await createLedger({ database, clock: systemClock, timers: createTestPace() })
+        const ledger = await createLedger({ database, clock: systemClock, timers: createTestTimers() })
         return { database, ledger, ...openPayments({ database, ledger, clock: systemClock, stripeUrl: stripe.url }) }
       }),
     )

@@ -29,13 +29,13 @@ export function createTestClock(): TestClock {
   }
 }
 
-export interface TestPace extends Timers {
+export interface TestTimers extends Timers {
   /** One round of everything that runs by itself. */
   round(): Promise<void>
 }
 
 /** Waits are over at once, and nothing runs by itself. */
-export function createTestPace(): TestPace {
+export function createTestTimers(): TestTimers {
   const works = new Set<() => Promise<unknown>>()
   return {
     wait: () => Bun.sleep(0),
@@ -60,7 +60,7 @@ export async function addWorkspace(database: Database): Promise<WorkspaceId> {
 export interface TestLedger extends AsyncDisposable {
   readonly ledger: Ledger
   readonly clock: TestClock
-  readonly timers: TestPace
+  readonly timers: TestTimers
 }
 
 /** `await using books = await openLedger(store.database)` */
@@ -69,7 +69,7 @@ export async function openLedger(
   options: Partial<CreateLedgerOptions> = {},
   clock = createTestClock(),
 ): Promise<TestLedger> {
-  const timers = createTestPace()
+  const timers = createTestTimers()
   const ledger = await createLedger({ database, clock, timers, ...options })
   return { ledger, clock, timers, [Symbol.asyncDispose]: () => ledger.close() }
 }
