@@ -141,7 +141,9 @@ export function Tiles({ tiles }: { readonly tiles: readonly Tile[] }) {
 export function Amount({ usd }: { readonly usd: string | null }) {
   if (usd === null) return <span class="muted">–</span>
   const text = usdText(usd)
-  const [, cents, rest] = /^(.*[1-9].*\.\d\d|.*\.(?!00)\d\d)(\d+)$/.exec(text) ?? [undefined, text, '']
+  const afterCents = text.indexOf('.') + 3
+  const hasCents = text.includes('.') && /[1-9]/.test(text.slice(0, afterCents))
+  const [cents, rest] = hasCents ? [text.slice(0, afterCents), text.slice(afterCents)] : [text, '']
   return (
     <span class="amount">
       {cents}
