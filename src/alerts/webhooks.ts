@@ -207,12 +207,16 @@ interface DueRow {
 export async function sendDue(deps: SenderDependencies): Promise<number> {
   const { database, clock } = deps
   const now = clock.now()
+  const mails = deps.mail ? 1n : 0n
+  const [due] = await database.sql`SELECT id FROM deliveries WHERE next_at <= ${timeToSql(now)}
+    AND (webhook_id IS NOT NULL OR ${mails} = 1) LIMIT 1`
+  if (!due) return 0
   const claimed = await database.transaction(async (sql) => {
     const rows = await sql<{
       id: string
     }>`UPDATE deliveries SET next_at = ${timeToSql(now + leaseMs)}, attempts = attempts + 1
       WHERE next_at <= ${timeToSql(now)} AND id IN (SELECT id FROM deliveries WHERE next_at <= ${timeToSql(now)}
-        AND (webhook_id IS NOT NULL OR ${deps.mail ? 1n : 0n} = 1)
+        AND (webhook_id IS NOT NULL OR ${mails} = 1)
         ORDER BY next_at LIMIT ${BigInt(batchMax)}) RETURNING id`
     return rows.map(({ id }) => id)
   })

@@ -40,9 +40,18 @@ function wrap(owner: object, name: string, seen: (result: unknown, args: readonl
   Reflect.set(owner, name, counted)
 }
 
+/** What the gateway does every few seconds, so that a slow machine does not count it with a request. */
+const housekeeping = /^\s*PRAGMA\b|\bdeliveries\b/i
+/** A transaction has begun and nothing of a request has run in it yet. */
+let hasBegun = false
+
 function countStatement(text: string): void {
-  statements++
-  if (/^\s*COMMIT\b/i.test(text)) commits++
+  if (housekeeping.test(text)) return
+  const isBegin = /^\s*BEGIN\b/i.test(text)
+  const isCommit = /^\s*COMMIT\b/i.test(text)
+  if (!isBegin && !(isCommit && hasBegun)) statements += hasBegun ? 2 : 1
+  if (isCommit && !hasBegun) commits++
+  hasBegun = isBegin
 }
 
 function countScript(text: unknown): void {
