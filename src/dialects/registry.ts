@@ -44,7 +44,8 @@ export const dialects = {
   'openai-responses': openaiResponses,
 } as const satisfies Dialects
 
-export interface Surface {
+/** A dialect that callers can use, and how its requests are recognised. */
+export interface SurfaceRow {
   readonly dialect: Dialect
   /** Fixed paths, below /v1; absent = its paths name the model. */
   readonly paths?: { readonly generate: string } & Readonly<Partial<Record<Operation, string>>>
@@ -67,6 +68,6 @@ export const surfaces = {
   },
   // Google's clients list models under /v1 since version 3.
   gemini: { dialect: gemini, matchPath, clientHeader: 'x-goog-api-key' },
-} as const satisfies Record<SurfaceName, Surface>
+} as const satisfies Record<SurfaceName, SurfaceRow>
 
-export const surfaceList: readonly Surface[] = Object.values(surfaces)
+export const surfaceList: readonly SurfaceRow[] = Object.values(surfaces)

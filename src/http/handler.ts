@@ -1,7 +1,7 @@
 // Routes inbound requests by path. It authorises nothing and reads no body; unknown paths get a 404 with a suggestion.
 
 import type { Dialect } from '../dialects/dialect.ts'
-import { type Surface, surfaceList, surfaces } from '../dialects/registry.ts'
+import { type SurfaceRow, surfaceList, surfaces } from '../dialects/registry.ts'
 import { type ModelPath, type Operation, operations } from '../dialects/surface.ts'
 import { Failure, invalidRequest } from '../kernel/failure.ts'
 import { createId, type RequestId } from '../kernel/ids.ts'
@@ -185,7 +185,7 @@ export function refusePath(request: Request): Response {
 /** The dialect of other answers: on paths that several families of clients use, a header names the family. */
 function surfaceOf({ url, headers }: Request): Dialect {
   const path = pathOf(url)
-  const isOf = ({ paths }: Surface) => paths !== undefined && publicPath(path).startsWith(paths.generate)
+  const isOf = ({ paths }: SurfaceRow) => paths !== undefined && publicPath(path).startsWith(paths.generate)
   const surface =
     surfaceList.find(({ matchPath }) => matchPath?.(path)) ??
     surfaceList.find(({ clientHeader }) => clientHeader !== undefined && headers.has(clientHeader)) ??

@@ -5,7 +5,7 @@ import type { Page } from 'playwright-core'
 import type { CatalogEntry } from '../../src/web/catalog/entry.ts'
 import { pageSize } from '../../src/web/catalog/query.ts'
 import { seriousFaults, seriousFaultsInBoth } from '../parts/axe.ts'
-import { browserTest, layoutShift, openBrowser, openPage, sidewaysPixels } from '../parts/browser.ts'
+import { browserTest, openBrowser, openPage, sidewaysPixels } from '../parts/browser.ts'
 import { builtInEntries, startWeb } from '../parts/web.ts'
 
 const browser = await openBrowser()
@@ -349,19 +349,6 @@ browserTest('the chosen theme applies to the next page', async () => {
   expect(await page.locator('html').getAttribute('data-theme')).toBe('dark')
   expect(await background()).toBe(night)
   await close()
-})
-
-browserTest('nothing moves while a page becomes live', async () => {
-  for (const width of [1280, 390]) {
-    const { page, go, close } = await openPage(browser, web.url, { viewport: { width, height: 800 } })
-    for (const path of ['/', '/?tag=tools&sort=price', '/catalog/sandbox/echo', '/compare?m=sandbox/echo']) {
-      await go(web.url + path)
-      await page.waitForSelector('.live .status-ok')
-      const shift = await layoutShift(page)
-      expect({ width, path, shift, isStill: shift < 0.05 }).toEqual({ width, path, shift, isStill: true })
-    }
-    await close()
-  }
 })
 
 describe('every page', () => {

@@ -1,5 +1,5 @@
-// Runs the code on a model's page against the real gateway. The Python clients are run by the recipes, which make the same
-// calls.
+// Runs the code on a model's page against the real gateway. The Python clients and Google's are run by the recipes, which
+// make the same calls.
 
 import { afterAll, expect, test } from 'bun:test'
 import { join } from 'node:path'

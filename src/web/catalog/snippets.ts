@@ -243,6 +243,36 @@ with client.messages.stream(
   }`)}`,
   ],
   [
+    'Gemini, JS',
+    'javascript',
+    'recipes/google-genai.mjs',
+    'npm install @google/genai',
+    ({ root, model }) => `import { GoogleGenAI } from "@google/genai"
+
+// The root of the gateway, without /v1beta.
+const ai = new GoogleGenAI({ apiKey: process.env.TOLLGATE_KEY, httpOptions: { baseUrl: ${root} } })
+
+const stream = await ai.models.generateContentStream({ model: ${model}, contents: "${hello}" })
+for await (const { text, usageMetadata } of stream) {
+  process.stdout.write(text ?? "")
+  if (usageMetadata?.cost !== undefined) console.log("\\n$" + usageMetadata.cost)
+}`,
+  ],
+  [
+    'Gemini, Python',
+    'python',
+    'recipes/google-genai-python.py',
+    'pip install google-genai',
+    ({ root, model }) => `import os
+from google import genai
+
+# The root of the gateway, without /v1beta.
+client = genai.Client(api_key=os.environ["TOLLGATE_KEY"], http_options={"base_url": ${root}})
+
+for chunk in client.models.generate_content_stream(model=${model}, contents="${hello}"):
+    print(chunk.text or "", end="", flush=True)`,
+  ],
+  [
     'AI SDK',
     'javascript',
     'recipes/ai-sdk.ts',
