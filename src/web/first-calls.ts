@@ -57,7 +57,10 @@ const bySection: { readonly [Name in SectionName]?: (place: FirstPlace) => reado
     ]
   },
   settings: () => [targetOf('getConfig', {}, {}).path, targetOf('listAudit', {}, { limit: 50 }).path],
-  providers: ({ subject }) => [
+  providers: ({ subject, workspaceId: id }) => [
+    ...(id === undefined || subject !== ''
+      ? []
+      : [targetOf('getWorkspace', { id }, {}).path, targetOf('listCredentials', { id }, {}).path]),
     targetOf('listProviders', {}, {}).path,
     targetOf('getProviderHistory', {}, { period: '24h' }).path,
     ...(subject === '' ? [targetOf('getConfigFile', {}, {}).path] : []),

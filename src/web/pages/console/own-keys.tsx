@@ -16,10 +16,10 @@ import { FormDialog, useOverlay } from './overlay.tsx'
 type Credential = ItemOf<'listCredentials'>
 
 export function OwnKeys({ workspaceId: id }: { readonly workspaceId: string }) {
-  const query = useQuery(id, () => Promise.all([callApi('getWorkspace', { id }), callApi('listCredentials', { id })]))
+  const workspace = useApi('getWorkspace', { id })
+  const keys = useApi('listCredentials', { id })
   const { open } = useOverlay()
-  const put = (provider: string) =>
-    open(<PutKeyDialog workspaceId={id} provider={provider} onDone={() => query.reload()} />)
+  const put = (provider: string) => open(<PutKeyDialog workspaceId={id} provider={provider} onDone={keys.reload} />)
   const remove = (provider: string) =>
     open(
       <FormDialog
@@ -30,7 +30,7 @@ export function OwnKeys({ workspaceId: id }: { readonly workspaceId: string }) {
         rows={[]}
         intro="From the next request, the models it served use the operator’s routes, if there are any."
         send={() => callApi('deleteCredential', { id, provider })}
-        onDone={() => query.reload()}
+        onDone={keys.reload}
       />,
     )
   const columns: readonly Column<Credential>[] = [
@@ -63,22 +63,22 @@ export function OwnKeys({ workspaceId: id }: { readonly workspaceId: string }) {
   ]
   return (
     <Section title="Your provider keys (BYOK)" action={{ label: 'Add key', look: 'primary', run: () => put('') }}>
-      <QueryView what="provider keys" query={query}>
-        {([workspace, { data }]) => (
-          <>
-            <DataTable
-              caption="Your provider keys"
-              columns={columns}
-              rows={data}
-              keyOf={(row) => row.id}
-              empty={emptyState(
-                'No provider keys yet',
-                'Requests for models that your own provider key serves use that key and cost nothing here.',
-              )}
-            />
-            <Fallback workspace={workspace} onSaved={query.reload} />
-          </>
+      <QueryView what="provider keys" query={keys}>
+        {({ data }) => (
+          <DataTable
+            caption="Your provider keys"
+            columns={columns}
+            rows={data}
+            keyOf={(row) => row.id}
+            empty={emptyState(
+              'No provider keys yet',
+              'Requests for models that your own provider key serves use that key and cost nothing here.',
+            )}
+          />
         )}
+      </QueryView>
+      <QueryView what="the setting for other routes" query={workspace}>
+        {(value) => <Fallback workspace={value} onSaved={workspace.reload} />}
       </QueryView>
     </Section>
   )

@@ -76,7 +76,10 @@ export function ProvidersView() {
   })
   // Providers with unavailable routes first.
   rows.sort((a, b) => b.out - a.out || (a.id < b.id ? -1 : 1))
-  const isSandboxOnly = catalog.entries.length > 0 && routes.every(({ rows: all }) => all.every(isSandboxRoute))
+  // Operators' first answer has it, so nothing moves when the catalog arrives.
+  const isSandboxOnly = listed.value
+    ? listed.value.data.every(({ address }) => address === null)
+    : catalog.entries.length > 0 && routes.every(({ rows: all }) => all.every(isSandboxRoute))
   return (
     <>
       <WorkspaceContent>{(workspaceId) => <OwnKeys workspaceId={workspaceId} />}</WorkspaceContent>
