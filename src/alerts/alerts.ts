@@ -31,7 +31,7 @@ export interface NewAlert extends Omit<Alert, 'id' | 'createdAt'> {
 
 export interface Raising {
   readonly now: number
-  /** Whether a mail server is configured; without one, nobody gets e-mails. */
+  /** Whether a mail server is configured; otherwise no e-mails are created. */
   readonly hasMail: boolean
 }
 

@@ -3,8 +3,7 @@
 // per token, and the providers and models of genai-prices. Entries without a price are left out.
 
 import { z } from 'zod'
-import { builtInModels } from './data/built-in.ts'
-import { listedProviders } from './data/listed-providers.ts'
+import { builtInModels, listedProviders } from './data/built-in.ts'
 import { type ModelEntry, modelEntrySchema } from './entry.ts'
 import {
   dearest,

@@ -65,8 +65,8 @@ const noWarnings: readonly Warning[] = []
 const keptBodyBytesMax = 64 * 1024
 const releasedBody = new Uint8Array(0)
 const assistantWord = Buffer.from('"assistant"')
-/** The size of a body that is only text says enough. */
-const unparsed = () => undefined
+/** A body that is only text is estimated by its size, without parsing it. */
+export const unparsed = () => undefined
 
 export class GatewayRequest implements RelayContext {
   readonly record: RequestRecord

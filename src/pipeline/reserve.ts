@@ -26,7 +26,7 @@ import {
 } from './estimate.ts'
 import { Hold, type HoldFacts, holdAmount, requiredFree } from './hold.ts'
 import { reserveOnLowBalance } from './low-balance.ts'
-import type { GatewayRequest } from './request.ts'
+import { type GatewayRequest, unparsed } from './request.ts'
 import { outputCapOf } from './usage.ts'
 
 export interface ReserveDependencies {
@@ -99,9 +99,6 @@ export function estimateAllTokens(request: GatewayRequest, ratios: InputRatios):
   const { envelope, model } = request
   return expectedTokens(request, model, ratios) + outputCapOf(envelope, model) * envelope.choices
 }
-
-/** The size of a body that is only text says enough. */
-const unparsed = () => undefined
 
 function expectedTokens(request: GatewayRequest, model: OfferedModel, ratios: InputRatios): number {
   const { envelope } = request

@@ -20,3 +20,6 @@ export interface BuiltInModel extends ModelEntry {
 
 // A test checks every entry against the schema, so that startup need not.
 export const builtInModels: readonly BuiltInModel[] = models as unknown as readonly BuiltInModel[]
+
+/** How the price list genai-prices names providers, where that is not their id here. */
+export const listedProviders: Readonly<Record<string, string>> = { moonshotai: 'moonshot', 'x-ai': 'xai' }
