@@ -311,7 +311,10 @@ describe('the page of a model', () => {
     await plain.page.click('text=Calculate')
     // 3,000 × $1.00/M + 500 × $2.00/M = $0.004, twice: cached input costs as much as other input here.
     expect(await plain.page.locator('.receipt output').textContent()).toBe('$0.008')
-    expect(await plain.page.locator('.panel:visible').count()).toBe(13)
+    // Without scripts no tab can be chosen, so the code of every tab is visible.
+    const panels = await plain.page.locator('.panel').count()
+    expect(panels).toBeGreaterThan(1)
+    expect(await plain.page.locator('.panel:visible').count()).toBe(panels)
     await plain.close()
   })
 
