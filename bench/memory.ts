@@ -67,7 +67,8 @@ async function main(): Promise<number> {
     for (const count of counts) {
       while (served < count) {
         const { requests, errors } = (await runLoad(plan)) ?? { requests: 0, errors: 1 }
-        if (requests === 0) throw new Error(`no request was answered; ${errors} failed`)
+        // On a busy machine a portion may end before its first answer, without an error.
+        if (requests === 0 && errors > 0) throw new Error(`no request was answered; ${errors} failed`)
         served += requests
       }
       const row = await readAtRest(running, join(folder, 'tollgate.log'), served)
