@@ -87,6 +87,7 @@ export const slowFiles: Readonly<Record<string, number>> = {
   'test/web/sign-in.test.ts': 7,
   'src/tenancy/authenticate.test.ts': 6,
   'test/crash/broken-book.test.ts': 6,
+  'test/deploy/package.test.ts': 15,
   'test/deploy/proxy.test.ts': 6,
   'test/faults/slow-route.test.ts': 6,
   'test/money/unknown-charge.test.ts': 18,
