@@ -28,7 +28,7 @@ const ruleNames: Readonly<Record<keyof TargetRules, true>> = {
     attributionLine: true,
   },
   ...{ endUserIdName: true, parallelFlag: true, allowedTools: true, emptyContent: true, assistantAfterTool: true },
-  ...{ dialectVersion: true, thinkTags: true, fastTier: true, economyTier: true, mediaInToolResults: true },
+  ...{ thinkTags: true, serviceTiers: true, economyTier: true },
 }
 
 /** Example values for the variables in URLs. */
@@ -90,7 +90,6 @@ describe('every endpoint', () => {
       const { rules = {} }: Endpoint = endpoint
       expect(Object.keys(rules).filter((name) => !(name in ruleNames))).toEqual([])
       if (dialect === 'openai-chat') expect(rules.outputCapName).toBeDefined()
-      if (dialect === 'anthropic-messages') expect(rules.dialectVersion).toBe('2023-06-01')
     },
   )
 })

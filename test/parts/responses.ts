@@ -22,7 +22,6 @@ export const gpts = {
     customTools: false,
     allowedTools: false,
     parallelFlag: false,
-    mediaInToolResults: false,
     systemRole: 'system',
   },
 } as const satisfies Record<string, TargetRules>

@@ -162,11 +162,11 @@ export class BodyEdits {
    */
   cutUnpaid(paid: PaidMembers, moreTools: readonly ToolList[] = noLists): void {
     const { body, members } = this.envelope
-    const { rules, isOwn, hostedTools } = this.edits
+    const { isOwn, hostedTools } = this.edits
     const [tier] = paid.tier
     if (isOwn) return
     const written = members.find(tier)
-    if (written && rules.fastTier !== true && paid.tier.includes(textAt(body, written), 1)) {
+    if (written && paid.tier.includes(textAt(body, written), 1)) {
       this.cut(tier)
       this.warn('service_tier_dropped', `/${tier}`)
     }

@@ -69,8 +69,8 @@ export interface TargetRules {
   readonly promptCacheKey?: boolean
   /** Caches only what is marked, so callers whose dialect caches by itself get marks. */
   readonly cachesOnlyMarked?: boolean
-  /** How prompt caching is requested. */
-  readonly cacheStyle?: 'cache-control' | 'breakpoint' | 'implicit'
+  /** In OpenAI's dialects: prompts are cached at marked places, or only by the provider's own choice. */
+  readonly cacheStyle?: 'breakpoint' | 'implicit'
   /** false = an end-user id is refused. */
   readonly endUserId?: boolean
   readonly endUserIdMax?: number
@@ -92,14 +92,10 @@ export interface TargetRules {
    * its cache.
    */
   readonly attributionLine?: boolean
-  /** Value of the dialect's version header. */
-  readonly dialectVersion?: string
   /** The model writes reasoning as <think>…</think> inside the text. */
   readonly thinkTags?: boolean
-  /** Offers faster processing at a higher price, which is billed. */
-  readonly fastTier?: boolean
+  /** false = a service tier is refused: everything is served as standard. */
+  readonly serviceTiers?: boolean
   /** Offers slower processing at a lower price. */
   readonly economyTier?: boolean
-  /** Media are accepted inside tool results. */
-  readonly mediaInToolResults?: boolean
 }

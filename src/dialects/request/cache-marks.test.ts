@@ -9,7 +9,7 @@ import { openaiChat } from '../openai-chat/index.ts'
 import { openaiResponses } from '../openai-responses/index.ts'
 import { placeMarks } from './cache-marks.ts'
 
-const claude: TargetRules = { cacheStyle: 'cache-control', cachesOnlyMarked: true }
+const claude: TargetRules = { cachesOnlyMarked: true }
 const short = { type: 'ephemeral' }
 const long = { type: 'ephemeral', ttl: '1h' }
 
@@ -121,5 +121,5 @@ test('honours prompt_cache_options: no marks in explicit mode, from the first tu
 })
 
 test('leaves targets that cache by themselves alone', () => {
-  expect(chat([system, user('a'), call('1'), result('1')], {}, { rules: { cacheStyle: 'cache-control' } })).toEqual([])
+  expect(chat([system, user('a'), call('1'), result('1')], {}, { rules: {} })).toEqual([])
 })

@@ -13,6 +13,7 @@ import {
   type ToolResultBlock,
   type Turn,
 } from '../canonical/conversation.ts'
+import type { Members } from '../canonical/json.ts'
 import type { TargetRules } from '../canonical/target-rules.ts'
 import type { ParseContext, RequestFields, WarningList } from './fields.ts'
 
@@ -110,8 +111,8 @@ function findMarks({ tools, system, turns, places }: Conversation): FoundMark[] 
 }
 
 export interface MarkRules {
-  /** How marks are sent; undefined = the target accepts none. */
-  readonly style: 'breakpoint' | 'cache-control' | undefined
+  /** Marks can be sent. */
+  readonly isAccepted: boolean
   /** Whether a tool or block can carry its mark in this dialect. */
   canCarry(found: FoundMark): boolean
   /** The target caches without being asked, so a request to cache everything needs no warning. */
@@ -122,7 +123,7 @@ export interface MarkRules {
 export function chooseMarks(conversation: Conversation, rules: MarkRules, warnings: WarningList): CacheMarks {
   const found = findMarks(conversation)
   const marks = new CacheMarks(
-    rules.style,
+    rules.isAccepted,
     found.filter((each) => rules.canCarry(each)).map(({ block }) => block),
   )
   for (const { block, mark, place } of found) if (!marks.keeps(block)) warnMark(mark, place, warnings)
@@ -137,15 +138,11 @@ export class CacheMarks {
   readonly #kept: ReadonlySet<MaybeMarked>
 
   constructor(
-    private readonly style: MarkRules['style'],
+    /** Marks can be sent. Then all text is sent as parts, because only parts carry marks, and marks move between turns. */
+    readonly inUse: boolean,
     marked: readonly MaybeMarked[],
   ) {
-    this.#kept = new Set(this.inUse ? marked.slice(-marksMax) : [])
-  }
-
-  /** Marks can be sent. Then all text is sent as parts, because only parts carry marks, and marks move between turns. */
-  get inUse(): boolean {
-    return this.style !== undefined
+    this.#kept = new Set(inUse ? marked.slice(-marksMax) : [])
   }
 
   keeps(block: MaybeMarked): boolean {
@@ -153,10 +150,9 @@ export class CacheMarks {
   }
 
   /** The member that marks a part which ends these blocks; its value is undefined if none of them is marked. */
-  memberOf(...blocks: readonly MaybeMarked[]): readonly [string, RawJson | undefined] {
+  memberOf(...blocks: readonly MaybeMarked[]): Members {
     const mark = blocks.find((block) => this.keeps(block))?.cacheMark
-    if (this.style === 'cache-control') return ['cache_control', writeCacheControl(mark)]
-    return ['prompt_cache_breakpoint', mark && breakpoints[mark.life]]
+    return { prompt_cache_breakpoint: mark && breakpoints[mark.life] }
   }
 }
 
@@ -209,21 +205,19 @@ export interface Marked {
 
 /**
  * Keeps the last marks of rendered blocks, as many as the provider accepts. `marked` is in prompt order: tools, system,
- * messages. Removes all marks if they are not `supported`. The automatic mark counts as one on the last block; returns
- * it if it is still to be sent.
+ * messages. The automatic mark counts as one on the last block; returns it if it is still to be sent.
  */
 export function limitMarks(
   marked: readonly Marked[],
-  { automatic, supported }: { automatic: CacheMark | undefined; supported: boolean },
+  automatic: CacheMark | undefined,
   warnings: WarningList,
 ): CacheMark | undefined {
-  if (!supported) {
-    dropMarks(marked, warnings)
-    return undefined
-  }
   const last: Marked = { mark: automatic }
   const marks = [...marked, last].filter(({ mark }) => mark !== undefined)
-  dropMarks(marks.slice(0, -marksMax), warnings)
+  for (const block of marks.slice(0, -marksMax)) {
+    if (block.mark) warnMark(block.mark, '/messages', warnings)
+    block.mark = undefined
+  }
   const kept = marks.slice(-marksMax)
   // The provider refuses a short life before a long one.
   const firstShort = kept.findIndex(({ mark }) => mark?.life === 'short')
@@ -234,11 +228,4 @@ export function limitMarks(
   // One block cannot have two lives; the longer one, which it already has, covers both.
   const end = marked.at(-1)?.mark
   return end && end.life !== last.mark?.life ? undefined : last.mark
-}
-
-function dropMarks(marked: readonly Marked[], warnings: WarningList): void {
-  for (const block of marked) {
-    if (block.mark) warnMark(block.mark, '/messages', warnings)
-    block.mark = undefined
-  }
 }

@@ -152,14 +152,6 @@ describe('settings', () => {
       chat: { service_tier: undefined },
       warned: ['service_tier_dropped /service_tier'],
     },
-    ...([['standard', 'default'] as const, ['fast', 'fast'] as const, ['economy', 'flex'] as const] as const).map(
-      ([serviceTier, service_tier]): Row => ({
-        name: `the tier ${serviceTier} is ${service_tier}`,
-        parts: { serviceTier },
-        rules: { fastTier: true },
-        chat: { service_tier },
-      }),
-    ),
     { name: 'the cache key is sent', parts: { promptCacheKey: 'k' }, chat: { prompt_cache_key: 'k' } },
     {
       name: 'vector 57: an end-user id that is too long is hashed',

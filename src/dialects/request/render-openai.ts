@@ -118,20 +118,18 @@ function cacheKey({ promptCacheKey }: Conversation, { rules, warnings }: OpenaiR
   return undefined
 }
 
-/** Hosts with `cache_control` cache only what is marked; others cache implicitly. */
 function cacheOptions(conversation: Conversation, { rules, warnings }: OpenaiRendering): RawJson | undefined {
   if (rules.cacheStyle === 'breakpoint') return conversation.promptCacheOptions?.written
-  if (rules.cacheStyle !== 'cache-control') warnCacheOptions(conversation, warnings)
+  warnCacheOptions(conversation, warnings)
   return undefined
 }
 
-function serviceTier(conversation: Conversation, { form, rules, warnings }: OpenaiRendering): RawJson | undefined {
+function serviceTier(conversation: Conversation, { form, warnings }: OpenaiRendering): RawJson | undefined {
   const { serviceTier: tier } = conversation
   if (tier === undefined) return undefined
   // These cost the same, and every host of this dialect knows them.
   if (form.knowsTiers && (tier === 'auto' || tier === 'standard')) return tier === 'auto' ? '"auto"' : '"default"'
   if (tier === 'auto') return undefined
-  if (rules.fastTier) return jsonString({ standard: 'default', fast: 'fast', economy: 'flex' }[tier])
   // Hosts without tiers serve everything as standard, and some refuse the field.
   if (tier !== 'standard') warnings.add('service_tier_dropped', placeOf(conversation, 'serviceTier'))
   return undefined
@@ -206,7 +204,7 @@ export function renderTools(conversation: Conversation, rendering: OpenaiRenderi
 function renderTool(tool: Tool, rendering: OpenaiRendering): RawJson {
   const { form, rules, names, marks, warnings } = rendering
   const name = jsonString(names.sent(tool.name))
-  const mark = Object.fromEntries([marks.memberOf(tool)])
+  const mark = marks.memberOf(tool)
   if (tool.kind === 'custom') {
     const description = jsonString(tool.description)
     if (form.takesCustom(rules)) {
@@ -254,6 +252,11 @@ export function argumentText(call: ToolCallBlock): string {
   return call.arguments.trim() === '' ? '{}' : call.arguments
 }
 
+/** A result as text, with a stub for each of its media. */
+export function resultText({ isError, content }: ToolResultBlock): string {
+  return (isError ? errorMark : '') + content.map((block) => textIn(block) ?? `[${block.kind}]`).join('\n')
+}
+
 /** Media of a result, for a user message, after a label with the call they belong to. */
 export function mediaOutside(
   media: readonly ContentBlock[],
@@ -274,7 +277,7 @@ export interface TurnWriter {
   /** Returns the media for a user message. */
   result(result: ToolResultBlock, place: string): readonly RawJson[]
   /** `media`: parts before the blocks. Both may be empty. */
-  user(blocks: readonly ContentBlock[], media: readonly RawJson[], place: string): void
+  user(blocks: readonly ContentBlock[], place: string, media: readonly RawJson[]): void
   system(blocks: readonly TextBlock[]): void
   /** Where a host accepts system messages only at the front, a later one stays in place as tagged user text. */
   inlinedSystem(text: string, blocks: readonly TextBlock[], place: string): void
@@ -309,7 +312,7 @@ function writeOthers(run: readonly Turn[], writer: TurnWriter, { form, rules, wa
     if (turn.role === 'user') {
       const said = turn.blocks.filter((block) => block.kind !== 'tool-result')
       // Media go with the turn of the last result, which later turns cannot change.
-      writer.user(said, turn === results.at(-1)?.turn ? media : [], place)
+      writer.user(said, place, turn === results.at(-1)?.turn ? media : [])
     } else if (turn.role === 'system') {
       const text = joinedText(turn.blocks)
       if (text === '') continue
@@ -345,7 +348,7 @@ export function renderParts(
 ): RawJson[] {
   const parts = partsOf(block, rendering, place)
   // A mark covers the whole block, so it goes on its last part.
-  const mark = Object.fromEntries([rendering.marks.memberOf(...ended)])
+  const mark = rendering.marks.memberOf(...ended)
   return parts.map((part, i) => jsonObject(i === parts.length - 1 ? { ...part, ...mark } : part))
 }
 

@@ -33,7 +33,7 @@ export const invokedClaude: Omit<Endpoint, 'baseUrl'> = {
   // Anthropic's flag for deferred tools, which Claude Code sends, under AWS's name (BerriAI/litellm#19373, 2026-01).
   betaNames: { 'advanced-tool-use-2025-11-20': 'tool-search-tool-2025-10-19' },
   // Media by address are a 400: pollinations/pollinations#5862, 2025-12.
-  rules: { dialectVersion: '2023-06-01', fastTier: false, mediaUrls: false, thinkingBindingControls: false },
+  rules: { serviceTiers: false, mediaUrls: false, thinkingBindingControls: false },
 }
 
 /** Embeddings have no cap. */
@@ -67,7 +67,6 @@ export const builtInProviders: readonly ProviderData[] = [
         baseUrl: 'https://api.anthropic.com',
         auth: 'x-api-key',
         // The later version takes no sampling settings at all, which models up to 4.6 do.
-        rules: { dialectVersion: '2023-06-01' },
       },
     ],
   },
@@ -229,7 +228,7 @@ export const builtInProviders: readonly ProviderData[] = [
         baseUrl: 'https://api.deepseek.com/anthropic',
         auth: 'x-api-key',
         // Blocks of documents were named there as not supported (2025-12).
-        rules: { dialectVersion: '2023-06-01', documents: false, attributionLine: false },
+        rules: { documents: false, attributionLine: false },
       },
     ],
   },
@@ -257,7 +256,7 @@ export const builtInProviders: readonly ProviderData[] = [
         dialect: 'anthropic-messages',
         baseUrl: 'https://api.fireworks.ai/inference',
         auth: 'bearer',
-        rules: { dialectVersion: '2023-06-01', attributionLine: false },
+        rules: { attributionLine: false },
       },
     ],
   },
@@ -303,7 +302,7 @@ export const builtInProviders: readonly ProviderData[] = [
         wrapping: 'raw-predict',
         betas: ['context-1m-2025-08-07', 'interleaved-thinking-2025-05-14', 'web-search-2025-03-05'],
         // Media by address are a 400: anthropics/anthropic-sdk-typescript#1038, 2026-05.
-        rules: { dialectVersion: '2023-06-01', fastTier: false, mediaUrls: false, thinkingBindingControls: false },
+        rules: { serviceTiers: false, mediaUrls: false, thinkingBindingControls: false },
       },
       {
         dialect: 'openai-chat',
@@ -371,7 +370,7 @@ export const builtInProviders: readonly ProviderData[] = [
         baseUrl: 'https://api.minimax.io/anthropic',
         auth: 'bearer',
         // stop_sequences and top_k were ignored there (2025-12), so that stops are matched here; documents are not taken.
-        rules: { dialectVersion: '2023-06-01', stopMax: 0, topK: false, documents: false, attributionLine: false },
+        rules: { stopMax: 0, topK: false, documents: false, attributionLine: false },
       },
       {
         dialect: 'openai-chat',
@@ -433,7 +432,7 @@ export const builtInProviders: readonly ProviderData[] = [
         dialect: 'anthropic-messages',
         baseUrl: 'https://api.moonshot.ai/anthropic',
         auth: 'bearer',
-        rules: { dialectVersion: '2023-06-01', attributionLine: false },
+        rules: { attributionLine: false },
       },
     ],
   },
@@ -476,7 +475,6 @@ export const builtInProviders: readonly ProviderData[] = [
         dialect: 'anthropic-messages',
         baseUrl: 'https://openrouter.ai/api',
         auth: 'bearer',
-        rules: { dialectVersion: '2023-06-01' },
       },
     ],
   },

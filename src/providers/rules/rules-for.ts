@@ -30,8 +30,6 @@ export const dialectDefaults: Readonly<Record<DialectId, TargetRules>> = {
     toolNameMax: 64,
     toolIdMax: 64,
     toolIdPattern: /^[A-Za-z0-9_-]+$/,
-    cacheStyle: 'cache-control',
-    mediaInToolResults: true,
   },
   gemini: {
     temperatureMax: 2,
@@ -54,7 +52,6 @@ export const dialectDefaults: Readonly<Record<DialectId, TargetRules>> = {
     penalties: false,
     seed: false,
     logitBias: false,
-    mediaInToolResults: true,
     // Codex sends one to every host.
     promptCacheKey: true,
   },

@@ -117,9 +117,6 @@ test('removes what is not paid for: a cap above the maximum of the model, and sp
   const dropped = { code: 'service_tier_dropped', field: '/speed' }
   expect(sent('"speed":"fast","max_tokens":9', {})).toEqual(['"max_tokens":9', dropped])
   expect(sent('"max_tokens":9,"speed" : "fast"', {})).toEqual(['"max_tokens":9', dropped])
-  expect(sent('"speed":"fast","max_tokens":9', { rules: { fastTier: true } })).toEqual([
-    '"speed":"fast","max_tokens":9',
-  ])
   // There the provider bills the workspace.
   expect(sent('"speed":"fast","max_tokens":9', { isOwn: true })).toEqual(['"speed":"fast","max_tokens":9'])
   expect(sent('"speed":"standard","max_tokens":9', {})).toEqual(['"speed":"standard","max_tokens":9'])

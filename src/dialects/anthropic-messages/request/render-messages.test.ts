@@ -233,10 +233,6 @@ describe('tool calls and results', () => {
     expect(renderMessagesBody({ turns }).body.messages[2].content).toEqual([
       { type: 'tool_result', tool_use_id: 'c', content: [block('see'), image] },
     ])
-    expect(renderMessagesBody({ turns }, { mediaInToolResults: false }).body.messages[2].content).toEqual([
-      { type: 'tool_result', tool_use_id: 'c', content: 'see' },
-      image,
-    ])
   })
 
   test('sound is refused by name', () => {
@@ -244,12 +240,9 @@ describe('tool calls and results', () => {
     expect(refusalOf({ turns: [user(sound)] }, { documents: false }).message).toContain('does not take audio')
   })
 
-  test('cache options need no warning, because only marked blocks are cached, unless the host has another cache style', () => {
+  test('cache options need no warning, because only marked blocks are cached', () => {
     const promptCacheOptions = { written: '{"mode":"explicit"}', onlyMarked: true }
     expect(renderMessagesBody({ promptCacheOptions }).warnings).toEqual([])
-    expect(renderMessagesBody({ promptCacheOptions }, { cacheStyle: 'implicit' }).warnings).toEqual([
-      'prompt_cache_options_dropped;/prompt_cache_options',
-    ])
   })
 
   test('an input of a custom tool goes out as its one string', () => {

@@ -191,7 +191,7 @@ function renderBlock(block: UserBlock | AssistantBlock, place: string, context: 
     case 'document':
       return [renderDocument(block, context.rules, place)]
     case 'tool-result':
-      return renderToolResult(block, place, context)
+      return [renderToolResult(block, place, context)]
     case 'tool-call':
       return [renderToolCall(block, place, context)]
     case 'thinking': {
@@ -205,30 +205,27 @@ function renderBlock(block: UserBlock | AssistantBlock, place: string, context: 
   }
 }
 
-/** Marks inside apply to the whole result. Media that are not accepted inside follow it as user content. */
-function renderToolResult(result: ToolResultBlock, place: string, context: HistoryContext): WireBlock[] {
+/** Marks inside apply to the whole result. */
+function renderToolResult(result: ToolResultBlock, place: string, context: HistoryContext): WireBlock {
   const content = result.content
     .flatMap((block) => renderBlock(block, place, context))
     .filter((block) => !isBlank(block))
-  const outside = context.rules.mediaInToolResults === false ? content.filter(({ text }) => text === undefined) : []
-  const inside = content.filter((block) => !outside.includes(block))
   const mark = result.cacheMark ?? result.content.findLast(({ cacheMark }) => cacheMark)?.cacheMark
   for (const block of content) block.mark = undefined
   // An error without text is refused.
-  if (inside.length === 0 && result.isError) inside.push(textBlock('[tool error]'))
-  const [only] = inside
-  const text = inside.length === 1 ? only?.text : undefined
-  const rendered: WireBlock = {
+  if (content.length === 0 && result.isError) content.push(textBlock('[tool error]'))
+  const [only] = content
+  const text = content.length === 1 ? only?.text : undefined
+  return {
     type: 'tool_result',
     members: {
       tool_use_id: jsonString(result.callId),
-      content: text === undefined ? filledArray(inside.map(writeBlock)) : jsonString(text),
+      content: text === undefined ? filledArray(content.map(writeBlock)) : jsonString(text),
       is_error: result.isError ? 'true' : undefined,
     },
     markable: true,
     mark,
   }
-  return [rendered, ...outside]
 }
 
 function renderToolCall(call: ToolCallBlock, place: string, context: HistoryContext): WireBlock {

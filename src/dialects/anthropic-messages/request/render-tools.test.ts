@@ -256,15 +256,6 @@ describe('tool choice', () => {
     expect(choice({ parallelTools: false, toolChoice: { kind: 'none' } }).body.tool_choice).toEqual({ type: 'none' })
   })
 
-  test('a target without the flag gets one call at most by leaving out the others', () => {
-    const { body, rendered, warnings } = choice({ parallelTools: false }, { parallelFlag: false })
-    expect(body.tool_choice).toBeUndefined()
-    expect(rendered.mapping.singleToolCall).toBe(true)
-    expect(warnings).toEqual(['parallel_tool_calls_emulated;/parallel_tool_calls'])
-    const byForm = choice({ parallelTools: false, oneCallByForm: true }, { parallelFlag: false })
-    expect([byForm.rendered.mapping.singleToolCall, byForm.warnings]).toEqual([true, []])
-  })
-
   test('vector 27: allowed tools are the only ones sent; one that must be called is named', () => {
     const only = choice({ toolChoice: { kind: 'allowed', names: ['f'], force: true } }, models.s45)
     expect(only.body.tools.map(({ name }: { name: string }) => name)).toEqual(['f'])

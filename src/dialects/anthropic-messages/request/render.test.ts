@@ -80,11 +80,8 @@ describe('sampling', () => {
     expect(sampled({ temperature: 0.5 }, models.s45, { reasoning: { effort: 'none' } }).sent.temperature).toBe(0.5)
   })
 
-  test('the version that knows sampling goes with it, otherwise the one the target prefers', () => {
-    const rules = { dialectVersion: '2026-10-21' }
-    expect(sampled({}, rules).version).toBe('2026-10-21')
-    expect(sampled({ temperature: 0.5 }, rules).version).toBe('2023-06-01')
-    expect(sampled({}).version).toBe('2023-06-01')
+  test('goes with the version that knows it', () => {
+    expect(sampled({ temperature: 0.5 }).version).toBe('2023-06-01')
   })
 
   test('leaves out settings without a field in the dialect with a warning, unless they are empty', () => {
@@ -377,15 +374,6 @@ describe('cache marks', () => {
     expect(sent('short', 'long')).toEqual([short, short, ['cache_life_shortened;/messages']])
     expect(renderMessagesBody({ automaticCache: { life: 'long' } }).body.cache_control).toEqual(long)
   })
-
-  test('pitfall 108: a host that does not know marks gets none, with a warning', () => {
-    const { json, warnings } = renderMessagesBody(
-      { turns: [user(marked('a'), marked('b'))] },
-      { cacheStyle: 'implicit' },
-    )
-    expect(json).not.toContain('cache_control')
-    expect(warnings).toEqual(['cache_mark_dropped;/messages'])
-  })
 })
 
 describe('around the request', () => {
@@ -413,19 +401,15 @@ describe('around the request', () => {
     expect(long).toMatch(/^[0-9a-f]{64}$/)
   })
 
-  test('tiers: fast only where it is served, with the flag that unlocks it', () => {
+  test('tiers: only those that cost no more than standard', () => {
     expect(renderMessagesBody({ serviceTier: 'standard' }).body.service_tier).toBe('standard_only')
     expect(renderMessagesBody({ serviceTier: 'auto' }).body.service_tier).toBe('auto')
     for (const serviceTier of ['standard', 'auto'] as const) {
-      const { body, warnings } = renderMessagesBody({ serviceTier }, { fastTier: false })
+      const { body, warnings } = renderMessagesBody({ serviceTier }, { serviceTiers: false })
       expect([body.service_tier, warnings]).toEqual([undefined, []])
     }
     expect(renderMessagesBody({ serviceTier: 'economy' }).warnings).toEqual(['service_tier_dropped;/service_tier'])
     expect(renderMessagesBody({ serviceTier: 'fast' }).warnings).toEqual(['service_tier_dropped;/service_tier'])
-    const fast = renderMessagesBody({ serviceTier: 'fast' }, { fastTier: true })
-    expect(fast.body.speed).toBe('fast')
-    // pitfall 8: a gated field and its flag travel together.
-    expect(fast.rendered.headers['anthropic-beta']).toBe('fast-mode-2026-02-01')
   })
 
   test('hints without a counterpart are named, defaults are not', () => {

@@ -23,7 +23,7 @@ import {
 } from '../../canonical/json.ts'
 import type { TargetRules } from '../../canonical/target-rules.ts'
 import type { RenderedRequest, Target } from '../../canonical/translation.ts'
-import { limitMarks, warnCacheOptions, writeCacheControl } from '../../request/cache-marks.ts'
+import { limitMarks, writeCacheControl } from '../../request/cache-marks.ts'
 import { readRequest, refuseAt, reportUnsupported, shownWord, WarningList } from '../../request/fields.ts'
 import { schemasIn, toolSchema } from '../../request/schema.ts'
 import { hashedId, renderSampling, type SamplingRow, warnHints } from '../../request/settings.ts'
@@ -41,7 +41,6 @@ import {
   type ToolOffer,
   toolNamesIn,
   wantsSingleCall,
-  warnSingleCall,
 } from '../../request/tools.ts'
 import { isReasoning, renderReasoning, restoreThinking, writeThinking } from './reasoning.ts'
 import {
@@ -57,9 +56,10 @@ import { fitsSubset, holders, MergeBudget, subsetSchema } from './schema.ts'
 
 const idRule = { pattern: /^[A-Za-z0-9_-]{1,64}$/, max: 64 }
 const toolNameUsualMax = 64
-const usualVersion = '2023-06-01'
 const usualOutputCap = 4096
 const bindingBeta = 'thinking-binding-controls-2026-08-01'
+/** Every host knows this version, and no later one supports sampling settings. One object, so that it is prepared once. */
+const plainHeaders = Object.freeze({ 'anthropic-version': '2023-06-01' })
 
 export function renderRequest(conversation: Conversation, target: Target): RenderedRequest | Failure {
   return readRequest(() => render(conversation, target))
@@ -91,7 +91,7 @@ function render(conversation: Conversation, target: Target): RenderedRequest {
   const choice = output.tool
     ? jsonToolChoice(offer, output.tool.name, warnings)
     : relaxChoice(offer.choice, { rules, thinking: thinking.mode === 'enabled' }, warnings)
-  const { json: toolChoice, single } = writeChoice(choice, { conversation, tools, context })
+  const toolChoice = writeChoice(choice, { conversation, tools, context })
   // Most models accept no sampling settings, or none while they reason.
   const isAccepted = rules.sampling !== 'none' && !isReasoning(thinking, rules)
   const sampling = renderSampling(conversation.sampling, samplingRows, {
@@ -103,9 +103,8 @@ function render(conversation: Conversation, target: Target): RenderedRequest {
   const stop = renderStop(conversation, rules, warnings)
   const serving = renderServing(conversation, rules, warnings)
 
-  const supported = rules.cacheStyle === undefined || rules.cacheStyle === 'cache-control'
   const marked = [...tools, ...system, ...messages.flatMap(({ blocks }) => blocks)]
-  const automatic = limitMarks(marked, { automatic: conversation.automaticCache, supported }, warnings)
+  const automatic = limitMarks(marked, conversation.automaticCache, warnings)
   const { promptCacheOptions: cacheOptions } = conversation
   const isUnmarked = !automatic && marked.every(({ mark }) => mark === undefined)
   if (rules.cachesOnlyMarked && cacheOptions && !cacheOptions.onlyMarked && isUnmarked) {
@@ -124,16 +123,13 @@ function render(conversation: Conversation, target: Target): RenderedRequest {
     output_config: filledObject({ effort: jsonString(thinking.effort), format: output.format }),
     ...sampling,
     stop_sequences: stop.json,
-    ...serving.members,
+    ...serving,
     cache_control: writeCacheControl(automatic),
     messages: writeMessages(messages),
   })
-  // Only the oldest version supports sampling settings.
-  const version = Object.keys(sampling).length > 0 ? usualVersion : (rules.dialectVersion ?? usualVersion)
-  const betas = [...serving.betas, ...(dropStale ? [bindingBeta] : [])]
   return {
     body: encode(body),
-    headers: headersOf(version, betas),
+    headers: dropStale ? { ...plainHeaders, 'anthropic-beta': bindingBeta } : plainHeaders,
     warnings: warnings.list,
     mapping: {
       toolNames: names.callerNames,
@@ -141,7 +137,7 @@ function render(conversation: Conversation, target: Target): RenderedRequest {
       customTools: customNames(offer.tools),
       jsonTool: output.tool?.name,
       stop: stop.matched,
-      singleToolCall: single,
+      singleToolCall: false,
     },
   }
 }
@@ -184,36 +180,20 @@ const samplingRows: readonly SamplingRow[] = [
   { setting: 'topK', member: 'top_k', when: ({ topK }) => topK !== false },
 ]
 
-const fastBeta = 'fast-mode-2026-02-01'
 /** The documented limit of `user_id` (2026-11). */
 const userIdUsualMax = 256
 
-function renderServing(
-  conversation: Conversation,
-  rules: TargetRules,
-  warnings: WarningList,
-): { readonly members: Members; readonly betas: readonly string[] } {
+function renderServing(conversation: Conversation, rules: TargetRules, warnings: WarningList): Members {
   const { serviceTier, endUserId } = conversation
-  const fast = serviceTier === 'fast' && rules.fastTier === true
-  if (serviceTier === 'economy' || (serviceTier === 'fast' && !fast)) {
+  if (serviceTier === 'economy' || serviceTier === 'fast') {
     warnings.add('service_tier_dropped', placeOf(conversation, 'serviceTier'))
   }
-  // Only marked blocks are cached, unless the host has its own way.
-  if (rules.cacheStyle !== undefined && rules.cacheStyle !== 'cache-control') warnCacheOptions(conversation, warnings)
-  // A host without tiers serves everything as standard and refuses the field.
   const tiers: Partial<Record<string, RawJson>> =
-    rules.fastTier === false ? {} : { auto: '"auto"', standard: '"standard_only"' }
+    rules.serviceTiers === false ? {} : { auto: '"auto"', standard: '"standard_only"' }
   const tier = serviceTier && tiers[serviceTier]
   const most = rules.endUserIdMax ?? userIdUsualMax
   const userId = endUserId && endUserId.length > most ? hashedId(endUserId, most) : endUserId
-  return {
-    members: {
-      metadata: userId ? jsonObject({ user_id: jsonString(userId) }) : undefined,
-      service_tier: tier,
-      speed: fast ? '"fast"' : undefined,
-    },
-    betas: fast ? [fastBeta] : [],
-  }
+  return { metadata: userId ? jsonObject({ user_id: jsonString(userId) }) : undefined, service_tier: tier }
 }
 
 /** The provider refuses blank sequences. `matched`: all sequences, if the target cannot match them itself. */
@@ -263,16 +243,6 @@ function chooseOutput(
   if (result.loosened) warnings.add('output_schema_loosened', place)
   if (result.tightened) warnings.add('output_schema_tightened', place)
   return { format: jsonObject({ type: '"json_schema"', schema: result.schema }) }
-}
-
-/** The same record for the same version without betas, so that what follows from it is computed once. */
-const plainHeaders = new Map<string, Readonly<Record<string, string>>>()
-
-function headersOf(version: string, betas: readonly string[]): Readonly<Record<string, string>> {
-  if (betas.length > 0) return { 'anthropic-version': version, 'anthropic-beta': betas.join(',') }
-  const headers = plainHeaders.get(version) ?? { 'anthropic-version': version }
-  plainHeaders.set(version, headers)
-  return headers
 }
 
 // Renders tools and the tool choice. Tools are functions with an object schema. A custom tool becomes a function with
@@ -378,23 +348,17 @@ function jsonToolChoice(offer: ToolOffer, json: string, warnings: WarningList): 
 
 const choiceTypes = { auto: '"auto"', none: '"none"', required: '"any"', named: '"tool"', allowed: '"auto"' }
 
-/** `single`: the provider cannot be limited to one call, so only the first is passed on. */
 function writeChoice(
   choice: ToolChoice | undefined,
   { conversation, tools, context }: { conversation: Conversation; tools: readonly WireTool[]; context: ToolContext },
-): { json: RawJson | undefined; single: boolean } {
-  const { rules, names, warnings } = context
-  const one = wantsSingleCall(conversation, { tools, choice })
-  const single = one && rules.parallelFlag === false
-  if (single) warnSingleCall(conversation, warnings)
-  const isFlagged = one && !single
-  if (tools.length === 0 || (!choice && !isFlagged)) return { json: undefined, single }
-  const json = jsonObject({
+): RawJson | undefined {
+  const isSingle = wantsSingleCall(conversation, { tools, choice })
+  if (tools.length === 0 || (!choice && !isSingle)) return undefined
+  return jsonObject({
     type: choiceTypes[choice?.kind ?? 'auto'],
-    name: choice?.kind === 'named' ? jsonString(names.sent(choice.name)) : undefined,
-    disable_parallel_tool_use: isFlagged ? 'true' : undefined,
+    name: choice?.kind === 'named' ? jsonString(context.names.sent(choice.name)) : undefined,
+    disable_parallel_tool_use: isSingle ? 'true' : undefined,
   })
-  return { json, single }
 }
 
 // Limits for all strict schemas of a request together. The provider compiles them into one grammar and refuses a

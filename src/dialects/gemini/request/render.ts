@@ -79,7 +79,7 @@ function render(conversation: Conversation, target: Target): RenderedRequest {
   const names = new ToolNames(toolNamesIn(conversation), rules.toolNameMax ?? toolNameMaxDefault, /^[A-Za-z_][\w-]*$/)
   const rendering: Rendering = { rules, warnings, names, schemas: new SchemaBudget() }
   // The provider only caches implicitly and accepts no marks.
-  chooseMarks(conversation, { style: undefined, canCarry: () => false, isImplicit: true }, warnings)
+  chooseMarks(conversation, { isAccepted: false, canCarry: () => false, isImplicit: true }, warnings)
   warnHints(conversation, warnings)
   warnCacheOptions(conversation, warnings)
   if (conversation.endUserId) warnings.add('end_user_id_dropped', placeOf(conversation, 'endUserId'))
@@ -150,7 +150,6 @@ function samplingMembers({ sampling, reasoning }: Conversation, { rules, warning
 
 function renderServiceTier(conversation: Conversation, { rules, warnings }: Rendering): RawJson | undefined {
   const { serviceTier } = conversation
-  if (serviceTier === 'fast' && rules.fastTier) return '"priority"'
   if (serviceTier === 'economy' && rules.economyTier) return '"flex"'
   if (serviceTier === 'fast' || serviceTier === 'economy') {
     warnings.add('service_tier_dropped', placeOf(conversation, 'serviceTier'))
@@ -370,7 +369,7 @@ function joinOthers(contents: Content[], run: readonly Turn[], calls: Calls, ren
   const media = responses.flatMap((rendered) => rendered.media)
   const rest = [...media, ...run.flatMap((turn) => renderTurn(turn, rendering))]
   // Models that do not accept media inside a response count media beside it as another response.
-  if (media.length > 0 && !takesMediaInResults(rendering.rules)) contents.push({ role: 'user', parts: rest })
+  if (media.length > 0 && !thinksByLevel(rendering.rules)) contents.push({ role: 'user', parts: rest })
   else join(contents, 'user', rest)
 }
 
@@ -446,7 +445,7 @@ function renderToolResult(result: ToolResultBlock, name: string, rendering: Rend
     const text = block.kind === 'document' ? plainText(block) : undefined
     if (text !== undefined) return text
     // The provider fetches no URLs for a response.
-    if (!takesMediaInResults(rules) || block.source.kind !== 'data') {
+    if (!thinksByLevel(rules) || block.source.kind !== 'data') {
       outside.push(...renderParts(block, rendering, place))
       return `[${block.kind}]`
     }
@@ -464,10 +463,6 @@ function renderToolResult(result: ToolResultBlock, name: string, rendering: Rend
     response: jsonObject({ functionResponse: response }),
     media: outside.length === 0 ? [] : [label, ...outside],
   }
-}
-
-function takesMediaInResults(rules: TargetRules): boolean {
-  return rules.mediaInToolResults ?? thinksByLevel(rules)
 }
 
 /** Some hosts refuse ids and match by call order; their rule is a maximum length of 0. */

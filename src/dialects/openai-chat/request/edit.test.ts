@@ -137,11 +137,9 @@ describe('what is not paid for', () => {
     expect(sent(members, edits)).toEqual([expected, warnings])
   })
 
-  test.each(['priority', 'fast'])('is left out where the route does not serve it: %s', (tier) => {
+  test.each(['priority', 'fast'])('is left out, because it has no price: %s', (tier) => {
     const member = `"service_tier":"${tier}",`
     expect(sent(member, {})).toEqual(['', ['service_tier_dropped;/service_tier']])
-    expect(sent(member, { rules: { fastTier: false } })).toEqual(['', ['service_tier_dropped;/service_tier']])
-    expect(sent(member, { rules: { fastTier: true } })).toEqual([member, []])
     // There the provider bills the workspace.
     expect(sent(member, { isOwn: true })).toEqual([member, []])
   })

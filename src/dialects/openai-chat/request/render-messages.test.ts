@@ -53,13 +53,13 @@ describe('system', () => {
   test('as user text it keeps its mark', () => {
     const marked = { ...text('B'), cacheMark: { life: 'short' } } as const
     const turns: Turn[] = [user(text('u')), { role: 'system', blocks: [marked, text('C')], place: '/messages/1' }]
-    const { body, warned } = rendered({ turns }, targetWith({ cacheStyle: 'cache-control' }))
+    const { body, warned } = rendered({ turns }, targetWith({ cacheStyle: 'breakpoint' }))
     expect(body.messages).toEqual([
       {
         role: 'user',
         content: [
           { type: 'text', text: 'u' },
-          { type: 'text', text: '\n\n<system>\nB\n\nC\n</system>', cache_control: { type: 'ephemeral' } },
+          { type: 'text', text: '\n\n<system>\nB\n\nC\n</system>', prompt_cache_breakpoint: { mode: 'explicit' } },
         ],
       },
     ])
@@ -113,7 +113,7 @@ describe('tool results', () => {
   })
 
   test('vector 43: a result without content is an empty string', () => {
-    for (const rules of [{}, { cacheStyle: 'cache-control' }, { cacheStyle: 'breakpoint' }] as const) {
+    for (const rules of [{}, { cacheStyle: 'breakpoint' }] as const) {
       const sent = messages([assistant(call('t')), user(result('t'))], rules)
       expect(sent[1]).toEqual({ role: 'tool', tool_call_id: 't', content: '' })
     }
@@ -164,17 +164,10 @@ describe('tool results', () => {
     ])
   })
 
-  test('media stay inside where the target takes them there', () => {
-    const turns = [assistant(call('t')), user(result('t', text('shot'), image))]
-    expect(messages(turns, { mediaInToolResults: true }).slice(1)).toEqual([
-      { role: 'tool', tool_call_id: 't', content: [{ type: 'text', text: 'shot' }, imagePart] },
-    ])
-    // No text is no part, and the mark of the result stands on its last one.
-    const marked: UserBlock = { ...result('t', image, image), cacheMark: { life: 'short' } }
-    const rules = { mediaInToolResults: true, cacheStyle: 'cache-control' } as const
-    expect(messages([assistant(call('t')), user(marked)], rules)[1].content).toEqual([
-      imagePart,
-      { ...imagePart, cache_control: { type: 'ephemeral' } },
+  test('the mark of a result stays on its text', () => {
+    const marked: UserBlock = { ...result('t', image), cacheMark: { life: 'short' } }
+    expect(messages([assistant(call('t')), user(marked)], { cacheStyle: 'breakpoint' })[1].content).toEqual([
+      { type: 'text', text: '[image]', prompt_cache_breakpoint: { mode: 'explicit' } },
     ])
   })
 

@@ -44,7 +44,6 @@ describe('cache marks', () => {
     const warnedBy = (rules: TargetRules) => rendered({ automaticCache: { life: 'short' } }, targetWith(rules)).warned
     expect(warnedBy({ cacheStyle: 'implicit' })).toEqual([])
     expect(warnedBy({ cacheStyle: 'breakpoint' })).toEqual([])
-    expect(warnedBy({ cacheStyle: 'cache-control' })).toEqual(['cache_mark_dropped /cache_control'])
     expect(warnedBy({})).toEqual(['cache_mark_dropped /cache_control'])
   })
 })
@@ -56,7 +55,6 @@ test('requests caching of the marked parts only, if the target supports that', (
     return [body.prompt_cache_options, warned]
   }
   expect(sent({ cacheStyle: 'breakpoint' })).toEqual([{ mode: 'explicit' }, []])
-  expect(sent({ cacheStyle: 'cache-control' })).toEqual([undefined, []])
   expect(sent({ cacheStyle: 'implicit' })).toEqual([undefined, ['prompt_cache_options_dropped /prompt_cache_options']])
 })
 

@@ -28,7 +28,6 @@ import { fitEffort, isThinking, proofOf } from '../../request/reasoning.ts'
 import {
   argumentText,
   dataUrl,
-  errorMark,
   isFilled,
   joinedText,
   mediaOutside,
@@ -38,6 +37,7 @@ import {
   renderFormat,
   renderParts,
   renderTools,
+  resultText,
   samplingMembers,
   servingMembers,
   type TurnWriter,
@@ -157,21 +157,17 @@ function documentParts(document: DocumentBlock, source: MediaSource, rules: Targ
 
 /** The marks that the target can place. */
 function markRules(rules: TargetRules): MarkRules {
-  const style = rules.cacheStyle === 'implicit' ? undefined : rules.cacheStyle
   return {
-    style,
-    // Hosts of the other two styles cache implicitly.
-    isImplicit: rules.cacheStyle === 'breakpoint' || rules.cacheStyle === 'implicit',
-    canCarry({ within, block }) {
-      if (within === 'tools') return style === 'cache-control'
-      return within !== 'tool-result' && block.kind !== 'tool-call' && !isEmpty(block)
-    },
+    isAccepted: rules.cacheStyle === 'breakpoint',
+    // Hosts with a style cache implicitly.
+    isImplicit: rules.cacheStyle !== undefined,
+    canCarry: ({ within, block }) => within !== 'tools' && within !== 'tool-result' && canMark(block),
   }
 }
 
-function isEmpty(block: FoundMark['block']): boolean {
-  if (block.kind === 'tool-result') return block.content.length === 0 && !block.isError
-  return block.kind === 'text' && block.text === ''
+function canMark(block: FoundMark['block']): boolean {
+  if (block.kind === 'tool-result') return block.content.length > 0 || block.isError
+  return block.kind !== 'tool-call' && (block.kind !== 'text' || block.text !== '')
 }
 
 // Renders turns as messages. Each message depends only on its own turns and those before it, so a growing conversation
@@ -214,7 +210,7 @@ class MessageList implements TurnWriter {
     return rendered.media
   }
 
-  user(blocks: readonly ContentBlock[], media: readonly RawJson[], place: string): void {
+  user(blocks: readonly ContentBlock[], place: string, media: readonly RawJson[]): void {
     if (blocks.length === 0 && media.length === 0) return
     const filled = blocks.filter(isFilled)
     const [first, ...others] = filled
@@ -365,21 +361,15 @@ function warnDropped(blocks: readonly AssistantBlock[], { rules, issuer, warning
 
 /** `media`: parts for the user message, starting with the call they belong to. */
 function renderToolResult(result: ToolResultBlock, rendering: Rendering, place: string) {
-  const { rules, marks } = rendering
-  const isInPlace = rules.mediaInToolResults === true
   const media = result.content.filter((block) => textIn(block) === undefined)
-  const texts = result.content.flatMap((block) => textIn(block) ?? (isInPlace ? [] : [`[${block.kind}]`]))
-  const text = `${result.isError ? errorMark : ''}${texts.join('\n')}`
+  const text = resultText(result)
   // Hosts that forward to Claude refuse an empty part, but not an empty string.
-  const textual = text === '' ? [] : renderParts({ kind: 'text', text }, rendering, place, [result])
-  const inside = (isInPlace ? media : []).flatMap((block, i) => {
-    const endsResult = textual.length === 0 && i === media.length - 1
-    return renderParts(block, rendering, place, [endsResult ? result : block])
-  })
-  const isParts = inside.length > 0 || (marks.inUse && text !== '')
-  const content = isParts ? jsonArray([...textual, ...inside]) : jsonString(text)
+  const isParts = rendering.marks.inUse && text !== ''
+  const content = isParts
+    ? jsonArray(renderParts({ kind: 'text', text }, rendering, place, [result]))
+    : jsonString(text)
   return {
     message: jsonObject({ role: '"tool"', tool_call_id: jsonString(result.callId), content }),
-    media: isInPlace ? [] : mediaOutside(media, result.callId, rendering, place),
+    media: mediaOutside(media, result.callId, rendering, place),
   }
 }

@@ -161,22 +161,6 @@ describe('results', () => {
     ])
   })
 
-  test('leave a stub where a host takes only text, and the media follow', () => {
-    const { body } = rendered({ turns: answered(shown, result('t2'), text('x')) }, gpts.plain)
-    expect(body.input.slice(3)).toEqual([
-      { type: 'function_call_output', call_id: 't1', output: 'seen\n[image]' },
-      { type: 'function_call_output', call_id: 't2', output: 'ok' },
-      {
-        role: 'user',
-        content: [
-          { type: 'input_text', text: 'From the result of tool call t1:' },
-          imagePart,
-          { type: 'input_text', text: 'x' },
-        ],
-      },
-    ])
-  })
-
   test('vectors 42 and 43: failure is said in front; nothing is the empty string', () => {
     const failed: UserBlock = { ...shown, isError: true }
     const boom = { ...result('t2', 'boom'), isError: true } as UserBlock
@@ -233,21 +217,12 @@ describe('cache marks', () => {
     expect(warnings).toEqual(['cache_mark_dropped;/messages'])
   })
 
-  test('are not put on empty blocks, and stay on a result whose media are placed elsewhere', () => {
+  test('are not put on empty blocks', () => {
     const empty = user({ ...text(''), ...mark }, 'u')
     expect(rendered({ turns: [empty] }, gpts.gpt56).warnings).toEqual(['cache_mark_dropped;/messages'])
     const blank = { kind: 'tool-result', callId: 'c', content: [{ ...text(''), ...mark }], isError: false } as UserBlock
     const answered = [user('u'), assistant(call('c')), user(blank)]
     expect(rendered({ turns: answered }, gpts.gpt56).warnings).toEqual(['cache_mark_dropped;/messages'])
-    const shown = { kind: 'tool-result', callId: 'c', content: [image], isError: false, ...mark } as UserBlock
-    const { body, warnings } = rendered(
-      { turns: [user('u'), assistant(call('c')), user(shown)] },
-      { ...gpts.plain, cacheStyle: 'breakpoint' },
-    )
-    expect(warnings).toEqual([])
-    expect(body.input[2].output).toEqual([
-      { type: 'input_text', text: '[image]', prompt_cache_breakpoint: { mode: 'explicit' } },
-    ])
   })
 
   test('are left out with a warning on tools, on what the assistant said, and where there are none', () => {

@@ -28,13 +28,13 @@ import {
   errorMark,
   isFilled,
   joinedText,
-  mediaOutside,
   message,
   type OpenaiForm,
   type OpenaiRendering,
   renderFormat,
   renderParts,
   renderTools,
+  resultText,
   samplingMembers,
   servingMembers,
   textIn,
@@ -184,7 +184,7 @@ function documentParts(document: DocumentBlock, source: MediaSource, rules: Targ
 /** The marks that the target can place. */
 function markRules(rules: TargetRules): MarkRules {
   return {
-    style: rules.cacheStyle === 'breakpoint' ? 'breakpoint' : undefined,
+    isAccepted: rules.cacheStyle === 'breakpoint',
     // Hosts with a style cache implicitly.
     isImplicit: rules.cacheStyle !== undefined,
     canCarry({ within, block }) {
@@ -210,16 +210,12 @@ function renderMessages(turns: readonly Turn[], rendering: Rendering): RawJson[]
     {
       assistant: (blocks) => void items.push(...renderAssistant(blocks, rendering)),
       result(result, place) {
-        const { item, media } = renderToolResult(result, rendering, place)
-        items.push(item)
-        return media
+        items.push(renderToolResult(result, rendering, place))
+        return []
       },
-      user(blocks, media, place) {
+      user(blocks, place) {
         const said = blocks.filter(isFilled)
-        if (media.length > 0) {
-          const parts = said.flatMap((block) => renderParts(block, rendering, place))
-          items.push(message('user', jsonArray([...media, ...parts])))
-        } else if (said.length > 0) items.push(message('user', renderContent(said, rendering, place)))
+        if (said.length > 0) items.push(message('user', renderContent(said, rendering, place)))
       },
       system: (blocks) => void items.push(...renderSystem(blocks, rendering)),
       inlinedSystem: (text) => void items.push(message('user', jsonString(text))),
@@ -277,22 +273,17 @@ function renderCall(call: ToolCallBlock, { names, customCalls }: Rendering): Raw
   })
 }
 
-// Tool results as call outputs: a string if it is all text, a list of parts if it contains media. For hosts that accept
-// only text, media are replaced by a stub and returned, to be placed in a user message.
+// Tool results as call outputs: a string if it is all text, a list of parts if it contains media.
 
-/** `media`: parts for the user message, starting with the call they belong to. */
-function renderToolResult(result: ToolResultBlock, rendering: Rendering, place: string) {
-  const { rules, marks, customCalls } = rendering
-  const media = result.content.filter((block) => textIn(block) === undefined)
-  const isHoisted = media.length > 0 && rules.mediaInToolResults === false
-  const asParts = isHoisted ? stubParts : resultParts
-  const parts = marks.inUse || (media.length > 0 && !isHoisted) ? asParts(result, rendering, place) : []
-  const item = jsonObject({
+function renderToolResult(result: ToolResultBlock, rendering: Rendering, place: string): RawJson {
+  const { marks, customCalls } = rendering
+  const hasMedia = result.content.some((block) => textIn(block) === undefined)
+  const parts = marks.inUse || hasMedia ? resultParts(result, rendering, place) : []
+  return jsonObject({
     type: customCalls.has(result.callId) ? '"custom_tool_call_output"' : '"function_call_output"',
     call_id: jsonString(result.callId),
-    output: parts.length > 0 ? jsonArray(parts) : jsonString(stringOf(result)),
+    output: parts.length > 0 ? jsonArray(parts) : jsonString(resultText(result)),
   })
-  return { item, media: isHoisted ? mediaOutside(media, result.callId, rendering, place) : [] }
 }
 
 function resultParts(result: ToolResultBlock, rendering: Rendering, place: string): RawJson[] {
@@ -307,16 +298,6 @@ function resultParts(result: ToolResultBlock, rendering: Rendering, place: strin
     return renderParts(shown, rendering, place, i === filled.length - 1 ? [block, result] : [block])
   })
   return [...failed, ...parts]
-}
-
-/** The text of a result whose media are placed elsewhere, with all its marks. */
-function stubParts(result: ToolResultBlock, rendering: Rendering, place: string): RawJson[] {
-  const texts = result.content.filter((block) => textIn(block) !== undefined)
-  return renderParts({ kind: 'text', text: stringOf(result) }, rendering, place, [result, ...texts])
-}
-
-function stringOf({ isError, content }: ToolResultBlock): string {
-  return (isError ? errorMark : '') + content.map((block) => textIn(block) ?? `[${block.kind}]`).join('\n')
 }
 
 /** A string for a single unmarked text, which every host accepts; parts otherwise. */
