@@ -280,7 +280,7 @@ function opened(
   const { name, warnings } = lane
   const { abort } = deadline.signal
   if (relay.isWhole) {
-    if (relay.isCut) abort()
+    if (relay.isStoppedEarly) abort()
     else drain({ reader, abort }, ticker)
     assert(relay.usage, 'a whole reply has been metered')
     return { kind: 'whole', candidate, lane: name, warnings, body: relay.terminal, usage: relay.usage }
@@ -377,7 +377,7 @@ export async function awaitFinalUsage(
       if (value) relay.push(value)
     }
   } catch {
-    // Cut off by the provider or by the timeout: bill what was counted until then.
+    // Interrupted by the provider or by the timeout: bill what was counted until then.
   } finally {
     clearTimeout(timer)
   }

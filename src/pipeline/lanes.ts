@@ -266,7 +266,7 @@ export function collectedReply({ finished, usage, terminal, fault }: StreamRelay
   return finished && usage ? { body: terminal, usage } : { fault: fault ?? replyFault('an empty answer') }
 }
 
-/** The output tokens of a whole reply at most: a longer answer is streamed, so that no limit on idle connections cuts it. */
+/** The most output tokens of a whole reply. Longer answers are streamed, because proxies close idle connections. */
 const wholeOutputMax = 8_000
 
 /** For each token of a whole reply: providers generate at least 25 per second. */
@@ -412,8 +412,8 @@ abstract class TranslatedRelay implements StreamRelay {
     this.#meter = new UsageMeter(context)
   }
 
-  get isCut(): boolean {
-    return this.#mapper.isCut
+  get isStoppedEarly(): boolean {
+    return this.#mapper.isStoppedEarly
   }
 
   get usage(): Usage | undefined {

@@ -11,7 +11,7 @@ import type { Candidate } from '../routing/plan.ts'
 import type { RequestRow } from '../store/request-rows.ts'
 import { Hold, type HoldFacts, holdAmount } from './hold.ts'
 import { GatewayRequest } from './request.ts'
-import { cutShort } from './stream.ts'
+import { growthFailure } from './stream.ts'
 import type { MeasuredReply } from './usage.ts'
 
 /** Counts how often the prompt was parsed or read. */
@@ -465,7 +465,7 @@ describe('a hold grows', () => {
     asked.refusesWith = kind
     asked.hold.grow(9_216)
     expect(asked.hold.grow(12_288)).toBe(growth)
-    expect(cutShort(growth, 'req_1')).toMatchObject({ code })
+    expect(growthFailure(growth, 'req_1')).toMatchObject({ code })
   })
 
   test('after a refusal, if there is money when the hold is used up', () => {

@@ -178,19 +178,19 @@ test('sends no keep-alives while it awaits the final usage after the client has 
 
 const timeouts = { connectMs: 1, firstEventMs: 1, idleMs: 30_000, contentIdleMs: 120_000, totalMs: 900_000 }
 
-test('cuts off a silent provider and blames it', () => {
+test('interrupts a silent provider and blames it', () => {
   const clocks = new StreamClocks(0)
-  expect(clocks.cutFor(30_000, timeouts)).toBeUndefined()
-  expect(clocks.cutFor(30_001, timeouts)).toEqual({ how: 'fell silent', why: 'timed out' })
+  expect(clocks.overdue(30_000, timeouts)).toBeUndefined()
+  expect(clocks.overdue(30_001, timeouts)).toEqual({ how: 'fell silent', why: 'timed out' })
 })
 
-test('cuts off a provider that sends only pings', () => {
+test('interrupts a provider that sends only pings', () => {
   const clocks = new StreamClocks(0)
   for (let nowMs = 20_000; nowMs <= 120_000; nowMs += 20_000) clocks.received(nowMs, 0)
-  expect(clocks.cutFor(120_000, timeouts)).toBeUndefined()
-  expect(clocks.cutFor(120_001, timeouts)).toEqual({ how: 'sent only signs of life', why: 'timed out' })
+  expect(clocks.overdue(120_000, timeouts)).toBeUndefined()
+  expect(clocks.overdue(120_001, timeouts)).toEqual({ how: 'sent only signs of life', why: 'timed out' })
   clocks.received(120_001, 5)
-  expect(clocks.cutFor(130_000, timeouts)).toBeUndefined()
+  expect(clocks.overdue(130_000, timeouts)).toBeUndefined()
 })
 
 test('counts the time without content from the start of the answer', () => {
@@ -198,28 +198,28 @@ test('counts the time without content from the start of the answer', () => {
   clocks.opened(200_000)
   // Such as reasoning that only its provider can read.
   clocks.received(200_000, 0)
-  expect(clocks.cutFor(320_000, timeouts)).toEqual({ how: 'fell silent', why: 'timed out' })
+  expect(clocks.overdue(320_000, timeouts)).toEqual({ how: 'fell silent', why: 'timed out' })
   clocks.received(320_000, 0)
-  expect(clocks.cutFor(320_000, timeouts)).toBeUndefined()
-  expect(clocks.cutFor(320_001, timeouts)).toEqual({ how: 'sent only signs of life', why: 'timed out' })
+  expect(clocks.overdue(320_000, timeouts)).toBeUndefined()
+  expect(clocks.overdue(320_001, timeouts)).toEqual({ how: 'sent only signs of life', why: 'timed out' })
 })
 
 test('does not blame the provider for an answer that exceeds the total time', () => {
   const clocks = new StreamClocks(0)
   clocks.received(890_000, 5)
-  expect(clocks.cutFor(900_001, timeouts)).toEqual({ how: 'took too long', why: 'had too little time' })
+  expect(clocks.overdue(900_001, timeouts)).toEqual({ how: 'took too long', why: 'had too little time' })
   clocks.pause(890_000)
-  expect(clocks.cutFor(900_001, timeouts)).toEqual({ how: 'took too long', why: 'had too little time' })
+  expect(clocks.overdue(900_001, timeouts)).toEqual({ how: 'took too long', why: 'had too little time' })
 })
 
 test('does not count time in which the provider was not read as silence', () => {
   const clocks = new StreamClocks(0)
   clocks.received(1_000, 5)
   clocks.pause(1_000)
-  expect(clocks.cutFor(200_000, timeouts)).toBeUndefined()
+  expect(clocks.overdue(200_000, timeouts)).toBeUndefined()
   clocks.resume(200_000)
-  expect(clocks.cutFor(230_000, timeouts)).toBeUndefined()
-  expect(clocks.cutFor(230_001, timeouts)).toEqual({ how: 'fell silent', why: 'timed out' })
+  expect(clocks.overdue(230_000, timeouts)).toBeUndefined()
+  expect(clocks.overdue(230_001, timeouts)).toEqual({ how: 'fell silent', why: 'timed out' })
 })
 
 test('treats a client that reads nothing for 30 s as stalled', () => {

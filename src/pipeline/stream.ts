@@ -72,8 +72,8 @@ class Pump implements Watched {
   #stream: OpenStream | undefined
   #controller: Controller | undefined
   #phase: 'opening' | 'flowing' | 'ended' = 'opening'
-  /** Why we cut the provider off, if we did. */
-  #cutFor: Cut | undefined
+  /** Why we aborted the upstream call, if we did. */
+  #abortedFor: Interruption | undefined
   #pendingRead: PendingRead | undefined
 
   constructor(deps: StreamDependencies, input: StreamInput) {
@@ -102,7 +102,7 @@ class Pump implements Watched {
         this.#pendingRead = undefined
         const bytes = done ? stream.relay.end() : stream.relay.push(value ?? nothing)
         if (this.#forward(controller, stream, bytes)) await this.#endReply(controller, stream, done)
-        else if (done) await this.#interrupt(controller, cuts.closed)
+        else if (done) await this.#interrupt(controller, interruptions.closed)
         else if (hold && stream.relay.outputBytes >= hold.growAtBytes) await this.#grow(controller, stream, hold)
       }
     } catch (error) {
@@ -141,19 +141,19 @@ class Pump implements Watched {
 
   #endReply(controller: Controller, { relay }: OpenStream, isClosed: boolean): Promise<void> {
     if (!relay.fault) return this.#end(controller, { ending: 'complete' })
-    return this.#interrupt(controller, reportedCut(relay.fault, isClosed))
+    return this.#interrupt(controller, reportedInterruption(relay.fault, isClosed))
   }
 
-  /** A rejected read is the provider's connection or our own cut; any other error is our defect. */
+  /** A rejected read is the provider's connection or our own abort; any other error is our defect. */
   #endByError(controller: Controller, error: unknown): Promise<void> {
-    if (this.#cutFor !== undefined) return this.#interrupt(controller, this.#cutFor)
-    if (error instanceof SseOverflow) return this.#interrupt(controller, cuts.endless)
-    if (isBroken(error)) return this.#interrupt(controller, cuts.broken)
+    if (this.#abortedFor !== undefined) return this.#interrupt(controller, this.#abortedFor)
+    if (error instanceof SseOverflow) return this.#interrupt(controller, interruptions.endless)
+    if (isBroken(error)) return this.#interrupt(controller, interruptions.broken)
     const failure = this.#deps.onDefect(error, this.#request.record.id)
     return this.#end(controller, { ending: 'ended by us', failure })
   }
 
-  async #interrupt(controller: Controller, { how, why }: Cut): Promise<void> {
+  async #interrupt(controller: Controller, { how, why }: Interruption): Promise<void> {
     const { candidate, relay } = this.#stream ?? {}
     const provider = candidate?.provider.id ?? 'unknown'
     const tokens = relay ? this.#request.usageOfPart(relay).outputTokens : 0
@@ -168,7 +168,7 @@ class Pump implements Watched {
     const growth = growing instanceof Promise ? await growing : growing
     if (growth === 'enough' || this.#isOver()) return
     const ending = growth === 'no ledger' ? 'ended by us' : 'hold exhausted'
-    await this.#end(controller, { ending, failure: cutShort(growth, this.#request.record.id) })
+    await this.#end(controller, { ending, failure: growthFailure(growth, this.#request.record.id) })
   }
 
   async #end(controller: Controller, end: End): Promise<void> {
@@ -209,10 +209,10 @@ class Pump implements Watched {
     const stream = this.#stream
     if (this.#clocks.hasStalled(nowMs)) return void this.#stall()
     if (this.#clocks.needsKeepAlive(nowMs)) this.#keepAlive(nowMs)
-    const cut = stream && this.#clocks.cutFor(nowMs, stream.timeouts)
-    if (!cut) return
+    const interruption = stream && this.#clocks.overdue(nowMs, stream.timeouts)
+    if (!interruption) return
     // The pending read rejects, and the pump reports the interruption.
-    this.#cutFor ??= cut
+    this.#abortedFor ??= interruption
     stream.abort()
   }
 
@@ -245,7 +245,7 @@ class Pump implements Watched {
     this.#stop()
     const stream = this.#stream
     // After a complete answer the connection can be reused.
-    if (stream?.relay.finished && !stream.relay.isCut) drain(stream, this.#deps.ticker)
+    if (stream?.relay.finished && !stream.relay.isStoppedEarly) drain(stream, this.#deps.ticker)
     else stream?.abort()
   }
 
@@ -318,25 +318,25 @@ export class StreamClocks {
   }
 
   /** Whether the provider's time is up, and why. */
-  cutFor(nowMs: number, { totalMs, idleMs, contentIdleMs }: RouteTimeouts): Cut | undefined {
-    if (nowMs - this.#startedMs > totalMs) return cuts.total
+  overdue(nowMs: number, { totalMs, idleMs, contentIdleMs }: RouteTimeouts): Interruption | undefined {
+    if (nowMs - this.#startedMs > totalMs) return interruptions.total
     if (this.#pausedSinceMs !== undefined) return undefined
-    if (nowMs - this.#receivedMs > idleMs) return cuts.idle
-    return nowMs - this.#contentMs > contentIdleMs ? cuts.contentIdle : undefined
+    if (nowMs - this.#receivedMs > idleMs) return interruptions.idle
+    return nowMs - this.#contentMs > contentIdleMs ? interruptions.contentIdle : undefined
   }
 }
 
 // ── Interruptions ──
 
 /** Why an answer ends before its end. */
-interface Cut {
+interface Interruption {
   /** The provider's behaviour, for the client's message. */
   readonly how: string
   /** The fault class for the provider's health. */
   readonly why: FaultClass
 }
 
-const cuts = {
+const interruptions = {
   closed: { how: 'closed the stream', why: 'broken' },
   broken: { how: 'broke off', why: 'broken' },
   endless: { how: 'sent an event without an end', why: 'garbled' },
@@ -344,11 +344,11 @@ const cuts = {
   contentIdle: { how: 'sent only signs of life', why: 'timed out' },
   // The request's deadline: a model that keeps writing, or a slow reader, says nothing about the provider.
   total: { how: 'took too long', why: 'had too little time' },
-} as const satisfies Record<string, Cut>
+} as const satisfies Record<string, Interruption>
 
 /** The provider sent an error event; `isClosed`: as the last thing. */
-function reportedCut(fault: ProviderFault, isClosed: boolean): Cut {
-  return { how: isClosed ? cuts.closed.how : 'reported an error', why: classifyFault(fault).class }
+function reportedInterruption(fault: ProviderFault, isClosed: boolean): Interruption {
+  return { how: isClosed ? interruptions.closed.how : 'reported an error', why: classifyFault(fault).class }
 }
 
 /** Adds the charge of an incomplete answer to its error. */
@@ -358,7 +358,7 @@ function withCost(failure: Failure, cost: string | undefined): Failure {
 }
 
 /** The error of an answer that ends because no more could be held for it. */
-export function cutShort(growth: Exclude<Growth, 'enough'>, requestId: RequestId): Failure {
+export function growthFailure(growth: Exclude<Growth, 'enough'>, requestId: RequestId): Failure {
   switch (growth) {
     case 'no ledger':
       return new Failure(
@@ -389,9 +389,9 @@ export function cutShort(growth: Exclude<Growth, 'enough'>, requestId: RequestId
 export class PendingSettlements {
   readonly #open = new Map<Promise<void>, () => void>()
 
-  /** `cutShort` makes it end soon. */
-  async track(settling: Promise<void>, cutShort: () => void): Promise<void> {
-    this.#open.set(settling, cutShort)
+  /** `abort` ends the wait for the usage. */
+  async track(settling: Promise<void>, abort: () => void): Promise<void> {
+    this.#open.set(settling, abort)
     try {
       await settling
     } finally {
@@ -400,7 +400,7 @@ export class PendingSettlements {
   }
 
   async close(): Promise<void> {
-    for (const cutShort of this.#open.values()) cutShort()
+    for (const abort of this.#open.values()) abort()
     await Promise.allSettled(this.#open.keys())
   }
 }

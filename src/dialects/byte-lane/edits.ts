@@ -80,7 +80,7 @@ export class BodyEdits {
   readonly changes: ByteEdit[] = []
   // Made when they are needed, which most requests do not.
   #warnings: Warning[] | undefined
-  #cut: string[] | undefined
+  #removed: string[] | undefined
   #added: string[] | undefined
   #refused: Failure | undefined
 
@@ -88,7 +88,7 @@ export class BodyEdits {
     private readonly envelope: Envelope,
     private readonly edits: RequestEdits,
   ) {
-    for (const { name } of envelope.members.list) if (isRoutingMember(name)) this.cut(name)
+    for (const { name } of envelope.members.list) if (isRoutingMember(name)) this.remove(name)
   }
 
   /** For dialects that have the model in the body. */
@@ -104,11 +104,11 @@ export class BodyEdits {
   }
 
   /** Removes members of the body, if it has them. */
-  cut(...names: readonly string[]): void {
+  remove(...names: readonly string[]): void {
     for (const name of names) {
       if (!this.envelope.members.find(name)) continue
-      this.#cut ??= []
-      this.#cut.push(name)
+      this.#removed ??= []
+      this.#removed.push(name)
     }
   }
 
@@ -145,7 +145,7 @@ export class BodyEdits {
     const isSet = written !== undefined && memberKind(body, written) !== 'null'
     if (rules.promptCacheKey === false) {
       if (isSet) this.#drop('prompt_cache_key')
-      else if (written) this.cut('prompt_cache_key')
+      else if (written) this.remove('prompt_cache_key')
       return
     }
     const key = isSet ? undefined : this.edits.sessionCacheKey?.()
@@ -160,14 +160,14 @@ export class BodyEdits {
    * not be charged, and allowlists would not apply to them. Refuses tools that the provider runs and that have no price.
    * Requests with the workspace's own credential keep all of these.
    */
-  cutUnpaid(paid: PaidMembers, moreTools: readonly ToolList[] = noLists): void {
+  removeUnpaid(paid: PaidMembers, moreTools: readonly ToolList[] = noLists): void {
     const { body, members } = this.envelope
     const { isOwn, hostedTools } = this.edits
     const [tier] = paid.tier
     if (isOwn) return
     const written = members.find(tier)
     if (written && paid.tier.includes(textAt(body, written), 1)) {
-      this.cut(tier)
+      this.remove(tier)
       this.warn('service_tier_dropped', `/${tier}`)
     }
     for (const { name } of members.list) if (paid.models.includes(name)) this.#drop(name)
@@ -176,9 +176,9 @@ export class BodyEdits {
     const lists = tools ? [{ list: tools, at: 'tools' }, ...moreTools] : moreTools
     for (const { list, at } of lists) {
       if (!hostedTools && !mayHave(body, list, toolWords)) continue
-      this.#cutElements(list, at, (tool, i) => isModelTool(tool, body) || this.#isUnpaid(tool, `${at}[${i}]`, paid))
+      this.#removeElements(list, at, (tool, i) => isModelTool(tool, body) || this.#isUnpaid(tool, `${at}[${i}]`, paid))
     }
-    if (plugins) this.#cutElements(plugins, 'plugins', (plugin) => !isPaidPlugin(plugin, body, hostedTools))
+    if (plugins) this.#removeElements(plugins, 'plugins', (plugin) => !isPaidPlugin(plugin, body, hostedTools))
   }
 
   /** Refuses the request, unless the tool can be left out. */
@@ -205,33 +205,33 @@ export class BodyEdits {
   }
 
   #drop(name: string): void {
-    this.cut(name)
+    this.remove(name)
     this.warn(`${name}_dropped`, `/${name}`)
   }
 
   /** Parsers disagree about duplicate names, so an element with any may be anything and is removed. */
-  #cutElements(list: JsonMember, at: string, isUnpaid: (element: JsonMembers, index: number) => boolean): void {
+  #removeElements(list: JsonMember, at: string, isUnpaid: (element: JsonMembers, index: number) => boolean): void {
     const { body } = this.envelope
     const spans = elementsOf(body, list)
-    const cut = spans.map((span, i) => {
+    const removed = spans.map((span, i) => {
       const element = objectAt(body, span)
       return !element || isUnpaid(element, i)
     })
-    if (at === list.name && cut.length > 0 && !cut.includes(false)) {
+    if (at === list.name && removed.length > 0 && !removed.includes(false)) {
       this.#drop(list.name)
       // A tool choice is invalid without tools.
-      if (list.name === 'tools') this.cut('tool_choice')
+      if (list.name === 'tools') this.remove('tool_choice')
       return
     }
-    this.changes.push(...cutSpans(spans, (i) => cut[i] === true))
+    this.changes.push(...removeSpans(spans, (i) => removed[i] === true))
     const code = `${list.name.slice(0, -1)}_dropped`
     const pointer = `/${at.replaceAll(/\[(\d+)\]\./g, '/$1/')}`
-    for (const [i, isCut] of cut.entries()) if (isCut) this.warn(code, `${pointer}/${i}`)
+    for (const [i, isRemoved] of removed.entries()) if (isRemoved) this.warn(code, `${pointer}/${i}`)
   }
 
   finish(): EditedRequest {
     const { body, members } = this.envelope
-    const changes = this.#cut ? [...this.changes, ...cutMembers(members, this.#cut)] : this.changes
+    const changes = this.#removed ? [...this.changes, ...removeMembers(members, this.#removed)] : this.changes
     if (this.#added) {
       const last = members.list.at(-1)?.valueEnd ?? members.start + 1
       changes.push(byteEdit(last, last, `,${this.#added.join(',')}`))
@@ -326,10 +326,10 @@ const noBytes = new Uint8Array(0)
  * `spans` are all elements of the container, in order. Each is removed with the comma after it, those at the end with
  * the comma before.
  */
-export function cutSpans(spans: readonly JsonSpan[], isCut: (index: number) => boolean): ByteEdit[] {
-  const lastKept = spans.findLastIndex((_, i) => !isCut(i))
+export function removeSpans(spans: readonly JsonSpan[], isRemoved: (index: number) => boolean): ByteEdit[] {
+  const lastKept = spans.findLastIndex((_, i) => !isRemoved(i))
   return spans.flatMap((span, i): ByteEdit[] => {
-    if (!isCut(i)) return []
+    if (!isRemoved(i)) return []
     const next = spans[i + 1]
     const start = i > lastKept ? (spans[i - 1]?.end ?? span.start) : span.start
     const end = i > lastKept || !next ? span.end : next.start
@@ -337,11 +337,11 @@ export function cutSpans(spans: readonly JsonSpan[], isCut: (index: number) => b
   })
 }
 
-export function cutMembers(members: JsonMembers, names: readonly string[]): ByteEdit[] {
-  return cutMembersIf(members, ({ name }) => names.includes(name))
+export function removeMembers(members: JsonMembers, names: readonly string[]): ByteEdit[] {
+  return removeMembersIf(members, ({ name }) => names.includes(name))
 }
 
-export function cutMembersIf({ list }: JsonMembers, isCut: (member: JsonMember) => boolean): ByteEdit[] {
+export function removeMembersIf({ list }: JsonMembers, isRemoved: (member: JsonMember) => boolean): ByteEdit[] {
   const spans = list.map(({ start, valueEnd }) => ({ start, end: valueEnd }))
-  return cutSpans(spans, (i) => list[i] !== undefined && isCut(list[i]))
+  return removeSpans(spans, (i) => list[i] !== undefined && isRemoved(list[i]))
 }

@@ -38,7 +38,7 @@ export interface StreamRelay {
    */
   readonly finished: boolean
   /** The gateway ended the reply at a stop sequence; the provider may still be sending. */
-  readonly isCut?: boolean
+  readonly isStoppedEarly?: boolean
   /** The client has received the stop reason, but the usage is still to come. */
   readonly awaitsUsage?: boolean
   /** The reply is not a stream: `terminal` is all of it. */
@@ -104,7 +104,7 @@ export abstract class RecordRelay implements StreamRelay {
    * Set after a record that ended with a CR at a chunk boundary: a following LF belongs to it and is passed or withheld
    * like it.
    */
-  #cutRecord: 'passed' | 'withheld' | undefined
+  #splitCrLf: 'passed' | 'withheld' | undefined
 
   constructor(protected readonly context: RelayContext) {}
 
@@ -145,26 +145,26 @@ export abstract class RecordRelay implements StreamRelay {
   protected finish(record: Uint8Array): void {
     this.finished = true
     this.usage ??= this.context.quoteUsage(undefined, this.usageSoFar, () => this.outputBytes)
-    // Completes a final CRLF that was cut in two, because its LF will not be awaited.
-    const isCut = record.at(-1) === carriageReturn && record.at(-2) === lineFeed
-    this.terminal = isCut ? Buffer.concat([record, lineEnd]) : record
+    // Completes a final CRLF of which only the CR has arrived, because its LF will not be awaited.
+    const isSplit = record.at(-1) === carriageReturn && record.at(-2) === lineFeed
+    this.terminal = isSplit ? Buffer.concat([record, lineEnd]) : record
   }
 
   readonly #onRecord = (record: Uint8Array): void => {
     // Ignore everything after the end or an error.
     if (this.finished || this.fault !== undefined) return
-    const whole = this.#cutRecord === undefined ? record : this.#withoutCutLineFeed(record)
+    const whole = this.#splitCrLf === undefined ? record : this.#withoutSplitLineFeed(record)
     if (whole.length === 0) return
     const before = this.#pieces.length
     if (this.sse.read(whole) && !this.sse.hasControlLines) this.read(whole)
     else this.#readOdd(whole)
     if (whole[whole.length - 1] !== carriageReturn) return
-    this.#cutRecord = this.#pieces.length > before ? 'passed' : 'withheld'
+    this.#splitCrLf = this.#pieces.length > before ? 'passed' : 'withheld'
   }
 
   /** A complete record gets its blank line, because our own end or error may follow. An incomplete one is dropped. */
   readonly #onLastRecord = (record: Uint8Array): void => {
-    const whole = this.#withoutCutLineFeed(record)
+    const whole = this.#withoutSplitLineFeed(record)
     this.sse.read(whole)
     if (this.sse.dataLines === 0) return
     this.isUnterminated = true
@@ -172,9 +172,9 @@ export abstract class RecordRelay implements StreamRelay {
     this.#onRecord(Buffer.concat([whole, endsLine ? lineEnd : blankLine]))
   }
 
-  #withoutCutLineFeed(record: Uint8Array): Uint8Array {
-    const fate = this.#cutRecord
-    this.#cutRecord = undefined
+  #withoutSplitLineFeed(record: Uint8Array): Uint8Array {
+    const fate = this.#splitCrLf
+    this.#splitCrLf = undefined
     if (record[0] !== lineFeed) return record
     if (fate === 'passed') this.#pieces.push(record.subarray(0, 1))
     return record.subarray(1)

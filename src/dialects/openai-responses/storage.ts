@@ -11,7 +11,7 @@ import {
 } from '../../wire/json-members.ts'
 import type { JsonSpan } from '../../wire/json-spans.ts'
 import { readSseRecord } from '../../wire/sse.ts'
-import { byteEdit, cutMembers, cutSpans, elementsOf, objectAt, textAt } from '../byte-lane/edits.ts'
+import { byteEdit, elementsOf, objectAt, removeMembers, removeSpans, textAt } from '../byte-lane/edits.ts'
 import { isRecord, parseJson, parseRecord, recordOf, textOf } from '../canonical/json.ts'
 import type { Envelope } from '../canonical/translation.ts'
 import type { ResponseStorage, StoredConversation } from '../dialect.ts'
@@ -36,14 +36,14 @@ export const storage: ResponseStorage = {
   resolveItems(body, responses) {
     const all = references(body)
     const items = all.map(({ id }) => (id === undefined ? undefined : itemOf(responses.get(id) ?? '', id)))
-    const isCut = (i: number) => all[i]?.id !== undefined && !isReadable(items[i])
+    const isRemoved = (i: number) => all[i]?.id !== undefined && !isReadable(items[i])
     const changes = all.flatMap(({ id, span }, i) =>
-      id === undefined || isCut(i) ? [] : [byteEdit(span.start, span.end, JSON.stringify(items[i]))],
+      id === undefined || isRemoved(i) ? [] : [byteEdit(span.start, span.end, JSON.stringify(items[i]))],
     )
     changes.push(
-      ...cutSpans(
+      ...removeSpans(
         all.map(({ span }) => span),
-        isCut,
+        isRemoved,
       ),
     )
     return spliceBytes(
@@ -89,7 +89,7 @@ function itemOf(response: string, id: string): unknown {
 function continueFrom(body: Uint8Array<ArrayBuffer>, { input, response }: StoredConversation): Uint8Array<ArrayBuffer> {
   const members = readJsonMembers(body)
   if (members instanceof JsonFault) return body
-  const changes = cutMembers(members, [previousName])
+  const changes = removeMembers(members, [previousName])
   const own = members.find('input')
   if (own) {
     const earlier = [...listOf(parseJson(input)), ...listOf(recordOf(parseJson(response)).output)].filter(isReadable)

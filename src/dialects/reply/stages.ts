@@ -39,7 +39,7 @@ export class ReplyMapper implements ReplyStage {
   }
 
   /** The reply ended at a stop sequence before the provider finished: cancel the upstream call. */
-  get isCut(): boolean {
+  get isStoppedEarly(): boolean {
     return this.#stop?.matched !== undefined
   }
 

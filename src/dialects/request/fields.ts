@@ -266,9 +266,9 @@ function createParseContext({ body, members }: Envelope): ParseContext {
   const nodes = new Map<string, JsonNode | undefined>([['', JsonNode.root(body, members)]])
   const nodeAt = (pointer: string): JsonNode | undefined => {
     if (nodes.has(pointer)) return nodes.get(pointer)
-    const cut = pointer.lastIndexOf('/')
-    const step = pointer.slice(cut + 1)
-    const parent = nodeAt(pointer.slice(0, cut))
+    const slash = pointer.lastIndexOf('/')
+    const step = pointer.slice(slash + 1)
+    const parent = nodeAt(pointer.slice(0, slash))
     const node = /^\d+$/.test(step) ? parent?.element(Number(step)) : parent?.member(step)
     nodes.set(pointer, node)
     return node

@@ -3,7 +3,7 @@
 // the same from turn to turn comes first: one host looks up cached prompts by the beginning of the body
 // (anthropics/anthropic-sdk-python#1927, 2026-09).
 
-import { cutMembers } from '../../dialects/byte-lane/edits.ts'
+import { removeMembers } from '../../dialects/byte-lane/edits.ts'
 import { isRecord } from '../../dialects/canonical/json.ts'
 import type { Warning } from '../../dialects/canonical/translation.ts'
 import { pointerStep, WarningList } from '../../dialects/request/fields.ts'
@@ -195,8 +195,8 @@ const locks: readonly Lock[] = [
   { path: ['system', 'cache_control', 'scope'], flags: scopeFlags },
 ]
 
-/** Names to cut, or what to cut inside the member of that name. */
-type Cuts = Map<string, 'cut' | Cuts>
+/** Names of members to remove, or what to remove inside the member of that name. */
+type Removals = Map<string, 'remove' | Removals>
 
 export interface LockedMembers {
   /** In order and not overlapping. */
@@ -209,57 +209,57 @@ export interface LockedMembers {
 export function findLocked(body: Uint8Array, members: JsonMembers, betas: readonly string[]): LockedMembers {
   const edits: ByteEdit[] = []
   const lost: string[] = []
-  const inObject = (object: JsonMembers, cuts: Cuts, pointer: string): void => {
-    const cut: string[] = []
+  const inObject = (object: JsonMembers, removals: Removals, pointer: string): void => {
+    const removed: string[] = []
     for (const member of object.list) {
-      const found = cuts.get(member.name)
+      const found = removals.get(member.name)
       const place = pointer + pointerStep(member.name)
-      if (found === 'cut') {
-        cut.push(member.name)
+      if (found === 'remove') {
+        removed.push(member.name)
         const kind = memberKind(body, member)
         if (kind !== 'false' && kind !== 'null') lost.push(place)
       } else if (found && mayName(body.subarray(member.valueStart, member.valueEnd), found)) {
         inValue(member, found, place)
       }
     }
-    edits.push(...cutMembers(object, cut))
+    edits.push(...removeMembers(object, removed))
   }
-  const inValue = (member: JsonMember, cuts: Cuts, pointer: string): void => {
+  const inValue = (member: JsonMember, removals: Removals, pointer: string): void => {
     const { valueStart, valueEnd } = member
     const isList = memberKind(body, member) === 'array'
     const spans = isList ? readJsonElements(body, valueStart, valueEnd) : [{ start: valueStart, end: valueEnd }]
     for (const [i, { start, end }] of spans.entries()) {
       const object = readJsonValueMembers(body, start, end)
       // The host judges values that are not objects or that repeat a name.
-      if (!(object instanceof JsonFault)) inObject(object, cuts, isList ? pointer + pointerStep(i) : pointer)
+      if (!(object instanceof JsonFault)) inObject(object, removals, isList ? pointer + pointerStep(i) : pointer)
     }
   }
-  inObject(members, cutsFor(betas), '')
+  inObject(members, removalsFor(betas), '')
   return { edits: edits.sort((a, b) => a.start - b.start), lost }
 }
 
-function cutsFor(betas: readonly string[]): Cuts {
-  const cuts: Cuts = new Map()
+function removalsFor(betas: readonly string[]): Removals {
+  const removals: Removals = new Map()
   for (const { path, flags } of locks) {
     if (betas.some((beta) => flags.some((flag) => beta.startsWith(flag)))) continue
-    let level = cuts
+    let level = removals
     for (const name of path.slice(0, -1)) {
       const next = level.get(name)
-      const deeper: Cuts = next instanceof Map ? next : new Map()
+      const deeper: Removals = next instanceof Map ? next : new Map()
       level.set(name, deeper)
       level = deeper
     }
-    level.set(path.at(-1) ?? '', 'cut')
+    level.set(path.at(-1) ?? '', 'remove')
   }
-  return cuts
+  return removals
 }
 
 const escaped = Buffer.from('\\u00')
 
 /** Long lists are only taken apart where there is something to find; a name can be written with escapes. */
-function mayName(bytes: Uint8Array, cuts: Cuts): boolean {
+function mayName(bytes: Uint8Array, removals: Removals): boolean {
   if (hasBytes(bytes, escaped)) return true
-  return [...cuts].some(([name, inner]) =>
-    inner === 'cut' ? hasBytes(bytes, Buffer.from(name)) : mayName(bytes, inner),
+  return [...removals].some(([name, inner]) =>
+    inner === 'remove' ? hasBytes(bytes, Buffer.from(name)) : mayName(bytes, inner),
   )
 }

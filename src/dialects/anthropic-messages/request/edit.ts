@@ -7,12 +7,12 @@ import { type ByteEdit, type JsonMembers, memberKind, readJsonElements } from '.
 import type { JsonSpan } from '../../../wire/json-spans.ts'
 import {
   BodyEdits,
-  cutSpans,
   type EditedRequest,
   elementsOf,
   objectAt,
   type PaidMembers,
   type RequestEdits,
+  removeSpans,
   textAt,
 } from '../../byte-lane/edits.ts'
 import { isOwnSignature } from '../../canonical/signature.ts'
@@ -35,7 +35,7 @@ export function editRequest(envelope: Envelope, edits: RequestEdits): EditedRequ
   const written = members.find('max_tokens')
   const cap = body.cap(written)
   if (written && cap !== envelope.outputCap) body.replace(written, String(cap))
-  body.cutUnpaid(paid)
+  body.removeUnpaid(paid)
   return body.finish()
 }
 
@@ -49,19 +49,19 @@ const gatewayBlockMarkers = ['"tg1.', '"text":""', '"text": ""'].map((text) => B
 export function stripGatewayBlocks(body: Uint8Array, members: JsonMembers): ByteEdit[] {
   if (!gatewayBlockMarkers.some((marker) => hasBytes(body, marker))) return []
   const spans = elementsOf(body, members.find('messages'))
-  const inside = spans.map((span) => cutsInMessage(body, span))
-  const whole = cutSpans(spans, (i) => inside[i] === 'all')
-  const parts = inside.flatMap((cuts) => (cuts === 'all' ? [] : cuts))
+  const inside = spans.map((span) => editsOfMessage(body, span))
+  const whole = removeSpans(spans, (i) => inside[i] === 'all')
+  const parts = inside.flatMap((edits) => (edits === 'all' ? [] : edits))
   return [...whole, ...parts].sort((a, b) => a.start - b.start)
 }
 
-function cutsInMessage(body: Uint8Array, span: JsonSpan): ByteEdit[] | 'all' {
+function editsOfMessage(body: Uint8Array, span: JsonSpan): ByteEdit[] | 'all' {
   const message = objectAt(body, span)
   if (textAt(body, message?.find('role')) !== 'assistant') return []
   const blocks = elementsOf(body, message?.find('content'))
-  const cut = blocks.map((block) => isGatewayBlock(body, block))
-  if (cut.length > 0 && cut.every(Boolean)) return 'all'
-  return cutSpans(blocks, (i) => cut[i] === true)
+  const isOurs = blocks.map((block) => isGatewayBlock(body, block))
+  if (isOurs.length > 0 && isOurs.every(Boolean)) return 'all'
+  return removeSpans(blocks, (i) => isOurs[i] === true)
 }
 
 function isGatewayBlock(body: Uint8Array, span: JsonSpan): boolean {
@@ -108,7 +108,7 @@ export function behindAttribution(body: Uint8Array, system: JsonSpan): number {
 /** Removes the blocks that consist only of the line. */
 export function attributionEdits(body: Uint8Array, members: JsonMembers): ByteEdit[] {
   const spans = hasBytes(body, billingPrefixBytes) ? elementsOf(body, members.find('system')) : []
-  return cutSpans(spans, (i) => isAttribution(body, spans[i]))
+  return removeSpans(spans, (i) => isAttribution(body, spans[i]))
 }
 
 function isAttribution(body: Uint8Array, span: JsonSpan | undefined): boolean {

@@ -16,11 +16,11 @@ import {
 import type { JsonSpan } from '../../../wire/json-spans.ts'
 import {
   BodyEdits,
-  cutMembers,
   type EditedRequest,
   elementsOf,
   objectAt,
   type RequestEdits,
+  removeMembers,
 } from '../../byte-lane/edits.ts'
 import { isRecord, recordOf, textOf } from '../../canonical/json.ts'
 import type { Envelope } from '../../canonical/translation.ts'
@@ -116,7 +116,7 @@ function cutIds(body: Uint8Array, contents: JsonMember | undefined): ByteEdit[] 
     const part = objectAt(body, span)
     const call = part?.find('functionCall') ?? part?.find('functionResponse')
     const members = call && objectAt(body, spanOf(call))
-    return members ? cutMembers(members, ['id']) : []
+    return members ? removeMembers(members, ['id']) : []
   })
 }
 

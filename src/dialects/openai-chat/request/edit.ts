@@ -15,13 +15,13 @@ import type { JsonSpan } from '../../../wire/json-spans.ts'
 import {
   BodyEdits,
   byteEdit,
-  cutMembersIf,
-  cutSpans,
   type EditedRequest,
   elementsOf,
   objectAt,
   type PaidMembers,
   type RequestEdits,
+  removeMembersIf,
+  removeSpans,
   textAt,
 } from '../../byte-lane/edits.ts'
 import { isOwnSignature } from '../../canonical/signature.ts'
@@ -45,13 +45,13 @@ export function editRequest(envelope: Envelope, edits: RequestEdits): EditedRequ
   body.nameModel()
   body.changes.push(...messageEdits(envelope, edits.rules))
   editCap(body, envelope, edits)
-  body.cutUnpaid(paid)
+  body.removeUnpaid(paid)
   body.editCacheKey()
   // opencode's spelling of the key with `setCacheKey` (https://github.com/Soju06/codex-lb/issues/67, 2026-02). OpenAI
   // refuses it. It names the session, so hosts with a cache key get one.
-  body.cut('promptCacheKey')
-  if (endUserId === false) body.cut('user', 'safety_identifier')
-  if (streamUsage === false) body.cut('stream_options')
+  body.remove('promptCacheKey')
+  if (endUserId === false) body.remove('user', 'safety_identifier')
+  if (streamUsage === false) body.remove('stream_options')
   else if (envelope.stream && !envelope.wantsStreamUsage) requestUsage(body, envelope)
   return body.finish()
 }
@@ -63,7 +63,7 @@ export function editRequest(envelope: Envelope, edits: RequestEdits): EditedRequ
 function editCap(body: BodyEdits, envelope: Envelope, { rules }: RequestEdits): void {
   const { counting, other } = capsOf(envelope)
   // Send one cap: some hosts refuse two, others refuse the name they do not know, and of two a host may use the larger.
-  if (other) body.cut(other.name)
+  if (other) body.remove(other.name)
   const cap = body.cap(counting)
   const name = rules.outputCapName ?? counting?.name ?? capNameUsual
   if (cap === undefined) return
@@ -143,7 +143,7 @@ function editsIn(body: Uint8Array, span: JsonSpan, edits: MessageEdits): ByteEdi
   if (word === 'developer' && renameDeveloper) return [byteEdit(role.valueStart, role.valueEnd, '"system"')]
   if (word !== 'assistant') return []
   const own = stripOurSignatures ? ownDetails(body, message) : []
-  const members = cutMembersIf(
+  const members = removeMembersIf(
     message,
     ({ name }) => (stripReasoning && isReasoning(name)) || (own === 'all' && name === 'reasoning_details'),
   )
@@ -161,7 +161,7 @@ function missedEcho(body: Uint8Array, message: JsonMembers, echo: TargetRules['r
 function ownProofs(body: Uint8Array, message: JsonMembers): ByteEdit[] {
   return elementsOf(body, message.find('tool_calls')).flatMap((span) => {
     const call = objectAt(body, span)
-    return call ? cutMembersIf(call, (member) => member.name === 'extra_content' && holdsOwn(body, member)) : []
+    return call ? removeMembersIf(call, (member) => member.name === 'extra_content' && holdsOwn(body, member)) : []
   })
 }
 
@@ -181,5 +181,5 @@ function ownDetails(body: Uint8Array, message: JsonMembers): ByteEdit[] | 'all' 
     return ['signature', 'data'].some((name) => isOwnSignature(textAt(body, fields?.find(name))))
   })
   if (isOwn.length > 0 && isOwn.every(Boolean)) return 'all'
-  return cutSpans(entries, (i) => isOwn[i] === true)
+  return removeSpans(entries, (i) => isOwn[i] === true)
 }

@@ -4,12 +4,12 @@ import { hasBytes } from '../../../wire/bytes.ts'
 import { memberKind } from '../../../wire/json-members.ts'
 import {
   BodyEdits,
-  cutSpans,
   type EditedRequest,
   elementsOf,
   objectAt,
   type PaidMembers,
   type RequestEdits,
+  removeSpans,
   type ToolList,
   textAt,
 } from '../../byte-lane/edits.ts'
@@ -33,7 +33,7 @@ export function editRequest(envelope: Envelope, edits: RequestEdits): EditedRequ
   const body = new BodyEdits(envelope, edits)
   body.nameModel()
   cutOwnReasoning(envelope, body, edits)
-  body.cutUnpaid(paid, edits.hostedTools && !edits.isOwn ? additionalTools(envelope) : [])
+  body.removeUnpaid(paid, edits.hostedTools && !edits.isOwn ? additionalTools(envelope) : [])
   // A compaction takes no settings.
   if (envelope.upstreamPath !== undefined) return body.finish()
   const written = members.find('max_output_tokens')
@@ -43,7 +43,7 @@ export function editRequest(envelope: Envelope, edits: RequestEdits): EditedRequ
     else body.add('max_output_tokens', String(cap))
   }
   body.editCacheKey()
-  if (edits.rules.endUserId === false) body.cut('user', 'safety_identifier')
+  if (edits.rules.endUserId === false) body.remove('user', 'safety_identifier')
   // Nothing is stored on the operator's account at the provider, so the reasoning has to travel along, encrypted.
   const store = members.find('store')
   if (store && memberKind(bytes, store) !== 'false') {
@@ -77,5 +77,5 @@ function cutOwnReasoning({ body: bytes, members }: Envelope, body: BodyEdits, ed
   const first = isOwn.indexOf(true)
   if (first === -1) return
   body.warn('thinking_dropped', `/input/${first}/encrypted_content`)
-  body.changes.push(...cutSpans(items, (i) => isOwn[i] === true))
+  body.changes.push(...removeSpans(items, (i) => isOwn[i] === true))
 }
