@@ -21,17 +21,7 @@ import {
   variable,
 } from './environment.ts'
 import { type FileReading, type FileSettings, readConfigFile } from './file.ts'
-import type {
-  LimitsSection,
-  OwnKeysSection,
-  PaymentsSection,
-  PricesSection,
-  RetriesSection,
-  ServerSection,
-  SessionsSection,
-  SignInSection,
-  WebhooksSection,
-} from './schema.ts'
+import { type Sections, type ServerSection, sectionsOf } from './schema.ts'
 
 /** Frozen. */
 export type Config = Readonly<ReturnType<typeof settingsOf> & EnvironmentSettings> & {
@@ -110,20 +100,15 @@ export function loadConfig(inputs: ConfigInputs): LoadedConfig | RefusedConfig {
 /** The sections of the file with their defaults. */
 function settingsOf(
   {
-    server,
-    limits,
-    ownKeys,
-    retries,
-    sessions,
-    signIn,
+    own_keys: ownKeys,
+    sign_in: signIn,
     aliases,
-    webhooks,
-    prices,
-    payments,
     disabledProviders,
+    ...sections
   }: Omit<FileSettings, 'providers' | 'models'>,
   { cwd, stdoutIsTerminal }: ConfigInputs,
 ) {
+  const { server, limits, retries, sessions, webhooks, prices, payments } = sections
   return {
     host: server.host ?? '127.0.0.1',
     /** 0 = any free one. */
@@ -253,21 +238,7 @@ export function contentDigest(text: string): string {
 }
 
 const noFile: FileReading = {
-  settings: {
-    server: {},
-    limits: {},
-    ownKeys: {},
-    retries: {},
-    sessions: {},
-    signIn: {},
-    aliases: {},
-    disabledProviders: [],
-    prices: {},
-    webhooks: {},
-    payments: {},
-    providers: [],
-    models: [],
-  },
+  settings: { ...sectionsOf({}), aliases: {}, disabledProviders: [], providers: [], models: [] },
   faults: [],
   warnings: [],
   referenced: [],
@@ -298,18 +269,10 @@ export interface ShownSetting {
   readonly source: string
 }
 
-type Shown<Section> = { readonly [Key in keyof Required<Section>]: (config: Config) => unknown }
-
 const shownValues: {
-  readonly server: Shown<ServerSection>
-  readonly limits: Shown<LimitsSection>
-  readonly own_keys: Shown<OwnKeysSection>
-  readonly retries: Shown<RetriesSection>
-  readonly sessions: Shown<SessionsSection>
-  readonly prices: Shown<PricesSection>
-  readonly webhooks: Shown<WebhooksSection>
-  readonly payments: Shown<PaymentsSection>
-  readonly sign_in: Shown<SignInSection>
+  readonly [Name in keyof Sections]: {
+    readonly [Key in keyof Required<Sections[Name]>]: (config: Config) => unknown
+  }
 } = {
   server: {
     host: ({ host }) => host,
@@ -347,16 +310,16 @@ const shownValues: {
     backoff_ms: ({ retries }) => retries.backoffMs,
     total_ms: ({ retries }) => retries.totalMs,
   },
+  sessions: {
+    cache_marks: ({ sessions }) => onOff(sessions.cacheMarks),
+    keep_reasoning: ({ sessions }) => onOff(sessions.keepReasoning),
+  },
   prices: {
     update_from: ({ priceUpdates }) => priceUpdates?.from ?? 'nowhere',
     update_hours: ({ priceUpdates }) => priceUpdates?.hours ?? 24,
   },
   webhooks: { allow_hosts: ({ webhooks }) => listed(webhooks.allowHosts) },
   payments: { min: ({ payments }) => payments.min, max: ({ payments }) => payments.max },
-  sessions: {
-    cache_marks: ({ sessions }) => onOff(sessions.cacheMarks),
-    keep_reasoning: ({ sessions }) => onOff(sessions.keepReasoning),
-  },
   sign_in: {
     mode: ({ signIn }) => signIn.mode,
     opening_credit: ({ signIn }) => signIn.openingCredit,
@@ -367,6 +330,9 @@ const shownValues: {
     roles: ({ signIn }) => listed(signIn.roles.map(({ group, role }) => `${group} = ${role}`)),
   },
 }
+
+const { server: _, ...shownApart } = shownValues
+const otherSections = Object.keys(shownApart) as (keyof typeof shownApart)[]
 
 export function listSettings(inputs: ConfigInputs): readonly ShownSetting[] | RefusedConfig {
   const loaded = loadConfig(inputs)
@@ -380,7 +346,7 @@ export function shownSettings(config: Config, inputs: ConfigInputs): readonly Sh
   const fileName = fileNameIn(inputs.cwd, configPath)
   const document = configFileExists ? parseFile(configPath, fileName, inputs) : undefined
   const isSet = (name: string | undefined) => name !== undefined && variable(inputs.env, name) !== undefined
-  const section = (name: keyof typeof shownValues) =>
+  const section = (name: keyof Sections) =>
     Object.entries<(config: Config) => unknown>(shownValues[name]).map(([key, of]): ShownSetting => {
       const setBy = name === 'server' ? serverVariables[key as keyof ServerSection] : undefined
       const line = valueAt(document?.value, [name, key]) === undefined ? undefined : document?.line([name, key])
@@ -398,14 +364,7 @@ export function shownSettings(config: Config, inputs: ConfigInputs): readonly Sh
     ...Object.entries(secretVariables).map(([name, { otherwise }]) =>
       isSet(name) ? { name, value: 'set', source: name } : { name, value: otherwise, source: 'default' },
     ),
-    ...section('limits'),
-    ...section('own_keys'),
-    ...section('retries'),
-    ...section('sessions'),
-    ...section('prices'),
-    ...section('webhooks'),
-    ...section('payments'),
-    ...section('sign_in'),
+    ...otherSections.flatMap(section),
     ...Object.entries(config.aliases).map(([name, model]) => ({
       name: `aliases.${name}`,
       value: model,

@@ -24,29 +24,9 @@ import {
   referencedVariables,
   resolveSecret,
 } from './environment.ts'
-import {
-  configFileSchema,
-  type LimitsSection,
-  type OwnKeysSection,
-  type PaymentsSection,
-  type PricesSection,
-  type RetriesSection,
-  type ServerSection,
-  type SessionsSection,
-  type SignInSection,
-  type WebhooksSection,
-} from './schema.ts'
+import { configFileSchema, type Sections, sectionsOf } from './schema.ts'
 
-export interface FileSettings {
-  readonly server: ServerSection
-  readonly limits: LimitsSection
-  readonly ownKeys: OwnKeysSection
-  readonly retries: RetriesSection
-  readonly sessions: SessionsSection
-  readonly prices: PricesSection
-  readonly webhooks: WebhooksSection
-  readonly payments: PaymentsSection
-  readonly signIn: SignInSection
+export interface FileSettings extends Sections {
   readonly providers: readonly ProviderEntry[]
   readonly models: readonly Model[]
   readonly aliases: Readonly<Record<string, string>>
@@ -89,15 +69,7 @@ export function readConfigFile(text: string, inputs: FileInputs): FileReading {
 
   const source = (path: ConfigPath) => `${inputs.fileName}:${document.line(path)}`
   const settings: FileSettings = {
-    server: checked.value.server ?? {},
-    limits: checked.value.limits ?? {},
-    ownKeys: checked.value.own_keys ?? {},
-    retries: checked.value.retries ?? {},
-    sessions: checked.value.sessions ?? {},
-    prices: checked.value.prices ?? {},
-    webhooks: checked.value.webhooks ?? {},
-    payments: checked.value.payments ?? {},
-    signIn: checked.value.sign_in ?? {},
+    ...sectionsOf(checked.value),
     aliases: checked.value.aliases ?? {},
     disabledProviders: checked.value.disabled_providers ?? [],
     providers: (checked.value.providers ?? []).map((entry, index) =>

@@ -217,6 +217,27 @@ const signInSchema = z
   })
   .describe('How people sign in. The identity provider itself is set in the environment.')
 
+/** The sections that are mappings with a fixed set of keys. */
+const sections = {
+  server: serverSchema,
+  limits: limitsSchema,
+  own_keys: ownKeysSchema,
+  retries: retriesSchema,
+  sessions: sessionsSchema,
+  prices: pricesSchema,
+  webhooks: webhooksSchema,
+  payments: paymentsSchema,
+  sign_in: signInSchema,
+}
+
+export type ServerSection = z.infer<typeof serverSchema>
+export type Sections = { readonly [Name in keyof typeof sections]: z.infer<(typeof sections)[Name]> }
+
+/** A section that is missing has no settings. */
+export function sectionsOf(file: { readonly [Name in keyof Sections]?: Sections[Name] | null | undefined }): Sections {
+  return Object.fromEntries(Object.keys(sections).map((name) => [name, file[name as keyof Sections] ?? {}])) as Sections
+}
+
 /** A section with nothing below it, as is left when all its lines are commented out, is the same as no section. */
 export const configFileSchema = z.strictObject({
   $schema: z.string().optional().describe('For editors; not read.'),
@@ -246,16 +267,6 @@ export const configFileSchema = z.strictObject({
   payments: paymentsSchema.nullish(),
   sign_in: signInSchema.nullish(),
 })
-
-export type ServerSection = z.infer<typeof serverSchema>
-export type LimitsSection = z.infer<typeof limitsSchema>
-export type OwnKeysSection = z.infer<typeof ownKeysSchema>
-export type RetriesSection = z.infer<typeof retriesSchema>
-export type SessionsSection = z.infer<typeof sessionsSchema>
-export type PricesSection = z.infer<typeof pricesSchema>
-export type WebhooksSection = z.infer<typeof webhooksSchema>
-export type PaymentsSection = z.infer<typeof paymentsSchema>
-export type SignInSection = z.infer<typeof signInSchema>
 
 export function configJsonSchema(): z.core.JSONSchema.BaseSchema {
   return z.toJSONSchema(configFileSchema.meta({ title: 'Tollgate configuration' }), { io: 'input' })

@@ -4,20 +4,16 @@
 import type { Dialect } from '../dialects/dialect.ts'
 import { isoTime } from '../kernel/clock.ts'
 import { Failure, invalidRequest } from '../kernel/failure.ts'
-import { type Limiter, limitFailure } from '../limits/limiter.ts'
 import type { Offer, OfferedModel, WorkspaceOffer } from '../routing/offer.ts'
 import { listedId, plainId } from '../routing/offer.ts'
-import { allowsSource, sourceFailure } from '../tenancy/allowlist.ts'
 import type { Caller } from '../tenancy/caller.ts'
 import type { CredentialCache } from '../tenancy/credentials.ts'
 import { createdAt, googleItem, liteLlmItem, openRouterFields } from './model-shapes.ts'
-import { queryOf } from './request.ts'
+import { admitCaller, type CallerDependencies, queryOf } from './request.ts'
 import { jsonResponse, refuse } from './responses.ts'
 
-export interface ModelsDependencies {
-  authenticate(headers: Headers): Caller | Failure | Promise<Caller | Failure>
+export interface ModelsDependencies extends CallerDependencies {
   readonly credentials: Pick<CredentialCache, 'open'>
-  readonly limiter: Limiter
   offer(): Offer
 }
 
@@ -72,18 +68,15 @@ function itemOf({ caller, offer }: Admitted, request: Request, encodedId: string
   return isPaged(request) ? pagedItem(model, offer) : modelItem(model, offer)
 }
 
-/** Authenticates the caller and reads the models of its workspace. Counts as a request without tokens. */
+/** Also reads the models of the caller's workspace. */
 async function admit(
-  { authenticate, credentials, limiter, offer }: ModelsDependencies,
+  deps: ModelsDependencies,
   request: Request,
   address: string | undefined,
 ): Promise<Admitted | Failure> {
-  const caller = await authenticate(request.headers)
+  const { credentials, offer } = deps
+  const caller = await admitCaller(deps, request, address)
   if (caller instanceof Failure) return caller
-  if (!allowsSource(caller, address)) return sourceFailure(caller, address)
-  const admission = await limiter.admit(caller.limits, 0)
-  if (admission.kind === 'refused') return limitFailure(admission, caller.keyName)
-  admission.end(undefined)
   return { caller, offer: offer().with(await credentials.open(caller.workspaceId), caller.priceList) }
 }
 

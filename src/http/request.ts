@@ -1,6 +1,11 @@
-// Reads an inbound request before anything else: its path, its query, and the client's address and protocol.
+// Reads an inbound request before anything else: its path, its query, the client's address and protocol, and for requests
+// that generate nothing, who calls.
 
+import { Failure } from '../kernel/failure.ts'
 import { type IpRange, isInRange, parseIpAddress, parseIpRange } from '../kernel/ip-range.ts'
+import { type Limiter, limitFailure } from '../limits/limiter.ts'
+import { allowsSource, sourceFailure } from '../tenancy/allowlist.ts'
+import type { Caller } from '../tenancy/caller.ts'
 
 /**
  * The path that requests are matched and authorised by: everything between the authority and the query, as sent, because
@@ -112,4 +117,24 @@ function isTrustedProxy(address: string, { trustedProxies }: AddressClues): bool
 function withoutPort(entry: string): string {
   const [, bracketed, dotted] = /^(?:\[([^\]]*)\]|([0-9.]+))(?::[0-9]{1,5})?$/.exec(entry) ?? []
   return bracketed ?? dotted ?? entry
+}
+
+export interface CallerDependencies {
+  authenticate(headers: Headers): Caller | Failure | Promise<Caller | Failure>
+  readonly limiter: Limiter
+}
+
+/** Authenticates the caller of a free request, which counts as a request without tokens. */
+export async function admitCaller(
+  { authenticate, limiter }: CallerDependencies,
+  request: Request,
+  address: string | undefined,
+): Promise<Caller | Failure> {
+  const caller = await authenticate(request.headers)
+  if (caller instanceof Failure) return caller
+  if (!allowsSource(caller, address)) return sourceFailure(caller, address)
+  const admission = await limiter.admit(caller.limits, 0)
+  if (admission.kind === 'refused') return limitFailure(admission, caller.keyName)
+  admission.end(undefined)
+  return caller
 }

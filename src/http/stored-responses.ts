@@ -2,16 +2,11 @@
 
 import type { Dialect } from '../dialects/dialect.ts'
 import { Failure, invalidRequest } from '../kernel/failure.ts'
-import { type Limiter, limitFailure } from '../limits/limiter.ts'
-import { allowsSource, sourceFailure } from '../tenancy/allowlist.ts'
-import type { Caller } from '../tenancy/caller.ts'
 import type { StoredResponse, StoredResponses } from '../tenancy/stored-responses.ts'
-import { queryOf } from './request.ts'
+import { admitCaller, type CallerDependencies, queryOf } from './request.ts'
 import { jsonResponse, refuse, wrongMethod } from './responses.ts'
 
-export interface StoredResponsesDependencies {
-  authenticate(headers: Headers): Caller | Failure | Promise<Caller | Failure>
-  readonly limiter: Limiter
+export interface StoredResponsesDependencies extends CallerDependencies {
   readonly storedResponses: StoredResponses
 }
 
@@ -40,7 +35,7 @@ async function answer(
   { id, part }: { readonly id: string; readonly part: string },
 ): Promise<object | Failure> {
   const { storedResponses } = deps
-  const caller = await admit(deps, request, address)
+  const caller = await admitCaller(deps, request, address)
   if (caller instanceof Failure) return caller
   if (request.method === 'DELETE') {
     const isRemoved = await storedResponses.remove(caller.workspaceId, id)
@@ -50,21 +45,6 @@ async function answer(
   if (!stored) return unknown(id)
   if (part === '/cancel') return invalidRequest('Only a response in the background can be cancelled; none is here.')
   return part === '' ? (JSON.parse(stored.response) as object) : listItems(stored, queryOf(request.url))
-}
-
-/** Counts as a request without tokens. */
-async function admit(
-  { authenticate, limiter }: StoredResponsesDependencies,
-  request: Request,
-  address: string | undefined,
-): Promise<Caller | Failure> {
-  const caller = await authenticate(request.headers)
-  if (caller instanceof Failure) return caller
-  if (!allowsSource(caller, address)) return sourceFailure(caller, address)
-  const admission = await limiter.admit(caller.limits, 0)
-  if (admission.kind === 'refused') return limitFailure(admission, caller.keyName)
-  admission.end(undefined)
-  return caller
 }
 
 function unknown(id: string): Failure {

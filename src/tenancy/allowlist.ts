@@ -48,16 +48,17 @@ function isIn(list: Allowlist, id: string): boolean {
   return false
 }
 
-export function modelsToSql(models: readonly string[] | undefined): string | null {
-  return models === undefined ? null : JSON.stringify(models)
+/** Of models or sources. */
+export function listToSql(list: readonly string[] | undefined): string | null {
+  return list === undefined ? null : JSON.stringify(list)
 }
 
-/** Throws if the list cannot be read: it must not become "every model". */
-export function modelsFromSql(json: string | null): readonly string[] | undefined {
+/** Throws if the list cannot be read: it must not become "every model" or "anywhere". */
+export function listFromSql(json: string | null): readonly string[] | undefined {
   if (json === null) return undefined
-  const models: unknown = JSON.parse(json)
-  assert(Array.isArray(models) && models.every((model) => typeof model === 'string'), 'a model list holds strings')
-  return Object.freeze(models)
+  const list: unknown = JSON.parse(json)
+  assert(Array.isArray(list) && list.every((entry) => typeof entry === 'string'), 'a stored list holds strings')
+  return Object.freeze(list)
 }
 
 const aliasesMax = 200
@@ -89,7 +90,7 @@ export function createAllowlistPool(): (json: string | null) => Allowlist | unde
   return (json) => {
     const models = json === null ? undefined : lists.get(json)
     if (json === null || models !== undefined) return models
-    const list = createAllowlist(modelsFromSql(json) ?? [])
+    const list = createAllowlist(listFromSql(json) ?? [])
     if (lists.size >= listsMax) lists.clear()
     lists.set(json, list)
     return list
@@ -110,18 +111,6 @@ export function checkSources(sources: readonly string[] | undefined): void {
     `\`sources[${wrong}]\` must be an address or a range whose bits after the prefix are 0, such as 203.0.113.7, 10.0.0.0/8 or 2001:db8::/32.`,
     `sources[${wrong}]`,
   )
-}
-
-export function sourcesToSql(sources: readonly string[] | undefined): string | null {
-  return sources === undefined ? null : JSON.stringify(sources)
-}
-
-/** Throws if the list cannot be read: it must not become "anywhere". */
-export function sourcesFromSql(json: string | null): readonly string[] | undefined {
-  if (json === null) return undefined
-  const sources: unknown = JSON.parse(json)
-  assert(Array.isArray(sources) && sources.every((text) => typeof text === 'string'), 'a source list holds strings')
-  return Object.freeze(sources)
 }
 
 export function rangesOf(sources: readonly string[] | undefined): readonly IpRange[] | undefined {

@@ -7,7 +7,7 @@ import type { KeyId, ProjectId, WorkspaceId } from '../kernel/ids.ts'
 import type { IpRange } from '../kernel/ip-range.ts'
 import type { Database } from '../store/database.ts'
 import { type Sql, timeFromSql } from '../store/sql.ts'
-import { type Allowlist, aliasesFromSql, createAllowlistPool, rangesOf, sourcesFromSql } from './allowlist.ts'
+import { type Allowlist, aliasesFromSql, createAllowlistPool, listFromSql, rangesOf } from './allowlist.ts'
 import { hasLimits, type LimitScope, type Limits, limitsFromSql } from './limits.ts'
 import { LoadingCache } from './loading-cache.ts'
 
@@ -108,7 +108,7 @@ export function createFindKey(
         limits: limitsOf(row, keyLimits()),
         sharesRoutes: row.shares_routes === 1n,
         endUserSalt: row.end_user_salt ?? undefined,
-        sources: rangesOf(sourcesFromSql(row.sources)),
+        sources: rangesOf(listFromSql(row.sources)),
         priceList: row.price_list ?? undefined,
       }),
       expiresAt: timeFromSql(row.expires_at),

@@ -6,10 +6,10 @@ import { type Failure, invalidRequest } from '../kernel/failure.ts'
 import { createId, isId, type KeyId, type PersonId, type ProjectId, type WorkspaceId } from '../kernel/ids.ts'
 import type { Database } from '../store/database.ts'
 import { type Sql, timeFromSql, timeToSql } from '../store/sql.ts'
-import { checkModels, checkSources, modelsFromSql, modelsToSql, sourcesFromSql, sourcesToSql } from './allowlist.ts'
+import { checkModels, checkSources, listFromSql, listToSql } from './allowlist.ts'
 import { type ApiKey, type ComputeVerifier, createApiKey, lastFour } from './api-key.ts'
 import { appendAudit } from './audit.ts'
-import { auditedLimits, checkLimits, type Limits, limitsFromSql, limitsToSql } from './limits.ts'
+import { checkLimits, type Limits, limitsFromSql, limitsToSql, shownLimits } from './limits.ts'
 import {
   type Act,
   afterCursor,
@@ -98,7 +98,7 @@ export async function createKey(
   const details = {
     project: project.id,
     models: input.models ?? null,
-    limits: auditedLimits(input.limits ?? {}),
+    limits: shownLimits(input.limits ?? {}),
     expires_at: input.expiresAt ?? null,
     from_anywhere: input.sources === undefined,
   }
@@ -215,9 +215,9 @@ function keyFromRow(row: KeyInfoRow): KeyInfo {
     workspaceId: row.workspace_id,
     name: row.name,
     last4: row.last4,
-    models: modelsFromSql(row.models),
+    models: listFromSql(row.models),
     limits: limitsFromSql(row.limits),
-    sources: sourcesFromSql(row.sources),
+    sources: listFromSql(row.sources),
     createdAt: timeFromSql(row.created_at),
     expiresAt: timeFromSql(row.expires_at),
     revokedAt: timeFromSql(row.revoked_at),
@@ -324,8 +324,8 @@ export async function insertKey(sql: Sql, key: NewKey, computeVerifier: ComputeV
       expires_at, models, limits, sources, managed_by, owner_id)
     VALUES (${id}, ${key.projectId}, (SELECT workspace_id FROM projects WHERE id = ${key.projectId}), ${key.name},
       ${computeVerifier(key.key)}, ${computeVerifier.version}, ${lastFour(key.key)}, ${timeToSql(key.createdAt)},
-      ${key.expiresAt === undefined ? null : timeToSql(key.expiresAt)}, ${modelsToSql(key.models)},
-      ${limitsToSql(key.limits ?? {})}, ${sourcesToSql(key.sources)},
+      ${key.expiresAt === undefined ? null : timeToSql(key.expiresAt)}, ${listToSql(key.models)},
+      ${limitsToSql(key.limits ?? {})}, ${listToSql(key.sources)},
       ${key.managedBy ?? 'api'}, ${key.ownerId ?? null})`
   return id
 }

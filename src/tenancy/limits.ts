@@ -63,6 +63,8 @@ const tagSpends = [
   { field: 'tagSpendPerWeek', name: 'tag_spend_per_week' },
   { field: 'tagSpendPerMonth', name: 'tag_spend_per_month' },
 ] as const
+/** The names of all limits. */
+export const limitNames = [...counts, ...spends, ...tagSpends, { field: 'startsAt', name: 'starts_at' }] as const
 const limitedTagsMax = 50
 /** A billion dollars. */
 const spendMax = 10n ** 18n
@@ -124,8 +126,8 @@ export function limitsToSql(limits: Limits): string | null {
   return hasLimits(limits) ? JSON.stringify(limitsByName(limits, String)) : null
 }
 
-/** For the audit log: amounts in USD, such as `1.00`. */
-export function auditedLimits(limits: Limits): LimitsByName {
+/** For answers and the audit log: amounts in USD, such as `1.00`. */
+export function shownLimits(limits: Limits): LimitsByName {
   return limitsByName(limits, formatUsd)
 }
 
@@ -199,6 +201,6 @@ export async function putLimits(
     WHERE id = ${id} RETURNING managed_by`
   if (!found) throw notFound(kind, id)
   checkManager(kind, { managedBy: found.managed_by }, act)
-  await appendAudit(sql, { ...act, action: 'limits.put', object: id, details: auditedLimits(limits) })
+  await appendAudit(sql, { ...act, action: 'limits.put', object: id, details: shownLimits(limits) })
   return limits
 }

@@ -5,7 +5,7 @@ import { randomBytes } from 'node:crypto'
 import { createId, isId, type ProjectId, type WorkspaceId } from '../kernel/ids.ts'
 import { formatUsd, type Nano } from '../kernel/money.ts'
 import { type Sql, timeFromSql, timeToSql } from '../store/sql.ts'
-import { aliasesFromSql, aliasesToSql, checkAliases, checkModels, modelsFromSql, modelsToSql } from './allowlist.ts'
+import { aliasesFromSql, aliasesToSql, checkAliases, checkModels, listFromSql, listToSql } from './allowlist.ts'
 import { appendAudit } from './audit.ts'
 import { deleteGenerationKeys } from './idempotency.ts'
 import { type Limits, limitsFromSql } from './limits.ts'
@@ -221,7 +221,7 @@ export async function updateProject(sql: Sql, id: string, change: ProjectChange,
   checkManager('project', project, act)
   if (name !== undefined) await sql`UPDATE projects SET name = ${name} WHERE id = ${project.id}`
   if (models !== undefined) {
-    await sql`UPDATE projects SET models = ${modelsToSql(models ?? undefined)} WHERE id = ${project.id}`
+    await sql`UPDATE projects SET models = ${listToSql(models ?? undefined)} WHERE id = ${project.id}`
   }
   if (aliases !== undefined) {
     await sql`UPDATE projects SET aliases = ${aliasesToSql(aliases ?? undefined)} WHERE id = ${project.id}`
@@ -252,7 +252,7 @@ function projectFromRow(row: ProjectRow): Project {
     id: row.id,
     workspaceId: row.workspace_id,
     name: row.name,
-    models: modelsFromSql(row.models),
+    models: listFromSql(row.models),
     aliases: aliasesFromSql(row.aliases) ?? {},
     createdAt: timeFromSql(row.created_at),
     limits: limitsFromSql(row.limits),
@@ -335,7 +335,7 @@ export async function insertProject(sql: Sql, project: NewProject): Promise<Proj
     id,
     workspace_id: project.workspaceId,
     name: project.name,
-    models: modelsToSql(project.models),
+    models: listToSql(project.models),
     aliases: aliasesToSql(project.aliases),
     created_at: timeToSql(project.createdAt),
     managed_by: project.managedBy ?? 'api',

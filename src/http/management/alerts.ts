@@ -46,7 +46,6 @@ export function alertRoutes({ database, webhooks }: RouteDependencies): readonly
     implement(operations.markAlertsRead, {
       async write(sql, { body: { until }, reach }) {
         await markRead(sql, reach.principal.personId ?? 'installation', until)
-        return undefined
       },
     }),
     implement(operations.createWebhook, {
@@ -76,7 +75,6 @@ export function alertRoutes({ database, webhooks }: RouteDependencies): readonly
         await getWebhook(sql, id)
         await deleteWebhook(sql, id)
         await appendAudit(sql, { ...act, action: 'webhook.delete', object: id })
-        return undefined
       },
     }),
     implement(operations.testWebhook, {

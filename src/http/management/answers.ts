@@ -17,7 +17,7 @@ import type { Sql } from '../../store/sql.ts'
 import type { AuditRow } from '../../tenancy/audit.ts'
 import type { CredentialSummary } from '../../tenancy/credentials.ts'
 import type { KeyInfo } from '../../tenancy/keys.ts'
-import { type Limits, spendLimits } from '../../tenancy/limits.ts'
+import { type Limits, limitNames, shownLimits, spendLimits } from '../../tenancy/limits.ts'
 import type { Page, PageQuery } from '../../tenancy/management.ts'
 import type { Project, Workspace } from '../../tenancy/workspaces.ts'
 
@@ -52,48 +52,11 @@ export async function* everyPage<Item>(
 }
 
 export function limitsFromBody(body: CheckedBody<Operations['putKeyLimits']>): Limits {
-  return given({
-    requestsPerMinute: body.requests_per_minute,
-    tokensPerMinute: body.tokens_per_minute,
-    concurrentRequests: body.concurrent_requests,
-    spendPerDay: body.spend_per_day,
-    spendPerWeek: body.spend_per_week,
-    spendPerMonth: body.spend_per_month,
-    startsAt: body.starts_at,
-    userSpendPerDay: body.user_spend_per_day,
-    userSpendPerWeek: body.user_spend_per_week,
-    userSpendPerMonth: body.user_spend_per_month,
-    tagSpendPerDay: body.tag_spend_per_day,
-    tagSpendPerWeek: body.tag_spend_per_week,
-    tagSpendPerMonth: body.tag_spend_per_month,
-  })
+  return given(Object.fromEntries(limitNames.map(({ field, name }) => [field, body[name]])))
 }
 
 export function limitsAnswer(limits: Limits): BodyOf<'putKeyLimits'> {
-  return given({
-    requests_per_minute: limits.requestsPerMinute,
-    tokens_per_minute: limits.tokensPerMinute,
-    concurrent_requests: limits.concurrentRequests,
-    spend_per_day: usdOf(limits.spendPerDay),
-    spend_per_week: usdOf(limits.spendPerWeek),
-    spend_per_month: usdOf(limits.spendPerMonth),
-    starts_at: limits.startsAt === undefined ? undefined : isoTime(limits.startsAt).slice(0, 10),
-    user_spend_per_day: usdOf(limits.userSpendPerDay),
-    user_spend_per_week: usdOf(limits.userSpendPerWeek),
-    user_spend_per_month: usdOf(limits.userSpendPerMonth),
-    tag_spend_per_day: usdByTag(limits.tagSpendPerDay),
-    tag_spend_per_week: usdByTag(limits.tagSpendPerWeek),
-    tag_spend_per_month: usdByTag(limits.tagSpendPerMonth),
-  })
-}
-
-function usdOf(amount: Nano | undefined): string | undefined {
-  return amount === undefined ? undefined : formatUsd(amount)
-}
-
-function usdByTag(amounts: Readonly<Record<string, Nano>> = {}): Record<string, string> | undefined {
-  const entries = Object.entries(amounts)
-  return entries.length === 0 ? undefined : Object.fromEntries(entries.map(([tag, amount]) => [tag, formatUsd(amount)]))
+  return shownLimits(limits)
 }
 
 /** The spend of scopes, by scope and window. */

@@ -283,7 +283,6 @@ function priceListRoutes(deps: RouteDependencies): readonly Route[] {
         })
         await prices.renew()
         await changes.tell(recorded)
-        return undefined
       },
     }),
   ]

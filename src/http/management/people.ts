@@ -89,7 +89,6 @@ function ownRoutes({ database, passwords, createSignInLink, adminToken }: RouteD
           await setPassword(sql, personId, hash)
           await appendAudit(sql, { ...act, action: 'person.password', object: personId })
         })
-        return undefined
       },
     }),
     implement(operations.endSessions, {
@@ -120,7 +119,6 @@ function ownRoutes({ database, passwords, createSignInLink, adminToken }: RouteD
         const isEnded = await endSession(sql, id, principal.isOperator ? undefined : principal.personId)
         if (!isEnded) throw notFound('session', id)
         await appendAudit(sql, { ...act, action: 'session.end', object: id })
-        return undefined
       },
     }),
     implement(operations.createSignInLink, {
@@ -152,7 +150,6 @@ function ownRoutes({ database, passwords, createSignInLink, adminToken }: RouteD
     implement(operations.revokeToken, {
       async write(sql, { id, act, reach: { principal } }) {
         await revokeToken(sql, id, principal.isOperator ? undefined : principal.personId, act)
-        return undefined
       },
     }),
   ]
@@ -189,7 +186,6 @@ function memberRoutes({ database, invalidate, linkTo, sendMail }: RouteDependenc
           removeMember(sql, id, act, lastOne(reach, await getMember(sql, id))),
         )
         for (const key of keys) invalidate(key)
-        return undefined
       },
     }),
     implement(operations.createResetLink, {
@@ -259,7 +255,6 @@ function invitationRoutes({ database, linkTo, sendMail }: RouteDependencies): re
     implement(operations.revokeInvitation, {
       async write(sql, { id, act }) {
         await revokeInvitation(sql, id, act)
-        return undefined
       },
     }),
   ]

@@ -43,7 +43,6 @@ export function providerRoutes(deps: RouteDependencies): readonly Route[] {
         await getWorkspace(sql, id)
         if (!(await credentials.delete(sql, id, provider))) throw noCredential(provider)
         await appendAudit(sql, { ...act, action: 'credential.delete', object: id, details: { provider } })
-        return undefined
       },
       committed: ({ id }) => credentials.forget(id),
     }),

@@ -60,7 +60,7 @@ interface HandlerOf<CheckedCall, Result> {
   isPublic?(): boolean
 }
 
-export type Handler<Row> = HandlerOf<Call<Row>, Answer<Row>>
+export type Handler<Row> = HandlerOf<Call<Row>, undefined extends Answer<Row> ? void : Answer<Row>>
 
 /** The types of a particular operation are lost once routes are in one list. */
 export type UntypedCall = CallOf<string | undefined, unknown, unknown>

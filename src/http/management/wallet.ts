@@ -160,7 +160,6 @@ function paymentRoutes(deps: RouteDependencies): readonly Route[] {
         if (!autoTopUps) throw noPayments()
         await autoTopUps.turnOff(sql, id)
         await appendAudit(sql, { ...act, action: 'auto_topup.off', object: id })
-        return undefined
       },
     }),
     implement(operations.refundPayment, {
