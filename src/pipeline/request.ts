@@ -25,6 +25,7 @@ import type { OfferedModel } from '../routing/offer.ts'
 import type { Candidate } from '../routing/plan.ts'
 import type { HealthPlan } from '../routing/rank.ts'
 import { type AttemptRecord, createRecord, type RequestRecord } from '../telemetry/request-record.ts'
+import { hideKeys } from '../tenancy/api-key.ts'
 import type { Caller } from '../tenancy/caller.ts'
 import type { KeyedRequest } from '../tenancy/idempotency.ts'
 import { hasBytes } from '../wire/bytes.ts'
@@ -150,7 +151,8 @@ export class GatewayRequest implements RelayContext {
     readonly connection: Connection,
   ) {
     this.#clock = clock
-    this.record = createRecord(createId('req'), clock.now(), path, surface.id)
+    // Paths of Gemini's API name the model.
+    this.record = createRecord(createId('req'), clock.now(), hideKeys(path), surface.id)
     this.record.attempts = this.attempts
     this.startedMs = clock.monotonicMs()
   }

@@ -12,6 +12,7 @@ import { usualAuth } from '../providers/entry.ts'
 import type { Provider, Transport } from '../providers/provider.ts'
 import type { CandidateRecord } from '../telemetry/request-record.ts'
 import { allowsModel } from '../tenancy/allowlist.ts'
+import { hideKeys } from '../tenancy/api-key.ts'
 import type { Caller } from '../tenancy/caller.ts'
 import {
   type BrokenCredential,
@@ -251,7 +252,7 @@ function unknownModel(id: string, visible: readonly string[], cause: FailureCaus
 
 /** A key may have been put into the wrong field, so keys are masked. */
 export function shorten(id: string): string {
-  const shown = id.replace(/sk-tg-\w+/g, 'sk-tg-…')
+  const shown = hideKeys(id)
   return shown.length > 100 ? `${shown.slice(0, 100)}…` : shown
 }
 

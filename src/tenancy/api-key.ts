@@ -7,6 +7,11 @@ import { assert } from '../kernel/assert.ts'
 export type ApiKey = `sk-tg-${string}`
 
 const prefix = 'sk-tg-'
+
+/** For text that a client sent and that is shown or recorded: a key can stand in place of a model. */
+export function hideKeys(text: string): string {
+  return text.includes(prefix) ? text.replace(/sk-tg-\w+/g, `${prefix}…`) : text
+}
 const randomLength = 28
 const checksumLength = 6
 const bodyLength = prefix.length + randomLength

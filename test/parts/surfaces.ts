@@ -67,15 +67,19 @@ export function inWordsOf({ name }: Pick<TestSurface, 'name'>, members: object):
 }
 
 interface ChatMembers {
-  readonly messages?: readonly { readonly role: string; readonly content: string }[]
+  /** A test may send a value of a wrong type, which stays as it is. */
+  readonly messages?: readonly { readonly role: string; readonly content: string }[] | string
   readonly max_tokens?: number
 }
 
 function inGeminiWords({ messages, max_tokens, ...rest }: ChatMembers): object {
-  const contents = messages?.map(({ role, content }) => ({
-    role: role === 'assistant' ? 'model' : 'user',
-    parts: [{ text: content }],
-  }))
+  const contents =
+    typeof messages === 'string'
+      ? messages
+      : messages?.map(({ role, content }) => ({
+          role: role === 'assistant' ? 'model' : 'user',
+          parts: [{ text: content }],
+        }))
   return {
     ...rest,
     ...(contents && { contents }),
@@ -119,16 +123,17 @@ export function requestBytes(surface: TestSurface, parts: RequestParts): Buffer 
   return Buffer.concat([Buffer.from(`${method} ${target} HTTP/1.1\r\n${lines.join('')}\r\n`, 'latin1'), payload])
 }
 
-/** The vocabulary as the contract has it: status, type in OpenAI's form, type on the message surface. */
-const vocabulary: Readonly<Record<string, readonly [status: number, chat: string, messages: string]>> = {
-  INVALID_REQUEST: [400, 'invalid_request_error', 'invalid_request_error'],
-  UNAUTHORIZED: [401, 'authentication_error', 'authentication_error'],
-  NOT_FOUND: [404, 'not_found_error', 'not_found_error'],
-  METHOD_NOT_ALLOWED: [405, 'invalid_request_error', 'invalid_request_error'],
-  UNSUPPORTED_MEDIA_TYPE: [415, 'invalid_request_error', 'invalid_request_error'],
-  PAYLOAD_TOO_LARGE: [413, 'invalid_request_error', 'request_too_large'],
-  OVERLOADED: [503, 'overloaded_error', 'overloaded_error'],
-}
+/** The vocabulary as the contract has it: status, type in OpenAI's form, on the message surface, status of google.rpc. */
+const vocabulary: Readonly<Record<string, readonly [status: number, chat: string, messages: string, gemini: string]>> =
+  {
+    INVALID_REQUEST: [400, 'invalid_request_error', 'invalid_request_error', 'INVALID_ARGUMENT'],
+    UNAUTHORIZED: [401, 'authentication_error', 'authentication_error', 'UNAUTHENTICATED'],
+    NOT_FOUND: [404, 'not_found_error', 'not_found_error', 'NOT_FOUND'],
+    METHOD_NOT_ALLOWED: [405, 'invalid_request_error', 'invalid_request_error', 'UNIMPLEMENTED'],
+    UNSUPPORTED_MEDIA_TYPE: [415, 'invalid_request_error', 'invalid_request_error', 'INVALID_ARGUMENT'],
+    PAYLOAD_TOO_LARGE: [413, 'invalid_request_error', 'request_too_large', 'INVALID_ARGUMENT'],
+    OVERLOADED: [503, 'overloaded_error', 'overloaded_error', 'UNAVAILABLE'],
+  }
 
 export interface ExpectedFailure {
   readonly code: string
@@ -146,7 +151,7 @@ export function expectFailure(
 ): string {
   if (response === 'closed') throw new Error('the connection was closed instead of an answer')
   const { code, param, says } = expected
-  const [status, chatType, messagesType] = vocabulary[code] ?? []
+  const [status, chatType, messagesType, geminiStatus] = vocabulary[code] ?? []
   const requestId = response.headers.get('x-request-id')
   expect(`${response.status} ${response.body}`).toStartWith(`${status} {`)
   expect(response.headers.get('content-type')).toBe('application/json')
@@ -154,11 +159,15 @@ export function expectFailure(
   expect(response.headers.get('request-id')).toBe(requestId)
   const body = JSON.parse(response.body) as { error: { message: string } }
   const { message } = body.error
-  const whole: object =
-    surface.name === 'messages'
-      ? { type: 'error', error: { type: messagesType, message, code }, request_id: requestId }
-      : { error: { message, type: chatType, param: param ?? null, code } }
-  expect<object>(body).toEqual(whole)
+  const info = expect.objectContaining({ reason: code, metadata: expect.objectContaining(param ? { param } : {}) })
+  const openai = { error: { message, type: chatType, param: param ?? null, code } }
+  const wholes: Readonly<Record<TestSurface['name'], object>> = {
+    chat: openai,
+    responses: openai,
+    messages: { type: 'error', error: { type: messagesType, message, code }, request_id: requestId },
+    gemini: { error: { code: status, message, status: geminiStatus, details: expect.arrayContaining([info]) } },
+  }
+  expect<object>(body).toEqual(wholes[surface.name])
   if (param !== undefined) expect(message).toContain(param)
   if (says !== undefined) expect(message).toMatch(says)
   return message

@@ -6,7 +6,7 @@ import { afterAll, expect, test } from 'bun:test'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createJumpClock } from '../parts/jump-clock.ts'
-import { bothSurfaces, chat, messages, type TestSurface } from '../parts/surfaces.ts'
+import { addressed, allSurfaces, chat, inWordsOf, messages, type TestSurface } from '../parts/surfaces.ts'
 import { startUpstream, type UpstreamCall, type UpstreamReply } from '../parts/upstream.ts'
 import { chatWords, wordsFor } from '../parts/upstream-words.ts'
 import { ask, type Reply, startTenancy, until } from './tenancy.ts'
@@ -139,14 +139,13 @@ interface Ask {
   readonly stream: boolean
 }
 
-/** Every behaviour on both surfaces and both providers, streamed or not. */
+/** Every behaviour on all surfaces and both providers, streamed or not, with the keys in turn: they expire within weeks. */
 async function runEverything(keys: readonly string[]): Promise<void> {
-  const asks = keys.flatMap((key) =>
-    bothSurfaces.flatMap((surface) => [false, true].map((stream): Ask => ({ surface, key, stream }))),
-  )
-  for (const [name, behave] of Object.entries(behaviours)) {
+  const kinds = allSurfaces.flatMap((surface) => [false, true].map((stream) => ({ surface, stream })))
+  for (const [turn, [name, behave]] of Object.entries(behaviours).entries()) {
     upstream.handle(behave)
-    for (const one of asks) {
+    for (const [at, kind] of kinds.entries()) {
+      const one: Ask = { ...kind, key: keys[(turn + at) % keys.length] as string }
       clock.jump(calmSeconds)
       const before = upstream.calls.length
       const reply = await answerTo(one)
@@ -182,14 +181,16 @@ async function answerTo({ surface, key, stream }: Ask): Promise<Reply> {
 
 async function askWrongly(key: string): Promise<void> {
   const cookie = `session=${secrets['console cookie']}`
-  for (const surface of bothSurfaces) {
+  for (const surface of allSurfaces) {
     note(await tenancy.generate(surface, key, 'no/such', prompted))
     note(await tenancy.generate(surface, `${key}x`, 'acme/large', prompted))
     note(await tenancy.generate(surface, secrets['management token'], 'acme/large', prompted))
     note(await tenancy.generate(surface, key, 'acme/large', { messages: secrets.prompt }))
     const headers = { 'x-api-key': key, cookie, ...surface.headers }
-    note(await tenancy.api('POST', surface.path, { model: 'acme/large', max_tokens: -1, ...prompted }, headers))
-    note(await tenancy.api('POST', surface.path, undefined, { ...headers, 'content-type': 'application/json' }))
+    const members = inWordsOf(surface, { model: 'acme/large', max_tokens: -1, ...prompted })
+    const { path, body } = addressed(surface, JSON.stringify(members))
+    note(await tenancy.api('POST', path, JSON.parse(body), headers))
+    note(await tenancy.api('POST', path, undefined, { ...headers, 'content-type': 'application/json' }))
   }
   note(await tenancy.api('GET', '/api/keys', undefined, { authorization: `Bearer ${key}`, cookie }))
   note(await tenancy.api('POST', '/api/payments/stripe/webhook', {}, { 'stripe-signature': secrets['stripe key'] }))
@@ -289,7 +290,7 @@ test('L2: a prompt that a provider quotes in an error is not stored', async () =
 
 test('A8: a key that is sent as the model is neither repeated nor stored', async () => {
   const { key } = await tenancy.tenant({ credit: '5' })
-  for (const surface of bothSurfaces) {
+  for (const surface of allSurfaces) {
     const { status, text } = await tenancy.generate(surface, key, key)
     expect([status, text.includes(key)]).toEqual([404, false])
   }
@@ -310,7 +311,7 @@ test('L3: a provider’s message reaches the caller only for the caller’s own 
     const sent = headers.get('authorization') ?? headers.get('x-api-key')
     return reply.json(400, { detail: `${refusal} ${sent}` })
   })
-  for (const surface of bothSurfaces) {
+  for (const surface of allSurfaces) {
     const { status, text } = await tenancy.generate(surface, key, 'calm/one')
     expect(status).toBe(400)
     expect(text).toContain(refusal)
