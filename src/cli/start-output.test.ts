@@ -40,7 +40,8 @@ test('shows a wildcard address as loopback', () => {
   ] as const) {
     const text = prettyStart({ ...facts, url })
     expect(text).toContain(`  Console     ${reached}/console?t=once`)
-    expect(text).toContain(`  OpenAI      ${reached}/v1\n`)
+    expect(text).toContain(`  OpenAI      ${reached}/v1    Chat Completions, Responses, Embeddings\n`)
+    expect(text).toContain(`  Anthropic   ${reached}\n  Gemini      ${reached}\n`)
     expect(text).toContain(`curl -N ${reached}/v1/chat/completions`)
     expect(text).toContain(`listening on ${url}\n`)
     expect(firstStartNotice({ ...facts, url })).toContain(`Console ${reached}/console?t=once `)

@@ -48,7 +48,8 @@ export function prettyStart(facts: StartFacts): string {
     ? `${url}${first.signInPath}    one-time link, valid 15 minutes`
     : `${url}/console    new sign-in link: npx tollgate console`
   lines.push(`  Console     ${link}`, `  Catalog     ${url}/`)
-  lines.push(`  OpenAI      ${url}/v1`, `  Anthropic   ${url}`)
+  lines.push(`  OpenAI      ${url}/v1    Chat Completions, Responses, Embeddings`)
+  lines.push(`  Anthropic   ${url}`, `  Gemini      ${url}`)
   if (first) lines.push(`  API key     ${first.key}      shown this once; also in ${first.keyFile} (0600)`)
   lines.push(`  Management  token in ${facts.managementToken}`)
   if (first) lines.push(`  Wallet      $${first.openingCredit} opening credit, workspace "default"`)

@@ -24,7 +24,7 @@ test('keys: a new key shows its secret once, and its first request is received',
   const secret = (await page.textContent('[data-what=secret]')) ?? ''
   expect(secret).toMatch(/^sk-tg-\w{20,}$/)
   expect(await page.textContent('[data-what=".env lines"]')).toBe(
-    `OPENAI_BASE_URL=${harness.gateway.url}/v1\nOPENAI_API_KEY=${secret}\nANTHROPIC_BASE_URL=${harness.gateway.url}\nANTHROPIC_API_KEY=${secret}`,
+    `OPENAI_BASE_URL=${harness.gateway.url}/v1\nOPENAI_API_KEY=${secret}\nANTHROPIC_BASE_URL=${harness.gateway.url}\nANTHROPIC_API_KEY=${secret}\nGOOGLE_GEMINI_BASE_URL=${harness.gateway.url}\nGEMINI_API_KEY=${secret}`,
   )
   expect(await page.textContent('[data-what="connect command"]')).toContain(
     `TOLLGATE_KEY=${secret} npx tollgate connect`,

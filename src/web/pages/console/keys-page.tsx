@@ -403,6 +403,8 @@ function SecretDialog({ apiKey: { id, name, secret }, address, isNew, onClose }:
     `OPENAI_API_KEY=${secret}`,
     `ANTHROPIC_BASE_URL=${address}`,
     `ANTHROPIC_API_KEY=${secret}`,
+    `GOOGLE_GEMINI_BASE_URL=${address}`,
+    `GEMINI_API_KEY=${secret}`,
   ].join('\n')
   const connect = `TOLLGATE_KEY=${secret} npx tollgate connect claude`
   const model = exampleModel(useApi('getCatalog', {}).value?.data ?? [])
