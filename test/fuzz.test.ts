@@ -5,11 +5,18 @@ import { afterAll, describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { startGateway, stopAll, upstreamConfig } from './parts/gateway.ts'
 import { connect, type RawConnection, type RawResponse } from './parts/raw-client.ts'
-import { bodyOf, bothSurfaces, requestBytes, type TestSurface } from './parts/surfaces.ts'
+import { addressed, allSurfaces, bodyOf, chat, messages, requestBytes, type TestSurface } from './parts/surfaces.ts'
 import { startUpstream } from './parts/upstream.ts'
 import { eitherAnswer } from './parts/upstream-words.ts'
 
-const runs = 1500
+const runs = 1000
+
+/** Responses and Gemini's API on the model of a chat provider: what is damaged is parsed. */
+const surfaces: readonly TestSurface[] = allSurfaces.map((surface) =>
+  surface === chat || surface === messages
+    ? surface
+    : { ...surface, model: chat.model, members: { ...surface.members, model: JSON.stringify(chat.model) } },
+)
 
 const prototypeBefore = Object.getOwnPropertyNames(Object.prototype)
 
@@ -46,6 +53,7 @@ const hostileValue = fc.oneof(
 
 const memberName = fc.oneof(
   fc.constantFrom('model', 'messages', 'stream', 'max_tokens', 'max_completion_tokens', 'stream_options', 'n', 'tools'),
+  fc.constantFrom('input', 'store', 'contents', 'systemInstruction', 'generationConfig', 'toolConfig'),
   fc.constantFrom('system', 'temperature', '__proto__', 'constructor', 'toString', 'hasOwnProperty', ''),
   fc.string(),
 )
@@ -64,7 +72,7 @@ const damagedBody = (surface: TestSurface): fc.Arbitrary<Uint8Array> => {
   return fc.tuple(members, fc.array(cut, { maxLength: 3 })).map(([changed, cuts]) => {
     // Not an object: a member called __proto__ would vanish in it.
     const added = changed.map(([name, value]) => `,${JSON.stringify(name)}:${value}`).join('')
-    let body: Uint8Array = utf8(bodyOf(surface).replace(/}$/, () => `${added}}`))
+    let body: Uint8Array = utf8(addressed(surface, bodyOf(surface)).body.replace(/}$/, () => `${added}}`))
     for (const { at, drop, insert } of cuts) {
       body = Buffer.concat([body.subarray(0, at), insert, body.subarray(at + drop)])
     }
@@ -90,6 +98,7 @@ const damagedHeaders = fc.dictionary(
   fc.constantFrom(
     'authorization',
     'x-api-key',
+    'x-goog-api-key',
     'content-type',
     'anthropic-version',
     'anthropic-beta',
@@ -119,7 +128,10 @@ function expectAnswer(surface: TestSurface, response: RawResponse | 'closed'): v
   const id = headers.get('request-id')
   const error = { type: expect.any(String), message: expect.any(String), code: expect.stringMatching(/^[A-Z_]+$/) }
   const parsed: unknown = JSON.parse(body)
-  if (surface.name === 'messages') expect(parsed).toEqual({ type: 'error', error, request_id: id })
+  if (surface.name === 'gemini') {
+    const google = { code: status, message: expect.any(String), status: expect.stringMatching(/^[A-Z_]+$/) }
+    expect(parsed).toEqual({ error: { ...google, details: expect.any(Array) } })
+  } else if (surface.name === 'messages') expect(parsed).toEqual({ type: 'error', error, request_id: id })
   else expect(parsed).toEqual({ error: { ...error, param: (parsed as { error: { param: unknown } }).error.param } })
 }
 
@@ -141,10 +153,11 @@ async function fuzz<Damage>(
   connection?.leave()
 }
 
-for (const surface of bothSurfaces) {
+for (const surface of surfaces) {
+  const target = addressed(surface, bodyOf(surface)).path
   describe(`the ${surface.name} surface`, () => {
     test('answers any damaged body', async () => {
-      await fuzz(surface, damagedBody(surface), (body) => requestBytes(surface, { key: gateway.key, body }))
+      await fuzz(surface, damagedBody(surface), (body) => requestBytes(surface, { key: gateway.key, target, body }))
     })
 
     test('answers any bytes at all', async () => {
@@ -153,7 +166,7 @@ for (const surface of bothSurfaces) {
         fc.string({ unit: 'grapheme' }).map(utf8),
         fc.json().map(utf8),
       )
-      await fuzz(surface, bytes, (body) => requestBytes(surface, { key: gateway.key, body }))
+      await fuzz(surface, bytes, (body) => requestBytes(surface, { key: gateway.key, target, body }))
     })
 
     test('answers any headers', async () => {
@@ -167,7 +180,7 @@ test('has left the prototypes alone, and the gateway serves', async () => {
   expect(({} as Record<string, unknown>).polluted).toBeUndefined()
   const defects = gateway.logged().filter(({ level }) => level === 'error')
   expect(defects).toEqual([])
-  for (const surface of bothSurfaces) {
+  for (const surface of surfaces) {
     const connection = await connect(gateway.url)
     await connection.send(requestBytes(surface, { key: gateway.key }))
     expect(await connection.response()).toMatchObject({ status: 200 })

@@ -2,23 +2,38 @@
 // time: headers go out early, comments and pings fill the silence, and failover stays invisible all the same.
 
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { failoverConfig, type Gateway, startGateway, stopAll } from './parts/gateway.ts'
+import { allDialects, failoverConfig, type Gateway, startGateway, stopAll } from './parts/gateway.ts'
 import { createJumpClock } from './parts/jump-clock.ts'
 import { connect, type RawConnection, type RawResponse } from './parts/raw-client.ts'
-import {
-  bodyOf,
-  bothSurfaces,
-  chat,
-  expectFailure,
-  messages,
-  requestBytes,
-  type TestSurface,
-} from './parts/surfaces.ts'
+import { allSurfaces, bodyOf, chat, expectFailure, messages, requestBytes, type TestSurface } from './parts/surfaces.ts'
 import { startUpstream, type Upstream, type UpstreamReply } from './parts/upstream.ts'
-import { answerHello, chatWords, messagesWords, type Words } from './parts/upstream-words.ts'
+import {
+  answerHello,
+  chatWords,
+  geminiWords,
+  messagesWords,
+  responsesWords,
+  type Words,
+} from './parts/upstream-words.ts'
 
 const keepAlive = ': keep-alive\n\n'
 const ping = 'event: ping\ndata: {"type":"ping"}\n\n'
+
+/** What the provider of each surface's model sends. */
+const wordsOf: Readonly<Record<TestSurface['name'], Words>> = {
+  chat: chatWords,
+  messages: messagesWords,
+  responses: responsesWords,
+  gemini: geminiWords,
+}
+
+/** How an error begins inside a stream. */
+const errorEvents: Readonly<Record<TestSurface['name'], string>> = {
+  chat: '',
+  messages: 'event: error\n',
+  responses: 'event: response.failed\n',
+  gemini: '',
+}
 
 let clock = createJumpClock()
 let first: Upstream
@@ -30,7 +45,7 @@ beforeEach(async () => {
   clock = createJumpClock()
   first = startUpstream(() => {})
   second = startUpstream(answerHello)
-  gateway = await startGateway({ config: failoverConfig([first.url, second.url]), clock })
+  gateway = await startGateway({ config: failoverConfig([first.url, second.url], { dialects: allDialects }), clock })
 })
 
 afterEach(() => stopAll(gateway, first, second))
@@ -47,7 +62,7 @@ async function waiting(
   surface: TestSurface,
   begin: (reply: UpstreamReply, words: Words) => Promise<void>,
 ): Promise<Waiting> {
-  const words = surface.name === 'chat' ? chatWords : messagesWords
+  const words = wordsOf[surface.name]
   const reached = new Promise<UpstreamReply>((resolve) => first.handle((_, reply) => resolve(reply)))
   const connection = await connect(gateway.url)
   await connection.send(requestBytes(surface, { key: gateway.key, body: bodyOf(surface, { stream: 'true' }) }))
@@ -78,7 +93,7 @@ async function expectedFrom(surface: TestSurface): Promise<string> {
   return (await whole(connection)).body
 }
 
-for (const surface of bothSurfaces) {
+for (const surface of allSurfaces) {
   describe(`a client of the ${surface.name} surface`, () => {
     test('gets headers and a comment after ten seconds, and another after each fifteen', async () => {
       const { connection, reply, words } = await waiting(surface, silent)
@@ -173,12 +188,16 @@ for (const surface of bothSurfaces) {
         first.handle((_, again) => again.json(status, { error: { message: 'no' } }), 'stay unasked')
         await reply.json(status, { error: { message: 'no' } })
         const { body, headers } = await whole(connection)
-        const name = surface.name === 'chat' ? '' : 'event: error\n'
-        expect(body).toStartWith(`${keepAlive}${name}data: {`)
+        expect(body).toStartWith(`${keepAlive}${errorEvents[surface.name]}data: {`)
         expect(body).toEndWith('}\n\n')
         expect(body).not.toContain(words.terminal)
-        const data = JSON.parse(body.slice(body.indexOf('data: ') + 6)) as { error: object; request_id?: string }
-        expect(data.error).toMatchObject({ code, message: expect.stringContaining(surface.name) })
+        const data = JSON.parse(body.slice(body.indexOf('data: ') + 6))
+        const { message, ...error } = surface.name === 'responses' ? data.response.error : data.error
+        expect(message).toContain(surface.name)
+        // OpenAI's list of codes for failed responses has one for rate limits, and one for all that is no fault of the caller.
+        if (surface.name === 'responses')
+          expect(error.code).toBe(status === 429 ? 'rate_limit_exceeded' : 'server_error')
+        else expect(surface.name === 'gemini' ? error.details[0].reason : error.code).toBe(code)
         if (surface.name === 'messages')
           expect(data).toMatchObject({ type: 'error', request_id: headers.get('request-id') })
       },
@@ -204,7 +223,7 @@ for (const surface of bothSurfaces) {
       await connection.until('hello')
       clock.jump(301)
       const { body } = await whole(connection)
-      expect(body).toContain('"code":"STREAM_INTERRUPTED"')
+      expect(body).toContain(`"${surface.name === 'gemini' ? 'reason' : 'code'}":"STREAM_INTERRUPTED"`)
       expect(body).toContain('fell silent')
       await first.calls[0]?.closed
       expect(second.calls).toHaveLength(0)

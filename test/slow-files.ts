@@ -33,7 +33,7 @@ export const slowFiles: Readonly<Record<string, number>> = {
   'src/http/management/roles.test.ts': 6,
   'test/web/oidc.test.ts': 10,
   'test/replicas/fleet/removed-person.test.ts': 11,
-  'test/keep-alives.test.ts': 11,
+  'test/keep-alives.test.ts': 20,
   'test/simulator/simulator.test.ts': 23,
   'test/slow-readers.test.ts': 22,
   'test/work/guard.test.ts': 22,

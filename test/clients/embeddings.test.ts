@@ -1,13 +1,17 @@
 // POST /v1/embeddings: the official clients, the bytes of vectors, the other providers' forms, charges and refusals.
 
 import { afterAll, describe, expect, test } from 'bun:test'
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
 import { OpenAIEmbeddings } from '@langchain/openai'
 import OpenAI from 'openai'
 import { invokeEmbedding, predictEmbedding } from '../../src/providers/wrapping/embeddings.ts'
 import { createWallets } from '../money/wallets.ts'
+import { createThrowAwayFolder } from '../parts/engines.ts'
 import { startGateway, stopAll } from '../parts/gateway.ts'
 import { startUpstream, type UpstreamHandler } from '../parts/upstream.ts'
-import { pythonClients } from '../recipes/python.ts'
+import { googleClients } from '../recipes/clients.ts'
+import { fetchPython, pythonClients } from '../recipes/python.ts'
 
 const idle: UpstreamHandler = (_, reply) => void reply.json(500, {})
 const upstream = startUpstream(idle)
@@ -83,42 +87,70 @@ describe('the sandbox', () => {
   })
 })
 
-/** Embeds a text and prints the vector; arguments: URL, key, model. */
+/** Each embeds a text and prints the vector; arguments: URL, key, model. */
 const programs = {
-  'openai Python': `
+  'OpenAI Python': `
 import sys, openai
 url, key, model = sys.argv[1:]
 client = openai.OpenAI(base_url=url + "/v1", api_key=key, max_retries=0)
 print(list(client.embeddings.create(model=model, input="a red fox").data[0].embedding))`,
-  'google-genai Python': `
+  // It would download a tokenizer to measure texts, and send tokens.
+  'LangChain Python': `
+import sys
+from langchain_openai import OpenAIEmbeddings
+url, key, model = sys.argv[1:]
+client = OpenAIEmbeddings(base_url=url + "/v1", api_key=key, model=model, check_embedding_ctx_length=False, max_retries=0)
+print(client.embed_query("a red fox"))`,
+  'Google Gen AI Python': `
 import sys
 from google import genai
 url, key, model = sys.argv[1:]
 client = genai.Client(api_key=key, http_options={"base_url": url})
 config = {"output_dimensionality": 256}
 print(client.models.embed_content(model=model, contents="a red fox", config=config).embeddings[0].values)`,
-} as const
-const pythons = await pythonClients()
+  'Google Gen AI JS': `
+import { GoogleGenAI } from '@google/genai'
+const [, baseUrl, apiKey, model] = process.argv
+const ai = new GoogleGenAI({ apiKey, httpOptions: { baseUrl } })
+const config = { outputDimensionality: 256 }
+const { embeddings } = await ai.models.embedContent({ model, contents: 'a red fox', config })
+console.log(JSON.stringify(embeddings[0].values))`,
+}
+const langchainVersion = '1.7.3'
+const langchain = await fetchPython('langchain-openai', langchainVersion)
+const folder = createThrowAwayFolder()
+afterAll(() => folder[Symbol.dispose]())
+const others = [
+  ...(await pythonClients()).map(({ client, missing }) => ({ ...client, missing, cwd: folder.path })),
+  ...(await googleClients()).map(({ client, missing }) => ({
+    ...client,
+    missing,
+    cwd: join(folder.path, client.version),
+  })),
+  {
+    ...{ name: 'LangChain Python', version: langchainVersion, surfaces: ['chat'], cwd: folder.path },
+    command: () => [langchain.python],
+    missing: langchain.missing,
+  },
+].filter(({ name, surfaces }) => name in programs && surfaces[0] !== 'responses')
 
-describe.each([
-  ['openai Python', 'OpenAI Python'],
-  ['google-genai Python', 'Google Gen AI Python'],
-] as const)('%s', (program, name) => {
-  const all = pythons.filter(({ client }) => client.name === name && client.surfaces[0] !== 'responses')
-  for (const { client: python, missing } of all) {
-    test.skipIf(missing !== undefined)(`${python.version}: the same vector as with openai for JavaScript`, async () => {
-      const [command = ''] = python.command('')
-      const child = Bun.spawn([command, '-c', programs[program], gateway.url, gateway.key, 'sandbox/embed'], {
-        stdio: ['ignore', 'pipe', 'pipe'],
-        env: { PATH: process.env.PATH ?? '' },
-      })
-      const [output, errors] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited])
-      expect(errors).toBe('')
-      const { data } = await client.embeddings.create({ model: 'sandbox/embed', input: 'a red fox' })
-      expect((JSON.parse(output) as number[]).map(Math.fround)).toEqual(data[0]?.embedding.map(Math.fround) as number[])
+for (const { name, version, command, missing, cwd } of others) {
+  test.skipIf(missing !== undefined)(`${name} ${version}: the same vector as with openai for JavaScript`, async () => {
+    mkdirSync(cwd, { recursive: true })
+    const [program = ''] = command(cwd)
+    const source = programs[name as keyof typeof programs]
+    const words = program === 'node' ? ['--input-type=module', '-e', source, '--'] : ['-c', source]
+    const child = Bun.spawn([program, ...words, gateway.url, gateway.key, 'sandbox/embed'], {
+      cwd,
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: { PATH: process.env.PATH ?? '' },
     })
-  }
-})
+    const [output, errors] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited])
+    expect(errors).toBe('')
+    const { data } = await client.embeddings.create({ model: 'sandbox/embed', input: 'a red fox' })
+    expect((JSON.parse(output) as number[]).map(Math.fround)).toEqual(data[0]?.embedding.map(Math.fround) as number[])
+  })
+}
 
 test('vectors are passed on byte for byte, with the cost in the usage', async () => {
   upstream.handle(answerWith(1_001))

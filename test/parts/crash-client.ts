@@ -97,9 +97,17 @@ function endOf({ surface, stream }: Ask, response: Response | undefined, text: s
   return /^(data: \{"error"|event: error)/m.test(text) ? 'failed' : 'cut'
 }
 
+/** What only the end of a complete stream has. */
+const streamEnds: Readonly<Record<TestSurface['name'], RegExp>> = {
+  chat: /^data: \[DONE\]$/m,
+  messages: /^event: message_stop$/m,
+  responses: /^event: response\.(?:completed|incomplete)$/m,
+  gemini: /^data: .*"finishReason":/m,
+}
+
 /** Whether all of an answer came, by its bytes alone. */
-export function isWhole(surface: TestSurface, stream: boolean, text: string): boolean {
-  if (stream) return surface.name === 'chat' ? /^data: \[DONE\]$/m.test(text) : /^event: message_stop$/m.test(text)
+export function isWhole({ name }: TestSurface, stream: boolean, text: string): boolean {
+  if (stream) return streamEnds[name].test(text)
   try {
     JSON.parse(text)
     return true

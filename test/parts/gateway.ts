@@ -169,6 +169,15 @@ export interface FailoverOptions {
   readonly model?: string
   /** Members of each route beside its provider and model. */
   route?(at: number): string
+  /** The dialects by the names of their models; Chat Completions and Messages by default. */
+  readonly dialects?: Readonly<Record<string, string>>
+}
+
+export const allDialects = {
+  chat: 'openai-chat',
+  messages: 'anthropic-messages',
+  responses: 'openai-responses',
+  gemini: 'gemini',
 }
 
 /**
@@ -178,13 +187,13 @@ export interface FailoverOptions {
  */
 export function failoverConfig(
   upstreamUrls: readonly string[],
-  { model = 'price: free', route = (at) => `priority: ${at}` }: FailoverOptions = {},
+  { model = 'price: free', route = (at) => `priority: ${at}`, ...options }: FailoverOptions = {},
 ): string {
-  const dialects = { chat: 'openai-chat', messages: 'anthropic-messages' }
+  const { dialects = { chat: allDialects.chat, messages: allDialects.messages } } = options
   const surfaces = Object.entries(dialects)
   const providers = surfaces.flatMap(([name, dialect]) =>
     upstreamUrls.map((url, at) => {
-      const base = name === 'chat' ? `${url}/v1` : url
+      const base = name === 'messages' ? url : `${url}/v1${name === 'gemini' ? 'beta' : ''}`
       return `  - { id: ${name}-${at}, dialect: ${dialect}, base_url: "${base}", api_key: upstream-secret }`
     }),
   )

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { isoTime } from '../../src/kernel/clock.ts'
 import { usageIn, wordsOf } from '../money/provider-words.ts'
 import { forEachEngine } from '../parts/engines.ts'
-import { bothSurfaces } from '../parts/surfaces.ts'
+import { allSurfaces } from '../parts/surfaces.ts'
 import type { UpstreamReply } from '../parts/upstream.ts'
 import { createStepClock, type StepClock } from '../tenancy/step-clock.ts'
 import { ask, until } from '../tenancy/tenancy.ts'
@@ -38,9 +38,9 @@ forEachEngine((engine) => {
       begun.push(reply)
     })
     const responses = await Promise.all(
-      bothSurfaces.map((surface) => ask(tenancy.gateway.url, surface, tenant.key, model, { stream: true })),
+      allSurfaces.map((surface) => ask(tenancy.gateway.url, surface, tenant.key, model, { stream: true })),
     )
-    expect(upstream.calls.length - usual).toBe(2)
+    expect(upstream.calls.length - usual).toBe(allSurfaces.length)
     upstream.handle((_, reply) => reply.json(200, words.whole({ texts: ['hello'], usage })))
     return async () => {
       for (const reply of begun) {

@@ -6,7 +6,7 @@ import { verify } from '../../src/ledger/verify.ts'
 import { openDatabase } from '../../src/store/open-database.ts'
 import { usageIn, wordsOf } from '../money/provider-words.ts'
 import { forEachEngine } from '../parts/engines.ts'
-import { bothSurfaces, chat } from '../parts/surfaces.ts'
+import { allSurfaces, chat } from '../parts/surfaces.ts'
 import type { UpstreamReply } from '../parts/upstream.ts'
 import { ask, type Tenant } from '../tenancy/tenancy.ts'
 import { explained, openPriced, type PricedGateway, used } from './priced-gateway.ts'
@@ -79,12 +79,12 @@ forEachEngine((engine) => {
     expect([old.cost, old.price_version]).toEqual([costs.catalog, 'acme/large#1'])
   })
 
-  test('an explicit price replaces the markup for its model, on both surfaces, until it is reset', async () => {
+  test('an explicit price replaces the markup for its model, on every surface, until it is reset', async () => {
     const { tenancy, tenant } = priced
     const path = '/api/models/acme/large/price?list=retail'
     const set = await tenancy.api('PUT', path, { input: '5.00', output: '2.00' })
     expect(set).toMatchObject({ status: 200, body: { version: 'acme/large#list-retail#2', source: 'management API' } })
-    for (const surface of bothSurfaces) {
+    for (const surface of allSurfaces) {
       const answer = await ask(tenancy.gateway.url, surface, tenant.key, 'acme/large', {})
       await answer.text()
       expect([surface.name, answer.headers.get('x-tollgate-cost')]).toEqual([surface.name, costs.explicit])

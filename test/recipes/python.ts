@@ -12,24 +12,30 @@ const versions = {
 } as const
 type PackageName = keyof typeof versions
 
+/** An interpreter with the package; `missing` = why there is none. */
+export async function fetchPython(name: string, version: string) {
+  const fetched = await fetchOnce(`python-${name}-${version}`, (folder) => [
+    { what: 'python3 -m venv', command: ['python3', '-m', 'venv', folder] },
+    {
+      what: 'pip install',
+      command: [
+        ...[join(folder, 'bin/python'), '-m', 'pip', 'install', '--quiet', '--disable-pip-version-check'],
+        ...['--retries', '1', '--timeout', '20', `${name}==${version}`],
+      ],
+    },
+  ])
+  return 'folder' in fetched
+    ? { python: join(fetched.folder, 'bin/python'), missing: undefined }
+    : { python: 'python3', missing: fetched.reason }
+}
+
 export async function pythonClients(): Promise<FetchedClient[]> {
   const wanted = (Object.keys(versions) as PackageName[]).flatMap((name) =>
     versions[name].map((version) => ({ name, version })),
   )
   const clients = await Promise.all(
     wanted.map(async ({ name, version }) => {
-      const fetched = await fetchOnce(`python-${name}-${version}`, (folder) => [
-        { what: 'python3 -m venv', command: ['python3', '-m', 'venv', folder] },
-        {
-          what: 'pip install',
-          command: [
-            ...[join(folder, 'bin/python'), '-m', 'pip', 'install', '--quiet', '--disable-pip-version-check'],
-            ...['--retries', '1', '--timeout', '20', `${name}==${version}`],
-          ],
-        },
-      ])
-      const python = 'folder' in fetched ? join(fetched.folder, 'bin/python') : 'python3'
-      const missing = 'reason' in fetched ? fetched.reason : undefined
+      const { python, missing } = await fetchPython(name, version)
       const client = clientOf(name, version, python)
       return name === 'openai'
         ? [

@@ -1,10 +1,10 @@
-// The clients as a separate process: so many calls a second on both surfaces, of every kind that the gateway serves;
+// The clients as a separate process: so many calls a second on all surfaces, of every kind that the gateway serves;
 // a share of them leaves in the middle. Prints its counts every second; on its input the line `pause` keeps it from
 // sending until `resume`, and `stop` lets what runs end.
 
 import { isWhole } from '../parts/crash-client.ts'
 import { type Order, promptOf } from '../parts/crash-upstream.ts'
-import { bothSurfaces, type TestSurface } from '../parts/surfaces.ts'
+import { addressed, allSurfaces, inWordsOf, type TestSurface } from '../parts/surfaces.ts'
 import { letIn, type TrafficCounts, type TrafficPlan } from './counts.ts'
 
 const runningMax = 1000
@@ -40,18 +40,19 @@ const toolOf: Record<TestSurface['name'], object> = {
 interface Call {
   readonly surface: TestSurface
   readonly stream: boolean
+  readonly path: string
   readonly body: string
   readonly headers: Readonly<Record<string, string>>
 }
 
 function randomCall(): Call {
-  const surface = oneOf(bothSurfaces)
+  const surface = oneOf(allSurfaces)
   const stream = Math.random() < 0.6
   const pieces = 1 + below(20)
   const order: Order = { inputTokens: 1 + below(500), outputTokens: 1 + below(300), pieces, pauseMs: below(60) }
   // Some prompts are long: what is kept of them would show.
   const padding = Math.random() < 0.1 ? ` ${'long '.repeat(below(4000))}` : ''
-  const body = {
+  const members = {
     model: Math.random() < 0.15 ? oneOf(sandboxModels) : oneOf(models),
     max_tokens: 2000,
     messages: [{ role: 'user', content: promptOf(order) + padding }],
@@ -59,10 +60,11 @@ function randomCall(): Call {
     ...(stream && surface.name === 'chat' && Math.random() < 0.5 && { stream_options: { include_usage: true } }),
     ...(Math.random() < 0.15 && { tools: [toolOf[surface.name]] }),
   }
+  const { path, body } = addressed(surface, JSON.stringify(inWordsOf(surface, members)))
   // A few that are refused before a provider is called.
-  const text = Math.random() < 0.01 ? '{"model":' : JSON.stringify(body)
+  const text = Math.random() < 0.01 ? '{"model":' : body
   const headers: Record<string, string> = Math.random() < 0.02 ? { 'idempotency-key': crypto.randomUUID() } : {}
-  return { surface, stream, body: text, headers }
+  return { surface, stream, path, body: text, headers }
 }
 
 function count(end: string, detail = ''): void {
@@ -82,7 +84,7 @@ async function callOnce(): Promise<void> {
   let status: number | undefined
   let text = ''
   try {
-    const response = await fetch(plan.url + call.surface.path, {
+    const response = await fetch(plan.url + call.path, {
       method: 'POST',
       headers: {
         authorization: `Bearer ${oneOf(plan.keys)}`,
@@ -109,7 +111,7 @@ function endOf({ surface, stream }: Call, status: number | undefined, text: stri
   if (left) return 'left'
   if (status === undefined) return 'no answer'
   if (status !== 200) return `status ${status}`
-  return /^(data: \{"error"|event: error)/m.test(text) ? 'failed' : 'cut'
+  return /^(data: \{"error"|event: error|event: response\.failed)/m.test(text) ? 'failed' : 'cut'
 }
 
 function report(): void {

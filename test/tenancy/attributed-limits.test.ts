@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { verify } from '../../src/ledger/verify.ts'
 import { openDatabase } from '../../src/store/open-database.ts'
 import { forEachEngine, type Place } from '../parts/engines.ts'
-import { bothSurfaces, chat, type TestSurface } from '../parts/surfaces.ts'
+import { chat, inWordsOf, messages, responses, type TestSurface } from '../parts/surfaces.ts'
 import { startUpstream, type Upstream } from '../parts/upstream.ts'
 import { createStepClock, type StepClock } from './step-clock.ts'
 import { failureOf, type Reply, replyOf, startTenancy, type Tenancy, until } from './tenancy.ts'
@@ -46,7 +46,7 @@ async function call(key: string, { user, tags }: For = {}, surface: TestSurface 
         ...(tags && { 'x-tollgate-tags': tags }),
       },
       body: JSON.stringify({
-        ...{ model: 'acme/large', max_tokens: 100, messages: [{ role: 'user', content: 'hi' }] },
+        ...inWordsOf(surface, { model: 'acme/large', max_tokens: 100, messages: [{ role: 'user', content: 'hi' }] }),
         ...(user && named),
       }),
     }),
@@ -95,7 +95,7 @@ forEachEngine((engine) => {
     upstream.stop()
   })
 
-  test('each end user of a project has the limit by itself, on both surfaces, and others are not affected', async () => {
+  test('each end user of a project has the limit by itself, on every surface that names one, and others are not affected', async () => {
     const { projectId, workspaceId, key } = await tenancy.tenant({ credit: '1' })
     const limits = { user_spend_per_day: '0.0002' }
     expect(await tenancy.must('PUT', `/api/projects/${projectId}/limits`, limits)).toEqual(limits)
@@ -110,7 +110,8 @@ forEachEngine((engine) => {
     expect(message).toContain(
       `End user ${data[0].end_user} has used $0.00015 of $0.0002 per day (limit of project "a project")`,
     )
-    for (const surface of bothSurfaces) expect((await call(key, { user: 'alice' }, surface)).status).toBe(429)
+    for (const surface of [chat, messages, responses])
+      expect((await call(key, { user: 'alice' }, surface)).status).toBe(429)
     // Another key of the project, the same user.
     const other = await tenancy.key(projectId)
     expect((await call(other.secret, { user: 'alice' })).status).toBe(429)

@@ -3,7 +3,7 @@
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { forEachEngine } from '../parts/engines.ts'
-import { bothSurfaces, chat, messages, type TestSurface } from '../parts/surfaces.ts'
+import { addressed, allSurfaces, chat, inWordsOf, messages, responses, type TestSurface } from '../parts/surfaces.ts'
 import { startUpstream, type Upstream } from '../parts/upstream.ts'
 import { type Reply, replyOf, startTenancy, type Tenancy, type Tenant, until } from './tenancy.ts'
 
@@ -31,22 +31,28 @@ const answer = {
   },
 }
 
+/** Where each API names its end user. Gemini's has no place for it. */
+const userIn: Readonly<Record<TestSurface['name'], object>> = {
+  chat: { user: 'alice' },
+  messages: { metadata: { user_id: 'alice' } },
+  responses: { safety_identifier: 'alice' },
+  gemini: {},
+}
+
 async function call(
   { key }: Pick<Tenant, 'key'>,
   headers: Readonly<Record<string, string>> = {},
   members: object = {},
   surface: TestSurface = chat,
 ): Promise<Reply> {
+  const content = 'Explain prompt caches. '.repeat(20)
+  const asked = { model: 'acme/large', max_tokens: 100, messages: [{ role: 'user', content }], ...members }
+  const { path, body } = addressed(surface, JSON.stringify(inWordsOf(surface, asked)))
   return await replyOf(
-    await fetch(tenancy.gateway.url + surface.path, {
+    await fetch(tenancy.gateway.url + path, {
       method: 'POST',
       headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', ...surface.headers, ...headers },
-      body: JSON.stringify({
-        model: 'acme/large',
-        max_tokens: 100,
-        messages: [{ role: 'user', content: 'Explain prompt caches. '.repeat(20) }],
-        ...members,
-      }),
+      body,
     }),
   )
 }
@@ -76,36 +82,36 @@ forEachEngine((engine) => {
     upstream.stop()
   })
 
-  test('records session, agent, end user and tags on both surfaces, and sends none of the tags upstream', async () => {
+  test('records session, agent, end user and tags on every surface, and sends none of the tags upstream', async () => {
     const tenant = await tenancy.tenant({ credit: '1' })
-    for (const surface of bothSurfaces) {
-      const user = surface.name === 'chat' ? { user: 'alice' } : { metadata: { user_id: 'alice' } }
+    for (const surface of allSurfaces) {
       const headers = {
         'user-agent': 'claude-cli/2.1.325 (external, cli)',
         'x-claude-code-agent-id': 'a1b2',
         'x-claude-code-session-id': 'session-7',
         'x-tollgate-tags': 'team=web, job=nightly',
       }
-      const record = await logged(await call(tenant, headers, user, surface))
+      const record = await logged(await call(tenant, headers, userIn[surface.name], surface))
       expect(record).toMatchObject({
         session: 'session-7',
         agent: 'claude-cli/a1b2',
         tags: { job: 'nightly', team: 'web' },
         cost: '0.000164',
       })
-      expect(record.end_user).toMatch(/^eu_[0-9a-f]{20}$/)
+      if (surface.name === 'gemini') expect(record.end_user).toBeNull()
+      else expect(record.end_user).toMatch(/^eu_[0-9a-f]{20}$/)
       expect(JSON.stringify(upstream.calls.at(-1))).not.toContain('nightly')
     }
     const plain = await logged(await call(tenant, { 'user-agent': 'Test/1' }))
     expect(plain).toMatchObject({ session: null, agent: 'Test', end_user: null, tags: {} })
   })
 
-  test('an end user is the same on both surfaces and another one in another workspace', async () => {
+  test('an end user is the same on every surface and another one in another workspace', async () => {
     const [one, two] = [await tenancy.tenant({ credit: '1' }), await tenancy.tenant({ credit: '1' })]
     const userOf = async (tenant: Tenant, members: object, surface = chat) =>
       (await logged(await call(tenant, {}, members, surface))).end_user as string
     const alice = await userOf(one, { user: 'alice' })
-    expect(await userOf(one, { metadata: { user_id: 'alice' } }, messages)).toBe(alice)
+    for (const surface of [messages, responses]) expect(await userOf(one, userIn[surface.name], surface)).toBe(alice)
     expect(await userOf(one, { safety_identifier: 'alice', user: 'somebody' })).toBe(alice)
     expect(await userOf(one, { user: 'bob' })).not.toBe(alice)
     expect(await userOf(two, { user: 'alice' })).not.toBe(alice)

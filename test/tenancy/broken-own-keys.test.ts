@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { SQL } from 'bun'
 import { forEachEngine, type Place } from '../parts/engines.ts'
 import { serviceAccount, writeServiceAccount } from '../parts/service-account.ts'
-import { bothSurfaces, chat, messages } from '../parts/surfaces.ts'
+import { allSurfaces, chat, messages } from '../parts/surfaces.ts'
 import { startUpstream, type Upstream } from '../parts/upstream.ts'
 import { wordsFor } from '../parts/upstream-words.ts'
 import { failureOf, startTenancy, type Tenancy, until } from './tenancy.ts'
@@ -82,7 +82,7 @@ forEachEngine((engine) => {
   test('a key that cannot be decrypted fails the request, and the operator’s is not used', async () => {
     const { workspaceId, key, credentials } = await ownTenant('acme', 'key-of-the-tenant')
     await loseSecretOf(workspaceId, credentials)
-    for (const surface of bothSurfaces) {
+    for (const surface of allSurfaces) {
       const reply = await tenancy.generate(surface, key, 'acme/large')
       const [code, message] = failureOf(surface, reply)
       expect([reply.status, code]).toEqual([404, 'NOT_FOUND'])

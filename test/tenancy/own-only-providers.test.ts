@@ -4,7 +4,7 @@
 import { afterAll, expect, test } from 'bun:test'
 import { builtInProviders } from '../../src/providers/data/built-in.ts'
 import { serviceAccount } from '../parts/service-account.ts'
-import { bothSurfaces } from '../parts/surfaces.ts'
+import { allSurfaces } from '../parts/surfaces.ts'
 import { startUpstream } from '../parts/upstream.ts'
 import { wordsFor } from '../parts/upstream-words.ts'
 import { startTenancy } from './tenancy.ts'
@@ -27,7 +27,7 @@ afterAll(async () => {
   upstream.stop()
 })
 
-test('a workspace’s Azure resource serves both surfaces, for that workspace only', async () => {
+test('a workspace’s Azure resource serves every surface, for that workspace only', async () => {
   const { workspaceId, key } = await tenancy.tenant()
   const credential = `/api/workspaces/${workspaceId}/credentials/azure`
   const unplaced = await tenancy.api('PUT', credential, { api_key: 'key-of-the-tenant' })
@@ -36,13 +36,12 @@ test('a workspace’s Azure resource serves both surfaces, for that workspace on
     'This gateway knows no address of azure. Send one as `base_url`.',
   ])
   await tenancy.must('PUT', credential, { api_key: 'key-of-the-tenant', base_url: `${upstream.url}/openai/v1` })
-  for (const surface of bothSurfaces) {
+  for (const surface of allSurfaces) {
     expect((await tenancy.generate(surface, key, 'own/deployed')).status).toBe(200)
   }
-  expect(upstream.calls.map(({ path, headers }) => [path, headers.get('api-key')])).toEqual([
-    ['/openai/v1/chat/completions', 'key-of-the-tenant'],
-    ['/openai/v1/chat/completions', 'key-of-the-tenant'],
-  ])
+  expect(upstream.calls.map(({ path, headers }) => [path, headers.get('api-key')])).toEqual(
+    allSurfaces.map(() => ['/openai/v1/chat/completions', 'key-of-the-tenant']),
+  )
   const { key: other } = await tenancy.tenant({ credit: '1' })
   expect(await tenancy.models(other)).not.toContain('own/deployed')
 })

@@ -4,7 +4,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { forEachEngine } from '../parts/engines.ts'
 import { serviceAccount, writeServiceAccount } from '../parts/service-account.ts'
-import { bothSurfaces } from '../parts/surfaces.ts'
+import { allSurfaces } from '../parts/surfaces.ts'
 import { startUpstream, type Upstream } from '../parts/upstream.ts'
 import { wordsFor } from '../parts/upstream-words.ts'
 import { startTenancy, type Tenancy } from './tenancy.ts'
@@ -48,7 +48,7 @@ forEachEngine((engine) => {
     trap.stop()
   })
 
-  test('is stored whole, never shown, and serves both surfaces with one token', async () => {
+  test('is stored whole, never shown, and serves every surface with one token', async () => {
     const { workspaceId, key } = await tenancy.tenant()
     const path = `/api/workspaces/${workspaceId}/credentials/google-vertex`
     const account = serviceAccount('tenant', `${trap.url}/token`)
@@ -62,7 +62,7 @@ forEachEngine((engine) => {
       expect(text).not.toContain(account.client_email)
     }
     expect(await tenancy.must('POST', `${path}/test`)).toMatchObject({ verdict: 'ok' })
-    for (const surface of bothSurfaces) {
+    for (const surface of allSurfaces) {
       expect((await tenancy.generate(surface, key, 'own/gemini')).status).toBe(200)
     }
     const asked = upstream.calls.filter(({ path }) => path === '/token')

@@ -1,10 +1,10 @@
-// Which models a key sees: one answer for the list in both shapes, for one model, and for both ways to generate.
+// Which models a key sees: one answer for the list in both shapes, for one model, and for every way to generate.
 
 import { afterAll, expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createThrowAwayFolder } from '../parts/engines.ts'
-import { bothSurfaces, chat, messages } from '../parts/surfaces.ts'
+import { allSurfaces, chat, messages } from '../parts/surfaces.ts'
 import { startUpstream } from '../parts/upstream.ts'
 import { chatWords, wordsFor } from '../parts/upstream-words.ts'
 import { failureOf, startTenancy } from './tenancy.ts'
@@ -43,7 +43,7 @@ async function seenBy(key: string, off: readonly string[] = []): Promise<readonl
   const listed = await tenancy.models(key)
   for (const id of known) {
     const isSeen = listed.includes(id)
-    for (const surface of bothSurfaces) {
+    for (const surface of allSurfaces) {
       const headers = { authorization: `Bearer ${key}`, ...surface.headers }
       const retrieved = await tenancy.api('GET', `/v1/models/${id}`, undefined, headers)
       const generated = await tenancy.generate(surface, key, id)
@@ -101,10 +101,9 @@ test("a workspace's own key makes the provider's models visible to that workspac
   expect(opened.filter((id) => known.includes(id))).toEqual([...everything, 'own/model'])
   // Built-in models of that provider come with it.
   expect(opened.filter((id) => id.startsWith('openai/gpt-oss'))).not.toEqual([])
-  expect(own.calls.map(({ headers }) => headers.get('authorization'))).toEqual([
-    'Bearer gsk-of-the-tenant',
-    'Bearer gsk-of-the-tenant',
-  ])
+  expect(own.calls.map(({ headers }) => headers.get('authorization'))).toEqual(
+    allSurfaces.map(() => 'Bearer gsk-of-the-tenant'),
+  )
   expect(await seenBy(neighbour.key, ['own/model'])).toEqual(everything)
   const catalog = await tenancy.api('GET', '/api/catalog', undefined, {})
   expect(catalog.body.data.map(({ id }: { id: string }) => id).sort()).toEqual(everything)
