@@ -260,23 +260,23 @@ function withoutCache<Counts extends TokenCounts>(counts: Counts): Counts {
 }
 
 /** Usage that a request may have beside its tokens. */
-export interface UsageBound extends Flags {
+export interface PossibleUsage extends Flags {
   /** The most units of each bucket that has a price; undefined = none has. */
   readonly units?: UnitCounts | undefined
   /** Buckets that the request cannot use; use the same list for all such requests. Any other bucket may apply to every token of its side. */
   readonly without: readonly Bucket[]
 }
 
-/** No usage within the bound costs more: every token at the highest price it could have. */
-export function priceBound(price: Price, inputTokens: number, outputTokens: number, bound: UsageBound): Nano {
+/** No possible usage costs more: every token at the highest price it could have. */
+export function priceBound(price: Price, inputTokens: number, outputTokens: number, possible: PossibleUsage): Nano {
   let most = 0n
-  for (const tier of tiersWith(price, bound)) {
+  for (const tier of tiersWith(price, possible)) {
     if (tier.overInputTokens >= inputTokens) break
-    const { input, output } = highestIn(tier, bound.without)
+    const { input, output } = highestIn(tier, possible.without)
     let pico = BigInt(inputTokens) * input + BigInt(outputTokens) * output
-    if (bound.units) {
+    if (possible.units) {
       for (const { bucket, count } of unitBuckets) {
-        pico += BigInt(bound.units[count] ?? 0) * (tier.rates[bucket] ?? 0n)
+        pico += BigInt(possible.units[count] ?? 0) * (tier.rates[bucket] ?? 0n)
       }
     }
     if (pico > most) most = pico

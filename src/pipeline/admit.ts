@@ -19,12 +19,11 @@ import type { CredentialCache } from '../tenancy/credentials.ts'
 import type { EndUserMode } from '../tenancy/end-users.ts'
 import type { StoredResponses } from '../tenancy/stored-responses.ts'
 import { BodyFault, type BodyRoom, readBody } from '../wire/read-body.ts'
-import { readAttribution } from './attribution.ts'
 import { isStrict } from './headers.ts'
 import type { KeptReasoning } from './kept-reasoning.ts'
 import { strictRefusal } from './lanes.ts'
 import type { GatewayRequest } from './request.ts'
-import { type DeriveCacheKey, readSession, type SessionSettings, type TagContent } from './session.ts'
+import { type DeriveCacheKey, readAttribution, readSession, type SessionSettings, type TagContent } from './session.ts'
 import { prepareStoring, withPrevious } from './stored-response.ts'
 
 export interface AdmitDependencies {
@@ -107,7 +106,7 @@ export async function admit(
   request.session = readSession(headers, envelope, surface)
   request.deriveCacheKey = deps.deriveCacheKey
   request.tagContent = deps.tagContent
-  request.sessions = deps.sessions
+  request.sessionSettings = deps.sessions
   if (surface.losesReasoning && request.session && deps.sessions.keepReasoning) {
     const { workspaceId } = caller
     request.keptReasoning = { store: deps.keptReasoning, workspaceId, sessionId: request.session.id }

@@ -13,10 +13,10 @@ import type { Candidate } from '../routing/plan.ts'
 import { readResponseBody } from '../wire/read-body.ts'
 import { admit } from './admit.ts'
 import { AttemptDeadline } from './deadline.ts'
+import { countTokensInChunks } from './estimate.ts'
 import { GatewayRequest } from './request.ts'
 import type { RunDependencies, RunRequest } from './run.ts'
 import { answerHeaders, endFree, endLeft, endRefused } from './settlement.ts'
-import { countTokensInChunks } from './token-count.ts'
 
 interface Count {
   readonly body: Uint8Array<ArrayBuffer>

@@ -8,13 +8,13 @@ import {
   type AttemptTimes,
   attemptTimes,
   createTicker,
+  earlyHeadersMs,
   explainTimeout,
   firstAnswerMs,
   type Ticker,
   type Watched,
 } from './deadline.ts'
 import type { GatewayRequest } from './request.ts'
-import { earlyHeadersMs } from './waiting.ts'
 
 let ticker: Ticker | undefined
 afterEach(() => ticker?.close())

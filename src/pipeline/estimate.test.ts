@@ -11,6 +11,8 @@ import type { Usage } from '../kernel/usage.ts'
 import {
   audioTokens,
   boundedInputTokens,
+  countTokens,
+  countTokensInChunks,
   expectedInputTokens,
   hasCacheMark,
   InputRatios,
@@ -19,7 +21,6 @@ import {
   mayNameRegion,
 } from './estimate.ts'
 import { type HoldFacts, holdAmount, holdsWithin, requiredFree, smallestHold } from './hold.ts'
-import { countTokens, countTokensInChunks } from './token-count.ts'
 
 const encode = (value: unknown): Uint8Array<ArrayBuffer> => new TextEncoder().encode(JSON.stringify(value))
 

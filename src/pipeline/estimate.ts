@@ -1,11 +1,19 @@
-// The tokens of a request before it is sent: what its body may contain, how many tokens that is, and bounds for what a
-// provider may report.
+// The tokens of a request: what its body may contain, how many tokens that is, and bounds for what a provider may report.
 
-import type { Conversation, DocumentBlock, ImageBlock } from '../dialects/canonical/conversation.ts'
+import type {
+  AssistantBlock,
+  Conversation,
+  MediaBlock,
+  TextBlock,
+  UserBlock,
+} from '../dialects/canonical/conversation.ts'
 import type { Envelope } from '../dialects/canonical/translation.ts'
+import { yieldToEventLoop } from '../kernel/timers.ts'
+import { estimateTokens } from '../kernel/token-estimate.ts'
 import { totalInputTokens, type Usage } from '../kernel/usage.ts'
 import { findBytes, hasBytes } from '../wire/bytes.ts'
 
+/** Close for text in any script, a little high for JSON. */
 export const bytesPerToken = 4
 
 // ── Scans of the body ──
@@ -86,18 +94,8 @@ function hasUrlValue(body: Uint8Array): boolean {
 
 /** Allowance for the provider's prompt around the text: roles, tool instructions. */
 const overheadTokens = 1024
-/** The most that current models read from one image of common size. */
-const imageTokensHigh = 5_000
-/** A document is read as text and as an image of every page; a page has at least this many bytes of base64 per token. */
-const documentBytesPerToken = 10
-/** Models differ in how many tokens a second of audio is; `audioTokens` assumes a common one. */
-const audioFactor = 4
-/** A document behind a URL has an unknown size, but providers accept at most 100 pages of 3,000 tokens. */
-const documentTokensMax = 300_000
 /** The most that a provider adds to a prompt and counts: its own instructions, and definitions of tools that it hosts. */
 const addedTokensMax = 4_096
-/** The most that any model counts for one image: gpt-4o-mini takes 2,833 and 5,667 for each of six tiles, 36,835. */
-const imageTokensMax = 40_000
 /** Used where the body does not tell and the catalog has no `context_tokens`. */
 const contextTokensUnknown = 1_048_576
 
@@ -126,16 +124,16 @@ export function expectedInputTokens(
   ratio: number,
   parse: () => Conversation | undefined,
   { contextTokens }: ContextWindow,
-  hasMedia = mayHaveMoreThanText(body),
+  isMoreThanText = mayHaveMoreThanText(body),
 ): number {
-  if (!hasMedia) return atMost(contextTokens, textTokens(body.length, ratio))
+  if (!isMoreThanText) return atMost(contextTokens, textTokens(body.length, ratio))
   const conversation = body.length > parsedBytesMax ? undefined : parse()
   if (!isFullyKnown(conversation)) return contextTokens ?? body.length + overheadTokens
   let textBytes = body.length
   let tokens = 0
   for (const block of mediaOf(conversation)) {
     textBytes -= dataBytes(block)
-    tokens += mediaTokens(block)
+    tokens += mediaTokens(block).held
   }
   return atMost(contextTokens, textTokens(textBytes, ratio) + tokens)
 }
@@ -148,7 +146,7 @@ export function boundedInputTokens(
 ): number {
   if (!isFullyKnown(conversation) && contextTokens !== undefined) return contextTokens
   let tokens = body.length + overheadTokens
-  for (const block of conversation ? mediaOf(conversation) : []) tokens += mediaTokens(block) - dataBytes(block)
+  for (const block of conversation ? mediaOf(conversation) : []) tokens += mediaTokens(block).held - dataBytes(block)
   return atMost(contextTokens, tokens)
 }
 
@@ -161,13 +159,13 @@ export function maxReportedInput(
   body: Uint8Array,
   parse: () => Conversation | undefined,
   { contextTokens = contextTokensUnknown }: ContextWindow,
-  hasMedia = mayHaveMoreThanText(body),
+  isMoreThanText = mayHaveMoreThanText(body),
 ): number {
   let tokens = body.length + addedTokensMax
-  if (hasMedia) {
+  if (isMoreThanText) {
     const conversation = body.length > parsedBytesMax ? undefined : parse()
     if (!isFullyKnown(conversation)) return contextTokens
-    for (const block of mediaOf(conversation)) tokens += mediaTokensMax(block) - dataBytes(block)
+    for (const block of mediaOf(conversation)) tokens += mediaTokens(block).max - dataBytes(block)
   }
   return Math.min(contextTokens, tokens)
 }
@@ -190,8 +188,6 @@ function atMost(contextTokens: number | undefined, tokens: number): number {
   return contextTokens === undefined ? tokens : Math.min(contextTokens, tokens)
 }
 
-type MediaBlock = ImageBlock | DocumentBlock
-
 function mediaOf({ turns }: Conversation): readonly MediaBlock[] {
   return turns.flatMap(({ role, blocks }) => {
     if (role !== 'user') return []
@@ -200,28 +196,55 @@ function mediaOf({ turns }: Conversation): readonly MediaBlock[] {
   })
 }
 
-function mediaTokens({ kind, source }: MediaBlock): number {
-  if (source.kind === 'text') return 0
-  if (kind === 'image') return imageTokensHigh
-  if (source.kind === 'url') return documentTokensMax
-  const { mediaType, base64 } = source
-  return mediaType.startsWith('audio/')
-    ? audioFactor * audioTokens(mediaType, base64.length)
-    : Math.ceil(base64.length / documentBytesPerToken)
-}
-
-function mediaTokensMax({ kind, source }: MediaBlock): number {
-  if (source.kind === 'text') return 0
-  if (kind === 'image') return imageTokensMax
-  if (source.kind === 'url') return Number.POSITIVE_INFINITY
-  // Audio has fewer tokens than bytes; a page of a document may be small and have thousands.
-  const { mediaType, base64 } = source
-  return mediaType.startsWith('audio/') ? base64.length : Math.max(base64.length, documentTokensMax)
-}
-
 /** Bytes of the body that are media data and not text. */
 function dataBytes({ source }: MediaBlock): number {
   return source.kind === 'data' ? source.base64.length : 0
+}
+
+// ── Tokens of media ──
+
+/** The tokens of an image or a document, which is not decoded here. */
+interface MediaTokens {
+  /** For a count. */
+  readonly usual: number
+  /** For a hold, which should cover them in most models. */
+  readonly held: number
+  /** A provider that reports more is not believed. */
+  readonly max: number
+}
+
+/**
+ * Providers charge by pixels: for a common size 1,600 tokens, at most 5,000 in current models. gpt-4o-mini counts the most
+ * for an image of any size: 2,833, and 5,667 for each of six tiles, in total 36,835.
+ */
+const imageTokens: MediaTokens = { usual: 1_600, held: 5_000, max: 40_000 }
+/** Providers accept documents of at most 100 pages of 3,000 tokens. */
+const documentTokensMax = 300_000
+const linkedDocumentTokens: MediaTokens = { usual: 1_600, held: documentTokensMax, max: Number.POSITIVE_INFINITY }
+/** The text of a document is counted as text. */
+const noTokens: MediaTokens = { usual: 0, held: 0, max: 0 }
+/** A page of a PDF is read as text and as an image. */
+const pdfBytesPerToken = 25
+/** For pages with many tokens per byte, in characters of base64. */
+const pdfBase64PerToken = 10
+/** Models differ in how many tokens a second of audio is; `audioTokens` assumes a common one. */
+const audioFactor = 4
+
+function mediaTokens({ kind, source }: MediaBlock): MediaTokens {
+  if (source.kind === 'text') return noTokens
+  if (kind === 'image') return imageTokens
+  if (source.kind === 'url') return linkedDocumentTokens
+  const { mediaType, base64 } = source
+  if (mediaType.startsWith('audio/')) {
+    const usual = audioTokens(mediaType, base64.length)
+    return { usual, held: audioFactor * usual, max: base64.length }
+  }
+  return {
+    usual: Math.ceil(decodedBytes(base64.length) / pdfBytesPerToken),
+    held: Math.ceil(base64.length / pdfBase64PerToken),
+    // A small page may have thousands.
+    max: Math.max(base64.length, documentTokensMax),
+  }
 }
 
 /**
@@ -239,8 +262,95 @@ export function audioTokens(mediaType: string, base64Length: number): number {
   return Math.ceil(decodedBytes(base64Length) / (audioBytesPerToken[mediaType] ?? audioBytesPerTokenMin))
 }
 
-export function decodedBytes(base64Length: number): number {
+function decodedBytes(base64Length: number): number {
   return (base64Length * 3) / 4
+}
+
+// ── Counting a conversation ──
+
+// Without a tokenizer: for answers whose usage is missing, and for the endpoints that count tokens.
+
+/** Tokens of a turn beside its text: role and delimiters. */
+const turnTokens = 4
+
+/** Tokens of a body that cannot be parsed. Never zero: clients read zero as "unknown" and stop managing their context. */
+export function tokensOfBytes(body: Uint8Array): number {
+  return Math.max(1, Math.ceil(body.length / bytesPerToken))
+}
+
+/** Counts what the model would read (system, turns, tools), rounding up where it cannot know. */
+export function countTokens(conversation: Conversation): number {
+  let tokens = 0
+  for (const part of partsOf(conversation)) tokens += typeof part === 'number' ? part : estimateTokens(part)
+  return tokens
+}
+
+/** Characters counted in one go, in a millisecond or two. */
+const chunkLength = 256 * 1024
+
+/** Like `countTokens`, but yields to the event loop in between, for bodies of megabytes. */
+export async function countTokensInChunks(conversation: Conversation): Promise<number> {
+  let tokens = 0
+  let length = 0
+  for (const part of partsOf(conversation)) {
+    if (typeof part === 'number') {
+      tokens += part
+      continue
+    }
+    for (let from = 0; from < part.length; from += chunkLength) {
+      const chunk = part.slice(from, from + chunkLength)
+      tokens += estimateTokens(chunk)
+      length += chunk.length
+      if (length < chunkLength) continue
+      length = 0
+      await yieldToEventLoop()
+    }
+  }
+  return tokens
+}
+
+/** A text to count, or a known number of tokens. */
+type Part = string | number
+
+function* partsOf({ system, turns, tools, outputFormat }: Conversation): Generator<Part> {
+  yield 3 + (system.length > 0 ? turnTokens : 0)
+  for (const block of system) yield* blockParts(block)
+  for (const { blocks } of turns) {
+    yield turnTokens
+    for (const block of blocks) yield* blockParts(block)
+  }
+  for (const tool of tools) {
+    yield turnTokens * 2
+    yield tool.name
+    yield tool.description ?? ''
+    if (tool.kind === 'function') yield tool.schema ?? ''
+  }
+  if (outputFormat?.kind === 'json-schema') yield outputFormat.schema
+}
+
+function* blockParts(block: TextBlock | UserBlock | AssistantBlock): Generator<Part> {
+  switch (block.kind) {
+    case 'text':
+    case 'refusal':
+    case 'thinking':
+      yield block.text
+      return
+    case 'sealed-thinking':
+      yield block.data
+      return
+    case 'tool-call':
+      yield turnTokens * 2
+      yield block.name
+      yield block.arguments
+      return
+    case 'tool-result':
+      yield turnTokens * 2
+      for (const inner of block.content) yield* blockParts(inner)
+      return
+    case 'image':
+    case 'document':
+      yield block.source.kind === 'text' ? block.source.text : mediaTokens(block).usual
+  }
 }
 
 // ── Learned tokens per byte ──
@@ -261,10 +371,10 @@ export class InputRatios {
     return this.#byModel.get(modelId) ?? initialRatio
   }
 
-  learn(modelId: string, bodyBytes: number, usage: Usage, hasMedia = false): void {
+  learn(modelId: string, bodyBytes: number, usage: Usage, isMoreThanText = false): void {
     const isReported = usage.source === 'reported' || usage.inputReported
     // Tokens of an image or of a provider's tool say nothing about text.
-    if (!isReported || bodyBytes < learnedBytesMin || hasMedia) return
+    if (!isReported || bodyBytes < learnedBytesMin || isMoreThanText) return
     const seen = totalInputTokens(usage) / textTokens(bodyBytes, 1)
     // Some hosts report zeros until they know.
     if (seen === 0) return

@@ -1,6 +1,6 @@
 // The money held for one request: how much, its growth while the answer streams, and the charge that ends it.
 
-import { cacheSavings, freePrice, type Price, priceBound, priceUsage, type UsageBound } from '../catalog/price.ts'
+import { cacheSavings, freePrice, type PossibleUsage, type Price, priceBound, priceUsage } from '../catalog/price.ts'
 import { assert } from '../kernel/assert.ts'
 import type { RequestId } from '../kernel/ids.ts'
 import { formatUsd, type Nano, zeroNano } from '../kernel/money.ts'
@@ -10,7 +10,7 @@ import type { OfferedModel } from '../routing/offer.ts'
 import type { Candidate } from '../routing/plan.ts'
 
 /** The facts that determine how much is held for a request. */
-export interface HoldFacts extends UsageBound {
+export interface HoldFacts extends PossibleUsage {
   readonly price: Price
   /** The most output tokens of one choice. */
   readonly cap: number

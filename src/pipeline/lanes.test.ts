@@ -28,7 +28,7 @@ function openedLane(
     model: { price: freePrice, defaultMaxTokens: 8000, maxOutputTokens: 10_000, ...model },
     parsed: () => openaiChat.translation.parseRequest(envelope),
     sessionCacheKey: () => 'derived',
-    sessions: { cacheMarks: true },
+    sessionSettings: { cacheMarks: true },
   } as unknown as GatewayRequest
   const candidate = {
     ...{ dialect: openaiChat, rules, provider: { id: 'p' }, endpoint: { dialect: 'openai-chat' } },

@@ -299,9 +299,9 @@ function withCacheKey(conversation: Conversation, request: GatewayRequest, { rul
 
 /** Marks for the prompt cache, unless the model, the installation or the caller turns them off. */
 function withMarks(conversation: Conversation, request: GatewayRequest, { rules, dialect }: Candidate): Conversation {
-  const { model, surface, session, http, sessions } = request
+  const { model, surface, session, http, sessionSettings } = request
   // A caller of the provider's own dialect sets them itself.
-  if (!rules.cachesOnlyMarked || dialect.id === surface.id || !(model.cacheMarks ?? sessions?.cacheMarks))
+  if (!rules.cachesOnlyMarked || dialect.id === surface.id || !(model.cacheMarks ?? sessionSettings?.cacheMarks))
     return conversation
   if (http.headers.get('x-tollgate-cache-marks')?.toLowerCase() === 'off') return conversation
   return placeMarks(conversation, rules, session?.isNamed ?? false)

@@ -29,11 +29,18 @@ import { hideKeys } from '../tenancy/api-key.ts'
 import type { Caller } from '../tenancy/caller.ts'
 import type { KeyedRequest } from '../tenancy/idempotency.ts'
 import { hasBytes } from '../wire/bytes.ts'
-import { bytesPerToken, maxReportedInput, mayHaveMoreThanText, parsedBytesMax, windowOf } from './estimate.ts'
+import {
+  bytesPerToken,
+  countTokens,
+  maxReportedInput,
+  mayHaveMoreThanText,
+  parsedBytesMax,
+  tokensOfBytes,
+  windowOf,
+} from './estimate.ts'
 import type { Hold } from './hold.ts'
 import { type Recalled, recallTurns, type SessionReasoning } from './kept-reasoning.ts'
 import type { DeriveCacheKey, Session, SessionSettings, TagContent } from './session.ts'
-import { countTokens, tokensOfBytes } from './token-count.ts'
 import {
   estimateUsage,
   findImplausible,
@@ -90,7 +97,7 @@ export class GatewayRequest implements RelayContext {
   bodyBytes = 0
   /** undefined for a short conversation without an id. */
   session: Session | undefined
-  sessions: SessionSettings | undefined
+  sessionSettings: SessionSettings | undefined
   /** Derives the key under which providers cache a session; set by admit(). */
   deriveCacheKey: DeriveCacheKey | undefined
   tagContent: TagContent | undefined

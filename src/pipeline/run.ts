@@ -18,7 +18,7 @@ import type { TraceContext } from '../telemetry/request-record.ts'
 import type { GenerationKeys } from '../tenancy/idempotency.ts'
 import { type AdmitDependencies, admit } from './admit.ts'
 import { type Answered, attempt, isAnswered, type OpenStream, type WholeReply } from './attempt.ts'
-import type { Ticker } from './deadline.ts'
+import { clientTimeoutMs, earlyHeadersMs, pauseBetweenAttempts, type Ticker, untilDeadline } from './deadline.ts'
 import { type AnswerHeaders, failureResponse, streamHeaders, warningsHeader } from './headers.ts'
 import { claimKey, confirmKey, replayHeaders } from './idempotency.ts'
 import { type Connection, GatewayRequest } from './request.ts'
@@ -37,7 +37,6 @@ import {
 } from './settlement.ts'
 import { type Opened, type PendingSettlements, streamAnswer } from './stream.ts'
 import { createImplausibleWarnings, type MeasuredReply, nothingMeasured } from './usage.ts'
-import { before, clientTimeoutMs, earlyHeadersMs, pauseBetweenAttempts } from './waiting.ts'
 
 export interface RunDependencies
   extends AdmitDependencies,
@@ -103,7 +102,7 @@ export function createRunRequest(
         return answerWhole(reply, request, headers, settled)
       }
       const trying = tryRoutes(request)
-      const opened = await before(clock.monotonicMs() + earlyHeadersMs(http.headers), trying, ticker)
+      const opened = await untilDeadline(clock.monotonicMs() + earlyHeadersMs(http.headers), trying, ticker)
       return await answerStreamed(opened === 'not yet' ? trying : opened, request)
     } catch (error) {
       return endRefused(deps, request, deps.onDefect(error, request.record.id))

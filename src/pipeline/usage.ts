@@ -17,9 +17,7 @@ import type { OfferedModel } from '../routing/offer.ts'
 import type { Candidate } from '../routing/plan.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { ImplausibleCount, RequestRecord } from '../telemetry/request-record.ts'
-
-/** As for prompts; close for text in any script, a little high for JSON. */
-const bytesPerToken = 4
+import { bytesPerToken } from './estimate.ts'
 
 /** The cap where neither the caller nor the catalog sets one; more is held as a stream goes on. */
 const capUnknown = 32_768
