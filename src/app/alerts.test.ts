@@ -6,8 +6,8 @@ import { attemptFault } from '../routing/faults.ts'
 import { createHealth } from '../routing/health.ts'
 import { type AlertsDependencies, createAlerts } from './alerts.ts'
 
-forEachEngine((_, it) => {
-  it('says that a provider works again only after it has answered', async ({ database }) => {
+forEachEngine((_, storeTest) => {
+  storeTest('says that a provider works again only after it has answered', async ({ database }) => {
     const clock = createTestClock()
     const health = createHealth({ clock, random: () => 0.5 })
     const route = health.route({

@@ -40,8 +40,8 @@ async function record(database: Database, models: readonly PricedModel[], now = 
   return { versions: Object.fromEntries(versions), moved }
 }
 
-forEachEngine((_, it) => {
-  it('a new or changed price becomes a new version, an unchanged one keeps its own', async ({ database }) => {
+forEachEngine((_, storeTest) => {
+  storeTest('a new or changed price becomes a new version, an unchanged one keeps its own', async ({ database }) => {
     const [large, small] = [modelOf('acme/large', priceOf(100n, 200n)), modelOf('acme/small', priceOf(1n, 2n))]
     const none = modelOf('acme/none', undefined)
     expect((await record(database, [large, small, none])).versions).toEqual({
@@ -68,22 +68,23 @@ forEachEngine((_, it) => {
     expect(await readPriceVersion(database, 'acme/large#4')).toBeUndefined()
   })
 
-  it('an added audio price is a new version, and a jump only if it is more than ten times that of text', async ({
-    database,
-  }) => {
-    await record(database, [modelOf('acme/large', priceOf(100n, 200n))])
-    const withAudio = (audio: bigint) =>
-      modelOf(
-        'acme/large',
-        createPrice({ ...ratesOf(100n, 200n), audio_input: audio as Pico, audio_cache_read: 100n as Pico }),
-      )
-    const first = await record(database, [withAudio(1000n)], 2000)
-    expect([first.versions['acme/large'], first.moved]).toEqual(['acme/large#2', []])
-    const { moved } = await record(database, [withAudio(10_001n)], 3000)
-    expect(moved).toMatchObject([{ bucket: 'audio_input', from: 1000n, to: 10_001n }])
-  })
+  storeTest(
+    'an added audio price is a new version, and a jump only if it is more than ten times that of text',
+    async ({ database }) => {
+      await record(database, [modelOf('acme/large', priceOf(100n, 200n))])
+      const withAudio = (audio: bigint) =>
+        modelOf(
+          'acme/large',
+          createPrice({ ...ratesOf(100n, 200n), audio_input: audio as Pico, audio_cache_read: 100n as Pico }),
+        )
+      const first = await record(database, [withAudio(1000n)], 2000)
+      expect([first.versions['acme/large'], first.moved]).toEqual(['acme/large#2', []])
+      const { moved } = await record(database, [withAudio(10_001n)], 3000)
+      expect(moved).toMatchObject([{ bucket: 'audio_input', from: 1000n, to: 10_001n }])
+    },
+  )
 
-  it('a clock that was set back does not hide the latest version', async ({ database }) => {
+  storeTest('a clock that was set back does not hide the latest version', async ({ database }) => {
     await record(database, [modelOf('acme/large', priceOf(1n, 1n))], 5000)
     const second = [modelOf('acme/large', priceOf(2n, 2n))]
     expect((await record(database, second, 4000)).versions).toEqual({ 'acme/large': 'acme/large#2' })
@@ -93,25 +94,26 @@ forEachEngine((_, it) => {
     })
   })
 
-  it('several processes at once agree on the versions of equal prices, and each gets one for its own', async ({
-    database,
-  }) => {
-    // Three that agree on the first model, and all differ on the second.
-    const records = await Promise.all(
-      [1n, 2n, 3n].map((input) =>
-        record(database, [modelOf('acme/same', priceOf(7n, 7n)), modelOf('acme/own', priceOf(input, 9n))]),
-      ),
-    )
-    for (const { versions } of records) expect(versions['acme/same']).toBe('acme/same#1')
-    const own = records.map(({ versions }) => versions['acme/own'] ?? '')
-    expect([...own].sort()).toEqual(['acme/own#1', 'acme/own#2', 'acme/own#3'])
-    for (const [at, version] of own.entries()) {
-      expect((await readPriceVersion(database, version))?.price).toEqual(priceOf(BigInt(at + 1), 9n))
-    }
-    expect(await database.sql`SELECT version FROM prices`).toHaveLength(4)
-  })
+  storeTest(
+    'several processes at once agree on the versions of equal prices, and each gets one for its own',
+    async ({ database }) => {
+      // Three that agree on the first model, and all differ on the second.
+      const records = await Promise.all(
+        [1n, 2n, 3n].map((input) =>
+          record(database, [modelOf('acme/same', priceOf(7n, 7n)), modelOf('acme/own', priceOf(input, 9n))]),
+        ),
+      )
+      for (const { versions } of records) expect(versions['acme/same']).toBe('acme/same#1')
+      const own = records.map(({ versions }) => versions['acme/own'] ?? '')
+      expect([...own].sort()).toEqual(['acme/own#1', 'acme/own#2', 'acme/own#3'])
+      for (const [at, version] of own.entries()) {
+        expect((await readPriceVersion(database, version))?.price).toEqual(priceOf(BigInt(at + 1), 9n))
+      }
+      expect(await database.sql`SELECT version FROM prices`).toHaveLength(4)
+    },
+  )
 
-  it('five thousand models are recorded in one transaction, and not written again', async (store) => {
+  storeTest('five thousand models are recorded in one transaction, and not written again', async (store) => {
     let transactions = 0
     const database: Database = {
       ...store.database,
@@ -128,7 +130,7 @@ forEachEngine((_, it) => {
     expect(transactions).toBe(1)
   })
 
-  it('a price that changes more than tenfold is reported for each bucket', async ({ database }) => {
+  storeTest('a price that changes more than tenfold is reported for each bucket', async ({ database }) => {
     const change = async (id: string, from: Price, to: Price) => {
       expect((await record(database, [modelOf(id, from)])).moved).toEqual([])
       const { moved } = await record(database, [modelOf(id, to)], 2000)
@@ -170,53 +172,59 @@ test('an incomplete stored price is an error, not a free model', () => {
 
 const tiered = priceOf(1n, 2n, { '1000': [3n, 4n] })
 
-forEachEngine((_, it) => {
-  it('an override is read back with its tiers, replaced by the next one, and can be removed', async ({ database }) => {
-    const put = (modelId: string, price: Price, setAt = 1000) =>
-      database.transaction((sql) => putPriceOverride(sql, { modelId, price, setAt }))
-    const remove = (modelId: string) => database.transaction((sql) => deletePriceOverride(sql, modelId))
-    expect(await readPriceOverrides(database.sql)).toEqual(new Map())
-    await put('acme/large', priceOf(100n, 200n))
-    await put('acme/large', tiered, 2000)
-    await put('acme/open', freePrice)
-    expect(await readPriceOverrides(database.sql)).toEqual(
-      new Map([
-        [
-          '',
-          new Map([
-            ['acme/large', tiered],
-            ['acme/open', freePrice],
-          ]),
-        ],
-      ]),
-    )
-    expect([...(await database.sql`SELECT set_at FROM price_overrides WHERE model_id = 'acme/large'`)]).toEqual([
-      { set_at: 2000n },
-    ])
-    expect([await remove('acme/large'), await remove('acme/large'), await remove('acme/none')]).toEqual([
-      true,
-      false,
-      false,
-    ])
-    expect(await readPriceOverrides(database.sql)).toEqual(new Map([['', new Map([['acme/open', freePrice]])]]))
-  })
+forEachEngine((_, storeTest) => {
+  storeTest(
+    'an override is read back with its tiers, replaced by the next one, and can be removed',
+    async ({ database }) => {
+      const put = (modelId: string, price: Price, setAt = 1000) =>
+        database.transaction((sql) => putPriceOverride(sql, { modelId, price, setAt }))
+      const remove = (modelId: string) => database.transaction((sql) => deletePriceOverride(sql, modelId))
+      expect(await readPriceOverrides(database.sql)).toEqual(new Map())
+      await put('acme/large', priceOf(100n, 200n))
+      await put('acme/large', tiered, 2000)
+      await put('acme/open', freePrice)
+      expect(await readPriceOverrides(database.sql)).toEqual(
+        new Map([
+          [
+            '',
+            new Map([
+              ['acme/large', tiered],
+              ['acme/open', freePrice],
+            ]),
+          ],
+        ]),
+      )
+      expect([...(await database.sql`SELECT set_at FROM price_overrides WHERE model_id = 'acme/large'`)]).toEqual([
+        { set_at: 2000n },
+      ])
+      expect([await remove('acme/large'), await remove('acme/large'), await remove('acme/none')]).toEqual([
+        true,
+        false,
+        false,
+      ])
+      expect(await readPriceOverrides(database.sql)).toEqual(new Map([['', new Map([['acme/open', freePrice]])]]))
+    },
+  )
 
-  it('the history of a model is dated, newest first, and has no price of another model', async ({ database }) => {
-    const record = (id: string, price: Price, source: string, now: number) =>
-      recordPrices({
-        database,
-        clock: { now: () => now, monotonicMs: () => now },
-        models: [{ id, price, source }],
-      })
-    await record('acme/large', priceOf(1n, 2n), 'built in', 1000)
-    await record('acme/larger', priceOf(7n, 7n), 'built in', 1500)
-    await record('acme/large', tiered, 'management API', 2000)
-    expect(await readPriceHistory(database.sql, 'acme/large')).toEqual([
-      { version: 'acme/large#2', price: tiered, source: 'management API', effectiveFrom: 2000 },
-      { version: 'acme/large#1', price: priceOf(1n, 2n), source: 'built in', effectiveFrom: 1000 },
-    ])
-    expect(await readPriceHistory(database.sql, 'acme/lar')).toEqual([])
-  })
+  storeTest(
+    'the history of a model is dated, newest first, and has no price of another model',
+    async ({ database }) => {
+      const record = (id: string, price: Price, source: string, now: number) =>
+        recordPrices({
+          database,
+          clock: { now: () => now, monotonicMs: () => now },
+          models: [{ id, price, source }],
+        })
+      await record('acme/large', priceOf(1n, 2n), 'built in', 1000)
+      await record('acme/larger', priceOf(7n, 7n), 'built in', 1500)
+      await record('acme/large', tiered, 'management API', 2000)
+      expect(await readPriceHistory(database.sql, 'acme/large')).toEqual([
+        { version: 'acme/large#2', price: tiered, source: 'management API', effectiveFrom: 2000 },
+        { version: 'acme/large#1', price: priceOf(1n, 2n), source: 'built in', effectiveFrom: 1000 },
+      ])
+      expect(await readPriceHistory(database.sql, 'acme/lar')).toEqual([])
+    },
+  )
 })
 
 test('a price in the file precedes an override, which precedes the built-in price', () => {
@@ -264,24 +272,27 @@ describe('fees for calls on own credentials', () => {
     source: 'reported',
   }
 
-  forEachEngine((_, it) => {
-    it('a fee has its own price version, and a new one when the fee or the price changes', async ({ database }) => {
-      const feesAt = (basisPoints: bigint) => recordFees({ database, clock: systemClock, models, basisPoints })
-      expect((await feesAt(0n)).size).toBe(0)
-      const fees = await feesAt(250n)
-      expect([...fees.keys()]).toEqual(['acme/large'])
-      // 2.5 % of 1,500, 4,001 and 150, each rounded up.
-      const share = createPrice({ ...ratesOf(38n, 101n), cache_read: 4n as Pico, web_search: 250_000n as Pico })
-      expect(fees.get('acme/large')).toEqual({ version: 'acme/large#own#1', price: share })
-      expect((await feesAt(500n)).get('acme/large')?.version).toBe('acme/large#own#2')
-      expect((await feesAt(500n)).get('acme/large')?.version).toBe('acme/large#own#2')
-      expect(await readPriceVersion(database, 'acme/large#own#1')).toMatchObject({
-        price: share,
-        source: '2.5 % of built in',
-      })
-    })
+  forEachEngine((_, storeTest) => {
+    storeTest(
+      'a fee has its own price version, and a new one when the fee or the price changes',
+      async ({ database }) => {
+        const feesAt = (basisPoints: bigint) => recordFees({ database, clock: systemClock, models, basisPoints })
+        expect((await feesAt(0n)).size).toBe(0)
+        const fees = await feesAt(250n)
+        expect([...fees.keys()]).toEqual(['acme/large'])
+        // 2.5 % of 1,500, 4,001 and 150, each rounded up.
+        const share = createPrice({ ...ratesOf(38n, 101n), cache_read: 4n as Pico, web_search: 250_000n as Pico })
+        expect(fees.get('acme/large')).toEqual({ version: 'acme/large#own#1', price: share })
+        expect((await feesAt(500n)).get('acme/large')?.version).toBe('acme/large#own#2')
+        expect((await feesAt(500n)).get('acme/large')?.version).toBe('acme/large#own#2')
+        expect(await readPriceVersion(database, 'acme/large#own#1')).toMatchObject({
+          price: share,
+          source: '2.5 % of built in',
+        })
+      },
+    )
 
-    it('M7: verify recomputes charges on an own credential', async ({ database }) => {
+    storeTest('M7: verify recomputes charges on an own credential', async ({ database }) => {
       const fee = (await recordFees({ database, clock: systemClock, models, basisPoints: 500n })).get('acme/large')
       await using books = await openFunded(database, 10_000n)
       const { ledger, workspaceId } = books
@@ -315,40 +326,48 @@ describe('recomputing charges', () => {
   }
   const models = (current: Price) => [{ id: 'acme/large', price: current, source: 'built in' }]
 
-  forEachEngine((_, it) => {
-    it('a charge is what its stored usage costs under its stored price, also after the price has changed', async ({
-      database,
-    }) => {
-      const { versions } = await recordPrices({ database, clock: systemClock, models: models(price) })
-      const version = versions.get('acme/large') ?? ''
-      const dearer = createPrice({ ...rates, output: 5000n as Pico })
-      await recordPrices({ database, clock: systemClock, models: models(dearer) })
-      const recompute = await readRecomputeCharge(database.sql)
-      // 10 × 1500 + 3 × 150 + 2 × 1500 + 1 × 1500 + 5 × 4000 = 39,950 pico = 39.95 nano → 40
-      expect(recompute(version, JSON.stringify(usage))).toBe(40n as Nano)
-      // One thousand pico more for each of the five: 44.95 → 45
-      expect(recompute('acme/large#2', JSON.stringify(usage))).toBe(45n as Nano)
-      expect(recompute('acme/large#3', JSON.stringify(usage))).toBeUndefined()
-      // Half as much again where the work was kept in the United States: 59.925 → 60
-      await recordPrices({ database, clock: systemClock, models: models(createPrice(rates, {}, { us_only: 15_000n })) })
-      const kept = JSON.stringify({ ...usage, isUsOnly: true })
-      const again = await readRecomputeCharge(database.sql)
-      expect([again('acme/large#3', kept), again('acme/large#3', JSON.stringify(usage))]).toEqual([60n, 40n] as Nano[])
-      expect(again(version, kept)).toBe(40n as Nano)
-      const withAudio = { ...usage, audioInputTokens: 4, audioOutputTokens: 2 }
-      expect(recompute(version, JSON.stringify(withAudio))).toBe(40n as Nano)
-      for (const text of [
-        '',
-        '{}',
-        JSON.stringify({ ...usage, audioInputTokens: -1 }),
-        JSON.stringify({ ...usage, inputTokens: -1 }),
-        '[1]',
-      ]) {
-        expect(recompute(version, text)).toBeUndefined()
-      }
-    })
+  forEachEngine((_, storeTest) => {
+    storeTest(
+      'a charge is what its stored usage costs under its stored price, also after the price has changed',
+      async ({ database }) => {
+        const { versions } = await recordPrices({ database, clock: systemClock, models: models(price) })
+        const version = versions.get('acme/large') ?? ''
+        const dearer = createPrice({ ...rates, output: 5000n as Pico })
+        await recordPrices({ database, clock: systemClock, models: models(dearer) })
+        const recompute = await readRecomputeCharge(database.sql)
+        // 10 × 1500 + 3 × 150 + 2 × 1500 + 1 × 1500 + 5 × 4000 = 39,950 pico = 39.95 nano → 40
+        expect(recompute(version, JSON.stringify(usage))).toBe(40n as Nano)
+        // One thousand pico more for each of the five: 44.95 → 45
+        expect(recompute('acme/large#2', JSON.stringify(usage))).toBe(45n as Nano)
+        expect(recompute('acme/large#3', JSON.stringify(usage))).toBeUndefined()
+        // Half as much again where the work was kept in the United States: 59.925 → 60
+        await recordPrices({
+          database,
+          clock: systemClock,
+          models: models(createPrice(rates, {}, { us_only: 15_000n })),
+        })
+        const kept = JSON.stringify({ ...usage, isUsOnly: true })
+        const again = await readRecomputeCharge(database.sql)
+        expect([again('acme/large#3', kept), again('acme/large#3', JSON.stringify(usage))]).toEqual([
+          60n,
+          40n,
+        ] as Nano[])
+        expect(again(version, kept)).toBe(40n as Nano)
+        const withAudio = { ...usage, audioInputTokens: 4, audioOutputTokens: 2 }
+        expect(recompute(version, JSON.stringify(withAudio))).toBe(40n as Nano)
+        for (const text of [
+          '',
+          '{}',
+          JSON.stringify({ ...usage, audioInputTokens: -1 }),
+          JSON.stringify({ ...usage, inputTokens: -1 }),
+          '[1]',
+        ]) {
+          expect(recompute(version, text)).toBeUndefined()
+        }
+      },
+    )
 
-    it('verify recomputes every charge from the prices in the database', async ({ database }) => {
+    storeTest('verify recomputes every charge from the prices in the database', async ({ database }) => {
       await recordPrices({ database, clock: systemClock, models: models(price) })
       await using books = await openFunded(database, 1000n)
       const { ledger, workspaceId } = books

@@ -27,34 +27,34 @@ async function rewrite(database: Database, engine: string): Promise<void> {
   })
 }
 
-forEachEngine((engine, it) => {
-  it('G1: reports an intact log and its end, and detects a rewritten log by an earlier end', async ({
-    database,
-    place,
-  }) => {
-    expect(await verify(place)).toEqual({ exit: 0, out: 'The audit log is empty.\n', err: '' })
-    for (let n = 1; n <= 3; n++) await append(database, `key_${n}`)
-    const { items } = await listAudit(database.sql, { limit: 1 })
-    const head = `3:${items[0]?.hash}`
-    const whole = { exit: 0, out: `The audit log is whole: 3 entries. It ends with ${head}\n`, err: '' }
-    expect(await verify(place)).toEqual(whole)
-    await append(database, 'key_4')
-    expect((await verify(place, '--noted', head)).exit).toBe(0)
+forEachEngine((engine, storeTest) => {
+  storeTest(
+    'G1: reports an intact log and its end, and detects a rewritten log by an earlier end',
+    async ({ database, place }) => {
+      expect(await verify(place)).toEqual({ exit: 0, out: 'The audit log is empty.\n', err: '' })
+      for (let n = 1; n <= 3; n++) await append(database, `key_${n}`)
+      const { items } = await listAudit(database.sql, { limit: 1 })
+      const head = `3:${items[0]?.hash}`
+      const whole = { exit: 0, out: `The audit log is whole: 3 entries. It ends with ${head}\n`, err: '' }
+      expect(await verify(place)).toEqual(whole)
+      await append(database, 'key_4')
+      expect((await verify(place, '--noted', head)).exit).toBe(0)
 
-    await rewrite(database, engine.name)
-    expect((await verify(place)).exit).toBe(0)
-    const { exit, out, err } = await verify(place, '--noted', head, '--json')
-    expect(exit).toBe(1)
-    expect(JSON.parse(out)).toMatchObject({ ok: false, rows: 4, findings: [{ sequence: 3 }] })
-    expect(JSON.parse(err).error).toEqual({
-      message: 'the audit log was tampered with.',
-      try: 'tollgate audit verify --json',
-      exit_code: 1,
-    })
-    await database.transaction((sql) => sql`DELETE FROM audit WHERE sequence = 1`)
-    const broken = await verify(place)
-    expect([broken.exit, broken.out]).toEqual([1, expect.stringContaining('entries are missing')])
-  })
+      await rewrite(database, engine.name)
+      expect((await verify(place)).exit).toBe(0)
+      const { exit, out, err } = await verify(place, '--noted', head, '--json')
+      expect(exit).toBe(1)
+      expect(JSON.parse(out)).toMatchObject({ ok: false, rows: 4, findings: [{ sequence: 3 }] })
+      expect(JSON.parse(err).error).toEqual({
+        message: 'the audit log was tampered with.',
+        try: 'tollgate audit verify --json',
+        exit_code: 1,
+      })
+      await database.transaction((sql) => sql`DELETE FROM audit WHERE sequence = 1`)
+      const broken = await verify(place)
+      expect([broken.exit, broken.out]).toEqual([1, expect.stringContaining('entries are missing')])
+    },
+  )
 })
 
 test('refuses a malformed --noted with its usage', async () => {

@@ -9,63 +9,71 @@ import { createId } from '../kernel/ids.ts'
 import { namesOf } from './lookup.ts'
 
 onSqlite((engine) => {
-  const it = testWith(() => openWorld(engine))
+  const storeTest = testWith(() => openWorld(engine))
 
-  it('creates everything up to a key with limits, without naming the only workspace or project', async (world) => {
-    expect(await world.run('keys create --name ci')).toMatchObject({
-      exit: 4,
-      err: 'tollgate: there is no workspace yet.\nTry: tollgate workspaces create NAME\n',
-    })
-    const made = await world.run('workspaces create acme')
-    expect(made.exit).toBe(0)
-    expect(made.out).toMatch(/^Workspace "acme" created: ws_[0-9A-Z]{26}\n$/)
-    expect((await world.run('projects create web --models acme/*,beta/open')).out).toMatch(
-      /^Project "web" created: prj_[0-9A-Z]{26}, models acme\/\*, beta\/open\n$/,
-    )
-    const key = await world.run(
-      'keys create --name ci --models acme/large --rpm 60 --spend-per-day $5 --expires 2028-01-31',
-    )
-    expect(key.exit).toBe(0)
-    expect(key.out).toMatch(/^sk-tg-\S+\n$/)
-    expect(key.err).toContain('Limits 60 rpm, $5.00/day; models acme/large. Shown only once:')
-    const { data } = await world.json('keys list')
-    expect(data).toHaveLength(1)
-    expect(data[0]).toMatchObject({
-      name: 'ci',
-      last4: key.out.trim().slice(-4),
-      models: ['acme/large'],
-      limits: { requests_per_minute: 60, spend_per_day: '5.00' },
-    })
-    const list = (await world.run('keys')).out.split('\n')
-    expect(list[0]).toMatch(/^ID +NAME {2}SECRET {2}STATUS {2}PROJECT +MODELS +LIMITS +EXPIRES +LAST USED \(UTC\)$/)
-    expect(list[1]).toContain(`ci    …${data[0].last4}   active`)
-    expect(list[1]).not.toContain('sk-tg')
-  })
+  storeTest(
+    'creates everything up to a key with limits, without naming the only workspace or project',
+    async (world) => {
+      expect(await world.run('keys create --name ci')).toMatchObject({
+        exit: 4,
+        err: 'tollgate: there is no workspace yet.\nTry: tollgate workspaces create NAME\n',
+      })
+      const made = await world.run('workspaces create acme')
+      expect(made.exit).toBe(0)
+      expect(made.out).toMatch(/^Workspace "acme" created: ws_[0-9A-Z]{26}\n$/)
+      expect((await world.run('projects create web --models acme/*,beta/open')).out).toMatch(
+        /^Project "web" created: prj_[0-9A-Z]{26}, models acme\/\*, beta\/open\n$/,
+      )
+      const key = await world.run(
+        'keys create --name ci --models acme/large --rpm 60 --spend-per-day $5 --expires 2028-01-31',
+      )
+      expect(key.exit).toBe(0)
+      expect(key.out).toMatch(/^sk-tg-\S+\n$/)
+      expect(key.err).toContain('Limits 60 rpm, $5.00/day; models acme/large. Shown only once:')
+      const { data } = await world.json('keys list')
+      expect(data).toHaveLength(1)
+      expect(data[0]).toMatchObject({
+        name: 'ci',
+        last4: key.out.trim().slice(-4),
+        models: ['acme/large'],
+        limits: { requests_per_minute: 60, spend_per_day: '5.00' },
+      })
+      const list = (await world.run('keys')).out.split('\n')
+      expect(list[0]).toMatch(/^ID +NAME {2}SECRET {2}STATUS {2}PROJECT +MODELS +LIMITS +EXPIRES +LAST USED \(UTC\)$/)
+      expect(list[1]).toContain(`ci    …${data[0].last4}   active`)
+      expect(list[1]).not.toContain('sk-tg')
+    },
+  )
 
-  it('rotates a key with an overlap, limits it, and revokes it without a question if not interactive', async (world) => {
-    const workspace = await world.management.make('/api/workspaces', { name: 'acme' })
-    await world.management.make(`/api/workspaces/${workspace.id}/projects`, { name: 'web' })
-    const { id, secret } = await world.json('keys create --name ci')
-    const rotated = await world.run(`keys rotate ${id} --overlap 1h`)
-    expect(rotated.exit).toBe(0)
-    expect(rotated.out).toMatch(/^sk-tg-\S+\n$/)
-    expect(rotated.out.trim()).not.toBe(secret)
-    expect((await world.run(`limits put ${id} --tpm 5000`)).out).toBe('was  none\nnow  5,000 tpm\n')
-    expect((await world.run(`limits put ${id} --concurrent 3`)).out).toBe('was  5,000 tpm\nnow  3 at once\n')
-    expect(await world.json(`limits show ${id}`)).toEqual({ concurrent_requests: 3, spend: [] })
-    expect((await world.run(`limits put ${id}`)).exit).toBe(2)
-    expect((await world.run(`limits put ${id} --none`)).out).toBe('was  3 at once\nnow  none\n')
-    expect((await world.run(`keys revoke ${id}`)).out).toBe(`Key "ci" (…${rotated.out.trim().slice(-4)}) is revoked.\n`)
-    expect((await world.json('keys')).data[0].status).toBe('revoked')
-    const actions = (await world.json('audit')).data.map((entry: { action: string }) => entry.action)
-    expect(actions.filter((action: string) => action.startsWith('key.'))).toEqual([
-      'key.revoke',
-      'key.rotate',
-      'key.create',
-    ])
-  })
+  storeTest(
+    'rotates a key with an overlap, limits it, and revokes it without a question if not interactive',
+    async (world) => {
+      const workspace = await world.management.make('/api/workspaces', { name: 'acme' })
+      await world.management.make(`/api/workspaces/${workspace.id}/projects`, { name: 'web' })
+      const { id, secret } = await world.json('keys create --name ci')
+      const rotated = await world.run(`keys rotate ${id} --overlap 1h`)
+      expect(rotated.exit).toBe(0)
+      expect(rotated.out).toMatch(/^sk-tg-\S+\n$/)
+      expect(rotated.out.trim()).not.toBe(secret)
+      expect((await world.run(`limits put ${id} --tpm 5000`)).out).toBe('was  none\nnow  5,000 tpm\n')
+      expect((await world.run(`limits put ${id} --concurrent 3`)).out).toBe('was  5,000 tpm\nnow  3 at once\n')
+      expect(await world.json(`limits show ${id}`)).toEqual({ concurrent_requests: 3, spend: [] })
+      expect((await world.run(`limits put ${id}`)).exit).toBe(2)
+      expect((await world.run(`limits put ${id} --none`)).out).toBe('was  3 at once\nnow  none\n')
+      expect((await world.run(`keys revoke ${id}`)).out).toBe(
+        `Key "ci" (…${rotated.out.trim().slice(-4)}) is revoked.\n`,
+      )
+      expect((await world.json('keys')).data[0].status).toBe('revoked')
+      const actions = (await world.json('audit')).data.map((entry: { action: string }) => entry.action)
+      expect(actions.filter((action: string) => action.startsWith('key.'))).toEqual([
+        'key.revoke',
+        'key.rotate',
+        'key.create',
+      ])
+    },
+  )
 
-  it('counts a top-up with an idempotency key once in the wallet and its transfers', async (world) => {
+  storeTest('counts a top-up with an idempotency key once in the wallet and its transfers', async (world) => {
     const workspace = await world.management.make('/api/workspaces', { name: 'acme' })
     for (const _ of [1, 2]) {
       const ran = await world.run('wallet topup 25 --reference invoice~17 --idempotency-key inv-17')
@@ -83,7 +91,7 @@ onSqlite((engine) => {
     expect(end).toBe('')
   })
 
-  it('corrects a wallet, shows the balance, and refuses to take more than is available', async (world) => {
+  storeTest('corrects a wallet, shows the balance, and refuses to take more than is available', async (world) => {
     const workspace = await world.management.make('/api/workspaces', { name: 'acme' })
     await world.run('wallet topup 2500')
     for (const _ of [1, 2]) {
@@ -107,7 +115,7 @@ onSqlite((engine) => {
     expect((await world.json('wallet')).balance).toBe('26.00')
   })
 
-  it('means the workspace and the project called default if none is named', async (world) => {
+  storeTest('means the workspace and the project called default if none is named', async (world) => {
     const usual = await world.management.make('/api/workspaces', { name: 'default' })
     await world.management.make('/api/workspaces', { name: 'other' })
     const project = await world.management.make(`/api/workspaces/${usual.id}/projects`, { name: 'default' })
@@ -118,7 +126,7 @@ onSqlite((engine) => {
     expect([refused.out, JSON.parse(refused.err).error.exit_code]).toEqual(['', 4])
   })
 
-  it('asks for the workspace by id or name if there are several', async (world) => {
+  storeTest('asks for the workspace by id or name if there are several', async (world) => {
     const one = await world.management.make('/api/workspaces', { name: 'one' })
     const two = await world.management.make('/api/workspaces', { name: 'two' })
     expect(await world.run('wallet')).toEqual({
@@ -134,7 +142,7 @@ onSqlite((engine) => {
     expect(await world.json(`workspaces show ${two.id}`)).toMatchObject({ name: 'two', wallet: { balance: '3.00' } })
   })
 
-  it('reads a provider key from the standard input and never shows it', async (world) => {
+  storeTest('reads a provider key from the standard input and never shows it', async (world) => {
     const { id } = await world.management.make('/api/workspaces', { name: 'acme' })
     const put = await world.run('credentials put acme', { input: 'sk-provider-secret-9876\n' })
     expect(put).toEqual({ exit: 0, out: `Key …9876 for acme is stored in ${id}.\n`, err: '' })
@@ -157,7 +165,7 @@ onSqlite((engine) => {
     expect((await world.run('credentials delete acme')).exit).toBe(4)
   })
 
-  it('lists models that only a workspace’s own key makes available, and marks them', async (world) => {
+  storeTest('lists models that only a workspace’s own key makes available, and marks them', async (world) => {
     await world.run('workspaces create acme')
     await world.run('projects create web --models own/fast,acme/large')
     expect((await world.run('models')).out).not.toContain('own/fast')
@@ -179,7 +187,7 @@ onSqlite((engine) => {
     expect((await world.run('models --workspace acme')).out).toContain('own/fast')
   })
 
-  it('filters and sorts the catalog, and shows prices and missing prices', async (world) => {
+  storeTest('filters and sorts the catalog, and shows prices and missing prices', async (world) => {
     const noToken = { env: { TOLLGATE_ADMIN_TOKEN: '' } }
     expect((await world.run('models', noToken)).out).toBe(
       [
@@ -199,7 +207,7 @@ onSqlite((engine) => {
     expect(await ids('models --filter LARGE')).toEqual(['acme/large'])
   })
 
-  it('lists, shows and explains requests, and fails if an explanation does not add up', async (world) => {
+  storeTest('lists, shows and explains requests, and fails if an explanation does not add up', async (world) => {
     const [right, wrong] = [createId('req'), createId('req')]
     const request = {
       started_at: '2027-01-15T08:00:00.000Z',
@@ -319,7 +327,7 @@ onSqlite((engine) => {
 })
 
 onSqlite((engine) => {
-  const it = testWith(() => openWorld(engine))
+  const storeTest = testWith(() => openWorld(engine))
 
   test.each([
     ['keys revoke key_nope', 'tollgate keys list'],
@@ -337,14 +345,14 @@ onSqlite((engine) => {
     expect(err).not.toContain('/api/')
   })
 
-  it('names the variable that enables a provider of a built-in model', async (world) => {
+  storeTest('names the variable that enables a provider of a built-in model', async (world) => {
     const { exit, err } = await world.run('route openai/gpt-5.1')
     expect(exit).toBe(4)
     expect(err).toContain('Start the gateway with OPENAI_API_KEY (openai), or OPENROUTER_API_KEY (openrouter).')
     expect(err).toEndWith('Try: OPENAI_API_KEY=… npm start\n')
   })
 
-  it('names options as typed in errors of the gateway', async (world) => {
+  storeTest('names options as typed in errors of the gateway', async (world) => {
     const { id } = await world.management.make('/api/workspaces', { name: 'acme' })
     await world.management.make(`/api/workspaces/${id}/projects`, { name: 'web' })
     const said = async (args: string) => (await world.run(args)).err.split('\n')[0]
@@ -354,7 +362,7 @@ onSqlite((engine) => {
     expect(await said('usage --by nonsense')).toStartWith('tollgate: --by must be')
   })
 
-  it('says that a list is empty, and why it may be', async (world) => {
+  storeTest('says that a list is empty, and why it may be', async (world) => {
     expect((await world.run('requests')).err).toBe('No requests yet.\n')
     const { exit, err } = await world.run('requests --model nope')
     expect([exit, err]).toEqual([0, expect.stringMatching(/^No request matches --model nope: .*tollgate models\n$/)])
@@ -364,7 +372,7 @@ onSqlite((engine) => {
     expect(reversed.err).toContain('nothing between --from, 2026-02-01T00:00:00.000Z, and --to, 2026-01-01')
   })
 
-  it('marks token counts, and shows the key and project of a request', async (world) => {
+  storeTest('marks token counts, and shows the key and project of a request', async (world) => {
     const { id } = await world.management.make('/api/workspaces', { name: 'acme' })
     const project = await world.management.make(`/api/workspaces/${id}/projects`, { name: 'web' })
     const key = await world.management.make(`/api/projects/${project.id}/keys`, { name: 'ci' })
@@ -375,7 +383,7 @@ onSqlite((engine) => {
     expect((await world.run(`requests show ${request}`)).out).toContain(`ci (${key.id}) of web\n`)
   })
 
-  it('refuses a backup into a folder that does not exist', async (world) => {
+  storeTest('refuses a backup into a folder that does not exist', async (world) => {
     const folder = join(world.folder, 'no', 'such')
     expect(await world.run('backup no/such/x.db')).toMatchObject({
       exit: 1,
@@ -421,24 +429,27 @@ onSqlite((engine) => {
 })
 
 onSqlite((engine) => {
-  const it = testWith(() => openWorld(engine))
+  const storeTest = testWith(() => openWorld(engine))
 
-  it('the program reads its arguments, environment and standard input, and exits with the code', async (world) => {
-    const { id } = await world.management.make('/api/workspaces', { name: 'acme' })
-    const [put, unknown, refused] = await Promise.all(
-      [
-        world.spawn('credentials put acme', { input: 'sk-provider-secret-9876\n' }),
-        world.spawn('kyes'),
-        world.spawn('wallet topup five'),
-      ].map(ranOf),
-    )
-    expect(put).toEqual({ exit: 0, out: `Key …9876 for acme is stored in ${id}.\n`, err: '' })
-    expect(unknown).toEqual({ exit: 2, out: '', err: 'tollgate: unknown command "kyes".\nTry: tollgate keys\n' })
-    expect(refused).toMatchObject({ exit: 2, out: '', err: expect.stringContaining('AMOUNT must be an amount') })
-  })
+  storeTest(
+    'the program reads its arguments, environment and standard input, and exits with the code',
+    async (world) => {
+      const { id } = await world.management.make('/api/workspaces', { name: 'acme' })
+      const [put, unknown, refused] = await Promise.all(
+        [
+          world.spawn('credentials put acme', { input: 'sk-provider-secret-9876\n' }),
+          world.spawn('kyes'),
+          world.spawn('wallet topup five'),
+        ].map(ranOf),
+      )
+      expect(put).toEqual({ exit: 0, out: `Key …9876 for acme is stored in ${id}.\n`, err: '' })
+      expect(unknown).toEqual({ exit: 2, out: '', err: 'tollgate: unknown command "kyes".\nTry: tollgate keys\n' })
+      expect(refused).toMatchObject({ exit: 2, out: '', err: expect.stringContaining('AMOUNT must be an amount') })
+    },
+  )
 
   describe('errors have an exit code and something to try', () => {
-    it('exits with 2 for usage, 3 if not authorised, 4 if not found, 1 if nothing answers', async (world) => {
+    storeTest('exits with 2 for usage, 3 if not authorised, 4 if not found, 1 if nothing answers', async (world) => {
       await world.management.make('/api/workspaces', { name: 'acme' })
       const ran = (args: string, env = {}) => world.run(args, { env })
       expect(await ran('wallet topup five')).toEqual({
@@ -473,7 +484,7 @@ onSqlite((engine) => {
       })
     })
 
-    it('exits with 5 for a 402 and a 429, and recognises a server that is not a gateway', async (world) => {
+    storeTest('exits with 5 for a 402 and a 429, and recognises a server that is not a gateway', async (world) => {
       const error = { message: 'Slow\u001b[2J down.', type: 't', param: null, code: 'LIMIT_EXCEEDED' }
       using server = Bun.serve({
         port: 0,
@@ -501,7 +512,7 @@ onSqlite((engine) => {
       }
     })
 
-    it('uses the token of the data folder on this machine', async (world) => {
+    storeTest('uses the token of the data folder on this machine', async (world) => {
       await world.management.make('/api/workspaces', { name: 'acme' })
       mkdirSync(join(world.folder, 'data'))
       writeFileSync(join(world.folder, 'data', 'admin-token'), `${managementToken}\n`)

@@ -16,9 +16,9 @@ const declared = `workspaces:
 `
 
 onSqlite((engine) => {
-  const it = testWith(() => openWorld(engine))
+  const storeTest = testWith(() => openWorld(engine))
 
-  it('plans, applies and exports a file, and applies it again without a change', async (world) => {
+  storeTest('plans, applies and exports a file, and applies it again without a change', async (world) => {
     const file = join(world.folder, 'installation.yaml')
     writeFileSync(file, declared)
     const lines = [
@@ -54,7 +54,7 @@ onSqlite((engine) => {
     expect((await world.run('config plan -', { input: declared })).out).toBe('Nothing to change.\n')
   })
 
-  it('objects of a file are changed by the file only, and revoked only with --prune', async (world) => {
+  storeTest('objects of a file are changed by the file only, and revoked only with --prune', async (world) => {
     const file = join(world.folder, 'installation.yaml')
     writeFileSync(file, declared)
     const { keys } = await world.json('config apply installation.yaml')
@@ -82,7 +82,7 @@ onSqlite((engine) => {
     expect(states).toEqual(['active', 'revoked'])
   })
 
-  it('changes nothing for a wrong file or impossible changes', async (world) => {
+  storeTest('changes nothing for a wrong file or impossible changes', async (world) => {
     const file = join(world.folder, 'installation.yaml')
     writeFileSync(file, 'workspaces:\n  - name: acme\n    projekts: []\n')
     const wrong = await world.run('config apply installation.yaml')
@@ -98,7 +98,7 @@ onSqlite((engine) => {
     expect((await world.json('workspaces')).data[0].limits).toEqual({ spend_per_month: '500.00' })
   })
 
-  it('finds a running gateway despite a wrong file, and warns about the file', async (world) => {
+  storeTest('finds a running gateway despite a wrong file, and warns about the file', async (world) => {
     const env = { TOLLGATE_URL: '', TOLLGATE_PORT: new URL(world.management.url).port }
     const file = join(world.folder, 'tollgate.yaml')
     writeFileSync(file, 'models: all\n')
@@ -114,7 +114,7 @@ onSqlite((engine) => {
     expect(await world.run('workspaces --json', { env })).toMatchObject({ exit: 0, err: '' })
   })
 
-  it('shows each setting with its source, and no secret', async (world) => {
+  storeTest('shows each setting with its source, and no secret', async (world) => {
     writeFileSync(
       join(world.folder, 'tollgate.yaml'),
       'server:\n  port: 9000\n  drain_seconds: 5\nlimits:\n  requests_per_minute: 600\nproviders:\n  - { id: acme, dialect: openai-chat, base_url: http://127.0.0.1:1/v1, api_key: canary-in-the-file }\n',
@@ -147,7 +147,7 @@ onSqlite((engine) => {
     for (const { out, err } of [shown, table]) expect(out + err).not.toMatch(/canary|cccc|token-of-the-operator/)
   })
 
-  it('lists providers with what they need, and adds one to the file without its key', async (world) => {
+  storeTest('lists providers with what they need, and adds one to the file without its key', async (world) => {
     const file = join(world.folder, 'tollgate.yaml')
     writeFileSync(file, '# mine\nserver: { local_models: off }   # quiet\n')
     const env = { OPENAI_API_KEY: 'canary' }

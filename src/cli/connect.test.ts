@@ -5,9 +5,9 @@ import { onSqlite, openWorld } from '../../test/parts/command-line.ts'
 import { testWith } from '../../test/parts/engines.ts'
 
 onSqlite((engine) => {
-  const it = testWith(() => openWorld(engine))
+  const storeTest = testWith(() => openWorld(engine))
 
-  it('connect claude creates a key, writes it for this user only, and undo restores the file', async (world) => {
+  storeTest('connect claude creates a key, writes it for this user only, and undo restores the file', async (world) => {
     const { id } = await world.management.make('/api/workspaces', { name: 'acme' })
     await world.management.make(`/api/workspaces/${id}/projects`, { name: 'web' })
     const file = join(world.folder, 'home', '.claude', 'settings.json')
@@ -44,7 +44,7 @@ onSqlite((engine) => {
     expect((await world.run('connect claude --undo')).exit).toBe(4)
   })
 
-  it('undo does not suggest revoking a key that connect was given', async (world) => {
+  storeTest('undo does not suggest revoking a key that connect was given', async (world) => {
     const { id } = await world.management.make('/api/workspaces', { name: 'acme' })
     await world.management.make(`/api/workspaces/${id}/projects`, { name: 'web' })
     const secret = (await world.run('keys create --name mine')).out.trim()
@@ -57,7 +57,7 @@ onSqlite((engine) => {
     ])
   })
 
-  it('with several workspaces, the suggestion of connect works', async (world) => {
+  storeTest('with several workspaces, the suggestion of connect works', async (world) => {
     for (const name of ['acme', 'beta']) {
       const { id } = await world.management.make('/api/workspaces', { name })
       await world.management.make(`/api/workspaces/${id}/projects`, { name: 'web' })
@@ -67,7 +67,7 @@ onSqlite((engine) => {
     expect([refused.exit, (await world.run(`connect claude ${attempt}`)).exit]).toEqual([2, 0])
   })
 
-  it('connect gives Codex a profile and a list of models, and --undo deletes both', async (world) => {
+  storeTest('connect gives Codex a profile and a list of models, and --undo deletes both', async (world) => {
     const folder = join(world.folder, 'codex')
     const env = { CODEX_HOME: folder, TOLLGATE_KEY: 'sk-tg-given' }
     const shown = await world.run('connect codex --print', { env })
@@ -102,34 +102,37 @@ onSqlite((engine) => {
     expect(readdirSync(folder)).toEqual(['.git'])
   })
 
-  it('connect writes no key into a repository, prints settings for Cursor, and lists models for opencode', async (world) => {
-    mkdirSync(join(world.folder, 'home', '.git'), { recursive: true })
-    const env = { TOLLGATE_KEY: 'sk-tg-given' }
-    const refused = await world.run('connect claude', { env })
-    expect(refused.exit).toBe(1)
-    expect(refused.err).toContain('a key must not be committed')
-    expect(refused.out).toContain('"ANTHROPIC_AUTH_TOKEN": "sk-tg-…"')
-    expect((await world.run('connect cursor', { env })).out).toContain('Override OpenAI Base URL')
-    expect((await world.run('connect cline --model acme/smal')).err).toContain('Try: --model acme/small')
-    const elsewhere = { ...env, XDG_CONFIG_HOME: join(world.folder, 'config') }
-    expect((await world.run('connect opencode', { env: elsewhere })).exit).toBe(0)
-    const written = JSON.parse(readFileSync(join(world.folder, 'config', 'opencode', 'opencode.json'), 'utf8'))
-    expect(written.provider.tollgate.options).toEqual({
-      ...{ baseURL: `${world.management.url}/v1`, apiKey: 'sk-tg-given', setCacheKey: true },
-    })
-    // A model without a price cannot be called.
-    expect(Object.keys(written.provider.tollgate.models)).toEqual(['acme/large', 'acme/small', 'beta/open'])
-    expect(written.provider.tollgate.models['acme/large']).toMatchObject({
-      name: 'Acme Large',
-      limit: { context: 200_000, output: 32_000 },
-    })
-  })
+  storeTest(
+    'connect writes no key into a repository, prints settings for Cursor, and lists models for opencode',
+    async (world) => {
+      mkdirSync(join(world.folder, 'home', '.git'), { recursive: true })
+      const env = { TOLLGATE_KEY: 'sk-tg-given' }
+      const refused = await world.run('connect claude', { env })
+      expect(refused.exit).toBe(1)
+      expect(refused.err).toContain('a key must not be committed')
+      expect(refused.out).toContain('"ANTHROPIC_AUTH_TOKEN": "sk-tg-…"')
+      expect((await world.run('connect cursor', { env })).out).toContain('Override OpenAI Base URL')
+      expect((await world.run('connect cline --model acme/smal')).err).toContain('Try: --model acme/small')
+      const elsewhere = { ...env, XDG_CONFIG_HOME: join(world.folder, 'config') }
+      expect((await world.run('connect opencode', { env: elsewhere })).exit).toBe(0)
+      const written = JSON.parse(readFileSync(join(world.folder, 'config', 'opencode', 'opencode.json'), 'utf8'))
+      expect(written.provider.tollgate.options).toEqual({
+        ...{ baseURL: `${world.management.url}/v1`, apiKey: 'sk-tg-given', setCacheKey: true },
+      })
+      // A model without a price cannot be called.
+      expect(Object.keys(written.provider.tollgate.models)).toEqual(['acme/large', 'acme/small', 'beta/open'])
+      expect(written.provider.tollgate.models['acme/large']).toMatchObject({
+        name: 'Acme Large',
+        limit: { context: 200_000, output: 32_000 },
+      })
+    },
+  )
 
   for (const [client, file] of [
     ['continue', join('.continue', 'tollgate.yaml')],
     ['aider', join('.config', 'aider', 'tollgate.yml')],
   ] as const) {
-    it(`connect ${client} writes new files, and --undo deletes them`, async (world) => {
+    storeTest(`connect ${client} writes new files, and --undo deletes them`, async (world) => {
       const env = { TOLLGATE_KEY: 'sk-tg-given' }
       const path = join(world.folder, 'home', file)
       const written = await world.run(`connect ${client} --model acme/small`, { env })
@@ -141,7 +144,7 @@ onSqlite((engine) => {
     })
   }
 
-  it('connect zed writes models without the key, and leaves a file with comments alone', async (world) => {
+  storeTest('connect zed writes models without the key, and leaves a file with comments alone', async (world) => {
     const env = { TOLLGATE_KEY: 'sk-tg-given', XDG_CONFIG_HOME: join(world.folder, 'config') }
     const file = join(world.folder, 'config', 'zed', 'settings.json')
     expect((await world.run('connect zed', { env })).exit).toBe(0)
@@ -156,31 +159,34 @@ onSqlite((engine) => {
     expect(readFileSync(file, 'utf8')).toBe('// mine\n{}\n')
   })
 
-  it('connect gemini sets the type of authentication, prints the variables, and undo keeps a later choice', async (world) => {
-    const env = { TOLLGATE_KEY: 'sk-tg-given' }
-    const file = join(world.folder, 'home', '.gemini', 'settings.json')
-    const original = '{"security": {"auth": {"selectedType": "oauth-personal"}}, "ui": {"theme": "GitHub"}}'
-    mkdirSync(join(world.folder, 'home', '.gemini'), { recursive: true })
-    writeFileSync(file, original)
-    const written = await world.run('connect gemini --model acme/small', { env })
-    expect(written.out).toContain(
-      `  export GOOGLE_GEMINI_BASE_URL=${world.management.url}\n  export GEMINI_API_KEY=sk-tg-given\n`,
-    )
-    expect(JSON.parse(readFileSync(file, 'utf8'))).toEqual({
-      security: { auth: { selectedType: 'gemini-api-key' } },
-      ui: { theme: 'GitHub' },
-    })
-    expect((await world.run('connect gemini --undo', { env })).exit).toBe(0)
-    expect(readFileSync(file, 'utf8')).toBe(original)
-    await world.run('connect gemini', { env })
-    const later = '{"security": {"auth": {"selectedType": "vertex-ai"}}, "ui": {"theme": "GitHub"}}'
-    writeFileSync(file, later)
-    expect((await world.run('connect gemini --undo', { env })).exit).toBe(0)
-    expect(JSON.parse(readFileSync(file, 'utf8'))).toEqual(JSON.parse(later))
-  })
+  storeTest(
+    'connect gemini sets the type of authentication, prints the variables, and undo keeps a later choice',
+    async (world) => {
+      const env = { TOLLGATE_KEY: 'sk-tg-given' }
+      const file = join(world.folder, 'home', '.gemini', 'settings.json')
+      const original = '{"security": {"auth": {"selectedType": "oauth-personal"}}, "ui": {"theme": "GitHub"}}'
+      mkdirSync(join(world.folder, 'home', '.gemini'), { recursive: true })
+      writeFileSync(file, original)
+      const written = await world.run('connect gemini --model acme/small', { env })
+      expect(written.out).toContain(
+        `  export GOOGLE_GEMINI_BASE_URL=${world.management.url}\n  export GEMINI_API_KEY=sk-tg-given\n`,
+      )
+      expect(JSON.parse(readFileSync(file, 'utf8'))).toEqual({
+        security: { auth: { selectedType: 'gemini-api-key' } },
+        ui: { theme: 'GitHub' },
+      })
+      expect((await world.run('connect gemini --undo', { env })).exit).toBe(0)
+      expect(readFileSync(file, 'utf8')).toBe(original)
+      await world.run('connect gemini', { env })
+      const later = '{"security": {"auth": {"selectedType": "vertex-ai"}}, "ui": {"theme": "GitHub"}}'
+      writeFileSync(file, later)
+      expect((await world.run('connect gemini --undo', { env })).exit).toBe(0)
+      expect(JSON.parse(readFileSync(file, 'utf8'))).toEqual(JSON.parse(later))
+    },
+  )
 
   for (const client of ['cline', 'qwen', 'goose', 'llm']) {
-    it(`connect ${client} prints address, key and model`, async (world) => {
+    storeTest(`connect ${client} prints address, key and model`, async (world) => {
       const env = { TOLLGATE_KEY: 'sk-tg-given' }
       const { exit, out } = await world.run(`connect ${client} --model acme/small`, { env })
       expect(exit).toBe(0)

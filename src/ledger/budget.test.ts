@@ -77,9 +77,9 @@ const tables: Record<string, string> = {
     budget day            → spent 0 held 10`,
 }
 
-forEachEngine((_, it) => {
+forEachEngine((_, storeTest) => {
   for (const [name, table] of Object.entries(tables)) {
-    it(name, async ({ database }) => {
+    storeTest(name, async ({ database }) => {
       await runTable(database, table)
     })
   }

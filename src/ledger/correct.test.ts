@@ -62,65 +62,77 @@ const tables: Record<string, string> = {
     budget day            → spent 10 held 0`,
 }
 
-forEachEngine((_, it) => {
+forEachEngine((_, storeTest) => {
   for (const [name, table] of Object.entries(tables)) {
-    it(name, async ({ database }) => {
+    storeTest(name, async ({ database }) => {
       await runTable(database, table)
     })
   }
 
-  it('B2: a correction is a separate transfer between wallet and funding, with its reason', async ({ database }) => {
-    const workspaceId = await addWorkspace(database)
-    await using books = await openLedger(database)
-    const { ledger } = books
-    await ledger.fund({ workspaceId, amount: 2500n as Nano, kind: 'topup', reference: 'invoice 17' })
-    await ledger.correct({ workspaceId, direction: 'take', amount: 2475n as Nano, reason: '25 was meant' })
-    await ledger.correct({ workspaceId, direction: 'add', amount: 1n as Nano, reason: 'goodwill' })
-    const { transfers } = await ledger.transfers(workspaceId, { limit: 10 })
-    const wallet = `wallet:${workspaceId}` as const
-    expect(transfers).toMatchObject([
-      { kind: 'correction', debitAccount: 'funding', creditAccount: wallet, amount: 1n, reference: 'goodwill' },
-      { kind: 'correction', debitAccount: wallet, creditAccount: 'funding', amount: 2475n, reference: '25 was meant' },
-      { kind: 'topup', amount: 2500n },
-    ])
-    expect((await ledger.wallet(workspaceId)).posted).toBe(26n as Nano)
-    await expectBooksRight(database)
-  })
+  storeTest(
+    'B2: a correction is a separate transfer between wallet and funding, with its reason',
+    async ({ database }) => {
+      const workspaceId = await addWorkspace(database)
+      await using books = await openLedger(database)
+      const { ledger } = books
+      await ledger.fund({ workspaceId, amount: 2500n as Nano, kind: 'topup', reference: 'invoice 17' })
+      await ledger.correct({ workspaceId, direction: 'take', amount: 2475n as Nano, reason: '25 was meant' })
+      await ledger.correct({ workspaceId, direction: 'add', amount: 1n as Nano, reason: 'goodwill' })
+      const { transfers } = await ledger.transfers(workspaceId, { limit: 10 })
+      const wallet = `wallet:${workspaceId}` as const
+      expect(transfers).toMatchObject([
+        { kind: 'correction', debitAccount: 'funding', creditAccount: wallet, amount: 1n, reference: 'goodwill' },
+        {
+          kind: 'correction',
+          debitAccount: wallet,
+          creditAccount: 'funding',
+          amount: 2475n,
+          reference: '25 was meant',
+        },
+        { kind: 'topup', amount: 2500n },
+      ])
+      expect((await ledger.wallet(workspaceId)).posted).toBe(26n as Nano)
+      await expectBooksRight(database)
+    },
+  )
 
-  it('the same key corrects once, with the first answer, whatever the wallet has by then', async ({ database }) => {
-    const workspaceId = await addWorkspace(database)
-    await using books = await openLedger(database)
-    const { ledger, clock } = books
-    await ledger.fund({ workspaceId, amount: 100n as Nano, kind: 'topup', idempotencyKey: 'k' })
-    // The key of a top-up is another one.
-    const correction: Correction = {
-      workspaceId,
-      direction: 'take',
-      amount: 60n as Nano,
-      reason: 'refund 7',
-      idempotencyKey: 'k',
-    }
-    const outcomes = await Promise.all(Array.from({ length: 8 }, () => ledger.correct(correction)))
-    expect(outcomes.filter((outcome) => outcome.kind === 'corrected' && !outcome.repeated)).toHaveLength(1)
-    expect(outcomes.every((outcome) => outcome.kind === 'corrected' && outcome.posted === 40n)).toBe(true)
-    await ledger.correct({ ...correction, amount: 40n as Nano, idempotencyKey: 'another' })
-    expect(await ledger.correct(correction)).toMatchObject({ kind: 'corrected', repeated: true, posted: 40n })
-    const conflict = { kind: 'conflict' } as const
-    expect(await ledger.correct({ ...correction, direction: 'add' })).toEqual(conflict)
-    expect(await ledger.correct({ ...correction, amount: 61n as Nano })).toEqual(conflict)
-    expect(await ledger.correct({ ...correction, reason: 'refund 8' })).toEqual(conflict)
-    // A refusal leaves its key free.
-    const other = { ...correction, idempotencyKey: 'later' }
-    expect(await ledger.correct(other)).toMatchObject({ kind: 'insufficient', posted: 0n, held: 0n })
-    await ledger.fund({ workspaceId, amount: 60n as Nano, kind: 'topup' })
-    expect(await ledger.correct(other)).toMatchObject({ kind: 'corrected', repeated: false, posted: 0n })
-    clock.advance(24 * 60 * 60_000)
-    expect(await ledger.correct(correction)).toMatchObject({ kind: 'insufficient' })
-    expect((await ledger.wallet(workspaceId)).posted).toBe(0n as Nano)
-    await expectBooksRight(database)
-  })
+  storeTest(
+    'the same key corrects once, with the first answer, whatever the wallet has by then',
+    async ({ database }) => {
+      const workspaceId = await addWorkspace(database)
+      await using books = await openLedger(database)
+      const { ledger, clock } = books
+      await ledger.fund({ workspaceId, amount: 100n as Nano, kind: 'topup', idempotencyKey: 'k' })
+      // The key of a top-up is another one.
+      const correction: Correction = {
+        workspaceId,
+        direction: 'take',
+        amount: 60n as Nano,
+        reason: 'refund 7',
+        idempotencyKey: 'k',
+      }
+      const outcomes = await Promise.all(Array.from({ length: 8 }, () => ledger.correct(correction)))
+      expect(outcomes.filter((outcome) => outcome.kind === 'corrected' && !outcome.repeated)).toHaveLength(1)
+      expect(outcomes.every((outcome) => outcome.kind === 'corrected' && outcome.posted === 40n)).toBe(true)
+      await ledger.correct({ ...correction, amount: 40n as Nano, idempotencyKey: 'another' })
+      expect(await ledger.correct(correction)).toMatchObject({ kind: 'corrected', repeated: true, posted: 40n })
+      const conflict = { kind: 'conflict' } as const
+      expect(await ledger.correct({ ...correction, direction: 'add' })).toEqual(conflict)
+      expect(await ledger.correct({ ...correction, amount: 61n as Nano })).toEqual(conflict)
+      expect(await ledger.correct({ ...correction, reason: 'refund 8' })).toEqual(conflict)
+      // A refusal leaves its key free.
+      const other = { ...correction, idempotencyKey: 'later' }
+      expect(await ledger.correct(other)).toMatchObject({ kind: 'insufficient', posted: 0n, held: 0n })
+      await ledger.fund({ workspaceId, amount: 60n as Nano, kind: 'topup' })
+      expect(await ledger.correct(other)).toMatchObject({ kind: 'corrected', repeated: false, posted: 0n })
+      clock.advance(24 * 60 * 60_000)
+      expect(await ledger.correct(correction)).toMatchObject({ kind: 'insufficient' })
+      expect((await ledger.wallet(workspaceId)).posted).toBe(0n as Nano)
+      await expectBooksRight(database)
+    },
+  )
 
-  it('many that take at once, beside holds, take no more than there is', async ({ database }) => {
+  storeTest('many that take at once, beside holds, take no more than there is', async ({ database }) => {
     await using books = await openFunded(database, 100n)
     const { ledger, workspaceId } = books
     const requests = Array.from({ length: 20 }, () => holdOf(workspaceId, 10n))
@@ -140,7 +152,7 @@ forEachEngine((_, it) => {
     await expectBooksRight(database)
   })
 
-  it('one that fails on the way leaves the wallet as it was, and its key free', async ({ database }) => {
+  storeTest('one that fails on the way leaves the wallet as it was, and its key free', async ({ database }) => {
     const workspaceId = await addWorkspace(database)
     let reached = 0
     await using books = await openLedger(database, {
@@ -166,18 +178,21 @@ forEachEngine((_, it) => {
     await expectBooksRight(database)
   })
 
-  it('a workspace that does not exist cannot be corrected, and nothing is left of the try', async ({ database }) => {
-    await using books = await openLedger(database)
-    const correction: Correction = {
-      workspaceId: createId('ws'),
-      direction: 'take',
-      amount: 5n as Nano,
-      reason: 'test',
-      idempotencyKey: 'k',
-    }
-    const fault = await books.ledger.correct(correction).catch((thrown: Error) => thrown.message)
-    expect(String(fault).toLowerCase()).toContain('foreign key')
-    expect(await database.sql`SELECT key FROM idempotency`).toHaveLength(0)
-    expect(books.ledger.admits()).toBe(true)
-  })
+  storeTest(
+    'a workspace that does not exist cannot be corrected, and nothing is left of the try',
+    async ({ database }) => {
+      await using books = await openLedger(database)
+      const correction: Correction = {
+        workspaceId: createId('ws'),
+        direction: 'take',
+        amount: 5n as Nano,
+        reason: 'test',
+        idempotencyKey: 'k',
+      }
+      const fault = await books.ledger.correct(correction).catch((thrown: Error) => thrown.message)
+      expect(String(fault).toLowerCase()).toContain('foreign key')
+      expect(await database.sql`SELECT key FROM idempotency`).toHaveLength(0)
+      expect(books.ledger.admits()).toBe(true)
+    },
+  )
 })

@@ -9,49 +9,53 @@ import type { Funding } from './fund.ts'
 
 const hourMs = 60 * 60_000
 
-forEachEngine((engine, it) => {
-  it('the same key funds once, with the first answer, however often and however fast it comes', async ({
-    database,
-  }) => {
-    const workspaceId = await addWorkspace(database)
-    await using books = await openLedger(database)
-    const { ledger } = books
-    const funding: Funding = {
-      workspaceId,
-      amount: 50n as Nano,
-      kind: 'topup',
-      reference: 'inv 7',
-      idempotencyKey: 'k',
-    }
-    const outcomes = await Promise.all(Array.from({ length: 8 }, () => ledger.fund(funding)))
-    expect(outcomes.filter((outcome) => outcome.kind === 'funded' && !outcome.repeated)).toHaveLength(1)
-    await ledger.fund({ ...funding, idempotencyKey: 'another', amount: 5n as Nano })
-    const again = await ledger.fund(funding)
-    expect(again).toMatchObject({ kind: 'funded', repeated: true, posted: 50n, transfer: { reference: 'inv 7' } })
-    expect((await ledger.wallet(workspaceId)).posted).toBe(55n as Nano)
-    await expectBooksRight(database)
-  })
+forEachEngine((engine, storeTest) => {
+  storeTest(
+    'the same key funds once, with the first answer, however often and however fast it comes',
+    async ({ database }) => {
+      const workspaceId = await addWorkspace(database)
+      await using books = await openLedger(database)
+      const { ledger } = books
+      const funding: Funding = {
+        workspaceId,
+        amount: 50n as Nano,
+        kind: 'topup',
+        reference: 'inv 7',
+        idempotencyKey: 'k',
+      }
+      const outcomes = await Promise.all(Array.from({ length: 8 }, () => ledger.fund(funding)))
+      expect(outcomes.filter((outcome) => outcome.kind === 'funded' && !outcome.repeated)).toHaveLength(1)
+      await ledger.fund({ ...funding, idempotencyKey: 'another', amount: 5n as Nano })
+      const again = await ledger.fund(funding)
+      expect(again).toMatchObject({ kind: 'funded', repeated: true, posted: 50n, transfer: { reference: 'inv 7' } })
+      expect((await ledger.wallet(workspaceId)).posted).toBe(55n as Nano)
+      await expectBooksRight(database)
+    },
+  )
 
-  it('a key that was used for another funding is a conflict, in its workspace, for a day', async ({ database }) => {
-    const workspaceId = await addWorkspace(database)
-    const other = await addWorkspace(database)
-    await using books = await openLedger(database)
-    const { ledger, clock } = books
-    const funding: Funding = { workspaceId, amount: 50n as Nano, kind: 'topup', idempotencyKey: 'k' }
-    await ledger.fund(funding)
-    const conflict = { kind: 'conflict', with: 'idempotency_key' } as const
-    expect(await ledger.fund({ ...funding, amount: 51n as Nano })).toEqual(conflict)
-    expect(await ledger.fund({ ...funding, kind: 'grant' })).toEqual(conflict)
-    expect(await ledger.fund({ ...funding, reference: 'x' })).toEqual(conflict)
-    expect(await ledger.fund({ ...funding, workspaceId: other })).toMatchObject({ kind: 'funded', repeated: false })
-    clock.advance(24 * hourMs - 1)
-    expect(await ledger.fund(funding)).toMatchObject({ repeated: true })
-    clock.advance(1)
-    expect(await ledger.fund(funding)).toMatchObject({ kind: 'funded', repeated: false, posted: 100n })
-    await expectBooksRight(database)
-  })
+  storeTest(
+    'a key that was used for another funding is a conflict, in its workspace, for a day',
+    async ({ database }) => {
+      const workspaceId = await addWorkspace(database)
+      const other = await addWorkspace(database)
+      await using books = await openLedger(database)
+      const { ledger, clock } = books
+      const funding: Funding = { workspaceId, amount: 50n as Nano, kind: 'topup', idempotencyKey: 'k' }
+      await ledger.fund(funding)
+      const conflict = { kind: 'conflict', with: 'idempotency_key' } as const
+      expect(await ledger.fund({ ...funding, amount: 51n as Nano })).toEqual(conflict)
+      expect(await ledger.fund({ ...funding, kind: 'grant' })).toEqual(conflict)
+      expect(await ledger.fund({ ...funding, reference: 'x' })).toEqual(conflict)
+      expect(await ledger.fund({ ...funding, workspaceId: other })).toMatchObject({ kind: 'funded', repeated: false })
+      clock.advance(24 * hourMs - 1)
+      expect(await ledger.fund(funding)).toMatchObject({ repeated: true })
+      clock.advance(1)
+      expect(await ledger.fund(funding)).toMatchObject({ kind: 'funded', repeated: false, posted: 100n })
+      await expectBooksRight(database)
+    },
+  )
 
-  it('a payment funds once for ever, under any key', async ({ database }) => {
+  storeTest('a payment funds once for ever, under any key', async ({ database }) => {
     const workspaceId = await addWorkspace(database)
     await using books = await openLedger(database)
     const { ledger, clock } = books
@@ -69,17 +73,20 @@ forEachEngine((engine, it) => {
     await expectBooksRight(database)
   })
 
-  it('a workspace that does not exist cannot be funded, and nothing is left of the try', async ({ database }) => {
-    await using books = await openLedger(database)
-    const { ledger } = books
-    const fault = await ledger
-      .fund({ workspaceId: createId('ws'), amount: 5n as Nano, kind: 'topup', idempotencyKey: 'k' })
-      .catch((thrown: Error) => thrown.message)
-    expect(String(fault).toLowerCase()).toContain('foreign key')
-    expect(await database.sql`SELECT id FROM transfers`).toHaveLength(0)
-    expect(await database.sql`SELECT key FROM idempotency`).toHaveLength(0)
-    expect(ledger.admits()).toBe(true)
-  })
+  storeTest(
+    'a workspace that does not exist cannot be funded, and nothing is left of the try',
+    async ({ database }) => {
+      await using books = await openLedger(database)
+      const { ledger } = books
+      const fault = await ledger
+        .fund({ workspaceId: createId('ws'), amount: 5n as Nano, kind: 'topup', idempotencyKey: 'k' })
+        .catch((thrown: Error) => thrown.message)
+      expect(String(fault).toLowerCase()).toContain('foreign key')
+      expect(await database.sql`SELECT id FROM transfers`).toHaveLength(0)
+      expect(await database.sql`SELECT key FROM idempotency`).toHaveLength(0)
+      expect(ledger.admits()).toBe(true)
+    },
+  )
 
   test('a top-up killed at any step and asked for again credits once', async () => {
     // 1 and 2: before and after the money moved, inside the transaction; 3: after the commit; 4: not at all.

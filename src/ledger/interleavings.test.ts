@@ -18,23 +18,24 @@ function expireAllOn(database: Database, clock: TestClock): () => Promise<void> 
   }
 }
 
-forEachEngine((engine, it) => {
-  it('however calls interleave, a hold ends exactly once and the books are right after every step', async ({
-    database,
-  }) => {
-    await using books = await openLedger(database)
-    const { ledger, clock } = books
-    await fc.assert(
-      fc.asyncProperty(story, async (reported) => {
-        const workspaceId = await addWorkspace(database)
-        const expireAll = expireAllOn(database, clock)
-        const witness = new Witness({ ledger, workspaceId, now: clock.now(), expireAll }, reported.caps)
-        await witness.tell(reported, () => expectBooksRight(database))
-      }),
-      // A story that failed leaves holds behind, so a shorter one would fail for another reason.
-      { numRuns: engine.name === 'sqlite' ? 100 : 30, endOnFailure: true },
-    )
-  })
+forEachEngine((engine, storeTest) => {
+  storeTest(
+    'however calls interleave, a hold ends exactly once and the books are right after every step',
+    async ({ database }) => {
+      await using books = await openLedger(database)
+      const { ledger, clock } = books
+      await fc.assert(
+        fc.asyncProperty(story, async (reported) => {
+          const workspaceId = await addWorkspace(database)
+          const expireAll = expireAllOn(database, clock)
+          const witness = new Witness({ ledger, workspaceId, now: clock.now(), expireAll }, reported.caps)
+          await witness.tell(reported, () => expectBooksRight(database))
+        }),
+        // A story that failed leaves holds behind, so a shorter one would fail for another reason.
+        { numRuns: engine.name === 'sqlite' ? 100 : 30, endOnFailure: true },
+      )
+    },
+  )
 })
 
 test('the long run plays the requested number of stories, and every store is right at the end', async () => {

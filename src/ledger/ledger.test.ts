@@ -111,79 +111,93 @@ const tables: Record<string, string> = {
     wallet         → posted 100 held 0 free 100`,
 }
 
-forEachEngine((engine, it) => {
+forEachEngine((engine, storeTest) => {
   for (const [name, table] of Object.entries(tables)) {
-    it(name, async ({ database }) => {
+    storeTest(name, async ({ database }) => {
       await runTable(database, table)
     })
   }
 
-  it('a thousand holds at once on a wallet that can pay seven: seven are held, and the remainder is exact', async ({
-    database,
-  }) => {
-    await using books = await openFunded(database, 75n)
-    const { ledger, workspaceId } = books
-    const requests = Array.from({ length: 1000 }, () => holdOf(workspaceId, 10n))
-    const outcomes = await Promise.all(requests.map((request) => ledger.hold(request)))
-    const held = requests.filter((_, at) => outcomes[at]?.kind === 'held')
-    expect(held).toHaveLength(7)
-    expect(outcomes.filter(({ kind }) => kind === 'insufficient')).toHaveLength(993)
-    const settled = await Promise.all(held.map(({ requestId }) => ledger.settle(settlementOf(requestId, 10n))))
-    expect(settled.map(({ kind }) => kind)).toEqual(Array(7).fill('settled'))
-    expect(await ledger.wallet(workspaceId)).toEqual({ posted: 5n as Nano, held: 0n as Nano, available: 5n as Nano })
-    await expectBooksRight(database)
-  })
+  storeTest(
+    'a thousand holds at once on a wallet that can pay seven: seven are held, and the remainder is exact',
+    async ({ database }) => {
+      await using books = await openFunded(database, 75n)
+      const { ledger, workspaceId } = books
+      const requests = Array.from({ length: 1000 }, () => holdOf(workspaceId, 10n))
+      const outcomes = await Promise.all(requests.map((request) => ledger.hold(request)))
+      const held = requests.filter((_, at) => outcomes[at]?.kind === 'held')
+      expect(held).toHaveLength(7)
+      expect(outcomes.filter(({ kind }) => kind === 'insufficient')).toHaveLength(993)
+      const settled = await Promise.all(held.map(({ requestId }) => ledger.settle(settlementOf(requestId, 10n))))
+      expect(settled.map(({ kind }) => kind)).toEqual(Array(7).fill('settled'))
+      expect(await ledger.wallet(workspaceId)).toEqual({ posted: 5n as Nano, held: 0n as Nano, available: 5n as Nano })
+      await expectBooksRight(database)
+    },
+  )
 
-  it('settling one request many times at once charges once, and every caller gets the charge', async ({ database }) => {
-    await using books = await openFunded(database, 100n)
-    const { ledger, workspaceId } = books
-    const request = holdOf(workspaceId, 10n)
-    await ledger.hold(request)
-    const outcomes = await Promise.all(
-      Array.from({ length: 20 }, () => ledger.settle(settlementOf(request.requestId, 7n))),
-    )
-    expect(outcomes.map((outcome) => (outcome.kind === 'settled' ? outcome.charge : outcome.kind))).toEqual(
-      outcomes.map(() => 7n as Nano),
-    )
-    expect(outcomes.filter((outcome) => outcome.kind === 'settled' && !outcome.repeated)).toHaveLength(1)
-    expect((await ledger.wallet(workspaceId)).posted).toBe(93n as Nano)
-  })
-
-  it('a transfer keeps usage and price version as they were given, and lists newest first in pages', async ({
-    database,
-  }) => {
-    const workspaceId = await addWorkspace(database)
-    await using books = await openLedger(database)
-    const { ledger, clock } = books
-    const other = await addWorkspace(database)
-    await ledger.fund({ workspaceId: other, amount: 100n as Nano, kind: 'topup' })
-    await ledger.fund({ workspaceId, amount: 100n as Nano, kind: 'grant', reference: 'welcome' })
-    for (const charge of [1n, 2n, 3n]) {
-      clock.advance(1000)
+  storeTest(
+    'settling one request many times at once charges once, and every caller gets the charge',
+    async ({ database }) => {
+      await using books = await openFunded(database, 100n)
+      const { ledger, workspaceId } = books
       const request = holdOf(workspaceId, 10n)
       await ledger.hold(request)
-      const facts = { priceVersion: `pv_${charge}`, usage: `{"n":${charge}}`, estimated: true, startedAt: clock.now() }
-      await ledger.settle(settlementOf(request.requestId, charge, facts))
-    }
-    const first = await ledger.transfers(workspaceId, { limit: 3 })
-    expect(first.transfers.map(({ kind, amount }) => `${kind} ${amount}`)).toEqual(['charge 3', 'charge 2', 'charge 1'])
-    expect(first.transfers[0]).toMatchObject({
-      priceVersion: 'pv_3',
-      usage: '{"n":3}',
-      estimated: true,
-      debitAccount: `wallet:${workspaceId}`,
-      creditAccount: 'revenue',
-      createdAt: clock.now(),
-    })
-    const cursor = first.nextCursor ?? ''
-    const second = await ledger.transfers(workspaceId, { limit: 3, cursor })
-    expect(second.transfers.map(({ kind, amount, reference }) => `${kind} ${amount} ${reference}`)).toEqual([
-      'grant 100 welcome',
-    ])
-    expect(second.nextCursor).toBeUndefined()
-  })
+      const outcomes = await Promise.all(
+        Array.from({ length: 20 }, () => ledger.settle(settlementOf(request.requestId, 7n))),
+      )
+      expect(outcomes.map((outcome) => (outcome.kind === 'settled' ? outcome.charge : outcome.kind))).toEqual(
+        outcomes.map(() => 7n as Nano),
+      )
+      expect(outcomes.filter((outcome) => outcome.kind === 'settled' && !outcome.repeated)).toHaveLength(1)
+      expect((await ledger.wallet(workspaceId)).posted).toBe(93n as Nano)
+    },
+  )
 
-  it('the row of the request log is written and counted with the charge', async ({ database }) => {
+  storeTest(
+    'a transfer keeps usage and price version as they were given, and lists newest first in pages',
+    async ({ database }) => {
+      const workspaceId = await addWorkspace(database)
+      await using books = await openLedger(database)
+      const { ledger, clock } = books
+      const other = await addWorkspace(database)
+      await ledger.fund({ workspaceId: other, amount: 100n as Nano, kind: 'topup' })
+      await ledger.fund({ workspaceId, amount: 100n as Nano, kind: 'grant', reference: 'welcome' })
+      for (const charge of [1n, 2n, 3n]) {
+        clock.advance(1000)
+        const request = holdOf(workspaceId, 10n)
+        await ledger.hold(request)
+        const facts = {
+          priceVersion: `pv_${charge}`,
+          usage: `{"n":${charge}}`,
+          estimated: true,
+          startedAt: clock.now(),
+        }
+        await ledger.settle(settlementOf(request.requestId, charge, facts))
+      }
+      const first = await ledger.transfers(workspaceId, { limit: 3 })
+      expect(first.transfers.map(({ kind, amount }) => `${kind} ${amount}`)).toEqual([
+        'charge 3',
+        'charge 2',
+        'charge 1',
+      ])
+      expect(first.transfers[0]).toMatchObject({
+        priceVersion: 'pv_3',
+        usage: '{"n":3}',
+        estimated: true,
+        debitAccount: `wallet:${workspaceId}`,
+        creditAccount: 'revenue',
+        createdAt: clock.now(),
+      })
+      const cursor = first.nextCursor ?? ''
+      const second = await ledger.transfers(workspaceId, { limit: 3, cursor })
+      expect(second.transfers.map(({ kind, amount, reference }) => `${kind} ${amount} ${reference}`)).toEqual([
+        'grant 100 welcome',
+      ])
+      expect(second.nextCursor).toBeUndefined()
+    },
+  )
+
+  storeTest('the row of the request log is written and counted with the charge', async ({ database }) => {
     await using books = await openFunded(database, 100n)
     const { ledger, workspaceId } = books
     const settle = async (id: string, cost = 4n) => {
@@ -220,34 +234,35 @@ forEachEngine((engine, it) => {
     await expectBooksRight(database)
   })
 
-  it('the wallet pays no more than the caller was quoted, and the rest is written off with the charge', async ({
-    database,
-  }) => {
-    await using books = await openFunded(database, 100n)
-    const { ledger, workspaceId } = books
-    // A quote below the hold, and one above it.
-    for (const [charge, quoted, posted] of [
-      [9n, 6n, 94n],
-      [30n, 20n, 74n],
-    ] as const) {
-      const request = holdOf(workspaceId, 10n)
-      await ledger.hold(request)
-      const settlement = { ...settlementOf(request.requestId, charge), quoted: quoted as Nano }
-      expect(await ledger.settle(settlement)).toMatchObject({
-        charge: quoted,
-        writtenOff: charge - quoted,
-      })
-      const transfers = await ledger.transfersOf(request.requestId)
-      expect(transfers.map(({ kind, amount }) => `${kind} ${amount}`)).toEqual([
-        `charge ${quoted}`,
-        `writeoff ${charge - quoted}`,
-      ])
-      expect(await ledger.wallet(workspaceId)).toMatchObject({ posted, held: 0n })
-    }
-    await expectBooksRight(database)
-  })
+  storeTest(
+    'the wallet pays no more than the caller was quoted, and the rest is written off with the charge',
+    async ({ database }) => {
+      await using books = await openFunded(database, 100n)
+      const { ledger, workspaceId } = books
+      // A quote below the hold, and one above it.
+      for (const [charge, quoted, posted] of [
+        [9n, 6n, 94n],
+        [30n, 20n, 74n],
+      ] as const) {
+        const request = holdOf(workspaceId, 10n)
+        await ledger.hold(request)
+        const settlement = { ...settlementOf(request.requestId, charge), quoted: quoted as Nano }
+        expect(await ledger.settle(settlement)).toMatchObject({
+          charge: quoted,
+          writtenOff: charge - quoted,
+        })
+        const transfers = await ledger.transfersOf(request.requestId)
+        expect(transfers.map(({ kind, amount }) => `${kind} ${amount}`)).toEqual([
+          `charge ${quoted}`,
+          `writeoff ${charge - quoted}`,
+        ])
+        expect(await ledger.wallet(workspaceId)).toMatchObject({ posted, held: 0n })
+      }
+      await expectBooksRight(database)
+    },
+  )
 
-  it('amounts near the limits stay exact', async ({ database }) => {
+  storeTest('amounts near the limits stay exact', async ({ database }) => {
     const workspaceId = await addWorkspace(database)
     const posted = 8_999_999_999_999_999_999n
     await database.transaction(async (sql) => {
@@ -273,38 +288,39 @@ forEachEngine((engine, it) => {
     expect(row?.posted).toBe(8_999_000_000_000_000_001n)
   })
 
-  it('the database refuses to change or remove a charge, a funding or a price, and to overdraw a wallet', async ({
-    database,
-  }) => {
-    await using books = await openFunded(database, 100n)
-    const { workspaceId } = books
-    await database.transaction(
-      (sql) => sql`INSERT INTO prices (version, model_id, price, source, effective_from)
+  storeTest(
+    'the database refuses to change or remove a charge, a funding or a price, and to overdraw a wallet',
+    async ({ database }) => {
+      await using books = await openFunded(database, 100n)
+      const { workspaceId } = books
+      await database.transaction(
+        (sql) => sql`INSERT INTO prices (version, model_id, price, source, effective_from)
         VALUES ('pv_1', 'acme/large', '{}', 'file', 0)`,
-    )
-    const refusal = (work: Parameters<typeof database.transaction>[0]) =>
-      database.transaction(work).then(
-        () => 'done',
-        (thrown: Error) => thrown.message,
       )
-    const request = holdOf(workspaceId, 10n)
-    await books.ledger.hold(request)
-    await books.ledger.settle(settlementOf(request.requestId, 4n))
-    expect(await refusal((sql) => sql`UPDATE fundings SET amount = 1`)).toContain('fundings are append-only')
-    expect(await refusal((sql) => sql`DELETE FROM fundings`)).toContain('fundings are append-only')
-    expect(await refusal((sql) => sql`UPDATE requests SET charge = 1`)).toContain('charges are append-only')
-    expect(await refusal((sql) => sql`UPDATE requests SET usage = ''`)).toContain('charges are append-only')
-    expect(await refusal((sql) => sql`DELETE FROM requests`)).toContain('charges are append-only')
-    expect(await refusal((sql) => sql`UPDATE prices SET price = ''`)).toContain('prices are append-only')
-    expect(await refusal((sql) => sql`DELETE FROM prices`)).toContain('prices are append-only')
-    expect(await refusal((sql) => sql`UPDATE balances SET posted = -1`)).toMatch(/check/i)
-    expect(await refusal((sql) => sql`UPDATE balances SET held = 101`)).toMatch(/check/i)
-    expect(await refusal((sql) => sql`UPDATE balances SET held = -1`)).toMatch(/check/i)
-    expect(await refusal((sql) => sql`UPDATE balances SET posted = 9000000000000000001`)).toMatch(/check/i)
-    await expectBooksRight(database)
-  })
+      const refusal = (work: Parameters<typeof database.transaction>[0]) =>
+        database.transaction(work).then(
+          () => 'done',
+          (thrown: Error) => thrown.message,
+        )
+      const request = holdOf(workspaceId, 10n)
+      await books.ledger.hold(request)
+      await books.ledger.settle(settlementOf(request.requestId, 4n))
+      expect(await refusal((sql) => sql`UPDATE fundings SET amount = 1`)).toContain('fundings are append-only')
+      expect(await refusal((sql) => sql`DELETE FROM fundings`)).toContain('fundings are append-only')
+      expect(await refusal((sql) => sql`UPDATE requests SET charge = 1`)).toContain('charges are append-only')
+      expect(await refusal((sql) => sql`UPDATE requests SET usage = ''`)).toContain('charges are append-only')
+      expect(await refusal((sql) => sql`DELETE FROM requests`)).toContain('charges are append-only')
+      expect(await refusal((sql) => sql`UPDATE prices SET price = ''`)).toContain('prices are append-only')
+      expect(await refusal((sql) => sql`DELETE FROM prices`)).toContain('prices are append-only')
+      expect(await refusal((sql) => sql`UPDATE balances SET posted = -1`)).toMatch(/check/i)
+      expect(await refusal((sql) => sql`UPDATE balances SET held = 101`)).toMatch(/check/i)
+      expect(await refusal((sql) => sql`UPDATE balances SET held = -1`)).toMatch(/check/i)
+      expect(await refusal((sql) => sql`UPDATE balances SET posted = 9000000000000000001`)).toMatch(/check/i)
+      await expectBooksRight(database)
+    },
+  )
 
-  it('a hold past its lifetime is reaped, and its late settlement charges nothing', async ({ database }) => {
+  storeTest('a hold past its lifetime is reaped, and its late settlement charges nothing', async ({ database }) => {
     await using books = await openFunded(database, 100n)
     const { ledger, clock, workspaceId } = books
     const [old, sent, young] = [createId('req'), createId('req'), createId('req')]

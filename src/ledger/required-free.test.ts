@@ -5,28 +5,29 @@ import type { Nano } from '../kernel/money.ts'
 
 // A hold that is only granted where there is more room than it takes.
 
-forEachEngine((_, it) => {
-  it('a hold that wants room is refused to a wallet without, to the last unit, and takes no more than its amount', async ({
-    database,
-  }) => {
-    await using books = await openLedger(database)
-    const { ledger } = books
-    const workspaceId = await addWorkspace(database)
-    await ledger.fund({ workspaceId, amount: 100n as Nano, kind: 'topup' })
-    const ask = (amount: bigint, room: bigint) =>
-      ledger.hold({ ...holdOf(workspaceId, amount), requiredFree: room as Nano })
-    expect(await ask(10n, 101n)).toEqual({ kind: 'insufficient', posted: 100n as Nano, held: 0n as Nano })
-    expect(await ask(10n, 100n)).toMatchObject({ kind: 'held' })
-    expect(await ledger.wallet(workspaceId)).toMatchObject({ posted: 100n, held: 10n })
-    expect(await ask(10n, 91n)).toMatchObject({ kind: 'insufficient', held: 10n })
-    expect(await ask(10n, 90n)).toMatchObject({ kind: 'held' })
-    // Less room than the amount is no room.
-    expect(await ask(81n, 5n)).toMatchObject({ kind: 'insufficient' })
-    expect(await ask(80n, 5n)).toMatchObject({ kind: 'held' })
-    await expectBooksRight(database)
-  })
+forEachEngine((_, storeTest) => {
+  storeTest(
+    'a hold that wants room is refused to a wallet without, to the last unit, and takes no more than its amount',
+    async ({ database }) => {
+      await using books = await openLedger(database)
+      const { ledger } = books
+      const workspaceId = await addWorkspace(database)
+      await ledger.fund({ workspaceId, amount: 100n as Nano, kind: 'topup' })
+      const ask = (amount: bigint, room: bigint) =>
+        ledger.hold({ ...holdOf(workspaceId, amount), requiredFree: room as Nano })
+      expect(await ask(10n, 101n)).toEqual({ kind: 'insufficient', posted: 100n as Nano, held: 0n as Nano })
+      expect(await ask(10n, 100n)).toMatchObject({ kind: 'held' })
+      expect(await ledger.wallet(workspaceId)).toMatchObject({ posted: 100n, held: 10n })
+      expect(await ask(10n, 91n)).toMatchObject({ kind: 'insufficient', held: 10n })
+      expect(await ask(10n, 90n)).toMatchObject({ kind: 'held' })
+      // Less room than the amount is no room.
+      expect(await ask(81n, 5n)).toMatchObject({ kind: 'insufficient' })
+      expect(await ask(80n, 5n)).toMatchObject({ kind: 'held' })
+      await expectBooksRight(database)
+    },
+  )
 
-  it('judges each of several simultaneous holds by what the earlier ones left', async ({ database }) => {
+  storeTest('judges each of several simultaneous holds by what the earlier ones left', async ({ database }) => {
     await using books = await openLedger(database)
     const { ledger } = books
     const workspaceId = await addWorkspace(database)
@@ -40,7 +41,7 @@ forEachEngine((_, it) => {
     expect(await ledger.wallet(workspaceId)).toMatchObject({ posted: 100n, held: 60n })
   })
 
-  it('a spend limit must have the room too, and is reported as a limit', async ({ database }) => {
+  storeTest('a spend limit must have the room too, and is reported as a limit', async ({ database }) => {
     await using books = await openLedger(database)
     const { ledger } = books
     const workspaceId = await addWorkspace(database)

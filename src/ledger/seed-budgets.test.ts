@@ -69,8 +69,8 @@ async function settle({ ledger }: TestLedger, id: RequestId, { amount, startedAt
   expect(await ledger.settle(settlementOf(id, amount, { startedAt, keyId }))).toMatchObject({ kind: 'settled' })
 }
 
-forEachEngine((_, it) => {
-  it('a limit that is set in the middle of its window counts what was charged before', async ({ database }) => {
+forEachEngine((_, storeTest) => {
+  storeTest('a limit that is set in the middle of its window counts what was charged before', async ({ database }) => {
     await using books = await openBooks(database)
     await books.charge(30n, now - 1000)
     await books.charge(12n, now - 2000)
@@ -86,7 +86,7 @@ forEachEngine((_, it) => {
     await expectBooksRight(database)
   })
 
-  it('a limit that starts on a day counts nothing from before', async ({ database }) => {
+  storeTest('a limit that starts on a day counts nothing from before', async ({ database }) => {
     await using books = await openBooks(database)
     // The 14th, the 13th and the 3rd of January; now is the 15th.
     await books.charge(30n, now - dayMs)
@@ -104,7 +104,7 @@ forEachEngine((_, it) => {
     await expectBooksRight(database)
   })
 
-  it('counts nothing twice, neither after a restart nor in another process', async ({ database }) => {
+  storeTest('counts nothing twice, neither after a restart nor in another process', async ({ database }) => {
     await using books = await openBooks(database)
     await books.charge(30n, now - 5000)
     await books.charge(5n, now - 4000, { budgets: [today('key_1', 50n)] })
@@ -115,7 +115,7 @@ forEachEngine((_, it) => {
     await expectBooksRight(database)
   })
 
-  it('requests that ran when the limit was set are counted when they have ended', async ({ database }) => {
+  storeTest('requests that ran when the limit was set are counted when they have ended', async ({ database }) => {
     await using books = await openBooks(database)
     const { ledger, clock, timers, workspaceId } = books
     await books.charge(30n, now - 2 * 60 * 60_000)
@@ -137,7 +137,7 @@ forEachEngine((_, it) => {
     await expectBooksRight(database)
   })
 
-  it('adds charges between two limits when the second one is set', async ({ database }) => {
+  storeTest('adds charges between two limits when the second one is set', async ({ database }) => {
     await using books = await openBooks(database)
     await books.charge(5n, now - 5000, { budgets: [today('key_1', 50n)] })
     await books.charge(30n, now - 4000)
@@ -148,47 +148,51 @@ forEachEngine((_, it) => {
     await expectBooksRight(database)
   })
 
-  it('adds charges in the next round if they could not be added when the second limit was set', async ({
-    database,
-  }) => {
-    const faults = createFaults(database)
-    await using books = await openBooks(faults.database)
-    await books.charge(5n, now - 5000, { budgets: [today('key_1', 50n)] })
-    await books.charge(30n, now - 4000)
-    faults.fault = new Error('away')
-    faults.seeds = 0
-    books.ledger.recount('key_1')
-    await until(async () => faults.seeds > 0)
-    faults.fault = undefined
-    // The recount may not have noticed its failure yet.
-    await until(async () => {
-      await books.timers.round()
-      return (await books.ledger.budget('key_1', windowAt('day', now))).spent === 35n
-    })
-    await expectBooksRight(database)
-  })
+  storeTest(
+    'adds charges in the next round if they could not be added when the second limit was set',
+    async ({ database }) => {
+      const faults = createFaults(database)
+      await using books = await openBooks(faults.database)
+      await books.charge(5n, now - 5000, { budgets: [today('key_1', 50n)] })
+      await books.charge(30n, now - 4000)
+      faults.fault = new Error('away')
+      faults.seeds = 0
+      books.ledger.recount('key_1')
+      await until(async () => faults.seeds > 0)
+      faults.fault = undefined
+      // The recount may not have noticed its failure yet.
+      await until(async () => {
+        await books.timers.round()
+        return (await books.ledger.budget('key_1', windowAt('day', now))).spent === 35n
+      })
+      await expectBooksRight(database)
+    },
+  )
 
-  it('many at once wait for one seed, and a failed seed is not taken for an empty counter', async ({ database }) => {
-    const faults = createFaults(database)
-    await using books = await openBooks(faults.database)
-    await books.charge(30n, now - 1000)
-    faults.fault = await database.sql`SELECT 1 FROM no_such_table`.then(
-      () => undefined,
-      (thrown: Error) => thrown,
-    )
-    const failed = await books.hold(1n, today('key_1', 50n)).catch((thrown: Error) => thrown)
-    expect(failed).toBe(faults.fault as Error)
-    faults.fault = undefined
-    faults.seeds = 0
-    const outcomes = await Promise.all(Array.from({ length: 30 }, () => books.hold(10n, today('key_1', 50n))))
-    expect(outcomes.filter(({ kind }) => kind === 'held')).toHaveLength(2)
-    expect(faults.seeds).toBe(1)
-    // A limit that existed the day before has counted everything of the next day: nothing is read.
-    const tomorrow = { ...today('key_1', 50n), window: windowAt('day', now + dayMs) }
-    expect(await books.hold(10n, tomorrow)).toMatchObject({ kind: 'held' })
-    expect(faults.seeds).toBe(1)
-    await expectBooksRight(database)
-  })
+  storeTest(
+    'many at once wait for one seed, and a failed seed is not taken for an empty counter',
+    async ({ database }) => {
+      const faults = createFaults(database)
+      await using books = await openBooks(faults.database)
+      await books.charge(30n, now - 1000)
+      faults.fault = await database.sql`SELECT 1 FROM no_such_table`.then(
+        () => undefined,
+        (thrown: Error) => thrown,
+      )
+      const failed = await books.hold(1n, today('key_1', 50n)).catch((thrown: Error) => thrown)
+      expect(failed).toBe(faults.fault as Error)
+      faults.fault = undefined
+      faults.seeds = 0
+      const outcomes = await Promise.all(Array.from({ length: 30 }, () => books.hold(10n, today('key_1', 50n))))
+      expect(outcomes.filter(({ kind }) => kind === 'held')).toHaveLength(2)
+      expect(faults.seeds).toBe(1)
+      // A limit that existed the day before has counted everything of the next day: nothing is read.
+      const tomorrow = { ...today('key_1', 50n), window: windowAt('day', now + dayMs) }
+      expect(await books.hold(10n, tomorrow)).toMatchObject({ kind: 'held' })
+      expect(faults.seeds).toBe(1)
+      await expectBooksRight(database)
+    },
+  )
 })
 
 /** Counts the transactions that read the sums of earlier charges, and lets them fail. */

@@ -19,31 +19,32 @@ const window = 'month:2100-01'
 const budgetOf = (cap: bigint): readonly Budget[] => [{ scopeId: 'key_1', window, cap: cap as Nano }]
 const state = (spent: bigint, held: bigint) => ({ spent: spent as Nano, held: held as Nano })
 
-forEachEngine((engine, it) => {
-  it('a thousand holds at once in a budget with room for seven: seven are held, and the room left is exact', async ({
-    database,
-  }) => {
-    await using books = await openFunded(database, 1_000_000n)
-    const { ledger, workspaceId } = books
-    const requests = Array.from({ length: 1000 }, () => ({ ...holdOf(workspaceId, 10n), budgets: budgetOf(75n) }))
-    const outcomes = await Promise.all(requests.map((request) => ledger.hold(request)))
-    const held = requests.filter((_, at) => outcomes[at]?.kind === 'held')
-    expect(held).toHaveLength(7)
-    expect(outcomes.filter(({ kind }) => kind === 'over budget')).toHaveLength(993)
-    await Promise.all(held.map(({ requestId }) => ledger.settle(settlementOf(requestId, 10n))))
-    expect(await ledger.budget('key_1', window)).toEqual(state(70n, 0n))
-    expect(await ledger.hold({ ...holdOf(workspaceId, 6n), budgets: budgetOf(75n) })).toEqual({
-      kind: 'over budget',
-      scopeId: 'key_1',
-      window,
-      cap: 75n as Nano,
-      ...state(70n, 0n),
-    })
-    expect(await ledger.hold({ ...holdOf(workspaceId, 5n), budgets: budgetOf(75n) })).toMatchObject({ kind: 'held' })
-    await expectBooksRight(database)
-  })
+forEachEngine((engine, storeTest) => {
+  storeTest(
+    'a thousand holds at once in a budget with room for seven: seven are held, and the room left is exact',
+    async ({ database }) => {
+      await using books = await openFunded(database, 1_000_000n)
+      const { ledger, workspaceId } = books
+      const requests = Array.from({ length: 1000 }, () => ({ ...holdOf(workspaceId, 10n), budgets: budgetOf(75n) }))
+      const outcomes = await Promise.all(requests.map((request) => ledger.hold(request)))
+      const held = requests.filter((_, at) => outcomes[at]?.kind === 'held')
+      expect(held).toHaveLength(7)
+      expect(outcomes.filter(({ kind }) => kind === 'over budget')).toHaveLength(993)
+      await Promise.all(held.map(({ requestId }) => ledger.settle(settlementOf(requestId, 10n))))
+      expect(await ledger.budget('key_1', window)).toEqual(state(70n, 0n))
+      expect(await ledger.hold({ ...holdOf(workspaceId, 6n), budgets: budgetOf(75n) })).toEqual({
+        kind: 'over budget',
+        scopeId: 'key_1',
+        window,
+        cap: 75n as Nano,
+        ...state(70n, 0n),
+      })
+      expect(await ledger.hold({ ...holdOf(workspaceId, 5n), budgets: budgetOf(75n) })).toMatchObject({ kind: 'held' })
+      await expectBooksRight(database)
+    },
+  )
 
-  it('a reaped hold gives back what it held in its budgets', async ({ database }) => {
+  storeTest('a reaped hold gives back what it held in its budgets', async ({ database }) => {
     await using books = await openFunded(database, 100n)
     const { ledger, clock, workspaceId } = books
     await ledger.hold({ ...holdOf(workspaceId, 10n), budgets: budgetOf(50n), lifetimeMs: 0 })
@@ -58,7 +59,7 @@ forEachEngine((engine, it) => {
     await expectBooksRight(database)
   })
 
-  it('knows the spend after a restart, and does not count holds for ever', async ({ database }) => {
+  storeTest('knows the spend after a restart, and does not count holds for ever', async ({ database }) => {
     const workspaceId = await addWorkspace(database)
     const settled = { ...holdOf(workspaceId, 10n), budgets: budgetOf(30n) }
     {
@@ -100,7 +101,7 @@ forEachEngine((engine, it) => {
   })
 
   if (engine.name === 'sqlite') {
-    it('a charge whose commit was not confirmed is counted in its budget once', async ({ database }) => {
+    storeTest('a charge whose commit was not confirmed is counted in its budget once', async ({ database }) => {
       const workspaceId = await addWorkspace(database)
       const { batches } = database
       if (!batches) throw new Error('the embedded engine has a batch writer')

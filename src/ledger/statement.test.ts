@@ -7,8 +7,8 @@ import { readStatement, signedAmount } from './statement.ts'
 
 const dayMs = 86_400_000
 
-forEachEngine((_, it) => {
-  it('statements add up from month to month, to the balance and to what verify finds', async ({ database }) => {
+forEachEngine((_, storeTest) => {
+  storeTest('statements add up from month to month, to the balance and to what verify finds', async ({ database }) => {
     const workspaceId = await addWorkspace(database)
     const other = await addWorkspace(database)
     await using books = await openLedger(database)

@@ -3,8 +3,8 @@ import { forEachEngine } from '../../test/parts/engines.ts'
 import { addWorkspace, holdOf, openLedger, settlementOf } from '../../test/parts/ledger.ts'
 import type { Nano } from '../kernel/money.ts'
 
-forEachEngine((_, it) => {
-  it('the numbers for metrics follow what happens', async ({ database }) => {
+forEachEngine((_, storeTest) => {
+  storeTest('the numbers for metrics follow what happens', async ({ database }) => {
     const workspaceId = await addWorkspace(database)
     await using books = await openLedger(database)
     const { ledger, clock } = books

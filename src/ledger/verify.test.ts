@@ -56,42 +56,42 @@ function addFunding(database: Database, columns: Record<string, SqlValue>): Prom
 }
 
 forEachEngine((engine) => {
-  const it = testWith(() => setUp(engine))
+  const storeTest = testWith(() => setUp(engine))
 
-  it('right books have no findings, and their rows are counted', async (books) => {
+  storeTest('right books have no findings, and their rows are counted', async (books) => {
     const priced = await verify(books.database, { price: (_version, usage) => BigInt(usage) as Nano })
     expect(priced).toEqual({ findings: [], warnings: [], wallets: 1n, transfers: 2n })
   })
 
-  it('a request long after a top-up, and a top-up long after that, are no warning', async ({
-    database,
-    workspaceId,
-  }) => {
-    const later = startedAt + 3_600_000
-    await addCharge(database, workspaceId, { id: createId('req'), started_at: later })
-    await addFunding(database, { id: createId('tr'), created_at: BigInt(later + 3_600_000) })
-    expect((await verify(database)).warnings).toEqual([])
-    // Written by a clock that is behind by two hours.
-    const behind = createId('req')
-    await addCharge(database, workspaceId, { id: behind, started_at: startedAt })
-    expect((await verify(database)).warnings).toMatchObject([{ id: behind }])
-  })
+  storeTest(
+    'a request long after a top-up, and a top-up long after that, are no warning',
+    async ({ database, workspaceId }) => {
+      const later = startedAt + 3_600_000
+      await addCharge(database, workspaceId, { id: createId('req'), started_at: later })
+      await addFunding(database, { id: createId('tr'), created_at: BigInt(later + 3_600_000) })
+      expect((await verify(database)).warnings).toEqual([])
+      // Written by a clock that is behind by two hours.
+      const behind = createId('req')
+      await addCharge(database, workspaceId, { id: behind, started_at: startedAt })
+      expect((await verify(database)).warnings).toMatchObject([{ id: behind }])
+    },
+  )
 
-  it('a balance that the transfers do not explain is found', async (books) => {
+  storeTest('a balance that the transfers do not explain is found', async (books) => {
     await books.database.transaction((sql) => sql`UPDATE balances SET posted = posted + 1`)
     expect(await findingsOf(books.database)).toEqual([
       `balance = Σ transfers: wallet:${books.workspaceId}: posted 94, transfers say 93`,
     ])
   })
 
-  it('held money without an open hold is found', async (books) => {
+  storeTest('held money without an open hold is found', async (books) => {
     await books.database.transaction((sql) => sql`UPDATE balances SET held = 3`)
     expect(await findingsOf(books.database)).toEqual([
       `held = Σ open holds: wallet:${books.workspaceId}: held 3, open holds say 0`,
     ])
   })
 
-  it('a transfer between accounts that do not fit, or do not exist, is found', async ({ database }) => {
+  storeTest('a transfer between accounts that do not fit, or do not exist, is found', async ({ database }) => {
     await addFunding(database, { id: 'tr_Z1', debit_account: 'wallet:ws_none', credit_account: 'funding' })
     await addFunding(database, { id: 'tr_Z3' })
     await addCharge(database, 'ws_none', { id: 'req_Z2', charge: 1 })
@@ -104,7 +104,7 @@ forEachEngine((engine) => {
     ])
   })
 
-  it('a second charge of a request is found', async ({ database, workspaceId, requestId }) => {
+  storeTest('a second charge of a request is found', async ({ database, workspaceId, requestId }) => {
     const archived = { id: requestId, workspace_id: workspaceId, created_at: 0n, charge: 0n, estimated: 0n }
     await database.transaction((sql) => sql`INSERT INTO archived_charges ${sql([archived])}`)
     expect(await findingsOf(database)).toEqual([
@@ -112,7 +112,7 @@ forEachEngine((engine) => {
     ])
   })
 
-  it('a wallet without a balance is found', async ({ database, workspaceId }) => {
+  storeTest('a wallet without a balance is found', async ({ database, workspaceId }) => {
     await database.transaction(
       (sql) =>
         sql`INSERT INTO accounts (id, kind, workspace_id, created_at) VALUES ('lost', 'wallet', ${workspaceId}, 0)`,
@@ -120,7 +120,7 @@ forEachEngine((engine) => {
     expect(await findingsOf(database)).toEqual(['every wallet has a balance: lost: no row in balances'])
   })
 
-  it('a hold that contradicts the charges is found', async ({ database, requestId, workspaceId }) => {
+  storeTest('a hold that contradicts the charges is found', async ({ database, requestId, workspaceId }) => {
     const hold = {
       wallet_id: `wallet:${workspaceId}`,
       key_id: 'key_1',
@@ -145,59 +145,58 @@ forEachEngine((engine) => {
     ])
   })
 
-  it('a price version that does not exist is found, and a time that goes back is a warning', async ({
-    database,
-    workspaceId,
-  }) => {
-    await addCharge(database, workspaceId, { price_version: 'pv_9', started_at: 1_799_999_000_000 })
-    expect(await findingsOf(database)).toEqual(['every price version exists: tr_Z1: pv_9'])
-    const { warnings } = await verify(database)
-    expect(warnings).toMatchObject([{ check: 'ids and times ascend', id: 'req_Z1' }])
-    // 1,799,999,000 s after 1970; the request before it started 1,000 s later than that.
-    expect(warnings[0]?.detail).toMatch(
-      /^written at 2027-01-15T07:43:20\.000Z, 1000 s earlier than req_\w+ before it: a clock/,
-    )
-  })
+  storeTest(
+    'a price version that does not exist is found, and a time that goes back is a warning',
+    async ({ database, workspaceId }) => {
+      await addCharge(database, workspaceId, { price_version: 'pv_9', started_at: 1_799_999_000_000 })
+      expect(await findingsOf(database)).toEqual(['every price version exists: tr_Z1: pv_9'])
+      const { warnings } = await verify(database)
+      expect(warnings).toMatchObject([{ check: 'ids and times ascend', id: 'req_Z1' }])
+      // 1,799,999,000 s after 1970; the request before it started 1,000 s later than that.
+      expect(warnings[0]?.detail).toMatch(
+        /^written at 2027-01-15T07:43:20\.000Z, 1000 s earlier than req_\w+ before it: a clock/,
+      )
+    },
+  )
 
-  it('a charge that its usage does not give is found, with what was written off counted in', async ({
-    database,
-    requestId,
-    workspaceId,
-  }) => {
-    const priceOf = (price: bigint | undefined) => findingsOf(database, () => price as Nano | undefined)
-    const rule = 'charge = price of the usage'
-    expect(await priceOf(8n)).toEqual([`${rule}: ${requestId}: charged 7, pv_1 says 8`])
-    expect(await priceOf(undefined)).toEqual([`${rule}: ${requestId}: charged 7, pv_1 says nothing`])
-    await addCharge(database, workspaceId, { price_version: 'pv_1', written_off: 7 })
-    expect(await priceOf(7n)).toEqual([])
-    // An estimate may have been capped by its hold.
-    await addCharge(database, workspaceId, { id: 'req_Z2', price_version: 'pv_1', usage: '', estimated: 1 })
-    expect(await priceOf(7n)).toEqual([])
-  })
+  storeTest(
+    'a charge that its usage does not give is found, with what was written off counted in',
+    async ({ database, requestId, workspaceId }) => {
+      const priceOf = (price: bigint | undefined) => findingsOf(database, () => price as Nano | undefined)
+      const rule = 'charge = price of the usage'
+      expect(await priceOf(8n)).toEqual([`${rule}: ${requestId}: charged 7, pv_1 says 8`])
+      expect(await priceOf(undefined)).toEqual([`${rule}: ${requestId}: charged 7, pv_1 says nothing`])
+      await addCharge(database, workspaceId, { price_version: 'pv_1', written_off: 7 })
+      expect(await priceOf(7n)).toEqual([])
+      // An estimate may have been capped by its hold.
+      await addCharge(database, workspaceId, { id: 'req_Z2', price_version: 'pv_1', usage: '', estimated: 1 })
+      expect(await priceOf(7n)).toEqual([])
+    },
+  )
 
-  it('a budget that the charges of its window do not explain is found, also one without a row', async ({
-    database,
-    workspaceId,
-  }) => {
-    const grant = { kind: 'grant', debit_account: 'grants', credit_account: `wallet:${workspaceId}`, amount: 5n }
-    expect(await findingsOf(database)).toEqual([])
-    const day = 'day:2027-01-15'
-    await database.transaction(
-      (sql) => sql`INSERT INTO budgets (scope_id, time_window, spent, held)
+  storeTest(
+    'a budget that the charges of its window do not explain is found, also one without a row',
+    async ({ database, workspaceId }) => {
+      const grant = { kind: 'grant', debit_account: 'grants', credit_account: `wallet:${workspaceId}`, amount: 5n }
+      expect(await findingsOf(database)).toEqual([])
+      const day = 'day:2027-01-15'
+      await database.transaction(
+        (sql) => sql`INSERT INTO budgets (scope_id, time_window, spent, held)
         VALUES ('key_1', ${day}, 7, 0), ('key_2', ${day}, 0, 2), ('key_3', 'day:2026-01-01', 5, 0)`,
-    )
-    await addFunding(database, grant)
-    await addCharge(database, workspaceId, { charge: 3, budgets: `key_1 ${day},prj_1 ${day}` })
-    await database.transaction((sql) => sql`UPDATE balances SET posted = posted + 2`)
-    // Old rows were removed, or will be.
-    expect((await findingsOf(database)).sort()).toEqual([
-      `a budget's held = Σ open holds: key_2 ${day}: held 2, open holds say 0`,
-      `a budget's spent = Σ charges of its window: key_1 ${day}: spent 7, charges say 3`,
-      `a budget's spent = Σ charges of its window: prj_1 ${day}: spent 0, charges say 3`,
-    ])
-  })
+      )
+      await addFunding(database, grant)
+      await addCharge(database, workspaceId, { charge: 3, budgets: `key_1 ${day},prj_1 ${day}` })
+      await database.transaction((sql) => sql`UPDATE balances SET posted = posted + 2`)
+      // Old rows were removed, or will be.
+      expect((await findingsOf(database)).sort()).toEqual([
+        `a budget's held = Σ open holds: key_2 ${day}: held 2, open holds say 0`,
+        `a budget's spent = Σ charges of its window: key_1 ${day}: spent 7, charges say 3`,
+        `a budget's spent = Σ charges of its window: prj_1 ${day}: spent 0, charges say 3`,
+      ])
+    },
+  )
 
-  it('charges are read in pages, and the progress is reported', async ({ database, workspaceId }) => {
+  storeTest('charges are read in pages, and the progress is reported', async ({ database, workspaceId }) => {
     const rows = Array.from({ length: 4500 }, (_, at) => ({
       id: `req_Z${String(at).padStart(5, '0')}`,
       workspace_id: workspaceId,
@@ -221,7 +220,7 @@ forEachEngine((engine) => {
 
   if (engine.name !== 'postgres') return
 
-  it('an open hold that is late by more than a minute is found', async ({ database, workspaceId }) => {
+  storeTest('an open hold that is late by more than a minute is found', async ({ database, workspaceId }) => {
     await using other = await openLedger(database)
     const request = holdOf(workspaceId, 5n)
     await other.ledger.hold(request)

@@ -33,10 +33,10 @@ function counted(database: Database): Database & { transactions: number } {
 const rowIds = async ({ sql }: Database) =>
   (await sql<{ scope_id: string }>`SELECT scope_id FROM limit_loads ORDER BY scope_id`).map(({ scope_id }) => scope_id)
 
-const it = testWith(openPostgresStore)
+const storeTest = testWith(openPostgresStore)
 
 describe.skipIf(findPostgresPrograms() === undefined)('limits in postgres', () => {
-  it('a busy key does not cost a transaction per request', async (store) => {
+  storeTest('a busy key does not cost a transaction per request', async (store) => {
     const database = counted(store.database)
     const limiter = createLimiter(database)
     const asked = Array.from({ length: 1000 }, () => limiter.admit([key({ concurrentRequests: 400 })], 0))
@@ -47,7 +47,7 @@ describe.skipIf(findPostgresPrograms() === undefined)('limits in postgres', () =
     await limiter.close()
   })
 
-  it('replicas that lock the same scopes in different orders do not deadlock', async ({ database }) => {
+  storeTest('replicas that lock the same scopes in different orders do not deadlock', async ({ database }) => {
     const limiters = [1, 2, 3].map(() => createLimiter(database))
     const scopes = Array.from({ length: 20 }, (_, at) => key({ concurrentRequests: 1000 }, String(at)))
     const asked = limiters.flatMap((limiter, at) =>
@@ -59,7 +59,7 @@ describe.skipIf(findPostgresPrograms() === undefined)('limits in postgres', () =
     for (const limiter of limiters) await limiter.close()
   })
 
-  it('drained rows are deleted, the others stay', async ({ database }) => {
+  storeTest('drained rows are deleted, the others stay', async ({ database }) => {
     const limiter = createLimiter(database)
     const idle = await limiter.admit([key({ concurrentRequests: 5 }, 'idle')], 0)
     await limiter.admit([key({ requestsPerMinute: 1 }, 'used')], 0)
@@ -71,21 +71,22 @@ describe.skipIf(findPostgresPrograms() === undefined)('limits in postgres', () =
     await limiter.close()
   })
 
-  it('without the table each process uses its share, and counts together again when it is back', async ({
-    database,
-  }) => {
-    const limiter = createLimiter(database)
-    const script = (text: string) => database.schemaTransaction((_, runScript) => runScript(text))
-    await script('ALTER TABLE limit_loads RENAME TO away')
-    const asked = Array.from({ length: 20 }, () => limiter.admit([key({ requestsPerMinute: 10 })], 0))
-    const verdicts = await Promise.all(asked)
-    expect(verdicts.filter(({ kind }) => kind === 'admitted')).toHaveLength(5)
-    await script('ALTER TABLE away RENAME TO limit_loads')
-    while (limiter.mode.kind !== 'shared') await Bun.sleep(5)
-    await limiter.close()
-  })
+  storeTest(
+    'without the table each process uses its share, and counts together again when it is back',
+    async ({ database }) => {
+      const limiter = createLimiter(database)
+      const script = (text: string) => database.schemaTransaction((_, runScript) => runScript(text))
+      await script('ALTER TABLE limit_loads RENAME TO away')
+      const asked = Array.from({ length: 20 }, () => limiter.admit([key({ requestsPerMinute: 10 })], 0))
+      const verdicts = await Promise.all(asked)
+      expect(verdicts.filter(({ kind }) => kind === 'admitted')).toHaveLength(5)
+      await script('ALTER TABLE away RENAME TO limit_loads')
+      while (limiter.mode.kind !== 'shared') await Bun.sleep(5)
+      await limiter.close()
+    },
+  )
 
-  it('live replicas are those with a recent heartbeat, and at least one', async ({ database }) => {
+  storeTest('live replicas are those with a recent heartbeat, and at least one', async ({ database }) => {
     const live = createLiveReplicas(database)
     await live.refresh()
     expect(live.count()).toBe(1)

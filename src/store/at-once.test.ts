@@ -14,21 +14,25 @@ async function createNotes(database: Database): Promise<void> {
 const idsIn = async ({ sql }: Database) =>
   (await sql<{ id: string }>`SELECT id FROM notes ORDER BY id`).map(({ id }) => id)
 
-forEachEngine((engine, it) => {
-  it('a transaction at once commits all of its statements, or none when one of them fails', async ({ database }) => {
-    await createNotes(database)
-    const add = (...ids: string[]) =>
-      database.transaction(
-        (sql) => Promise.all(ids.map((id) => sql<{ id: string }>`INSERT INTO notes (id) VALUES (${id}) RETURNING id`)),
-        'at_once',
-      )
-    expect((await add('a', 'b')).flatMap((rows) => rows.map(({ id }) => id))).toEqual(['a', 'b'])
-    await expect(add('c', 'a', 'd')).rejects.toThrow(/unique|duplicate/i)
-    expect(await idsIn(database)).toEqual(['a', 'b'])
-    // The connection is as good as before.
-    await add('e')
-    expect(await idsIn(database)).toEqual(['a', 'b', 'e'])
-  })
+forEachEngine((engine, storeTest) => {
+  storeTest(
+    'a transaction at once commits all of its statements, or none when one of them fails',
+    async ({ database }) => {
+      await createNotes(database)
+      const add = (...ids: string[]) =>
+        database.transaction(
+          (sql) =>
+            Promise.all(ids.map((id) => sql<{ id: string }>`INSERT INTO notes (id) VALUES (${id}) RETURNING id`)),
+          'at_once',
+        )
+      expect((await add('a', 'b')).flatMap((rows) => rows.map(({ id }) => id))).toEqual(['a', 'b'])
+      await expect(add('c', 'a', 'd')).rejects.toThrow(/unique|duplicate/i)
+      expect(await idsIn(database)).toEqual(['a', 'b'])
+      // The connection is as good as before.
+      await add('e')
+      expect(await idsIn(database)).toEqual(['a', 'b', 'e'])
+    },
+  )
 
   if (engine.name !== 'postgres') return
 
@@ -57,28 +61,29 @@ forEachEngine((engine, it) => {
     await database.close()
   })
 
-  it('a list is inserted as its rows would be, with the defaults of columns that are not named', async ({
-    database,
-  }) => {
-    await createNotes(database)
-    await database.transaction(async (sql) => {
-      await insertList(sql, 'notes', [])
-      await insertList(sql, 'notes', [
-        { id: 'a', amount: 9_007_199_254_740_993n, text: 'it\'s "so"; \\ \n é 🜁' },
-        { id: 'b', amount: null, text: 'half of a pair: \ud83d' },
+  storeTest(
+    'a list is inserted as its rows would be, with the defaults of columns that are not named',
+    async ({ database }) => {
+      await createNotes(database)
+      await database.transaction(async (sql) => {
+        await insertList(sql, 'notes', [])
+        await insertList(sql, 'notes', [
+          { id: 'a', amount: 9_007_199_254_740_993n, text: 'it\'s "so"; \\ \n é 🜁' },
+          { id: 'b', amount: null, text: 'half of a pair: \ud83d' },
+        ])
+        await insertList(sql, 'notes', [
+          { id: 'c', kind: 'other' },
+          { id: 'd', kind: 'third' },
+        ])
+        const addAmounts = ' ON CONFLICT (id) DO UPDATE SET amount = notes.amount + excluded.amount'
+        await insertList(sql, 'notes', [{ id: 'a', amount: -3n }], addAmounts)
+      })
+      expect([...(await database.sql`SELECT id, amount, text, kind FROM notes ORDER BY id`)]).toEqual([
+        { id: 'a', amount: 9_007_199_254_740_990n, text: 'it\'s "so"; \\ \n é 🜁', kind: 'plain' },
+        { id: 'b', amount: null, text: 'half of a pair: \ufffd', kind: 'plain' },
+        { id: 'c', amount: null, text: null, kind: 'other' },
+        { id: 'd', amount: null, text: null, kind: 'third' },
       ])
-      await insertList(sql, 'notes', [
-        { id: 'c', kind: 'other' },
-        { id: 'd', kind: 'third' },
-      ])
-      const addAmounts = ' ON CONFLICT (id) DO UPDATE SET amount = notes.amount + excluded.amount'
-      await insertList(sql, 'notes', [{ id: 'a', amount: -3n }], addAmounts)
-    })
-    expect([...(await database.sql`SELECT id, amount, text, kind FROM notes ORDER BY id`)]).toEqual([
-      { id: 'a', amount: 9_007_199_254_740_990n, text: 'it\'s "so"; \\ \n é 🜁', kind: 'plain' },
-      { id: 'b', amount: null, text: 'half of a pair: \ufffd', kind: 'plain' },
-      { id: 'c', amount: null, text: null, kind: 'other' },
-      { id: 'd', amount: null, text: null, kind: 'third' },
-    ])
-  })
+    },
+  )
 })

@@ -15,27 +15,30 @@ async function createWallets(database: Database): Promise<void> {
   )
 }
 
-forEachEngine((engine, it) => {
-  it('gives integers back as bigint, exact beyond 2^53, and takes several rows at once', async ({ database }) => {
-    await createWallets(database)
-    await database.transaction(async (sql) => {
-      const rows = [
+forEachEngine((engine, storeTest) => {
+  storeTest(
+    'gives integers back as bigint, exact beyond 2^53, and takes several rows at once',
+    async ({ database }) => {
+      await createWallets(database)
+      await database.transaction(async (sql) => {
+        const rows = [
+          { id: 'a', amount: 9_007_199_254_740_993n, note: null },
+          { id: 'b', amount: 5n, note: "it's; --" },
+        ]
+        await sql`INSERT INTO wallets ${sql(rows)}`
+      })
+      const rows = await database.sql`SELECT id, amount, note FROM wallets ORDER BY id`
+      expect([...rows]).toEqual([
         { id: 'a', amount: 9_007_199_254_740_993n, note: null },
         { id: 'b', amount: 5n, note: "it's; --" },
-      ]
-      await sql`INSERT INTO wallets ${sql(rows)}`
-    })
-    const rows = await database.sql`SELECT id, amount, note FROM wallets ORDER BY id`
-    expect([...rows]).toEqual([
-      { id: 'a', amount: 9_007_199_254_740_993n, note: null },
-      { id: 'b', amount: 5n, note: "it's; --" },
-    ])
-    const [sum] = await database.sql<{ n: bigint; total: bigint }>`
+      ])
+      const [sum] = await database.sql<{ n: bigint; total: bigint }>`
       SELECT COUNT(*) AS n, CAST(SUM(amount) AS BIGINT) AS total FROM wallets`
-    expect(sum).toEqual({ n: 2n, total: 9_007_199_254_740_998n })
-  })
+      expect(sum).toEqual({ n: 2n, total: 9_007_199_254_740_998n })
+    },
+  )
 
-  it('undoes everything when the work of a transaction throws', async ({ database }) => {
+  storeTest('undoes everything when the work of a transaction throws', async ({ database }) => {
     await createWallets(database)
     const work = database.transaction(async (sql) => {
       await sql`INSERT INTO wallets (id, amount) VALUES (${'a'}, ${1n})`
@@ -45,14 +48,14 @@ forEachEngine((engine, it) => {
     expect(await database.sql`SELECT id FROM wallets`).toHaveLength(0)
   })
 
-  it('refuses a write outside a transaction', async ({ database }) => {
+  storeTest('refuses a write outside a transaction', async ({ database }) => {
     await createWallets(database)
     const write = database.sql`INSERT INTO wallets (id, amount) VALUES (${'a'}, ${1n})`
     expect(await write.then(String, (thrown: Error) => thrown.message)).toMatch(/read-?only/)
     expect(await database.sql`SELECT id FROM wallets`).toHaveLength(0)
   })
 
-  it('does not show what a running transaction has not committed', async ({ database }) => {
+  storeTest('does not show what a running transaction has not committed', async ({ database }) => {
     await createWallets(database)
     await database.transaction(async (sql) => {
       await sql`INSERT INTO wallets (id, amount) VALUES (${'a'}, ${1n})`
@@ -62,7 +65,7 @@ forEachEngine((engine, it) => {
     expect(await database.sql`SELECT id FROM wallets`).toHaveLength(1)
   })
 
-  it('keeps transactions that run at the same time apart', async ({ database }) => {
+  storeTest('keeps transactions that run at the same time apart', async ({ database }) => {
     await createWallets(database)
     const outcomes = await Promise.allSettled(
       [0, 1, 2, 3, 4, 5].map((at) =>
@@ -84,33 +87,34 @@ forEachEngine((engine, it) => {
     expect(rows.map((row) => row.id)).toEqual(['w0', 'w2', 'w4'])
   })
 
-  it('lets a guarded update through exactly as often as the balance allows, however many try at once', async ({
-    database,
-  }) => {
-    await createWallets(database)
-    await database.transaction((sql) => sql`INSERT INTO wallets (id, amount) VALUES (${'w'}, ${75n})`)
-    const taken = await Promise.all(
-      Array.from({ length: 100 }, () =>
-        database.transaction(async (sql) => {
-          const rows =
-            await sql`UPDATE wallets SET amount = amount - ${10n} WHERE id = ${'w'} AND amount >= ${10n} RETURNING amount`
-          return rows.length
-        }),
-      ),
-    )
-    expect(taken.filter((count) => count === 1)).toHaveLength(7)
-    const [row] = await database.sql<{ amount: bigint }>`SELECT amount FROM wallets`
-    expect(row?.amount).toBe(5n)
-  })
+  storeTest(
+    'lets a guarded update through exactly as often as the balance allows, however many try at once',
+    async ({ database }) => {
+      await createWallets(database)
+      await database.transaction((sql) => sql`INSERT INTO wallets (id, amount) VALUES (${'w'}, ${75n})`)
+      const taken = await Promise.all(
+        Array.from({ length: 100 }, () =>
+          database.transaction(async (sql) => {
+            const rows =
+              await sql`UPDATE wallets SET amount = amount - ${10n} WHERE id = ${'w'} AND amount >= ${10n} RETURNING amount`
+            return rows.length
+          }),
+        ),
+      )
+      expect(taken.filter((count) => count === 1)).toHaveLength(7)
+      const [row] = await database.sql<{ amount: bigint }>`SELECT amount FROM wallets`
+      expect(row?.amount).toBe(5n)
+    },
+  )
 
-  it('enforces foreign keys', async ({ database }) => {
+  storeTest('enforces foreign keys', async ({ database }) => {
     const write = database.transaction(
       (sql) => sql`INSERT INTO projects (id, workspace_id, name, created_at) VALUES ('prj_1', 'ws_none', 'p', 0)`,
     )
     expect(await write.then(String, (thrown: Error) => thrown.message.toLowerCase())).toContain('foreign key')
   })
 
-  it('says busy to a second schema transaction, and runs nothing of it', async ({ database, place }) => {
+  storeTest('says busy to a second schema transaction, and runs nothing of it', async ({ database, place }) => {
     const other = await openDatabase(place)
     try {
       const inner = await database.schemaTransaction(() => other.schemaTransaction(async () => 'ran'))
@@ -132,7 +136,7 @@ forEachEngine((engine, it) => {
     await second.close()
   })
 
-  it('calls a closed database unavailable, and a wrong statement not', async ({ database, place }) => {
+  storeTest('calls a closed database unavailable, and a wrong statement not', async ({ database, place }) => {
     const wrong = await database.sql`SELECT nothing FROM nowhere`.catch((thrown: unknown) => thrown)
     expect(wrong).toBeInstanceOf(SQL.SQLError)
     expect(isStoreUnavailable(wrong)).toBe(false)
@@ -199,7 +203,7 @@ forEachEngine((engine, it) => {
     expect(tries).toBeLessThan(11)
   })
 
-  it('goes on after the server cut its connections', async ({ database, place }) => {
+  storeTest('goes on after the server cut its connections', async ({ database, place }) => {
     await database.sql`SELECT 1`
     const admin = new SQL({ adapter: 'postgres', url: place.url ?? '', max: 1 })
     await admin`SELECT pg_terminate_backend(pid) FROM pg_stat_activity

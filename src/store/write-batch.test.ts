@@ -53,8 +53,8 @@ async function contents({ sql }: Database) {
   }
 }
 
-forEachEngine((engine, it) => {
-  it('inserts any number of rows', async ({ database }) => {
+forEachEngine((engine, storeTest) => {
+  storeTest('inserts any number of rows', async ({ database }) => {
     await database.schemaTransaction((_sql, run) => run('CREATE TABLE numbers (id TEXT PRIMARY KEY, n BIGINT)'))
     const rows = Array.from({ length: 301 }, (_, n) => ({ id: `row ${n}`, n: BigInt(n) }))
     await database.transaction((sql) => insertRows(sql, 'numbers', rows))
@@ -63,7 +63,7 @@ forEachEngine((engine, it) => {
     expect(sums).toEqual({ sum: 45_150n })
   })
 
-  it('a snapshot shows one moment, and cannot write', async ({ database }) => {
+  storeTest('a snapshot shows one moment, and cannot write', async ({ database }) => {
     await database.schemaTransaction((_sql, run) => run('CREATE TABLE wallets (id TEXT PRIMARY KEY, n BIGINT)'))
     const count = await database.snapshot(async (sql) => {
       const before = await sql`SELECT id FROM wallets`
@@ -81,7 +81,7 @@ forEachEngine((engine, it) => {
 
   if (engine.name !== 'sqlite') return
 
-  it('commits a batch with all that belongs to its settlements', async (store) => {
+  storeTest('commits a batch with all that belongs to its settlements', async (store) => {
     const batches = await addWallet(store, 100n)
     const refusals = await batches.commitBatch([
       charged('a', { amount: 3n, budgets: 'key_1 day:2026-11-15,ws_1 day:2026-11-15' }),
@@ -98,7 +98,7 @@ forEachEngine((engine, it) => {
     })
   })
 
-  it('a settlement that is refused leaves nothing of itself and does not spoil the others', async (store) => {
+  storeTest('a settlement that is refused leaves nothing of itself and does not spoil the others', async (store) => {
     const batches = await addWallet(store, 10n)
     const budgets = 'key_1 day:2026-11-15'
     const refusals = await batches.commitBatch([
@@ -126,7 +126,7 @@ forEachEngine((engine, it) => {
     expect((await contents(store.database)).sum).toBe('3 requests, 10 nano')
   })
 
-  it('texts and amounts cross to the writing thread as they are', async (store) => {
+  storeTest('texts and amounts cross to the writing thread as they are', async (store) => {
     const batches = await addWallet(store, 9_000_000_000_000_000_000n)
     const texts = ['', 'plain', '"quoted" \\ [1,-2]', 'line\nbreak', 'naïve', '水と金', '🙂']
     const amounts = [1n, 2n ** 31n - 1n, 2n ** 31n, 2n ** 32n + 1n, 10n ** 15n - 1n, 10n ** 15n, 0n]
@@ -142,7 +142,7 @@ forEachEngine((engine, it) => {
     expect((await contents(store.database)).balances).toBe(`wallet:ws_1 ${9_000_000_000_000_000_000n - paid}`)
   })
 
-  it('a full disk fails the batch as a whole, and the next one works once there is room', async (store) => {
+  storeTest('a full disk fails the batch as a whole, and the next one works once there is room', async (store) => {
     const batches = await addWallet(store, 1000n)
     const { database } = store
     const allowPages = (count: number) =>
@@ -157,7 +157,7 @@ forEachEngine((engine, it) => {
     expect(await contents(database)).toMatchObject({ balances: 'wallet:ws_1 500', sum: '500 requests, 500 nano' })
   })
 
-  it('batches and transactions take turns, and see what was committed before them', async (store) => {
+  storeTest('batches and transactions take turns, and see what was committed before them', async (store) => {
     const batches = await addWallet(store, 100n)
     const { database } = store
     const work: Promise<unknown>[] = []
@@ -186,7 +186,7 @@ forEachEngine((engine, it) => {
     expect(readdirSync(folder.path)).toEqual(['tollgate.db'])
   })
 
-  it('a statement that comes after the end of its transaction is refused', async ({ database }) => {
+  storeTest('a statement that comes after the end of its transaction is refused', async ({ database }) => {
     let late: Promise<unknown> | undefined
     await database.transaction(async (sql) => {
       late = Bun.sleep(1).then(() => sql`INSERT INTO workspaces (id, name, created_at) VALUES ('late', '', 1)`)
@@ -197,7 +197,7 @@ forEachEngine((engine, it) => {
     expect(await database.sql`SELECT id FROM workspaces`).toHaveLength(0)
   })
 
-  it('a closed database refuses batches and transactions as unavailable, and closes twice', async (store) => {
+  storeTest('a closed database refuses batches and transactions as unavailable, and closes twice', async (store) => {
     const batches = await addWallet(store, 10n)
     const { database } = store
     const last = batches.commitBatch([charged('a')])

@@ -181,8 +181,8 @@ describe('a warning is counted by its field', () => {
   })
 })
 
-forEachEngine((_, it) => {
-  it('wallets are read one by one, the lowest first, and the rest together', async ({ database }) => {
+forEachEngine((_, storeTest) => {
+  storeTest('wallets are read one by one, the lowest first, and the rest together', async ({ database }) => {
     expect(await readWallets(database)).toEqual([])
     const workspaces: string[] = []
     for (const amount of [50n, 10n, 30n, 20n]) {

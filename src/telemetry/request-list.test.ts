@@ -48,8 +48,8 @@ async function minutesOf(database: Database, query: Omit<RequestQuery, 'limit'>)
   return found.map(({ startedAt }) => (startedAt - noon) / 60_000)
 }
 
-forEachEngine((_, it) => {
-  it('lists are narrowed by any filters', async ({ database }) => {
+forEachEngine((_, storeTest) => {
+  storeTest('lists are narrowed by any filters', async ({ database }) => {
     await storeRequests(
       database,
       requests.map(({ minute, ...facts }) => ({ startedAt: noon + minute * 60_000, ...facts })),

@@ -17,8 +17,8 @@ async function logged(database: Database, records: readonly (Partial<RequestReco
   return { lost, requests: await log.list({ limit: 100 }) }
 }
 
-forEachEngine((_, it) => {
-  it('what PostgreSQL cannot store is replaced, and no line is lost', async ({ database }) => {
+forEachEngine((_, storeTest) => {
+  storeTest('what PostgreSQL cannot store is replaced, and no line is lost', async ({ database }) => {
     const [bad, good] = [createId('req'), createId('req')]
     const facts = { reason: 'no model a\0b', model: 'a\0b', client: 'x\ud800y' }
     const { lost, requests } = await logged(database, [{ id: bad, ...facts }, { id: good }])
@@ -28,7 +28,7 @@ forEachEngine((_, it) => {
     expect(requests.find(({ id }) => id === bad)).toMatchObject(kept)
   })
 
-  it('notes that were made after a row was written are written too', async ({ database }) => {
+  storeTest('notes that were made after a row was written are written too', async ({ database }) => {
     const [slow, other] = [createId('req'), createId('req')]
     await logged(database, [{ id: slow, notes: ['one'] }, { id: other }])
     const log = createRequestLog({ database, onLost: () => {} })
@@ -38,7 +38,7 @@ forEachEngine((_, it) => {
     expect(await log.find(other)).toMatchObject({ notes: [] })
   })
 
-  it('a line that the database refuses is lost alone', async ({ database }) => {
+  storeTest('a line that the database refuses is lost alone', async ({ database }) => {
     const [refused, first, last] = [createId('req'), createId('req'), createId('req')]
     const nobody = { workspaceId: null as never, projectId: 'prj_1', keyId: 'key_1' } as const
     const records = [{ id: first }, { id: refused, caller: nobody }, { id: last }]
@@ -47,20 +47,21 @@ forEachEngine((_, it) => {
     expect(requests.map(({ id }) => id).sort()).toEqual([first, last].sort())
   })
 
-  it('a row that was written with its charge keeps its amounts and is corrected to what the caller got', async ({
-    database,
-  }) => {
-    const [late, other] = [createId('req'), createId('req')]
-    const charge = 5n as Nano
-    await storeRecords(database, [answeredRequest({ id: late, status: 200, charge, totalMs: 59_000 })])
-    const unknown = { status: 503, code: 'OVERLOADED', reason: 'not known', notes: ['it was made'] }
-    const { lost, requests } = await logged(database, [
-      { id: other },
-      { id: late, ...unknown, charge: undefined, usage: undefined, totalMs: 89_000 },
-    ])
-    expect(lost).toEqual([])
-    expect(requests).toHaveLength(2)
-    const row = requests.find(({ id }) => id === late)
-    expect(row).toMatchObject({ ...unknown, charge, totalMs: 59_000, usage: { source: 'reported' } })
-  })
+  storeTest(
+    'a row that was written with its charge keeps its amounts and is corrected to what the caller got',
+    async ({ database }) => {
+      const [late, other] = [createId('req'), createId('req')]
+      const charge = 5n as Nano
+      await storeRecords(database, [answeredRequest({ id: late, status: 200, charge, totalMs: 59_000 })])
+      const unknown = { status: 503, code: 'OVERLOADED', reason: 'not known', notes: ['it was made'] }
+      const { lost, requests } = await logged(database, [
+        { id: other },
+        { id: late, ...unknown, charge: undefined, usage: undefined, totalMs: 89_000 },
+      ])
+      expect(lost).toEqual([])
+      expect(requests).toHaveLength(2)
+      const row = requests.find(({ id }) => id === late)
+      expect(row).toMatchObject({ ...unknown, charge, totalMs: 59_000, usage: { source: 'reported' } })
+    },
+  )
 })

@@ -57,8 +57,8 @@ async function shown(database: Database, more: Partial<SeriesQuery>) {
   return series.map(({ value, total }) => `${value}: ${gist(total)}`)
 }
 
-forEachEngine((_, it) => {
-  it('sums up the same from the hourly sums and from the log, within the exact window', async ({ database }) => {
+forEachEngine((_, storeTest) => {
+  storeTest('sums up the same from the hourly sums and from the log, within the exact window', async ({ database }) => {
     await fill(database)
     const expected = ['null: 4 requests, 1 errors, 4 cached, 1110 nano, 3 within 50 ms']
     expect(await shown(database, {})).toEqual(expected)
@@ -78,7 +78,7 @@ forEachEngine((_, it) => {
     ])
   })
 
-  it('groups and filters by model, key, tag, session, agent and cause', async ({ database }) => {
+  storeTest('groups and filters by model, key, tag, session, agent and cause', async ({ database }) => {
     await fill(database)
     const costs = async (more: Partial<SeriesQuery>) =>
       (await readSeries(database, { ...window, ...more })).map(
@@ -96,7 +96,7 @@ forEachEngine((_, it) => {
     expect(await costs({ keyIds: [] })).toEqual([])
   })
 
-  it('counts the values of each facet', async ({ database }) => {
+  storeTest('counts the values of each facet', async ({ database }) => {
     await fill(database)
     const { total, facets } = await countFacets(database, { from: window.from, to: window.to })
     expect(total).toBe(4)

@@ -72,43 +72,44 @@ async function rowsOf({ sql }: Database): Promise<readonly number[]> {
   return [hours.length, sums.length]
 }
 
-forEachEngine((_, it) => {
-  it('stats are the same before, while and after hours are moved to the sums, and count late requests', async ({
-    database,
-  }) => {
-    await write(database, [
-      { at: noon - 3 * hourMs, charge: 1n },
-      { at: noon - 2 * hourMs, charge: 10n, key: 'key_2', code: 'PROVIDER_ERROR' },
-      { at: noon, charge: 100n, model: 'acme/small' },
-    ])
-    const read = async () => {
-      const byKey = await statsOf(database, { group: 'key' })
-      const byModel = await statsOf(database, { group: 'model', workspaceId: 'ws_1' })
-      return [byKey.total, byKey.hours, byKey.groups, byModel.total, byModel.hours, byModel.groups]
-    }
-    const before = await read()
-    expect(await rowsOf(database)).toEqual([3, 0])
-    await fold(database, noon + 5_000)
-    // The running hour stays. The others are in totals, models, projects and keys of two hours and a day, twice each.
-    expect(await rowsOf(database)).toEqual([1, 2 * (2 * 4 + 3 + 2)])
-    expect(await read()).toEqual(before)
-    await Promise.all([fold(database), fold(database)])
-    expect((await rowsOf(database))[0]).toBe(0)
-    expect(await read()).toEqual(before)
-    // A long stream that ends after its hour was moved.
-    const late = answeredRequest({ id: 'req_late', startedAt: noon - 3 * hourMs, charge: 1000n as Nano, usage })
-    await storeRecords(database, [late])
-    const sum = '4 requests, 1 errors, 12 in, 20 out, 1111 nano'
-    expect(gist((await statsOf(database)).total)).toBe(sum)
-    await fold(database)
-    expect(gist((await statsOf(database)).total)).toBe(sum)
-    expect((await statsOf(database)).groups.map(({ id, figures }) => `${id} ${figures.charge}`)).toEqual([
-      'acme/large 1011',
-      'acme/small 100',
-    ])
-  })
+forEachEngine((_, storeTest) => {
+  storeTest(
+    'stats are the same before, while and after hours are moved to the sums, and count late requests',
+    async ({ database }) => {
+      await write(database, [
+        { at: noon - 3 * hourMs, charge: 1n },
+        { at: noon - 2 * hourMs, charge: 10n, key: 'key_2', code: 'PROVIDER_ERROR' },
+        { at: noon, charge: 100n, model: 'acme/small' },
+      ])
+      const read = async () => {
+        const byKey = await statsOf(database, { group: 'key' })
+        const byModel = await statsOf(database, { group: 'model', workspaceId: 'ws_1' })
+        return [byKey.total, byKey.hours, byKey.groups, byModel.total, byModel.hours, byModel.groups]
+      }
+      const before = await read()
+      expect(await rowsOf(database)).toEqual([3, 0])
+      await fold(database, noon + 5_000)
+      // The running hour stays. The others are in totals, models, projects and keys of two hours and a day, twice each.
+      expect(await rowsOf(database)).toEqual([1, 2 * (2 * 4 + 3 + 2)])
+      expect(await read()).toEqual(before)
+      await Promise.all([fold(database), fold(database)])
+      expect((await rowsOf(database))[0]).toBe(0)
+      expect(await read()).toEqual(before)
+      // A long stream that ends after its hour was moved.
+      const late = answeredRequest({ id: 'req_late', startedAt: noon - 3 * hourMs, charge: 1000n as Nano, usage })
+      await storeRecords(database, [late])
+      const sum = '4 requests, 1 errors, 12 in, 20 out, 1111 nano'
+      expect(gist((await statsOf(database)).total)).toBe(sum)
+      await fold(database)
+      expect(gist((await statsOf(database)).total)).toBe(sum)
+      expect((await statsOf(database)).groups.map(({ id, figures }) => `${id} ${figures.charge}`)).toEqual([
+        'acme/large 1011',
+        'acme/small 100',
+      ])
+    },
+  )
 
-  it('more hours than one portion are moved in one round', async ({ database }) => {
+  storeTest('more hours than one portion are moved in one round', async ({ database }) => {
     await write(
       database,
       Array.from({ length: 230 }, (_, at) => ({ at: noon - hourMs, charge: 1n, key: `key_${at}` })),
@@ -118,7 +119,7 @@ forEachEngine((_, it) => {
     expect(gist((await statsOf(database)).total)).toBe('230 requests, 0 errors, 690 in, 1150 out, 230 nano')
   })
 
-  it('sums contain every request as soon as it is written', async ({ database }) => {
+  storeTest('sums contain every request as soon as it is written', async ({ database }) => {
     expect(gist((await statsOf(database)).total)).toBe('0 requests, 0 errors, 0 in, 0 out, 0 nano')
     await write(database, [
       { at: noon - 2 * hourMs, charge: 28n, firstMs: 25 },
@@ -139,7 +140,7 @@ forEachEngine((_, it) => {
     expect(countedUntil).toBe(noon + 6_000)
   })
 
-  it('a charged request is counted once, and its correction changes only the errors', async ({ database }) => {
+  storeTest('a charged request is counted once, and its correction changes only the errors', async ({ database }) => {
     await using books = await openFunded(database, 100n)
     const { workspaceId } = books
     const request = holdOf(workspaceId, 10n)
@@ -163,7 +164,7 @@ forEachEngine((_, it) => {
     expect(await sum()).toBe('1 requests, 0 errors, 3 in, 5 out, 7 nano')
   })
 
-  it('a request and its correction in one batch of the log are one request', async ({ database }) => {
+  storeTest('a request and its correction in one batch of the log are one request', async ({ database }) => {
     const record = answeredRequest({ startedAt: noon, charge: undefined, usage })
     const log = createRequestLog({ database, onLost: () => {} })
     log.write(record)
@@ -172,7 +173,7 @@ forEachEngine((_, it) => {
     expect(gist((await statsOf(database)).total)).toBe('1 requests, 1 errors, 3 in, 5 out, 0 nano')
   })
 
-  it('writers that add to the same sums at the same time lose nothing', async ({ database }) => {
+  storeTest('writers that add to the same sums at the same time lose nothing', async ({ database }) => {
     const logs = Array.from({ length: 8 }, () => createRequestLog({ database, onLost: () => {} }))
     for (const [writer, log] of logs.entries()) {
       for (let at = 0; at < 30; at++) {
@@ -188,7 +189,7 @@ forEachEngine((_, it) => {
     expect(groups.reduce((sum, { figures }) => sum + figures.outputTokens, 0n)).toBe(1200n)
   })
 
-  it('groups are by model, project or key, of one workspace or of all', async ({ database }) => {
+  storeTest('groups are by model, project or key, of one workspace or of all', async ({ database }) => {
     await write(database, [
       { at: noon - hourMs, charge: 5n, key: 'key_1' },
       { at: noon - hourMs, charge: 6n, key: 'key_2', model: null },
@@ -206,7 +207,7 @@ forEachEngine((_, it) => {
     expect(await groups('project')).toEqual(['prj_1 120'])
   })
 
-  it('a span of days with hours around them has every request once', async ({ database }) => {
+  storeTest('a span of days with hours around them has every request once', async ({ database }) => {
     // One every six hours from two days before, each worth one digit: 00:00, 06:00, 12:00 and so on.
     const charges = [1n, 10n, 100n, 1000n, 10_000n, 100_000n, 1_000_000n, 10_000_000n, 100_000_000n]
     await write(

@@ -38,8 +38,8 @@ async function write(database: Database, sketches: readonly Sketch[]): Promise<r
   return ids
 }
 
-forEachEngine((_, it) => {
-  it('listeners get what was written since, once, also what began long ago', async ({ database }) => {
+forEachEngine((_, storeTest) => {
+  storeTest('listeners get what was written since, once, also what began long ago', async ({ database }) => {
     let look: () => unknown = () => {}
     let looking = 0
     const events: string[] = []
@@ -74,7 +74,7 @@ forEachEngine((_, it) => {
     expect(tail.listen({ onRequests: () => {}, onEnd: () => {} })).toBeUndefined()
   })
 
-  it('requests are listed by model, outcome, key, workspace and time, in any company', async ({ database }) => {
+  storeTest('requests are listed by model, outcome, key, workspace and time, in any company', async ({ database }) => {
     await write(database, [
       { at: noon + 1, model: 'acme/small' },
       { at: noon + 2, code: 'LIMIT_EXCEEDED' },

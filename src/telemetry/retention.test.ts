@@ -22,8 +22,8 @@ function openRetention(database: Database, days: number, pause: () => Promise<vo
   return { faults, ...createRetention({ database, clock, days: () => days, onFault, every: never, pause }) }
 }
 
-forEachEngine((_, it) => {
-  it('what is older than asked for is forgotten, to the millisecond, and nothing else', async ({ database }) => {
+forEachEngine((_, storeTest) => {
+  storeTest('what is older than asked for is forgotten, to the millisecond, and nothing else', async ({ database }) => {
     const ages = [91 * dayMs, 90 * dayMs + 1, 90 * dayMs, 90 * dayMs - 1, 0]
     const ids = await storeRequests(
       database,
@@ -36,13 +36,13 @@ forEachEngine((_, it) => {
     expect(faults).toEqual([])
   })
 
-  it('0 days keep everything', async ({ database }) => {
+  storeTest('0 days keep everything', async ({ database }) => {
     const ids = await storeRequests(database, [{ startedAt: now - 5000 * dayMs }])
     expect(await openRetention(database, 0).run()).toBe(0)
     expect(await idsOf(database)).toEqual([...ids])
   })
 
-  it('many are removed in portions with pauses between', async ({ database }) => {
+  storeTest('many are removed in portions with pauses between', async ({ database }) => {
     await storeRequests(
       database,
       Array.from({ length: 1203 }, (_, place) => ({ startedAt: now - 100 * dayMs + place })),
@@ -54,7 +54,7 @@ forEachEngine((_, it) => {
     expect(pauses).toBe(2)
   })
 
-  it('transfers stay, however old', async ({ database }) => {
+  storeTest('transfers stay, however old', async ({ database }) => {
     const workspaceId = await addWorkspace(database)
     const funding = { workspaceId, amount: 5n as Nano, kind: 'topup', reference: 'old' } as const
     await database.transaction((sql) => recordFunding(sql, funding, now - 1000 * dayMs))
@@ -73,7 +73,7 @@ forEachEngine((_, it) => {
     expect([...(await transfers())]).toEqual(before)
   })
 
-  it('a closed one stops after the portion that it is at', async ({ database }) => {
+  storeTest('a closed one stops after the portion that it is at', async ({ database }) => {
     await storeRequests(
       database,
       Array.from({ length: 600 }, (_, place) => ({ startedAt: now - 100 * dayMs + place })),

@@ -22,8 +22,8 @@ const callerOf = (project: string, workspace = 'ws_1') => ({
   workspaceId: workspace as WorkspaceId,
 })
 
-forEachEngine((_, it) => {
-  it('the requests of the time are in it, the others are not', async ({ database }) => {
+forEachEngine((_, storeTest) => {
+  storeTest('the requests of the time are in it, the others are not', async ({ database }) => {
     await storeRequests(database, [
       { startedAt: from - 1 },
       { startedAt: from },
@@ -39,7 +39,7 @@ forEachEngine((_, it) => {
     ])
   })
 
-  it('sums are exact, by what was asked for, in order', async ({ database }) => {
+  storeTest('sums are exact, by what was asked for, in order', async ({ database }) => {
     const tenth = 100_000_000n as Nano
     await storeRequests(database, [
       ...Array.from({ length: 10 }, () => ({ startedAt: from, charge: tenth, caller: callerOf('prj_b') })),
@@ -66,7 +66,7 @@ forEachEngine((_, it) => {
     ])
   })
 
-  it('a workspace sees its own', async ({ database }) => {
+  storeTest('a workspace sees its own', async ({ database }) => {
     await storeRequests(database, [
       { startedAt: from, caller: callerOf('prj_1', 'ws_1') },
       { startedAt: from, caller: callerOf('prj_2', 'ws_2') },
@@ -81,7 +81,7 @@ forEachEngine((_, it) => {
     ).toEqual(['prj_2'])
   })
 
-  it('more than a portion is read to the end, each request once', async ({ database }) => {
+  storeTest('more than a portion is read to the end, each request once', async ({ database }) => {
     await storeRequests(
       database,
       Array.from({ length: 4001 }, (_, place) => ({ startedAt: from + Math.floor(place / 10) })),

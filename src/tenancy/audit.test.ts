@@ -48,7 +48,7 @@ test('the hash covers every column and its place in the chain', () => {
 })
 
 forEachEngine((engine) => {
-  const it = testWith(() => createBench(engine))
+  const benchTest = testWith(() => createBench(engine))
 
   test('an unchanged log verifies, also an empty one', async () => {
     await using empty = await engine.openStore()
@@ -59,7 +59,7 @@ forEachEngine((engine) => {
     expect(await verifyAudit(bench.database)).toEqual({ findings: [], rows: 5, head: { sequence: 5, hash } })
   })
 
-  it('G1: the database rejects changing or deleting an entry', async (bench) => {
+  benchTest('G1: the database rejects changing or deleting an entry', async (bench) => {
     const { database } = bench
     const attempts = [
       database.transaction((sql) => sql`UPDATE audit SET actor = 'nobody'`),
@@ -87,7 +87,7 @@ forEachEngine((engine) => {
     }
   })
 
-  it('G1: a changed entry with a recomputed hash is found by the next one', async (bench) => {
+  benchTest('G1: a changed entry with a recomputed hash is found by the next one', async (bench) => {
     const { database } = bench
     await bench.tamper("UPDATE audit SET object = 'key_x' WHERE sequence = 3")
     const [row] = await database.sql<Parameters<typeof auditHash>[0]>`SELECT * FROM audit WHERE sequence = 3`
@@ -108,7 +108,7 @@ forEachEngine((engine) => {
     }
   })
 
-  it('G1: a deleted entry is found even if the following ones are renumbered', async (bench) => {
+  benchTest('G1: a deleted entry is found even if the following ones are renumbered', async (bench) => {
     await bench.tamper(`DELETE FROM audit WHERE sequence = 3;
       UPDATE audit SET sequence = 3 WHERE sequence = 4; UPDATE audit SET sequence = 4 WHERE sequence = 5;
       UPDATE audit_head SET sequence = 4`)
@@ -150,7 +150,7 @@ forEachEngine((engine) => {
     expect(items.some(({ object }) => object === 'undone')).toBe(false)
   })
 
-  it('entries are listed newest first, in pages, with their content', async (bench) => {
+  benchTest('entries are listed newest first, in pages, with their content', async (bench) => {
     const { sql } = bench.database
     const first = await listAudit(sql, { limit: 3 })
     expect(first.items.map(({ object }) => object)).toEqual(['key_5', 'key_4', 'key_3'])

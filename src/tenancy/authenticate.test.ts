@@ -87,9 +87,9 @@ function refusalOf(verdict: Caller | Failure): string {
 }
 
 forEachEngine((engine) => {
-  const it = testWith(() => createBench(engine))
+  const benchTest = testWith(() => createBench(engine))
 
-  it('A5: both headers give the same caller, in any case of the scheme', async (bench) => {
+  benchTest('A5: both headers give the same caller, in any case of the scheme', async (bench) => {
     const { id, key } = await bench.addKey('ci')
     const caller: Caller = {
       keyId: id,
@@ -118,7 +118,7 @@ forEachEngine((engine) => {
     for (const headers of forms) expect(await bench.authenticator.authenticate(headers)).toMatchObject(caller)
   })
 
-  it('a cached key needs no promise and no query', async (bench) => {
+  benchTest('a cached key needs no promise and no query', async (bench) => {
     const { id, key } = await bench.addKey('ci')
     const first = bench.authenticator.authenticate(bearer(key))
     expect(first).toBeInstanceOf(Promise)
@@ -129,14 +129,14 @@ forEachEngine((engine) => {
     expect(bench.database.queries).toBe(1)
   })
 
-  it('the error for a missing key names both headers', async (bench) => {
+  benchTest('the error for a missing key names both headers', async (bench) => {
     const message = `Tollgate needs an API key: send \`Authorization: Bearer sk-tg-…\` or \`x-api-key: sk-tg-…\`. ${getOne}`
     for (const headers of [new Headers(), new Headers({ authorization: 'Basic dXNlcjpwYXNz' }), bearer('')]) {
       expect(refusalOf(await bench.authenticator.authenticate(headers))).toBe(message)
     }
   })
 
-  it('A1, A8: a malformed key is refused without a query and not repeated', async (bench) => {
+  benchTest('A1, A8: a malformed key is refused without a query and not repeated', async (bench) => {
     const { key } = await bench.addKey('ci')
     const notKeys = [
       'sk-proj-abcdefghijklmnopqrstuvwxyz',
@@ -161,7 +161,7 @@ forEachEngine((engine) => {
     expect(bench.database.queries).toBe(0)
   })
 
-  it('an unknown key is named by its last four characters and looked up once', async (bench) => {
+  benchTest('an unknown key is named by its last four characters and looked up once', async (bench) => {
     const key = createApiKey()
     const message = `Tollgate does not accept this key (…${key.slice(-4)}): there is no such key here. ${getOne}`
     expect(refusalOf(await bench.authenticator.authenticate(bearer(key)))).toBe(message)
@@ -169,7 +169,7 @@ forEachEngine((engine) => {
     expect(bench.database.queries).toBe(1)
   })
 
-  it('A9: a revoked key is refused with its date, at once where it is revoked', async (bench) => {
+  benchTest('A9: a revoked key is refused with its date, at once where it is revoked', async (bench) => {
     const { id, key } = await bench.addKey('ci')
     expect(await bench.authenticator.authenticate(bearer(key))).not.toBeInstanceOf(Failure)
     await bench.revoke(id)
@@ -179,7 +179,7 @@ forEachEngine((engine) => {
     )
   })
 
-  it('A9: a revocation made elsewhere takes effect within five seconds', async (bench) => {
+  benchTest('A9: a revocation made elsewhere takes effect within five seconds', async (bench) => {
     const { id, key } = await bench.addKey('ci')
     await bench.authenticator.authenticate(bearer(key))
     await bench.revoke(id)
@@ -189,7 +189,7 @@ forEachEngine((engine) => {
     expect(refusalOf(await bench.authenticator.authenticate(bearer(key)))).toContain('revoked 2026-11-08')
   })
 
-  it('A9: a cached key is refused from its expiry, to the millisecond', async (bench) => {
+  benchTest('A9: a cached key is refused from its expiry, to the millisecond', async (bench) => {
     const { key } = await bench.addKey('expiring', { expiresAt: noon + 2000 })
     bench.advance(1999)
     expect(await bench.authenticator.authenticate(bearer(key))).not.toBeInstanceOf(Failure)
@@ -197,7 +197,7 @@ forEachEngine((engine) => {
     expect(refusalOf(await bench.authenticator.authenticate(bearer(key)))).toContain('): expired 2026-11-08. ')
   })
 
-  it('A9: a rotated secret ends at once, and the new one is the same key', async (bench) => {
+  benchTest('A9: a rotated secret ends at once, and the new one is the same key', async (bench) => {
     const { id, key } = await bench.addKey('ci')
     await bench.authenticator.authenticate(bearer(key))
     const secret = await bench.rotate(id)
@@ -208,7 +208,7 @@ forEachEngine((engine) => {
     )
   })
 
-  it('A9: a rotated secret is valid for exactly the overlap, also if it is cached', async (bench) => {
+  benchTest('A9: a rotated secret is valid for exactly the overlap, also if it is cached', async (bench) => {
     const { id, key } = await bench.addKey('ci')
     const secret = await bench.rotate(id, 2)
     bench.authenticator.invalidate(id)
@@ -221,7 +221,7 @@ forEachEngine((engine) => {
     expect(await bench.authenticator.authenticate(bearer(secret))).toMatchObject({ keyId: id })
   })
 
-  it('A9: a rotation without an overlap also ends earlier overlaps', async (bench) => {
+  benchTest('A9: a rotation without an overlap also ends earlier overlaps', async (bench) => {
     const { id, key: first } = await bench.addKey('ci')
     const second = await bench.rotate(id, 3600)
     bench.advance(1000)
@@ -233,7 +233,7 @@ forEachEngine((engine) => {
     expect(await bench.authenticator.authenticate(bearer(third))).toMatchObject({ keyId: id })
   })
 
-  it('A9: revoking a key ends all of its secrets, also those in their overlap', async (bench) => {
+  benchTest('A9: revoking a key ends all of its secrets, also those in their overlap', async (bench) => {
     const { id, key } = await bench.addKey('ci')
     const secret = await bench.rotate(id, 3600)
     await bench.revoke(id)
@@ -242,7 +242,7 @@ forEachEngine((engine) => {
     }
   })
 
-  it('A9: revocation and rotation without overlap apply on replicas whose clock is behind', async (bench) => {
+  benchTest('A9: revocation and rotation without overlap apply on replicas whose clock is behind', async (bench) => {
     const revoked = await bench.addKey('revoked')
     const rotated = await bench.addKey('rotated')
     await bench.revoke(revoked.id)
@@ -251,26 +251,29 @@ forEachEngine((engine) => {
     for (const { key } of [revoked, rotated]) refusalOf(await bench.authenticator.authenticate(bearer(key)))
   })
 
-  it('T5, T6: a key narrows what its project allows and never widens it; a narrowed project narrows its keys at once', async (bench) => {
-    const { key } = await bench.addKey('ci', { models: ['openai/gpt-5.6', 'anthropic/*'] })
-    const visible = async () => {
-      const caller = await bench.authenticator.authenticate(bearer(key))
-      if (caller instanceof Failure) throw new Error(caller.message)
-      const ids = ['openai/gpt-5.6', 'openai/gpt-5.6-mini', 'anthropic/claude-opus-5.5', 'acme/large']
-      return ids.filter((id) => allowsModel(caller.allow, id))
-    }
-    expect(await visible()).toEqual(['openai/gpt-5.6'])
-    const change = (models: readonly string[] | null) =>
-      bench.database.transaction((sql) => updateProject(sql, bench.projectId, { models }, bench.act()))
-    await change(['acme/*'])
-    bench.authenticator.invalidate(bench.projectId)
-    expect(await visible()).toEqual([])
-    await change(null)
-    bench.authenticator.invalidate(bench.workspaceId)
-    expect(await visible()).toEqual(['openai/gpt-5.6', 'anthropic/claude-opus-5.5'])
-  })
+  benchTest(
+    'T5, T6: a key narrows what its project allows and never widens it; a narrowed project narrows its keys at once',
+    async (bench) => {
+      const { key } = await bench.addKey('ci', { models: ['openai/gpt-5.6', 'anthropic/*'] })
+      const visible = async () => {
+        const caller = await bench.authenticator.authenticate(bearer(key))
+        if (caller instanceof Failure) throw new Error(caller.message)
+        const ids = ['openai/gpt-5.6', 'openai/gpt-5.6-mini', 'anthropic/claude-opus-5.5', 'acme/large']
+        return ids.filter((id) => allowsModel(caller.allow, id))
+      }
+      expect(await visible()).toEqual(['openai/gpt-5.6'])
+      const change = (models: readonly string[] | null) =>
+        bench.database.transaction((sql) => updateProject(sql, bench.projectId, { models }, bench.act()))
+      await change(['acme/*'])
+      bench.authenticator.invalidate(bench.projectId)
+      expect(await visible()).toEqual([])
+      await change(null)
+      bench.authenticator.invalidate(bench.workspaceId)
+      expect(await visible()).toEqual(['openai/gpt-5.6', 'anthropic/claude-opus-5.5'])
+    },
+  )
 
-  it('all requests of a key share one deeply frozen caller', async (bench) => {
+  benchTest('all requests of a key share one deeply frozen caller', async (bench) => {
     const { key } = await bench.addKey('ci', { limits: { requestsPerMinute: 1 }, sources: ['10.0.0.0/8'] })
     const caller = (await bench.authenticator.authenticate(bearer(key))) as Caller
     expect(bench.authenticator.authenticate(bearer(key))).toBe(caller)
@@ -278,7 +281,7 @@ forEachEngine((engine) => {
     for (const part of [...parts, caller.sources?.[0]]) expect(Object.isFrozen(part)).toBe(true)
   })
 
-  it('the use of a key is recorded only if it was accepted', async (bench) => {
+  benchTest('the use of a key is recorded only if it was accepted', async (bench) => {
     const { id, key } = await bench.addKey('ci')
     await bench.authenticator.authenticate(bearer(createApiKey()))
     await bench.authenticator.authenticate(bearer(key))
@@ -289,7 +292,7 @@ forEachEngine((engine) => {
     expect(bench.used).toEqual([id, id])
   })
 
-  it('A5: of two different keys the only valid one counts, two valid ones are refused', async (bench) => {
+  benchTest('A5: of two different keys the only valid one counts, two valid ones are refused', async (bench) => {
     const { id, key } = await bench.addKey('one')
     const other = await bench.addKey('two')
     const unknown = createApiKey()
@@ -309,7 +312,7 @@ forEachEngine((engine) => {
     expect(refusalOf(await both(unknown, 'sk-ant-something'))).toContain(`(…${unknown.slice(-4)})`)
   })
 
-  it('A2, L1: no column of the database contains the key or the secret that it had before', async (bench) => {
+  benchTest('A2, L1: no column of the database contains the key or the secret that it had before', async (bench) => {
     const { id, key } = await bench.addKey('ci')
     const secret = await bench.rotate(id, 60)
     const { sql } = bench.database
@@ -326,7 +329,7 @@ forEachEngine((engine) => {
     }
   })
 
-  it('an unreachable database is a 503 with a retry time, never a 401', async (bench) => {
+  benchTest('an unreachable database is a 503 with a retry time, never a 401', async (bench) => {
     const { key } = await bench.addKey('ci')
     await bench.database.close()
     const verdict = await bench.authenticator.authenticate(bearer(key))

@@ -245,8 +245,8 @@ describe.skipIf(findPostgresPrograms() === undefined)('through postgres', () => 
   })
 })
 
-forEachEngine((engine, it) => {
-  it('a polling replica is notified within seconds; the embedded engine does nothing', async ({ database }) => {
+forEachEngine((engine, storeTest) => {
+  storeTest('a polling replica is notified within seconds; the embedded engine does nothing', async ({ database }) => {
     const [sender, other] = [await join(database), await join(database, { pollMs: 10 })]
     await sender.changes.announce(revoked)
     if (engine.name === 'postgres') await until(() => other.received.length > 0)

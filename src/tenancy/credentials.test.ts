@@ -48,9 +48,9 @@ async function createBench(engine: TestEngine) {
 }
 
 forEachEngine((engine) => {
-  const it = testWith(() => createBench(engine))
+  const benchTest = testWith(() => createBench(engine))
 
-  it('K4: only the last four characters, the base URL and the dates can be read', async (bench) => {
+  benchTest('K4: only the last four characters, the base URL and the dates can be read', async (bench) => {
     const [one] = bench.workspaces
     const plain = await bench.put(one)
     const custom = await bench.put(one, {
@@ -76,7 +76,7 @@ forEachEngine((engine) => {
     expect(inspect(listed) + JSON.stringify(listed)).not.toContain('canary')
   })
 
-  it('K1: no column of the table contains the secret, nor the master secret', async (bench) => {
+  benchTest('K1: no column of the table contains the secret, nor the master secret', async (bench) => {
     await bench.put(bench.workspaces[0])
     const rows = await bench.database.sql<Record<string, unknown>>`SELECT * FROM credentials`
     expect(rows).toHaveLength(1)
@@ -96,19 +96,22 @@ forEachEngine((engine) => {
     }
   })
 
-  it('a second key for a provider replaces the first under a new id and keeps the date of creation', async (bench) => {
-    const [one, two] = bench.workspaces
-    const first = await bench.put(one)
-    const elsewhere = await bench.put(two)
-    const second = await bench.put(one, { apiKey: new Secret('sk-another-one-77aa'), storedAt: noon + 5000 })
-    expect(second.id).not.toBe(first.id)
-    const expected = { provider: 'acme', last4: '77aa', baseUrl: undefined, createdAt: noon, updatedAt: noon + 5000 }
-    expect(second).toEqual({ id: second.id, ...expected })
-    expect(await bench.list(one)).toEqual([second])
-    expect(await bench.list(two)).toEqual([elsewhere])
-  })
+  benchTest(
+    'a second key for a provider replaces the first under a new id and keeps the date of creation',
+    async (bench) => {
+      const [one, two] = bench.workspaces
+      const first = await bench.put(one)
+      const elsewhere = await bench.put(two)
+      const second = await bench.put(one, { apiKey: new Secret('sk-another-one-77aa'), storedAt: noon + 5000 })
+      expect(second.id).not.toBe(first.id)
+      const expected = { provider: 'acme', last4: '77aa', baseUrl: undefined, createdAt: noon, updatedAt: noon + 5000 }
+      expect(second).toEqual({ id: second.id, ...expected })
+      expect(await bench.list(one)).toEqual([second])
+      expect(await bench.list(two)).toEqual([elsewhere])
+    },
+  )
 
-  it('T2: a delete affects its own workspace only and returns whether there was a credential', async (bench) => {
+  benchTest('T2: a delete affects its own workspace only and returns whether there was a credential', async (bench) => {
     const [one, two] = bench.workspaces
     const kept = await bench.put(one)
     expect(await bench.remove(two, 'acme')).toBe(false)
@@ -119,21 +122,24 @@ forEachEngine((engine) => {
     expect(await bench.list(one)).toEqual([])
   })
 
-  it('nothing of a key shorter than eight characters is shown', async (bench) => {
+  benchTest('nothing of a key shorter than eight characters is shown', async (bench) => {
     const [one] = bench.workspaces
     expect((await bench.put(one, { apiKey: new Secret('1234567') })).last4).toBe('')
     expect((await bench.put(one, { apiKey: new Secret('12345678') })).last4).toBe('5678')
   })
 
-  it('S6: is not stored for an origin that is not its base URL’s, and the error does not show it', async (bench) => {
-    const wrong = bench.put(bench.workspaces[0], { baseUrl: 'https://other.test/v1' })
-    const thrown = await wrong.catch((error: unknown) => error)
-    expect(thrown).toBeInstanceOf(Error)
-    expect(inspect(thrown)).not.toContain(canary)
-    expect(await bench.list(bench.workspaces[0])).toEqual([])
-  })
+  benchTest(
+    'S6: is not stored for an origin that is not its base URL’s, and the error does not show it',
+    async (bench) => {
+      const wrong = bench.put(bench.workspaces[0], { baseUrl: 'https://other.test/v1' })
+      const thrown = await wrong.catch((error: unknown) => error)
+      expect(thrown).toBeInstanceOf(Error)
+      expect(inspect(thrown)).not.toContain(canary)
+      expect(await bench.list(bench.workspaces[0])).toEqual([])
+    },
+  )
 
-  it('L1: an error of the database does not show the secret', async (bench) => {
+  benchTest('L1: an error of the database does not show the secret', async (bench) => {
     const thrown = await bench.put('ws_nobody').catch((error: unknown) => error)
     expect(thrown).toBeInstanceOf(Error)
     expect(inspect(thrown, { depth: 9 })).not.toContain(canary)
@@ -223,9 +229,9 @@ function revealed(credentials: WorkspaceCredentials): Record<string, string> {
 }
 
 forEachEngine((engine) => {
-  const it = testWith(() => createCacheBench(engine))
+  const benchTest = testWith(() => createCacheBench(engine))
 
-  it('opens the credentials of one workspace, each with its origin', async (bench) => {
+  benchTest('opens the credentials of one workspace, each with its origin', async (bench) => {
     const [one, two] = bench.workspaces
     const { id } = await bench.put(one, 'acme', 'sk-of-one')
     await bench.put(one, 'other', 'sk-other-of-one')
@@ -237,7 +243,7 @@ forEachEngine((engine) => {
     expect(revealed(await bench.cache.open(two))).toEqual({ acme: 'sk-of-two' })
   })
 
-  it('a cached workspace needs no promise and no query, also without credentials', async (bench) => {
+  benchTest('a cached workspace needs no promise and no query, also without credentials', async (bench) => {
     const [one, two] = bench.workspaces
     await bench.put(one, 'acme', 'sk-of-one')
     await Promise.all([bench.cache.open(one), bench.cache.open(one), bench.cache.open(two)])
@@ -248,7 +254,7 @@ forEachEngine((engine) => {
     expect(bench.counts.queries).toBe(2)
   })
 
-  it('a change here is seen at once after forget, one made elsewhere within five seconds', async (bench) => {
+  benchTest('a change here is seen at once after forget, one made elsewhere within five seconds', async (bench) => {
     const [one] = bench.workspaces
     await bench.put(one, 'acme', 'sk-first')
     await bench.cache.open(one)
@@ -262,7 +268,7 @@ forEachEngine((engine) => {
     expect(revealed(await bench.cache.open(one))).toEqual({})
   })
 
-  it('the result of a query that ran while the credential changed is not cached', async (bench) => {
+  benchTest('the result of a query that ran while the credential changed is not cached', async (bench) => {
     const [one] = bench.workspaces
     await bench.put(one, 'acme', 'sk-first')
     const { promise, resolve } = Promise.withResolvers<void>()
@@ -278,7 +284,7 @@ forEachEngine((engine) => {
     expect(revealed(await bench.cache.open(one))).toEqual({ acme: 'sk-second' })
   })
 
-  it('K1: a row copied to another workspace or provider does not decrypt there', async (bench) => {
+  benchTest('K1: a row copied to another workspace or provider does not decrypt there', async (bench) => {
     const [one, two] = bench.workspaces
     await bench.put(one, 'acme', 'sk-canary-of-one')
     await bench.put(two, 'acme', 'sk-of-two')
@@ -302,7 +308,7 @@ forEachEngine((engine) => {
     expect(revealed(await bench.cache.open(one))).toEqual({})
   })
 
-  it('S6: a row whose address was changed in the database does not decrypt', async (bench) => {
+  benchTest('S6: a row whose address was changed in the database does not decrypt', async (bench) => {
     const [one] = bench.workspaces
     const columns = ['base_url', 'origin'] as const
     for (const column of columns) {
@@ -315,20 +321,20 @@ forEachEngine((engine) => {
     }
   })
 
-  it('a credential under an unknown master secret is reported as such', async (bench) => {
+  benchTest('a credential under an unknown master secret is reported as such', async (bench) => {
     const [one] = bench.workspaces
     const { id } = await bench.put(one, 'acme', 'sk-of-one')
     expect(await bench.strangersCache.open(one)).toEqual(new Map([['acme', { id, fault: 'unknown_secret' }]]))
   })
 
-  it('K5: opened secrets are kept for a minute at most', async (bench) => {
+  benchTest('K5: opened secrets are kept for a minute at most', async (bench) => {
     const create = (ttlMs: number) =>
       createCredentialCache({ database: bench.database, keys, clock: systemClock, ttlMs })
     expect(() => create(60_000)).not.toThrow()
     expect(() => create(60_001)).toThrow('a minute at most')
   })
 
-  it('K4: nothing of an opened credential is printed but its last four characters', async (bench) => {
+  benchTest('K4: nothing of an opened credential is printed but its last four characters', async (bench) => {
     const [one] = bench.workspaces
     await bench.put(one, 'acme', 'sk-canary-0123456789-1a2b')
     const credentials = await bench.cache.open(one)

@@ -21,8 +21,8 @@ async function shownBy({ show }: FirstStart): Promise<FirstStart['firstKey'][]> 
   return printed
 }
 
-forEachEngine((engine, it) => {
-  it('the first start creates a workspace, a project and a working key in its file', async (store) => {
+forEachEngine((engine, storeTest) => {
+  storeTest('the first start creates a workspace, a project and a working key in its file', async (store) => {
     const options = open(store)
     const { firstKey, workspaceId, firstKeyFile } = await ensureFirstStart(options)
     expect(firstKeyFile).toBe(options.folder.file('first-key'))
@@ -42,7 +42,7 @@ forEachEngine((engine, it) => {
     expect([...(await store.database.sql`SELECT name FROM projects`)]).toEqual([{ name: 'default' }])
   })
 
-  it('the second start creates and shows nothing, even if the key or its file was deleted', async (store) => {
+  storeTest('the second start creates and shows nothing, even if the key or its file was deleted', async (store) => {
     const options = open(store)
     await shownBy(await ensureFirstStart(options))
     await store.database.transaction((sql) => sql`DELETE FROM api_keys`)
@@ -57,7 +57,7 @@ forEachEngine((engine, it) => {
     expect(await store.database.sql`SELECT id FROM workspaces`).toHaveLength(1)
   })
 
-  it('a key that was never shown is shown by the next start that gets that far, once', async (store) => {
+  storeTest('a key that was never shown is shown by the next start that gets that far, once', async (store) => {
     const options = open(store)
     // The port was taken, say.
     const { firstKey } = await ensureFirstStart(options)
@@ -70,7 +70,7 @@ forEachEngine((engine, it) => {
     expect(await store.database.sql`SELECT id FROM api_keys`).toHaveLength(1)
   })
 
-  it('a start that fails to print has not shown the key', async (store) => {
+  storeTest('a start that fails to print has not shown the key', async (store) => {
     const options = open(store)
     const { firstKey, show } = await ensureFirstStart(options)
     const failing = show(() => {
@@ -110,7 +110,7 @@ forEachEngine((engine, it) => {
     for (const database of others) await database.close()
   })
 
-  it('K2: a start with another secret is refused and changes nothing', async (store) => {
+  storeTest('K2: a start with another secret is refused and changes nothing', async (store) => {
     const options = open(store)
     const first = await ensureFirstStart(options)
     expect(await shownBy(first)).toEqual([first.firstKey])
@@ -122,7 +122,7 @@ forEachEngine((engine, it) => {
     expect(readFileSync(options.folder.file('first-key'), 'utf8').trim()).toBe(first.firstKey ?? '')
   })
 
-  it('a key of another database in the folder is replaced, not reused', async (store) => {
+  storeTest('a key of another database in the folder is replaced, not reused', async (store) => {
     const options = open(store)
     options.folder.write('first-key', 'sk-tg-0123456789ABCDEFGHIJKLMNOPQR47EiTD\n')
     const { firstKey, firstKeyFile } = await ensureFirstStart(options)
@@ -130,7 +130,7 @@ forEachEngine((engine, it) => {
     expect(readFileSync(firstKeyFile, 'utf8').trim()).toBe(firstKey ?? '')
   })
 
-  it('nothing is created if the key file cannot be written', async (store) => {
+  storeTest('nothing is created if the key file cannot be written', async (store) => {
     const options = open(store)
     const fullDisk = {
       ...options.folder,

@@ -152,8 +152,8 @@ function createFaultyDatabase(database: Database) {
   return faulty
 }
 
-forEachEngine((engine, it) => {
-  it('a key is taken for as long as its request runs, even for more than a day', async ({ database }) => {
+forEachEngine((engine, storeTest) => {
+  storeTest('a key is taken for as long as its request runs, even for more than a day', async ({ database }) => {
     const clock = createTestClock()
     const first = startReplica(database, clock)
     const request = generation()
@@ -170,7 +170,7 @@ forEachEngine((engine, it) => {
     expect(answered).toEqual({ kind: 'answered', requestId: request.requestId, body: Buffer.from('answer') })
   })
 
-  it('an answer that is stored while another claim asks the ledger is replayed', async ({ database }) => {
+  storeTest('an answer that is stored while another claim asks the ledger is replayed', async ({ database }) => {
     const clock = createTestClock()
     const first = startReplica(database, clock)
     const request = generation()
@@ -180,7 +180,7 @@ forEachEngine((engine, it) => {
     expect(await second.claim(generation())).toMatchObject({ kind: 'answered', requestId: request.requestId })
   })
 
-  it('a key that is freed between the two statements of a claim is claimed', async ({ database }) => {
+  storeTest('a key that is freed between the two statements of a claim is claimed', async ({ database }) => {
     const first = startReplica(database, createTestClock())
     const request = generation()
     await first.claim(request)
@@ -249,14 +249,14 @@ forEachEngine((engine, it) => {
     }
   })
 
-  it('of simultaneous requests with one key exactly one is claimed', async ({ database }) => {
+  storeTest('of simultaneous requests with one key exactly one is claimed', async ({ database }) => {
     const replica = startReplica(database, createTestClock())
     const claims = await Promise.all(Array.from({ length: 8 }, () => replica.claim(generation())))
     expect(claims.filter(({ kind }) => kind === 'claimed')).toHaveLength(1)
     expect(claims.filter(({ kind }) => kind === 'running')).toHaveLength(7)
   })
 
-  it('a request that still has its key confirms it', async ({ database }) => {
+  storeTest('a request that still has its key confirms it', async ({ database }) => {
     const replica = startReplica(database, createTestClock())
     const request = generation()
     await replica.claim(request)
@@ -268,7 +268,7 @@ forEachEngine((engine, it) => {
   // The embedded engine has one process, which knows what runs in it.
   if (engine.name !== 'postgres') return
 
-  it('the key of a live replica stays taken, that of a dead one is free at once', async ({ database }) => {
+  storeTest('the key of a live replica stays taken, that of a dead one is free at once', async ({ database }) => {
     const clock = createTestClock()
     const request = generation()
     await startReplica(database, clock).claim(request)
@@ -281,7 +281,7 @@ forEachEngine((engine, it) => {
     expect(await second.claim(generation())).toEqual({ kind: 'claimed' })
   })
 
-  it('a process that was suspended before its hold learns that its key was taken over', async ({ database }) => {
+  storeTest('a process that was suspended before its hold learns that its key was taken over', async ({ database }) => {
     const clock = createTestClock()
     const sleeper = startReplica(database, clock)
     const request = generation()
@@ -293,18 +293,21 @@ forEachEngine((engine, it) => {
     expect(await other.confirm(twin)).toBe(true)
   })
 
-  it('a request that is confirmed while another replica considers it dead keeps its key', async ({ database }) => {
-    const clock = createTestClock()
-    const sleeper = startReplica(database, clock)
-    const request = generation()
-    await sleeper.claim(request)
-    const dead: ReplicaId[] = ['rep_1']
-    // It resumes, holds and confirms when the other replica has just found neither a heartbeat nor a hold.
-    const meanwhile = async () => {
-      expect(await sleeper.confirm(request)).toBe(true)
-      dead.pop()
-    }
-    const other = startReplica(database, clock, { id: 'rep_2', dead, meanwhile })
-    expect(await other.claim(generation())).toEqual({ kind: 'running', requestId: request.requestId })
-  })
+  storeTest(
+    'a request that is confirmed while another replica considers it dead keeps its key',
+    async ({ database }) => {
+      const clock = createTestClock()
+      const sleeper = startReplica(database, clock)
+      const request = generation()
+      await sleeper.claim(request)
+      const dead: ReplicaId[] = ['rep_1']
+      // It resumes, holds and confirms when the other replica has just found neither a heartbeat nor a hold.
+      const meanwhile = async () => {
+        expect(await sleeper.confirm(request)).toBe(true)
+        dead.pop()
+      }
+      const other = startReplica(database, clock, { id: 'rep_2', dead, meanwhile })
+      expect(await other.claim(generation())).toEqual({ kind: 'running', requestId: request.requestId })
+    },
+  )
 })

@@ -52,9 +52,9 @@ async function createBench(engine: TestEngine) {
 }
 
 forEachEngine((engine) => {
-  const it = testWith(() => createBench(engine))
+  const benchTest = testWith(() => createBench(engine))
 
-  it('a key is read as it was created, and its secret is returned once', async (bench) => {
+  benchTest('a key is read as it was created, and its secret is returned once', async (bench) => {
     const { key, secret } = await bench.addKey({
       models: ['openai/*'],
       limits: { requestsPerMinute: 60, spendPerDay: 1_500_000_000n as Nano },
@@ -82,12 +82,12 @@ forEachEngine((engine) => {
     expect(await listKeys(bench.sql, { page: { limit: 1 } })).toEqual({ items: [key], nextCursor: undefined })
   })
 
-  it('a key without options has none', async (bench) => {
+  benchTest('a key without options has none', async (bench) => {
     const { key } = await bench.addKey()
     expect(key).toMatchObject({ models: undefined, limits: {}, sources: undefined, expiresAt: undefined })
   })
 
-  it('T4: an invalid field is refused by name, and nothing is written', async (bench) => {
+  benchTest('T4: an invalid field is refused by name, and nothing is written', async (bench) => {
     const wrong: [input: Partial<KeyInput>, param: string][] = [
       [{ name: '' }, 'name'],
       [{ models: ['*'] }, 'models[0]'],
@@ -104,7 +104,7 @@ forEachEngine((engine) => {
     expect((await listAudit(bench.sql, { limit: 1 })).items).toEqual([])
   })
 
-  it('T2: an unknown id and one of another kind are not found', async (bench) => {
+  benchTest('T2: an unknown id and one of another kind are not found', async (bench) => {
     expect(await refusalOf(bench.tryKey({ projectId: bench.workspaceId }))).toMatchObject({ code: 'NOT_FOUND' })
     expect(await refusalOf(bench.tryKey({ projectId: createId('prj') }))).toMatchObject({ code: 'NOT_FOUND' })
     for (const id of [createId('key'), bench.projectId, 'key_\u0000', '']) {
@@ -114,7 +114,7 @@ forEachEngine((engine) => {
     }
   })
 
-  it('a key is revoked once; the first date stays', async (bench) => {
+  benchTest('a key is revoked once; the first date stays', async (bench) => {
     const { key } = await bench.addKey()
     expect(await bench.revoke(key.id, noon + 5)).toEqual({ ...key, revokedAt: noon + 5 })
     expect(await bench.revoke(key.id, noon + 9)).toEqual({ ...key, revokedAt: noon + 5 })
@@ -122,14 +122,14 @@ forEachEngine((engine) => {
     expect(items.map(({ action }) => action)).toEqual(['key.revoke', 'key.create'])
   })
 
-  it('a rotation changes the secret and nothing else', async (bench) => {
+  benchTest('a rotation changes the secret and nothing else', async (bench) => {
     const before = await bench.addKey({ limits: { concurrentRequests: 3 }, models: ['a/*'] })
     const after = await bench.rotate(before.key.id)
     expect(after.secret).not.toBe(before.secret)
     expect(after.key).toEqual({ ...before.key, last4: after.secret.slice(-4) })
   })
 
-  it('a revoked or expired key cannot be rotated, and the overlap is bounded', async (bench) => {
+  benchTest('a revoked or expired key cannot be rotated, and the overlap is bounded', async (bench) => {
     const revoked = await bench.addKey()
     await bench.revoke(revoked.key.id)
     const expiring = await bench.addKey({ expiresAt: noon + 1000 })
@@ -143,7 +143,7 @@ forEachEngine((engine) => {
     expect((await bench.rotate(key.id, 30 * 86_400)).key.id).toBe(key.id)
   })
 
-  it('L1, G2: creation, rotation and revocation are in the audit log, without secrets', async (bench) => {
+  benchTest('L1, G2: creation, rotation and revocation are in the audit log, without secrets', async (bench) => {
     const { key, secret } = await bench.addKey({ limits: { spendPerDay: 7n as Nano }, sources: ['10.0.0.0/8'] })
     const rotated = await bench.rotate(key.id, 60)
     await bench.revoke(key.id)
@@ -169,7 +169,7 @@ forEachEngine((engine) => {
     }
   })
 
-  it('of concurrent rotations exactly the last secret is the key’s', async (bench) => {
+  benchTest('of concurrent rotations exactly the last secret is the key’s', async (bench) => {
     const { key, secret } = await bench.addKey()
     const another = engine.name === 'postgres' ? await openDatabase(bench.place) : bench.database
     const rotations = await Promise.all(
@@ -186,7 +186,7 @@ forEachEngine((engine) => {
     expect(current.map((text) => text.slice(-4))).toEqual([(await getKey(bench.sql, key.id)).last4])
   })
 
-  it('T1: keys are listed by project, by workspace, or all, page by page', async (bench) => {
+  benchTest('T1: keys are listed by project, by workspace, or all, page by page', async (bench) => {
     const { sql, database, workspaceId, projectId } = bench
     const [sibling, foreign] = await database.transaction(async (tx) => {
       const elsewhere = await insertWorkspace(tx, { name: 'other', createdAt: noon })
@@ -247,9 +247,9 @@ async function createLastUsedBench(engine: TestEngine) {
 }
 
 forEachEngine((engine) => {
-  const it = testWith(() => createLastUsedBench(engine))
+  const benchTest = testWith(() => createLastUsedBench(engine))
 
-  it('many uses of a key are one row, written by the flush', async (bench) => {
+  benchTest('many uses of a key are one row, written by the flush', async (bench) => {
     const [one, two] = [createId('key'), createId('key')]
     bench.lastUsed.note(one)
     bench.lastUsed.note(two)
@@ -265,7 +265,7 @@ forEachEngine((engine) => {
     )
   })
 
-  it('a later use replaces an earlier one only, and without uses nothing is written', async (bench) => {
+  benchTest('a later use replaces an earlier one only, and without uses nothing is written', async (bench) => {
     const key = createId('key')
     for (const [at, expected] of [
       [2000, 2000],
@@ -282,7 +282,7 @@ forEachEngine((engine) => {
     expect(bench.transactions()).toBe(before)
   })
 
-  it('a failed write is reported and retried, and does not hide a later use', async (bench) => {
+  benchTest('a failed write is reported and retried, and does not hide a later use', async (bench) => {
     const [one, two] = [createId('key'), createId('key')]
     bench.lastUsed.note(one)
     bench.lastUsed.note(two)
@@ -302,7 +302,7 @@ forEachEngine((engine) => {
     )
   })
 
-  it('any number of keys is written, in small transactions', async (bench) => {
+  benchTest('any number of keys is written, in small transactions', async (bench) => {
     const keys = Array.from({ length: 300 }, () => createId('key'))
     for (const key of keys) bench.lastUsed.note(key)
     await bench.lastUsed.flush()

@@ -65,8 +65,8 @@ test('invalid limits are refused by name', async () => {
   }
 })
 
-forEachEngine((_, it) => {
-  it('limits of key, project and workspace are replaced as a whole', async ({ database }) => {
+forEachEngine((_, storeTest) => {
+  storeTest('limits of key, project and workspace are replaced as a whole', async ({ database }) => {
     const ids = await database.transaction(async (sql) => {
       const workspace = await insertWorkspace(sql, { name: 'w', createdAt: 0 })
       const project = await insertProject(sql, { workspaceId: workspace, name: 'p', createdAt: 0 })
@@ -94,7 +94,7 @@ forEachEngine((_, it) => {
     }
   })
 
-  it('T2: an unknown id and one of another kind change no limits', async ({ database }) => {
+  storeTest('T2: an unknown id and one of another kind change no limits', async ({ database }) => {
     const workspace = await database.transaction((sql) => insertWorkspace(sql, { name: 'w', createdAt: 0 }))
     const cases = [
       ['key', workspace],

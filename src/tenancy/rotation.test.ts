@@ -64,9 +64,9 @@ function dyingAt(database: Database, statements: number): Database {
 }
 
 forEachEngine((engine) => {
-  const it = testWith(() => createBench(engine))
+  const benchTest = testWith(() => createBench(engine))
 
-  it('K3: moves every credential, and the old secret is no longer needed', async (bench) => {
+  benchTest('K3: moves every credential, and the old secret is no longer needed', async (bench) => {
     await bench.fill(120)
     const progress: RotationProgress[] = []
     const outcome = await rotateSecrets({ database: bench.database, from, to, onProgress: (now) => progress.push(now) })
@@ -80,7 +80,7 @@ forEachEngine((engine) => {
     expect(await bench.readable(onlyOld)).toBe(0)
   })
 
-  it('K3: a gateway with both secrets can read everything at any time', async (bench) => {
+  benchTest('K3: a gateway with both secrets can read everything at any time', async (bench) => {
     await bench.fill(101)
     const readable: Promise<number>[] = [bench.readable(both)]
     const onProgress = () => readable.push(bench.readable(both))
@@ -89,7 +89,7 @@ forEachEngine((engine) => {
     expect(await Promise.all(readable)).toEqual([101, 101, 101, 101, 101])
   })
 
-  it('K3: killed at any statement, it loses nothing and can be continued', async (bench) => {
+  benchTest('K3: killed at any statement, it loses nothing and can be continued', async (bench) => {
     await bench.fill(53)
     let deaths = 0
     for (let statements = 0; ; statements += 7) {
@@ -108,7 +108,7 @@ forEachEngine((engine) => {
     expect(await bench.readable(onlyNew)).toBe(53)
   })
 
-  it('two concurrent runs do the work once', async (bench) => {
+  benchTest('two concurrent runs do the work once', async (bench) => {
     await bench.fill(60)
     const run = () => rotateSecrets({ database: bench.database, from, to })
     const outcomes = await Promise.all([run(), run()])
@@ -118,7 +118,7 @@ forEachEngine((engine) => {
     expect(await bench.readable(onlyNew)).toBe(60)
   })
 
-  it('includes what is stored meanwhile under the old secret, and skips what is replaced', async (bench) => {
+  benchTest('includes what is stored meanwhile under the old secret, and skips what is replaced', async (bench) => {
     await bench.fill(51)
     // After the portion of 50 was read and before it is written.
     let interfered = false
@@ -140,7 +140,7 @@ forEachEngine((engine) => {
     expect(await bench.readable(onlyNew)).toBe(52)
   })
 
-  it('reports a row that does not decrypt, skips it, and moves the rest', async (bench) => {
+  benchTest('reports a row that does not decrypt, skips it, and moves the rest', async (bench) => {
     await bench.fill(3)
     const { id } = await bench.put('broken', onlyOld)
     await bench.database.transaction((sql) => sql`UPDATE credentials SET origin = 'https://evil.test' WHERE id = ${id}`)
@@ -149,14 +149,14 @@ forEachEngine((engine) => {
     expect(await bench.readable(onlyNew)).toBe(3)
   })
 
-  it('counts rows of neither secret as remaining', async (bench) => {
+  benchTest('counts rows of neither secret as remaining', async (bench) => {
     await bench.fill(2)
     await bench.put('forgotten', createKeyRing(older))
     const outcome = await rotateSecrets({ database: bench.database, from, to })
     expect(outcome).toEqual({ kind: 'rotated', rewrapped: 2, altered: [], remaining: 1 })
   })
 
-  it('does nothing when both secrets are the same', async (bench) => {
+  benchTest('does nothing when both secrets are the same', async (bench) => {
     await bench.fill(2)
     const copy: MasterSecret = { bytes: from.bytes.slice(), source: 'a copy' }
     expect(await rotateSecrets({ database: bench.database, from, to: copy })).toEqual({ kind: 'same_secret' })
@@ -210,9 +210,9 @@ test('the version of a pepper is distinct and fits a BIGINT', () => {
 })
 
 forEachEngine((engine) => {
-  const it = testWith(() => createKeyBench(engine))
+  const benchTest = testWith(() => createKeyBench(engine))
 
-  it('A4: both peppers are valid, and a key that was used no longer needs the old one', async (bench) => {
+  benchTest('A4: both peppers are valid, and a key that was used no longer needs the old one', async (bench) => {
     const used = await bench.addKey('used')
     const idle = await bench.addKey('idle')
     expect(await bench.ask(used.secret, to)).toBe('UNAUTHORIZED')
@@ -232,7 +232,7 @@ forEachEngine((engine) => {
     expect(await bench.ask(idle.secret, from, to)).toBe('idle')
   })
 
-  it('A4: a secret in its overlap moves too, and an expired one does not count', async (bench) => {
+  benchTest('A4: a secret in its overlap moves too, and an expired one does not count', async (bench) => {
     const first = await bench.addKey('ci')
     const second = await bench.rotate(first.key.id)
     expect(await bench.status()).toMatchObject({ keys: 1, overlaps: 1, credentials: 0 })
@@ -248,7 +248,7 @@ forEachEngine((engine) => {
     expect((await bench.status(noon + 3_600_000)).overlaps).toBe(0)
   })
 
-  it('revoked and expired keys do not need the old secret', async (bench) => {
+  benchTest('revoked and expired keys do not need the old secret', async (bench) => {
     const { key } = await bench.addKey('revoked')
     await bench.addKey('short', noon + 1000)
     expect((await bench.status()).keys).toBe(2)

@@ -85,8 +85,8 @@ test('K2: without a configured secret creates a private one in the data folder, 
   expect(loadMasterSecret(undefined, data)).toEqual(made)
 })
 
-forEachEngine((_, it) => {
-  it('accepts the secret of the database and refuses another, naming its source', async ({ database }) => {
+forEachEngine((_, storeTest) => {
+  storeTest('accepts the secret of the database and refuses another, naming its source', async ({ database }) => {
     const right = { bytes: counting, source }
     const wrong = { bytes: counting.toReversed(), source: './data/secret' }
     await database.transaction((sql) => confirmSecret(sql, right))
@@ -99,26 +99,29 @@ forEachEngine((_, it) => {
     await database.transaction((sql) => confirmSecret(sql, right))
   })
 
-  it('a missing secret file stops the start; a database without a secret gets one', async ({ database, place }) => {
-    const folder = openDataFolder(place.dataFolder, () => {})
-    await refuseLostSecret(database.sql, undefined, folder)
-    const made = loadMasterSecret(undefined, folder)
-    await database.transaction((sql) => confirmSecret(sql, made))
-    await refuseLostSecret(database.sql, undefined, folder)
-    rmSync(folder.file('secret'))
-    const refusal = await refuseLostSecret(database.sql, undefined, folder).catch((thrown: unknown) => thrown)
-    expect(refusal).toBeInstanceOf(StartRefusal)
-    const { message } = refusal as Error
-    expect(message).toStartWith('The master secret is missing')
-    for (const part of [folder.file('secret'), 'Restore the file', 'TOLLGATE_SECRET', 'a-lost-secret']) {
-      expect(message).toContain(part)
-    }
-    expect(existsSync(folder.file('secret'))).toBe(false)
-    // One from a variable needs no file.
-    await refuseLostSecret(database.sql, new Secret('x'), folder)
-  })
+  storeTest(
+    'a missing secret file stops the start; a database without a secret gets one',
+    async ({ database, place }) => {
+      const folder = openDataFolder(place.dataFolder, () => {})
+      await refuseLostSecret(database.sql, undefined, folder)
+      const made = loadMasterSecret(undefined, folder)
+      await database.transaction((sql) => confirmSecret(sql, made))
+      await refuseLostSecret(database.sql, undefined, folder)
+      rmSync(folder.file('secret'))
+      const refusal = await refuseLostSecret(database.sql, undefined, folder).catch((thrown: unknown) => thrown)
+      expect(refusal).toBeInstanceOf(StartRefusal)
+      const { message } = refusal as Error
+      expect(message).toStartWith('The master secret is missing')
+      for (const part of [folder.file('secret'), 'Restore the file', 'TOLLGATE_SECRET', 'a-lost-secret']) {
+        expect(message).toContain(part)
+      }
+      expect(existsSync(folder.file('secret'))).toBe(false)
+      // One from a variable needs no file.
+      await refuseLostSecret(database.sql, new Secret('x'), folder)
+    },
+  )
 
-  it('K2: the database contains nothing of the secret', async ({ database }) => {
+  storeTest('K2: the database contains nothing of the secret', async ({ database }) => {
     await database.transaction((sql) => confirmSecret(sql, { bytes: counting, source }))
     const rows = await database.sql<{ value: string }>`SELECT value FROM installation`
     expect(rows).toHaveLength(1)
@@ -127,7 +130,7 @@ forEachEngine((_, it) => {
     expect(rows[0]?.value).not.toBe(hex)
   })
 
-  it('K3: the new secret replaces the recorded one if that is given as the previous', async ({ database }) => {
+  storeTest('K3: the new secret replaces the recorded one if that is given as the previous', async ({ database }) => {
     const first = { bytes: counting, source }
     const next = { bytes: counting.map((byte) => byte + 100), source }
     const other = { bytes: counting.map((byte) => byte + 50), source }

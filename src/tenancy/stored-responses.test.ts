@@ -21,8 +21,8 @@ const openWith = (database: Database, ...secrets: readonly [MasterSecret, Master
     days: () => 1,
   })
 
-forEachEngine((_, it) => {
-  it('a row opens for its workspace and its id only', async ({ database }) => {
+forEachEngine((_, storeTest) => {
+  storeTest('a row opens for its workspace and its id only', async ({ database }) => {
     const responses = openWith(database, before)
     const [own, other] = await database.transaction(async (sql) => [
       await insertWorkspace(sql, { name: 'own', createdAt: 1 }),
@@ -43,17 +43,18 @@ forEachEngine((_, it) => {
     expect(await responses.find(own, 'resp_2')).toBeUndefined()
   })
 
-  it('K3: a rotation of the master secret keeps it readable, and without one it reads as unknown', async ({
-    database,
-  }) => {
-    const own = await database.transaction((sql) => insertWorkspace(sql, { name: 'own', createdAt: 1 }))
-    await openWith(database, before).keep(own, stored)
-    expect(await openWith(database, after).find(own, 'resp_1')).toBeUndefined()
-    expect(await openWith(database, after, before).find(own, 'resp_1')).toEqual(stored)
-    const waiting = () => readRotationStatus(database.sql, after, Date.now())
-    expect((await waiting()).responses).toBe(1)
-    await rotateSecrets({ database, from: before, to: after })
-    expect((await waiting()).responses).toBe(0)
-    expect(await openWith(database, after).find(own, 'resp_1')).toEqual(stored)
-  })
+  storeTest(
+    'K3: a rotation of the master secret keeps it readable, and without one it reads as unknown',
+    async ({ database }) => {
+      const own = await database.transaction((sql) => insertWorkspace(sql, { name: 'own', createdAt: 1 }))
+      await openWith(database, before).keep(own, stored)
+      expect(await openWith(database, after).find(own, 'resp_1')).toBeUndefined()
+      expect(await openWith(database, after, before).find(own, 'resp_1')).toEqual(stored)
+      const waiting = () => readRotationStatus(database.sql, after, Date.now())
+      expect((await waiting()).responses).toBe(1)
+      await rotateSecrets({ database, from: before, to: after })
+      expect((await waiting()).responses).toBe(0)
+      expect(await openWith(database, after).find(own, 'resp_1')).toEqual(stored)
+    },
+  )
 })

@@ -39,9 +39,9 @@ async function createBench(engine: TestEngine) {
 }
 
 forEachEngine((engine) => {
-  const it = testWith(() => createBench(engine))
+  const benchTest = testWith(() => createBench(engine))
 
-  it('a workspace is read as it was created', async (bench) => {
+  benchTest('a workspace is read as it was created', async (bench) => {
     const workspace = await bench.addWorkspace('Größe 🚀')
     const { id } = workspace
     expect(workspace).toEqual({
@@ -57,13 +57,13 @@ forEachEngine((engine) => {
     expect(await getWorkspace(bench.sql, id)).toEqual(workspace)
   })
 
-  it('objects declared by a file are marked', async (bench) => {
+  benchTest('objects declared by a file are marked', async (bench) => {
     const byFile = { actor: 'management token', at: noon, managedBy: 'file' } as const
     const workspace = await bench.database.transaction((sql) => createWorkspace(sql, { name: 'w' }, byFile))
     expect(await getWorkspace(bench.sql, workspace.id)).toMatchObject({ managedBy: 'file' })
   })
 
-  it('unprintable names are refused, and nothing is written', async (bench) => {
+  benchTest('unprintable names are refused, and nothing is written', async (bench) => {
     for (const name of ['', '  ', 'two\nlines', 'nul\u0000', '\ud800', 'x'.repeat(101)]) {
       const refused = await refusalOf(bench.database.transaction((sql) => createWorkspace(sql, { name }, act)))
       expect(refused).toMatchObject({ code: 'INVALID_REQUEST', facts: { param: 'name' } })
@@ -72,7 +72,7 @@ forEachEngine((engine) => {
     expect((await listAudit(bench.sql, { limit: 10 })).items).toEqual([])
   })
 
-  it('T2: unknown ids, ids of another kind and malformed ids are not found', async (bench) => {
+  benchTest('T2: unknown ids, ids of another kind and malformed ids are not found', async (bench) => {
     const { id } = await bench.addWorkspace('w')
     for (const wrong of [
       createId('ws'),
@@ -94,7 +94,7 @@ forEachEngine((engine) => {
     }
   })
 
-  it('a project is read as it was created, and changed field by field', async (bench) => {
+  benchTest('a project is read as it was created, and changed field by field', async (bench) => {
     const workspace = await bench.addWorkspace('w')
     const project = await bench.addProject(workspace.id, 'web', ['openai/*', 'acme/large'])
     const { id } = project
@@ -121,7 +121,7 @@ forEachEngine((engine) => {
     expect(await getProject(bench.sql, id)).toEqual({ ...expected, name: 'api', models: undefined })
   })
 
-  it('G1, G2: every change adds an entry with ids and settings, without names', async (bench) => {
+  benchTest('G1, G2: every change adds an entry with ids and settings, without names', async (bench) => {
     const workspace = await bench.addWorkspace('Maria')
     const project = await bench.addProject(workspace.id, 'Maria', ['openai/*'])
     await bench.database.transaction((sql) => updateProject(sql, project.id, { name: 'Mario', models: null }, act))
@@ -136,7 +136,7 @@ forEachEngine((engine) => {
     expect(JSON.stringify(items)).not.toContain('Mari')
   })
 
-  it('pages contain everything once and in order, also what is added meanwhile', async (bench) => {
+  benchTest('pages contain everything once and in order, also what is added meanwhile', async (bench) => {
     const workspace = await bench.addWorkspace('w')
     const other = await bench.addWorkspace('other')
     const names = Array.from({ length: 7 }, (_, at) => `p${at}`)
@@ -154,7 +154,7 @@ forEachEngine((engine) => {
     expect(seen).toEqual([...names, 'late'])
   })
 
-  it('a full last page has no next page, and an invalid cursor gives an empty page', async (bench) => {
+  benchTest('a full last page has no next page, and an invalid cursor gives an empty page', async (bench) => {
     const first = await bench.addWorkspace('a')
     const second = await bench.addWorkspace('b')
     const list = (page: PageQuery) => listWorkspaces(bench.sql, page)
@@ -171,8 +171,8 @@ const byFile = { actor: 'management token', at: noon, managedBy: 'file' } as con
 const byHand = { actor: 'management token', at: noon }
 const verifier = createVerifier(new Uint8Array(32))
 
-forEachEngine((_, it) => {
-  it('an object of a file can be changed by the file only', async ({ database }) => {
+forEachEngine((_, storeTest) => {
+  storeTest('an object of a file can be changed by the file only', async ({ database }) => {
     const { workspace, project, key } = await database.transaction(async (sql) => {
       const workspace = await createWorkspace(sql, { name: 'acme' }, byFile)
       const project = await createProject(sql, { workspaceId: workspace.id, name: 'web' }, byFile)
@@ -202,7 +202,7 @@ forEachEngine((_, it) => {
     expect(await getProject(database.sql, project.id)).toMatchObject({ models: ['acme/*'], managedBy: 'file' })
   })
 
-  it('a key that a file declares can be rotated by any caller', async ({ database }) => {
+  storeTest('a key that a file declares can be rotated by any caller', async ({ database }) => {
     const rotated = await database.transaction(async (sql) => {
       const workspace = await createWorkspace(sql, { name: 'acme' }, byFile)
       const project = await createProject(sql, { workspaceId: workspace.id, name: 'web' }, byFile)
@@ -212,7 +212,7 @@ forEachEngine((_, it) => {
     expect(rotated.key.managedBy).toBe('file')
   })
 
-  it('an object created by hand can be changed by a file, and its manager stays', async ({ database }) => {
+  storeTest('an object created by hand can be changed by a file, and its manager stays', async ({ database }) => {
     const changed = await database.transaction(async (sql) => {
       const workspace = await createWorkspace(sql, { name: 'acme' }, byHand)
       const project = await createProject(sql, { workspaceId: workspace.id, name: 'web' }, byHand)

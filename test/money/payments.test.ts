@@ -72,47 +72,55 @@ async function setUp(engine: TestEngine) {
 }
 
 forEachEngine((engine) => {
-  const it = testWith(() => setUp(engine))
+  const storeTest = testWith(() => setUp(engine))
 
-  it('credits the first payment once and keeps its card, and an older event does not replace a newer card', async (setup) => {
-    const { deliver, session, first, stripe, payments, workspaceId } = setup
-    const states = async () => (await setup.paymentsOf('checkout')).map(({ id, state }) => `${id} ${state}`)
-    expect(await states()).toEqual([`${session.payment_id} open`])
-    expect(await refusalOf(setup.turnOn())).toMatchObject({ code: 'INVALID_REQUEST' })
-    expect(await deliver(first)).toBe('200 credited')
-    expect(await states()).toEqual([`${session.payment_id} paid`])
-    expect(await setup.state()).toMatchObject({ isOn: false, card: 'visa 4242' })
-    setup.clock.advance(1000)
-    const terms = { amount: usd('1.00'), savesCard: true, requestId: createId('req') }
-    const second = await payments.checkout(workspaceId, terms)
-    const paid = stripe.sessions.get(second.id) ?? {}
-    expect(paid.customer).toBe(stripe.sessions.get(session.id)?.customer)
-    expect(await deliver(eventOf('checkout.session.completed', paid))).toBe('200 credited')
-    expect(await deliver(first)).toBe('200 already_credited')
-    const [row] = await setup.database.sql<{ payment_method: string }>`SELECT payment_method FROM auto_topups`
-    expect(row?.payment_method).toBe(`pm_${second.id}`)
-    expect(await setup.posted()).toBe(usd('26.00'))
-    await expectBooksRight(setup.database)
-  })
+  storeTest(
+    'credits the first payment once and keeps its card, and an older event does not replace a newer card',
+    async (setup) => {
+      const { deliver, session, first, stripe, payments, workspaceId } = setup
+      const states = async () => (await setup.paymentsOf('checkout')).map(({ id, state }) => `${id} ${state}`)
+      expect(await states()).toEqual([`${session.payment_id} open`])
+      expect(await refusalOf(setup.turnOn())).toMatchObject({ code: 'INVALID_REQUEST' })
+      expect(await deliver(first)).toBe('200 credited')
+      expect(await states()).toEqual([`${session.payment_id} paid`])
+      expect(await setup.state()).toMatchObject({ isOn: false, card: 'visa 4242' })
+      setup.clock.advance(1000)
+      const terms = { amount: usd('1.00'), savesCard: true, requestId: createId('req') }
+      const second = await payments.checkout(workspaceId, terms)
+      const paid = stripe.sessions.get(second.id) ?? {}
+      expect(paid.customer).toBe(stripe.sessions.get(session.id)?.customer)
+      expect(await deliver(eventOf('checkout.session.completed', paid))).toBe('200 credited')
+      expect(await deliver(first)).toBe('200 already_credited')
+      const [row] = await setup.database.sql<{ payment_method: string }>`SELECT payment_method FROM auto_topups`
+      expect(row?.payment_method).toBe(`pm_${second.id}`)
+      expect(await setup.posted()).toBe(usd('26.00'))
+      await expectBooksRight(setup.database)
+    },
+  )
 
-  it('reconciles another amount, and refuses another currency and another installation, with an audit line', async (setup) => {
-    const { deliver, stripe, session } = setup
-    const object = stripe.sessions.get(session.id) ?? {}
-    const elsewhere = { ...object, metadata: { ...object.metadata, tollgate_workspace_id: createId('ws') } }
-    expect(await deliver(eventOf('checkout.session.completed', elsewhere))).toBe('200 ignored')
-    const euros = { ...object, currency: 'eur' }
-    expect(await deliver(eventOf('checkout.session.completed', euros))).toBe('200 not_credited')
-    expect(await setup.posted()).toBe(0n)
-    expect(await deliver(eventOf('checkout.session.completed', { ...object, amount_total: 2000 }))).toBe('200 credited')
-    expect(await setup.posted()).toBe(usd('20.00'))
-    const { items } = await listAudit(setup.database.sql, { limit: 10 })
-    expect(items.map(({ action, details }) => [action, details.asked ?? details.why])).toEqual([
-      ['wallet.topup', '25.00'],
-      ['payment.refuse', 'wallets are in USD'],
-    ])
-  })
+  storeTest(
+    'reconciles another amount, and refuses another currency and another installation, with an audit line',
+    async (setup) => {
+      const { deliver, stripe, session } = setup
+      const object = stripe.sessions.get(session.id) ?? {}
+      const elsewhere = { ...object, metadata: { ...object.metadata, tollgate_workspace_id: createId('ws') } }
+      expect(await deliver(eventOf('checkout.session.completed', elsewhere))).toBe('200 ignored')
+      const euros = { ...object, currency: 'eur' }
+      expect(await deliver(eventOf('checkout.session.completed', euros))).toBe('200 not_credited')
+      expect(await setup.posted()).toBe(0n)
+      expect(await deliver(eventOf('checkout.session.completed', { ...object, amount_total: 2000 }))).toBe(
+        '200 credited',
+      )
+      expect(await setup.posted()).toBe(usd('20.00'))
+      const { items } = await listAudit(setup.database.sql, { limit: 10 })
+      expect(items.map(({ action, details }) => [action, details.asked ?? details.why])).toEqual([
+        ['wallet.topup', '25.00'],
+        ['payment.refuse', 'wallets are in USD'],
+      ])
+    },
+  )
 
-  it('tops up once below the threshold, whether by its own call, a round or an event', async (setup) => {
+  storeTest('tops up once below the threshold, whether by its own call, a round or an event', async (setup) => {
     const { deliver, first, stripe, payments, ledger, workspaceId } = setup
     await deliver(first)
     await setup.turnOn()
@@ -133,7 +141,7 @@ forEachEngine((engine) => {
     await expectBooksRight(setup.database)
   })
 
-  it('credits a payment that takes days when its event comes, and begins no other meanwhile', async (setup) => {
+  storeTest('credits a payment that takes days when its event comes, and begins no other meanwhile', async (setup) => {
     const { deliver, first, stripe, payments, ledger, workspaceId, clock } = setup
     await deliver(first)
     await setup.turnOn()
@@ -149,39 +157,42 @@ forEachEngine((engine) => {
     expect(await setup.posted()).toBe(usd('14.00'))
   })
 
-  it('looks for the payment after a server error, which Stripe repeats, and pays once under a new key', async (setup) => {
-    const { deliver, first, stripe, payments, ledger, workspaceId, clock } = setup
-    await deliver(first)
-    await setup.turnOn()
-    await spend(ledger, workspaceId, usd('21.00'))
-    const minuteLater = async () => {
-      clock.advance(61_000)
-      // With a heartbeat: a replica that was silent for long is taken for dead.
-      await setup.timers.round()
+  storeTest(
+    'looks for the payment after a server error, which Stripe repeats, and pays once under a new key',
+    async (setup) => {
+      const { deliver, first, stripe, payments, ledger, workspaceId, clock } = setup
+      await deliver(first)
+      await setup.turnOn()
+      await spend(ledger, workspaceId, usd('21.00'))
+      const minuteLater = async () => {
+        clock.advance(61_000)
+        // With a heartbeat: a replica that was silent for long is taken for dead.
+        await setup.timers.round()
+        await payments.round()
+        return [stripe.intents.size - 1, await setup.posted()] as const
+      }
+      // Nothing was paid: each key is used up by its first answer.
+      stripe.card = 'server error'
       await payments.round()
-      return [stripe.intents.size - 1, await setup.posted()] as const
-    }
-    // Nothing was paid: each key is used up by its first answer.
-    stripe.card = 'server error'
-    await payments.round()
-    expect(await minuteLater()).toEqual([0, usd('4.00')])
-    // Stripe has the payment, and its answer was an error.
-    stripe.card = 'server error after the payment'
-    expect(await minuteLater()).toEqual([1, usd('4.00')])
-    stripe.card = 'succeeds'
-    expect(await minuteLater()).toEqual([1, usd('14.00')])
-    await spend(ledger, workspaceId, usd('10.00'))
-    stripe.card = 'server error'
-    expect(await minuteLater()).toEqual([1, usd('4.00')])
-    stripe.card = 'succeeds'
-    expect(await minuteLater()).toEqual([2, usd('14.00')])
-    expect(await minuteLater()).toEqual([2, usd('14.00')])
-    expect((await setup.paymentsOf('automatic')).map(({ state }) => state)).toEqual(['paid', 'paid'])
-    expect(await setup.state()).toMatchObject({ failures: 0, isOn: true })
-    await expectBooksRight(setup.database)
-  })
+      expect(await minuteLater()).toEqual([0, usd('4.00')])
+      // Stripe has the payment, and its answer was an error.
+      stripe.card = 'server error after the payment'
+      expect(await minuteLater()).toEqual([1, usd('4.00')])
+      stripe.card = 'succeeds'
+      expect(await minuteLater()).toEqual([1, usd('14.00')])
+      await spend(ledger, workspaceId, usd('10.00'))
+      stripe.card = 'server error'
+      expect(await minuteLater()).toEqual([1, usd('4.00')])
+      stripe.card = 'succeeds'
+      expect(await minuteLater()).toEqual([2, usd('14.00')])
+      expect(await minuteLater()).toEqual([2, usd('14.00')])
+      expect((await setup.paymentsOf('automatic')).map(({ state }) => state)).toEqual(['paid', 'paid'])
+      expect(await setup.state()).toMatchObject({ failures: 0, isOn: true })
+      await expectBooksRight(setup.database)
+    },
+  )
 
-  it('pays with a card that was saved after a server error under the same payment', async (setup) => {
+  storeTest('pays with a card that was saved after a server error under the same payment', async (setup) => {
     const { deliver, first, stripe, payments, ledger, workspaceId, clock, database } = setup
     await deliver(first)
     await setup.turnOn()
@@ -201,7 +212,7 @@ forEachEngine((engine) => {
     expect(await setup.alerts()).toEqual([])
   })
 
-  it('stops after three declines, each with an alert, and keeps to the monthly cap', async (setup) => {
+  storeTest('stops after three declines, each with an alert, and keeps to the monthly cap', async (setup) => {
     const { deliver, first, stripe, payments, ledger, workspaceId, clock } = setup
     await deliver(first)
     await setup.turnOn({ monthMax: '15.00' })
@@ -235,7 +246,7 @@ forEachEngine((engine) => {
     expect([latest?.message, earlier.length]).toEqual([expect.stringContaining('$15.00 a month is used up'), 3])
   })
 
-  it('stops at once if the bank wants a confirmation, or the card is gone', async (setup) => {
+  storeTest('stops at once if the bank wants a confirmation, or the card is gone', async (setup) => {
     const { deliver, first, stripe, payments, ledger, workspaceId } = setup
     await deliver(first)
     await spend(ledger, workspaceId, usd('24.00'))
@@ -256,71 +267,77 @@ forEachEngine((engine) => {
     expect(await setup.posted()).toBe(usd('1.00'))
   })
 
-  it('refunds what the wallet has through Stripe, gives it back if Stripe refuses, and never goes below zero', async (setup) => {
-    const { deliver, first, stripe, ledger, workspaceId, clock } = setup
-    await deliver(first)
-    const [payment] = await setup.paymentsOf('checkout')
-    const id = payment?.id ?? 'pay_'
-    expect(await setup.refund(id, '5.00')).toMatchObject({ state: 'done' })
-    expect(await setup.posted()).toBe(usd('20.00'))
-    // The event of our own refund takes nothing again, also twice.
-    const made = stripe.refunds.get('re_1') ?? {}
-    expect(await deliver(eventOf('refund.created', made))).toBe('200 already_corrected')
-    await spend(ledger, workspaceId, usd('8.000000003'))
-    expect(await refusalOf(setup.refund(id, '12.00'))).toMatchObject({ code: 'INSUFFICIENT_BALANCE' })
-    expect(await refusalOf(setup.refund(id, '20.01'))).toMatchObject({ code: 'INVALID_REQUEST' })
-    stripe.refundStatus = 400
-    expect(await setup.refund(id, '3.00')).toMatchObject({ state: 'failed' })
-    expect(await setup.posted()).toBe(11_999_999_997n)
-    // Not confirmed: taken from the wallet, and continued by a round.
-    stripe.refundStatus = 500
-    expect(await setup.refund(id, '1.00')).toMatchObject({ state: 'open' })
-    stripe.refundStatus = 200
-    clock.advance(61_000)
-    await setup.payments.round()
-    expect([stripe.refunds.size, await setup.posted()]).toEqual([2, 10_999_999_997n])
-    // A refund that fails later comes back.
-    expect(await deliver(eventOf('refund.failed', made))).toBe('200 corrected')
-    expect(await deliver(eventOf('refund.failed', made))).toBe('200 already_corrected')
-    expect(await setup.posted()).toBe(15_999_999_997n)
-    await expectBooksRight(setup.database)
-  })
+  storeTest(
+    'refunds what the wallet has through Stripe, gives it back if Stripe refuses, and never goes below zero',
+    async (setup) => {
+      const { deliver, first, stripe, ledger, workspaceId, clock } = setup
+      await deliver(first)
+      const [payment] = await setup.paymentsOf('checkout')
+      const id = payment?.id ?? 'pay_'
+      expect(await setup.refund(id, '5.00')).toMatchObject({ state: 'done' })
+      expect(await setup.posted()).toBe(usd('20.00'))
+      // The event of our own refund takes nothing again, also twice.
+      const made = stripe.refunds.get('re_1') ?? {}
+      expect(await deliver(eventOf('refund.created', made))).toBe('200 already_corrected')
+      await spend(ledger, workspaceId, usd('8.000000003'))
+      expect(await refusalOf(setup.refund(id, '12.00'))).toMatchObject({ code: 'INSUFFICIENT_BALANCE' })
+      expect(await refusalOf(setup.refund(id, '20.01'))).toMatchObject({ code: 'INVALID_REQUEST' })
+      stripe.refundStatus = 400
+      expect(await setup.refund(id, '3.00')).toMatchObject({ state: 'failed' })
+      expect(await setup.posted()).toBe(11_999_999_997n)
+      // Not confirmed: taken from the wallet, and continued by a round.
+      stripe.refundStatus = 500
+      expect(await setup.refund(id, '1.00')).toMatchObject({ state: 'open' })
+      stripe.refundStatus = 200
+      clock.advance(61_000)
+      await setup.payments.round()
+      expect([stripe.refunds.size, await setup.posted()]).toEqual([2, 10_999_999_997n])
+      // A refund that fails later comes back.
+      expect(await deliver(eventOf('refund.failed', made))).toBe('200 corrected')
+      expect(await deliver(eventOf('refund.failed', made))).toBe('200 already_corrected')
+      expect(await setup.posted()).toBe(15_999_999_997n)
+      await expectBooksRight(setup.database)
+    },
+  )
 
-  it('takes a refund of the dashboard and a dispute as far as the wallet has it, and gives back what was won', async (setup) => {
-    const { deliver, first, ledger, workspaceId, database } = setup
-    const money = { payment_intent: 'pi_s1', currency: 'usd' }
-    const refund = eventOf('refund.created', { id: 're_dashboard', amount: 1000, ...money })
-    // Before its payment it has to wait.
-    expect(await deliver(refund)).toBe('503')
-    await deliver(first)
-    expect(await deliver(refund)).toBe('200 corrected')
-    expect(await deliver(refund)).toBe('200 already_corrected')
-    expect(await setup.posted()).toBe(usd('15.00'))
-    await setup.turnOn()
-    await spend(ledger, workspaceId, usd('9.000000001'))
-    const dispute = { id: 'du_1', amount: 1500, ...money }
-    const won = eventOf('charge.dispute.funds_reinstated', dispute)
-    expect(await deliver(won)).toBe('503')
-    expect(await deliver(eventOf('charge.dispute.funds_withdrawn', dispute))).toBe('200 corrected')
-    // 5.999999999 were left; the rest of the 15 is lost.
-    expect(await setup.posted()).toBe(0n)
-    const writtenOff = () =>
-      database.sql<{ debit_account: string; amount: bigint }>`SELECT debit_account, amount FROM fundings
+  storeTest(
+    'takes a refund of the dashboard and a dispute as far as the wallet has it, and gives back what was won',
+    async (setup) => {
+      const { deliver, first, ledger, workspaceId, database } = setup
+      const money = { payment_intent: 'pi_s1', currency: 'usd' }
+      const refund = eventOf('refund.created', { id: 're_dashboard', amount: 1000, ...money })
+      // Before its payment it has to wait.
+      expect(await deliver(refund)).toBe('503')
+      await deliver(first)
+      expect(await deliver(refund)).toBe('200 corrected')
+      expect(await deliver(refund)).toBe('200 already_corrected')
+      expect(await setup.posted()).toBe(usd('15.00'))
+      await setup.turnOn()
+      await spend(ledger, workspaceId, usd('9.000000001'))
+      const dispute = { id: 'du_1', amount: 1500, ...money }
+      const won = eventOf('charge.dispute.funds_reinstated', dispute)
+      expect(await deliver(won)).toBe('503')
+      expect(await deliver(eventOf('charge.dispute.funds_withdrawn', dispute))).toBe('200 corrected')
+      // 5.999999999 were left; the rest of the 15 is lost.
+      expect(await setup.posted()).toBe(0n)
+      const writtenOff = () =>
+        database.sql<{ debit_account: string; amount: bigint }>`SELECT debit_account, amount FROM fundings
         WHERE kind = 'writeoff' ORDER BY id`
-    expect(await writtenOff()).toEqual([{ debit_account: 'writeoff', amount: 9_000_000_001n }])
-    expect(await setup.state()).toMatchObject({ isOn: false, stopped: 'a payment was disputed' })
-    await expectBooksRight(database)
-    expect(await deliver(won)).toBe('200 corrected')
-    expect(await deliver(won)).toBe('200 already_corrected')
-    expect(await setup.posted()).toBe(5_999_999_999n)
-    expect(await writtenOff()).toHaveLength(2)
-    expect((await writtenOff())[1]).toEqual({ debit_account: 'funding', amount: 9_000_000_001n })
-    // Of payments that are not Tollgate's.
-    expect(await deliver(eventOf('refund.created', { ...money, id: 're_9', amount: 1, payment_intent: 'pi_9' }))).toBe(
-      '200 ignored',
-    )
-    await expectBooksRight(database)
-  })
+      expect(await writtenOff()).toEqual([{ debit_account: 'writeoff', amount: 9_000_000_001n }])
+      expect(await setup.state()).toMatchObject({ isOn: false, stopped: 'a payment was disputed' })
+      await expectBooksRight(database)
+      expect(await deliver(won)).toBe('200 corrected')
+      expect(await deliver(won)).toBe('200 already_corrected')
+      expect(await setup.posted()).toBe(5_999_999_999n)
+      expect(await writtenOff()).toHaveLength(2)
+      expect((await writtenOff())[1]).toEqual({ debit_account: 'funding', amount: 9_000_000_001n })
+      // Of payments that are not Tollgate's.
+      expect(
+        await deliver(eventOf('refund.created', { ...money, id: 're_9', amount: 1, payment_intent: 'pi_9' })),
+      ).toBe('200 ignored')
+      await expectBooksRight(database)
+    },
+  )
 
   test('after kill -9 between any two steps there is one payment, one refund, and the right balance', async () => {
     // A process is slow to start, and the steps are the same: PostgreSQL gets every third.

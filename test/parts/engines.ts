@@ -48,8 +48,10 @@ export function testWith<T extends AsyncDisposable | Disposable>(open: () => Pro
     })
 }
 
-/** `it` is a test that gets an open store. */
-export function forEachEngine(tests: (engine: TestEngine, it: ReturnType<typeof testWith<TestStore>>) => void): void {
+/** `storeTest` is a test that gets an open store. */
+export function forEachEngine(
+  tests: (engine: TestEngine, storeTest: ReturnType<typeof testWith<TestStore>>) => void,
+): void {
   const run = (engine: TestEngine) =>
     tests(
       engine,

@@ -235,8 +235,8 @@ function secrets(current: number, previous?: number) {
   return { config, current: secretOf(current), previous: previous === undefined ? undefined : secretOf(previous) }
 }
 
-forEachEngine((engine, it) => {
-  it('checks the tables and the secret that belongs to them', async ({ database, place }) => {
+forEachEngine((engine, storeTest) => {
+  storeTest('checks the tables and the secret that belongs to them', async ({ database, place }) => {
     await database.transaction((sql) => confirmSecret(sql, secretOf(1)))
     const verdicts = async (current: number, previous?: number) => {
       const { findings } = await checkDatabase(configOf(place), secrets(current, previous), noon)
@@ -252,7 +252,7 @@ forEachEngine((engine, it) => {
     expect((await verdicts(1, 2))[1]?.[2]).toBe('a rotation is in progress; 0 keys still depend on the previous secret')
   })
 
-  it('notes an older database and rejects a newer one', async ({ database, place }) => {
+  storeTest('notes an older database and rejects a newer one', async ({ database, place }) => {
     const look = async () => (await checkDatabase(configOf(place), secrets(1), noon)).findings[0]
     await database.transaction((sql) => sql`DELETE FROM schema_migrations`)
     expect(await look()).toMatchObject({ verdict: 'note', advice: expect.stringContaining('next start') })

@@ -3,9 +3,9 @@ import { forEachEngine, testWith } from '../../../test/parts/engines.ts'
 import { openManagement } from '../../../test/parts/management.ts'
 
 forEachEngine((engine) => {
-  const it = testWith(() => openManagement(engine))
+  const storeTest = testWith(() => openManagement(engine))
 
-  it('T4: refuses an unknown field by name and suggests the nearest known one', async (management) => {
+  storeTest('T4: refuses an unknown field by name and suggests the nearest known one', async (management) => {
     const workspace = await management.make('/api/workspaces', { name: 'acme' })
     const project = await management.make(`/api/workspaces/${workspace.id}/projects`, { name: 'web' })
     const keys = `/api/projects/${project.id}/keys`
@@ -34,7 +34,7 @@ forEachEngine((engine) => {
     expect((await management.ask('GET', '/api/keys')).body.data).toEqual([])
   })
 
-  it('R2: treats names of the language, such as __proto__, as unknown fields', async (management) => {
+  storeTest('R2: treats names of the language, such as __proto__, as unknown fields', async (management) => {
     for (const name of ['__proto__', 'constructor', 'toString', 'hasOwnProperty']) {
       const body = `{"name":"x","${name}":{"name":"y"}}`
       const reply = await management.ask('POST', '/api/workspaces', { body })
@@ -43,7 +43,7 @@ forEachEngine((engine) => {
     expect(Object.keys(Object.prototype)).toEqual([])
   })
 
-  it('refuses a NUL by the name of its field, in queries and at every depth of a body', async (management) => {
+  storeTest('refuses a NUL by the name of its field, in queries and at every depth of a body', async (management) => {
     const workspace = await management.make('/api/workspaces', { name: 'acme' })
     const project = await management.make(`/api/workspaces/${workspace.id}/projects`, { name: 'web' })
     const cases: [method: string, path: string, body: object | undefined, param: string][] = [
@@ -59,7 +59,7 @@ forEachEngine((engine) => {
     expect(management.defects).toEqual([])
   })
 
-  it('refuses a body that nests too deep, with or without a NUL inside', async (management) => {
+  storeTest('refuses a body that nests too deep, with or without a NUL inside', async (management) => {
     const nest = (depth: number, inner: string) => `{"name":${'['.repeat(depth)}${inner}${']'.repeat(depth)}}`
     for (const [body, said] of [
       [nest(63, '"\\u0000"'), '[0]` must not contain a NUL character.'],
@@ -73,7 +73,7 @@ forEachEngine((engine) => {
     expect(management.defects).toEqual([])
   })
 
-  it('reads a query up to the first unknown name', async (management) => {
+  storeTest('reads a query up to the first unknown name', async (management) => {
     const names = Array.from({ length: 2000 }, (_, at) => `a${at}`).join('&')
     const { status, body } = await management.ask('GET', `/api/keys?limit=1&${names}&a0&limit=2`)
     expect([status, body.error.param]).toEqual([400, 'a0'])
@@ -81,7 +81,7 @@ forEachEngine((engine) => {
     expect((await management.ask('GET', '/api/keys?limit=1&limit=2')).body.error.message).toContain('given twice')
   })
 
-  it('names a wrong or missing field', async (management) => {
+  storeTest('names a wrong or missing field', async (management) => {
     const workspace = await management.make('/api/workspaces', { name: 'acme' })
     const project = await management.make(`/api/workspaces/${workspace.id}/projects`, { name: 'web' })
     const keys = `/api/projects/${project.id}/keys`
@@ -116,7 +116,7 @@ forEachEngine((engine) => {
     expect((await management.ask('GET', '/api/keys')).body.data).toEqual([])
   })
 
-  it('requires a body of JSON in UTF-8 of at most 1 MiB', async (management) => {
+  storeTest('requires a body of JSON in UTF-8 of at most 1 MiB', async (management) => {
     const post = (body: string | Uint8Array<ArrayBuffer>, type: string | undefined) =>
       fetch(`${management.url}/api/workspaces`, {
         method: 'POST',
@@ -139,7 +139,7 @@ forEachEngine((engine) => {
     expect(management.defects).toEqual([])
   })
 
-  it('refuses unknown paths and methods with a suggestion', async (management) => {
+  storeTest('refuses unknown paths and methods with a suggestion', async (management) => {
     const unknown = await management.ask('GET', '/api/workspace')
     expect([unknown.status, unknown.body.error.message]).toEqual([
       404,

@@ -16,9 +16,9 @@ async function judge({ authenticator }: TestManagement, secret: string) {
 }
 
 forEachEngine((engine) => {
-  const it = testWith(() => openManagement(engine))
+  const storeTest = testWith(() => openManagement(engine))
 
-  it('creates a working key and shows its secret once', async (management) => {
+  storeTest('creates a working key and shows its secret once', async (management) => {
     const project = await makeProject(management)
     const created = await management.make(`/api/projects/${project.id}/keys`, {
       name: 'ci',
@@ -59,7 +59,7 @@ forEachEngine((engine) => {
     expect((await management.ask('GET', `/api/keys/${key.id}`)).body).toEqual(key)
   })
 
-  it('lists keys by workspace and by project', async (management) => {
+  storeTest('lists keys by workspace and by project', async (management) => {
     const projects = [await makeProject(management), await makeProject(management)]
     const made: string[] = []
     for (const { id } of projects) made.push((await management.make(`/api/projects/${id}/keys`, { name: 'k' })).id)
@@ -73,7 +73,7 @@ forEachEngine((engine) => {
     expect([wrong.status, wrong.body.error.param]).toEqual([400, 'workspace_id'])
   })
 
-  it('answers a rotation and a revocation with the key, and rotates no revoked key', async (management) => {
+  storeTest('answers a rotation and a revocation with the key, and rotates no revoked key', async (management) => {
     const project = await makeProject(management)
     const { id } = await management.make(`/api/projects/${project.id}/keys`, { name: 'k' })
     const rotate = (body?: object) =>

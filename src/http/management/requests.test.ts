@@ -85,8 +85,8 @@ async function explain(database: Database, { quoted, moved, held = full, usage =
   return { explained, fault: explainText(explained).fault, priceVersion }
 }
 
-forEachEngine((_, it) => {
-  it('adds up the lines of a charge, as the command line does', async ({ database }) => {
+forEachEngine((_, storeTest) => {
+  storeTest('adds up the lines of a charge, as the command line does', async ({ database }) => {
     const { explained, fault, priceVersion } = await explain(database, { quoted: full, moved: { charge: full } })
     expect(explained).toMatchObject({ cost: '0.0005', price_version: String(priceVersion) })
     expect(explained?.charge).toMatchObject({
@@ -102,18 +102,21 @@ forEachEngine((_, it) => {
     expect(fault).toBeUndefined()
   })
 
-  it('subtracts what the wallet could not pay from the total, whatever the caller was quoted', async ({ database }) => {
-    // Where several processes share the wallet, the full price is quoted before it is known that it cannot be paid.
-    for (const quoted of [300_000n, full]) {
-      const moved = { charge: 300_000n, writeoff: 200_000n }
-      const { explained, fault } = await explain(database, { quoted, moved, held: 250_000n })
-      expect(explained?.charge).toMatchObject({ total: '0.0005', written_off: '0.0002', charged: '0.0003' })
-      expect(explained?.charge?.released).toBe('0.00')
-      expect(fault).toBeUndefined()
-    }
-  })
+  storeTest(
+    'subtracts what the wallet could not pay from the total, whatever the caller was quoted',
+    async ({ database }) => {
+      // Where several processes share the wallet, the full price is quoted before it is known that it cannot be paid.
+      for (const quoted of [300_000n, full]) {
+        const moved = { charge: 300_000n, writeoff: 200_000n }
+        const { explained, fault } = await explain(database, { quoted, moved, held: 250_000n })
+        expect(explained?.charge).toMatchObject({ total: '0.0005', written_off: '0.0002', charged: '0.0003' })
+        expect(explained?.charge?.released).toBe('0.00')
+        expect(fault).toBeUndefined()
+      }
+    },
+  )
 
-  it('charges at most the hold for an estimate', async ({ database }) => {
+  storeTest('charges at most the hold for an estimate', async ({ database }) => {
     const usage = { ...reported, source: 'estimated' } as const
     const moved = { charge: 400_000n }
     const { explained, fault } = await explain(database, { quoted: 400_000n, moved, held: 400_000n, usage })
@@ -121,12 +124,12 @@ forEachEngine((_, it) => {
     expect(fault).toBeUndefined()
   })
 
-  it('reports a transfer that differs from the sum of the lines', async ({ database }) => {
+  storeTest('reports a transfer that differs from the sum of the lines', async ({ database }) => {
     const { fault } = await explain(database, { quoted: full, moved: { charge: 400_000n } })
     expect(fault).toBe('the transfers come to $0.0004, not to $0.0005')
   })
 
-  it("shows no price for a call on the workspace's own key, though its plan had one", async ({ database }) => {
+  storeTest("shows no price for a call on the workspace's own key, though its plan had one", async ({ database }) => {
     for (const fee of [0n, 25_000n]) {
       const { explained, fault } = await explain(database, {
         quoted: fee,
@@ -141,9 +144,9 @@ forEachEngine((_, it) => {
 })
 
 forEachEngine((engine) => {
-  const it = testWith(() => openManagement(engine))
+  const storeTest = testWith(() => openManagement(engine))
 
-  it('exports every request of the filter, newest first, and no cell as a formula', async (management) => {
+  storeTest('exports every request of the filter, newest first, and no cell as a formula', async (management) => {
     // More than a page, of which every third is another project's.
     const mine = createId('prj')
     const ids = Array.from({ length: 450 }, () => createId('req'))
@@ -176,7 +179,7 @@ forEachEngine((engine) => {
     expect(objects.at(-1)).toMatchObject({ reason: '=HYPERLINK("http://x","y")', client: '@SUM(A1)' })
   })
 
-  it('exports usage sums with the token only, and names a wrong parameter', async (management) => {
+  storeTest('exports usage sums with the token only, and names a wrong parameter', async (management) => {
     expect((await management.ask('GET', '/api/usage/export', { token: null })).status).toBe(401)
     const empty = await management.ask('GET', '/api/usage/export?group_by=workspace,day&format=csv')
     expect(empty.headers.get('content-disposition')).toBe('attachment; filename="usage.csv"')
@@ -213,7 +216,7 @@ forEachEngine((engine) => {
     },
   )
 
-  it('accepts the first and the last possible time', async (management) => {
+  storeTest('accepts the first and the last possible time', async (management) => {
     for (const path of ['/api/usage/export', '/api/requests/export', '/api/requests']) {
       for (const query of ['to=1970-01-01T00:00:00Z', 'from=1970-01-01T00:00:00Z&to=9999-12-31T23:59:59.999Z']) {
         expect((await management.ask('GET', `${path}?${query}`)).status).toBe(200)
@@ -221,7 +224,7 @@ forEachEngine((engine) => {
     }
   })
 
-  it('exports requests with the token only, and names a wrong filter', async (management) => {
+  storeTest('exports requests with the token only, and names a wrong filter', async (management) => {
     expect((await management.ask('GET', '/api/requests/export', { token: null })).status).toBe(401)
     for (const [query, param] of [
       ['format=xlsx', 'format'],
@@ -236,59 +239,64 @@ forEachEngine((engine) => {
     expect([empty.status, empty.text.split('\r\n').length]).toEqual([200, 2])
   })
 
-  it('finds the requests of a project through its keys, or through the log if it has many keys', async (management) => {
-    const { database, clock } = management
-    const { id: workspace } = await management.make('/api/workspaces', { name: 'acme' })
-    const newProject = async (): Promise<ProjectId> =>
-      (await management.make(`/api/workspaces/${workspace}/projects`, { name: 'p' })).id
-    const newKey = async (project: ProjectId): Promise<KeyId> =>
-      (await management.make(`/api/projects/${project}/keys`, { name: 'k' })).id
-    const [small, large] = [await newProject(), await newProject()]
-    const keys = new Map<ProjectId, readonly KeyId[]>([
-      [small, [await newKey(small), await newKey(small)]],
-      // One more than are read one by one.
-      [large, await Promise.all(Array.from({ length: 41 }, () => newKey(large)))],
-    ])
-    const log = createRequestLog({ database, onLost: (_count, error) => void management.defects.push(error) })
-    const written = new Map<ProjectId, string[]>([
-      [small, []],
-      [large, []],
-    ])
-    for (let turn = 0; turn < 12; turn++) {
-      for (const [projectId, ofProject] of keys) {
-        const record = createRecord(createId('req'), clock.now(), '/v1/messages')
-        const keyId = ofProject[turn % ofProject.length] ?? 'key_'
-        record.caller = { workspaceId: workspace as WorkspaceId, projectId, keyId }
-        record.status = turn % 4 === 0 ? 429 : 200
-        record.code = turn % 4 === 0 ? 'LIMIT_EXCEEDED' : undefined
-        log.write(record)
-        written.get(projectId)?.unshift(record.id)
+  storeTest(
+    'finds the requests of a project through its keys, or through the log if it has many keys',
+    async (management) => {
+      const { database, clock } = management
+      const { id: workspace } = await management.make('/api/workspaces', { name: 'acme' })
+      const newProject = async (): Promise<ProjectId> =>
+        (await management.make(`/api/workspaces/${workspace}/projects`, { name: 'p' })).id
+      const newKey = async (project: ProjectId): Promise<KeyId> =>
+        (await management.make(`/api/projects/${project}/keys`, { name: 'k' })).id
+      const [small, large] = [await newProject(), await newProject()]
+      const keys = new Map<ProjectId, readonly KeyId[]>([
+        [small, [await newKey(small), await newKey(small)]],
+        // One more than are read one by one.
+        [large, await Promise.all(Array.from({ length: 41 }, () => newKey(large)))],
+      ])
+      const log = createRequestLog({ database, onLost: (_count, error) => void management.defects.push(error) })
+      const written = new Map<ProjectId, string[]>([
+        [small, []],
+        [large, []],
+      ])
+      for (let turn = 0; turn < 12; turn++) {
+        for (const [projectId, ofProject] of keys) {
+          const record = createRecord(createId('req'), clock.now(), '/v1/messages')
+          const keyId = ofProject[turn % ofProject.length] ?? 'key_'
+          record.caller = { workspaceId: workspace as WorkspaceId, projectId, keyId }
+          record.status = turn % 4 === 0 ? 429 : 200
+          record.code = turn % 4 === 0 ? 'LIMIT_EXCEEDED' : undefined
+          log.write(record)
+          written.get(projectId)?.unshift(record.id)
+        }
       }
-    }
-    await log.close()
-    for (const projectId of [small, large]) {
-      const all = written.get(projectId) ?? []
-      const list = async (more: object = {}) =>
-        (await listRequests(database.sql, { projectId, limit: 100, ...more })).map(({ id }) => id as string)
-      expect(await list()).toEqual(all)
-      expect(await list({ limit: 5 })).toEqual(all.slice(0, 5))
-      expect(await list({ limit: 5, before: all[4] })).toEqual(all.slice(5, 10))
-      expect(await list({ outcome: 'failed' })).toEqual(all.filter((_, at) => (11 - at) % 4 === 0))
-      expect(await list({ outcome: 'ok', workspaceId: workspace })).toEqual(all.filter((_, at) => (11 - at) % 4 !== 0))
-      expect(await list({ keyId: keys.get(projectId)?.[1] })).not.toEqual([])
-    }
-    const other = keys.get(large)?.[0]
-    const crossed = await listRequests(database.sql, { projectId: small, limit: 100, ...(other && { keyId: other }) })
-    expect(crossed).toEqual([])
-    const reader = createRequestReader({
-      database,
-      ledger: management.ledger,
-      requests: { list: (query) => listRequests(database.sql, query), find: async () => undefined },
-    })
-    const page = await reader.list({ projectId: small, limit: 11 })
-    expect([page.items.length, page.nextCursor]).toEqual([11, written.get(small)?.[10]])
-    expect(management.defects).toEqual([])
-  })
+      await log.close()
+      for (const projectId of [small, large]) {
+        const all = written.get(projectId) ?? []
+        const list = async (more: object = {}) =>
+          (await listRequests(database.sql, { projectId, limit: 100, ...more })).map(({ id }) => id as string)
+        expect(await list()).toEqual(all)
+        expect(await list({ limit: 5 })).toEqual(all.slice(0, 5))
+        expect(await list({ limit: 5, before: all[4] })).toEqual(all.slice(5, 10))
+        expect(await list({ outcome: 'failed' })).toEqual(all.filter((_, at) => (11 - at) % 4 === 0))
+        expect(await list({ outcome: 'ok', workspaceId: workspace })).toEqual(
+          all.filter((_, at) => (11 - at) % 4 !== 0),
+        )
+        expect(await list({ keyId: keys.get(projectId)?.[1] })).not.toEqual([])
+      }
+      const other = keys.get(large)?.[0]
+      const crossed = await listRequests(database.sql, { projectId: small, limit: 100, ...(other && { keyId: other }) })
+      expect(crossed).toEqual([])
+      const reader = createRequestReader({
+        database,
+        ledger: management.ledger,
+        requests: { list: (query) => listRequests(database.sql, query), find: async () => undefined },
+      })
+      const page = await reader.list({ projectId: small, limit: 11 })
+      expect([page.items.length, page.nextCursor]).toEqual([11, written.get(small)?.[10]])
+      expect(management.defects).toEqual([])
+    },
+  )
 })
 
 test('reads a file no faster than the client, and stops when the client leaves', async () => {

@@ -11,9 +11,9 @@ import { createWorkspace } from '../../tenancy/workspaces.ts'
 const now = '2027-01-15T08:00:00.000Z'
 
 forEachEngine((engine) => {
-  const it = testWith(() => openManagement(engine))
+  const storeTest = testWith(() => openManagement(engine))
 
-  it('creates, reads and lists a workspace', async (management) => {
+  storeTest('creates, reads and lists a workspace', async (management) => {
     const workspace = await management.make('/api/workspaces', { name: 'Ünïcode & <b>co</b>' })
     expect(workspace).toEqual({
       id: expect.stringMatching(/^ws_[0-9A-Z]{26}$/),
@@ -30,7 +30,7 @@ forEachEngine((engine) => {
     expect((await management.ask('GET', '/api/workspaces')).body).toEqual({ data: [workspace], next_cursor: null })
   })
 
-  it('adds a top-up to an empty wallet at once, and lists transfers newest first', async (management) => {
+  storeTest('adds a top-up to an empty wallet at once, and lists transfers newest first', async (management) => {
     const { id } = await management.make('/api/workspaces', { name: 'acme' })
     const wallet = async () => (await management.ask('GET', `/api/workspaces/${id}/wallet`)).body
     expect(await wallet()).toEqual({ balance: '0.00', held: '0.00', available: '0.00', currency: 'USD' })
@@ -56,7 +56,7 @@ forEachEngine((engine) => {
     })
   })
 
-  it('lists a charge as a transfer out of the wallet', async (management) => {
+  storeTest('lists a charge as a transfer out of the wallet', async (management) => {
     const { id } = await management.make('/api/workspaces', { name: 'acme' })
     await management.make(`/api/workspaces/${id}/topups`, { amount: '1.00' })
     const requestId = createId('req')
@@ -69,25 +69,28 @@ forEachEngine((engine) => {
     expect(body.next_cursor).toBeString()
   })
 
-  it('B1: refuses an amount that is not a positive decimal within bounds, and credits nothing', async (management) => {
-    const { id } = await management.make('/api/workspaces', { name: 'acme' })
-    for (const amount of ['0', '0.00', '-1', '1e3', '1000000.01', '0.0000000001', '', ' 1', 5, null, {}, undefined]) {
-      const reply = await management.ask('POST', `/api/workspaces/${id}/topups`, { body: { amount } })
-      expect([amount, reply.status, reply.body.error.param]).toEqual([amount, 400, 'amount'])
-      if (amount !== '1000000.01') continue
-      expect(reply.body.error.message).toBe('`amount` must be more than 0 and at most 1000000.00.')
-    }
-    expect((await management.ask('GET', `/api/workspaces/${id}/transfers`)).body.data).toEqual([])
-    expect((await management.ask('GET', `/api/workspaces/${id}/wallet`)).body.balance).toBe('0.00')
-  })
+  storeTest(
+    'B1: refuses an amount that is not a positive decimal within bounds, and credits nothing',
+    async (management) => {
+      const { id } = await management.make('/api/workspaces', { name: 'acme' })
+      for (const amount of ['0', '0.00', '-1', '1e3', '1000000.01', '0.0000000001', '', ' 1', 5, null, {}, undefined]) {
+        const reply = await management.ask('POST', `/api/workspaces/${id}/topups`, { body: { amount } })
+        expect([amount, reply.status, reply.body.error.param]).toEqual([amount, 400, 'amount'])
+        if (amount !== '1000000.01') continue
+        expect(reply.body.error.message).toBe('`amount` must be more than 0 and at most 1000000.00.')
+      }
+      expect((await management.ask('GET', `/api/workspaces/${id}/transfers`)).body.data).toEqual([])
+      expect((await management.ask('GET', `/api/workspaces/${id}/wallet`)).body.balance).toBe('0.00')
+    },
+  )
 
-  it('allows a balance above the maximum of one top-up', async (management) => {
+  storeTest('allows a balance above the maximum of one top-up', async (management) => {
     const { id } = await management.make('/api/workspaces', { name: 'acme' })
     await management.make(`/api/workspaces/${id}/topups`, { amount: '1000000' })
     expect((await management.make(`/api/workspaces/${id}/topups`, { amount: '1000000' })).balance).toBe('2000000.00')
   })
 
-  it('creates, changes, reads and lists a project', async (management) => {
+  storeTest('creates, changes, reads and lists a project', async (management) => {
     const workspace = await management.make('/api/workspaces', { name: 'acme' })
     const path = `/api/workspaces/${workspace.id}/projects`
     const open = await management.make(path, { name: 'open' })
@@ -113,40 +116,43 @@ forEachEngine((engine) => {
     expect(body.data.map(({ name }: { name: string }) => name)).toEqual(['open', 'renamed'])
   })
 
-  it('K4: stores, replaces and deletes a credential, and shows its last four characters only', async (management) => {
-    const { id } = await management.make('/api/workspaces', { name: 'acme' })
-    const list = `/api/workspaces/${id}/credentials`
-    const path = `${list}/acme`
-    const put = await management.ask('PUT', path, { body: { api_key: 'sk-canary-0123456789-9f3e' } })
-    expect([put.status, put.body]).toEqual([
-      200,
-      {
-        id: expect.stringMatching(/^cred_/),
-        provider: 'acme',
-        last4: '9f3e',
-        base_url: null,
-        created_at: now,
-        updated_at: now,
-      },
-    ])
-    expect((await management.ask('GET', list)).body).toEqual({ data: [put.body], next_cursor: null })
-    expect((await management.ask('GET', path)).body).toEqual(put.body)
-    const elsewhere = { api_key: 'sk-canary-0123456789-aaaa', base_url: 'https://llm.example.test/v1' }
-    const replaced = await management.ask('PUT', path, { body: elsewhere })
-    expect(replaced.body).toMatchObject({ last4: 'aaaa', base_url: 'https://llm.example.test/v1' })
-    const deleted = await management.ask('DELETE', path)
-    expect([deleted.status, deleted.text]).toEqual([204, ''])
-    expect((await management.ask('DELETE', path)).status).toBe(404)
-    expect((await management.ask('GET', path)).status).toBe(404)
-    expect(management.forgotten).toEqual([id, id, id])
-    const audit = await management.ask('GET', '/api/audit')
-    expect(audit.text).not.toContain('canary')
-    expect(audit.body.data.map(({ action }: { action: string }) => action)).toEqual(
-      'credential.delete credential.put credential.put workspace.create'.split(' '),
-    )
-  })
+  storeTest(
+    'K4: stores, replaces and deletes a credential, and shows its last four characters only',
+    async (management) => {
+      const { id } = await management.make('/api/workspaces', { name: 'acme' })
+      const list = `/api/workspaces/${id}/credentials`
+      const path = `${list}/acme`
+      const put = await management.ask('PUT', path, { body: { api_key: 'sk-canary-0123456789-9f3e' } })
+      expect([put.status, put.body]).toEqual([
+        200,
+        {
+          id: expect.stringMatching(/^cred_/),
+          provider: 'acme',
+          last4: '9f3e',
+          base_url: null,
+          created_at: now,
+          updated_at: now,
+        },
+      ])
+      expect((await management.ask('GET', list)).body).toEqual({ data: [put.body], next_cursor: null })
+      expect((await management.ask('GET', path)).body).toEqual(put.body)
+      const elsewhere = { api_key: 'sk-canary-0123456789-aaaa', base_url: 'https://llm.example.test/v1' }
+      const replaced = await management.ask('PUT', path, { body: elsewhere })
+      expect(replaced.body).toMatchObject({ last4: 'aaaa', base_url: 'https://llm.example.test/v1' })
+      const deleted = await management.ask('DELETE', path)
+      expect([deleted.status, deleted.text]).toEqual([204, ''])
+      expect((await management.ask('DELETE', path)).status).toBe(404)
+      expect((await management.ask('GET', path)).status).toBe(404)
+      expect(management.forgotten).toEqual([id, id, id])
+      const audit = await management.ask('GET', '/api/audit')
+      expect(audit.text).not.toContain('canary')
+      expect(audit.body.data.map(({ action }: { action: string }) => action)).toEqual(
+        'credential.delete credential.put credential.put workspace.create'.split(' '),
+      )
+    },
+  )
 
-  it('refuses an unusable credential by its field, without repeating the key', async (management) => {
+  storeTest('refuses an unusable credential by its field, without repeating the key', async (management) => {
     const { id } = await management.make('/api/workspaces', { name: 'acme' })
     const put = (body: object, provider = 'acme') =>
       management.ask('PUT', `/api/workspaces/${id}/credentials/${provider}`, { body })
@@ -166,7 +172,7 @@ forEachEngine((engine) => {
     }
   })
 
-  it('lists and finds requests, and sorts the complete catalog', async (management) => {
+  storeTest('lists and finds requests, and sorts the complete catalog', async (management) => {
     const [one, two] = [createId('ws'), createId('ws')]
     const [a, b] = [createId('key'), createId('key')]
     const ids = [createId('req'), createId('req'), createId('req')]
@@ -191,7 +197,7 @@ forEachEngine((engine) => {
     expect(catalog.body.next_cursor).toBeNull()
   })
 
-  it('G2: records changes in the audit log with actor, action and request id', async (management) => {
+  storeTest('G2: records changes in the audit log with actor, action and request id', async (management) => {
     const made = await management.ask('POST', '/api/workspaces', { body: { name: 'acme' } })
     const path = `/api/workspaces/${made.body.id}/topups`
     const topUp = await management.ask('POST', path, { body: { amount: '5' } })
@@ -210,7 +216,7 @@ forEachEngine((engine) => {
     ])
   })
 
-  it('reports a credited top-up as credited even if the audit log cannot be written', async (management) => {
+  storeTest('reports a credited top-up as credited even if the audit log cannot be written', async (management) => {
     const { id } = await management.make('/api/workspaces', { name: 'acme' })
     await management.database.transaction((sql) => sql`DELETE FROM audit_head`)
     await management.make(`/api/workspaces/${id}/topups`, { amount: '5' })
@@ -280,9 +286,9 @@ async function turnPages({ ask }: TestManagement, path: string, limit: number) {
 const act = { actor: 'test', at: 0 }
 
 forEachEngine((engine) => {
-  const it = testWith(() => openManagement(engine))
+  const storeTest = testWith(() => openManagement(engine))
 
-  it('returns 120 items in pages, each once and in order', async (management) => {
+  storeTest('returns 120 items in pages, each once and in order', async (management) => {
     const names = Array.from({ length: 120 }, (_, at) => `w-${at}`)
     await management.database.transaction(async (sql) => {
       for (const name of names) await createWorkspace(sql, { name }, act)
@@ -302,7 +308,7 @@ forEachEngine((engine) => {
     expect((await turnPages(management, '/api/catalog', 2)).sizes).toEqual([2, 1])
   })
 
-  it('pages transfers newest first', async (management) => {
+  storeTest('pages transfers newest first', async (management) => {
     const { id } = await management.make('/api/workspaces', { name: 'acme' })
     const made: string[] = []
     for (let at = 0; at < 5; at++) {
@@ -313,7 +319,7 @@ forEachEngine((engine) => {
     expect(items.map((transfer) => transfer.id)).toEqual(made.reverse())
   })
 
-  it('refuses a wrong limit or cursor by name', async (management) => {
+  storeTest('refuses a wrong limit or cursor by name', async (management) => {
     for (const limit of ['0', '201', '-1', '1.5', 'x', '']) {
       const reply = await management.ask('GET', `/api/workspaces?limit=${limit}`)
       expect([limit, reply.status, reply.body.error.param]).toEqual([limit, 400, 'limit'])
@@ -336,9 +342,9 @@ const keyed = (key: string, body: unknown) => ({ headers: { 'Idempotency-Key': k
 const day = 24 * 60 * 60 * 1000
 
 forEachEngine((engine) => {
-  const it = testWith(() => openManagement(engine))
+  const storeTest = testWith(() => openManagement(engine))
 
-  it('replays the first answer for a used idempotency key, and does nothing twice', async (management) => {
+  storeTest('replays the first answer for a used idempotency key, and does nothing twice', async (management) => {
     const first = await management.ask('POST', '/api/workspaces', keyed('k-1', { name: 'acme' }))
     management.clock.advance(1000)
     const again = await management.ask('POST', '/api/workspaces', keyed('k-1', { name: 'acme' }))
@@ -353,26 +359,29 @@ forEachEngine((engine) => {
     expect(await countsOf(management)).toEqual({ workspaces: 2, audit: 2 })
   })
 
-  it('says that an unconfirmed top-up may have been made, and credits it once for its key', async (management) => {
-    const { id } = await management.make('/api/workspaces', { name: 'acme' })
-    const { fund } = management.ledger
-    Object.assign(management.ledger, {
-      async fund(funding: Funding) {
-        Object.assign(management.ledger, { fund })
-        await fund(funding)
-        return unavailable
-      },
-    })
-    const topUp = () => management.ask('POST', `/api/workspaces/${id}/topups`, keyed('k-1', { amount: '5.00' }))
-    const lost = await topUp()
-    expect([lost.status, lost.headers.get('retry-after')]).toEqual([503, '1'])
-    expect(lost.body.error.message).toContain('unknown whether')
-    expect(lost.body.error.message).not.toContain('nothing was credited')
-    expect((await topUp()).body).toMatchObject({ amount: '5.00', balance: '5.00' })
-    expect((await management.ask('GET', `/api/workspaces/${id}/wallet`)).body.balance).toBe('5.00')
-  })
+  storeTest(
+    'says that an unconfirmed top-up may have been made, and credits it once for its key',
+    async (management) => {
+      const { id } = await management.make('/api/workspaces', { name: 'acme' })
+      const { fund } = management.ledger
+      Object.assign(management.ledger, {
+        async fund(funding: Funding) {
+          Object.assign(management.ledger, { fund })
+          await fund(funding)
+          return unavailable
+        },
+      })
+      const topUp = () => management.ask('POST', `/api/workspaces/${id}/topups`, keyed('k-1', { amount: '5.00' }))
+      const lost = await topUp()
+      expect([lost.status, lost.headers.get('retry-after')]).toEqual([503, '1'])
+      expect(lost.body.error.message).toContain('unknown whether')
+      expect(lost.body.error.message).not.toContain('nothing was credited')
+      expect((await topUp()).body).toMatchObject({ amount: '5.00', balance: '5.00' })
+      expect((await management.ask('GET', `/api/workspaces/${id}/wallet`)).body.balance).toBe('5.00')
+    },
+  )
 
-  it('leaves the key free for the corrected request after a refusal', async (management) => {
+  storeTest('leaves the key free for the corrected request after a refusal', async (management) => {
     expect((await management.ask('POST', '/api/workspaces', keyed('k-1', { name: 17 }))).status).toBe(400)
     expect((await management.ask('POST', '/api/workspaces', keyed('k-1', { name: '' }))).status).toBe(400)
     expect((await management.ask('POST', '/api/workspaces', keyed('k-1', { name: 'acme' }))).status).toBe(201)
@@ -382,7 +391,7 @@ forEachEngine((engine) => {
     }
   })
 
-  it('replays the creation of a key with the same secret, and stores no secret', async (management) => {
+  storeTest('replays the creation of a key with the same secret, and stores no secret', async (management) => {
     const workspace = await management.make('/api/workspaces', { name: 'acme' })
     const project = await management.make(`/api/workspaces/${workspace.id}/projects`, { name: 'web' })
     const path = `/api/projects/${project.id}/keys`
@@ -402,20 +411,23 @@ forEachEngine((engine) => {
     expect((await management.ask('GET', '/api/keys')).body.data).toHaveLength(1)
   })
 
-  it('B1: credits a top-up once for its idempotency key, and repeats the balance of that time', async (management) => {
-    const { id } = await management.make('/api/workspaces', { name: 'acme' })
-    const path = `/api/workspaces/${id}/topups`
-    const first = await management.ask('POST', path, keyed('pay-1', { amount: '5.00' }))
-    await management.ask('POST', path, keyed('pay-2', { amount: '1.00' }))
-    const again = await management.ask('POST', path, keyed('pay-1', { amount: '5.00' }))
-    expect([again.status, again.body]).toEqual([201, first.body])
-    expect(again.body.balance).toBe('5.00')
-    const other = await management.ask('POST', path, keyed('pay-1', { amount: '6.00' }))
-    expect([other.status, other.body.error.param]).toEqual([400, 'Idempotency-Key'])
-    expect((await management.ask('GET', `/api/workspaces/${id}/wallet`)).body.balance).toBe('6.00')
-    const { body } = await management.ask('GET', '/api/audit')
-    expect(body.data.filter(({ action }: { action: string }) => action === 'wallet.topup')).toHaveLength(2)
-  })
+  storeTest(
+    'B1: credits a top-up once for its idempotency key, and repeats the balance of that time',
+    async (management) => {
+      const { id } = await management.make('/api/workspaces', { name: 'acme' })
+      const path = `/api/workspaces/${id}/topups`
+      const first = await management.ask('POST', path, keyed('pay-1', { amount: '5.00' }))
+      await management.ask('POST', path, keyed('pay-2', { amount: '1.00' }))
+      const again = await management.ask('POST', path, keyed('pay-1', { amount: '5.00' }))
+      expect([again.status, again.body]).toEqual([201, first.body])
+      expect(again.body.balance).toBe('5.00')
+      const other = await management.ask('POST', path, keyed('pay-1', { amount: '6.00' }))
+      expect([other.status, other.body.error.param]).toEqual([400, 'Idempotency-Key'])
+      expect((await management.ask('GET', `/api/workspaces/${id}/wallet`)).body.balance).toBe('6.00')
+      const { body } = await management.ask('GET', '/api/audit')
+      expect(body.data.filter(({ action }: { action: string }) => action === 'wallet.topup')).toHaveLength(2)
+    },
+  )
 
   test.each([
     ['topups', { amount: '5.00' }, 'wallet.topup'],
@@ -475,7 +487,7 @@ forEachEngine((engine) => {
     },
   )
 
-  it('does the work once for simultaneous requests on two replicas', async (management) => {
+  storeTest('does the work once for simultaneous requests on two replicas', async (management) => {
     const server = management.secondReplica()
     const replies = await Promise.all([
       management.ask('POST', '/api/workspaces', keyed('twin', { name: 'twin' })),

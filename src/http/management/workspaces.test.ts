@@ -8,25 +8,28 @@ import { verifyAudit } from '../../tenancy/audit.ts'
 import type { Checkout } from '../payments/stripe-checkout.ts'
 
 forEachEngine((engine) => {
-  const it = testWith(() => openManagement(engine))
+  const storeTest = testWith(() => openManagement(engine))
 
-  it('renames a workspace and lets it share routes, keeps absent fields, and audits each change', async (management) => {
-    const workspace = await management.make('/api/workspaces', { name: 'acme' })
-    const path = `/api/workspaces/${workspace.id}`
-    const change = (body: object) => management.ask('PATCH', path, { body })
-    expect((await change({ shares_routes: true })).body).toEqual({ ...workspace, shares_routes: true })
-    expect((await change({ name: 'acme inc' })).body).toEqual({ ...workspace, name: 'acme inc', shares_routes: true })
-    expect((await change({})).body).toEqual({ ...workspace, name: 'acme inc', shares_routes: true })
-    expect((await management.ask('GET', path)).body.shares_routes).toBe(true)
-    const { body: audit } = await management.ask('GET', '/api/audit')
-    expect(audit.data).toMatchObject([
-      { action: 'workspace.update', object: workspace.id, details: { renamed: true } },
-      { action: 'workspace.update', object: workspace.id, details: { shares_routes: true } },
-      { action: 'workspace.create' },
-    ])
-  })
+  storeTest(
+    'renames a workspace and lets it share routes, keeps absent fields, and audits each change',
+    async (management) => {
+      const workspace = await management.make('/api/workspaces', { name: 'acme' })
+      const path = `/api/workspaces/${workspace.id}`
+      const change = (body: object) => management.ask('PATCH', path, { body })
+      expect((await change({ shares_routes: true })).body).toEqual({ ...workspace, shares_routes: true })
+      expect((await change({ name: 'acme inc' })).body).toEqual({ ...workspace, name: 'acme inc', shares_routes: true })
+      expect((await change({})).body).toEqual({ ...workspace, name: 'acme inc', shares_routes: true })
+      expect((await management.ask('GET', path)).body.shares_routes).toBe(true)
+      const { body: audit } = await management.ask('GET', '/api/audit')
+      expect(audit.data).toMatchObject([
+        { action: 'workspace.update', object: workspace.id, details: { renamed: true } },
+        { action: 'workspace.update', object: workspace.id, details: { shares_routes: true } },
+        { action: 'workspace.create' },
+      ])
+    },
+  )
 
-  it('T4: refuses fields that a workspace does not have by name', async (management) => {
+  storeTest('T4: refuses fields that a workspace does not have by name', async (management) => {
     const { id } = await management.make('/api/workspaces', { name: 'acme' })
     const cases: [object, string][] = [
       [{ balance: '5.00' }, 'balance'],
@@ -41,7 +44,7 @@ forEachEngine((engine) => {
     }
   })
 
-  it('names the settings if a payment is started and payments are not configured', async (management) => {
+  storeTest('names the settings if a payment is started and payments are not configured', async (management) => {
     const { id } = await management.make('/api/workspaces', { name: 'acme' })
     const reply = await management.ask('POST', `/api/workspaces/${id}/checkouts`, { body: { amount: '25.00' } })
     const message = expect.stringContaining('Set STRIPE_SECRET_KEY and STRIPE_WEBHOOK_SECRET')

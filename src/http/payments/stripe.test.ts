@@ -147,9 +147,9 @@ function completed(workspaceId: string, session: object = {}, event: object = {}
 const dollars25 = 25_000_000_000n
 
 forEachEngine((engine) => {
-  const it = testWith(() => setUp(engine))
+  const storeTest = testWith(() => setUp(engine))
 
-  it('credits a paid session, with a transfer that names the payment and an audit entry', async (setup) => {
+  storeTest('credits a paid session, with a transfer that names the payment and an audit entry', async (setup) => {
     expect(await setup.deliver()).toMatchObject({ status: 200, body: { received: true, outcome: 'credited' } })
     expect(await setup.posted()).toBe(dollars25)
     const { transfers } = await setup.ledger.transfers(setup.workspaceId, { limit: 10 })
@@ -162,7 +162,7 @@ forEachEngine((engine) => {
     await expectBooksRight(setup.database)
   })
 
-  it('credits once for ten simultaneous deliveries and a late one', async (setup) => {
+  storeTest('credits once for ten simultaneous deliveries and a late one', async (setup) => {
     const replies = await Promise.all(Array.from({ length: 10 }, () => setup.deliver()))
     expect(replies.map(({ status }) => status)).toEqual(Array(10).fill(200))
     expect(replies.map(({ body }) => body.outcome).sort()).toEqual([...Array(9).fill('already_credited'), 'credited'])
@@ -174,7 +174,7 @@ forEachEngine((engine) => {
     await expectBooksRight(setup.database)
   })
 
-  it('writes the audit entry of an interrupted delivery at the next one', async (setup) => {
+  storeTest('writes the audit entry of an interrupted delivery at the next one', async (setup) => {
     const { database, ledger, workspaceId } = setup
     const payment = { amount: dollars25 as Nano, paymentId: 'cs_live_a1', reference: 'Stripe pi_1' }
     await ledger.fund({ workspaceId, kind: 'topup', ...payment })
@@ -185,7 +185,7 @@ forEachEngine((engine) => {
     expect(items).toMatchObject([{ actor: 'stripe', action: 'wallet.topup', object: workspaceId, details }])
   })
 
-  it('credits a session that is paid later, once for both of its events', async (setup) => {
+  storeTest('credits a session that is paid later, once for both of its events', async (setup) => {
     const unpaid = completed(setup.workspaceId, { payment_status: 'unpaid' })
     expect(await setup.deliver({ event: unpaid })).toMatchObject({ status: 200, body: { outcome: 'ignored' } })
     expect(await setup.posted()).toBe(0n)
@@ -195,7 +195,7 @@ forEachEngine((engine) => {
     expect(await setup.posted()).toBe(dollars25)
   })
 
-  it('accepts what a retry cannot fix, credits nothing, and logs an error', async (setup) => {
+  storeTest('accepts what a retry cannot fix, credits nothing, and logs an error', async (setup) => {
     const other = await addWorkspace(setup.database)
     await setup.deliver()
     const cases: readonly [event: object, why: string][] = [
@@ -237,7 +237,7 @@ forEachEngine((engine) => {
     expect(setup.defects.map(String)).toEqual(['Error: secret of the house'])
   })
 
-  it('credits nothing that Stripe did not sign recently, with our secret, byte for byte', async (setup) => {
+  storeTest('credits nothing that Stripe did not sign recently, with our secret, byte for byte', async (setup) => {
     const event = completed(setup.workspaceId)
     const altered = JSON.stringify(event).replace('2500', '9500')
     const deliveries: readonly Delivery[] = [
@@ -261,7 +261,7 @@ forEachEngine((engine) => {
     expect(await setup.posted()).toBe(0n)
   })
 
-  it('logs forgeries once a minute, however many arrive', async (setup) => {
+  storeTest('logs forgeries once a minute, however many arrive', async (setup) => {
     for (let sent = 0; sent < 5; sent++) await setup.deliver({ secret: 'whsec_of_another_endpoint' })
     expect(setup.lines).toMatchObject([{ level: 'warn', fields: { fault: 'mismatch', count: 1 } }])
     setup.clock.advance(60_000)
@@ -269,7 +269,7 @@ forEachEngine((engine) => {
     expect(setup.lines).toMatchObject([{ level: 'warn' }, { level: 'warn', fields: { fault: 'stale', count: 5 } }])
   })
 
-  it('refuses a body of more than 1 MiB, announced or not', async (setup) => {
+  storeTest('refuses a body of more than 1 MiB, announced or not', async (setup) => {
     const huge = 'x'.repeat(1024 * 1024 + 1)
     const announced = { sentBody: 'x', headers: { 'content-length': String(huge.length) } }
     for (const delivery of [announced, { sentBody: new Blob([huge]).stream() }]) {
@@ -280,13 +280,13 @@ forEachEngine((engine) => {
     }
   })
 
-  it('answers a signed body that is not an event with 400, another method with 405', async (setup) => {
+  storeTest('answers a signed body that is not an event with 400, another method with 405', async (setup) => {
     expect(await setup.deliver({ event: ['evt_1'] })).toMatchObject({ status: 400 })
     const got = await setup.payments.webhook(new Request(`http://gate${webhookPath}`))
     expect([got.status, got.headers.get('allow')]).toEqual([405, 'POST'])
   })
 
-  it('ignores an event of test mode with a live key', async (setup) => {
+  storeTest('ignores an event of test mode with a live key', async (setup) => {
     const play = completed(setup.workspaceId, {}, { livemode: false })
     expect(await setup.deliver({ event: play })).toMatchObject({ status: 200, body: { outcome: 'ignored' } })
     expect(await setup.posted()).toBe(0n)

@@ -115,78 +115,68 @@ test('a top-up that cannot be committed is unavailable, credits nothing, and sto
   expect((await ledger.wallet(workspaceId)).posted).toBe(100n as Nano)
 })
 
-const it = testWith(setUpFaulty)
+const storeTest = testWith(setUpFaulty)
 
-it('a commit that is outstanding for more than two seconds stops new holds until it has ended', async ({
-  ledger,
-  workspaceId,
-  writer,
-  clock,
-}) => {
-  const request = holdOf(workspaceId, 10n)
-  ledger.hold(request)
-  let goOn = () => {}
-  writer.until = new Promise((resolve) => {
-    goOn = resolve
-  })
-  const settling = ledger.settle(settlementOf(request.requestId, 4n))
-  await until(() => writer.calls === 1)
-  clock.advance(2000)
-  expect(ledger.admits()).toBe(true)
-  clock.advance(1)
-  expect(ledger.hold(holdOf(workspaceId, 1n))).toMatchObject({ kind: 'unavailable' })
-  goOn()
-  expect(await settling).toMatchObject({ kind: 'settled', repeated: false })
-  expect(ledger.hold(holdOf(workspaceId, 1n))).toEqual({ kind: 'held' })
-})
+storeTest(
+  'a commit that is outstanding for more than two seconds stops new holds until it has ended',
+  async ({ ledger, workspaceId, writer, clock }) => {
+    const request = holdOf(workspaceId, 10n)
+    ledger.hold(request)
+    let goOn = () => {}
+    writer.until = new Promise((resolve) => {
+      goOn = resolve
+    })
+    const settling = ledger.settle(settlementOf(request.requestId, 4n))
+    await until(() => writer.calls === 1)
+    clock.advance(2000)
+    expect(ledger.admits()).toBe(true)
+    clock.advance(1)
+    expect(ledger.hold(holdOf(workspaceId, 1n))).toMatchObject({ kind: 'unavailable' })
+    goOn()
+    expect(await settling).toMatchObject({ kind: 'settled', repeated: false })
+    expect(ledger.hold(holdOf(workspaceId, 1n))).toEqual({ kind: 'held' })
+  },
+)
 
-it('a settlement is tried for thirty seconds, then the hold ends without a charge', async ({
-  ledger,
-  workspaceId,
-  writer,
-  clock,
-  timers,
-  database,
-}) => {
-  const request = holdOf(workspaceId, 10n)
-  ledger.hold(request)
-  writer.fault = 'before'
-  const settling = ledger.settle(settlementOf(request.requestId, 4n))
-  await until(() => writer.calls >= 3)
-  clock.advance(30_001)
-  expect(await settling).toEqual({ kind: 'unavailable', retryAfterMs: 1000 })
-  expect(await ledger.wallet(workspaceId)).toMatchObject({ posted: 100n, held: 0n })
-  expect(await ledger.settle(settlementOf(request.requestId, 4n))).toEqual({ kind: 'gone' })
-  writer.fault = 'none'
-  await timers.round()
-  expect(ledger.admits()).toBe(true)
-  expect(await database.sql`SELECT id FROM transfers WHERE kind = 'charge'`).toHaveLength(0)
-  await expectBooksRight(database)
-})
+storeTest(
+  'a settlement is tried for thirty seconds, then the hold ends without a charge',
+  async ({ ledger, workspaceId, writer, clock, timers, database }) => {
+    const request = holdOf(workspaceId, 10n)
+    ledger.hold(request)
+    writer.fault = 'before'
+    const settling = ledger.settle(settlementOf(request.requestId, 4n))
+    await until(() => writer.calls >= 3)
+    clock.advance(30_001)
+    expect(await settling).toEqual({ kind: 'unavailable', retryAfterMs: 1000 })
+    expect(await ledger.wallet(workspaceId)).toMatchObject({ posted: 100n, held: 0n })
+    expect(await ledger.settle(settlementOf(request.requestId, 4n))).toEqual({ kind: 'gone' })
+    writer.fault = 'none'
+    await timers.round()
+    expect(ledger.admits()).toBe(true)
+    expect(await database.sql`SELECT id FROM transfers WHERE kind = 'charge'`).toHaveLength(0)
+    await expectBooksRight(database)
+  },
+)
 
-it('a defect of ours fails the settlement at once, is reported, and leaves no hold', async ({
-  ledger,
-  workspaceId,
-  writer,
-  timers,
-  database,
-  faults,
-}) => {
-  const request = holdOf(workspaceId, 10n)
-  ledger.hold(request)
-  writer.fault = 'defect'
-  const settling = ledger.settle(settlementOf(request.requestId, 4n))
-  await expect(settling).rejects.toThrow('it was not charged: TypeError: cannot encode the batch')
-  expect(writer.calls).toBe(1)
-  expect(faults).toMatchObject([new TypeError('cannot encode the batch')])
-  expect(await ledger.wallet(workspaceId)).toMatchObject({ posted: 100n, held: 0n })
-  writer.fault = 'none'
-  await timers.round()
-  expect(ledger.admits()).toBe(true)
-  await expectBooksRight(database)
-})
+storeTest(
+  'a defect of ours fails the settlement at once, is reported, and leaves no hold',
+  async ({ ledger, workspaceId, writer, timers, database, faults }) => {
+    const request = holdOf(workspaceId, 10n)
+    ledger.hold(request)
+    writer.fault = 'defect'
+    const settling = ledger.settle(settlementOf(request.requestId, 4n))
+    await expect(settling).rejects.toThrow('it was not charged: TypeError: cannot encode the batch')
+    expect(writer.calls).toBe(1)
+    expect(faults).toMatchObject([new TypeError('cannot encode the batch')])
+    expect(await ledger.wallet(workspaceId)).toMatchObject({ posted: 100n, held: 0n })
+    writer.fault = 'none'
+    await timers.round()
+    expect(ledger.admits()).toBe(true)
+    await expectBooksRight(database)
+  },
+)
 
-it('the first failed commit of an outage is reported', async ({ ledger, workspaceId, writer, faults }) => {
+storeTest('the first failed commit of an outage is reported', async ({ ledger, workspaceId, writer, faults }) => {
   const request = holdOf(workspaceId, 10n)
   ledger.hold(request)
   writer.fault = 'before'
@@ -197,24 +187,22 @@ it('the first failed commit of an outage is reported', async ({ ledger, workspac
   expect(faults.map(String)).toEqual(['SQLiteError: disk full'])
 })
 
-it('a retry finds a commit whose success was not reported, and it is charged once', async ({
-  ledger,
-  workspaceId,
-  writer,
-  database,
-}) => {
-  const request = holdOf(workspaceId, 10n)
-  ledger.hold(request)
-  writer.fault = 'after'
-  const settling = ledger.settle(settlementOf(request.requestId, 4n))
-  await until(() => writer.calls >= 1)
-  writer.fault = 'none'
-  expect(await settling).toMatchObject({ kind: 'settled', charge: 4n })
-  expect(await database.sql`SELECT id FROM transfers WHERE kind = 'charge'`).toHaveLength(1)
-  expect(await ledger.wallet(workspaceId)).toMatchObject({ posted: 96n, held: 0n })
-})
+storeTest(
+  'a retry finds a commit whose success was not reported, and it is charged once',
+  async ({ ledger, workspaceId, writer, database }) => {
+    const request = holdOf(workspaceId, 10n)
+    ledger.hold(request)
+    writer.fault = 'after'
+    const settling = ledger.settle(settlementOf(request.requestId, 4n))
+    await until(() => writer.calls >= 1)
+    writer.fault = 'none'
+    expect(await settling).toMatchObject({ kind: 'settled', charge: 4n })
+    expect(await database.sql`SELECT id FROM transfers WHERE kind = 'charge'`).toHaveLength(1)
+    expect(await ledger.wallet(workspaceId)).toMatchObject({ posted: 96n, held: 0n })
+  },
+)
 
-it('operations queued during a commit share the next one', async ({ ledger, workspaceId, writer }) => {
+storeTest('operations queued during a commit share the next one', async ({ ledger, workspaceId, writer }) => {
   const requests = Array.from({ length: 50 }, () => holdOf(workspaceId, 1n))
   for (const request of requests) ledger.hold(request)
   const [first, ...others] = requests
@@ -271,21 +259,24 @@ async function stall(faulty: Awaited<ReturnType<typeof setUpFaulty>>) {
   return { ...request, end: outcome.end, disk }
 }
 
-it('a commit that has not come back after thirty seconds is unknown: hold and claim stay open', async (faulty) => {
-  const { ledger, workspaceId, clock, timers } = faulty
-  const { requestId, end, disk } = await stall(faulty)
-  expect(await ledger.wallet(workspaceId)).toMatchObject({ posted: 100n, held: 10n })
-  expect(ledger.release(requestId)).toEqual({ kind: 'gone' })
-  clock.advance(24 * 60 * 60_000)
-  await timers.round()
-  expect(await ledger.wallet(workspaceId)).toMatchObject({ posted: 100n, held: 10n })
-  expect(await ledger.settle(settlementOf(requestId, 4n))).toMatchObject({ kind: 'unknown' })
-  expect(ledger.stats()).toMatchObject({ charges: 0, openHolds: 1 })
-  disk.resolve()
-  await end
-})
+storeTest(
+  'a commit that has not come back after thirty seconds is unknown: hold and claim stay open',
+  async (faulty) => {
+    const { ledger, workspaceId, clock, timers } = faulty
+    const { requestId, end, disk } = await stall(faulty)
+    expect(await ledger.wallet(workspaceId)).toMatchObject({ posted: 100n, held: 10n })
+    expect(ledger.release(requestId)).toEqual({ kind: 'gone' })
+    clock.advance(24 * 60 * 60_000)
+    await timers.round()
+    expect(await ledger.wallet(workspaceId)).toMatchObject({ posted: 100n, held: 10n })
+    expect(await ledger.settle(settlementOf(requestId, 4n))).toMatchObject({ kind: 'unknown' })
+    expect(ledger.stats()).toMatchObject({ charges: 0, openHolds: 1 })
+    disk.resolve()
+    await end
+  },
+)
 
-it('an unknown outcome whose commit succeeds is charged once', async (faulty) => {
+storeTest('an unknown outcome whose commit succeeds is charged once', async (faulty) => {
   const { ledger, workspaceId, database } = faulty
   const { requestId, end, disk } = await stall(faulty)
   disk.resolve()
@@ -297,7 +288,7 @@ it('an unknown outcome whose commit succeeds is charged once', async (faulty) =>
   await expectBooksRight(database)
 })
 
-it('an unknown outcome whose commit fails is not charged and not tried again', async (faulty) => {
+storeTest('an unknown outcome whose commit fails is not charged and not tried again', async (faulty) => {
   const { ledger, workspaceId, writer, database, timers } = faulty
   const { requestId, end, disk } = await stall(faulty)
   writer.fault = 'before'
@@ -312,27 +303,24 @@ it('an unknown outcome whose commit fails is not charged and not tried again', a
   await expectBooksRight(database)
 })
 
-it('gives up operations behind a hanging commit after thirty seconds, and does not charge them', async ({
-  ledger,
-  workspaceId,
-  clock,
-  database,
-  writer,
-}) => {
-  const [first, second] = [holdOf(workspaceId, 10n), holdOf(workspaceId, 10n)]
-  for (const request of [first, second]) ledger.hold(request)
-  const disk = Promise.withResolvers<void>()
-  writer.until = disk.promise
-  const settlings = [ledger.settle(settlementOf(first.requestId, 4n))]
-  await until(() => writer.calls === 1)
-  settlings.push(ledger.settle(settlementOf(second.requestId, 4n)))
-  // It is queued a few microtasks later.
-  await Bun.sleep(0)
-  clock.advance(30_001)
-  const [unknown, givenUp] = await Promise.all(settlings)
-  expect([unknown?.kind, givenUp?.kind]).toEqual(['unknown', 'unavailable'])
-  disk.resolve()
-  if (unknown?.kind === 'unknown') expect(await unknown.end).toMatchObject({ kind: 'settled' })
-  expect(await ledger.wallet(workspaceId)).toMatchObject({ posted: 96n, held: 0n })
-  expect(await database.sql`SELECT id FROM transfers WHERE kind = 'charge'`).toHaveLength(1)
-})
+storeTest(
+  'gives up operations behind a hanging commit after thirty seconds, and does not charge them',
+  async ({ ledger, workspaceId, clock, database, writer }) => {
+    const [first, second] = [holdOf(workspaceId, 10n), holdOf(workspaceId, 10n)]
+    for (const request of [first, second]) ledger.hold(request)
+    const disk = Promise.withResolvers<void>()
+    writer.until = disk.promise
+    const settlings = [ledger.settle(settlementOf(first.requestId, 4n))]
+    await until(() => writer.calls === 1)
+    settlings.push(ledger.settle(settlementOf(second.requestId, 4n)))
+    // It is queued a few microtasks later.
+    await Bun.sleep(0)
+    clock.advance(30_001)
+    const [unknown, givenUp] = await Promise.all(settlings)
+    expect([unknown?.kind, givenUp?.kind]).toEqual(['unknown', 'unavailable'])
+    disk.resolve()
+    if (unknown?.kind === 'unknown') expect(await unknown.end).toMatchObject({ kind: 'settled' })
+    expect(await ledger.wallet(workspaceId)).toMatchObject({ posted: 96n, held: 0n })
+    expect(await database.sql`SELECT id FROM transfers WHERE kind = 'charge'`).toHaveLength(1)
+  },
+)

@@ -55,37 +55,38 @@ interface Running {
   readonly replica: number
 }
 
-forEachEngine((engine, it) => {
+forEachEngine((engine, storeTest) => {
   if (engine.name !== 'postgres') return
 
-  it('replicas answer as the embedded ledger does, and the books are right after every schedule', async ({
-    database,
-  }) => {
-    using folder = createThrowAwayFolder()
-    const embedded = await openDatabase({ url: undefined, dataFolder: folder.path })
-    await migrate({ database: embedded, clock: systemClock })
-    await using reference = await openLedger(embedded)
-    const replicas = [await openLedger(database), await openLedger(database), await openLedger(database)]
-    await fc.assert(
-      fc.asyncProperty(schedule, async ({ funds, steps }) => {
-        const workspaceId = await addWorkspace(database)
-        await embedded.transaction(
-          (sql) => sql`INSERT INTO workspaces (id, name, created_at) VALUES (${workspaceId}, ${'test'}, ${0n})`,
-        )
-        const both = new Both(reference, replicas, workspaceId)
-        if (funds > 0) await both.topUp(BigInt(funds) as Nano)
-        for (const one of steps) await both.act(one)
-        await both.compare()
-        await expectBooksRight(database)
-        await both.finish()
-        await expectBooksRight(database)
-      }),
-      { numRuns: 10, endOnFailure: true },
-    )
-    for (const { ledger } of replicas) await ledger.close()
-    await expectBooksRight(database)
-    await embedded.close()
-  })
+  storeTest(
+    'replicas answer as the embedded ledger does, and the books are right after every schedule',
+    async ({ database }) => {
+      using folder = createThrowAwayFolder()
+      const embedded = await openDatabase({ url: undefined, dataFolder: folder.path })
+      await migrate({ database: embedded, clock: systemClock })
+      await using reference = await openLedger(embedded)
+      const replicas = [await openLedger(database), await openLedger(database), await openLedger(database)]
+      await fc.assert(
+        fc.asyncProperty(schedule, async ({ funds, steps }) => {
+          const workspaceId = await addWorkspace(database)
+          await embedded.transaction(
+            (sql) => sql`INSERT INTO workspaces (id, name, created_at) VALUES (${workspaceId}, ${'test'}, ${0n})`,
+          )
+          const both = new Both(reference, replicas, workspaceId)
+          if (funds > 0) await both.topUp(BigInt(funds) as Nano)
+          for (const one of steps) await both.act(one)
+          await both.compare()
+          await expectBooksRight(database)
+          await both.finish()
+          await expectBooksRight(database)
+        }),
+        { numRuns: 10, endOnFailure: true },
+      )
+      for (const { ledger } of replicas) await ledger.close()
+      await expectBooksRight(database)
+      await embedded.close()
+    },
+  )
 })
 
 class Both {

@@ -57,41 +57,42 @@ async function stopHeartOf(database: Database): Promise<void> {
   await database.transaction((sql) => sql`UPDATE replicas SET heartbeat_at = heartbeat_at - 20001`)
 }
 
-forEachEngine((engine, it) => {
+forEachEngine((engine, storeTest) => {
   if (engine.name !== 'postgres') return
 
-  it('the holds of a dead replica are released, and one that only slept cannot charge afterwards', async ({
-    database,
-  }) => {
-    const workspaceId = await addWorkspace(database)
-    await using sleeper = await openLedger(database)
-    await sleeper.ledger.fund({ workspaceId, amount: 100n as Nano, kind: 'topup' })
-    const lost = holdOf(workspaceId, 55n)
-    expect(await sleeper.ledger.hold(lost)).toEqual({ kind: 'held' })
-    expect(await sleeper.ledger.extend(lost.requestId, 5n as Nano)).toEqual({ kind: 'held' })
-    await stopHeartOf(database)
-    await using living = await openLedger(database)
-    const kept = holdOf(workspaceId, 40n)
-    expect(await living.ledger.hold(kept)).toEqual({ kind: 'held' })
+  storeTest(
+    'the holds of a dead replica are released, and one that only slept cannot charge afterwards',
+    async ({ database }) => {
+      const workspaceId = await addWorkspace(database)
+      await using sleeper = await openLedger(database)
+      await sleeper.ledger.fund({ workspaceId, amount: 100n as Nano, kind: 'topup' })
+      const lost = holdOf(workspaceId, 55n)
+      expect(await sleeper.ledger.hold(lost)).toEqual({ kind: 'held' })
+      expect(await sleeper.ledger.extend(lost.requestId, 5n as Nano)).toEqual({ kind: 'held' })
+      await stopHeartOf(database)
+      await using living = await openLedger(database)
+      const kept = holdOf(workspaceId, 40n)
+      expect(await living.ledger.hold(kept)).toEqual({ kind: 'held' })
 
-    expect(await living.ledger.reap()).toEqual([{ requestId: lost.requestId, amount: 60n as Nano, sent: false }])
-    expect(await living.ledger.wallet(workspaceId)).toMatchObject({ posted: 100n, held: 40n })
-    expect(await sleeper.ledger.extend(lost.requestId, 5n as Nano)).toEqual({ kind: 'gone' })
-    expect(await sleeper.ledger.settle(settlementOf(lost.requestId, 50n))).toEqual({ kind: 'gone' })
-    await expectBooksRight(database)
+      expect(await living.ledger.reap()).toEqual([{ requestId: lost.requestId, amount: 60n as Nano, sent: false }])
+      expect(await living.ledger.wallet(workspaceId)).toMatchObject({ posted: 100n, held: 40n })
+      expect(await sleeper.ledger.extend(lost.requestId, 5n as Nano)).toEqual({ kind: 'gone' })
+      expect(await sleeper.ledger.settle(settlementOf(lost.requestId, 50n))).toEqual({ kind: 'gone' })
+      await expectBooksRight(database)
 
-    // It learns of its new epoch with the next heartbeat, and what it holds then is its own again.
-    await sleeper.timers.round()
-    const next = holdOf(workspaceId, 60n)
-    expect(await sleeper.ledger.hold(next)).toEqual({ kind: 'held' })
-    expect(await living.ledger.reap()).toEqual([])
-    expect(await sleeper.ledger.settle(settlementOf(next.requestId, 50n))).toMatchObject({ kind: 'settled' })
-    expect(await living.ledger.settle(settlementOf(kept.requestId, 40n))).toMatchObject({ kind: 'settled' })
-    expect(await living.ledger.wallet(workspaceId)).toMatchObject({ posted: 10n, held: 0n })
-    await expectBooksRight(database)
-  })
+      // It learns of its new epoch with the next heartbeat, and what it holds then is its own again.
+      await sleeper.timers.round()
+      const next = holdOf(workspaceId, 60n)
+      expect(await sleeper.ledger.hold(next)).toEqual({ kind: 'held' })
+      expect(await living.ledger.reap()).toEqual([])
+      expect(await sleeper.ledger.settle(settlementOf(next.requestId, 50n))).toMatchObject({ kind: 'settled' })
+      expect(await living.ledger.settle(settlementOf(kept.requestId, 40n))).toMatchObject({ kind: 'settled' })
+      expect(await living.ledger.wallet(workspaceId)).toMatchObject({ posted: 10n, held: 0n })
+      await expectBooksRight(database)
+    },
+  )
 
-  it('a replica cannot settle what another one holds', async ({ database }) => {
+  storeTest('a replica cannot settle what another one holds', async ({ database }) => {
     const workspaceId = await addWorkspace(database)
     await using first = await openLedger(database)
     await using second = await openLedger(database)
@@ -105,7 +106,7 @@ forEachEngine((engine, it) => {
     expect(await second.ledger.wallet(workspaceId)).toMatchObject({ posted: 95n, held: 0n })
   })
 
-  it('a correction cannot take what another replica holds', async ({ database }) => {
+  storeTest('a correction cannot take what another replica holds', async ({ database }) => {
     const workspaceId = await addWorkspace(database)
     await using holding = await openLedger(database)
     await using correcting = await openLedger(database)
@@ -125,7 +126,7 @@ forEachEngine((engine, it) => {
     await expectBooksRight(database)
   })
 
-  it('settlements submitted together share one transaction, with the rows of each', async (store) => {
+  storeTest('settlements submitted together share one transaction, with the rows of each', async (store) => {
     await using books = await openFaulty(store.database)
     const { ledger, database, workspaceId } = books
     const requests = Array.from({ length: 7 }, () => holdOf(workspaceId, 10n))
@@ -141,7 +142,7 @@ forEachEngine((engine, it) => {
     await expectBooksRight(store.database)
   })
 
-  it('a replica that left leaves nothing held', async ({ database }) => {
+  storeTest('a replica that left leaves nothing held', async ({ database }) => {
     const workspaceId = await addWorkspace(database)
     await using staying = await openLedger(database)
     const leaving = await openLedger(database)
@@ -153,7 +154,7 @@ forEachEngine((engine, it) => {
     expect(await staying.ledger.wallet(workspaceId)).toMatchObject({ posted: 100n, held: 0n })
   })
 
-  it('without a heartbeat for fifteen seconds nothing more is admitted', async ({ database }) => {
+  storeTest('without a heartbeat for fifteen seconds nothing more is admitted', async ({ database }) => {
     const workspaceId = await addWorkspace(database)
     const clock = createTestClock()
     await using books = await openLedger(database, {}, clock)
@@ -166,66 +167,75 @@ forEachEngine((engine, it) => {
     expect(await ledger.hold(holdOf(workspaceId, 0n))).toEqual({ kind: 'held' })
   })
 
-  it('while the database is gone nothing is admitted, and what runs is charged once it is back', async (store) => {
-    await using books = await openFaulty(store.database)
-    const { ledger, timers, database, workspaceId, faults } = books
-    const request = holdOf(workspaceId, 10n)
-    await ledger.hold(request)
-    database.fault = 'before'
-    expect(await ledger.hold(holdOf(workspaceId, 10n))).toEqual({ kind: 'unavailable', retryAfterMs: 1000 })
-    expect(ledger.admits()).toBe(false)
-    expect(faults).toContain('cannot commit charges, so new requests are refused')
-    const { calls } = database
-    expect(ledger.hold(holdOf(workspaceId, 10n))).toMatchObject({ kind: 'unavailable' })
-    const settling = ledger.settle(settlementOf(request.requestId, 4n))
-    await until(() => database.calls >= calls + 3)
-    database.fault = 'none'
-    expect(await settling).toMatchObject({ kind: 'settled' })
-    await timers.round()
-    expect(ledger.admits()).toBe(true)
-    await until(async () => (await ledger.wallet(workspaceId)).held === 0n)
-    expect(await ledger.wallet(workspaceId)).toMatchObject({ posted: 96n, held: 0n })
-    await expectBooksRight(store.database)
-  })
+  storeTest(
+    'while the database is gone nothing is admitted, and what runs is charged once it is back',
+    async (store) => {
+      await using books = await openFaulty(store.database)
+      const { ledger, timers, database, workspaceId, faults } = books
+      const request = holdOf(workspaceId, 10n)
+      await ledger.hold(request)
+      database.fault = 'before'
+      expect(await ledger.hold(holdOf(workspaceId, 10n))).toEqual({ kind: 'unavailable', retryAfterMs: 1000 })
+      expect(ledger.admits()).toBe(false)
+      expect(faults).toContain('cannot commit charges, so new requests are refused')
+      const { calls } = database
+      expect(ledger.hold(holdOf(workspaceId, 10n))).toMatchObject({ kind: 'unavailable' })
+      const settling = ledger.settle(settlementOf(request.requestId, 4n))
+      await until(() => database.calls >= calls + 3)
+      database.fault = 'none'
+      expect(await settling).toMatchObject({ kind: 'settled' })
+      await timers.round()
+      expect(ledger.admits()).toBe(true)
+      await until(async () => (await ledger.wallet(workspaceId)).held === 0n)
+      expect(await ledger.wallet(workspaceId)).toMatchObject({ posted: 96n, held: 0n })
+      await expectBooksRight(store.database)
+    },
+  )
 
-  it('a settlement is tried for thirty seconds, then the hold ends without a charge once the database is back', async (store) => {
-    await using books = await openFaulty(store.database)
-    const { ledger, clock, timers, database, workspaceId } = books
-    const request = holdOf(workspaceId, 10n)
-    await ledger.hold(request)
-    database.fault = 'before'
-    const settling = ledger.settle(settlementOf(request.requestId, 4n))
-    const { calls } = database
-    await until(() => database.calls >= calls + 3)
-    clock.advance(30_000)
-    expect(await settling).toMatchObject({ kind: 'unavailable' })
-    database.fault = 'none'
-    await timers.round()
-    await until(async () => (await ledger.wallet(workspaceId)).held === 0n)
-    expect(await ledger.wallet(workspaceId)).toMatchObject({ posted: 100n, held: 0n })
-    expect(await ledger.settle(settlementOf(request.requestId, 4n))).toEqual({ kind: 'gone' })
-    await expectBooksRight(store.database)
-  })
+  storeTest(
+    'a settlement is tried for thirty seconds, then the hold ends without a charge once the database is back',
+    async (store) => {
+      await using books = await openFaulty(store.database)
+      const { ledger, clock, timers, database, workspaceId } = books
+      const request = holdOf(workspaceId, 10n)
+      await ledger.hold(request)
+      database.fault = 'before'
+      const settling = ledger.settle(settlementOf(request.requestId, 4n))
+      const { calls } = database
+      await until(() => database.calls >= calls + 3)
+      clock.advance(30_000)
+      expect(await settling).toMatchObject({ kind: 'unavailable' })
+      database.fault = 'none'
+      await timers.round()
+      await until(async () => (await ledger.wallet(workspaceId)).held === 0n)
+      expect(await ledger.wallet(workspaceId)).toMatchObject({ posted: 100n, held: 0n })
+      expect(await ledger.settle(settlementOf(request.requestId, 4n))).toEqual({ kind: 'gone' })
+      await expectBooksRight(store.database)
+    },
+  )
 
-  it('an answer that is lost after the commit changes nothing: held money is given back, a charge is made once', async (store) => {
-    await using books = await openFaulty(store.database)
-    const { ledger, timers, database, workspaceId } = books
-    const request = holdOf(workspaceId, 10n)
-    await ledger.hold(request)
-    database.fault = 'after'
-    const unanswered = holdOf(workspaceId, 30n)
-    expect(await ledger.hold(unanswered)).toMatchObject({ kind: 'unavailable' })
-    const { calls } = database
-    const settling = ledger.settle(settlementOf(request.requestId, 4n))
-    await until(() => database.calls >= calls + 2)
-    database.fault = 'none'
-    expect(await settling).toMatchObject({ kind: 'settled', charge: 4n })
-    await timers.round()
-    await until(async () => (await ledger.wallet(workspaceId)).held === 0n)
-    expect(await ledger.wallet(workspaceId)).toMatchObject({ posted: 96n, held: 0n })
-    expect(await store.database.sql`SELECT id FROM transfers WHERE kind = 'charge'`).toHaveLength(1)
-    await expectBooksRight(store.database)
-  })
+  storeTest(
+    'an answer that is lost after the commit changes nothing: held money is given back, a charge is made once',
+    async (store) => {
+      await using books = await openFaulty(store.database)
+      const { ledger, timers, database, workspaceId } = books
+      const request = holdOf(workspaceId, 10n)
+      await ledger.hold(request)
+      database.fault = 'after'
+      const unanswered = holdOf(workspaceId, 30n)
+      expect(await ledger.hold(unanswered)).toMatchObject({ kind: 'unavailable' })
+      const { calls } = database
+      const settling = ledger.settle(settlementOf(request.requestId, 4n))
+      await until(() => database.calls >= calls + 2)
+      database.fault = 'none'
+      expect(await settling).toMatchObject({ kind: 'settled', charge: 4n })
+      await timers.round()
+      await until(async () => (await ledger.wallet(workspaceId)).held === 0n)
+      expect(await ledger.wallet(workspaceId)).toMatchObject({ posted: 96n, held: 0n })
+      expect(await store.database.sql`SELECT id FROM transfers WHERE kind = 'charge'`).toHaveLength(1)
+      await expectBooksRight(store.database)
+    },
+  )
 
   /** A hold of 10 on a wallet of 100, and its settlement for 4 after the database was made to misbehave. */
   async function settleBadly(faulty: Awaited<ReturnType<typeof openFaulty>>, misbehave: () => void) {
@@ -249,116 +259,131 @@ forEachEngine((engine, it) => {
     }
   }
 
-  it('a commit that has not been confirmed after thirty seconds is unknown, and charged once if it was made', async (store) => {
-    await using books = await openFaulty(store.database)
-    const { ledger, database } = books
-    const reply = Promise.withResolvers<void>()
-    const bad = await settleBadly(books, () => {
-      database.replies = reply.promise
-    })
-    await until(async () => (await bad.charges()).length === 1)
-    const { end } = await bad.givenUp()
-    // A second call meanwhile gets the same outcome.
-    expect(await ledger.settle(settlementOf(bad.requestId, 4n))).toMatchObject({ kind: 'unknown' })
-    database.replies = Promise.resolve()
-    reply.resolve()
-    expect(await end).toMatchObject({ kind: 'settled', charge: 4n })
-    expect(ledger.stats()).toMatchObject({ charges: 1, openHolds: 0 })
-    expect(await ledger.wallet(bad.workspaceId)).toMatchObject({ posted: 96n, held: 0n })
-    expect(await ledger.settle(settlementOf(bad.requestId, 4n))).toMatchObject({ kind: 'settled', repeated: true })
-    expect(await bad.charges()).toHaveLength(1)
-    await expectBooksRight(store.database)
-  })
+  storeTest(
+    'a commit that has not been confirmed after thirty seconds is unknown, and charged once if it was made',
+    async (store) => {
+      await using books = await openFaulty(store.database)
+      const { ledger, database } = books
+      const reply = Promise.withResolvers<void>()
+      const bad = await settleBadly(books, () => {
+        database.replies = reply.promise
+      })
+      await until(async () => (await bad.charges()).length === 1)
+      const { end } = await bad.givenUp()
+      // A second call meanwhile gets the same outcome.
+      expect(await ledger.settle(settlementOf(bad.requestId, 4n))).toMatchObject({ kind: 'unknown' })
+      database.replies = Promise.resolve()
+      reply.resolve()
+      expect(await end).toMatchObject({ kind: 'settled', charge: 4n })
+      expect(ledger.stats()).toMatchObject({ charges: 1, openHolds: 0 })
+      expect(await ledger.wallet(bad.workspaceId)).toMatchObject({ posted: 96n, held: 0n })
+      expect(await ledger.settle(settlementOf(bad.requestId, 4n))).toMatchObject({ kind: 'settled', repeated: true })
+      expect(await bad.charges()).toHaveLength(1)
+      await expectBooksRight(store.database)
+    },
+  )
 
-  it('a commit whose reply was lost stays unknown while the database is gone, and is found when it is back', async (store) => {
-    await using books = await openFaulty(store.database)
-    const { ledger, timers, database } = books
-    const bad = await settleBadly(books, () => {
-      database.fault = 'after'
-    })
-    await until(async () => (await bad.charges()).length === 1)
-    database.fault = 'before'
-    const { end } = await bad.givenUp()
-    const { calls } = database
-    await until(() => database.calls >= calls + 2)
-    database.fault = 'none'
-    expect(await end).toMatchObject({ kind: 'settled', charge: 4n })
-    await timers.round()
-    expect(await ledger.wallet(bad.workspaceId)).toMatchObject({ posted: 96n, held: 0n })
-    expect(await bad.charges()).toHaveLength(1)
-    await expectBooksRight(store.database)
-  })
+  storeTest(
+    'a commit whose reply was lost stays unknown while the database is gone, and is found when it is back',
+    async (store) => {
+      await using books = await openFaulty(store.database)
+      const { ledger, timers, database } = books
+      const bad = await settleBadly(books, () => {
+        database.fault = 'after'
+      })
+      await until(async () => (await bad.charges()).length === 1)
+      database.fault = 'before'
+      const { end } = await bad.givenUp()
+      const { calls } = database
+      await until(() => database.calls >= calls + 2)
+      database.fault = 'none'
+      expect(await end).toMatchObject({ kind: 'settled', charge: 4n })
+      await timers.round()
+      expect(await ledger.wallet(bad.workspaceId)).toMatchObject({ posted: 96n, held: 0n })
+      expect(await bad.charges()).toHaveLength(1)
+      await expectBooksRight(store.database)
+    },
+  )
 
-  it('an unknown outcome whose commit fails is not charged: the hold is released and it is not tried again', async (store) => {
-    await using books = await openFaulty(store.database)
-    const { ledger, database } = books
-    const begin = Promise.withResolvers<void>()
-    const bad = await settleBadly(books, () => {
-      database.begins = begin.promise
-    })
-    const { end } = await bad.givenUp()
-    database.fault = 'before'
-    begin.resolve()
-    database.begins = Promise.resolve()
-    const { calls } = database
-    await until(() => database.calls > calls)
-    database.fault = 'none'
-    expect(await end).toMatchObject({ kind: 'unavailable' })
-    expect(await ledger.wallet(bad.workspaceId)).toMatchObject({ posted: 100n, held: 0n })
-    expect(await ledger.settle(settlementOf(bad.requestId, 4n))).toEqual({ kind: 'gone' })
-    expect(await bad.charges()).toHaveLength(0)
-    await expectBooksRight(store.database)
-  })
+  storeTest(
+    'an unknown outcome whose commit fails is not charged: the hold is released and it is not tried again',
+    async (store) => {
+      await using books = await openFaulty(store.database)
+      const { ledger, database } = books
+      const begin = Promise.withResolvers<void>()
+      const bad = await settleBadly(books, () => {
+        database.begins = begin.promise
+      })
+      const { end } = await bad.givenUp()
+      database.fault = 'before'
+      begin.resolve()
+      database.begins = Promise.resolve()
+      const { calls } = database
+      await until(() => database.calls > calls)
+      database.fault = 'none'
+      expect(await end).toMatchObject({ kind: 'unavailable' })
+      expect(await ledger.wallet(bad.workspaceId)).toMatchObject({ posted: 100n, held: 0n })
+      expect(await ledger.settle(settlementOf(bad.requestId, 4n))).toEqual({ kind: 'gone' })
+      expect(await bad.charges()).toHaveLength(0)
+      await expectBooksRight(store.database)
+    },
+  )
 
-  it('a commit that is still running after its reply was lost is waited for, also by a replica that was fenced since', async (store) => {
-    await using books = await openFaulty(store.database)
-    const { ledger, timers, database } = books
-    const worked = Promise.withResolvers<void>()
-    const commit = Promise.withResolvers<void>()
-    const usual = database.transaction
-    const bad = await settleBadly(books, () => {
-      database.transaction = async (work) => {
-        database.transaction = usual
-        database.calls++
-        const running = store.database.transaction(async (sql) => {
-          const result = await work(sql)
-          await sql`SELECT set_config('idle_in_transaction_session_timeout', '0', true)`
-          worked.resolve()
-          await commit.promise
-          return result
-        })
-        await Promise.race([worked.promise, running])
-        await store.database.transaction((sql) => sql`UPDATE replicas SET epoch = epoch + 1`)
-        await timers.round()
-        void Bun.sleep(300).then(() => commit.resolve())
-        throw new CommitUnknown(new Error('the connection broke'))
-      }
-    })
-    expect(await ledger.settle(settlementOf(bad.requestId, 4n))).toMatchObject({
-      kind: 'settled',
-      charge: 4n,
-    })
-    expect(await bad.charges()).toHaveLength(1)
-    expect(await ledger.wallet(bad.workspaceId)).toMatchObject({ posted: 96n, held: 0n })
-  })
+  storeTest(
+    'a commit that is still running after its reply was lost is waited for, also by a replica that was fenced since',
+    async (store) => {
+      await using books = await openFaulty(store.database)
+      const { ledger, timers, database } = books
+      const worked = Promise.withResolvers<void>()
+      const commit = Promise.withResolvers<void>()
+      const usual = database.transaction
+      const bad = await settleBadly(books, () => {
+        database.transaction = async (work) => {
+          database.transaction = usual
+          database.calls++
+          const running = store.database.transaction(async (sql) => {
+            const result = await work(sql)
+            await sql`SELECT set_config('idle_in_transaction_session_timeout', '0', true)`
+            worked.resolve()
+            await commit.promise
+            return result
+          })
+          await Promise.race([worked.promise, running])
+          await store.database.transaction((sql) => sql`UPDATE replicas SET epoch = epoch + 1`)
+          await timers.round()
+          void Bun.sleep(300).then(() => commit.resolve())
+          throw new CommitUnknown(new Error('the connection broke'))
+        }
+      })
+      expect(await ledger.settle(settlementOf(bad.requestId, 4n))).toMatchObject({
+        kind: 'settled',
+        charge: 4n,
+      })
+      expect(await bad.charges()).toHaveLength(1)
+      expect(await ledger.wallet(bad.workspaceId)).toMatchObject({ posted: 96n, held: 0n })
+    },
+  )
 
-  it('an unknown outcome that cannot be found out before the ledger closes is left to the next settlement', async (store) => {
-    const books = await openFaulty(store.database)
-    const { database } = books
-    const bad = await settleBadly(books, () => {
-      database.fault = 'after'
-    })
-    await until(async () => (await bad.charges()).length === 1)
-    database.fault = 'before'
-    const { end } = await bad.givenUp()
-    const closing = books.ledger.close()
-    books.clock.advance(30_000)
-    expect(await end).toBeUndefined()
-    await closing
-    expect(await bad.charges()).toHaveLength(1)
-  })
+  storeTest(
+    'an unknown outcome that cannot be found out before the ledger closes is left to the next settlement',
+    async (store) => {
+      const books = await openFaulty(store.database)
+      const { database } = books
+      const bad = await settleBadly(books, () => {
+        database.fault = 'after'
+      })
+      await until(async () => (await bad.charges()).length === 1)
+      database.fault = 'before'
+      const { end } = await bad.givenUp()
+      const closing = books.ledger.close()
+      books.clock.advance(30_000)
+      expect(await end).toBeUndefined()
+      await closing
+      expect(await bad.charges()).toHaveLength(1)
+    },
+  )
 
-  it('a deadlock is tried again, at most three times', async (store) => {
+  storeTest('a deadlock is tried again, at most three times', async (store) => {
     await using books = await openFaulty(store.database)
     const { database, workspaceId } = books
     database.code = '40P01'
@@ -373,17 +398,17 @@ forEachEngine((engine, it) => {
     expect(await books.ledger.hold(holdOf(workspaceId, 0n))).toEqual({ kind: 'held' })
   })
 
-  it('three processes on a wallet that can pay seven: seven are held and charged, and the remainder is exact', async ({
-    database,
-    place,
-  }) => {
-    const workspaceId = await addWorkspace(database)
-    // The clock of the children.
-    await using books = await openLedger(database, { clock: systemClock })
-    await books.ledger.fund({ workspaceId, amount: 75n as Nano, kind: 'topup' })
-    const children = await startLedgerChildren(place, 'hold', workspaceId, [['334'], ['333'], ['333']])
-    expect(await sumCounts(children)).toMatchObject({ held: 7, insufficient: 993 })
-    expect(await books.ledger.wallet(workspaceId)).toMatchObject({ posted: 5n, held: 0n })
-    await expectBooksRight(database)
-  })
+  storeTest(
+    'three processes on a wallet that can pay seven: seven are held and charged, and the remainder is exact',
+    async ({ database, place }) => {
+      const workspaceId = await addWorkspace(database)
+      // The clock of the children.
+      await using books = await openLedger(database, { clock: systemClock })
+      await books.ledger.fund({ workspaceId, amount: 75n as Nano, kind: 'topup' })
+      const children = await startLedgerChildren(place, 'hold', workspaceId, [['334'], ['333'], ['333']])
+      expect(await sumCounts(children)).toMatchObject({ held: 7, insufficient: 993 })
+      expect(await books.ledger.wallet(workspaceId)).toMatchObject({ posted: 5n, held: 0n })
+      await expectBooksRight(database)
+    },
+  )
 })
