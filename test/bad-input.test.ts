@@ -137,7 +137,7 @@ for (const surface of bothSurfaces) {
       await refuseAll(surface, bodies, { code: 'INVALID_REQUEST', param: field, says })
     })
 
-    test('a member that stands twice, however it is spelled', async () => {
+    test('a member that appears twice, however it is spelled', async () => {
       const good = bodyOf(surface)
       const twice = [`"model":"${surface.model}"`, '"model":"other/model"', '"mod\\u0065l":1', '"\\u006dodel":null']
       const bodies = twice.map((member) => good.replace(/}$/, `,${member}}`))

@@ -133,7 +133,7 @@ function numberOf(stored: Stored | undefined): number {
   return stored ? Number(stored.version.slice(stored.version.lastIndexOf('#') + 1)) : 0
 }
 
-/** Answers with the versions that were new. */
+/** Returns the versions that were new. */
 async function insertChanges(
   database: Database,
   changes: readonly Change[],

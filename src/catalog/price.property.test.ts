@@ -172,13 +172,13 @@ test('the buckets are parts of one whole: each costs its own price, and nothing 
       expect(whole <= sum && sum <= whole + 7n).toBe(true)
       expect(totalInputTokens(usageOf(used))).toBe(inputBuckets.reduce((total, bucket) => total + used[bucket], 0))
       const lines = chargeLines(price, usageOf(used))
-      expect(lines.map(({ tokens }) => tokens).sort()).toEqual(
+      expect(lines.map(({ units }) => units).sort()).toEqual(
         buckets
           .map((bucket) => used[bucket])
           .filter(Boolean)
           .sort(),
       )
-      expect(picoToNano(lines.reduce((total, { pico }) => total + pico, 0n))).toBe(whole)
+      expect(picoToNano(lines.reduce((total, { amount }) => total + amount, 0n))).toBe(whole)
     }),
     runs,
   )

@@ -177,7 +177,7 @@ test('prices a summary by the length of the prompt it was made from', () => {
   // 30 + 90 at one, 110 at five
   expect(priceUsage(price, used)).toBe(nano(670n))
   const lines = chargeLines(price, used)
-  expect(lines.reduce((sum, { pico: each }) => sum + each, 0n)).toBe(670_000n)
+  expect(lines.reduce((sum, { amount }) => sum + amount, 0n)).toBe(670_000n)
 })
 
 test('a price is shown as it was written, with every kind of token and every tier', () => {

@@ -145,7 +145,7 @@ function createTiers({ rows, factors: multiplied }: Price, flags: Flags): readon
   })
 }
 
-/** The price of each bucket for a request with so many input tokens. */
+/** The price of each bucket for a request with this many input tokens. */
 export function ratesAt(price: Price, inputTokens: number, flags: Flags = {}): Rates {
   const tiers = tiersWith(price, flags)
   let at = tiers.length - 1
@@ -171,12 +171,13 @@ export function pricedUnits(price: Price): typeof unitBuckets {
 
 /** One bucket of a charge, exact to the pico-dollar. */
 export interface ChargeLine {
-  readonly kind: Bucket
-  /** Or searches. */
-  readonly tokens: number
-  readonly price: Pico
-  /** tokens × price. */
-  readonly pico: bigint
+  readonly bucket: Bucket
+  /** Tokens, or units such as searches. */
+  readonly units: number
+  /** Pico-dollars per unit. */
+  readonly rate: Pico
+  /** units × rate, in pico-dollars. */
+  readonly amount: bigint
 }
 
 const wholesWithParts = wholeBuckets.map((whole) => ({
@@ -185,12 +186,12 @@ const wholesWithParts = wholeBuckets.map((whole) => ({
 }))
 
 /** Calls `add` for every bucket of a usage with its units and its price. */
-function eachCharge(price: Price, usage: Usage, add: AddCharge): void {
-  eachTokenCharge(usage, ratesAt(price, totalInputTokens(usage), usage), add)
+function eachLine(price: Price, usage: Usage, add: AddLine): void {
+  eachTokenLine(usage, ratesAt(price, totalInputTokens(usage), usage), add)
   // The prompt of each summary selects its own tier.
   if (usage.summaries) {
     for (const counts of usage.summaries) {
-      eachTokenCharge(counts, ratesAt(price, totalInputTokens(counts), usage), add)
+      eachTokenLine(counts, ratesAt(price, totalInputTokens(counts), usage), add)
     }
   }
   for (const { bucket, count } of unitBuckets) {
@@ -199,9 +200,9 @@ function eachCharge(price: Price, usage: Usage, add: AddCharge): void {
   }
 }
 
-type AddCharge = (bucket: Bucket, units: number, rate?: Pico) => void
+type AddLine = (bucket: Bucket, units: number, rate?: Pico) => void
 
-function eachTokenCharge(counts: TokenCounts, rates: Rates, add: AddCharge): void {
+function eachTokenLine(counts: TokenCounts, rates: Rates, add: AddLine): void {
   for (const { bucket, count, parts } of wholesWithParts) {
     const whole = counts[count] ?? 0
     let rest = whole
@@ -225,15 +226,15 @@ function partUnits(part: (typeof tokenBuckets)[number], counts: TokenCounts, rat
 /** The lines of a charge; their sum, rounded up once, is the charge. Buckets without units have no line. */
 export function chargeLines(price: Price, usage: Usage): readonly ChargeLine[] {
   const lines: ChargeLine[] = []
-  eachCharge(price, usage, (kind, tokens, rate = 0n as Pico) => {
-    lines.push({ kind, tokens, price: rate, pico: BigInt(tokens) * rate })
+  eachLine(price, usage, (bucket, units, rate = 0n as Pico) => {
+    lines.push({ bucket, units, rate, amount: BigInt(units) * rate })
   })
   return lines
 }
 
 export function priceUsage(price: Price, usage: Usage): Nano {
   let pico = 0n
-  eachCharge(price, usage, (_, units, rate) => {
+  eachLine(price, usage, (_, units, rate) => {
     if (rate) pico += BigInt(units) * rate
   })
   assert(pico >= 0n, 'a charge is never negative')

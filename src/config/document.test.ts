@@ -58,7 +58,7 @@ test('reads keys as text even if they look like numbers', () => {
 
 test.each([
   ['a list that is not closed', 'a: 1\nb: [1, 2\n', 't.yaml:'],
-  ['a key that stands twice', 'a: 1\nb: 2\na: 3\n', 't.yaml:3:1 '],
+  ['a key that appears twice', 'a: 1\nb: 2\na: 3\n', 't.yaml:3:1 '],
   ['a tab as indentation', 'a:\n\tb: 1\n', 't.yaml:2:1 '],
   ['a second document', 'a: 1\n---\nb: 2\n', 't.yaml:2:1 '],
   ['an unknown tag', 'a: !env FOO\n', 't.yaml:1:4 '],

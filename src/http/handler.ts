@@ -96,7 +96,8 @@ export function createHandler(deps: HandlerDependencies): PathHandler {
       return refuse(surface, deps.onDefect(error, id), id)
     }
   }
-  const generation =
+  /** Handles POST for one operation of a surface. */
+  const operationHandler =
     (run: RunRequest, surface: Dialect, exactPath?: string) => (request: Request, server: SocketControl) => {
       if (request.method !== 'POST') {
         return isWebSocket(request) ? useHttp(surface) : refuse(surface, wrongMethod(request.method, 'POST'))
@@ -113,26 +114,26 @@ export function createHandler(deps: HandlerDependencies): PathHandler {
   for (const { dialect, paths } of surfaceList) {
     if (!paths) continue
     const generatePath = `/v1${paths.generate}`
-    exact[generatePath] = generation(deps.generate, dialect, generatePath)
+    exact[generatePath] = operationHandler(deps.generate, dialect, generatePath)
     for (const operation of operations) {
       const path = paths[operation]
-      if (path !== undefined) routes[path] = generation(deps[operation], dialect)
+      if (path !== undefined) routes[path] = operationHandler(deps[operation], dialect)
     }
   }
   const serveModelPath = (surface: Dialect, { encodedModel, operation }: ModelPath): Handler => {
-    if (operation) return generation(deps[operation], surface)
+    if (operation) return operationHandler(deps[operation], surface)
     return (request) =>
       request.method === 'GET'
         ? guard(surface, () => deps.models(request, surface, deps.addressOf(request), encodedModel))
         : refuse(surface, unknownPath(request, deps))
   }
   const handle: Handler = (request, server) => {
-    const exact = pathOf(request.url)
-    const path = publicPath(exact)
+    const sentPath = pathOf(request.url)
+    const path = publicPath(sentPath)
     const route = routes[path]
     if (route) return route(request, server)
     for (const { dialect, matchPath } of surfaceList) {
-      const match = matchPath?.(exact)
+      const match = matchPath?.(sentPath)
       if (match) return serveModelPath(dialect, match)(request, server)
     }
     if (exactModels(request) && isForPeople(request)) return withRequestId(toCatalog())
@@ -147,17 +148,17 @@ export function createHandler(deps: HandlerDependencies): PathHandler {
     }
     const stored = deps.storedResponses(request, surfaces.responses.dialect, deps.addressOf(request), path)
     if (stored) return guard(surfaces.responses.dialect, async () => await stored)
-    if (exact === spendPath && request.method === 'GET') {
+    if (sentPath === spendPath && request.method === 'GET') {
       const { dialect } = surfaces.messages
       return guard(dialect, () => deps.spend(request, dialect, deps.addressOf(request)))
     }
-    if (deps.payments && exact === webhookPath) return withRequestId(deps.payments.webhook(request))
-    if (exact === metricsPath) return withRequestId(deps.metrics(request))
+    if (deps.payments && sentPath === webhookPath) return withRequestId(deps.payments.webhook(request))
+    if (sentPath === metricsPath) return withRequestId(deps.metrics(request))
     // Some clients open their connection with these before they send a key.
     if (request.method === 'HEAD' && (path === '/' || path === '/api/hello')) return plainText(200)
-    const page = deps.pages(request, exact)
+    const page = deps.pages(request, sentPath)
     if (page) return withRequestId(page)
-    const managed = deps.management(request, exact, new ClientSocket(request, server, deps))
+    const managed = deps.management(request, sentPath, new ClientSocket(request, server, deps))
     if (managed) return managed
     if (deps.notFound && isForPeople(request)) return withRequestId(deps.notFound(request))
     return refuse(surfaceOf(request), unknownPath(request, deps))

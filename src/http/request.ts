@@ -34,7 +34,7 @@ export const segmentsMax = 16
 /**
  * Whether a segment of a path, percent-decoded, means the same to this gateway, to the runtime and to a proxy in front. It
  * does not where one of them removes dot segments (`..`, `%2e%2e`, `a%2F..%2Fb`), reads a backslash as a slash, or ends the
- * path at a `#`. U+FFFD is what the runtime makes of a segment that it cannot decode, whatever else stands in it.
+ * path at a `#`. U+FFFD is what the runtime makes of a segment that it cannot decode, whatever else it contains.
  */
 export function isPlainSegment(decoded: string): boolean {
   return !/[\\#\ufffd]|(?:^|\/)\.{1,2}(?:\/|$)/.test(decoded)

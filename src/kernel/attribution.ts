@@ -76,7 +76,7 @@ export function readTags(text: string): readonly string[] | string {
   for (const tag of tags) if (!isTag(tag)) return `\`${tag.slice(0, 100)}\` is not a tag. ${tagRule}`
   const names = tags.map((tag) => tag.slice(0, tag.indexOf('=')))
   const repeated = names.find((name, at) => names.indexOf(name) !== at)
-  if (repeated !== undefined) return `\`${repeated}\` stands twice`
+  if (repeated !== undefined) return `\`${repeated}\` appears twice`
   return tags.sort()
 }
 

@@ -64,7 +64,7 @@ interface UnitBucketInfo {
   readonly json: string
   /** In the plural. */
   readonly unit: string
-  /** Prices are quoted for so many units, and these are called `quantity`. The price of one unit must be exact. */
+  /** Prices are quoted for this many units, which are called `quantity`. The price of one unit must be exact. */
   readonly scale: bigint
   readonly quantity: string
   /** The most of one request. It is held unless the pipeline knows a lower bound (`unitBounds`); more is implausible. */

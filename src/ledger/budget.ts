@@ -99,7 +99,7 @@ export function splitBudgetName(name: BudgetName): readonly [scopeId: string, wi
   return [scopeId, window]
 }
 
-/** As it stands in the column `budgets` of holds and transfers. */
+/** As in the column `budgets` of holds and transfers. */
 export function renderBudgetNames(names: readonly BudgetName[]): string | null {
   return names.length === 0 ? null : names.join(',')
 }

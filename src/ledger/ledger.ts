@@ -129,13 +129,13 @@ export interface Ledger {
   hold(request: HoldRequest): HoldOutcome | Promise<HoldOutcome>
   extend(requestId: RequestId, more: Nano): ExtendOutcome | Promise<ExtendOutcome>
   /**
-   * Holds more for what was delivered already, as far as the wallet has it: spend limits are not asked. Answers how much;
+   * Holds more for what was delivered already, as far as the wallet has it: spend limits are not checked. Returns how much;
    * undefined where others share the wallet, and only the settlement can know.
    */
   cover(requestId: RequestId, more: Nano): Nano | undefined
   /** The body goes upstream now. Not durable by itself. */
   markSent(requestId: RequestId): void
-  /** Resolves when the charge is durable, or after 30 s. A second call answers with the charge of the first. */
+  /** Resolves when the charge is durable, or after 30 s. A second call returns the charge of the first. */
   settle(settlement: Settlement): Promise<SettleOutcome>
   release(requestId: RequestId): ReleaseOutcome | Promise<ReleaseOutcome>
   fund(funding: Funding): Promise<FundOutcome>
@@ -157,7 +157,7 @@ export interface Ledger {
   reap(): Promise<readonly ReapReport[]>
   /** Whether a hold would be considered at all; the reason for `/readyz`. */
   admits(): boolean
-  /** Numbers of this process, for metrics; costs nothing to ask. */
+  /** Numbers of this process, for metrics; reads nothing from the database. */
   stats(): LedgerStats
   /** This process among those on one database; undefined where it is alone. */
   readonly replica?: ReplicaView | undefined
@@ -205,7 +205,7 @@ export interface LedgerStats extends HoldStats, CommitStats, EndStats {
 /** How the ledger waits. Tests pass their own, so that none of them depends on how long something takes. */
 export interface Timers {
   wait(milliseconds: number): Promise<void>
-  /** Calls the work again and again, never twice at once; answers with how to stop. Must not keep a process alive. */
+  /** Calls the work again and again, never twice at once; returns a function that stops it. Must not keep a process alive. */
   every(milliseconds: number, work: () => Promise<unknown>): () => void
 }
 

@@ -19,7 +19,7 @@ interface VerifyOptions {
   readonly price?: PriceOf
   /** Makes the same from the snapshot itself, so that no price is missing that was added a moment ago. */
   readonly readPrice?: (sql: Sql) => Promise<PriceOf>
-  /** How many charges have been looked at, of how many; comes now and then. */
+  /** How many charges have been checked, of how many; called now and then. */
   readonly onProgress?: (done: number, total: number) => void
 }
 
@@ -128,7 +128,7 @@ const clockSkewMs = 300_000n
 
 /**
  * A clock that was set back leaves this behind for ever, and no amount depends on it. Ids of both tables are compared
- * without their prefixes, behind which they ascend with time.
+ * without their prefixes; the rest ascends with time.
  */
 async function findTimesGoingBack(sql: Sql): Promise<readonly Finding[]> {
   const rows = await sql<{ id: string; at: bigint; previous: string; back: bigint }>`

@@ -72,9 +72,9 @@ export async function admit(
 ): Promise<Failure | undefined> {
   const { record, surface, http } = request
   const { headers } = http
-  // Without a promise for a key that is in the cache.
-  const known = deps.authenticate(headers)
-  const caller = known instanceof Promise ? await known : known
+  // A cached key is authenticated without a promise.
+  const authenticating = deps.authenticate(headers)
+  const caller = authenticating instanceof Promise ? await authenticating : authenticating
   if (caller instanceof Failure) return caller
   request.caller = record.caller = caller
   record.client = headers.get('user-agent')?.slice(0, clientMax)

@@ -92,7 +92,7 @@ export async function attempt(
   { clock, ticker, reach, health }: AttemptDependencies,
   request: GatewayRequest,
   candidate: Candidate,
-  { isFresh, isLast, lost }: AttemptOptions,
+  { isFresh, isLast, superseded }: AttemptOptions,
 ): Promise<Answered | AttemptFault> {
   const recorded = request.beginAttempt(candidate)
   request.hold?.markSent()
@@ -110,7 +110,7 @@ export async function attempt(
   const times = attemptTimes(request, candidate, health, isLast)
   const startedMs = clock.monotonicMs()
   const answerMs = firstAnswerMs(times, lane.generationMs)
-  const deadline = new AttemptDeadline(startedMs, answerMs, request, lost, times.timeouts.connectMs)
+  const deadline = new AttemptDeadline(startedMs, answerMs, request, superseded, times.timeouts.connectMs)
   // A whole reply must be complete by then: some hosts send white space while they generate it.
   const readTimes = lane.streamsUpstream || answerMs === times.leftMs ? times : { ...times, leftMs: answerMs }
   const running: Running = { request, candidate, lane, times: readTimes, deadline, ticker }
@@ -140,7 +140,7 @@ export async function attempt(
     deadline.end()
     ticker.unwatch(deadline)
   }
-  request.endAttempt(recorded, !isAnswered(result) ? describeFault(result) : lost?.aborted ? 'superseded' : 'ok')
+  request.endAttempt(recorded, !isAnswered(result) ? describeFault(result) : superseded?.aborted ? 'superseded' : 'ok')
   return result
 }
 
@@ -360,7 +360,7 @@ const finalUsageMs = 2_000
 export type PendingRead = ReturnType<OpenStream['reader']['read']>
 
 /**
- * Reads on for a moment after the client has left right behind the end of its answer: the usage is still on its way.
+ * Keeps reading for a moment after the client left at the end of its answer, because the usage is still to come.
  * `pending`: a read that is in progress. Resolves at the end of the stream or when the time is up.
  */
 export async function awaitFinalUsage(

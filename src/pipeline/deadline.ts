@@ -191,16 +191,16 @@ export class AttemptDeadline implements Watched, ConnectionWatch {
   /** Set at the first tick after the connection attempt began. */
   #connectingSinceMs: number | undefined
 
-  /** `lost` aborts when another route has answered. */
+  /** `superseded` aborts when another route has answered. */
   constructor(
     private readonly startedMs: number,
     private limitMs: number,
     private readonly client: WaitingClient,
-    private readonly lost?: AbortSignal,
+    private readonly superseded?: AbortSignal,
     private readonly connectMs = Number.POSITIVE_INFINITY,
   ) {
     const { abort } = this.signal
-    lost?.addEventListener('abort', abort)
+    superseded?.addEventListener('abort', abort)
     if (client.clientGone.aborted) abort()
     else client.clientGone.addEventListener('abort', abort)
   }
@@ -258,12 +258,12 @@ export class AttemptDeadline implements Watched, ConnectionWatch {
 
   /** The attempt is over; from here on the holder of the open stream watches the client. */
   end(): void {
-    this.lost?.removeEventListener('abort', this.signal.abort)
+    this.superseded?.removeEventListener('abort', this.signal.abort)
     this.client.clientGone.removeEventListener('abort', this.signal.abort)
   }
 
   #notNeeded(): AttemptFault | undefined {
-    if (this.lost?.aborted) return attemptFault('superseded')
+    if (this.superseded?.aborted) return attemptFault('superseded')
     if (this.client.clientGone.aborted) return attemptFault('client left')
     return this.#endedBy === 'shutdown' ? attemptFault('shut down') : undefined
   }

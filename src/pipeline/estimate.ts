@@ -153,7 +153,7 @@ export function boundedInputTokens(
 /**
  * The most input tokens that a provider can truthfully report for reading the body once: one for each byte, what
  * providers add, and the maximum for images and documents. The context window is the bound where only the provider knows
- * what it reads: a document behind a URL, its own tools and files.
+ * what it reads: a document at a URL, its own tools and files.
  */
 export function maxReportedInput(
   body: Uint8Array,
@@ -170,7 +170,7 @@ export function maxReportedInput(
   return Math.min(contextTokens, tokens)
 }
 
-/** Whether the input may contain audio. Videos do, and the content behind a URL is unknown. */
+/** Whether the input may contain audio. Videos do, and the content at a URL is unknown. */
 export function mayHaveAudio(conversation: Conversation | undefined): boolean {
   if (!isFullyKnown(conversation)) return true
   return mediaOf(conversation).some(({ kind, source }) => {

@@ -60,7 +60,7 @@ export function reserve(
   const dearest = dearestHold(request, ratios)
   const { workspaceId, keyId, projectId } = request.caller
   const lifetime = lifetimeMs(request)
-  const asked: HoldRequest = {
+  const holdRequest: HoldRequest = {
     requestId: request.record.id,
     workspaceId,
     keyId,
@@ -70,21 +70,21 @@ export function reserve(
     budgets: budgetsOf(request.caller, clock, request.record),
     lifetimeMs: lifetime,
   }
-  const outcome = ledger.hold(asked)
+  const outcome = ledger.hold(holdRequest)
   return outcome instanceof Promise
-    ? outcome.then((known) => takeHold(ledger, request, dearest, asked, known))
-    : takeHold(ledger, request, dearest, asked, outcome)
+    ? outcome.then((known) => takeHold(ledger, request, dearest, holdRequest, known))
+    : takeHold(ledger, request, dearest, holdRequest, outcome)
 }
 
 function takeHold(
   ledger: Ledger,
   request: GatewayRequest,
   { model, facts, usual, required, factsOf }: ReturnType<typeof dearestHold>,
-  asked: HoldRequest,
+  holdRequest: HoldRequest,
   outcome: HoldOutcome,
 ): Failure | undefined | Promise<Failure | undefined> {
   if (outcome.kind !== 'held') {
-    return reserveOnLowBalance(ledger, request, { model, facts, factsOf }, asked, required, outcome)
+    return reserveOnLowBalance(ledger, request, { model, facts, factsOf }, holdRequest, required, outcome)
   }
   request.spend = outcome.budgets && tightestSpend(outcome.budgets)
   request.hold = new Hold(request.record.id, ledger, model, facts, usual, factsOf)
@@ -136,7 +136,7 @@ const conditionalBuckets: readonly (readonly [Bucket, mayUse: (request: GatewayR
   ['audio_output', wantsAudio],
 ]
 
-/** The most units that a request can use. Of a unit bucket that is not listed, the most of its row is held for every request. */
+/** The most units that a request can use. For a unit bucket that is not listed, the maximum in its row is held. */
 const unitBounds: { readonly [Name in UnitBucket]?: (request: GatewayRequest) => number } = {
   web_search: (request) => (request.mayHaveMoreThanText ? request.requestedSearches() : 0),
 }
@@ -194,7 +194,7 @@ function parsedIfSmall(request: GatewayRequest): Conversation | undefined {
   return request.envelope.body.length > parsedBytesMax ? undefined : request.sentConversation()
 }
 
-// Not inline, where it would be made again for every request.
+// Not inline: a closure would be created for every request.
 const hasUsualTimeout = ({ route }: Candidate) => route.timeouts.totalMs === undefined
 
 /** Longer deadlines of routes extend the ledger's default lifetime; nothing shortens it. */

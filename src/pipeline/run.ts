@@ -92,7 +92,7 @@ export function createRunRequest(
       if (request.clientGone.aborted) return endLeft(deps, request)
 
       if (!request.envelope.stream) {
-        const opened = commitTo(request, await tryCandidates(deps, new RouteTries(deps, request)))
+        const opened = commitTo(request, await tryRoutes(request))
         if (isUnanswered(opened)) return await endUnanswered(opened, request)
         const reply = opened as WholeReply
         const headers = wholeHeaders(reply, request)
@@ -101,7 +101,7 @@ export function createRunRequest(
         const settled = await settleAndLearn(request, complete, { ...nothingMeasured, usage: reply.usage })
         return answerWhole(reply, request, headers, settled)
       }
-      const trying = tryRoutes(request)
+      const trying = tryRoutes(request).then((outcome) => commitTo(request, outcome))
       const opened = await untilDeadline(clock.monotonicMs() + earlyHeadersMs(http.headers), trying, ticker)
       return await answerStreamed(opened === 'not yet' ? trying : opened, request)
     } catch (error) {
@@ -120,9 +120,9 @@ export function createRunRequest(
     return new Response(body, { headers: replayHeaders(request) })
   }
 
-  /** Tries candidates in turn until a provider is committed. */
-  async function tryRoutes(request: GatewayRequest): Promise<Opened> {
-    return commitTo(request, await tryCandidates(deps, new RouteTries(deps, request)))
+  /** Tries candidates in turn until one answers. */
+  function tryRoutes(request: GatewayRequest): Promise<Answered | Exhausted> {
+    return tryCandidates(deps, new RouteTries(deps, request))
   }
 
   /** The provider that answered, or why none did. */

@@ -49,7 +49,7 @@ const origins = new Map<string, Origin>()
 
 // ── Requests ──
 
-/** Up to this size a body is copied behind its head, which costs less than a second write. */
+/** Up to this size a body is copied after its head, which costs less than a second write. */
 const joinedBytesMax = 64 * 1024
 /** Set here, from the target and the body. */
 const framingHeaders = new Set(['host', 'content-length', 'transfer-encoding', 'connection'])
@@ -376,7 +376,7 @@ const tlsHandlers: SocketHandler<Connection> = {
 /** Length and name. */
 const alpnProtocols = '\x08http/1.1'
 
-/** Connection attempts cannot be cancelled; so many may go on after their requests were aborted. */
+/** Connection attempts cannot be cancelled; at most this many may continue after their requests were aborted. */
 const leftDialsMax = 64
 
 /** The connections to one target. */

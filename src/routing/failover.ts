@@ -57,7 +57,7 @@ export interface AttemptOptions {
   /** No other route would be tried after it, so there is no point in giving up early. */
   readonly isLast: boolean
   /** Aborted when another route has answered. */
-  readonly lost?: AbortSignal | undefined
+  readonly superseded?: AbortSignal | undefined
 }
 
 export interface Tries<Answer extends object> {
@@ -348,16 +348,16 @@ function tryPair<Answer extends object>(
   { second, afterMs }: HedgePair,
 ): Promise<readonly Called<Answer>[]> {
   deps.hedges?.earn()
-  const call = async (turn: Next, startMs: number, lost: AbortSignal): Promise<Called<Answer>> => {
-    return { candidate: turn.candidate, outcome: await tryOne(deps, tries, { ...turn, lost }, startMs) }
+  const call = async (turn: Next, startMs: number, superseded: AbortSignal): Promise<Called<Answer>> => {
+    return { candidate: turn.candidate, outcome: await tryOne(deps, tries, { ...turn, superseded }, startMs) }
   }
   return race<Called<Answer>>({
     afterMs,
-    runFirst: (lost) => call(next, begunMs, lost),
-    runSecond(lost) {
+    runFirst: (superseded) => call(next, begunMs, superseded),
+    runSecond(superseded) {
       if (!tries.isWanted() || !deps.hedges?.spend() || !deps.retryBudget.spend()) return undefined
       const startMs = deps.health.begin(second.health, tries.plan.mode)
-      return typeof startMs === 'number' ? call({ ...next, candidate: second }, startMs, lost) : undefined
+      return typeof startMs === 'number' ? call({ ...next, candidate: second }, startMs, superseded) : undefined
     },
     hasWon: ({ outcome }) => tries.isAnswer(outcome),
     discard: ({ outcome }) => (tries.isAnswer(outcome) ? tries.discard?.(outcome) : undefined),

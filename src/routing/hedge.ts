@@ -19,7 +19,7 @@ export interface CallBudget {
 }
 
 interface BudgetRules {
-  /** One call for so many requests. Counted in these shares, which add up exactly. */
+  /** One call for this many requests. Counted in these shares, which add up exactly. */
   readonly requestsPerCall: number
   readonly callsMax: number
   /** The budget of a quiet gateway: it begins with this and is refilled up to it by time, a share every 100 ms. */
@@ -103,9 +103,9 @@ function originOf({ health }: Candidate): string {
 export interface Race<Outcome> {
   readonly afterMs: number
   /** The signal aborts when the other has won. */
-  runFirst(lost: AbortSignal): Promise<Outcome>
+  runFirst(superseded: AbortSignal): Promise<Outcome>
   /** undefined = it is not started. */
-  runSecond(lost: AbortSignal): Promise<Outcome> | undefined
+  runSecond(superseded: AbortSignal): Promise<Outcome> | undefined
   readonly hasWon: (outcome: Outcome) => boolean
   /** Ends an answer that arrived just after the other had won. */
   readonly discard: (outcome: Outcome) => void
@@ -126,8 +126,8 @@ export async function race<Outcome>(runners: Race<Outcome>): Promise<readonly Ou
   const secondLost = new AbortController()
   const second = runners.runSecond(secondLost.signal)
   if (!second) return [await first]
-  const end = (runner: Promise<Outcome>, lost: AbortController) => {
-    lost.abort()
+  const end = (runner: Promise<Outcome>, superseded: AbortController) => {
+    superseded.abort()
     // A defect in the loser's attempt changes nothing: the caller has an answer.
     void runner.then(
       (outcome) => hasWon(outcome) && discard(outcome),

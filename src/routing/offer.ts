@@ -95,8 +95,9 @@ export interface OfferInput extends OwnProvidersInput {
 export function createOffer(input: OfferInput): Offer {
   const rulesOf = rememberRules()
   const offersAt = (listPrices?: ReadonlyMap<string, ListPrice>) => {
-    const sold = soldModels(input, listPrices)
-    const offerWith = (own: ReadonlyMap<string, OwnProvider>) => createWorkspaceOffer(sold, own, { ...input, rulesOf })
+    const offered = offeredModels(input, listPrices)
+    const offerWith = (own: ReadonlyMap<string, OwnProvider>) =>
+      createWorkspaceOffer(offered, own, { ...input, rulesOf })
     const shared = offerWith(new Map())
     const known = new WeakMap<WorkspaceCredentials, WorkspaceOffer>()
     return (credentials: WorkspaceCredentials): WorkspaceOffer => {
@@ -120,7 +121,7 @@ export function createOffer(input: OfferInput): Offer {
   }
 }
 
-function soldModels(
+function offeredModels(
   { catalog, priceVersions, pricedAt, fees }: OfferInput,
   listPrices?: ReadonlyMap<string, ListPrice>,
 ): readonly OfferedModel[] {
@@ -146,7 +147,7 @@ function soldModels(
 const noFeatures: RequestedFeatures = { offersTools: false, reasoning: undefined }
 
 function createWorkspaceOffer(
-  sold: readonly OfferedModel[],
+  offered: readonly OfferedModel[],
   own: ReadonlyMap<string, OwnProvider>,
   {
     catalog,
@@ -161,7 +162,7 @@ function createWorkspaceOffer(
 ): WorkspaceOffer {
   const isServed = ({ routes }: OfferedModel): boolean =>
     routes.some(({ providerId }) => providers.has(providerId) || own.has(providerId))
-  const all = sold.filter(isServed)
+  const all = offered.filter(isServed)
   const byId = new Map(all.map((model) => [model.id, model]))
   const byBareName = Map.groupBy(all, ({ id }) => id.slice(id.indexOf('/') + 1))
   /** By model, and by everything else that decides. */

@@ -1,5 +1,5 @@
 // The database handle: the only way to the tables. The schema and most queries are one text for both engines (portable
-// SQL, see sql.ts). Code for one engine stands in `ledger/embedded`, `ledger/shared`, `limits/sql-loads.ts`, and where
+// SQL, see sql.ts). Code for one engine is in `ledger/embedded`, `ledger/shared`, `limits/sql-loads.ts`, and where
 // `engine` is asked.
 
 import type { Clock } from '../kernel/clock.ts'
@@ -44,7 +44,7 @@ export async function databaseNow(sql: Sql): Promise<bigint> {
   return row?.now ?? 0n
 }
 
-/** When the transaction began, by the same clock: the time of what is seen in a snapshot, however long it is looked at. */
+/** When the transaction began, by the same clock: the time of a snapshot, however long it is read. */
 export async function snapshotNow(sql: Sql): Promise<bigint> {
   const [row] = await sql<{
     now: bigint

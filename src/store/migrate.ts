@@ -20,7 +20,7 @@ interface MigrateOptions {
   readonly onProgress?: (line: string) => void
 }
 
-/** Answers with the names of the migrations it applied; throws a StartRefusal that names the one that failed. */
+/** Returns the names of the migrations it applied; throws a StartRefusal that names the one that failed. */
 export async function migrate(options: MigrateOptions): Promise<readonly string[]> {
   const applied: string[] = []
   for (;;) {

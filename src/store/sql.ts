@@ -11,7 +11,7 @@ export interface SqlPart {
   readonly value: readonly unknown[]
 }
 
-/** A tagged template. What stands in `${}` travels as a parameter, never as text. */
+/** A tagged template. What is in `${}` is sent as a parameter, never as text. */
 export interface Sql {
   <Row>(text: TemplateStringsArray, ...values: readonly (SqlValue | SqlPart)[]): Promise<Row[]>
   /** `` sql`INSERT INTO t ${sql([{ id, amount }])}` ``: at least one row, all with the same columns. */

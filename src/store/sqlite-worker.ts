@@ -7,7 +7,7 @@ import { BatchRunner, type Refusal } from './write-batch.ts'
 
 declare const self: Worker
 
-/** One request at a time: an answer belongs to the last request. */
+/** Questions are answered in order, one at a time. */
 export type WriterQuestion =
   | { readonly kind: 'open'; readonly file: string; readonly settings: string }
   | { readonly kind: 'run'; readonly text: string; readonly values: readonly SqlValue[] }
@@ -85,9 +85,9 @@ function toFault(thrown: unknown): WriterFault {
   return { message, code, errno: 0 }
 }
 
-/** As much as SQLite's own automatic checkpoint, which would run inside of COMMIT, before the answer. */
+/** As much as SQLite's own automatic checkpoint, which would run inside COMMIT, before the answer. */
 const checkpointPages = 1000n
-/** How often the length of the log is looked at. A commit writes some ten pages. */
+/** The length of the log is checked after this many answers. A commit writes about ten pages. */
 const checkpointEvery = 16
 let answeredSince = 0
 

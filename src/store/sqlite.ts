@@ -176,24 +176,24 @@ function startThread(): Thread {
   const waiting: Waiting[] = []
   let gone: SQL.SQLiteError | undefined
 
-  const settleOne = (settle: (one: Waiting) => void) => {
-    const one = waiting.shift()
+  const endNext = (end: (next: Waiting) => void) => {
+    const next = waiting.shift()
     // An idle thread must not keep the process alive, a running commit must.
     if (waiting.length === 0) worker.unref()
-    if (one) settle(one)
+    if (next) end(next)
   }
   const lose = (message: string) => {
     gone ??= new SQL.SQLiteError(message, { code: 'ERR_SQLITE_CONNECTION_CLOSED', errno: 0 })
-    while (waiting.length > 0) settleOne((one) => one.reject(gone))
+    while (waiting.length > 0) endNext((next) => next.reject(gone))
   }
   const receive = (answer: WriterAnswer) =>
-    settleOne((one) => {
-      if (answer.kind === 'fault') one.reject(new SQL.SQLiteError(answer.fault.message, answer.fault))
-      else one.resolve(answer)
+    endNext((next) => {
+      if (answer.kind === 'fault') next.reject(new SQL.SQLiteError(answer.fault.message, answer.fault))
+      else next.resolve(answer)
     })
   worker.onmessage = ({ data }: MessageEvent<WriterAnswer>) => {
-    // No message is delivered while a handler runs, and `expect(…).rejects` in Bun 1.4 waits inside of whatever called it.
-    // So what follows a statement runs outside the handler. Batches are the hot path, and nothing waits inside of them.
+    // Code that awaits a statement must not run inside this handler: `expect(…).rejects` of Bun 1.4 blocks its caller until
+    // the promise settles, and no message is delivered meanwhile. Batches are the hot path, and no test blocks in them.
     if (data.kind === 'batch') receive(data)
     else setImmediate(receive, data)
   }

@@ -32,7 +32,7 @@ export function hasAnswered({ outcome }: Pick<AttemptRecord, 'outcome'>): boolea
 export interface CandidateRecord {
   readonly provider: string
   readonly upstreamModel: string
-  /** Why it stands where it does, or was left out. */
+  /** Why it has this place, or was left out. */
   readonly why?: string
 }
 
@@ -68,7 +68,7 @@ export interface RequestRecord {
   readonly surface: string | undefined
   /** 499: the client left before the end. */
   status: number
-  /** The vocabulary's code of a failure, also of one that was sent inside a stream. */
+  /** The code of a failure, also of one that was sent inside a stream. */
   code: string | undefined
   /** Detail beyond the code; undefined = none. */
   cause: FailureCause | undefined
@@ -106,7 +106,7 @@ export interface RequestRecord {
   session: string | undefined
   /** The program of the client and the agent within it, such as `codex_cli_rs/review`. */
   agent: string | undefined
-  /** A hash, and behind a space the id that was sent, where the operator wants that recorded. */
+  /** A hash; if the operator wants it recorded, followed by a space and the id that was sent. */
   endUser: string | undefined
   /** Sorted, `name=value`. */
   tags: readonly string[]
@@ -176,11 +176,11 @@ function jsonRequest(record: RequestRecord): string {
   const { usage, attempts } = record
   const served = attempts.at(-1)
   let text = `{"time":"${isoTime(record.startedAt)}","level":"info","message":"request","request_id":"${record.id}"`
-  text += `,"path":${quoted(record.path)},"status":${record.status}`
+  text += `,"path":${jsonText(record.path)},"status":${record.status}`
   if (record.code !== undefined) text += `,"code":"${record.code}","reason":${JSON.stringify(record.reason)}`
   if (record.caller !== undefined) text += `,"key":"${record.caller.keyId}"`
-  if (record.model !== undefined) text += `,"model":${quoted(record.model)}`
-  if (served) text += `,"provider":"${served.provider}","upstream_model":${quoted(served.upstreamModel)}`
+  if (record.model !== undefined) text += `,"model":${jsonText(record.model)}`
+  if (served) text += `,"provider":"${served.provider}","upstream_model":${jsonText(served.upstreamModel)}`
   text += `,"attempts":${attempts.length},"stream":${record.stream}`
   if (record.notes.length > 0) text += `,"notes":${JSON.stringify(record.notes)}`
   if (usage) text += `,"input_tokens":${totalInputTokens(usage)},"output_tokens":${usage.outputTokens}`
@@ -190,15 +190,15 @@ function jsonRequest(record: RequestRecord): string {
 }
 
 /** The same few paths and models are in every line. */
-const knownQuotes = new Map<string, string>()
-const knownQuotesMax = 1000
+const knownJson = new Map<string, string>()
+const knownJsonMax = 1000
 
-function quoted(text: string): string {
-  const known = knownQuotes.get(text)
+function jsonText(text: string): string {
+  const known = knownJson.get(text)
   if (known !== undefined) return known
-  if (knownQuotes.size >= knownQuotesMax) knownQuotes.clear()
+  if (knownJson.size >= knownJsonMax) knownJson.clear()
   const json = JSON.stringify(text)
-  knownQuotes.set(text, json)
+  knownJson.set(text, json)
   return json
 }
 

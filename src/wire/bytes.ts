@@ -46,7 +46,7 @@ export function hasBytes(body: Uint8Array, word: Uint8Array): boolean {
   return includes.call(body, word)
 }
 
-/** The offset of the first at `from` or behind it; -1 where there is none. */
+/** The offset of the first match at or after `from`; -1 = none. */
 export function findBytes(body: Uint8Array, word: Uint8Array, from = 0): number {
   return indexOf.call(body, word, from)
 }

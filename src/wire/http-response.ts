@@ -54,7 +54,7 @@ export class ResponseHead implements HeaderReader {
 
 type State =
   | 'head'
-  /** Until so many bytes have come. */
+  /** Until this many bytes have arrived. */
   | 'length'
   | 'until close'
   | 'chunk size'
@@ -244,7 +244,7 @@ export class ResponseReader {
   }
 }
 
-/** A view needs an ArrayBuffer behind the array, which costs more than a copy of a few kilobytes (a fifth of an event). */
+/** A view needs the ArrayBuffer of the array, which costs more than a copy of a few kilobytes (a fifth of an event). */
 const copiedBytesMax = 8 * 1024
 
 function pieceOf(bytes: Uint8Array, start: number, end: number): Uint8Array {

@@ -142,16 +142,16 @@ describe('a document is refused', () => {
 
   test('with a sentence a person can use', () => {
     expect(fault('{"a":1').message).toBe('unexpected end of the body')
-    expect(fault('{"model":1,"model":2}').message).toBe('`model` stands twice')
+    expect(fault('{"model":1,"model":2}').message).toBe('`model` appears twice')
     expect(fault('{"a":[1}}').message).toBe('expected `,` or `]`')
   })
 
-  test('when a name stands twice, once with escapes', () => {
+  test('when a name appears twice, once with escapes', () => {
     const found = fault('{"model":"cheap","mod\\u0065l":"dear"}')
     expect([found.reason, found.name, found.offset]).toEqual(['duplicate', 'model', 17])
   })
 
-  test('not when a name stands twice in an inner object', () => {
+  test('not when a name appears twice in an inner object', () => {
     expect(members('{"a":{"b":1,"b":2}}').list).toHaveLength(1)
   })
 
@@ -365,7 +365,7 @@ test('a value is found by name and by place, with its text as written', () => {
   expect(root.member('b')?.member('x')).toBeUndefined()
 })
 
-test('members and elements come in their order; a name that stands twice hides them all', () => {
+test('members and elements come in their order; a name that appears twice hides them all', () => {
   const node = JsonNode.of(' {"2":1,"1":[2,3]}')
   expect(node.members()?.map(([name, value]) => [name, value.text])).toEqual([
     ['2', '1'],
@@ -395,7 +395,7 @@ test('the elements of any array are those that parsing it gives', () => {
   )
 })
 
-test.each([1, 23, 24, 25, 40])('finds each of %i members, and refuses one that stands twice', (count) => {
+test.each([1, 23, 24, 25, 40])('finds each of %i members, and refuses one that appears twice', (count) => {
   const written = Array.from({ length: count }, (_, at) => `"member${at}":${at}`)
   const body = `{${written.join()}}`
   const read = members(body)

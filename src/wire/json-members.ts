@@ -1,5 +1,5 @@
-// Where the members and elements of JSON lie in its bytes, so that a body can be checked and edited without being parsed and
-// written again. Knows JSON, not the meaning of a member.
+// Finds the members and elements of JSON in its bytes, so that a body can be checked and edited without being parsed and
+// serialised again. Knows JSON, not the meaning of a member.
 
 import { isUtf8 } from 'node:buffer'
 import { assert } from '../kernel/assert.ts'
@@ -26,7 +26,7 @@ import type { JsonSpan } from './json-spans.ts'
 
 /** Containers inside containers, the top-level object being the first. */
 export const jsonDepthMax = 64
-/** A request has some dozens; millions would fit into a body and cost fifty times its size. */
+/** A request has a few dozen; millions would fit into a body and take fifty times its size in memory. */
 export const jsonMembersMax = 4096
 
 export interface JsonMember {
@@ -43,9 +43,9 @@ export class JsonMembers {
     readonly list: readonly JsonMember[],
     /** The object's opening brace. */
     readonly start: number,
-    /** Behind its closing brace. */
+    /** After its closing brace. */
     readonly end: number,
-    /** Only for many members: of a few, comparing each costs less than a map. */
+    /** Only for many members: comparing a few costs less than a map. */
     private readonly byName: ReadonlyMap<string, JsonMember> | undefined,
   ) {}
 
@@ -54,7 +54,7 @@ export class JsonMembers {
   }
 }
 
-/** From so many members on, they are in a map. */
+/** An object with at least this many members gets a map. */
 const mappedMembers = 24
 
 function findIn(list: readonly JsonMember[], name: string): JsonMember | undefined {
@@ -70,7 +70,7 @@ export class JsonFault {
     readonly reason: 'syntax' | 'duplicate' | 'depth' | 'utf8' | 'not-object' | 'too-many',
     readonly message: string,
     readonly offset: number,
-    /** The member that stands twice. */
+    /** The member that appears twice. */
     readonly name?: string,
   ) {}
 }
@@ -108,7 +108,7 @@ function readObject(body: Uint8Array, scanner: JsonScanner): JsonMembers | JsonF
       if (member === undefined) return faultOf(scanner)
       const { name } = member
       const isTwice = byName ? byName.has(name) : findIn(list, name) !== undefined
-      if (isTwice) return new JsonFault('duplicate', `\`${name}\` stands twice`, member.start, name)
+      if (isTwice) return new JsonFault('duplicate', `\`${name}\` appears twice`, member.start, name)
       if (list.push(member) > jsonMembersMax) return new JsonFault('too-many', 'too many members', member.start)
       if (byName) byName.set(name, member)
       else if (list.length === mappedMembers) byName = new Map(list.map((each) => [each.name, each]))
@@ -119,7 +119,7 @@ function readObject(body: Uint8Array, scanner: JsonScanner): JsonMembers | JsonF
   if (next !== closeBrace) return faultOf(scanner, 'expected `,` or `}`')
   scanner.at++
   const end = scanner.at
-  if (scanner.peek() !== -1) return faultOf(scanner, 'unexpected bytes behind the object')
+  if (scanner.peek() !== -1) return faultOf(scanner, 'unexpected bytes after the object')
   return new JsonMembers(list, start, end, byName)
 }
 
@@ -134,7 +134,7 @@ function readMember(body: Uint8Array, scanner: JsonScanner): JsonMember | undefi
   return { name: nameText(body, start, nameEnd), start, valueStart, valueEnd: scanner.at }
 }
 
-/** Names that were read before, by a few of their bytes: nearly every body has the same ones, and decoding costs more. */
+/** Names that were decoded before, by a hash of a few of their bytes: nearly every body has the same ones. */
 const knownNames: (string | undefined)[] = Array(256).fill(undefined)
 const knownLengthMax = 32
 
@@ -149,7 +149,7 @@ function nameText(body: Uint8Array, start: number, end: number): string {
   return name
 }
 
-/** Whether the bytes are this text; never where either has something else than ASCII. */
+/** Whether the bytes are this text; false if either is not ASCII. */
 function isAsciiText(body: Uint8Array, start: number, text: string, length: number): boolean {
   if (text.length !== length) return false
   for (let at = 0; at < length; at++) {
@@ -224,7 +224,7 @@ export interface ByteEdit {
   readonly bytes: Uint8Array
 }
 
-/** Up to here a zeroed array costs no more than a view of one that is not. */
+/** Below this size a zeroed array costs no more than a view of an uninitialised one. */
 const zeroedBytesMax = 8192
 
 /** Buffer's method works on any Uint8Array, and copies a part of it without a view, which costs more than the copy. */
@@ -239,7 +239,7 @@ export function spliceBytes(body: Uint8Array, edits: readonly ByteEdit[]): Uint8
     length += bytes.length - (end - start)
     last = end
   }
-  // A large one is not zeroed, at a fifth of the price for 100 kB; every byte is written below.
+  // A large array is not zeroed, which takes a fifth of the time for 100 kB; every byte is written below.
   const spliced =
     length < zeroedBytesMax ? new Uint8Array(length) : new Uint8Array(Buffer.allocUnsafeSlow(length).buffer)
   let from = 0
@@ -318,7 +318,7 @@ export class JsonNode {
     private readonly ends?: JsonEnds,
   ) {}
 
-  /** A document that stands alone and is known to be JSON. */
+  /** A separate document that is known to be JSON. */
   static of(text: string): JsonNode {
     const body = new TextEncoder().encode(text)
     let start = 0
@@ -333,7 +333,7 @@ export class JsonNode {
     return node
   }
 
-  /** undefined if there is none, if this is not an object, or if one of its names stands twice. */
+  /** undefined if there is none, if this is not an object, or if one of its names appears twice. */
   member(name: string): JsonNode | undefined {
     const known = this.#byName?.get(name)
     if (known) return known
@@ -345,7 +345,7 @@ export class JsonNode {
     return node
   }
 
-  /** The members in their order; undefined if this is not an object, or one of its names stands twice. */
+  /** The members in their order; undefined if this is not an object, or one of its names appears twice. */
   members(): [name: string, value: JsonNode][] | undefined {
     return this.#read()?.list.flatMap(({ name }) => {
       const value = this.member(name)

@@ -42,20 +42,20 @@ const trueWord = new TextEncoder().encode('true')
 const falseWord = new TextEncoder().encode('false')
 const nullWord = new TextEncoder().encode('null')
 
-/** So many bytes of a string are looked at one by one: only a longer one is worth the DataView, which takes 4 µs. */
+/** The first bytes of a string are compared one by one: only a longer one is worth the DataView, which takes 4 µs. */
 const steppedBytes = 4096
 /** 1 for each byte that ends a plain part of a string: a quote, a backslash or a control character. */
 const stringStops = new Uint8Array(256)
 stringStops.fill(1, 0, space)
 stringStops[quote] = stringStops[backslash] = 1
 
-/** Every pass… method starts at `at`, and either moves `at` behind what it names or sets `fault` and answers false. */
+/** Every pass… method starts at `at`, and either moves `at` past what it names or sets `fault` and returns false. */
 export class JsonScanner {
   fault: ScanFault | undefined
-  /** Behind the closing quote of the name passed last. */
+  /** After the closing quote of the last name. */
   nameEnd = 0
 
-  /** Made for the first long string: it needs an ArrayBuffer behind the body. */
+  /** Made for the first long string: it needs the ArrayBuffer of the body. */
   private words: DataView | undefined
 
   constructor(
@@ -63,11 +63,11 @@ export class JsonScanner {
     public at: number,
     private readonly end: number,
     private readonly depthMax: number,
-    /** Values that were passed before, where that is known. */
+    /** The ends of containers, if they are known. */
     private readonly ends?: JsonEnds,
   ) {}
 
-  /** Passes whitespace and looks at the byte behind it; -1 at the end. */
+  /** Passes whitespace and returns the byte after it; -1 at the end. */
   peek(): number {
     const { body, end } = this
     let at = this.at
@@ -173,10 +173,10 @@ export class JsonScanner {
     return this.fail('unterminated string')
   }
 
-  /** Whatever cannot go on at the end of the bytes is cut short, not wrong. */
+  /** A syntax error at the end of the bytes means that the body is incomplete. */
   fail(message: string, reason: ScanFault['reason'] = 'syntax'): false {
-    const cut = this.at >= this.end && reason === 'syntax'
-    this.fault = { reason, message: cut ? 'unexpected end of the body' : message, offset: this.at }
+    const isIncomplete = this.at >= this.end && reason === 'syntax'
+    this.fault = { reason, message: isIncomplete ? 'unexpected end of the body' : message, offset: this.at }
     return false
   }
 
@@ -198,7 +198,7 @@ export class JsonScanner {
     return at
   }
 
-  /** Behind a backslash. */
+  /** After a backslash. */
   private passEscape(): boolean {
     const byte = this.byteAt(this.at)
     if (byte === lowerU) {

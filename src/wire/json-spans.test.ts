@@ -38,7 +38,7 @@ describe('the spans of chosen members', () => {
     expect(found(data, 6, data.length - 2)).toMatchObject({ model: '"é"' })
   })
 
-  test('are those of the last member where a name stands twice', () => {
+  test('are those of the last member where a name appears twice', () => {
     expect(found(bytes('{"model":1,"model":2}'))).toMatchObject({ model: '2' })
   })
 

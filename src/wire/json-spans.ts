@@ -28,7 +28,7 @@ interface Slot {
   readonly span: { start: number; end: number }
 }
 
-/** Made once for the names one is looking for, then used for event after event. */
+/** Finds the members with certain names. One instance serves many events, one after the other. */
 export class JsonSpans<Name extends string> {
   readonly of: Readonly<Record<Name, JsonSpan>>
   readonly #slots: readonly Slot[]
@@ -101,10 +101,10 @@ function isSpace(byte: number): boolean {
   return byte <= space && (byte === space || byte === lineFeed || byte === carriageReturn || byte === tab)
 }
 
-/** So many bytes are looked at one by one: most strings end within them, and a search is worth it only for more. */
+/** The first bytes of a string are compared one by one: most strings end there, and a search only pays for longer ones. */
 const steppedBytes = 64
 
-/** Behind the closing quote, or -1. */
+/** The offset after the closing quote, or -1. */
 function passString(data: Uint8Array, from: number, end: number): number {
   let at = from + 1
   while (at < end) {
@@ -121,7 +121,7 @@ function passString(data: Uint8Array, from: number, end: number): number {
   return -1
 }
 
-/** By the backslashes in front of it, of which every two are one that is escaped itself. */
+/** Whether an odd number of backslashes precedes it. */
 function isEscaped(data: Uint8Array, at: number): boolean {
   let before = at
   while (data[before - 1] === backslash) before--
@@ -165,14 +165,14 @@ function passContainer(data: Uint8Array, from: number, end: number): number {
 // Counts the bytes of text in passing JSON: the strings under certain names, at any depth, unescaped, in UTF-8. Broken
 // JSON is counted up to where it breaks.
 
-/** Made once for the names one is looking for, then used for event after event. */
+/** One instance serves many events, one after the other. */
 export class JsonTextMeter {
   /** Result of the last count: a bit for each watched name with a string that is not empty. */
   seen = 0
   readonly #names: readonly Uint8Array[]
   readonly #watched: readonly Uint8Array[]
 
-  /** `watched`: names that are looked out for, counted or not. */
+  /** `watched`: names that set a bit of `seen`, whether or not their text is counted. */
   constructor(names: readonly string[], watched: readonly string[] = []) {
     this.#names = names.map((name) => new TextEncoder().encode(name))
     this.#watched = watched.map((name) => new TextEncoder().encode(name))

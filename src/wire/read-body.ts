@@ -33,7 +33,7 @@ export interface BodyPiece {
 // hundred clients that send a large body at once would fill it between two samples.
 
 export interface BodyRoom {
-  /** Whether there is room for so many more bytes of a body that `has` so many; they are then taken. */
+  /** Takes room for more bytes of a body that already `has` some; false if there is none. */
   take(bytes: number, has: number): boolean
   giveBack(bytes: number): void
 }
@@ -138,7 +138,7 @@ export function readResponseBody(
   // Who knows its length has all of it.
   if (announced !== undefined) onProgress()
   if (announced !== undefined && announced <= nativeBytesMax) return readWithin(response, announced, bytesMax)
-  // Not looked at before: that makes a stream of what can be taken whole.
+  // Not earlier: reading `body` makes a stream of what can be taken whole.
   const { body } = response
   return body === null ? Promise.resolve(new Uint8Array(0)) : readCapped(body, bytesMax, onProgress)
 }

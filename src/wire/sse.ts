@@ -212,7 +212,7 @@ export function withoutControlLines(record: Uint8Array): Uint8Array {
     kept.set(record.subarray(from, lines.start), length)
     length += lines.start - from
     from = lines.next
-    // A CR before the cut and an LF behind it would become one line end, and the blank line of the record would be
+    // A CR before the removed lines and an LF after them would become one line end, and the blank line of the record would be
     // lost. Then the line that is cut leaves its own LF, which the CR takes instead.
     if (length > 0 && kept[length - 1] === carriageReturn && record[from] === lineFeed) from--
   }

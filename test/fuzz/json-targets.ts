@@ -104,7 +104,7 @@ function checkMeter(bytes: Uint8Array<ArrayBuffer>): void {
   const count = meter.count(bytes, 0, bytes.length)
   insist(Number.isSafeInteger(count) && count >= 0 && count <= bytes.length, `${count} of ${bytes.length} bytes`)
   const parsed = parse(bytes)
-  // Names that stand twice are lost in JSON.parse, and so are escapes of half a character.
+  // Names that appear twice are lost in JSON.parse, and so are escapes of half a character.
   const isPlain = parsed && same(parse(Buffer.from(JSON.stringify(parsed.value)))?.value, parsed.value)
   const text = utf8Text(bytes, 0, bytes.length)
   if (isPlain && !text.includes('\\u') && hasNoTwins(bytes)) {

@@ -94,7 +94,7 @@ const shapes: readonly Trick[] = [
   trick('JSON that opens and never closes', 'refused', (turn) =>
     respond(turn, turn.streams ? `data: ${openArrays}\n\n` : openArrays),
   ),
-  trick('a model that stands twice', 'answered', edited(/"model":"up"/, '"model":"up","model":"canary"')),
+  trick('a model that appears twice', 'answered', edited(/"model":"up"/, '"model":"up","model":"canary"')),
   trick('a model that is an object', 'answered', edited(/"model":"up"/, '"model":{"__proto__":{"polluted":1}}')),
   trick('__proto__ beside the answer', 'answered', edited(/"model":"up"/, '"model":"up","__proto__":{"polluted":1}')),
   trick(

@@ -146,7 +146,7 @@ forEachEngine((engine) => {
       ['team=', '`team=` is not a tag'],
       ['1=web', '`1=web` is not a tag'],
       ['team=a b', '`team=a b` is not a tag'],
-      ['team=web,team=db', '`team` stands twice'],
+      ['team=web,team=db', '`team` appears twice'],
       [`team=${'x'.repeat(65)}`, 'is not a tag'],
       [Array.from({ length: 9 }, (_, at) => `t${at}=x`).join(','), 'it has 9 tags, and at most 8'],
     ] as const

@@ -43,7 +43,7 @@ export function renderStreamFailure(failure: Failure, requestId: RequestId): Uin
 
 // Claude Code recovers from some refusals: it leaves out images, thinking or the effort and sends the request again. It
 // recognises Anthropic's words, and in their place a token (`claude gateway --help` of 2.1.325, 2026-11). Other providers,
-// and this gateway, use other words, so the token is added behind them.
+// and this gateway, use other words, so the token is added after them.
 
 /** In the order of Claude Code's list: the first that fits wins, `$1` is what its words name. Anything uncertain gets no token. */
 const capabilities: readonly (readonly [name: string, words: RegExp])[] = [

@@ -90,7 +90,7 @@ export const openaiStatuses: ReadonlyMap<string, number> = new Map([
 ])
 
 /**
- * OpenRouter only says that a provider failed. The provider's message stands in `metadata.raw`, as text or as JSON in a
+ * OpenRouter only says that a provider failed. The provider's message is in `metadata.raw`, as text or as JSON in a
  * string.
  */
 function relayedWords({ message, metadata }: Record<string, unknown>): string | undefined {
@@ -227,7 +227,7 @@ const phrases: readonly RegExp[] = [
   // Bedrock, which counts tokens or bytes (strands-agents/harness-sdk#1663, 2026-02)
   /input is too long for requested model/i,
   /too many total text bytes/i,
-  // Many, in front of or behind the words above
+  // Many, before or after the words above
   /\bcontext_length_exceeded\b/,
 ]
 

@@ -278,7 +278,7 @@ function createParseContext({ body, members }: Envelope): ParseContext {
     unsupported: [],
     rawText: (pointer) =>
       nodeAt(pointer)?.text ??
-      refuseAt(pointer, `\`${paramOf(pointer)}\` cannot be read: a name around it stands twice.`),
+      refuseAt(pointer, `\`${paramOf(pointer)}\` cannot be read: a name around it appears twice.`),
   }
 }
 

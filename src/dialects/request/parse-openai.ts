@@ -34,7 +34,7 @@ const schemaMembers = ['name', 'description', 'schema', 'strict']
 const nestedMembers: ReadonlySet<string> = new Set(schemaMembers)
 const flatMembers: ReadonlySet<string> = new Set([...schemaMembers, 'type'])
 
-/** `isNested`: the schema stands in an object named after the type, as in Chat Completions. */
+/** `isNested`: the schema is in an object named after the type, as in Chat Completions. */
 export function parseFormat(
   format: RequestFields | undefined,
   isNested: boolean,

@@ -37,7 +37,7 @@ import {
 } from './tools.ts'
 
 export interface OpenaiForm {
-  /** Members stand in an object named after the type of a tool or format, instead of beside the type. */
+  /** Members are in an object named after the type of a tool or format, instead of beside the type. */
   readonly isNested: boolean
   /** `strict` is written even if false, because the provider is strict by default. */
   readonly writesStrict: boolean

@@ -385,7 +385,7 @@ export function refuseTooMany(count: number, most: number | undefined): void {
 export function refuseTwice(tools: readonly Tool[]): void {
   const seen = new Set<string>()
   for (const [i, { name, place = `/tools/${i}` }] of tools.entries()) {
-    if (seen.has(name)) refuseAt(place, `The tool ${shownWord(name)} stands twice in \`tools\`.`)
+    if (seen.has(name)) refuseAt(place, `The tool ${shownWord(name)} appears twice in \`tools\`.`)
     seen.add(name)
   }
 }

@@ -431,16 +431,16 @@ async function explainCharge(database: Database, { usage, held }: StoredRequest,
   // An estimate costs at most what was held, so its lines may add up to more.
   const total = charge.estimated
     ? charge.amount + writtenOff
-    : picoToNano(lines.reduce((sum, { pico }) => sum + pico, 0n))
+    : picoToNano(lines.reduce((sum, { amount }) => sum + amount, 0n))
   return {
     price_version: charge.priceVersion,
     price_source: version.source,
     price_effective_from: isoTime(version.effectiveFrom),
-    lines: lines.map(({ kind, tokens, price, pico }) => ({
-      kind,
-      tokens,
-      price_per_million: formatPrice(price),
-      amount: formatPico(pico),
+    lines: lines.map(({ bucket, units, rate, amount }) => ({
+      kind: bucket,
+      tokens: units,
+      price_per_million: formatPrice(rate),
+      amount: formatPico(amount),
     })),
     total: formatUsd(total as Nano),
     written_off: formatUsd(writtenOff),

@@ -164,7 +164,7 @@ async function saveCard(
   return undefined
 }
 
-/** Turns automatic top-ups off after so many failures in a row. */
+/** Turns automatic top-ups off after this many failures in a row. */
 export const failuresMax = 3
 
 /** Trying again cannot help: a person has to pay, or to save another card. */

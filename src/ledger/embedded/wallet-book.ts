@@ -109,7 +109,7 @@ export class WalletBook {
     return hold && this.#reserve(hold, more)
   }
 
-  /** Holds more for what was delivered, as far as the wallet has it, whatever the budgets say; answers how much. */
+  /** Holds more for what was delivered, as far as the wallet has it, whatever the budgets say; returns how much. */
   cover(requestId: RequestId, more: Nano): Nano {
     const hold = this.#open(requestId)
     return (hold ? this.#cover(hold, more) : 0n) as Nano

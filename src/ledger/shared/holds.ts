@@ -117,7 +117,7 @@ export async function endHolds(
   return new Map(rows.map((row) => [row.request_id, { amount: row.amount, budgets: parseBudgetNames(row.budgets) }]))
 }
 
-/** Raises the holds before the balance is looked at, because a hold's row is locked before its balance. */
+/** Raises the holds before the balance is read, because a hold's row is locked before its balance. */
 export async function raiseHolds(
   sql: Sql,
   owner: Owner,

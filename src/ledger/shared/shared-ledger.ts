@@ -104,7 +104,7 @@ export async function createSharedLedger(options: LedgerOptions): Promise<Ledger
       for (const stop of stops) stop()
       holds.close()
       await queue.drain()
-      // A row that stays behind is found dead later.
+      // A row that is left here is found dead later.
       await replica.leave().catch(() => {})
     },
   }

@@ -88,7 +88,7 @@ const carriers: readonly { readonly range: IpRange; readonly carried: (value: bi
   // IPv4-translated.
   { range: parsed('::ffff:0:0:0/96'), carried: lowest },
   { range: parsed('64:ff9b::/96'), carried: lowest },
-  // RFC 6052: behind a prefix of 48 bits the octet 64–71 is left out; behind one of 96 bits it is the end.
+  // RFC 6052: after a prefix of 48 bits, bits 64–71 are skipped; after one of 96 bits, the address is at the end.
   {
     range: parsed('64:ff9b:1::/48'),
     carried: (value) => [...lowest(value), (((value >> 64n) & 0xffffn) << 16n) | ((value >> 40n) & 0xffffn)],

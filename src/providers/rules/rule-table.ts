@@ -1,5 +1,5 @@
 // The shape of a row that says what a family of models takes, and the two ways of naming a family. Hosts have no place
-// here: what is true of one host alone, for all its models or for some, stands in its own data file.
+// here: what is true of one host alone, for all its models or for some, is in that host's data file.
 
 import type { TargetRules } from '../../dialects/canonical/target-rules.ts'
 import type { DialectId } from '../../dialects/dialect.ts'
@@ -25,7 +25,7 @@ export interface RuleRow extends ModelRules {
  */
 const nameEnd = '(?![a-z0-9]|[.-]\\d{1,2}(?![a-z0-9]))'
 
-/** A family wherever it is hosted: behind a creator (`openai/gpt-5`, `anthropic.claude-…`), or tuned (`ft:gpt-4o`). */
+/** A family wherever it is hosted: after a creator (`openai/gpt-5`, `anthropic.claude-…`), or tuned (`ft:gpt-4o`). */
 export function family(names: string): RegExp {
   return new RegExp(`(?:^|[/.:])(?:${names})${nameEnd}`, 'i')
 }

@@ -143,7 +143,7 @@ function contradictions(dialect: DialectId, rules: TargetRules): string[] {
     'a mode is limited that is refused',
   )
   claim(limited.length === 0 || ranks.some((rank) => rank > efforts.indexOf('high')), 'a limit on efforts that are not')
-  claim(new Set(thinking).size === thinking.length, 'a mode stands twice')
+  claim(new Set(thinking).size === thinking.length, 'a mode appears twice')
   claim(
     rules.sampling !== 'without-reasoning' || rules.thinksByDefault !== undefined,
     'sampling hangs on an unknown default',

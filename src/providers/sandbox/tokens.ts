@@ -14,7 +14,7 @@ export function countTokens(text: string): number {
   return text.match(tokenPattern)?.length ?? 0
 }
 
-/** The beginning of a text that holds at most so many tokens; the text itself where it holds no more. */
+/** The beginning of a text with at most this many tokens; the whole text if it has no more. */
 export function takeTokens(text: string, tokensMax: number): string {
   let taken = 0
   let end = 0

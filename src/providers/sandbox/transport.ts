@@ -277,7 +277,7 @@ function* streamItems(
   if (!breaksOff) yield renderer.terminal
 }
 
-/** Resolves after so many milliseconds, or at once when the signal aborts; never rejects. */
+/** Resolves after this many milliseconds, or at once when the signal aborts; never rejects. */
 export type Delay = (ms: number, signal: CancelSignal) => Promise<void>
 
 export const timerDelay: Delay = (ms, signal) =>

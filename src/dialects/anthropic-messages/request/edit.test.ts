@@ -148,7 +148,7 @@ describe('unpaid models', () => {
     ])
   })
 
-  test('are not asked for advice where a name stands twice, or by the only tool', () => {
+  test('are not asked for advice where a name appears twice, or by the only tool', () => {
     const twice = '{"type":"advisor_20260301","name":"advisor","model":"claude-opus-5-5","name":"advisor"}'
     expect(sent(`"tools":[${own},${twice}],`)).toEqual([body(`"tools":[${own}],`), ['tool_dropped /tools/1']])
     expect(sent(`"tools":[${twice}],"tool_choice":{"type":"any"},`)).toEqual([body(''), ['tools_dropped /tools']])

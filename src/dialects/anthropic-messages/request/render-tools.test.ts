@@ -228,8 +228,8 @@ describe('names and kinds', () => {
     expect(refusalOf({ tools }, { toolsMax: 2 }).message).toContain('at most 2 tools; the request has 3')
   })
 
-  test('a tool that stands twice is refused', () => {
-    expect(refusalOf({ tools: [f, f] }).message).toContain('`f` stands twice')
+  test('a tool that appears twice is refused', () => {
+    expect(refusalOf({ tools: [f, f] }).message).toContain('`f` appears twice')
   })
 })
 

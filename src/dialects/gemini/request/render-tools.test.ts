@@ -94,7 +94,7 @@ describe('declarations', () => {
   test('pitfall 51: too many, or one twice, are refused', () => {
     const many = Array.from({ length: 513 }, (_, i) => tool(`f${i}`))
     expect(refusedBy({ tools: many })).toBe('tools: This model takes at most 512 tools; the request has 513.')
-    expect(refusedBy({ tools: [tool('f'), tool('f')] })).toContain('`f` stands twice')
+    expect(refusedBy({ tools: [tool('f'), tool('f')] })).toContain('`f` appears twice')
   })
 })
 

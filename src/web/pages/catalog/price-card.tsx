@@ -154,15 +154,15 @@ function Receipt({ price, sample }: { readonly price: Price; readonly sample: Sa
   return (
     <div class="receipt stack tight">
       <dl>
-        {chargeLines(price, usage).map(({ kind, tokens, price: each, pico }) => (
-          <div key={kind}>
+        {chargeLines(price, usage).map(({ bucket, units, rate, amount }) => (
+          <div key={bucket}>
             <dt>
-              {buckets[kind].label}
+              {buckets[bucket].label}
               <small>
-                {exactCount(tokens)} × ${formatPrice(each)} / M
+                {exactCount(units)} × ${formatPrice(rate)} / M
               </small>
             </dt>
-            <dd>${formatPico(pico)}</dd>
+            <dd>${formatPico(amount)}</dd>
           </div>
         ))}
         <div class="sum">
