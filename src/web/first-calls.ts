@@ -32,6 +32,8 @@ export const spendQuery = (now: number, workspaceId: string) => ({
   workspace_id: workspaceId,
 })
 
+export const alertsListed = 50
+
 /** The paths have to be the ones that `useApi` and `useList` of the page ask for. */
 const bySection: { readonly [Name in SectionName]?: (place: FirstPlace) => readonly string[] } = {
   usage({ workspaceId, viewer, now }) {
@@ -74,6 +76,15 @@ const bySection: { readonly [Name in SectionName]?: (place: FirstPlace) => reado
         ]),
     ...(workspaceId === undefined ? [] : [targetOf('getWorkspace', { id: workspaceId }, {}).path]),
     targetOf('listPriceLists', {}, {}).path,
+  ],
+  alerts: ({ workspaceId: workspace_id, viewer }) => [
+    targetOf('listAlerts', {}, { workspace_id, limit: alertsListed }).path,
+    ...(may(viewer, 'listWebhooks', workspace_id)
+      ? [
+          targetOf('listWebhooks', {}, { workspace_id }).path,
+          targetOf('listRecentDeliveries', {}, { workspace_id }).path,
+        ]
+      : []),
   ],
   keys: ({ subject }) => (subject === '' ? [] : [targetOf('getKey', { id: subject }, {}).path]),
 }

@@ -4,6 +4,7 @@
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Page } from 'playwright-core'
+import { Webhook } from 'standardwebhooks'
 import { isoTime, systemClock } from '../../src/kernel/clock.ts'
 import { browserTest, openContext, watchPage } from '../parts/browser.ts'
 import { followToCallback, type IdentityProvider, startIdentityProvider } from '../parts/identity-provider.ts'
@@ -15,10 +16,14 @@ let provider: IdentityProvider
 const password = 'correct horse battery'
 let aheadMs = 0
 const clock = { ...systemClock, now: () => systemClock.now() + aheadMs }
+const config = `
+sign_in: { provider_name: Example ID }
+webhooks: { allow_hosts: ["127.0.0.1"] }
+`
 
 beforeAll(async () => {
   provider = await startIdentityProvider()
-  harness = await startConsole({ clock, env: provider.env, config: 'sign_in: { provider_name: Example ID }' })
+  harness = await startConsole({ clock, env: provider.env, config })
   await provider.serve(harness.gateway.url)
 })
 
@@ -322,6 +327,47 @@ browserTest('a statement, a receipt, and alerts with their bell', async () => {
   await button(page, 'Mark all as read').click()
   await page.waitForSelector('text=Mark all as read', { state: 'detached' })
 })
+
+browserTest(
+  'a webhook is created, tested and deleted, and its secret checks the signature of what it gets',
+  async () => {
+    const received: { readonly headers: Record<string, string>; readonly body: string }[] = []
+    using receiver = Bun.serve({
+      port: 0,
+      hostname: '127.0.0.1',
+      async fetch(request) {
+        received.push({ headers: Object.fromEntries(request.headers), body: await request.text() })
+        return new Response()
+      },
+    })
+    const workspace = await harness.manage('POST /api/workspaces', { name: 'umbrella' })
+    const { page } = await harness.signIn(`/console/${workspace.id}/alerts`)
+    await page.waitForSelector('text=No webhooks yet')
+    await button(page, 'New webhook').click()
+    const url = `http://127.0.0.1:${receiver.port}/hook`
+    await field(page, 'URL').fill(url)
+    await page.getByLabel('Low balance').check()
+    await page.getByLabel('Prices changed').check()
+    await button(page, 'Create webhook').click()
+    await page.waitForSelector('text=This secret is shown only once')
+    const secret = await page.locator('dialog pre').innerText()
+    await button(page, 'Done, I have copied it').click()
+    const row = page.locator('[data-row^="whk_"]')
+    expect(await row.innerText()).toContain('Low balance, Prices changed')
+
+    await row.getByText('Send test').click()
+    await page.waitForSelector('[data-row] >> text=delivered')
+    const [test] = received
+    expect(new Webhook(secret).verify(test?.body ?? '', test?.headers ?? {})).toMatchObject({ type: 'test' })
+    await shot(page, 'webhook')
+
+    await row.getByText('Delete').click()
+    await button(page, 'Delete webhook').click()
+    await page.waitForSelector('text=No webhooks yet')
+    await page.waitForSelector('text=Nothing was sent yet')
+    expect(await harness.manage(`GET /api/webhooks?workspace_id=${workspace.id}`)).toMatchObject({ data: [] })
+  },
+)
 
 browserTest('an operator sells at a price list, and sees charges, costs and margin to the nano-dollar', async () => {
   const workspace = await harness.manage('POST /api/workspaces', { name: 'initech' })

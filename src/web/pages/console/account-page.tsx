@@ -9,9 +9,10 @@ import { Button, CodeBlock, ErrorNotice } from '../components.tsx'
 import { Checkbox } from '../form.tsx'
 import { useApi, useList, useSubmit } from '../hooks.ts'
 import type { Column } from '../table.tsx'
+import { kindLabels } from './alerts-page.tsx'
 import { Actions, Card, emptyState, ListView, QueryView, Section } from './components.tsx'
 import { Ago, useWorkspaces } from './context.tsx'
-import { Dialog, FormDialog, useOverlay } from './overlay.tsx'
+import { FormDialog, OnceDialog, useOverlay } from './overlay.tsx'
 
 type Me = AnswerOf<'getMe'>
 type Token = ItemOf<'listTokens'>
@@ -49,16 +50,6 @@ function Profile({ me: { person, is_operator, workspaces } }: { readonly me: Me 
       </ul>
     </Card>
   )
-}
-
-const kindLabels: Readonly<Record<AlertKind, string>> = {
-  'balance.low': 'Low balance',
-  'limit.reached': 'Spend limit at 75, 90 and 100 %',
-  'provider.down': 'Provider down',
-  'provider.up': 'Provider works again',
-  'price.changed': 'Prices changed',
-  'topup.failed': 'Automatic top-up failed',
-  test: 'Test',
 }
 
 /** Which alerts come by e-mail. */
@@ -315,37 +306,15 @@ function TokenDialog({ me, address, workspaces, onDone }: TokenDialogProps) {
       }}
       onDone={({ secret, name }) => {
         onDone()
-        open(<SecretDialog name={name} secret={secret} address={address} />)
+        const command = `TOLLGATE_URL=${address} TOLLGATE_ADMIN_TOKEN=${secret} npx tollgate keys`
+        const advice = 'Copy it now. A lost token can only be revoked.'
+        open(
+          <OnceDialog title={`Token ${name}`} what="token" value={secret} advice={advice}>
+            <CodeBlock title="On the command line" what="command" code={command} />
+          </OnceDialog>,
+        )
       }}
     />
-  )
-}
-
-/** Closes only by its button, because the secret cannot be shown again. */
-function SecretDialog({
-  name,
-  secret,
-  address,
-}: {
-  readonly name: string
-  readonly secret: string
-  readonly address: string
-}) {
-  const { close } = useOverlay()
-  const command = `TOLLGATE_URL=${address} TOLLGATE_ADMIN_TOKEN=${secret} npx tollgate keys`
-  return (
-    <Dialog title={`Token ${name}`} isSticky>
-      <div class="form">
-        <p class="warning">
-          <strong>This token is shown only once.</strong> Copy it now. A lost token can only be revoked.
-        </p>
-        <CodeBlock title="Token" what="token" code={secret} />
-        <CodeBlock title="On the command line" what="command" code={command} />
-        <div class="sheet-foot">
-          <Button onClick={close}>Done, I have copied it</Button>
-        </div>
-      </div>
-    </Dialog>
   )
 }
 

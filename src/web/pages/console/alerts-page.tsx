@@ -1,30 +1,46 @@
 /** @jsxImportSource preact */
-// Alerts: the list, what was sent to whom, and the number of unread ones for the menu.
+// Alerts: the list, the webhooks that receive them, what was sent to whom, and the number of unread ones for the menu.
 
 import { useEffect } from 'preact/hooks'
 import { isAllowed } from '../../../api/access.ts'
-import type { ConsoleData } from '../../page-data.ts'
-import { callApi, callForPage, type ItemOf } from '../api.ts'
-import { Button, ErrorNotice } from '../components.tsx'
-import { useList, useQuery, useSubmit } from '../hooks.ts'
+import { type AlertKind, alertKinds } from '../../../kernel/alert.ts'
+import { countOf } from '../../catalog/format.ts'
+import { alertsListed } from '../../first-calls.ts'
+import { allWorkspaces, type ConsoleData } from '../../page-data.ts'
+import { type AnswerOf, callApi, callForPage, type ItemOf } from '../api.ts'
+import { Button, ErrorNotice, Status } from '../components.tsx'
+import { Checkbox } from '../form.tsx'
+import { type List, type Query, useApi, useList, useQuery, useSubmit } from '../hooks.ts'
 import { Icon } from '../icons.tsx'
-import type { Column } from '../table.tsx'
-import { Actions, emptyState, ListView, Section } from './components.tsx'
+import { type Column, DataTable } from '../table.tsx'
+import { Actions, emptyState, ListView, QueryView, Section } from './components.tsx'
 import { Ago, useMay, useViewer, useWorkspaces } from './context.tsx'
-import { useConsolePath } from './navigation.ts'
+import { useConsolePath, usePlace } from './navigation.ts'
+import { FormDialog, OnceDialog, useOverlay } from './overlay.tsx'
 
 type Alert = ItemOf<'listAlerts'>
 type Delivery = ItemOf<'listRecentDeliveries'>
+type Webhook = ItemOf<'listWebhooks'>
 
-const listedMax = 50
+export const kindLabels: Readonly<Record<AlertKind, string>> = {
+  'balance.low': 'Low balance',
+  'limit.reached': 'Spend limit at 75, 90 and 100 %',
+  'provider.down': 'Provider down',
+  'provider.up': 'Provider works again',
+  'price.changed': 'Prices changed',
+  'topup.failed': 'Automatic top-up failed',
+  test: 'Test',
+}
+
 const pollMs = 60_000
+const sendingPollMs = 1_000
 
 /** The unread alerts of all workspaces that the viewer sees. */
 function useUnread() {
   const { isOperator, grants } = useViewer()
   const ids = grants.filter(({ role }) => isAllowed('listAlerts', role)).map(({ workspaceId }) => workspaceId)
   const query = useQuery('unread alerts', async () => {
-    const calls = (isOperator ? [undefined] : ids).map((id) => ({ query: { workspace_id: id, limit: listedMax } }))
+    const calls = (isOperator ? [undefined] : ids).map((id) => ({ query: { workspace_id: id, limit: alertsListed } }))
     const pages = await Promise.all(calls.map((call) => callForPage('listAlerts', call, undefined)))
     return pages.flatMap(({ data }) => data).filter(({ is_unread }) => is_unread)
   })
@@ -38,11 +54,19 @@ function useUnread() {
 
 /** A bell with the number of unread alerts. */
 export function AlertBell() {
-  const count = useUnread().length
+  const unread = useUnread()
   const to = useConsolePath()
-  const text = count >= listedMax ? `${listedMax}+` : String(count)
+  const { scope } = usePlace()
+  const count = unread.length
+  // The page of a workspace lists its own alerts alone.
+  const isElsewhere = unread.some(({ workspace_id }) => workspace_id !== scope)
+  const text = count >= alertsListed ? `${alertsListed}+` : String(count)
   return (
-    <a class="alert-bell" href={to('alerts')} aria-label={`Alerts, ${count === 0 ? 'none' : text} unread`}>
+    <a
+      class="alert-bell"
+      href={isElsewhere ? `/console/${allWorkspaces}/alerts` : to('alerts')}
+      aria-label={`Alerts, ${count === 0 ? 'none' : text} unread`}
+    >
       <Icon name="bell" />
       {count > 0 && <span class="alert-count">{text}</span>}
     </a>
@@ -51,9 +75,10 @@ export function AlertBell() {
 
 export function AlertsView(_: ConsoleData) {
   const { chosen, workspaces = [], isDecided } = useWorkspaces()
+  const { isOperator } = useViewer()
   const may = useMay()
   const id = chosen?.id
-  const list = useList('listAlerts', isDecided ? { query: { workspace_id: id, limit: listedMax } } : undefined)
+  const list = useList('listAlerts', isDecided ? { query: { workspace_id: id, limit: alertsListed } } : undefined)
   const submit = useSubmit()
   const newest = list.items.find(({ is_unread }) => is_unread)
   // Where several workspaces are listed one by one, their alerts are marked together.
@@ -65,7 +90,7 @@ export function AlertsView(_: ConsoleData) {
       label: 'Alert',
       show: ({ message, is_unread }) => (is_unread ? <strong>{message}</strong> : message),
       note: ({ kind, workspace_id, is_unread }) =>
-        [is_unread ? 'unread' : undefined, kind, nameOf(workspace_id)].filter(Boolean).join(' · '),
+        [is_unread ? 'unread' : undefined, kindLabels[kind], nameOf(workspace_id)].filter(Boolean).join(' · '),
     },
     { label: 'Time', show: ({ created_at }) => <Ago at={created_at} /> },
   ]
@@ -94,24 +119,169 @@ export function AlertsView(_: ConsoleData) {
           )}
         />
       </Section>
-      {isDecided && may('listRecentDeliveries', id) && <Deliveries workspaceId={id} />}
+      {isDecided && (id !== undefined || isOperator) && may('listWebhooks', id) && (
+        <Receivers workspace={chosen} nameOf={nameOf} />
+      )}
     </>
   )
 }
 
-function Deliveries({ workspaceId }: { readonly workspaceId: string | undefined }) {
-  const list = useList('listRecentDeliveries', { query: { workspace_id: workspaceId } })
+interface ReceiversProps {
+  /** undefined = all of them. */
+  readonly workspace: { readonly id: string; readonly name: string } | undefined
+  nameOf(workspaceId: string | null): string | undefined
+}
+
+/** The webhooks, and what was sent to them and by e-mail. */
+function Receivers({ workspace, nameOf }: ReceiversProps) {
+  const query = { workspace_id: workspace?.id }
+  const webhooks = useApi('listWebhooks', { query })
+  const deliveries = useList('listRecentDeliveries', { query })
+  const isSending = deliveries.items.some(({ attempts, next_at }) => attempts === 0 && next_at !== null)
+  useEffect(() => {
+    if (!isSending || deliveries.isLoading) return
+    const timer = setTimeout(deliveries.reload, sendingPollMs)
+    return () => clearTimeout(timer)
+  }, [isSending, deliveries.isLoading])
+  return (
+    <>
+      <Webhooks workspace={workspace} nameOf={nameOf} query={webhooks} onSent={deliveries.reload} />
+      <Deliveries list={deliveries} />
+    </>
+  )
+}
+
+interface WebhooksProps extends ReceiversProps {
+  readonly query: Query<AnswerOf<'listWebhooks'>>
+  onSent(): void
+}
+
+function Webhooks({ workspace, nameOf, query, onSent }: WebhooksProps) {
+  const { open } = useOverlay()
+  const submit = useSubmit()
+  const onDone = query.reload
+  const create = () => open(<WebhookDialog workspace={workspace} onDone={onDone} />)
+  const test = ({ id }: Webhook) => submit.run(() => callApi('testWebhook', { id }), onSent)
+  const remove = ({ id, url }: Webhook) =>
+    open(
+      <FormDialog
+        title="Delete this webhook?"
+        label="Delete webhook"
+        isDanger
+        cancelLabel="Keep webhook"
+        intro={`${url} gets no more alerts, and the record of its deliveries is deleted. This cannot be undone.`}
+        rows={[]}
+        send={() => callApi('deleteWebhook', { id })}
+        onDone={() => {
+          onDone()
+          onSent()
+        }}
+      />,
+    )
+  const columns: readonly Column<Webhook>[] = [
+    { label: 'Webhook', show: ({ url }) => <code class="wrap">{url}</code> },
+    ...(workspace ? [] : [{ label: 'Workspace', show: (row: Webhook) => nameOf(row.workspace_id) ?? 'all' }]),
+    {
+      label: 'Alerts',
+      show: ({ kinds }) => (kinds === null ? 'all' : kinds.map((kind) => kindLabels[kind]).join(', ')),
+    },
+    { label: 'Created', show: ({ created_at }) => <Ago at={created_at} /> },
+    {
+      label: 'Actions',
+      show: (row) => (
+        <Actions
+          actions={[
+            { label: 'Send test', name: `Send a test to ${row.url}`, run: () => test(row) },
+            { label: 'Delete', name: `Delete ${row.url}`, look: 'danger', run: () => remove(row) },
+          ]}
+        />
+      ),
+    },
+  ]
+  return (
+    <Section title="Webhooks" action={{ label: 'New webhook', look: 'primary', run: create }}>
+      {submit.error && <ErrorNotice error={submit.error} />}
+      <QueryView what="webhooks" query={query}>
+        {({ data }) => (
+          <DataTable
+            caption="Webhooks"
+            columns={columns}
+            rows={data}
+            keyOf={({ id }) => id}
+            empty={emptyState('No webhooks yet', 'A webhook receives alerts as signed HTTP requests.')}
+          />
+        )}
+      </QueryView>
+    </Section>
+  )
+}
+
+const offeredKinds = alertKinds.filter((kind) => kind !== 'test')
+
+function WebhookDialog({ workspace, onDone }: Pick<ReceiversProps, 'workspace'> & { onDone(): void }) {
+  const { open } = useOverlay()
+  return (
+    <FormDialog
+      title={workspace ? `New webhook for ${workspace.name}` : 'New webhook for all workspaces'}
+      label="Create webhook"
+      rows={[
+        { name: 'url', label: 'URL', isRequired: true, attributes: { type: 'url', placeholder: 'https://' } },
+        { name: 'kinds', label: 'Alerts', kind: 'lines', isShown: () => false },
+      ]}
+      send={({ url, kinds }, options) => {
+        const body = { url, workspace_id: workspace?.id ?? null, kinds: (kinds as AlertKind[] | undefined) ?? null }
+        return callApi('createWebhook', { body }, options)
+      }}
+      onDone={({ url, secret }) => {
+        onDone()
+        const advice = 'The receiver checks signatures with it. A lost secret can only be replaced by a new webhook.'
+        open(<OnceDialog title={`Webhook ${url}`} what="secret" value={secret} advice={advice} />)
+      }}
+    >
+      {({ kinds = '' }, change) => {
+        const chosen = kinds.split(',')
+        return (
+          <fieldset class="stack tight">
+            <legend>Alerts</legend>
+            {offeredKinds.map((kind) => (
+              <Checkbox
+                key={kind}
+                label={kindLabels[kind]}
+                isChecked={chosen.includes(kind)}
+                onChange={(isChecked) =>
+                  change({
+                    kinds: offeredKinds.filter((each) => (each === kind ? isChecked : chosen.includes(each))).join(),
+                  })
+                }
+              />
+            ))}
+            <p class="hint">With none chosen, it gets all of them.</p>
+          </fieldset>
+        )
+      }}
+    </FormDialog>
+  )
+}
+
+function Deliveries({ list }: { readonly list: List<Delivery> }) {
   const submit = useSubmit()
   const replay = (id: string) => submit.run(() => callApi('replayDelivery', { id }), list.reload)
   const columns: readonly Column<Delivery>[] = [
-    { label: 'Receiver', show: ({ receiver }) => <span class="row-name">{receiver}</span>, note: ({ kind }) => kind },
+    {
+      label: 'Receiver',
+      show: ({ receiver }) => <span class="row-name">{receiver}</span>,
+      note: ({ kind }) => kindLabels[kind],
+    },
     { label: 'Created', show: ({ created_at }) => <Ago at={created_at} /> },
     {
       label: 'Result',
-      show: ({ delivered_at, next_at }) =>
-        delivered_at !== null ? 'delivered' : next_at === null ? 'failed' : 'waiting for the next attempt',
+      show: ({ delivered_at, next_at, attempts }) => {
+        if (delivered_at !== null) return <Status level="ok" text="delivered" />
+        if (next_at === null) return <Status level="error" text="failed" />
+        return <Status level="off" text={attempts === 0 ? 'sending …' : 'waiting for the next attempt'} />
+      },
       note: ({ attempts, error }) =>
-        `${attempts === 1 ? '1 attempt' : `${attempts} attempts`}${error ? `: ${error}` : ''}`,
+        attempts === 0 ? '' : `${countOf(attempts, 'attempt')}${error ? `: ${error}` : ''}`,
     },
     {
       label: 'Actions',
@@ -131,9 +301,7 @@ function Deliveries({ workspaceId }: { readonly workspaceId: string | undefined 
         keyOf={({ id }) => id}
         empty={emptyState(
           'Nothing was sent yet',
-          <>
-            Create a webhook with <code>tollgate webhooks create</code>, or ask the operator to configure a mail server.
-          </>,
+          'Alerts are sent to webhooks, and by e-mail if the operator has configured a mail server.',
         )}
       />
     </Section>

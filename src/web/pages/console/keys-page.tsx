@@ -25,7 +25,7 @@ import { Ago, Moment, useMay, useWorkspaces } from './context.tsx'
 import { dayMs, limitKinds } from './figures.ts'
 import { holdersOf, LimitsDialog, LimitsList } from './limits.tsx'
 import { useConsolePath } from './navigation.ts'
-import { Dialog, FormDialog, useOverlay } from './overlay.tsx'
+import { FormDialog, OnceDialog, useOverlay } from './overlay.tsx'
 import { playgroundKeyName, projectYaml, readProjectsOf } from './workspace-data.ts'
 
 export interface Row {
@@ -395,9 +395,7 @@ interface SecretDialogProps {
   onClose(): void
 }
 
-/** Closes only by its button, because the secret cannot be shown again. */
 function SecretDialog({ apiKey: { id, name, secret }, address, isNew, onClose }: SecretDialogProps) {
-  const { close } = useOverlay()
   const environment = [
     `OPENAI_BASE_URL=${address}/v1`,
     `OPENAI_API_KEY=${secret}`,
@@ -409,27 +407,19 @@ function SecretDialog({ apiKey: { id, name, secret }, address, isNew, onClose }:
   const connect = `TOLLGATE_KEY=${secret} npx tollgate connect claude`
   const model = exampleModel(useApi('getCatalog', {}).value?.data ?? [])
   const curl = model && curlText(address, helloBody(model.id), { auth: `-H "Authorization: Bearer ${secret}"` })
-  const finish = () => {
-    close()
-    onClose()
-  }
   return (
-    <Dialog title={`Secret of ${name}`} isSticky>
-      <div class="form">
-        <p class="warning">
-          <strong>This secret is shown only once.</strong> Copy it now. A lost secret can only be replaced by rotating
-          the key.
-        </p>
-        <CodeBlock title="Secret" what="secret" code={secret} />
-        {isNew && <FirstRequest keyId={id} />}
-        <CodeBlock title="As environment variables" what=".env lines" code={environment} />
-        <CodeBlock title="Connect a client on your machine" what="connect command" code={connect} />
-        {curl !== undefined && <CodeBlock title="Try it now" what="curl command" code={curl} />}
-        <div class="sheet-foot">
-          <Button onClick={finish}>Done, I have copied it</Button>
-        </div>
-      </div>
-    </Dialog>
+    <OnceDialog
+      title={`Secret of ${name}`}
+      what="secret"
+      value={secret}
+      advice="Copy it now. A lost secret can only be replaced by rotating the key."
+      onClose={onClose}
+    >
+      {isNew && <FirstRequest keyId={id} />}
+      <CodeBlock title="As environment variables" what=".env lines" code={environment} />
+      <CodeBlock title="Connect a client on your machine" what="connect command" code={connect} />
+      {curl !== undefined && <CodeBlock title="Try it now" what="curl command" code={curl} />}
+    </OnceDialog>
   )
 }
 

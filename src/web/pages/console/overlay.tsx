@@ -4,7 +4,7 @@
 
 import { type ComponentChildren, createContext, Fragment } from 'preact'
 import { useContext, useEffect, useMemo, useState } from 'preact/hooks'
-import { Button, CloseButton, useModal } from '../components.tsx'
+import { Button, CloseButton, CodeBlock, useModal } from '../components.tsx'
 import { type FieldRow, Form, type FormProps } from '../form.tsx'
 import { useUniqueId } from '../hooks.ts'
 
@@ -76,6 +76,41 @@ export function Dialog({ title, children, isSticky = false }: DialogProps) {
       </div>
       {children}
     </dialog>
+  )
+}
+
+export interface OnceDialogProps {
+  readonly title: string
+  /** `secret` */
+  readonly what: string
+  readonly value: string
+  /** Where it belongs, and what to do when it is lost. */
+  readonly advice: string
+  /** Below it. */
+  readonly children?: ComponentChildren
+  onClose?(): void
+}
+
+/** Shows what cannot be shown again. Closes only by its button. */
+export function OnceDialog({ title, what, value, advice, children, onClose }: OnceDialogProps) {
+  const { close } = useOverlay()
+  const finish = () => {
+    close()
+    onClose?.()
+  }
+  return (
+    <Dialog title={title} isSticky>
+      <div class="form">
+        <p class="warning">
+          <strong>This {what} is shown only once.</strong> {advice}
+        </p>
+        <CodeBlock title={what.charAt(0).toUpperCase() + what.slice(1)} what={what} code={value} />
+        {children}
+        <div class="sheet-foot">
+          <Button onClick={finish}>Done, I have copied it</Button>
+        </div>
+      </div>
+    </Dialog>
   )
 }
 

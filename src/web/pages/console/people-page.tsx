@@ -5,12 +5,12 @@
 import { type WorkspaceRole, workspaceRoles } from '../../../kernel/roles.ts'
 import type { ConsoleData } from '../../page-data.ts'
 import { callApi, callForAll, type ItemOf } from '../api.ts'
-import { Button, CodeBlock } from '../components.tsx'
+import { Button } from '../components.tsx'
 import { useQuery } from '../hooks.ts'
 import { type Column, DataTable } from '../table.tsx'
 import { type Action, Actions, Card, emptyState, QueryView, Section } from './components.tsx'
 import { Ago, Moment, useViewer, useWorkspaces } from './context.tsx'
-import { Dialog, FormDialog, type Overlay, useOverlay } from './overlay.tsx'
+import { FormDialog, OnceDialog, type Overlay, useOverlay } from './overlay.tsx'
 
 type Member = ItemOf<'listMembers'>
 type Invitation = ItemOf<'listInvitations'>
@@ -184,24 +184,10 @@ interface LinkDialogProps {
   readonly text: string
 }
 
-/** Closes only by its button, because the link cannot be shown again. */
 function LinkDialog({ title, url, address, text }: LinkDialogProps) {
-  const { close } = useOverlay()
   const link = address + url.slice(url.indexOf('/console?'))
-  return (
-    <Dialog title={title} isSticky>
-      <div class="form">
-        <p class="warning">
-          <strong>This link is shown only once.</strong> Send it to the person over a channel that only they read.{' '}
-          {text}
-        </p>
-        <CodeBlock title="Link" what="link" code={link} />
-        <div class="sheet-foot">
-          <Button onClick={close}>Done, I have copied it</Button>
-        </div>
-      </div>
-    </Dialog>
-  )
+  const advice = `Send it to the person over a channel that only they read. ${text}`
+  return <OnceDialog title={title} what="link" value={link} advice={advice} />
 }
 
 interface MemberDialogProps {
