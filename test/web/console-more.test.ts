@@ -187,7 +187,11 @@ for (const dialect of ['chat', 'responses', 'messages'] as const) {
     expect((await first.locator('.tool-call code').textContent())?.replaceAll(' ', '')).toBe(
       'get_weather({"city":"Ulm"})',
     )
-    expect(await second.locator('.answer-text').textContent()).toContain('After some thought: hello')
+    expect(await second.locator('.answer-text').textContent()).toBe(
+      'After some thought: hello from the other side of the gate',
+    )
+    expect(await second.locator('.reasoning').getAttribute('open')).toBeNull()
+    expect(await second.locator('.reasoning p').textContent()).toContain('The user wrote: hello')
     for (const answer of [first, second]) {
       expect(await answer.locator('[data-cost]').textContent()).toMatch(/^\$0\.0000?\d+$/)
     }
@@ -196,6 +200,44 @@ for (const dialect of ['chat', 'responses', 'messages'] as const) {
     if (dialect === 'chat') expect(await seriousFaults(page)).toEqual([])
   })
 }
+
+/** What each API calls an image in a message. */
+const imagePartOf = {
+  chat: (data: string) => ({ type: 'image_url', image_url: { url: `data:image/png;base64,${data}` } }),
+  responses: (data: string) => ({ type: 'input_image', image_url: `data:image/png;base64,${data}` }),
+  messages: (data: string) => ({ type: 'image', source: { type: 'base64', media_type: 'image/png', data } }),
+}
+
+test('playground: an image is sent with the message, and the answer is Markdown without HTML', async ({
+  page,
+  go,
+  key,
+}) => {
+  const data = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
+  const png = { name: 'dot.png', mimeType: 'image/png', buffer: Buffer.from(data, 'base64') }
+  await go(`${harness.gateway.url}/console/playground?model=sandbox/think`)
+  await page.waitForSelector('text=Reasoning effort')
+  expect(await button(page, 'Attach images').count()).toBe(0)
+  for (const dialect of ['chat', 'responses', 'messages'] as const) {
+    await go(`${harness.gateway.url}/console/playground?model=sandbox/echo&dialect=${dialect}`)
+    await page.fill('input[type=password]', key.secret)
+    if (dialect !== 'chat') await button(page, 'New conversation').click()
+    await page.setInputFiles('input[type=file]', { ...png, name: 'no.txt', mimeType: 'text/plain' })
+    await page.waitForSelector('[role=alert]:has-text("PNG, JPEG, GIF or WebP")')
+    await page.setInputFiles('input[type=file]', png)
+    await page.locator('.thumbnails img').waitFor()
+    await field(page, 'Message').fill('**bold** <img src="x">')
+    const sent = page.waitForRequest('**/v1/**')
+    await button(page, 'Send').click()
+    const { messages, input } = (await sent).postDataJSON() as Record<string, readonly { readonly content: object[] }[]>
+    expect((messages ?? input)?.[0]?.content[0]).toEqual(imagePartOf[dialect](data))
+    const answer = page.locator('[data-answer="sandbox/echo"]')
+    await answer.locator('[data-cost]').waitFor()
+    expect(await answer.locator('.answer-text strong').textContent()).toBe('bold')
+    expect(await answer.locator('.answer-text').textContent()).toContain('<img src="x">')
+    expect(await answer.locator('img').count()).toBe(0)
+  }
+})
 
 test('keys: an operator sees when a provider failed, why, and what became of the requests', async ({
   page,

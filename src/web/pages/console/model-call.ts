@@ -18,6 +18,8 @@ export interface PlaygroundRequest {
   /** Absent = the provider's default, as is `topP`. */
   readonly temperature?: number | undefined
   readonly topP?: number | undefined
+  /** Absent = the provider's default. */
+  readonly effort?: string | undefined
   /** Absent = no tool. */
   readonly tool?: Tool
 }
@@ -25,6 +27,8 @@ export interface PlaygroundRequest {
 export interface ChatMessage {
   readonly role: 'user' | 'assistant'
   readonly content: string
+  /** Data URLs. */
+  readonly images?: readonly string[] | undefined
 }
 
 /** A function that the model may call; the playground shows the call and does not run it. */
@@ -40,6 +44,9 @@ export interface ToolCall {
   /** JSON, as far as it has arrived. */
   readonly arguments: string
 }
+
+/** The pictures that all providers take. */
+export const imageTypes = ['image/png', 'image/jpeg', 'image/gif', 'image/webp']
 
 export interface PlaygroundAnswer {
   readonly requestId: string
@@ -69,8 +76,28 @@ export const dialects = {
   },
 } as const
 
+/** The parts of a message with images, the images first. */
+const imageParts: Readonly<Record<Dialect, (text: string, images: readonly string[]) => readonly object[]>> = {
+  chat: (text, images) => [...images.map((url) => ({ type: 'image_url', image_url: { url } })), { type: 'text', text }],
+  responses: (text, images) => [
+    ...images.map((image_url) => ({ type: 'input_image', image_url })),
+    { type: 'input_text', text },
+  ],
+  messages: (text, images) => [
+    ...images.map((url) => {
+      const [type = '', data = ''] = url.slice('data:'.length).split(';base64,')
+      return { type: 'image', source: { type: 'base64', media_type: type, data } }
+    }),
+    { type: 'text', text },
+  ],
+}
+
 export function bodyOf(request: PlaygroundRequest): object {
-  const { dialect, model, messages, system = '', maxTokens, temperature, topP, tool } = request
+  const { dialect, model, system = '', maxTokens, temperature, topP, effort, tool } = request
+  const messages = request.messages.map(({ role, content, images = [] }) => ({
+    role,
+    content: images.length === 0 ? content : imageParts[dialect](content, images),
+  }))
   const sampling = { ...(temperature !== undefined && { temperature }), ...(topP !== undefined && { top_p: topP }) }
   if (dialect === 'messages') {
     const tools = tool && [{ name: tool.name, description: tool.description, input_schema: tool.parameters }]
@@ -82,6 +109,7 @@ export function bodyOf(request: PlaygroundRequest): object {
       stream: true,
       ...instructions,
       messages,
+      ...(effort && { thinking: { type: 'adaptive' }, output_config: { effort } }),
       ...(tools && { tools }),
     }
   }
@@ -95,12 +123,18 @@ export function bodyOf(request: PlaygroundRequest): object {
       ...sampling,
       stream: true,
       ...instructions,
-      input: messages.length === 1 ? messages[0]?.content : messages,
+      input: messages.length === 1 && typeof messages[0]?.content === 'string' ? messages[0].content : messages,
+      ...(effort && { reasoning: { effort, summary: 'auto' } }),
       ...(tools && { tools }),
     }
   }
   const tools = tool && [{ type: 'function', function: tool }]
-  const options = { ...sampling, stream: true, stream_options: { include_usage: true } }
+  const options = {
+    ...sampling,
+    ...(effort && { reasoning_effort: effort }),
+    stream: true,
+    stream_options: { include_usage: true },
+  }
   const all = [...(system === '' ? [] : [{ role: 'system', content: system }]), ...messages]
   return { model, max_completion_tokens: maxTokens, ...options, messages: all, ...(tools && { tools }) }
 }
@@ -108,6 +142,8 @@ export function bodyOf(request: PlaygroundRequest): object {
 /** An answer as far as it has arrived. */
 export interface CallState {
   readonly text: string
+  /** As far as the provider shows it. */
+  readonly reasoning: string
   readonly toolCalls: readonly ToolCall[]
   /** undefined = running, or never started. */
   readonly outcome?: PlaygroundAnswer | ApiError
@@ -121,7 +157,7 @@ export interface ModelCall extends CallState {
   clear(): void
 }
 
-export const idleCall: CallState = { text: '', toolCalls: [], isRunning: false }
+export const idleCall: CallState = { text: '', reasoning: '', toolCalls: [], isRunning: false }
 
 /** One request at a time and its answer as it streams in. */
 export function useModelCall(): ModelCall {
@@ -152,7 +188,7 @@ export function useModelCall(): ModelCall {
 async function callModel(
   request: PlaygroundRequest,
   signal: AbortSignal,
-  onProgress: (answer: Pick<CallState, 'text' | 'toolCalls'>) => void,
+  onProgress: (answer: Pick<CallState, 'text' | 'reasoning' | 'toolCalls'>) => void,
 ): Promise<PlaygroundAnswer | ApiError> {
   const { path, headers } = dialects[request.dialect]
   const response = await fetch(path, {
@@ -163,14 +199,15 @@ async function callModel(
     signal,
   })
   if (!response.ok || !response.body) return await apiErrorOf(response)
-  let [text, problem] = ['', '']
+  let [text, reasoning, problem] = ['', '', '']
   const calls = new Map<number, ToolCall>()
   for await (const data of eventData(response.body)) {
     const event = JSON.parse(data) as StreamEvent
     text += textOf(event)
+    reasoning += reasoningOf(event)
     addToolCalls(calls, event)
     problem = event.error?.message ?? event.response?.error?.message ?? problem
-    onProgress({ text, toolCalls: [...calls.values()] })
+    onProgress({ text, reasoning, toolCalls: [...calls.values()] })
   }
   return { requestId: response.headers.get('x-request-id') ?? '', problem }
 }
@@ -181,6 +218,7 @@ interface StreamEvent {
   readonly choices?: readonly {
     readonly delta?: {
       readonly content?: string | null
+      readonly reasoning_content?: string | null
       readonly tool_calls?: readonly {
         readonly index: number
         readonly function?: { readonly name?: string; readonly arguments?: string }
@@ -190,7 +228,7 @@ interface StreamEvent {
   readonly index?: number
   readonly content_block?: { readonly type: string; readonly name?: string }
   /** A text in Responses. */
-  readonly delta?: string | { readonly text?: string; readonly partial_json?: string }
+  readonly delta?: string | { readonly text?: string; readonly thinking?: string; readonly partial_json?: string }
   readonly error?: { readonly message?: string }
   readonly output_index?: number
   readonly item?: { readonly type: string; readonly name?: string }
@@ -200,6 +238,11 @@ interface StreamEvent {
 function textOf({ type, choices, delta }: StreamEvent): string {
   if (typeof delta !== 'string') return choices?.[0]?.delta?.content ?? delta?.text ?? ''
   return type === 'response.output_text.delta' || type === 'response.refusal.delta' ? delta : ''
+}
+
+function reasoningOf({ type, choices, delta }: StreamEvent): string {
+  if (typeof delta !== 'string') return choices?.[0]?.delta?.reasoning_content ?? delta?.thinking ?? ''
+  return type === 'response.reasoning_summary_text.delta' || type === 'response.reasoning_text.delta' ? delta : ''
 }
 
 function addToolCalls(calls: Map<number, ToolCall>, event: StreamEvent) {

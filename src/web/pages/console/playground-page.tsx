@@ -3,18 +3,19 @@
 // stream, the cost before and after, and the conversation as code.
 
 import type { ComponentChildren, TargetedSubmitEvent } from 'preact'
-import { useEffect, useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import { isoTime, systemClock } from '../../../kernel/clock.ts'
 import { formatUsd, parsePrice, picoToNano } from '../../../kernel/money.ts'
 import { type CatalogEntry, isEmbedder } from '../../catalog/entry.ts'
-import { countOf, shortMs, usdText } from '../../catalog/format.ts'
+import { countOf, usdText } from '../../catalog/format.ts'
 import { withOwnKeyModels } from '../../catalog/usable-models.ts'
 import type { ConsoleData } from '../../page-data.ts'
 import { ApiError, callApi } from '../api.ts'
-import { Button, CodeBlock, ErrorNotice, Facts, Menu, Tabs } from '../components.tsx'
+import { Button, CodeBlock, ErrorNotice, Menu, Tabs } from '../components.tsx'
 import { Checkbox, Field } from '../form.tsx'
 import { useAddressQuery, useApi, useQuery, useSubmit } from '../hooks.ts'
 import { Icon } from '../icons.tsx'
+import { AnswerCard } from './answer-card.tsx'
 import { Amount, curlText, exampleModel, QueryView } from './components.tsx'
 import { useMay, useWorkspaces } from './context.tsx'
 import { sumOf } from './figures.ts'
@@ -25,7 +26,7 @@ import {
   type Dialect,
   dialects,
   idleCall,
-  type PlaygroundAnswer,
+  imageTypes,
   type PlaygroundRequest,
   type Tool,
   useModelCall,
@@ -171,21 +172,27 @@ interface PromptProps {
 }
 
 /** As typed. */
-const emptySettings = { system: '', maxTokens: '200', temperature: '', topP: '' }
+const emptySettings = { system: '', maxTokens: '200', temperature: '', topP: '', effort: '' }
 type Settings = typeof emptySettings
 
-/** A message and the answers of the models, in their order. */
-interface Turn {
+interface Message {
   readonly prompt: string
+  /** Data URLs. */
+  readonly images?: readonly string[] | undefined
+}
+
+/** A message and the answers of the models, in their order. */
+interface Turn extends Message {
   readonly answers: readonly CallState[]
 }
 
 function Prompt({ models, dialect, address }: PromptProps) {
   const { open } = useOverlay()
   const [prompt, setPrompt] = useState('hello from the other side of the gate')
+  const attached = useImages(models.every(({ tags }) => tags.includes('vision')))
   const [past, setPast] = useState<readonly Turn[]>([])
-  /** The message of the last turn, whose answers are those of the calls. */
-  const [asked, setAsked] = useState<string | undefined>(undefined)
+  /** The last turn, whose answers are those of the calls. */
+  const [asked, setAsked] = useState<Message | undefined>(undefined)
   const [settings, setSettings] = useState(emptySettings)
   const [toolInput, setToolInput] = useState(exampleTool)
   const costs = useCosts()
@@ -196,13 +203,15 @@ function Prompt({ models, dialect, address }: PromptProps) {
   const isNamed = models.length > 1
   const tool = toolOf(toolInput)
   const maxTokens = Math.max(1, Math.floor(Number(settings.maxTokens) || 1))
-  const requestFor = (at: number, turns: readonly Turn[], text: string, key = ''): PlaygroundRequest => ({
+  const isReasoning = models.every(({ tags }) => tags.includes('reasoning'))
+  const requestFor = (at: number, turns: readonly Turn[], message: Message, key = ''): PlaygroundRequest => ({
     ...{ dialect, key, model: (models[at] ?? first).id, system: settings.system.trim(), maxTokens },
-    messages: [...turns.flatMap((turn) => messagesOf(turn, at)), { role: 'user', content: text }],
+    messages: [...turns.flatMap((turn) => messagesOf(turn, at)), userMessage(message)],
+    effort: isReasoning ? settings.effort : '',
     ...{ temperature: numberOf(settings.temperature), topP: numberOf(settings.topP), ...(tool && { tool }) },
   })
   const isRunning = calls.some((call) => call.isRunning) || source.isBusy
-  const ended: readonly Turn[] = asked === undefined ? past : [...past, { prompt: asked, answers: calls }]
+  const ended: readonly Turn[] = asked === undefined ? past : [...past, { ...asked, answers: calls }]
   useEffect(() => {
     const kept = readKept(scope)
     setPast(kept.turns)
@@ -211,24 +220,26 @@ function Prompt({ models, dialect, address }: PromptProps) {
   useEffect(() => {
     if (!isRunning) keep(scope, { turns: ended, costs: costs.byRequest })
   }, [isRunning, costs.count, ended.length])
-  const send = (turns: readonly Turn[], text: string) => {
+  const send = (turns: readonly Turn[], message: Message) => {
     if (isRunning || (toolInput.isOffered && !tool)) return
     source.withKey((key) => {
       setPast(turns)
-      setAsked(text)
-      setPrompt((typed) => (typed === text ? '' : typed))
-      for (const at of models.keys()) calls[at]?.send(requestFor(at, turns, text, key))
+      setAsked({ prompt: message.prompt, images: message.images })
+      setPrompt((typed) => (typed === message.prompt ? '' : typed))
+      attached.set([])
+      for (const at of models.keys()) calls[at]?.send(requestFor(at, turns, message, key))
     })
   }
   const submit = (event: TargetedSubmitEvent<HTMLFormElement>) => {
     event.preventDefault()
-    send(ended, prompt)
+    send(ended, { prompt, images: attached.images })
   }
   const last = ended.at(-1)
   const earlier = ended.slice(0, -1)
   /** Takes the last message back, to send another one in its place. */
   const edit = () => {
     setPrompt(last?.prompt ?? '')
+    attached.set(last?.images ?? [])
     setPast(earlier)
     forget()
     focusComposer()
@@ -244,7 +255,10 @@ function Prompt({ models, dialect, address }: PromptProps) {
     focusComposer()
   }
   // What would be sent now, or what was sent last.
-  const code = prompt.trim() === '' && last ? requestFor(0, earlier, last.prompt) : requestFor(0, ended, prompt)
+  const code =
+    prompt.trim() === '' && last
+      ? requestFor(0, earlier, last)
+      : requestFor(0, ended, { prompt, images: attached.images })
   return (
     <form class="playground" onSubmit={submit}>
       <div class="stack">
@@ -252,13 +266,14 @@ function Prompt({ models, dialect, address }: PromptProps) {
         {ended.map((turn, at) => (
           <section key={at} class="stack tight" aria-label={`Turn ${at + 1}`}>
             <div class="user-message">
+              <Thumbnails images={turn.images ?? []} />
               <p>{turn.prompt}</p>
               {at === ended.length - 1 && !isRunning && (
                 <span class="row">
                   <Button look="quiet small" onClick={edit}>
                     Edit
                   </Button>
-                  <Button look="quiet small" onClick={() => send(earlier, turn.prompt)}>
+                  <Button look="quiet small" onClick={() => send(earlier, turn)}>
                     Regenerate
                   </Button>
                 </span>
@@ -276,6 +291,7 @@ function Prompt({ models, dialect, address }: PromptProps) {
             attributes={{ rows: 3, 'data-search': true, spellcheck: true, onKeyDown: sendWithEnter }}
             onChange={setPrompt}
           />
+          {attached.fields}
           {models.map((each) => (
             <CostEstimate key={each.id} model={each} maxTokens={maxTokens} isNamed={isNamed} />
           ))}
@@ -290,6 +306,7 @@ function Prompt({ models, dialect, address }: PromptProps) {
                   Stop
                 </Button>
               )}
+              {attached.button}
               <Button look="quiet" onClick={() => open(<CodeDialog request={code} address={address} />)}>
                 View code
               </Button>
@@ -310,6 +327,7 @@ function Prompt({ models, dialect, address }: PromptProps) {
       <SettingsFields
         settings={settings}
         outputMax={first.max_output_tokens ?? undefined}
+        isReasoning={isReasoning}
         change={(part) => setSettings({ ...settings, ...part })}
       >
         <ToolFields input={toolInput} onChange={setToolInput} />
@@ -319,15 +337,102 @@ function Prompt({ models, dialect, address }: PromptProps) {
   )
 }
 
+function userMessage({ prompt, images }: Message): ChatMessage {
+  return { role: 'user', content: prompt, images }
+}
+
+const imagesMax = 4
+/** The lowest limit of the large providers. */
+const imageBytesMax = 5_000_000
+
+/** The images of the next message, where the models take them. */
+function useImages(isOffered: boolean) {
+  const [images, set] = useState<readonly string[]>([])
+  const [problem, setProblem] = useState('')
+  const input = useRef<HTMLInputElement>(null)
+  const add = async (files: readonly File[]) => {
+    const fitting = files.filter(({ type, size }) => imageTypes.includes(type) && size <= imageBytesMax)
+    const read = await Promise.all(fitting.map(dataUrlOf))
+    const all = [...images, ...read]
+    const isRefused = fitting.length < files.length || all.length > imagesMax
+    setProblem(isRefused ? `Up to ${imagesMax} images: PNG, JPEG, GIF or WebP of at most 5 MB each.` : '')
+    set(all.slice(0, imagesMax))
+  }
+  return {
+    images: isOffered ? images : [],
+    set,
+    fields: isOffered && (
+      <>
+        <Thumbnails images={images} onRemove={(at) => set(images.filter((_, place) => place !== at))} />
+        {problem !== '' && (
+          <p class="problem" role="alert">
+            {problem}
+          </p>
+        )}
+      </>
+    ),
+    button: isOffered && (
+      <>
+        <input
+          ref={input}
+          type="file"
+          class="visually-hidden"
+          aria-label="Images"
+          tabIndex={-1}
+          accept={imageTypes.join()}
+          multiple
+          onChange={({ currentTarget }) => {
+            void add([...(currentTarget.files ?? [])])
+            currentTarget.value = ''
+          }}
+        />
+        <Button look="quiet" onClick={() => input.current?.click()}>
+          Attach images
+        </Button>
+      </>
+    ),
+  }
+}
+
+function dataUrlOf(file: File): Promise<string> {
+  const { promise, resolve, reject } = Promise.withResolvers<string>()
+  const reader = new FileReader()
+  reader.onload = () => resolve(String(reader.result))
+  reader.onerror = () => reject(reader.error)
+  reader.readAsDataURL(file)
+  return promise
+}
+
+interface ThumbnailsProps {
+  /** Data URLs. */
+  readonly images: readonly string[]
+  onRemove?(at: number): void
+}
+
+function Thumbnails({ images, onRemove }: ThumbnailsProps) {
+  if (images.length === 0) return null
+  return (
+    <ul class="plain row thumbnails">
+      {images.map((url, at) => (
+        <li key={at}>
+          <img src={url} alt={`Attached ${at + 1}`} />
+          {onRemove && (
+            <Button look="quiet small" aria-label={`Remove image ${at + 1}`} onClick={() => onRemove(at)}>
+              Remove
+            </Button>
+          )}
+        </li>
+      ))}
+    </ul>
+  )
+}
+
 /** What a model is sent of an earlier turn. A model that joined later gets the first one's answer. */
-function messagesOf({ prompt, answers }: Turn, at: number): readonly ChatMessage[] {
+function messagesOf({ answers, ...message }: Turn, at: number): readonly ChatMessage[] {
   const text = answers[at]?.text || answers[0]?.text
   // Without an answer the message would be sent twice.
   if (!text) return []
-  return [
-    { role: 'user', content: prompt },
-    { role: 'assistant', content: text },
-  ]
+  return [userMessage(message), { role: 'assistant', content: text }]
 }
 
 interface Kept {
@@ -339,10 +444,12 @@ const keptName = (scope: string) => `tollgate-playground ${scope}`
 
 /** Until the tab is closed or its user signs out, so that a look at a request does not lose the conversation. */
 function keep(scope: string, { turns, costs }: Kept): void {
-  const answered = turns.flatMap(({ prompt, answers }) => {
-    const whole = answers.map(({ text, toolCalls, outcome }) => ({ text, toolCalls, outcome, isRunning: false }))
+  const answered = turns.flatMap(({ prompt, images, answers }) => {
+    const whole = answers.map(({ text, reasoning, toolCalls, outcome }) => ({
+      ...{ text, reasoning, toolCalls, outcome, isRunning: false },
+    }))
     const isWhole = whole[0]?.outcome !== undefined && !whole.some(({ outcome }) => outcome instanceof ApiError)
-    return isWhole ? [{ prompt, answers: whole }] : []
+    return isWhole ? [{ prompt, images, answers: whole }] : []
   })
   try {
     sessionStorage.setItem(keptName(scope), JSON.stringify({ turns: answered, costs }))
@@ -404,11 +511,17 @@ function numberOf(text: string): number | undefined {
 interface SettingsFieldsProps {
   readonly settings: Settings
   readonly outputMax: number | undefined
+  readonly isReasoning: boolean
   readonly children: ComponentChildren
   change(part: Partial<Settings>): void
 }
 
-function SettingsFields({ settings, outputMax, children, change }: SettingsFieldsProps) {
+const effortOptions = [
+  { value: '', label: 'default' },
+  ...['low', 'medium', 'high'].map((value) => ({ value, label: value })),
+]
+
+function SettingsFields({ settings, outputMax, isReasoning, children, change }: SettingsFieldsProps) {
   const sampling = { type: 'number', min: 0, step: 0.05, placeholder: 'default' }
   return (
     <section class="card stack playground-settings" aria-label="Settings">
@@ -439,6 +552,14 @@ function SettingsFields({ settings, outputMax, children, change }: SettingsField
           onChange={(topP) => change({ topP })}
         />
       </div>
+      {isReasoning && (
+        <Field
+          label="Reasoning effort"
+          value={settings.effort}
+          options={effortOptions}
+          onChange={(effort) => change({ effort })}
+        />
+      )}
       {children}
     </section>
   )
@@ -501,7 +622,7 @@ function useKeySource() {
 
 function CodeDialog({ request, address }: { readonly request: PlaygroundRequest; readonly address: string }) {
   const { path, auth, headers } = dialects[request.dialect]
-  const body = bodyOf(request)
+  const body = bodyOf({ ...request, messages: request.messages.map(withoutImageData) })
   const javascript = `const response = await fetch(${JSON.stringify(address + path)}, {
   method: "POST",
   headers: ${JSON.stringify({ 'content-type': 'application/json', ...headers('$KEY') })
@@ -528,6 +649,11 @@ for await (const chunk of response.body) process.stdout.write(chunk)`
   )
 }
 
+/** The data of an image would fill the page. */
+function withoutImageData({ images, ...message }: ChatMessage): ChatMessage {
+  return { ...message, images: images?.map((url) => url.replace(/,.*/s, ',…')) }
+}
+
 interface CostEstimateProps {
   readonly model: CatalogEntry
   readonly maxTokens: number
@@ -551,88 +677,6 @@ function CostEstimate({ model, maxTokens, isNamed }: CostEstimateProps) {
       {countOf(maxTokens, 'token')} × {usdText(price.output)} per million), the message {usdText(price.input)} per
       million tokens.
     </p>
-  )
-}
-
-interface AnswerCardProps {
-  readonly id: string
-  readonly isNamed: boolean
-  readonly call: CallState
-  /** Opens the request in another tab, because a dialog shows a secret. */
-  readonly isInDialog?: boolean
-  /** The charge is known. */
-  onCost?(requestId: string, usd: string): void
-}
-
-export function AnswerCard({ id, isNamed, call, isInDialog = false, onCost }: AnswerCardProps) {
-  const { text, toolCalls, outcome, isRunning } = call
-  const isEmpty = text === '' && toolCalls.length === 0 && !outcome
-  return (
-    <section class="card stack" aria-label={`Answer of ${id}`} data-answer={id}>
-      <h2>Answer{isNamed && <small class="note">{id}</small>}</h2>
-      <div class="answer-text" aria-live="polite" aria-busy={isRunning}>
-        {isEmpty && <span class="muted">{isRunning ? 'Waiting …' : 'The answer appears here.'}</span>}
-        {text}
-        {toolCalls.map(({ name, arguments: input }, at) => (
-          <div key={at} class="tool-call inset stack tight">
-            <small>Tool call</small>
-            <code class="wrap">
-              {name}({input})
-            </code>
-          </div>
-        ))}
-      </div>
-      {outcome instanceof ApiError && <ErrorNotice error={outcome} />}
-      {outcome && !(outcome instanceof ApiError) && (
-        <AnswerCost answer={outcome} isInDialog={isInDialog} {...(onCost && { onCost })} />
-      )}
-    </section>
-  )
-}
-
-interface AnswerCostProps extends Pick<AnswerCardProps, 'onCost'> {
-  readonly answer: PlaygroundAnswer
-  readonly isInDialog: boolean
-}
-
-/** From the request log: the charge is recorded before the answer's last bytes are sent. */
-function AnswerCost({ answer, isInDialog, onCost }: AnswerCostProps) {
-  const { requestId, problem } = answer
-  const { value, error, reload } = useApi('getRequest', requestId === '' ? undefined : { id: requestId })
-  useEffect(() => {
-    if (value?.cost) onCost?.(requestId, value.cost)
-  }, [value?.cost])
-  return (
-    <>
-      {problem !== '' && (
-        <p class="warning" role="alert">
-          {problem}
-        </p>
-      )}
-      {error && <ErrorNotice error={error} retry={reload} />}
-      {value && (
-        <div role="status" class="stack tight">
-          <Facts
-            class="facts-grid answer-facts"
-            facts={[
-              [
-                'Cost',
-                <strong key="cost" data-cost={value.cost ?? ''}>
-                  <Amount usd={value.cost} />
-                </strong>,
-              ],
-              ['Input', value.usage ? countOf(value.usage.input_tokens, 'token') : '–'],
-              ['Output', value.usage ? countOf(value.usage.output_tokens, 'token') : '–'],
-              ['First token', value.first_event_ms === null ? '–' : shortMs(value.first_event_ms)],
-              ['Duration', shortMs(value.total_ms)],
-            ]}
-          />
-          <a href={`/console/requests/${requestId}`} target={isInDialog ? '_blank' : undefined}>
-            View request
-          </a>
-        </div>
-      )}
-    </>
   )
 }
 
