@@ -83,6 +83,36 @@ export function Section({ title, note, action, isCard = false, children }: Secti
   )
 }
 
+export interface DetailHeadProps {
+  /** The pages above it: label and address. */
+  readonly trail: readonly (readonly [label: string, href: string])[]
+  readonly title: string
+  /** At the end of the title's line. */
+  readonly action?: ComponentChildren
+  readonly children?: ComponentChildren
+}
+
+/** The head of a page about one thing. */
+export function DetailHead({ trail, title, action, children }: DetailHeadProps) {
+  return (
+    <header class="stack tight">
+      <p class="breadcrumbs">
+        {trail.map(([label, href], at) => (
+          <span key={href}>
+            {at > 0 && ' / '}
+            <a href={href}>{label}</a>
+          </span>
+        ))}
+      </p>
+      <div class="between">
+        <h1>{title}</h1>
+        {action}
+      </div>
+      {children}
+    </header>
+  )
+}
+
 export function Card(props: Omit<SectionProps, 'isCard'>) {
   return <Section {...props} isCard />
 }

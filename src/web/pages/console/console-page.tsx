@@ -32,6 +32,7 @@ import { Logo, setTheme } from '../shell.tsx'
 import { AccountView } from './account-page.tsx'
 import { AlertBell, AlertsView } from './alerts-page.tsx'
 import { BillingView } from './billing-page.tsx'
+import { DetailHead } from './components.tsx'
 import {
   useMay,
   useViewer,
@@ -175,10 +176,7 @@ function ConsoleContent(data: ConsoleData) {
   if (data.section === 'requests' && data.subject !== '') {
     return (
       <>
-        <p class="breadcrumbs">
-          <a href={to('requests')}>Requests</a>
-        </p>
-        <h1>Request</h1>
+        <DetailHead trail={[['Requests', to('requests')]]} title="Request" />
         <RequestView id={data.subject} address={data.address} />
       </>
     )

@@ -239,16 +239,18 @@ export function TimeField({ label, at, onChange }: TimeFieldProps) {
 }
 
 const spans = [
-  { unit: 'day', ms: 86_400_000 },
-  { unit: 'hour', ms: 3_600_000 },
-  { unit: 'minute', ms: 60_000 },
+  // An expiry in 90 days is still counted in days.
+  { unit: 'month', ms: 30.44 * 86_400_000, fromMs: 120 * 86_400_000 },
+  { unit: 'day', ms: 86_400_000, fromMs: 86_400_000 },
+  { unit: 'hour', ms: 3_600_000, fromMs: 3_600_000 },
+  { unit: 'minute', ms: 60_000, fromMs: 60_000 },
 ] as const
 
-/** `2 minutes ago`, `in 30 days`, or `just now` below a minute. */
+/** `2 minutes ago`, `in 30 days`, `in 7 months`, or `just now` below a minute. */
 export function Ago({ at }: { readonly at: string }) {
   const { moment, zoneName } = useTimeFormats()
   const distance = Date.parse(at) - systemClock.now()
-  const span = spans.find(({ ms }) => Math.abs(distance) >= ms)
+  const span = spans.find(({ fromMs }) => Math.abs(distance) >= fromMs)
   const formatter = new Intl.RelativeTimeFormat('en', { numeric: 'always' })
   return (
     <time dateTime={at} title={`${moment(at)} ${zoneName}`}>

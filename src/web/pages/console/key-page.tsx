@@ -11,7 +11,7 @@ import { callApi, type Key, type Project, type Workspace } from '../api.ts'
 import { CodeBlock, Facts, Tabs } from '../components.tsx'
 import { Field } from '../form.tsx'
 import { useApi, useQuery } from '../hooks.ts'
-import { Actions, Card, exampleModel, QueryView } from './components.tsx'
+import { Actions, Card, DetailHead, exampleModel, QueryView } from './components.tsx'
 import { Ago, Moment } from './context.tsx'
 import { KeyStatus, lastUseOf, shortClient, useKeyActions } from './keys-page.tsx'
 import { holdersOf, LimitsList } from './limits.tsx'
@@ -48,24 +48,20 @@ function KeyDetails({ apiKey, address, onChange }: KeyDetailsProps) {
   const actions = useKeyActions(address, reload)(apiKey)
   return (
     <>
-      <header class="stack tight">
-        <p class="breadcrumbs">
-          <a href={to('keys')}>API keys</a>
-          {project && (
-            <>
-              {' / '}
-              <a href={to(`projects/${project.id}`)}>{project.name}</a>
-            </>
-          )}
-        </p>
-        <div class="between">
-          <h1>{apiKey.name}</h1>
+      <DetailHead
+        trail={[
+          ['API keys', to('keys')],
+          ...(project ? ([[project.name, to(`projects/${project.id}`)]] as const) : []),
+        ]}
+        title={apiKey.name}
+        action={
           <span class="row">
             <Actions actions={actions} />
           </span>
-        </div>
+        }
+      >
         {apiKey.managed_by === 'file' && <p class="hint">Managed by a file: change its limits there.</p>}
-      </header>
+      </DetailHead>
       <KeyFacts apiKey={apiKey} project={project} workspace={workspace} />
       <Card title="Limits">
         <QueryView what="limits" query={owners}>

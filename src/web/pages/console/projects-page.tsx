@@ -12,7 +12,7 @@ import { Button, CopyButton, Facts } from '../components.tsx'
 import { Checkbox, Field, pairLines } from '../form.tsx'
 import { useQuery, useUniqueId } from '../hooks.ts'
 import { type Column, DataTable } from '../table.tsx'
-import { type Action, Actions, Card, emptyState, QueryView, RowMenu, Section } from './components.tsx'
+import { type Action, Actions, Card, DetailHead, emptyState, QueryView, RowMenu, Section } from './components.tsx'
 import { Moment, useMay } from './context.tsx'
 import { type Row as KeyRow, keyColumns, keyPath, readKeys } from './keys-page.tsx'
 import { LimitsDialog, LimitsList } from './limits.tsx'
@@ -206,17 +206,15 @@ function ProjectDetails({ row, data, keys, onDone }: ProjectDetailsProps) {
   const aliases = Object.entries(project.aliases)
   return (
     <>
-      <header class="stack tight">
-        <p class="breadcrumbs">
-          <a href={to('projects')}>Projects & limits</a>
-        </p>
-        <div class="between">
-          <h1>{project.name}</h1>
+      <DetailHead
+        trail={[['Projects & limits', to('projects')]]}
+        title={project.name}
+        action={
           <span class="row">
             {project.managed_by === 'file' ? <FileCopy {...row} /> : <Actions actions={actions} />}
           </span>
-        </div>
-      </header>
+        }
+      />
       <Facts
         class="facts-grid"
         facts={[

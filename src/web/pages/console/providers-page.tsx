@@ -14,7 +14,7 @@ import { CopyButton, Facts, LiveStatus, Segments, Skeleton, Status } from '../co
 import { type Query, useAddressQuery, useApi } from '../hooks.ts'
 import { useLiveCatalog } from '../live-catalog.ts'
 import { type Column, DataTable } from '../table.tsx'
-import { Actions, Amount, emptyState, QueryView, Section } from './components.tsx'
+import { Actions, Amount, DetailHead, emptyState, QueryView, Section } from './components.tsx'
 import { ConfigFileSections } from './config-file.tsx'
 import { Moment, useViewer, WorkspaceContent } from './context.tsx'
 import { dayMs, type Stats, sumOf } from './figures.ts'
@@ -275,15 +275,11 @@ export function ProviderView({ subject: id }: ConsoleData) {
   })
   return (
     <>
-      <header class="stack tight">
-        <p class="breadcrumbs">
-          <a href={to('providers')}>Providers & routes</a>
-        </p>
-        <div class="between">
-          <h1>{id}</h1>
-          {isOperator ? <PeriodChoice history={history} /> : <LiveStatus state={live} />}
-        </div>
-      </header>
+      <DetailHead
+        trail={[['Providers & routes', to('providers')]]}
+        title={id}
+        action={isOperator ? <PeriodChoice history={history} /> : <LiveStatus state={live} />}
+      />
       <Facts
         class="facts-grid"
         facts={[

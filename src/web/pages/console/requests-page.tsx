@@ -111,6 +111,7 @@ export function RequestsView({ address, isOperator, now }: ConsoleData) {
       <div class="table-box request-rows" onClick={openRow}>
         <ListView
           what="requests"
+          class="data-table request-table"
           list={list}
           caption="Requests, newest first"
           columns={withKeys(useKeyNames(chosen?.id, isDecided))}

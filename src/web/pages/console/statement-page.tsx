@@ -25,12 +25,14 @@ function lastMonths(): readonly string[] {
 export function StatementChoice() {
   const to = useConsolePath()
   return (
-    <Field
-      label="Statement of a month"
-      value=""
-      options={[{ value: '', label: 'Choose a month' }, ...lastMonths().map((value) => ({ value, label: value }))]}
-      onChange={(month) => month && navigate(to(`wallet/${month}`))}
-    />
+    <div class="controls">
+      <Field
+        label="Statement of a month"
+        value=""
+        options={[{ value: '', label: 'Choose a month' }, ...lastMonths().map((value) => ({ value, label: value }))]}
+        onChange={(month) => month && navigate(to(`wallet/${month}`))}
+      />
+    </div>
   )
 }
 

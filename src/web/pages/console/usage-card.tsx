@@ -139,6 +139,7 @@ export function RecentRequests({ kind, id }: OwnerProps) {
         {({ data }) => (
           <DataTable
             caption="Its newest requests"
+            class="data-table request-table"
             columns={recentColumns}
             rows={data}
             keyOf={(row) => row.id}

@@ -145,6 +145,7 @@ const labelPixels = 110
 const paddingPixels = 8
 /** `$0.00012345` */
 const yAxisPixels = 84
+const xAxisPixels = 28
 
 type Latest = { readonly current: UsageChartProps }
 
@@ -188,6 +189,7 @@ function optionsOf(
     axes: [
       {
         ...axis,
+        size: xAxisPixels,
         grid: { show: false },
         // A label is centered below its place; one at the right edge would be cut.
         values: ({ width, scales: { x } }, splits) => {
