@@ -8,8 +8,7 @@ import { createLedger } from '../src/ledger/create-ledger.ts'
 import type { Charge } from '../src/ledger/ledger.ts'
 import { openDatabase } from '../src/store/open-database.ts'
 import type { RequestRow } from '../src/store/request-rows.ts'
-import { createRecord } from '../src/telemetry/request-record.ts'
-import { chargedRequestRow } from '../src/telemetry/request-row.ts'
+import { chargedRequestRow, createRecord } from '../src/telemetry/request-record.ts'
 
 export interface ChildPlan {
   readonly url: string

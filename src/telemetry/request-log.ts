@@ -15,8 +15,14 @@ import { templateOf } from '../store/insert-rows.ts'
 import { type RequestRow, writeRequests } from '../store/request-rows.ts'
 import type { Sql } from '../store/sql.ts'
 import { isStoreUnavailable } from '../store/sql-error.ts'
-import type { RequestRecord } from './request-record.ts'
-import { endOfLog, type LoggedRequest, requestFromRow, requestRow, type StoredRow } from './request-row.ts'
+import {
+  endOfLog,
+  type LoggedRequest,
+  type RequestRecord,
+  requestFromRow,
+  requestRow,
+  type StoredRow,
+} from './request-record.ts'
 
 export interface RequestLog {
   /** Queues a request that was not charged, or a correction of one that was: see `writeRequests`. */

@@ -10,7 +10,7 @@ import type { Charge } from '../ledger/ledger.ts'
 import type { Database } from '../store/database.ts'
 import { type Figures, grainMs } from '../store/request-rows.ts'
 import { createRequestLog } from './request-log.ts'
-import { chargedRequestRow } from './request-row.ts'
+import { chargedRequestRow } from './request-record.ts'
 import { createFolding, daysAndHours, firstEventsOf, readStats, type StatGroup } from './request-stats.ts'
 
 const hourMs = grainMs.hour

@@ -6,7 +6,7 @@ import { firstIdAt, type RequestId } from '../kernel/ids.ts'
 import { type Every, onTimer, yieldToEventLoop } from '../kernel/timers.ts'
 import type { Database } from '../store/database.ts'
 import { findRequest } from './request-log.ts'
-import type { LoggedRequest } from './request-row.ts'
+import type { LoggedRequest } from './request-record.ts'
 
 export interface RequestTail {
   /** Returns a function that stops listening; undefined = too many listeners, or the gateway is stopping. */

@@ -10,11 +10,11 @@ import {
   memberKind,
   memberText,
   readJsonElements,
+  readJsonEnds,
   readJsonMembers,
   readJsonValueMembers,
   spliceBytes,
 } from './json-members.ts'
-import { readJsonEnds } from './json-scanner.ts'
 
 const bytes = (text: string): Uint8Array<ArrayBuffer> => new TextEncoder().encode(text)
 const text = (part: Uint8Array): string => new TextDecoder().decode(part)

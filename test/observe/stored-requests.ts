@@ -4,8 +4,7 @@ import { firstIdAt, type RequestId } from '../../src/kernel/ids.ts'
 import { zeroNano } from '../../src/kernel/money.ts'
 import type { Database } from '../../src/store/database.ts'
 import { writeRequests } from '../../src/store/request-rows.ts'
-import type { RequestRecord } from '../../src/telemetry/request-record.ts'
-import { requestRow } from '../../src/telemetry/request-row.ts'
+import { type RequestRecord, requestRow } from '../../src/telemetry/request-record.ts'
 import { answeredRequest } from './observed-records.ts'
 
 /** `at` differs from others of the same millisecond by its place in the list. */

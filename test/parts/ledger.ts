@@ -9,8 +9,7 @@ import type { Charge, HoldRequest, Ledger, Settlement, Timers } from '../../src/
 import { verify } from '../../src/ledger/verify.ts'
 import type { Database } from '../../src/store/database.ts'
 import type { RequestRow } from '../../src/store/request-rows.ts'
-import { createRecord } from '../../src/telemetry/request-record.ts'
-import { chargedRequestRow } from '../../src/telemetry/request-row.ts'
+import { chargedRequestRow, createRecord } from '../../src/telemetry/request-record.ts'
 
 export interface TestClock extends Clock {
   advance(milliseconds: number): void

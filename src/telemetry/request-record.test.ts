@@ -3,8 +3,14 @@ import { answeredRequest } from '../../test/observe/observed-records.ts'
 import { createId, firstIdAt } from '../kernel/ids.ts'
 import type { Nano } from '../kernel/money.ts'
 import type { RequestRow } from '../store/request-rows.ts'
-import { onlyRoute, type RequestRecord } from './request-record.ts'
-import { chargedRequestRow, requestFromRow, requestRow, type StoredRow } from './request-row.ts'
+import {
+  chargedRequestRow,
+  onlyRoute,
+  type RequestRecord,
+  requestFromRow,
+  requestRow,
+  type StoredRow,
+} from './request-record.ts'
 
 test('a moment stands before the ids made then, and after those made before', () => {
   const before = Date.now()
