@@ -360,12 +360,12 @@ const whole: HoldFacts = { ...facts, holdsWholeCap: true }
 const amounts = (slices: readonly { amount: Nano }[]): bigint[] => slices.map(({ amount }) => amount)
 
 describe('holdAmount', () => {
-  test('of a stream has 4,096 output tokens, or the cap', () => {
+  test('covers 4,096 output tokens of a stream, or the cap', () => {
     expect(holdAmount(facts, 100, 20_000)).toMatchObject({ amount: 100n + 40_960n, outputTokens: 4096, cap: 20_000 })
     expect(holdAmount(facts, 100, 7)).toMatchObject({ amount: 170n, outputTokens: 7 })
   })
 
-  test('of a whole answer has the whole cap', () => {
+  test('covers the whole cap of an unstreamed answer', () => {
     expect(holdAmount(whole, 100, 20_000).amount).toBe(200_100n as Nano)
   })
 

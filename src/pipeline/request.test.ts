@@ -62,7 +62,7 @@ const measured = (more: Partial<MeasuredReply>): MeasuredReply => ({
 })
 
 describe('usage', () => {
-  test('of zero in every chunk is estimated from one count of the prompt and noted once', () => {
+  test('is estimated from one count of the prompt and noted once if every chunk reports zero', () => {
     const { request, notes } = openRequest()
     const estimates = [4, 8, 12].map((bytes) => request.quoteUsage(reported(0, 0), undefined, () => bytes))
     expect(estimates).toMatchObject([1, 2, 3].map((outputTokens) => ({ inputTokens: 8, outputTokens })))
@@ -119,7 +119,7 @@ describe('usage', () => {
     expect(openRequest().request.usageOfPart(measured(more))).toMatchObject(counts)
   })
 
-  test('of an answer that ended early is the one that was quoted, if any', () => {
+  test('is the quoted one for an answer that ended early, if there is one', () => {
     const usage = reported(3, 7)
     const more = { usage, usageSoFar: reported(2, 2), countedBytes: 100 }
     expect(openRequest().request.usageOfPart(measured(more))).toBe(usage)

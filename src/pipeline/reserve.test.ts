@@ -60,7 +60,7 @@ async function ask(asked: Asked): Promise<{ outcome: Hold | Failure | undefined;
 const input = 150n
 
 describe('the usual hold', () => {
-  test('of a stream is one step, and needs twice as much free', async () => {
+  test('is one step for a stream, and needs twice as much free', async () => {
     const { requests } = await ask({ outputCap: 4096 })
     expect(requests).toMatchObject([{ amount: input + 40_960n, requiredFree: 2n * (input + 40_960n) }])
   })
@@ -83,7 +83,7 @@ describe('the usual hold', () => {
     expect(requests).toMatchObject([{ amount: 0n, requiredFree: 0n }])
   })
 
-  test('of an audio answer is the whole cap at the audio price', async () => {
+  test('is the whole cap at the audio price for an audio answer', async () => {
     const sound = createPrice({ input: 1000n as Pico, output: 10_000n as Pico, audio_output: 80_000n as Pico })
     const spoken = await ask({ outputCap: 20_000, price: sound, wantsAudio: true })
     expect(spoken.requests).toMatchObject([{ amount: input + 20_000n * 80n }])

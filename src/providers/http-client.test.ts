@@ -50,7 +50,7 @@ describe('a request', () => {
     })
   })
 
-  test('of several megabytes arrives as it was', async () => {
+  test('with a body of several megabytes arrives unchanged', async () => {
     const target = start((_, reply) => reply.write(ok))
     const body = new Uint8Array(5_000_000).map((_, at) => at % 251)
     expect(await call(target, { body })).toBe('ok')
@@ -223,7 +223,7 @@ describe('a connection', () => {
     expect(upstream.acceptedConnections()).toBe(21)
   })
 
-  test('whose request was aborted before it was made serves the next one', async () => {
+  test('serves the next request if the first was aborted while connecting', async () => {
     const target = start((_, reply) => reply.write(ok))
     const controller = new AbortController()
     const aborted = sendBySocket(target, { ...post, signal: controller.signal })

@@ -89,7 +89,7 @@ describe('a server that lists its models', () => {
 })
 
 describe('finds no server', () => {
-  test('where nothing listens', async () => {
+  test('if nothing listens', async () => {
     const port = serve(() => list())
     for (const server of servers.splice(0)) server.stop(true)
     expect(await find(acme(port))).toEqual([])
@@ -106,7 +106,7 @@ describe('finds no server', () => {
     expect(await find(acme(serve(answer)))).toEqual([])
   })
 
-  test('where somebody else has the port', async () => {
+  test('if another program has the port', async () => {
     const port = serve(() => list({ id: 'a', owned_by: 'tollgate' }))
     expect(await find(acme(port, { ownedBy: 'vllm' }))).toEqual([])
     const right = serve(() => list({ id: 'a', owned_by: 'vllm' }))
@@ -123,7 +123,7 @@ describe('finds no server', () => {
     expect(asked).toBe(0)
   })
 
-  test('where the answer has not come when the search ends', async () => {
+  test('if there is no answer when the search ends', async () => {
     const search = new AbortController()
     const port = serve(() => {
       search.abort()

@@ -71,7 +71,7 @@ describe('every built-in provider', () => {
 })
 
 describe('every endpoint', () => {
-  test.each(endpoints)('of %s in %s has an address to append paths to', (_, dialect, { baseUrl }) => {
+  test.each(endpoints)('has an address to append paths to: %s in %s', (_, dialect, { baseUrl }) => {
     const url = new URL(baseUrl.replaceAll(/\{[A-Z_]+\}/g, (name) => settings[name] ?? `unknown variable ${name}`))
     expect(url.protocol).toBe('https:')
     expect([url.search, url.hash, url.username, url.port]).toEqual(['', '', '', ''])
@@ -80,7 +80,7 @@ describe('every endpoint', () => {
     if (dialect.startsWith('openai-')) expect(baseUrl).not.toEndWith('/chat')
   })
 
-  test.each(endpoints)('of %s in %s has a credential header', (_, __, { auth }) => {
+  test.each(endpoints)('has a credential header: %s in %s', (_, __, { auth }) => {
     expect(auth).not.toBe('none')
   })
 
@@ -152,7 +152,7 @@ describe('a provider is switched on', () => {
     )
   })
 
-  test('and a workspace’s own service account calls its own project, at the same host', () => {
+  test('for a workspace’s own service account, which calls its own project at the same host', () => {
     const keys = { GOOGLE_APPLICATION_CREDENTIALS: '/key.json', GOOGLE_CLOUD_PROJECT: 'operators' }
     const vertex = on({ ...keys, GOOGLE_CLOUD_LOCATION: 'europe-west1' }, 'google-vertex')
     const own = new Secret('{"client_email":"a@b","private_key":"k","project_id":"theirs"}')

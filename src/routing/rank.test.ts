@@ -306,7 +306,7 @@ describe('reasons', () => {
     expect(reason).toBe('priority 1, weight 1, has the prompt cache of this conversation')
   })
 
-  test('of excluded routes give state, cause and time left', () => {
+  test('give state, cause and remaining time for excluded routes', () => {
     expect(exclusionReason(ejected)).toBe('left out: ejected (failing), 9 s left')
     expect(exclusionReason(parked)).toBe('left out: parked (throttled), 2 s left')
     expect(exclusionReason(probeTaken)).toBe('left out: being tested (failing), 3 s left')

@@ -287,7 +287,7 @@ describe('an ejected route', () => {
 })
 
 describe('the error', () => {
-  test('of one failing provider names it, the fault, the attempts and the wait', async () => {
+  test('names a single failing provider, the fault, the attempts and the wait', async () => {
     const failure = await startOne([status(529)]).failure()
     expect(failure).toMatchObject({ code: 'NOT_FOUND', facts: { retryAfterMs: 4000, shouldRetry: true } })
     expect(failure.message).toBe(
@@ -295,14 +295,14 @@ describe('the error', () => {
     )
   })
 
-  test('of several names each', async () => {
+  test('names each of several providers', async () => {
     const failure = await startRoutes({ a: [attemptFault('timed out')], b: [busy] }).failure()
     expect(failure.message).toBe(
       '`acme/large` exists, but none of its routes can serve now: b 503; a timed out after 2 tries. Retry in 4 s, or use another model.',
     )
   })
 
-  test('of a rejected credential names its owner and says not to retry', async () => {
+  test('names the owner of a rejected credential and says not to retry', async () => {
     const scene = startOne([attemptFault('refused our credential')])
     const failure = await scene.failure()
     expect(failure.facts).toEqual({ shouldRetry: false, cause: 'no_route' })
@@ -315,7 +315,7 @@ describe('the error', () => {
     )
   })
 
-  test('of a rejected credential beside a failing route says to retry', async () => {
+  test('says to retry if a route fails beside a rejected credential', async () => {
     const failure = await startRoutes({ a: [attemptFault('refused our credential')], b: [busy] }).failure()
     expect(failure.facts).toEqual({ retryAfterMs: 4000, shouldRetry: true, cause: 'no_route' })
   })

@@ -33,7 +33,7 @@ describe.skipIf(findRedisProgram() === undefined)('redis', () => {
     redis.close()
   })
 
-  test('says what a script says, and goes on', async () => {
+  test('returns the error of a script, and continues', async () => {
     const { server, redis } = await openBench()
     await using _ = server
     await expect(redis.run(redisScript("return redis.error_reply('NO such thing')"), [], [])).rejects.toThrow(

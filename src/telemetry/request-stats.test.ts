@@ -257,7 +257,7 @@ describe('a span is read as whole days and the hours around them', () => {
     expect(lengths(from, to, now)).toEqual(expected)
   })
 
-  test('so that every hour counts once, wherever it begins and ends', () => {
+  test('and every hour counts once, wherever the span begins and ends', () => {
     for (let from = 0; from < 24 * 5; from += 7) {
       for (let to = from + 1; to <= 24 * 8; to += 5) {
         const [days, before, after] = daysAndHours({ from: at(from), to: at(to), now: at(24 * 9) })

@@ -95,7 +95,7 @@ forEachEngine((engine, storeTest) => {
     }
   })
 
-  test('of concurrent first starts one creates the key and one shows it', async () => {
+  test('one of several concurrent first starts creates the key, and one shows it', async () => {
     await using store = await engine.openStore()
     const options = open(store)
     const others =

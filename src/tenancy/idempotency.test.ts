@@ -249,7 +249,7 @@ forEachEngine((engine, storeTest) => {
     }
   })
 
-  storeTest('of simultaneous requests with one key exactly one is claimed', async ({ database }) => {
+  storeTest('exactly one of several simultaneous requests claims the key', async ({ database }) => {
     const replica = startReplica(database, createTestClock())
     const claims = await Promise.all(Array.from({ length: 8 }, () => replica.claim(generation())))
     expect(claims.filter(({ kind }) => kind === 'claimed')).toHaveLength(1)

@@ -169,7 +169,7 @@ forEachEngine((engine) => {
     }
   })
 
-  benchTest('of concurrent rotations exactly the last secret is the key’s', async (bench) => {
+  benchTest('after concurrent rotations only the last secret is valid', async (bench) => {
     const { key, secret } = await bench.addKey()
     const another = engine.name === 'postgres' ? await openDatabase(bench.place) : bench.database
     const rotations = await Promise.all(

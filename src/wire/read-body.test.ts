@@ -91,19 +91,19 @@ describe('a request body', () => {
     expect(new TextDecoder().decode(body as Uint8Array)).toBe(`a${'bc'.repeat(2000)}é`)
   })
 
-  test('of a request made in this process is measured, whatever it announces', async () => {
+  test('is measured if the request was made in this process, whatever its length header says', async () => {
     const request = new Request('http://x', { method: 'POST', body: '0123456789', headers: { 'content-length': '3' } })
     expect(await readBody(request, { bytesMax: 5 })).toEqual(new BodyFault('too-large'))
   })
 
-  test('whose announced length is no number is not waited for beyond the limit', async () => {
+  test('is read up to the limit if its announced length is not a number', async () => {
     const silent = new ReadableStream<Uint8Array>({ start: (controller) => controller.enqueue(new Uint8Array(6)) })
     const headers = { 'content-length': '3, 3' }
     const request = new Request('http://x', { method: 'POST', body: silent, headers })
     expect(await readBody(request, { bytesMax: 5 })).toEqual(new BodyFault('too-large'))
   })
 
-  test('whose source fails is aborted', async () => {
+  test('is aborted if its source fails', async () => {
     const failing = new ReadableStream({ pull: () => Promise.reject(new Error('gone')) })
     const request = new Request('http://x', { method: 'POST', body: failing })
     expect(await readBody(request, { bytesMax: 5 })).toEqual(new BodyFault('aborted'))
@@ -156,7 +156,7 @@ describe('an answer from a provider', () => {
     expect(await readResponseStart(await fetch(short), 5)).toEqual(new TextEncoder().encode('no'))
   })
 
-  test('whose beginning is all that comes of it is that beginning', async () => {
+  test('is as much as has arrived if the rest never comes', async () => {
     const cut = await rawAnswer('HTTP/1.1 503 No\r\nContent-Length: 9\r\n\r\nno', 'wait')
     const controller = new AbortController()
     const response = await fetch(cut, { signal: controller.signal })
@@ -182,7 +182,7 @@ describe('an answer from a provider', () => {
     expect(seen).toHaveLength(3)
   })
 
-  test('of a known length tells so at once', async () => {
+  test('reports progress once if its length is known', async () => {
     const url = await rawAnswer('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}', 'wait')
     let progress = 0
     await readResponseBody(await fetch(url), 64, () => void progress++)

@@ -25,7 +25,7 @@ function records(...chunks: string[]): string[] {
   return cut
 }
 
-describe('a stream is cut', () => {
+describe('a stream is split', () => {
   test('behind each blank line, whatever ends the lines', () => {
     expect(records('data: a\n\ndata: b\n\n')).toEqual(['data: a\n\n', 'data: b\n\n'])
     expect(records('data: a\r\n\r\ndata: b\r\n\r\n')).toEqual(['data: a\r\n\r\n', 'data: b\r\n\r\n'])
@@ -38,7 +38,7 @@ describe('a stream is cut', () => {
     expect(records('event: x\r\ndata: a\r\n\r\n')).toEqual(['event: x\r\ndata: a\r\n\r\n'])
   })
 
-  test('also where blank lines follow each other', () => {
+  test('also between several blank lines', () => {
     expect(records('\n\na\n\n\nb')).toEqual(['\n', '\n', 'a\n\n', '\n', 'b'])
   })
 
@@ -72,7 +72,7 @@ describe('a stream is cut', () => {
     expect(sizes).toEqual([3, 5])
   })
 
-  test('and all records together are the stream, however it was chunked', () => {
+  test('into records that together are the stream, however it was chunked', () => {
     const part = fc.constantFrom('\n', '\r', '\r\n', 'data: é😀', ':', 'x', '\ufeff', '\n\n', '\r\n\r\n')
     fc.assert(
       fc.property(fc.array(part, { maxLength: 30 }), fc.array(fc.nat(7), { maxLength: 60 }), (parts, sizes) => {
@@ -96,7 +96,7 @@ describe('a stream is cut', () => {
     )
   })
 
-  test('and a record inside one chunk is a view of it, not a copy', () => {
+  test('into views if a record lies inside one chunk', () => {
     const chunk = bytes('tail\n\nwhole\n\nhead')
     const splitter = new SseSplitter()
     splitter.push(bytes('begin '), () => {})
@@ -107,7 +107,7 @@ describe('a stream is cut', () => {
     expect(buffers[1]).toBe(chunk.buffer)
   })
 
-  test('and a record handed out earlier is not written to later', () => {
+  test('into records that are not overwritten later', () => {
     const splitter = new SseSplitter()
     const kept: Uint8Array[] = []
     for (const chunk of ['aa', 'aa\n\n', 'bb', 'bb\n\n'])

@@ -3,7 +3,7 @@ import { packagePrice } from '../../../scripts/price-lists.ts'
 import { dearest, decimal, priceEntry } from '../listed-prices.ts'
 
 describe('the dearest of several price lists', () => {
-  test('is taken bucket by bucket, leaving aside who has no cache', () => {
+  test('has the highest price of each bucket, ignoring lists without a cache price', () => {
     const lists = [
       { input: 1, output: 5, cache_read: 0.1 },
       { input: 2, output: 4 },
@@ -27,12 +27,12 @@ describe('the dearest of several price lists', () => {
     expect(dearest([tiered, { input: 3, output: 3 }])).toEqual({ input: 3, output: 3 })
   })
 
-  test('of none is none', () => expect(dearest([])).toBeUndefined())
+  test('is undefined without a list', () => expect(dearest([])).toBeUndefined())
 })
 
 describe('the package', () => {
   // Its own notes: $1 in and $6 out before 2026-07-30, a fifth of it since; twice and 1.5 times that above 271,999.
-  test('says the price of a day', () => {
+  test('has the price of a given day', () => {
     const before = packagePrice('openai', 'gpt-5.6-luna', '2026-07-29')
     expect(before).toMatchObject({ input: 1, output: 6 })
     expect(packagePrice('openai', 'gpt-5.6-luna', '2026-07-30')).toEqual({
@@ -42,24 +42,24 @@ describe('the package', () => {
     })
   })
 
-  test('says the price of the dearest hour', () => {
+  test('has the price of the most expensive hour', () => {
     const hours = packagePrice('deepseek', 'deepseek-v4-pro', '2026-11-15')
     expect(hours).toEqual({ input: 1.32, output: 3.96, cache_read: 0.044 })
   })
 
-  test('says what sound costs', () => {
+  test('has the prices of audio', () => {
     expect(packagePrice('google', 'gemini-2.5-flash', '2026-11-15')).toMatchObject({
       ...{ input: 0.3, cache_read: 0.03, audio_input: 1, audio_cache_read: 0.1 },
     })
   })
 
-  test('does not take a model for its successor', () => {
+  test('does not confuse a model with its successor', () => {
     expect(packagePrice('anthropic', 'claude-sonnet-5', '2026-11-15')?.input).toBe(2)
     expect(packagePrice('anthropic', 'claude-sonnet-5-5', '2026-11-15')).toBeUndefined()
     expect(packagePrice('nobody', 'nothing', '2026-11-15')).toBeUndefined()
   })
 
-  test('has fees per request that no price per token can say', () => {
+  test('refuses a model with a fee per request', () => {
     expect(() => packagePrice('perplexity', 'sonar', '2026-11-15')).toThrow('sonar: a fee per request')
   })
 })

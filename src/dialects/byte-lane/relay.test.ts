@@ -90,7 +90,7 @@ describe('a provider that does not name the model', () => {
     expect(relayed(openaiChat, sent)).toBe(passed)
   })
 
-  test('also where the chunk counts', () => {
+  test('gets the name also in a chunk with usage', () => {
     const counts = '{"prompt_tokens":3,"completion_tokens":9,"total_tokens":12'
     const chunkOf = (head: string, tail: string) => `data: {${head}"choices":[],"usage":${counts}${tail}}}\n\n`
     expect(relayed(openaiChat, chunkOf('', ''))).toBe(chunkOf('"model":"a/b",', ',"cost":0.000012345'))

@@ -102,7 +102,7 @@ const around = (schema: string, more = '') =>
 const isTaken = (schema: string, more?: string) => isStrictSchema(around(schema, more))
 
 describe('strict are schemas', () => {
-  test('whose objects are closed and whose properties are all required, at any depth', () => {
+  test('with closed objects and only required properties, at any depth', () => {
     expect(isTaken('{"type":"string"}')).toBe(true)
     expect(isStrictSchema('{"type":"object","properties":{},"additionalProperties":false}')).toBe(true)
     expect(isStrictSchema('{"type":"object","properties":{}}')).toBe(false)
@@ -123,7 +123,7 @@ describe('strict are schemas', () => {
     expect(isStrictSchema('true')).toBe(false)
   })
 
-  test('of the keywords the provider takes', () => {
+  test('with the keywords that the provider accepts', () => {
     for (const members of [
       '"type":["string","null"],"description":"d","title":"t"',
       '"type":"string","pattern":"^a(?:b)+$"',
@@ -150,7 +150,7 @@ describe('strict are schemas', () => {
     }
   })
 
-  test('of the formats the provider takes', () => {
+  test('with the formats that the provider accepts', () => {
     const ofFormat = (format: string) => isTaken(`{"type":"string","format":"${format}"}`)
     for (const format of 'date-time time date duration email hostname ipv4 ipv6 uuid'.split(' ')) {
       expect([format, ofFormat(format)]).toEqual([format, true])
@@ -167,7 +167,7 @@ describe('strict are schemas', () => {
     expect(isTaken('{"type":"array","items":[{"type":"string"}]}')).toBe(false)
   })
 
-  test('whose references stand alone and stay inside', () => {
+  test('with references that have no siblings and stay inside the schema', () => {
     const defs = ',"$defs":{"x":{"type":"string"}}'
     expect(isTaken('{"$ref":"#/$defs/x"}', defs)).toBe(true)
     expect(isTaken('{"$ref":"#"}')).toBe(true)
@@ -182,7 +182,7 @@ describe('strict are schemas', () => {
     expect(isStrictSchema(long(200_001 - frame))).toBe(false)
   })
 
-  test('and a property may have the name of a keyword', () => {
+  test('with a property that has the name of a keyword', () => {
     expect(
       isStrictSchema(
         '{"type":"object","properties":{"allOf":{"type":"string"}},"required":["allOf"],"additionalProperties":false}',

@@ -120,7 +120,7 @@ describe('output by schema, images and documents', () => {
 })
 
 describe('what only the creator adds around its models', () => {
-  test('is taken for given under the bare name, tuned or not', () => {
+  test('is assumed under the bare name, tuned or not', () => {
     expect(facts('gpt-5.6')).toMatchObject({ customTools: true, allowedTools: true, cacheStyle: 'breakpoint' })
     expect(facts('gpt-5.5')).toMatchObject({ customTools: true, allowedTools: true, cacheStyle: 'implicit' })
     expect(facts('gpt-6-astra').cacheStyle).toBe('breakpoint')

@@ -50,7 +50,7 @@ for (const path of ['/chat/completions', '/v1/messages'] as const) {
   describe(`echo over ${path}`, () => {
     const hello = 'hello from the other side of the gate'
 
-    test('says the last user text, 12 tokens in and 8 out', async () => {
+    test('repeats the last user text, with 12 input and 8 output tokens', async () => {
       expect(await gist(say(path, 'echo', hello))).toMatchObject({ text: hello, stop: words.end[path], in: 12, out: 8 })
     })
 

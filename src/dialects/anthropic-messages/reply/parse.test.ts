@@ -59,7 +59,7 @@ describe('the end', () => {
     })
   })
 
-  test('of the start is reported at once', () => {
+  test('reports the usage of message_start at once', () => {
     expect(eventsOf(start)[0]).toMatchObject({
       type: 'reply-start',
       id: 'msg_1',
@@ -137,7 +137,7 @@ describe('framing', () => {
 const blocks = (...records: string[]): string[] => read(start, ...records, ending('end_turn'), stop).slice(1, -1)
 
 describe('blocks', () => {
-  test('of text stay blocks', () => {
+  test('keeps text blocks apart', () => {
     expect(blocks(text(0, 'a'), text(1, 'b'))).toEqual(steps`text | +a | . | text | +b | .`)
   })
 
@@ -192,7 +192,7 @@ describe('blocks', () => {
     `)
   })
 
-  test('of server tools and of unknown kinds are omitted, and the next text is marked as separate', () => {
+  test('omits blocks of server tools and unknown kinds, and marks the next text as separate', () => {
     const search = [
       open(1, { type: 'server_tool_use', id: 's', name: 'web_search', input: {} }),
       delta(1, 'input_json_delta', { partial_json: '{"q":1}' }),

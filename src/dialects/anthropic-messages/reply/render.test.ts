@@ -140,7 +140,7 @@ describe('blocks', () => {
     ])
   })
 
-  test('of thinking that was signed twice have the later signature, once', () => {
+  test('a thinking block that was signed twice has the later signature, once', () => {
     const events: ReplyEvent[] = [
       { type: 'block-start', block: { kind: 'thinking' } },
       { type: 'signature', signature: 's1' },
@@ -154,7 +154,7 @@ describe('blocks', () => {
     ])
   })
 
-  test('of sealed thinking come whole', () => {
+  test('a sealed thinking block arrives whole', () => {
     expect(body(...sealed('Emw='), ended())).toEqual([
       opened(0, { type: 'redacted_thinking', data: 'Emw=' }),
       closed(0),
@@ -178,7 +178,7 @@ describe('blocks', () => {
     expect(body(ended())).toEqual([opened(0, emptyText), closed(0)])
   })
 
-  test('of a refusal are text', () => {
+  test('a refusal becomes text', () => {
     expect(
       body(...block({ kind: 'refusal' }, ['No.']), ended({ unified: 'refusal', raw: 'stop', explanation: 'No.' })),
     ).toEqual([opened(0, emptyText), delta(0, 'text_delta', 'text', 'No.'), closed(0)])
@@ -208,7 +208,7 @@ describe('arguments', () => {
     expect(partial(...pieces)).toBe(json)
   })
 
-  test('of a custom tool become its one argument', () => {
+  test('the input of a custom tool becomes its one argument', () => {
     const json = (...pieces: string[]): string =>
       body(...custom('t', 'p', ...pieces), toolCalls)
         .map((data) => (data.delta as { partial_json?: string } | undefined)?.partial_json ?? '')

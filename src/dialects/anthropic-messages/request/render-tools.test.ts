@@ -207,7 +207,7 @@ describe('names and kinds', () => {
     expect(rendered.mapping.toolNames.get(slash)).toBe('a/b')
   })
 
-  test('so are names of arguments, of the tool for the answer too', () => {
+  test('renames arguments too, also those of the tool for the answer', () => {
     const schema = '{"type":"object","properties":{"$top":{"type":"integer"}},"required":["$top"]}'
     const tools = [{ kind: 'function', name: 'a b', description: undefined, schema, strict: undefined } as const]
     const turns = [user('u'), assistant(call('t', '{"$top":5}', 'a b')), user(result('t'))]

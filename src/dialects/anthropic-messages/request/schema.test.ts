@@ -110,7 +110,7 @@ describe('merging comes to an end', () => {
   })
   const names = (schema: { properties: { last: object } }) => Object.keys(schema.properties.last)
 
-  test('where it fails over and over', () => {
+  test('even if it fails again and again', () => {
     expect(names(narrowed(behind(20)).schema)).toContain('properties')
     expect(names(narrowed(behind(300)).schema)).toEqual(['description'])
   })
@@ -147,7 +147,7 @@ describe('a choice', () => {
     expect(loosened).toBe(true)
   })
 
-  test('of objects is closed where the fields are', () => {
+  test('between objects is closed where their fields are', () => {
     const closed = [a, b].map((one) => ({ ...one, additionalProperties: false }))
     expect(fieldOf({ type: 'object', anyOf: [a, b] })).toMatchObject({ ...same, schema: { anyOf: closed } })
     expect(fieldOf({ type: 'object', $ref: '#/$defs/A' }, { $defs: { A: a } }).schema).toEqual({ $ref: '#/$defs/A' })

@@ -85,7 +85,7 @@ describe('calls', () => {
 })
 
 describe('signatures', () => {
-  test('of a call go with the thought in front of it', () => {
+  test('a signature on a call belongs to the thought before it', () => {
     expect(
       read(said([thought('Hm')]), said([call('f', {}, { thoughtSignature: 'S' })], 'STOP')).slice(1, 6),
     ).toEqual(steps`
@@ -93,7 +93,7 @@ describe('signatures', () => {
     `)
   })
 
-  test('of a thought end its block, so that each keeps its own', () => {
+  test('a signature on a thought ends its block, so that each keeps its own', () => {
     const parts = [thought('a', { thoughtSignature: 'S1' }), thought('b', { thoughtSignature: 'S2' })]
     expect(read(said(parts, 'STOP'))).toEqual(steps`
       start r1 | thinking | +a | ${proof({ part: 'thought', signature: 'S1' })} | . | thinking | +b
@@ -101,7 +101,7 @@ describe('signatures', () => {
     `)
   })
 
-  test('of a text wait for its end, also on a part without text', () => {
+  test('a signature on a text waits for its end, also on a part without text', () => {
     const late = text('', { thoughtSignature: 'S' })
     expect(read(said([text('a')]), said([late]), said([text('b')], 'STOP'))).toEqual(steps`
       start r1 | text | +a | +b | . | thinking | ${proof({ part: 'text', signature: 'S' })} | . | end end STOP
@@ -204,7 +204,7 @@ describe('failures', () => {
     expect(events.at(-1)).toMatchObject({ fault: { status: 503, type: 'UNAVAILABLE' } })
   })
 
-  test('so is a bare body, whatever the content type was', () => {
+  test('reads a bare body as a failure, whatever its content type', () => {
     const error = { error: { code: 429, message: 'Slow down.', status: 'RESOURCE_EXHAUSTED' } }
     for (const body of [JSON.stringify(error, undefined, 2), `\n[${JSON.stringify(error)}]\n`]) {
       const events = eventsOf(body)

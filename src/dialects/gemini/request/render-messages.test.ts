@@ -23,7 +23,7 @@ const response = (id: string, name: string, value: object, more: object = {}) =>
 })
 
 describe('turns', () => {
-  test('of one role are one content, and empty ones none', () => {
+  test('joins turns of one role into one content, and omits empty ones', () => {
     const turns = [user('a'), user('b', ''), assistant(''), user('c'), assistant('d'), assistant('e'), user('f')]
     expect(contents(turns)).toEqual([
       { role: 'user', parts: [{ text: 'a' }, { text: 'b' }, { text: 'c' }] },
@@ -32,7 +32,7 @@ describe('turns', () => {
     ])
   })
 
-  test('of the system are its instruction in front, one part each', () => {
+  test('puts leading system turns into the system instruction, one part each', () => {
     expect(rendered({ system: [text('A'), text(''), text('B')] }).body.systemInstruction).toEqual({
       parts: [{ text: 'A' }, { text: 'B' }],
     })

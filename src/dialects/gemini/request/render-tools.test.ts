@@ -131,7 +131,7 @@ describe('choice', () => {
     expect(relaxed.warnings).toEqual(['tool_choice_relaxed;/tool_choice'])
   })
 
-  test('of what is not there is refused', () => {
+  test('refuses a choice of a tool that is not offered', () => {
     expect(refusedBy({ toolChoice: { kind: 'required' } })).toContain('offers no tools')
     expect(refusedBy({ tools, toolChoice: { kind: 'named', name: 'h' } })).toContain('`h`, which is not among')
     expect(refusedBy({ tools, toolChoice: { kind: 'allowed', names: ['h'], force: false } })).toContain(

@@ -97,7 +97,7 @@ describe('sampling', () => {
     })
   })
 
-  test('of what the provider cannot do is left out with a warning', () => {
+  test('omits what the provider does not support, with a warning', () => {
     expect(config({ sampling: { logitBias: '{"1":5}', seed: 2 ** 40 } }).warnings).toEqual([
       'logit_bias_dropped;/logit_bias',
       'seed_dropped;/seed',

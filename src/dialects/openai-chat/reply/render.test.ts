@@ -130,7 +130,7 @@ describe('texts', () => {
     ])
   })
 
-  test('of a refusal go into refusal; one without words gets a sentence', () => {
+  test('puts a refusal into `refusal`; one without text gets a sentence', () => {
     const refusal = { unified: 'refusal', raw: 'refusal' } as const
     expect(deltas(...block({ kind: 'refusal' }, ['No', '.']), ended(refusal))).toEqual([
       { refusal: 'No' },
@@ -186,7 +186,7 @@ describe('calls', () => {
     expect(choices.at(-1)?.finish_reason).toBe('function_call')
   })
 
-  test('of custom tools carry their bare input, and an empty one stays empty', () => {
+  test('calls of custom tools carry their plain input, and an empty one stays empty', () => {
     expect(deltas(...custom('1', 'p', 'x'), ...custom('2', 'p'), toolCalls)).toEqual([
       callDelta({ index: 0, id: '1', type: 'custom', custom: { name: 'p', input: '' } }),
       callDelta({ index: 0, custom: { input: 'x' } }),

@@ -140,7 +140,7 @@ describe('a call', () => {
     expect(two(calls({ index: 0, ...args('{}') }), calls({ index: 1, ...args('{"b":1}') }))).toBe(ended)
   })
 
-  test('of a custom tool carries its bare text', () => {
+  test('to a custom tool carries its plain text', () => {
     const custom = calls({ index: 0, id: 'a', type: 'custom', custom: { name: 'patch', input: '' } })
     expect(
       read(

@@ -131,7 +131,7 @@ describe('reasoning', () => {
     )
   })
 
-  test('of open models is text in the item itself', () => {
+  test('reads the reasoning of open models from the item itself', () => {
     const delta = sent('response.reasoning_text.delta', { output_index: 0, content_index: 0, delta: 'Hm' })
     const whole = { type: 'reasoning', id: 'rs_0', summary: [], content: [{ type: 'reasoning_text', text: 'Hm' }] }
     const expected = ['start resp_1', 'thinking', '+Hm', signed, '.', 'end end completed']
@@ -141,7 +141,7 @@ describe('reasoning', () => {
 })
 
 describe('text', () => {
-  test('of only white space opens no block, unless there is nothing else', () => {
+  test('white space alone opens no block, unless there is nothing else', () => {
     expect(read(created, textDelta(0, '\n'), done(0, message(0)), added(1, functionCall(1)), completed())).toEqual(
       steps`start resp_1 | call call_1 f | . | end tool-calls completed`,
     )
@@ -150,7 +150,7 @@ describe('text', () => {
     `)
   })
 
-  test('of a refusal is one, and ends the reply as one', () => {
+  test('a refusal is a refusal block, and the stop reason of the reply', () => {
     const refusal = (delta: string) => sent('response.refusal.delta', { output_index: 0, content_index: 0, delta })
     expect(read(created, refusal('I '), refusal('cannot.'), completed())).toEqual(steps`
       start resp_1 | refusal | +I  | +cannot. | . | end refusal completed I cannot.
@@ -348,7 +348,7 @@ describe('items that mix', () => {
 })
 
 describe('calls', () => {
-  test('of custom tools have their input bare', () => {
+  test('calls of custom tools have their plain input', () => {
     const custom = { type: 'custom_tool_call', id: 'ct_0', call_id: 'call_0', name: 'patch', input: '' }
     const delta = sent('response.custom_tool_call_input.delta', {
       output_index: 0,
@@ -383,7 +383,7 @@ describe('calls', () => {
     `)
   })
 
-  test('whose arguments go on after their end are a failure', () => {
+  test('arguments that continue after their end are a failure', () => {
     expect(read(created, done(0, functionCall(0, 'f', '{}')), argumentsDelta(0, '{}')).at(-1)).toBe(
       'fail a piece of an item that had ended',
     )

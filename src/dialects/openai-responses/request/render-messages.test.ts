@@ -175,7 +175,7 @@ describe('results', () => {
     expect(inputOf(...answered(result('t1', ''), result('t2', ''))).at(-1).output).toBe('')
   })
 
-  test('of custom tools have their own type, unless the tools are sent as functions', () => {
+  test('results of custom tools have their own type, unless the tools are sent as functions', () => {
     const custom: AssistantBlock = { kind: 'tool-call', id: 'c', name: 'patch', arguments: 'a"b', custom: true }
     const turns = [user('u'), assistant(custom), user(result('c'))]
     expect(rendered({ turns }).body.input.slice(1)).toEqual([
