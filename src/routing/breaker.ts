@@ -43,13 +43,13 @@ export class Breaker {
   #probedMs = Number.NEGATIVE_INFINITY
   #probeSuccesses = 0
   #overloadedUntilMs = Number.NEGATIVE_INFINITY
-  /** Until then the state is not plain healthy; the only comparison that a healthy route costs. */
-  #restlessUntilMs = Number.NEGATIVE_INFINITY
+  /** From then on it is closed and at full weight; the only comparison that a healthy route costs. */
+  #healthyFromMs = Number.NEGATIVE_INFINITY
   #why: FaultClass | undefined
 
   /** Whether it is closed and at full weight. */
-  isCalm(nowMs: number): boolean {
-    return nowMs >= this.#restlessUntilMs
+  isHealthy(nowMs: number): boolean {
+    return nowMs >= this.#healthyFromMs
   }
 
   state(nowMs: number): BreakerState {
@@ -74,8 +74,8 @@ export class Breaker {
     const untilMs = {
       ejected: this.#ejectedUntilMs,
       'half open': this.#probedMs + probeSpacingMs,
-      'slow start': this.#restlessUntilMs,
-      closed: this.#restlessUntilMs,
+      'slow start': this.#healthyFromMs,
+      closed: this.#healthyFromMs,
     }[this.state(nowMs)]
     return Math.max(0, untilMs - nowMs)
   }
@@ -119,7 +119,7 @@ export class Breaker {
 
   recordOverload(nowMs: number): void {
     this.#overloadedUntilMs = nowMs + overloadMs
-    this.#restlessUntilMs = Math.max(this.#restlessUntilMs, this.#overloadedUntilMs)
+    this.#healthyFromMs = Math.max(this.#healthyFromMs, this.#overloadedUntilMs)
   }
 
   #countFault(why: FaultClass, nowMs: number, draw: number): boolean {
@@ -142,7 +142,7 @@ export class Breaker {
     this.#ejections++
     this.#isOpen = true
     this.#judgesFromMs = this.#ejectedUntilMs
-    this.#restlessUntilMs = Number.POSITIVE_INFINITY
+    this.#healthyFromMs = Number.POSITIVE_INFINITY
     this.#faultsInRow = 0
     this.#window.clear()
     this.#probeStartedMs = undefined
@@ -156,7 +156,7 @@ export class Breaker {
     this.#isOpen = false
     this.#closedMs = nowMs
     this.#judgesFromMs = nowMs
-    this.#restlessUntilMs = nowMs + slowStartMs
+    this.#healthyFromMs = nowMs + slowStartMs
     return true
   }
 }

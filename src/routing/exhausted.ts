@@ -33,7 +33,7 @@ export interface FailedAttempt {
   readonly candidate: Candidate
   readonly fault: AttemptFault
   /** It was not called: a cooldown was active, or it was ejected. */
-  readonly heldBackFor?: 'parked' | 'ejected'
+  readonly skippedAs?: 'parked' | 'ejected'
   /** How often it was called; absent = never. */
   readonly calls?: number
   /** How long its cooldown or ejection lasts. */
@@ -57,7 +57,7 @@ export class Exhausted {
 
 export function exhaustedFailure(model: string, { failed: all }: Exhausted): Failure {
   // Ejected routes were not tried; the others decide the kind of failure.
-  const failed = all.filter(({ heldBackFor }) => heldBackFor !== 'ejected')
+  const failed = all.filter(({ skippedAs }) => skippedAs !== 'ejected')
   const last = failed.at(-1)
   if (last?.fault.class === "caller's fault") return callersFailure(last)
   if (last && failed.every(({ fault }) => isNamedByApi(fault))) return callersFailure(last)
@@ -93,14 +93,14 @@ function unavailable(model: string, all: readonly FailedAttempt[]): Failure {
 }
 
 /** Whether this route may serve the same request later. */
-function mayPass({ fault, heldBackFor }: FailedAttempt): boolean {
-  if (heldBackFor === 'ejected' || isTransient(fault)) return true
+function mayPass({ fault, skippedAs }: FailedAttempt): boolean {
+  if (skippedAs === 'ejected' || isTransient(fault)) return true
   return fault.class === 'timed out' || fault.class === 'had too little time' || fault.class === 'throttled'
 }
 
-function waitOf({ fault, waitMs = 0, heldBackFor }: FailedAttempt): number {
+function waitOf({ fault, waitMs = 0, skippedAs }: FailedAttempt): number {
   const askedMs = fault.provider?.retryAfterMs ?? failingDefaultMs
-  if (heldBackFor === 'ejected') return Math.min(askedMs, cooldownMaxMs)
+  if (skippedAs === 'ejected') return Math.min(askedMs, cooldownMaxMs)
   return Math.max(askedMs, Math.min(waitMs, cooldownMaxMs))
 }
 
@@ -108,7 +108,7 @@ function wholeSeconds(milliseconds: number): number {
   return Math.max(1, Math.ceil(milliseconds / 1000))
 }
 
-function reasonFor({ candidate: { isOwn, refusal }, fault, heldBackFor, calls = 0 }: FailedAttempt): string {
+function reasonFor({ candidate: { isOwn, refusal }, fault, skippedAs, calls = 0 }: FailedAttempt): string {
   if (refusal) return "cannot be called with the workspace's own key"
   if (fault.class === 'refused our credential') {
     return isOwn
@@ -120,8 +120,8 @@ function reasonFor({ candidate: { isOwn, refusal }, fault, heldBackFor, calls = 
       ? "has no quota left for the workspace's own credential"
       : 'refuses to serve this gateway (its operator has to resolve that with the provider)'
   }
-  const seconds = heldBackFor ? Math.ceil((fault.provider?.retryAfterMs ?? 0) / 1000) : 0
-  const rest = heldBackFor === 'ejected' ? 'cooling' : 'left alone'
+  const seconds = skippedAs ? Math.ceil((fault.provider?.retryAfterMs ?? 0) / 1000) : 0
+  const rest = skippedAs === 'ejected' ? 'cooling' : 'left alone'
   const times = calls > 1 ? ` after ${calls} tries` : ''
   return `${describeFault(fault)}${times}${seconds > 0 ? `, ${rest} for ${seconds} s` : ''}`
 }

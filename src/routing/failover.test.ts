@@ -10,7 +10,7 @@ const throttled: AttemptFault = {
   ...attemptFault('throttled'),
   provider: { ...replyFault('rate_limit_exceeded'), status: 429, retryAfterMs: 9000 },
 }
-const slip = classifyFault({ ...replyFault('MALFORMED_FUNCTION_CALL'), isChance: true })
+const slip = classifyFault({ ...replyFault('MALFORMED_FUNCTION_CALL'), isInvalidOutput: true })
 
 /** Routes in this order, which are not waited for. */
 const start = (fates: Readonly<Record<string, readonly Fate[]>>) => startRoutes(fates, { pauses: false })

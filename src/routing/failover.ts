@@ -100,7 +100,7 @@ export async function tryCandidates<Answer extends object>(
     // The only route left is retried although its own failures may just have ejected it.
     const begunMs = deps.health.begin(candidate.health, isRepeat ? 'panic' : plan.mode)
     if (typeof begunMs !== 'number') {
-      progress.holdBack(candidate, begunMs)
+      progress.skip(candidate, begunMs)
       continue
     }
     if (pair?.first !== candidate || isRepeat) {
@@ -184,15 +184,15 @@ class Progress<Answer extends object> {
   }
 
   /** Health does not allow a call now. */
-  holdBack(candidate: Candidate, state: RouteState): void {
+  skip(candidate: Candidate, state: RouteState): void {
     this.#last = undefined
-    this.#record(heldBack(candidate, state))
+    this.#record(skippedAttempt(candidate, state))
   }
 
   exhausted(): Exhausted {
     const failed: FailedAttempt[] = [...this.#failed.values()]
     if (this.isFinal) return new Exhausted(failed)
-    for (const { candidate, state } of this.#tries.plan.excluded) failed.push(heldBack(candidate, state))
+    for (const { candidate, state } of this.#tries.plan.excluded) failed.push(skippedAttempt(candidate, state))
     return new Exhausted(failed)
   }
 
@@ -229,7 +229,7 @@ class Progress<Answer extends object> {
       else {
         const state = this.#deps.health.state(candidate.health)
         // A healthy route that was not tried is not a cause of the failure.
-        if (state.state !== 'healthy') this.#record(heldBack(candidate, state))
+        if (state.state !== 'healthy') this.#record(skippedAttempt(candidate, state))
       }
     }
     return undefined
@@ -308,7 +308,7 @@ function isInGoodHealth(deps: TryDependencies, { health, provider }: Candidate):
 
 /** Whether the fault depends on the request, so that a caller may cause it on purpose. */
 function isRouteNeutral({ class: faultClass, provider, failure }: AttemptFault): boolean {
-  return !failure && (effects[faultClass] === 'none' || provider?.isChance === true)
+  return !failure && (effects[faultClass] === 'none' || provider?.isInvalidOutput === true)
 }
 
 /** One call, recorded in health. */
@@ -365,9 +365,9 @@ function tryPair<Answer extends object>(
 }
 
 /** A candidate that was not called, with the reason, for the final error. */
-function heldBack(candidate: Candidate, { state, why = 'failing', waitMs }: RouteState): FailedAttempt {
+function skippedAttempt(candidate: Candidate, { state, why = 'failing', waitMs }: RouteState): FailedAttempt {
   const fault = attemptFault(why)
-  const heldBackFor = state === 'parked' ? 'parked' : 'ejected'
-  if (waitMs === undefined) return { candidate, fault, heldBackFor }
-  return { candidate, fault: { ...fault, provider: { ...replyFault(''), retryAfterMs: waitMs } }, heldBackFor }
+  const skippedAs = state === 'parked' ? 'parked' : 'ejected'
+  if (waitMs === undefined) return { candidate, fault, skippedAs }
+  return { candidate, fault: { ...fault, provider: { ...replyFault(''), retryAfterMs: waitMs } }, skippedAs }
 }

@@ -90,7 +90,7 @@ test.each([
 test('an unreadable answer of the model is repeated once, then tried elsewhere', () => {
   const fault = {
     ...faultFromError(400, undefined, { code: 'tool_use_failed', message: 'no' }),
-    isChance: true,
+    isInvalidOutput: true,
   } as const
   expect(classifyFault(fault)).toMatchObject({ class: 'garbled', isRepeatable: true })
   expect(faultTable.garbled.tryNext).toBe(true)

@@ -78,7 +78,7 @@ const passingStatuses: ReadonlySet<number> = new Set([408, 500, 502, 503, 504])
  */
 export function isTransient({ class: faultClass, status, provider }: AttemptFault): boolean {
   if (faultClass === 'failing') return isPassingStatus(status)
-  if (faultClass === 'garbled') return provider?.isChance !== true
+  if (faultClass === 'garbled') return provider?.isInvalidOutput !== true
   return faultClass === 'unreachable' || faultClass === 'broken'
 }
 
@@ -90,7 +90,7 @@ export function cannotCarry(failure: Failure): AttemptFault {
 export function classifyFault(fault: ProviderFault, sent?: Uint8Array): AttemptFault {
   const retryAfterMs = fault.retryAfterMs ?? waitInMessageMs(fault, sent)
   const attempted = attemptFault(faultClass(fault, sent), { ...fault, retryAfterMs })
-  return fault.isChance ? { ...attempted, isRepeatable: true } : attempted
+  return fault.isInvalidOutput ? { ...attempted, isRepeatable: true } : attempted
 }
 
 /**
@@ -129,7 +129,7 @@ function faultClass(fault: ProviderFault, sent: Uint8Array | undefined): FaultCl
   const { status } = fault
   if (isOverflow(fault)) return "caller's fault"
   // An error with a 200 that does not say whose fault it is; or a model's slip reported as a refusal.
-  if (status === undefined || fault.isChance) return 'garbled'
+  if (status === undefined || fault.isInvalidOutput) return 'garbled'
   const isOutOfQuota = quotaStatuses.has(status) && !paceWords.test(fault.message) && says(quotaSigns, fault, sent)
   if (isOutOfQuota) return 'out of quota'
   if (credentialStatuses.has(status) && says(credentialSigns, fault, sent)) return 'refused our credential'

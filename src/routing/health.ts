@@ -158,7 +158,7 @@ export function createHealth(deps: HealthDependencies): Health {
       const parked = parkedState(route, nowMs)
       if (parked && (mode !== 'panic' || !parked.isGuess || !startProbes(route, nowMs))) return parked
       const { breaker } = route
-      if (breaker.isCalm(nowMs) || breaker.state(nowMs) !== 'half open') return nowMs
+      if (breaker.isHealthy(nowMs) || breaker.state(nowMs) !== 'half open') return nowMs
       if (breaker.isProbeFree(nowMs)) breaker.startProbe(nowMs)
       else if (mode === 'ordinary') return routeState(route, nowMs)
       return nowMs
@@ -187,7 +187,8 @@ export function createHealth(deps: HealthDependencies): Health {
       if (why === 'timed out' && silentMs !== undefined) route.latency.firstEventMs.add(silentMs, clock.monotonicMs())
       // A slip of the model depends on the prompt: a caller who provokes one must not eject a route. A stale pooled socket says
       // nothing about the provider; the replay over a fresh connection does.
-      if (effect === 'fault' && !fault.provider?.isChance && !fault.isStale) return countFault(route, startedMs, fault)
+      if (effect === 'fault' && !fault.provider?.isInvalidOutput && !fault.isStale)
+        return countFault(route, startedMs, fault)
       // Anything else is no verdict on the provider.
       route.breaker.recordNothing(startedMs)
       if (!causesCooldown(why)) return

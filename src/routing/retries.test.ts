@@ -24,7 +24,7 @@ const startOne = (fates: readonly (AttemptFault | Answer)[], options?: RouteBenc
 const waitsOf = ({ waits }: ReturnType<typeof startRoutes>) => waits.map(({ milliseconds }) => milliseconds)
 
 const garbled = classifyFault(replyFault('an empty answer'))
-const slip = classifyFault({ ...replyFault('MALFORMED_FUNCTION_CALL'), isChance: true })
+const slip = classifyFault({ ...replyFault('MALFORMED_FUNCTION_CALL'), isInvalidOutput: true })
 
 describe('a fault that may pass is retried on the only route', () => {
   test.each<[string, AttemptFault, string]>([

@@ -135,7 +135,7 @@ export const healthy: RouteState = Object.freeze({ state: 'healthy', factor: 1 }
 
 /** Allocates nothing for a healthy route. */
 export function routeState(route: RouteHealth, nowMs: number): RouteState {
-  return parkedState(route, nowMs) ?? (route.breaker.isCalm(nowMs) ? healthy : breakerState(route, nowMs))
+  return parkedState(route, nowMs) ?? (route.breaker.isHealthy(nowMs) ? healthy : breakerState(route, nowMs))
 }
 
 /** undefined = no cooldown. Of several, the longest. */

@@ -16,7 +16,7 @@ export interface ProviderFault {
   readonly details: unknown
   readonly retryAfterMs: number | undefined
   /** The model wrote something that is not a reply; a retry may succeed. */
-  readonly isChance?: true
+  readonly isInvalidOutput?: true
   /** Reported by another host behind the provider, so it says nothing about our account with the provider. */
   readonly isRelayed?: true
 }

@@ -19,7 +19,7 @@ test('one inside a 200 is what it would have been', () => {
 
 test.each(['tool_use_failed', 'json_validate_failed'])('%s is retryable, in an error body and inside a 200', (code) => {
   const error = { message: "Failed. See 'failed_generation'.", type: 'invalid_request_error', code }
-  expect(readFault(400, new Headers(), JSON.stringify({ error })).isChance).toBe(true)
-  expect(readErrorObject(error).isChance).toBe(true)
-  expect(readErrorObject({ ...error, code: 'invalid_prompt' }).isChance).toBeUndefined()
+  expect(readFault(400, new Headers(), JSON.stringify({ error })).isInvalidOutput).toBe(true)
+  expect(readErrorObject(error).isInvalidOutput).toBe(true)
+  expect(readErrorObject({ ...error, code: 'invalid_prompt' }).isInvalidOutput).toBeUndefined()
 })

@@ -18,7 +18,7 @@ export function readErrorObject(error: unknown): ProviderFault {
 }
 
 function withRetryFlag(fault: ProviderFault): ProviderFault {
-  return retryableCodes.has(fault.code) ? { ...fault, isChance: true } : fault
+  return retryableCodes.has(fault.code) ? { ...fault, isInvalidOutput: true } : fault
 }
 
 export function renderStreamFailure(failure: Failure): Uint8Array {

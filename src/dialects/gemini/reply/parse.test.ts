@@ -188,7 +188,7 @@ describe('failures', () => {
     for (const finish of ['MALFORMED_FUNCTION_CALL', 'UNEXPECTED_TOOL_CALL', 'TOO_MANY_TOOL_CALLS']) {
       expect(read(said([], finish))).toEqual(['start r1', `fail ${finish}`])
       // Asked again, the model may write another.
-      expect(eventsOf(said([], finish)).at(-1)).toMatchObject({ fault: { code: finish, isChance: true } })
+      expect(eventsOf(said([], finish)).at(-1)).toMatchObject({ fault: { code: finish, isInvalidOutput: true } })
     }
   })
 

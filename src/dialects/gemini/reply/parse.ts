@@ -228,7 +228,9 @@ const failures: ReadonlySet<string> = new Set([
 
 /** undefined if it is an end. `message`: the provider's explanation, '' if there is none. */
 export function finishFault(finish: string, message: string): ProviderFault | undefined {
-  return failures.has(finish) ? { ...replyFault(saying(finish, message)), code: finish, isChance: true } : undefined
+  return failures.has(finish)
+    ? { ...replyFault(saying(finish, message)), code: finish, isInvalidOutput: true }
+    : undefined
 }
 
 function readStop(finish: string, message: string, hasCalls: boolean): Stop | { readonly fault: ProviderFault } {

@@ -39,7 +39,7 @@ test('a stream that closes before an end has not finished', () => {
 test('a malformed call is a fault that another attempt may not have', () => {
   const { relay, terminal } = relayed(said([], 'MALFORMED_FUNCTION_CALL'))
   expect([relay.finished, relay.meaningful, terminal]).toEqual([false, false, ''])
-  expect(relay.fault).toMatchObject({ code: 'MALFORMED_FUNCTION_CALL', isChance: true })
+  expect(relay.fault).toMatchObject({ code: 'MALFORMED_FUNCTION_CALL', isInvalidOutput: true })
 })
 
 test('an error after some text is a fault, with the text passed', () => {
