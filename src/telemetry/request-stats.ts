@@ -47,27 +47,46 @@ type Row = { readonly part: 'hour' | 'group'; readonly id: string } & Readonly<R
 
 export async function readStats({ sql }: Pick<Database, 'sql'>, clock: Clock, query: StatsQuery): Promise<Stats> {
   const now = clock.now()
-  const from = Math.floor(query.from / grainMs.hour) * grainMs.hour
-  const to = Math.ceil(query.to / grainMs.hour) * grainMs.hour
-  const { texts, values } = statementOf({ from, to, now, workspaceId: query.workspaceId ?? allWorkspaces }, query.group)
-  const hours = new Map<string, Figures>()
-  const groups = new Map<string, Figures>()
-  const total = noFigures()
+  const sums = new StatSums(query)
+  const { workspaceId = allWorkspaces, group } = query
+  const { texts, values } = statementOf({ from: sums.from, to: sums.to, now, workspaceId }, group)
   for (const row of await sql<Row>(templateOf(texts), ...values)) {
-    const figures = figuresFromRow(row)
-    const sums = row.part === 'hour' ? hours : groups
-    const known = sums.get(row.id)
-    if (known) addFigures(known, figures)
-    else sums.set(row.id, figures)
-    if (row.part === 'hour') addFigures(total, figures)
+    if (row.part === 'hour') sums.addHour(Number(row.id), figuresFromRow(row))
+    else sums.addGroup(row.id, figuresFromRow(row))
   }
-  return {
-    from,
-    to,
-    countedUntil: Math.min(to, now),
-    total,
-    hours: [...hours].map(([start, figures]) => ({ start: Number(start), figures })).sort((a, b) => a.start - b.start),
-    groups: [...groups].map(([id, figures]) => ({ id, figures })).sort(byCost),
+  return sums.end(now)
+}
+
+class StatSums {
+  readonly from: number
+  readonly to: number
+  readonly #total = noFigures()
+  readonly #hours = new Map<number, Figures>()
+  readonly #groups = new Map<string, Figures>()
+
+  constructor({ from, to }: Pick<StatsQuery, 'from' | 'to'>) {
+    this.from = Math.floor(from / grainMs.hour) * grainMs.hour
+    this.to = Math.ceil(to / grainMs.hour) * grainMs.hour
+  }
+
+  addHour(start: number, figures: Figures): void {
+    addFigures(this.#total, figures)
+    addTo(this.#hours, start, figures)
+  }
+
+  addGroup(id: string, figures: Figures): void {
+    addTo(this.#groups, id, figures)
+  }
+
+  end(now: number): Stats {
+    return {
+      from: this.from,
+      to: this.to,
+      countedUntil: Math.min(this.to, now),
+      total: this.#total,
+      hours: [...this.#hours].map(([start, figures]) => ({ start, figures })).sort((a, b) => a.start - b.start),
+      groups: [...this.#groups].map(([id, figures]) => ({ id, figures })).sort(byCost),
+    }
   }
 }
 
@@ -91,11 +110,7 @@ export async function readStatsOfKeys(
   clock: Clock,
   query: Omit<StatsQuery, 'workspaceId'> & { readonly keyIds: readonly KeyId[] },
 ): Promise<Stats> {
-  const from = Math.floor(query.from / grainMs.hour) * grainMs.hour
-  const to = Math.ceil(query.to / grainMs.hour) * grainMs.hour
-  const total = noFigures()
-  const hours = new Map<number, Figures>()
-  const groups = new Map<string, Figures>()
+  const sums = new StatSums(query)
   const texts = [
     `SELECT id, started_at, ${groupColumns[query.group]} AS subject, code, input_tokens, cache_read_tokens, output_tokens, charge,
       first_event_ms FROM requests WHERE key_id = `,
@@ -103,27 +118,18 @@ export async function readStatsOfKeys(
   ]
   for (const keyId of query.keyIds) {
     for (let after = ''; ; ) {
-      const span = [timeToSql(from), timeToSql(to)]
+      const span = [timeToSql(sums.from), timeToSql(sums.to)]
       const rows = await sql<LoggedFigures>(templateOf(texts), keyId, after, ...span, pageMax)
       for (const row of rows) {
         const figures = figuresOf(row)
-        const hour = Math.floor(Number(row.started_at) / grainMs.hour) * grainMs.hour
-        addFigures(total, figures)
-        addTo(hours, hour, figures)
-        addTo(groups, row.subject ?? '', figures)
+        sums.addHour(Math.floor(Number(row.started_at) / grainMs.hour) * grainMs.hour, figures)
+        sums.addGroup(row.subject ?? '', figures)
       }
       if (BigInt(rows.length) < pageMax) break
       after = rows.at(-1)?.id ?? ''
     }
   }
-  return {
-    from,
-    to,
-    countedUntil: Math.min(to, clock.now()),
-    total,
-    hours: [...hours].map(([start, figures]) => ({ start, figures })).sort((a, b) => a.start - b.start),
-    groups: [...groups].map(([id, figures]) => ({ id, figures })).sort(byCost),
-  }
+  return sums.end(clock.now())
 }
 
 function addTo<Key>(sums: Map<Key, Figures>, key: Key, figures: Figures): void {

@@ -36,7 +36,7 @@ export interface TargetRules {
   readonly midSystem?: boolean
   /** The conversation may end with an assistant turn, which the model continues. */
   readonly prefill?: boolean
-  /** How JSON output is requested. `emulated`: with a hidden tool, or in OpenAI's dialects by instruction. */
+  /** How JSON output is requested. `object`: in OpenAI's dialects, by instruction. `emulated`: in Messages, with a hidden tool. */
   readonly jsonOutput?: 'schema' | 'object' | 'emulated'
   readonly strictTools?: boolean
   readonly customTools?: boolean

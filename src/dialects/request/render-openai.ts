@@ -24,7 +24,7 @@ import type { WarningList } from './fields.ts'
 import { refuseAt } from './fields.ts'
 import { refuseMediaUrl } from './media.ts'
 import { functionParameters, isStrictSchema, type SchemaBudget } from './schema.ts'
-import { acceptsSampling, hashedId, renderSampling, type SamplingRow, schemaInstruction } from './settings.ts'
+import { acceptsSampling, hashedId, renderSampling, type SamplingRow } from './settings.ts'
 import {
   customNames,
   describedGrammar,
@@ -149,16 +149,11 @@ export function renderFormat(conversation: Conversation, { form, rules, warnings
   const { outputFormat } = conversation
   if (!outputFormat) return {}
   const place = placeOf(conversation, 'outputFormat')
-  const way = rules.jsonOutput ?? 'schema'
-  if (outputFormat.kind === 'json-object') {
-    if (way !== 'emulated') return { format: anyObjectFormat }
-    warnings.add('json_object_emulated', place)
-    return { instruction: 'Answer with a single JSON object.' }
-  }
-  if (way !== 'schema') {
+  if (outputFormat.kind === 'json-object') return { format: anyObjectFormat }
+  if (rules.jsonOutput === 'object') {
     warnings.add('json_schema_emulated', place)
-    const instruction = schemaInstruction(outputFormat)
-    return way === 'object' ? { format: anyObjectFormat, instruction } : { instruction }
+    const instruction = `Answer with a single JSON object that follows this JSON Schema:\n${outputFormat.schema}`
+    return { format: anyObjectFormat, instruction }
   }
   const { name, description, schema, strict } = outputFormat
   const canBeStrict = isStrictSchema(schema)

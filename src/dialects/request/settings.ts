@@ -1,14 +1,7 @@
 // Settings that several dialects render alike. Each function fits a setting to the target's rules, with a warning if it
 // changes or omits what the caller asked for.
 
-import {
-  type Conversation,
-  type OutputFormat,
-  placeOf,
-  type RawJson,
-  type Sampling,
-  type TextBlock,
-} from '../canonical/conversation.ts'
+import { type Conversation, placeOf, type RawJson, type Sampling, type TextBlock } from '../canonical/conversation.ts'
 import { jsonNumber, type Members } from '../canonical/json.ts'
 import type { TargetRules } from '../canonical/target-rules.ts'
 import type { Target } from '../canonical/translation.ts'
@@ -122,11 +115,6 @@ export function warnHints({ verbosity, promptCacheKey }: Conversation, warnings:
 /** A hash is enough to distinguish users. */
 export function hashedId(id: string, length: number): string {
   return new Bun.CryptoHasher('sha256').update(id).digest('hex').slice(0, length)
-}
-
-/** Asks for a schema in words, for targets that only know "any JSON object". */
-export function schemaInstruction({ schema }: OutputFormat & { kind: 'json-schema' }): string {
-  return `Answer with a single JSON object that follows this JSON Schema:\n${schema}`
 }
 
 export function withInstruction(system: readonly TextBlock[], instruction: string | undefined): readonly TextBlock[] {

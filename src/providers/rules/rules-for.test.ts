@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { efforts } from '../../dialects/canonical/conversation.ts'
 import type { TargetRules } from '../../dialects/canonical/target-rules.ts'
 import { type DialectId, dialectIds } from '../../dialects/dialect.ts'
-import { dialectDefaults, rulesFor, ruleTable } from './rules-for.ts'
+import { rulesFor, ruleTable } from './rules-for.ts'
 
 const gpts = [
   ...['gpt-3.5-turbo', 'gpt-4', 'gpt-4-turbo', 'gpt-4o', 'gpt-4o-2024-05-13', 'gpt-4.1-mini', 'chatgpt-4o-latest'],
@@ -40,9 +40,9 @@ const knownModels: Readonly<Record<DialectId, readonly string[]>> = {
 const everyKnown = dialectIds.flatMap((dialect) => knownModels[dialect].map((model) => [dialect, model] as const))
 
 describe('the answer', () => {
-  test.each([...dialectIds])('for an unknown model are the limits of %s', (dialect) => {
+  test.each([...dialectIds])('for an unknown model is nothing but a cache key on Responses: %s', (dialect) => {
     const rules = rulesFor({ dialect, upstreamModel: 'acme-large-v1', endpointRules: undefined })
-    expect(rules).toEqual(dialectDefaults[dialect])
+    expect(rules).toEqual(dialect === 'openai-responses' ? { promptCacheKey: true } : {})
   })
 
   test('is the rows in order, the later winning member by member', () => {
@@ -59,12 +59,9 @@ describe('the answer', () => {
       row(/^ab/, { stopMax: 2, topK: false }),
     ]
     const rules = rulesFor({ dialect: 'openai-chat', upstreamModel: 'abc', endpointRules: { images: true } }, table)
-    expect(rules).toEqual({
-      ...{ temperatureMax: 2, toolNameMax: 64, toolIdMax: 40 },
-      ...{ stopMax: 2, seed: false, topK: false, images: true },
-    })
+    expect(rules).toEqual({ stopMax: 2, seed: false, topK: false, images: true })
     const other = rulesFor({ dialect: 'anthropic-messages', upstreamModel: 'abc', endpointRules: undefined }, table)
-    expect(other).toEqual(dialectDefaults['anthropic-messages'])
+    expect(other).toEqual({})
   })
 
   test('puts what the host says over everything else', () => {
@@ -96,11 +93,11 @@ describe('the answer', () => {
 
   test('cannot be changed, and changes nothing it was made of', () => {
     const question = { dialect: 'openai-chat', upstreamModel: 'gpt-5', endpointRules: { seed: false } } as const
-    const before = JSON.stringify([ruleTable, dialectDefaults])
+    const before = JSON.stringify(ruleTable)
     expect(Object.isFrozen(rulesFor(question))).toBe(true)
     expect(rulesFor(question)).toEqual(rulesFor(question))
     expect(Object.isFrozen(question.endpointRules)).toBe(false)
-    expect(JSON.stringify([ruleTable, dialectDefaults])).toBe(before)
+    expect(JSON.stringify(ruleTable)).toBe(before)
   })
 })
 

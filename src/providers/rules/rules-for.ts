@@ -1,4 +1,4 @@
-// Combines the rules of a model at a host: the dialect's limits, then every row that names the model, then the host's
+// Combines the rules of a model at a host: the dialect's, then every row that names the model, then the host's
 // facts about all its models and about this one. Later rules win member by member. Pure, so that routes can keep the
 // result.
 
@@ -19,42 +19,10 @@ export const ruleTable: readonly RuleRow[] = [
   ...otherModels,
 ]
 
-/** Rules that a dialect's definition fixes on any host. */
-export const dialectDefaults: Readonly<Record<DialectId, TargetRules>> = {
-  'openai-chat': { temperatureMax: 2, stopMax: 4, toolNameMax: 64, toolIdMax: 40 },
-  'anthropic-messages': {
-    temperatureMax: 1,
-    penalties: false,
-    seed: false,
-    logitBias: false,
-    toolNameMax: 64,
-    toolIdMax: 64,
-    toolIdPattern: /^[A-Za-z0-9_-]+$/,
-  },
-  gemini: {
-    temperatureMax: 2,
-    stopMax: 5,
-    toolsMax: 512,
-    toolNameMax: 128,
-    logitBias: false,
-    endUserId: false,
-    customTools: false,
-    images: true,
-    documents: true,
-  },
-  'openai-responses': {
-    temperatureMax: 2,
-    stopMax: 0,
-    toolsMax: 128,
-    toolNameMax: 64,
-    toolIdMax: 64,
-    topK: false,
-    penalties: false,
-    seed: false,
-    logitBias: false,
-    // Codex sends one to every host.
-    promptCacheKey: true,
-  },
+/** Rules of all hosts of a dialect, besides the limits that its renderer knows. */
+const dialectRules: Readonly<Partial<Record<DialectId, TargetRules>>> = {
+  // Codex sends one to every host.
+  'openai-responses': { promptCacheKey: true },
 }
 
 export interface RuleQuestion {
@@ -72,7 +40,7 @@ export function rulesFor(question: RuleQuestion, table: readonly RuleRow[] = rul
   const { dialect, upstreamModel, endpointRules, modelRules = [], tags = [] } = question
   const named = ({ models }: ModelRules) => models.test(upstreamModel)
   const rows = table.filter((row) => row.dialect === dialect && named(row))
-  let rules = dialectDefaults[dialect]
+  let rules: TargetRules = { ...dialectRules[dialect] }
   for (const row of rows) rules = { ...rules, ...row.rules }
   rules = { ...rules, ...endpointRules }
   for (const row of modelRules.filter(named)) rules = { ...rules, ...row.rules }

@@ -194,8 +194,7 @@ describe('a JSON form', () => {
   })
 
   test('through a hidden function leaves the choice among the own ones as it was', () => {
-    const choose = (toolChoice: Conversation['toolChoice']) =>
-      config({ outputFormat, toolChoice }, { jsonOutput: 'emulated' })
+    const choose = (toolChoice: Conversation['toolChoice']) => config({ outputFormat, toolChoice }, geminis.flash25)
     expect(choose({ kind: 'none' })).toEqual({ mode: 'ANY', allowedFunctionNames: ['json'] })
     expect(choose({ kind: 'named', name: 'g' })).toEqual({ mode: 'ANY', allowedFunctionNames: ['g'] })
     expect(choose({ kind: 'required' })).toEqual({ mode: 'ANY', allowedFunctionNames: tools.map(({ name }) => name) })
@@ -204,11 +203,5 @@ describe('a JSON form', () => {
       mode: 'ANY',
       allowedFunctionNames: ['g', 'json'],
     })
-  })
-
-  test('is asked for in words where only any object can be had', () => {
-    const { body, warnings } = rendered({ outputFormat }, { jsonOutput: 'object' })
-    expect(body.systemInstruction.parts[0].text).toContain(outputFormat.schema)
-    expect(warnings).toEqual(['json_schema_emulated;/response_format'])
   })
 })

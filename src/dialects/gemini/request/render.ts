@@ -30,7 +30,6 @@ import {
   renderOutputCap,
   renderSampling,
   type SamplingRow,
-  schemaInstruction,
   splitStop,
   warnHints,
 } from '../../request/settings.ts'
@@ -97,7 +96,7 @@ function render(conversation: Conversation, target: Target): RenderedRequest {
     thinkingConfig: renderThinking(conversation, rendering),
   })
   const body = jsonObject({
-    systemInstruction: renderSystem(conversation, format.instruction),
+    systemInstruction: renderSystem(conversation),
     ...tools.members,
     generationConfig,
     serviceTier: renderServiceTier(conversation, rendering),
@@ -117,8 +116,8 @@ function render(conversation: Conversation, target: Target): RenderedRequest {
   }
 }
 
-function renderSystem({ system }: Conversation, instruction: string | undefined): RawJson | undefined {
-  const texts = [...system.map(({ text }) => text), instruction ?? ''].filter((text) => text !== '')
+function renderSystem({ system }: Conversation): RawJson | undefined {
+  const texts = system.map(({ text }) => text).filter((text) => text !== '')
   return texts.length === 0 ? undefined : jsonObject({ parts: jsonArray(texts.map((text) => textPart(text))) })
 }
 
@@ -158,14 +157,12 @@ function renderServiceTier(conversation: Conversation, { rules, warnings }: Rend
   return undefined
 }
 
-// The output format: native where the target supports it, otherwise through a hidden function or an instruction.
+// The output format: native where the target supports it, otherwise through a hidden function.
 
 interface RenderedFormat {
   /** Members of generationConfig. */
   readonly members: Members
   readonly hiddenTool?: HiddenTool
-  /** Appended to the system instruction. */
-  readonly instruction?: string
 }
 
 const json: Members = { responseMimeType: '"application/json"' }
@@ -176,14 +173,11 @@ function renderFormat(conversation: Conversation, rendering: Rendering): Rendere
   const { rules, warnings } = rendering
   const place = placeOf(conversation, 'outputFormat')
   // Older models refuse JSON output together with functions.
-  const isEmulated = rules.jsonOutput === 'emulated' || (tools.length > 0 && !thinksByLevel(rules))
-  if (isEmulated) return { members: {}, hiddenTool: hiddenTool(outputFormat, rendering, place) }
+  if (tools.length > 0 && !thinksByLevel(rules)) {
+    return { members: {}, hiddenTool: hiddenTool(outputFormat, rendering, place) }
+  }
   if (outputFormat.kind === 'json-object') return { members: json }
   if (outputFormat.description) warnings.add('description_dropped', place)
-  if (rules.jsonOutput === 'object') {
-    warnings.add('json_schema_emulated', place)
-    return { members: json, instruction: schemaInstruction(outputFormat) }
-  }
   const result = subsetSchema(outputFormat.schema, rendering.schemas)
   if (typeof result === 'string') return refuseAt(place, `The schema of the output format cannot be used: ${result}.`)
   if (result.loosened) warnings.add('output_schema_loosened', place)

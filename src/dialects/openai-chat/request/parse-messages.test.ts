@@ -7,17 +7,13 @@ import { writeSignature } from '../../canonical/signature.ts'
 import { readRequest, WarningList } from '../../request/fields.ts'
 import { pairTools } from '../../request/tools.ts'
 
+const says = (role: string, content: unknown) => ({ role, content })
+
 const text = (words: string) => ({ kind: 'text', text: words }) as const
 
 describe('system messages', () => {
   test('vector 1: leading system and developer messages are system blocks, one each, in order', () => {
-    const { system, turns } = parsed({
-      messages: [
-        { role: 'system', content: 'A' },
-        { role: 'developer', content: 'B' },
-        { role: 'user', content: 'hi' },
-      ],
-    })
+    const { system, turns } = parsed({ messages: [says('system', 'A'), says('developer', 'B'), says('user', 'hi')] })
     expect(system).toEqual([text('A'), text('B')])
     expect(turns).toEqual([{ role: 'user', blocks: [text('hi')], place: '/messages/2' }])
   })
@@ -25,11 +21,11 @@ describe('system messages', () => {
   test('vector 2: a last system message stays in its place', () => {
     const { system, turns } = parsed({
       messages: [
-        { role: 'system', content: 'A' },
-        { role: 'user', content: 'u1' },
-        { role: 'assistant', content: 'a1' },
-        { role: 'user', content: 'u2' },
-        { role: 'system', content: 'B' },
+        says('system', 'A'),
+        says('user', 'u1'),
+        says('assistant', 'a1'),
+        says('user', 'u2'),
+        says('system', 'B'),
       ],
     })
     expect(system).toEqual([text('A')])
@@ -39,12 +35,7 @@ describe('system messages', () => {
 
   test('vector 3: a system message after an assistant stays in its place', () => {
     const { system, turns } = parsed({
-      messages: [
-        { role: 'user', content: 'u1' },
-        { role: 'assistant', content: 'a1' },
-        { role: 'system', content: 'B' },
-        { role: 'user', content: 'u2' },
-      ],
+      messages: [says('user', 'u1'), says('assistant', 'a1'), says('system', 'B'), says('user', 'u2')],
     })
     expect(system).toEqual([])
     expect(turns.map(({ role }) => role)).toEqual(['user', 'assistant', 'system', 'user'])
@@ -129,7 +120,7 @@ describe('tool calls and results', () => {
   test('vector 37: legacy functions become calls and results with generated ids', () => {
     const { turns, tools, toolChoice } = parsed({
       messages: [
-        { role: 'user', content: 'u' },
+        says('user', 'u'),
         { role: 'assistant', content: null, function_call: { name: 'f', arguments: '{"x":1}' } },
         { role: 'function', name: 'f', content: 'done' },
       ],
@@ -153,8 +144,8 @@ describe('tool calls and results', () => {
   test('pitfall 11: Messages-shaped blocks are read like their own', () => {
     const { turns } = parsed({
       messages: [
-        { role: 'user', content: [{ type: 'text', text: 'u', cache_control: { type: 'ephemeral' } }] },
-        { role: 'assistant', content: [{ type: 'tool_use', id: 't', name: 'f', input: { a: 1 } }] },
+        says('user', [{ type: 'text', text: 'u', cache_control: { type: 'ephemeral' } }]),
+        says('assistant', [{ type: 'tool_use', id: 't', name: 'f', input: { a: 1 } }]),
         {
           role: 'user',
           content: [
@@ -224,12 +215,7 @@ describe('anything at all', () => {
 
 describe('assistant messages', () => {
   const assistant = (message: object) =>
-    parsed({
-      messages: [
-        { role: 'user', content: 'u' },
-        { role: 'assistant', ...message },
-      ],
-    }).turns[1]?.blocks
+    parsed({ messages: [says('user', 'u'), { role: 'assistant', ...message }] }).turns[1]?.blocks
   const call = { id: 'c1', type: 'function', function: { name: 'f', arguments: '{"a":9007199254740993}' } }
 
   test('vector 11: empty content beside calls leaves only the calls', () => {
@@ -504,7 +490,7 @@ describe('content parts', () => {
     const conversation = parsed({
       messages: [
         { role: 'system', content: 'S', ...mark },
-        { role: 'user', content: [{ type: 'text', text: 'c', cache_control: { type: 'ephemeral', ttl: '1h' } }] },
+        says('user', [{ type: 'text', text: 'c', cache_control: { type: 'ephemeral', ttl: '1h' } }]),
         { role: 'assistant', content: null, tool_calls: [{ id: 't', type: 'function', function: { name: 'f' } }] },
         { role: 'tool', tool_call_id: 't', content: 'r', ...mark },
       ],

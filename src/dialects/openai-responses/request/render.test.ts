@@ -103,13 +103,6 @@ describe('the form of the answer', () => {
     expect(body.input[0]).toEqual({ role: 'developer', content: 'Speak JSON.' })
   })
 
-  test('is requested in the instructions if there is no other way', () => {
-    const words = rendered({ outputFormat: { kind: 'json-object' } }, { jsonOutput: 'emulated' })
-    expect(words.body).not.toHaveProperty('text')
-    expect(words.body.instructions).toBe('Answer with a single JSON object.')
-    expect(words.warnings).toEqual(['json_object_emulated;/response_format'])
-  })
-
   test('stands beside the verbosity', () => {
     expect(rendered({ verbosity: 'low' }).body.text).toEqual({ verbosity: 'low' })
   })
