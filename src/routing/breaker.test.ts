@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { Breaker } from './breaker.ts'
+import { Breaker } from './route.ts'
 
 /** A draw in the middle: no jitter. */
 const middle = 0.5

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { Cooldown, type CooldownCause, isRepeatedUnexplained429, namesThrottle } from './cooldown.ts'
+import { Cooldown, type CooldownCause, isRepeatedUnexplained429, namesThrottle } from './route.ts'
 
 const minute = 60_000
 

@@ -3,20 +3,18 @@
 
 import type { Clock } from '../kernel/clock.ts'
 import { onlyRoute } from '../telemetry/request-record.ts'
-import {
-  type Cooldown,
-  type CooldownReason,
-  causesCooldown,
-  isRepeatedUnexplained429,
-  namesThrottle,
-} from './cooldown.ts'
 import type { AttemptFault, FaultClass } from './faults.ts'
 import { firstEventLimitMs, type Quantiles } from './latency.ts'
 import { type Excluded, type HealthPlan, type PlanPreferences, planWithHealth, type Rankable } from './rank.ts'
 import {
+  type Cooldown,
+  type CooldownReason,
+  causesCooldown,
   cooldownsOf,
   createRoutes,
   healthy,
+  isRepeatedUnexplained429,
+  namesThrottle,
   parkedState,
   type RouteHealth,
   type RouteNames,
