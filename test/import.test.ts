@@ -64,6 +64,10 @@ beforeAll(async () => {
         ...{ stop_reason: 'end_turn', stop_sequence: null, usage: counts },
       })
     }
+    if (call.path.endsWith('/embeddings')) {
+      const data = [{ object: 'embedding', index: 0, embedding: [0.5, -1] }]
+      return reply.json(200, { object: 'list', data, model: 'x', usage: { prompt_tokens: 3, total_tokens: 3 } })
+    }
     if (call.path.includes('generateContent')) {
       const candidates = [{ content: { role: 'model', parts: [{ text: 'hi' }] }, finishReason: 'STOP', index: 0 }]
       return reply.json(200, { candidates, usageMetadata: { promptTokenCount: 3, candidatesTokenCount: 2 } })
@@ -145,6 +149,17 @@ describe('a configuration of LiteLLM', () => {
     expect([status, text.includes('has no price')]).toEqual([404, true])
   })
 
+  test('a deployment for embeddings takes texts, at the price that is known for its model', async () => {
+    const client = { authorization: `Bearer ${gateway?.key}`, 'content-type': 'application/json' }
+    const body = JSON.stringify({ model: 'embed', input: 'hello' })
+    const response = await fetch(`${gateway?.url}/v1/embeddings`, { method: 'POST', headers: client, body })
+    const { data, usage } = (await response.json()) as { data: { embedding: number[] }[]; usage: { cost: number } }
+    // 3 tokens at $0.02 per million.
+    expect([response.status, data[0]?.embedding, usage.cost]).toEqual([200, [0.5, -1], 6e-8])
+    const call = upstream?.calls.at(-1)
+    expect([call?.path, call?.json().model]).toEqual(['/fake/openai/embeddings', 'text-embedding-3-small'])
+  })
+
   test('a built-in model whose provider is off says what enables it', async () => {
     const { status, text } = await ask('cohere/command-a-03-2025')
     const message = 'Model `cohere/command-a-03-2025` is off: this gateway has no key for cohere.'
@@ -159,7 +174,6 @@ describe('a configuration of LiteLLM', () => {
       'model_list[1] (fast).temperature',
       'model_list[3] (gpt-azure).rpm',
       'model_list[26] (openai/*)',
-      'model_list[27] (embed)',
       'model_list[28] (titan)',
       'model_list[29] (maker)',
       'router_settings.model_group_alias.ghost',

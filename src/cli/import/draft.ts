@@ -21,7 +21,7 @@ export interface ProviderDraft {
 
 export type RouteDraft = ModelEntry['routes'][number]
 
-type Facts = Pick<
+export type Facts = Pick<
   ModelEntry,
   'price' | 'context_tokens' | 'max_output_tokens' | 'default_max_tokens' | 'tags' | 'owned_by' | 'name' | 'released'
 >

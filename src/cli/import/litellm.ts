@@ -4,7 +4,7 @@
 import { z } from 'zod'
 import { perMillion } from '../../catalog/price-source.ts'
 import { builtInProviders } from '../../providers/data/built-in.ts'
-import { Draft, factsOf, findBuiltIn, providerId, type RouteDraft, variableName } from './draft.ts'
+import { Draft, type Facts, factsOf, findBuiltIn, providerId, type RouteDraft, variableName } from './draft.ts'
 
 const parameters = z.looseObject({ model: z.string() })
 const fileSchema = z.looseObject({
@@ -71,7 +71,7 @@ const hosts: Readonly<Record<string, Host>> = {
   litellm_proxy: {},
 }
 
-const servedModes = ['chat', 'completion', 'responses']
+const servedModes = ['chat', 'completion', 'responses', 'embedding']
 /** Read below; every other member is listed. */
 const readParameters = [
   ...['model', 'api_key', 'api_base', 'base_url', 'api_version', 'weight', 'order', 'timeout', 'stream_timeout'],
@@ -133,8 +133,8 @@ type Deployment = NonNullable<z.output<typeof fileSchema>['model_list']>[number]
 
 function importDeployment(draft: Draft, name: string, { litellm_params, model_info }: Deployment, where: string): void {
   const given = litellm_params
-  const known = typeof given.custom_llm_provider === 'string' ? `${given.custom_llm_provider}/` : ''
-  const [prefix = '', ...rest] = (known !== '' && !given.model.startsWith(known) ? known : '')
+  const named = typeof given.custom_llm_provider === 'string' ? `${given.custom_llm_provider}/` : ''
+  const [prefix = '', ...rest] = (named !== '' && !given.model.startsWith(named) ? named : '')
     .concat(given.model)
     .split('/')
   const isBare = rest.length === 0
@@ -147,7 +147,7 @@ function importDeployment(draft: Draft, name: string, { litellm_params, model_in
   if (!servedModes.includes(mode)) return draft.leave(where, `mode ${mode} is not imported`)
   if (!host) return draft.leave(where, `Tollgate does not know how to call ${prefix}`)
   if (host.dialect === 'bedrock' && !/(^|\.)anthropic\./.test(upstream)) {
-    return draft.leave(where, 'only Claude is called on Bedrock')
+    return draft.leave(where, 'only Claude is imported from Bedrock')
   }
   const provider = findProvider(draft, isBare ? 'openai' : prefix, host, given, where)
   if (provider === undefined) return
@@ -156,9 +156,11 @@ function importDeployment(draft: Draft, name: string, { litellm_params, model_in
   for (const member of Object.keys(model_info ?? {})) {
     if (!readInfo.includes(member)) draft.leave(`${where}.model_info.${member}`, 'no counterpart')
   }
-  const price = priceOf({ ...model_info, ...given })
+  const isEmbedding = mode === 'embedding'
+  const price = priceOf({ ...(isEmbedding && { output_cost_per_token: 0 }), ...model_info, ...given })
   const builtIn = findBuiltIn(upstream, provider)
-  const facts = builtIn ? factsOf(builtIn.id) : factsOf(String(model_info?.base_model ?? upstream))
+  const known = factsOf(builtIn?.id ?? String(model_info?.base_model ?? upstream))
+  const facts: Facts = isEmbedding ? { ...known, tags: ['embeddings'] } : known
   const route: RouteDraft = { provider, model: upstream, ...sharing(given), ...timeouts(given) }
   draft.route(name, route, price ? { ...facts, price } : facts)
 }
