@@ -96,12 +96,6 @@ test('an unreadable answer of the model is repeated once, then tried elsewhere',
   expect(faultTable.garbled.tryNext).toBe(true)
 })
 
-interface Said {
-  readonly type?: string
-  readonly code?: string
-  readonly message?: string
-}
-
 function classOf(status: number, said: Said, sent: string): FaultClass {
   return classifyFault(faultFromError(status, undefined, said), new TextEncoder().encode(sent)).class
 }

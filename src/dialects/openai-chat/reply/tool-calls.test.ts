@@ -9,6 +9,13 @@ const parse = (...records: string[]) => parseWhole(parseStream(target), records.
 /** The blocks and the end, without the start. */
 const read = (...records: string[]): string[] => noted(parse(...records)).slice(1)
 const ended = 'end tool-calls tool_calls'
+/** One call whose arguments come in pieces, the first one with its name. */
+const readPieces = (first: string | undefined, pieces: readonly string[]): string[] =>
+  read(
+    calls({ index: 0, id: 'a', ...named('f', first) }),
+    ...pieces.map((piece) => calls({ index: 0, ...args(piece) })),
+    finished,
+  )
 
 describe('a call', () => {
   test('streams as its arguments come', () => {
@@ -86,12 +93,7 @@ describe('a call', () => {
   })
 
   test('ends with its object, whatever is written behind it', () => {
-    const written = (...pieces: string[]): string[] =>
-      read(
-        calls({ index: 0, id: 'a', ...named('f') }),
-        ...pieces.map((piece) => calls({ index: 0, ...args(piece) })),
-        finished,
-      )
+    const written = (...pieces: string[]) => readPieces(undefined, pieces)
     expect(written('{"a":1}}')).toEqual(steps`call a f | +{"a":1} | . | ${ended}`)
     expect(written('{"a":', '{"b":"}"}}}\n\n{', '}')).toEqual(steps`call a f | +{"a": | +{"b":"}"}} | . | ${ended}`)
     // Braces in a text are no object.
@@ -99,12 +101,7 @@ describe('a call', () => {
   })
 
   test('has the object that follows an empty one, and the empty one where none follows', () => {
-    const written = (...pieces: string[]): string[] =>
-      read(
-        calls({ index: 0, id: 'a', ...named('f', '{}') }),
-        ...pieces.map((piece) => calls({ index: 0, ...args(piece) })),
-        finished,
-      )
+    const written = (...pieces: string[]) => readPieces('{}', pieces)
     expect(written('{"a":1}')).toEqual(steps`call a f | +{"a":1} | . | ${ended}`)
     expect(written('{"a"', ':1}')).toEqual(steps`call a f | +{"a" | +:1} | . | ${ended}`)
     expect(written('', ' ')).toEqual(steps`call a f | +{} | . | ${ended}`)
@@ -115,12 +112,7 @@ describe('a call', () => {
 
   test('fails the reply where the real object comes after the empty one was passed on', () => {
     const late = 'fail arguments for a tool call that had ended'
-    const single = (...pieces: string[]) =>
-      read(
-        calls({ index: 0, id: 'a', ...named('f') }),
-        ...pieces.map((piece) => calls({ index: 0, ...args(piece) })),
-        finished,
-      ).at(-1)
+    const single = (...pieces: string[]) => readPieces(undefined, pieces).at(-1)
     expect(single('{', '}', '{"a":1}')).toBe(late)
     expect(single('{', ' }', ' {', '"a":1}')).toBe(late)
     expect(single('{', '}', '{}', '{"a":1}')).toBe(late)
@@ -192,19 +184,15 @@ describe('the stop reason', () => {
   })
 })
 
-/** The blocks and the end, without the start. */
-
 describe('several calls', () => {
+  const numbered = (first?: number, second?: number) => [
+    { index: first, id: 'a', ...named('f', '{"x":1}') },
+    { index: second, id: 'b', ...named('g', '{"y":2}') },
+  ]
   const two = ['call a f', '+{"x":1}', '.', 'call b g', '+{"y":2}', '.', ended]
 
   test('pitfall 60: follow one another by their numbers', () => {
-    expect(
-      read(
-        calls({ index: 0, id: 'a', ...named('f', '{"x":1}') }),
-        calls({ index: 1, id: 'b', ...named('g', '{"y":2}') }),
-        finished,
-      ),
-    ).toEqual(two)
+    expect(read(...numbered(0, 1).map((fragment) => calls(fragment)), finished)).toEqual(two)
   })
 
   test('pitfall 60: do so while the reply streams, as soon as one is whole', () => {
@@ -215,38 +203,14 @@ describe('several calls', () => {
   })
 
   const forms: [name: string, fragments: unknown[]][] = [
-    [
-      'the same number for all, with ids',
-      [
-        { index: 0, id: 'a', ...named('f', '{"x":1}') },
-        { index: 0, id: 'b', ...named('g', '{"y":2}') },
-      ],
-    ],
-    [
-      'no numbers, with ids',
-      [
-        { id: 'a', ...named('f', '{"x":1}') },
-        { id: 'b', ...named('g', '{"y":2}') },
-      ],
-    ],
+    ['the same number for all, with ids', numbered(0, 0)],
+    ['no numbers, with ids', numbered()],
     [
       'no numbers and id-less continuations',
       [{ id: 'a', ...named('f') }, args('{"x":1}'), { id: 'b', ...named('g') }, args('{"y":2}')],
     ],
-    [
-      'numbers from 1',
-      [
-        { index: 1, id: 'a', ...named('f', '{"x":1}') },
-        { index: 2, id: 'b', ...named('g', '{"y":2}') },
-      ],
-    ],
-    [
-      'numbers with holes',
-      [
-        { index: 3, id: 'a', ...named('f', '{"x":1}') },
-        { index: 9, id: 'b', ...named('g', '{"y":2}') },
-      ],
-    ],
+    ['numbers from 1', numbered(1, 2)],
+    ['numbers with holes', numbered(3, 9)],
     [
       'a different number for every fragment',
       [
