@@ -85,6 +85,9 @@ export async function askForReceipt(
 }
 
 function bodyOf({ surface, model, stream, order }: Ask): object {
+  if (surface.name === 'responses') {
+    return { model, stream, store: false, max_output_tokens: 2000, input: [{ role: 'user', content: promptOf(order) }] }
+  }
   const body = { model, stream, max_tokens: 2000, messages: [{ role: 'user', content: promptOf(order) }] }
   return stream && surface.name === 'chat' ? { ...body, stream_options: { include_usage: true } } : body
 }

@@ -153,13 +153,23 @@ ${extra}`
 /** The same with `test/gemini`. */
 export function geminiConfig(upstreamUrl: string): string {
   const provider = `  - { id: googly, dialect: gemini, base_url: "${upstreamUrl}/v1beta", api_key: upstream-secret-gemini }`
+  return configWith(upstreamUrl, 'gemini', 'googly', provider)
+}
+
+/** The same with `test/responses`. */
+export function responsesConfig(upstreamUrl: string): string {
+  const provider = `  - { id: ready, dialect: openai-responses, base_url: "${upstreamUrl}/v1", api_key: upstream-secret-responses }`
+  return configWith(upstreamUrl, 'responses', 'ready', provider)
+}
+
+function configWith(upstreamUrl: string, name: string, providerId: string, provider: string): string {
   return upstreamConfig(
     upstreamUrl,
-    `  - id: test/gemini
+    `  - id: test/${name}
     price: { input: "1.00", output: "2.00", cache_read: "0.10", cache_write: "1.25", cache_write_1h: "2.00" }
     max_output_tokens: 8000
     default_max_tokens: 4096
-    routes: [{ provider: googly, model: upstream-gemini-1 }]
+    routes: [{ provider: ${providerId}, model: upstream-${name}-1 }]
 `,
   ).replace('models:', `${provider}\nmodels:`)
 }

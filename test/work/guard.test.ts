@@ -67,15 +67,29 @@ const bounds: Readonly<Record<string, Bound>> = {
     atLeast: 0.5,
     atMost: 1.9,
   }, // (1.46)
+  'copies, responses from responses, whole': { of: copies('responses from responses, whole'), atLeast: 1, atMost: 2.4 }, // (2.14)
+  'copies, responses from chat, whole': { of: copies('responses from chat, whole'), atLeast: 1, atMost: 3.5 }, // (3.22)
+  'copies, responses from responses, streamed': {
+    of: copies('responses from responses, streamed'),
+    atLeast: 0.5,
+    atMost: 1.9,
+  }, // (1.43)
+  // The API says the whole text three times more at the end of a stream.
+  'copies, responses from chat, streamed': { of: copies('responses from chat, streamed'), atLeast: 1, atMost: 6.8 }, // (6.21)
   // Parts of a whole reply are read and copied in place (0): a view of it costs as much as all the rest of reading it.
   'views of a whole answer': { of: alone('whole', 'views'), atLeast: 0, atMost: 0 },
   // Records that were cut between two packets (6.5–11); some for each of 22 packets would be 44 and more.
   'views of a streamed answer': { of: alone('streamed', 'views'), atLeast: 1, atMost: 24 },
-  // Objects, strings, closures and promises of a request, before the compiler removes some (445–447 and 507–518 as bytes,
-  // 894–917 translated); a closure for each member of a small object is six of them and their scopes.
+  // Objects, strings, closures and promises of a request, before the compiler removes some (445–475, 507–547 and 465–467 as bytes,
+  // 893–989 translated); a closure for each member of a small object is six of them and their scopes.
   'cells, chat from chat': { of: alone('chat from chat, whole', 'cells'), atLeast: 200, atMost: 480 },
   'cells, messages from messages': { of: alone('messages from messages, whole', 'cells'), atLeast: 200, atMost: 555 },
-  'cells of a whole answer': { of: alone('whole', 'cells'), atLeast: 200, atMost: 980 },
+  'cells, responses from responses': {
+    of: alone('responses from responses, whole', 'cells'),
+    atLeast: 200,
+    atMost: 510,
+  },
+  'cells of a whole answer': { of: alone('whole', 'cells'), atLeast: 200, atMost: 1050 },
   // Head and body of a whole answer leave as one (1).
   'writes to the client, whole': { of: alone('whole', 'clientWrites'), atLeast: 1, atMost: 1 },
   // One for each of 22 packets of the provider, the head, and the end that waits for the charge (21–23). On a busy machine

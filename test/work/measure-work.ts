@@ -8,7 +8,7 @@ import { askSocket } from '../parts/ask-socket.ts'
 import type { Ask } from '../parts/crash-client.ts'
 import { type CrashGateway, startCrashGateway } from '../parts/crash-gateway.ts'
 import { readTrace, type TracedCall, tracer, wholeTrace } from '../parts/crash-trace.ts'
-import { upstreamConfig } from '../parts/gateway.ts'
+import { responsesConfig } from '../parts/gateway.ts'
 import { allocatedBytes } from './collector-log.ts'
 import type { ThreadWork, WorkQuestion } from './count-work.ts'
 import { kinds, mixed, type Provider, send, startProvider } from './workload.ts'
@@ -49,7 +49,7 @@ export interface Work {
   readonly sinceStart: { readonly reads: number; readonly heapBytes: number; readonly objects: number }
 }
 
-const warmUp = 640
+const warmUp = 960
 const aloneTimes = 4
 const wave = 64
 const heapRounds = 5
@@ -61,7 +61,7 @@ export async function measureWork(): Promise<Work> {
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-work-'))
   const provider = startProvider()
   const configPath = join(folder, 'tollgate.yaml')
-  writeFileSync(configPath, upstreamConfig(provider.url))
+  writeFileSync(configPath, responsesConfig(provider.url))
   const probePath = join(folder, 'probe')
   const tracePath = join(folder, 'trace')
   const lines: string[] = []

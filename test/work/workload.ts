@@ -1,8 +1,9 @@
 // The requests whose work is counted, and a provider on the loopback that answers them at once and counts what it says.
-// Every surface with every upstream dialect, streamed and whole: both lanes of the gateway.
+// Each surface as bytes and translated, streamed and whole.
 
 import { type Ask, askForReceipt, askKinds } from '../parts/crash-client.ts'
 import { orderedWords, orderOf } from '../parts/crash-upstream.ts'
+import { responses } from '../parts/surfaces.ts'
 import { startUpstream, type UpstreamCall, type UpstreamReply } from '../parts/upstream.ts'
 
 export interface Kind {
@@ -15,7 +16,9 @@ const pieces = 20
 const piece = 'some words of an answer '.repeat(10)
 const whole = piece.repeat(20)
 
-export const kinds: readonly Kind[] = askKinds.flatMap(({ surface, model }) =>
+const asked = [...askKinds, { surface: responses, model: 'test/responses' }, { surface: responses, model: 'test/chat' }]
+
+export const kinds: readonly Kind[] = asked.flatMap(({ surface, model }) =>
   [false, true].map((stream) => ({
     name: `${surface.name} from ${model.slice('test/'.length)}, ${stream ? 'streamed' : 'whole'}`,
     ask: {
