@@ -152,7 +152,7 @@ const examples: readonly [breaks: string, files: Record<string, string>, finding
   [
     'a stream without backpressure',
     { 'src/pipeline/answer.ts': "new ReadableStream({\n  type: 'direct',\n  pull,\n})\n" },
-    "src/pipeline/answer.ts:2: a direct stream, which has no backpressure. Use a pull-based ReadableStream, not type: 'direct'",
+    "src/pipeline/answer.ts:2: a direct stream, which does not wait for slow readers by itself. Use a pull-based ReadableStream, not type: 'direct'",
   ],
 ]
 

@@ -134,6 +134,23 @@ test('aborts a provider that opens after the client has left', async () => {
   expect(ends).toEqual([{ ending: 'client left before content', failure: undefined }])
 })
 
+test.each(['open', 'being opened'])(
+  'ends the call of a client that left before its response was taken, %s',
+  async (state) => {
+    const aborted = Promise.withResolvers<string>()
+    const stream = openStream(
+      () => new Promise(() => {}),
+      () => aborted.resolve('aborted'),
+    )
+    const { body, ends } = answer(state === 'open' ? stream : Promise.resolve(stream))
+    await body.cancel()
+    expect(await aborted.promise).toBe('aborted')
+    // A provider that is open has said something.
+    const ending = state === 'open' ? 'client left after content' : 'client left before content'
+    expect(ends).toEqual([{ ending, failure: undefined }])
+  },
+)
+
 test('sends no keep-alives while it awaits the final usage after the client has left', async () => {
   const clock = createJumpClock()
   const defects: unknown[] = []

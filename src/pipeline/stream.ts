@@ -37,31 +37,19 @@ interface StreamInput {
   settle(end: End, relay: StreamRelay | undefined): Promise<Settled>
 }
 
-/**
- * Bytes that may wait for the client's socket, plus one read: a read returns whatever has arrived, from a fast provider
- * up to a megabyte. Larger than an event, because a pull that stays in its loop costs a fifth less per event than one
- * call for each (bench/README.md).
- */
-const readAheadBytes = 64 * 1024
-
+/** A direct stream writes to the client's socket, without a queue in between (docs/decisions/0075). */
 export function streamAnswer(deps: StreamDependencies, input: StreamInput): ReadableStream<Uint8Array> {
   const pump = new Pump(deps, input)
-  return new ReadableStream(
-    {
-      start(controller) {
-        // Headers that are sent early need bytes to travel with.
-        if (input.opening instanceof Promise) controller.enqueue(keepAliveComment)
-      },
-      pull: (controller) => pump.pull(controller),
-      cancel: () => pump.clientLeft(),
-    },
-    { highWaterMark: readAheadBytes, size: (chunk) => chunk?.byteLength ?? 0 },
-  )
+  return new ReadableStream<Uint8Array>({
+    type: 'direct',
+    pull: (controller) => pump.run(controller),
+    cancel: () => pump.clientLeft(),
+  })
 }
 
 const nothing = new Uint8Array(0)
 
-type Controller = ReadableStreamDefaultController<Uint8Array>
+type Controller = ReadableStreamDirectController
 
 class Pump implements Watched {
   seat = -1
@@ -75,48 +63,56 @@ class Pump implements Watched {
   /** Why we aborted the upstream call, if we did. */
   #abortedFor: Interruption | undefined
   #pendingRead: PendingRead | undefined
+  /** The end of the answer by a shutdown. */
+  #expiring: Promise<void> | undefined
 
   constructor(deps: StreamDependencies, input: StreamInput) {
     this.#deps = deps
     this.#input = input
     this.#request = input.request
+    if (!(input.opening instanceof Promise)) this.#stream = input.opening
     deps.ticker.watch(this)
     this.#clocks = new StreamClocks(deps.ticker.nowMs)
   }
 
-  async pull(controller: Controller): Promise<void> {
-    const { ticker, reach } = this.#deps
+  /** The whole answer. The runtime calls it once, when it takes the response. */
+  async run(controller: Controller): Promise<void> {
+    const { reach } = this.#deps
     this.#controller = controller
-    this.#clocks.resume(ticker.nowMs)
     try {
-      if (this.#phase === 'opening') await this.#open(controller)
+      await this.#open(controller)
       const stream = this.#stream
       const { hold } = this.#request
       // One promise per read and nothing else: this loop runs for every event of every stream.
-      while (stream && this.#phase === 'flowing' && (controller.desiredSize ?? 0) > 0) {
+      while (stream && this.#phase === 'flowing') {
         this.#pendingRead = stream.reader.read()
         const { done, value } = await this.#pendingRead
         const paused = reach('mid_stream')
         if (paused) await paused
-        if (this.#isOver()) return
+        if (this.#isOver()) break
         this.#pendingRead = undefined
-        const bytes = done ? stream.relay.end() : stream.relay.push(value ?? nothing)
-        if (this.#forward(controller, stream, bytes)) await this.#endReply(controller, stream, done)
+        const full = this.#forward(controller, stream, done ? stream.relay.end() : stream.relay.push(value ?? nothing))
+        if (stream.relay.finished || stream.relay.fault) await this.#endReply(controller, stream, done)
         else if (done) await this.#interrupt(controller, interruptions.closed)
         else if (hold && stream.relay.outputBytes >= hold.growAtBytes) await this.#grow(controller, stream, hold)
+        if (full) await this.#untilTaken(full)
       }
     } catch (error) {
       if (!this.#isOver()) await this.#endByError(controller, error)
     }
-    this.#clocks.pause(ticker.nowMs)
+    // The runtime ends the answer when this returns.
+    await this.#expiring
   }
 
   /** Waits for a committed provider and forwards the bytes that were read before. */
   async #open(controller: Controller): Promise<void> {
-    const opened = await this.#input.opening
+    const { opening } = this.#input
+    // Headers that are sent early need bytes to travel with.
+    if (opening instanceof Promise) this.#send(controller, keepAliveComment)
+    const opened = opening instanceof Promise ? await opening : opening
     if (this.#isOver()) {
       // The client left before the provider was committed; nothing else would end the call.
-      if (typeof opened === 'object' && 'abort' in opened) opened.abort()
+      abortOpened(opened)
       return
     }
     if (opened === 'client left') return this.clientLeft()
@@ -125,18 +121,33 @@ class Pump implements Watched {
     this.#stream = opened
     this.#phase = 'flowing'
     this.#clocks.opened(this.#deps.ticker.nowMs)
-    if (this.#forward(controller, opened, opened.first)) await this.#endReply(controller, opened, false)
+    const full = this.#forward(controller, opened, opened.first)
+    if (opened.relay.finished || opened.relay.fault) await this.#endReply(controller, opened, false)
+    if (full) await this.#untilTaken(full)
   }
 
-  /** Forwards bytes to the client; returns whether they were the last. */
-  #forward(controller: Controller, { relay }: OpenStream, bytes: Uint8Array): boolean {
+  /** Forwards bytes to the client; a promise if its socket takes no more for now. */
+  #forward(controller: Controller, { relay }: OpenStream, bytes: Uint8Array): Promise<number> | undefined {
     const { nowMs } = this.#deps.ticker
     this.#clocks.received(nowMs, relay.outputBytes)
-    if (bytes.length > 0) {
-      this.#clocks.sent(nowMs)
-      controller.enqueue(bytes)
-    }
-    return relay.finished || relay.fault !== undefined
+    if (bytes.length === 0) return undefined
+    this.#clocks.sent(nowMs)
+    return this.#send(controller, bytes)
+  }
+
+  #send(controller: Controller, bytes: Uint8Array): Promise<number> | undefined {
+    const taken = controller.write(bytes)
+    // Otherwise events would wait for the end of the turn, and those of a fast provider for each other.
+    controller.flush()
+    return taken instanceof Promise ? taken : undefined
+  }
+
+  /** The provider is not read until the client has read more. */
+  async #untilTaken(full: Promise<number>): Promise<void> {
+    const { ticker } = this.#deps
+    this.#clocks.pause(ticker.nowMs)
+    await full
+    this.#clocks.resume(ticker.nowMs)
   }
 
   #endReply(controller: Controller, { relay }: OpenStream, isClosed: boolean): Promise<void> {
@@ -179,8 +190,8 @@ class Pump implements Watched {
     const { surface, record } = this.#request
     const sent = unsettled ?? (failure && withCost(failure, cost))
     const last = sent === undefined ? relay?.terminal : surface.renderStreamFailure(sent, record.id, relay?.numbering)
-    if (last !== undefined && last.length > 0) controller.enqueue(last)
-    controller.close()
+    if (last !== undefined && last.length > 0) controller.write(last)
+    controller.end()
     const paused = this.#deps.reach('after_terminal')
     if (paused) await paused
   }
@@ -188,11 +199,22 @@ class Pump implements Watched {
   /** The client has gone: it cancelled, disconnected, or read nothing for too long. */
   async clientLeft(): Promise<void> {
     if (this.#isOver()) return
+    const { opening } = this.#input
+    // The runtime does not call `run` if the client left before it took the response.
+    if (!this.#controller && opening instanceof Promise) void this.#abandon(opening)
     const stream = this.#stream
     if (!stream?.relay.awaitsUsage) return void (await this.#settleLeft())
     this.#stop()
     const settling = awaitFinalUsage(stream, this.#pendingRead).then(async () => void (await this.#settleLeft()))
     await this.#deps.pendingSettlements.track(settling, stream.abort)
+  }
+
+  async #abandon(opening: Promise<Opened>): Promise<void> {
+    try {
+      abortOpened(await opening)
+    } catch (error) {
+      this.#deps.onDefect(error, this.#request.record.id)
+    }
   }
 
   #settleLeft(): Promise<Settled> {
@@ -221,12 +243,13 @@ class Pump implements Watched {
     // A client that leaves at this moment needs no error.
     if (!this.#controller || this.#isOver()) return
     const failure = new Failure('STREAM_INTERRUPTED', message)
-    this.#end(this.#controller, { ending: 'ended by us', failure }).catch(() => this.clientLeft())
+    const ending = this.#end(this.#controller, { ending: 'ended by us', failure })
+    this.#expiring = ending.catch(() => this.clientLeft())
   }
 
   #keepAlive(nowMs: number): void {
     this.#clocks.sent(nowMs)
-    this.#controller?.enqueue(this.#stream?.relay.keepAlive() ?? keepAliveComment)
+    if (this.#controller) this.#send(this.#controller, this.#stream?.relay.keepAlive() ?? keepAliveComment)
   }
 
   async #stall(): Promise<void> {
@@ -252,6 +275,10 @@ class Pump implements Watched {
   #isOver(): boolean {
     return this.#phase === 'ended'
   }
+}
+
+function abortOpened(opened: Opened): void {
+  if (typeof opened === 'object' && 'abort' in opened) opened.abort()
 }
 
 // ── Timing ──
