@@ -10,7 +10,7 @@ import { type CrashGateway, startCrashGateway } from '../parts/crash-gateway.ts'
 import { readTrace, type TracedCall, tracer, wholeTrace } from '../parts/crash-trace.ts'
 import { responsesConfig } from '../parts/gateway.ts'
 import { allocatedBytes } from './collector-log.ts'
-import type { ThreadWork, WorkQuestion } from './count-work.ts'
+import { collectedLine, type ThreadWork, type WorkQuestion } from './count-work.ts'
 import { kinds, mixed, type Provider, send, startProvider } from './workload.ts'
 
 /** The cost of one request while nothing else runs. */
@@ -114,12 +114,20 @@ interface Threads {
 
 async function measureHeap({ gateway, ask }: Scene, lines: readonly string[]) {
   const growths: { bytes: number; objects: number; allocated: number }[] = []
-  let before = (await ask('collect')).main
+  const collect = async () => {
+    const collections = () => lines.filter((line) => line.includes(collectedLine)).length
+    const seen = collections()
+    const { main } = await ask('collect')
+    // On a busy machine the log arrives after the answer.
+    while (collections() === seen) await Bun.sleep(5)
+    return main
+  }
+  let before = await collect()
   const sinceStart = { reads: before.statements, heapBytes: before.heapBytes, objects: before.objects }
   for (let round = 0; round < heapRounds; round++) {
     const from = lines.length
     await send(gateway, mixed(heapRequests), atOnce)
-    const after = (await ask('collect')).main
+    const after = await collect()
     growths.push({
       bytes: after.heapBytes - before.heapBytes,
       objects: after.objects - before.objects,

@@ -88,7 +88,7 @@ export interface Target {
   readonly key: string
 }
 
-/** So many at once, all of them to the end; answers with how often one was turned away and sent again. */
+/** So many at once, all of them to the end; answers with how often one was turned away or broken off and sent again. */
 export async function send(target: Target, asks: readonly Ask[], atOnce: number): Promise<number> {
   let next = 0
   let refusals = 0
@@ -97,9 +97,9 @@ export async function send(target: Target, asks: readonly Ask[], atOnce: number)
       for (;;) {
         const { end, status, text } = await askForReceipt(target, ask)
         if (end === 'complete') break
-        // On a machine that is short of time the gateway says so.
-        if (status !== 503 || refusals++ > refusalsMax)
-          throw new Error(`a call came to nothing: ${end} ${status} ${text.slice(0, 200)}`)
+        // On a machine that is short of time the gateway says so, also in the middle of a stream.
+        if ((status !== 503 && end !== 'failed') || refusals++ > refusalsMax)
+          throw new Error(`a call came to nothing: ${end} ${status} ${text.slice(-300)}`)
         await Bun.sleep(refusedPauseMs)
       }
     }
