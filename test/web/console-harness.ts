@@ -84,7 +84,7 @@ export async function startConsole({
   let shared: BrowserContext | undefined
   const signIn: ConsoleHarness['signIn'] = async (path = '/console', { viewport, context } = {}) => {
     // Skeletons that shimmer while a page loads take a fifth of its time.
-    if (!context) shared ??= await openContext(browser, { reducedMotion: 'reduce' })
+    if (!context) shared ??= await openContext(browser, { reducedMotion: 'reduce' }, `${url}/healthz`)
     const used = context ?? (shared as BrowserContext)
     await used.clearCookies()
     await used.addCookies([await sessionCookie()])
