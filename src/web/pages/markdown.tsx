@@ -1,7 +1,7 @@
 /** @jsxImportSource preact */
-// Markdown of an answer as elements: paragraphs, headings, lists, quotes, tables, code, emphasis and links. A model's text is
-// not trusted: nothing in it is used as HTML, links lead only to web and mail addresses, and an image is shown as a link,
-// because an answer must not make the browser fetch anything. Unfinished constructs of a stream are shown as text.
+// Markdown of an answer as elements: paragraphs, headings, lists, quotes, tables, code and emphasis. A model's text is
+// not trusted: nothing in it is used as HTML, the browser fetches nothing for it, and the address of a link or an image is
+// shown as text, so that readers see where it leads. Unfinished constructs of a stream are shown as text.
 
 import type { ComponentChildren } from 'preact'
 import { useMemo } from 'preact/hooks'
@@ -212,8 +212,7 @@ const emphases = [
 ] as const
 
 const link = /!?\[([^[\]\n]{1,500})\]\(([^()\s]{1,2000})(?: +"[^"\n]{0,200}")?\)/y
-const address = /https?:\/\/[^\s<>"'`)\]|]{1,2000}/y
-const special = /[\\`*_~[!h]/g
+const special = /[\\`*_~[!]/g
 
 /** Each step reads at least one character, and a delimiter without an end is searched for once. */
 function inline(text: string, depth: number): ComponentChildren[] {
@@ -274,27 +273,13 @@ function codeAt(text: string, at: number, unclosed: Set<string>): Found | undefi
   return undefined
 }
 
+/** A link as its text and its address, not to be clicked: nobody we trust wrote it (docs/security.md, W5). */
 function linkAt(text: string, at: number): Found | undefined {
   link.lastIndex = at
-  const named = link.exec(text)
-  if (named) {
-    return { node: anchor(named[2] ?? '', (named[1] ?? '').replace(/[`*]/g, '')), end: link.lastIndex }
-  }
-  if (text[at] !== 'h' || /\w/.test(text[at - 1] ?? '')) return undefined
-  address.lastIndex = at
-  const url = address.exec(text)?.[0].replace(/[.,;:!?*_]+$/, '')
-  return url === undefined ? undefined : { node: anchor(url, url), end: at + url.length }
-}
-
-/** A link, or only its text where it would lead elsewhere than to the web or a mail program. */
-function anchor(href: string, content: string): ComponentChildren {
-  const isSafe = URL.canParse(href) && ['http:', 'https:', 'mailto:'].includes(new URL(href).protocol)
-  if (!isSafe) return content
-  return (
-    <a href={href} target="_blank" rel="noopener noreferrer nofollow">
-      {content}
-    </a>
-  )
+  const [whole, name = '', address = ''] = link.exec(text) ?? []
+  if (whole === undefined) return undefined
+  const label = name.replace(/[`*]/g, '')
+  return { node: label === address ? address : `${label} (${address})`, end: at + whole.length }
 }
 
 function emphasisAt(text: string, at: number, depth: number, unclosed: Set<string>): Found | undefined {
