@@ -350,7 +350,7 @@ function refusal(request: GatewayRequest, refused: Insufficient | OverBudget, ne
   }
   const workspace = caller.workspaceName
   if (!isInFlight) {
-    const message = `Workspace "${workspace}" has $${metadata.balance}; this request needs at least $${metadata.needed}. Top up: console → Wallet, or \`tollgate wallet topup\`. A shorter prompt or a lower \`max_tokens\` needs less.`
+    const message = `Workspace "${workspace}" has $${metadata.balance}; this request needs at least $${metadata.needed}. Top up: console → Billing, or \`tollgate wallet topup\`. A shorter prompt or a lower \`max_tokens\` needs less.`
     return new Failure('INSUFFICIENT_BALANCE', message, { shouldRetry: false, metadata })
   }
   const free = formatUsd((posted - held) as Nano)
@@ -383,7 +383,7 @@ function overBudget(
   }
   const retryAfterMs = Math.max(1000, (windowEnd(window) ?? now) - now)
   const used = formatUsd((spent + held) as Nano)
-  const message = `${subject} has used $${used} of ${limit}; this request does not fit. The ${period} ends in ${duration(retryAfterMs)} (UTC). Raise the limit: console → Keys, or \`tollgate limits put\`.`
+  const message = `${subject} has used $${used} of ${limit}; this request does not fit. The ${period} ends in ${duration(retryAfterMs)} (UTC). Raise the limit: console → API keys, or \`tollgate limits put\`.`
   // The official clients handle waits this long differently, so `x-should-retry` turns off their automatic retry.
   return new Failure('LIMIT_EXCEEDED', message, {
     retryAfterMs,

@@ -396,13 +396,13 @@ export function growthFailure(growth: Exclude<Growth, 'enough'>, requestId: Requ
     case 'out of money':
       return new Failure(
         'INSUFFICIENT_BALANCE',
-        `The wallet cannot pay for more of this answer, so it ends here. Top up: console → Wallet, or \`tollgate wallet topup\`. Request ${requestId}.`,
+        `The wallet cannot pay for more of this answer, so it ends here. Top up: console → Billing, or \`tollgate wallet topup\`. Request ${requestId}.`,
         { shouldRetry: false },
       )
     case 'over limit':
       return new Failure(
         'LIMIT_EXCEEDED',
-        `A spend limit leaves no room for more of this answer, so it ends here. Raise the limit: console → Keys, or \`tollgate limits put\`. Request ${requestId}.`,
+        `A spend limit leaves no room for more of this answer, so it ends here. Raise the limit: console → API keys, or \`tollgate limits put\`. Request ${requestId}.`,
         { shouldRetry: false },
       )
     default:

@@ -15,7 +15,7 @@ import { insertProject, insertWorkspace, updateProject } from './workspaces.ts'
 const pepper = Uint8Array.from({ length: 32 }, (_, at) => at)
 const computeVerifier = createVerifier(pepper)
 const noon = Date.UTC(2026, 10, 8, 12)
-const getOne = 'Create one: console → Keys, or `tollgate keys create`.'
+const getOne = 'Create one: console → API keys, or `tollgate keys create`.'
 
 /** Counts statements that reach the database. */
 function counted(database: Database): Database & { queries: number } {

@@ -33,7 +33,7 @@ export interface Authenticator {
 
 type Verdict = Caller | Failure
 
-const howToGetOne = 'Create one: console → Keys, or `tollgate keys create`.'
+const howToGetOne = 'Create one: console → API keys, or `tollgate keys create`.'
 const verifiersMax = 4096
 
 export function createAuthenticator(options: AuthenticatorOptions): Authenticator {
