@@ -44,8 +44,11 @@ async function openCatalog(database: Database) {
       return () => {}
     },
   }
-  const logged: string[] = []
-  const log = createLog({ format: 'json', clock: systemClock, write: (line) => void logged.push(line) })
+  let written = ''
+  const write = (lines: string) => {
+    written += lines
+  }
+  const log = createLog({ format: 'json', clock: systemClock, write })
   const catalog = await createLiveCatalog({
     source,
     sandboxTransport: createSandboxTransport({ clock: systemClock }),
@@ -61,7 +64,8 @@ async function openCatalog(database: Database) {
     store,
     logged() {
       log.flush()
-      return logged.map((line) => (JSON.parse(line) as { level: string }).level)
+      const lines = written.trimEnd().split('\n')
+      return lines.map((line) => (JSON.parse(line) as { level: string }).level)
     },
     change(price: string) {
       source.current = configWith(price)
