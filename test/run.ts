@@ -95,8 +95,8 @@ async function runFiles({ args = [], files, env = {} }: Files): Promise<Report> 
   }
 }
 
-/** Test files spend half of their time waiting, for a timer, a browser or a server that starts. */
-const processes = Math.ceil(2.5 * availableParallelism())
+/** Test files spend more than half of their time waiting, for a timer, a browser or a server that starts. */
+const processes = 3 * availableParallelism()
 
 /** Each file runs in a fresh global; a process that dies fails its file and not the run. */
 function bunTest({ report, timings }: { report: string; timings: string }): string[] {
