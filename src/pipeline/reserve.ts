@@ -383,7 +383,7 @@ function overBudget(
   }
   const retryAfterMs = Math.max(1000, (windowEnd(window) ?? now) - now)
   const used = formatUsd((spent + held) as Nano)
-  const message = `${subject} has used $${used} of ${limit}; this request does not fit. The ${period} ends in ${duration(retryAfterMs)} (UTC). Raise the limit: console → API keys, or \`tollgate limits put\`.`
+  const message = `${subject} has used $${used} of ${limit}; this request does not fit. The ${period} ends in ${duration(retryAfterMs)} (UTC). Raise the limit: console → ${limitPage(scope)}, or \`tollgate limits put\`.`
   // The official clients handle waits this long differently, so `x-should-retry` turns off their automatic retry.
   return new Failure('LIMIT_EXCEEDED', message, {
     retryAfterMs,
@@ -391,6 +391,11 @@ function overBudget(
     isSpendLimit: true,
     resetsAt: now + retryAfterMs,
   })
+}
+
+/** The console's page with the limit. */
+function limitPage(scope: Caller['limits'][number] | undefined): string {
+  return scope?.kind === 'key' ? 'API keys' : 'Projects & limits'
 }
 
 function duration(milliseconds: number): string {

@@ -35,15 +35,17 @@ forEachEngine((engine) => {
 
     // Four calls of the key are $0.0002, all five $0.00025.
     const scopes = [
-      [`/api/keys/${keyId}`, '$0.0002 of $0.00025 per month;'],
-      [`/api/projects/${projectId}`, '$0.00025 of $0.00025 per month (limit of project'],
-      [`/api/workspaces/${workspaceId}`, '$0.00025 of $0.00025 per month (limit of workspace'],
+      [`/api/keys/${keyId}`, '$0.0002 of $0.00025 per month;', 'API keys'],
+      [`/api/projects/${projectId}`, '$0.00025 of $0.00025 per month (limit of project', 'Projects & limits'],
+      [`/api/workspaces/${workspaceId}`, '$0.00025 of $0.00025 per month (limit of workspace', 'Projects & limits'],
     ] as const
-    for (const [path, used] of scopes) {
+    for (const [path, used, page] of scopes) {
       await tenancy.must('PUT', `${path}/limits`, { spend_per_month: '0.00025' })
       const refused = await call(key)
       expect([path, refused.status]).toEqual([path, 429])
-      expect(failureOf(chat, refused)[1]).toContain(used)
+      const message = failureOf(chat, refused)[1]
+      expect(message).toContain(used)
+      expect(message).toContain(`Raise the limit: console → ${page}, or`)
       const { spend } = await tenancy.must('GET', path)
       expect(spend).toMatchObject([{ period: 'month', limit: '0.00025', spent: used.slice(1, used.indexOf(' ')) }])
       const [{ starts_at, resets_at }] = spend
