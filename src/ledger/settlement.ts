@@ -1,5 +1,5 @@
-// What both engines do alike when they settle: the amount due, the row that is written with the charge, and the result of
-// a request that was settled before. Two calls that settle one request at the same time are one settlement.
+// The steps of a settlement that both engines share: the amount due, the row that is written with the charge, and the
+// result of a request that was settled before. Two calls that settle one request at the same time are one settlement.
 
 import { assert } from '../kernel/assert.ts'
 import type { RequestId, WorkspaceId } from '../kernel/ids.ts'

@@ -48,7 +48,7 @@ function isIn(list: Allowlist, id: string): boolean {
   return false
 }
 
-/** Of models or sources. */
+/** A stored list of models or of allowed addresses; null = no restriction. */
 export function listToSql(list: readonly string[] | undefined): string | null {
   return list === undefined ? null : JSON.stringify(list)
 }

@@ -11,7 +11,7 @@ export function Markdown({ text }: { readonly text: string }) {
   return <div class="markdown">{useMemo(() => blocksOf(text.split(/\r?\n/), 0), [text])}</div>
 }
 
-/** Of quotes and lists, so that a hostile text cannot exhaust the stack. */
+/** How deep quotes and lists may nest: a hostile text must not exhaust the stack. */
 const depthMax = 8
 
 const fence = /^ {0,3}(`{3,}|~{3,})([^`]*)$/
@@ -273,7 +273,7 @@ function codeAt(text: string, at: number, unclosed: Set<string>): Found | undefi
   return undefined
 }
 
-/** A link as its text and its address, not to be clicked: nobody we trust wrote it (docs/security.md, W5). */
+/** A link becomes its text and its address. It cannot be clicked, because its author is not trusted (docs/security.md, W5). */
 function linkAt(text: string, at: number): Found | undefined {
   link.lastIndex = at
   const [whole, name = '', address = ''] = link.exec(text) ?? []
