@@ -3,7 +3,7 @@
 import { z } from 'zod'
 import { alertKinds } from '../kernel/alert.ts'
 import { idField, listSchema, must, pageFields, time } from './fields.ts'
-import { operation } from './operation.ts'
+import type { Definitions } from './operation.ts'
 
 export const alertSchema = z.object({
   id: z.string(),
@@ -38,15 +38,15 @@ const deliverySchema = z.object({
 export const kindsExpected = must(`a list of ${alertKinds.join(', ')}`)
 
 export const alertOperations = {
-  listAlerts: operation('listAlerts', {
+  listAlerts: {
     summary: 'Lists alerts, newest first: low balances, spend limits, providers that are down or back, changed prices.',
     query: z.strictObject({
       ...pageFields,
       workspace_id: idField('workspace').optional().describe('Only alerts of this workspace.'),
     }),
     answer: listSchema(alertSchema),
-  }),
-  createWebhook: operation('createWebhook', {
+  },
+  createWebhook: {
     summary:
       'Creates a webhook. Deliveries are signed by https://www.standardwebhooks.com with the secret in the answer.',
     body: z.strictObject({
@@ -62,47 +62,43 @@ export const alertOperations = {
     example: { url: 'https://example.com/hook', kinds: ['balance.low', 'limit.reached'] },
     answer: webhookSchema.extend({ secret: z.string().describe('`whsec_…`, for checking signatures.') }),
     status: 201,
-  }),
-  listWebhooks: operation('listWebhooks', {
+  },
+  listWebhooks: {
     summary: 'Lists webhooks, oldest first.',
     query: z.strictObject({ workspace_id: idField('workspace').optional().describe('Only those of this workspace.') }),
     answer: listSchema(webhookSchema),
-  }),
-  deleteWebhook: operation('deleteWebhook', {
-    kind: 'webhook',
+  },
+  deleteWebhook: {
     summary: 'Deletes a webhook and its deliveries.',
     status: 204,
-  }),
-  testWebhook: operation('testWebhook', {
-    kind: 'webhook',
+  },
+  testWebhook: {
     summary: 'Sends a test to the webhook; the list of its deliveries has the result.',
     answer: z.object({ delivery_id: z.string() }),
     status: 201,
-  }),
-  listDeliveries: operation('listDeliveries', {
-    kind: 'webhook',
+  },
+  listDeliveries: {
     summary: 'Lists the last hundred deliveries of a webhook, newest first.',
     answer: listSchema(deliverySchema),
-  }),
-  listRecentDeliveries: operation('listRecentDeliveries', {
+  },
+  listRecentDeliveries: {
     summary: 'Lists the last hundred deliveries to webhooks and by e-mail, newest first.',
     query: z.strictObject({
       workspace_id: idField('workspace').optional().describe('Only those to webhooks and members of this workspace.'),
     }),
     answer: listSchema(deliverySchema),
-  }),
-  markAlertsRead: operation('markAlertsRead', {
+  },
+  markAlertsRead: {
     summary: 'Marks alerts up to this one as read, for the caller alone.',
     body: z.strictObject({
       until: z.string(must('the id of an alert')).regex(/^alr_[0-9A-Z]{1,40}$/, must('the id of an alert (alr_…)')),
     }),
     example: { until: 'alr_01KA8M0Q2V7TSCXZ9Y5D3E1F4G' },
     status: 204,
-  }),
-  replayDelivery: operation('replayDelivery', {
-    kind: 'delivery',
+  },
+  replayDelivery: {
     summary: 'Sends the alert of a delivery once more.',
     answer: z.object({ delivery_id: z.string() }),
     status: 201,
-  }),
-}
+  },
+} satisfies Definitions

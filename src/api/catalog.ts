@@ -16,7 +16,7 @@ import {
   type WholeBucket,
 } from '../kernel/usage.ts'
 import { listNameField, listSchema, must, pageFields, time } from './fields.ts'
-import { operation } from './operation.ts'
+import type { Definitions } from './operation.ts'
 
 const perMillion = z.string().describe('USD per million tokens, as a decimal string.')
 const perPart = z
@@ -174,7 +174,7 @@ export const priceListSchema = z.object({
 })
 
 export const catalogOperations = {
-  getCatalog: operation('getCatalog', {
+  getCatalog: {
     summary:
       'Public unless `server.catalog` is signed-in: models with price, tags, context, routes and their health, by id.',
     public: 'by setting',
@@ -188,25 +188,25 @@ export const catalogOperations = {
         .describe('Also models that no enabled provider serves, with what enables them.'),
     }),
     answer: listSchema(catalogModelSchema),
-  }),
-  getPrice: operation('getPrice', {
+  },
+  getPrice: {
     summary: 'Reads the price of a model, who set it, and every price it had, newest first.',
     query: inList,
     answer: modelPriceSchema,
-  }),
-  putPrice: operation('putPrice', {
+  },
+  putPrice: {
     summary: 'Sets the price of a model from the next request on; running requests keep their price.',
     query: inList.extend({ allow_below_cost: z.literal('true', must('true')).optional().describe(belowCost) }),
     body: modelEntrySchema.shape.price.unwrap(),
     example: { input: '2.50', output: '10.00', cache_read: '0.25' },
     answer: modelPriceSchema,
-  }),
-  resetPrice: operation('resetPrice', {
+  },
+  resetPrice: {
     summary: 'Removes a price that was set here, from the next request on; the built-in price applies again.',
     query: inList,
     answer: modelPriceSchema,
-  }),
-  updatePrices: operation('updatePrices', {
+  },
+  updatePrices: {
     summary:
       'Takes over prices of a list the operator trusts, from the next request on. Prices in the file and those set by hand stay; jumps are held back.',
     body: z.strictObject({
@@ -242,19 +242,19 @@ export const catalogOperations = {
       unchanged: z.number(),
       unknown: z.array(z.string()).describe('Models that this gateway does not have.'),
     }),
-  }),
-  getPlan: operation('getPlan', {
+  },
+  getPlan: {
     summary: 'Explains where a request for the model would go now, without sending anything.',
     query: z.strictObject({
       surface: z.enum(surfaceNames).default(surfaceNames[0]).describe('The dialect of the caller.'),
     }),
     answer: planSchema,
-  }),
-  listPriceLists: operation('listPriceLists', {
+  },
+  listPriceLists: {
     summary: 'Lists the price lists: what some workspaces pay instead of the prices of the catalog.',
     answer: listSchema(priceListSchema),
-  }),
-  putPriceList: operation('putPriceList', {
+  },
+  putPriceList: {
     summary: 'Creates a price list or changes its markup, from the next request on; explicit prices stay.',
     body: z.strictObject({
       markup_percent: markupField.describe('Over the price of the catalog; negative = a discount.'),
@@ -262,9 +262,9 @@ export const catalogOperations = {
     }),
     example: { markup_percent: '20' },
     answer: priceListSchema,
-  }),
-  deletePriceList: operation('deletePriceList', {
+  },
+  deletePriceList: {
     summary: 'Deletes a price list that no workspace pays by.',
     status: 204,
-  }),
-}
+  },
+} satisfies Definitions

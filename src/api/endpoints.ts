@@ -1,113 +1,168 @@
-// Every operation of the management API with its method and path. This file has no schemas and imports nothing, so the
-// console can use it in the browser; what an operation takes and answers is in the file of its resource.
+// Every operation of the management API with its method, its path and who may call it. The gateway enforces this table before
+// a handler runs, and the console reads it to show only what a person may do. This file has no schemas and imports only types,
+// so that the console can use it in the browser; what an operation takes and answers is in the file of its resource.
+
+import type { Role, WorkspaceRole } from '../kernel/roles.ts'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
 /**
- * In a path, `{id}` is an id of the operation's `kind` and `{provider}` a provider's name. `{model}` may contain a slash,
- * either as it is or as %2F. Operation names are unique: generated clients name their functions after them.
+ * `workspace`: everything of the person's workspace. `own`: only keys that the person created, and the requests made with
+ * them. `self`: only what belongs to the person, such as their tokens; it has no workspace.
+ */
+type Scope = 'workspace' | 'own' | 'self'
+
+/** Absent = the role may not call it. Operators may call everything. */
+type Access = Readonly<Partial<Record<WorkspaceRole, Scope>>>
+
+const operators: Access = {}
+const admins: Access = { admin: 'workspace' }
+const readers: Access = { admin: 'workspace', viewer: 'workspace' }
+const everyone: Access = { admin: 'workspace', member: 'workspace', viewer: 'workspace' }
+/** Members see and change what is their own; viewers see all and change nothing. */
+const readersAndOwners: Access = { admin: 'workspace', member: 'own', viewer: 'workspace' }
+const adminsAndOwners: Access = { admin: 'workspace', member: 'own' }
+const oneself: Access = { admin: 'self', member: 'self', viewer: 'self' }
+
+/**
+ * In a path, `{id}` is an id of the kind that the path names before it, and `{provider}` a provider's name. `{model}` may
+ * contain a slash, either as it is or as %2F. Operation names are unique: generated clients name their functions after them.
  */
 export const endpoints = {
-  createWorkspace: ['POST', '/api/workspaces'],
-  listWorkspaces: ['GET', '/api/workspaces'],
-  getWorkspace: ['GET', '/api/workspaces/{id}'],
-  updateWorkspace: ['PATCH', '/api/workspaces/{id}'],
-  putWorkspaceLimits: ['PUT', '/api/workspaces/{id}/limits'],
-  exportWorkspace: ['GET', '/api/workspaces/{id}/export'],
-  eraseWorkspace: ['POST', '/api/workspaces/{id}/erase'],
+  createWorkspace: ['POST', '/api/workspaces', operators],
+  listWorkspaces: ['GET', '/api/workspaces', oneself],
+  getWorkspace: ['GET', '/api/workspaces/{id}', everyone],
+  updateWorkspace: ['PATCH', '/api/workspaces/{id}', admins],
+  // The operator's bound on what a tenant may use.
+  putWorkspaceLimits: ['PUT', '/api/workspaces/{id}/limits', operators],
+  exportWorkspace: ['GET', '/api/workspaces/{id}/export', admins],
+  eraseWorkspace: ['POST', '/api/workspaces/{id}/erase', operators],
 
-  getWallet: ['GET', '/api/workspaces/{id}/wallet'],
-  topUp: ['POST', '/api/workspaces/{id}/topups'],
-  correctWallet: ['POST', '/api/workspaces/{id}/corrections'],
-  createCheckout: ['POST', '/api/workspaces/{id}/checkouts'],
-  listTransfers: ['GET', '/api/workspaces/{id}/transfers'],
-  getStatement: ['GET', '/api/workspaces/{id}/statement'],
-  exportStatement: ['GET', '/api/workspaces/{id}/statement/export'],
-  listReceipts: ['GET', '/api/workspaces/{id}/receipts'],
-  getPaymentSettings: ['GET', '/api/workspaces/{id}/payment-settings'],
-  putAutoTopUp: ['PUT', '/api/workspaces/{id}/auto-topup'],
-  stopAutoTopUp: ['DELETE', '/api/workspaces/{id}/auto-topup'],
-  listPayments: ['GET', '/api/workspaces/{id}/payments'],
-  refundPayment: ['POST', '/api/payments/{id}/refunds'],
+  getWallet: ['GET', '/api/workspaces/{id}/wallet', readers],
+  // Creates money without a payment.
+  topUp: ['POST', '/api/workspaces/{id}/topups', operators],
+  correctWallet: ['POST', '/api/workspaces/{id}/corrections', operators],
+  createCheckout: ['POST', '/api/workspaces/{id}/checkouts', admins],
+  listTransfers: ['GET', '/api/workspaces/{id}/transfers', readers],
+  getStatement: ['GET', '/api/workspaces/{id}/statement', readers],
+  exportStatement: ['GET', '/api/workspaces/{id}/statement/export', readers],
+  listReceipts: ['GET', '/api/workspaces/{id}/receipts', readers],
+  getPaymentSettings: ['GET', '/api/workspaces/{id}/payment-settings', readers],
+  putAutoTopUp: ['PUT', '/api/workspaces/{id}/auto-topup', admins],
+  stopAutoTopUp: ['DELETE', '/api/workspaces/{id}/auto-topup', admins],
+  listPayments: ['GET', '/api/workspaces/{id}/payments', readers],
+  // The operator's money.
+  refundPayment: ['POST', '/api/payments/{id}/refunds', operators],
 
-  createProject: ['POST', '/api/workspaces/{id}/projects'],
-  listProjects: ['GET', '/api/workspaces/{id}/projects'],
-  getProject: ['GET', '/api/projects/{id}'],
-  updateProject: ['PATCH', '/api/projects/{id}'],
-  putProjectLimits: ['PUT', '/api/projects/{id}/limits'],
-  listProjectModels: ['GET', '/api/projects/{id}/models'],
+  createProject: ['POST', '/api/workspaces/{id}/projects', admins],
+  listProjects: ['GET', '/api/workspaces/{id}/projects', everyone],
+  getProject: ['GET', '/api/projects/{id}', everyone],
+  updateProject: ['PATCH', '/api/projects/{id}', admins],
+  putProjectLimits: ['PUT', '/api/projects/{id}/limits', admins],
+  listProjectModels: ['GET', '/api/projects/{id}/models', everyone],
 
-  createKey: ['POST', '/api/projects/{id}/keys'],
-  listKeys: ['GET', '/api/keys'],
-  getKey: ['GET', '/api/keys/{id}'],
-  putKeyLimits: ['PUT', '/api/keys/{id}/limits'],
-  revokeKey: ['POST', '/api/keys/{id}/revoke'],
-  rotateKey: ['POST', '/api/keys/{id}/rotate'],
+  createKey: ['POST', '/api/projects/{id}/keys', adminsAndOwners],
+  listKeys: ['GET', '/api/keys', readersAndOwners],
+  getKey: ['GET', '/api/keys/{id}', readersAndOwners],
+  // Not the owner: an admin may have set them.
+  putKeyLimits: ['PUT', '/api/keys/{id}/limits', admins],
+  revokeKey: ['POST', '/api/keys/{id}/revoke', adminsAndOwners],
+  rotateKey: ['POST', '/api/keys/{id}/rotate', adminsAndOwners],
 
-  listCredentials: ['GET', '/api/workspaces/{id}/credentials'],
-  getCredential: ['GET', '/api/workspaces/{id}/credentials/{provider}'],
-  putCredential: ['PUT', '/api/workspaces/{id}/credentials/{provider}'],
-  deleteCredential: ['DELETE', '/api/workspaces/{id}/credentials/{provider}'],
-  testCredential: ['POST', '/api/workspaces/{id}/credentials/{provider}/test'],
-  listProviders: ['GET', '/api/providers'],
-  getProviderHistory: ['GET', '/api/providers/history'],
-  testProvider: ['POST', '/api/providers/{provider}/test'],
+  listCredentials: ['GET', '/api/workspaces/{id}/credentials', admins],
+  getCredential: ['GET', '/api/workspaces/{id}/credentials/{provider}', admins],
+  putCredential: ['PUT', '/api/workspaces/{id}/credentials/{provider}', admins],
+  deleteCredential: ['DELETE', '/api/workspaces/{id}/credentials/{provider}', admins],
+  testCredential: ['POST', '/api/workspaces/{id}/credentials/{provider}/test', admins],
+  listProviders: ['GET', '/api/providers', operators],
+  // It counts the requests of all workspaces, and those with their own provider keys.
+  getProviderHistory: ['GET', '/api/providers/history', operators],
+  testProvider: ['POST', '/api/providers/{provider}/test', operators],
 
-  getCatalog: ['GET', '/api/catalog'],
-  getPrice: ['GET', '/api/models/{model}/price'],
-  putPrice: ['PUT', '/api/models/{model}/price'],
-  resetPrice: ['DELETE', '/api/models/{model}/price'],
-  updatePrices: ['POST', '/api/prices/update'],
-  getPlan: ['GET', '/api/models/{model}/plan'],
-  listPriceLists: ['GET', '/api/price-lists'],
-  putPriceList: ['PUT', '/api/price-lists/{list}'],
-  deletePriceList: ['DELETE', '/api/price-lists/{list}'],
+  getCatalog: ['GET', '/api/catalog', oneself],
+  getPrice: ['GET', '/api/models/{model}/price', operators],
+  putPrice: ['PUT', '/api/models/{model}/price', operators],
+  resetPrice: ['DELETE', '/api/models/{model}/price', operators],
+  updatePrices: ['POST', '/api/prices/update', operators],
+  getPlan: ['GET', '/api/models/{model}/plan', operators],
+  listPriceLists: ['GET', '/api/price-lists', operators],
+  putPriceList: ['PUT', '/api/price-lists/{list}', operators],
+  deletePriceList: ['DELETE', '/api/price-lists/{list}', operators],
 
   // The first three come before the path with an id, which would otherwise match their last word.
-  followRequests: ['GET', '/api/requests/events'],
-  exportRequests: ['GET', '/api/requests/export'],
-  getRequestFacets: ['GET', '/api/requests/facets'],
-  listRequests: ['GET', '/api/requests'],
-  getRequest: ['GET', '/api/requests/{id}'],
-  getStats: ['GET', '/api/stats'],
-  exportUsage: ['GET', '/api/usage/export'],
-  getUsageSeries: ['GET', '/api/usage/series'],
-  getMargin: ['GET', '/api/margin'],
-  getUsage: ['GET', '/api/usage'],
+  followRequests: ['GET', '/api/requests/events', readersAndOwners],
+  exportRequests: ['GET', '/api/requests/export', readersAndOwners],
+  getRequestFacets: ['GET', '/api/requests/facets', readersAndOwners],
+  listRequests: ['GET', '/api/requests', readersAndOwners],
+  getRequest: ['GET', '/api/requests/{id}', readersAndOwners],
+  getStats: ['GET', '/api/stats', readersAndOwners],
+  exportUsage: ['GET', '/api/usage/export', readersAndOwners],
+  getUsageSeries: ['GET', '/api/usage/series', readersAndOwners],
+  // The provider's bills, which only the operator may see.
+  getMargin: ['GET', '/api/margin', operators],
+  getUsage: ['GET', '/api/usage', readersAndOwners],
 
-  listAlerts: ['GET', '/api/alerts'],
-  createWebhook: ['POST', '/api/webhooks'],
-  listWebhooks: ['GET', '/api/webhooks'],
-  deleteWebhook: ['DELETE', '/api/webhooks/{id}'],
-  testWebhook: ['POST', '/api/webhooks/{id}/test'],
-  listDeliveries: ['GET', '/api/webhooks/{id}/deliveries'],
-  listRecentDeliveries: ['GET', '/api/deliveries'],
-  markAlertsRead: ['POST', '/api/alerts/read'],
-  replayDelivery: ['POST', '/api/deliveries/{id}/replay'],
-  getMe: ['GET', '/api/me'],
-  updateMe: ['PATCH', '/api/me'],
-  changePassword: ['POST', '/api/me/password'],
-  endSessions: ['POST', '/api/me/sign-out'],
-  listSessions: ['GET', '/api/me/sessions'],
-  endSession: ['DELETE', '/api/me/sessions/{id}'],
-  createSignInLink: ['POST', '/api/sign-in-links'],
-  createToken: ['POST', '/api/tokens'],
-  listTokens: ['GET', '/api/tokens'],
-  revokeToken: ['DELETE', '/api/tokens/{id}'],
+  listAlerts: ['GET', '/api/alerts', readers],
+  createWebhook: ['POST', '/api/webhooks', admins],
+  listWebhooks: ['GET', '/api/webhooks', admins],
+  deleteWebhook: ['DELETE', '/api/webhooks/{id}', admins],
+  testWebhook: ['POST', '/api/webhooks/{id}/test', admins],
+  listDeliveries: ['GET', '/api/webhooks/{id}/deliveries', admins],
+  listRecentDeliveries: ['GET', '/api/deliveries', admins],
+  markAlertsRead: ['POST', '/api/alerts/read', oneself],
+  replayDelivery: ['POST', '/api/deliveries/{id}/replay', admins],
+  getMe: ['GET', '/api/me', oneself],
+  updateMe: ['PATCH', '/api/me', oneself],
+  changePassword: ['POST', '/api/me/password', oneself],
+  endSessions: ['POST', '/api/me/sign-out', oneself],
+  listSessions: ['GET', '/api/me/sessions', oneself],
+  endSession: ['DELETE', '/api/me/sessions/{id}', oneself],
+  // The link signs in as the operator.
+  createSignInLink: ['POST', '/api/sign-in-links', operators],
+  createToken: ['POST', '/api/tokens', oneself],
+  listTokens: ['GET', '/api/tokens', oneself],
+  revokeToken: ['DELETE', '/api/tokens/{id}', oneself],
 
-  listMembers: ['GET', '/api/members'],
-  updateMember: ['PATCH', '/api/members/{id}'],
-  removeMember: ['DELETE', '/api/members/{id}'],
-  createResetLink: ['POST', '/api/members/{id}/reset-link'],
-  createInvitation: ['POST', '/api/invitations'],
-  listInvitations: ['GET', '/api/invitations'],
-  revokeInvitation: ['DELETE', '/api/invitations/{id}'],
+  listMembers: ['GET', '/api/members', admins],
+  updateMember: ['PATCH', '/api/members/{id}', admins],
+  removeMember: ['DELETE', '/api/members/{id}', admins],
+  createResetLink: ['POST', '/api/members/{id}/reset-link', admins],
+  createInvitation: ['POST', '/api/invitations', admins],
+  listInvitations: ['GET', '/api/invitations', admins],
+  revokeInvitation: ['DELETE', '/api/invitations/{id}', admins],
 
-  listAudit: ['GET', '/api/audit'],
-  getConfig: ['GET', '/api/config'],
-  getConfigFile: ['GET', '/api/config/file'],
-  updateConfigFile: ['PATCH', '/api/config/file'],
-  getOpenApi: ['GET', '/api/openapi.json'],
-} as const satisfies Readonly<Record<string, readonly [Method, `/api/${string}`]>>
+  listAudit: ['GET', '/api/audit', operators],
+  getConfig: ['GET', '/api/config', operators],
+  getConfigFile: ['GET', '/api/config/file', operators],
+  updateConfigFile: ['PATCH', '/api/config/file', operators],
+  getOpenApi: ['GET', '/api/openapi.json', oneself],
+} as const satisfies Readonly<Record<string, readonly [Method, `/api/${string}`, Access]>>
 
 export type OperationName = keyof typeof endpoints
+
+/**
+ * Operations that a console session may call only for 15 minutes after its sign-in: what they do cannot be undone. Tokens
+ * may call them at any time.
+ */
+export const needsRecentSignIn: ReadonlySet<OperationName> = new Set([
+  'correctWallet',
+  'refundPayment',
+  'eraseWorkspace',
+])
+
+/** Fields of a body that only operators may send. */
+export const operatorFields: Readonly<Partial<Record<OperationName, readonly string[]>>> = {
+  // Decides what the workspace pays.
+  updateWorkspace: ['price_list'],
+}
+
+/** undefined = the role may not call it. */
+export function scopeOf(name: OperationName, role: Role): Scope | 'installation' | undefined {
+  if (role === 'operator') return 'installation'
+  const access: Access = endpoints[name][2]
+  return access[role]
+}
+
+export function isAllowed(name: OperationName, role: Role): boolean {
+  return scopeOf(name, role) !== undefined
+}

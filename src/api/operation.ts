@@ -2,35 +2,7 @@
 // console all read these rows, so they cannot disagree. How an operation is served is in src/http/management.
 
 import { z } from 'zod'
-import type {
-  InvitationId,
-  KeyId,
-  MemberId,
-  PaymentId,
-  ProjectId,
-  RequestId,
-  SessionId,
-  TokenId,
-  WorkspaceId,
-} from '../kernel/ids.ts'
-import { endpoints, type Method, type OperationName } from './endpoints.ts'
-
-export interface IdOf {
-  readonly workspace: WorkspaceId
-  readonly project: ProjectId
-  readonly key: KeyId
-  readonly request: RequestId
-  readonly webhook: `whk_${string}`
-  readonly delivery: `dlv_${string}`
-  readonly member: MemberId
-  readonly invitation: InvitationId
-  readonly token: TokenId
-  readonly session: SessionId
-  readonly payment: PaymentId
-}
-
-/** The kind of object that an `{id}` in a path names. */
-export type IdKind = keyof IdOf
+import type { endpoints, Method, OperationName } from './endpoints.ts'
 
 export const idPrefixes = {
   workspace: 'ws',
@@ -46,8 +18,31 @@ export const idPrefixes = {
   payment: 'pay',
 } as const
 
+/** The kind of object that an `{id}` in a path names. */
+export type IdKind = keyof typeof idPrefixes
+
+export type IdOf = { readonly [Kind in IdKind]: `${(typeof idPrefixes)[Kind]}_${string}` }
+
+/** By what a path has before `{id}`. */
+export const kindsInPaths = {
+  workspaces: 'workspace',
+  projects: 'project',
+  keys: 'key',
+  requests: 'request',
+  webhooks: 'webhook',
+  deliveries: 'delivery',
+  members: 'member',
+  invitations: 'invitation',
+  tokens: 'token',
+  'me/sessions': 'session',
+  payments: 'payment',
+} as const satisfies Readonly<Record<string, IdKind>>
+
+type KindIn<Path> = Path extends `/api/${infer Before extends keyof typeof kindsInPaths}/{id}${string}`
+  ? (typeof kindsInPaths)[Before]
+  : undefined
+
 export interface Definition {
-  readonly kind?: IdKind
   readonly summary: string
   /** Absent = it needs the management token. `by setting`: the operator decides. */
   readonly public?: 'always' | 'by setting'
@@ -65,20 +60,20 @@ export interface Definition {
   readonly fileTypes?: readonly string[]
 }
 
+/** Some operations by name, of one resource. */
+export type Definitions = Readonly<Partial<Record<OperationName, Definition>>>
+
 export interface Operation extends Omit<Definition, 'status'> {
   readonly status: 200 | 201 | 204
   readonly name: OperationName
   readonly method: Method
   readonly path: string
+  /** undefined = the path has no `{id}`. */
+  readonly kind: IdKind | undefined
 }
 
-/** Keeps the exact types of the definition, from which the types of ids, bodies, queries and answers are inferred. */
-export function operation<const Name extends OperationName, const Row extends Definition>(name: Name, row: Row) {
-  const [method, path] = endpoints[name]
-  return { name, method, path, ...row, status: row.status ?? 200 } as const
-}
-
-export type IdFor<Row> = Row extends { readonly kind: infer Kind extends IdKind } ? IdOf[Kind] : undefined
+export type IdFor<Name extends OperationName> =
+  KindIn<(typeof endpoints)[Name][1]> extends infer Kind extends IdKind ? IdOf[Kind] : undefined
 
 /** As sent by a client. */
 export type BodyInput<Row> = Row extends { readonly body: infer Body extends z.ZodType } ? z.input<Body> : undefined

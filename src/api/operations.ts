@@ -3,8 +3,8 @@
 
 import { alertOperations } from './alerts.ts'
 import { catalogOperations } from './catalog.ts'
-import type { OperationName } from './endpoints.ts'
-import type { Operation } from './operation.ts'
+import { endpoints, type OperationName } from './endpoints.ts'
+import { type Definition, kindsInPaths, type Operation } from './operation.ts'
 import { peopleOperations } from './people.ts'
 import { keyOperations, projectOperations } from './projects.ts'
 import { credentialOperations, providerOperations } from './providers.ts'
@@ -13,7 +13,7 @@ import { systemOperations } from './system.ts'
 import { walletOperations } from './wallet.ts'
 import { workspaceOperations } from './workspaces.ts'
 
-export const operations = {
+const definitions = {
   ...workspaceOperations,
   ...walletOperations,
   ...projectOperations,
@@ -25,6 +25,18 @@ export const operations = {
   ...alertOperations,
   ...peopleOperations,
   ...systemOperations,
-} satisfies { readonly [Name in OperationName]: Operation & { readonly name: Name } }
+} satisfies Readonly<Record<OperationName, Definition>>
 
-export type Operations = typeof operations
+export type Operations = { readonly [Name in OperationName]: (typeof definitions)[Name] & Operation }
+
+/** In the order of `endpoints`, in which requests are matched. */
+export const operations = Object.fromEntries(
+  (Object.keys(endpoints) as OperationName[]).map((name) => [name, operationOf(name, definitions[name])]),
+) as unknown as Operations
+
+function operationOf(name: OperationName, definition: Definition): Operation {
+  const [method, path] = endpoints[name]
+  const before = /^\/api\/(.+)\/\{id\}/.exec(path)?.[1]
+  const kind = before === undefined ? undefined : kindsInPaths[before as keyof typeof kindsInPaths]
+  return { name, method, path, kind, status: 200, ...definition }
+}

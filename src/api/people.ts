@@ -5,7 +5,7 @@ import { alertKinds } from '../kernel/alert.ts'
 import { roles, workspaceRoles } from '../kernel/roles.ts'
 import { kindsExpected } from './alerts.ts'
 import { idField, listSchema, must, nameField, pageFields, pageQuery, time } from './fields.ts'
-import { emptyBody, operation } from './operation.ts'
+import { type Definitions, emptyBody } from './operation.ts'
 
 const roleField = z
   .enum(roles, must(`one of ${roles.join(', ')}`))
@@ -64,7 +64,7 @@ const ofWorkspace = z.strictObject({
 const days = 'a whole number of days from 1 to 365'
 
 export const peopleOperations = {
-  getMe: operation('getMe', {
+  getMe: {
     summary: 'Says who is calling: the installation, a person or a token, and their workspaces and roles.',
     answer: z.object({
       kind: z.enum(['installation', 'person', 'token']),
@@ -83,8 +83,8 @@ export const peopleOperations = {
         .array(z.object({ id: z.string(), name: z.string(), role: z.enum(workspaceRoles) }))
         .describe('Empty for operators, who may use all of them.'),
     }),
-  }),
-  updateMe: operation('updateMe', {
+  },
+  updateMe: {
     summary: 'Chooses the alerts that the caller gets by e-mail.',
     body: z.strictObject({
       alert_kinds: z
@@ -94,28 +94,27 @@ export const peopleOperations = {
     }),
     example: { alert_kinds: ['balance.low'] },
     answer: z.object({ alert_kinds: z.array(z.enum(alertKinds)).nullable() }),
-  }),
-  changePassword: operation('changePassword', {
+  },
+  changePassword: {
     summary: "Changes the caller's password and ends all of their sessions.",
     body: z.strictObject({ current: z.string(must('the current password')), password: z.string(must('the new one')) }),
     example: { current: 'correct horse battery', password: 'staple correct horse' },
     status: 204,
-  }),
-  endSessions: operation('endSessions', {
+  },
+  endSessions: {
     summary: 'Ends all sessions of the caller, in every browser.',
     body: emptyBody,
     answer: z.object({ ended: z.number() }),
-  }),
-  listSessions: operation('listSessions', {
+  },
+  listSessions: {
     summary: "Lists the caller's sessions in the console, latest sign-in first.",
     answer: listSchema(sessionSchema),
-  }),
-  endSession: operation('endSession', {
-    kind: 'session',
+  },
+  endSession: {
     summary: 'Signs one browser out.',
     status: 204,
-  }),
-  createSignInLink: operation('createSignInLink', {
+  },
+  createSignInLink: {
     summary: 'Creates a link that signs one browser in to the console as the operator, once and within 15 minutes.',
     body: emptyBody,
     answer: z.object({
@@ -123,8 +122,8 @@ export const peopleOperations = {
       url: z.string().nullable().describe('The whole link; null without `server.public_url`.'),
     }),
     status: 201,
-  }),
-  createToken: operation('createToken', {
+  },
+  createToken: {
     summary: "Creates a personal management token. Its role is at most the caller's. The secret is shown only once.",
     body: z.strictObject({
       name: nameField,
@@ -137,42 +136,38 @@ export const peopleOperations = {
       secret: z.string().describe('`tg-mt-…`, a Bearer token. Shown only once.'),
     }),
     status: 201,
-  }),
-  listTokens: operation('listTokens', {
+  },
+  listTokens: {
     summary: "Lists the caller's personal management tokens.",
     query: pageQuery,
     answer: listSchema(managementTokenSchema),
-  }),
-  revokeToken: operation('revokeToken', {
-    kind: 'token',
+  },
+  revokeToken: {
     summary: 'Revokes a token of the caller, immediately on every replica.',
     status: 204,
-  }),
-  listMembers: operation('listMembers', {
+  },
+  listMembers: {
     summary: 'Lists people with their roles: of a workspace, or all with the operators.',
     query: ofWorkspace,
     answer: listSchema(memberSchema),
-  }),
-  updateMember: operation('updateMember', {
-    kind: 'member',
+  },
+  updateMember: {
     summary: 'Changes the role of a member, from their next request on.',
     body: z.strictObject({ role: roleField }),
     example: { role: 'viewer' },
     answer: memberSchema,
-  }),
-  removeMember: operation('removeMember', {
-    kind: 'member',
+  },
+  removeMember: {
     summary: 'Removes a member. Their sessions, tokens and own keys end within a second on every replica.',
     status: 204,
-  }),
-  createResetLink: operation('createResetLink', {
-    kind: 'member',
+  },
+  createResetLink: {
     summary: 'Creates a link with which a member sets a new password, within a day.',
     body: emptyBody,
     answer: z.object({ url: linkField, is_mailed: isMailed, expires_at: time }),
     status: 201,
-  }),
-  createInvitation: operation('createInvitation', {
+  },
+  createInvitation: {
     summary: 'Invites an address. The link works once, for 7 days, and replaces an earlier one.',
     body: z.strictObject({
       email: z.string(must('an e-mail address')),
@@ -182,15 +177,14 @@ export const peopleOperations = {
     example: { email: 'ada@example.com', role: 'member', workspace_id: 'ws_01KA8M0Q2V7TSCXZ9Y5D3E1F4G' },
     answer: invitationSchema.extend({ url: linkField, is_mailed: isMailed }),
     status: 201,
-  }),
-  listInvitations: operation('listInvitations', {
+  },
+  listInvitations: {
     summary: 'Lists pending invitations.',
     query: ofWorkspace,
     answer: listSchema(invitationSchema),
-  }),
-  revokeInvitation: operation('revokeInvitation', {
-    kind: 'invitation',
+  },
+  revokeInvitation: {
     summary: 'Withdraws an invitation: its link no longer works.',
     status: 204,
-  }),
-}
+  },
+} satisfies Definitions

@@ -18,7 +18,7 @@ import {
   time,
   timeField,
 } from './fields.ts'
-import { emptyBody, operation } from './operation.ts'
+import { type Definitions, emptyBody } from './operation.ts'
 import { limitsRow } from './workspaces.ts'
 
 export const projectSchema = z.object({
@@ -66,27 +66,23 @@ export const keyWithSecretSchema = keySchema.extend({
 })
 
 export const projectOperations = {
-  createProject: operation('createProject', {
-    kind: 'workspace',
+  createProject: {
     summary: 'Creates a project in a workspace.',
     body: z.strictObject({ name: nameField, models: modelsField.nullish(), aliases: aliasesField.nullish() }),
     example: { name: 'web', models: ['acme/*', 'other/large'] },
     answer: projectSchema,
     status: 201,
-  }),
-  listProjects: operation('listProjects', {
-    kind: 'workspace',
+  },
+  listProjects: {
     summary: 'Lists the projects of a workspace, oldest first.',
     query: pageQuery,
     answer: listSchema(projectSchema),
-  }),
-  getProject: operation('getProject', {
-    kind: 'project',
+  },
+  getProject: {
     summary: 'Reads one project.',
     answer: projectSchema,
-  }),
-  updateProject: operation('updateProject', {
-    kind: 'project',
+  },
+  updateProject: {
     summary:
       'Changes the name, the allowlist or the aliases. Absent fields stay as they are. Effective for the next request.',
     body: z.strictObject({
@@ -96,18 +92,16 @@ export const projectOperations = {
     }),
     example: { models: ['acme/large'] },
     answer: projectSchema,
-  }),
-  putProjectLimits: operation('putProjectLimits', limitsRow('project')),
-  listProjectModels: operation('listProjectModels', {
-    kind: 'project',
+  },
+  putProjectLimits: limitsRow('project'),
+  listProjectModels: {
     summary: 'Lists the models the keys of a project can call now, by id and without pages, as GET /v1/models does.',
     answer: listSchema(offeredModelSchema),
-  }),
-}
+  },
+} satisfies Definitions
 
 export const keyOperations = {
-  createKey: operation('createKey', {
-    kind: 'project',
+  createKey: {
     summary: 'Creates a key. Its secret is shown only once.',
     body: z.strictObject({
       name: nameField,
@@ -119,8 +113,8 @@ export const keyOperations = {
     example: { name: 'ci', limits: { requests_per_minute: 60, spend_per_day: '5.00' } },
     answer: keyWithSecretSchema,
     status: 201,
-  }),
-  listKeys: operation('listKeys', {
+  },
+  listKeys: {
     summary: 'Lists keys, oldest first: all, or those of a workspace or project.',
     query: z.strictObject({
       ...pageFields,
@@ -128,17 +122,15 @@ export const keyOperations = {
       project_id: idField('project').optional().describe('Only keys of this project.'),
     }),
     answer: listSchema(keySchema),
-  }),
-  getKey: operation('getKey', { kind: 'key', summary: 'Reads one key.', answer: keySchema }),
-  putKeyLimits: operation('putKeyLimits', limitsRow('key')),
-  revokeKey: operation('revokeKey', {
-    kind: 'key',
+  },
+  getKey: { summary: 'Reads one key.', answer: keySchema },
+  putKeyLimits: limitsRow('key'),
+  revokeKey: {
     summary: 'Revokes a key permanently: immediately here, within 5 s on other replicas.',
     body: emptyBody,
     answer: keySchema,
-  }),
-  rotateKey: operation('rotateKey', {
-    kind: 'key',
+  },
+  rotateKey: {
     summary: 'Gives a key a new secret, shown only once. The old one ends immediately, or after the overlap.',
     body: z.strictObject({
       overlap_seconds: z
@@ -149,5 +141,5 @@ export const keyOperations = {
     }),
     example: { overlap_seconds: 3600 },
     answer: keyWithSecretSchema,
-  }),
-}
+  },
+} satisfies Definitions

@@ -2,7 +2,7 @@
 
 import { z } from 'zod'
 import { listSchema, must, time } from './fields.ts'
-import { emptyBody, operation } from './operation.ts'
+import { type Definitions, emptyBody } from './operation.ts'
 
 export const credentialSchema = z.object({
   id: z.string(),
@@ -81,18 +81,15 @@ const historySchema = z
   .describe('From the request log: attempts of all workspaces, also with their own provider keys.')
 
 export const credentialOperations = {
-  listCredentials: operation('listCredentials', {
-    kind: 'workspace',
+  listCredentials: {
     summary: "Lists the workspace's own provider keys by their last four characters.",
     answer: listSchema(credentialSchema),
-  }),
-  getCredential: operation('getCredential', {
-    kind: 'workspace',
+  },
+  getCredential: {
     summary: "Reads what may be shown of the workspace's key for a provider.",
     answer: credentialSchema,
-  }),
-  putCredential: operation('putCredential', {
-    kind: 'workspace',
+  },
+  putCredential: {
     summary: "Stores or replaces the workspace's own key for a provider. It can never be read back.",
     body: z.strictObject({
       api_key: z
@@ -106,26 +103,24 @@ export const credentialOperations = {
     }),
     example: { api_key: 'sk-of-the-provider' },
     answer: credentialSchema,
-  }),
-  deleteCredential: operation('deleteCredential', {
-    kind: 'workspace',
+  },
+  deleteCredential: {
     summary: "Deletes the workspace's key for a provider.",
     status: 204,
-  }),
-  testCredential: operation('testCredential', {
-    kind: 'workspace',
+  },
+  testCredential: {
     summary: "Tests the workspace's own key at a provider with a request that costs nothing.",
     body: emptyBody,
     answer: testResultSchema,
-  }),
-}
+  },
+} satisfies Definitions
 
 export const providerOperations = {
-  listProviders: operation('listProviders', {
+  listProviders: {
     summary: 'Lists the enabled providers and where each was enabled.',
     answer: listSchema(providerSchema),
-  }),
-  getProviderHistory: operation('getProviderHistory', {
+  },
+  getProviderHistory: {
     summary: 'Shows how the attempts at each route ended in the last day or week, and the incidents of that time.',
     query: z.strictObject({
       period: z
@@ -134,10 +129,10 @@ export const providerOperations = {
         .describe('`24h` has a bucket for each hour, `7d` one for every six hours.'),
     }),
     answer: historySchema,
-  }),
-  testProvider: operation('testProvider', {
+  },
+  testProvider: {
     summary: "Tests the operator's key at a provider with a request that costs nothing.",
     body: emptyBody,
     answer: testResultSchema,
-  }),
-}
+  },
+} satisfies Definitions

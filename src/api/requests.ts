@@ -16,7 +16,7 @@ import {
   wholeBuckets,
 } from '../kernel/usage.ts'
 import { fileFormatField, fileTypes, idField, listSchema, must, pageFields, time, timeField, usd } from './fields.ts'
-import { operation } from './operation.ts'
+import type { Definitions } from './operation.ts'
 import { transferSchema } from './wallet.ts'
 
 const tokens = z.number().describe('Number of tokens.')
@@ -352,28 +352,27 @@ const marginReportSchema = reportSchema({
 export type UsageReport = z.input<typeof usageReportSchema>
 
 export const requestOperations = {
-  followRequests: operation('followRequests', {
+  followRequests: {
     summary: 'Streams requests as they end: events named `request`, each with one request as its data.',
     query: z.strictObject(requestFilters),
     answer: requestSchema,
     isEventStream: true,
-  }),
-  exportRequests: operation('exportRequests', {
+  },
+  exportRequests: {
     summary: 'Downloads the request log, newest first, as CSV or as one JSON object per line.',
     query: z.strictObject({ ...requestFilters, ...startedBetween, format: fileFormatField }),
     fileTypes,
-  }),
-  listRequests: operation('listRequests', {
+  },
+  listRequests: {
     summary: 'Lists requests, newest first.',
     query: z.strictObject({ ...pageFields, ...requestFilters, ...startedBetween }),
     answer: listSchema(requestSchema),
-  }),
-  getRequest: operation('getRequest', {
-    kind: 'request',
+  },
+  getRequest: {
     summary: 'Explains one request: candidates and why, attempts, usage, price version, transfers.',
     answer: explainedRequestSchema,
-  }),
-  getStats: operation('getStats', {
+  },
+  getStats: {
     summary: 'Sums up requests by hour and by model, project or key.',
     query: z.strictObject({
       from: timeField.optional().describe('Rounded to whole hours, as is `to`. Absent = 24 hours before `to`.'),
@@ -385,8 +384,8 @@ export const requestOperations = {
         .describe('What to group by.'),
     }),
     answer: statsSchema,
-  }),
-  exportUsage: operation('exportUsage', {
+  },
+  exportUsage: {
     summary: 'Downloads tokens and cost, summed up by day, model, session, tag and other groups.',
     query: z.strictObject({
       ...usagePeriod,
@@ -395,13 +394,13 @@ export const requestOperations = {
       format: fileFormatField,
     }),
     fileTypes,
-  }),
-  getUsage: operation('getUsage', {
+  },
+  getUsage: {
     summary: 'Sums up the request log by model, route, session, tag and other groups, with what prompt caches saved.',
     query: z.strictObject({ ...usagePeriod, group_by: usageGroupsField('model'), ...usageFilters }),
     answer: usageReportSchema,
-  }),
-  getUsageSeries: operation('getUsageSeries', {
+  },
+  getUsageSeries: {
     summary:
       'Sums up requests by time and by model, key, provider, session, tag and other groups, within an exact window.',
     query: z.strictObject({
@@ -432,16 +431,16 @@ export const requestOperations = {
       ...requestFilters,
     }),
     answer: usageSeriesSchema,
-  }),
-  getRequestFacets: operation('getRequestFacets', {
+  },
+  getRequestFacets: {
     summary: 'Counts requests by cause, model, provider, key, agent and project.',
     query: z.strictObject({ ...usagePeriod, ...requestFilters }),
     answer: facetsSchema,
-  }),
-  getMargin: operation('getMargin', {
+  },
+  getMargin: {
     summary:
       "Sums up what was charged less what the routes' providers bill, by day, workspace, model, provider or route.",
     query: z.strictObject({ ...usagePeriod, group_by: usageGroupsField('day'), ...usageFilters }),
     answer: marginReportSchema,
-  }),
-}
+  },
+} satisfies Definitions

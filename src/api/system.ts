@@ -2,7 +2,7 @@
 
 import { z } from 'zod'
 import { listSchema, pageQuery, time } from './fields.ts'
-import { operation } from './operation.ts'
+import type { Definitions } from './operation.ts'
 
 export const auditSchema = z.object({
   sequence: z.number(),
@@ -36,21 +36,21 @@ const configFileSchema = z.object({
 })
 
 export const systemOperations = {
-  listAudit: operation('listAudit', {
+  listAudit: {
     summary: 'Lists who changed what, newest first.',
     query: pageQuery,
     answer: listSchema(auditSchema),
-  }),
-  getConfig: operation('getConfig', {
+  },
+  getConfig: {
     summary: 'Lists the settings in effect and where each came from. Secrets are shown only as set.',
     answer: listSchema(settingSchema),
-  }),
-  getConfigFile: operation('getConfigFile', {
+  },
+  getConfigFile: {
     summary:
       'Reads the providers, models, aliases and disabled providers of the configuration file. Keys are shown as a reference or as set.',
     answer: configFileSchema,
-  }),
-  updateConfigFile: operation('updateConfigFile', {
+  },
+  updateConfigFile: {
     summary:
       'Adds, replaces or removes providers, models and aliases in the configuration file. Checked as at the start; in effect at once.',
     body: z.strictObject({
@@ -68,10 +68,10 @@ export const systemOperations = {
     }),
     example: { aliases: { fast: 'acme/large' } },
     answer: configFileSchema,
-  }),
-  getOpenApi: operation('getOpenApi', {
+  },
+  getOpenApi: {
     summary: 'Public: this document.',
     public: 'always',
     answer: z.looseObject({ openapi: z.string() }),
-  }),
-}
+  },
+} satisfies Definitions

@@ -2,7 +2,7 @@
 
 import { z } from 'zod'
 import { amountField, fileTypeOf, listSchema, must, pageQuery, time, usd } from './fields.ts'
-import { operation } from './operation.ts'
+import type { Definitions } from './operation.ts'
 
 export const walletSchema = z.object({
   balance: usd,
@@ -121,13 +121,11 @@ export const receiptSchema = z.object({
 const reasonExpected = must('a text of 1 to 200 characters that says why')
 
 export const walletOperations = {
-  getWallet: operation('getWallet', {
-    kind: 'workspace',
+  getWallet: {
     summary: 'Reads the wallet of a workspace.',
     answer: walletSchema,
-  }),
-  topUp: operation('topUp', {
-    kind: 'workspace',
+  },
+  topUp: {
     summary: 'Adds money to the wallet. Effective for the next request.',
     body: z.strictObject({
       amount: amountField.describe('More than 0 and at most 1000000.'),
@@ -140,9 +138,8 @@ export const walletOperations = {
     example: { amount: '25.00', reference: 'invoice 17' },
     answer: topUpSchema,
     status: 201,
-  }),
-  correctWallet: operation('correctWallet', {
-    kind: 'workspace',
+  },
+  correctWallet: {
     summary: 'Removes money that should not be in the wallet, or adds money that is missing; requires a reason.',
     body: z.strictObject({
       amount: amountField.describe('More than 0 and at most 1000000.'),
@@ -158,9 +155,8 @@ export const walletOperations = {
     example: { amount: '0.50', direction: 'take', reason: 'invoice 17 was refunded' },
     answer: correctionSchema,
     status: 201,
-  }),
-  createCheckout: operation('createCheckout', {
-    kind: 'workspace',
+  },
+  createCheckout: {
     summary: 'Starts a card payment. The wallet is credited once it is paid.',
     body: z.strictObject({
       amount: amountField.describe('Whole cents, within `min` and `max` of the payment settings.'),
@@ -172,37 +168,31 @@ export const walletOperations = {
     example: { amount: '25.00' },
     answer: checkoutSchema,
     status: 201,
-  }),
-  listTransfers: operation('listTransfers', {
-    kind: 'workspace',
+  },
+  listTransfers: {
     summary: 'Lists payments into and out of the wallet, newest first.',
     query: pageQuery,
     answer: listSchema(transferSchema),
-  }),
-  getStatement: operation('getStatement', {
-    kind: 'workspace',
+  },
+  getStatement: {
     summary: 'Reads the statement of a month: balances, top-ups and corrections, and charges by model.',
     query: monthQuery,
     answer: statementSchema,
-  }),
-  exportStatement: operation('exportStatement', {
-    kind: 'workspace',
+  },
+  exportStatement: {
     summary: 'Downloads the statement of a month. The amounts add up to the closing balance.',
     query: monthQuery,
     fileTypes: [fileTypeOf.csv],
-  }),
-  listReceipts: operation('listReceipts', {
-    kind: 'workspace',
+  },
+  listReceipts: {
     summary: 'Lists the receipts of all top-ups, oldest first.',
     answer: listSchema(receiptSchema),
-  }),
-  getPaymentSettings: operation('getPaymentSettings', {
-    kind: 'workspace',
+  },
+  getPaymentSettings: {
     summary: 'Reads whether and how much can be paid by card, the saved card and the automatic top-up.',
     answer: paymentSettingsSchema,
-  }),
-  putAutoTopUp: operation('putAutoTopUp', {
-    kind: 'workspace',
+  },
+  putAutoTopUp: {
     summary: 'Turns automatic top-up on, with the saved card. It runs when the balance is below the threshold.',
     body: z.strictObject({
       threshold: amountField.describe('Tops up when the balance is below it.'),
@@ -213,20 +203,17 @@ export const walletOperations = {
     }),
     example: { threshold: '5.00', amount: '25.00', monthly_max: '200.00' },
     answer: paymentSettingsSchema,
-  }),
-  stopAutoTopUp: operation('stopAutoTopUp', {
-    kind: 'workspace',
+  },
+  stopAutoTopUp: {
     summary: 'Turns automatic top-up off. A payment that has begun is still credited.',
     status: 204,
-  }),
-  listPayments: operation('listPayments', {
-    kind: 'workspace',
+  },
+  listPayments: {
     summary: 'Lists card payments that were started here or credited, newest first.',
     query: pageQuery,
     answer: listSchema(paymentSchema),
-  }),
-  refundPayment: operation('refundPayment', {
-    kind: 'payment',
+  },
+  refundPayment: {
     summary: 'Refunds a payment through Stripe and takes it from the wallet, which never goes below zero.',
     body: z.strictObject({
       amount: amountField.optional().describe('Whole cents. Absent = what is not refunded yet.'),
@@ -239,5 +226,5 @@ export const walletOperations = {
     example: { amount: '10.00', reason: 'ordered twice' },
     answer: refundSchema,
     status: 201,
-  }),
-}
+  },
+} satisfies Definitions

@@ -14,7 +14,7 @@ import {
   time,
   usd,
 } from './fields.ts'
-import { operation } from './operation.ts'
+import type { Definitions } from './operation.ts'
 
 export const workspaceSchema = z.object({
   id: z.string(),
@@ -29,36 +29,33 @@ export const workspaceSchema = z.object({
 })
 
 /** The operation that sets the limits of a workspace, a project or a key. */
-export function limitsRow<const Kind extends 'workspace' | 'project' | 'key'>(kind: Kind) {
+export function limitsRow(kind: 'workspace' | 'project' | 'key') {
   return {
-    kind,
     summary: `Replaces all limits of a ${kind}; absent limits are unlimited. Effective for the next request.`,
     body: limitsField,
     example: { requests_per_minute: 60, tokens_per_minute: 100_000, spend_per_month: '50.00' },
     answer: limitsField,
-  } as const
+  }
 }
 
 export const workspaceOperations = {
-  createWorkspace: operation('createWorkspace', {
+  createWorkspace: {
     summary: 'Creates a workspace: one wallet, projects, credentials.',
     body: z.strictObject({ name: nameField }),
     example: { name: 'acme' },
     answer: workspaceSchema,
     status: 201,
-  }),
-  listWorkspaces: operation('listWorkspaces', {
+  },
+  listWorkspaces: {
     summary: 'Lists workspaces, oldest first.',
     query: pageQuery,
     answer: listSchema(workspaceSchema),
-  }),
-  getWorkspace: operation('getWorkspace', {
-    kind: 'workspace',
+  },
+  getWorkspace: {
     summary: 'Reads one workspace.',
     answer: workspaceSchema,
-  }),
-  updateWorkspace: operation('updateWorkspace', {
-    kind: 'workspace',
+  },
+  updateWorkspace: {
     summary:
       'Changes the name, the price list, or whether shared routes may follow its own. Absent fields stay as they are.',
     body: z.strictObject({
@@ -76,15 +73,13 @@ export const workspaceOperations = {
     }),
     example: { shares_routes: true },
     answer: workspaceSchema,
-  }),
-  putWorkspaceLimits: operation('putWorkspaceLimits', limitsRow('workspace')),
-  exportWorkspace: operation('exportWorkspace', {
-    kind: 'workspace',
+  },
+  putWorkspaceLimits: limitsRow('workspace'),
+  exportWorkspace: {
     summary: 'Downloads everything stored about a workspace, one JSON object per line, without secrets.',
     fileTypes: ['application/x-ndjson'],
-  }),
-  eraseWorkspace: operation('eraseWorkspace', {
-    kind: 'workspace',
+  },
+  eraseWorkspace: {
     summary:
       'Revokes its keys and erases names, provider keys, stored responses and requests; charges and balance stay.',
     body: z.strictObject({
@@ -98,5 +93,5 @@ export const workspaceOperations = {
       responses: z.int().describe('Responses that callers had stored.'),
       requests: z.int(),
     }),
-  }),
-}
+  },
+} satisfies Definitions

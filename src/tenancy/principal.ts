@@ -1,5 +1,5 @@
 // Who calls the management API: the installation (the management token, or a session opened with it), a person, or a
-// person's token. What each may do is in src/api/access.ts.
+// person's token. What each may do is in src/api/endpoints.ts.
 
 import type { PersonId, SessionId, WorkspaceId } from '../kernel/ids.ts'
 import type { Role, WorkspaceRole } from '../kernel/roles.ts'

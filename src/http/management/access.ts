@@ -1,7 +1,7 @@
 // The one place that decides whether a principal may make a call, before its handler runs, by the table in
-// src/api/access.ts. A workspace that is not the principal's is answered like one that does not exist.
+// src/api/endpoints.ts. A workspace that is not the principal's is answered like one that does not exist.
 
-import { needsRecentSignIn, operatorFields, scopeOf } from '../../api/access.ts'
+import { needsRecentSignIn, operatorFields, scopeOf } from '../../api/endpoints.ts'
 import { Failure, invalidRequest } from '../../kernel/failure.ts'
 import type { PersonId, WorkspaceId } from '../../kernel/ids.ts'
 import type { Sql } from '../../store/sql.ts'

@@ -15,7 +15,6 @@ import {
 } from '../../alerts/webhooks.ts'
 import type { AnswerOf } from '../../api/client.ts'
 import { listAnswer } from '../../api/fields.ts'
-import { operations } from '../../api/operations.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import { invalidRequest } from '../../kernel/failure.ts'
 import { EgressRefusal } from '../../providers/egress/egress-guard.ts'
@@ -25,83 +24,73 @@ import { notFound } from '../../tenancy/management.ts'
 import { getWorkspace } from '../../tenancy/workspaces.ts'
 import { pageOf } from './answers.ts'
 import type { RouteDependencies } from './dependencies.ts'
-import { implement, type Route } from './route.ts'
+import type { Handlers } from './route.ts'
 
-export function alertRoutes({ database, webhooks }: RouteDependencies): readonly Route[] {
-  return [
-    implement(operations.listAlerts, {
-      async run({ query, reach }) {
-        const workspaceId = reach.workspaceId ?? query.workspace_id
-        const { items, nextCursor } = await listAlerts(database.sql, {
-          ...pageOf(query),
-          workspaceId,
-        })
-        const read = await readUntil(database.sql, reach.principal.personId ?? 'installation')
-        return listAnswer(
-          items.map((alert) => alertAnswer(alert, alert.id > read)),
-          nextCursor,
-        )
-      },
-    }),
-    implement(operations.markAlertsRead, {
+export function alertHandlers({ database, webhooks }: RouteDependencies) {
+  return {
+    async listAlerts({ query, reach }) {
+      const workspaceId = reach.workspaceId ?? query.workspace_id
+      const { items, nextCursor } = await listAlerts(database.sql, {
+        ...pageOf(query),
+        workspaceId,
+      })
+      const read = await readUntil(database.sql, reach.principal.personId ?? 'installation')
+      return listAnswer(
+        items.map((alert) => alertAnswer(alert, alert.id > read)),
+        nextCursor,
+      )
+    },
+    markAlertsRead: {
       async write(sql, { body: { until }, reach }) {
         await markRead(sql, reach.principal.personId ?? 'installation', until)
       },
-    }),
-    implement(operations.createWebhook, {
-      async run({ body: { url, workspace_id: id, kinds }, act, reach }) {
-        const workspaceId = reach.workspaceId ?? id ?? undefined
-        if (workspaceId !== undefined) await getWorkspace(database.sql, workspaceId)
-        // May take a moment, so it is not inside the transaction.
-        const checked = await webhooks.guard().check(url)
-        if (checked instanceof EgressRefusal) throw invalidRequest(`\`url\` ${checked.message}.`, 'url')
-        const hook = await database.transaction(async (sql) => {
-          const created = await createWebhook(sql, { workspaceId, url, kinds: kinds ?? undefined, createdAt: act.at })
-          const details = { workspace: workspaceId ?? null, host: new URL(url).host }
-          await appendAudit(sql, { ...act, action: 'webhook.create', object: created.id, details })
-          return created
-        })
-        return { ...webhookAnswer(hook), secret: webhooks.secretsOf(hook.id)[0] ?? '' }
-      },
-    }),
-    implement(operations.listWebhooks, {
-      async run({ query, reach }) {
-        const hooks = await listWebhooks(database.sql, reach.workspaceId ?? query.workspace_id)
-        return listAnswer(hooks.map(webhookAnswer), undefined)
-      },
-    }),
-    implement(operations.deleteWebhook, {
+    },
+    async createWebhook({ body: { url, workspace_id: id, kinds }, act, reach }) {
+      const workspaceId = reach.workspaceId ?? id ?? undefined
+      if (workspaceId !== undefined) await getWorkspace(database.sql, workspaceId)
+      // May take a moment, so it is not inside the transaction.
+      const checked = await webhooks.guard().check(url)
+      if (checked instanceof EgressRefusal) throw invalidRequest(`\`url\` ${checked.message}.`, 'url')
+      const hook = await database.transaction(async (sql) => {
+        const created = await createWebhook(sql, { workspaceId, url, kinds: kinds ?? undefined, createdAt: act.at })
+        const details = { workspace: workspaceId ?? null, host: new URL(url).host }
+        await appendAudit(sql, { ...act, action: 'webhook.create', object: created.id, details })
+        return created
+      })
+      return { ...webhookAnswer(hook), secret: webhooks.secretsOf(hook.id)[0] ?? '' }
+    },
+    async listWebhooks({ query, reach }) {
+      const hooks = await listWebhooks(database.sql, reach.workspaceId ?? query.workspace_id)
+      return listAnswer(hooks.map(webhookAnswer), undefined)
+    },
+    deleteWebhook: {
       async write(sql, { id, act }) {
         await getWebhook(sql, id)
         await deleteWebhook(sql, id)
         await appendAudit(sql, { ...act, action: 'webhook.delete', object: id })
       },
-    }),
-    implement(operations.testWebhook, {
+    },
+    testWebhook: {
       async write(sql, { id, act }) {
         return { delivery_id: await raiseTest(sql, await getWebhook(sql, id), act.at) }
       },
-    }),
-    implement(operations.listDeliveries, {
-      async run({ id }) {
-        await getWebhook(database.sql, id)
-        return listAnswer((await listDeliveries(database.sql, id)).map(deliveryAnswer), undefined)
-      },
-    }),
-    implement(operations.listRecentDeliveries, {
-      async run({ query, reach }) {
-        const deliveries = await listRecentDeliveries(database.sql, reach.workspaceId ?? query.workspace_id)
-        return listAnswer(deliveries.map(deliveryAnswer), undefined)
-      },
-    }),
-    implement(operations.replayDelivery, {
+    },
+    async listDeliveries({ id }) {
+      await getWebhook(database.sql, id)
+      return listAnswer((await listDeliveries(database.sql, id)).map(deliveryAnswer), undefined)
+    },
+    async listRecentDeliveries({ query, reach }) {
+      const deliveries = await listRecentDeliveries(database.sql, reach.workspaceId ?? query.workspace_id)
+      return listAnswer(deliveries.map(deliveryAnswer), undefined)
+    },
+    replayDelivery: {
       async write(sql, { id, act }) {
         const delivery = await replayDelivery(sql, id, act.at)
         if (delivery === undefined) throw notFound('delivery', id)
         return { delivery_id: delivery }
       },
-    }),
-  ]
+    },
+  } satisfies Partial<Handlers>
 }
 
 async function getWebhook(sql: Sql, id: string): Promise<Webhook> {

@@ -4,7 +4,6 @@
 import type { ModelPrice } from '../../api/catalog.ts'
 import type { AnswerOf } from '../../api/client.ts'
 import { listAnswer, listNameField } from '../../api/fields.ts'
-import { operations } from '../../api/operations.ts'
 import { priceFromEntry } from '../../catalog/entry.ts'
 import type { Model } from '../../catalog/model.ts'
 import { lostPrices, type Price, priceJumps, quantityOf, showPrice, showRate } from '../../catalog/price.ts'
@@ -36,13 +35,13 @@ import { appendAudit } from '../../tenancy/audit.ts'
 import type { NumberedChange } from '../../tenancy/changes.ts'
 import type { Act } from '../../tenancy/management.ts'
 import type { RouteDependencies } from './dependencies.ts'
-import { implement, type Route } from './route.ts'
+import type { Handlers } from './route.ts'
 
 const renewRetryMs = 1000
 
-export function catalogRoutes(deps: RouteDependencies): readonly Route[] {
-  return [
-    implement(operations.getCatalog, {
+export function catalogHandlers(deps: RouteDependencies) {
+  return {
+    getCatalog: {
       isPublic: () => deps.catalogIsPublic(),
       async run({ query: { limit, cursor = '', all } }) {
         const models = deps
@@ -52,70 +51,60 @@ export function catalogRoutes(deps: RouteDependencies): readonly Route[] {
         const page = models.slice(0, limit)
         return listAnswer(page, page.length < models.length ? page.at(-1)?.id : undefined)
       },
-    }),
-    implement(operations.getPlan, {
-      async run({ model, query: { surface } }) {
-        const plan = deps.planOf(model, surface)
-        if (!plan) throw new Failure('NOT_FOUND', `There is no model \`${model.slice(0, 100)}\`.`)
-        const candidates = plan.candidates.map(({ place, provider, upstreamModel, dialect, lane, why = '' }) => ({
-          place: place ?? null,
-          provider,
-          upstream_model: upstreamModel,
-          dialect,
-          lane,
-          why,
-        }))
-        return { model: plan.model, surface, mode: plan.mode, candidates }
-      },
-    }),
-    ...priceRoutes(deps),
-    ...priceListRoutes(deps),
-  ]
+    },
+    async getPlan({ model, query: { surface } }) {
+      const plan = deps.planOf(model, surface)
+      if (!plan) throw new Failure('NOT_FOUND', `There is no model \`${model.slice(0, 100)}\`.`)
+      const candidates = plan.candidates.map(({ place, provider, upstreamModel, dialect, lane, why = '' }) => ({
+        place: place ?? null,
+        provider,
+        upstream_model: upstreamModel,
+        dialect,
+        lane,
+        why,
+      }))
+      return { model: plan.model, surface, mode: plan.mode, candidates }
+    },
+    ...priceHandlers(deps),
+    ...priceListHandlers(deps),
+  } satisfies Partial<Handlers>
 }
 
-function priceRoutes(deps: RouteDependencies): readonly Route[] {
-  return [
-    implement(operations.getPrice, {
-      async run({ model, query: { list } }) {
-        await findPrice(deps, model, list)
-        return await priceAnswer(deps, { model, list }, [])
-      },
-    }),
-    implement(operations.putPrice, {
-      // Not a `write`: the answer waits until the committed price is in effect.
-      async run({ model, body, query: { list, allow_below_cost: mayBeBelow }, act }) {
-        const before = await findPrice(deps, model, list)
-        if (before.setter === 'file') throw managedByFile(model, before)
-        const price = priceFromEntry(body)
-        if (list !== undefined && !mayBeBelow) checkCosts(deps, ({ id }) => (id === model ? price : undefined))
-        const recorded = await deps.database.transaction(async (sql) => {
-          await putPriceOverride(sql, { list, modelId: model, price, setAt: act.at })
-          const details = { price: showPrice(price), ...(list !== undefined && { list }) }
-          await appendAudit(sql, { ...act, action: 'price.set', object: model, details })
-          return await deps.changes.record(sql, { kind: 'price', id: model })
-        })
-        return await renewedAnswer(deps, { model, list }, recorded, before)
-      },
-    }),
-    implement(operations.updatePrices, {
-      async run({ body, act }) {
-        return await updatePrices(deps, body, act)
-      },
-    }),
-    implement(operations.resetPrice, {
-      async run({ model, query: { list }, act }) {
-        const before = await findPrice(deps, model, list)
-        const recorded = await deps.database.transaction(async (sql) => {
-          if (!(await deletePriceOverride(sql, model, list))) return undefined
-          const details = list !== undefined && { details: { list } }
-          await appendAudit(sql, { ...act, action: 'price.reset', object: model, ...details })
-          return await deps.changes.record(sql, { kind: 'price', id: model })
-        })
-        if (!recorded) throw nothingSet(model)
-        return await renewedAnswer(deps, { model, list }, recorded, before)
-      },
-    }),
-  ]
+function priceHandlers(deps: RouteDependencies) {
+  return {
+    async getPrice({ model, query: { list } }) {
+      await findPrice(deps, model, list)
+      return await priceAnswer(deps, { model, list }, [])
+    },
+    // Not a `write`: the answer waits until the committed price is in effect.
+    async putPrice({ model, body, query: { list, allow_below_cost: mayBeBelow }, act }) {
+      const before = await findPrice(deps, model, list)
+      if (before.setter === 'file') throw managedByFile(model, before)
+      const price = priceFromEntry(body)
+      if (list !== undefined && !mayBeBelow) checkCosts(deps, ({ id }) => (id === model ? price : undefined))
+      const recorded = await deps.database.transaction(async (sql) => {
+        await putPriceOverride(sql, { list, modelId: model, price, setAt: act.at })
+        const details = { price: showPrice(price), ...(list !== undefined && { list }) }
+        await appendAudit(sql, { ...act, action: 'price.set', object: model, details })
+        return await deps.changes.record(sql, { kind: 'price', id: model })
+      })
+      return await renewedAnswer(deps, { model, list }, recorded, before)
+    },
+    async updatePrices({ body, act }) {
+      return await updatePrices(deps, body, act)
+    },
+    async resetPrice({ model, query: { list }, act }) {
+      const before = await findPrice(deps, model, list)
+      const recorded = await deps.database.transaction(async (sql) => {
+        if (!(await deletePriceOverride(sql, model, list))) return undefined
+        const details = list !== undefined && { details: { list } }
+        await appendAudit(sql, { ...act, action: 'price.reset', object: model, ...details })
+        return await deps.changes.record(sql, { kind: 'price', id: model })
+      })
+      if (!recorded) throw nothingSet(model)
+      return await renewedAnswer(deps, { model, list }, recorded, before)
+    },
+  } satisfies Partial<Handlers>
 }
 
 interface PriceUpdate {
@@ -244,48 +233,44 @@ function jumpWords(before: Price, after: Price): string[] {
   return [...jumps, ...lostPrices(before, after).map(({ name, so }) => `\`${name}\` no longer has a price: ${so}.`)]
 }
 
-function priceListRoutes(deps: RouteDependencies): readonly Route[] {
+function priceListHandlers(deps: RouteDependencies) {
   const { database, changes, prices } = deps
-  return [
-    implement(operations.listPriceLists, { run: async () => listAnswer(await readLists(database.sql), undefined) }),
-    implement(operations.putPriceList, {
-      // Not a `write`: the answer waits until the committed prices are in effect.
-      async run({ list, body: { markup_percent: markup, allow_below_cost: mayBeBelow }, act }) {
-        const name = listNameField.safeParse(list).data
-        if (name === undefined)
-          throw invalidRequest('The name of a price list must be a-z, 0-9 and -, at most 40 characters.')
-        if (!mayBeBelow) {
-          const explicit = (await readPriceOverrides(database.sql)).get(name)
-          checkCosts(deps, ({ id, price }) => (price && !explicit?.has(id) ? markedUp(price, markup) : undefined))
+  return {
+    listPriceLists: async () => listAnswer(await readLists(database.sql), undefined),
+    // Not a `write`: the answer waits until the committed prices are in effect.
+    async putPriceList({ list, body: { markup_percent: markup, allow_below_cost: mayBeBelow }, act }) {
+      const name = listNameField.safeParse(list).data
+      if (name === undefined)
+        throw invalidRequest('The name of a price list must be a-z, 0-9 and -, at most 40 characters.')
+      if (!mayBeBelow) {
+        const explicit = (await readPriceOverrides(database.sql)).get(name)
+        checkCosts(deps, ({ id, price }) => (price && !explicit?.has(id) ? markedUp(price, markup) : undefined))
+      }
+      const recorded = await database.transaction(async (sql) => {
+        await putPriceList(sql, { name, markup, setAt: act.at })
+        const details = { markup_percent: showMarkup(markup) }
+        await appendAudit(sql, { ...act, action: 'price_list.set', object: name, details })
+        return await changes.record(sql, { kind: 'price', id: name })
+      })
+      await putIntoForce(deps, recorded, `The price list ${name}`)
+      const [answer] = await readLists(database.sql, name)
+      if (!answer) throw noPriceList(name)
+      return answer
+    },
+    async deletePriceList({ list, act }) {
+      const recorded = await database.transaction(async (sql) => {
+        const users = (await countListUsers(sql)).get(list) ?? 0
+        if (users > 0) {
+          throw invalidRequest(`${users} workspaces pay by the price list ${list}. Give them another list first.`)
         }
-        const recorded = await database.transaction(async (sql) => {
-          await putPriceList(sql, { name, markup, setAt: act.at })
-          const details = { markup_percent: showMarkup(markup) }
-          await appendAudit(sql, { ...act, action: 'price_list.set', object: name, details })
-          return await changes.record(sql, { kind: 'price', id: name })
-        })
-        await putIntoForce(deps, recorded, `The price list ${name}`)
-        const [answer] = await readLists(database.sql, name)
-        if (!answer) throw noPriceList(name)
-        return answer
-      },
-    }),
-    implement(operations.deletePriceList, {
-      async run({ list, act }) {
-        const recorded = await database.transaction(async (sql) => {
-          const users = (await countListUsers(sql)).get(list) ?? 0
-          if (users > 0) {
-            throw invalidRequest(`${users} workspaces pay by the price list ${list}. Give them another list first.`)
-          }
-          if (!(await deletePriceList(sql, list))) throw noPriceList(list)
-          await appendAudit(sql, { ...act, action: 'price_list.delete', object: list })
-          return await changes.record(sql, { kind: 'price', id: list })
-        })
-        await prices.renew()
-        await changes.tell(recorded)
-      },
-    }),
-  ]
+        if (!(await deletePriceList(sql, list))) throw noPriceList(list)
+        await appendAudit(sql, { ...act, action: 'price_list.delete', object: list })
+        return await changes.record(sql, { kind: 'price', id: list })
+      })
+      await prices.renew()
+      await changes.tell(recorded)
+    },
+  } satisfies Partial<Handlers>
 }
 
 async function readLists(sql: Sql, name?: string): Promise<AnswerOf<'putPriceList'>[]> {

@@ -5,7 +5,6 @@ import { invitationMail, type Mail, resetMail } from '../../alerts/mail.ts'
 import { putKinds, readKinds } from '../../alerts/readers.ts'
 import type { AnswerOf, ItemOf } from '../../api/client.ts'
 import { listAnswer } from '../../api/fields.ts'
-import { operations } from '../../api/operations.ts'
 import type { AlertKind } from '../../kernel/alert.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import { Failure, invalidRequest } from '../../kernel/failure.ts'
@@ -37,36 +36,34 @@ import type { Principal, Reach } from '../../tenancy/principal.ts'
 import { getWorkspace } from '../../tenancy/workspaces.ts'
 import { pageAnswer, pageOf } from './answers.ts'
 import type { RouteDependencies } from './dependencies.ts'
-import { implement, type Route } from './route.ts'
+import type { Handlers } from './route.ts'
 
-export function peopleRoutes(deps: RouteDependencies): readonly Route[] {
-  return [...ownRoutes(deps), ...memberRoutes(deps), ...invitationRoutes(deps)]
+export function peopleHandlers(deps: RouteDependencies) {
+  return { ...ownHandlers(deps), ...memberHandlers(deps), ...invitationHandlers(deps) }
 }
 
 /** About the caller. */
-function ownRoutes({ database, passwords, createSignInLink, adminToken }: RouteDependencies): readonly Route[] {
-  return [
-    implement(operations.getMe, {
-      async run({ reach: { principal } }) {
-        const { kind, personId, isOperator, grants } = principal
-        const person = personId && (await findPerson(database.sql, { id: personId }))
-        const workspaces = grants.map(async ({ workspaceId: id, role }) => {
-          return { id, name: (await getWorkspace(database.sql, id)).name, role }
-        })
-        return {
-          kind,
-          person: person
-            ? {
-                ...{ id: person.id, email: person.email, name: person.name, has_password: person.hasPassword },
-                alert_kinds: listed(await readKinds(database.sql, person.id)),
-              }
-            : null,
-          is_operator: isOperator,
-          workspaces: await Promise.all(workspaces),
-        }
-      },
-    }),
-    implement(operations.updateMe, {
+function ownHandlers({ database, passwords, createSignInLink, adminToken }: RouteDependencies) {
+  return {
+    async getMe({ reach: { principal } }) {
+      const { kind, personId, isOperator, grants } = principal
+      const person = personId && (await findPerson(database.sql, { id: personId }))
+      const workspaces = grants.map(async ({ workspaceId: id, role }) => {
+        return { id, name: (await getWorkspace(database.sql, id)).name, role }
+      })
+      return {
+        kind,
+        person: person
+          ? {
+              ...{ id: person.id, email: person.email, name: person.name, has_password: person.hasPassword },
+              alert_kinds: listed(await readKinds(database.sql, person.id)),
+            }
+          : null,
+        is_operator: isOperator,
+        workspaces: await Promise.all(workspaces),
+      }
+    },
+    updateMe: {
       async write(sql, { body: { alert_kinds: kinds }, reach: { principal } }) {
         if (principal.personId === undefined) {
           throw invalidRequest('The installation has no e-mail address. Sign in as a person, or use a personal token.')
@@ -74,24 +71,22 @@ function ownRoutes({ database, passwords, createSignInLink, adminToken }: RouteD
         await putKinds(sql, principal.personId, kinds ?? undefined)
         return { alert_kinds: kinds }
       },
-    }),
-    implement(operations.changePassword, {
-      // Not a `write`: a transaction must not wait for the hash.
-      async run({ body: { current, password }, act, reach }) {
-        const personId = signedIn(reach.principal)
-        checkPassword(password)
-        const person = await findPerson(database.sql, { id: personId })
-        if (!(await passwords.verify(current, person?.passwordHash))) {
-          throw new Failure('FORBIDDEN', 'This is not your current password.')
-        }
-        const hash = await passwords.hash(password)
-        await database.transaction(async (sql) => {
-          await setPassword(sql, personId, hash)
-          await appendAudit(sql, { ...act, action: 'person.password', object: personId })
-        })
-      },
-    }),
-    implement(operations.endSessions, {
+    },
+    // Not a `write`: a transaction must not wait for the hash.
+    async changePassword({ body: { current, password }, act, reach }) {
+      const personId = signedIn(reach.principal)
+      checkPassword(password)
+      const person = await findPerson(database.sql, { id: personId })
+      if (!(await passwords.verify(current, person?.passwordHash))) {
+        throw new Failure('FORBIDDEN', 'This is not your current password.')
+      }
+      const hash = await passwords.hash(password)
+      await database.transaction(async (sql) => {
+        await setPassword(sql, personId, hash)
+        await appendAudit(sql, { ...act, action: 'person.password', object: personId })
+      })
+    },
+    endSessions: {
       async write(sql, { act, reach: { principal } }) {
         const { personId } = principal
         const ended = await (personId === undefined
@@ -100,36 +95,32 @@ function ownRoutes({ database, passwords, createSignInLink, adminToken }: RouteD
         await appendAudit(sql, { ...act, action: 'session.end_all', object: personId ?? 'console' })
         return { ended: ended.length }
       },
-    }),
-    implement(operations.listSessions, {
-      async run({ act, reach: { principal } }) {
-        const whose = { personId: principal.personId, fingerprint: adminToken.fingerprint }
-        const sessions = await listSessions(database.sql, whose, act.at)
-        return listAnswer(
-          sessions.map(({ id, client, openedAt, usedAt }) => ({
-            ...{ id, client, opened_at: isoTime(openedAt), used_at: isoTime(usedAt) },
-            is_current: id === principal.session?.id,
-          })),
-          undefined,
-        )
-      },
-    }),
-    implement(operations.endSession, {
+    },
+    async listSessions({ act, reach: { principal } }) {
+      const whose = { personId: principal.personId, fingerprint: adminToken.fingerprint }
+      const sessions = await listSessions(database.sql, whose, act.at)
+      return listAnswer(
+        sessions.map(({ id, client, openedAt, usedAt }) => ({
+          ...{ id, client, opened_at: isoTime(openedAt), used_at: isoTime(usedAt) },
+          is_current: id === principal.session?.id,
+        })),
+        undefined,
+      )
+    },
+    endSession: {
       async write(sql, { id, act, reach: { principal } }) {
         const isEnded = await endSession(sql, id, principal.isOperator ? undefined : principal.personId)
         if (!isEnded) throw notFound('session', id)
         await appendAudit(sql, { ...act, action: 'session.end', object: id })
       },
-    }),
-    implement(operations.createSignInLink, {
-      // Not a `write`: a stored answer would keep the secret.
-      async run({ act }) {
-        const link = await createSignInLink()
-        await database.transaction((sql) => appendAudit(sql, { ...act, action: 'session.link', object: 'console' }))
-        return link
-      },
-    }),
-    implement(operations.createToken, {
+    },
+    // Not a `write`: a stored answer would keep the secret.
+    async createSignInLink({ act }) {
+      const link = await createSignInLink()
+      await database.transaction((sql) => appendAudit(sql, { ...act, action: 'session.link', object: 'console' }))
+      return link
+    },
+    createToken: {
       async write(sql, { body: { name, role, workspace_id: workspaceId, expires_in_days: days }, act, reach }) {
         const personId = signedIn(reach.principal)
         if ((role === 'operator') !== (workspaceId == null)) {
@@ -140,19 +131,17 @@ function ownRoutes({ database, passwords, createSignInLink, adminToken }: RouteD
         const { token, secret } = await createToken(sql, input, act)
         return { ...tokenAnswer(token), secret }
       },
-    }),
-    implement(operations.listTokens, {
-      async run({ query, reach: { principal } }) {
-        const page = principal.personId && (await listTokens(database.sql, principal.personId, pageOf(query)))
-        return pageAnswer(page || { items: [], nextCursor: undefined }, tokenAnswer)
-      },
-    }),
-    implement(operations.revokeToken, {
+    },
+    async listTokens({ query, reach: { principal } }) {
+      const page = principal.personId && (await listTokens(database.sql, principal.personId, pageOf(query)))
+      return pageAnswer(page || { items: [], nextCursor: undefined }, tokenAnswer)
+    },
+    revokeToken: {
       async write(sql, { id, act, reach: { principal } }) {
         await revokeToken(sql, id, principal.isOperator ? undefined : principal.personId, act)
       },
-    }),
-  ]
+    },
+  } satisfies Partial<Handlers>
 }
 
 function listed(kinds: readonly AlertKind[] | undefined): AlertKind[] | null {
@@ -165,30 +154,26 @@ function signedIn({ kind, personId }: Principal): PersonId {
   throw invalidRequest('Only a person who signed in to the console can do this.')
 }
 
-function memberRoutes({ database, invalidate, linkTo, sendMail }: RouteDependencies): readonly Route[] {
+function memberHandlers({ database, invalidate, linkTo, sendMail }: RouteDependencies) {
   const { mails, committed } = mailAfterCommit(sendMail)
-  return [
-    implement(operations.listMembers, {
-      async run({ query, reach }) {
-        const workspaceId = reach.workspaceId ?? query.workspace_id
-        return pageAnswer(await listMembers(database.sql, workspaceId, pageOf(query)), memberAnswer)
-      },
-    }),
-    implement(operations.updateMember, {
+  return {
+    async listMembers({ query, reach }) {
+      const workspaceId = reach.workspaceId ?? query.workspace_id
+      return pageAnswer(await listMembers(database.sql, workspaceId, pageOf(query)), memberAnswer)
+    },
+    updateMember: {
       async write(sql, { id, body: { role }, act, reach }) {
         return memberAnswer(await changeRole(sql, id, role, act, lastOne(reach, await getMember(sql, id))))
       },
-    }),
-    implement(operations.removeMember, {
-      // Not a `write`: which keys ended is known only after the commit.
-      async run({ id, act, reach }) {
-        const { keys } = await database.transaction(async (sql) =>
-          removeMember(sql, id, act, lastOne(reach, await getMember(sql, id))),
-        )
-        for (const key of keys) invalidate(key)
-      },
-    }),
-    implement(operations.createResetLink, {
+    },
+    // Not a `write`: which keys ended is known only after the commit.
+    async removeMember({ id, act, reach }) {
+      const { keys } = await database.transaction(async (sql) =>
+        removeMember(sql, id, act, lastOne(reach, await getMember(sql, id))),
+      )
+      for (const key of keys) invalidate(key)
+    },
+    createResetLink: {
       async write(sql, call) {
         const { id, act, reach } = call
         const member = await getMember(sql, id)
@@ -198,8 +183,8 @@ function memberRoutes({ database, invalidate, linkTo, sendMail }: RouteDependenc
         return { url: linkTo(secret), is_mailed: sendMail !== undefined, expires_at: isoTime(expiresAt) }
       },
       committed,
-    }),
-  ]
+    },
+  } satisfies Partial<Handlers>
 }
 
 /** An operator can always add another admin, and the management token another operator. */
@@ -229,10 +214,10 @@ function mailAfterCommit(sendMail: RouteDependencies['sendMail']) {
   }
 }
 
-function invitationRoutes({ database, linkTo, sendMail }: RouteDependencies): readonly Route[] {
+function invitationHandlers({ database, linkTo, sendMail }: RouteDependencies) {
   const { mails, committed } = mailAfterCommit(sendMail)
-  return [
-    implement(operations.createInvitation, {
+  return {
+    createInvitation: {
       async write(sql, call) {
         const { act, reach } = call
         const { email, role, workspace_id: named } = call.body
@@ -245,19 +230,17 @@ function invitationRoutes({ database, linkTo, sendMail }: RouteDependencies): re
         return { ...invitationAnswer(invitation), url, is_mailed: sendMail !== undefined }
       },
       committed,
-    }),
-    implement(operations.listInvitations, {
-      async run({ query, act, reach }) {
-        const workspaceId = reach.workspaceId ?? query.workspace_id
-        return pageAnswer(await listInvitations(database.sql, workspaceId, pageOf(query), act.at), invitationAnswer)
-      },
-    }),
-    implement(operations.revokeInvitation, {
+    },
+    async listInvitations({ query, act, reach }) {
+      const workspaceId = reach.workspaceId ?? query.workspace_id
+      return pageAnswer(await listInvitations(database.sql, workspaceId, pageOf(query), act.at), invitationAnswer)
+    },
+    revokeInvitation: {
       async write(sql, { id, act }) {
         await revokeInvitation(sql, id, act)
       },
-    }),
-  ]
+    },
+  } satisfies Partial<Handlers>
 }
 
 function checkMayInvite({ principal, workspaceId }: Reach, role: Role): void {

@@ -3,7 +3,6 @@
 
 import type { AnswerOf, CallOf } from '../../api/client.ts'
 import { listAnswer } from '../../api/fields.ts'
-import { operations } from '../../api/operations.ts'
 import type { historyPeriods, TestResult } from '../../api/providers.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import { Failure, invalidRequest } from '../../kernel/failure.ts'
@@ -15,69 +14,83 @@ import type { NewCredential } from '../../tenancy/credentials.ts'
 import { getWorkspace } from '../../tenancy/workspaces.ts'
 import { credentialAnswer } from './answers.ts'
 import type { RouteDependencies } from './dependencies.ts'
-import { implement, type Route } from './route.ts'
+import type { Handlers } from './route.ts'
 
 /** How long an answer waits for a changed file to take effect; the database may be slow. */
 const effectMs = 5_000
 
-export function providerRoutes(deps: RouteDependencies): readonly Route[] {
+export function providerHandlers(deps: RouteDependencies) {
   const { database, credentials, providers, configFile, routeHistory } = deps
-  return [
-    implement(operations.listCredentials, {
-      async run({ id }) {
+  return {
+    async listCredentials({ id }) {
+      await getWorkspace(database.sql, id)
+      return listAnswer((await credentials.list(database.sql, id)).map(credentialAnswer))
+    },
+    async getCredential({ id, provider }) {
+      await getWorkspace(database.sql, id)
+      const found = (await credentials.list(database.sql, id)).find((credential) => credential.provider === provider)
+      if (!found) throw noCredential(provider)
+      return credentialAnswer(found)
+    },
+    putCredential: {
+      // Not a `write`: host names are resolved on the way, and a transaction must not wait for that.
+      async run({ id, provider, body, act }) {
         await getWorkspace(database.sql, id)
-        return listAnswer((await credentials.list(database.sql, id)).map(credentialAnswer))
+        const { origin, baseUrl } = await credentials.destinationOf(provider, body.base_url ?? undefined)
+        const read = credentials.read(provider, body.api_key)
+        if ('fault' in read) throw invalidRequest(`\`api_key\` ${read.fault}.`, 'api_key')
+        const credential: NewCredential = {
+          workspaceId: id,
+          provider,
+          apiKey: new Secret(read.text),
+          ...(read.name === undefined ? {} : { name: read.name }),
+          origin,
+          ...(baseUrl === undefined ? {} : { baseUrl }),
+          storedAt: act.at,
+        }
+        const stored = await database.transaction(async (sql) => {
+          const summary = await credentials.put(sql, credential)
+          const details = { provider, credential: summary.id, last4: summary.last4, origin }
+          await appendAudit(sql, { ...act, action: 'credential.put', object: id, details })
+          return summary
+        })
+        return credentialAnswer(stored)
       },
-    }),
-    implement(operations.getCredential, {
-      async run({ id, provider }) {
-        await getWorkspace(database.sql, id)
-        const found = (await credentials.list(database.sql, id)).find((credential) => credential.provider === provider)
-        if (!found) throw noCredential(provider)
-        return credentialAnswer(found)
-      },
-    }),
-    putCredential({ database, credentials }),
-    implement(operations.deleteCredential, {
+      committed: ({ id }) => credentials.forget(id),
+    },
+    deleteCredential: {
       async write(sql, { id, provider, act }) {
         await getWorkspace(sql, id)
         if (!(await credentials.delete(sql, id, provider))) throw noCredential(provider)
         await appendAudit(sql, { ...act, action: 'credential.delete', object: id, details: { provider } })
       },
       committed: ({ id }) => credentials.forget(id),
-    }),
-    implement(operations.testCredential, {
-      async run({ id, provider, act }) {
-        await getWorkspace(database.sql, id)
-        return testResult(await providers.testOwn(id, provider), act.at)
-      },
-    }),
-    implement(operations.listProviders, { run: async () => listAnswer(providers.list()) }),
-    implement(operations.getProviderHistory, {
-      run: async ({ query: { period }, act }) => historyAnswer(await routeHistory.read(act.at), period, act.at),
-    }),
-    implement(operations.testProvider, {
-      async run({ provider, act }) {
-        const probe = await providers.test(provider)
-        if (probe === undefined) throw new Failure('NOT_FOUND', `The provider ${provider} is not enabled.`)
-        return testResult(probe, act.at)
-      },
-    }),
-    implement(operations.getConfigFile, { run: async () => configFile.read() }),
-    implement(operations.updateConfigFile, {
-      async run({ body, act }) {
-        // The file is changed last: if that is refused, nothing is recorded either.
-        const entries = await database.transaction(async (sql) => {
-          for (const { action, object, details } of fileChanges(body)) {
-            await appendAudit(sql, { ...act, action, object, details })
-          }
-          return configFile.change(body)
-        })
-        await Promise.race([configFile.applied(), Bun.sleep(effectMs)])
-        return entries
-      },
-    }),
-  ]
+    },
+    async testCredential({ id, provider, act }) {
+      await getWorkspace(database.sql, id)
+      return testResult(await providers.testOwn(id, provider), act.at)
+    },
+    listProviders: async () => listAnswer(providers.list()),
+    getProviderHistory: async ({ query: { period }, act }) =>
+      historyAnswer(await routeHistory.read(act.at), period, act.at),
+    async testProvider({ provider, act }) {
+      const probe = await providers.test(provider)
+      if (probe === undefined) throw new Failure('NOT_FOUND', `The provider ${provider} is not enabled.`)
+      return testResult(probe, act.at)
+    },
+    getConfigFile: async () => configFile.read(),
+    async updateConfigFile({ body, act }) {
+      // The file is changed last: if that is refused, nothing is recorded either.
+      const entries = await database.transaction(async (sql) => {
+        for (const { action, object, details } of fileChanges(body)) {
+          await appendAudit(sql, { ...act, action, object, details })
+        }
+        return configFile.change(body)
+      })
+      await Promise.race([configFile.applied(), Bun.sleep(effectMs)])
+      return entries
+    },
+  } satisfies Partial<Handlers>
 }
 
 const hourMs = 3_600_000
@@ -149,35 +162,6 @@ function fileChanges({ providers = {}, models = {}, aliases = {}, disabled_provi
     }),
   )
   return [...switched, ...changed]
-}
-
-function putCredential({ database, credentials }: Pick<RouteDependencies, 'database' | 'credentials'>): Route {
-  return implement(operations.putCredential, {
-    // Not a `write`: host names are resolved on the way, and a transaction must not wait for that.
-    async run({ id, provider, body, act }) {
-      await getWorkspace(database.sql, id)
-      const { origin, baseUrl } = await credentials.destinationOf(provider, body.base_url ?? undefined)
-      const read = credentials.read(provider, body.api_key)
-      if ('fault' in read) throw invalidRequest(`\`api_key\` ${read.fault}.`, 'api_key')
-      const credential: NewCredential = {
-        workspaceId: id,
-        provider,
-        apiKey: new Secret(read.text),
-        ...(read.name === undefined ? {} : { name: read.name }),
-        origin,
-        ...(baseUrl === undefined ? {} : { baseUrl }),
-        storedAt: act.at,
-      }
-      const stored = await database.transaction(async (sql) => {
-        const summary = await credentials.put(sql, credential)
-        const details = { provider, credential: summary.id, last4: summary.last4, origin }
-        await appendAudit(sql, { ...act, action: 'credential.put', object: id, details })
-        return summary
-      })
-      return credentialAnswer(stored)
-    },
-    committed: ({ id }) => credentials.forget(id),
-  })
 }
 
 function noCredential(provider: string): Failure {

@@ -2,7 +2,6 @@
 // explained charge are exact to the nano-dollar.
 
 import { fileTypeOf, listAnswer } from '../../api/fields.ts'
-import { operations } from '../../api/operations.ts'
 import {
   facetValuesMax,
   type LoggedRequest,
@@ -45,16 +44,16 @@ import type { Reach } from '../../tenancy/principal.ts'
 import { type CsvValue, csvLine } from '../../wire/csv.ts'
 import { everyPage, given, pageOf, transferAnswer } from './answers.ts'
 import type { RequestFilters, RequestLog, RouteDependencies } from './dependencies.ts'
-import { type Call, implement, type Route } from './route.ts'
+import type { Call, Handlers } from './route.ts'
 
 const dayMs = 86_400_000
 /** A quarter of a year by the hour is some two thousand points. */
 const statsDaysMax = 92
 const usageSpanMs = 30 * dayMs
 
-export function requestRoutes({ database, clock, requests, tail }: RouteDependencies): readonly Route[] {
+export function requestHandlers({ database, clock, requests, tail }: RouteDependencies) {
   const follow = createFollowRequests(tail)
-  const usageQuery = async (query: Call<typeof operations.getUsage>['query'], reach: Reach): Promise<UsageQuery> => {
+  const usageQuery = async (query: Call<'getUsage'>['query'], reach: Reach): Promise<UsageQuery> => {
     const { to = clock.now(), from = Math.max(0, to - usageSpanMs), group_by: groupBy } = query
     return {
       database,
@@ -65,7 +64,7 @@ export function requestRoutes({ database, clock, requests, tail }: RouteDependen
     }
   }
   const reportOf = async <Sums>(
-    { query, reach }: Pick<Call<typeof operations.getUsage>, 'query' | 'reach'>,
+    { query, reach }: Pick<Call<'getUsage'>, 'query' | 'reach'>,
     answerOf: (sum: UsageSum) => Sums,
   ) => {
     const wanted = await usageQuery(query, reach)
@@ -87,8 +86,8 @@ export function requestRoutes({ database, clock, requests, tail }: RouteDependen
       groups_left_off: groups.length - shown.length,
     }
   }
-  return [
-    implement(operations.followRequests, {
+  return {
+    followRequests: {
       async events({ query, reach }, signal) {
         const filters = await filtersOf(database, { ...query, workspace_id: reach.workspaceId ?? query.workspace_id })
         const stream = follow(filters, signal, ownerFilter(database, reach))
@@ -97,8 +96,8 @@ export function requestRoutes({ database, clock, requests, tail }: RouteDependen
           retryAfterMs: 10_000,
         })
       },
-    }),
-    implement(operations.exportRequests, {
+    },
+    exportRequests: {
       async download({ query, reach }) {
         const { format } = query
         const filters = { ...(await reachedBy(database, query, reach)), ...given({ from: query.from, to: query.to }) }
@@ -106,114 +105,104 @@ export function requestRoutes({ database, clock, requests, tail }: RouteDependen
         const pieces = format === 'csv' ? csvPieces(pages) : jsonPieces(pages)
         return { type: fileTypeOf[format], name: `requests.${format}`, pieces }
       },
-    }),
-    implement(operations.getRequestFacets, {
-      async run({ query, reach }) {
-        const { to = clock.now(), from = Math.max(0, to - usageSpanMs) } = query
-        if (from >= to) throw invalidRequest('`from` must be before `to`.', 'from')
-        const filters = await reachedBy(database, query, reach)
-        const { total, facets } = await countFacets(database, { ...filters, from, to })
-        const answerOf = async (name: FacetName) => {
-          const values = [...facets[name]].sort(([, a], [, b]) => b - a).slice(0, facetValuesMax)
-          return await Promise.all(
-            values.map(async ([value, requests]) => ({ value, name: await nameOf(database, name, value), requests })),
-          )
-        }
-        const lists = await Promise.all(facetNames.map(async (name) => [name, await answerOf(name)] as const))
-        type Lists = Record<FacetName, Awaited<ReturnType<typeof answerOf>>>
-        return { from: isoTime(from), to: isoTime(to), total, facets: Object.fromEntries(lists) as Lists }
-      },
-    }),
-    implement(operations.listRequests, {
-      async run({ query, reach }) {
-        const found = await requests.list({
-          ...pageOf(query),
-          ...(await reachedBy(database, query, reach)),
-          ...given({ from: query.from, to: query.to }),
-        })
-        return listAnswer(found.items, found.nextCursor)
-      },
-    }),
-    implement(operations.getRequest, {
-      async run({ id }) {
-        const found = await requests.find(id)
-        if (!found) throw notFound('request', id)
-        return found
-      },
-    }),
-    implement(operations.getStats, {
-      async run({ query, reach }) {
-        const to = query.to ?? clock.now()
-        const from = query.from ?? Math.max(0, to - dayMs)
-        if (from >= to) throw invalidRequest('`from` must be before `to`.', 'from')
-        if (to - from > statsDaysMax * dayMs) {
-          throw invalidRequest(`At most ${statsDaysMax} days can be summed up at once.`, 'from')
-        }
-        const { group } = query
-        const workspaceId = reach.workspaceId ?? query.workspace_id
-        const keyIds = await ownKeys(database, reach)
-        const stats = await (keyIds
-          ? readStatsOfKeys(database, clock, { from, to, group, keyIds })
-          : readStats(database, clock, { from, to, group, ...given({ workspaceId }) }))
-        const groups = stats.groups.slice(0, statsGroupsMax).map(async ({ id, figures }) => {
-          return { id, name: await nameOf(database, group, id), ...sumsAnswer(figures) }
-        })
-        return {
-          from: isoTime(stats.from),
-          to: isoTime(stats.to),
-          counted_until: isoTime(stats.countedUntil),
-          total: sumsAnswer(stats.total),
-          hours: stats.hours.map(({ start, figures }) => ({ start: isoTime(start), ...sumsAnswer(figures) })),
-          groups: await Promise.all(groups),
-          groups_left_off: stats.groups.length - groups.length,
-        }
-      },
-    }),
-    implement(operations.exportUsage, {
+    },
+    async getRequestFacets({ query, reach }) {
+      const { to = clock.now(), from = Math.max(0, to - usageSpanMs) } = query
+      if (from >= to) throw invalidRequest('`from` must be before `to`.', 'from')
+      const filters = await reachedBy(database, query, reach)
+      const { total, facets } = await countFacets(database, { ...filters, from, to })
+      const answerOf = async (name: FacetName) => {
+        const values = [...facets[name]].sort(([, a], [, b]) => b - a).slice(0, facetValuesMax)
+        return await Promise.all(
+          values.map(async ([value, requests]) => ({ value, name: await nameOf(database, name, value), requests })),
+        )
+      }
+      const lists = await Promise.all(facetNames.map(async (name) => [name, await answerOf(name)] as const))
+      type Lists = Record<FacetName, Awaited<ReturnType<typeof answerOf>>>
+      return { from: isoTime(from), to: isoTime(to), total, facets: Object.fromEntries(lists) as Lists }
+    },
+    async listRequests({ query, reach }) {
+      const found = await requests.list({
+        ...pageOf(query),
+        ...(await reachedBy(database, query, reach)),
+        ...given({ from: query.from, to: query.to }),
+      })
+      return listAnswer(found.items, found.nextCursor)
+    },
+    async getRequest({ id }) {
+      const found = await requests.find(id)
+      if (!found) throw notFound('request', id)
+      return found
+    },
+    async getStats({ query, reach }) {
+      const to = query.to ?? clock.now()
+      const from = query.from ?? Math.max(0, to - dayMs)
+      if (from >= to) throw invalidRequest('`from` must be before `to`.', 'from')
+      if (to - from > statsDaysMax * dayMs) {
+        throw invalidRequest(`At most ${statsDaysMax} days can be summed up at once.`, 'from')
+      }
+      const { group } = query
+      const workspaceId = reach.workspaceId ?? query.workspace_id
+      const keyIds = await ownKeys(database, reach)
+      const stats = await (keyIds
+        ? readStatsOfKeys(database, clock, { from, to, group, keyIds })
+        : readStats(database, clock, { from, to, group, ...given({ workspaceId }) }))
+      const groups = stats.groups.slice(0, statsGroupsMax).map(async ({ id, figures }) => {
+        return { id, name: await nameOf(database, group, id), ...sumsAnswer(figures) }
+      })
+      return {
+        from: isoTime(stats.from),
+        to: isoTime(stats.to),
+        counted_until: isoTime(stats.countedUntil),
+        total: sumsAnswer(stats.total),
+        hours: stats.hours.map(({ start, figures }) => ({ start: isoTime(start), ...sumsAnswer(figures) })),
+        groups: await Promise.all(groups),
+        groups_left_off: stats.groups.length - groups.length,
+      }
+    },
+    exportUsage: {
       async download({ query, reach }) {
         const { format } = query
         const wanted = await usageQuery(query, reach)
         return { type: fileTypeOf[format], name: `usage.${format}`, pieces: exportUsage({ ...wanted, format }) }
       },
-    }),
-    implement(operations.getUsageSeries, {
-      async run({ query, reach }) {
-        const to = query.to ?? clock.now()
-        const from = query.from ?? Math.max(0, to - dayMs)
-        if (from >= to) throw invalidRequest('`from` must be before `to`.', 'from')
-        const interval = query.interval ?? usualInterval(to - from)
-        const stepMs = seriesIntervals[interval]
-        if ((to - from) / stepMs > seriesPointsMax) {
-          throw invalidRequest(`At most ${seriesPointsMax} intervals can be summed up at once.`, 'interval')
-        }
-        const { group_by: group, utc_offset_minutes: offset } = query
-        const filters = await reachedBy(database, query, reach)
-        const [logFrom, found] = await Promise.all([
-          oldestRequest(database, filters.workspaceId),
-          readSeries(database, { ...filters, from, to, stepMs, offsetMs: offset * 60_000, group }),
-        ])
-        const shown = found.slice(0, seriesMax)
-        const rest = found.slice(seriesMax)
-        return {
-          from: isoTime(from),
-          to: isoTime(to),
-          interval,
-          log_from: logFrom === undefined ? null : isoTime(logFrom),
-          total: seriesAnswer(joinSeries(found)),
-          series: await Promise.all(
-            shown.map(async (series) => ({
-              value: series.value,
-              name: series.value === null ? null : await nameOf(database, group, series.value),
-              ...seriesAnswer(series),
-            })),
-          ),
-          others: rest.length === 0 ? null : { count: rest.length, ...seriesAnswer(joinSeries(rest)) },
-        }
-      },
-    }),
-    implement(operations.getUsage, { run: (call) => reportOf(call, usageAnswerOf) }),
-    implement(operations.getMargin, { run: (call) => reportOf(call, marginAnswerOf) }),
-  ]
+    },
+    async getUsageSeries({ query, reach }) {
+      const to = query.to ?? clock.now()
+      const from = query.from ?? Math.max(0, to - dayMs)
+      if (from >= to) throw invalidRequest('`from` must be before `to`.', 'from')
+      const interval = query.interval ?? usualInterval(to - from)
+      const stepMs = seriesIntervals[interval]
+      if ((to - from) / stepMs > seriesPointsMax) {
+        throw invalidRequest(`At most ${seriesPointsMax} intervals can be summed up at once.`, 'interval')
+      }
+      const { group_by: group, utc_offset_minutes: offset } = query
+      const filters = await reachedBy(database, query, reach)
+      const [logFrom, found] = await Promise.all([
+        oldestRequest(database, filters.workspaceId),
+        readSeries(database, { ...filters, from, to, stepMs, offsetMs: offset * 60_000, group }),
+      ])
+      const shown = found.slice(0, seriesMax)
+      const rest = found.slice(seriesMax)
+      return {
+        from: isoTime(from),
+        to: isoTime(to),
+        interval,
+        log_from: logFrom === undefined ? null : isoTime(logFrom),
+        total: seriesAnswer(joinSeries(found)),
+        series: await Promise.all(
+          shown.map(async (series) => ({
+            value: series.value,
+            name: series.value === null ? null : await nameOf(database, group, series.value),
+            ...seriesAnswer(series),
+          })),
+        ),
+        others: rest.length === 0 ? null : { count: rest.length, ...seriesAnswer(joinSeries(rest)) },
+      }
+    },
+    getUsage: (call) => reportOf(call, usageAnswerOf),
+    getMargin: (call) => reportOf(call, marginAnswerOf),
+  } satisfies Partial<Handlers>
 }
 
 /** The maximum of a series: a year by the day, a month by the hour. */
@@ -281,7 +270,7 @@ function marginAnswerOf({ requests, cost, upstreamCost, uncosted, uncostedCharge
   }
 }
 
-type FilterQuery = Partial<Call<typeof operations.followRequests>['query']>
+type FilterQuery = Partial<Call<'followRequests'>['query']>
 
 async function filtersOf({ sql }: Database, query: FilterQuery): Promise<RequestFilters> {
   const { workspace_id: workspaceId, project_id: projectId, key_id: keyId } = query

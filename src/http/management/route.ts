@@ -1,15 +1,10 @@
 // Operations with their handlers, and the router. Paths are matched as sent, without decoding or normalising, so every
 // path has exactly one spelling. The exception is the id of a model, whose slash may be sent as %2F.
 
-import type { Method } from '../../api/endpoints.ts'
-import {
-  type Answer,
-  type CheckedBody,
-  type CheckedQuery,
-  type IdFor,
-  idPrefixes,
-  type Operation,
-} from '../../api/operation.ts'
+import type { AnswerOf } from '../../api/client.ts'
+import type { Method, OperationName } from '../../api/endpoints.ts'
+import { type CheckedBody, type CheckedQuery, type IdFor, idPrefixes, type Operation } from '../../api/operation.ts'
+import { type Operations, operations } from '../../api/operations.ts'
 import { Failure } from '../../kernel/failure.ts'
 import { isId, type RequestId } from '../../kernel/ids.ts'
 import { nearestNames } from '../../kernel/nearest.ts'
@@ -44,7 +39,11 @@ interface CallOf<Id, Body, Query> {
 }
 
 /** A request whose path, query and body passed the operation's checks. */
-export type Call<Row> = CallOf<IdFor<Row>, CheckedBody<Row>, CheckedQuery<Row>>
+export type Call<Name extends OperationName> = CallOf<
+  IdFor<Name>,
+  CheckedBody<Operations[Name]>,
+  CheckedQuery<Operations[Name]>
+>
 
 /** One of `run`, `write`, `events` and `download`. They throw a Failure to answer it. */
 interface HandlerOf<CheckedCall, Result> {
@@ -60,14 +59,22 @@ interface HandlerOf<CheckedCall, Result> {
   isPublic?(): boolean
 }
 
-export type Handler<Row> = HandlerOf<Call<Row>, undefined extends Answer<Row> ? void : Answer<Row>>
+/** A function alone is the `run` of its operation. */
+type RunOrHandler<CheckedCall, Result> = HandlerOf<CheckedCall, Result> | ((call: CheckedCall) => Promise<Result>)
+
+export type Handlers = {
+  readonly [Name in OperationName]: RunOrHandler<Call<Name>, undefined extends AnswerOf<Name> ? void : AnswerOf<Name>>
+}
 
 /** The types of a particular operation are lost once routes are in one list. */
 export type UntypedCall = CallOf<string | undefined, unknown, unknown>
 export type Route = Operation & HandlerOf<UntypedCall, unknown>
 
-export function implement<Row extends Operation>(operation: Row, handler: Handler<Row>): Route {
-  return { ...operation, ...handler }
+export function routesOf(handlers: Handlers): readonly Route[] {
+  return Object.values<Operation>(operations).map((operation) => {
+    const handler = handlers[operation.name]
+    return { ...operation, ...(typeof handler === 'function' ? { run: handler } : handler) } as Route
+  })
 }
 
 export interface Match {

@@ -15,26 +15,26 @@ import { installation, type Principal } from '../../tenancy/principal.ts'
 import { queryOf } from '../request.ts'
 import { type ApiAnswer, apiHeaders, respond, respondEvents, respondFile } from '../responses.ts'
 import { checkSignInTime, reachOf } from './access.ts'
-import { alertRoutes } from './alerts.ts'
+import { alertHandlers } from './alerts.ts'
 import { auditAnswer, pageAnswer, pageOf } from './answers.ts'
 import { type AuthorizeDependencies, createAuthorize } from './authorize.ts'
-import { catalogRoutes } from './catalog.ts'
+import { catalogHandlers } from './catalog.ts'
 import type { RouteDependencies } from './dependencies.ts'
 import { checkBody, checkQuery, readJson } from './input.ts'
-import { peopleRoutes } from './people.ts'
-import { providerRoutes } from './providers.ts'
-import { requestRoutes } from './requests.ts'
+import { peopleHandlers } from './people.ts'
+import { providerHandlers } from './providers.ts'
+import { requestHandlers } from './requests.ts'
 import {
   createMatchRoute,
   type Download,
   hasIdForm,
-  implement,
   type Match,
   type Route,
+  routesOf,
   type UntypedCall,
 } from './route.ts'
-import { walletRoutes } from './wallet.ts'
-import { keyRoutes, limitRoutes, projectRoutes, workspaceRoutes } from './workspaces.ts'
+import { walletHandlers } from './wallet.ts'
+import { keyHandlers, limitHandlers, projectHandlers, workspaceHandlers } from './workspaces.ts'
 import { runWrite } from './writes.ts'
 
 export interface ManagementDependencies extends RouteDependencies, AuthorizeDependencies {
@@ -182,33 +182,25 @@ export function createManagementApi(deps: ManagementDependencies): ManagementApi
 
 /** All routes of this gateway, in the order in which they are matched. */
 export function managementRoutes(deps: RouteDependencies): readonly Route[] {
-  const routes: Route[] = [
-    ...workspaceRoutes(deps),
-    ...walletRoutes(deps),
-    ...projectRoutes(deps),
-    ...keyRoutes(deps),
-    ...limitRoutes(deps),
-    ...providerRoutes(deps),
-    ...catalogRoutes(deps),
-    ...requestRoutes(deps),
-    ...alertRoutes(deps),
-    ...peopleRoutes(deps),
-    implement(operations.listAudit, {
-      async run({ query }) {
-        return pageAnswer(await listAudit(deps.database.sql, pageOf(query)), auditAnswer)
-      },
-    }),
-    implement(operations.getConfig, { run: async () => listAnswer(deps.settings()) }),
-  ]
   let document: object | undefined
-  const openApi = implement(operations.getOpenApi, {
-    async run() {
-      document ??= openApiDocument([...routes], deps.version)
+  return routesOf({
+    ...workspaceHandlers(deps),
+    ...walletHandlers(deps),
+    ...projectHandlers(deps),
+    ...keyHandlers(deps),
+    ...limitHandlers(deps),
+    ...providerHandlers(deps),
+    ...catalogHandlers(deps),
+    ...requestHandlers(deps),
+    ...alertHandlers(deps),
+    ...peopleHandlers(deps),
+    listAudit: async ({ query }) => pageAnswer(await listAudit(deps.database.sql, pageOf(query)), auditAnswer),
+    getConfig: async () => listAnswer(deps.settings()),
+    async getOpenApi() {
+      document ??= openApiDocument(Object.values(operations), deps.version)
       return { openapi: '3.1.0', ...document }
     },
   })
-  routes.push(openApi)
-  return routes
 }
 
 /** The caller of a public operation. */

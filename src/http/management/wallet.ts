@@ -4,7 +4,6 @@
 import { createHash } from 'node:crypto'
 import type { AnswerOf, ItemOf } from '../../api/client.ts'
 import { fileTypeOf, listAnswer } from '../../api/fields.ts'
-import { operations } from '../../api/operations.ts'
 import { checkoutSchema } from '../../api/wallet.ts'
 import { assert } from '../../kernel/assert.ts'
 import { isoTime } from '../../kernel/clock.ts'
@@ -24,58 +23,49 @@ import { findPayment, listPayments, type PaymentRow } from '../payments/payments
 import type { CheckoutSession } from '../payments/stripe-checkout.ts'
 import { given, pageAnswer, pageOf, transferAnswer, walletAnswer } from './answers.ts'
 import type { RouteDependencies } from './dependencies.ts'
-import { type Handler, implement, type Route } from './route.ts'
+import type { Call, Handlers } from './route.ts'
 import { auditMove, moveFailure, runWrite } from './writes.ts'
 
-export function walletRoutes(deps: RouteDependencies): readonly Route[] {
+export function walletHandlers(deps: RouteDependencies) {
   const { database, ledger } = deps
-  return [
-    implement(operations.getWallet, {
-      async run({ id }) {
-        await getWorkspace(database.sql, id)
-        return walletAnswer(await ledger.wallet(id))
-      },
-    }),
-    implement(operations.topUp, {
-      async run({ id, body: { amount, reference }, act, idempotencyKey }) {
-        await getWorkspace(database.sql, id)
-        const outcome = await ledger.fund({
-          workspaceId: id,
-          amount,
-          kind: 'topup',
-          ...given({ reference, idempotencyKey }),
-        })
-        if (outcome.kind !== 'funded') throw moveFailure(outcome, amount, { done: 'credited', does: 'credits' })
-        const details = { amount: formatUsd(outcome.transfer.amount) }
-        await auditMove(deps, { ...act, action: 'wallet.topup', object: id, details }, outcome)
-        return { id: outcome.transfer.id, amount: formatUsd(amount), balance: formatUsd(outcome.posted) }
-      },
-    }),
-    implement(operations.correctWallet, {
-      async run({ id, body: { amount, direction, reason }, act, idempotencyKey }) {
-        await getWorkspace(database.sql, id)
-        const correction: Correction = { workspaceId: id, amount, direction, reason, ...given({ idempotencyKey }) }
-        const outcome = await ledger.correct(correction)
-        if (outcome.kind === 'insufficient') throw tooLittleAvailable(outcome, amount)
-        if (outcome.kind !== 'corrected') throw moveFailure(outcome, amount, { done: 'corrected', does: 'corrects' })
-        const details = { direction, amount: formatUsd(amount), reason }
-        await auditMove(deps, { ...act, action: 'wallet.correct', object: id, details }, outcome)
-        const balance = formatUsd(outcome.posted)
-        return { id: outcome.transfer.id, amount: details.amount, direction, balance }
-      },
-    }),
-    implement(operations.createCheckout, startCheckout(deps)),
-    implement(operations.listTransfers, {
-      async run({ id, query }) {
-        await getWorkspace(database.sql, id)
-        const { transfers, nextCursor } = await ledger.transfers(id, pageOf(query))
-        return pageAnswer({ items: transfers, nextCursor }, (transfer) => transferAnswer(transfer, id))
-      },
-    }),
-    implement(operations.getStatement, {
-      run: async ({ id, query, act }) => await statementOf(deps, id, query.month, act.at),
-    }),
-    implement(operations.exportStatement, {
+  return {
+    async getWallet({ id }) {
+      await getWorkspace(database.sql, id)
+      return walletAnswer(await ledger.wallet(id))
+    },
+    async topUp({ id, body: { amount, reference }, act, idempotencyKey }) {
+      await getWorkspace(database.sql, id)
+      const outcome = await ledger.fund({
+        workspaceId: id,
+        amount,
+        kind: 'topup',
+        ...given({ reference, idempotencyKey }),
+      })
+      if (outcome.kind !== 'funded') throw moveFailure(outcome, amount, { done: 'credited', does: 'credits' })
+      const details = { amount: formatUsd(outcome.transfer.amount) }
+      await auditMove(deps, { ...act, action: 'wallet.topup', object: id, details }, outcome)
+      return { id: outcome.transfer.id, amount: formatUsd(amount), balance: formatUsd(outcome.posted) }
+    },
+    async correctWallet({ id, body: { amount, direction, reason }, act, idempotencyKey }) {
+      await getWorkspace(database.sql, id)
+      const correction: Correction = { workspaceId: id, amount, direction, reason, ...given({ idempotencyKey }) }
+      const outcome = await ledger.correct(correction)
+      if (outcome.kind === 'insufficient') throw tooLittleAvailable(outcome, amount)
+      if (outcome.kind !== 'corrected') throw moveFailure(outcome, amount, { done: 'corrected', does: 'corrects' })
+      const details = { direction, amount: formatUsd(amount), reason }
+      await auditMove(deps, { ...act, action: 'wallet.correct', object: id, details }, outcome)
+      const balance = formatUsd(outcome.posted)
+      return { id: outcome.transfer.id, amount: details.amount, direction, balance }
+    },
+    // Not a `write`: a transaction must not wait for another server.
+    createCheckout: (call) => startCheckout(deps, call),
+    async listTransfers({ id, query }) {
+      await getWorkspace(database.sql, id)
+      const { transfers, nextCursor } = await ledger.transfers(id, pageOf(query))
+      return pageAnswer({ items: transfers, nextCursor }, (transfer) => transferAnswer(transfer, id))
+    },
+    getStatement: async ({ id, query, act }) => await statementOf(deps, id, query.month, act.at),
+    exportStatement: {
       async download({ id, query, act }) {
         const statement = await statementOf(deps, id, query.month, act.at)
         return {
@@ -84,24 +74,22 @@ export function walletRoutes(deps: RouteDependencies): readonly Route[] {
           pieces: statementPieces(statement),
         }
       },
-    }),
-    implement(operations.listReceipts, {
-      async run({ id }) {
-        const { name } = await getWorkspace(database.sql, id)
-        const topUps = (await listFundings(database.sql, id)).filter(({ kind }) => kind === 'topup')
-        const receipts = topUps.map((transfer) => ({
-          ...{ id: transfer.id, workspace_id: id, workspace_name: name, amount: formatUsd(transfer.amount) },
-          ...{ reference: transfer.reference ?? null, payment_id: transfer.paymentId ?? null },
-          created_at: isoTime(transfer.createdAt),
-        }))
-        return listAnswer(receipts, undefined)
-      },
-    }),
-    ...paymentRoutes(deps),
-  ]
+    },
+    async listReceipts({ id }) {
+      const { name } = await getWorkspace(database.sql, id)
+      const topUps = (await listFundings(database.sql, id)).filter(({ kind }) => kind === 'topup')
+      const receipts = topUps.map((transfer) => ({
+        ...{ id: transfer.id, workspace_id: id, workspace_name: name, amount: formatUsd(transfer.amount) },
+        ...{ reference: transfer.reference ?? null, payment_id: transfer.paymentId ?? null },
+        created_at: isoTime(transfer.createdAt),
+      }))
+      return listAnswer(receipts, undefined)
+    },
+    ...paymentHandlers(deps),
+  } satisfies Partial<Handlers>
 }
 
-function paymentRoutes(deps: RouteDependencies): readonly Route[] {
+function paymentHandlers(deps: RouteDependencies) {
   const { database, checkout, autoTopUps, refunds } = deps
   const settingsOf = async (sql: Sql, id: WorkspaceId): Promise<AnswerOf<'getPaymentSettings'>> => {
     const state = await autoTopUps?.read(sql, id)
@@ -122,24 +110,20 @@ function paymentRoutes(deps: RouteDependencies): readonly Route[] {
       },
     }
   }
-  return [
-    implement(operations.getPaymentSettings, {
-      async run({ id }) {
-        await getWorkspace(database.sql, id)
-        return await settingsOf(database.sql, id)
-      },
-    }),
-    implement(operations.listPayments, {
-      async run({ id, query }) {
-        await getWorkspace(database.sql, id)
-        const { limit, cursor } = pageOf(query)
-        const page = { workspaceId: id, limit: limit + 1, ...given({ cursor }) }
-        const rows = await listPayments(database.sql, page)
-        const items = rows.slice(0, limit)
-        return listAnswer(items.map(paymentAnswer), rows.length > limit ? items.at(-1)?.id : undefined)
-      },
-    }),
-    implement(operations.putAutoTopUp, {
+  return {
+    async getPaymentSettings({ id }) {
+      await getWorkspace(database.sql, id)
+      return await settingsOf(database.sql, id)
+    },
+    async listPayments({ id, query }) {
+      await getWorkspace(database.sql, id)
+      const { limit, cursor } = pageOf(query)
+      const page = { workspaceId: id, limit: limit + 1, ...given({ cursor }) }
+      const rows = await listPayments(database.sql, page)
+      const items = rows.slice(0, limit)
+      return listAnswer(items.map(paymentAnswer), rows.length > limit ? items.at(-1)?.id : undefined)
+    },
+    putAutoTopUp: {
       async write(sql, { id, body: { threshold, amount, monthly_max: monthMax }, act }) {
         await getWorkspace(sql, id)
         if (!autoTopUps) throw noPayments()
@@ -153,41 +137,39 @@ function paymentRoutes(deps: RouteDependencies): readonly Route[] {
         await appendAudit(sql, { ...act, action: 'auto_topup.on', object: id, details })
         return answer
       },
-    }),
-    implement(operations.stopAutoTopUp, {
+    },
+    stopAutoTopUp: {
       async write(sql, { id, act }) {
         await getWorkspace(sql, id)
         if (!autoTopUps) throw noPayments()
         await autoTopUps.turnOff(sql, id)
         await appendAudit(sql, { ...act, action: 'auto_topup.off', object: id })
       },
-    }),
-    implement(operations.refundPayment, {
-      async run({ id, body: { amount, reason }, act, idempotencyKey: key }) {
-        if (!(await findPayment(database.sql, id))) throw notFound('payment', id)
-        if (!refunds) throw noPayments()
-        const bodySha256 = digestOf([String(amount), reason])
-        const scope = `api:/api/payments/${id}/refunds`
-        const request = key === undefined ? undefined : { scope, key, bodySha256, requestId: act.requestId, at: act.at }
-        const { body } = await runWrite(deps, request, async (sql) => {
-          const row = await refunds.begin(sql, id, { amount, reason })
-          const details = { refund: row.id, amount: formatUsd(row.amount), reason }
-          await appendAudit(sql, { ...act, action: 'payment.refund', object: id, details })
-          return { status: 201, body: row.id }
-        })
-        // A repeated request continues the refund of the first.
-        const refund = await refunds.run(body as RefundId)
-        return {
-          id: refund.id,
-          payment_id: id,
-          amount: formatUsd(refund.amount),
-          state: refund.state,
-          failure: refund.failure,
-          created_at: isoTime(timeFromSql(refund.created_at)),
-        }
-      },
-    }),
-  ]
+    },
+    async refundPayment({ id, body: { amount, reason }, act, idempotencyKey: key }) {
+      if (!(await findPayment(database.sql, id))) throw notFound('payment', id)
+      if (!refunds) throw noPayments()
+      const bodySha256 = digestOf([String(amount), reason])
+      const scope = `api:/api/payments/${id}/refunds`
+      const request = key === undefined ? undefined : { scope, key, bodySha256, requestId: act.requestId, at: act.at }
+      const { body } = await runWrite(deps, request, async (sql) => {
+        const row = await refunds.begin(sql, id, { amount, reason })
+        const details = { refund: row.id, amount: formatUsd(row.amount), reason }
+        await appendAudit(sql, { ...act, action: 'payment.refund', object: id, details })
+        return { status: 201, body: row.id }
+      })
+      // A repeated request continues the refund of the first.
+      const refund = await refunds.run(body as RefundId)
+      return {
+        id: refund.id,
+        payment_id: id,
+        amount: formatUsd(refund.amount),
+        state: refund.state,
+        failure: refund.failure,
+        created_at: isoTime(timeFromSql(refund.created_at)),
+      }
+    },
+  } satisfies Partial<Handlers>
 }
 
 function noPayments(): Failure {
@@ -268,31 +250,29 @@ function tooLittleAvailable({ posted, held }: Insufficient, amount: Nano): Failu
 const notAnswered = Symbol('no earlier request had this Idempotency-Key')
 
 /** Nothing is credited here: the webhook does that once the payment was made. */
-function startCheckout(deps: RouteDependencies): Handler<typeof operations.createCheckout> {
+async function startCheckout(
+  deps: RouteDependencies,
+  { id, body: { amount, save_card: savesCard }, act, idempotencyKey: key }: Call<'createCheckout'>,
+): Promise<CheckoutSession> {
+  await getWorkspace(deps.database.sql, id)
   const { checkout } = deps
-  return {
-    // Not a `write`: a transaction must not wait for another server.
-    async run({ id, body: { amount, save_card: savesCard }, act, idempotencyKey: key }) {
-      await getWorkspace(deps.database.sql, id)
-      if (!checkout) throw noPayments()
-      const start = () => checkout(id, { amount, savesCard, requestId: act.requestId })
-      if (key === undefined) return await start()
-      const bodySha256 = digestOf([String(amount), savesCard ?? false])
-      const scope = `api:/api/workspaces/${id}/checkouts`
-      const request = { scope, key, bodySha256, requestId: act.requestId, at: act.at }
-      const rollBack = async () => {
-        throw notAnswered
-      }
-      const earlier = await runWrite(deps, request, rollBack).catch((thrown) => {
-        if (thrown !== notAnswered) throw thrown
-      })
-      if (earlier) return storedSession(earlier)
-      const session = await start()
-      // The same request on another replica may have been faster; then its session counts and this one expires unpaid.
-      const made = async () => ({ status: 201, body: JSON.stringify(session) })
-      return storedSession(await runWrite(deps, request, made))
-    },
+  if (!checkout) throw noPayments()
+  const start = () => checkout(id, { amount, savesCard, requestId: act.requestId })
+  if (key === undefined) return await start()
+  const bodySha256 = digestOf([String(amount), savesCard ?? false])
+  const scope = `api:/api/workspaces/${id}/checkouts`
+  const request = { scope, key, bodySha256, requestId: act.requestId, at: act.at }
+  const rollBack = async () => {
+    throw notAnswered
   }
+  const earlier = await runWrite(deps, request, rollBack).catch((thrown) => {
+    if (thrown !== notAnswered) throw thrown
+  })
+  if (earlier) return storedSession(earlier)
+  const session = await start()
+  // The same request on another replica may have been faster; then its session counts and this one expires unpaid.
+  const made = async () => ({ status: 201, body: JSON.stringify(session) })
+  return storedSession(await runWrite(deps, request, made))
 }
 
 function storedSession({ body }: { readonly body: string }): CheckoutSession {

@@ -2,9 +2,9 @@
 // else. The export of a workspace contains the ledger's transfers; the erasure of its personal data leaves them alone.
 
 import { listAnswer } from '../../api/fields.ts'
-import { operations } from '../../api/operations.ts'
 import { hasPriceList } from '../../catalog/price-lists.ts'
 import type { WorkspaceId } from '../../kernel/ids.ts'
+import type { Sql } from '../../store/sql.ts'
 import { forgetRequests } from '../../telemetry/retention.ts'
 import { appendAudit, listAuditOf } from '../../tenancy/audit.ts'
 import { createKey, getKey, listKeys, revokeKey, rotateKey } from '../../tenancy/keys.ts'
@@ -39,31 +39,27 @@ import {
 } from './answers.ts'
 import { noPriceList } from './catalog.ts'
 import type { RouteDependencies } from './dependencies.ts'
-import { type Call, implement, type Route } from './route.ts'
+import type { Call, Handlers } from './route.ts'
 
-export function workspaceRoutes(deps: RouteDependencies): readonly Route[] {
+export function workspaceHandlers(deps: RouteDependencies) {
   const { database, credentials, invalidate } = deps
-  return [
-    implement(operations.createWorkspace, {
+  return {
+    createWorkspace: {
       async write(sql, { body, act }) {
         return workspaceAnswer(await createWorkspace(sql, body, act), act.at)
       },
-    }),
-    implement(operations.listWorkspaces, {
-      async run({ query, act, reach: { principal } }) {
-        const only = principal.isOperator ? undefined : principal.grants.map(({ workspaceId }) => workspaceId)
-        const page = await listWorkspaces(database.sql, pageOf(query), only)
-        const spent = await readSpent(database.sql, page.items)
-        return pageAnswer(page, (workspace) => workspaceAnswer(workspace, act.at, spent))
-      },
-    }),
-    implement(operations.getWorkspace, {
-      async run({ id, act }) {
-        const workspace = await getWorkspace(database.sql, id)
-        return workspaceAnswer(workspace, act.at, await readSpent(database.sql, [workspace]))
-      },
-    }),
-    implement(operations.updateWorkspace, {
+    },
+    async listWorkspaces({ query, act, reach: { principal } }) {
+      const only = principal.isOperator ? undefined : principal.grants.map(({ workspaceId }) => workspaceId)
+      const page = await listWorkspaces(database.sql, pageOf(query), only)
+      const spent = await readSpent(database.sql, page.items)
+      return pageAnswer(page, (workspace) => workspaceAnswer(workspace, act.at, spent))
+    },
+    async getWorkspace({ id, act }) {
+      const workspace = await getWorkspace(database.sql, id)
+      return workspaceAnswer(workspace, act.at, await readSpent(database.sql, [workspace]))
+    },
+    updateWorkspace: {
       async write(
         sql,
         { id, body: { name, shares_routes: sharesRoutes, price_list: priceList, low_balance: lowBalance }, act },
@@ -73,65 +69,57 @@ export function workspaceRoutes(deps: RouteDependencies): readonly Route[] {
         return workspaceAnswer(workspace, act.at, await readSpent(sql, [workspace]))
       },
       committed: ({ id }) => invalidate(id),
-    }),
-    implement(operations.exportWorkspace, {
+    },
+    exportWorkspace: {
       async download({ id, act }) {
         const workspace = await getWorkspace(database.sql, id)
         await database.transaction((sql) => appendAudit(sql, { ...act, action: 'workspace.export', object: id }))
         return { type: 'application/x-ndjson', name: `${id}.jsonl`, pieces: exportPieces(deps, workspace, act.at) }
       },
-    }),
-    implement(operations.eraseWorkspace, {
-      // Not a `write`: a million requests are deleted in batches, each of which may stay deleted.
-      async run({ id, act }) {
-        const erased = await database.transaction((sql) => eraseWorkspace(sql, id, act))
-        // Before the long part, so that its keys stop working now.
-        invalidate(id)
-        credentials.forget(id)
-        return { ...erased, requests: await forgetRequests(database, id) }
-      },
-    }),
-  ]
+    },
+    // Not a `write`: a million requests are deleted in batches, each of which may stay deleted.
+    async eraseWorkspace({ id, act }) {
+      const erased = await database.transaction((sql) => eraseWorkspace(sql, id, act))
+      // Before the long part, so that its keys stop working now.
+      invalidate(id)
+      credentials.forget(id)
+      return { ...erased, requests: await forgetRequests(database, id) }
+    },
+  } satisfies Partial<Handlers>
 }
 
-export function projectRoutes({ database, invalidate, modelsOf }: RouteDependencies): readonly Route[] {
-  return [
-    implement(operations.createProject, {
+export function projectHandlers({ database, invalidate, modelsOf }: RouteDependencies) {
+  return {
+    createProject: {
       async write(sql, { id, body: { name, models, aliases }, act }) {
         const input = { workspaceId: id, name, models: models ?? undefined, aliases: aliases ?? undefined }
         return projectAnswer(await createProject(sql, input, act), act.at)
       },
-    }),
-    implement(operations.listProjects, {
-      async run({ id, query, act }) {
-        await getWorkspace(database.sql, id)
-        const page = await listProjects(database.sql, id, pageOf(query))
-        const spent = await readSpent(database.sql, page.items)
-        return pageAnswer(page, (project) => projectAnswer(project, act.at, spent))
-      },
-    }),
-    implement(operations.getProject, {
-      async run({ id, act }) {
-        const project = await getProject(database.sql, id)
-        return projectAnswer(project, act.at, await readSpent(database.sql, [project]))
-      },
-    }),
-    implement(operations.updateProject, {
+    },
+    async listProjects({ id, query, act }) {
+      await getWorkspace(database.sql, id)
+      const page = await listProjects(database.sql, id, pageOf(query))
+      const spent = await readSpent(database.sql, page.items)
+      return pageAnswer(page, (project) => projectAnswer(project, act.at, spent))
+    },
+    async getProject({ id, act }) {
+      const project = await getProject(database.sql, id)
+      return projectAnswer(project, act.at, await readSpent(database.sql, [project]))
+    },
+    updateProject: {
       async write(sql, { id, body, act }) {
         const project = await updateProject(sql, id, body, act)
         return projectAnswer(project, act.at, await readSpent(sql, [project]))
       },
       committed: ({ id }) => invalidate(id),
-    }),
-    implement(operations.listProjectModels, {
-      run: async ({ id }) => listAnswer(await modelsOf(await getProject(database.sql, id))),
-    }),
-  ]
+    },
+    listProjectModels: async ({ id }) => listAnswer(await modelsOf(await getProject(database.sql, id))),
+  } satisfies Partial<Handlers>
 }
 
-export function keyRoutes({ database, computeVerifier, invalidate }: RouteDependencies): readonly Route[] {
-  return [
-    implement(operations.createKey, {
+export function keyHandlers({ database, computeVerifier, invalidate }: RouteDependencies) {
+  return {
+    createKey: {
       async write(sql, { id, body, act, reach }) {
         const wanted = {
           projectId: id,
@@ -145,67 +133,64 @@ export function keyRoutes({ database, computeVerifier, invalidate }: RouteDepend
         const { key, secret } = await createKey(sql, wanted, act, computeVerifier)
         return { ...keyAnswer(key, act.at), secret }
       },
-    }),
-    implement(operations.listKeys, {
-      async run({ query, act, reach }) {
-        const workspaceId = reach.workspaceId ?? query.workspace_id
-        const { project_id: projectId } = query
-        const page = await listKeys(database.sql, {
-          workspaceId,
-          projectId,
-          ownerId: reach.ownerId,
-          page: pageOf(query),
-        })
-        const spent = await readSpent(database.sql, page.items)
-        return pageAnswer(page, (key) => keyAnswer(key, act.at, spent))
-      },
-    }),
-    implement(operations.getKey, {
-      async run({ id, act }) {
-        const key = await getKey(database.sql, id)
-        return keyAnswer(key, act.at, await readSpent(database.sql, [key]))
-      },
-    }),
-    implement(operations.revokeKey, {
+    },
+    async listKeys({ query, act, reach }) {
+      const workspaceId = reach.workspaceId ?? query.workspace_id
+      const { project_id: projectId } = query
+      const page = await listKeys(database.sql, {
+        workspaceId,
+        projectId,
+        ownerId: reach.ownerId,
+        page: pageOf(query),
+      })
+      const spent = await readSpent(database.sql, page.items)
+      return pageAnswer(page, (key) => keyAnswer(key, act.at, spent))
+    },
+    async getKey({ id, act }) {
+      const key = await getKey(database.sql, id)
+      return keyAnswer(key, act.at, await readSpent(database.sql, [key]))
+    },
+    revokeKey: {
       async write(sql, { id, act }) {
         const key = await revokeKey(sql, id, act)
         return keyAnswer(key, act.at, await readSpent(sql, [key]))
       },
       committed: ({ id }) => invalidate(id),
-    }),
-    implement(operations.rotateKey, {
+    },
+    rotateKey: {
       async write(sql, { id, body, act }) {
         const wanted = { overlapSeconds: body.overlap_seconds ?? undefined }
         const { key, secret } = await rotateKey(sql, id, wanted, act, computeVerifier)
         return { ...keyAnswer(key, act.at, await readSpent(sql, [key])), secret }
       },
       committed: ({ id }) => invalidate(id),
-    }),
-  ]
+    },
+  } satisfies Partial<Handlers>
 }
 
-const limitOperations = [operations.putWorkspaceLimits, operations.putProjectLimits, operations.putKeyLimits] as const
+type LimitCall = Call<'putWorkspaceLimits' | 'putProjectLimits' | 'putKeyLimits'>
 
-type LimitCall = Call<(typeof limitOperations)[number]>
-
-export function limitRoutes({ invalidate, ledger }: RouteDependencies): readonly Route[] {
-  return limitOperations.map((operation) =>
-    implement<(typeof limitOperations)[number]>(operation, {
-      async write(sql, { id, body, act }: LimitCall) {
-        return limitsAnswer(await putLimits(sql, operation.kind, id, limitsFromBody(body), act))
-      },
-      committed({ id, body }: LimitCall) {
-        invalidate(id)
-        const startsAt = body.starts_at ?? undefined
-        if ((body.spend_per_day ?? body.spend_per_week ?? body.spend_per_month) != null) ledger.recount(id, startsAt)
-        const hasUsers = (body.user_spend_per_day ?? body.user_spend_per_week ?? body.user_spend_per_month) != null
-        const tags = Object.keys({
-          ...{ ...body.tag_spend_per_day, ...body.tag_spend_per_week, ...body.tag_spend_per_month },
-        })
-        if (hasUsers || tags.length > 0) ledger.recountAttributed(id, { hasUsers, tags }, startsAt)
-      },
-    }),
-  )
+export function limitHandlers({ invalidate, ledger }: RouteDependencies) {
+  const putLimitsOf = (kind: 'workspace' | 'project' | 'key') => ({
+    async write(sql: Sql, { id, body, act }: LimitCall) {
+      return limitsAnswer(await putLimits(sql, kind, id, limitsFromBody(body), act))
+    },
+    committed({ id, body }: LimitCall) {
+      invalidate(id)
+      const startsAt = body.starts_at ?? undefined
+      if ((body.spend_per_day ?? body.spend_per_week ?? body.spend_per_month) != null) ledger.recount(id, startsAt)
+      const hasUsers = (body.user_spend_per_day ?? body.user_spend_per_week ?? body.user_spend_per_month) != null
+      const tags = Object.keys({
+        ...{ ...body.tag_spend_per_day, ...body.tag_spend_per_week, ...body.tag_spend_per_month },
+      })
+      if (hasUsers || tags.length > 0) ledger.recountAttributed(id, { hasUsers, tags }, startsAt)
+    },
+  })
+  return {
+    putWorkspaceLimits: putLimitsOf('workspace'),
+    putProjectLimits: putLimitsOf('project'),
+    putKeyLimits: putLimitsOf('key'),
+  } satisfies Partial<Handlers>
 }
 
 async function* exportPieces(

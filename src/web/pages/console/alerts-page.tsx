@@ -2,7 +2,7 @@
 // Alerts: the list, the webhooks that receive them, what was sent to whom, and the number of unread ones for the menu.
 
 import { useEffect } from 'preact/hooks'
-import { isAllowed } from '../../../api/access.ts'
+import { isAllowed } from '../../../api/endpoints.ts'
 import { type AlertKind, alertKinds } from '../../../kernel/alert.ts'
 import { countOf } from '../../catalog/format.ts'
 import { alertsListed } from '../../first-calls.ts'
