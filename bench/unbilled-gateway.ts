@@ -15,10 +15,10 @@ function settled({ cost }: Settlement): SettleOutcome {
   return { kind: 'settled', charge: cost, writtenOff: 0n as Nano, repeated: false }
 }
 
-const unbilled: Pick<Ledger, 'hold' | 'extend' | 'cover' | 'markSent' | 'settle' | 'release' | 'admits'> = {
+const unbilled: Pick<Ledger, 'hold' | 'extend' | 'coverOverrun' | 'markSent' | 'settle' | 'release' | 'admits'> = {
   hold: () => ({ kind: 'held' }),
   extend: () => ({ kind: 'held' }),
-  cover: (_requestId, more) => more,
+  coverOverrun: (_requestId, more) => more,
   markSent() {},
   settle: async (settlement) => settled(settlement),
   release: () => ({ kind: 'released' }),

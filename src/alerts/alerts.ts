@@ -3,8 +3,8 @@
 // is raised once whichever replica sees it first, and none is lost in a crash. Its deliveries are created in the same commit.
 
 import type { AlertKind } from '../kernel/alert.ts'
-import { assert } from '../kernel/assert.ts'
 import { isoTime } from '../kernel/clock.ts'
+import { assert } from '../kernel/failure.ts'
 import { createId, isId, type PersonId, type WorkspaceId } from '../kernel/ids.ts'
 import { formatUsd, type Nano } from '../kernel/money.ts'
 import { yieldToEventLoop } from '../kernel/timers.ts'

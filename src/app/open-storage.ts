@@ -2,8 +2,8 @@
 // the first workspace and key.
 
 import type { ConfigSource } from '../config/source.ts'
-import { assert } from '../kernel/assert.ts'
 import type { Clock } from '../kernel/clock.ts'
+import { assert } from '../kernel/failure.ts'
 import type { WorkspaceId } from '../kernel/ids.ts'
 import type { Nano } from '../kernel/money.ts'
 import { recordFunding } from '../ledger/fund.ts'

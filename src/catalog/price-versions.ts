@@ -4,8 +4,8 @@
 // its own configuration.
 
 import { z } from 'zod'
-import { assert } from '../kernel/assert.ts'
 import type { Clock } from '../kernel/clock.ts'
+import { assert } from '../kernel/failure.ts'
 import type { Nano, Pico } from '../kernel/money.ts'
 import { factorNames, factors, tokenBuckets, tokensMax, type Usage, unitBuckets } from '../kernel/usage.ts'
 import type { Database } from '../store/database.ts'

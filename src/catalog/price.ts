@@ -1,7 +1,7 @@
 // Prices as rows, and turning usage into an amount: the one implementation that prices holds, bills, logs and pages. The
 // buckets are in kernel/usage.ts.
 
-import { assert } from '../kernel/assert.ts'
+import { assert } from '../kernel/failure.ts'
 import {
   formatPrice,
   formatPricePer,

@@ -2,7 +2,7 @@
 
 import { parseArgs } from 'node:util'
 import manifest from '../../package.json' with { type: 'json' }
-import { assert } from '../kernel/assert.ts'
+import { assert } from '../kernel/failure.ts'
 import { nearestNames } from '../kernel/nearest.ts'
 import {
   type CommandDefinition,

@@ -4,7 +4,7 @@
 import type { Failure } from '../kernel/failure.ts'
 import type { RequestId } from '../kernel/ids.ts'
 import type { HeaderReader } from '../wire/http-response.ts'
-import type { JsonSpan } from '../wire/json-spans.ts'
+import type { JsonSpan } from '../wire/json.ts'
 import type { EditedRequest, RequestEdits } from './byte-lane/edits.ts'
 import type { RelayContext, RelayReply, StreamRelay } from './byte-lane/relay.ts'
 import type { Embeddings, UpstreamEmbeddings } from './canonical/embeddings.ts'

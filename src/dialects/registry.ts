@@ -2,7 +2,7 @@
 // it to callers is a name in surface.ts and a row in `surfaces`.
 
 import { Failure } from '../kernel/failure.ts'
-import { JsonFault, readJsonMembers } from '../wire/json-members.ts'
+import { JsonFault, readJsonMembers } from '../wire/json.ts'
 import { anthropicMessages } from './anthropic-messages/index.ts'
 import { EnvelopeFields } from './byte-lane/envelope.ts'
 import { recordOf } from './canonical/json.ts'

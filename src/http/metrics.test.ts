@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { parseExposition, sampleValue } from '../../test/observe/exposition-parser.ts'
 import { Secret } from '../kernel/secret.ts'
 import type { DataFolder } from '../store/data-folder.ts'
-import { createRegistry } from '../telemetry/metric-registry.ts'
+import { createRegistry } from '../telemetry/metrics.ts'
 import { loadAdminToken } from '../tenancy/secrets.ts'
 import { createMetricsRoute } from './metrics.ts'
 

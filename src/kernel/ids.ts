@@ -1,7 +1,7 @@
 // Ids are prefixed, in text and in type, so that mixing two kinds is a type error and a reader knows what an id names.
 // The body is a UUIDv7 in Crockford's base32: 26 characters, ascending in time, no meaning, no secret.
 
-import { assert } from './assert.ts'
+import { assert } from './failure.ts'
 
 export type RequestId = `req_${string}`
 export type WorkspaceId = `ws_${string}`

@@ -15,7 +15,7 @@ const samples: readonly [name: string, text: string][] = [
   ['a licence', file('LICENSE')],
   ['Markdown with tables', file('ARCHITECTURE.md')],
   ['TypeScript', file('src/pipeline/run.ts')],
-  ['TypeScript, dense', file('src/wire/json-members.ts')],
+  ['TypeScript, dense', file('src/wire/json.ts')],
   ['indented JSON', file('tollgate.schema.json')],
   ['JSON on one line', JSON.stringify(JSON.parse(file('tollgate.schema.json')))],
   ['a list of numbers', Array.from({ length: 300 }, (_, at) => (at * 7919) % 100003).join(', ')],

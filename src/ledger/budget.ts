@@ -1,9 +1,9 @@
 // A budget: how much one scope (a key, a project, a workspace) may spend within one window of time. Here are its names,
 // on the way in and in the database; `BudgetCounters` counts. The cap is never stored, it comes with the hold.
 
-import { assert } from '../kernel/assert.ts'
 import { hashOfEndUser } from '../kernel/attribution.ts'
 import { type Clock, isoTime } from '../kernel/clock.ts'
+import { assert } from '../kernel/failure.ts'
 import type { Nano } from '../kernel/money.ts'
 import { yieldToEventLoop } from '../kernel/timers.ts'
 import type { Database } from '../store/database.ts'

@@ -132,7 +132,7 @@ export interface Ledger {
    * Holds more for what was delivered already, as far as the wallet has it: spend limits are not checked. Returns how much;
    * undefined where others share the wallet, and only the settlement can know.
    */
-  cover(requestId: RequestId, more: Nano): Nano | undefined
+  coverOverrun(requestId: RequestId, more: Nano): Nano | undefined
   /** The body goes upstream now. Not durable by itself. */
   markSent(requestId: RequestId): void
   /** Resolves when the charge is durable, or after 30 s. A second call returns the charge of the first. */

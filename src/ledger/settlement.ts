@@ -1,13 +1,15 @@
-// The steps of a settlement that both engines share: the amount due, the row that is written with the charge, and the
-// result of a request that was settled before. Two calls that settle one request at the same time are one settlement.
+// What both engines share of settling: the amount due, the row that is written with the charge, the result of a request
+// that was settled before, whether commits work at the moment, and counts for the metrics.
 
-import { assert } from '../kernel/assert.ts'
+import type { Clock } from '../kernel/clock.ts'
+import { assert } from '../kernel/failure.ts'
 import type { RequestId, WorkspaceId } from '../kernel/ids.ts'
 import type { Nano } from '../kernel/money.ts'
 import type { RequestRow } from '../store/request-rows.ts'
 import type { Sql } from '../store/sql.ts'
+import { isRowLocked, isStoreUnavailable } from '../store/sql-error.ts'
 import { type BudgetName, renderBudgetNames } from './budget.ts'
-import type { SettleEnd, Settlement, SettleOutcome } from './ledger.ts'
+import type { CommitStats, EndStats, ReapReport, SettleEnd, Settlement, SettleOutcome } from './ledger.ts'
 
 /** The amount that the wallet pays if it can: at most what the caller was quoted. */
 export function dueOf({ cost, quoted = cost }: Settlement): Nano {
@@ -37,6 +39,7 @@ export async function readSettled(sql: Sql, requestId: RequestId): Promise<Settl
 
 type Settle = (settlement: Settlement) => Promise<SettleOutcome>
 
+/** Two calls that settle one request at the same time are one settlement. */
 export function settleOnce(settle: Settle): Settle {
   const running = new Map<RequestId, Promise<SettleOutcome>>()
   return (settlement) => {
@@ -60,4 +63,96 @@ export function repeatedOutcome(outcome: SettleOutcome): SettleOutcome {
 
 function repeatedEnd(end: SettleEnd): SettleEnd {
   return end.kind === 'settled' ? { ...end, repeated: true } : end
+}
+
+// ── Whether commits work ──
+
+// Judged by the commits themselves. A failed commit, or one that takes too long, stops new holds until the next commit
+// succeeds; it never stops settlements.
+
+const outstandingMaxMs = 2000
+
+/** `undecided`: it says nothing about the store. */
+export type CommitEnd = 'committed' | 'failed' | 'undecided'
+
+/** A locked row, or two transactions that met, say nothing about the store: others may commit at the same moment. */
+export function commitEndOf(thrown: unknown): CommitEnd {
+  return isStoreUnavailable(thrown) && !isRowLocked(thrown) ? 'failed' : 'undecided'
+}
+
+export interface WriteHealth {
+  admits(): boolean
+  /** Admits nothing from now on, whatever is committed. */
+  close(): void
+  /** Whether the last commit failed, so that someone should try whether the next one works. */
+  failed(): boolean
+  /** Marks the begin of a commit; to be called with its end, once. */
+  begin(): (end: CommitEnd, thrown?: unknown) => void
+  stats(): CommitStats
+}
+
+/** `onFailing`: called with the first failure after a commit that did not fail. */
+export function createWriteHealth(clock: Clock, onFailing: (thrown: unknown) => void = () => {}): WriteHealth {
+  const startsMs = new Set<{ readonly at: number }>()
+  let lastFailed = false
+  let isClosed = false
+  const stats = { commits: 0, commitsFailed: 0, commitMsLast: 0, commitMsTotal: 0 }
+  const count = (end: CommitEnd, milliseconds: number) => {
+    if (end !== 'committed') {
+      stats.commitsFailed++
+      return
+    }
+    stats.commits++
+    stats.commitMsLast = milliseconds
+    stats.commitMsTotal += milliseconds
+  }
+
+  return {
+    admits() {
+      if (isClosed || lastFailed) return false
+      for (const start of startsMs) if (clock.monotonicMs() - start.at > outstandingMaxMs) return false
+      return true
+    },
+    close() {
+      isClosed = true
+    },
+    failed: () => lastFailed,
+    begin() {
+      const start = { at: clock.monotonicMs() }
+      startsMs.add(start)
+      return (end, thrown) => {
+        startsMs.delete(start)
+        if (end === 'failed' && !lastFailed) onFailing(thrown)
+        if (end === 'committed' || end === 'failed') lastFailed = end === 'failed'
+        count(end, clock.monotonicMs() - start.at)
+      }
+    },
+    stats: () => ({ ...stats }),
+  }
+}
+
+// ── Counts of how holds end ──
+
+export interface EndCounters {
+  readonly stats: EndStats
+  settled(settlement: Settlement, end: SettleEnd, held: bigint): void
+  reaped(reports: readonly ReapReport[]): void
+}
+
+export function createEndCounters(): EndCounters {
+  const stats = { charges: 0, estimated: 0, overruns: 0, writtenOff: 0n as Nano, reaped: 0, reapedSent: 0 }
+  return {
+    stats,
+    settled({ cost, estimated }, end, held) {
+      if (end.kind !== 'settled') return
+      stats.charges++
+      if (estimated) stats.estimated++
+      if (cost > held) stats.overruns++
+      stats.writtenOff = (stats.writtenOff + end.writtenOff) as Nano
+    },
+    reaped(reports) {
+      stats.reaped += reports.length
+      stats.reapedSent += reports.filter(({ sent }) => sent).length
+    },
+  }
 }

@@ -1,8 +1,7 @@
 // The limits, their scopes, and the promises of a limiter, whether it counts in this process or in a store shared by
 // several. A limiter says who may go on now and how long the others should wait. It never makes a request wait.
 
-import { assert } from '../kernel/assert.ts'
-import { Failure } from '../kernel/failure.ts'
+import { assert, Failure } from '../kernel/failure.ts'
 import type { KeyId, ProjectId, WorkspaceId } from '../kernel/ids.ts'
 import { tokensMax } from '../kernel/usage.ts'
 

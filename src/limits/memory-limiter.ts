@@ -2,8 +2,8 @@
 // makes it exact: a limit of N admits N however many requests come at once. The shared limiter uses the same functions
 // for what it knows of its scopes, and for its share of each limit while the store is unreachable.
 
-import { assert } from '../kernel/assert.ts'
 import type { Clock } from '../kernel/clock.ts'
+import { assert } from '../kernel/failure.ts'
 import {
   type Arrival,
   createAdmission,

@@ -1,7 +1,7 @@
 // Counts in Redis: one script per batch, which reads, decides and writes in one step. The time is the server's, because
 // the clocks of processes differ.
 
-import { assert } from '../kernel/assert.ts'
+import { assert } from '../kernel/failure.ts'
 import { type Redis, redisScript } from '../store/redis.ts'
 import type { AdmitAnswer, AdmitOperation, AnsweredLoad, LoadStore } from './batch.ts'
 import scriptText from './limit-script.lua' with { type: 'text' }

@@ -2,8 +2,8 @@
 // a share, the limit divided by the live processes, and reports what it admitted once the store is back. Requests
 // without limits never reach the store.
 
-import { assert } from '../kernel/assert.ts'
 import type { Clock } from '../kernel/clock.ts'
+import { assert } from '../kernel/failure.ts'
 import { createId } from '../kernel/ids.ts'
 import type {
   AdmitAnswer,

@@ -1,7 +1,7 @@
 // Counts in PostgreSQL, for replicas without Redis: a row per scope, locked in the order of ids, changed by the whole
 // batch and written back in one transaction. The time is the database's. Losing the table loses a minute's counts.
 
-import { assert } from '../kernel/assert.ts'
+import { assert } from '../kernel/failure.ts'
 import type { Database } from '../store/database.ts'
 import type { Sql } from '../store/sql.ts'
 import { isContention } from '../store/sql-error.ts'

@@ -3,8 +3,7 @@
 
 import type { RoutingPolicy } from '../catalog/model.ts'
 import type { Envelope, Warning } from '../dialects/canonical/translation.ts'
-import { assert } from '../kernel/assert.ts'
-import { Failure, invalidRequest } from '../kernel/failure.ts'
+import { assert, Failure, invalidRequest } from '../kernel/failure.ts'
 import { type Limiter, limitFailure, type Refused } from '../limits/limiter.ts'
 import type { Health } from '../routing/health.ts'
 import type { CallBudget } from '../routing/hedge.ts'

@@ -6,10 +6,9 @@ import type { RouteTimeouts } from '../catalog/model.ts'
 import type { StreamRelay } from '../dialects/byte-lane/relay.ts'
 import { replyFault } from '../dialects/canonical/faults.ts'
 import type { Warning } from '../dialects/canonical/translation.ts'
-import { assert } from '../kernel/assert.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { Failpoint } from '../kernel/failpoint.ts'
-import { Failure } from '../kernel/failure.ts'
+import { assert, Failure } from '../kernel/failure.ts'
 import type { Usage } from '../kernel/usage.ts'
 import { callEndpoint, isBadCredential, isBroken, isUnreachable } from '../providers/call-endpoint.ts'
 import type { UpstreamResponse } from '../providers/provider.ts'
@@ -319,7 +318,7 @@ export function drain(stream: Pick<OpenStream, 'reader' | 'abort'>, ticker: Tick
 }
 
 class Drain implements Watched {
-  seat = -1
+  tickerIndex = -1
   #untilMs = Number.POSITIVE_INFINITY
 
   constructor(

@@ -2,8 +2,7 @@
 // estimate. It is not billed and does not affect a provider's health.
 
 import { parseJson, recordOf } from '../dialects/canonical/json.ts'
-import { assert } from '../kernel/assert.ts'
-import { Failure } from '../kernel/failure.ts'
+import { assert, Failure } from '../kernel/failure.ts'
 import { tokenCount } from '../kernel/usage.ts'
 import { callEndpoint, isUnreachable } from '../providers/call-endpoint.ts'
 import { describeFault, Exhausted, exhaustedFailure } from '../routing/exhausted.ts'

@@ -29,7 +29,7 @@ interface Seen extends Watched {
 
 function watcher(): Seen {
   const ticks: number[] = []
-  return { seat: -1, ticks, tick: (nowMs) => void ticks.push(nowMs) }
+  return { tickerIndex: -1, ticks, tick: (nowMs) => void ticks.push(nowMs) }
 }
 
 test('watch updates the time between two ticks', () => {
@@ -54,7 +54,7 @@ test('skips one tick after a pause of the process, so that waiting data is read 
     unexpected,
   )
   const judgedAtLook: number[] = []
-  ticker.watch({ seat: -1, tick: () => void judgedAtLook.push(looks) })
+  ticker.watch({ tickerIndex: -1, tick: () => void judgedAtLook.push(looks) })
   while (judgedAtLook.length === 0) await Bun.sleep(5)
   judgedAtLook.length = 0
   looks = 0
@@ -79,9 +79,9 @@ test('a process that is paused repeatedly still ticks', async () => {
 test('unwatching during a tick skips no other watcher', async () => {
   ticker = createTicker(createJumpClock(), unexpected)
   const all = [watcher(), watcher(), watcher()] as const
-  const leaver: Watched = { seat: -1, tick: () => ticker?.unwatch(leaver) }
+  const leaver: Watched = { tickerIndex: -1, tick: () => ticker?.unwatch(leaver) }
   for (const watched of [all[0], leaver, all[1], all[2]]) ticker.watch(watched)
-  while (leaver.seat !== -1) await Bun.sleep(5)
+  while (leaver.tickerIndex !== -1) await Bun.sleep(5)
   const counts = all.map(({ ticks }) => ticks.length)
   expect(Math.min(...counts)).toBeGreaterThan(0)
   expect(Math.max(...counts)).toBe(Math.min(...counts))
@@ -92,7 +92,7 @@ test('an error in one tick is reported and does not stop the others', async () =
   ticker = createTicker(createJumpClock(), (error) => void errors.push(error))
   const seen = watcher()
   const broken: Watched = {
-    seat: -1,
+    tickerIndex: -1,
     tick() {
       ticker?.unwatch(broken)
       throw new Error('closed already')

@@ -2,9 +2,8 @@
 
 import type { RouteTimeouts } from '../catalog/model.ts'
 import type { ProviderFault } from '../dialects/canonical/faults.ts'
-import { Cancellation } from '../kernel/cancellation.ts'
 import type { Clock } from '../kernel/clock.ts'
-import type { ConnectionWatch } from '../providers/provider.ts'
+import type { CancelListener, CancelSignal, ConnectionWatch } from '../providers/provider.ts'
 import { requestTotalMs } from '../routing/failover.ts'
 import { type AttemptFault, attemptFault } from '../routing/faults.ts'
 import type { Health } from '../routing/health.ts'
@@ -16,7 +15,7 @@ import type { GatewayRequest } from './request.ts'
 
 export interface Watched {
   /** The index in the ticker's list, -1 while not watched. Only the ticker writes it. */
-  seat: number
+  tickerIndex: number
   tick(monotonicMs: number): void
   /** The gateway is stopping and waits no longer. */
   expire?(): void
@@ -43,7 +42,7 @@ const pausedMs = 1_000
 
 /** `onDefect`: an error in one tick must not stop the others. */
 export function createTicker(clock: Clock, onDefect: (error: unknown) => void): Ticker {
-  // A list whose last entry fills a freed seat. A set would hash every request and be rescanned by every collection.
+  // A list whose last entry fills a freed place. A set would hash every request and be rescanned by every collection.
   const all: Watched[] = []
   let tickedMs = clock.monotonicMs()
   let nowMs = tickedMs
@@ -55,9 +54,9 @@ export function createTicker(clock: Clock, onDefect: (error: unknown) => void): 
     isSkipping = passedMs > pausedMs && !isSkipping
     if (isSkipping) return
     // Backwards: one that unwatches during its tick is replaced by the last, which has been ticked already.
-    for (let seat = all.length - 1; seat >= 0; seat--) {
+    for (let index = all.length - 1; index >= 0; index--) {
       try {
-        all[seat]?.tick(nowMs)
+        all[index]?.tick(nowMs)
       } catch (error) {
         onDefect(error)
       }
@@ -73,17 +72,17 @@ export function createTicker(clock: Clock, onDefect: (error: unknown) => void): 
     },
     watch(watched) {
       nowMs = clock.monotonicMs()
-      watched.seat = all.length
+      watched.tickerIndex = all.length
       all.push(watched)
     },
     unwatch(watched) {
-      const { seat } = watched
-      if (seat < 0) return
-      watched.seat = -1
+      const { tickerIndex: index } = watched
+      if (index < 0) return
+      watched.tickerIndex = -1
       const last = all.pop()
       if (last === undefined || last === watched) return
-      last.seat = seat
-      all[seat] = last
+      last.tickerIndex = index
+      all[index] = last
     },
     expireAll,
     close() {
@@ -169,6 +168,33 @@ function spentMs(attempts: readonly AttemptRecord[]): number {
 /** Well below every limit on silent connections. */
 const keepOpenAfterMs = 5_000
 
+/** Every attempt has one: an AbortController with one listener costs 3 µs, this almost nothing. */
+export class Cancellation implements CancelSignal {
+  aborted = false
+  reason: unknown
+  #listeners: CancelListener[] | undefined
+
+  /** Bound, so that it can be handed out alone. */
+  readonly abort = (): void => {
+    if (this.aborted) return
+    this.aborted = true
+    this.reason = new DOMException('The operation was aborted.', 'AbortError')
+    const listeners = this.#listeners ?? []
+    this.#listeners = undefined
+    for (const listener of listeners) typeof listener === 'function' ? listener() : listener.handleEvent()
+  }
+
+  addEventListener(_type: 'abort', listener: CancelListener): void {
+    if (this.aborted) return
+    if (this.#listeners) this.#listeners.push(listener)
+    else this.#listeners = [listener]
+  }
+
+  removeEventListener(_type: 'abort', listener: CancelListener): void {
+    this.#listeners = this.#listeners?.filter((each) => each !== listener)
+  }
+}
+
 /** The client that waits for an attempt. */
 export interface WaitingClient {
   readonly clientGone: AbortSignal
@@ -180,7 +206,7 @@ export interface WaitingClient {
  * gateway shuts down. It remembers which, so that only real faults are blamed on the provider.
  */
 export class AttemptDeadline implements Watched, ConnectionWatch {
-  seat = -1
+  tickerIndex = -1
   /** An open stream keeps this and, through it, nothing else of the attempt. */
   readonly signal = new Cancellation()
   #idleMs = Number.POSITIVE_INFINITY
@@ -285,7 +311,7 @@ export async function pauseBetweenAttempts(
 ): Promise<AttemptFault | undefined> {
   const over = Promise.withResolvers<AttemptFault | undefined>()
   const watched: Watched = {
-    seat: -1,
+    tickerIndex: -1,
     tick(nowMs) {
       connection.keepOpen()
       if (clientGone.aborted) over.resolve(attemptFault('client left'))
@@ -338,7 +364,10 @@ export async function untilDeadline<Value>(
   ticker: Ticker,
 ): Promise<Value | 'not yet'> {
   const late = Promise.withResolvers<'not yet'>()
-  const watched: Watched = { seat: -1, tick: (nowMs) => (nowMs >= deadlineMs ? late.resolve('not yet') : undefined) }
+  const watched: Watched = {
+    tickerIndex: -1,
+    tick: (nowMs) => (nowMs >= deadlineMs ? late.resolve('not yet') : undefined),
+  }
   ticker.watch(watched)
   try {
     return await Promise.race([promise, late.promise])

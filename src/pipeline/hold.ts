@@ -1,7 +1,7 @@
 // The money held for one request: how much, its growth while the answer streams, and the charge that ends it.
 
 import { cacheSavings, freePrice, type PossibleUsage, type Price, priceBound, priceUsage } from '../catalog/price.ts'
-import { assert } from '../kernel/assert.ts'
+import { assert } from '../kernel/failure.ts'
 import type { RequestId } from '../kernel/ids.ts'
 import { formatUsd, type Nano, zeroNano } from '../kernel/money.ts'
 import { totalInputTokens, type Usage } from '../kernel/usage.ts'
@@ -180,7 +180,7 @@ export class Hold {
       this.#pricedUsage = usage
       this.#quotedUsd = undefined
       this.#cost = this.#costOf(usage)
-      this.#quoted = this.#cost > this.#held ? this.#cover(this.#cost) : this.#cost
+      this.#quoted = this.#cost > this.#held ? this.#coverOverrun(this.#cost) : this.#cost
     }
     return this.#quoted
   }
@@ -199,8 +199,8 @@ export class Hold {
   }
 
   /** Reserves the cost above the hold as far as the balance allows; the rest is written off. */
-  #cover(cost: Nano): Nano {
-    const covered = this.ledger.cover(this.requestId, (cost - this.#held) as Nano)
+  #coverOverrun(cost: Nano): Nano {
+    const covered = this.ledger.coverOverrun(this.requestId, (cost - this.#held) as Nano)
     if (covered === undefined) return cost
     this.#covered = (this.#covered + covered) as Nano
     this.#held = (this.#held + covered) as Nano

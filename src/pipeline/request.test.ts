@@ -313,7 +313,7 @@ function openHold(
     return { kind: 'held' }
   }
   const ledger = {
-    cover(_: unknown, more: Nano) {
+    coverOverrun(_: unknown, more: Nano) {
       if (isShared) return undefined
       const covered = more < asked.free ? more : asked.free
       asked.free -= covered

@@ -10,7 +10,7 @@ import { type Failure, invalidRequest } from '../kernel/failure.ts'
 import type { RequestRecord } from '../telemetry/request-record.ts'
 import type { Caller } from '../tenancy/caller.ts'
 import { type EndUserMode, recordedEndUser } from '../tenancy/end-users.ts'
-import { JsonFault, memberText, readJsonValueMembers } from '../wire/json-members.ts'
+import { JsonFault, memberText, readJsonValueMembers } from '../wire/json.ts'
 
 export interface Session {
   /** At most `sessionIdMax` characters. */

@@ -8,9 +8,8 @@
 //   endLeft     the client left before anything was sent
 
 import { priceUsage } from '../catalog/price.ts'
-import { assert } from '../kernel/assert.ts'
 import type { Clock } from '../kernel/clock.ts'
-import { causeOf, Failure, type FailureCode } from '../kernel/failure.ts'
+import { assert, causeOf, Failure, type FailureCode } from '../kernel/failure.ts'
 import type { RequestId } from '../kernel/ids.ts'
 import { formatUsd, type Nano, zeroNano } from '../kernel/money.ts'
 import { totalInputTokens, type Usage } from '../kernel/usage.ts'

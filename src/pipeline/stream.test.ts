@@ -182,7 +182,7 @@ test('sends no keep-alives while it awaits the final usage after the client has 
   const cancelled = reader.cancel()
   // Longer than the keep-alive interval, and until every watcher has been ticked.
   let ticks = 0
-  ticker.watch({ seat: -1, tick: () => void ticks++ })
+  ticker.watch({ tickerIndex: -1, tick: () => void ticks++ })
   clock.jump(20)
   while (ticks === 0) await Bun.sleep(5)
   expect([defects, ends]).toEqual([[], []])

@@ -5,9 +5,8 @@
 import type { RouteTimeouts } from '../catalog/model.ts'
 import { keepAliveComment, type StreamRelay } from '../dialects/byte-lane/relay.ts'
 import type { ProviderFault } from '../dialects/canonical/faults.ts'
-import { assert, unreachable } from '../kernel/assert.ts'
 import type { Failpoint } from '../kernel/failpoint.ts'
-import { Failure } from '../kernel/failure.ts'
+import { assert, Failure, unreachable } from '../kernel/failure.ts'
 import type { RequestId } from '../kernel/ids.ts'
 import { isBroken } from '../providers/call-endpoint.ts'
 import { classifyFault, type FaultClass } from '../routing/faults.ts'
@@ -52,7 +51,7 @@ const nothing = new Uint8Array(0)
 type Controller = ReadableStreamDirectController
 
 class Pump implements Watched {
-  seat = -1
+  tickerIndex = -1
   readonly #deps: StreamDependencies
   readonly #input: StreamInput
   readonly #request: GatewayRequest

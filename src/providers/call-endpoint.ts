@@ -1,10 +1,16 @@
 // The one place that calls a provider. Adds the credential or has the request signed, never follows a redirect, never lets
 // the runtime decompress, and has no timeouts: the caller aborts. Knows hosts by their capabilities, not by name.
 
-import { abortSignalOf, type CancelSignal } from '../kernel/cancellation.ts'
 import type { Secret } from '../kernel/secret.ts'
 import { createTarget, type Send, sendBySocket, type Target } from './http-client.ts'
-import type { ConnectionWatch, Endpoint, Provider, UpstreamRequest, UpstreamResponse } from './provider.ts'
+import type {
+  CancelSignal,
+  ConnectionWatch,
+  Endpoint,
+  Provider,
+  UpstreamRequest,
+  UpstreamResponse,
+} from './provider.ts'
 import { wrappings } from './wrapping/wrappings.ts'
 
 export interface EndpointCall {
@@ -182,4 +188,14 @@ export function isBroken(error: unknown): boolean {
 
 function codeOf(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined
+}
+
+/** For fetch, which takes no other signal. */
+export function abortSignalOf(signal: CancelSignal): AbortSignal {
+  if (signal instanceof AbortSignal) return signal
+  const controller = new AbortController()
+  const abort = () => controller.abort(signal.reason)
+  if (signal.aborted) abort()
+  else signal.addEventListener('abort', abort)
+  return controller.signal
 }

@@ -3,11 +3,10 @@
 // decide. A request is written to one connection, once; if that breaks, the call fails.
 
 import type { Socket, SocketHandler, TLSOptions } from 'bun'
-import type { CancelSignal } from '../kernel/cancellation.ts'
 import { ByteBuffer } from '../wire/bytes.ts'
 import { type HeaderReader, type ResponseHead, ResponseReader } from '../wire/http-response.ts'
 import type { BodyPiece } from '../wire/read-body.ts'
-import type { ConnectionWatch, UpstreamRequest, UpstreamResponse } from './provider.ts'
+import type { CancelSignal, ConnectionWatch, UpstreamRequest, UpstreamResponse } from './provider.ts'
 
 /** Where to connect and which names to use there. */
 export interface Target extends Address {

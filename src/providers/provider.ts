@@ -3,7 +3,6 @@
 
 import type { TargetRules } from '../dialects/canonical/target-rules.ts'
 import type { DialectId } from '../dialects/dialect.ts'
-import type { CancelSignal } from '../kernel/cancellation.ts'
 import type { Secret } from '../kernel/secret.ts'
 import type { Message } from '../wire/read-body.ts'
 import type { ModelRules } from './rules/rule-table.ts'
@@ -20,6 +19,16 @@ export interface UpstreamRequest {
   /** Absent = the connection is not watched. Only calls to the operator's own base URLs are, and none by fetch. */
   readonly watch?: ConnectionWatch | undefined
 }
+
+/** Ends an upstream call early. An AbortSignal is one. */
+export interface CancelSignal {
+  readonly aborted: boolean
+  readonly reason: unknown
+  addEventListener(type: 'abort', listener: CancelListener): void
+  removeEventListener(type: 'abort', listener: CancelListener): void
+}
+
+export type CancelListener = (() => void) | { handleEvent(): void }
 
 /** Is notified when a connection attempt begins and ends, so that it can be abandoned before anything is sent. */
 export interface ConnectionWatch {

@@ -4,7 +4,7 @@
 
 import { join } from 'node:path'
 import { SQL } from 'bun'
-import { assert } from '../kernel/assert.ts'
+import { assert } from '../kernel/failure.ts'
 import { ensurePrivateFile } from './data-folder.ts'
 import type { Database, RunScript } from './database.ts'
 import type { Sql, SqlPart, SqlValue } from './sql.ts'

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { parseExposition, sampleValue } from '../../test/observe/exposition-parser.ts'
 import { chooseFormat, renderExposition } from './exposition.ts'
-import type { MetricReading } from './metric-registry.ts'
+import type { MetricReading } from './metrics.ts'
 
 const counter: MetricReading = {
   type: 'counter',

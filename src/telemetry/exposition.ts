@@ -1,7 +1,7 @@
 // The page that Prometheus scrapes: text format 0.0.4, or OpenMetrics 1.0 on request. Both are described at
 // https://prometheus.io/docs/instrumenting/exposition_formats/; `forms` lists the differences.
 
-import type { HistogramReading, MetricReading, NumberReading } from './metric-registry.ts'
+import type { HistogramReading, MetricReading, NumberReading } from './metrics.ts'
 
 export type ExpositionFormat = 'text' | 'openmetrics'
 

@@ -7,8 +7,7 @@ import type { ProjectId } from '../kernel/ids.ts'
 import type { Nano } from '../kernel/money.ts'
 import { recordFunding } from '../ledger/fund.ts'
 import { renderExposition } from './exposition.ts'
-import { createRequestMetrics, readWallets, warnedField } from './gateway-metrics.ts'
-import { createRegistry } from './metric-registry.ts'
+import { createRegistry, createRequestMetrics, readWallets, warnedField } from './metrics.ts'
 import type { RequestRecord } from './request-record.ts'
 
 async function pageAfter(records: readonly RequestRecord[]) {

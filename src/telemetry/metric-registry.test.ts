@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { Counter, createRegistry, Histogram, SeriesTable } from './metric-registry.ts'
+import { Counter, createRegistry, Histogram, SeriesTable } from './metrics.ts'
 
 test('asked values are read anew at every read', async () => {
   const registry = createRegistry()

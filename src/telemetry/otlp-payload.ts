@@ -3,8 +3,7 @@
 // enums are numbers. Payloads contain no prompts, answers, error texts or keys.
 
 import { totalInputTokens } from '../kernel/usage.ts'
-import { isGeneration, none } from './gateway-metrics.ts'
-import { createRegistry, type MetricReading } from './metric-registry.ts'
+import { createRegistry, isGeneration, type MetricReading, none } from './metrics.ts'
 import { hasAnswered, type RequestRecord, type TraceContext } from './request-record.ts'
 
 // OpenTelemetry's conventions for generative models, which are still in development. Version 1.42.0, read 2026-07 in

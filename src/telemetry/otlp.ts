@@ -5,7 +5,7 @@
 import type { Clock } from '../kernel/clock.ts'
 import { Secret } from '../kernel/secret.ts'
 import { type Every, onTimer } from '../kernel/timers.ts'
-import type { MetricReading, NumberPoint } from './metric-registry.ts'
+import type { MetricReading, NumberPoint } from './metrics.ts'
 import { createGenAiMetrics, hex, metricsPayload, type TracedRequest, tracesPayload } from './otlp-payload.ts'
 import type { RequestRecord, TraceContext } from './request-record.ts'
 

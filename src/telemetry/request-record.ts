@@ -1,10 +1,10 @@
 // The record of one finished request, the line that is logged about it, and its row in the database. Prompts, answers and
 // secrets are not in it.
 
-import { assert } from '../kernel/assert.ts'
 import { type Tags, tagsFromText } from '../kernel/attribution.ts'
 import { isoTime } from '../kernel/clock.ts'
 import type { FailureCause } from '../kernel/failure.ts'
+import { assert } from '../kernel/failure.ts'
 import type { KeyId, ProjectId, RequestId, WorkspaceId } from '../kernel/ids.ts'
 import { formatUsd, type Nano } from '../kernel/money.ts'
 import { totalInputTokens, type UnitName, type Usage } from '../kernel/usage.ts'

@@ -1,8 +1,7 @@
 // The restrictions of a key: models (ids and `prefix/*` patterns) and source addresses. A model must be in the allowlists
 // of the project and in that of the key, so a key can narrow what its project allows and never widen it.
 
-import { assert } from '../kernel/assert.ts'
-import { Failure, invalidRequest } from '../kernel/failure.ts'
+import { assert, Failure, invalidRequest } from '../kernel/failure.ts'
 import { type IpRange, isInRange, parseIpAddress, parseIpRange } from '../kernel/ip-range.ts'
 
 /** An id as itself, `prefix/*` as `prefix/`. An id never ends in a slash, so the two cannot be mixed up. */

@@ -2,7 +2,7 @@
 // that are the CRC32 of the rest: a mistyped or invented key is detected without a query.
 
 import { hkdfSync } from 'node:crypto'
-import { assert } from '../kernel/assert.ts'
+import { assert } from '../kernel/failure.ts'
 
 export type ApiKey = `sk-tg-${string}`
 

@@ -2,7 +2,7 @@
 // the previous one. They contain ids, settings and reasons, never a secret or a name that may have to be erased.
 
 import { createHash } from 'node:crypto'
-import { assert } from '../kernel/assert.ts'
+import { assert } from '../kernel/failure.ts'
 import type { Database } from '../store/database.ts'
 import { type Sql, timeFromSql, timeToSql } from '../store/sql.ts'
 import type { Act, Page, PageQuery } from './management.ts'

@@ -1,8 +1,8 @@
 // Credentials: provider keys that a workspace brings. A secret is written once and only decrypted for dispatch; what can
 // be read of it are its last four characters. Every statement is limited to one workspace.
 
-import { assert } from '../kernel/assert.ts'
 import type { Clock } from '../kernel/clock.ts'
+import { assert } from '../kernel/failure.ts'
 import type { WorkspaceId } from '../kernel/ids.ts'
 import { Secret } from '../kernel/secret.ts'
 import type { Database } from '../store/database.ts'

@@ -3,8 +3,8 @@
 // transaction: its key is taken until the request ends, and other replicas judge whether its process still lives.
 // Answers may contain secrets, so they are stored encrypted.
 
-import { assert } from '../kernel/assert.ts'
 import type { Clock } from '../kernel/clock.ts'
+import { assert } from '../kernel/failure.ts'
 import type { ReplicaId, RequestId, WorkspaceId } from '../kernel/ids.ts'
 import type { Database } from '../store/database.ts'
 import { abandonKey, claimKey, completeKey, type KeyRow, keyLifetimeMs, readKey } from '../store/idempotency.ts'

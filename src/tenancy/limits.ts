@@ -1,9 +1,8 @@
 // The limits of keys, projects and workspaces as they are stored. Counting is done in limits/ and in the ledger.
 
-import { assert } from '../kernel/assert.ts'
 import { isTag, tagRule } from '../kernel/attribution.ts'
 import { isoTime } from '../kernel/clock.ts'
-import { invalidRequest } from '../kernel/failure.ts'
+import { assert, invalidRequest } from '../kernel/failure.ts'
 import { isId, type KeyId, type ProjectId, type WorkspaceId } from '../kernel/ids.ts'
 import { formatUsd, type Nano } from '../kernel/money.ts'
 import type { Sql } from '../store/sql.ts'

@@ -3,7 +3,7 @@
 // or pointed at another address does not decrypt. A rotation only rewraps the data keys.
 
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
-import { assert } from '../kernel/assert.ts'
+import { assert } from '../kernel/failure.ts'
 import type { WorkspaceId } from '../kernel/ids.ts'
 import { Secret } from '../kernel/secret.ts'
 import { deriveSubkey, type MasterSecret } from './secrets.ts'

@@ -14,7 +14,7 @@ import {
   readJsonMembers,
   readJsonValueMembers,
   spliceBytes,
-} from './json-members.ts'
+} from './json.ts'
 
 const bytes = (text: string): Uint8Array<ArrayBuffer> => new TextEncoder().encode(text)
 const text = (part: Uint8Array): string => new TextDecoder().decode(part)

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { JsonSpans, JsonTextMeter } from './json-spans.ts'
+import { JsonSpans, JsonTextMeter } from './json.ts'
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text)
 const names = ['model', 'usage', 'choices', 'error'] as const

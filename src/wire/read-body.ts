@@ -1,7 +1,7 @@
 // Complete bodies with a limit: of requests to us, and of answers from providers. A peer never makes us hold more than the
 // limit, whatever length it announces.
 
-import { assert } from '../kernel/assert.ts'
+import { assert } from '../kernel/failure.ts'
 import { ByteBuffer, space } from './bytes.ts'
 import type { HeaderReader } from './http-response.ts'
 

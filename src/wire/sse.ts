@@ -1,7 +1,7 @@
 // Server-sent events by the HTML standard (§9.2.6): cutting a byte stream into records, reading records as text or as byte
 // spans, and writing them.
 
-import { assert } from '../kernel/assert.ts'
+import { assert } from '../kernel/failure.ts'
 import { ByteBuffer, carriageReturn, colon, hasByteOrderMark, lineFeed, space, utf8Text } from './bytes.ts'
 
 /**

@@ -2,8 +2,15 @@
 
 import fc from 'fast-check'
 import { utf8Text } from '../../src/wire/bytes.ts'
-import { insertMember, JsonFault, JsonMembers, readJsonMembers, spliceBytes } from '../../src/wire/json-members.ts'
-import { JsonSpans, JsonTextMeter } from '../../src/wire/json-spans.ts'
+import {
+  insertMember,
+  JsonFault,
+  JsonMembers,
+  JsonSpans,
+  JsonTextMeter,
+  readJsonMembers,
+  spliceBytes,
+} from '../../src/wire/json.ts'
 import { replyCorpus, trouble } from './corpus.ts'
 import { countReads, readsAllowed } from './counted-bytes.ts'
 import { anyJson, damaged } from './damage.ts'

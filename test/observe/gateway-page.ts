@@ -1,6 +1,6 @@
 // A gateway's metrics with hand-made answers to everything they ask.
 
-import { createGatewayMetrics, type GatewayMetricsOptions } from '../../src/telemetry/gateway-metrics.ts'
+import { createGatewayMetrics, type GatewayMetricsOptions } from '../../src/telemetry/metrics.ts'
 
 export const ledgerReading = {
   openHolds: 2,

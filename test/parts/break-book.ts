@@ -1,7 +1,7 @@
 // Loaded into a gateway's process before it: the wallets in memory fail to follow the commit of one charge, as a defect of
 // ours would make them.
 
-import { WalletBook } from '../../src/ledger/embedded/wallet-book.ts'
+import { WalletBook } from '../../src/ledger/embedded/embedded-ledger.ts'
 
 /** In nano-dollars; no other call of the test costs as much. */
 const breakingCharge = 15_000n

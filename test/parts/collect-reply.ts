@@ -1,7 +1,7 @@
 // The blocks of a reply with the content of their deltas, for expectations.
 
 import type { ReplyBlock, ReplyEvent, Stop } from '../../src/dialects/canonical/reply.ts'
-import { assert } from '../../src/kernel/assert.ts'
+import { assert } from '../../src/kernel/failure.ts'
 import type { Usage } from '../../src/kernel/usage.ts'
 
 type Collected<Block> = Block extends { readonly kind: 'tool-call' }

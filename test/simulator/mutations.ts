@@ -22,7 +22,7 @@ export const mutations: readonly Mutation[] = [
     engine: 'embedded',
     edits: [
       {
-        file: 'ledger/embedded/settlements.ts',
+        file: 'ledger/embedded/embedded-ledger.ts',
         from: /const first = book\.settling\(requestId\)/,
         to: 'const first = undefined as Promise<SettleOutcome> | undefined',
       },
@@ -32,7 +32,11 @@ export const mutations: readonly Mutation[] = [
     name: 'a hold looks at a balance without the other holds',
     engine: 'embedded',
     edits: [
-      { file: 'ledger/embedded/wallet-book.ts', from: /if \(posted - reserved < needed\)/, to: 'if (posted < needed)' },
+      {
+        file: 'ledger/embedded/embedded-ledger.ts',
+        from: /if \(posted - reserved < needed\)/,
+        to: 'if (posted < needed)',
+      },
     ],
   },
   {
@@ -55,7 +59,7 @@ export const mutations: readonly Mutation[] = [
     name: 'the reaper releases holds whose time is not over',
     engine: 'embedded',
     edits: [
-      { file: 'ledger/embedded/wallet-book.ts', from: /expiresAtMs > nowMs\b/, to: 'expiresAtMs > nowMs + 20_000' },
+      { file: 'ledger/embedded/embedded-ledger.ts', from: /expiresAtMs > nowMs\b/, to: 'expiresAtMs > nowMs + 20_000' },
     ],
   },
   { name: 'a commit is acknowledged before it is written', engine: 'embedded', edits: [], acknowledgesEarly: true },
@@ -64,7 +68,7 @@ export const mutations: readonly Mutation[] = [
     engine: 'embedded',
     edits: [
       {
-        file: 'ledger/embedded/wallet-book.ts',
+        file: 'ledger/embedded/embedded-ledger.ts',
         from: /return hold && this\.#reserve\(hold, more\)/,
         to: "return hold && { kind: 'held' }",
       },
@@ -102,7 +106,7 @@ export const mutations: readonly Mutation[] = [
     engine: 'embedded',
     edits: [
       {
-        file: 'ledger/embedded/wallet-book.ts',
+        file: 'ledger/embedded/embedded-ledger.ts',
         from: /this\.budgets\.free\(hold\.budgetNames, hold\.amount\)/,
         to: '',
       },
@@ -113,7 +117,7 @@ export const mutations: readonly Mutation[] = [
     engine: 'embedded',
     edits: [
       {
-        file: 'ledger/embedded/settlements.ts',
+        file: 'ledger/embedded/embedded-ledger.ts',
         from: /this\.#answerUnknown\(entry\)/,
         to: '{ entry.isOverdue = true; this.#giveUp([entry]) }',
       },

@@ -3,7 +3,7 @@
 
 import { isoTime } from '../../kernel/clock.ts'
 import { Failure, invalidRequest } from '../../kernel/failure.ts'
-import type { JsonSpan } from '../../wire/json-spans.ts'
+import type { JsonSpan } from '../../wire/json.ts'
 import {
   type EnvelopeFields,
   firstMessageSpans,

@@ -3,6 +3,7 @@
 // names.
 
 import { type Failure, invalidRequest } from '../../kernel/failure.ts'
+import type { JsonSpan } from '../../wire/json.ts'
 import {
   type ByteEdit,
   JsonFault,
@@ -13,8 +14,7 @@ import {
   readJsonElements,
   readJsonValueMembers,
   spliceBytes,
-} from '../../wire/json-members.ts'
-import type { JsonSpan } from '../../wire/json-spans.ts'
+} from '../../wire/json.ts'
 import type { TargetRules } from '../canonical/target-rules.ts'
 import type { ContentTags, Envelope, Warning } from '../canonical/translation.ts'
 import { shownWord } from '../request/fields.ts'

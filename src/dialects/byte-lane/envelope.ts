@@ -2,6 +2,7 @@
 
 import { type Failure, invalidRequest } from '../../kernel/failure.ts'
 import { openBracket } from '../../wire/bytes.ts'
+import type { JsonSpan } from '../../wire/json.ts'
 import {
   JsonFault,
   type JsonKind,
@@ -13,8 +14,7 @@ import {
   readJsonElementsUntil,
   readJsonMembers,
   readJsonValueMembers,
-} from '../../wire/json-members.ts'
-import type { JsonSpan } from '../../wire/json-spans.ts'
+} from '../../wire/json.ts'
 import type { Envelope, ProviderPreferences } from '../canonical/translation.ts'
 import { RequestFields, readRequest, wrongType } from '../request/fields.ts'
 

@@ -3,8 +3,7 @@
 
 import type { Usage } from '../../kernel/usage.ts'
 import { carriageReturn, closeBrace, comma, lineFeed, openBrace, openBracket, utf8Text } from '../../wire/bytes.ts'
-import { type ByteEdit, spliceBytes } from '../../wire/json-members.ts'
-import { type JsonSpan, JsonSpans } from '../../wire/json-spans.ts'
+import { type ByteEdit, type JsonSpan, JsonSpans, spliceBytes } from '../../wire/json.ts'
 import { readSseRecord, SseSpans, SseSplitter, sseComment, sseEvent, withoutControlLines } from '../../wire/sse.ts'
 import { type ProviderFault, replyFault } from '../canonical/faults.ts'
 import { recordOf } from '../canonical/json.ts'

@@ -1,7 +1,7 @@
 // Reading untrusted JSON, where a value of an unexpected type counts as absent, and building JSON as text, so that what
 // a caller or a model wrote is spliced in unchanged.
 
-import { JsonFault, JsonNode, readJsonMembers } from '../../wire/json-members.ts'
+import { JsonFault, JsonNode, readJsonMembers } from '../../wire/json.ts'
 import type { RawJson } from './conversation.ts'
 
 export function isRecord(value: unknown): value is Record<string, unknown> {

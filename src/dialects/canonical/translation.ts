@@ -4,7 +4,7 @@
 import type { Failure } from '../../kernel/failure.ts'
 import type { RequestId } from '../../kernel/ids.ts'
 import type { Usage } from '../../kernel/usage.ts'
-import type { JsonMembers } from '../../wire/json-members.ts'
+import type { JsonMembers } from '../../wire/json.ts'
 import type { Conversation, RawJson } from './conversation.ts'
 import type { ReplyEvent } from './reply.ts'
 import type { TargetRules } from './target-rules.ts'

@@ -2,7 +2,7 @@
 
 import { type Failure, invalidRequest } from '../../kernel/failure.ts'
 import { utf8Text } from '../../wire/bytes.ts'
-import type { JsonSpan } from '../../wire/json-spans.ts'
+import type { JsonSpan } from '../../wire/json.ts'
 import { firstMessageSpans, memberSpans, readFields } from '../byte-lane/envelope.ts'
 import { isRecord, parseRecord } from '../canonical/json.ts'
 import type { Envelope } from '../canonical/translation.ts'

@@ -1,7 +1,7 @@
 // Reads what the gateway itself needs from a Chat Completions body.
 
 import type { Failure } from '../../kernel/failure.ts'
-import type { JsonSpan } from '../../wire/json-spans.ts'
+import type { JsonSpan } from '../../wire/json.ts'
 import { firstMessageSpans, memberSpans, readFields, routingFields } from '../byte-lane/envelope.ts'
 import type { Envelope } from '../canonical/translation.ts'
 

@@ -1,7 +1,7 @@
 // Reads what the gateway itself needs from a Responses body.
 
 import type { Failure } from '../../kernel/failure.ts'
-import type { JsonSpan } from '../../wire/json-spans.ts'
+import type { JsonSpan } from '../../wire/json.ts'
 import {
   type EnvelopeFields,
   envelopeOf,

@@ -1,7 +1,7 @@
 // The common part of stream renderers: tracks the open block, holds back half characters and dispatches events.
 // Dialects define how everything is written.
 
-import { assert } from '../../kernel/assert.ts'
+import { assert } from '../../kernel/failure.ts'
 import type { Usage } from '../../kernel/usage.ts'
 import type { ReplyBlock, ReplyEvent, Stop } from '../canonical/reply.ts'
 import type { RenderContext, StreamRenderer } from '../canonical/translation.ts'

@@ -3,7 +3,7 @@
 
 import { type Failure, invalidRequest } from '../../kernel/failure.ts'
 import { utf8Text } from '../../wire/bytes.ts'
-import { JsonNode } from '../../wire/json-members.ts'
+import { JsonNode } from '../../wire/json.ts'
 import {
   type Conversation,
   placeOf,

@@ -4,7 +4,7 @@
 // SchemaBudget limits how much of a request's schemas is rewritten: each part costs microseconds of the event loop, and
 // a body has room for thousands.
 
-import { JsonNode } from '../../wire/json-members.ts'
+import { JsonNode } from '../../wire/json.ts'
 import type { FunctionTool, RawJson } from '../canonical/conversation.ts'
 import { isRecord, jsonArray, jsonMembers, jsonObject, jsonString, parseJson, recordOf } from '../canonical/json.ts'
 import type { WarningList } from './fields.ts'

@@ -3,7 +3,7 @@
 // Pairing joins tool results with their calls. Providers refuse a call without a result and a result without a call, so
 // both are refused here, by name, before anything is sent.
 
-import { JsonNode } from '../../wire/json-members.ts'
+import { JsonNode } from '../../wire/json.ts'
 import {
   type Conversation,
   type CustomTool,

@@ -1,8 +1,7 @@
 // How handlers change things: a transaction that runs once per idempotency key, and what all operations that move money
 // by hand have in common.
 
-import { unreachable } from '../../kernel/assert.ts'
-import { Failure, invalidRequest } from '../../kernel/failure.ts'
+import { Failure, invalidRequest, unreachable } from '../../kernel/failure.ts'
 import type { RequestId } from '../../kernel/ids.ts'
 import { formatUsd, type Nano } from '../../kernel/money.ts'
 import type { Unavailable } from '../../ledger/account.ts'

@@ -3,10 +3,9 @@
 
 import { z } from 'zod'
 import { type Raising, raiseAlert } from '../../alerts/alerts.ts'
-import { unreachable } from '../../kernel/assert.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { type Failpoint, noFailpoint } from '../../kernel/failpoint.ts'
-import { Failure, invalidRequest } from '../../kernel/failure.ts'
+import { Failure, invalidRequest, unreachable } from '../../kernel/failure.ts'
 import type { PaymentId, RequestId, WorkspaceId } from '../../kernel/ids.ts'
 import { formatUsd } from '../../kernel/money.ts'
 import { writeOffIdOf } from '../../ledger/fund.ts'

@@ -1,21 +1,26 @@
 // The ledger of one process on the embedded engine. The process is the only writer, so holds live in memory and are
 // decided at once; only movements of money are committed. After a crash the holds are gone, without any charge.
 
-import { assert } from '../../kernel/assert.ts'
-import { createId, type WorkspaceId } from '../../kernel/ids.ts'
+import { assert } from '../../kernel/failure.ts'
+import { createId, type RequestId, type WorkspaceId } from '../../kernel/ids.ts'
 import { type Nano, zeroNano } from '../../kernel/money.ts'
 import type { Database } from '../../store/database.ts'
+import type { RequestRow } from '../../store/request-rows.ts'
 import { timeToSql } from '../../store/sql.ts'
 import { isStoreUnavailable } from '../../store/sql-error.ts'
-import type { BatchWriter } from '../../store/write-batch.ts'
+import type { BatchWriter, Refusal } from '../../store/write-batch.ts'
 import { type Insufficient, unavailable, type WalletId, workspaceOf } from '../account.ts'
 import {
+  type Budget,
   BudgetCounters,
   type BudgetName,
   type BudgetState,
   budgetName,
+  budgetNames,
   createBudgetSeeds,
   isWindowPast,
+  noBudgets,
+  type OverBudget,
   seedRoundMs,
 } from '../budget.ts'
 import { clean, cleanMs } from '../clean.ts'
@@ -27,11 +32,30 @@ import {
   recordCorrection,
   recordFunding,
 } from '../fund.ts'
-import type { HoldOutcome, HoldRequest, Ledger, LedgerOptions } from '../ledger.ts'
+import type {
+  Held,
+  HoldOutcome,
+  HoldRequest,
+  HoldStats,
+  Ledger,
+  LedgerOptions,
+  ReapReport,
+  SettleEnd,
+  Settlement,
+  SettleOutcome,
+  Wallet,
+} from '../ledger.ts'
+import {
+  chargedRow,
+  createEndCounters,
+  createWriteHealth,
+  dueOf,
+  type EndCounters,
+  readSettled,
+  repeatedOutcome,
+  type WriteHealth,
+} from '../settlement.ts'
 import { listTransfers, readTransfersOf } from '../transfer.ts'
-import { createEndCounters, createWriteHealth, type WriteHealth } from '../write-health.ts'
-import { Settlements } from './settlements.ts'
-import { type Claim, WalletBook } from './wallet-book.ts'
 
 const maintenanceMs = 1000
 
@@ -86,12 +110,12 @@ export async function createEmbeddedLedger(options: LedgerOptions, writer: Batch
     },
     // Failing commits do not end running requests: the hold is in memory, and its settlement is retried.
     extend: (requestId, more) => book.extend(requestId, more) ?? { kind: 'gone' },
-    cover: (requestId, more) => book.cover(requestId, more),
+    coverOverrun: (requestId, more) => book.coverOverrun(requestId, more),
     markSent: (requestId) => book.markSent(requestId),
     settle: (settlement) => settlements.settle(settlement),
     release: (requestId) => (book.release(requestId) ? { kind: 'released' } : { kind: 'gone' }),
     fund: (funding) => fund(options, { book, writeHealth }, funding),
-    correct: (correction) => correct(options, { book, writeHealth, onBroken }, correction),
+    correct: (correction) => correct({ ...options, onBroken }, { book, writeHealth }, correction),
     recount: (scopeId, startsAt) => void seeds.recount(scopeId, startsAt).catch(onSeedFault),
     recountAttributed: (...limited) => void seeds.recountAttributed(...limited).catch(onSeedFault),
     wallet: async (workspaceId) => book.wallet(workspaceId),
@@ -120,6 +144,465 @@ async function readSpent(database: Database): Promise<(readonly [BudgetName, Bud
   return rows.map((row) => [budgetName(row.scope_id, row.time_window), { spent: row.spent as Nano, held: zeroNano }])
 }
 
+/** After a failed commit, and with nothing left to commit, only another attempt can show that commits work again. */
+async function probe({ database, clock }: LedgerOptions, writeHealth: WriteHealth): Promise<void> {
+  const end = writeHealth.begin()
+  try {
+    await database.transaction(
+      (sql) => sql`INSERT INTO replicas (id, epoch, heartbeat_at) VALUES ('embedded', 1, ${timeToSql(clock.now())})
+        ON CONFLICT (id) DO UPDATE SET heartbeat_at = excluded.heartbeat_at`,
+    )
+    end('committed')
+  } catch (thrown) {
+    end('failed', thrown)
+  }
+}
+
+// ── Wallets and holds in memory ──
+
+// An authoritative copy of every posted balance, and the holds, which exist only here. Pure bookkeeping, decided at once.
+
+interface Balance {
+  posted: bigint
+  held: bigint
+}
+
+interface WalletHold {
+  readonly workspaceId: WorkspaceId
+  readonly balance: Balance
+  readonly budgets: readonly Budget[]
+  readonly budgetNames: readonly BudgetName[]
+  readonly heldAt: number
+  readonly expiresAtMs: number
+  amount: bigint
+  /** The part of the amount that was added when the charge was known. */
+  covered: bigint
+  sent: boolean
+  claimed: boolean
+  /** The outcome of the settlement of a claimed hold. */
+  settling: Promise<SettleOutcome> | undefined
+}
+
+/** A hold that is being settled; nothing else can end it. */
+interface Claim {
+  readonly requestId: RequestId
+  readonly workspaceId: WorkspaceId
+  /** The amount held before the cost was known. */
+  readonly heldBeforeCost: bigint
+  /** The amount that leaves the wallet; covered by the hold. */
+  readonly charge: Nano
+  /** The budgets that count the charge. */
+  readonly budgetNames: readonly BudgetName[]
+}
+
+interface HoldTerms {
+  readonly amount: Nano
+  readonly requiredFree: Nano | undefined
+  readonly now: number
+  /** By the monotonic clock: a clock that is set must end no hold. */
+  readonly expiresAtMs: number
+  readonly budgets: readonly Budget[] | undefined
+}
+
+type Reservation = Held | Insufficient | OverBudget
+
+const held: Reservation = { kind: 'held' }
+
+export class WalletBook {
+  readonly budgets: BudgetCounters
+  readonly #balances = new Map<WorkspaceId, Balance>()
+  /** In the order in which they were held. */
+  readonly #holds = new Map<RequestId, WalletHold>()
+  #heldTotal = 0n
+
+  constructor(posted: Iterable<readonly [WorkspaceId, Nano]>, budgets = new BudgetCounters()) {
+    this.budgets = budgets
+    for (const [workspaceId, amount] of posted) {
+      this.#balances.set(workspaceId, { posted: amount, held: 0n })
+    }
+  }
+
+  wallet(workspaceId: WorkspaceId): Wallet {
+    const { posted, held } = this.#balances.get(workspaceId) ?? { posted: 0n, held: 0n }
+    return { posted: posted as Nano, held: held as Nano, available: (posted - held) as Nano }
+  }
+
+  stats(): HoldStats {
+    const oldest = this.#holds.values().next().value
+    return { openHolds: this.#holds.size, heldTotal: this.#heldTotal as Nano, oldestHoldAt: oldest?.heldAt }
+  }
+
+  hold(requestId: RequestId, workspaceId: WorkspaceId, terms: HoldTerms): Reservation {
+    const { amount, requiredFree = amount, now, expiresAtMs, budgets = noBudgets } = terms
+    assert(amount >= 0n, 'a hold is not negative')
+    assert(!this.#holds.has(requestId), `${requestId} holds already`)
+    const hold: WalletHold = {
+      workspaceId,
+      balance: this.#balanceOf(workspaceId),
+      budgets,
+      budgetNames: budgetNames(budgets),
+      heldAt: now,
+      expiresAtMs,
+      amount: 0n,
+      covered: 0n,
+      sent: false,
+      claimed: false,
+      settling: undefined,
+    }
+    const uses = budgets.length === 0 ? undefined : this.budgets.uses(budgets)
+    const reservation = this.#reserve(hold, amount, requiredFree)
+    if (reservation.kind !== 'held') return reservation
+    this.#holds.set(requestId, hold)
+    return uses ? { kind: 'held', budgets: uses } : reservation
+  }
+
+  /** undefined: there is no such open hold. */
+  extend(requestId: RequestId, more: Nano): Reservation | undefined {
+    assert(more >= 0n, 'an extension is not negative')
+    const hold = this.#open(requestId)
+    return hold && this.#reserve(hold, more)
+  }
+
+  /** See `Ledger.coverOverrun`. */
+  coverOverrun(requestId: RequestId, more: Nano): Nano {
+    const hold = this.#open(requestId)
+    return (hold ? this.#coverOverrun(hold, more) : 0n) as Nano
+  }
+
+  markSent(requestId: RequestId): void {
+    const hold = this.#open(requestId)
+    if (hold) hold.sent = true
+  }
+
+  /** `due`: what the wallet pays if it can. undefined: there is no such open hold. */
+  claim(requestId: RequestId, due: Nano): Claim | undefined {
+    assert(due >= 0n, 'a charge is not negative')
+    const hold = this.#open(requestId)
+    if (!hold) return undefined
+    hold.claimed = true
+    const { workspaceId, budgetNames } = hold
+    // The rest is reserved at once, so that what is committed later is covered whatever happens until then.
+    this.#coverOverrun(hold, due - hold.amount)
+    const charge = (due < hold.amount ? due : hold.amount) as Nano
+    return { requestId, workspaceId, heldBeforeCost: hold.amount - hold.covered, charge, budgetNames }
+  }
+
+  settling(requestId: RequestId): Promise<SettleOutcome> | undefined {
+    return this.#holds.get(requestId)?.settling
+  }
+
+  setSettling({ requestId }: Claim, outcome: Promise<SettleOutcome>): void {
+    const hold = this.#holds.get(requestId)
+    if (hold) hold.settling = outcome
+  }
+
+  /** The claim's charge is durable. */
+  commit({ requestId, charge, budgetNames }: Claim): void {
+    const { balance } = this.#end(requestId)
+    balance.posted -= charge
+    this.budgets.spend(budgetNames, charge)
+    assert(balance.posted >= balance.held, `${requestId} was charged more than it held`)
+  }
+
+  /** The hold ends without a charge. */
+  drop({ requestId }: Claim): void {
+    this.#end(requestId)
+  }
+
+  release(requestId: RequestId): boolean {
+    if (!this.#open(requestId)) return false
+    this.#end(requestId)
+    return true
+  }
+
+  credit(workspaceId: WorkspaceId, amount: Nano): void {
+    this.#balanceOf(workspaceId).posted += amount
+  }
+
+  /** Ends what is past its lifetime and not being settled. */
+  releaseExpired(nowMs: number): readonly ReapReport[] {
+    const reports: ReapReport[] = []
+    for (const [requestId, { claimed, expiresAtMs, sent, amount }] of this.#holds) {
+      if (claimed || expiresAtMs > nowMs) continue
+      this.#end(requestId)
+      reports.push({ requestId, amount: amount as Nano, sent })
+    }
+    return reports
+  }
+
+  #balanceOf(workspaceId: WorkspaceId): Balance {
+    const known = this.#balances.get(workspaceId)
+    if (known) return known
+    const fresh = { posted: 0n, held: 0n }
+    this.#balances.set(workspaceId, fresh)
+    return fresh
+  }
+
+  #open(requestId: RequestId): WalletHold | undefined {
+    const hold = this.#holds.get(requestId)
+    return hold?.claimed ? undefined : hold
+  }
+
+  #reserve(hold: WalletHold, amount: bigint, requiredFree = amount): Reservation {
+    const { posted, held: reserved } = hold.balance
+    const needed = requiredFree > amount ? requiredFree : amount
+    if (posted - reserved < needed) return { kind: 'insufficient', posted: posted as Nano, held: reserved as Nano }
+    const over = this.budgets.refusal(hold.budgets, needed)
+    if (over) return over
+    this.#add(hold, amount)
+    return held
+  }
+
+  #coverOverrun(hold: WalletHold, more: bigint): bigint {
+    const { posted, held: reserved } = hold.balance
+    const amount = more < posted - reserved ? more : posted - reserved
+    if (amount <= 0n) return 0n
+    hold.covered += amount
+    this.#add(hold, amount)
+    return amount
+  }
+
+  #add(hold: WalletHold, amount: bigint): void {
+    hold.amount += amount
+    hold.balance.held += amount
+    this.#heldTotal += amount
+    this.budgets.hold(hold.budgetNames, amount)
+  }
+
+  /** Takes the hold out, and its amount from what is held. */
+  #end(requestId: RequestId): WalletHold {
+    const hold = this.#holds.get(requestId)
+    assert(hold, `no hold of ${requestId}`)
+    this.#holds.delete(requestId)
+    hold.balance.held -= hold.amount
+    this.#heldTotal -= hold.amount
+    this.budgets.free(hold.budgetNames, hold.amount)
+    assert(hold.balance.held >= 0n, `the holds of ${hold.workspaceId} do not add up`)
+    return hold
+  }
+}
+
+// ── Settlements ──
+
+// The one way a hold becomes a charge: it is claimed in memory, written with the row of its request, and only then taken
+// from the balance. Group commit by back-pressure: while one commit syncs, settlements queue, and the next commit takes
+// them all. An idle ledger commits at once, a busy one spends one sync on hundreds.
+
+const batchMax = 512
+/**
+ * A commit costs as much as several settlements, whatever is in it: two threads are woken and a disk is synced. If the
+ * previous batch was large and has just ended, more settlements are likely on their way, so wait a millisecond for them.
+ */
+const gatherMs = 1
+const busyBatchMin = 3
+const busyTimeMs = 10
+const fullBatch = 64
+/** How long a settlement is retried. After that its caller gets `unavailable`, or `unknown` if its commit is still running. */
+const retryMs = 30_000
+const firstRetryMs = 50
+const retryMaxMs = 1000
+/** How often a commit that does not return is checked. */
+const watchMs = 1000
+
+interface SettlementsOptions extends LedgerOptions {
+  readonly book: WalletBook
+  readonly writer: BatchWriter
+  readonly writeHealth: WriteHealth
+  readonly counters: EndCounters
+}
+
+interface Entry {
+  readonly claim: Claim
+  readonly settlement: Settlement
+  readonly row: RequestRow
+  readonly submittedMs: number
+  /** Its caller has got `unknown`. */
+  isOverdue: boolean
+  /** An earlier commit of it seemed to fail. */
+  isRetry: boolean
+  /** Called once, at the end. */
+  resolve(end: SettleEnd | Promise<SettleEnd>): void
+  /** Answers the caller before the end is known. */
+  answer(outcome: SettleOutcome): void
+}
+
+class Settlements {
+  #queue: Entry[] = []
+  #running: readonly Entry[] = []
+  #busy: Promise<void> | undefined
+  #last = { size: 0, endedMs: 0 }
+
+  constructor(private readonly options: SettlementsOptions) {}
+
+  settle(settlement: Settlement): Promise<SettleOutcome> {
+    const { book, database, reach } = this.options
+    const { requestId } = settlement
+    const first = book.settling(requestId)
+    // If the first could not read its result, this one tries again.
+    if (first) return first.then(repeatedOutcome, () => readSettled(database.sql, requestId))
+    const claim = book.claim(requestId, dueOf(settlement))
+    if (!claim) return readSettled(database.sql, requestId)
+    const { promise, resolve, reject } = Promise.withResolvers<SettleOutcome>()
+    try {
+      const pause = reach('before_settle')
+      if (pause)
+        pause.then(() => this.#submit(claim, settlement, resolve)).catch((thrown) => this.#drop(claim, reject, thrown))
+      else this.#submit(claim, settlement, resolve)
+    } catch (thrown) {
+      this.#drop(claim, reject, thrown)
+    }
+    book.setSettling(claim, promise)
+    return promise
+  }
+
+  /** Nothing was written for this claim, so it ends here. */
+  #drop(claim: Claim, reject: (thrown: unknown) => void, thrown: unknown): void {
+    this.options.book.drop(claim)
+    reject(thrown)
+  }
+
+  /** Resolves when nothing is queued or running. */
+  async idle(): Promise<void> {
+    await this.#busy
+  }
+
+  #submit(claim: Claim, settlement: Settlement, answer: Entry['answer']): void {
+    const row = chargedRow(settlement, claim.workspaceId, claim.charge, claim.budgetNames)
+    const submittedMs = this.options.clock.monotonicMs()
+    // A promise that is rejected rejects the call.
+    const resolve = answer as Entry['resolve']
+    this.#queue.push({ claim, settlement, row, submittedMs, isOverdue: false, isRetry: false, answer, resolve })
+    // Not at once: what is submitted in the same turn shares the commit.
+    this.#busy ??= Promise.resolve().then(() => this.#work())
+  }
+
+  async #work(): Promise<void> {
+    const { clock, timers } = this.options
+    let pauseMs = firstRetryMs
+    while (this.#queue.length > 0) {
+      const isBusyTime = this.#last.size >= busyBatchMin && clock.monotonicMs() - this.#last.endedMs < busyTimeMs
+      if (isBusyTime && this.#queue.length < fullBatch) await timers.wait(gatherMs)
+      const batch = this.#queue.splice(0, batchMax)
+      const results = await this.#commit(batch)
+      this.#last = { size: batch.length, endedMs: clock.monotonicMs() }
+      if (results) {
+        this.#endAll(batch, results)
+        pauseMs = firstRetryMs
+        continue
+      }
+      // Overdue entries are not retried: their callers have already got an error.
+      this.#giveUp(batch.filter((entry) => entry.isOverdue))
+      this.#queue.unshift(...batch.filter((entry) => !entry.isOverdue))
+      this.#giveUpOld()
+      await timers.wait(pauseMs)
+      pauseMs = Math.min(2 * pauseMs, retryMaxMs)
+    }
+    this.#busy = undefined
+  }
+
+  /** undefined = the store failed, nothing was written, and the batch may be tried again. */
+  async #commit(batch: readonly Entry[]): Promise<readonly (Refusal | undefined)[] | undefined> {
+    const { writer, writeHealth } = this.options
+    const end = writeHealth.begin()
+    this.#running = batch
+    const watch = setInterval(() => this.#giveUpOld(), watchMs)
+    try {
+      const results = await writer.commitBatch(batch.map(({ row }) => row))
+      end('committed')
+      return results
+    } catch (thrown) {
+      end('failed', thrown)
+      // It may have been written all the same.
+      for (const entry of batch) entry.isRetry = true
+      // Retrying does not help against a defect of ours.
+      return isStoreUnavailable(thrown) ? undefined : batch.map(() => ({ message: String(thrown) }))
+    } finally {
+      clearInterval(watch)
+      this.#running = []
+    }
+  }
+
+  #endAll(batch: readonly Entry[], results: readonly (Refusal | undefined)[]): void {
+    const { book, onBroken } = this.options
+    const defects: unknown[] = []
+    for (const [at, entry] of batch.entries()) {
+      const refusal = results[at]
+      if (refusal) {
+        entry.resolve(this.#endRefused(entry, refusal))
+        continue
+      }
+      // The charge is durable, whatever is wrong with the book: the caller gets what was paid for.
+      try {
+        book.commit(entry.claim)
+      } catch (thrown) {
+        defects.push(thrown)
+      }
+      entry.resolve(this.#endCommitted(entry))
+    }
+    // Only now, when every other settlement of this commit has its result.
+    for (const thrown of defects) onBroken(thrown)
+  }
+
+  #endCommitted({ claim, settlement }: Entry): SettleEnd | Promise<SettleEnd> {
+    const { book, reach, counters } = this.options
+    const { charge, workspaceId, heldBeforeCost } = claim
+    const writtenOff = (settlement.cost - charge) as Nano
+    const { posted } = book.wallet(workspaceId)
+    const end: SettleEnd = { kind: 'settled', charge, posted, writtenOff, repeated: false }
+    counters.settled(settlement, end, heldBeforeCost)
+    try {
+      const pause = reach('after_commit')
+      return pause ? pause.then(() => end) : end
+    } catch (thrown) {
+      return Promise.reject(thrown)
+    }
+  }
+
+  /** A commit that was taken for failed, though it was written, is found by its retry, which is refused. */
+  async #endRefused({ claim, settlement, isRetry }: Entry, { message }: Refusal): Promise<SettleEnd> {
+    const { book, database, counters } = this.options
+    // If this read fails, it is unknown whether the claim was charged, and it stays open.
+    const stored = await readSettled(database.sql, claim.requestId)
+    if (stored.kind === 'settled' && isRetry) book.commit(claim)
+    else book.drop(claim)
+    counters.settled(settlement, stored, claim.heldBeforeCost)
+    if (stored.kind === 'settled') return stored
+    throw new Error(`the database refused the settlement of ${claim.requestId}; it was not charged: ${message}`)
+  }
+
+  /** Settlements that wait are given up. How one ends that is on its way to the disk is not known yet. */
+  #giveUpOld(): void {
+    const nowMs = this.options.clock.monotonicMs()
+    const isOld = ({ submittedMs }: Entry) => nowMs - submittedMs > retryMs
+    const old = this.#queue.filter(isOld)
+    if (old.length > 0) this.#queue = this.#queue.filter((entry) => !isOld(entry))
+    this.#giveUp(old)
+    for (const entry of this.#running) if (!entry.isOverdue && isOld(entry)) this.#answerUnknown(entry)
+  }
+
+  /** Not committed, and never will be. */
+  #giveUp(entries: readonly Entry[]): void {
+    for (const entry of entries) {
+      this.options.book.drop(entry.claim)
+      entry.resolve(unavailable)
+    }
+  }
+
+  /** Its commit has not come back from the disk in time and may still succeed. */
+  #answerUnknown(entry: Entry): void {
+    const { promise, resolve } = Promise.withResolvers<SettleEnd>()
+    const end = promise.catch((thrown) => {
+      this.options.onFault(`the settlement of ${entry.claim.requestId} could not be ended`, thrown)
+      return undefined
+    })
+    entry.isOverdue = true
+    entry.resolve = resolve
+    entry.answer({ kind: 'unknown', retryAfterMs: unavailable.retryAfterMs, end })
+  }
+}
+
+// ── Top-ups and corrections ──
+
 async function fund(
   { database, clock, reach }: LedgerOptions,
   { book, writeHealth }: { readonly book: WalletBook; readonly writeHealth: WriteHealth },
@@ -140,33 +623,13 @@ async function fund(
   }
 }
 
-/** After a failed commit, and with nothing left to commit, only another attempt can show that commits work again. */
-async function probe({ database, clock }: LedgerOptions, writeHealth: WriteHealth): Promise<void> {
-  const end = writeHealth.begin()
-  try {
-    await database.transaction(
-      (sql) => sql`INSERT INTO replicas (id, epoch, heartbeat_at) VALUES ('embedded', 1, ${timeToSql(clock.now())})
-        ON CONFLICT (id) DO UPDATE SET heartbeat_at = excluded.heartbeat_at`,
-    )
-    end('committed')
-  } catch (thrown) {
-    end('failed', thrown)
-  }
-}
-
-// A correction. What it takes is set aside in memory like the hold of a request, so that no request can be promised it
-// meanwhile, and leaves the balance only when the transfer is durable.
-
-interface CorrectDependencies {
-  readonly book: WalletBook
-  readonly writeHealth: WriteHealth
-  /** The correction is committed, and the book could not be changed with it. */
-  onBroken(thrown: unknown): void
-}
-
-export async function correct(
-  { database, clock, reach }: LedgerOptions,
-  { book, writeHealth, onBroken }: CorrectDependencies,
+/**
+ * The amount is held in memory like that of a request, so that no request can use it meanwhile, and leaves the balance when
+ * the transfer is durable.
+ */
+async function correct(
+  { database, clock, reach, onBroken }: LedgerOptions,
+  { book, writeHealth }: { readonly book: WalletBook; readonly writeHealth: WriteHealth },
   correction: Correction,
 ): Promise<CorrectOutcome> {
   let claim: Claim | undefined

@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { createEngine } from '../../../test/parts/engines.ts'
 import { expectBooksRight, holdOf, openFunded, settlementOf } from '../../../test/parts/ledger.ts'
 import type { Nano } from '../../kernel/money.ts'
-import { WalletBook } from './wallet-book.ts'
+import { WalletBook } from './embedded-ledger.ts'
 
 test('a charge above what was held is counted, also if the hold was raised when the charge was quoted', async () => {
   await using store = await createEngine('sqlite').openStore()
@@ -10,7 +10,7 @@ test('a charge above what was held is counted, also if the hold was raised when 
   const { ledger, workspaceId } = books
   const [covered, extended] = [holdOf(workspaceId, 10n), holdOf(workspaceId, 10n)]
   for (const request of [covered, extended]) await ledger.hold(request)
-  expect(ledger.cover(covered.requestId, 90n as Nano)).toBe(90n as Nano)
+  expect(ledger.coverOverrun(covered.requestId, 90n as Nano)).toBe(90n as Nano)
   await ledger.extend(extended.requestId, 90n as Nano)
   await ledger.settle(settlementOf(covered.requestId, 100n))
   expect(ledger.stats()).toMatchObject({ charges: 1, overruns: 1, writtenOff: 0n })

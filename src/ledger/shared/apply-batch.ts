@@ -174,7 +174,7 @@ interface SettleTerms {
   readonly moved: Moved
 }
 
-/** Writes the charges of the holds that end here. For the others it reads what they came to. */
+/** Writes the charges of the holds that end here. For the others it reads the results. */
 async function settle(
   sql: Sql,
   operations: readonly SettleOperation[],

@@ -4,7 +4,7 @@ import { findPostgresPrograms } from '../../../test/parts/postgres.ts'
 import { openPostgresStore } from '../../../test/replicas/postgres-store.ts'
 import type { ReplicaId } from '../../kernel/ids.ts'
 import type { Nano } from '../../kernel/money.ts'
-import { createWriteHealth } from '../write-health.ts'
+import { createWriteHealth } from '../settlement.ts'
 import { createSkewWatch, joinReplicas } from './replica.ts'
 
 describe.skipIf(findPostgresPrograms() === undefined)('whether the silence of others means that they are dead', () => {

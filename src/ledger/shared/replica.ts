@@ -5,7 +5,7 @@ import type { Clock } from '../../kernel/clock.ts'
 import { createId, type ReplicaId } from '../../kernel/ids.ts'
 import { type Database, databaseNow } from '../../store/database.ts'
 import type { ReplicaView } from '../ledger.ts'
-import type { WriteHealth } from '../write-health.ts'
+import type { WriteHealth } from '../settlement.ts'
 
 export const heartbeatMs = 5000
 /** Four heartbeats. */

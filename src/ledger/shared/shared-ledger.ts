@@ -1,9 +1,9 @@
 // The ledger of one replica among several on PostgreSQL. Holds are rows, committed before anything goes upstream. This
 // process only remembers which of them are its own; the database decides everything.
 
-import { assert } from '../../kernel/assert.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import type { Failpoint } from '../../kernel/failpoint.ts'
+import { assert } from '../../kernel/failure.ts'
 import type { RequestId, WorkspaceId } from '../../kernel/ids.ts'
 import type { Nano } from '../../kernel/money.ts'
 import type { Database } from '../../store/database.ts'
@@ -23,15 +23,16 @@ import type {
   Timers,
   Wallet,
 } from '../ledger.ts'
-import { readSettled, settleOnce } from '../settlement.ts'
-import { listTransfers, readTransfersOf } from '../transfer.ts'
 import {
   commitEndOf,
   createEndCounters,
   createWriteHealth,
   type EndCounters,
+  readSettled,
+  settleOnce,
   type WriteHealth,
-} from '../write-health.ts'
+} from '../settlement.ts'
+import { listTransfers, readTransfersOf } from '../transfer.ts'
 import { readBudget } from './balances.ts'
 import { type BatchQueue, createBatchQueue, settleRetryMs as retryMs } from './batch-queue.ts'
 import type { SharedOperation } from './holds.ts'
@@ -83,7 +84,7 @@ export async function createSharedLedger(options: LedgerOptions): Promise<Ledger
       return seeding ? seeding.then((isDone) => (isDone ? holds.hold(request) : unavailable)) : holds.hold(request)
     },
     extend: holds.extend,
-    cover: () => undefined,
+    coverOverrun: () => undefined,
     markSent: holds.markSent,
     settle: holds.settle,
     release: holds.release,

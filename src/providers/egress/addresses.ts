@@ -1,7 +1,7 @@
 // Which addresses tenants may call: IANA's special-purpose ranges (2026-11), IPv4 addresses embedded in IPv6, and the
 // operator's allowlist. Cloud metadata stays out of reach whatever the list says.
 
-import { assert } from '../../kernel/assert.ts'
+import { assert } from '../../kernel/failure.ts'
 import { type IpAddress, type IpRange, isInRange, parsePlainAddress, parsePlainRange } from '../../kernel/ip-range.ts'
 import { StartRefusal } from '../../store/start-refusal.ts'
 

@@ -7,8 +7,8 @@ import { removeMembers } from '../../dialects/byte-lane/edits.ts'
 import { isRecord } from '../../dialects/canonical/json.ts'
 import type { Warning } from '../../dialects/canonical/translation.ts'
 import { pointerStep, WarningList } from '../../dialects/request/fields.ts'
-import { assert } from '../../kernel/assert.ts'
 import type { Failure } from '../../kernel/failure.ts'
+import { assert } from '../../kernel/failure.ts'
 import { hasBytes, utf8Text } from '../../wire/bytes.ts'
 import {
   type ByteEdit,
@@ -23,7 +23,7 @@ import {
   readJsonMembers,
   readJsonValueMembers,
   spliceBytes,
-} from '../../wire/json-members.ts'
+} from '../../wire/json.ts'
 import type { Endpoint, UpstreamResponse } from '../provider.ts'
 
 export interface WrappedCall {

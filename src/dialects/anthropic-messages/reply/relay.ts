@@ -2,8 +2,7 @@
 // the cost in the usage of message_delta.
 
 import { closeBrace, utf8Text } from '../../../wire/bytes.ts'
-import { spliceBytes } from '../../../wire/json-members.ts'
-import { JsonSpans, JsonTextMeter } from '../../../wire/json-spans.ts'
+import { JsonSpans, JsonTextMeter, spliceBytes } from '../../../wire/json.ts'
 import { sseEvent } from '../../../wire/sse.ts'
 import {
   costEdit,

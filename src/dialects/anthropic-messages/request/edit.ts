@@ -3,8 +3,8 @@
 // Everything else is forwarded byte for byte.
 
 import { hasBytes, openBracket } from '../../../wire/bytes.ts'
-import { type ByteEdit, type JsonMembers, memberKind, readJsonElements } from '../../../wire/json-members.ts'
-import type { JsonSpan } from '../../../wire/json-spans.ts'
+import type { JsonSpan } from '../../../wire/json.ts'
+import { type ByteEdit, type JsonMembers, memberKind, readJsonElements } from '../../../wire/json.ts'
 import {
   BodyEdits,
   type EditedRequest,

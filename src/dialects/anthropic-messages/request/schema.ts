@@ -1,7 +1,7 @@
 // Rewrites a schema to the subset of JSON Schema that the provider can enforce: other keywords are moved into the
 // description, and objects are closed.
 
-import { JsonNode } from '../../../wire/json-members.ts'
+import { JsonNode } from '../../../wire/json.ts'
 import type { RawJson } from '../../canonical/conversation.ts'
 import { jsonArray, jsonMembers, jsonString, parseJson } from '../../canonical/json.ts'
 import {

@@ -2,7 +2,7 @@
 // the provider closes the stream after a finish reason.
 
 import { ByteBuffer, utf8Text } from '../../../wire/bytes.ts'
-import { JsonNode } from '../../../wire/json-members.ts'
+import { JsonNode } from '../../../wire/json.ts'
 import { type ProviderFault, replyFault } from '../../canonical/faults.ts'
 import { isRecord, parseJson, rawJsonAt, recordOf, textOf } from '../../canonical/json.ts'
 import type { ReplyEvent, Stop } from '../../canonical/reply.ts'

@@ -3,8 +3,7 @@
 // each record waits for the next.
 
 import type { Usage } from '../../../kernel/usage.ts'
-import { spliceBytes } from '../../../wire/json-members.ts'
-import { type JsonSpan, JsonSpans } from '../../../wire/json-spans.ts'
+import { type JsonSpan, JsonSpans, spliceBytes } from '../../../wire/json.ts'
 import {
   costEdit,
   isObject,

@@ -5,6 +5,7 @@
 // passes only if all names in it are known here; others are translated.
 
 import { hasBytes } from '../../../wire/bytes.ts'
+import type { JsonSpan } from '../../../wire/json.ts'
 import {
   type ByteEdit,
   insertMember,
@@ -12,8 +13,7 @@ import {
   type JsonMembers,
   memberKind,
   memberValue,
-} from '../../../wire/json-members.ts'
-import type { JsonSpan } from '../../../wire/json-spans.ts'
+} from '../../../wire/json.ts'
 import {
   BodyEdits,
   type EditedRequest,

@@ -2,7 +2,7 @@
 // other keyword fails the request. Keywords are replaced by equivalents where possible; the rest is moved into the
 // description. To add a keyword: to `accepted`, or to `holders` if it holds schemas.
 
-import { JsonNode } from '../../../wire/json-members.ts'
+import { JsonNode } from '../../../wire/json.ts'
 import type { RawJson } from '../../canonical/conversation.ts'
 import { jsonArray, jsonMembers, jsonObject, jsonString } from '../../canonical/json.ts'
 import { objectRoot, rewriteSchemas, type SchemaBudget, type SchemaKeywords } from '../../request/schema.ts'

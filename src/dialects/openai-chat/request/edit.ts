@@ -2,6 +2,7 @@
 // byte, including key order, number spelling and unknown fields.
 
 import { hasBytes } from '../../../wire/bytes.ts'
+import type { JsonSpan } from '../../../wire/json.ts'
 import {
   type ByteEdit,
   insertMember,
@@ -10,8 +11,7 @@ import {
   type JsonMembers,
   memberKind,
   readJsonValueMembers,
-} from '../../../wire/json-members.ts'
-import type { JsonSpan } from '../../../wire/json-spans.ts'
+} from '../../../wire/json.ts'
 import {
   BodyEdits,
   byteEdit,

@@ -3,7 +3,7 @@
 
 import { estimatedInput } from '../../../kernel/usage.ts'
 import { utf8Text } from '../../../wire/bytes.ts'
-import { type JsonSpan, JsonSpans, JsonTextMeter } from '../../../wire/json-spans.ts'
+import { type JsonSpan, JsonSpans, JsonTextMeter } from '../../../wire/json.ts'
 import { readSseRecord, sseEvent } from '../../../wire/sse.ts'
 import {
   costEdit,

@@ -1,7 +1,7 @@
 // Edits a Responses body for a provider of the same dialect. Everything that is not edited is forwarded byte for byte.
 
 import { hasBytes } from '../../../wire/bytes.ts'
-import { memberKind } from '../../../wire/json-members.ts'
+import { memberKind } from '../../../wire/json.ts'
 import {
   BodyEdits,
   type EditedRequest,

@@ -1,5 +1,6 @@
 import { expect, test } from 'bun:test'
-import { abortSignalOf, Cancellation } from './cancellation.ts'
+import { abortSignalOf } from '../providers/call-endpoint.ts'
+import { Cancellation } from './deadline.ts'
 
 test('calls each listener once, functions and objects, with the reason set', () => {
   const cancellation = new Cancellation()
