@@ -115,7 +115,15 @@ export function AlertsView(_: ConsoleData) {
           keyOf={(alert) => alert.id}
           empty={emptyState(
             'No alerts',
-            'Low balances, spend limits, providers that fail and changed prices appear here.',
+            <>
+              Low balances, spend limits, providers that fail and changed prices appear here.
+              {chosen && workspaces.length > 1 && (
+                <>
+                  {' '}
+                  <a href={`/console/${allWorkspaces}/alerts`}>Alerts of all workspaces</a>
+                </>
+              )}
+            </>,
           )}
         />
       </Section>

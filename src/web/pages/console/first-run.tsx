@@ -63,7 +63,7 @@ export function FirstSteps({ workspaceId, now }: FirstStepsProps) {
             label: 'Add funds',
             how: 'Requests are paid from the workspace’s balance.',
             action: (
-              <a class="button quiet" href={to('wallet')}>
+              <a class="button" href={to('wallet')}>
                 Add funds
               </a>
             ),
@@ -74,7 +74,11 @@ export function FirstSteps({ workspaceId, now }: FirstStepsProps) {
       label: 'Send a request',
       how: 'Creates a key, shows it once, and sends a first request from this page. The sandbox needs no provider.',
       action: (
-        <Button onClick={() => open(<CreateAndRunDialog workspaceId={workspaceId} onDone={() => reload()} />)}>
+        <Button
+          // Without funds the request would be refused.
+          look={hasFunds === false ? 'quiet' : ''}
+          onClick={() => open(<CreateAndRunDialog workspaceId={workspaceId} onDone={() => reload()} />)}
+        >
           Create key and run
         </Button>
       ),

@@ -11,12 +11,12 @@ import { Moment, useTimeFormats } from './context.tsx'
 import { auditLines } from './figures.ts'
 import { FormDialog, useOverlay } from './overlay.tsx'
 
-export function SettingsView({ address, actor }: ConsoleData) {
+export function SettingsView({ address, actor, isPerson }: ConsoleData) {
   return (
     <>
       <div class="card-columns">
         <WorkspacesCard />
-        <SessionCard actor={actor} />
+        <SessionCard signedIn={isPerson ? `as ${actor}` : 'with the management token'} />
       </div>
       <ConfigurationCard address={address} />
       <AuditLog />
@@ -77,7 +77,7 @@ function WorkspaceDialog({ workspace }: { readonly workspace: Workspace | undefi
 
 const toSignIn = () => location.assign('/console')
 
-function SessionCard({ actor }: { readonly actor: string }) {
+function SessionCard({ signedIn }: { readonly signedIn: string }) {
   const { open } = useOverlay()
   const { isBusy, error, run } = useSubmit()
   const askAndSignOut = () =>
@@ -95,7 +95,7 @@ function SessionCard({ actor }: { readonly actor: string }) {
     )
   return (
     <Card title="Session">
-      <p>You are signed in as {actor}. A session ends after 12 hours without use, and after 7 days at the latest.</p>
+      <p>You are signed in {signedIn}. A session ends after 12 hours without use, and after 7 days at the latest.</p>
       {error && <ErrorNotice error={error} />}
       <div class="row">
         <Button look="quiet small" disabled={isBusy} onClick={() => run(signOut, toSignIn)}>
