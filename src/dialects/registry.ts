@@ -4,13 +4,13 @@
 import { Failure } from '../kernel/failure.ts'
 import { JsonFault, readJsonMembers } from '../wire/json.ts'
 import { anthropicMessages } from './anthropic-messages/index.ts'
-import { EnvelopeFields } from './byte-lane/envelope.ts'
 import { recordOf } from './canonical/json.ts'
 import type { Dialect, Dialects } from './dialect.ts'
 import { matchPath } from './gemini/envelope.ts'
 import { gemini } from './gemini/index.ts'
 import { openaiChat } from './openai-chat/index.ts'
 import { openaiResponses } from './openai-responses/index.ts'
+import { EnvelopeFields } from './request/fields.ts'
 import type { ModelPath, Operation, SurfaceName } from './surface.ts'
 
 /**

@@ -394,7 +394,7 @@ abstract class TranslatedRelay implements StreamRelay {
   finished = false
   terminal: Uint8Array = nothing
   fault: ProviderFault | undefined
-  countedBytes: number | undefined
+  bytesAtReport: number | undefined
   /** The last usage that counted output. */
   #counted: Usage | undefined
   readonly #parser: StreamParser
@@ -467,7 +467,7 @@ abstract class TranslatedRelay implements StreamRelay {
     const { usageSoFar, isOutputUncounted } = this.#parser
     if (usageSoFar === this.#counted || isOutputUncounted) return
     this.#counted = usageSoFar
-    this.countedBytes = this.outputBytes
+    this.bytesAtReport = this.outputBytes
   }
 
   #noteOddities({ unified, raw, isUnknown }: Stop): void {

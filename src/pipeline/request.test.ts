@@ -57,7 +57,7 @@ const reported = (inputTokens: number, outputTokens: number): Usage => ({
   source: 'reported',
 })
 const measured = (more: Partial<MeasuredReply>): MeasuredReply => ({
-  ...{ usage: undefined, usageSoFar: undefined, outputBytes: 100, countedBytes: undefined },
+  ...{ usage: undefined, usageSoFar: undefined, outputBytes: 100, bytesAtReport: undefined },
   ...more,
 })
 
@@ -91,28 +91,28 @@ describe('usage', () => {
     ],
     [
       'a count of everything relayed, unchanged',
-      { usageSoFar: reported(3, 7), countedBytes: 100 },
+      { usageSoFar: reported(3, 7), bytesAtReport: 100 },
       { inputTokens: 3, outputTokens: 7, source: 'reported' },
     ],
     [
       'a count plus an estimate of what was relayed since',
-      { usageSoFar: reported(3, 7), countedBytes: 60 },
+      { usageSoFar: reported(3, 7), bytesAtReport: 60 },
       { inputTokens: 3, outputTokens: 17, inputReported: true, source: 'estimated' },
     ],
     [
       'only the input of a count without output, if there was output',
-      { usageSoFar: reported(3, 0), countedBytes: 60 },
+      { usageSoFar: reported(3, 0), bytesAtReport: 60 },
       { inputTokens: 3, outputTokens: 25, inputReported: true },
     ],
-    ['not a count of zeros before any output', { usage: reported(0, 0), countedBytes: 0 }, { inputTokens: 8 }],
+    ['not a count of zeros before any output', { usage: reported(0, 0), bytesAtReport: 0 }, { inputTokens: 8 }],
     [
       'the input of a count before any output',
-      { usage: reported(3, 0), countedBytes: 0 },
+      { usage: reported(3, 0), bytesAtReport: 0 },
       { inputTokens: 3, outputTokens: 25, inputReported: true },
     ],
     [
       'not an implausible count',
-      { usageSoFar: reported(9_999, 7), countedBytes: 100 },
+      { usageSoFar: reported(9_999, 7), bytesAtReport: 100 },
       { inputTokens: 8, outputTokens: 25 },
     ],
   ])('of an answer that ended early is %s', (_, more, counts) => {
@@ -121,7 +121,7 @@ describe('usage', () => {
 
   test('is the quoted one for an answer that ended early, if there is one', () => {
     const usage = reported(3, 7)
-    const more = { usage, usageSoFar: reported(2, 2), countedBytes: 100 }
+    const more = { usage, usageSoFar: reported(2, 2), bytesAtReport: 100 }
     expect(openRequest().request.usageOfPart(measured(more))).toBe(usage)
   })
 

@@ -356,15 +356,15 @@ export class GatewayRequest implements RelayContext {
   }
 
   /** The usage of a reply that is not complete: the last count, and an estimate of what was relayed since. */
-  usageOfPart({ usage, usageSoFar, outputBytes, countedBytes }: MeasuredReply): Usage {
+  usageOfPart({ usage, usageSoFar, outputBytes, bytesAtReport }: MeasuredReply): Usage {
     const counted = usage ?? usageSoFar
-    if (!counted || countedBytes === undefined) return this.#estimate(usageSoFar, outputBytes)
+    if (!counted || bytesAtReport === undefined) return this.#estimate(usageSoFar, outputBytes)
     // It was validated when the client was quoted its cost, and the client pays no other amount.
-    if (usage !== undefined && outputBytes === countedBytes) return usage
-    const implausible = findImplausible(counted, this.#bounds(), () => countedBytes)
+    if (usage !== undefined && outputBytes === bytesAtReport) return usage
+    const implausible = findImplausible(counted, this.#bounds(), () => bytesAtReport)
     if (implausible && implausible.count !== 'zero') this.#recordImplausible(implausible)
     if (implausible || totalInputTokens(counted) === 0) return this.#estimate(usageSoFar, outputBytes)
-    return usageSince(counted, outputBytes - countedBytes, this.#bounds())
+    return usageSince(counted, outputBytes - bytesAtReport, this.#bounds())
   }
 
   /** The input that the provider reported, however the reply ended; undefined = nothing plausible. */

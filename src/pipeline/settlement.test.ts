@@ -59,7 +59,7 @@ test.each(['client left after content', 'interrupted', 'hold exhausted', 'ended 
 
 const none = { ended: 0, kept: 0, freed: 0, left: 0, released: 0, written: 0, observed: 0 }
 const charged = { kind: 'settled', charge: 5n } as SettleEnd
-const measured = { usage: whole, usageSoFar: undefined, outputBytes: 4, countedBytes: undefined }
+const measured = { usage: whole, usageSoFar: undefined, outputBytes: 4, bytesAtReport: undefined }
 const complete = { ending: 'complete' } as const
 const defect = new Failure('INTERNAL', 'Tollgate failed.')
 
@@ -236,7 +236,7 @@ describe('a charge that is not confirmed in time', () => {
 
   test('keeps the status of a client that had left', async () => {
     const { deps, request, record, unconfirmed, resolve } = startUnconfirmed()
-    await settle(deps, request, { ending: 'client left after content' }, { ...measured, countedBytes: 4 })
+    await settle(deps, request, { ending: 'client left after content' }, { ...measured, bytesAtReport: 4 })
     resolve(charged)
     await Promise.all(unconfirmed)
     expect([record.status, record.code]).toEqual([499, undefined])

@@ -25,7 +25,7 @@ const relay: StreamRelay = {
   terminal: nothing,
   usage: undefined,
   usageSoFar: undefined,
-  countedBytes: undefined,
+  bytesAtReport: undefined,
   outputBytes: 0,
   fault: undefined,
   keepAlive: () => nothing,

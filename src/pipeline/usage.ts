@@ -36,13 +36,13 @@ export function maxOutputOf({ maxOutputTokens }: OutputLimits): number {
 type OutputLimits = Pick<OfferedModel, 'defaultMaxTokens' | 'maxOutputTokens'>
 
 /** The measured state of an answer, while it is relayed and after. */
-export type MeasuredReply = Pick<StreamRelay, 'usage' | 'usageSoFar' | 'outputBytes' | 'countedBytes'>
+export type MeasuredReply = Pick<StreamRelay, 'usage' | 'usageSoFar' | 'outputBytes' | 'bytesAtReport'>
 
 export const nothingMeasured: MeasuredReply = {
   usage: undefined,
   usageSoFar: undefined,
   outputBytes: 0,
-  countedBytes: undefined,
+  bytesAtReport: undefined,
 }
 
 const toleranceMin = 16

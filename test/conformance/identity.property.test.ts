@@ -58,14 +58,14 @@ function read(dialect: Dialect, body: Uint8Array<ArrayBuffer>): Conversation {
 /**
  * A conversation as far as both dialects can tell it. Turns of one role in a row are one turn, with results first and
  * a system turn behind the user's; an effort of none is a mode; auto is the default choice, and how many calls there may
- * be says nothing where there may be none; places are dropped.
+ * be says nothing where there may be none; JSON pointers are dropped.
  */
 function normal(conversation: Conversation, { marks = true, thinking = true } = {}): object {
-  const { places: _, turns, tools, system, reasoning, outputFormat, parallelTools, ...rest } = conversation
+  const { pointers: _, turns, tools, system, reasoning, outputFormat, parallelTools, ...rest } = conversation
   const strip = (value: unknown): unknown =>
     JSON.parse(
       JSON.stringify(value, (name, member) =>
-        name === 'place' || (!marks && name === 'cacheMark') ? undefined : member,
+        name === 'pointer' || (!marks && name === 'cacheMark') ? undefined : member,
       ),
     )
   const said = turns.map((turn) => (thinking ? turn : withoutThinking(turn)))

@@ -4,17 +4,17 @@
 import { isoTime } from '../../kernel/clock.ts'
 import { Failure, invalidRequest } from '../../kernel/failure.ts'
 import type { JsonSpan } from '../../wire/json.ts'
+import { recordOf } from '../canonical/json.ts'
+import type { Envelope } from '../canonical/translation.ts'
+import type { LimitViews, SpendView } from '../dialect.ts'
 import {
   type EnvelopeFields,
   firstMessageSpans,
   memberSpans,
   readFields,
+  refuse,
   routingFields,
-} from '../byte-lane/envelope.ts'
-import { recordOf } from '../canonical/json.ts'
-import type { Envelope } from '../canonical/translation.ts'
-import type { LimitViews, SpendView } from '../dialect.ts'
-import { refuse } from '../request/fields.ts'
+} from '../request/fields.ts'
 import { behindAttribution } from './request/edit.ts'
 
 export function readEnvelope(body: Uint8Array<ArrayBuffer>, headers: Headers): Envelope | Failure {

@@ -17,8 +17,7 @@ import {
 } from '../../wire/json.ts'
 import type { TargetRules } from '../canonical/target-rules.ts'
 import type { ContentTags, Envelope, Warning } from '../canonical/translation.ts'
-import { shownWord } from '../request/fields.ts'
-import { routingMembers } from './envelope.ts'
+import { routingMembers, shownWord } from '../request/fields.ts'
 
 /** The changes to the caller's body for this provider. */
 export interface RequestEdits {

@@ -48,8 +48,8 @@ export interface StreamRelay {
   readonly usage: Usage | undefined
   /** The usage reported so far: maybe only the input, or nothing. */
   readonly usageSoFar: Usage | undefined
-  /** The value of `outputBytes` at the last reported output count; undefined = none was reported. */
-  readonly countedBytes: number | undefined
+  /** `outputBytes` when the provider last reported its output count; undefined = it reported none. */
+  readonly bytesAtReport: number | undefined
   /** Bytes of generated text relayed, without the surrounding JSON. */
   readonly outputBytes: number
   readonly fault: ProviderFault | undefined
@@ -88,7 +88,7 @@ export abstract class RecordRelay implements StreamRelay {
   usage: Usage | undefined
   usageSoFar: Usage | undefined
   outputBytes = 0
-  countedBytes: number | undefined
+  bytesAtReport: number | undefined
   fault: ProviderFault | undefined
   /** The data and event spans of the current record. */
   protected readonly sse = new SseSpans()
@@ -224,7 +224,7 @@ export interface ReplyShape<Content extends string> {
 }
 
 /** Longer lists are never empty; shorter ones are parsed. */
-const emptyBytesMost = 300
+const emptyBytesMax = 300
 
 export function createReplyRelay<Content extends string>({
   content,
@@ -245,7 +245,7 @@ export function createReplyRelay<Content extends string>({
     if (isPresent(body, error)) return { fault: readErrorObject(parseSpan(body, error)) }
     if (list.start < 0 || body[list.start] !== openBracket) return { fault: replyFault(`a reply without ${content}`) }
     if (
-      list.end - list.start < emptyBytesMost &&
+      list.end - list.start < emptyBytesMax &&
       isEmptyReply(recordOf(parseSpan(body, { start: 0, end: body.length })))
     ) {
       return { fault: replyFault('an empty answer') }

@@ -9,7 +9,7 @@ export interface CacheMark {
   /** short = about five minutes, long = about an hour. */
   readonly life: 'short' | 'long'
   /** Where the caller wrote it, as a JSON pointer into its body. */
-  readonly place?: string
+  readonly pointer?: string
 }
 
 interface Marked {
@@ -95,7 +95,7 @@ export type Turn =
 
 /** JSON pointer into the caller's body, used in refusals and warnings. */
 interface Placed {
-  readonly place?: string | undefined
+  readonly pointer?: string | undefined
 }
 
 export interface FunctionTool extends Marked, Placed {
@@ -194,7 +194,7 @@ export interface Conversation {
   /** Requested features that have no place above. */
   readonly unsupported: readonly UnsupportedField[]
   /** JSON pointers to where the caller wrote some of the above. */
-  readonly places?: Places
+  readonly pointers?: Pointers
 }
 
 export interface PromptCacheOptions {
@@ -207,7 +207,7 @@ export interface PromptCacheOptions {
 }
 
 /** The settings whose field name differs between dialects. */
-export type Places = {
+export type Pointers = {
   readonly [Name in
     | 'system'
     | 'turns'
@@ -240,9 +240,9 @@ export interface UnsupportedField {
   readonly wantsAudio?: boolean | undefined
 }
 
-// JSON pointers for refusals and warnings: the place recorded by the caller's parser, or the most common field name.
+// JSON pointers for refusals and warnings: the one recorded by the caller's parser, or the most common field name.
 
-const usual: Readonly<Record<keyof Places, string>> = {
+const usual: Readonly<Record<keyof Pointers, string>> = {
   system: '/messages',
   turns: '/messages',
   outputCap: '/max_tokens',
@@ -256,10 +256,10 @@ const usual: Readonly<Record<keyof Places, string>> = {
 }
 
 /** The message of a turn. */
-export function turnPlace(turn: Turn | undefined): string {
-  return turn?.place ?? '/messages'
+export function turnPointer(turn: Turn | undefined): string {
+  return turn?.pointer ?? '/messages'
 }
 
-export function placeOf({ places }: Conversation, name: keyof Places): string {
-  return places?.[name] ?? usual[name]
+export function pointerTo({ pointers }: Conversation, name: keyof Pointers): string {
+  return pointers?.[name] ?? usual[name]
 }

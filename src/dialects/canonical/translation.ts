@@ -31,8 +31,8 @@ export interface Envelope {
   readonly wantsStreamUsage: boolean
   /** The body is one of another dialect that this surface takes too, so it cannot be passed on as it is. */
   readonly isForeign?: boolean
-  /** The caller wants the reply inside a list. */
-  readonly isListed?: boolean
+  /** The caller wants the reply inside a JSON array. */
+  readonly isArrayReply?: boolean
   /** Called in place of the generation path. Only providers of the same dialect can have it, and not all do. */
   readonly upstreamPath?: string
   /** The caller wants vectors, and in which form. */
@@ -88,7 +88,7 @@ export interface ParsedRequest {
 /** How a reply is written, where the dialect lets the caller choose. */
 export interface ReplyForm {
   readonly showsThoughts: boolean
-  readonly isListed: boolean
+  readonly isArrayReply: boolean
 }
 
 /** The model that will receive a rendered request. */

@@ -3,9 +3,9 @@
 import { type Failure, invalidRequest } from '../../kernel/failure.ts'
 import { utf8Text } from '../../wire/bytes.ts'
 import type { JsonSpan } from '../../wire/json.ts'
-import { firstMessageSpans, memberSpans, readFields } from '../byte-lane/envelope.ts'
 import { isRecord, parseRecord } from '../canonical/json.ts'
 import type { Envelope } from '../canonical/translation.ts'
+import { firstMessageSpans, memberSpans, readFields } from '../request/fields.ts'
 import type { ModelPath, Operation } from '../surface.ts'
 import { isPassable } from './request/edit.ts'
 import { inOneSpelling } from './spelling.ts'
@@ -31,14 +31,14 @@ export function readEnvelope(sent: Uint8Array<ArrayBuffer>, _: Headers, url = ''
     }
     const thinking = config?.optionalObject('thinkingConfig')
     const wantsStream = verb === 'streamGenerateContent'
-    const isListed = wantsStream && !wantsEvents
+    const isArrayReply = wantsStream && !wantsEvents
     return {
       ...{ body, members: fields.members, model, stream: wantsStream && wantsEvents, outputCap: cap, choices: 1 },
       offersTools: fields.hasEntries('tools'),
       reasoning: thinking && (thinking.optionalNumber('thinkingBudget') === 0 ? 'off' : 'on'),
       wantsStreamUsage: true,
-      ...(isListed && { isListed }),
-      ...((isListed || !isPassable(body, fields.members)) && { isForeign: true }),
+      ...(isArrayReply && { isArrayReply }),
+      ...((isArrayReply || !isPassable(body, fields.members)) && { isForeign: true }),
     }
   })
 }

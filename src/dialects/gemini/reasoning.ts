@@ -8,13 +8,13 @@ import {
   type AssistantBlock,
   type Conversation,
   type Effort,
-  placeOf,
+  pointerTo,
   type RawJson,
   type ReasoningBlock,
   type ReasoningSettings,
   type ThinkingBlock,
   type Turn,
-  turnPlace,
+  turnPointer,
 } from '../canonical/conversation.ts'
 import { filledObject, isRecord, jsonString, type Members, parseJson, parseRecord, textOf } from '../canonical/json.ts'
 import { blobFor, isDisplayOnly } from '../canonical/signature.ts'
@@ -72,7 +72,7 @@ export function restoreThinking(turns: readonly Turn[], issuer: string, warnings
       .findLast(({ part }) => part === 'text')
     const last = turn.blocks.findLast((block) => block.kind === 'text' && block.text !== '')
     const blocks = turn.blocks.flatMap((block): Signed<AssistantBlock>[] => {
-      if (isThinking(block)) return restored(block, issuer, () => warnings.add('thinking_dropped', turnPlace(turn)))
+      if (isThinking(block)) return restored(block, issuer, () => warnings.add('thinking_dropped', turnPointer(turn)))
       if (block === last && text) return [{ ...block, thoughtSignature: text.signature }]
       const signature = block.kind === 'tool-call' ? calls.get(block.id) : undefined
       return [signature === undefined ? block : { ...block, thoughtSignature: signature }]
@@ -123,7 +123,7 @@ const dynamicBudget = '-1'
 export function renderThinking(conversation: Conversation, target: EffortTarget): RawJson | undefined {
   const settings = conversation.reasoning
   if (!settings) return undefined
-  const warn = (code: string) => target.warnings.add(code, placeOf(conversation, 'reasoning'))
+  const warn = (code: string) => target.warnings.add(code, pointerTo(conversation, 'reasoning'))
   const isOff = isTurnedOff(settings)
   const dial = (thinksByLevel(target.rules) ? levelFor : budgetFor)(settings, target.rules, warn)
   return dial && filledObject({ ...dial, includeThoughts: isOff || settings.visible === false ? undefined : 'true' })

@@ -5,7 +5,6 @@ import type { Failure } from '../../kernel/failure.ts'
 import { tokenCount, totalInputTokens, type Usage } from '../../kernel/usage.ts'
 import { utf8Text } from '../../wire/bytes.ts'
 import { BodyEdits } from '../byte-lane/edits.ts'
-import { envelopeOf, readFields, routingFields, routingMembers } from '../byte-lane/envelope.ts'
 import { createReplyRelay, type RelayReply } from '../byte-lane/relay.ts'
 import {
   base64Vector,
@@ -17,7 +16,15 @@ import {
 import { replyFault } from '../canonical/faults.ts'
 import { isRecord, jsonArray, jsonNumber, jsonObject, jsonString, parseRecord, recordOf } from '../canonical/json.ts'
 import type { Envelope, RenderContext } from '../canonical/translation.ts'
-import { parseBody, refuseAt, WarningList } from '../request/fields.ts'
+import {
+  envelopeOf,
+  parseBody,
+  readFields,
+  refuseAt,
+  routingFields,
+  routingMembers,
+  WarningList,
+} from '../request/fields.ts'
 import { readErrorObject } from './errors.ts'
 
 const path = '/embeddings'

@@ -2,8 +2,8 @@
 
 import type { Failure } from '../../kernel/failure.ts'
 import type { JsonSpan } from '../../wire/json.ts'
-import { firstMessageSpans, memberSpans, readFields, routingFields } from '../byte-lane/envelope.ts'
 import type { Envelope } from '../canonical/translation.ts'
+import { firstMessageSpans, memberSpans, readFields, routingFields } from '../request/fields.ts'
 
 /** Each choice is generated and paid for. */
 const choicesMax = 8

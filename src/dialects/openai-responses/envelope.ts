@@ -2,6 +2,7 @@
 
 import type { Failure } from '../../kernel/failure.ts'
 import type { JsonSpan } from '../../wire/json.ts'
+import type { Envelope } from '../canonical/translation.ts'
 import {
   type EnvelopeFields,
   envelopeOf,
@@ -9,8 +10,7 @@ import {
   memberSpans,
   readFields,
   routingFields,
-} from '../byte-lane/envelope.ts'
-import type { Envelope } from '../canonical/translation.ts'
+} from '../request/fields.ts'
 
 /** Members that refer to something stored, and the advice. A response stored here was put into the input before. */
 const stateful = Object.entries({

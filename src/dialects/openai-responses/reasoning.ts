@@ -11,7 +11,7 @@ import {
   type SealedThinkingBlock,
   type ThinkingBlock,
   type Turn,
-  turnPlace,
+  turnPointer,
 } from '../canonical/conversation.ts'
 import { filledObject, isRecord, jsonArray, jsonObject, jsonString, parseRecord, textOf } from '../canonical/json.ts'
 import { blobFor, isDisplayOnly, writeSignature } from '../canonical/signature.ts'
@@ -97,7 +97,7 @@ export function readProof(signature: string | undefined, issuer: string): Reason
 export function restoreThinking(turns: readonly Turn[], issuer: string, warnings: WarningList): Turn[] {
   return joined(turns).map((turn) => {
     if (turn.role !== 'assistant') return turn
-    const warn = () => warnings.add('thinking_dropped', turnPlace(turn))
+    const warn = () => warnings.add('thinking_dropped', turnPointer(turn))
     return { ...turn, blocks: restored(turn.blocks, issuer, warn) }
   })
 }
@@ -115,11 +115,11 @@ function joined(turns: readonly Turn[]): Turn[] {
 
 function restored(blocks: readonly AssistantBlock[], issuer: string, warn: () => void): AssistantBlock[] {
   const led = new Map<AssistantBlock, ThinkingBlock[]>()
-  for (const [place, block] of blocks.entries()) {
+  for (const [index, block] of blocks.entries()) {
     if (!isThinking(block)) continue
     const signature = proofOf(block)
     const proof = readProof(signature, issuer)
-    const follower = proof && followerOf(proof, blocks, place)
+    const follower = proof && followerOf(proof, blocks, index)
     if (follower) led.set(follower, [...(led.get(follower) ?? []), ...proof.items.map(asBlock)])
     else if (!isDisplayOnly(signature)) warn()
   }
@@ -130,11 +130,11 @@ function restored(blocks: readonly AssistantBlock[], issuer: string, warn: () =>
 function followerOf(
   { call }: ReasoningProof,
   blocks: readonly AssistantBlock[],
-  place: number,
+  index: number,
 ): AssistantBlock | undefined {
   if (call !== undefined) return blocks.find((block) => block.kind === 'tool-call' && block.id === call)
   const isSaid = (block: AssistantBlock) => (block.kind === 'text' || block.kind === 'refusal') && !isEmpty(block)
-  return blocks.find((block, i) => i > place && isSaid(block)) ?? blocks.find(isSaid)
+  return blocks.find((block, i) => i > index && isSaid(block)) ?? blocks.find(isSaid)
 }
 
 function asBlock(item: ReasoningItem): ThinkingBlock {

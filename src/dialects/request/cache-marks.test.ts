@@ -30,8 +30,8 @@ function marksOf(surface: Dialect, body: object, { isNamed = false, rules = clau
   if (rendered instanceof Failure) throw new Error(rendered.message)
   const sent = JSON.parse(new TextDecoder().decode(rendered.body))
   const found: unknown[] = []
-  const note = (place: string, { cache_control: mark }: { cache_control?: unknown }) =>
-    mark && found.push([place, mark])
+  const note = (pointer: string, { cache_control: mark }: { cache_control?: unknown }) =>
+    mark && found.push([pointer, mark])
   for (const [i, tool] of (sent.tools ?? []).entries()) note(`tools/${i}`, tool)
   for (const [i, block] of (sent.system ?? []).entries()) note(`system/${i}`, block)
   for (const [i, { content }] of sent.messages.entries()) {

@@ -6,7 +6,7 @@ import {
   type ContentBlock,
   type Conversation,
   type PromptCacheOptions,
-  placeOf,
+  pointerTo,
   type RawJson,
   type Tool,
   type ToolCallBlock,
@@ -25,7 +25,7 @@ const cacheControls = { short: '{"type":"ephemeral"}', long: '{"type":"ephemeral
 
 export function readCacheControl(fields: RequestFields): CacheMark | undefined {
   const control = fields.optionalObject('cache_control')
-  return control && { life: control.optionalText('ttl') === '1h' ? 'long' : 'short', place: control.at }
+  return control && { life: control.optionalText('ttl') === '1h' ? 'long' : 'short', pointer: control.at }
 }
 
 /** Spread into a block. */
@@ -41,7 +41,7 @@ export function readBreakpoint(fields: RequestFields, { warnings }: ParseContext
     const ttl = breakpoint.optionalText('ttl')
     // No other provider caches for 12 hours.
     if (ttl === '12h') warnings.add('cache_life_shortened', breakpoint.pointer('ttl'))
-    return { life: ttl === undefined ? 'short' : 'long', place: breakpoint.at }
+    return { life: ttl === undefined ? 'short' : 'long', pointer: breakpoint.at }
   }
   return readCacheControl(fields)
 }
@@ -68,8 +68,8 @@ export function writeCacheControl(mark: CacheMark | undefined): RawJson | undefi
 }
 
 /** Warns about a mark that the target cannot honour. Each one is named, even if a caller marks dozens of blocks. */
-function warnMark({ place }: CacheMark, usualPlace: string, warnings: WarningList): void {
-  warnings.add('cache_mark_dropped', place ?? usualPlace)
+function warnMark({ pointer }: CacheMark, usualPointer: string, warnings: WarningList): void {
+  warnings.add('cache_mark_dropped', pointer ?? usualPointer)
 }
 
 /** For a target with implicit caching only. The other options are its default behaviour. */
@@ -82,29 +82,30 @@ interface MaybeMarked {
 }
 
 /** A marked tool or block, and the part of the prompt it is in. */
-export type FoundMark = { readonly mark: CacheMark; readonly place: string } & (
+export type FoundMark = { readonly mark: CacheMark; readonly pointer: string } & (
   | { readonly within: 'tools'; readonly block: Tool }
   | { readonly within: 'instructions' | 'tool-result'; readonly block: ContentBlock }
   | { readonly within: Turn['role']; readonly block: ContentBlock | ToolCallBlock | ToolResultBlock }
 )
 
 /** In prompt order: tools, system, turns. */
-function findMarks({ tools, system, turns, places }: Conversation): FoundMark[] {
+function findMarks({ tools, system, turns, pointers }: Conversation): FoundMark[] {
   const found: FoundMark[] = []
   for (const block of tools) {
-    if (block.cacheMark) found.push({ within: 'tools', block, mark: block.cacheMark, place: block.place ?? '/tools' })
+    if (block.cacheMark)
+      found.push({ within: 'tools', block, mark: block.cacheMark, pointer: block.pointer ?? '/tools' })
   }
   for (const block of system) {
     if (!block.cacheMark) continue
-    found.push({ within: 'instructions', block, mark: block.cacheMark, place: places?.system ?? '/system' })
+    found.push({ within: 'instructions', block, mark: block.cacheMark, pointer: pointers?.system ?? '/system' })
   }
-  for (const { role, blocks, place = '/messages' } of turns) {
+  for (const { role, blocks, pointer = '/messages' } of turns) {
     for (const block of blocks) {
       if (block.kind === 'thinking' || block.kind === 'sealed-thinking' || block.kind === 'refusal') continue
       for (const inner of block.kind === 'tool-result' ? block.content : []) {
-        if (inner.cacheMark) found.push({ within: 'tool-result', block: inner, mark: inner.cacheMark, place })
+        if (inner.cacheMark) found.push({ within: 'tool-result', block: inner, mark: inner.cacheMark, pointer })
       }
-      if (block.cacheMark) found.push({ within: role, block, mark: block.cacheMark, place })
+      if (block.cacheMark) found.push({ within: role, block, mark: block.cacheMark, pointer })
     }
   }
   return found
@@ -126,9 +127,9 @@ export function chooseMarks(conversation: Conversation, rules: MarkRules, warnin
     rules.isAccepted,
     found.filter((each) => rules.canCarry(each)).map(({ block }) => block),
   )
-  for (const { block, mark, place } of found) if (!marks.keeps(block)) warnMark(mark, place, warnings)
+  for (const { block, mark, pointer } of found) if (!marks.keeps(block)) warnMark(mark, pointer, warnings)
   if (conversation.automaticCache && !rules.isImplicit) {
-    warnMark(conversation.automaticCache, placeOf(conversation, 'automaticCache'), warnings)
+    warnMark(conversation.automaticCache, pointerTo(conversation, 'automaticCache'), warnings)
   }
   return marks
 }

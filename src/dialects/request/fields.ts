@@ -1,20 +1,34 @@
-// Reading a request's parsed JSON field by field, with uniform error messages. The reader refuses by throwing;
-// readRequest turns that into a result, so parsers do not have to pass failures along.
+// Reading a request field by field, with uniform error messages: from its parsed JSON, or from the members of a body that
+// is not parsed. The reader refuses by throwing; readRequest turns that into a result, so parsers do not have to pass
+// failures along.
 
 import { type Failure, invalidRequest } from '../../kernel/failure.ts'
-import { utf8Text } from '../../wire/bytes.ts'
-import { JsonNode } from '../../wire/json.ts'
+import { openBracket, utf8Text } from '../../wire/bytes.ts'
+import {
+  JsonFault,
+  type JsonKind,
+  type JsonMember,
+  type JsonMembers,
+  JsonNode,
+  type JsonSpan,
+  memberKind,
+  memberText,
+  memberValue,
+  readJsonElementsUntil,
+  readJsonMembers,
+  readJsonValueMembers,
+} from '../../wire/json.ts'
 import {
   type Conversation,
-  placeOf,
+  pointerTo,
   type RawJson,
   type TextBlock,
   type Turn,
-  turnPlace,
+  turnPointer,
   type UnsupportedField,
 } from '../canonical/conversation.ts'
 import { isRecord } from '../canonical/json.ts'
-import type { Envelope, Warning } from '../canonical/translation.ts'
+import type { Envelope, ProviderPreferences, Warning } from '../canonical/translation.ts'
 
 class Refused {
   constructor(readonly failure: Failure) {}
@@ -164,6 +178,194 @@ export function wrongType(pointer: string, expected: string, value: unknown): ne
   return refuseAt(pointer, `\`${paramOf(pointer)}\` must be ${expected}, not ${got}.`)
 }
 
+// ── A body that is not parsed ──
+
+/** Members are read from the body. */
+const noMembers = {}
+const object = ['object'] as const
+const array = ['array'] as const
+
+/** The top-level members of one body. A member is parsed on first use; long ones are only checked by kind. */
+export class EnvelopeFields extends RequestFields {
+  constructor(
+    readonly body: Uint8Array<ArrayBuffer>,
+    readonly members: JsonMembers,
+  ) {
+    super(noMembers, '')
+  }
+
+  override value(name: string): unknown {
+    const member = this.members.find(name)
+    return member && (memberValue(this.body, member) ?? undefined)
+  }
+
+  /** Refuses repeated names: the gateway and the provider might read different ones. */
+  override optionalObject(name: string): RequestFields | undefined {
+    const member = this.ofKind(name, object, 'an object')
+    const inner = member && readJsonValueMembers(this.body, member.valueStart, member.valueEnd)
+    return inner instanceof JsonFault ? this.refuse(name, `\`${name}\`: ${inner.message}.`) : super.optionalObject(name)
+  }
+
+  /** Not empty. */
+  override text(name: string): string {
+    const text = super.text(name)
+    return text.trim() === '' ? this.refuse(name, `\`${name}\` is empty.`) : text
+  }
+
+  /** Requires a list with at least one entry. */
+  requiredList(name: string, whenMissing: string): void {
+    const member = this.ofKind(name, array, 'an array') ?? this.refuse(name, whenMissing)
+    if (isEmptyList(this.body, member)) this.refuse(name, `\`${name}\` is empty; at least one message is needed.`)
+  }
+
+  /** Requires a text or a list in `input`. `elsewhere`: what to say about a body with `messages` in its place. */
+  requiredInput(elsewhere: string): void {
+    const missing = `\`input\` is missing.${this.members.find('messages') ? ` The body has \`messages\`, which ${elsewhere}` : ''}`
+    const input = this.ofKind('input', ['string', 'array'], 'a string or an array') ?? this.refuse('input', missing)
+    const isList = memberKind(this.body, input) === 'array'
+    const isEmpty = isList ? isEmptyList(this.body, input) : memberText(this.body, input) === ''
+    if (isEmpty) this.refuse('input', '`input` is empty.')
+  }
+
+  /** Whether it is a non-empty list. Other types are not judged here. */
+  hasEntries(name: string): boolean {
+    const member = this.members.find(name)
+    return member !== undefined && memberKind(this.body, member) === 'array' && !isEmptyList(this.body, member)
+  }
+
+  optionalInteger(name: string, least: number, most = Number.MAX_SAFE_INTEGER): number | undefined {
+    const value = this.value(name)
+    if (value === undefined) return undefined
+    if (typeof value !== 'number') return wrongType(`/${name}`, 'a whole number', value)
+    if (Number.isInteger(value) && value >= least && value <= most) return value
+    const range = most === Number.MAX_SAFE_INTEGER ? `of at least ${least}` : `from ${least} to ${most}`
+    return this.refuse(name, `\`${name}\` must be a whole number ${range}.`)
+  }
+
+  /** undefined if the member is absent or null. */
+  ofKind(name: string, kinds: readonly JsonKind[], expected: string): JsonMember | undefined {
+    const member = this.members.find(name)
+    const kind = member && memberKind(this.body, member)
+    if (kind === undefined || kind === 'null') return undefined
+    return kinds.includes(kind) ? member : wrongType(`/${name}`, expected, this.value(name))
+  }
+}
+
+function isEmptyList(body: Uint8Array, member: JsonMember): boolean {
+  for (let at = member.valueStart + 1; at < member.valueEnd - 1; at++) if ((body[at] as number) > 0x20) return false
+  return true
+}
+
+/** Checks the body's JSON and passes its fields to `read`, which may refuse at any point. */
+export function readFields<Value>(
+  body: Uint8Array<ArrayBuffer>,
+  read: (fields: EnvelopeFields) => Value,
+): Value | Failure {
+  const members = readJsonMembers(body)
+  return members instanceof JsonFault
+    ? jsonFailure(members)
+    : readRequest(() => read(new EnvelopeFields(body, members)))
+}
+
+function jsonFailure(fault: JsonFault): Failure {
+  const where = fault.reason === 'not-object' ? '' : ` (byte ${fault.offset})`
+  return invalidRequest(`The body is not usable JSON: ${fault.message}${where}.`, fault.name)
+}
+
+/** For calls that generate nothing: their bodies say no more than the facts. */
+export function envelopeOf(
+  { body, members }: EnvelopeFields,
+  facts: Partial<Envelope> & Pick<Envelope, 'model'>,
+): Envelope {
+  const usual = { stream: false, outputCap: undefined, choices: 1, offersTools: false, reasoning: undefined }
+  return { body, members, ...usual, wantsStreamUsage: true, ...facts }
+}
+
+// ── Which models and providers to use ──
+
+// As OpenRouter's callers say it, on every surface. The gateway acts on these members itself, so they are not passed on.
+
+export const routingMembers = ['models', 'provider', 'route'] as const
+
+const fallbacksMax = 10
+const namesMax = 50
+
+/** `models` alone names the first one too. */
+export function routingFields(fields: EnvelopeFields): Pick<Envelope, 'model' | 'fallbacks' | 'providers'> {
+  if (!fields.members.find('models') && !fields.members.find('provider')) return { model: fields.text('model') }
+  const listed = fields.members.find('models') ? (namesIn(fields, 'models', fallbacksMax) ?? []) : []
+  const model = listed[0] !== undefined && fields.value('model') === undefined ? listed[0] : fields.text('model')
+  const fallbacks = [...new Set(listed)].filter((name) => name !== model)
+  return {
+    model,
+    ...(fallbacks.length > 0 && { fallbacks }),
+    ...(fields.members.find('provider') && { providers: providerPreferences(fields) }),
+  }
+}
+
+/** Promises of another gateway that this one cannot keep. */
+const promises: Readonly<Record<string, (value: unknown) => boolean>> = {
+  data_collection: (value) => value === 'deny',
+  zdr: (value) => value === true,
+  max_price: (value) => value !== undefined,
+}
+const preferenceMembers: ReadonlySet<string> = new Set(['order', 'only', 'ignore', 'sort', 'allow_fallbacks'])
+
+function providerPreferences(fields: EnvelopeFields): ProviderPreferences | undefined {
+  const preferences = fields.optionalObject('provider')
+  if (!preferences) return undefined
+  const lower = (name: string) => namesIn(preferences, name, namesMax)?.map((each) => each.toLowerCase())
+  for (const [name, isPromise] of Object.entries(promises)) {
+    if (isPromise(preferences.value(name)))
+      preferences.refuse(name, `\`provider.${name}\` is not available: this gateway cannot guarantee it.`)
+  }
+  return {
+    order: lower('order'),
+    only: lower('only'),
+    ignore: lower('ignore'),
+    sort: preferences.optionalWord('sort', ['price', 'throughput', 'latency']),
+    isClosed: preferences.optionalBoolean('allow_fallbacks') === false,
+    dropped: preferences.names.filter((name) => !preferenceMembers.has(name) && !Object.hasOwn(promises, name)),
+  }
+}
+
+function namesIn(fields: RequestFields, name: string, most: number): readonly string[] | undefined {
+  const list = fields.optionalList(name)
+  if (list === undefined) return undefined
+  if (list.length > most) fields.refuse(name, `\`${name}\` has ${list.length} entries; at most ${most}.`)
+  return list.map((each) =>
+    typeof each === 'string' && each !== '' ? each : fields.refuse(name, `\`${name}\` must be a list of names.`),
+  )
+}
+
+// ── What identifies a conversation ──
+
+// The spans of the body that are the same in every turn. Of the messages, that is everything up to and including the
+// caller's first, because the list grows at its end.
+
+/** Empty if the body has no such member. */
+export function memberSpans({ members }: Envelope, name: string): JsonSpan[] {
+  const member = members.find(name)
+  return member ? [{ start: member.valueStart, end: member.valueEnd }] : []
+}
+
+/** `instructing`: roles of messages that precede the caller's first one. `name`: the list of messages, or one text. */
+export function firstMessageSpans(
+  envelope: Envelope,
+  instructing: ReadonlySet<string>,
+  name: 'messages' | 'input' | 'contents' = 'messages',
+): JsonSpan[] {
+  const [list] = memberSpans(envelope, name)
+  if (list === undefined || envelope.body[list.start] !== openBracket) return list ? [list] : []
+  return readJsonElementsUntil(envelope.body, list.start, list.end, (span) => {
+    const message = readJsonValueMembers(envelope.body, span.start, span.end)
+    const role = message instanceof JsonFault ? undefined : message.find('role')
+    return role === undefined || !instructing.has(memberText(envelope.body, role) ?? '')
+  })
+}
+
+// ── Refusals that quote a value ──
+
 // A refusal only repeats values that look like a type, a role or a tool name. Anything else may be part of a
 // conversation or a key, and would end up in logs. The refusal's param names the place anyway.
 
@@ -188,6 +390,8 @@ function isWord(text: string): boolean {
   return digits.length <= 3 || (digits.length === 8 && /_[0-9]{8}$/.test(text))
 }
 
+// ── Conversations that cannot be answered ──
+
 // A conversation that ends with an assistant message asks the model to continue it, which most models refuse.
 
 /** Anthropic's wording; official tools match it in order to recover. */
@@ -195,15 +399,17 @@ const prefillMessage =
   'This model does not support assistant message prefill. The conversation must end with a user message.'
 
 export function refusePrefill(last: Turn | undefined): never {
-  return refuseAt(turnPlace(last), prefillMessage)
+  return refuseAt(turnPointer(last), prefillMessage)
 }
 
 export function refuseEmpty(conversation: Conversation): never {
-  const place = placeOf(conversation, 'turns')
-  return refuseAt(place, `\`${paramOf(place)}\` has nothing to answer.`)
+  const pointer = pointerTo(conversation, 'turns')
+  return refuseAt(pointer, `\`${paramOf(pointer)}\` has nothing to answer.`)
 }
 
-// Fields that only the caller's dialect has: recorded by its parser, then refused or omitted with a warning when the
+// ── Fields of the caller's dialect only ──
+
+// Recorded by its parser, then refused or omitted with a warning when the
 // request is rendered.
 
 export interface OwnField extends Pick<UnsupportedField, 'reason' | 'addsInput' | 'maxSearches' | 'wantsAudio'> {
@@ -240,6 +446,8 @@ export function reportUnsupported(unsupported: readonly UnsupportedField[], warn
 function isEmptyValue(value: unknown): boolean {
   return value === undefined || (Array.isArray(value) && value.length === 0)
 }
+
+// ── Parsing a whole body ──
 
 // State that the parsers of a request share: its warnings, and its texts as written.
 
@@ -282,6 +490,8 @@ function createParseContext({ body, members }: Envelope): ParseContext {
   }
 }
 
+// ── Warnings and JSON pointers ──
+
 // Warnings about what a translation omits or approximates: one per code and field name, with the first place, or one
 // per place for some codes. Also JSON pointers, which name such places.
 
@@ -296,10 +506,10 @@ export class WarningList {
 
   add(code: string, field: string): void {
     const key = `${code} ${fieldName(field)}`
-    const place = `${code} ${field}`
+    const pointer = `${code} ${field}`
     if (!this.#seen.has(key)) this.#list.push({ code, field })
-    else if (namedEach.has(code) && !this.#seen.has(place)) this.#further.push({ code, field })
-    this.#seen.add(key).add(place)
+    else if (namedEach.has(code) && !this.#seen.has(pointer)) this.#further.push({ code, field })
+    this.#seen.add(key).add(pointer)
   }
 
   addAll(warnings: readonly Warning[]): void {

@@ -22,8 +22,8 @@ test('a data URL is read with any parameters, and only if it is base64', () => {
   expect(readDataUrl('https://x.test/,')).toBeUndefined()
 })
 
-const place = '/messages/0/content/0/source/url'
-const mediumOf = (url: string) => readRequest(() => readMediaUrl(url, place))
+const pointer = '/messages/0/content/0/source/url'
+const mediumOf = (url: string) => readRequest(() => readMediaUrl(url, pointer))
 
 test('an address is taken as it is, up to 8,192 characters', () => {
   const url = `https://a.example/${'b'.repeat(8192 - 18)}`

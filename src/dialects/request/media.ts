@@ -104,15 +104,15 @@ export function mediaByContent(base64: string, label: string, pointer: string): 
 // route of the model may accept them.
 
 /** `place` is the pointer to the message. */
-export function refuseMediaUrl({ kind }: MediaSource, { mediaUrls }: TargetRules, place: string): void {
+export function refuseMediaUrl({ kind }: MediaSource, { mediaUrls }: TargetRules, pointer: string): void {
   if (kind === 'url' && mediaUrls === false) {
-    refuseAt(place, 'This model does not take images and documents by URL here; send the data instead.')
+    refuseAt(pointer, 'This model does not take images and documents by URL here; send the data instead.')
   }
 }
 
 /** For dialects without an audio block: audio arrives as a document by value. */
-export function refuseAudio(source: DocumentBlock['source'], place: string): void {
-  if (isAudio(source)) refuseAt(place, 'This model does not take audio; send its text instead.')
+export function refuseAudio(source: DocumentBlock['source'], pointer: string): void {
+  if (isAudio(source)) refuseAt(pointer, 'This model does not take audio; send its text instead.')
 }
 
 export function isAudio(source: DocumentBlock['source']): boolean {

@@ -16,7 +16,7 @@ export function parseServing(body: RequestFields, context: ParseContext) {
   } satisfies Partial<Conversation>
 }
 
-export function endUserPlace(body: RequestFields): string {
+export function endUserPointer(body: RequestFields): string {
   return body.optionalText('safety_identifier') ? '/safety_identifier' : '/user'
 }
 

@@ -5,7 +5,7 @@ import { forgetReasoning } from './reasoning.ts'
 test('pitfall 88: all reasoning goes, and is said to', () => {
   const turns = [
     user('hi'),
-    { ...assistant({ kind: 'thinking', text: 'hm', signature: 's' }, call('a')), place: '/messages/1' },
+    { ...assistant({ kind: 'thinking', text: 'hm', signature: 's' }, call('a')), pointer: '/messages/1' },
     user(result('a')),
     assistant({ kind: 'sealed-thinking', data: 'd' }, 'so'),
     user('next'),

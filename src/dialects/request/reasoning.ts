@@ -5,10 +5,10 @@ import {
   type Conversation,
   type Effort,
   efforts,
-  placeOf,
+  pointerTo,
   type ReasoningBlock,
   type ReasoningSettings,
-  turnPlace,
+  turnPointer,
 } from '../canonical/conversation.ts'
 import type { TargetRules } from '../canonical/target-rules.ts'
 import type { ParsedRequest } from '../canonical/translation.ts'
@@ -28,7 +28,7 @@ export function fitEffort(conversation: Conversation, { rules, warnings }: Effor
   const isOff = settings?.mode === 'off' || settings?.mode === 'between-tools'
   const wanted = isOff ? 'none' : settings && wantedEffort(settings)
   if (wanted === undefined) return undefined
-  const place = placeOf(conversation, 'reasoning')
+  const pointer = pointerTo(conversation, 'reasoning')
   const known = rules.efforts ?? usualEfforts
   // A caller who wants some reasoning never gets none: the lowest effort is nearer.
   const reasoning = known.filter((effort) => effort !== 'none')
@@ -37,15 +37,15 @@ export function fitEffort(conversation: Conversation, { rules, warnings }: Effor
   if (wanted === 'none') {
     // Nothing to turn off if the model does not reason, or not by default.
     if (!rules.thinksByDefault && (rules.thinksByDefault === false || lowest === undefined)) return undefined
-    warnings.add('reasoning_not_disabled', place)
+    warnings.add('reasoning_not_disabled', pointer)
     // For an unknown model, sending an effort could turn on reasoning that is off by default.
     return rules.thinksByDefault ? lowest : undefined
   }
   if (lowest === undefined) {
-    warnings.add('reasoning_dropped', place)
+    warnings.add('reasoning_dropped', pointer)
     return undefined
   }
-  warnings.add('effort_adjusted', place)
+  warnings.add('effort_adjusted', pointer)
   return nearestEffort(reasoning, wanted)
 }
 
@@ -88,7 +88,7 @@ export function forgetReasoning({ conversation, warnings }: ParsedRequest): Pars
   const turns = conversation.turns.map((turn) => {
     if (turn.role !== 'assistant' || !turn.blocks.some(isThinking)) return turn
     isFound = true
-    all.add('thinking_dropped', turnPlace(turn))
+    all.add('thinking_dropped', turnPointer(turn))
     return { ...turn, blocks: turn.blocks.filter((block) => !isThinking(block)) }
   })
   return isFound ? { conversation: { ...conversation, turns }, warnings: all.list } : undefined

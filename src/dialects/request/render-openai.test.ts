@@ -309,7 +309,7 @@ describe('output format', () => {
 
 describe('tools', () => {
   const tool = (name: string, parts: Partial<FunctionTool> = {}): FunctionTool => ({
-    ...{ kind: 'function', name, description: undefined, schema: closed, strict: undefined, place: '/tools/0' },
+    ...{ kind: 'function', name, description: undefined, schema: closed, strict: undefined, pointer: '/tools/0' },
     ...parts,
   })
   const custom = (parts: Partial<CustomTool> = {}): CustomTool => ({

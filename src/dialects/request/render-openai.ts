@@ -8,14 +8,14 @@ import {
   type DocumentBlock,
   type Effort,
   type MediaSource,
-  placeOf,
+  pointerTo,
   type RawJson,
   type TextBlock,
   type Tool,
   type ToolCallBlock,
   type ToolResultBlock,
   type Turn,
-  turnPlace,
+  turnPointer,
 } from '../canonical/conversation.ts'
 import { filledArray, jsonArray, jsonObject, jsonString, type Members } from '../canonical/json.ts'
 import type { TargetRules } from '../canonical/target-rules.ts'
@@ -51,7 +51,7 @@ export interface OpenaiForm {
   readonly textType: string
   readonly image: (url: string) => Members
   /** The parts of a document by value or by URL. */
-  readonly document: (document: DocumentBlock, source: MediaSource, rules: TargetRules, place: string) => Members[]
+  readonly document: (document: DocumentBlock, source: MediaSource, rules: TargetRules, pointer: string) => Members[]
   /** Custom tools are accepted as such. */
   readonly takesCustom: (rules: TargetRules) => boolean
   /** The choice can be restricted to some tools. */
@@ -102,7 +102,7 @@ function endUserMember(conversation: Conversation, { form, rules, warnings }: Op
   const { endUserId } = conversation
   if (endUserId === undefined) return {}
   if (rules.endUserId === false) {
-    warnings.add('end_user_id_dropped', placeOf(conversation, 'endUserId'))
+    warnings.add('end_user_id_dropped', pointerTo(conversation, 'endUserId'))
     return {}
   }
   const name = rules.endUserIdName ?? form.endUserName
@@ -131,7 +131,7 @@ function serviceTier(conversation: Conversation, { form, warnings }: OpenaiRende
   if (form.knowsTiers && (tier === 'auto' || tier === 'standard')) return tier === 'auto' ? '"auto"' : '"default"'
   if (tier === 'auto') return undefined
   // Hosts without tiers serve everything as standard, and some refuse the field.
-  if (tier !== 'standard') warnings.add('service_tier_dropped', placeOf(conversation, 'serviceTier'))
+  if (tier !== 'standard') warnings.add('service_tier_dropped', pointerTo(conversation, 'serviceTier'))
   return undefined
 }
 
@@ -148,16 +148,16 @@ export const anyObjectFormat = '{"type":"json_object"}'
 export function renderFormat(conversation: Conversation, { form, rules, warnings }: OpenaiRendering): RenderedFormat {
   const { outputFormat } = conversation
   if (!outputFormat) return {}
-  const place = placeOf(conversation, 'outputFormat')
+  const pointer = pointerTo(conversation, 'outputFormat')
   if (outputFormat.kind === 'json-object') return { format: anyObjectFormat }
   if (rules.jsonOutput === 'object') {
-    warnings.add('json_schema_emulated', place)
+    warnings.add('json_schema_emulated', pointer)
     const instruction = `Answer with a single JSON object that follows this JSON Schema:\n${outputFormat.schema}`
     return { format: anyObjectFormat, instruction }
   }
   const { name, description, schema, strict } = outputFormat
   const canBeStrict = isStrictSchema(schema)
-  if (strict && !canBeStrict) warnings.add('strict_dropped', place)
+  if (strict && !canBeStrict) warnings.add('strict_dropped', pointer)
   return {
     format: typed(form, 'json_schema', {
       // A required label without meaning.
@@ -184,7 +184,7 @@ export function renderTools(conversation: Conversation, rendering: OpenaiRenderi
   const rendered = tools.map((tool) => renderTool(tool, rendering))
   const isSingle = wantsSingleCall(conversation, offer)
   const hasFlag = rules.parallelFlag !== false
-  if (isSingle && !hasFlag) warnings.add('parallel_tools_dropped', placeOf(conversation, 'parallelTools'))
+  if (isSingle && !hasFlag) warnings.add('parallel_tools_dropped', pointerTo(conversation, 'parallelTools'))
   return {
     members: {
       tools: filledArray(rendered),
@@ -212,7 +212,7 @@ function renderTool(tool: Tool, rendering: OpenaiRendering): RawJson {
   }
   const { parameters, description } = functionParameters(tool, rendering)
   const isStrict = tool.strict === true && rules.strictTools !== false && isStrictSchema(parameters)
-  if (tool.strict && !isStrict) warnings.add('strict_dropped', `${tool.place ?? '/tools'}/strict`)
+  if (tool.strict && !isStrict) warnings.add('strict_dropped', `${tool.pointer ?? '/tools'}/strict`)
   const strict = isStrict || form.writesStrict ? String(isStrict) : undefined
   return typed(form, 'function', { name, description: jsonString(description), parameters, strict }, mark)
 }
@@ -257,25 +257,25 @@ export function mediaOutside(
   media: readonly ContentBlock[],
   callId: string,
   rendering: OpenaiRendering,
-  place: string,
+  pointer: string,
 ): RawJson[] {
   if (media.length === 0) return []
   const label: TextBlock = { kind: 'text', text: `From the result of tool call ${callId}:` }
-  return [label, ...media].flatMap((block) => renderParts(block, rendering, place))
+  return [label, ...media].flatMap((block) => renderParts(block, rendering, pointer))
 }
 
 // Turns. Calls must be answered by the next messages. So an assistant turn that follows calls is joined with them, and of
 // the other turns up to the next assistant turn all results come first, then the rest, in order.
 
 export interface TurnWriter {
-  assistant(blocks: readonly AssistantBlock[], place: string): void
+  assistant(blocks: readonly AssistantBlock[], pointer: string): void
   /** Returns the media for a user message. */
-  result(result: ToolResultBlock, place: string): readonly RawJson[]
+  result(result: ToolResultBlock, pointer: string): readonly RawJson[]
   /** `media`: parts before the blocks. Both may be empty. */
-  user(blocks: readonly ContentBlock[], place: string, media: readonly RawJson[]): void
+  user(blocks: readonly ContentBlock[], pointer: string, media: readonly RawJson[]): void
   system(blocks: readonly TextBlock[]): void
   /** Where a host accepts system messages only at the front, a later one stays in place as tagged user text. */
-  inlinedSystem(text: string, blocks: readonly TextBlock[], place: string): void
+  inlinedSystem(text: string, blocks: readonly TextBlock[], pointer: string): void
 }
 
 export function writeTurns(turns: readonly Turn[], writer: TurnWriter, rendering: OpenaiRendering): void {
@@ -288,7 +288,7 @@ export function writeTurns(turns: readonly Turn[], writer: TurnWriter, rendering
     else
       writer.assistant(
         run.flatMap((turn) => (turn.role === 'assistant' ? turn.blocks : [])),
-        turnPlace(run[0]),
+        turnPointer(run[0]),
       )
   }
 }
@@ -301,20 +301,20 @@ function writeOthers(run: readonly Turn[], writer: TurnWriter, { form, rules, wa
   const results = run.flatMap((turn) =>
     turn.blocks.flatMap((block) => (block.kind === 'tool-result' ? [{ block, turn }] : [])),
   )
-  const media = results.flatMap(({ block, turn }) => writer.result(block, turnPlace(turn)))
+  const media = results.flatMap(({ block, turn }) => writer.result(block, turnPointer(turn)))
   for (const turn of run) {
-    const place = turnPlace(turn)
+    const pointer = turnPointer(turn)
     if (turn.role === 'user') {
       const said = turn.blocks.filter((block) => block.kind !== 'tool-result')
       // Media go with the turn of the last result, which later turns cannot change.
-      writer.user(said, place, turn === results.at(-1)?.turn ? media : [])
+      writer.user(said, pointer, turn === results.at(-1)?.turn ? media : [])
     } else if (turn.role === 'system') {
       const text = joinedText(turn.blocks)
       if (text === '') continue
       if (rules.midSystem ?? form.midSystem) writer.system(turn.blocks)
       else {
-        warnings.add('system_inlined', place)
-        writer.inlinedSystem(`<system>\n${text}\n</system>`, turn.blocks, place)
+        warnings.add('system_inlined', pointer)
+        writer.inlinedSystem(`<system>\n${text}\n</system>`, turn.blocks, pointer)
       }
     }
   }
@@ -338,24 +338,24 @@ export function textIn(block: ContentBlock): string | undefined {
 export function renderParts(
   block: ContentBlock,
   rendering: OpenaiRendering,
-  place: string,
+  pointer: string,
   ended: readonly (ContentBlock | ToolResultBlock)[] = [block],
 ): RawJson[] {
-  const parts = partsOf(block, rendering, place)
+  const parts = partsOf(block, rendering, pointer)
   // A mark covers the whole block, so it goes on its last part.
   const mark = rendering.marks.memberOf(...ended)
   return parts.map((part, i) => jsonObject(i === parts.length - 1 ? { ...part, ...mark } : part))
 }
 
-function partsOf(block: ContentBlock, { form, rules }: OpenaiRendering, place: string): Members[] {
+function partsOf(block: ContentBlock, { form, rules }: OpenaiRendering, pointer: string): Members[] {
   const text = textIn(block)
   if (text !== undefined) return [textMembers(text, form)]
   if (block.kind === 'image') {
-    if (rules.images === false) return refuseAt(place, 'This model does not take images.')
-    refuseMediaUrl(block.source, rules, place)
+    if (rules.images === false) return refuseAt(pointer, 'This model does not take images.')
+    refuseMediaUrl(block.source, rules, pointer)
     return [form.image(block.source.kind === 'url' ? block.source.url : dataUrl(block.source))]
   }
-  return form.document(block as DocumentBlock, (block as DocumentBlock).source as MediaSource, rules, place)
+  return form.document(block as DocumentBlock, (block as DocumentBlock).source as MediaSource, rules, pointer)
 }
 
 export function textMembers(text: string, { textType }: Pick<OpenaiForm, 'textType'>): Members {

@@ -31,7 +31,7 @@ test('both dialects that change schemas hold to it', () => {
 function sent(schema: string | undefined, description?: string) {
   const warnings = new WarningList()
   const context = { warnings, schemas: new SchemaBudget() }
-  const result = functionParameters({ schema, description, place: '/tools/0' }, context)
+  const result = functionParameters({ schema, description, pointer: '/tools/0' }, context)
   return { ...result, warned: warnings.list.map(({ code, field }) => `${code} ${field}`) }
 }
 

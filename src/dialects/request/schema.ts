@@ -87,7 +87,7 @@ export function definitionAt(reference: JsonNode, root: JsonNode): JsonNode | un
 // Function parameters in the form OpenAI accepts: an object at the root, with `properties` even if empty, without a
 // choice between schemas at the root, and with `items` in every array.
 
-type Described = Pick<FunctionTool, 'schema' | 'description' | 'place'>
+type Described = Pick<FunctionTool, 'schema' | 'description' | 'pointer'>
 
 export interface ParametersContext {
   readonly warnings: WarningList
@@ -99,12 +99,12 @@ export function functionParameters(
   tool: Described,
   { warnings, schemas }: ParametersContext,
 ): { readonly parameters: RawJson; readonly description: string | undefined } {
-  const { schema = '{}', description, place = '/tools' } = tool
+  const { schema = '{}', description, pointer = '/tools' } = tool
   if (isAccepted(parseJson(schema)) || schemas.take(schema) !== undefined) return { parameters: schema, description }
   const merged = toolSchema(tool)
   // A schema that cannot be merged may still be accepted by a less strict host.
   if (typeof merged === 'string') return { parameters: withArrayItems(schema), description }
-  if (merged.folded) warnings.add('tool_schema_merged', place)
+  if (merged.folded) warnings.add('tool_schema_merged', pointer)
   return { parameters: withArrayItems(withProperties(merged.schema)), description: merged.description }
 }
 

@@ -1,7 +1,7 @@
 // Settings that several dialects render alike. Each function fits a setting to the target's rules, with a warning if it
 // changes or omits what the caller asked for.
 
-import { type Conversation, placeOf, type RawJson, type Sampling, type TextBlock } from '../canonical/conversation.ts'
+import { type Conversation, pointerTo, type RawJson, type Sampling, type TextBlock } from '../canonical/conversation.ts'
 import { jsonNumber, type Members } from '../canonical/json.ts'
 import type { TargetRules } from '../canonical/target-rules.ts'
 import type { Target } from '../canonical/translation.ts'
@@ -86,11 +86,12 @@ export function renderOutputCap(
   least = 1,
 ): RawJson | undefined {
   const { outputCap } = conversation
-  const place = placeOf(conversation, 'outputCap')
-  if (outputCap === 0) return refuseAt(place, 'The output cap must be at least 1: this model cannot generate nothing.')
+  const pointer = pointerTo(conversation, 'outputCap')
+  if (outputCap === 0)
+    return refuseAt(pointer, 'The output cap must be at least 1: this model cannot generate nothing.')
   if (outputCap === undefined) return jsonNumber(defaultOutputCap)
-  if (outputCap > most) warnings.add('max_tokens_clamped', place)
-  else if (outputCap < least) warnings.add('max_tokens_raised', place)
+  if (outputCap > most) warnings.add('max_tokens_clamped', pointer)
+  else if (outputCap < least) warnings.add('max_tokens_raised', pointer)
   return String(outputCap > most ? most : Math.max(outputCap, least))
 }
 

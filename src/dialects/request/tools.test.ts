@@ -20,14 +20,14 @@ function paired(...turns: Turn[]): string[] | Failure {
 }
 
 test('vector 6: a call without a result is refused by its id', () => {
-  const failure = paired(user('u'), { ...assistant(call('a'), call('b')), place: '/messages/1' }, user(result('a')))
+  const failure = paired(user('u'), { ...assistant(call('a'), call('b')), pointer: '/messages/1' }, user(result('a')))
   expect(failure).toBeInstanceOf(Failure)
   expect((failure as Failure).message).toContain('`b`')
   expect((failure as Failure).facts.param).toBe('messages[1]')
 })
 
 test('vector 7: a result without a call is refused by its id', () => {
-  const failure = paired(user('u'), assistant('a'), { ...user(result('x')), place: '/messages/2' })
+  const failure = paired(user('u'), assistant('a'), { ...user(result('x')), pointer: '/messages/2' })
   expect((failure as Failure).message).toContain('`x`')
   expect((failure as Failure).facts.param).toBe('messages[2]')
 })

@@ -7,14 +7,14 @@ import { JsonNode } from '../../wire/json.ts'
 import {
   type Conversation,
   type CustomTool,
-  placeOf,
+  pointerTo,
   type RawJson,
   type Tool,
   type ToolCallBlock,
   type ToolChoice,
   type ToolResultBlock,
   type Turn,
-  turnPlace,
+  turnPointer,
   type UserBlock,
 } from '../canonical/conversation.ts'
 import { isRecord, jsonArray, jsonMembers, jsonString, parseJson, recordOf, textOf } from '../canonical/json.ts'
@@ -36,12 +36,12 @@ interface OpenCalls {
 export function pairTools(turns: readonly Turn[], rule: ToolIdRule, warnings: WarningList): Turn[] {
   const ids = new ToolIds(rule)
   let open = new Map<string, OpenCalls>()
-  let place = '/messages'
+  let pointer = '/messages'
   const refuseUnanswered = (): void => {
     for (const [id, { sentIds, answered }] of open) {
       if (answered === sentIds.length) continue
       const rule = 'Each call must be answered before the next assistant message.'
-      refuseAt(place, `The tool call ${shownCallId(id)} has no tool result. ${rule}`)
+      refuseAt(pointer, `The tool call ${shownCallId(id)} has no tool result. ${rule}`)
     }
   }
   const paired = turns.map((turn, index): Turn => {
@@ -56,7 +56,7 @@ export function pairTools(turns: readonly Turn[], rule: ToolIdRule, warnings: Wa
     if (turns[index - 1]?.role !== 'assistant') {
       refuseUnanswered()
       open = new Map()
-      place = turnPlace(turn)
+      pointer = turnPointer(turn)
     }
     const blocks = turn.blocks.map((block) => {
       if (block.kind !== 'tool-call') return block
@@ -76,17 +76,17 @@ export function pairTools(turns: readonly Turn[], rule: ToolIdRule, warnings: Wa
 function pairResult(
   block: ToolResultBlock,
   open: ReadonlyMap<string, OpenCalls>,
-  { place = '/messages' }: Turn,
+  { pointer = '/messages' }: Turn,
   warnings: WarningList,
 ): ToolResultBlock[] {
   const calls = open.get(block.callId)
   if (!calls) {
     const id = shownCallId(block.callId)
-    return refuseAt(place, `The tool result for ${id} answers no tool call of the assistant message before it.`)
+    return refuseAt(pointer, `The tool result for ${id} answers no tool call of the assistant message before it.`)
   }
   const callId = calls.sentIds[calls.answered]
   if (callId === undefined) {
-    warnings.add('duplicate_tool_result_dropped', place)
+    warnings.add('duplicate_tool_result_dropped', pointer)
     return []
   }
   calls.answered++
@@ -308,11 +308,11 @@ export function argumentsObject(text: string): RawJson {
 }
 
 /** The arguments of a call in the history as an object; those of a custom tool as the one that stands for it. */
-export function callInput(call: ToolCallBlock, place: string, warnings: WarningList): RawJson {
+export function callInput(call: ToolCallBlock, pointer: string, warnings: WarningList): RawJson {
   if (call.custom) return jsonMembers([['input', jsonString(call.arguments)]])
   const input = argumentsObject(call.arguments)
   if (input.startsWith('{"raw_arguments":') && input !== call.arguments.trim()) {
-    warnings.add('invalid_arguments_wrapped', place)
+    warnings.add('invalid_arguments_wrapped', pointer)
   }
   return input
 }
@@ -372,7 +372,7 @@ export function wantsSingleCall(
 /** For targets that cannot be limited to one call. Nothing is lost if the caller's format has room for only one. */
 export function warnSingleCall(conversation: Conversation, warnings: WarningList): void {
   if (conversation.oneCallByForm) return
-  warnings.add('parallel_tool_calls_emulated', placeOf(conversation, 'parallelTools'))
+  warnings.add('parallel_tool_calls_emulated', pointerTo(conversation, 'parallelTools'))
 }
 
 /** `count` includes a tool of ours. */
@@ -384,8 +384,8 @@ export function refuseTooMany(count: number, most: number | undefined): void {
 /** For providers that refuse two tools with one name. */
 export function refuseTwice(tools: readonly Tool[]): void {
   const seen = new Set<string>()
-  for (const [i, { name, place = `/tools/${i}` }] of tools.entries()) {
-    if (seen.has(name)) refuseAt(place, `The tool ${shownWord(name)} appears twice in \`tools\`.`)
+  for (const [i, { name, pointer = `/tools/${i}` }] of tools.entries()) {
+    if (seen.has(name)) refuseAt(pointer, `The tool ${shownWord(name)} appears twice in \`tools\`.`)
     seen.add(name)
   }
 }
@@ -395,12 +395,12 @@ export function refuseTwice(tools: readonly Tool[]): void {
  * enforced.
  */
 export function describedGrammar(tool: CustomTool, warnings: WarningList): string | undefined {
-  const { name, description, grammar, isGrammarAdvice, place = '/tools' } = tool
+  const { name, description, grammar, isGrammarAdvice, pointer = '/tools' } = tool
   if (grammar === undefined) return description
   if (!isGrammarAdvice) {
-    return refuseAt(place, `The grammar of the custom tool ${shownWord(name)} cannot be enforced by this model.`)
+    return refuseAt(pointer, `The grammar of the custom tool ${shownWord(name)} cannot be enforced by this model.`)
   }
-  warnings.add('grammar_not_enforced', place)
+  warnings.add('grammar_not_enforced', pointer)
   const { syntax, definition } = recordOf(recordOf(parseJson(grammar)).grammar)
   const rule = `\`input\` must match this ${textOf(syntax) || 'lark'} grammar:\n${textOf(definition)}`
   return description ? `${description}\n\n${rule}` : rule

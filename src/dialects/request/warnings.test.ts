@@ -17,8 +17,8 @@ test('one entry per code and field name, with the first place', () => {
 
 test('every dropped cache mark is named, further ones behind all other warnings', () => {
   const warnings = new WarningList()
-  for (const place of ['/tools/0/cache_control', '/messages/1/content/0/cache_control', '/tools/0/cache_control']) {
-    warnings.add('cache_mark_dropped', place)
+  for (const pointer of ['/tools/0/cache_control', '/messages/1/content/0/cache_control', '/tools/0/cache_control']) {
+    warnings.add('cache_mark_dropped', pointer)
   }
   warnings.add('name_dropped', '/messages/0/name')
   const merged = new WarningList()

@@ -110,8 +110,8 @@ function blockText(block: Block): string | undefined {
 /** Every call is answered by results right after it, and every result answers such a call. */
 export function checkToolResults({ turns }: Conversation): Failure | undefined {
   let unanswered = new Set<string>()
-  for (const { role, blocks, place = '' } of turns) {
-    const param = paramOf(place)
+  for (const { role, blocks, pointer = '' } of turns) {
+    const param = paramOf(pointer)
     for (const block of blocks) {
       if (block.kind === 'tool-result') {
         if (!unanswered.delete(block.callId)) {
@@ -141,8 +141,8 @@ function unansweredCalls(ids: ReadonlySet<string>, param: string): Failure {
 
 /** Anthropic refuses empty turns and blank text. */
 export function checkTexts({ turns }: Conversation): Failure | undefined {
-  for (const { blocks, place = '' } of turns) {
-    const param = paramOf(place)
+  for (const { blocks, pointer = '' } of turns) {
+    const param = paramOf(pointer)
     if (blocks.length === 0) return invalidRequest(`${param}: all messages must have non-empty content`, param)
     const blank = blocks.findIndex((block) => block.kind === 'text' && block.text.trim() === '')
     if (blank >= 0) {

@@ -180,10 +180,10 @@ function embedPrompt(embedding: Embeddings, body: Uint8Array<ArrayBuffer>, targe
 
 /** Thinking must come back unchanged, with its signature. */
 function checkThinking({ turns }: Conversation): Failure | undefined {
-  for (const { blocks, place = '' } of turns) {
+  for (const { blocks, pointer = '' } of turns) {
     for (const [index, block] of blocks.entries()) {
       if (block.kind !== 'thinking' || block.signature === signThinking(block.text)) continue
-      const at = `${place.slice(1).replaceAll('/', '.')}.content.${index}`
+      const at = `${pointer.slice(1).replaceAll('/', '.')}.content.${index}`
       return invalidRequest(`${at}: Invalid \`signature\` in \`thinking\` block`, at)
     }
   }

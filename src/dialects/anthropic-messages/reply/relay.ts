@@ -118,7 +118,7 @@ export class MessagesStreamRelay extends RecordRelay {
     const reported = countsOutput(said) ? readUsage(this.#usageSeen) : undefined
     const final = this.context.quoteUsage(reported, atStart, () => this.outputBytes)
     this.usage = final
-    this.countedBytes = this.outputBytes
+    this.bytesAtReport = this.outputBytes
     const cost = this.context.quotedUsd(final)
     const edit =
       final === reported

@@ -25,7 +25,7 @@ describe('roles', () => {
     const blocks = [{ type: 'text', text: 'A', cache_control: { type: 'ephemeral', ttl: '1h' } }]
     const { conversation, turns } = parsed({ system: blocks, messages: [{ role: 'system', content: 'B' }, hi] })
     expect(conversation.system).toEqual([
-      { ...text('A'), cacheMark: { life: 'long', place: '/system/0/cache_control' } },
+      { ...text('A'), cacheMark: { life: 'long', pointer: '/system/0/cache_control' } },
       text('B'),
     ])
     expect(turns).toEqual([{ role: 'user', blocks: [text('hi')] }])
@@ -95,7 +95,7 @@ describe('user content', () => {
       {
         kind: 'image',
         source: { kind: 'url', url: 'https://x' },
-        cacheMark: { life: 'short', place: '/messages/0/content/1/cache_control' },
+        cacheMark: { life: 'short', pointer: '/messages/0/content/1/cache_control' },
       },
       { kind: 'document', source: { kind: 'data', mediaType: 'application/pdf', base64: 'AA==' }, title: 'T' },
       { kind: 'document', source: { kind: 'url', url: 'https://y' }, context: 'C' },
@@ -115,7 +115,7 @@ describe('user content', () => {
       {
         kind: 'image',
         source: { kind: 'url', url: 'https://x' },
-        cacheMark: { life: 'short', place: '/messages/0/content/0/cache_control' },
+        cacheMark: { life: 'short', pointer: '/messages/0/content/0/cache_control' },
       },
     ])
   })
@@ -377,7 +377,7 @@ test('the title and context of a document made of blocks are said once, around a
         cache_control: { type: 'ephemeral' },
       },
     ])
-  const mark = { cacheMark: { life: 'short', place: '/messages/0/content/0/cache_control' } }
+  const mark = { cacheMark: { life: 'short', pointer: '/messages/0/content/0/cache_control' } }
   const words = (said: string) => ({ type: 'text', text: said })
   expect(blocksOf(words('a'), picture, words('b'))).toEqual([
     { ...text('a'), title: 'T' },

@@ -45,7 +45,7 @@ export function parseMessages(messages: readonly RequestFields[], shared: ParseC
       if (message.value('clear_at') === 'next_user_message' && lastUser > i) continue
       // Lists of any length: spreading them into arguments could exceed the stack.
       if (turns.length === 0) for (const block of blocks) leading.push(block)
-      else if (blocks.length > 0) turns.push({ role, blocks, place: message.at })
+      else if (blocks.length > 0) turns.push({ role, blocks, pointer: message.at })
       continue
     }
     if (role !== 'user' && role !== 'assistant') {
@@ -55,7 +55,7 @@ export function parseMessages(messages: readonly RequestFields[], shared: ParseC
       )
     }
     message.warnUnknown(spokenMembers, context.warnings)
-    if (role === 'user') turns.push({ role, blocks: parseUser(message, context), place: message.at })
+    if (role === 'user') turns.push({ role, blocks: parseUser(message, context), pointer: message.at })
     else parseAssistant(message, turns, context)
   }
   return { leading, turns, toolChanges: context.toolChanges }
@@ -109,7 +109,7 @@ function parseSystemMessage(message: RequestFields, context: MessagesContext): T
 
 /** Adds to the turns so far, or replaces them with a summary. */
 function parseAssistant(message: RequestFields, turns: Turn[], context: MessagesContext): void {
-  const add = (blocks: readonly AssistantBlock[]) => turns.push({ role: 'assistant', blocks, place: message.at })
+  const add = (blocks: readonly AssistantBlock[]) => turns.push({ role: 'assistant', blocks, pointer: message.at })
   const content = message.textOrObjects('content')
   if (typeof content === 'string') return void add(textBlocks(content))
   let blocks: AssistantBlock[] = []
@@ -171,7 +171,7 @@ function summaryTurn(block: RequestFields, context: ParseContext): Turn[] {
     return []
   }
   const text = `Summary of the conversation so far:\n\n${summary}`
-  return [{ role: 'user', blocks: [{ kind: 'text', text, ...markOf(block) }], place: block.at }]
+  return [{ role: 'user', blocks: [{ kind: 'text', text, ...markOf(block) }], pointer: block.at }]
 }
 
 function inputText(block: RequestFields, context: ParseContext): string {

@@ -16,8 +16,8 @@ describe('custom tools', () => {
         description: 'd',
         schema: raw,
         strict: true,
-        cacheMark: { life: 'short', place: '/tools/0/cache_control' },
-        place: '/tools/0',
+        cacheMark: { life: 'short', pointer: '/tools/0/cache_control' },
+        pointer: '/tools/0',
       },
     ])
   })

@@ -21,7 +21,7 @@ export function parseTool(fields: RequestFields, context: ParseContext): Tool | 
   warnLoadingHints(fields, context)
   requireDirectCalls(fields)
   const type = fields.optionalText('type') ?? 'custom'
-  const place = { place: fields.at, ...markOf(fields) }
+  const shared = { pointer: fields.at, ...markOf(fields) }
   if (type === 'custom') {
     fields.warnUnknown(customFields, context.warnings)
     const schema = fields.optionalObject('input_schema')
@@ -31,14 +31,21 @@ export function parseTool(fields: RequestFields, context: ParseContext): Tool | 
       description: withExamples(fields, context),
       schema: schema && context.rawText(schema.at),
       strict: fields.optionalBoolean('strict'),
-      ...place,
+      ...shared,
     }
   }
   const known = clientTools.get(type)
   if (known) {
     fields.warnUnknown(clientToolFields, context.warnings)
     const name = fields.optionalText('name') ?? known.name
-    return { kind: 'function', name, description: known.description, schema: known.schema, strict: undefined, ...place }
+    return {
+      kind: 'function',
+      name,
+      description: known.description,
+      schema: known.schema,
+      strict: undefined,
+      ...shared,
+    }
   }
   context.unsupported.push({
     field: fields.at,

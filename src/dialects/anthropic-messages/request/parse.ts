@@ -2,12 +2,11 @@
 // features that only Anthropic has are refused by name or omitted with a warning.
 
 import type { Failure } from '../../../kernel/failure.ts'
-import { routingMembers } from '../../byte-lane/envelope.ts'
 import {
   type Conversation,
   efforts,
   type OutputFormat,
-  type Places,
+  type Pointers,
   type ReasoningSettings,
   type TextBlock,
 } from '../../canonical/conversation.ts'
@@ -19,6 +18,7 @@ import {
   type ParseContext,
   parseBody,
   type RequestFields,
+  routingMembers,
 } from '../../request/fields.ts'
 import { withoutAttribution } from './edit.ts'
 import { parseMessages, parseText, warnBlockMembers } from './parse-messages.ts'
@@ -67,7 +67,7 @@ export function parseRequest(envelope: Envelope): ParsedRequest | Failure {
         stream: envelope.stream,
         wantsStreamUsage: envelope.wantsStreamUsage,
         unsupported: context.unsupported,
-        places: placesOf(fields, config),
+        pointers: pointersOf(fields, config),
       },
       warnings: context.warnings.list,
     }
@@ -128,7 +128,7 @@ function parseServiceTier(body: RequestFields): Conversation['serviceTier'] {
 }
 
 /** JSON pointers to the settings whose names differ between dialects. */
-function placesOf(body: RequestFields, config: RequestFields | undefined): Places {
+function pointersOf(body: RequestFields, config: RequestFields | undefined): Pointers {
   return {
     system: '/system',
     outputCap: '/max_tokens',

@@ -4,7 +4,7 @@ import {
   type AssistantBlock,
   type Conversation,
   type Effort,
-  placeOf,
+  pointerTo,
   type RawJson,
   type ReasoningSettings,
   type Turn,
@@ -35,7 +35,7 @@ export interface Thinking {
 
 export function renderReasoning(conversation: Conversation, around: ReasoningSurroundings): Thinking {
   const { rules, messages } = around
-  const warn = (code: string) => around.warnings.add(code, placeOf(conversation, 'reasoning'))
+  const warn = (code: string) => around.warnings.add(code, pointerTo(conversation, 'reasoning'))
   const requested = conversation.reasoning
   const thinking = requested ? chooseThinking(requested, around, warn) : { mode: undefined }
   // With a budget, the model can neither be forced to call a tool nor continue from calls it made without thinking.
@@ -166,10 +166,10 @@ export function restoreThinking(turns: readonly Turn[], issuer: string, warnings
   const lost = restored.findLastIndex((turn) => turn.blocks.some((block) => block === undefined))
   return restored.map((turn, i): Turn => {
     if (turn.role !== 'assistant') return turn
-    const { place, blocks } = turn
+    const { pointer, blocks } = turn
     const kept = blocks.filter((block) => block !== undefined && (i > lost || !isThinking(block))) as AssistantBlock[]
-    if (kept.length < blocks.length) warnings.add('thinking_dropped', place ?? '/messages')
-    return { role: 'assistant', blocks: kept, place }
+    if (kept.length < blocks.length) warnings.add('thinking_dropped', pointer ?? '/messages')
+    return { role: 'assistant', blocks: kept, pointer }
   })
 }
 

@@ -275,7 +275,7 @@ describe('what is said', () => {
   })
 
   test('pitfall 24: a conversation that ends with the assistant is refused in the words of the provider', () => {
-    const failure = refusalOf({ turns: [user('u'), { ...assistant('a'), place: '/messages/1' }] }, models.opus55)
+    const failure = refusalOf({ turns: [user('u'), { ...assistant('a'), pointer: '/messages/1' }] }, models.opus55)
     expect(failure.message).toBe(
       'This model does not support assistant message prefill. The conversation must end with a user message.',
     )

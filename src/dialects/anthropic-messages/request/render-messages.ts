@@ -9,12 +9,12 @@ import {
   type DocumentBlock,
   type ImageBlock,
   type MediaSource,
-  placeOf,
+  pointerTo,
   type RawJson,
   type ToolCallBlock,
   type ToolResultBlock,
   type Turn,
-  turnPlace,
+  turnPointer,
   type UserBlock,
 } from '../../canonical/conversation.ts'
 import { filledArray, jsonArray, jsonObject, jsonString, type Members } from '../../canonical/json.ts'
@@ -84,7 +84,7 @@ export interface HistoryContext {
   /** There is system text before the messages. */
   readonly isInstructed: boolean
   /** JSON pointer to the caller's messages. */
-  readonly place: string
+  readonly pointer: string
 }
 
 /** A turn with its blocks for the wire. */
@@ -109,10 +109,10 @@ export function renderMessages(turns: readonly Turn[], context: HistoryContext):
     context,
   )
   if (list.length === 0 && !context.isInstructed) {
-    refuseAt(context.place, `\`${paramOf(context.place)}\` has no content: at least one user message is needed.`)
+    refuseAt(context.pointer, `\`${paramOf(context.pointer)}\` has no content: at least one user message is needed.`)
   }
   if (list.length > 0 && list[0]?.role !== 'assistant') return list
-  context.warnings.add('opening_added', turnPlace(turns[0]))
+  context.warnings.add('opening_added', turnPointer(turns[0]))
   return [{ role: 'user', blocks: [textBlock(openingText)] }, ...list]
 }
 
@@ -126,7 +126,7 @@ function joinTurns(turns: readonly RenderedTurn[], { rules, warnings }: HistoryC
     else list.push({ role, blocks: [...blocks] })
   }
   const inline = ({ turn, blocks }: RenderedTurn): void => {
-    warnings.add('system_inlined', turnPlace(turn))
+    warnings.add('system_inlined', turnPointer(turn))
     join(
       'user',
       blocks.map(({ text, mark }) => textBlock(`<system_message>\n${text}\n</system_message>`, mark)),
@@ -177,23 +177,23 @@ export function writeMessages(messages: readonly WireMessage[]): RawJson {
 
 function renderTurn(turn: Turn, context: HistoryContext): WireBlock[] {
   const blocks: readonly (UserBlock | AssistantBlock)[] = turn.blocks
-  return blocks.flatMap((block) => renderBlock(block, turnPlace(turn), context))
+  return blocks.flatMap((block) => renderBlock(block, turnPointer(turn), context))
 }
 
-function renderBlock(block: UserBlock | AssistantBlock, place: string, context: HistoryContext): WireBlock[] {
+function renderBlock(block: UserBlock | AssistantBlock, pointer: string, context: HistoryContext): WireBlock[] {
   switch (block.kind) {
     case 'text':
       return [textBlock(block.text, block.cacheMark)]
     case 'refusal':
       return [textBlock(block.text)]
     case 'image':
-      return [renderImage(block, context.rules, place)]
+      return [renderImage(block, context.rules, pointer)]
     case 'document':
-      return [renderDocument(block, context.rules, place)]
+      return [renderDocument(block, context.rules, pointer)]
     case 'tool-result':
-      return [renderToolResult(block, place, context)]
+      return [renderToolResult(block, pointer, context)]
     case 'tool-call':
-      return [renderToolCall(block, place, context)]
+      return [renderToolCall(block, pointer, context)]
     case 'thinking': {
       const members = { thinking: jsonString(block.text), signature: jsonString(block.signature ?? '') }
       return [{ type: 'thinking', members, markable: false, mark: undefined }]
@@ -206,9 +206,9 @@ function renderBlock(block: UserBlock | AssistantBlock, place: string, context: 
 }
 
 /** Marks inside apply to the whole result. */
-function renderToolResult(result: ToolResultBlock, place: string, context: HistoryContext): WireBlock {
+function renderToolResult(result: ToolResultBlock, pointer: string, context: HistoryContext): WireBlock {
   const content = result.content
-    .flatMap((block) => renderBlock(block, place, context))
+    .flatMap((block) => renderBlock(block, pointer, context))
     .filter((block) => !isBlank(block))
   const mark = result.cacheMark ?? result.content.findLast(({ cacheMark }) => cacheMark)?.cacheMark
   for (const block of content) block.mark = undefined
@@ -228,10 +228,10 @@ function renderToolResult(result: ToolResultBlock, place: string, context: Histo
   }
 }
 
-function renderToolCall(call: ToolCallBlock, place: string, context: HistoryContext): WireBlock {
+function renderToolCall(call: ToolCallBlock, pointer: string, context: HistoryContext): WireBlock {
   const { warnings, names, argumentNames } = context
   const name = names.sent(call.name)
-  const input = argumentNames.inCall(name, callInput(call, place, warnings))
+  const input = argumentNames.inCall(name, callInput(call, pointer, warnings))
   return {
     type: 'tool_use',
     members: { id: jsonString(call.id), name: jsonString(name), input },
@@ -249,7 +249,7 @@ const jsonInstruction =
 export function renderSystem(conversation: Conversation, warnings: WarningList): WireBlock[] {
   const blocks = conversation.system.map(({ text, cacheMark }) => textBlock(text, cacheMark))
   if (conversation.outputFormat?.kind === 'json-object') {
-    warnings.add('json_object_emulated', placeOf(conversation, 'outputFormat'))
+    warnings.add('json_object_emulated', pointerTo(conversation, 'outputFormat'))
     blocks.push(textBlock(jsonInstruction))
   }
   moveMarks(blocks)
@@ -261,21 +261,21 @@ export function renderSystem(conversation: Conversation, warnings: WarningList):
 const imageTypes = ['image/jpeg', 'image/png', 'image/gif', 'image/webp']
 
 /** `place` names the message in a refusal. */
-function renderImage(image: ImageBlock, rules: TargetRules, place: string): WireBlock {
+function renderImage(image: ImageBlock, rules: TargetRules, pointer: string): WireBlock {
   const { source, cacheMark } = image
   const mediaType = source.kind === 'data' ? knownMediaType(source.base64, source.mediaType) : undefined
-  if (mediaType === 'application/pdf') return renderDocument({ ...image, kind: 'document' }, rules, place)
-  if (rules.images === false) refuseAt(place, 'This model does not take images.')
-  refuseMediaUrl(source, rules, place)
+  if (mediaType === 'application/pdf') return renderDocument({ ...image, kind: 'document' }, rules, pointer)
+  if (rules.images === false) refuseAt(pointer, 'This model does not take images.')
+  refuseMediaUrl(source, rules, pointer)
   if (mediaType !== undefined && !imageTypes.includes(mediaType)) {
-    refuseAt(place, `An image of type \`${mediaType}\` is not supported; send JPEG, PNG, GIF or WebP.`)
+    refuseAt(pointer, `An image of type \`${mediaType}\` is not supported; send JPEG, PNG, GIF or WebP.`)
   }
   return { type: 'image', members: { source: renderSource(source, mediaType) }, markable: true, mark: cacheMark }
 }
 
-function renderDocument(document: DocumentBlock, rules: TargetRules, place: string): WireBlock {
+function renderDocument(document: DocumentBlock, rules: TargetRules, pointer: string): WireBlock {
   const { source, title, context, cacheMark } = document
-  const rendered = renderDocumentSource(source, rules, place)
+  const rendered = renderDocumentSource(source, rules, pointer)
   // An empty document is refused, like an empty text.
   if (rendered === undefined) return textBlock('', cacheMark)
   const members = { source: rendered, title: jsonString(title || undefined), context: jsonString(context || undefined) }
@@ -283,17 +283,21 @@ function renderDocument(document: DocumentBlock, rules: TargetRules, place: stri
 }
 
 /** undefined = it is empty. */
-function renderDocumentSource(source: DocumentBlock['source'], rules: TargetRules, place: string): RawJson | undefined {
+function renderDocumentSource(
+  source: DocumentBlock['source'],
+  rules: TargetRules,
+  pointer: string,
+): RawJson | undefined {
   if (source.kind === 'text') return renderPlainText(source.text)
   const mediaType = source.kind === 'data' ? knownMediaType(source.base64, source.mediaType) : undefined
   if (source.kind === 'data' && mediaType && /^text\/|^application\/json$/.test(mediaType)) {
     return renderPlainText(Buffer.from(source.base64, 'base64').toString())
   }
-  refuseAudio(source, place)
-  if (rules.documents === false) refuseAt(place, 'This model does not take documents.')
-  refuseMediaUrl(source, rules, place)
+  refuseAudio(source, pointer)
+  if (rules.documents === false) refuseAt(pointer, 'This model does not take documents.')
+  refuseMediaUrl(source, rules, pointer)
   if (mediaType !== undefined && mediaType !== 'application/pdf') {
-    refuseAt(place, `A document of type \`${mediaType}\` is not supported; send PDF or plain text.`)
+    refuseAt(pointer, `A document of type \`${mediaType}\` is not supported; send PDF or plain text.`)
   }
   return renderSource(source, mediaType)
 }

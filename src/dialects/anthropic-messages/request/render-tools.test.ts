@@ -85,7 +85,7 @@ describe('schemas', () => {
 
   test('vector 23: what cannot be merged is refused by the name of the tool', () => {
     for (const branch of ['{"type":"string"}', '{"$ref":"#"}', '{"$ref":"https://x/y"}', '{"anyOf":[{}]}', 'true']) {
-      const failure = refusalOf({ tools: [tool('pick', { schema: `{"oneOf":[${branch}]}`, place: '/tools/0' })] })
+      const failure = refusalOf({ tools: [tool('pick', { schema: `{"oneOf":[${branch}]}`, pointer: '/tools/0' })] })
       expect(failure.message).toContain('`pick`')
       expect(failure.facts.param).toBe('tools[0]')
     }
@@ -129,7 +129,7 @@ describe('strict tools together', () => {
     `"required":${JSON.stringify(names(required))},"additionalProperties":false}`
   const text = '{"type":"string"}'
   const strictOnes = (schemas: readonly string[], parts: Partial<Conversation> = {}) => {
-    const tools = schemas.map((schema, i) => tool(`t${i}`, { schema, strict: true, place: `/tools/${i}` }))
+    const tools = schemas.map((schema, i) => tool(`t${i}`, { schema, strict: true, pointer: `/tools/${i}` }))
     const { body, warnings } = renderMessagesBody({ ...parts, tools }, { strictTools: true })
     return [body.tools.map(({ strict }: { strict?: boolean }) => strict === true), warnings]
   }

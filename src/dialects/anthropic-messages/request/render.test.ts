@@ -99,7 +99,7 @@ describe('media', () => {
     expect(contentOf({ kind: 'image', source: { kind: 'url', url: 'https://x/i.png' } })).toEqual([
       { type: 'image', source: { type: 'url', url: 'https://x/i.png' } },
     ])
-    const failure = refusalOf({ turns: [{ ...user(image('image/bmp', 'Qk0=')), place: '/messages/0' }] })
+    const failure = refusalOf({ turns: [{ ...user(image('image/bmp', 'Qk0=')), pointer: '/messages/0' }] })
     expect(failure.message).toContain('image/bmp')
     expect(failure.facts.param).toBe('messages[0]')
   })
@@ -436,8 +436,8 @@ describe('around the request', () => {
   })
 
   test('places that the caller’s parser noted name what is left out', () => {
-    const places = { stop: '/stop_sequences' }
-    expect(renderMessagesBody({ stop: [' '], places }).warnings).toEqual(['stop_dropped;/stop_sequences'])
+    const pointers = { stop: '/stop_sequences' }
+    expect(renderMessagesBody({ stop: [' '], pointers }).warnings).toEqual(['stop_dropped;/stop_sequences'])
   })
 
   test('it always streams, with the model’s upstream name, and the messages come last', () => {

@@ -7,7 +7,7 @@ import {
   type Conversation,
   type FunctionTool,
   type OutputFormat,
-  placeOf,
+  pointerTo,
   type RawJson,
   type Tool,
   type ToolChoice,
@@ -83,7 +83,7 @@ function render(conversation: Conversation, target: Target): RenderedRequest {
   const messages = renderHistory(conversation, target, {
     ...context,
     isInstructed: system.length > 0,
-    place: placeOf(conversation, 'turns'),
+    pointer: pointerTo(conversation, 'turns'),
   })
   const maxTokens = outputCap(conversation, target, warnings)
   const answersByTool = output.tool !== undefined
@@ -156,7 +156,7 @@ function outputCap(conversation: Conversation, target: Target, warnings: Warning
   const { defaultOutputCap, maxOutputTokens } = target
   const wanted = conversation.outputCap ?? defaultOutputCap ?? maxOutputTokens ?? usualOutputCap
   if (maxOutputTokens === undefined || wanted <= maxOutputTokens) return wanted
-  if (conversation.outputCap !== undefined) warnings.add('max_tokens_clamped', placeOf(conversation, 'outputCap'))
+  if (conversation.outputCap !== undefined) warnings.add('max_tokens_clamped', pointerTo(conversation, 'outputCap'))
   return maxOutputTokens
 }
 
@@ -186,7 +186,7 @@ const userIdUsualMax = 256
 function renderServing(conversation: Conversation, rules: TargetRules, warnings: WarningList): Members {
   const { serviceTier, endUserId } = conversation
   if (serviceTier === 'economy' || serviceTier === 'fast') {
-    warnings.add('service_tier_dropped', placeOf(conversation, 'serviceTier'))
+    warnings.add('service_tier_dropped', pointerTo(conversation, 'serviceTier'))
   }
   const tiers: Partial<Record<string, RawJson>> =
     rules.serviceTiers === false ? {} : { auto: '"auto"', standard: '"standard_only"' }
@@ -203,7 +203,7 @@ function renderStop(
   warnings: WarningList,
 ): { readonly json: RawJson | undefined; readonly matched: readonly string[] } {
   const kept = conversation.stop.filter((sequence) => sequence.trim() !== '')
-  if (kept.length < conversation.stop.length) warnings.add('stop_dropped', placeOf(conversation, 'stop'))
+  if (kept.length < conversation.stop.length) warnings.add('stop_dropped', pointerTo(conversation, 'stop'))
   const sent = kept.slice(0, stopMax)
   return { json: filledArray(sent.map(jsonString)), matched: sent.length < kept.length ? kept : [] }
 }
@@ -222,10 +222,10 @@ function chooseOutput(
   const { rules, warnings } = context
   const format = conversation.outputFormat
   if (format?.kind !== 'json-schema') return {}
-  const place = placeOf(conversation, 'outputFormat')
-  const byTool = () => ({ tool: jsonTool(format, place, context) })
+  const pointer = pointerTo(conversation, 'outputFormat')
+  const byTool = () => ({ tool: jsonTool(format, pointer, context) })
   if (rules.jsonOutput !== undefined && rules.jsonOutput !== 'schema') {
-    if (rules.forcedToolChoice === false) refuseAt(place, 'This model cannot be held to a JSON schema.')
+    if (rules.forcedToolChoice === false) refuseAt(pointer, 'This model cannot be held to a JSON schema.')
     return byTool()
   }
   const result = subsetSchema(format.schema, context.merges)
@@ -234,14 +234,14 @@ function chooseOutput(
   const canBeTool = !isTaken && rules.forcedToolChoice !== false && !('why' in result && !result.isValid)
   const input = canBeTool ? toolSchema(format) : undefined
   if (typeof input === 'object') {
-    if (format.strict) warnings.add('strict_dropped', place)
-    if (input.folded) warnings.add('output_schema_loosened', place)
+    if (format.strict) warnings.add('strict_dropped', pointer)
+    if (input.folded) warnings.add('output_schema_loosened', pointer)
     return byTool()
   }
-  if ('why' in result) return refuseAt(place, `The schema of the output format cannot be used: ${result.why}.`)
-  if (format.description) warnings.add('description_dropped', place)
-  if (result.loosened) warnings.add('output_schema_loosened', place)
-  if (result.tightened) warnings.add('output_schema_tightened', place)
+  if ('why' in result) return refuseAt(pointer, `The schema of the output format cannot be used: ${result.why}.`)
+  if (format.description) warnings.add('description_dropped', pointer)
+  if (result.loosened) warnings.add('output_schema_loosened', pointer)
+  if (result.tightened) warnings.add('output_schema_tightened', pointer)
   return { format: jsonObject({ type: '"json_schema"', schema: result.schema }) }
 }
 
@@ -269,33 +269,35 @@ function renderTools(tools: readonly Tool[], context: ToolContext): WireTool[] {
   refuseTooMany(tools.length, context.rules.toolsMax)
   refuseTwice(tools)
   return tools.map((tool, i) => {
-    if (tool.kind === 'function') return renderFunction(tool, tool.place ?? `/tools/${i}`, context)
+    if (tool.kind === 'function') return renderFunction(tool, tool.pointer ?? `/tools/${i}`, context)
     const description = describedGrammar(tool, context.warnings)
     return wireTool({ ...tool, description, schema: customToolSchema }, context)
   })
 }
 
-function renderFunction(tool: FunctionTool, place: string, context: ToolContext): WireTool {
+function renderFunction(tool: FunctionTool, pointer: string, context: ToolContext): WireTool {
   const { rules, warnings, strictBudget, merges } = context
   const merged = toolSchema(tool)
-  if (typeof merged === 'string') return refuseAt(place, `The tool ${shownWord(tool.name)} cannot be used: ${merged}.`)
+  if (typeof merged === 'string')
+    return refuseAt(pointer, `The tool ${shownWord(tool.name)} cannot be used: ${merged}.`)
   const { schema, description, folded } = merged
-  if (folded) warnings.add('tool_schema_merged', place)
+  if (folded) warnings.add('tool_schema_merged', pointer)
   const strict =
     tool.strict === true && rules.strictTools === true && fitsSubset(schema, merges) && strictBudget.takeTool(schema)
-  if (tool.strict && !strict) warnings.add('strict_dropped', place)
+  if (tool.strict && !strict) warnings.add('strict_dropped', pointer)
   return wireTool({ ...tool, description, schema, strict }, context)
 }
 
 /** The tool that emulates a JSON output format for models without schema support. */
 function jsonTool(
   { schema, description }: OutputFormat & { readonly kind: 'json-schema' },
-  place: string,
+  pointer: string,
   context: ToolContext,
 ): WireTool {
   const purpose = description || 'Call this tool to answer; its input is the answer.'
   const merged = toolSchema({ schema, description: purpose })
-  if (typeof merged === 'string') return refuseAt(place, `The output format cannot be used with this model: ${merged}.`)
+  if (typeof merged === 'string')
+    return refuseAt(pointer, `The output format cannot be used with this model: ${merged}.`)
   return wireTool({ name: context.names.unused('json'), ...merged }, context)
 }
 

@@ -63,7 +63,7 @@ export class GeminiStreamRelay extends RecordRelay {
     if (!usage) return
     this.#usageAtStart ??= usage
     this.usageSoFar = usage
-    this.countedBytes = this.outputBytes
+    this.bytesAtReport = this.outputBytes
   }
 
   #modelEdit(record: Uint8Array, span: JsonSpan, objectStart: number) {
@@ -82,7 +82,7 @@ export class GeminiStreamRelay extends RecordRelay {
     const usage = this.context.quoteUsage(reported, this.#usageAtStart, () => this.outputBytes)
     const cost = this.context.quotedUsd(usage)
     this.usage = usage
-    this.countedBytes = this.outputBytes
+    this.bytesAtReport = this.outputBytes
     const isReported = usage === reported && isObject(record, usageMetadata)
     const edit = isReported
       ? costEdit(record, usageMetadata, cost)

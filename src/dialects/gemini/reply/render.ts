@@ -18,7 +18,7 @@ export function renderStream(context: RenderContext): StreamRenderer {
 export function renderReply(events: readonly ReplyEvent[], context: RenderContext): string {
   const renderer = new GeminiRenderer(context)
   for (const event of events) renderer.render(event)
-  return context.replyForm?.isListed ? `[${renderer.whole}]` : renderer.whole
+  return context.replyForm?.isArrayReply ? `[${renderer.whole}]` : renderer.whole
 }
 
 const finishReasons: Readonly<Record<Stop['unified'], string>> = {

@@ -35,7 +35,7 @@ export function parseRequest(envelope: Envelope): ParsedRequest | Failure {
   return parseBody(envelope, (body, context) => {
     const conversation = parseConversation(body, envelope, context)
     const showsThoughts = conversation.reasoning?.visible === true
-    const replyForm = { showsThoughts, isListed: envelope.isListed ?? false }
+    const replyForm = { showsThoughts, isArrayReply: envelope.isArrayReply ?? false }
     return { conversation, warnings: context.warnings.list, replyForm }
   })
 }
@@ -76,7 +76,7 @@ function parseConversation(body: RequestFields, envelope: Envelope, context: Par
     stream: envelope.stream,
     wantsStreamUsage: true,
     unsupported: context.unsupported,
-    places: {
+    pointers: {
       system: '/systemInstruction',
       turns: '/contents',
       outputCap: '/generationConfig/maxOutputTokens',
@@ -114,17 +114,17 @@ function parseContents(body: RequestFields, context: ParseContext): Turn[] {
   return body.objects('contents').map((content): Turn => {
     const role = content.optionalWord('role', ['user', 'model', 'function', 'tool']) ?? 'user'
     const parts = content.objects('parts')
-    const place = content.at
+    const pointer = content.at
     if (role !== 'model') {
       const blocks = parts.map((part): UserBlock => {
         const result = part.optionalObject('functionResponse')
         return result ? parseResult(result, takeCall(result, open), context) : parseMedia(part)
       })
-      return { role: 'user', blocks, place }
+      return { role: 'user', blocks, pointer }
     }
     const blocks = modelBlocks(parts, context, () => `call_${calls++}`)
     open = blocks.flatMap((block) => (block.kind === 'tool-call' ? [{ id: block.id, name: block.name }] : []))
-    return { role: 'assistant', blocks, place }
+    return { role: 'assistant', blocks, pointer }
   })
 }
 
@@ -215,7 +215,7 @@ function parseTools(body: RequestFields, context: ParseContext): Tool[] {
         description: declared.optionalText('description'),
         schema: json ? context.rawText(json.at) : open && jsonSchema(declared.value('parameters')),
         strict: undefined,
-        place: declared.at,
+        pointer: declared.at,
       }
     })
   })

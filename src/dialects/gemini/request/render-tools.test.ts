@@ -47,7 +47,7 @@ describe('declarations', () => {
 
   test('tell what they cannot demand, with a warning', () => {
     const schema = '{"type":"object","properties":{"s":{"type":"string","minLength":2}}}'
-    const { body, warnings } = rendered({ tools: [tool('f', { schema, place: '/tools/0' })] })
+    const { body, warnings } = rendered({ tools: [tool('f', { schema, pointer: '/tools/0' })] })
     expect(body.tools[0].functionDeclarations[0].parametersJsonSchema.properties.s).toEqual({
       type: 'string',
       description: '(minLength: 2)',
@@ -118,7 +118,7 @@ describe('choice', () => {
   })
 
   test('a strict tool asks for arguments held to the schema', () => {
-    const strict = { tools: [tool('f', { strict: true, place: '/tools/0' }), tool('g')] }
+    const strict = { tools: [tool('f', { strict: true, pointer: '/tools/0' }), tool('g')] }
     expect(config(strict)).toEqual({ mode: 'VALIDATED' })
     expect(config({ ...strict, toolChoice: { kind: 'auto' } })).toEqual({ mode: 'VALIDATED' })
     expect(config({ ...strict, toolChoice: { kind: 'required' } })).toEqual({ mode: 'ANY' })

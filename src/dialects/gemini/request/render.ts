@@ -10,13 +10,13 @@ import {
   type ImageBlock,
   type MediaSource,
   type OutputFormat,
-  placeOf,
+  pointerTo,
   type RawJson,
   type Tool,
   type ToolCallBlock,
   type ToolResultBlock,
   type Turn,
-  turnPlace,
+  turnPointer,
 } from '../../canonical/conversation.ts'
 import { filledArray, filledObject, jsonArray, jsonObject, jsonString, type Members } from '../../canonical/json.ts'
 import type { TargetRules } from '../../canonical/target-rules.ts'
@@ -81,7 +81,7 @@ function render(conversation: Conversation, target: Target): RenderedRequest {
   chooseMarks(conversation, { isAccepted: false, canCarry: () => false, isImplicit: true }, warnings)
   warnHints(conversation, warnings)
   warnCacheOptions(conversation, warnings)
-  if (conversation.endUserId) warnings.add('end_user_id_dropped', placeOf(conversation, 'endUserId'))
+  if (conversation.endUserId) warnings.add('end_user_id_dropped', pointerTo(conversation, 'endUserId'))
   const format = renderFormat(conversation, rendering)
   const tools = renderTools(conversation, format.hiddenTool, rendering)
   const stop = splitStop(conversation.stop, rules.stopMax ?? stopMaxDefault)
@@ -151,7 +151,7 @@ function renderServiceTier(conversation: Conversation, { rules, warnings }: Rend
   const { serviceTier } = conversation
   if (serviceTier === 'economy' && rules.economyTier) return '"flex"'
   if (serviceTier === 'fast' || serviceTier === 'economy') {
-    warnings.add('service_tier_dropped', placeOf(conversation, 'serviceTier'))
+    warnings.add('service_tier_dropped', pointerTo(conversation, 'serviceTier'))
   }
   // Standard is the default.
   return undefined
@@ -171,27 +171,27 @@ function renderFormat(conversation: Conversation, rendering: Rendering): Rendere
   const { outputFormat, tools } = conversation
   if (!outputFormat) return { members: {} }
   const { rules, warnings } = rendering
-  const place = placeOf(conversation, 'outputFormat')
+  const pointer = pointerTo(conversation, 'outputFormat')
   // Older models refuse JSON output together with functions.
   if (tools.length > 0 && !thinksByLevel(rules)) {
-    return { members: {}, hiddenTool: hiddenTool(outputFormat, rendering, place) }
+    return { members: {}, hiddenTool: hiddenTool(outputFormat, rendering, pointer) }
   }
   if (outputFormat.kind === 'json-object') return { members: json }
-  if (outputFormat.description) warnings.add('description_dropped', place)
+  if (outputFormat.description) warnings.add('description_dropped', pointer)
   const result = subsetSchema(outputFormat.schema, rendering.schemas)
-  if (typeof result === 'string') return refuseAt(place, `The schema of the output format cannot be used: ${result}.`)
-  if (result.loosened) warnings.add('output_schema_loosened', place)
+  if (typeof result === 'string') return refuseAt(pointer, `The schema of the output format cannot be used: ${result}.`)
+  if (result.loosened) warnings.add('output_schema_loosened', pointer)
   return { members: { ...json, responseJsonSchema: result.schema } }
 }
 
-function hiddenTool(format: OutputFormat, { rules, names, warnings, schemas }: Rendering, place: string): HiddenTool {
-  if (rules.forcedToolChoice === false) return refuseAt(place, 'This model cannot be held to a JSON form.')
+function hiddenTool(format: OutputFormat, { rules, names, warnings, schemas }: Rendering, pointer: string): HiddenTool {
+  if (rules.forcedToolChoice === false) return refuseAt(pointer, 'This model cannot be held to a JSON form.')
   const isSchema = format.kind === 'json-schema'
   const parameters = toolParameters(isSchema ? format.schema : '{"type":"object"}', schemas)
   if (typeof parameters === 'string') {
-    return refuseAt(place, `The output format cannot be used with this model: ${parameters}.`)
+    return refuseAt(pointer, `The output format cannot be used with this model: ${parameters}.`)
   }
-  if (parameters?.loosened) warnings.add('output_schema_loosened', place)
+  if (parameters?.loosened) warnings.add('output_schema_loosened', pointer)
   const description =
     (isSchema ? format.description : undefined) || 'Call this to answer; its arguments are the answer.'
   return { name: names.unused('json'), parameters: parameters?.schema ?? '{"type":"object"}', description }
@@ -235,13 +235,14 @@ function renderTools(conversation: Conversation, hidden: HiddenTool | undefined,
 
 function renderTool(tool: Tool, { names, warnings, schemas }: Rendering): RawJson {
   const name = names.sent(tool.name)
-  const place = tool.place ?? '/tools'
+  const pointer = tool.pointer ?? '/tools'
   if (tool.kind === 'custom') {
     return declaration(name, describedGrammar(tool, warnings), customToolSchema)
   }
   const parameters = toolParameters(tool.schema, schemas)
-  if (typeof parameters === 'string') refuseAt(place, `The tool ${shownWord(tool.name)} cannot be used: ${parameters}.`)
-  if (parameters?.loosened) warnings.add('tool_schema_loosened', place)
+  if (typeof parameters === 'string')
+    refuseAt(pointer, `The tool ${shownWord(tool.name)} cannot be used: ${parameters}.`)
+  if (parameters?.loosened) warnings.add('tool_schema_loosened', pointer)
   return declaration(name, tool.description, parameters?.schema)
 }
 
@@ -282,7 +283,7 @@ function heldToSchema(tools: readonly Tool[], { rules, warnings }: Rendering): b
   const strict = tools.find((tool) => tool.kind === 'function' && tool.strict)
   if (!strict) return false
   if (rules.strictTools !== false) return true
-  warnings.add('strict_dropped', `${strict.place ?? '/tools'}/strict`)
+  warnings.add('strict_dropped', `${strict.pointer ?? '/tools'}/strict`)
   return false
 }
 
@@ -317,7 +318,7 @@ interface Content {
 }
 
 /** Call ids, unique by now, with their order and sent name. */
-type Calls = Map<string, { readonly place: number; readonly name: string }>
+type Calls = Map<string, { readonly index: number; readonly name: string }>
 
 function renderMessages(turns: readonly Turn[], rendering: Rendering): readonly RawJson[] {
   const contents: Content[] = []
@@ -331,9 +332,9 @@ function renderMessages(turns: readonly Turn[], rendering: Rendering): readonly 
       const blocks = run.flatMap((turn) => (turn.role === 'assistant' ? turn.blocks : []))
       for (const block of blocks) {
         if (block.kind !== 'tool-call') continue
-        calls.set(block.id, { place: calls.size, name: rendering.names.sent(block.name) })
+        calls.set(block.id, { index: calls.size, name: rendering.names.sent(block.name) })
       }
-      join(contents, 'model', renderAssistant(blocks, rendering, turnPlace(run[0])))
+      join(contents, 'model', renderAssistant(blocks, rendering, turnPointer(run[0])))
     } else joinOthers(contents, run, calls, rendering)
   }
   return contents.map(({ role, parts }) => jsonObject({ role: `"${role}"`, parts: jsonArray(parts) }))
@@ -349,12 +350,12 @@ function join(contents: Content[], role: Content['role'], parts: readonly RawJso
 /** Everything up to the next assistant turn: first all responses, then the rest, in order. */
 function joinOthers(contents: Content[], run: readonly Turn[], calls: Calls, rendering: Rendering): void {
   const results = run.flatMap((turn) =>
-    turn.blocks.flatMap((block) => (block.kind === 'tool-result' ? [{ block, place: turnPlace(turn) }] : [])),
+    turn.blocks.flatMap((block) => (block.kind === 'tool-result' ? [{ block, pointer: turnPointer(turn) }] : [])),
   )
-  const orderOf = ({ block }: { block: ToolResultBlock }) => calls.get(block.callId)?.place ?? 0
+  const orderOf = ({ block }: { block: ToolResultBlock }) => calls.get(block.callId)?.index ?? 0
   const responses = results
     .toSorted((one, other) => orderOf(one) - orderOf(other))
-    .map(({ block, place }) => renderToolResult(block, calls.get(block.callId)?.name ?? '', rendering, place))
+    .map(({ block, pointer }) => renderToolResult(block, calls.get(block.callId)?.name ?? '', rendering, pointer))
   join(
     contents,
     'user',
@@ -371,13 +372,13 @@ function renderTurn(turn: Turn, rendering: Rendering): readonly RawJson[] {
   if (turn.role === 'assistant') return []
   if (turn.role === 'user') {
     return turn.blocks.flatMap((block) =>
-      block.kind === 'tool-result' ? [] : renderParts(block, rendering, turnPlace(turn)),
+      block.kind === 'tool-result' ? [] : renderParts(block, rendering, turnPointer(turn)),
     )
   }
   // There is only one system instruction, at the front. A later one stays in place as tagged text.
   const texts = turn.blocks.flatMap(({ text }) => (text === '' ? [] : [text]))
   if (texts.length === 0) return []
-  rendering.warnings.add('system_inlined', turnPlace(turn))
+  rendering.warnings.add('system_inlined', turnPointer(turn))
   return [textPart(`<system>\n${texts.join('\n\n')}\n</system>`)]
 }
 
@@ -386,7 +387,7 @@ function renderTurn(turn: Turn, rendering: Rendering): readonly RawJson[] {
 /** Google's placeholder for a lost signature. An unsigned call in the history is refused (docs of 2026-11). */
 const lostSignature = 'skip_thought_signature_validator'
 
-function renderAssistant(blocks: readonly AssistantBlock[], rendering: Rendering, place: string): RawJson[] {
+function renderAssistant(blocks: readonly AssistantBlock[], rendering: Rendering, pointer: string): RawJson[] {
   // Only the first of parallel calls is signed.
   const first = blocks.find(({ kind }) => kind === 'tool-call')
   return blocks.flatMap((block) => {
@@ -394,11 +395,11 @@ function renderAssistant(blocks: readonly AssistantBlock[], rendering: Rendering
       case 'tool-call': {
         const signature = signatureOf(block)
         if (signature !== undefined || block !== first || !thinksByLevel(rendering.rules)) {
-          return [renderCall(block, signature, rendering, place)]
+          return [renderCall(block, signature, rendering, pointer)]
         }
         // The call is accepted, but the model no longer sees the reasoning behind it.
-        rendering.warnings.add('thought_signature_skipped', place)
-        return [renderCall(block, lostSignature, rendering, place)]
+        rendering.warnings.add('thought_signature_skipped', pointer)
+        return [renderCall(block, lostSignature, rendering, pointer)]
       }
       case 'thinking':
         return [textPart(block.text, { thought: 'true', thoughtSignature: jsonString(block.signature) })]
@@ -415,9 +416,9 @@ function renderCall(
   call: ToolCallBlock,
   signature: string | undefined,
   { rules, names, warnings }: Rendering,
-  place: string,
+  pointer: string,
 ): RawJson {
-  const args = callInput(call, place, warnings)
+  const args = callInput(call, pointer, warnings)
   const id = takesIds(rules) ? jsonString(call.id) : undefined
   const functionCall = jsonObject({ id, name: jsonString(names.sent(call.name)), args })
   return jsonObject({ functionCall, thoughtSignature: jsonString(signature) })
@@ -430,7 +431,7 @@ function renderCall(
  * `name`: the sent name of the called function. Returns media as parts for the user content, starting with the call they
  * belong to.
  */
-function renderToolResult(result: ToolResultBlock, name: string, rendering: Rendering, place: string) {
+function renderToolResult(result: ToolResultBlock, name: string, rendering: Rendering, pointer: string) {
   const { rules } = rendering
   const inside: RawJson[] = []
   const outside: RawJson[] = []
@@ -440,10 +441,10 @@ function renderToolResult(result: ToolResultBlock, name: string, rendering: Rend
     if (text !== undefined) return text
     // The provider fetches no URLs for a response.
     if (!thinksByLevel(rules) || block.source.kind !== 'data') {
-      outside.push(...renderParts(block, rendering, place))
+      outside.push(...renderParts(block, rendering, pointer))
       return `[${block.kind}]`
     }
-    inside.push(...renderParts({ kind: block.kind, source: block.source }, rendering, place))
+    inside.push(...renderParts({ kind: block.kind, source: block.source }, rendering, pointer))
     return block.kind === 'document' ? aboutDocument(block) : ''
   })
   const response = jsonObject({
@@ -491,14 +492,14 @@ const typeOfEnding: Readonly<Record<string, string>> = {
 }
 
 /** Empty text gives no part, because the provider refuses it. `place` names the message in a refusal. */
-function renderParts(block: ContentBlock, rendering: Rendering, place: string): RawJson[] {
+function renderParts(block: ContentBlock, rendering: Rendering, pointer: string): RawJson[] {
   switch (block.kind) {
     case 'text':
       return block.text === '' ? [] : [textPart(block.text)]
     case 'image':
-      return renderImage(block, rendering, place)
+      return renderImage(block, rendering, pointer)
     case 'document':
-      return renderDocument(block, rendering, place)
+      return renderDocument(block, rendering, pointer)
   }
 }
 
@@ -517,27 +518,27 @@ function plainText({ source, title, context }: DocumentBlock): string | undefine
   return text === undefined ? undefined : [title, text, context].filter(Boolean).join('\n\n')
 }
 
-function renderImage(image: ImageBlock, rendering: Rendering, place: string): RawJson[] {
+function renderImage(image: ImageBlock, rendering: Rendering, pointer: string): RawJson[] {
   const mediaType = typeOf(image.source)
-  if (mediaType === 'application/pdf') return renderDocument({ ...image, kind: 'document' }, rendering, place)
-  if (rendering.rules.images === false) refuseAt(place, 'This model does not take images.')
-  refuseMediaUrl(image.source, rendering.rules, place)
-  if (isFilm(image.source)) refuseAt(place, 'This is the address of a film, not of an image.')
+  if (mediaType === 'application/pdf') return renderDocument({ ...image, kind: 'document' }, rendering, pointer)
+  if (rendering.rules.images === false) refuseAt(pointer, 'This model does not take images.')
+  refuseMediaUrl(image.source, rendering.rules, pointer)
+  if (isFilm(image.source)) refuseAt(pointer, 'This is the address of a film, not of an image.')
   if (mediaType !== undefined && !imageTypes.includes(mediaType)) {
-    refuseAt(place, `An image of type \`${mediaType}\` is not supported; send JPEG, PNG or WebP.`)
+    refuseAt(pointer, `An image of type \`${mediaType}\` is not supported; send JPEG, PNG or WebP.`)
   }
   return [mediaPart(image.source, mediaType)]
 }
 
-function renderDocument(document: DocumentBlock, { rules }: Rendering, place: string): RawJson[] {
+function renderDocument(document: DocumentBlock, { rules }: Rendering, pointer: string): RawJson[] {
   const { source } = document
   const text = plainText(document)
   if (text !== undefined || source.kind === 'text') return text ? [textPart(text)] : []
   const mediaType = typeOf(source)
-  if (rules.documents === false) refuseAt(place, 'This model does not take documents.')
-  refuseMediaUrl(source, rules, place)
+  if (rules.documents === false) refuseAt(pointer, 'This model does not take documents.')
+  refuseMediaUrl(source, rules, pointer)
   if (mediaType !== undefined && !documentTypes.test(mediaType)) {
-    refuseAt(place, `A document of type \`${mediaType}\` is not supported; send PDF or plain text.`)
+    refuseAt(pointer, `A document of type \`${mediaType}\` is not supported; send PDF or plain text.`)
   }
   // Parts have no title, so the model reads it before the document.
   const about = aboutDocument(document)

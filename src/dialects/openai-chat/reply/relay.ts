@@ -54,7 +54,7 @@ export class ChatStreamRelay extends RecordRelay {
   #end(terminal: Uint8Array): void {
     if ((this.#seen & seenEnd) === 0 && this.meaningful) this.#passOwnEnd()
     // Usage reported before the last output is checked again: it may cover only the input.
-    if (this.countedBytes !== this.outputBytes) this.#passOwnUsage()
+    if (this.bytesAtReport !== this.outputBytes) this.#passOwnUsage()
     this.finish(terminal)
   }
 
@@ -97,7 +97,7 @@ export class ChatStreamRelay extends RecordRelay {
     const cost = this.context.quotedUsd(usage)
     // Some hosts report usage in every chunk; the last one is the total.
     this.usage = usage
-    this.countedBytes = this.outputBytes
+    this.bytesAtReport = this.outputBytes
     this.usageSoFar = reported ?? this.usageSoFar
     return usage === reported ? costEdit(record, span, cost) : usageEdit(record, span, renderUsage(usage, cost))
   }
@@ -115,7 +115,7 @@ export class ChatStreamRelay extends RecordRelay {
     const usage = this.context.quoteUsage(reported, this.usageSoFar, () => this.outputBytes)
     if (usage === this.usage) return
     this.usage = usage
-    this.countedBytes = this.outputBytes
+    this.bytesAtReport = this.outputBytes
     if (!this.context.wantsStreamUsage || this.#last === undefined) return
     this.#passOwn([
       ['choices', '[]'],

@@ -100,7 +100,7 @@ function requestUsage(body: BodyEdits, { body: bytes, members }: Envelope): void
 // Message edits: a role that the host does not know, reasoning that the host refuses or requires, and signatures that
 // only this gateway can read. Almost no body contains any of these, so bodies are searched for them first.
 
-const traces = {
+const words = {
   role: Buffer.from('"developer"'),
   assistant: Buffer.from('"assistant"'),
   reasoning: Buffer.from('"reasoning'),
@@ -112,11 +112,11 @@ const traces = {
 function messageEdits({ body, members }: Envelope, rules: TargetRules): ByteEdit[] {
   const edits: MessageEdits = {
     // Some hosts refuse the role; others silently drop the message, and with it the whole system prompt.
-    renameDeveloper: rules.systemRole === 'system' && hasBytes(body, traces.role),
+    renameDeveloper: rules.systemRole === 'system' && hasBytes(body, words.role),
     stripReasoning:
-      rules.reasoningMembers === false && (hasBytes(body, traces.reasoning) || hasBytes(body, traces.blocks)),
-    stripOurSignatures: hasBytes(body, traces.own),
-    echo: rules.reasoningEcho && hasBytes(body, traces.assistant) ? rules.reasoningEcho : undefined,
+      rules.reasoningMembers === false && (hasBytes(body, words.reasoning) || hasBytes(body, words.blocks)),
+    stripOurSignatures: hasBytes(body, words.own),
+    echo: rules.reasoningEcho && hasBytes(body, words.assistant) ? rules.reasoningEcho : undefined,
   }
   const messages = members.find('messages')
   if (!messages || !(edits.renameDeveloper || edits.stripReasoning || edits.stripOurSignatures || edits.echo)) return []
@@ -166,7 +166,7 @@ function ownProofs(body: Uint8Array, message: JsonMembers): ByteEdit[] {
 }
 
 function holdsOwn(body: Uint8Array, { valueStart, valueEnd }: JsonMember): boolean {
-  return Buffer.from(body.buffer, body.byteOffset + valueStart, valueEnd - valueStart).includes(traces.own)
+  return Buffer.from(body.buffer, body.byteOffset + valueStart, valueEnd - valueStart).includes(words.own)
 }
 
 function isReasoning(name: string): boolean {

@@ -15,7 +15,7 @@ describe('system messages', () => {
   test('vector 1: leading system and developer messages are system blocks, one each, in order', () => {
     const { system, turns } = parsed({ messages: [says('system', 'A'), says('developer', 'B'), says('user', 'hi')] })
     expect(system).toEqual([text('A'), text('B')])
-    expect(turns).toEqual([{ role: 'user', blocks: [text('hi')], place: '/messages/2' }])
+    expect(turns).toEqual([{ role: 'user', blocks: [text('hi')], pointer: '/messages/2' }])
   })
 
   test('vector 2: a last system message stays in its place', () => {
@@ -159,8 +159,8 @@ describe('tool calls and results', () => {
         },
       ],
     })
-    const place = '/messages/0/content/0/cache_control'
-    expect(turns[0]?.blocks).toEqual([{ ...text('u'), cacheMark: { life: 'short', place } }])
+    const pointer = '/messages/0/content/0/cache_control'
+    expect(turns[0]?.blocks).toEqual([{ ...text('u'), cacheMark: { life: 'short', pointer } }])
     expect(turns[1]?.blocks).toEqual([{ kind: 'tool-call', id: 't', name: 'f', arguments: '{"a":1}', custom: false }])
     expect(turns[2]?.blocks).toEqual([
       {
@@ -500,7 +500,7 @@ describe('content parts', () => {
     expect(lifeOf(conversation.system[0])).toBe('short')
     expect(conversation.turns.map(({ blocks }) => blocks.map(lifeOf))).toEqual([['long'], [undefined], ['short']])
     expect(lifeOf(conversation.tools[0])).toBe('short')
-    expect(conversation.automaticCache).toEqual({ life: 'short', place: '/cache_control' })
+    expect(conversation.automaticCache).toEqual({ life: 'short', pointer: '/cache_control' })
   })
 
   test('pitfall 105: are read inside a tool definition too, where unknown members cause a warning', () => {

@@ -61,21 +61,21 @@ export function parseMessages(body: RequestFields, context: ParseContext): Pick<
 
 /** `legacyId` becomes the id of the message's `function_call`. */
 function parseTurn(message: RequestFields, legacyId: string, legacy: ToolCallBlock[], context: ParseContext): Turn {
-  const place = message.at
+  const pointer = message.at
   switch (message.text('role')) {
     case 'system':
     case 'developer':
-      return { role: 'system', blocks: marked(parseSystem(message, context), message, context), place }
+      return { role: 'system', blocks: marked(parseSystem(message, context), message, context), pointer }
     case 'user':
-      return { role: 'user', blocks: marked(parseUser(message, context), message, context), place }
+      return { role: 'user', blocks: marked(parseUser(message, context), message, context), pointer }
     case 'tool':
-      return { role: 'user', blocks: [parseToolResult(message, message.text('tool_call_id'), context)], place }
+      return { role: 'user', blocks: [parseToolResult(message, message.text('tool_call_id'), context)], pointer }
     case 'function':
-      return { role: 'user', blocks: [parseToolResult(message, answeredLegacyId(message, legacy), context)], place }
+      return { role: 'user', blocks: [parseToolResult(message, answeredLegacyId(message, legacy), context)], pointer }
     default: {
       const blocks = parseAssistant(message, legacyId, context)
       legacy.push(...blocks.filter((block) => block.kind === 'tool-call').filter(({ id }) => id === legacyId))
-      return { role: 'assistant', blocks: marked(blocks, message, context), place }
+      return { role: 'assistant', blocks: marked(blocks, message, context), pointer }
     }
   }
 }

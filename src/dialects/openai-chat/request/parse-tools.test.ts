@@ -9,13 +9,13 @@ describe('tools', () => {
   test('in the older form alone are called one at a time, as an answer of that form has one call', () => {
     const functions = [{ name: 'f' }]
     const legacy = parsed({ messages, functions, parallel_tool_calls: true })
-    expect([legacy.parallelTools, legacy.places?.parallelTools]).toEqual([false, '/functions'])
+    expect([legacy.parallelTools, legacy.pointers?.parallelTools]).toEqual([false, '/functions'])
     expect(legacy.oneCallByForm).toBe(true)
     const said = parsed({ messages, functions, parallel_tool_calls: false })
-    expect([said.parallelTools, said.places?.parallelTools]).toEqual([false, '/parallel_tool_calls'])
+    expect([said.parallelTools, said.pointers?.parallelTools]).toEqual([false, '/parallel_tool_calls'])
     expect(said.oneCallByForm).toBeUndefined()
     const both = parsed({ messages, functions, tools: [{ type: 'function', function: { name: 'g' } }] })
-    expect([both.parallelTools, both.places?.parallelTools]).toEqual([undefined, '/parallel_tool_calls'])
+    expect([both.parallelTools, both.pointers?.parallelTools]).toEqual([undefined, '/parallel_tool_calls'])
   })
 
   test('pitfall 5: a schema is carried as it was written', () => {
@@ -28,7 +28,7 @@ describe('tools', () => {
       description: undefined,
       schema,
       strict: undefined,
-      place: '/tools/0',
+      pointer: '/tools/0',
     })
   })
 

@@ -9,7 +9,7 @@ describe('caps, sampling and stops', () => {
   test('vector 17: of two caps that differ the newer name counts, with a warning', () => {
     const both = settings({ max_tokens: 50, max_completion_tokens: 80 })
     expect([both.outputCap, both.warned]).toEqual([80, ['max_tokens_ignored /max_tokens']])
-    expect(both.places?.outputCap).toBe('/max_completion_tokens')
+    expect(both.pointers?.outputCap).toBe('/max_completion_tokens')
     expect(settings({ max_tokens: 50, max_completion_tokens: 50 }).warned).toEqual([])
     expect(settings({}).outputCap).toBeUndefined()
   })

@@ -2,12 +2,11 @@
 // checks nothing that depends on the model.
 
 import type { Failure } from '../../../kernel/failure.ts'
-import { routingMembers } from '../../byte-lane/envelope.ts'
 import type { RawJson, Tool, ToolChoice } from '../../canonical/conversation.ts'
 import {
   type Conversation,
   efforts,
-  type Places,
+  type Pointers,
   type ReasoningSettings,
   type Sampling,
 } from '../../canonical/conversation.ts'
@@ -20,10 +19,11 @@ import {
   type ParseContext,
   parseBody,
   type RequestFields,
+  routingMembers,
   shownWord,
   wrongType,
 } from '../../request/fields.ts'
-import { endUserPlace, nestedGrammar, parseFormat, parseServing } from '../../request/parse-openai.ts'
+import { endUserPointer, nestedGrammar, parseFormat, parseServing } from '../../request/parse-openai.ts'
 import { parseMessages } from './parse-messages.ts'
 
 export function parseRequest(envelope: Envelope): ParsedRequest | Failure {
@@ -55,7 +55,7 @@ function parseConversation(body: RequestFields, envelope: Envelope, context: Par
     stream: envelope.stream,
     wantsStreamUsage: envelope.wantsStreamUsage,
     unsupported: context.unsupported,
-    places: placesOf(body, reasoning?.place),
+    pointers: pointersOf(body, reasoning?.pointer),
   }
 }
 
@@ -66,13 +66,13 @@ function noteCapPair(body: RequestFields, { warnings }: ParseContext): void {
   if (older !== undefined && newer !== undefined && older !== newer) warnings.add('max_tokens_ignored', '/max_tokens')
 }
 
-function placesOf(body: RequestFields, reasoning: string | undefined): Places {
+function pointersOf(body: RequestFields, reasoning: string | undefined): Pointers {
   return {
     system: '/messages/0',
     outputCap: body.value('max_completion_tokens') === undefined ? '/max_tokens' : '/max_completion_tokens',
     stop: '/stop',
     outputFormat: '/response_format',
-    endUserId: endUserPlace(body),
+    endUserId: endUserPointer(body),
     serviceTier: '/service_tier',
     parallelTools: impliesOneCall(body) ? '/functions' : '/parallel_tool_calls',
     automaticCache: '/cache_control',
@@ -107,7 +107,7 @@ function parseStop(body: RequestFields, { warnings }: ParseContext): string[] {
 }
 
 /** The reasoning settings and where they were written. Of several fields the native one comes first. */
-function parseReasoning(body: RequestFields): { settings: ReasoningSettings; place: string } | undefined {
+function parseReasoning(body: RequestFields): { settings: ReasoningSettings; pointer: string } | undefined {
   const native = body.optionalWord('reasoning_effort', efforts)
   const reasoning = body.optionalObject('reasoning')
   const thinking = body.optionalObject('thinking')
@@ -118,8 +118,14 @@ function parseReasoning(body: RequestFields): { settings: ReasoningSettings; pla
   const visible = visibility(body, reasoning)
   if (effort === undefined && budgetTokens === undefined && mode === undefined && visible === undefined)
     return undefined
-  const place = native ? '/reasoning_effort' : reasoning ? '/reasoning' : thinking ? '/thinking' : '/include_reasoning'
-  return { settings: { effort, budgetTokens, mode, visible }, place }
+  const pointer = native
+    ? '/reasoning_effort'
+    : reasoning
+      ? '/reasoning'
+      : thinking
+        ? '/thinking'
+        : '/include_reasoning'
+  return { settings: { effort, budgetTokens, mode, visible }, pointer }
 }
 
 function tokens(fields: RequestFields | undefined, name: string): number | undefined {
@@ -235,7 +241,7 @@ function parseFunction(entry: RequestFields, detail: RequestFields, context: Par
     description: detail.optionalText('description'),
     schema: schema && context.rawText(schema.at),
     strict: detail.optionalBoolean('strict'),
-    place: entry.at,
+    pointer: entry.at,
     // Some clients mark the detail instead of the entry.
     ...breakpointOf(detail, context),
     ...breakpointOf(entry, context),
@@ -251,7 +257,7 @@ function parseCustom(entry: RequestFields, context: ParseContext): Tool {
     name: detail.filledText('name'),
     description: detail.optionalText('description'),
     grammar: format && parseGrammar(format, context),
-    place: entry.at,
+    pointer: entry.at,
     ...breakpointOf(entry, context),
   }
 }

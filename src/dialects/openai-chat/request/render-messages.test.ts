@@ -5,8 +5,8 @@ import { writeSignature } from '../../canonical/signature.ts'
 import type { TargetRules } from '../../canonical/target-rules.ts'
 
 const text = (words: string) => ({ kind: 'text', text: words }) as const
-const user = (...blocks: UserBlock[]): Turn => ({ role: 'user', blocks, place: '/messages/0' })
-const assistant = (...blocks: AssistantBlock[]): Turn => ({ role: 'assistant', blocks, place: '/messages/1' })
+const user = (...blocks: UserBlock[]): Turn => ({ role: 'user', blocks, pointer: '/messages/0' })
+const assistant = (...blocks: AssistantBlock[]): Turn => ({ role: 'assistant', blocks, pointer: '/messages/1' })
 const call = (id: string) => ({ kind: 'tool-call', id, name: 'f', arguments: '{}', custom: false }) as const
 const result = (id: string, ...content: (ReturnType<typeof text> | typeof image | typeof pdf)[]) =>
   ({ kind: 'tool-result', callId: id, content, isError: false }) as const
@@ -42,7 +42,7 @@ describe('system', () => {
   })
 
   test('pitfall 31: a later system message stays in its place, as tagged user text where it must', () => {
-    const later: Turn = { role: 'system', blocks: [text('B')], place: '/messages/2' }
+    const later: Turn = { role: 'system', blocks: [text('B')], pointer: '/messages/2' }
     const turns = [user(text('u1')), assistant(text('a1')), later, user(text('u2'))]
     expect(messages(turns, { midSystem: true })[2]).toEqual({ role: 'system', content: 'B' })
     const inlined = rendered({ turns })
@@ -52,7 +52,7 @@ describe('system', () => {
 
   test('as user text it keeps its mark', () => {
     const marked = { ...text('B'), cacheMark: { life: 'short' } } as const
-    const turns: Turn[] = [user(text('u')), { role: 'system', blocks: [marked, text('C')], place: '/messages/1' }]
+    const turns: Turn[] = [user(text('u')), { role: 'system', blocks: [marked, text('C')], pointer: '/messages/1' }]
     const { body, warned } = rendered({ turns }, targetWith({ cacheStyle: 'breakpoint' }))
     expect(body.messages).toEqual([
       {
@@ -250,7 +250,7 @@ function history(...blocks: AssistantBlock[]): Turn[] {
   )
   return [
     { role: 'user', blocks: [text('u')] },
-    { role: 'assistant', blocks, place: '/messages/1' },
+    { role: 'assistant', blocks, pointer: '/messages/1' },
     { role: 'user', blocks: [...answers, text('x')] },
   ]
 }

@@ -18,7 +18,7 @@ const text = (words: string): TextBlock => ({ kind: 'text', text: words })
 describe('cache marks', () => {
   const marked = (words: string, life: 'short' | 'long' = 'short') => ({ ...text(words), cacheMark: { life } })
   const turns: Turn[] = [
-    { role: 'user', blocks: ['1', '2', '3', '4'].map((words) => marked(words, 'long')), place: '/messages/0' },
+    { role: 'user', blocks: ['1', '2', '3', '4'].map((words) => marked(words, 'long')), pointer: '/messages/0' },
   ]
   const conversation = { system: [marked('S')], turns }
 

@@ -9,7 +9,7 @@ import {
   type DocumentBlock,
   type Effort,
   type MediaSource,
-  placeOf,
+  pointerTo,
   type RawJson,
   type TextBlock,
   type ToolCallBlock,
@@ -109,7 +109,7 @@ function renderEffort(conversation: Conversation, rendering: Rendering): Effort 
   if (conversation.tools.length === 0 || rules.toolsWithReasoning !== false || wanted === 'none') return wanted
   if (wanted === undefined && !rules.thinksByDefault) return undefined
   // The host refuses tools while the model reasons, and the caller needs the tools more.
-  warnings.add('reasoning_dropped', wanted === undefined ? '/tools' : placeOf(conversation, 'reasoning'))
+  warnings.add('reasoning_dropped', wanted === undefined ? '/tools' : pointerTo(conversation, 'reasoning'))
   return 'none'
 }
 
@@ -138,16 +138,16 @@ const chatForm: OpenaiForm = {
   ],
 }
 
-function documentParts(document: DocumentBlock, source: MediaSource, rules: TargetRules, place: string): Members[] {
+function documentParts(document: DocumentBlock, source: MediaSource, rules: TargetRules, pointer: string): Members[] {
   if (source.kind === 'url') {
-    return refuseAt(place, 'This model does not take documents by URL; send the data instead.')
+    return refuseAt(pointer, 'This model does not take documents by URL; send the data instead.')
   }
   if (isAudio(source)) {
     const format = jsonString(source.mediaType.slice('audio/'.length))
     return [{ type: '"input_audio"', input_audio: jsonObject({ data: jsonString(source.base64), format }) }]
   }
   if (rules.documents !== true) {
-    return refuseAt(place, 'This model does not take documents; send their text instead.')
+    return refuseAt(pointer, 'This model does not take documents; send their text instead.')
   }
   const { title = 'document.pdf', context } = document
   const file = jsonObject({ filename: jsonString(title), file_data: jsonString(dataUrl(source)) })
@@ -199,18 +199,18 @@ class MessageList implements TurnWriter {
     return this.#list
   }
 
-  assistant(blocks: readonly AssistantBlock[], place: string): void {
-    const message = renderAssistant(blocks, this.rendering, place)
+  assistant(blocks: readonly AssistantBlock[], pointer: string): void {
+    const message = renderAssistant(blocks, this.rendering, pointer)
     if (message !== undefined) this.#push('assistant', message)
   }
 
-  result(result: ToolResultBlock, place: string): readonly RawJson[] {
-    const rendered = renderToolResult(result, this.rendering, place)
+  result(result: ToolResultBlock, pointer: string): readonly RawJson[] {
+    const rendered = renderToolResult(result, this.rendering, pointer)
     this.#push('tool', rendered.message)
     return rendered.media
   }
 
-  user(blocks: readonly ContentBlock[], place: string, media: readonly RawJson[]): void {
+  user(blocks: readonly ContentBlock[], pointer: string, media: readonly RawJson[]): void {
     if (blocks.length === 0 && media.length === 0) return
     const filled = blocks.filter(isFilled)
     const [first, ...others] = filled
@@ -222,7 +222,7 @@ class MessageList implements TurnWriter {
         ...filled.flatMap((block, i) => {
           const isFirst = i === 0 && media.length === 0 && block.kind === 'text'
           const shown = isFirst ? { ...block, text: lead + block.text } : block
-          return renderParts(shown, this.rendering, place, [block])
+          return renderParts(shown, this.rendering, pointer, [block])
         }),
       ],
     })
@@ -239,9 +239,9 @@ class MessageList implements TurnWriter {
     this.#push('system', message(rules.systemRole ?? 'system', content))
   }
 
-  inlinedSystem(text: string, blocks: readonly TextBlock[], place: string): void {
+  inlinedSystem(text: string, blocks: readonly TextBlock[], pointer: string): void {
     const marked = blocks.filter((each) => this.rendering.marks.keeps(each)).slice(-1)
-    const parts = (lead: string) => renderParts({ kind: 'text', text: lead + text }, this.rendering, place, marked)
+    const parts = (lead: string) => renderParts({ kind: 'text', text: lead + text }, this.rendering, pointer, marked)
     this.#said.push({ isEmpty: false, text, parts })
   }
 
@@ -288,13 +288,17 @@ function renderUserContent(turns: readonly SaidTurn[], usesMarks: boolean): RawJ
 // text.
 
 /** undefined if the message would be empty. */
-function renderAssistant(blocks: readonly AssistantBlock[], rendering: Rendering, place: string): RawJson | undefined {
+function renderAssistant(
+  blocks: readonly AssistantBlock[],
+  rendering: Rendering,
+  pointer: string,
+): RawJson | undefined {
   const calls = blocks.filter((block) => block.kind === 'tool-call')
   const refusal = blocks.flatMap((block) => (block.kind === 'refusal' ? [block.text] : [])).join('')
   const content = renderSaid(blocks, rendering)
   const details = restoredDetails(blocks, rendering)
   const echo = echoOf(blocks, rendering)
-  warnDropped(blocks, rendering, place)
+  warnDropped(blocks, rendering, pointer)
   if (content === undefined && calls.length === 0 && refusal === '' && !echo?.text && details === undefined) {
     return undefined
   }
@@ -345,14 +349,14 @@ function restoredDetails(blocks: readonly AssistantBlock[], { issuer }: Renderin
   return filledArray(entries)
 }
 
-function warnDropped(blocks: readonly AssistantBlock[], { rules, issuer, warnings }: Rendering, place: string): void {
+function warnDropped(blocks: readonly AssistantBlock[], { rules, issuer, warnings }: Rendering, pointer: string): void {
   for (const block of blocks) {
     if (!isThinking(block)) continue
     const own = readSignature(proofOf(block) ?? '')
     // No warning for reasoning that is only for display, was restored above, or is echoed as text.
     if (own && (own.blob === undefined || own.issuer === issuer)) continue
     if (block.kind === 'thinking' && rules.reasoningEcho) continue
-    warnings.add('thinking_dropped', place)
+    warnings.add('thinking_dropped', pointer)
   }
 }
 
@@ -360,16 +364,16 @@ function warnDropped(blocks: readonly AssistantBlock[], { rules, issuer, warning
 // user message after all tool messages of the batch.
 
 /** `media`: parts for the user message, starting with the call they belong to. */
-function renderToolResult(result: ToolResultBlock, rendering: Rendering, place: string) {
+function renderToolResult(result: ToolResultBlock, rendering: Rendering, pointer: string) {
   const media = result.content.filter((block) => textIn(block) === undefined)
   const text = resultText(result)
   // Hosts that forward to Claude refuse an empty part, but not an empty string.
   const isParts = rendering.marks.inUse && text !== ''
   const content = isParts
-    ? jsonArray(renderParts({ kind: 'text', text }, rendering, place, [result]))
+    ? jsonArray(renderParts({ kind: 'text', text }, rendering, pointer, [result]))
     : jsonString(text)
   return {
     message: jsonObject({ role: '"tool"', tool_call_id: jsonString(result.callId), content }),
-    media: mediaOutside(media, result.callId, rendering, place),
+    media: mediaOutside(media, result.callId, rendering, pointer),
   }
 }

@@ -138,7 +138,7 @@ export class ResponsesStreamRelay extends RecordRelay {
       : undefined
     const final = this.context.quoteUsage(reported, this.usageSoFar, () => this.outputBytes)
     this.usage = final
-    this.countedBytes = this.outputBytes
+    this.bytesAtReport = this.outputBytes
     const cost = this.context.quotedUsd(final)
     const edit =
       final === reported

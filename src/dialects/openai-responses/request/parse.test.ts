@@ -30,7 +30,7 @@ describe('input', () => {
   test('a text is a user turn', () => {
     const { conversation } = parsed({ input: 'hi', instructions: 'Be kind.' })
     expect(conversation.system).toEqual([{ kind: 'text', text: 'Be kind.' }])
-    expect(conversation.turns).toEqual([{ role: 'user', blocks: [{ kind: 'text', text: 'hi' }], place: '/input' }])
+    expect(conversation.turns).toEqual([{ role: 'user', blocks: [{ kind: 'text', text: 'hi' }], pointer: '/input' }])
   })
 
   test('leading developer messages are system text, later ones stay in place', () => {
@@ -66,7 +66,7 @@ describe('input', () => {
     expect(conversation.turns.slice(1)).toEqual([
       {
         role: 'assistant',
-        place: '/input/1',
+        pointer: '/input/1',
         blocks: [
           { kind: 'thinking', text: 'Hm.', signature: 'sig' },
           { kind: 'text', text: 'I look.' },
@@ -76,12 +76,12 @@ describe('input', () => {
       },
       {
         role: 'user',
-        place: '/input/5',
+        pointer: '/input/5',
         blocks: [{ kind: 'tool-result', callId: 'call_1', content: [{ kind: 'text', text: 'rain' }], isError: false }],
       },
       {
         role: 'user',
-        place: '/input/6',
+        pointer: '/input/6',
         blocks: [{ kind: 'tool-result', callId: 'call_2', content: [{ kind: 'text', text: 'done' }], isError: false }],
       },
     ])

@@ -2,7 +2,6 @@
 // nothing that depends on the model.
 
 import type { Failure } from '../../../kernel/failure.ts'
-import { routingMembers } from '../../byte-lane/envelope.ts'
 import {
   type AssistantBlock,
   type ContentBlock,
@@ -28,6 +27,7 @@ import {
   type ParseContext,
   parseBody,
   type RequestFields,
+  routingMembers,
   shownWord,
   textBlocks,
   wrongType,
@@ -35,7 +35,7 @@ import {
 import { mediaByUrl, readMediaUrl } from '../../request/media.ts'
 import {
   audioBlock,
-  endUserPlace,
+  endUserPointer,
   nestedGrammar,
   parseFileData,
   parseFormat,
@@ -97,13 +97,13 @@ function parseConversation(
     stream: envelope.stream,
     wantsStreamUsage: true,
     unsupported: context.unsupported,
-    places: {
+    pointers: {
       system: '/instructions',
       turns: '/input',
       outputCap: '/max_output_tokens',
       outputFormat: '/text/format',
       reasoning: '/reasoning',
-      endUserId: endUserPlace(body),
+      endUserId: endUserPointer(body),
       serviceTier: '/service_tier',
       parallelTools: '/parallel_tool_calls',
     },
@@ -177,7 +177,7 @@ function parseItems(body: RequestFields, context: ItemContext): Pick<Conversatio
   const system = textBlocks(body.optionalText('instructions') ?? '')
   const input = body.textOrObjects('input')
   if (typeof input === 'string') {
-    return { system, turns: [{ role: 'user', blocks: [{ kind: 'text', text: input }], place: '/input' }] }
+    return { system, turns: [{ role: 'user', blocks: [{ kind: 'text', text: input }], pointer: '/input' }] }
   }
   const turns: Turn[] = []
   for (const item of input) {
@@ -197,8 +197,8 @@ function parseItem(item: RequestFields, context: ItemContext): Turn | undefined 
   const type = item.optionalText('type') ?? 'message'
   const known = Object.hasOwn(membersOf, type) ? membersOf[type] : undefined
   if (known) item.warnUnknown(known, context.warnings)
-  const place = item.at
-  const assistant = (...blocks: AssistantBlock[]): Turn => ({ role: 'assistant', blocks, place })
+  const pointer = item.at
+  const assistant = (...blocks: AssistantBlock[]): Turn => ({ role: 'assistant', blocks, pointer })
   switch (type) {
     case 'message':
       return parseMessage(item, context)
@@ -213,7 +213,7 @@ function parseItem(item: RequestFields, context: ItemContext): Turn | undefined 
     case 'function_call_output':
     case 'custom_tool_call_output':
     case 'local_shell_call_output':
-      return { role: 'user', blocks: [parseOutput(item, context)], place }
+      return { role: 'user', blocks: [parseOutput(item, context)], pointer }
     case 'additional_tools':
       return undefined
     case 'item_reference':
@@ -231,15 +231,15 @@ function dropItem(item: RequestFields, type: string, { warnings }: ParseContext)
 
 function parseMessage(item: RequestFields, context: ParseContext): Turn {
   const role = item.text('role')
-  const place = item.at
+  const pointer = item.at
   switch (role) {
     case 'system':
     case 'developer':
-      return { role: 'system', blocks: parseSystem(item, context), place }
+      return { role: 'system', blocks: parseSystem(item, context), pointer }
     case 'user':
-      return { role: 'user', blocks: parseContent(item, 'content', context), place }
+      return { role: 'user', blocks: parseContent(item, 'content', context), pointer }
     case 'assistant':
-      return { role: 'assistant', blocks: parseSaid(item, context), place }
+      return { role: 'assistant', blocks: parseSaid(item, context), pointer }
     default:
       return item.refuse('role', `The role ${shownWord(role)} does not exist.`)
   }
@@ -404,7 +404,7 @@ function parseTools(body: RequestFields, context: ParseContext) {
         entry.warnUnknown(shellMembers, context.warnings)
         const description = 'Runs a program in a shell of the caller.'
         const schema = shellSchema
-        tools.push({ kind: 'function', name: type, description, schema, strict: undefined, place: entry.at })
+        tools.push({ kind: 'function', name: type, description, schema, strict: undefined, pointer: entry.at })
         callForms.set(type, { name: type, isShell: true })
         return
       }
@@ -448,7 +448,7 @@ function parseFunction(entry: RequestFields, namespace: string | undefined, cont
     schema,
     // Strict is the default here, as far as the schema allows it.
     strict: entry.optionalBoolean('strict') ?? (schema !== undefined && isStrictSchema(schema) ? true : undefined),
-    place: entry.at,
+    pointer: entry.at,
   }
 }
 
@@ -469,7 +469,7 @@ function parseCustom(entry: RequestFields, namespace: string | undefined, contex
     description: entry.optionalText('description'),
     grammar: format && parseGrammar(format, context),
     isGrammarAdvice: true,
-    place: entry.at,
+    pointer: entry.at,
   }
 }
 

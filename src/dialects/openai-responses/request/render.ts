@@ -164,13 +164,13 @@ function renderGrammar(grammar: RawJson): RawJson {
   return jsonObject({ type: '"grammar"', syntax: inside('syntax'), definition: inside('definition') })
 }
 
-function documentParts(document: DocumentBlock, source: MediaSource, rules: TargetRules, place: string): Members[] {
+function documentParts(document: DocumentBlock, source: MediaSource, rules: TargetRules, pointer: string): Members[] {
   const { title, context } = document
-  refuseAudio(source, place)
+  refuseAudio(source, pointer)
   if (rules.documents === false) {
-    return refuseAt(place, 'This model does not take documents; send their text instead.')
+    return refuseAt(pointer, 'This model does not take documents; send their text instead.')
   }
-  refuseMediaUrl(source, rules, place)
+  refuseMediaUrl(source, rules, pointer)
   const filename = jsonString(title ?? 'document.pdf')
   const file: Members =
     source.kind === 'url'
@@ -209,13 +209,13 @@ function renderMessages(turns: readonly Turn[], rendering: Rendering): RawJson[]
     turns,
     {
       assistant: (blocks) => void items.push(...renderAssistant(blocks, rendering)),
-      result(result, place) {
-        items.push(renderToolResult(result, rendering, place))
+      result(result, pointer) {
+        items.push(renderToolResult(result, rendering, pointer))
         return []
       },
-      user(blocks, place) {
+      user(blocks, pointer) {
         const said = blocks.filter(isFilled)
-        if (said.length > 0) items.push(message('user', renderContent(said, rendering, place)))
+        if (said.length > 0) items.push(message('user', renderContent(said, rendering, pointer)))
       },
       system: (blocks) => void items.push(...renderSystem(blocks, rendering)),
       inlinedSystem: (text) => void items.push(message('user', jsonString(text))),
@@ -275,10 +275,10 @@ function renderCall(call: ToolCallBlock, { names, customCalls }: Rendering): Raw
 
 // Tool results as call outputs: a string if it is all text, a list of parts if it contains media.
 
-function renderToolResult(result: ToolResultBlock, rendering: Rendering, place: string): RawJson {
+function renderToolResult(result: ToolResultBlock, rendering: Rendering, pointer: string): RawJson {
   const { marks, customCalls } = rendering
   const hasMedia = result.content.some((block) => textIn(block) === undefined)
-  const parts = marks.inUse || hasMedia ? resultParts(result, rendering, place) : []
+  const parts = marks.inUse || hasMedia ? resultParts(result, rendering, pointer) : []
   return jsonObject({
     type: customCalls.has(result.callId) ? '"custom_tool_call_output"' : '"function_call_output"',
     call_id: jsonString(result.callId),
@@ -286,23 +286,23 @@ function renderToolResult(result: ToolResultBlock, rendering: Rendering, place: 
   })
 }
 
-function resultParts(result: ToolResultBlock, rendering: Rendering, place: string): RawJson[] {
+function resultParts(result: ToolResultBlock, rendering: Rendering, pointer: string): RawJson[] {
   const filled = result.content.filter(isFilled)
   const failed =
     result.isError && filled[0]?.kind !== 'text'
-      ? renderParts({ kind: 'text', text: errorMark.trim() }, rendering, place)
+      ? renderParts({ kind: 'text', text: errorMark.trim() }, rendering, pointer)
       : []
   const parts = filled.flatMap((block, i) => {
     const saysFailed = result.isError && i === 0 && block.kind === 'text'
     const shown = saysFailed ? { ...block, text: errorMark + block.text } : block
-    return renderParts(shown, rendering, place, i === filled.length - 1 ? [block, result] : [block])
+    return renderParts(shown, rendering, pointer, i === filled.length - 1 ? [block, result] : [block])
   })
   return [...failed, ...parts]
 }
 
 /** A string for a single unmarked text, which every host accepts; parts otherwise. */
-function renderContent(blocks: readonly ContentBlock[], rendering: Rendering, place: string): RawJson {
+function renderContent(blocks: readonly ContentBlock[], rendering: Rendering, pointer: string): RawJson {
   const [only, ...more] = blocks
   if (only?.kind === 'text' && more.length === 0 && !rendering.marks.inUse) return jsonString(only.text)
-  return jsonArray(blocks.flatMap((block) => renderParts(block, rendering, place)))
+  return jsonArray(blocks.flatMap((block) => renderParts(block, rendering, pointer)))
 }
