@@ -66,8 +66,9 @@ export function requestHandlers({ database, clock, requests, tail }: RouteDepend
   const reportOf = async <Sums>(
     { query, reach }: Pick<Call<'getUsage'>, 'query' | 'reach'>,
     answerOf: (sum: UsageSum) => Sums,
+    more: Pick<UsageQuery, 'withProviderCosts'> = {},
   ) => {
-    const wanted = await usageQuery(query, reach)
+    const wanted = { ...(await usageQuery(query, reach)), ...more }
     const { from, to, groupBy } = wanted
     if (from >= to) throw invalidRequest('`from` must be before `to`.', 'from')
     const [logFrom, sums] = await Promise.all([oldestRequest(database, reach.workspaceId), sumUsage(wanted)])
@@ -201,7 +202,7 @@ export function requestHandlers({ database, clock, requests, tail }: RouteDepend
       }
     },
     getUsage: (call) => reportOf(call, usageAnswerOf),
-    getMargin: (call) => reportOf(call, marginAnswerOf),
+    getMargin: (call) => reportOf(call, marginAnswerOf, { withProviderCosts: true }),
   } satisfies Partial<Handlers>
 }
 
