@@ -121,38 +121,43 @@ export function ProvidersView() {
 }
 
 const historyHint =
-  'Status is learned from real requests. Each bar is a part of the period: the red part of its attempts failed, gray means no traffic.'
+  'Status is learned from real requests. Each bar is a part of the period (an hour, six hours, a day in UTC): the red part of its attempts failed, gray means no traffic.'
 
 const isSandboxRoute = ({ route }: RouteRow) => route.rehearsal
 
 type History = AnswerOf<'getProviderHistory'>
 type Incident = History['incidents'][number]
 
+/** The number of buckets in each. */
+const periods = [
+  { value: '24h', label: '24 hours', count: 24 },
+  { value: '7d', label: '7 days', count: 28 },
+  { value: '30d', label: '30 days', count: 30 },
+] as const
+type Period = (typeof periods)[number]
+
 interface ShownHistory extends Query<History> {
-  readonly period: '24h' | '7d'
-  choose(period: '24h' | '7d'): void
+  readonly period: Period
+  choose(period: Period['value']): void
 }
 
 /** Operators only: it counts the requests of all workspaces. */
 function useHistory(): ShownHistory {
   const { isOperator } = useViewer()
   const [{ period: asked }, change] = useAddressQuery(['period'])
-  const period = asked === '7d' ? '7d' : '24h'
-  const query = useApi('getProviderHistory', isOperator ? { query: { period } } : undefined, { keepPrevious: true })
+  const period = periods.find(({ value }) => value === asked) ?? periods[0]
+  const call = isOperator ? { query: { period: period.value } } : undefined
+  const query = useApi('getProviderHistory', call, { keepPrevious: true })
   return { ...query, period, choose: (next) => change({ period: next === '24h' ? '' : next }) }
 }
 
 function PeriodChoice({ history: { period, choose } }: { readonly history: ShownHistory }) {
-  const options = [
-    { value: '24h', label: '24 hours' },
-    { value: '7d', label: '7 days' },
-  ] as const
-  return <Segments name="Period" value={period} options={options} onChange={choose} />
+  return <Segments name="Period" value={period.value} options={periods} onChange={choose} />
 }
 
 /** Of one route, or of all routes of the provider. */
 function sumBuckets({ value, period }: ShownHistory, provider: string, model?: string): AttemptBuckets {
-  const empty: AttemptBuckets = Array.from({ length: period === '24h' ? 24 : 28 }, () => null)
+  const empty: AttemptBuckets = Array.from({ length: period.count }, () => null)
   const routes = (value?.routes ?? []).filter(
     (route) => route.provider === provider && (model === undefined || route.upstream_model === model),
   )
@@ -170,7 +175,7 @@ function sumBuckets({ value, period }: ShownHistory, provider: string, model?: s
 function Incidents({ history, provider }: { readonly history: ShownHistory; readonly provider?: string }) {
   const columns = provider === undefined ? incidentColumns : incidentColumns.slice(1)
   return (
-    <Section title="Incidents" note={history.period === '24h' ? 'last 24 hours' : 'last 7 days'}>
+    <Section title="Incidents" note={`last ${history.period.label}`}>
       <QueryView what="incidents" query={history}>
         {({ incidents }) => (
           <DataTable
