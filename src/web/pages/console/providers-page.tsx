@@ -14,19 +14,19 @@ import { CopyButton, Facts, LiveStatus, Segments, Skeleton, Status } from '../co
 import { type Query, useAddressQuery, useApi } from '../hooks.ts'
 import { useLiveCatalog } from '../live-catalog.ts'
 import { type Column, DataTable } from '../table.tsx'
-import { Actions, Amount, DetailHead, emptyState, QueryView, Section } from './components.tsx'
+import { Amount, actionsColumn, DetailHead, emptyState, QueryView, Section } from './components.tsx'
 import { ConfigFileSections } from './config-file.tsx'
 import { Moment, useViewer, WorkspaceContent } from './context.tsx'
 import { dayMs, type Stats, sumOf } from './figures.ts'
 import { useConsolePath } from './navigation.ts'
-import { FormDialog, useOverlay } from './overlay.tsx'
+import { useOverlay } from './overlay.tsx'
 import { KeyTest, OwnKeys } from './own-keys.tsx'
 import { modelYaml } from './workspace-data.ts'
 
 export function ProvidersView() {
   const { isOperator } = useViewer()
   const to = useConsolePath()
-  const { open } = useOverlay()
+  const { ask } = useOverlay()
   const catalog = useLiveCatalog([], '', (all) => all)
   const history = useHistory()
   const spent = useSpent()
@@ -34,27 +34,22 @@ export function ProvidersView() {
   const file = useApi('getConfigFile', isOperator ? {} : undefined)
   const disabled = file.value?.disabled_providers ?? []
   const setDisabled = (id: string, isDisabled: boolean) =>
-    open(
-      <FormDialog
-        title={`${isDisabled ? 'Disable' : 'Enable'} ${id}?`}
-        label={isDisabled ? 'Disable' : 'Enable'}
-        isDanger={isDisabled}
-        rows={[]}
-        intro={
-          isDisabled
-            ? 'From the next request on, the gateway does not call it, nor with workspaces’ own keys. Requests that are running finish.'
-            : 'From the next request on, the gateway calls it again.'
-        }
-        send={() => {
-          const body = { disabled_providers: { [id]: isDisabled }, digest: file.value?.digest }
-          return callApi('updateConfigFile', { body })
-        }}
-        onDone={() => {
-          file.reload()
-          listed.reload()
-        }}
-      />,
-    )
+    ask({
+      title: `${isDisabled ? 'Disable' : 'Enable'} ${id}?`,
+      label: isDisabled ? 'Disable' : 'Enable',
+      isDanger: isDisabled,
+      intro: isDisabled
+        ? 'From the next request on, the gateway does not call it, nor with workspaces’ own keys. Requests that are running finish.'
+        : 'From the next request on, the gateway calls it again.',
+      send: () => {
+        const body = { disabled_providers: { [id]: isDisabled }, digest: file.value?.digest }
+        return callApi('updateConfigFile', { body })
+      },
+      onDone: () => {
+        file.reload()
+        listed.reload()
+      },
+    })
   const routes = routesByProvider(catalog.entries)
   const ids = new Set([
     ...routes.map(({ provider }) => provider),
@@ -423,13 +418,11 @@ function ProviderSource({ provider: { origin, source } }: { readonly provider: P
 
 const disabledStatus = { level: 'off', text: 'disabled' } as const
 
-const switchColumn = (setDisabled: (id: string, isDisabled: boolean) => void): Column<ProviderRow> => ({
-  label: 'Actions',
-  show: ({ id, isDisabled }) => {
+const switchColumn = (setDisabled: (id: string, isDisabled: boolean) => void): Column<ProviderRow> =>
+  actionsColumn(({ id, isDisabled }) => {
     const label = isDisabled ? 'Enable' : 'Disable'
-    return <Actions actions={[{ label, name: `${label} ${id}`, run: () => setDisabled(id, !isDisabled) }]} />
-  },
-})
+    return [{ label, name: `${label} ${id}`, run: () => setDisabled(id, !isDisabled) }]
+  })
 
 const providerColumns: readonly ViewerColumn<ProviderRow>[] = [
   { label: 'Provider', isWhole: true, show: ({ id }) => id, note: ({ provider }) => provider?.address },

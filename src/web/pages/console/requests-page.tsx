@@ -115,7 +115,6 @@ export function RequestsView({ address, isOperator, now }: ConsoleData) {
           list={list}
           caption="Requests, newest first"
           columns={withKeys(useKeyNames(chosen?.id, isDecided))}
-          keyOf={({ id }) => id}
           hrefOf={({ id }) => to(`requests/${id}`)}
           empty={
             isFiltered

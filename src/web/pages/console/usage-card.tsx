@@ -7,9 +7,8 @@ import { isoTime } from '../../../kernel/clock.ts'
 import { exactCount } from '../../catalog/format.ts'
 import { withQuery } from '../api.ts'
 import { Facts, Segments } from '../components.tsx'
-import { useApi } from '../hooks.ts'
-import { DataTable } from '../table.tsx'
-import { Amount, Card, QueryView } from './components.tsx'
+import { useApi, useList } from '../hooks.ts'
+import { Amount, Card, ListView, QueryView } from './components.tsx'
 import { useTimeFormats } from './context.tsx'
 import { dayMs } from './figures.ts'
 import { navigate, useConsolePath } from './navigation.ts'
@@ -132,22 +131,18 @@ const recentColumns = requestColumns.filter(({ label }) => recentLabels.includes
 
 export function RecentRequests({ kind, id }: OwnerProps) {
   const to = useConsolePath()
-  const query = useApi('listRequests', { query: { [`${kind}_id`]: id, limit: 10 } })
+  const list = useList('listRequests', { query: { [`${kind}_id`]: id, limit: 10 } })
   return (
     <Card title="Recent requests" action={<a href={withQuery(to('requests'), { [kind]: id })}>All requests</a>}>
-      <QueryView what="requests" query={query}>
-        {({ data }) => (
-          <DataTable
-            caption="Its newest requests"
-            class="data-table request-table"
-            columns={recentColumns}
-            rows={data}
-            keyOf={(row) => row.id}
-            hrefOf={(row) => to(`requests/${row.id}`)}
-            empty={<p class="muted">No requests yet.</p>}
-          />
-        )}
-      </QueryView>
+      <ListView
+        what="requests"
+        list={{ ...list, hasMore: false }}
+        caption="Its newest requests"
+        class="data-table request-table"
+        columns={recentColumns}
+        hrefOf={(row) => to(`requests/${row.id}`)}
+        empty={<p class="muted">No requests yet.</p>}
+      />
     </Card>
   )
 }
