@@ -6,7 +6,7 @@ import type { ComponentChildren, VNode } from 'preact'
 import { type CatalogEntry, isEmbedder, isSandbox } from '../../catalog/entry.ts'
 import { headlineUsd, usdText } from '../../catalog/format.ts'
 import type { RequestItem } from '../api.ts'
-import { Button, CodeBlock, EmptyState, ErrorNotice, Menu, Skeleton, Status } from '../components.tsx'
+import { Button, CodeBlock, ErrorNotice, Menu, Skeleton, Status } from '../components.tsx'
 import { idOf, type List, type Query, useApi } from '../hooks.ts'
 import { type Column, DataTable, type DataTableProps } from '../table.tsx'
 
@@ -58,7 +58,12 @@ export function ListView<Item>({ what, list, keyOf = idOf, ...table }: ListViewP
 
 /** In place of an empty list; the content says what to do next. */
 export function emptyState(title: string, content: ComponentChildren) {
-  return <EmptyState title={title}>{content}</EmptyState>
+  return (
+    <section class="empty stack tight">
+      <h2>{title}</h2>
+      {typeof content === 'string' ? <p class="muted">{content}</p> : content}
+    </section>
+  )
 }
 
 export interface SectionProps {

@@ -281,7 +281,6 @@ export function ProviderView({ subject: id }: ConsoleData) {
         action={isOperator ? <PeriodChoice history={history} /> : <LiveStatus state={live} />}
       />
       <Facts
-        class="facts-grid"
         facts={[
           ['Status', <Status key="status" {...providerStatus(found, entries.length > 0)} />],
           ...(provider

@@ -11,19 +11,9 @@ import { useApi, useList } from '../hooks.ts'
 import { Amount, Card, ListView, QueryView } from './components.tsx'
 import { useTimeFormats } from './context.tsx'
 import { dayMs } from './figures.ts'
-import { navigate, useConsolePath } from './navigation.ts'
+import { useConsolePath } from './navigation.ts'
 import { requestColumns } from './requests-page.tsx'
-import { UsageChart } from './usage-chart.tsx'
-import {
-  chartSeries,
-  intervalMs,
-  metrics,
-  metricText,
-  ranges,
-  startsOf,
-  type UsageSeries,
-  useNow,
-} from './usage-explorer.tsx'
+import { metrics, ranges, SeriesChart, useNow } from './usage-explorer.tsx'
 
 interface OwnerProps {
   readonly kind: 'key' | 'project'
@@ -63,7 +53,6 @@ export function UsageCard({ kind, id }: OwnerProps) {
         {(usage) => (
           <>
             <Facts
-              class="facts-grid"
               facts={[
                 ['Spend', <Amount key="spend" usd={usage.total.cost} />],
                 ['Requests', exactCount(usage.total.requests)],
@@ -74,7 +63,9 @@ export function UsageCard({ kind, id }: OwnerProps) {
             {usage.total.requests > 0 && (
               <>
                 <Segments name="Metric" value={metric.value} options={shownMetrics} onChange={setChosen} />
-                <SmallChart {...{ usage, metric, offsetMinutes }} filter={{ [kind]: id }} />
+                <div class="small-chart">
+                  <SeriesChart {...{ usage, metric, offsetMinutes }} group="model" filter={{ [kind]: id }} />
+                </div>
               </>
             )}
           </>
@@ -90,41 +81,6 @@ export function UsageCard({ kind, id }: OwnerProps) {
 }
 
 const shortRanges = ranges.map(({ value }) => ({ value, label: value }))
-
-interface SmallChartProps {
-  readonly usage: UsageSeries
-  readonly metric: (typeof metrics)[number]
-  readonly offsetMinutes: number
-  readonly filter: Readonly<Record<string, string>>
-}
-
-function SmallChart({ usage, metric, offsetMinutes, filter }: SmallChartProps) {
-  const { hour, day } = useTimeFormats()
-  const stepMs = intervalMs[usage.interval]
-  const [from, to] = [Date.parse(usage.from), Date.parse(usage.to)]
-  const starts = startsOf(from, to, stepMs, offsetMinutes)
-  const open = (start: number) =>
-    navigate(
-      withQuery('/console/requests', {
-        ...filter,
-        from: isoTime(Math.max(from, start)),
-        to: isoTime(Math.min(to, start + stepMs)),
-      }),
-    )
-  return (
-    <div class="small-chart">
-      <UsageChart
-        {...{ starts, stepMs, from, to }}
-        series={chartSeries(usage, metric, 'model', starts)}
-        isStacked
-        before={undefined}
-        when={usage.interval === '1d' ? day : hour}
-        text={(value) => metricText(metric.value, value)}
-        onOpen={open}
-      />
-    </div>
-  )
-}
 
 const recentLabels = ['Time', 'Outcome', 'Model', 'Duration', 'Cost']
 const recentColumns = requestColumns.filter(({ label }) => recentLabels.includes(label))
