@@ -4,7 +4,7 @@ import { startWeb } from '../../test/parts/web.ts'
 
 const history = '/catalog/history?model=sandbox/echo'
 
-test.each(['/', '/compare', '/catalog/sandbox/echo', '/catalog/entries', history])(
+test.each(['/', '/compare', '/catalog/sandbox/echo', '/catalog/entries', history, '/docs/search?q=key'])(
   '%s counts against the visitors’ budget and is refused beyond it; signed-in users are served',
   async (path) => {
     const clock = createJumpClock()

@@ -92,7 +92,11 @@ export function createWeb(deps: WebDependencies): Web {
   const notFound = (request: Request) =>
     show(request, { kind: 'notice', title: 'Page not found', data: noSuchPage }, 404)
   const docsPage = async (request: Request, path: string): Promise<Response> => {
-    const page = await docs(path)
+    const find = await docs()
+    const query = URL.parse(request.url, 'http://gate')?.searchParams ?? new URLSearchParams()
+    const found = await inViewersBudget(request, () => ({ page: find(path, query) }))
+    if (found instanceof Response) return found
+    const { page } = found
     return page ? await show(request, page) : await notFound(request)
   }
 

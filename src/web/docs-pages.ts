@@ -1,12 +1,15 @@
-// Documentation pages: the repository's Markdown at /docs/…, and the reference of the management API at /docs/api, made from its
-// OpenAPI document. Both are ours, so their HTML is trusted.
+// Documentation pages: the repository's Markdown at /docs/…, the reference of the management API at /docs/api, made from its
+// OpenAPI document, and a search in both at /docs/search. The texts are ours, so their HTML is trusted.
 
 import { openApiDocument } from '../api/open-api.ts'
 import { operations } from '../api/operations.ts'
 import { readDocs } from './docs-files.ts'
+import { type Passage, passagesOf, searchDocs } from './docs-search.ts'
 import type { DocsData, DocsLink, Page } from './page-data.ts'
 
 const apiPath = '/docs/api'
+const apiTitle = 'API reference'
+const searchPath = '/docs/search'
 
 /** In the order of the menu; a folder that is not named here comes last. */
 const groups: readonly (readonly [folder: string, title: string])[] = [
@@ -17,26 +20,51 @@ const groups: readonly (readonly [folder: string, title: string])[] = [
   ['coming-from', 'Migrate'],
 ]
 
-/** undefined = no such page. */
-export function createDocs(version: string): (path: string) => Promise<Page | undefined> {
-  let texts: Promise<ReadonlyMap<string, string>> | undefined
-  let api: string | undefined
-  return async (path) => {
-    texts ??= readDocs()
-    const all = await texts
-    const groupsOfLinks = menuOf(all)
+/** Returns the page at a path; undefined = there is none. */
+type FindPage = (path: string, query: URLSearchParams) => Page | undefined
+
+/** The texts are read when the first page is opened. */
+export function createDocs(version: string): () => Promise<FindPage> {
+  let opened: Promise<FindPage> | undefined
+  return () => {
+    opened ??= readDocs().then((texts) => openDocs(texts, version))
+    return opened
+  }
+}
+
+function openDocs(texts: ReadonlyMap<string, string>, version: string): FindPage {
+  const groupsOfLinks = menuOf(texts)
+  let api: OpenApi | undefined
+  let passages: readonly Passage[] | undefined
+  const readApi = () => {
+    api ??= openApiDocument(Object.values(operations), version) as OpenApi
+    return api
+  }
+  const readPassages = () => {
+    passages ??= [
+      ...[...texts].flatMap(([path, text]) => {
+        const file = path.replace(/\.md$/, '')
+        return passagesOf(titleOf(text, file), `/docs/${file}`, htmlOf(text, file))
+      }),
+      ...apiRows(readApi()).map(({ path, method, operation }) => ({
+        href: `${apiPath}#${operation.operationId}`,
+        page: apiTitle,
+        heading: `${method} ${path}`,
+        text: textOf(operation),
+      })),
+    ]
+    return passages
+  }
+  return (path, query) => {
     const name = path.replace(/^\/docs\/?/, '').replace(/\/$/, '')
-    const page = (title: string, html: string): Page => {
-      const data: DocsData = { title, html, path, groups: groupsOfLinks }
-      return { kind: 'docs', title, data }
+    const page = (title: string, html: string, more: Pick<DocsData, 'search'> = {}): Page => {
+      return { kind: 'docs', title, data: { title, html, path, groups: groupsOfLinks, ...more } }
     }
-    if (path === apiPath) {
-      api ??= apiHtml(openApiDocument(Object.values(operations), version) as OpenApi)
-      return page('API reference', api)
-    }
+    if (path === apiPath) return page(apiTitle, apiHtml(readApi()))
+    if (path === searchPath) return page('Search', '', { search: searchDocs(readPassages(), query.get('q') ?? '') })
     if (name === '') return page('Documentation', startHtml(groupsOfLinks))
     const file = name.replace(/\.md$/, '')
-    const text = all.get(`${file}.md`)
+    const text = texts.get(`${file}.md`)
     return text === undefined ? undefined : page(titleOf(text, file), htmlOf(text, file))
   }
 }
@@ -51,7 +79,7 @@ function menuOf(texts: ReadonlyMap<string, string>): DocsData['groups'] {
         return { href: `/docs/${file}`, label: titleOf(text, file) }
       })
       .sort((a, b) => (a.label < b.label ? -1 : 1))
-    const more = folder === 'reference' ? [{ href: apiPath, label: 'API reference' }] : []
+    const more = folder === 'reference' ? [{ href: apiPath, label: apiTitle }] : []
     return { title, links: [...more, ...links] }
   })
 }
@@ -131,20 +159,28 @@ interface OpenApi {
   readonly components?: { readonly schemas?: Readonly<Record<string, Schema>> }
 }
 
-function apiHtml({ paths, components }: OpenApi): string {
-  const resolve = (schema: Schema = {}): Schema =>
-    schema.$ref === undefined ? schema : (components?.schemas?.[schema.$ref.split('/').at(-1) ?? ''] ?? {})
-  const rows = Object.entries(paths).flatMap(([path, methods]) =>
+function apiRows({ paths }: OpenApi): readonly ApiRow[] {
+  return Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ path, method: method.toUpperCase(), operation })),
   )
-  const byResource = Map.groupBy(rows, ({ path }) => path.split('/')[2] ?? '')
+}
+
+function textOf({ summary, description = '' }: ApiOperation): string {
+  return summary ?? description
+}
+
+function apiHtml(document: OpenApi): string {
+  const schemas = document.components?.schemas
+  const resolve = (schema: Schema = {}): Schema =>
+    schema.$ref === undefined ? schema : (schemas?.[schema.$ref.split('/').at(-1) ?? ''] ?? {})
+  const byResource = Map.groupBy(apiRows(document), ({ path }) => path.split('/')[2] ?? '')
   const sections = [...byResource].map(([resource, list]) => {
     const items = list.map((row) => operationHtml(row, resolve)).join('')
     return `<h2 id="${escapeHtml(resource)}">${escapeHtml(resource.replaceAll('_', ' '))}</h2>${items}`
   })
   const intro =
     '<p>The management API changes what the gateway knows: workspaces, projects, keys, money, people. Authenticate with <code>Authorization: Bearer</code> and the management token or a personal token. The machine-readable document is <a href="/api/openapi.json"><code>/api/openapi.json</code></a>.</p>'
-  return `<h1>API reference</h1>${intro}${sections.join('')}`
+  return `<h1>${apiTitle}</h1>${intro}${sections.join('')}`
 }
 
 interface ApiRow {
@@ -172,8 +208,8 @@ function operationHtml({ path, method, operation }: ApiRow, resolve: (schema?: S
       `<tr><td><code>${escapeHtml(name)}</code></td><td>${escapeHtml(type)}${isRequired ? ', required' : ''}</td><td>${escapeHtml(text)}</td></tr>`,
   )
   const table = `<table><thead><tr><th>Field</th><th>Type</th><th>Meaning</th></tr></thead><tbody>${all.join('')}</tbody></table>`
-  const text = operation.summary ?? operation.description ?? ''
-  return `<details class="operation" id="${escapeHtml(operation.operationId ?? '')}"><summary><span class="method">${method}</span> <code>${escapeHtml(path)}</code> <span class="muted">${escapeHtml(text)}</span></summary>${all.length > 0 ? table : '<p class="muted">No parameters.</p>'}</details>`
+  // A link to the id opens the details, because it leads to their content.
+  return `<details class="operation"><summary><span class="method">${method}</span> <code>${escapeHtml(path)}</code> <span class="muted">${escapeHtml(textOf(operation))}</span></summary><div id="${escapeHtml(operation.operationId ?? '')}">${all.length > 0 ? table : '<p class="muted">No parameters.</p>'}</div></details>`
 }
 
 function typeOf({ type, enum: values, items, anyOf }: Schema): string {

@@ -59,11 +59,26 @@ export interface DocsLink {
 /** A page of the documentation. */
 export interface DocsData {
   readonly title: string
-  /** Made from the repository's own texts. */
+  /** Made from the repository's own texts; empty where results of a search are shown. */
   readonly html: string
+  readonly search?: DocsSearch
   /** Its address. */
   readonly path: string
   readonly groups: readonly { readonly title: string; readonly links: readonly DocsLink[] }[]
+}
+
+export interface DocsSearch {
+  readonly query: string
+  /** Only the best of them are in the results. */
+  readonly found: number
+  readonly results: readonly {
+    readonly href: string
+    /** Title of its page. */
+    readonly page: string
+    readonly heading: string
+    /** Every second piece is a match. */
+    readonly excerpt: readonly string[]
+  }[]
 }
 
 /** A message, for example that a page does not exist. */

@@ -41,6 +41,7 @@ export function allPages(things: ListedThings): readonly ListedPage[] {
     { name: 'docs', path: '/docs', ready: 'main h1', isPublic: true },
     { name: 'docs-page', path: '/docs/reference/configuration', ready: 'main h1', isPublic: true },
     { name: 'docs-api', path: '/docs/api', ready: 'main h1', isPublic: true },
+    { name: 'docs-search', path: '/docs/search?q=spend+limit', ready: '.docs-results li', isPublic: true },
     { name: 'not-found', path: '/no/such/page', ready: 'main h1', isPublic: true },
     { name: 'sign-in', path: '/console', ready: 'main h1', isPublic: true },
     { name: 'first-run', path: `/console/${newWorkspaceId}/usage`, ready: '.steps' },

@@ -2,7 +2,7 @@
 // the pages lead somewhere.
 
 import { afterAll, expect, test } from 'bun:test'
-import { browserTest } from '../parts/browser.ts'
+import { browserTest, openBrowser, openPage } from '../parts/browser.ts'
 import { startConsole } from './console-harness.ts'
 
 const harness = await startConsole()
@@ -59,6 +59,33 @@ test('a browser gets pages for unknown addresses and documentation, a program ge
   expect(configuration).toContain('<td><code>TOLLGATE_<wbr>HOST</code></td><td><code>server.<wbr>host</code></td>')
   expect(await (await open('/docs/api', forPeople)).text()).toContain('/api/projects/{id}/keys')
   expect((await open('/docs/decisions/0007-bun', forPeople)).status).toBe(404)
+  const search = await (await open('/docs/search?q=%22%3E%3Cimg+src%3Dx%3E+daily', forPeople)).text()
+  expect(search).not.toContain('<img')
+  expect(search).toContain('0 results for “&quot;>&lt;img src=x> daily”')
+})
+
+browserTest('the documentation is searched by keyboard, and without scripts', async () => {
+  const browser = await openBrowser()
+  const { page, reports, close } = await openPage(browser, `${gateway.url}/docs/api`)
+  await page.keyboard.press('/')
+  await page.keyboard.type('post projects/{id}/keys')
+  await page.keyboard.press('Enter')
+  await page.waitForSelector('.docs-results a:has-text("POST /api/projects/{id}/keys")')
+  // From the field over its button to the first result.
+  for (let presses = 0; presses < 2; presses++) await page.keyboard.press('Tab')
+  expect(await page.evaluate('document.activeElement.textContent')).toBe('POST /api/projects/{id}/keys')
+  await page.keyboard.press('Enter')
+  // The link opens the operation.
+  await page.waitForSelector('details[open] > summary:has-text("POST /api/projects/{id}/keys")')
+  expect(reports).toEqual([])
+  await close()
+  const plain = await openPage(browser, `${gateway.url}/docs`, { javaScriptEnabled: false })
+  await plain.page.getByRole('searchbox').fill('insufficient_balance')
+  await plain.page.getByRole('button', { name: 'Search' }).click()
+  await plain.page.locator('.docs-results a').first().click()
+  expect(plain.page.url()).toBe(`${gateway.url}/docs/errors#insufficient_balance`)
+  await plain.close()
+  await browser?.close()
 })
 
 test('answers of the management API are closed to browsers and compressed, and console pages are not stored', async () => {

@@ -1,9 +1,13 @@
 /** @jsxImportSource preact */
-// A page of the documentation, with the list of all of them beside it.
+// A page of the documentation, or the results of a search in it, with the list of all pages beside it.
 
-import type { DocsData } from '../page-data.ts'
+import { useEffect, useRef } from 'preact/hooks'
+import { countOf } from '../catalog/format.ts'
+import type { DocsData, DocsSearch } from '../page-data.ts'
+import { handleCommonKey, isTyping, useShortcuts } from './components.tsx'
 
-export function DocsPage({ html, path, groups }: DocsData) {
+export function DocsPage({ html, search, path, groups }: DocsData) {
+  useShortcuts((event) => event.key === '/' && !isTyping(event) && handleCommonKey('/'))
   return (
     <div class="docs">
       <nav aria-label="Documentation" class="docs-menu">
@@ -15,8 +19,62 @@ export function DocsPage({ html, path, groups }: DocsData) {
           <Links path={path} groups={groups} />
         </div>
       </nav>
-      <article class="prose" dangerouslySetInnerHTML={{ __html: html }} />
+      <div class="docs-page">
+        <SearchForm query={search?.query} />
+        {search ? <Results {...search} /> : <article class="prose" dangerouslySetInnerHTML={{ __html: html }} />}
+      </div>
     </div>
+  )
+}
+
+/** `query`: of the results below, which are then a Tab away. */
+function SearchForm({ query }: { readonly query: string | undefined }) {
+  const field = useRef<HTMLInputElement>(null)
+  useEffect(() => {
+    if (query !== undefined) field.current?.focus()
+  }, [query])
+  return (
+    <search>
+      <form action="/docs/search" class="docs-search">
+        <input
+          ref={field}
+          type="search"
+          name="q"
+          aria-label="Search the documentation"
+          placeholder="Search guides, reference and API"
+          maxLength={100}
+          data-search
+          defaultValue={query}
+        />
+        <button type="submit" class="button quiet">
+          Search
+        </button>
+      </form>
+    </search>
+  )
+}
+
+function Results({ query, found, results }: DocsSearch) {
+  const shown = found > results.length ? `The best ${results.length} of ${found} results` : countOf(found, 'result')
+  return (
+    <article class="prose">
+      <h1>Search</h1>
+      {query === '' && <p>Enter words of a title, a heading, the text, or the path of an API operation.</p>}
+      {query !== '' && (
+        <p class="muted">
+          {shown} for “{query}”.{found === 0 && ' Use fewer or shorter words.'}
+        </p>
+      )}
+      <ol class="plain docs-results">
+        {results.map(({ href, page, heading, excerpt }) => (
+          <li key={href}>
+            <a href={href}>{heading}</a>
+            {heading !== page && <small class="muted"> {page}</small>}
+            <p>{excerpt.map((piece, at) => (at % 2 === 0 ? piece : <mark key={at}>{piece}</mark>))}</p>
+          </li>
+        ))}
+      </ol>
+    </article>
   )
 }
 
