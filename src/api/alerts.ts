@@ -23,7 +23,7 @@ export const webhookSchema = z.object({
   created_at: time,
 })
 
-const deliverySchema = z.object({
+export const deliverySchema = z.object({
   id: z.string().describe('The `webhook-id` header; the same for every attempt.'),
   alert_id: z.string(),
   kind: z.enum(alertKinds),

@@ -48,7 +48,7 @@ export const managementTokenSchema = z.object({
   expires_at: time,
 })
 
-const sessionSchema = z.object({
+export const sessionSchema = z.object({
   id: z.string(),
   client: z.string().describe('What the browser calls itself.'),
   opened_at: time.describe('The sign-in.'),

@@ -69,14 +69,21 @@ export function readDate(text: string, label: string): string {
   throw usageRefusal(`${label} must be a day such as 2027-01-31, not "${text}".`)
 }
 
+const periods = [
+  ['day', 'per UTC day', 5],
+  ['week', 'per week from Monday', 25],
+  ['month', 'per UTC month', 100],
+] as const
+
 /** The limits: option, its value and help, field of the API, and how each is shown, such as `60 rpm`. */
 const limits = [
-  ['rpm', 'N', 'requests per minute', 'requests_per_minute', readCount, ' rpm'],
-  ['tpm', 'N', 'tokens per minute', 'tokens_per_minute', readCount, ' tpm'],
-  ['concurrent', 'N', 'concurrent requests', 'concurrent_requests', readCount, ' at once'],
-  ['spend-per-day', 'USD', 'spend per UTC day', 'spend_per_day', readAmount, '/day'],
-  ['spend-per-week', 'USD', 'spend per week from Monday, UTC', 'spend_per_week', readAmount, '/week'],
-  ['spend-per-month', 'USD', 'spend per UTC month', 'spend_per_month', readAmount, '/month'],
+  ['rpm', 'N', 'requests per minute', 'requests_per_minute', readCount, ' rpm'] as const,
+  ['tpm', 'N', 'tokens per minute', 'tokens_per_minute', readCount, ' tpm'] as const,
+  ['concurrent', 'N', 'concurrent requests', 'concurrent_requests', readCount, ' at once'] as const,
+  ...periods.map(([period, per]) => {
+    const help = `spend ${per}${period === 'week' ? ', UTC' : ''}`
+    return [`spend-per-${period}`, 'USD', help, `spend_per_${period}`, readAmount, `/${period}`] as const
+  }),
   [
     'starts-at',
     'DAY',
@@ -84,38 +91,18 @@ const limits = [
     'starts_at',
     readDate,
     '',
-  ],
-  [
-    'user-spend-per-day',
-    'USD',
-    'spend of each end user per UTC day',
-    'user_spend_per_day',
-    readAmount,
-    '/day per user',
-  ],
-  [
-    ...(['user-spend-per-week', 'USD', 'spend of each end user per week from Monday', 'user_spend_per_week'] as const),
-    ...([readAmount, '/week per user'] as const),
-  ],
-  [
-    ...(['user-spend-per-month', 'USD', 'spend of each end user per UTC month', 'user_spend_per_month'] as const),
-    ...([readAmount, '/month per user'] as const),
-  ],
-  ['tag-spend-per-day', 'LIST', 'spend per UTC day by tag: team=web=5', 'tag_spend_per_day', readTagAmounts, '/day'],
-  [
-    ...([
-      'tag-spend-per-week',
-      'LIST',
-      'spend per week from Monday by tag: team=web=25',
-      'tag_spend_per_week',
-    ] as const),
-    ...([readTagAmounts, '/week'] as const),
-  ],
-  [
-    ...(['tag-spend-per-month', 'LIST', 'spend per UTC month by tag: team=web=100', 'tag_spend_per_month'] as const),
-    ...([readTagAmounts, '/month'] as const),
-  ],
-] as const
+  ] as const,
+  ...periods.map(([period, per]) => {
+    const option = `user-spend-per-${period}` as const
+    const field = `user_spend_per_${period}` as const
+    return [option, 'USD', `spend of each end user ${per}`, field, readAmount, `/${period} per user`] as const
+  }),
+  ...periods.map(([period, per, example]) => {
+    const option = `tag-spend-per-${period}` as const
+    const help = `spend ${per} by tag: team=web=${example}`
+    return [option, 'LIST', help, `tag_spend_per_${period}`, readTagAmounts, `/${period}`] as const
+  }),
+]
 
 type LimitField = (typeof limits)[number][3]
 
@@ -128,7 +115,20 @@ export function limitOptions<Field extends string>(fieldOf: (field: LimitField) 
 
 type Cell<Item> = (item: Item) => string | number | null | undefined
 /** `right` aligns numbers; a missing value is shown as a dash. */
-export type Columns<Item> = readonly (readonly [title: string, cell: Cell<Item>, align?: 'right'])[]
+export type TitledColumn<Item> = readonly [title: string, cell: Cell<Item>, align?: 'right']
+/** A field alone is shown under its name: `created_at` is the column CREATED (UTC). */
+export type Columns<Item> = readonly (TitledColumn<Item> | (keyof Item & string))[]
+
+function titled<Item>(column: Columns<Item>[number]): TitledColumn<Item> {
+  if (typeof column !== 'string') return column
+  const title = column
+    .replace(/_(at|id)$/, '')
+    .replaceAll('_', ' ')
+    .toUpperCase()
+  const cell: Cell<Item> = (item) => item[column] as string | number | null
+  if (!column.endsWith('_at')) return [title, cell]
+  return [`${title} (UTC)`, (item) => shownTime(cell(item) as string | null)]
+}
 
 /** The last column is not padded. */
 export function renderTable<Item>(
@@ -136,16 +136,17 @@ export function renderTable<Item>(
   items: readonly Item[],
   { color }: { readonly color: boolean },
 ): string {
-  const cells = items.map((item) => columns.map(([, cell]) => cleanText(String(cell(item) ?? '–'))))
-  const widths = columns.map(([title], at) =>
+  const titles = columns.map(titled)
+  const cells = items.map((item) => titles.map(([, cell]) => cleanText(String(cell(item) ?? '–'))))
+  const widths = titles.map(([title], at) =>
     Math.max(...[title, ...cells.map((row) => row[at] ?? '')].map((text) => Bun.stringWidth(text))),
   )
   const line = (texts: readonly string[]): string =>
     texts
-      .map((text, at) => padded(text, widths[at] ?? 0, columns[at]?.[2]))
+      .map((text, at) => padded(text, widths[at] ?? 0, titles[at]?.[2]))
       .join('  ')
       .trimEnd()
-  const head = line(columns.map(([title]) => title))
+  const head = line(titles.map(([title]) => title))
   return [color ? bold(head) : head, ...cells.map(line), ''].join('\n')
 }
 
@@ -201,7 +202,6 @@ export function shownModels({ models }: { readonly models?: readonly string[] | 
   return models == null ? 'all' : models.join(', ')
 }
 
-/** `60 rpm, $5.00/day`, or `none`. */
 /** With the state of spend limits: `60 rpm, $3.20 of $5.00/day (resets in 4 h)`. */
 export function shownState(
   { limits: given, spend }: Pick<AnswerOf<'getKey'>, 'limits' | 'spend'>,
@@ -216,6 +216,7 @@ export function shownState(
   return [...(rest === 'none' && states.length > 0 ? [] : [rest]), ...states].join(', ')
 }
 
+/** `60 rpm, $5.00/day`, or `none`. */
 export function shownLimits(given: AnswerOf<'putKeyLimits'> | null | undefined): string {
   const parts = limits.flatMap(([, , , field, , unit]) => {
     const value = given?.[field]

@@ -16,13 +16,13 @@ const webhookId = { name: 'ID', prefix: 'whk_', parameter: 'id' } as const
 const listing = 'tollgate webhooks'
 
 const deliveryColumns: Columns<ItemOf<'listDeliveries'>> = [
-  ['ID', ({ id }) => id],
-  ['KIND', ({ kind }) => kind],
-  ['CREATED (UTC)', ({ created_at }) => shownTime(created_at)],
+  'id',
+  'kind',
+  'created_at',
   ['ATTEMPTS', ({ attempts }) => attempts, 'right'],
-  ['DELIVERED (UTC)', ({ delivered_at }) => (delivered_at === null ? undefined : shownTime(delivered_at))],
-  ['NEXT (UTC)', ({ next_at }) => (next_at === null ? undefined : shownTime(next_at))],
-  ['ERROR', ({ error }) => error ?? undefined],
+  'delivered_at',
+  'next_at',
+  'error',
 ]
 
 export const alertCommands: readonly CommandDefinition[] = [
@@ -33,11 +33,7 @@ export const alertCommands: readonly CommandDefinition[] = [
     examples: ['tollgate alerts', 'tollgate alerts --workspace acme --json'],
     operation: 'listAlerts',
     options: { workspace, limit: listLimitOption },
-    columns: [
-      ['TIME (UTC)', ({ created_at }) => shownTime(created_at)],
-      ['KIND', ({ kind }) => kind],
-      ['MESSAGE', ({ message }) => message],
-    ],
+    columns: [['TIME (UTC)', ({ created_at }) => shownTime(created_at)], 'kind', 'message'],
     whenEmpty: () => 'No alerts. To have them sent: tollgate webhooks create https://…\n',
   }),
   listCommand({
@@ -56,11 +52,11 @@ export const alertCommands: readonly CommandDefinition[] = [
     operation: 'listWebhooks',
     options: { workspace },
     columns: [
-      ['ID', ({ id }) => id],
-      ['URL', ({ url }) => url],
+      'id',
+      'url',
       ['WORKSPACE', ({ workspace_id }) => workspace_id ?? 'all'],
       ['KINDS', ({ kinds }) => kinds?.join(' ') ?? 'all'],
-      ['CREATED (UTC)', ({ created_at }) => shownTime(created_at)],
+      'created_at',
     ],
     whenEmpty: () => 'There are no webhooks. Next: tollgate webhooks create https://…\n',
   }),

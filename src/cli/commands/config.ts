@@ -55,7 +55,7 @@ as "set".`,
 
 const settingColumns: Columns<ItemOf<'getConfig'>> = [
   ['SETTING', ({ name }) => name],
-  ['VALUE', ({ value }) => value],
+  'value',
   ['FROM', ({ source }) => source],
 ]
 

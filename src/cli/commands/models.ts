@@ -170,10 +170,10 @@ function privateModel({ id, owned_by }: OfferedModel): ListedModel {
 
 const routeColumns: Columns<AnswerOf<'getPlan'>['candidates'][number]> = [
   ['PLACE', ({ place }) => place, 'right'],
-  ['PROVIDER', ({ provider }) => provider],
-  ['UPSTREAM MODEL', ({ upstream_model }) => upstream_model],
-  ['LANE', ({ lane }) => lane],
-  ['WHY', ({ why }) => why],
+  'provider',
+  'upstream_model',
+  'lane',
+  'why',
 ]
 
 const route = answerCommand({
@@ -303,7 +303,7 @@ function errorText(thrown: unknown): string {
 }
 
 const updateColumns: Columns<AnswerOf<'updatePrices'>['changed'][number]> = [
-  ['MODEL', ({ model }) => model],
+  'model',
   ['IN $/M', ({ before }) => priceAt(before, 'input'), 'right'],
   ['NEW', ({ after }) => priceAt(after, 'input'), 'right'],
   ['OUT $/M', ({ before }) => priceAt(before, 'output'), 'right'],
@@ -346,7 +346,7 @@ function historyColumns(history: ModelPrice['history']): Columns<ModelPrice['his
   const shown = Object.values(priceOptions).filter(({ field, isRare }) => !isRare || isUsed(field))
   return [
     ['SINCE (UTC)', ({ effective_from }) => shownTime(effective_from)],
-    ['VERSION', ({ version }) => version],
+    'version',
     ...shown.map(({ field, title }): Columns<ModelPrice['history'][number]>[number] => {
       return [title, ({ price }) => priceAt(price, field), 'right']
     }),
@@ -394,11 +394,11 @@ const priceListCommands: readonly CommandDefinition[] = [
     examples: ['tollgate price-lists', 'tollgate price-lists list --json'],
     operation: 'listPriceLists',
     columns: [
-      ['NAME', ({ name }) => name],
+      'name',
       ['MARKUP', ({ markup_percent }) => `${markup_percent} %`, 'right'],
       ['EXPLICIT PRICES', ({ prices }) => Object.keys(prices).length, 'right'],
       ['WORKSPACES', ({ workspaces }) => workspaces, 'right'],
-      ['SET (UTC)', ({ set_at }) => shownTime(set_at)],
+      'set_at',
     ],
     whenEmpty: () => 'There are no price lists. Next: tollgate price-lists set retail --markup 20\n',
   }),

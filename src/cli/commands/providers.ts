@@ -42,7 +42,7 @@ const list: CommandDefinition = {
 
 const columns: Columns<ListedProvider> = [
   ['PROVIDER', ({ id }) => id],
-  ['STATE', ({ state }) => state],
+  'state',
   ['MODELS', ({ models }) => models, 'right'],
   ['KEY FROM', ({ state, key_from, needs }) => (state === 'off' ? `set ${needs.join(', ')}` : key_from)],
 ]
@@ -160,7 +160,7 @@ const attemptsOf = ({ buckets }: HistoryRoute, place: 0 | 1) =>
   buckets.reduce((sum, bucket) => sum + (bucket?.[place] ?? 0), 0)
 
 const historyColumns: Columns<HistoryRoute> = [
-  ['PROVIDER', ({ provider }) => provider],
+  'provider',
   ['MODEL', ({ upstream_model }) => upstream_model],
   ['OK', (route) => attemptsOf(route, 0), 'right'],
   ['FAILED', (route) => attemptsOf(route, 1), 'right'],

@@ -19,11 +19,12 @@ import {
   shownMs,
   shownTime,
   shownUsd,
+  type TitledColumn,
 } from '../values.ts'
 
 type LoggedRequest = ItemOf<'listRequests'>
 
-const columns: Columns<LoggedRequest> = [
+const columns: readonly TitledColumn<LoggedRequest>[] = [
   ['TIME (UTC)', ({ started_at }) => shownTime(started_at)],
   // A stream that failed after its headers were sent has status 200, so its code is shown too.
   ['STATUS', ({ status, code }) => (status === 200 && code ? `200 ${code}` : status), 'right'],

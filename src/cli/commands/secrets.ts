@@ -133,7 +133,7 @@ function jsonOf({ previous }: MasterSecrets, status: RotationStatus) {
 
 const keyColumns: Columns<RotationStatus['firstKeys'][number]> = [
   ['KEY', ({ id }) => id],
-  ['NAME', ({ name }) => name],
+  'name',
   ['SECRET', ({ last4 }) => `…${last4}`],
   ['LAST USED (UTC)', ({ lastUsedAt }) => (lastUsedAt === undefined ? 'never' : shownTime(isoTime(lastUsedAt)))],
 ]

@@ -102,7 +102,7 @@ available, nothing is taken.`,
     options: { workspace, limit: listLimitOption },
     columns: [
       ['TIME (UTC)', ({ created_at }) => shownTime(created_at)],
-      ['KIND', ({ kind }) => kind],
+      'kind',
       ['AMOUNT', ({ direction, amount }) => `${direction === 'out' ? '-' : '+'}${shownUsd(amount)}`, 'right'],
       ['REQUEST OR REFERENCE', ({ request_id, reference }) => request_id ?? reference],
       ['TRANSFER', ({ id }) => id],
@@ -178,7 +178,7 @@ const paymentCommands: readonly CommandDefinition[] = [
     options: { workspace, limit: listLimitOption },
     columns: [
       ['TIME (UTC)', ({ created_at }) => shownTime(created_at)],
-      ['KIND', ({ kind }) => kind],
+      'kind',
       ['AMOUNT', ({ amount }) => shownUsd(amount), 'right'],
       ['STATE', ({ state, failure }) => (failure === null ? state : `${state}: ${failure}`)],
       ['PAYMENT', ({ id }) => id],
@@ -268,7 +268,7 @@ const credentialCommands: readonly CommandDefinition[] = [
     columns: [
       ['PROVIDER', (credential) => credential.provider],
       ['KEY', ({ last4 }) => `…${last4}`],
-      ['BASE URL', ({ base_url }) => base_url],
+      'base_url',
       ['STORED (UTC)', ({ updated_at }) => shownTime(updated_at)],
     ],
   }),

@@ -39,12 +39,7 @@ const workspaceCommands: readonly CommandDefinition[] = [
     summary: 'lists workspaces, oldest first',
     examples: ['tollgate workspaces', 'tollgate workspaces list --json'],
     operation: 'listWorkspaces',
-    columns: async ({ clock }) => [
-      ['ID', ({ id }) => id],
-      ['NAME', ({ name }) => name],
-      ['LIMITS', (shown) => shownState(shown, clock.now())],
-      ['CREATED (UTC)', ({ created_at }) => shownTime(created_at)],
-    ],
+    columns: async ({ clock }) => ['id', 'name', ['LIMITS', (shown) => shownState(shown, clock.now())], 'created_at'],
   }),
   answerCommand({
     words: ['workspaces', 'create'],
@@ -184,11 +179,11 @@ const projectCommands: readonly CommandDefinition[] = [
     operation: 'listProjects',
     options: { workspace },
     columns: async ({ clock }) => [
-      ['ID', ({ id }) => id],
-      ['NAME', ({ name }) => name],
+      'id',
+      'name',
       ['MODELS', shownModels],
       ['LIMITS', (shown) => shownState(shown, clock.now())],
-      ['CREATED (UTC)', ({ created_at }) => shownTime(created_at)],
+      'created_at',
     ],
   }),
   answerCommand({
@@ -255,15 +250,15 @@ const keyCommands: readonly CommandDefinition[] = [
     async columns({ api, clock }, keys) {
       const projectName = await projectNames(api, keys)
       return [
-        ['ID', ({ id }) => id],
-        ['NAME', ({ name }) => name],
+        'id',
+        'name',
         ['SECRET', ({ last4 }) => `…${last4}`],
-        ['STATUS', ({ status }) => status],
+        'status',
         ['PROJECT', ({ project_id }) => projectName(project_id)],
         ['MODELS', keyModels],
         ['LIMITS', (shown) => shownState(shown, clock.now())],
         ['EXPIRES', ({ expires_at }) => shownTime(expires_at).slice(0, 10)],
-        ['LAST USED (UTC)', ({ last_used_at }) => shownTime(last_used_at)],
+        'last_used_at',
       ]
     },
   }),

@@ -1,10 +1,9 @@
 // Handlers of alerts and webhooks.
 
-import { type Alert, listAlerts, raiseTest } from '../../alerts/alerts.ts'
+import { listAlerts, raiseTest } from '../../alerts/alerts.ts'
 import { markRead, readUntil } from '../../alerts/readers.ts'
 import {
   createWebhook,
-  type Delivery,
   deleteWebhook,
   findWebhook,
   listDeliveries,
@@ -13,16 +12,15 @@ import {
   replayDelivery,
   type Webhook,
 } from '../../alerts/webhooks.ts'
-import type { AnswerOf } from '../../api/client.ts'
+import { alertSchema, deliverySchema, webhookSchema } from '../../api/alerts.ts'
 import { listAnswer } from '../../api/fields.ts'
-import { isoTime } from '../../kernel/clock.ts'
 import { invalidRequest } from '../../kernel/failure.ts'
 import { EgressRefusal } from '../../providers/egress/egress-guard.ts'
 import type { Sql } from '../../store/sql.ts'
 import { appendAudit } from '../../tenancy/audit.ts'
 import { notFound } from '../../tenancy/management.ts'
 import { getWorkspace } from '../../tenancy/workspaces.ts'
-import { pageOf } from './answers.ts'
+import { answerAs, pageOf } from './answers.ts'
 import type { RouteDependencies } from './dependencies.ts'
 import type { Handlers } from './route.ts'
 
@@ -36,7 +34,7 @@ export function alertHandlers({ database, webhooks }: RouteDependencies) {
       })
       const read = await readUntil(database.sql, reach.principal.personId ?? 'installation')
       return listAnswer(
-        items.map((alert) => alertAnswer(alert, alert.id > read)),
+        items.map((alert) => alertAnswer({ ...alert, isUnread: alert.id > read })),
         nextCursor,
       )
     },
@@ -99,26 +97,6 @@ async function getWebhook(sql: Sql, id: string): Promise<Webhook> {
   return hook
 }
 
-function alertAnswer({ id, kind, workspaceId, message, data, createdAt }: Alert, isUnread: boolean) {
-  const facts = { id, kind, workspace_id: workspaceId ?? null, message, data: { ...data } }
-  return { ...facts, is_unread: isUnread, created_at: isoTime(createdAt) }
-}
-
-function deliveryAnswer(delivery: Delivery) {
-  return {
-    id: delivery.id,
-    alert_id: delivery.alertId,
-    kind: delivery.kind,
-    receiver: delivery.receiver,
-    attempts: delivery.attempts,
-    created_at: isoTime(delivery.createdAt),
-    delivered_at: delivery.deliveredAt === undefined ? null : isoTime(delivery.deliveredAt),
-    next_at: delivery.nextAt === undefined ? null : isoTime(delivery.nextAt),
-    error: delivery.error ?? null,
-  }
-}
-
-function webhookAnswer({ id, workspaceId, url, kinds, createdAt }: Webhook) {
-  const list: AnswerOf<'listWebhooks'>['data'][number]['kinds'] = kinds === undefined ? null : [...kinds]
-  return { id, workspace_id: workspaceId ?? null, url, kinds: list, created_at: isoTime(createdAt) }
-}
+const alertAnswer = answerAs(alertSchema)
+const deliveryAnswer = answerAs(deliverySchema)
+const webhookAnswer = answerAs(webhookSchema)

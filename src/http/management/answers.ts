@@ -1,10 +1,16 @@
 // Renders stored objects as the API answers them. Times are ISO 8601, amounts decimal strings in USD, absent values null.
 // No secret passes through here; only the handlers that create a key add its `secret`.
 
+import type { z } from 'zod'
 import type { AnswerOf, BodyOf, ItemOf } from '../../api/client.ts'
 import { listAnswer } from '../../api/fields.ts'
 import type { CheckedBody } from '../../api/operation.ts'
 import type { Operations } from '../../api/operations.ts'
+import { keySchema, projectSchema } from '../../api/projects.ts'
+import { credentialSchema } from '../../api/providers.ts'
+import { auditSchema } from '../../api/system.ts'
+import { transferSchema } from '../../api/wallet.ts'
+import { workspaceSchema } from '../../api/workspaces.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import type { WorkspaceId } from '../../kernel/ids.ts'
 import { formatUsd, type Nano, zeroNano } from '../../kernel/money.ts'
@@ -14,12 +20,51 @@ import type { Wallet } from '../../ledger/ledger.ts'
 import type { Transfer } from '../../ledger/transfer.ts'
 import { templateOf } from '../../store/insert-rows.ts'
 import type { Sql } from '../../store/sql.ts'
-import type { AuditRow } from '../../tenancy/audit.ts'
-import type { CredentialSummary } from '../../tenancy/credentials.ts'
 import type { KeyInfo } from '../../tenancy/keys.ts'
 import { type Limits, limitNames, shownLimits, spendLimits } from '../../tenancy/limits.ts'
 import type { Page, PageQuery } from '../../tenancy/management.ts'
 import type { Project, Workspace } from '../../tenancy/workspaces.ts'
+
+type Camel<Name extends string> = Name extends `${infer Head}_${infer Tail}`
+  ? `${Head}${Capitalize<Camel<Tail>>}`
+  : Name
+
+/** What a member of an answer is made from: null from undefined, a time from epoch milliseconds, USD from an amount. */
+type SourceOf<Name, Value> = null extends Value
+  ? SourceOf<Name, NonNullable<Value>> | undefined
+  : Name extends 'at' | `${string}_at`
+    ? number
+    : Value extends readonly (infer Item)[]
+      ? readonly Item[]
+      : string extends Value
+        ? Value | Nano
+        : Value
+
+type SourcesOf<Answer> = {
+  readonly [Name in keyof Answer & string as Camel<Name>]: SourceOf<Name, Answer[Name]>
+}
+
+/** Answers what the schema names, and nothing else of an object: `created_at` from its `createdAt`. */
+export function answerAs<Schema extends z.ZodObject>(schema: Schema) {
+  const members = Object.keys(schema.shape).map((name) => {
+    return {
+      name,
+      from: name.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase()),
+      isTime: /(^|_)at$/.test(name),
+    }
+  })
+  return (object: SourcesOf<z.input<Schema>>): z.input<Schema> => {
+    const values = object as Readonly<Record<string, unknown>>
+    const answered = members.map(({ name, from, isTime }) => [name, shown(values[from], isTime)])
+    return Object.fromEntries(answered) as z.input<Schema>
+  }
+}
+
+function shown(value: unknown, isTime: boolean): unknown {
+  if (value === undefined) return null
+  if (typeof value === 'bigint') return formatUsd(value as Nano)
+  return isTime ? isoTime(value as number) : value
+}
 
 /** Leaves out members that are null or undefined: the stores expect absent members. */
 export function given<Members extends object>(
@@ -88,53 +133,27 @@ function spendAnswer({ id, limits }: { readonly id: string; readonly limits: Lim
   })
 }
 
+/** The state of limits as answers have it, for a workspace, project or key. */
+function withLimits<Scope extends { readonly id: string; readonly limits: Limits }>(
+  scope: Scope,
+  now: number,
+  spent: Spent,
+) {
+  return { ...scope, limits: limitsAnswer(scope.limits), spend: spendAnswer(scope, now, spent) }
+}
+
+const [workspaceFrom, projectFrom, keyFrom] = [answerAs(workspaceSchema), answerAs(projectSchema), answerAs(keySchema)]
+
 export function workspaceAnswer(workspace: Workspace, now: number, spent = nothingSpent): AnswerOf<'getWorkspace'> {
-  return {
-    id: workspace.id,
-    name: workspace.name,
-    limits: limitsAnswer(workspace.limits),
-    spend: spendAnswer(workspace, now, spent),
-    shares_routes: workspace.sharesRoutes,
-    low_balance: formatUsd(workspace.lowBalance),
-    price_list: workspace.priceList ?? null,
-    managed_by: workspace.managedBy,
-    created_at: isoTime(workspace.createdAt),
-  }
+  return workspaceFrom(withLimits(workspace, now, spent))
 }
 
 export function projectAnswer(project: Project, now: number, spent = nothingSpent): AnswerOf<'getProject'> {
-  return {
-    id: project.id,
-    workspace_id: project.workspaceId,
-    name: project.name,
-    models: project.models === undefined ? null : [...project.models],
-    aliases: { ...project.aliases },
-    limits: limitsAnswer(project.limits),
-    spend: spendAnswer(project, now, spent),
-    managed_by: project.managedBy,
-    created_at: isoTime(project.createdAt),
-  }
+  return projectFrom(withLimits(project, now, spent))
 }
 
 export function keyAnswer(key: KeyInfo, now: number, spent = nothingSpent): AnswerOf<'getKey'> {
-  return {
-    id: key.id,
-    workspace_id: key.workspaceId,
-    project_id: key.projectId,
-    name: key.name,
-    last4: key.last4,
-    status: keyStatus(key, now),
-    models: key.models === undefined ? null : [...key.models],
-    sources: key.sources === undefined ? null : [...key.sources],
-    limits: limitsAnswer(key.limits),
-    spend: spendAnswer(key, now, spent),
-    managed_by: key.managedBy,
-    owner_id: key.ownerId ?? null,
-    created_at: isoTime(key.createdAt),
-    expires_at: timeOrNull(key.expiresAt),
-    revoked_at: timeOrNull(key.revokedAt),
-    last_used_at: timeOrNull(key.lastUsedAt),
-  }
+  return keyFrom({ ...withLimits(key, now, spent), status: keyStatus(key, now) })
 }
 
 function keyStatus({ revokedAt, expiresAt }: KeyInfo, now: number): 'active' | 'expired' | 'revoked' {
@@ -151,37 +170,13 @@ export function walletAnswer({ posted, held, available }: Wallet): AnswerOf<'get
   }
 }
 
+const transferFrom = answerAs(transferSchema)
+
 export function transferAnswer(transfer: Transfer, workspaceId: WorkspaceId): ItemOf<'listTransfers'> {
-  return {
-    id: transfer.id,
-    kind: transfer.kind,
-    direction: transfer.creditAccount === walletOf(workspaceId) ? 'in' : 'out',
-    amount: formatUsd(transfer.amount),
-    request_id: transfer.requestId ?? null,
-    reference: transfer.reference ?? null,
-    price_version: transfer.priceVersion ?? null,
-    usage: transfer.usage === undefined ? null : JSON.parse(transfer.usage),
-    estimated: transfer.estimated,
-    created_at: isoTime(transfer.createdAt),
-  }
+  const direction = transfer.creditAccount === walletOf(workspaceId) ? 'in' : 'out'
+  const usage = transfer.usage === undefined ? undefined : JSON.parse(transfer.usage)
+  return transferFrom({ ...transfer, direction, usage })
 }
 
-export function credentialAnswer(credential: CredentialSummary): AnswerOf<'getCredential'> {
-  return {
-    id: credential.id,
-    provider: credential.provider,
-    last4: credential.last4,
-    base_url: credential.baseUrl ?? null,
-    created_at: isoTime(credential.createdAt),
-    updated_at: isoTime(credential.updatedAt),
-  }
-}
-
-export function auditAnswer(row: AuditRow): ItemOf<'listAudit'> {
-  const { sequence, at, actor, action, object, details, requestId, hash } = row
-  return { sequence, at: isoTime(at), actor, action, object, details, request_id: requestId ?? null, hash }
-}
-
-function timeOrNull(epochMs: number | undefined): string | null {
-  return epochMs === undefined ? null : isoTime(epochMs)
-}
+export const credentialAnswer = answerAs(credentialSchema)
+export const auditAnswer = answerAs(auditSchema)

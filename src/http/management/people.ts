@@ -3,8 +3,8 @@
 
 import { invitationMail, type Mail, resetMail } from '../../alerts/mail.ts'
 import { putKinds, readKinds } from '../../alerts/readers.ts'
-import type { AnswerOf, ItemOf } from '../../api/client.ts'
 import { listAnswer } from '../../api/fields.ts'
+import { invitationSchema, managementTokenSchema, memberSchema, sessionSchema } from '../../api/people.ts'
 import type { AlertKind } from '../../kernel/alert.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import { Failure, invalidRequest } from '../../kernel/failure.ts'
@@ -12,9 +12,9 @@ import type { PersonId } from '../../kernel/ids.ts'
 import { coversRole, type Role } from '../../kernel/roles.ts'
 import type { Sql } from '../../store/sql.ts'
 import { appendAudit } from '../../tenancy/audit.ts'
-import { endSession, listSessions } from '../../tenancy/console-sessions.ts'
+import { type ConsoleSession, endSession, listSessions } from '../../tenancy/console-sessions.ts'
 import { notFound } from '../../tenancy/management.ts'
-import { createToken, listTokens, type ManagementToken, revokeToken } from '../../tenancy/management-tokens.ts'
+import { createToken, listTokens, revokeToken } from '../../tenancy/management-tokens.ts'
 import {
   changeRole,
   checkPassword,
@@ -23,7 +23,6 @@ import {
   findPerson,
   getMember,
   grantsOf,
-  type Invitation,
   invitationDays,
   listInvitations,
   listMembers,
@@ -34,7 +33,7 @@ import {
 } from '../../tenancy/people.ts'
 import type { Principal, Reach } from '../../tenancy/principal.ts'
 import { getWorkspace } from '../../tenancy/workspaces.ts'
-import { pageAnswer, pageOf } from './answers.ts'
+import { answerAs, pageAnswer, pageOf } from './answers.ts'
 import type { RouteDependencies } from './dependencies.ts'
 import type { Handlers } from './route.ts'
 
@@ -99,13 +98,8 @@ function ownHandlers({ database, passwords, createSignInLink, adminToken }: Rout
     async listSessions({ act, reach: { principal } }) {
       const whose = { personId: principal.personId, fingerprint: adminToken.fingerprint }
       const sessions = await listSessions(database.sql, whose, act.at)
-      return listAnswer(
-        sessions.map(({ id, client, openedAt, usedAt }) => ({
-          ...{ id, client, opened_at: isoTime(openedAt), used_at: isoTime(usedAt) },
-          is_current: id === principal.session?.id,
-        })),
-        undefined,
-      )
+      const isCurrent = ({ id }: ConsoleSession) => id === principal.session?.id
+      return listAnswer(sessions.map((session) => sessionAnswer({ ...session, isCurrent: isCurrent(session) })))
     },
     endSession: {
       async write(sql, { id, act, reach: { principal } }) {
@@ -251,20 +245,7 @@ function checkMayInvite({ principal, workspaceId }: Reach, role: Role): void {
   throw new Failure('FORBIDDEN', `Only operators invite people with the role ${role}.`)
 }
 
-function memberAnswer(member: Member): ItemOf<'listMembers'> {
-  const { id, personId, email, name, role, workspaceId, source, createdAt } = member
-  const created_at = isoTime(createdAt)
-  return { id, person_id: personId, email, name, role, workspace_id: workspaceId ?? null, source, created_at }
-}
-
-function invitationAnswer(invitation: Invitation): ItemOf<'listInvitations'> {
-  const { id, email, role, workspaceId, createdAt, expiresAt } = invitation
-  const times = { created_at: isoTime(createdAt), expires_at: isoTime(expiresAt) }
-  return { id, email, role, workspace_id: workspaceId ?? null, ...times }
-}
-
-function tokenAnswer(token: ManagementToken): Omit<AnswerOf<'createToken'>, 'secret'> {
-  const { id, name, last4, role, workspaceId, createdAt, expiresAt } = token
-  const times = { created_at: isoTime(createdAt), expires_at: isoTime(expiresAt) }
-  return { id, name, last4, role, workspace_id: workspaceId ?? null, ...times }
-}
+const memberAnswer = answerAs(memberSchema)
+const invitationAnswer = answerAs(invitationSchema)
+const tokenAnswer = answerAs(managementTokenSchema)
+const sessionAnswer = answerAs(sessionSchema)

@@ -4,7 +4,7 @@
 import { createHash } from 'node:crypto'
 import type { AnswerOf, ItemOf } from '../../api/client.ts'
 import { fileTypeOf, listAnswer } from '../../api/fields.ts'
-import { checkoutSchema } from '../../api/wallet.ts'
+import { checkoutSchema, receiptSchema } from '../../api/wallet.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import { assert, Failure } from '../../kernel/failure.ts'
 import type { RefundId, WorkspaceId } from '../../kernel/ids.ts'
@@ -20,7 +20,7 @@ import { getWorkspace } from '../../tenancy/workspaces.ts'
 import { type CsvValue, csvLine } from '../../wire/csv.ts'
 import { findPayment, listPayments, type PaymentRow } from '../payments/payments.ts'
 import type { CheckoutSession } from '../payments/stripe-checkout.ts'
-import { given, pageAnswer, pageOf, transferAnswer, walletAnswer } from './answers.ts'
+import { answerAs, given, pageAnswer, pageOf, transferAnswer, walletAnswer } from './answers.ts'
 import type { RouteDependencies } from './dependencies.ts'
 import type { Call, Handlers } from './route.ts'
 import { auditMove, moveFailure, runWrite } from './writes.ts'
@@ -77,12 +77,7 @@ export function walletHandlers(deps: RouteDependencies) {
     async listReceipts({ id }) {
       const { name } = await getWorkspace(database.sql, id)
       const topUps = (await listFundings(database.sql, id)).filter(({ kind }) => kind === 'topup')
-      const receipts = topUps.map((transfer) => ({
-        ...{ id: transfer.id, workspace_id: id, workspace_name: name, amount: formatUsd(transfer.amount) },
-        ...{ reference: transfer.reference ?? null, payment_id: transfer.paymentId ?? null },
-        created_at: isoTime(transfer.createdAt),
-      }))
-      return listAnswer(receipts, undefined)
+      return listAnswer(topUps.map((topUp) => receiptAnswer({ ...topUp, workspaceId: id, workspaceName: name })))
     },
     ...paymentHandlers(deps),
   } satisfies Partial<Handlers>
@@ -170,6 +165,8 @@ function paymentHandlers(deps: RouteDependencies) {
     },
   } satisfies Partial<Handlers>
 }
+
+const receiptAnswer = answerAs(receiptSchema)
 
 function noPayments(): Failure {
   return new Failure(
