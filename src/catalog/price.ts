@@ -109,14 +109,19 @@ interface Tiers {
 
 /** Every request is priced several times, so a price's rows are turned into tiers once. */
 const tiersOfPrices = new WeakMap<Price, Tiers>()
+let lastPrice: Price | undefined
+let lastTiers: Tiers | undefined
 
 function tiersOf(price: Price): Tiers {
+  if (price === lastPrice && lastTiers) return lastTiers
   let tiers = tiersOfPrices.get(price)
   if (!tiers) {
     const priced = new Set(price.rows.map(({ bucket }) => bucket))
     tiers = { buckets: priced, units: unitBuckets.filter(({ bucket }) => priced.has(bucket)), byFlags: [] }
     tiersOfPrices.set(price, tiers)
   }
+  lastPrice = price
+  lastTiers = tiers
   return tiers
 }
 

@@ -174,8 +174,7 @@ export class Cancellation implements CancelSignal {
   reason: unknown
   #listeners: CancelListener[] | undefined
 
-  /** Bound, so that it can be handed out alone. */
-  readonly abort = (): void => {
+  abort(): void {
     if (this.aborted) return
     this.aborted = true
     this.reason = new DOMException('The operation was aborted.', 'AbortError')
@@ -213,6 +212,8 @@ export class AttemptDeadline implements Watched, ConnectionWatch {
   /** Start of the current silence; set at the first tick after data. */
   #silentSinceMs: number | undefined
   #endedBy: 'timeout' | 'connect timeout' | 'shutdown' | undefined
+  /** From here on the holder of the open stream watches the client. */
+  #isOver = false
   #isConnecting = false
   /** Set at the first tick after the connection attempt began. */
   #connectingSinceMs: number | undefined
@@ -225,14 +226,18 @@ export class AttemptDeadline implements Watched, ConnectionWatch {
     private readonly superseded?: AbortSignal,
     private readonly connectMs = Number.POSITIVE_INFINITY,
   ) {
-    const { abort } = this.signal
-    superseded?.addEventListener('abort', abort)
-    if (client.clientGone.aborted) abort()
-    else client.clientGone.addEventListener('abort', abort)
+    superseded?.addEventListener('abort', this)
+    if (client.clientGone.aborted) this.abort()
+    else client.clientGone.addEventListener('abort', this)
   }
 
   abort(): void {
     this.signal.abort()
+  }
+
+  /** The client has gone, or another route has answered. */
+  handleEvent(): void {
+    if (!this.#isOver) this.abort()
   }
 
   tick(monotonicMs: number): void {
@@ -282,10 +287,9 @@ export class AttemptDeadline implements Watched, ConnectionWatch {
     return this.signal.aborted ? this.#notNeeded() : undefined
   }
 
-  /** The attempt is over; from here on the holder of the open stream watches the client. */
+  /** The attempt is over. Its listeners stay until the request ends: removing one costs as much as adding it. */
   end(): void {
-    this.superseded?.removeEventListener('abort', this.signal.abort)
-    this.client.clientGone.removeEventListener('abort', this.signal.abort)
+    this.#isOver = true
   }
 
   #notNeeded(): AttemptFault | undefined {

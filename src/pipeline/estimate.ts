@@ -20,6 +20,8 @@ export const bytesPerToken = 4
 
 /** OpenAI's names too: on a model with marks, they become marks. */
 const cacheWords = ['cache_control', 'prompt_cache_breakpoint', 'prompt_cache_options'].map((word) => Buffer.from(word))
+/** A part of each, which hardly any body has. */
+const cacheWord = Buffer.from('cache_')
 const geoWord = Buffer.from('inference_geo')
 /** Found in bodies with images, documents, audio, files or hosted tools. Plain text may contain them too. */
 const mediaWords = [
@@ -44,7 +46,7 @@ const space = 0x20
 
 /** Whether the request may mark a part for the provider's prompt cache. */
 export function hasCacheMark(body: Uint8Array): boolean {
-  return hasWord(body, cacheWords) || hasEscaped(body, underscore, lowerZ)
+  return (hasBytes(body, cacheWord) && hasWord(body, cacheWords)) || hasEscaped(body, underscore, lowerZ)
 }
 
 /** Whether the request may choose the region of inference. */

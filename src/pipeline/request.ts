@@ -21,7 +21,8 @@ import { buckets, totalInputTokens, type UnitCounts, type Usage } from '../kerne
 import type { Admission, Arrival, LimitStates } from '../limits/limiter.ts'
 import type { FaultClass } from '../routing/faults.ts'
 import type { OfferedModel } from '../routing/offer.ts'
-import type { Candidate, HealthPlan } from '../routing/plan.ts'
+import type { Candidate } from '../routing/plan.ts'
+import type { HealthPlan } from '../routing/rank.ts'
 import { type AttemptRecord, createRecord, type RequestRecord } from '../telemetry/request-record.ts'
 import { hideKeys } from '../tenancy/api-key.ts'
 import type { Caller } from '../tenancy/caller.ts'
@@ -146,7 +147,7 @@ export class GatewayRequest implements RelayContext {
   #estimatedTokens: number | undefined
   #maxInput: number | undefined
   /** null = not computed yet. */
-  #unitsMax: UnitCounts | undefined | null = null
+  #unitsMost: UnitCounts | undefined | null = null
 
   constructor(
     clock: Clock,
@@ -284,7 +285,7 @@ export class GatewayRequest implements RelayContext {
     if (model !== this.model) {
       this.model = model
       this.#maxInput = undefined
-      this.#unitsMax = null
+      this.#unitsMost = null
     }
     this.hold?.serveBy(candidate, model)
   }
@@ -448,20 +449,20 @@ export class GatewayRequest implements RelayContext {
   }
 
   #maxUnits(): UnitCounts | undefined {
-    if (this.#unitsMax === null) {
+    if (this.#unitsMost === null) {
       const priced = pricedUnits(this.model.price)
       const isLong = this.bodyBytes > parsedBytesMax
       const requested = this.mayHaveMoreThanText && !isLong ? this.requestedSearches() : 0
       const maySearch = requested > 0 || (this.mayHaveMoreThanText && isLong) || hasRow(this.model.price, 'web_search')
-      this.#unitsMax =
+      this.#unitsMost =
         priced.length > 0 || maySearch
           ? {
-              ...Object.fromEntries(priced.map(({ count, max }) => [count, max])),
-              ...(maySearch && { webSearches: Math.max(requested, buckets.web_search.max) }),
+              ...Object.fromEntries(priced.map(({ count, most }) => [count, most])),
+              ...(maySearch && { webSearches: Math.max(requested, buckets.web_search.most) }),
             }
           : undefined
     }
-    return this.#unitsMax
+    return this.#unitsMost
   }
 
   /** The most web searches that the request asks the provider to run. */
@@ -517,7 +518,7 @@ export class Attempt implements AttemptRecord {
   /** '' while it runs. */
   outcome = ''
   ms = 0
-  /** Exact and private: `startMs` is rounded for the record. */
+  /** Exact, and not in the record: `startMs` is rounded for that. */
   readonly #startedMs: number
 
   constructor({ provider, route }: Candidate, startedMs: number, requestStartedMs: number) {
@@ -525,6 +526,10 @@ export class Attempt implements AttemptRecord {
     this.upstreamModel = route.upstreamModel
     this.startMs = Math.round(startedMs - requestStartedMs)
     this.#startedMs = startedMs
+  }
+
+  get startedMs(): number {
+    return this.#startedMs
   }
 
   /** Returns how long it took. */

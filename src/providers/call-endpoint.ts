@@ -30,21 +30,20 @@ export function callEndpoint(provider: Provider, endpoint: Endpoint, call: Endpo
   const wrapping = endpoint.wrapping && wrappings[endpoint.wrapping]
   const wrapped = wrapping && !call.isWrapped ? wrapping.wrap(call, endpoint) : call
   if (!wrapped) return Promise.resolve(new Response('{"message":"the host has no such call"}', { status: 404 }))
-  const { path, body } = wrapped
-  const { signal, isFresh, watch } = call
   const { apiKey } = provider
   const { sign, baseUrl } = endpoint
   const headers = knownHeaders(wrapped.headers, endpoint, apiKey)
   const sent =
     sign && apiKey
       ? // A token exchange is shared with other calls, so it continues when this one is aborted.
-        unlessAborted(sign({ url: baseUrl + path, headers, body }, apiKey), signal).then(async (proof) => {
-          const signed = { path, headers: { ...headers, ...proof }, body, signal, isFresh, watch }
-          const response = await transmit(provider, endpoint, signed)
-          if (response.status === 401) sign.refused?.(apiKey, proof)
-          return response
-        })
-      : transmit(provider, endpoint, { path, headers, body, signal, isFresh, watch })
+        unlessAborted(sign({ url: baseUrl + wrapped.path, headers, body: wrapped.body }, apiKey), call.signal).then(
+          async (proof) => {
+            const response = await transmit(provider, endpoint, { ...headers, ...proof }, wrapped, call)
+            if (response.status === 401) sign.refused?.(apiKey, proof)
+            return response
+          },
+        )
+      : transmit(provider, endpoint, headers, wrapped, call)
   return wrapping ? sent.then((response) => wrapping.unwrap(response)) : sent
 }
 
@@ -88,23 +87,44 @@ function requestHeaders(
   return headers
 }
 
-/** The targets of base URLs, and the paths that theirs are appended to. */
-const bases = new Map<string, { readonly target: Target; readonly path: string }>()
+/** A base URL: where it is, the path that others are appended to, and the last of them. */
+interface Base {
+  readonly target: Target
+  readonly path: string
+  lastPath: string
+  lastWhole: string
+}
+
+const bases = new Map<string, Base>()
 /** Workspaces can have base URLs that their credentials name. */
 const basesMax = 1000
 
-function transmit({ transport }: Provider, { baseUrl, byFetch }: Endpoint, request: UpstreamRequest) {
-  if (transport) return transport(request)
-  let base = bases.get(baseUrl)
-  if (!base) {
-    if (bases.size >= basesMax) bases.clear()
-    const url = new URL(baseUrl)
-    base = { target: targetOf(url), path: url.pathname.replace(/\/+$/, '') }
-    bases.set(baseUrl, base)
+function baseOf(baseUrl: string): Base {
+  const known = bases.get(baseUrl)
+  if (known) return known
+  if (bases.size >= basesMax) bases.clear()
+  const url = new URL(baseUrl)
+  const path = url.pathname.replace(/\/+$/, '')
+  const base = { target: targetOf(url), path, lastPath: '', lastWhole: path }
+  bases.set(baseUrl, base)
+  return base
+}
+
+function transmit(
+  { transport }: Provider,
+  { baseUrl, byFetch }: Endpoint,
+  headers: UpstreamRequest['headers'],
+  { path, body }: Pick<UpstreamRequest, 'path' | 'body'>,
+  { signal, isFresh, watch }: EndpointCall,
+) {
+  if (transport) return transport({ path, headers, body, signal, isFresh, watch })
+  const base = baseOf(baseUrl)
+  if (path !== base.lastPath) {
+    base.lastPath = path
+    base.lastWhole = base.path + escaped(path)
   }
   const send = byFetch ? sendByFetch : sendBySocket
-  const { headers, body, signal, isFresh, watch } = request
-  return send(base.target, { path: base.path + escaped(request.path), headers, body, signal, isFresh, watch })
+  return send(base.target, { path: base.lastWhole, headers, body, signal, isFresh, watch })
 }
 
 function targetOf({ protocol, hostname, port, host }: URL): Target {

@@ -56,19 +56,28 @@ const targetPattern = /^\/[\x21-\x7e]*$/
 const namePattern = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
 const valuePattern = /^[\t\x20-\x7e\x80-\xff]*$/
 
-/** Throws a TypeError for anything that could be read as another header or request. */
-function headOf(host: string, { path, headers, body }: UpstreamRequest): string {
-  if (!targetPattern.test(path))
-    throw new TypeError('the path of an upstream call has a character that URLs cannot have')
-  return `POST ${path} HTTP/1.1\r\nhost: ${host}\r\ncontent-length: ${body.length}\r\n${linesOf(headers)}\r\n`
+interface KnownHead {
+  readonly path: string
+  readonly host: string
+  readonly bytes: Buffer
 }
 
-/** Header lines that were checked, by their record: calls of one kind share it. */
-const knownLines = new WeakMap<UpstreamRequest['headers'], string>()
+/** The last head with these headers: calls of one kind share the record. */
+const knownHeads = new WeakMap<UpstreamRequest['headers'], KnownHead>()
+
+/** The head up to the length of the body. Throws a TypeError for anything that could be read as another header or request. */
+function headOf(host: string, { path, headers }: UpstreamRequest): Buffer {
+  const known = knownHeads.get(headers)
+  if (known?.path === path && known.host === host) return known.bytes
+  if (!targetPattern.test(path))
+    throw new TypeError('the path of an upstream call has a character that URLs cannot have')
+  const text = `POST ${path} HTTP/1.1\r\nhost: ${host}\r\n${linesOf(headers)}content-length: `
+  const bytes = Buffer.from(text, 'latin1')
+  knownHeads.set(headers, { path, host, bytes })
+  return bytes
+}
 
 function linesOf(headers: UpstreamRequest['headers']): string {
-  const known = knownLines.get(headers)
-  if (known !== undefined) return known
   let lines = ''
   for (const name in headers) {
     const value = headers[name] as string
@@ -79,17 +88,19 @@ function linesOf(headers: UpstreamRequest['headers']): string {
     }
     if (!framingHeaders.has(name.toLowerCase())) lines += `${name}: ${value}\r\n`
   }
-  knownLines.set(headers, lines)
   return lines
 }
 
 function requestParts(host: string, request: UpstreamRequest): Uint8Array[] {
   const head = headOf(host, request)
   const { body } = request
+  const length = `${body.length}\r\n\r\n`
   const isJoined = body.length <= joinedBytesMax
-  const first = Buffer.allocUnsafe(head.length + (isJoined ? body.length : 0))
-  first.write(head, 'latin1')
-  if (isJoined) first.set(body, head.length)
+  const headBytes = head.length + length.length
+  const first = Buffer.allocUnsafe(headBytes + (isJoined ? body.length : 0))
+  first.set(head)
+  first.write(length, head.length, 'latin1')
+  if (isJoined) first.set(body, headBytes)
   return isJoined ? [first] : [first, body]
 }
 

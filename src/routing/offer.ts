@@ -21,7 +21,6 @@ import {
   type WorkspaceCredentials,
 } from '../tenancy/credentials.ts'
 import type { Health } from './health.ts'
-import type { HealthPlan } from './plan.ts'
 import {
   type Candidate,
   candidateRecords,
@@ -30,8 +29,9 @@ import {
   type PlanInput,
   type RequestedFeatures,
   rememberRules,
-  splitSuffix,
 } from './plan.ts'
+import { splitSuffix } from './preferences.ts'
+import type { HealthPlan } from './rank.ts'
 
 /** A model that can be called: it has a price and a provider, of the operator or of a workspace. */
 export interface OfferedModel extends Model {
@@ -144,6 +144,7 @@ function offeredModels(
   })
 }
 
+const reasonings: readonly RequestedFeatures['reasoning'][] = [undefined, 'off', 'on']
 const noFeatures: RequestedFeatures = { offersTools: false, reasoning: undefined }
 
 function createWorkspaceOffer(
@@ -163,27 +164,27 @@ function createWorkspaceOffer(
   const isServed = ({ routes }: OfferedModel): boolean =>
     routes.some(({ providerId }) => providers.has(providerId) || own.has(providerId))
   const all = offered.filter(isServed)
-  const byId = new Map(all.map((model) => [model.id, model]))
+  const byId = new Map<string, ResolvedModel>(all.map((model) => [model.id, { model, policy: undefined }]))
   const byBareName = Map.groupBy(all, ({ id }) => id.slice(id.indexOf('/') + 1))
   /** By model, and by everything else that decides. */
-  const plans = new Map<OfferedModel, Map<string, readonly Candidate[]>>()
+  const plans = new Map<OfferedModel, Map<Dialect, (readonly Candidate[])[]>>()
   const healthOf: PlanInput['healthOf'] = (names) => health.route(names)
 
   const list = ({ allow }: Caller): readonly OfferedModel[] =>
     allow.length === 0 ? all : all.filter((model) => allowsModel(allow, model.id))
-  const named = ({ aliases: ofProject }: Caller, name: string): OfferedModel | undefined =>
+  const named = ({ aliases: ofProject }: Caller, name: string): ResolvedModel | undefined =>
     byId.get(name) ?? byId.get(ofProject?.[name] ?? '') ?? byId.get(aliases[name] ?? '')
   /** undefined = there is none, or none that the caller may use. */
-  const exact = (caller: Caller, name: string): OfferedModel | undefined => {
-    const model = named(caller, name)
-    return model && allowsModel(caller.allow, model.id) ? model : undefined
+  const exact = (caller: Caller, name: string): ResolvedModel | undefined => {
+    const found = named(caller, name)
+    return found && allowsModel(caller.allow, found.model.id) ? found : undefined
   }
   const byName = (caller: Caller, name: string): ResolvedModel | Failure => {
-    const model = exact(caller, name)
-    if (model) return { model, policy: undefined }
+    const asked = exact(caller, name)
+    if (asked) return asked
     const plain = splitSuffix(plainId(name))
     const found = exact(caller, plain.name)
-    if (found) return { model: found, policy: plain.policy }
+    if (found) return { model: found.model, policy: plain.policy }
     const namesakes = (byBareName.get(plain.name) ?? []).filter(({ id }) => allowsModel(caller.allow, id))
     const [only] = namesakes
     if (only && namesakes.length === 1) return { model: only, policy: plain.policy }
@@ -210,13 +211,16 @@ function createWorkspaceOffer(
     },
     resolve: byName,
     candidates(model, surface, { sharesRoutes }, features = noFeatures) {
-      const reasoning = features.offersTools ? (features.reasoning ?? 'default') : ''
-      const key = `${surface.id} ${sharesRoutes ? 'shared' : 'own'} ${reasoning}`
-      const cached = plans.get(model)?.get(key)
+      const reasoning = features.offersTools ? reasonings.indexOf(features.reasoning) + 1 : 0
+      const at = reasoning * 2 + (sharesRoutes ? 1 : 0)
+      const cached = plans.get(model)?.get(surface)?.[at]
       if (cached) return cached
       const shared = { platform: providers, own, sharesRoutes, rulesOf, healthOf }
       const candidates = candidatesOf({ model, surface, features, dialects, ...shared })
-      plans.set(model, (plans.get(model) ?? new Map<string, readonly Candidate[]>()).set(key, candidates))
+      const ofModel = plans.get(model) ?? new Map<Dialect, (readonly Candidate[])[]>()
+      const ofSurface = ofModel.get(surface) ?? []
+      ofSurface[at] = candidates
+      plans.set(model, ofModel.set(surface, ofSurface))
       return candidates
     },
   }

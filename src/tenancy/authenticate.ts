@@ -48,7 +48,6 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
   // The HMAC of a key is a fortieth of a small request. Only keys that exist are remembered.
   const verifiers = new Map<string, string>()
   function rememberVerifier(text: string, verifier: string): void {
-    if (verifiers.has(text)) return
     if (verifiers.size >= verifiersMax) verifiers.clear()
     verifiers.set(text, verifier)
   }
@@ -62,10 +61,11 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
   function check(text: string): Verdict | Promise<Verdict> {
     if (text.length !== apiKeyLength) return malformed()
     // Cached texts are known to be keys: the form is only checked before a query.
-    const verifier = verifiers.get(text) ?? computeVerifier(text as ApiKey)
+    const remembered = verifiers.get(text)
+    const verifier = remembered ?? computeVerifier(text as ApiKey)
     const known = cache.peek(verifier)
     if (known !== undefined) {
-      rememberVerifier(text, verifier)
+      if (remembered === undefined) rememberVerifier(text, verifier)
       return judgeNow(text as ApiKey, known)
     }
     if (!hasApiKeyForm(text)) return malformed()

@@ -41,7 +41,7 @@ export class ResponseHead implements HeaderReader {
 
   /** The values of equal names are joined by commas. `name` is in lower case. */
   get(name: string): string | null {
-    const start = `\r\n${name}:`
+    const start = lineStart(name)
     let joined: string | null = null
     for (let at = this.#lower.indexOf(start); at >= 0; at = this.#lower.indexOf(start, at + 2)) {
       const end = this.#text.indexOf('\r\n', at + 2)
@@ -50,6 +50,17 @@ export class ResponseHead implements HeaderReader {
     }
     return joined
   }
+}
+
+/** The program asks for the same few names again and again. */
+const lineStarts = new Map<string, string>()
+
+function lineStart(name: string): string {
+  const known = lineStarts.get(name)
+  if (known !== undefined) return known
+  const start = `\r\n${name}:`
+  lineStarts.set(name, start)
+  return start
 }
 
 type State =

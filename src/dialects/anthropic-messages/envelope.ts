@@ -36,7 +36,7 @@ export function readCountEnvelope(body: Uint8Array<ArrayBuffer>, headers: Header
 }
 
 function sharedFields(fields: EnvelopeFields): Envelope {
-  const routing = routingFields(fields)
+  const { model, fallbacks, providers } = routingFields(fields)
   fields.requiredList('messages', '`messages` is missing.')
   fields.ofKind('system', ['string', 'array'], 'a string or an array of text blocks')
   fields.ofKind('tools', ['array'], 'an array')
@@ -48,7 +48,9 @@ function sharedFields(fields: EnvelopeFields): Envelope {
   return {
     body,
     members,
-    ...routing,
+    model,
+    fallbacks,
+    providers,
     stream: false,
     outputCap: undefined,
     choices: 1,

@@ -93,9 +93,9 @@ export class BodyEdits {
   /** For dialects that have the model in the body. */
   nameModel(): void {
     const model = this.envelope.members.find('model')
-    const json = JSON.stringify(this.edits.upstreamModel)
-    if (model) this.replace(model, json)
-    else this.add('model', json)
+    const { upstreamModel } = this.edits
+    if (model) this.changes.push({ start: model.valueStart, end: model.valueEnd, bytes: jsonName(upstreamModel) })
+    else this.add('model', JSON.stringify(upstreamModel))
   }
 
   replace({ valueStart, valueEnd }: JsonMember, json: string): void {
@@ -251,6 +251,19 @@ function isRoutingMember(name: string): boolean {
 }
 
 const encoder = new TextEncoder()
+
+/** The same few names are in nearly all requests. */
+const jsonNames = new Map<string, Uint8Array>()
+const jsonNamesMax = 1000
+
+function jsonName(name: string): Uint8Array {
+  const known = jsonNames.get(name)
+  if (known) return known
+  if (jsonNames.size >= jsonNamesMax) jsonNames.clear()
+  const bytes = encoder.encode(JSON.stringify(name))
+  jsonNames.set(name, bytes)
+  return bytes
+}
 
 export function byteEdit(start: number, end: number, text: string): ByteEdit {
   return { start, end, bytes: encoder.encode(text) }

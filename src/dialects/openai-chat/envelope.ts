@@ -10,7 +10,7 @@ const choicesMax = 8
 
 export function readEnvelope(body: Uint8Array<ArrayBuffer>): Envelope | Failure {
   return readFields(body, (fields) => {
-    const routing = routingFields(fields)
+    const { model, fallbacks, providers } = routingFields(fields)
     fields.requiredList('messages', '`messages` is missing.')
     const stream = fields.optionalBoolean('stream') ?? false
     fields.ofKind('tools', ['array'], 'an array')
@@ -24,7 +24,9 @@ export function readEnvelope(body: Uint8Array<ArrayBuffer>): Envelope | Failure 
     return {
       body,
       members: fields.members,
-      ...routing,
+      model,
+      fallbacks,
+      providers,
       stream,
       outputCap: maxCompletionTokens ?? maxTokens,
       choices,

@@ -22,7 +22,7 @@ const stateful = Object.entries({
 
 export function readEnvelope(body: Uint8Array<ArrayBuffer>): Envelope | Failure {
   return readFields(body, (fields) => {
-    const routing = routingFields(fields)
+    const { model, fallbacks, providers } = routingFields(fields)
     checkInput(fields)
     if (fields.optionalBoolean('background')) {
       fields.refuse('background', '`background`: responses do not run in the background here. Leave it out.')
@@ -34,7 +34,9 @@ export function readEnvelope(body: Uint8Array<ArrayBuffer>): Envelope | Failure 
     return {
       body,
       members: fields.members,
-      ...routing,
+      model,
+      fallbacks,
+      providers,
       stream: fields.optionalBoolean('stream') ?? false,
       outputCap: fields.optionalInteger('max_output_tokens', 1),
       choices: 1,

@@ -66,9 +66,8 @@ export function requestHandlers({ database, clock, requests, tail }: RouteDepend
   const reportOf = async <Sums>(
     { query, reach }: Pick<Call<'getUsage'>, 'query' | 'reach'>,
     answerOf: (sum: UsageSum) => Sums,
-    more: Pick<UsageQuery, 'withProviderCosts'> = {},
   ) => {
-    const wanted = { ...(await usageQuery(query, reach)), ...more }
+    const wanted = await usageQuery(query, reach)
     const { from, to, groupBy } = wanted
     if (from >= to) throw invalidRequest('`from` must be before `to`.', 'from')
     const [logFrom, sums] = await Promise.all([oldestRequest(database, reach.workspaceId), sumUsage(wanted)])
@@ -202,7 +201,7 @@ export function requestHandlers({ database, clock, requests, tail }: RouteDepend
       }
     },
     getUsage: (call) => reportOf(call, usageAnswerOf),
-    getMargin: (call) => reportOf(call, marginAnswerOf, { withProviderCosts: true }),
+    getMargin: (call) => reportOf(call, marginAnswerOf),
   } satisfies Partial<Handlers>
 }
 

@@ -83,9 +83,8 @@ export async function createEmbeddedLedger(options: LedgerOptions, writer: Batch
   }
   const onSeedFault = (error: unknown) => options.onFault('a spend limit could not be brought up to date', error)
   const hold = (request: HoldRequest): HoldOutcome | Promise<HoldOutcome> => {
-    const { requestId, workspaceId, amount, requiredFree, lifetimeMs = holdLifetimeMs, budgets } = request
-    const expiresAtMs = clock.monotonicMs() + lifetimeMs
-    const outcome = book.hold(requestId, workspaceId, { amount, requiredFree, now: clock.now(), expiresAtMs, budgets })
+    const expiresAtMs = clock.monotonicMs() + (request.lifetimeMs ?? holdLifetimeMs)
+    const outcome = book.hold(request, clock.now(), expiresAtMs)
     const pause = outcome.kind === 'held' ? reach('after_hold') : undefined
     return pause ? pause.then(() => outcome) : outcome
   }
@@ -168,6 +167,7 @@ interface Balance {
 }
 
 interface WalletHold {
+  readonly requestId: RequestId
   readonly workspaceId: WorkspaceId
   readonly balance: Balance
   readonly budgets: readonly Budget[]
@@ -178,31 +178,20 @@ interface WalletHold {
   /** The part of the amount that was added when the charge was known. */
   covered: bigint
   sent: boolean
-  claimed: boolean
+  /** The amount that leaves the wallet; covered by the hold. Set when it is claimed. */
+  charge: Nano | undefined
   /** The outcome of the settlement of a claimed hold. */
   settling: Promise<SettleOutcome> | undefined
 }
 
 /** A hold that is being settled; nothing else can end it. */
-interface Claim {
-  readonly requestId: RequestId
-  readonly workspaceId: WorkspaceId
-  /** The amount held before the cost was known. */
-  readonly heldBeforeCost: bigint
-  /** The amount that leaves the wallet; covered by the hold. */
-  readonly charge: Nano
-  /** The budgets that count the charge. */
-  readonly budgetNames: readonly BudgetName[]
+type Claim = WalletHold & { readonly charge: Nano }
+
+function heldBeforeCost({ amount, covered }: WalletHold): bigint {
+  return amount - covered
 }
 
-interface HoldTerms {
-  readonly amount: Nano
-  readonly requiredFree: Nano | undefined
-  readonly now: number
-  /** By the monotonic clock: a clock that is set must end no hold. */
-  readonly expiresAtMs: number
-  readonly budgets: readonly Budget[] | undefined
-}
+type HoldTerms = Pick<HoldRequest, 'requestId' | 'workspaceId' | 'amount' | 'requiredFree' | 'budgets'>
 
 type Reservation = Held | Insufficient | OverBudget
 
@@ -232,11 +221,13 @@ export class WalletBook {
     return { openHolds: this.#holds.size, heldTotal: this.#heldTotal as Nano, oldestHoldAt: oldest?.heldAt }
   }
 
-  hold(requestId: RequestId, workspaceId: WorkspaceId, terms: HoldTerms): Reservation {
-    const { amount, requiredFree = amount, now, expiresAtMs, budgets = noBudgets } = terms
+  /** `expiresAtMs`: by the monotonic clock, because a clock that is set must end no hold. */
+  hold(terms: HoldTerms, now: number, expiresAtMs: number): Reservation {
+    const { requestId, workspaceId, amount, requiredFree = amount, budgets = noBudgets } = terms
     assert(amount >= 0n, 'a hold is not negative')
     assert(!this.#holds.has(requestId), `${requestId} holds already`)
     const hold: WalletHold = {
+      requestId,
       workspaceId,
       balance: this.#balanceOf(workspaceId),
       budgets,
@@ -246,7 +237,7 @@ export class WalletBook {
       amount: 0n,
       covered: 0n,
       sent: false,
-      claimed: false,
+      charge: undefined,
       settling: undefined,
     }
     const uses = budgets.length === 0 ? undefined : this.budgets.uses(budgets)
@@ -279,40 +270,34 @@ export class WalletBook {
     assert(due >= 0n, 'a charge is not negative')
     const hold = this.#open(requestId)
     if (!hold) return undefined
-    hold.claimed = true
-    const { workspaceId, budgetNames } = hold
     // The rest is reserved at once, so that what is committed later is covered whatever happens until then.
     this.#coverOverrun(hold, due - hold.amount)
-    const charge = (due < hold.amount ? due : hold.amount) as Nano
-    return { requestId, workspaceId, heldBeforeCost: hold.amount - hold.covered, charge, budgetNames }
+    hold.charge = (due < hold.amount ? due : hold.amount) as Nano
+    return hold as Claim
   }
 
   settling(requestId: RequestId): Promise<SettleOutcome> | undefined {
     return this.#holds.get(requestId)?.settling
   }
 
-  setSettling({ requestId }: Claim, outcome: Promise<SettleOutcome>): void {
-    const hold = this.#holds.get(requestId)
-    if (hold) hold.settling = outcome
-  }
-
   /** The claim's charge is durable. */
-  commit({ requestId, charge, budgetNames }: Claim): void {
-    const { balance } = this.#end(requestId)
+  commit(claim: Claim): void {
+    const { requestId, charge, budgetNames, balance } = claim
+    this.#end(claim)
     balance.posted -= charge
     this.budgets.spend(budgetNames, charge)
     assert(balance.posted >= balance.held, `${requestId} was charged more than it held`)
   }
 
   /** The hold ends without a charge. */
-  drop({ requestId }: Claim): void {
-    this.#end(requestId)
+  drop(claim: Claim): void {
+    this.#end(claim)
   }
 
   release(requestId: RequestId): boolean {
-    if (!this.#open(requestId)) return false
-    this.#end(requestId)
-    return true
+    const hold = this.#open(requestId)
+    if (hold) this.#end(hold)
+    return hold !== undefined
   }
 
   credit(workspaceId: WorkspaceId, amount: Nano): void {
@@ -322,9 +307,10 @@ export class WalletBook {
   /** Ends what is past its lifetime and not being settled. */
   releaseExpired(nowMs: number): readonly ReapReport[] {
     const reports: ReapReport[] = []
-    for (const [requestId, { claimed, expiresAtMs, sent, amount }] of this.#holds) {
-      if (claimed || expiresAtMs > nowMs) continue
-      this.#end(requestId)
+    for (const hold of this.#holds.values()) {
+      const { requestId, charge, expiresAtMs, sent, amount } = hold
+      if (charge !== undefined || expiresAtMs > nowMs) continue
+      this.#end(hold)
       reports.push({ requestId, amount: amount as Nano, sent })
     }
     return reports
@@ -340,7 +326,7 @@ export class WalletBook {
 
   #open(requestId: RequestId): WalletHold | undefined {
     const hold = this.#holds.get(requestId)
-    return hold?.claimed ? undefined : hold
+    return hold?.charge === undefined ? hold : undefined
   }
 
   #reserve(hold: WalletHold, amount: bigint, requiredFree = amount): Reservation {
@@ -370,15 +356,12 @@ export class WalletBook {
   }
 
   /** Takes the hold out, and its amount from what is held. */
-  #end(requestId: RequestId): WalletHold {
-    const hold = this.#holds.get(requestId)
-    assert(hold, `no hold of ${requestId}`)
-    this.#holds.delete(requestId)
-    hold.balance.held -= hold.amount
-    this.#heldTotal -= hold.amount
-    this.budgets.free(hold.budgetNames, hold.amount)
-    assert(hold.balance.held >= 0n, `the holds of ${hold.workspaceId} do not add up`)
-    return hold
+  #end({ requestId, workspaceId, balance, amount, budgetNames }: WalletHold): void {
+    assert(this.#holds.delete(requestId), `no hold of ${requestId}`)
+    balance.held -= amount
+    this.#heldTotal -= amount
+    this.budgets.free(budgetNames, amount)
+    assert(balance.held >= 0n, `the holds of ${workspaceId} do not add up`)
   }
 }
 
@@ -437,11 +420,13 @@ class Settlements {
   settle(settlement: Settlement): Promise<SettleOutcome> {
     const { book, database, reach } = this.options
     const { requestId } = settlement
-    const first = book.settling(requestId)
-    // If the first could not read its result, this one tries again.
-    if (first) return first.then(repeatedOutcome, () => readSettled(database.sql, requestId))
     const claim = book.claim(requestId, dueOf(settlement))
-    if (!claim) return readSettled(database.sql, requestId)
+    if (!claim) {
+      const first = book.settling(requestId)
+      const read = () => readSettled(database.sql, requestId)
+      // If the first could not read its result, this one tries again.
+      return first ? first.then(repeatedOutcome, read) : read()
+    }
     const { promise, resolve, reject } = Promise.withResolvers<SettleOutcome>()
     try {
       const pause = reach('before_settle')
@@ -451,7 +436,7 @@ class Settlements {
     } catch (thrown) {
       this.#drop(claim, reject, thrown)
     }
-    book.setSettling(claim, promise)
+    claim.settling = promise
     return promise
   }
 
@@ -544,12 +529,12 @@ class Settlements {
   }
 
   #endCommitted({ claim, settlement }: Entry): SettleEnd | Promise<SettleEnd> {
-    const { book, reach, counters } = this.options
-    const { charge, workspaceId, heldBeforeCost } = claim
+    const { reach, counters } = this.options
+    const { charge, balance } = claim
     const writtenOff = (settlement.cost - charge) as Nano
-    const { posted } = book.wallet(workspaceId)
+    const posted = balance.posted as Nano
     const end: SettleEnd = { kind: 'settled', charge, posted, writtenOff, repeated: false }
-    counters.settled(settlement, end, heldBeforeCost)
+    counters.settled(settlement, end, heldBeforeCost(claim))
     try {
       const pause = reach('after_commit')
       return pause ? pause.then(() => end) : end
@@ -565,7 +550,7 @@ class Settlements {
     const stored = await readSettled(database.sql, claim.requestId)
     if (stored.kind === 'settled' && isRetry) book.commit(claim)
     else book.drop(claim)
-    counters.settled(settlement, stored, claim.heldBeforeCost)
+    counters.settled(settlement, stored, heldBeforeCost(claim))
     if (stored.kind === 'settled') return stored
     throw new Error(`the database refused the settlement of ${claim.requestId}; it was not charged: ${message}`)
   }
@@ -671,8 +656,7 @@ function setAside(book: WalletBook, correction: Correction, now: number): Claim 
   const { available } = book.wallet(workspaceId)
   const amount = writeOff === 'rest' && available < correction.amount ? available : correction.amount
   const id = createId('req')
-  const terms = { amount, requiredFree: undefined, now, expiresAtMs: Number.POSITIVE_INFINITY, budgets: undefined }
-  const reservation = book.hold(id, workspaceId, terms)
+  const reservation = book.hold({ requestId: id, workspaceId, amount }, now, Number.POSITIVE_INFINITY)
   if (reservation.kind === 'insufficient') return reservation
   const claim = book.claim(id, amount)
   assert(claim, 'what was just held is open')

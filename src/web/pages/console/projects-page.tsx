@@ -216,6 +216,7 @@ function ProjectDetails({ row, data, keys, onDone }: ProjectDetailsProps) {
         }
       />
       <Facts
+        class="facts-grid"
         facts={[
           ['Models', modelsText(row)],
           [
