@@ -1,7 +1,8 @@
-// The embedded engine. Bun's SQLite client is one connection: a statement from anywhere joins whatever transaction
-// is open and is rolled back with it. So reads have their own connection, and all writes go through the one
+// The embedded engine. A connection of SQLite has one transaction: a statement from anywhere joins the one that is open
+// and is rolled back with it. So reads have their own connection, and all writes go through the one
 // thread that owns the writing connection, where transactions and batches take turns.
 
+import { Database as Connection, SQLiteError, type Statement } from 'bun:sqlite'
 import { join } from 'node:path'
 import { SQL } from 'bun'
 import { assert } from '../kernel/failure.ts'
@@ -29,18 +30,17 @@ export async function openSqlite(dataFolder: string, report?: (line: string) => 
   // Bun reads what follows a question mark as options and would open another file than the one named.
   if (file.includes('?')) throw new StartRefusal(`The data folder ${dataFolder} has a "?" in its path. Choose another.`)
   let thread: Thread | undefined
-  let reader: SQL | undefined
+  let reader: Reader | undefined
   try {
     // SQLite gives the -wal and -shm files beside it the same permissions.
     ensurePrivateFile(file, report)
     thread = startThread()
     await thread.ask({ kind: 'open', file, settings: writerSettings })
-    reader = connect(file)
-    await reader.unsafe(readerSettings)
+    reader = openReader(file)
     await assertWriteAheadLog(reader, file)
     return sqliteDatabase(thread, reader, file)
   } catch (thrown) {
-    await reader?.close()
+    reader?.close()
     thread?.end()
     if (thrown instanceof StartRefusal) throw thrown
     throw new StartRefusal(
@@ -50,19 +50,66 @@ export async function openSqlite(dataFolder: string, report?: (line: string) => 
   }
 }
 
-function connect(file: string): SQL {
-  return new SQL({ adapter: 'sqlite', filename: file, bigint: true })
+/** Reads on the event loop. */
+interface Reader {
+  readonly sql: Sql
+  close(): void
 }
 
-async function assertWriteAheadLog(reader: SQL, file: string): Promise<void> {
-  const [mode] = await reader<{ journal_mode: string }[]>`PRAGMA journal_mode`
+/** More than the texts that are read all the time. */
+const preparedMax = 100
+
+/** Statements stay prepared: to prepare the one that finds a key takes four times as long as to run it. */
+function openReader(file: string): Reader {
+  const connection = new Connection(file, { readwrite: true, safeIntegers: true })
+  /** The one that was not used for longest is the first. */
+  const prepared = new Map<string, Statement<unknown, SqlValue[]>>()
+  let isClosed = false
+
+  function prepare(text: string): Statement<unknown, SqlValue[]> {
+    const statement = prepared.get(text) ?? connection.prepare(text)
+    prepared.delete(text)
+    prepared.set(text, statement)
+    if (prepared.size <= preparedMax) return statement
+    const [oldest] = prepared
+    if (!oldest) return statement
+    prepared.delete(oldest[0])
+    oldest[1].finalize()
+    return statement
+  }
+  connection.run(readerSettings)
+  return {
+    sql: sqlOver(async (text, values) => {
+      if (isClosed) throw closedError('the database is closed')
+      try {
+        return prepare(text).all(...values)
+      } catch (thrown) {
+        if (!(thrown instanceof SQLiteError)) throw thrown
+        throw new SQL.SQLiteError(thrown.message, { code: thrown.code ?? 'SQLITE_ERROR', errno: thrown.errno })
+      }
+    }),
+    close() {
+      isClosed = true
+      for (const statement of prepared.values()) statement.finalize()
+      prepared.clear()
+      connection.close()
+    },
+  }
+}
+
+function closedError(message: string): SQL.SQLiteError {
+  return new SQL.SQLiteError(message, { code: 'ERR_SQLITE_CONNECTION_CLOSED', errno: 0 })
+}
+
+async function assertWriteAheadLog({ sql }: Reader, file: string): Promise<void> {
+  const [mode] = await sql<{ journal_mode: string }>`PRAGMA journal_mode`
   if (mode?.journal_mode === 'wal') return
   throw new StartRefusal(
     `The file system of ${file} does not support SQLite's write-ahead log (a network share?). Set TOLLGATE_DATA to a folder on a local disk, or use PostgreSQL with DATABASE_URL.`,
   )
 }
 
-function sqliteDatabase(thread: Thread, reader: SQL, file: string): Database {
+function sqliteDatabase(thread: Thread, reader: Reader, file: string): Database {
   const takeTurn = createTurns()
   let closed: Promise<void> | undefined
 
@@ -83,7 +130,7 @@ function sqliteDatabase(thread: Thread, reader: SQL, file: string): Database {
 
   return {
     engine: 'sqlite',
-    sql: reader as Sql,
+    sql: reader.sql,
     batches: {
       commitBatch: (requests) =>
         inTurn(async () => {
@@ -117,12 +164,12 @@ function sqliteDatabase(thread: Thread, reader: SQL, file: string): Database {
 
 /** On its own connection, so that the reads of everyone else do not fall into it. */
 async function readSnapshot<T>(file: string, work: (sql: Sql) => Promise<T>): Promise<T> {
-  const connection = connect(file)
+  const { sql, close } = openReader(file)
   try {
-    await connection.unsafe(readerSettings)
-    return (await connection.begin('deferred', (transaction) => work(transaction as Sql))) as T
+    await sql`BEGIN`
+    return await work(sql)
   } finally {
-    await connection.close()
+    close()
   }
 }
 
@@ -183,7 +230,7 @@ function startThread(): Thread {
     if (next) end(next)
   }
   const lose = (message: string) => {
-    gone ??= new SQL.SQLiteError(message, { code: 'ERR_SQLITE_CONNECTION_CLOSED', errno: 0 })
+    gone ??= closedError(message)
     while (waiting.length > 0) endNext((next) => next.reject(gone))
   }
   const receive = (answer: WriterAnswer) =>
