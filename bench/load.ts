@@ -13,6 +13,8 @@ export interface LoadPlan {
   /** One set for each caller and one body for each shape of request; requests take turns with both. */
   readonly headers: readonly Readonly<Record<string, string>>[]
   readonly bodies: readonly string[]
+  /** How many of these turns were taken before; 0. */
+  readonly turnsTaken?: number
   readonly connections: number
   /** 0 is a closed loop. */
   readonly arrivalsPerSecond: number
@@ -57,11 +59,12 @@ class Generator {
   /** When the requests that wait for a connection were meant to begin. */
   readonly #waiting: number[] = []
   #opening = 0
-  #sent = 0
+  #sent: number
   #isStopping = false
 
   constructor(plan: LoadPlan) {
     this.#plan = plan
+    this.#sent = plan.turnsTaken ?? 0
     this.#requests = preparedRequests(plan)
   }
 

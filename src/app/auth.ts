@@ -36,6 +36,8 @@ export interface Auth extends Replication {
   close(): Promise<void>
 }
 
+const embeddedKeysMs = 10 * 60_000
+
 export function createAuth(deps: AuthDependencies): Auth {
   const { storage, source, clock, log, onAccessChange } = deps
   const { database } = storage
@@ -53,6 +55,8 @@ export function createAuth(deps: AuthDependencies): Auth {
     clock,
     keyLimits: () => source.current.limits,
     noteUse: lastUsed.note,
+    // Without replicas every change is made in this process, which forgets what it concerns.
+    ...(database.engine === 'sqlite' && { cacheTtlMs: embeddedKeysMs }),
   })
   // Cached keys carry the default limits of the time they were looked up.
   let limits = JSON.stringify(source.current.limits)

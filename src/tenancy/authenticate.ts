@@ -34,7 +34,6 @@ export interface Authenticator {
 type Verdict = Caller | Failure
 
 const howToGetOne = 'Create one: console → API keys, or `tollgate keys create`.'
-const verifiersMax = 4096
 
 export function createAuthenticator(options: AuthenticatorOptions): Authenticator {
   const { database, pepper, previousPepper, clock, cacheTtlMs = 5000 } = options
@@ -45,13 +44,6 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
   const findKey = createFindKey(database, keyLimits, rehash)
   const cache = createKeyCache(clock, cacheTtlMs)
 
-  // The HMAC of a key is a fortieth of a small request. Only keys that exist are remembered.
-  const verifiers = new Map<string, string>()
-  function rememberVerifier(text: string, verifier: string): void {
-    if (verifiers.size >= verifiersMax) verifiers.clear()
-    verifiers.set(text, verifier)
-  }
-
   function judgeNow(key: ApiKey, stored: StoredKey | undefined): Verdict {
     const verdict = judge(key, stored, clock.now())
     if (!(verdict instanceof Failure)) noteUse(verdict.keyId)
@@ -60,16 +52,11 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
 
   function check(text: string): Verdict | Promise<Verdict> {
     if (text.length !== apiKeyLength) return malformed()
-    // Cached texts are known to be keys: the form is only checked before a query.
-    const remembered = verifiers.get(text)
-    const verifier = remembered ?? computeVerifier(text as ApiKey)
-    const known = cache.peek(verifier)
-    if (known !== undefined) {
-      if (remembered === undefined) rememberVerifier(text, verifier)
-      return judgeNow(text as ApiKey, known)
-    }
+    // Cached texts are known to be keys: the form is only checked, and the HMAC only computed, before a query.
+    const known = cache.peek(text)
+    if (known !== undefined) return judgeNow(text as ApiKey, known)
     if (!hasApiKeyForm(text)) return malformed()
-    const found = cache.find(verifier, () => findKey(verifier, computePrevious?.(text)))
+    const found = cache.find(text, () => findKey(computeVerifier(text), computePrevious?.(text)))
     if (!(found instanceof Promise)) return judgeNow(text, found)
     return found.then((stored) => judgeNow(text, stored), storeFailure)
   }

@@ -233,7 +233,7 @@ test('A9: unknown keys are bounded and do not push out known ones', async () => 
 
 test('A9: known keys are bounded too, and the oldest is removed', async () => {
   const bench = createCacheBench()
-  for (let n = 0; n < 10_001; n++) await bench.fill(`v${n}`, stored(`key_${n}`))
+  for (let n = 0; n < 100_001; n++) await bench.fill(`v${n}`, stored(`key_${n}`))
   expect(bench.find('v1')).not.toBeInstanceOf(Promise)
   expect(bench.find('v0')).toBeInstanceOf(Promise)
 })

@@ -87,6 +87,7 @@ export function createFindKey(
   onStale: (stale: StaleVerifier) => void = () => {},
 ): FindKey {
   const allowlistOf = createAllowlistPool()
+  const shared = createTextPool()
   return async (verifier, previous = verifier) => {
     const row = await readKey(database, verifier, previous)
     if (row === undefined) return undefined
@@ -99,11 +100,11 @@ export function createFindKey(
       caller: Object.freeze({
         keyId: row.key_id,
         keyName: row.key_name,
-        projectId: row.project_id,
-        projectName: row.project_name,
-        workspaceId: row.workspace_id,
-        workspaceName: row.workspace_name,
-        allow: Object.freeze([row.project_models, row.key_models].map(allowlistOf).filter(isList)),
+        projectId: shared(row.project_id),
+        projectName: shared(row.project_name),
+        workspaceId: shared(row.workspace_id),
+        workspaceName: shared(row.workspace_name),
+        allow: allowlistsOf(row, allowlistOf),
         aliases: aliasesFromSql(row.project_aliases),
         limits: limitsOf(row, keyLimits()),
         sharesRoutes: row.shares_routes === 1n,
@@ -145,6 +146,26 @@ function sameVerifier(stored: string, computed: string): boolean {
   return stored.length === computed.length && timingSafeEqual(Buffer.from(stored), Buffer.from(computed))
 }
 
+const everyModel: readonly Allowlist[] = Object.freeze([])
+
+function allowlistsOf(row: KeyRow, allowlistOf: (json: string | null) => Allowlist | undefined): readonly Allowlist[] {
+  if (row.project_models === null && row.key_models === null) return everyModel
+  return Object.freeze([row.project_models, row.key_models].map(allowlistOf).filter(isList))
+}
+
+/** Each row has texts of its own; the keys of one project share theirs. */
+function createTextPool(): <Text extends string>(text: Text) => Text {
+  const textsMax = 10_000
+  const texts = new Map<string, string>()
+  return <Text extends string>(text: Text) => {
+    const known = texts.get(text)
+    if (known !== undefined) return known as Text
+    if (texts.size >= textsMax) texts.clear()
+    texts.set(text, text)
+    return text
+  }
+}
+
 function isList(list: Allowlist | undefined): list is Allowlist {
   return list !== undefined
 }
@@ -162,14 +183,16 @@ function limitsOf(row: KeyRow, keyLimits: Limits): readonly LimitScope[] {
   return limited.length === 0 ? unlimited : Object.freeze(limited.map((scope) => Object.freeze(scope)))
 }
 
-/** About 1 KB each, 10 MB in all; a key with the longest lists takes some 20 KB. */
-const cachedMax = 10_000
+/** About 600 bytes each, 60 MB in all; a key with the longest lists takes some 20 KB. */
+const cachedMax = 100_000
+const unknownMax = 10_000
 
-/** By verifier. Unknown keys are bounded separately: a flood of invented ones cannot push out those in use. */
+/** By the text of the key. Unknown keys are bounded separately: a flood of invented ones cannot push out those in use. */
 export type KeyCache = LoadingCache<string, StoredKey | undefined>
 
 export function createKeyCache(clock: Clock, ttlMs: number): KeyCache {
-  return new LoadingCache({ clock, ttlMs, max: cachedMax, isSeparate: (key) => key === undefined })
+  const separate = { max: unknownMax, has: (key: StoredKey | undefined) => key === undefined }
+  return new LoadingCache({ clock, ttlMs, max: cachedMax, separate })
 }
 
 /** Whether the key has this id, or belongs to this project or workspace. */

@@ -7,8 +7,8 @@ export interface LoadingCacheOptions<Value> {
   /** How long a change made by another replica may go unnoticed. */
   readonly ttlMs: number
   readonly max: number
-  /** Values that are bounded separately, so that many of them cannot push out the others. */
-  isSeparate?(value: Value): boolean
+  /** Values that have a bound of their own, so that many of them cannot push out the others. */
+  readonly separate?: { readonly max: number; has(value: Value): boolean }
 }
 
 interface Entry<Value> {
@@ -71,11 +71,14 @@ export class LoadingCache<Key, Value> {
   #put(key: Key, entry: Entry<Value>): void {
     this.#entries.delete(key)
     this.#separate.delete(key)
-    const entries = this.#options.isSeparate?.(entry.value) ? this.#separate : this.#entries
+    const { separate } = this.#options
+    const isSeparate = separate?.has(entry.value) === true
+    const entries = isSeparate ? this.#separate : this.#entries
+    const max = isSeparate ? separate.max : this.#options.max
     entries.set(key, entry)
     // Removes expired entries too: they may hold secrets.
     for (const [oldest, old] of entries) {
-      if (entries.size <= this.#options.max && this.#isFresh(old)) break
+      if (entries.size <= max && this.#isFresh(old)) break
       entries.delete(oldest)
     }
   }
