@@ -1,31 +1,25 @@
-// Bifrost's HTTP gateway, built from its Go module by name in the peers' folder and started with its file configuration.
-// Its npm package is only a script that downloads the program from the vendor's site, so it is not used.
+// Bifrost's HTTP gateway in Go, with its defaults: a request log in SQLite, no billing. Its npm package only downloads the
+// program from the vendor's site and its modules are not on every Go proxy, so build-peers.sh builds it from its public source.
 
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Surface } from '../cells.ts'
 import { UPSTREAM_MODEL } from '../upstream-replies.ts'
 import type { Contender } from './contender.ts'
-import { runInstaller } from './install.ts'
 import { freePort, launch } from './launch.ts'
-
-const MODULE = 'github.com/maximhq/bifrost/transports/bifrost-http'
 
 export const bifrost: Contender = {
   name: 'bifrost',
   cells: 'all',
   byDefault: true,
   async start(setting) {
-    const folder = join(setting.peersFolder, 'bifrost')
-    const program = join(folder, 'bin', 'bifrost-http')
-    if (!existsSync(program)) {
-      if (!setting.installPeers) return { absent: 'not installed (--install-peers does it)' }
-      const failed = install(folder)
-      if (failed) return { absent: failed }
-    }
+    const program = join(setting.peersFolder, 'bifrost', 'bifrost-http')
+    if (!existsSync(program)) return { absent: `not built (bench/contenders/build-peers.sh ${setting.peersFolder})` }
     const data = join(setting.folder, 'bifrost-data')
     mkdirSync(data, { recursive: true })
-    writeFileSync(join(data, 'config.json'), configuration(setting.upstreamUrl))
+    const prices = join(data, 'prices.json')
+    writeFileSync(prices, '{}')
+    writeFileSync(join(data, 'config.json'), configuration(setting.upstreamUrl, `file://${prices}`))
     const port = await freePort()
     const launched = await launch({
       name: 'bifrost',
@@ -48,25 +42,19 @@ export const bifrost: Contender = {
   },
 }
 
-function configuration(upstreamUrl: string): string {
+/** Prices, models and servers that it would download come from an empty file. */
+function configuration(upstreamUrl: string, emptyFile: string): string {
   const provider = {
     keys: [{ name: 'bench', value: 'x', models: ['*'], weight: 1 }],
     network_config: { base_url: upstreamUrl },
   }
-  return JSON.stringify({ providers: { openai: provider, anthropic: provider }, config_store: { enabled: false } })
-}
-
-function install(folder: string): string | undefined {
-  const go = Bun.which('go')
-  if (!go) return 'needs go'
-  mkdirSync(folder, { recursive: true })
-  return runInstaller([go, 'install', `${MODULE}@latest`], folder, {
-    GOBIN: join(folder, 'bin'),
-    GOPATH: join(folder, 'go'),
-    GOCACHE: join(folder, 'cache'),
-    GOFLAGS: '-modcacherw',
-    GOTOOLCHAIN: 'auto',
-  })
+  const pricing = {
+    pricing_url: emptyFile,
+    model_parameters_url: emptyFile,
+    mcp_library_sync_interval: 0,
+    live_models_sync_interval: 0,
+  }
+  return JSON.stringify({ providers: { openai: provider, anthropic: provider }, framework: { pricing } })
 }
 
 function versionOf(program: string): string {
