@@ -20,6 +20,9 @@ const groups: readonly (readonly [folder: string, title: string])[] = [
   ['coming-from', 'Migrate'],
 ]
 
+/** They come first in their group, in this order; the other pages follow by title. */
+const firstPages = ['/docs/first-hour', '/docs/sandbox', '/docs/compatibility', '/docs/errors', '/docs/security']
+
 /** Returns the page at a path; undefined = there is none. */
 type FindPage = (path: string, query: URLSearchParams) => Page | undefined
 
@@ -78,10 +81,14 @@ function menuOf(texts: ReadonlyMap<string, string>): DocsData['groups'] {
         const file = path.replace(/\.md$/, '')
         return { href: `/docs/${file}`, label: titleOf(text, file) }
       })
-      .sort((a, b) => (a.label < b.label ? -1 : 1))
+      .sort((a, b) => rankOf(a) - rankOf(b) || (a.label < b.label ? -1 : 1))
     const more = folder === 'reference' ? [{ href: apiPath, label: apiTitle }] : []
     return { title, links: [...more, ...links] }
   })
+}
+
+function rankOf({ href }: DocsLink): number {
+  return firstPages.includes(href) ? firstPages.indexOf(href) : firstPages.length
 }
 
 function titleOf(text: string, file: string): string {
