@@ -8,8 +8,7 @@ import { type Base, openingCredit, openStorage } from './app/open-storage.ts'
 import { createPipeline } from './app/pipeline.ts'
 import type { Config } from './config/config.ts'
 import { surfaces } from './dialects/registry.ts'
-import { withCors } from './http/cors.ts'
-import { createHandler, type Handler, refusePath } from './http/handler.ts'
+import { createHandler, type Handler, refusePath, withCors } from './http/handler.ts'
 import { ListenFault, listen } from './http/listen.ts'
 import { createModelInfoRoute, createModelsRoute } from './http/models.ts'
 import { createClientAddresses } from './http/request.ts'
@@ -155,7 +154,7 @@ async function start(deps: AppDependencies): Promise<App> {
     notFound: web.notFound,
     payments,
     refusal: () => (draining ? shuttingDown() : undefined),
-    overloaded: () => shedding.refusal(),
+    overloaded: shedding.refusal,
     degraded: () => auth.degraded(),
     unreadiness: () => {
       if (leaving) return shuttingDown()

@@ -296,7 +296,7 @@ for (const surface of bothSurfaces) {
       await expectRefusedByParser(requestBytes(surface, { key: gateway.key, headers: many }), [431])
     })
 
-    test('what is no HTTP is refused', async () => {
+    test('bytes that are not HTTP are refused', async () => {
       // The parser takes the raw NUL in a target for a wrong version; a 505 is all it can say.
       const good = requestBytes(surface, { key: gateway.key }).toString()
       const garbage = [

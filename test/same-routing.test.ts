@@ -72,7 +72,7 @@ for (const surface of bothSurfaces) {
   })
 }
 
-test('what strictness refuses is named as everywhere else, however the header is spelled', async () => {
+test('a strict refusal names the field in the same form, however the header is spelled', async () => {
   const [, messages] = bothSurfaces
   if (!messages) throw new Error('no message surface')
   upstream.handle((_, reply) => reply.json(200, whole('stop')), 'stay unasked')

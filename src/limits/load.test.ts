@@ -160,7 +160,7 @@ test('less than estimated is free again, more is taken, also beyond the limit', 
   expect(used()).toBe(1600)
 })
 
-test('what was refilled in the meantime is not given back again', () => {
+test('does not return tokens that were refilled in the meantime', () => {
   const { reserve, correct, used, advance } = createBench(1000)
   const first = reserve(1000)
   advance(59_400)
@@ -208,7 +208,7 @@ test('the oldest reservation keeps its low-water mark when a later one has ended
   expect(used()).toBe(10)
 })
 
-test('what one reservation gives back lowers the marks of older ones', () => {
+test('lowers the marks of older reservations when a later one is returned', () => {
   const { reserve, correct, used, advance } = createBench(60)
   const [first, second] = [reserve(10), reserve(10)]
   advance(5000)

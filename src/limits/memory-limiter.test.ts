@@ -66,7 +66,7 @@ test('the tightest limit applies and is named; a refusal takes nothing from the 
   admitted(limiter.admit(scopes, 1))
 })
 
-test('where several limits refuse, the longest wait is returned', () => {
+test('returns the longest wait if several limits refuse', () => {
   const { limiter, pass } = createBench()
   const scopes = [
     key({ requestsPerMinute: 1, tokensPerMinute: 100 }),

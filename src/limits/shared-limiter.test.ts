@@ -142,7 +142,7 @@ test('a share refills at its part of the pace', async () => {
 })
 
 for (const forgets of [false, true]) {
-  test(`what was admitted on a share counts when the store is back and has ${forgets ? 'lost' : 'kept'} its counts`, async () => {
+  test(`counts requests admitted during an outage of the store once it is back and has ${forgets ? 'lost' : 'kept'} its counts`, async () => {
     using bench = createBench()
     const scope = key({ requestsPerMinute: 60 })
     const limiter = limiterOf(bench, 0)

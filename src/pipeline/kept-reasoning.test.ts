@@ -31,7 +31,7 @@ test('frees what has expired, without being asked for it', () => {
   expect(kept.size().entries).toBe(1)
 })
 
-test('what is kept under one key does not open under another, or with another secret', async () => {
+test('reasoning kept under one key does not open under another key or secret', async () => {
   const values = new Map<string, string>()
   const shared = {
     get: (key: string) => Promise.resolve(values.get(key)),

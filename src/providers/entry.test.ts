@@ -30,7 +30,7 @@ test('an openai-chat address may have any path', () => {
   expect(faults({ base_url: 'https://acme.example/compatible' })).toEqual([])
 })
 
-test('what the host calls the output cap is a fact of the host', () => {
+test('the name of the output cap is a rule of the host', () => {
   const entry = providerEntrySchema.parse({ ...acme, output_cap: 'max_completion_tokens' })
   const resolved = resolveProviderEntry(entry, { apiKey: undefined, source: 'tollgate.yaml:2' })
   expect(endpointOfEntry(resolved)?.rules).toEqual({ outputCapName: 'max_completion_tokens' })

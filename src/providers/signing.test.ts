@@ -45,7 +45,7 @@ test.each([
   expect(signed['x-amz-security-token']).toBe(sessionToken as string)
 })
 
-test('what proxies may change is not signed, everything else is', () => {
+test('signs every header except those that proxies may change', () => {
   const headers = { 'user-agent': 'tollgate', 'accept-encoding': 'identity', 'content-type': 'application/json' }
   const request = { url: 'https://bedrock-runtime.eu-west-1.amazonaws.com/model/m/invoke', headers, body: nothing }
   expect(signAws(request, credential, { epochMs }).authorization).toContain(

@@ -52,7 +52,7 @@ describe('duration', () => {
   })
 })
 
-describe('what counts', () => {
+describe('throttles that count', () => {
   test('many throttled at once are one throttle, for the longest wait among them', () => {
     const spot = new Cooldown()
     expect(spot.start({ why: 'throttled', retryAfterMs: 2000, startedMs: 0 }, 100)).toBe(true)

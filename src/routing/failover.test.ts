@@ -92,7 +92,7 @@ describe('a defect of ours in a probe does not keep the route out:', () => {
   })
 })
 
-describe('what counts against no route', () => {
+describe('faults that count against no route', () => {
   test.each([
     ['a slip of the model', slip],
     ['what the provider lacks', attemptFault('lacks what was asked for')],

@@ -48,7 +48,7 @@ function failing(status: number): AttemptFault {
   return attemptFault('failing', faultFromError(status, undefined, {}))
 }
 
-describe('what five attempts of a class do', () => {
+describe('five faults of one class', () => {
   /** To the route itself; to another model on the same credential; to another credential for the same model. */
   const rows: readonly [FaultClass, itself: string, otherModel: string, otherCredential: string][] = [
     ['unreachable', 'ejected', 'healthy', 'ejected'],

@@ -18,7 +18,7 @@ async function logged(database: Database, records: readonly (Partial<RequestReco
 }
 
 forEachEngine((_, storeTest) => {
-  storeTest('what PostgreSQL cannot store is replaced, and no line is lost', async ({ database }) => {
+  storeTest('replaces characters that PostgreSQL cannot store, and loses no line', async ({ database }) => {
     const [bad, good] = [createId('req'), createId('req')]
     const facts = { reason: 'no model a\0b', model: 'a\0b', client: 'x\ud800y' }
     const { lost, requests } = await logged(database, [{ id: bad, ...facts }, { id: good }])

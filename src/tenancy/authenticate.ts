@@ -5,6 +5,8 @@ import { type Clock, isoTime } from '../kernel/clock.ts'
 import { Failure } from '../kernel/failure.ts'
 import type { KeyId, ProjectId, WorkspaceId } from '../kernel/ids.ts'
 import type { Database } from '../store/database.ts'
+import { portionsOf } from '../store/insert-rows.ts'
+import { type Sql, timeToSql } from '../store/sql.ts'
 import { isStoreUnavailable, storeUnavailable } from '../store/sql-error.ts'
 import { type ApiKey, apiKeyLength, createVerifier, hasApiKeyForm, lastFour } from './api-key.ts'
 import { type Caller, createFindKey, createKeyCache, createRehash, isKeyOf, type StoredKey } from './caller.ts'
@@ -142,4 +144,53 @@ function storeFailure(thrown: unknown): Failure {
 
 function day(epochMs: number): string {
   return isoTime(epochMs).slice(0, 10)
+}
+
+// ── When keys were last used ──
+
+/** Each key is written at most once in this time. */
+export const lastUsedFlushMs = 60_000
+
+/** When each key was last used. Kept in memory and written in the background; a crash loses the last minute. */
+export interface LastUsed {
+  note(keyId: KeyId): void
+  /** Never throws. What could not be written is kept for the next flush. */
+  flush(): Promise<void>
+}
+
+export interface LastUsedOptions {
+  readonly database: Database
+  readonly clock: Clock
+  onFault(thrown: unknown): void
+}
+
+export function createLastUsed({ database, clock, onFault }: LastUsedOptions): LastUsed {
+  let noted = new Map<KeyId, number>()
+
+  return {
+    note: (keyId) => void noted.set(keyId, clock.now()),
+    async flush() {
+      const pending = noted
+      noted = new Map()
+      // Replicas write the same keys; in one order, so that there is no deadlock.
+      const uses = [...pending].sort(([a], [b]) => (a < b ? -1 : 1))
+      let written = 0
+      // In portions: on the embedded engine a transaction delays the commits of settlements.
+      for (const portion of portionsOf(uses)) {
+        try {
+          await database.transaction((sql) => writeUses(sql, portion))
+        } catch (thrown) {
+          for (const [keyId, at] of uses.slice(written)) if (!noted.has(keyId)) noted.set(keyId, at)
+          return onFault(thrown)
+        }
+        written += portion.length
+      }
+    },
+  }
+}
+
+async function writeUses(sql: Sql, uses: readonly (readonly [KeyId, number])[]): Promise<void> {
+  const rows = uses.map(([keyId, at]) => ({ key_id: keyId, last_used_at: timeToSql(at) }))
+  await sql`INSERT INTO key_uses ${sql(rows)} ON CONFLICT (key_id) DO UPDATE
+    SET last_used_at = excluded.last_used_at WHERE excluded.last_used_at > key_uses.last_used_at`
 }

@@ -8,17 +8,9 @@ import type { Database } from '../store/database.ts'
 import { openDatabase } from '../store/open-database.ts'
 import { createVerifier, hasApiKeyForm } from './api-key.ts'
 import { listAudit } from './audit.ts'
+import { createLastUsed } from './authenticate.ts'
 import { createFindKey } from './caller.ts'
-import {
-  createKey,
-  createLastUsed,
-  getKey,
-  type KeyInput,
-  type KeyWithSecret,
-  listKeys,
-  revokeKey,
-  rotateKey,
-} from './keys.ts'
+import { createKey, getKey, type KeyInput, type KeyWithSecret, listKeys, revokeKey, rotateKey } from './keys.ts'
 import type { Act } from './management.ts'
 import { insertProject, insertWorkspace } from './workspaces.ts'
 

@@ -1,10 +1,8 @@
 // API keys: create, rotate, revoke, read. A secret is returned once, by the call that creates it; later reads have its last
 // four characters. Functions that write run inside the caller's transaction; the caller invalidates the key afterwards.
 
-import type { Clock } from '../kernel/clock.ts'
 import { type Failure, invalidRequest } from '../kernel/failure.ts'
 import { createId, isId, type KeyId, type PersonId, type ProjectId, type WorkspaceId } from '../kernel/ids.ts'
-import type { Database } from '../store/database.ts'
 import { type Sql, timeFromSql, timeToSql } from '../store/sql.ts'
 import { checkModels, checkSources, listFromSql, listToSql } from './allowlist.ts'
 import { type ApiKey, type ComputeVerifier, createApiKey, lastFour } from './api-key.ts'
@@ -256,60 +254,6 @@ export async function replaceSecret(sql: Sql, id: KeyId, replacement: NewSecret)
   await sql`UPDATE api_keys SET verifier = ${computeVerifier(secret)}, pepper_version = ${computeVerifier.version}
     WHERE id = ${id}`
   return true
-}
-
-/** Each key is written at most once in this time. */
-export const lastUsedFlushMs = 60_000
-
-/** When each key was last used. Kept in memory and written in the background; a crash loses the last minute. */
-export interface LastUsed {
-  note(keyId: KeyId): void
-  /** Never throws. What could not be written is kept for the next flush. */
-  flush(): Promise<void>
-}
-
-export interface LastUsedOptions {
-  readonly database: Database
-  readonly clock: Clock
-  onFault(thrown: unknown): void
-}
-
-/** Rows in one transaction: on the embedded engine it delays the commits of settlements. */
-const portionMax = 128
-
-export function createLastUsed({ database, clock, onFault }: LastUsedOptions): LastUsed {
-  let noted = new Map<KeyId, number>()
-
-  return {
-    note: (keyId) => void noted.set(keyId, clock.now()),
-    async flush() {
-      const pending = noted
-      noted = new Map()
-      // Replicas write the same keys; in one order, so that there is no deadlock.
-      const uses = [...pending].sort(([a], [b]) => (a < b ? -1 : 1))
-      while (uses.length > 0) {
-        const portion = uses.slice(0, portionOf(uses.length))
-        try {
-          await database.transaction((sql) => writeUses(sql, portion))
-        } catch (thrown) {
-          for (const [keyId, at] of uses) if (!noted.has(keyId)) noted.set(keyId, at)
-          return onFault(thrown)
-        }
-        uses.splice(0, portion.length)
-      }
-    },
-  }
-}
-
-async function writeUses(sql: Sql, uses: readonly (readonly [KeyId, number])[]): Promise<void> {
-  const rows = uses.map(([keyId, at]) => ({ key_id: keyId, last_used_at: timeToSql(at) }))
-  await sql`INSERT INTO key_uses ${sql(rows)} ON CONFLICT (key_id) DO UPDATE
-    SET last_used_at = excluded.last_used_at WHERE excluded.last_used_at > key_uses.last_used_at`
-}
-
-/** Powers of two: PostgreSQL keeps every prepared statement, so there are only eight. */
-function portionOf(count: number): number {
-  return Math.min(portionMax, 2 ** Math.floor(Math.log2(count)))
 }
 
 export interface NewKey extends KeyInput {

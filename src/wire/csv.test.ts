@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { csvCell, csvLine } from './csv.ts'
 
-test('what begins like a formula becomes a text, in every spelling', () => {
+test('writes a cell that begins like a formula as text, in every spelling', () => {
   for (const text of ['=1+1', '+1', '-1', '@SUM(A1)', '\t=1', '\r=1', '\n=1', '＝1', '＋1', '－1', '＠1']) {
     expect([text, csvCell(text).replace(/^"/, '').startsWith("'")]).toEqual([text, true])
   }

@@ -248,7 +248,7 @@ function upload(announced?: number) {
 
 const outcome = (body: Uint8Array | BodyFault) => (body instanceof BodyFault ? body.reason : body.length)
 
-test('what is announced is taken before a byte has come, and given back when all has', async () => {
+test('reserves the announced length before the first byte, and frees it after the last', async () => {
   const room = createBodyRoom(300 * kibibyte)
   const [first, second, third] = [upload(200 * kibibyte), upload(200 * kibibyte), upload(200 * kibibyte)]
   const reading = readBody(first.request, { bytesMax, room })

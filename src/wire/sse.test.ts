@@ -378,7 +378,7 @@ test('a comment is ignored by readers, whatever it says', () => {
   expect(new SseReader().push(sseComment('x\r\n\r\ndata: y\n\n'))).toEqual([])
 })
 
-test('what is written is read again', () => {
+test('a written event is read back unchanged', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'grapheme' }), fc.stringMatching(/^[a-z_.]*$/), (data, event) => {
       const joined = data.toWellFormed().replace(/\r\n|\r/g, '\n')

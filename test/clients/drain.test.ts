@@ -113,7 +113,7 @@ test.each(names)('%s: a late request gets a retryable error', async (name) => {
   expect(error.headers?.get('retry-after-ms')).toBe('1000')
 })
 
-test('what was running is finished, and then the gateway is gone', async () => {
+test('the running request is finished, and then the gateway stops', async () => {
   release.resolve()
   expect(await running).toBe('half and half')
   await stopped

@@ -51,7 +51,7 @@ for (const name of messageClientNames) {
       })
     }
 
-    test('what is cached for an hour is priced as such, whole and streamed', async () => {
+    test('a cache of one hour has its own price, whole and streamed', async () => {
       const ask = (word: string) => ({
         model: 'sandbox/cache',
         max_tokens: 100,

@@ -133,7 +133,7 @@ for (const name of messageClientNames) {
   })
 }
 
-describe('what clients read of a model', () => {
+describe('the fields of a model that clients read', () => {
   const config = `
 providers:
   - { id: acme, dialect: openai-chat, base_url: "http://127.0.0.1:9/v1", api_key: k }

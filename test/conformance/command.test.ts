@@ -101,7 +101,7 @@ test('the result for programs says the same', async () => {
   ])
 })
 
-describe('what keeps the checks from running is said once', () => {
+describe('reports once why the checks cannot run', () => {
   test('no server is listening', async () => {
     const { code, out } = await run({ baseUrl: 'http://127.0.0.1:1' })
     expect([code, out.split('nothing else was checked').length]).toEqual([1, 3])

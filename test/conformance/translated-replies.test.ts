@@ -109,7 +109,7 @@ describe('chat completions', () => {
     )
   })
 
-  test('what was rendered is read again with the same words, calls and stop', () => {
+  test('a rendered reply is parsed to the same text, calls and stop reason', () => {
     const target = {
       upstreamModel: 'm',
       issuer: 'i',
@@ -154,7 +154,7 @@ describe('messages', () => {
     )
   })
 
-  test('what was rendered is read again block by block', () => {
+  test('a rendered reply is parsed to the same blocks', () => {
     fc.assert(
       fc.property(anyReply, (events) => {
         const original = collectReply(events)

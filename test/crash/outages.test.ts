@@ -138,7 +138,7 @@ for (const { name, open, isMissing, isSlow = false } of stores) {
 
     // Half a minute by the clock on the wall would be too long for a test.
     if (isSlow) return
-    test('what ran ends with an error and without a charge when it lasts for over 30 seconds', async () => {
+    test('running requests end with an error and without a charge in an outage of over 30 seconds', async () => {
       await using store = await open()
       const clock = createJumpClock()
       await inScene(store, clock, async (scene) => {

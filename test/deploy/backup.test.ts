@@ -66,7 +66,7 @@ test('a backup under load holds every charge that was answered before it began, 
   expect([verified.exit, verified.out]).toEqual([0, expect.stringContaining('The books are right')])
 })
 
-test('where the gateway takes any free port, what reads the database alone does not ask which', async () => {
+test('commands that only read the database work while the gateway is on any free port', async () => {
   using site = createSite()
   const gateway = await site.start()
   expect((await ask(gateway.url, gateway.key, 'sandbox/echo')).status).toBe(200)
@@ -138,7 +138,7 @@ test('nothing is overwritten, by a backup or by a restore', async () => {
   expect(readFileSync(join(site.dataFolder, 'tollgate.db')).equals(before)).toBe(true)
 })
 
-test('what is no whole backup is refused, and the folder stays without a database', async () => {
+test('an incomplete backup is refused, and the folder stays without a database', async () => {
   using site = createSite()
   const gateway = await site.start()
   expect(await gateway.stop()).toBe(0)

@@ -72,7 +72,7 @@ test('every variable that is set is one the gateway knows', () => {
   }
 })
 
-test('what compose takes from the environment is in env.example, and needs no default where it is a secret', () => {
+test('env.example has every variable of compose.yaml, and secrets have no default', () => {
   const asked = new Set([...read('compose/compose.yaml').matchAll(/\$\{([A-Z_]+)/g)].map((match) => match[1] ?? ''))
   const offered = [...read('compose/env.example').matchAll(/^([A-Z_]+)=/gm)].map((match) => match[1] ?? '')
   expect([...asked].sort()).toEqual([...new Set(offered)].sort())

@@ -15,7 +15,7 @@ const find = (wanted: string) => {
   return found
 }
 
-test('what the Dockerfile copies is enough to start, to be healthy, to answer and to stop', async () => {
+test('the files that the Dockerfile copies are enough to start, be healthy, answer and stop', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-image-'))
   try {
     const copies = copiesOfLastStage(instructions)

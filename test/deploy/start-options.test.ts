@@ -44,7 +44,7 @@ test('options stand above variables and the file; commands find the gateway wher
   await endChild()
 })
 
-test('what serve does not take is refused before anything is touched', async () => {
+test('serve refuses invalid options before it touches anything', async () => {
   using site = createSite()
   const refused = async (...args: string[]) => {
     const { exit, err } = await site.run(args)

@@ -60,7 +60,7 @@ test('a slow first route is overtaken, ended, and costs the caller nothing', asy
   expect(record).toMatchObject({ status: 200, provider: 'chat-1', cost: '0.000007' })
 })
 
-test('where the first route answers after all, it is the second that is ended', async () => {
+test('ends the second call if the first route answers after all', async () => {
   await start('hedge: true')
   const slow = Promise.withResolvers<() => void>()
   first.handle((call, reply) => slow.resolve(() => void answerHello(call, reply)))

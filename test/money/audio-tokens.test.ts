@@ -73,7 +73,7 @@ describe.each(paths)('$name', (path) => {
   })
 })
 
-describe.each(paths.filter(({ surface }) => surface.name === 'chat'))('what is held, $name', (path) => {
+describe.each(paths.filter(({ surface }) => surface.name === 'chat'))('the amount held, $name', (path) => {
   const clip = { type: 'input_audio', input_audio: { data: 'AAAA'.repeat(20_000), format: 'wav' } }
   const heldBy = async (of: Till, members: object) => {
     of.upstream.handle((call, reply) => say(call, reply, { texts: ['heard'], usage }))

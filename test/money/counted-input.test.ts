@@ -46,7 +46,7 @@ describe.each(streamedPaths.filter(({ provider }) => provider === 'messages'))('
     expect((await till.line(await leave(path, model))).held ?? 0n).toBeGreaterThan(price)
   })
 
-  test('what its wallet does not have is written off in sight of the operator', async () => {
+  test('the part that the wallet cannot pay is written off, and the operator sees it', async () => {
     const purse = await till.wallets.open('0.027')
     const requestId = await leave(path, till.fresh(path), purse)
     await expectPaid(till, { requestId }, 27_000_000n, 'estimated', purse)
@@ -56,7 +56,7 @@ describe.each(streamedPaths.filter(({ provider }) => provider === 'messages'))('
   })
 })
 
-test("what a workspace's own endpoint counts does not raise the holds of others", async () => {
+test("counts of a workspace's own endpoint do not raise the holds of others", async () => {
   const [path] = wholePaths
   if (!path) throw new Error('there is no path')
   const model = till.fresh(path)

@@ -83,7 +83,7 @@ describe.each([...allPaths])('$name', (path) => {
     await expectPaid(till, answer, charge, 'estimated')
   })
 
-  test('what was reported and cannot be true is written down as such', async () => {
+  test('implausible usage is recorded as such', async () => {
     till.upstream.handle((call, reply) => say(call, reply, { texts, usage: report(path.provider, { output: 0 }) }))
     const { requestId } = await till.ask(path)
     expect((await till.line(requestId)).notes).toContain('implausible usage')

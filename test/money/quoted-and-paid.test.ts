@@ -81,7 +81,7 @@ describe.each(streamedPaths.filter(({ provider }) => countedText[provider]))('$n
     await expectPaid(till, { requestId: await id }, counted)
   })
 
-  test('what passes behind a count is estimated, four bytes to a token, and added', async () => {
+  test('text after the last count is estimated at four bytes per token and added', async () => {
     const { connection, reply, id } = await begin(path)
     await reply.chunk(wordsOf(path.provider).text('and so on'))
     await connection.until('and so on')

@@ -162,7 +162,7 @@ async function heldWhile(path: Path, members: object, purse: Purse): Promise<big
   return held
 }
 
-describe('what is held', () => {
+describe('the amount held', () => {
   // A body of b bytes counts as ⌈b ÷ 4 × 1.5⌉ tokens while there is room, and as b + 1,024 when there is not.
   const rough = (path: Path, members: object): bigint =>
     BigInt(Math.ceil((addressed(path.surface, till.bodyFor(path, members)).body.length / 4) * 1.5)) * nanosIn

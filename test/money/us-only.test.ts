@@ -14,7 +14,7 @@ const workedIn = (place: string | null) => ({
 })
 
 describe.each(messagesPaths)('$name', (path) => {
-  test('what was kept there is charged with the factor, and the charge says why', async () => {
+  test('inference in the US is charged with the factor, and the charge says why', async () => {
     priced().upstream.handle((call, reply) => say(call, reply, { texts: ['here'], usage: workedIn('us') }))
     const answer = await priced().ask(path, { inference_geo: 'us' })
     expect(priced().upstream.calls.at(-1)?.json()).toMatchObject({ inference_geo: 'us' })
@@ -37,7 +37,7 @@ describe.each(messagesPaths)('$name', (path) => {
     await expectPaid(priced(), answer, 11_320_000n)
   })
 
-  test('what the provider did anywhere costs no more, whatever was asked for', async () => {
+  test('inference elsewhere costs no more, even if the US was requested', async () => {
     for (const place of ['global', null]) {
       priced().upstream.handle((call, reply) => say(call, reply, { texts: ['there'], usage: workedIn(place) }))
       const answer = await priced().ask(path, { inference_geo: 'us' })
@@ -69,7 +69,7 @@ describe.each(messagesPaths)('$name', (path) => {
 
 // An account may be set to it, without a member in the request.
 describe.each(allPaths.filter(({ provider }) => provider === 'messages'))('unasked, $name', (path) => {
-  test('what was kept there is charged with the factor', async () => {
+  test('inference in the US is charged with the factor', async () => {
     priced().upstream.handle((call, reply) => say(call, reply, { texts: ['here'], usage: workedIn('us') }))
     await expectPaid(priced(), await priced().ask(path), 1_320_000n)
   })

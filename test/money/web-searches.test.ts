@@ -48,7 +48,7 @@ describe.each(messagesPaths)('$name', (path) => {
     expect(charge?.amount).toBeLessThan(30_000_000n + 1_000_000n)
   })
 
-  test('what they may cost is held before anything is sent', async () => {
+  test('the highest cost of the searches is held before anything is sent', async () => {
     priced().upstream.handle((call, reply) => say(call, reply, { texts: ['found'], usage: searched(0) }))
     const held = async (tools: object[]) => {
       const answer = await priced().ask(path, { tools, max_tokens: 10 })

@@ -16,7 +16,7 @@ test('setting a handler throws once if the handler before it was never called', 
   upstream.stop()
 })
 
-test.each(['', 'async '])('what a handler throws ends in a failure (%p)', async (form) => {
+test.each(['', 'async '])('an error thrown by a handler fails the test (%p)', async (form) => {
   const script = `
     import { startUpstream } from ${JSON.stringify(join(import.meta.dir, 'upstream.ts'))}
     const upstream = startUpstream(${form}(_, reply) => { reply.cut(); throw new Error('thrown by the handler') })

@@ -79,7 +79,7 @@ test('collections that come later and later are no growth of what is kept', () =
   expect(judged(littered(0, (minute) => minute * 500_000))).toEqual([])
 })
 
-test('what is kept is seen to grow although there is less and less garbage on top of it', () => {
+test('detects growing memory below a shrinking amount of garbage', () => {
   const run = littered(5_000_000, (minute) => (60 - minute) * 300_000)
   expect(judged(run)).toEqual([expect.stringContaining('memory grew by')])
 })
@@ -94,7 +94,7 @@ test('growth during the warm-up is not counted', () => {
   expect(judged({ ...run, rests })).toEqual([])
 })
 
-test('what is left behind is named', () => {
+test('names descriptors, holds, streams, timers and listeners that are left', () => {
   const left = {
     ...calm,
     descriptors: 26,

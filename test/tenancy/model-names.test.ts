@@ -160,7 +160,7 @@ forEachEngine((engine) => {
       expect(refused.body.error.message).toContain('No model `one/large`')
     })
 
-    test('what is held covers the dearest of the list', async () => {
+    test('the hold covers the most expensive model of the list', async () => {
       // 100 tokens: $0.0001 for one/large, $0.0003 for two/large.
       const poor = await tenancy.tenant({ credit: '0.0002' })
       expect((await ask(surface, poor.key, { model: 'one/large' })).status).toBe(200)

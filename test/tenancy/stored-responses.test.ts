@@ -147,7 +147,7 @@ forEachEngine((engine) => {
       }
     })
 
-    test('what was said in all turns is stored with the last', async () => {
+    test('the last response is stored with the input of all turns', async () => {
       await using setup = await setUp(engine)
       const { ask, call } = setup
       const first = await ask({ model, store: true, input: canary })

@@ -4,7 +4,7 @@ import { allocatedBytes } from './collector-log.ts'
 const line = (heap: string, begin: number, end: number) =>
   `[GC<${heap}>: START M ${begin}kb => FullCollection, a=0kb hf=0.000 v=0kb => ${end}kb, p=1.5ms (max 1.5), cycle 1.4ms END]`
 
-test('what was allocated lies between the end of a collection and the begin of the next, on the largest heap', () => {
+test('counts allocations from the end of one collection to the start of the next, on the largest heap', () => {
   const lines = [
     line('0xa', 9_000, 1_000),
     '{"message":"request"}',

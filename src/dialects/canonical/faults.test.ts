@@ -100,7 +100,7 @@ test('words for programs are read beside a text, too', () => {
   expect(faultFromError(undefined, undefined, 'overloaded')).toMatchObject({ message: 'overloaded', type: undefined })
 })
 
-describe('what Google says in another dialect', () => {
+describe('errors of Google in another dialect', () => {
   const error = {
     code: 429,
     message: 'Quota exceeded for aiplatform.googleapis.com/online_prediction_requests_per_base_model.',

@@ -55,7 +55,7 @@ describe('an error response', () => {
     expect(readFault(400, none, body).status).toBe(expected)
   })
 
-  test('what is no JSON is kept as text', () => {
+  test('keeps an error body that is not JSON as text', () => {
     expect(readFault(502, none, '<html>Bad Gateway</html>')).toMatchObject({
       status: 502,
       type: undefined,

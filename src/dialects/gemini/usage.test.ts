@@ -19,7 +19,7 @@ test('pitfall 109: cached tokens are inside the prompt, thoughts outside the ans
   })
 })
 
-test('what is not reported is not zero, and no answer yet is none', () => {
+test('omits counts that are not reported, and counts no output before the answer', () => {
   expect(readUsage({ promptTokenCount: 3 })).toEqual({
     ...tokenCounts(3, 0),
     cacheReported: 'none',

@@ -22,7 +22,7 @@ test('pitfall 88: all reasoning goes, and is said to', () => {
   expect(forgotten?.warnings).toEqual([...warnings, { code: 'thinking_dropped', field: '/messages/1' }])
 })
 
-test('where there is none, nothing is to be gained', () => {
+test('returns nothing for a conversation without reasoning', () => {
   const turns = [user('hi'), assistant('so'), user('next')]
   expect(forgetReasoning({ conversation: conversation({ turns }), warnings: [] })).toBeUndefined()
 })

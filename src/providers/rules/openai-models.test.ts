@@ -119,7 +119,7 @@ describe('output by schema, images and documents', () => {
   })
 })
 
-describe('what only the creator adds around its models', () => {
+describe('features that only OpenAI itself adds to its models', () => {
   test('is assumed under the bare name, tuned or not', () => {
     expect(facts('gpt-5.6')).toMatchObject({ customTools: true, allowedTools: true, cacheStyle: 'breakpoint' })
     expect(facts('gpt-5.5')).toMatchObject({ customTools: true, allowedTools: true, cacheStyle: 'implicit' })

@@ -238,7 +238,7 @@ function result(id: string, content: unknown) {
 }
 
 describe('cache writes by duration', () => {
-  test('what stands before an hour’s mark is kept for an hour, the rest for five minutes', async () => {
+  test('caches text before a 1h mark for an hour, and the rest for five minutes', async () => {
     const mark = (ttl: string) => ({ cache_control: { type: 'ephemeral', ttl } })
     const content = [
       { type: 'text', text: 'now this', ...mark('5m') },

@@ -84,7 +84,7 @@ describe('settings', () => {
   })
 })
 
-describe('what only Anthropic has', () => {
+describe('features that only Anthropic has', () => {
   test('vector 49: a cap of zero, which warms a cache, is refused for other dialects', () => {
     expect(refused({ max_tokens: 0 }).facts.param).toBe('max_tokens')
   })

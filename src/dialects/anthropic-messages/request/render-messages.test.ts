@@ -252,7 +252,7 @@ describe('tool calls and results', () => {
   })
 })
 
-describe('what is said', () => {
+describe('text blocks', () => {
   test('vector 13: a refusal goes back as text', () => {
     const { body } = renderMessagesBody({ turns: [user('u'), assistant({ kind: 'refusal', text: 'no' }), user('v')] })
     expect(body.messages[1]).toEqual(says('assistant', 'no'))

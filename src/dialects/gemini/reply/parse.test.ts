@@ -16,7 +16,7 @@ const usage = (prompt: number, candidates?: number, thoughts?: number) => ({
   usageMetadata: { promptTokenCount: prompt, candidatesTokenCount: candidates, thoughtsTokenCount: thoughts },
 })
 
-test('what was counted so far is known before the end', () => {
+test('reports the usage so far before the end of the stream', () => {
   const parser = parseStream(geminiTarget())
   parser.push(new TextEncoder().encode(said([text('Hel')]) + record(usage(3, 2)) + record(usage(3, 7))))
   expect(parser.usageSoFar).toMatchObject({ inputTokens: 3, outputTokens: 7 })

@@ -27,7 +27,7 @@ interface Part {
 const kinds = ['text', 'inlineData', 'fileData', 'functionCall', 'functionResponse']
 const bodyMembers = ['systemInstruction', 'tools', 'toolConfig', 'generationConfig', 'serviceTier', 'contents']
 
-test('what is sent is always what the provider takes', () => {
+test('any conversation is rendered in a form that the provider accepts', () => {
   fc.assert(
     fc.property(anyConversation, anyTarget, (conversation, target) => {
       const body = JSON.parse(bodyOf(conversation, target)) as { contents: { role: string; parts: Part[] }[] }

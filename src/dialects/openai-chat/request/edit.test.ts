@@ -104,7 +104,7 @@ describe('a host that knows one name for the cap', () => {
   })
 })
 
-describe('what is not paid for', () => {
+describe('unpaid tiers, models and tools', () => {
   function sent(members: string, { rules = {}, ...more }: Partial<RequestEdits>) {
     const edits = { upstreamModel: 'up', defaultOutputCap: undefined, rules, ...more }
     const { body, warnings } = editRequest(envelopeOf(`{"model":"m",${members}${plain}}`), edits)

@@ -260,7 +260,7 @@ function said(blocks: AssistantBlock[], rules: TargetRules = {}) {
   return { message: body.messages[1], warned }
 }
 
-describe('what was said and called', () => {
+describe('text and tool calls of the assistant', () => {
   test('pitfall 38: texts are joined and stand in one message with all calls', () => {
     expect(said([text('a'), wrote('{"q":1}'), text('b')]).message).toEqual({
       role: 'assistant',

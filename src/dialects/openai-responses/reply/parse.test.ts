@@ -266,7 +266,7 @@ describe('items without deltas', () => {
     `)
   })
 
-  test('whatever number it has there', () => {
+  test('a call is found in the final response under any index', () => {
     const output = [reasoning(9, ['x']), functionCall(0, 'f', '{"b":2}')]
     expect(read(created, added(0, functionCall(0)), completed({ output })).slice(1, -1)).toEqual(steps`
       call call_0 f | +{"b":2} | .

@@ -32,7 +32,7 @@ describe('system text', () => {
   })
 })
 
-describe('what the user says', () => {
+describe('a user message', () => {
   test('is a string, or parts where there is more than one text', () => {
     expect(inputOf(user('a'), user('b', 'c', ''))).toEqual([
       { role: 'user', content: 'a' },
@@ -80,7 +80,7 @@ describe('what the user says', () => {
   })
 })
 
-describe('what the assistant said', () => {
+describe('an assistant message', () => {
   test('becomes items in order, with the phase derived from the turn', () => {
     expect(
       inputOf(

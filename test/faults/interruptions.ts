@@ -1,8 +1,8 @@
-// `npm run cuts -- [--count N] [--seed N]`: breaks off N recorded streams at random and checks that every caller gets an
-// error. Exit code 0 if all did; the seed of a run reproduces its cuts.
+// `npm run interruptions -- [--count N] [--seed N]`: breaks off N recorded streams at random and checks that every caller
+// gets an error. Exit code 0 if all did; the seed of a run reproduces it.
 
 import { parseArgs } from 'node:util'
-import { runCuts } from './run-cuts.ts'
+import { runInterruptions } from './run-interruptions.ts'
 
 const { values } = parseArgs({
   options: { count: { type: 'string', default: '100000' }, seed: { type: 'string', default: '1' } },
@@ -17,7 +17,7 @@ if (!Number.isInteger(count) || count < 1 || !Number.isInteger(seed)) {
 /** Lines for a log, one line that changes for a person. */
 const isTerminal = process.stdout.isTTY
 const step = isTerminal ? 500 : Math.max(1, Math.floor(count / 10))
-const { counts, violations } = await runCuts({
+const { counts, violations } = await runInterruptions({
   count,
   seed,
   onProgress(done, { counts, violations }) {
@@ -28,5 +28,5 @@ const { counts, violations } = await runCuts({
 })
 if (isTerminal) process.stdout.write('\n')
 for (const violation of violations.slice(0, 20)) console.log(`\n${violation}`)
-console.log(`\n${count} cuts, seed ${seed}: ${counts.silent} silent, ${violations.length} violations`)
+console.log(`\n${count} interruptions, seed ${seed}: ${counts.silent} silent, ${violations.length} violations`)
 process.exitCode = violations.length === 0 ? 0 : 1

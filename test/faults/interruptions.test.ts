@@ -1,14 +1,14 @@
 import { expect, test } from 'bun:test'
-import { runCuts } from './run-cuts.ts'
+import { runInterruptions } from './run-interruptions.ts'
 
-// The short version of `npm run cuts`.
+// The short version of `npm run interruptions`.
 
 const count = 2_000
 
 test(`of ${count} recorded streams broken off at random, none ends silently and none is given an ending`, async () => {
-  const { counts, violations } = await runCuts({ count, seed: 6 })
+  const { counts, violations } = await runInterruptions({ count, seed: 6 })
   expect(violations).toEqual([])
-  // Most cuts are before the end, a few behind the terminal marker.
+  // Most are before the end, a few after the terminal marker.
   expect(counts.reported).toBeGreaterThan(count / 2)
   expect(counts.whole).toBeGreaterThan(0)
   expect(counts.reported + counts.whole).toBe(count)

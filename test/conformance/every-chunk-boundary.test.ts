@@ -1,5 +1,5 @@
-// Every streamed answer, cut at every byte, from every upstream dialect to every surface: the caller gets the same bytes.
-// Without the gateway's sockets, where a cut costs microseconds; requests over sockets with some cuts are in replies.test.ts.
+// Every streamed answer, split into two chunks at every byte, from every upstream dialect to every surface: the caller gets
+// the same bytes. Without sockets, so that a split costs microseconds; some splits over sockets are in replies.test.ts.
 
 import { describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'

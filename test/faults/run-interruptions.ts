@@ -45,7 +45,7 @@ const framings = ['chunked', 'sized', 'until close'] as const
 const endings = ['proper end', 'close', 'reset'] as const
 
 /** One random break. */
-export interface Cut {
+export interface Interruption {
   readonly recording: Recording
   /** Bytes of the recording that are sent. */
   readonly at: number
@@ -66,7 +66,7 @@ export function seededRandom(seed: number): () => number {
   }
 }
 
-export function drawCut(recordings: readonly Recording[], random: () => number): Cut {
+export function drawInterruption(recordings: readonly Recording[], random: () => number): Interruption {
   const pick = <Item>(list: readonly Item[]): Item => list[Math.floor(random() * list.length)] as Item
   const recording = pick(recordings)
   const at = Math.floor(random() * (recording.bytes.length + 1))
@@ -85,12 +85,12 @@ export function drawCut(recordings: readonly Recording[], random: () => number):
 }
 
 /** `chat/azure.sse cut at 120 of 900, chunked, reset, messages surface, streamed` */
-export function describeCut({ recording, at, framing, ending, surface, stream }: Cut): string {
+export function describeInterruption({ recording, at, framing, ending, surface, stream }: Interruption): string {
   const size = recording.bytes.length
   return `${recording.name} cut at ${at} of ${size}, ${framing}, ${ending}, ${surface} surface, ${stream ? 'streamed' : 'whole'}`
 }
 
-async function sendCut({ recording, at, framing, ending, split }: Cut, reply: UpstreamReply): Promise<void> {
+async function sendPart({ recording, at, framing, ending, split }: Interruption, reply: UpstreamReply): Promise<void> {
   const sent = recording.bytes.subarray(0, at)
   const pieces = [sent.subarray(0, split), sent.subarray(split)].filter((piece) => piece.length > 0)
   const head = { chunked: 'transfer-encoding: chunked', sized: `content-length: ${recording.bytes.length}` }
@@ -104,41 +104,45 @@ async function sendCut({ recording, at, framing, ending, split }: Cut, reply: Up
 }
 
 /** Whether nothing is wrong with how the connection ends. */
-function isProper({ framing, ending }: Cut): boolean {
+function isProper({ framing, ending }: Interruption): boolean {
   return ending === 'proper end' || (framing !== 'chunked' && ending === 'close')
 }
 
 /** The caller's knowledge: that the answer is whole, that it is not, or, which must never happen, nothing. */
 export type Verdict = 'whole' | 'reported' | 'silent'
 
-export interface CutLab {
-  /** The verdict on a cut; `violation` = a forbidden result. */
-  run(cut: Cut): Promise<{ readonly verdict: Verdict; readonly violation: string | undefined }>
+export interface InterruptionLab {
+  /** The verdict on an interruption; `violation` = a forbidden result. */
+  run(interruption: Interruption): Promise<{ readonly verdict: Verdict; readonly violation: string | undefined }>
   stop(): Promise<void>
 }
 
-const surfaces: Readonly<Record<Cut['surface'], TestSurface>> = { chat, messages }
+const surfaces: Readonly<Record<Interruption['surface'], TestSurface>> = { chat, messages }
 
-export async function startCutLab(): Promise<CutLab> {
-  const running = new Map<string, Cut>()
+export async function startLab(): Promise<InterruptionLab> {
+  const running = new Map<string, Interruption>()
   const upstream: Upstream = startUpstream((call, reply) => {
     upstream.calls.length = 0
-    const cut = running.get(JSON.stringify(call.json().messages).replace(/\D/g, ''))
-    return cut ? sendCut(cut, reply) : reply.json(500, {})
+    const interruption = running.get(JSON.stringify(call.json().messages).replace(/\D/g, ''))
+    return interruption ? sendPart(interruption, reply) : reply.json(500, {})
   })
   const gateway = await startGateway({ config: failoverConfig([upstream.url]) })
   let count = 0
   return {
-    async run(cut) {
+    async run(interruption) {
       const id = String(++count)
-      running.set(id, cut)
-      const { verdict, text } = await answerTo(gateway, cut, id)
+      running.set(id, interruption)
+      const { verdict, text } = await answerTo(gateway, interruption, id)
       running.delete(id)
-      const isMadeUp = verdict === 'whole' && cut.at < cut.recording.wholeAt
-      const isLost = verdict === 'reported' && cut.at === cut.recording.bytes.length && isProper(cut)
+      const isMadeUp = verdict === 'whole' && interruption.at < interruption.recording.wholeAt
+      const isLost =
+        verdict === 'reported' && interruption.at === interruption.recording.bytes.length && isProper(interruption)
       const violation =
         verdict === 'silent' ? 'silent' : isMadeUp ? 'a made-up ending' : isLost ? 'a whole answer lost' : undefined
-      return { verdict, violation: violation && `${violation}: ${describeCut(cut)}\n${text.slice(-400)}` }
+      return {
+        verdict,
+        violation: violation && `${violation}: ${describeInterruption(interruption)}\n${text.slice(-400)}`,
+      }
     },
     async stop() {
       await gateway.stop()
@@ -147,11 +151,15 @@ export async function startCutLab(): Promise<CutLab> {
   }
 }
 
-async function answerTo(gateway: Gateway, cut: Cut, id: string): Promise<{ verdict: Verdict; text: string }> {
-  const surface = surfaces[cut.surface]
+async function answerTo(
+  gateway: Gateway,
+  interruption: Interruption,
+  id: string,
+): Promise<{ verdict: Verdict; text: string }> {
+  const surface = surfaces[interruption.surface]
   const body = {
-    model: `test/${cut.recording.upstream}`,
-    stream: cut.stream,
+    model: `test/${interruption.recording.upstream}`,
+    stream: interruption.stream,
     max_tokens: 500,
     messages: [{ role: 'user', content: id }],
   }
@@ -161,10 +169,10 @@ async function answerTo(gateway: Gateway, cut: Cut, id: string): Promise<{ verdi
     body: JSON.stringify(body),
   })
   const text = await response.text()
-  return { text, verdict: verdictOf(response.status, text, cut) }
+  return { text, verdict: verdictOf(response.status, text, interruption) }
 }
 
-function verdictOf(status: number, text: string, { surface, stream }: Cut): Verdict {
+function verdictOf(status: number, text: string, { surface, stream }: Interruption): Verdict {
   if (status !== 200) return text.includes('"NOT_FOUND"') ? 'reported' : 'silent'
   if (!stream) return isJson(text) ? 'whole' : 'silent'
   const last =
@@ -186,31 +194,31 @@ function isJson(text: string): boolean {
   }
 }
 
-export interface CutsSummary {
+export interface InterruptionSummary {
   readonly counts: Readonly<Record<Verdict, number>>
   readonly violations: readonly string[]
 }
 
-export interface RunCutsOptions {
+export interface InterruptionOptions {
   readonly count: number
   readonly seed: number
-  onProgress?(done: number, summary: CutsSummary): void
+  onProgress?(done: number, summary: InterruptionSummary): void
 }
 
 /** As many at once as keeps two cores busy. */
 const workers = 16
 
-export async function runCuts({ count, seed, onProgress }: RunCutsOptions): Promise<CutsSummary> {
+export async function runInterruptions({ count, seed, onProgress }: InterruptionOptions): Promise<InterruptionSummary> {
   const random = seededRandom(seed)
   const recordings = readRecordings()
   const counts: Record<Verdict, number> = { whole: 0, reported: 0, silent: 0 }
   const violations: string[] = []
-  const lab = await startCutLab()
+  const lab = await startLab()
   let begun = 0
   let done = 0
   const work = async (): Promise<void> => {
     while (begun++ < count) {
-      const { verdict, violation } = await lab.run(drawCut(recordings, random))
+      const { verdict, violation } = await lab.run(drawInterruption(recordings, random))
       counts[verdict]++
       if (violation !== undefined) violations.push(violation)
       onProgress?.(++done, { counts, violations })
