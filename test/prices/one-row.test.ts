@@ -33,7 +33,7 @@ function expectedOf(row: Row) {
   const read = row.cache_read === undefined ? input : pico(row.cache_read)
   const write = row.cache_write === undefined ? input : pico(row.cache_write)
   const writeLong = row.cache_write_1h === undefined ? write : pico(row.cache_write_1h)
-  const dearest = [input, read, write].reduce((most, each) => (each > most ? each : most))
+  const dearest = [input, read, write].reduce((max, each) => (each > max ? each : max))
   const bill =
     BigInt(used.input) * input + BigInt(used.read) * read + BigInt(used.write) * write + BigInt(used.output) * output
   const hold = BigInt(roughTokens) * dearest + BigInt(cap) * output

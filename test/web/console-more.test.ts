@@ -246,7 +246,7 @@ test('keys: an operator sees when a provider failed, why, and what became of the
 }) => {
   // Every other call of its first route fails.
   for (let calls = 0; calls < 5; calls++) expect(await harness.call(key.secret, 'a client', 'sandbox/flaky')).toBe(200)
-  await go(`${harness.gateway.url}/console/providers?period=7d`)
+  await go(`${harness.gateway.url}/console/providers?period=30d`)
   const incident = page.locator('section[aria-label="Incidents"] tbody tr', { hasText: 'sandbox' })
   await incident.filter({ hasText: '503 (3)' }).filter({ hasText: '3 requests answered by another attempt' }).waitFor()
   await page.getByRole('link', { name: 'sandbox', exact: true }).click()

@@ -69,8 +69,9 @@ export function requestHandlers({ database, clock, requests, tail }: RouteDepend
   const reportOf = async <Sums>(
     { query, reach }: Pick<Call<'getUsage'>, 'query' | 'reach'>,
     answerOf: (sum: UsageSum) => Sums,
+    more: Pick<UsageQuery, 'withProviderCosts'> = {},
   ) => {
-    const wanted = await usageQuery(query, reach)
+    const wanted = { ...(await usageQuery(query, reach)), ...more }
     const { from, to, groupBy } = checkPeriod(wanted)
     const [logFrom, sums] = await Promise.all([oldestRequest(database, reach.workspaceId), sumUsage(wanted)])
     const groups = [...sums.list()].sort(byCost)
@@ -198,7 +199,7 @@ export function requestHandlers({ database, clock, requests, tail }: RouteDepend
       }
     },
     getUsage: (call) => reportOf(call, usageAnswerOf),
-    getMargin: (call) => reportOf(call, marginAnswerOf),
+    getMargin: (call) => reportOf(call, marginAnswerOf, { withProviderCosts: true }),
   } satisfies Partial<Handlers>
 }
 

@@ -102,7 +102,7 @@ export interface OrderedRoute {
 const outlierFactor = 0.5
 
 /**
- * The order in which the router would try the routes now. It follows routing/rank.ts, which draws lots
+ * The order in which the router would try the routes now. It follows routing/plan.ts, which draws lots
  * among routes of the same priority; for those the share is given instead of a place.
  */
 export function orderRoutes(routes: readonly CatalogRoute[]): readonly OrderedRoute[] {

@@ -1,5 +1,5 @@
 /** @jsxImportSource preact */
-// Components that the catalog and the console share: buttons, badges, banners, empty states, skeletons, menus, tabs,
+// Components that the catalog and the console share: buttons, banners, skeletons, menus, tabs,
 // choices, meters, side panels, code to copy, facts, errors, the status indicator, dialogs, and the list of keyboard shortcuts
 // with helpers for handling keys. Their styles are in styles/components.css.
 
@@ -20,62 +20,14 @@ export function Button({ look = '', ...attributes }: ButtonProps) {
   return <button type="button" class={`button ${look}`.trimEnd()} {...attributes} />
 }
 
-export type Tone = 'ok' | 'warn' | 'danger' | 'accent'
-
-/** A short word about a thing: `sandbox`, `limit reached`. */
-export function Badge({ tone, title, children }: BadgeProps) {
+/** A warning across the page, for example that a workspace can no longer pay. */
+export function Banner({ children, action }: { readonly [Name in 'children' | 'action']: ComponentChildren }) {
   return (
-    <span class={tone ? `badge ${tone}` : 'badge'} title={title}>
-      {children}
-    </span>
-  )
-}
-
-export interface BadgeProps {
-  readonly tone?: Tone
-  /** The sentence behind the word. */
-  readonly title?: string
-  readonly children: ComponentChildren
-}
-
-const bannerIcons = { info: 'info', ok: 'success', warn: 'warning', error: 'error' } as const satisfies Record<
-  string,
-  IconName
->
-
-export interface BannerProps {
-  readonly tone?: keyof typeof bannerIcons
-  readonly children: ComponentChildren
-  /** A button or link at its end. */
-  readonly action?: ComponentChildren
-}
-
-/** A message across the page, for example that a workspace can no longer pay. */
-export function Banner({ tone = 'info', children, action }: BannerProps) {
-  return (
-    <div class={`banner ${tone}`} role={tone === 'error' ? 'alert' : 'status'}>
-      <Icon name={bannerIcons[tone]} />
+    <div class="banner" role="status">
+      <Icon name="warning" />
       <div class="banner-text">{children}</div>
       {action}
     </div>
-  )
-}
-
-export interface EmptyStateProps {
-  readonly title: string
-  readonly icon?: IconName
-  /** The next step. */
-  readonly children: ComponentChildren
-}
-
-/** In place of an empty list. */
-export function EmptyState({ title, icon, children }: EmptyStateProps) {
-  return (
-    <section class="empty stack tight">
-      {icon && <Icon name={icon} size={24} />}
-      <h2>{title}</h2>
-      {typeof children === 'string' ? <p class="muted">{children}</p> : children}
-    </section>
   )
 }
 
@@ -450,7 +402,13 @@ export function ErrorNotice({ error, retry }: { readonly error: ApiError; retry?
 export type Fact = readonly [label: string, value: ComponentChildren]
 
 /** Names and values. */
-export function Facts({ class: name, facts }: { readonly class: string; readonly facts: readonly Fact[] }) {
+export function Facts({
+  class: name = 'facts-grid',
+  facts,
+}: {
+  readonly class?: string
+  readonly facts: readonly Fact[]
+}) {
   return (
     <dl class={name}>
       {facts.map(([label, value]) => (

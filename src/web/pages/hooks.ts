@@ -118,7 +118,7 @@ export interface List<Item, First = unknown> extends Query<First> {
   add(item: Item): void
 }
 
-const idOf = (item: unknown) => (item as { readonly id?: string }).id
+export const idOf = (item: unknown) => (item as { readonly id: string }).id
 
 /**
  * A list of the API, with further pages on demand; a new first page starts over. A call of undefined loads nothing yet.

@@ -65,7 +65,7 @@ export function PaletteDialog({ onClose, entriesOf, go }: PaletteDialogProps) {
   const choose = ({ href, run }: PaletteEntry) => {
     onClose()
     if (run) run()
-    else go(href)
+    else if (href !== undefined) go(href)
   }
   const cancel = (event: Event) => {
     event.preventDefault()
@@ -103,7 +103,7 @@ export function PaletteDialog({ onClose, entriesOf, go }: PaletteDialogProps) {
           // biome-ignore lint/a11y/useKeyWithClickEvents: the text field handles the keys
           // biome-ignore lint/a11y/useFocusableInteractive: the field keeps the focus and names the option
           <div
-            key={`${entry.kind} ${entry.label} ${entry.href}`}
+            key={`${entry.kind} ${entry.label} ${entry.href ?? ''}`}
             id={optionId(index)}
             role="option"
             class="between"
@@ -112,7 +112,7 @@ export function PaletteDialog({ onClose, entriesOf, go }: PaletteDialogProps) {
             onClick={() => choose(entry)}
           >
             <span>{entry.label}</span>
-            <small>{entry.note === '' ? entry.kind : `${entry.kind} · ${entry.note}`}</small>
+            <small>{entry.note ? `${entry.kind} · ${entry.note}` : entry.kind}</small>
           </div>
         ))}
       </div>

@@ -84,7 +84,7 @@ export function ListPage({ view: first, state, query: initialQuery, builtInDate,
         <Facets query={query} counts={view.facets} matching={view.matching} open={open} />
         <div class="catalog-list">
           <Chips query={query} open={open} />
-          <div class="result-line">
+          <div class="result-line between">
             <p class="result-count" role="status">
               {view.matching === view.total ? `${view.total} models` : `${view.matching} of ${view.total} models`}
             </p>
@@ -228,7 +228,7 @@ function ModelCell({ entry, today, isCompared, isFull, toggleCompared }: Row) {
         disabled={isFull}
         onChange={toggleCompared}
       />
-      <span class={`monogram tint-${tintOf(creator)}`} aria-hidden="true">
+      <span class={`monogram series-${tintOf(creator)}`} aria-hidden="true">
         {creator.slice(0, 1)}
       </span>
       {isOwnKeyOnly(entry) ? (

@@ -42,6 +42,8 @@ export interface Workspaces {
   readonly current: Workspace | undefined
   /** Whether the choice is known: pages must not show all workspaces for a moment first. */
   readonly isDecided: boolean
+  /** null = all workspaces; the id of an unknown one. */
+  nameOf(id: string | null): string
   choose(id: string): void
 }
 
@@ -50,6 +52,7 @@ const WorkspaceContext = createContext<Workspaces>({
   chosen: undefined,
   current: undefined,
   isDecided: false,
+  nameOf: String,
   choose() {},
 })
 
@@ -68,8 +71,10 @@ export function WorkspaceProvider({ children }: Children) {
   const current = chosen ?? (workspaces?.length === 1 ? workspaces[0] : undefined)
   // After an error the page's own calls most likely fail too, and say why.
   const isDecided = value !== undefined || error !== undefined
+  const nameOf = (id: string | null) =>
+    id === null ? 'all workspaces' : (workspaces?.find((workspace) => workspace.id === id)?.name ?? id)
   return (
-    <WorkspaceContext.Provider value={{ workspaces, chosen, current, isDecided, choose }}>
+    <WorkspaceContext.Provider value={{ workspaces, chosen, current, isDecided, nameOf, choose }}>
       {children}
     </WorkspaceContext.Provider>
   )

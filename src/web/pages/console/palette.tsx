@@ -61,33 +61,21 @@ export function Palette({ onSignOut }: { onSignOut(): void }) {
   const { workspaces = [], current } = useWorkspaces()
   const may = useMay()
   const { setZone } = useZone()
-  const pressed = (
-    label: string,
-    needs: OperationName,
-    section: SectionName,
-    press: string,
-  ): readonly PaletteEntry[] =>
-    may(needs, current?.id)
-      ? [{ kind: 'action', label, note: current?.name ?? '', href: '', run: () => pressOn(section, press) }]
-      : []
-  const actions: readonly PaletteEntry[] = [
-    ...pressed('Create key', 'createKey', 'keys', 'New key'),
-    ...pressed('Create project', 'createProject', 'projects', 'New project'),
-    ...(may('topUp', current?.id)
-      ? [{ kind: 'action' as const, label: 'Add funds', note: current?.name ?? '', href: sectionPath('wallet', scope) }]
-      : []),
-    ...themes.map(
-      (theme): PaletteEntry => ({
-        kind: 'action',
-        label: `Theme: ${theme}`,
-        note: '',
-        href: '',
-        run: () => setTheme(theme),
-      }),
-    ),
-    { kind: 'action', label: 'Show times in UTC', note: '', href: '', run: () => setZone('utc') },
-    { kind: 'action', label: 'Show local times', note: '', href: '', run: () => setZone('local') },
-    { kind: 'action', label: 'Sign out', note: viewer.actor, href: '', run: onSignOut },
+  const action = (label: string, run: () => void, note = ''): PaletteEntry => ({ kind: 'action', label, note, run })
+  const toFunds = () => navigate(sectionPath('wallet', scope))
+  const ofWorkspace: readonly (readonly [needs: OperationName, label: string, run: () => void])[] = [
+    ['createKey', 'Create key', () => pressOn('keys', 'New key')],
+    ['createProject', 'Create project', () => pressOn('projects', 'New project')],
+    ['topUp', 'Add funds', toFunds],
+  ]
+  const actions = [
+    ...ofWorkspace
+      .filter(([needs]) => may(needs, current?.id))
+      .map(([, label, run]) => action(label, run, current?.name)),
+    ...themes.map((theme) => action(`Theme: ${theme}`, () => setTheme(theme))),
+    action('Show times in UTC', () => setZone('utc')),
+    action('Show local times', () => setZone('local')),
+    action('Sign out', onSignOut, viewer.actor),
   ]
   return (
     <PaletteButton>

@@ -12,7 +12,7 @@ import { withOwnKeyModels } from '../../catalog/usable-models.ts'
 import type { ConsoleData } from '../../page-data.ts'
 import { ApiError, callApi } from '../api.ts'
 import { Button, CodeBlock, ErrorNotice, Menu, Tabs } from '../components.tsx'
-import { Checkbox, Field } from '../form.tsx'
+import { Checkbox, Field, type FieldLook } from '../form.tsx'
 import { useAddressQuery, useApi, useQuery, useSubmit } from '../hooks.ts'
 import { Icon } from '../icons.tsx'
 import { AnswerCard } from './answer-card.tsx'
@@ -523,43 +523,23 @@ const effortOptions = [
 
 function SettingsFields({ settings, outputMax, isReasoning, children, change }: SettingsFieldsProps) {
   const sampling = { type: 'number', min: 0, step: 0.05, placeholder: 'default' }
+  const field = (name: keyof Settings, label: string, look: Omit<FieldLook, 'label'>) => (
+    <Field label={label} value={settings[name]} {...look} onChange={(value) => change({ [name]: value })} />
+  )
   return (
     <section class="card stack playground-settings" aria-label="Settings">
-      <Field
-        label="System prompt"
-        kind="lines"
-        value={settings.system}
-        attributes={{ rows: 3, spellcheck: true, placeholder: 'none' }}
-        onChange={(system) => change({ system })}
-      />
+      {field('system', 'System prompt', {
+        kind: 'lines',
+        attributes: { rows: 3, spellcheck: true, placeholder: 'none' },
+      })}
       <div class="playground-numbers">
-        <Field
-          label="Max output tokens"
-          value={settings.maxTokens}
-          attributes={{ type: 'number', min: 1, max: outputMax, required: true }}
-          onChange={(maxTokens) => change({ maxTokens })}
-        />
-        <Field
-          label="Temperature"
-          value={settings.temperature}
-          attributes={{ ...sampling, max: 2 }}
-          onChange={(temperature) => change({ temperature })}
-        />
-        <Field
-          label="Top p"
-          value={settings.topP}
-          attributes={{ ...sampling, max: 1 }}
-          onChange={(topP) => change({ topP })}
-        />
+        {field('maxTokens', 'Max output tokens', {
+          attributes: { type: 'number', min: 1, max: outputMax, required: true },
+        })}
+        {field('temperature', 'Temperature', { attributes: { ...sampling, max: 2 } })}
+        {field('topP', 'Top p', { attributes: { ...sampling, max: 1 } })}
       </div>
-      {isReasoning && (
-        <Field
-          label="Reasoning effort"
-          value={settings.effort}
-          options={effortOptions}
-          onChange={(effort) => change({ effort })}
-        />
-      )}
+      {isReasoning && field('effort', 'Reasoning effort', { options: effortOptions })}
       {children}
     </section>
   )

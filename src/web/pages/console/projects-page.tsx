@@ -216,7 +216,6 @@ function ProjectDetails({ row, data, keys, onDone }: ProjectDetailsProps) {
         }
       />
       <Facts
-        class="facts-grid"
         facts={[
           ['Models', modelsText(row)],
           [
