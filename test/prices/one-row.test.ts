@@ -49,7 +49,7 @@ function expectedOf(row: Row) {
 const picos = (prices: object) =>
   Object.fromEntries(Object.entries(prices).map(([name, price]) => [name, pico(String(price))]))
 
-test('for every built-in model the five say the same', async () => {
+test('catalog, list, cost, hold and explanation agree for every built-in model', async () => {
   expect(builtInModels.length).toBeGreaterThanOrEqual(150)
   for (const { id, price, tags } of builtInModels) {
     // They answer no prompts; test/clients/embeddings.test.ts has what they cost.
