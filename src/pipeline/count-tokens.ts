@@ -13,9 +13,10 @@ import { readResponseBody } from '../wire/read-body.ts'
 import { admit } from './admit.ts'
 import { AttemptDeadline } from './deadline.ts'
 import { countTokensInChunks } from './estimate.ts'
+import { answerHeaders } from './headers.ts'
 import { GatewayRequest } from './request.ts'
 import type { RunDependencies, RunRequest } from './run.ts'
-import { answerHeaders, endClientLeft, endRefused, endUncharged } from './settlement.ts'
+import { endClientLeft, endRefused, endUncharged } from './settlement.ts'
 
 interface Count {
   readonly body: Uint8Array<ArrayBuffer>

@@ -24,12 +24,11 @@ import type { GenerationKeys } from '../tenancy/idempotency.ts'
 import { type AdmitDependencies, admit } from './admit.ts'
 import { type Answered, attempt, isAnswered, type OpenStream, type WholeReply } from './attempt.ts'
 import { clientTimeoutMs, earlyHeadersMs, pauseBetweenAttempts, type Ticker, untilDeadline } from './deadline.ts'
-import { type AnswerHeaders, failureResponse, streamHeaders, warningsHeader } from './headers.ts'
+import { type AnswerHeaders, answerHeaders, failureResponse, streamHeaders, warningsHeader } from './headers.ts'
 import { claimKey, confirmKey, replayHeaders } from './idempotency.ts'
 import { type Connection, GatewayRequest } from './request.ts'
 import { estimateAllTokens, type ReserveDependencies, reserve } from './reserve.ts'
 import {
-  answerHeaders,
   type End,
   endClientLeft,
   endFailed,

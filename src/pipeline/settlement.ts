@@ -21,7 +21,7 @@ import type { RequestLog } from '../telemetry/request-log.ts'
 import { chargedRequestRow, logRequest, type RequestRecord } from '../telemetry/request-record.ts'
 import type { GenerationKeys, KeyedRequest } from '../tenancy/idempotency.ts'
 import type { StoredResponses } from '../tenancy/stored-responses.ts'
-import { type AnswerHeaders, failureResponse, routeHeaders } from './headers.ts'
+import { failureResponse, routeHeaders, withLimits } from './headers.ts'
 import type { GatewayRequest } from './request.ts'
 import { keepResponse } from './stored-response.ts'
 import { type MeasuredReply, nothingMeasured } from './usage.ts'
@@ -346,18 +346,7 @@ function openAttemptOutcome(status: number, failure: Failure | undefined): strin
   return failure.code === 'INTERNAL' ? 'failed here' : 'shut down'
 }
 
-// ── Headers and errors ──
-
-/** The headers of an answer. */
-export function answerHeaders(request: GatewayRequest, clock: Clock): AnswerHeaders {
-  const { record, candidate, attempts } = request
-  return withLimits(routeHeaders(record.id, candidate, Math.max(1, attempts.length)), request, clock)
-}
-
-function withLimits(headers: AnswerHeaders, { limits, spend, surface }: GatewayRequest, clock: Clock): AnswerHeaders {
-  if (!limits.requests && !limits.tokens && !spend) return headers
-  return Object.assign(headers, surface.limitHeaders?.({ ...limits, spend }, clock.now()))
-}
+// ── Errors ──
 
 function chargeFailed(retryAfterMs: number): Failure {
   const message = 'Tollgate could not record the charge for this answer, so it cannot complete it. Nothing was charged.'
