@@ -42,12 +42,6 @@ export function createCatalogPages(deps: CatalogPagesDependencies, show: ShowPag
   const usedModels = cacheLists(deps.usedModels, deps.clock)
   const routeDays = cacheLists(deps.routeDays, deps.clock)
   const today = () => isoTime(deps.clock.now()).slice(0, 10)
-  // Started within the budget, because SQLite reads on this thread; wrapped in an object, so that the budget does not wait
-  // for the database.
-  const historyFor = async (request: Request, entries: readonly CatalogEntry[], id: string) => {
-    const started = await inBudget(request, () => ({ history: historyIn(entries, id) }))
-    return started instanceof Response ? started : await started.history
-  }
   const list = async (request: Request, params: URLSearchParams): Promise<Response> => {
     const entries = catalog()
     const isSignedIn = await deps.isSignedIn(request)
@@ -79,6 +73,8 @@ export function createCatalogPages(deps: CatalogPagesDependencies, show: ShowPag
       maxOutputTokens: entry.max_output_tokens ?? undefined,
       isEmbedder: isEmbedder(entry),
     })
+    // Started within the budget, because SQLite reads on this thread; wrapped in an object, so that the budget does not wait
+    // for the database.
     const started = await inBudget(request, () => ({ history: historyIn(entries, id), days: routeDays(id) }))
     if (started instanceof Response) return started
     const [history, days] = await Promise.all([started.history, started.days])
@@ -107,8 +103,8 @@ export function createCatalogPages(deps: CatalogPagesDependencies, show: ShowPag
 
   /** Loaded by open pages when a price changes. */
   const history = async (request: Request, params: URLSearchParams): Promise<Response> => {
-    const found = await historyFor(request, catalog(), params.get('model') ?? '')
-    return found instanceof Response ? found : jsonResponse(request, { history: found })
+    const started = await inBudget(request, () => ({ history: historyIn(catalog(), params.get('model') ?? '') }))
+    return started instanceof Response ? started : jsonResponse(request, { history: await started.history })
   }
 
   return (request: Request, path: string): Promise<Response> | Response => {

@@ -3,7 +3,16 @@ import { createJumpClock } from '../../../test/parts/jump-clock.ts'
 import { sandboxEntries } from '../../../test/parts/web.ts'
 import { priceUsage } from '../../catalog/price.ts'
 import { cacheLists, cachePriceHistory } from './catalog-pages.ts'
-import { blendedPrice, type CatalogEntry, type CatalogRoute, hasNewPrice, isNew } from './entry.ts'
+import {
+  blendedPrice,
+  type CatalogEntry,
+  type CatalogRoute,
+  hasNewPrice,
+  isNew,
+  isOwnKeyOnly,
+  usableEntries,
+  withOwnKeyModels,
+} from './entry.ts'
 import { exactCount, roundPrice, shortCount, usd } from './format.ts'
 import {
   describeSources,
@@ -18,7 +27,6 @@ import {
 } from './query.ts'
 import { parseSample, priceOf, usageOf } from './sample-cost.ts'
 import { hasEnoughSamples, missingFigureText, modelStatus, orderRoutes } from './status.ts'
-import { isOwnKeyOnly, usableEntries, withOwnKeyModels } from './usable-models.ts'
 
 const row = { input: '1.00', output: '2.00', cache_read: '0.10', cache_write: '1.25', cache_write_1h: '2.00' }
 

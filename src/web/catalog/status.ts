@@ -1,8 +1,7 @@
 // The status of models and routes as text, the order in which routes are tried, and which measurements are shown.
 
 import { outlierLimitMs, samplesMin } from '../../routing/latency.ts'
-import type { CatalogEntry, CatalogRoute, Figures } from './entry.ts'
-import { isOwnKeyOnly } from './usable-models.ts'
+import { type CatalogEntry, type CatalogRoute, type Figures, isOwnKeyOnly } from './entry.ts'
 
 export type StatusLevel = 'ok' | 'warning' | 'error' | 'off'
 

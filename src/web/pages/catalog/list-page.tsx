@@ -4,7 +4,14 @@
 
 import type { TargetedMouseEvent } from 'preact'
 import { useEffect, useMemo, useState } from 'preact/hooks'
-import { blendedPrice, type CatalogEntry, creatorOf, modelPath } from '../../catalog/entry.ts'
+import {
+  blendedPrice,
+  type CatalogEntry,
+  creatorOf,
+  isOwnKeyOnly,
+  modelPath,
+  usableEntries,
+} from '../../catalog/entry.ts'
 import { exactCount, roundPrice, shortCount } from '../../catalog/format.ts'
 import {
   type CatalogQuery,
@@ -18,7 +25,6 @@ import {
   viewOf,
 } from '../../catalog/query.ts'
 import { modelStatus } from '../../catalog/status.ts'
-import { isOwnKeyOnly, usableEntries } from '../../catalog/usable-models.ts'
 import type { ListData } from '../../page-data.ts'
 import {
   Button,

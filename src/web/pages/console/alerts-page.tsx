@@ -1,7 +1,6 @@
 /** @jsxImportSource preact */
 // Alerts: the list, the webhooks that receive them, what was sent to whom, and the number of unread ones for the menu.
 
-import { useEffect } from 'preact/hooks'
 import { isAllowed } from '../../../api/endpoints.ts'
 import { type AlertKind, alertKinds } from '../../../kernel/alert.ts'
 import { countOf } from '../../catalog/format.ts'
@@ -10,7 +9,7 @@ import { allWorkspaces, type ConsoleData } from '../../page-data.ts'
 import { callApi, callForPage, type ItemOf } from '../api.ts'
 import { Button, ErrorNotice, Status } from '../components.tsx'
 import { Checkbox } from '../form.tsx'
-import { type List, useList, useQuery, useSubmit } from '../hooks.ts'
+import { type List, useList, useQuery, useSubmit, useTimeout } from '../hooks.ts'
 import { Icon } from '../icons.tsx'
 import type { Column } from '../table.tsx'
 import { actionsColumn, emptyState, ListSection } from './components.tsx'
@@ -44,11 +43,7 @@ function useUnread() {
     const pages = await Promise.all(calls.map((call) => callForPage('listAlerts', call, undefined)))
     return pages.flatMap(({ data }) => data).filter(({ is_unread }) => is_unread)
   })
-  const { reload } = query
-  useEffect(() => {
-    const timer = setInterval(reload, pollMs)
-    return () => clearInterval(timer)
-  }, [reload])
+  useTimeout(query.reload, query.isLoading ? undefined : pollMs)
   return query.value ?? []
 }
 
@@ -138,11 +133,7 @@ function Receivers({ workspace }: ReceiversProps) {
   const query = { workspace_id: workspace?.id }
   const deliveries = useList('listRecentDeliveries', { query })
   const isSending = deliveries.items.some(({ attempts, next_at }) => attempts === 0 && next_at !== null)
-  useEffect(() => {
-    if (!isSending || deliveries.isLoading) return
-    const timer = setTimeout(deliveries.reload, sendingPollMs)
-    return () => clearTimeout(timer)
-  }, [isSending, deliveries.isLoading])
+  useTimeout(deliveries.reload, isSending && !deliveries.isLoading ? sendingPollMs : undefined)
   return (
     <>
       <Webhooks workspace={workspace} onSent={deliveries.reload} />

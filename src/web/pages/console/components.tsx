@@ -97,7 +97,7 @@ export interface ListSectionProps<Item> extends ListViewProps<Item>, Pick<Sectio
 
 export function ListSection<Item>({ title, action, children, ...list }: ListSectionProps<Item>) {
   return (
-    <Section title={title} {...(action && { action })}>
+    <Section title={title} action={action ?? false}>
       {children}
       <ListView {...list} />
     </Section>

@@ -89,32 +89,21 @@ export function WorkspaceMenu() {
   const { workspaces = [], chosen, current, choose } = useWorkspaces()
   const { isOperator } = useViewer()
   const may = useMay()
-  const [typed, setTyped] = useState('')
   const payer = current && may('getWallet', current.id) ? current.id : undefined
   const wallet = useApi('getWallet', payer === undefined ? undefined : { id: payer }).value
-  const wanted = typed.trim().toLowerCase()
-  const items = workspaces
-    .filter(({ name }) => name.toLowerCase().includes(wanted))
-    .map(({ id, name }) => ({ label: name, isChosen: id === chosen?.id, run: () => choose(id) }))
+  const items = workspaces.map(({ id, name }) => ({
+    label: name,
+    isChosen: id === chosen?.id,
+    run: () => choose(id),
+  }))
   const all = { label: 'All workspaces', isChosen: !chosen, run: () => choose('') }
   return (
     <Menu
       name="Workspaces"
       look="workspace-button"
       isStart
-      items={isOperator && wanted === '' ? [all, ...items] : items}
-      head={
-        workspaces.length > 8 && (
-          <input
-            type="search"
-            class="menu-search"
-            aria-label="Find a workspace"
-            placeholder="Find a workspace"
-            value={typed}
-            onInput={({ currentTarget }) => setTyped(currentTarget.value)}
-          />
-        )
-      }
+      items={isOperator ? [all, ...items] : items}
+      search={workspaces.length > 8 ? { label: 'Find a workspace', placeholder: 'Find a workspace' } : undefined}
     >
       <span class="visually-hidden">Workspace:</span>
       <span class="workspace-monogram" aria-hidden="true">

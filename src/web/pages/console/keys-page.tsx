@@ -2,15 +2,14 @@
 // The API keys of a workspace: their state, last use, spend and limits; creating, rotating and revoking them; and the page of
 // one key. A secret is shown once, in the dialog that follows its creation.
 
-import { useEffect, useState } from 'preact/hooks'
+import { useState } from 'preact/hooks'
 import { isReached } from '../../../api/spend-state.ts'
 import { isoTime, systemClock } from '../../../kernel/clock.ts'
 import { allowsModel, createAllowlist } from '../../../tenancy/allowlist.ts'
-import { isEmbedder } from '../../catalog/entry.ts'
+import { isEmbedder, usableEntries } from '../../catalog/entry.ts'
 import { usdText } from '../../catalog/format.ts'
 import { snippetsFor } from '../../catalog/snippets.ts'
 import type { StatusLevel } from '../../catalog/status.ts'
-import { usableEntries } from '../../catalog/usable-models.ts'
 import { type ConsoleData, sectionPath, type WorkspacesData } from '../../page-data.ts'
 import {
   callApi,
@@ -23,7 +22,7 @@ import {
 } from '../api.ts'
 import { Button, CodeBlock, CopyButton, ErrorNotice, Facts, Status, Tabs } from '../components.tsx'
 import { Field } from '../form.tsx'
-import { useApi, useQuery } from '../hooks.ts'
+import { useApi, useQuery, useTimeout } from '../hooks.ts'
 import { type Column, DataTable } from '../table.tsx'
 import {
   type Action,
@@ -446,12 +445,8 @@ const pollMs = 2_000
 function FirstRequest({ keyId }: { readonly keyId: string }) {
   const { value, isLoading, reload } = useApi('listRequests', { query: { key_id: keyId, limit: 1 } })
   const request = value?.data[0]
-  useEffect(() => {
-    // An error does not stop the polling: the gateway may be restarting.
-    if (request || isLoading) return
-    const timer = setTimeout(reload, pollMs)
-    return () => clearTimeout(timer)
-  }, [request, isLoading])
+  // An error does not stop the polling: the gateway may be restarting.
+  useTimeout(reload, request || isLoading ? undefined : pollMs)
   if (!request) {
     return (
       <p role="status" class="first-request inset">

@@ -6,7 +6,7 @@ import { type ComponentChildren, createContext, Fragment } from 'preact'
 import { useContext, useEffect, useMemo, useState } from 'preact/hooks'
 import { Button, CloseButton, CodeBlock, useModal } from '../components.tsx'
 import { type FieldRow, Form, type FormProps } from '../form.tsx'
-import { useUniqueId } from '../hooks.ts'
+import { useTimeout, useUniqueId } from '../hooks.ts'
 
 export interface Undoable {
   /** `Project web changed.` */
@@ -152,11 +152,7 @@ function Toast({ change }: { readonly change: Undoable | undefined }) {
   const [shown, setShown] = useState<{ readonly text: string; readonly change?: Undoable } | undefined>(undefined)
   const [isHeld, setHeld] = useState(false)
   useEffect(() => change && setShown({ text: change.text, change }), [change])
-  useEffect(() => {
-    if (!shown || isHeld) return
-    const timer = setTimeout(() => setShown(undefined), toastMs)
-    return () => clearTimeout(timer)
-  }, [shown, isHeld])
+  useTimeout(() => setShown(undefined), shown && !isHeld ? toastMs : undefined, shown)
   const undo = async ({ undo: call, onUndone }: Undoable) => {
     setShown({ text: 'Undoing …' })
     setHeld(false)

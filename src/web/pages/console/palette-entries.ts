@@ -19,8 +19,7 @@ interface Named {
 }
 
 export interface PaletteSources {
-  /** undefined = not signed in, or outside of the console. */
-  readonly viewer: Viewer | undefined
+  readonly viewer: Viewer
   readonly scope: string
   readonly actions: readonly PaletteEntry[]
   readonly models: readonly Named[]
@@ -32,13 +31,13 @@ export interface PaletteSources {
 const entriesMax = 30
 
 function pagesFor({ viewer, scope }: PaletteSources): readonly PaletteEntry[] {
-  const sections = viewer ? consoleSections.filter(({ name }) => isVisible(name, viewer)) : []
   return [
-    ...sections.map(({ name, label, key }) => entry('page', label, sectionPath(name, scope), `g ${key}`)),
+    ...consoleSections
+      .filter(({ name }) => isVisible(name, viewer))
+      .map(({ name, label, key }) => entry('page', label, sectionPath(name, scope), `g ${key}`)),
     entry('page', 'Models', '/', 'public catalog'),
     entry('page', 'Documentation', '/docs', 'guides and reference'),
     entry('page', 'API reference', '/docs/api', 'management API'),
-    ...(viewer ? [] : [entry('page', 'Console', '/console', 'usage, keys, billing')]),
   ]
 }
 

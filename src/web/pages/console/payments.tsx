@@ -6,7 +6,7 @@ import { usdText } from '../../catalog/format.ts'
 import { type AnswerOf, callApi, type ItemOf } from '../api.ts'
 import { Button, ErrorNotice } from '../components.tsx'
 import { Checkbox, Field, Form } from '../form.tsx'
-import { useApi, useIdempotencyKey, useList, useSubmit } from '../hooks.ts'
+import { useApi, useIdempotencyKey, useList, useSubmit, useTimeout } from '../hooks.ts'
 import type { Column } from '../table.tsx'
 import { Card, ListSection } from './components.tsx'
 import { Moment, useMay, useWorkspaces } from './context.tsx'
@@ -26,11 +26,7 @@ export function Payments({ id, onPaid }: { readonly id: string; onPaid(): void }
   const list = payments.items
   const awaited = list.find((payment) => payment.id === returned.id)
   const isOpen = awaited?.state === 'open' && !returned.isCancelled
-  useEffect(() => {
-    if (!isOpen) return
-    const timer = setInterval(payments.reload, pollMs)
-    return () => clearInterval(timer)
-  }, [isOpen, payments.reload])
+  useTimeout(payments.reload, isOpen && !payments.isLoading ? pollMs : undefined)
   useEffect(() => {
     if (awaited?.state === 'paid') onPaid()
   }, [awaited?.state])

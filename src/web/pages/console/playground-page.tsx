@@ -6,9 +6,8 @@ import type { ComponentChildren, TargetedSubmitEvent } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { isoTime, systemClock } from '../../../kernel/clock.ts'
 import { formatUsd, parsePrice, picoToNano } from '../../../kernel/money.ts'
-import { type CatalogEntry, isEmbedder } from '../../catalog/entry.ts'
+import { type CatalogEntry, isEmbedder, withOwnKeyModels } from '../../catalog/entry.ts'
 import { countOf, usdText } from '../../catalog/format.ts'
-import { withOwnKeyModels } from '../../catalog/usable-models.ts'
 import type { ConsoleData } from '../../page-data.ts'
 import { ApiError, callApi } from '../api.ts'
 import { Button, CodeBlock, ErrorNotice, Menu, Tabs } from '../components.tsx'
@@ -105,19 +104,15 @@ interface ModelMenuProps {
   onChoose(id: string): void
 }
 
-/** So that the list of a large catalog opens at once. */
-const listedMax = 50
-
 /** A list of models with their prices, found by typing words of their ids. */
 function ModelMenu({ label, models, chosen, none, onChoose }: ModelMenuProps) {
-  const [typed, setTyped] = useState('')
-  const words = typed.toLowerCase().split(/\s+/)
-  const found = models.filter(({ id }) => words.every((word) => id.toLowerCase().includes(word)))
+  const items = models.map((model) => ({
+    label: model.id,
+    note: priceNote(model),
+    isChosen: model.id === chosen?.id,
+    run: () => onChoose(model.id),
+  }))
   const noneItem = { label: none ?? '', isChosen: chosen === undefined, run: () => onChoose('') }
-  const choose = (id: string) => {
-    setTyped('')
-    onChoose(id)
-  }
   return (
     <div class="field wide">
       <span class="label" aria-hidden="true">
@@ -127,28 +122,12 @@ function ModelMenu({ label, models, chosen, none, onChoose }: ModelMenuProps) {
         name={label}
         look="model-button"
         isStart
-        items={[
-          ...(none !== undefined && typed === '' ? [noneItem] : []),
-          ...found.slice(0, listedMax).map((model) => ({
-            label: model.id,
-            note: priceNote(model),
-            isChosen: model.id === chosen?.id,
-            run: () => choose(model.id),
-          })),
-        ]}
-        head={
-          <>
-            <input
-              type="search"
-              class="menu-search"
-              aria-label="Search models"
-              placeholder={`Search ${countOf(models.length, 'model')}`}
-              value={typed}
-              onInput={({ currentTarget }) => setTyped(currentTarget.value)}
-            />
-            {found.length === 0 && <p class="menu-head">No models match.</p>}
-          </>
-        }
+        items={none === undefined ? items : [noneItem, ...items]}
+        search={{
+          label: 'Search models',
+          placeholder: `Search ${countOf(models.length, 'model')}`,
+          none: 'No models match.',
+        }}
       >
         <span class="visually-hidden">{label}:</span>
         <span class="model-button-name">{chosen?.id ?? none}</span>
