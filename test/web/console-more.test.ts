@@ -3,10 +3,9 @@
 
 import { afterAll, expect } from 'bun:test'
 import { readFileSync } from 'node:fs'
-import type { Page } from 'playwright-core'
 import { seriousFaults } from '../parts/axe.ts'
 import { browserTest, openContext } from '../parts/browser.ts'
-import { act, button, field, startConsole } from './console-harness.ts'
+import { act, button, field, focused, startConsole } from './console-harness.ts'
 
 /** Accepts one of the two keys. */
 const upstream = Bun.serve({
@@ -33,8 +32,6 @@ afterAll(async () => {
 })
 
 const { test } = harness
-
-const focused = (page: Page) => page.evaluate('document.activeElement.ariaLabel ?? document.activeElement.textContent')
 
 test('keys: requests are filtered by project, and the exports contain the matching ones', async ({
   page,
