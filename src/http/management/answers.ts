@@ -105,25 +105,28 @@ export function limitsAnswer(limits: Limits): BodyOf<'putKeyLimits'> {
   return shownLimits(limits)
 }
 
-/** The spend of scopes, by scope and window. */
-export type Spent = (scopeId: string, window: string) => Nano
+/** A workspace, project or key. */
+interface Scope {
+  readonly id: string
+  readonly limits: Limits
+}
 
-/** The spend of a new scope. */
-const nothingSpent: Spent = () => zeroNano
+/** The spend of scopes, by scope and window. */
+type Spent = (scopeId: string, window: string) => Nano
 
 /** One query for all scopes of a page. */
-export async function readSpent(sql: Sql, scopes: readonly { readonly id: string; readonly limits: Limits }[]) {
+async function readSpent(sql: Sql, scopes: readonly Scope[]): Promise<Spent> {
   const limited = scopes.filter(({ limits }) => spendLimits(limits).some(({ cap }) => cap !== undefined))
-  if (limited.length === 0) return nothingSpent
+  if (limited.length === 0) return () => zeroNano
   const ids = limited.map(({ id }) => id)
   const text = ['SELECT scope_id, time_window, spent FROM budgets WHERE scope_id IN (', ...ids.slice(1).fill(', '), ')']
   const rows = await sql<{ scope_id: string; time_window: string; spent: bigint }>(templateOf(text), ...ids)
   const spent = new Map(rows.map((row) => [`${row.scope_id} ${row.time_window}`, row.spent as Nano]))
-  return (scopeId: string, window: string) => spent.get(`${scopeId} ${window}`) ?? zeroNano
+  return (scopeId, window) => spent.get(`${scopeId} ${window}`) ?? zeroNano
 }
 
-/** The state of the spend limits of a key, project or workspace. */
-function spendAnswer({ id, limits }: { readonly id: string; readonly limits: Limits }, now: number, spent: Spent) {
+/** The state of its spend limits. */
+function spendAnswer({ id, limits }: Scope, now: number, spent: Spent) {
   return spendLimits(limits).flatMap(({ period, cap }) => {
     if (cap === undefined) return []
     const { startsAt = 0 } = limits
@@ -134,30 +137,36 @@ function spendAnswer({ id, limits }: { readonly id: string; readonly limits: Lim
   })
 }
 
-/** The state of limits as answers have it, for a workspace, project or key. */
-function withLimits<Scope extends { readonly id: string; readonly limits: Limits }>(
-  scope: Scope,
-  now: number,
-  spent: Spent,
+function withLimits<Item extends Scope>(item: Item, now: number, spent: Spent) {
+  return { ...item, limits: limitsAnswer(item.limits), spend: spendAnswer(item, now, spent) }
+}
+
+/** Answers scopes with the state of their limits. */
+function scopeAnswers<Item extends Scope, Answered>(
+  render: (item: ReturnType<typeof withLimits<Item>>, now: number) => Answered,
 ) {
-  return { ...scope, limits: limitsAnswer(scope.limits), spend: spendAnswer(scope, now, spent) }
+  return {
+    async one(sql: Sql, item: Item, now: number) {
+      return render(withLimits(item, now, await readSpent(sql, [item])), now)
+    },
+    async page(sql: Sql, page: Page<Item>, now: number) {
+      const spent = await readSpent(sql, page.items)
+      return pageAnswer(page, (item) => render(withLimits(item, now, spent), now))
+    },
+  }
 }
 
-const [workspaceFrom, projectFrom, keyFrom] = [answerAs(workspaceSchema), answerAs(projectSchema), answerAs(keySchema)]
+const keyFrom = answerAs(keySchema)
+export const workspaceAnswers = scopeAnswers<Workspace, AnswerOf<'getWorkspace'>>(answerAs(workspaceSchema))
+export const projectAnswers = scopeAnswers<Project, AnswerOf<'getProject'>>(answerAs(projectSchema))
+export const keyAnswers = scopeAnswers<KeyInfo, AnswerOf<'getKey'>>((key, now) =>
+  keyFrom({ ...key, status: keyStatus(key, now) }),
+)
 
-export function workspaceAnswer(workspace: Workspace, now: number, spent = nothingSpent): AnswerOf<'getWorkspace'> {
-  return workspaceFrom(withLimits(workspace, now, spent))
-}
-
-export function projectAnswer(project: Project, now: number, spent = nothingSpent): AnswerOf<'getProject'> {
-  return projectFrom(withLimits(project, now, spent))
-}
-
-export function keyAnswer(key: KeyInfo, now: number, spent = nothingSpent): AnswerOf<'getKey'> {
-  return keyFrom({ ...withLimits(key, now, spent), status: keyStatus(key, now) })
-}
-
-function keyStatus({ revokedAt, expiresAt }: KeyInfo, now: number): 'active' | 'expired' | 'revoked' {
+function keyStatus(
+  { revokedAt, expiresAt }: Pick<KeyInfo, 'revokedAt' | 'expiresAt'>,
+  now: number,
+): 'active' | 'expired' | 'revoked' {
   if (revokedAt !== undefined && revokedAt <= now) return 'revoked'
   return expiresAt !== undefined && expiresAt <= now ? 'expired' : 'active'
 }

@@ -11,7 +11,6 @@ import type { Probe, ProbeVerdict } from '../../routing/probe-provider.ts'
 import { findIncidents, type RouteSlots } from '../../telemetry/route-history.ts'
 import { appendAudit } from '../../tenancy/audit.ts'
 import type { NewCredential } from '../../tenancy/credentials.ts'
-import { getWorkspace } from '../../tenancy/workspaces.ts'
 import { credentialAnswer } from './answers.ts'
 import type { RouteDependencies } from './dependencies.ts'
 import type { Handlers } from './route.ts'
@@ -23,11 +22,9 @@ export function providerHandlers(deps: RouteDependencies) {
   const { database, credentials, providers, configFile, routeHistory } = deps
   return {
     async listCredentials({ id }) {
-      await getWorkspace(database.sql, id)
       return listAnswer((await credentials.list(database.sql, id)).map(credentialAnswer))
     },
     async getCredential({ id, provider }) {
-      await getWorkspace(database.sql, id)
       const found = (await credentials.list(database.sql, id)).find((credential) => credential.provider === provider)
       if (!found) throw noCredential(provider)
       return credentialAnswer(found)
@@ -35,7 +32,6 @@ export function providerHandlers(deps: RouteDependencies) {
     putCredential: {
       // Not a `write`: host names are resolved on the way, and a transaction must not wait for that.
       async run({ id, provider, body, act }) {
-        await getWorkspace(database.sql, id)
         const { origin, baseUrl } = await credentials.destinationOf(provider, body.base_url ?? undefined)
         const read = credentials.read(provider, body.api_key)
         if ('fault' in read) throw invalidRequest(`\`api_key\` ${read.fault}.`, 'api_key')
@@ -60,14 +56,12 @@ export function providerHandlers(deps: RouteDependencies) {
     },
     deleteCredential: {
       async write(sql, { id, provider, act }) {
-        await getWorkspace(sql, id)
         if (!(await credentials.delete(sql, id, provider))) throw noCredential(provider)
         await appendAudit(sql, { ...act, action: 'credential.delete', object: id, details: { provider } })
       },
       committed: ({ id }) => credentials.forget(id),
     },
     async testCredential({ id, provider, act }) {
-      await getWorkspace(database.sql, id)
       return testResult(await providers.testOwn(id, provider), act.at)
     },
     listProviders: async () => listAnswer(providers.list()),

@@ -12,6 +12,7 @@ import { listAudit } from '../../tenancy/audit.ts'
 import type { StoredAnswer } from '../../tenancy/idempotency.ts'
 import { notFound } from '../../tenancy/management.ts'
 import { installation, type Principal } from '../../tenancy/principal.ts'
+import { getWorkspace } from '../../tenancy/workspaces.ts'
 import { queryOf } from '../request.ts'
 import { type ApiAnswer, apiHeaders, respond, respondEvents, respondFile } from '../responses.ts'
 import { checkSignInTime, reachOf } from './access.ts'
@@ -86,6 +87,8 @@ export function createManagementApi(deps: ManagementDependencies): ManagementApi
     const { json, ...checked } = await readInput(request, match)
     const reach = await reachOf(deps.database.sql, principal, match, checked)
     checkSignInTime(principal, match, clock.now())
+    // Others belong to their workspaces; an operator may name one that does not exist.
+    if (route.kind === 'workspace') await getWorkspace(deps.database.sql, match.id)
     if (principal !== anyone) socket?.keepOpen()
     const act = { actor: principal.name, at: clock.now(), requestId, managedBy: readManager(request, principal) }
     const call: UntypedCall = {

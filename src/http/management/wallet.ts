@@ -29,11 +29,9 @@ export function walletHandlers(deps: RouteDependencies) {
   const { database, ledger } = deps
   return {
     async getWallet({ id }) {
-      await getWorkspace(database.sql, id)
       return walletAnswer(await ledger.wallet(id))
     },
     async topUp({ id, body: { amount, reference }, act, idempotencyKey }) {
-      await getWorkspace(database.sql, id)
       const outcome = await ledger.fund({
         workspaceId: id,
         amount,
@@ -46,7 +44,6 @@ export function walletHandlers(deps: RouteDependencies) {
       return { id: outcome.transfer.id, amount: formatUsd(amount), balance: formatUsd(outcome.posted) }
     },
     async correctWallet({ id, body: { amount, direction, reason }, act, idempotencyKey }) {
-      await getWorkspace(database.sql, id)
       const correction: Correction = { workspaceId: id, amount, direction, reason, ...given({ idempotencyKey }) }
       const outcome = await ledger.correct(correction)
       if (outcome.kind === 'insufficient') throw tooLittleAvailable(outcome, amount)
@@ -59,7 +56,6 @@ export function walletHandlers(deps: RouteDependencies) {
     // Not a `write`: a transaction must not wait for another server.
     createCheckout: (call) => startCheckout(deps, call),
     async listTransfers({ id, query }) {
-      await getWorkspace(database.sql, id)
       const { transfers, nextCursor } = await ledger.transfers(id, pageOf(query))
       return pageAnswer({ items: transfers, nextCursor }, (transfer) => transferAnswer(transfer, id))
     },
@@ -106,11 +102,9 @@ function paymentHandlers(deps: RouteDependencies) {
   }
   return {
     async getPaymentSettings({ id }) {
-      await getWorkspace(database.sql, id)
       return await settingsOf(database.sql, id)
     },
     async listPayments({ id, query }) {
-      await getWorkspace(database.sql, id)
       const { limit, cursor } = pageOf(query)
       const page = { workspaceId: id, limit: limit + 1, ...given({ cursor }) }
       const rows = await listPayments(database.sql, page)
@@ -119,7 +113,6 @@ function paymentHandlers(deps: RouteDependencies) {
     },
     putAutoTopUp: {
       async write(sql, { id, body: { threshold, amount, monthly_max: monthMax }, act }) {
-        await getWorkspace(sql, id)
         if (!autoTopUps) throw noPayments()
         await autoTopUps.turnOn(sql, id, { threshold, amount, monthMax })
         const details = {
@@ -134,7 +127,6 @@ function paymentHandlers(deps: RouteDependencies) {
     },
     stopAutoTopUp: {
       async write(sql, { id, act }) {
-        await getWorkspace(sql, id)
         if (!autoTopUps) throw noPayments()
         await autoTopUps.turnOff(sql, id)
         await appendAudit(sql, { ...act, action: 'auto_topup.off', object: id })
@@ -250,7 +242,6 @@ async function startCheckout(
   deps: RouteDependencies,
   { id, body: { amount, save_card: savesCard }, act, idempotencyKey: key }: Call<'createCheckout'>,
 ): Promise<CheckoutSession> {
-  await getWorkspace(deps.database.sql, id)
   const { checkout } = deps
   if (!checkout) throw noPayments()
   const start = () => checkout(id, { amount, savesCard, requestId: act.requestId })

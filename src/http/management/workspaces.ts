@@ -26,16 +26,14 @@ import {
   auditAnswer,
   credentialAnswer,
   everyPage,
-  keyAnswer,
+  keyAnswers,
   limitsAnswer,
   limitsFromBody,
-  pageAnswer,
   pageOf,
-  projectAnswer,
-  readSpent,
+  projectAnswers,
   transferAnswer,
   walletAnswer,
-  workspaceAnswer,
+  workspaceAnswers,
 } from './answers.ts'
 import { noPriceList } from './catalog.ts'
 import type { RouteDependencies } from './dependencies.ts'
@@ -46,19 +44,16 @@ export function workspaceHandlers(deps: RouteDependencies) {
   return {
     createWorkspace: {
       async write(sql, { body, act }) {
-        return workspaceAnswer(await createWorkspace(sql, body, act), act.at)
+        return await workspaceAnswers.one(sql, await createWorkspace(sql, body, act), act.at)
       },
     },
     async listWorkspaces({ query, act, reach: { principal } }) {
       const only = principal.isOperator ? undefined : principal.grants.map(({ workspaceId }) => workspaceId)
       const page = await listWorkspaces(database.sql, pageOf(query), only)
-      const spent = await readSpent(database.sql, page.items)
-      return pageAnswer(page, (workspace) => workspaceAnswer(workspace, act.at, spent))
+      return await workspaceAnswers.page(database.sql, page, act.at)
     },
-    async getWorkspace({ id, act }) {
-      const workspace = await getWorkspace(database.sql, id)
-      return workspaceAnswer(workspace, act.at, await readSpent(database.sql, [workspace]))
-    },
+    getWorkspace: async ({ id, act }) =>
+      await workspaceAnswers.one(database.sql, await getWorkspace(database.sql, id), act.at),
     updateWorkspace: {
       async write(
         sql,
@@ -66,7 +61,7 @@ export function workspaceHandlers(deps: RouteDependencies) {
       ) {
         if (priceList != null && !(await hasPriceList(sql, priceList))) throw noPriceList(priceList)
         const workspace = await updateWorkspace(sql, id, { name, sharesRoutes, priceList, lowBalance }, act)
-        return workspaceAnswer(workspace, act.at, await readSpent(sql, [workspace]))
+        return await workspaceAnswers.one(sql, workspace, act.at)
       },
       committed: ({ id }) => invalidate(id),
     },
@@ -93,23 +88,18 @@ export function projectHandlers({ database, invalidate, modelsOf }: RouteDepende
     createProject: {
       async write(sql, { id, body: { name, models, aliases }, act }) {
         const input = { workspaceId: id, name, models: models ?? undefined, aliases: aliases ?? undefined }
-        return projectAnswer(await createProject(sql, input, act), act.at)
+        return await projectAnswers.one(sql, await createProject(sql, input, act), act.at)
       },
     },
     async listProjects({ id, query, act }) {
-      await getWorkspace(database.sql, id)
       const page = await listProjects(database.sql, id, pageOf(query))
-      const spent = await readSpent(database.sql, page.items)
-      return pageAnswer(page, (project) => projectAnswer(project, act.at, spent))
+      return await projectAnswers.page(database.sql, page, act.at)
     },
-    async getProject({ id, act }) {
-      const project = await getProject(database.sql, id)
-      return projectAnswer(project, act.at, await readSpent(database.sql, [project]))
-    },
+    getProject: async ({ id, act }) =>
+      await projectAnswers.one(database.sql, await getProject(database.sql, id), act.at),
     updateProject: {
       async write(sql, { id, body, act }) {
-        const project = await updateProject(sql, id, body, act)
-        return projectAnswer(project, act.at, await readSpent(sql, [project]))
+        return await projectAnswers.one(sql, await updateProject(sql, id, body, act), act.at)
       },
       committed: ({ id }) => invalidate(id),
     },
@@ -131,7 +121,7 @@ export function keyHandlers({ database, computeVerifier, invalidate }: RouteDepe
           sources: body.sources ?? undefined,
         }
         const { key, secret } = await createKey(sql, wanted, act, computeVerifier)
-        return { ...keyAnswer(key, act.at), secret }
+        return { ...(await keyAnswers.one(sql, key, act.at)), secret }
       },
     },
     async listKeys({ query, act, reach }) {
@@ -143,17 +133,12 @@ export function keyHandlers({ database, computeVerifier, invalidate }: RouteDepe
         ownerId: reach.ownerId,
         page: pageOf(query),
       })
-      const spent = await readSpent(database.sql, page.items)
-      return pageAnswer(page, (key) => keyAnswer(key, act.at, spent))
+      return await keyAnswers.page(database.sql, page, act.at)
     },
-    async getKey({ id, act }) {
-      const key = await getKey(database.sql, id)
-      return keyAnswer(key, act.at, await readSpent(database.sql, [key]))
-    },
+    getKey: async ({ id, act }) => await keyAnswers.one(database.sql, await getKey(database.sql, id), act.at),
     revokeKey: {
       async write(sql, { id, act }) {
-        const key = await revokeKey(sql, id, act)
-        return keyAnswer(key, act.at, await readSpent(sql, [key]))
+        return await keyAnswers.one(sql, await revokeKey(sql, id, act), act.at)
       },
       committed: ({ id }) => invalidate(id),
     },
@@ -161,7 +146,7 @@ export function keyHandlers({ database, computeVerifier, invalidate }: RouteDepe
       async write(sql, { id, body, act }) {
         const wanted = { overlapSeconds: body.overlap_seconds ?? undefined }
         const { key, secret } = await rotateKey(sql, id, wanted, act, computeVerifier)
-        return { ...keyAnswer(key, act.at, await readSpent(sql, [key])), secret }
+        return { ...(await keyAnswers.one(sql, key, act.at)), secret }
       },
       committed: ({ id }) => invalidate(id),
     },
@@ -200,16 +185,16 @@ async function* exportPieces(
 ): AsyncGenerator<string> {
   const { id } = workspace
   const { sql } = database
-  yield line('workspace', workspaceAnswer(workspace, now, await readSpent(sql, [workspace])))
+  yield line('workspace', await workspaceAnswers.one(sql, workspace, now))
   yield line('wallet', walletAnswer(await ledger.wallet(id)))
   const objects: string[] = [id]
   for await (const project of everyItem((page) => listProjects(sql, id, page))) {
     objects.push(project.id)
-    yield line('project', projectAnswer(project, now, await readSpent(sql, [project])))
+    yield line('project', await projectAnswers.one(sql, project, now))
   }
   for await (const key of everyItem((page) => listKeys(sql, { workspaceId: id, page }))) {
     objects.push(key.id)
-    yield line('key', keyAnswer(key, now, await readSpent(sql, [key])))
+    yield line('key', await keyAnswers.one(sql, key, now))
   }
   for (const each of await credentials.list(sql, id)) yield line('credential', credentialAnswer(each))
   for await (const transfer of everyItem((page) => transfersOf(ledger, id, page))) {
