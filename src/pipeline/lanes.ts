@@ -60,9 +60,9 @@ export function openLane(request: GatewayRequest, candidate: Candidate): Lane | 
   if (envelope.upstreamPath !== undefined && !isPassable) return notCompacting(model.id)
   const isSame = isPassable && !mustStream(envelope, candidate.rules, model.defaultMaxTokens)
   request.record.lane = isSame ? 'bytes' : 'translation'
-  const plain = isSame ? byteLane(request, candidate) : translationLane(request, candidate)
-  if (plain instanceof Failure) return plain
-  const lane = wrapForHost(plain, candidate)
+  const opened = isSame ? byteLane(request, candidate) : translationLane(request, candidate)
+  if (opened instanceof Failure) return opened
+  const lane = inHostForm(opened, candidate)
   if (lane instanceof Failure) return lane
   if (lane.warnings.length > 0 && isStrict(request.http.headers)) return strictRefusal(lane.warnings)
   return lane
@@ -86,7 +86,7 @@ function embeddingsLane(request: GatewayRequest, candidate: Candidate): Lane | F
   const parsed = isSame ? undefined : asked.parseRequest(envelope)
   if (parsed instanceof Failure) return parsed
   const sent = parsed
-    ? upstream.renderRequest(parsed, targetOf(model, candidate))
+    ? upstream.renderRequest(parsed, targetsOf(model, candidate).streamed)
     : asked.editRequest(envelope, { upstreamModel: route.upstreamModel, defaultOutputCap: undefined, isOwn, rules })
   if (sent instanceof Failure) return sent
   const relayReply: Lane['relayReply'] = isSame
@@ -101,7 +101,7 @@ function embeddingsLane(request: GatewayRequest, candidate: Candidate): Lane | F
           usage,
         }
       }
-  const lane = wrapForHost(
+  const lane = inHostForm(
     {
       name: isSame ? 'bytes' : 'translation',
       path: pathOf(candidate, sent.path, false),
@@ -206,7 +206,12 @@ class ByteLane implements Lane {
   }
 
   #translated(): TranslatedStream | CollectedReply {
-    return relayTranslated(this.request, this.candidate, targetOf(this.request.model, this.candidate), noMapping)
+    return relayTranslated(
+      this.request,
+      this.candidate,
+      targetsOf(this.request.model, this.candidate).streamed,
+      noMapping,
+    )
   }
 }
 
@@ -232,31 +237,53 @@ const noMapping: ReplyMapping = {
 function translationLane(request: GatewayRequest, candidate: Candidate): Lane | Failure {
   const parsed = request.parsed()
   if (parsed instanceof Failure) return parsed
-  const streamed = targetOf(request.model, candidate)
+  const { streamed, whole } = targetsOf(request.model, candidate)
   const { issuer } = streamed
   const recalled = withRecalled(parsed.conversation, request.recalled, { dialect: candidate.dialect.id, issuer })
   const keyed = withCacheKey(affordable(recalled, request), request, candidate)
   const conversation = withMarks(keyed, request, candidate)
   const wholeTokens = wholeReplyTokens(conversation, streamed)
-  const target = wholeTokens === undefined ? streamed : { ...streamed, wantsWhole: true }
+  const target = wholeTokens === undefined ? streamed : whole
   const rendered = candidate.dialect.translation.renderRequest(conversation, target)
   if (rendered instanceof Failure) return rendered
   const { headers, body, mapping } = rendered
   const warnings = new WarningList()
   warnings.addAll(parsed.warnings)
   warnings.addAll(rendered.warnings)
-  return {
-    name: 'translation',
-    path: pathOf(candidate, request.envelope.upstreamPath, wholeTokens === undefined),
-    headers,
-    body,
-    warnings: warnings.list,
-    streamsUpstream: wholeTokens === undefined,
-    generationMs: (wholeTokens ?? 0) * tokenMs,
-    relayReply: (reply) =>
-      collectedReply(wholeThrough(relayTranslated(request, candidate, target, mapping), reply).relay),
-    relayStream: () => relayTranslated(request, candidate, target, mapping),
-    relayWhole: (reply) => wholeThrough(relayTranslated(request, candidate, target, mapping), reply),
+  return new TranslationLane(request, candidate, target, mapping, headers, body, warnings.list, wholeTokens)
+}
+
+class TranslationLane implements Lane {
+  readonly name = 'translation'
+  readonly path: string
+  readonly streamsUpstream: boolean
+  readonly generationMs: number
+
+  constructor(
+    private readonly request: GatewayRequest,
+    private readonly candidate: Candidate,
+    private readonly target: Target,
+    private readonly mapping: ReplyMapping,
+    readonly headers: Lane['headers'],
+    readonly body: Lane['body'],
+    readonly warnings: Lane['warnings'],
+    wholeTokens: number | undefined,
+  ) {
+    this.streamsUpstream = wholeTokens === undefined
+    this.path = pathOf(candidate, request.envelope.upstreamPath, this.streamsUpstream)
+    this.generationMs = (wholeTokens ?? 0) * tokenMs
+  }
+
+  relayReply(reply: Uint8Array): ReturnType<RelayReply> {
+    return collectedReply(this.relayWhole(reply).relay)
+  }
+
+  relayStream(): TranslatedStream | CollectedReply {
+    return relayTranslated(this.request, this.candidate, this.target, this.mapping)
+  }
+
+  relayWhole(reply: Uint8Array): ReturnType<Lane['relayWhole']> {
+    return wholeThrough(this.relayStream(), reply)
   }
 }
 
@@ -307,32 +334,47 @@ function withMarks(conversation: Conversation, request: GatewayRequest, { rules,
 }
 
 /** A host may accept less than its dialect; what is not sent is one more warning. */
-function wrapForHost(plain: Lane, { endpoint }: Candidate): Lane | Failure {
+function inHostForm(opened: Lane, { endpoint }: Candidate): Lane | Failure {
   const wrapping = endpoint.wrapping && wrappings[endpoint.wrapping]
-  if (!wrapping) return plain
-  const { path, name, headers, body, streamsUpstream, generationMs } = plain
+  if (!wrapping) return opened
+  const { path, name, headers, body, streamsUpstream, generationMs } = opened
   const wrapped = wrapping.wrap({ path, headers, body }, endpoint)
   assert(wrapped, 'every host generates')
   if (wrapped.refused) return wrapped.refused
   const warnings = new WarningList()
-  warnings.addAll(plain.warnings)
+  warnings.addAll(opened.warnings)
   warnings.addAll(wrapped.warnings)
   return {
     ...{ name, streamsUpstream, generationMs, ...wrapped, warnings: warnings.list },
-    relayReply: (reply) => plain.relayReply(reply),
-    relayStream: () => plain.relayStream(),
-    relayWhole: (reply) => plain.relayWhole(reply),
+    relayReply: (reply) => opened.relayReply(reply),
+    relayStream: () => opened.relayStream(),
+    relayWhole: (reply) => opened.relayWhole(reply),
   }
 }
 
-function targetOf(model: OfferedModel, { provider, endpoint, route, rules }: Candidate): Target {
-  return {
+interface Targets {
+  readonly model: OfferedModel
+  readonly streamed: Target
+  readonly whole: Target
+}
+
+/** By candidate: most requests to it are for the same model. */
+const knownTargets = new WeakMap<Candidate, Targets>()
+
+function targetsOf(model: OfferedModel, candidate: Candidate): Targets {
+  const known = knownTargets.get(candidate)
+  if (known?.model === model) return known
+  const { provider, endpoint, route, rules } = candidate
+  const streamed: Target = {
     upstreamModel: route.upstreamModel,
     issuer: issuerName(provider.id, endpoint.dialect, route.upstreamModel),
     rules,
     defaultOutputCap: model.defaultMaxTokens,
     maxOutputTokens: model.maxOutputTokens,
   }
+  const targets = { model, streamed, whole: { ...streamed, wantsWhole: true } }
+  knownTargets.set(candidate, targets)
+  return targets
 }
 
 const strictMessageMax = 2000
@@ -507,7 +549,7 @@ export class TranslatedStream extends TranslatedRelay {
   }
 }
 
-/** Collects all events into a whole reply. Nothing is sent before the last, so any failure can move to another route. */
+/** Collects all events into a whole reply. Nothing is committed before the last, so any failure can move to another route. */
 export class CollectedReply extends TranslatedRelay {
   readonly isWhole = true
   readonly #translated: Translated

@@ -16,12 +16,13 @@ import type { Dialect, SpendView } from '../dialects/dialect.ts'
 import { forgetReasoning } from '../dialects/request/reasoning.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { assert, Failure } from '../kernel/failure.ts'
-import { createId } from '../kernel/ids.ts'
+import { createId, type RequestId } from '../kernel/ids.ts'
 import { buckets, totalInputTokens, type UnitCounts, type Usage } from '../kernel/usage.ts'
 import type { Admission, Arrival, LimitStates } from '../limits/limiter.ts'
 import type { FaultClass } from '../routing/faults.ts'
 import type { OfferedModel } from '../routing/offer.ts'
-import type { Candidate, HealthPlan } from '../routing/plan.ts'
+import type { Candidate } from '../routing/plan.ts'
+import type { HealthPlan } from '../routing/rank.ts'
 import { type AttemptRecord, createRecord, type RequestRecord } from '../telemetry/request-record.ts'
 import { hideKeys } from '../tenancy/api-key.ts'
 import type { Caller } from '../tenancy/caller.ts'
@@ -146,7 +147,7 @@ export class GatewayRequest implements RelayContext {
   #estimatedTokens: number | undefined
   #maxInput: number | undefined
   /** null = not computed yet. */
-  #unitsMax: UnitCounts | undefined | null = null
+  #unitsMost: UnitCounts | undefined | null = null
 
   constructor(
     clock: Clock,
@@ -244,7 +245,7 @@ export class GatewayRequest implements RelayContext {
     const counted = this.#plausibleStart(usageSoFar)
     const reported = counted ? totalInputTokens(counted) : 0
     // The translation lane needs the estimate in any case.
-    const tokens = this.record.lane === 'translation' ? this.#inputTokens() : (this.#estimatedTokens ?? reported)
+    const tokens = this.record.lane === 'translation' ? this.inputTokens() : (this.#estimatedTokens ?? reported)
     if (tokens === 0) return
     this.#estimatedTokens = tokens
     this.#mayHaveMoreThanText = this.mayHaveMoreThanText
@@ -284,7 +285,7 @@ export class GatewayRequest implements RelayContext {
     if (model !== this.model) {
       this.model = model
       this.#maxInput = undefined
-      this.#unitsMax = null
+      this.#unitsMost = null
     }
     this.hold?.serveBy(candidate, model)
   }
@@ -384,34 +385,7 @@ export class GatewayRequest implements RelayContext {
   }
 
   renderContext(): RenderContext {
-    const { record, model, envelope } = this
-    const inputTokens = () => this.#inputTokens()
-    const contentTags = () => this.contentTags
-    return {
-      model: model.id,
-      requestId: record.id,
-      createdSeconds: Math.floor(record.startedAt / 1000),
-      wantsStreamUsage: envelope.wantsStreamUsage,
-      legacyCalls: envelope.legacyCalls ?? false,
-      // Lazy: counting takes as long as the prompt, and most replies report their usage.
-      get estimatedInputTokens() {
-        return inputTokens()
-      },
-      get contentTags() {
-        return contentTags()
-      },
-      isCapLowered: this.isCapLowered,
-      stateEcho: this.stateEcho,
-      ...(this.#parsed instanceof Failure
-        ? {}
-        : {
-            callForms: this.#parsed?.callForms,
-            echo: this.#parsed?.echo,
-            replyForm: this.#parsed?.replyForm,
-          }),
-      quotedUsd: (usage) => this.quotedUsd(usage),
-      quoteUsage: (reported, atStart, outputBytes) => this.quoteUsage(reported, atStart, outputBytes),
-    }
+    return new ReplyContext(this, this.#parsed instanceof Failure ? undefined : this.#parsed)
   }
 
   /** The bounds of plausible usage, by the request and by what was sent to the candidate that answers. */
@@ -448,20 +422,20 @@ export class GatewayRequest implements RelayContext {
   }
 
   #maxUnits(): UnitCounts | undefined {
-    if (this.#unitsMax === null) {
+    if (this.#unitsMost === null) {
       const priced = pricedUnits(this.model.price)
       const isLong = this.bodyBytes > parsedBytesMax
       const requested = this.mayHaveMoreThanText && !isLong ? this.requestedSearches() : 0
       const maySearch = requested > 0 || (this.mayHaveMoreThanText && isLong) || hasRow(this.model.price, 'web_search')
-      this.#unitsMax =
+      this.#unitsMost =
         priced.length > 0 || maySearch
           ? {
-              ...Object.fromEntries(priced.map(({ count, max }) => [count, max])),
-              ...(maySearch && { webSearches: Math.max(requested, buckets.web_search.max) }),
+              ...Object.fromEntries(priced.map(({ count, most }) => [count, most])),
+              ...(maySearch && { webSearches: Math.max(requested, buckets.web_search.most) }),
             }
           : undefined
     }
-    return this.#unitsMax
+    return this.#unitsMost
   }
 
   /** The most web searches that the request asks the provider to run. */
@@ -471,7 +445,7 @@ export class GatewayRequest implements RelayContext {
   }
 
   #estimate(reported: Usage | undefined, outputBytes: number): Usage {
-    return estimateUsage(reported, outputBytes, this.#bounds(), () => this.#inputTokens())
+    return estimateUsage(reported, outputBytes, this.#bounds(), () => this.inputTokens())
   }
 
   /** Before there is output, a report may count none. */
@@ -496,13 +470,61 @@ export class GatewayRequest implements RelayContext {
   }
 
   /** Counts the parsed content, because an image is a megabyte of body and a thousand tokens. */
-  #inputTokens(): number {
+  inputTokens(): number {
     if (this.#estimatedTokens === undefined) {
       const conversation = this.conversation()
       const inBody = conversation ? countTokens(conversation) : tokensOfBytes(this.envelope.body)
       this.#estimatedTokens = inBody + Math.ceil(this.recalledBytes / bytesPerToken)
     }
     return this.#estimatedTokens
+  }
+}
+
+/** What the renderer of a reply is told about its request. */
+class ReplyContext implements RenderContext {
+  readonly model: string
+  readonly requestId: RequestId
+  readonly createdSeconds: number
+  readonly wantsStreamUsage: boolean
+  readonly legacyCalls: boolean
+  readonly isCapLowered: boolean
+  readonly stateEcho: RenderContext['stateEcho']
+  readonly callForms: RenderContext['callForms']
+  readonly echo: RenderContext['echo']
+  readonly replyForm: RenderContext['replyForm']
+
+  constructor(
+    private readonly request: GatewayRequest,
+    parsed: ParsedRequest | undefined,
+  ) {
+    const { record, model, envelope, isCapLowered, stateEcho } = request
+    this.model = model.id
+    this.requestId = record.id
+    this.createdSeconds = Math.floor(record.startedAt / 1000)
+    this.wantsStreamUsage = envelope.wantsStreamUsage
+    this.legacyCalls = envelope.legacyCalls ?? false
+    this.isCapLowered = isCapLowered
+    this.stateEcho = stateEcho
+    this.callForms = parsed?.callForms
+    this.echo = parsed?.echo
+    this.replyForm = parsed?.replyForm
+  }
+
+  /** Lazy: counting takes as long as the prompt, and most replies report their usage. */
+  get estimatedInputTokens(): number {
+    return this.request.inputTokens()
+  }
+
+  get contentTags(): ContentTags | undefined {
+    return this.request.contentTags
+  }
+
+  quotedUsd(usage: Usage): string {
+    return this.request.quotedUsd(usage)
+  }
+
+  quoteUsage(reported: Usage | undefined, atStart: Usage | undefined, outputBytes: () => number): Usage {
+    return this.request.quoteUsage(reported, atStart, outputBytes)
   }
 }
 

@@ -12,7 +12,7 @@ import type { OpenStream } from './attempt.ts'
 import { createTicker } from './deadline.ts'
 import type { GatewayRequest } from './request.ts'
 import type { End, Ending } from './settlement.ts'
-import { type AnswerOutcome, PendingSettlements, StreamClocks, streamAnswer } from './stream.ts'
+import { type Opened, PendingSettlements, StreamClocks, streamAnswer } from './stream.ts'
 
 // Errors in mid-stream: the provider's and our own are distinguished, and both are settled once.
 
@@ -53,7 +53,7 @@ const request = {
   usageOfPart: () => ({ outputTokens: 0 }),
 } as unknown as GatewayRequest
 
-function answer(pending: OpenStream | Promise<AnswerOutcome>) {
+function answer(opening: OpenStream | Promise<Opened>) {
   const ends: End[] = []
   const defects: unknown[] = []
   const body = streamAnswer(
@@ -68,7 +68,7 @@ function answer(pending: OpenStream | Promise<AnswerOutcome>) {
     },
     {
       request,
-      pending,
+      opening,
       async settle({ ending, failure, why }) {
         ends.push({ ending, failure, why })
         return {}
@@ -119,12 +119,12 @@ test('does not blame a provider for a defect of ours before the first event', as
 
 test('aborts a provider that opens after the client has left', async () => {
   const aborted = Promise.withResolvers<string>()
-  const pending = Promise.withResolvers<AnswerOutcome>()
-  const { body, ends } = answer(pending.promise)
+  const opening = Promise.withResolvers<Opened>()
+  const { body, ends } = answer(opening.promise)
   const reader = body.getReader()
   await reader.read()
   await reader.cancel()
-  pending.resolve(
+  opening.resolve(
     openStream(
       () => new Promise(() => {}),
       () => aborted.resolve('aborted'),
@@ -170,7 +170,7 @@ test('sends no keep-alives while it awaits the final usage after the client has 
     { ticker, reach: noFailpoint, pendingSettlements, onDefect: () => new Failure('INTERNAL', 'Tollgate failed.') },
     {
       request,
-      pending: { ...stream, relay: { ...relay, awaitsUsage: true } },
+      opening: { ...stream, relay: { ...relay, awaitsUsage: true } },
       async settle({ ending }) {
         ends.push(ending)
         return {}

@@ -18,7 +18,7 @@ import type { GatewayRequest } from './request.ts'
 import type { End, Settled } from './settlement.ts'
 
 /** The result of a request's attempts. */
-export type AnswerOutcome = Answered | Failure | 'client left'
+export type Opened = Answered | Failure | 'client left'
 
 interface StreamDependencies {
   readonly ticker: Ticker
@@ -31,7 +31,7 @@ interface StreamDependencies {
 interface StreamInput {
   readonly request: GatewayRequest
   /** Open, or still being tried while the client gets keep-alives. */
-  readonly pending: OpenStream | Promise<AnswerOutcome>
+  readonly opening: OpenStream | Promise<Opened>
   /** Called once, before the last bytes are sent. */
   settle(end: End, relay: StreamRelay | undefined): Promise<Settled>
 }
@@ -58,7 +58,7 @@ class Pump implements Watched {
   readonly #clocks: StreamClocks
   #stream: OpenStream | undefined
   #controller: Controller | undefined
-  #phase: 'waiting' | 'flowing' | 'ended' = 'waiting'
+  #phase: 'opening' | 'flowing' | 'ended' = 'opening'
   /** Why we aborted the upstream call, if we did. */
   #abortedFor: Interruption | undefined
   #pendingRead: PendingRead | undefined
@@ -69,7 +69,7 @@ class Pump implements Watched {
     this.#deps = deps
     this.#input = input
     this.#request = input.request
-    if (!(input.pending instanceof Promise)) this.#stream = input.pending
+    if (!(input.opening instanceof Promise)) this.#stream = input.opening
     deps.ticker.watch(this)
     this.#clocks = new StreamClocks(deps.ticker.nowMs)
   }
@@ -103,25 +103,25 @@ class Pump implements Watched {
     await this.#expiring
   }
 
-  /** Waits for the answer of a provider and forwards the bytes that were read before. */
+  /** Waits for a committed provider and forwards the bytes that were read before. */
   async #open(controller: Controller): Promise<void> {
-    const { pending } = this.#input
+    const { opening } = this.#input
     // Headers that are sent early need bytes to travel with.
-    if (pending instanceof Promise) this.#send(controller, keepAliveComment)
-    const answer = pending instanceof Promise ? await pending : pending
+    if (opening instanceof Promise) this.#send(controller, keepAliveComment)
+    const opened = opening instanceof Promise ? await opening : opening
     if (this.#isOver()) {
-      // The client left before a provider had answered; nothing else would end the call.
-      abortAnswer(answer)
+      // The client left before the provider was committed; nothing else would end the call.
+      abortOpened(opened)
       return
     }
-    if (answer === 'client left') return this.clientLeft()
-    if (answer instanceof Failure) return await this.#end(controller, { ending: 'not served', failure: answer })
-    assert(answer.kind === 'stream', 'a streamed request is answered by a stream')
-    this.#stream = answer
+    if (opened === 'client left') return this.clientLeft()
+    if (opened instanceof Failure) return await this.#end(controller, { ending: 'not served', failure: opened })
+    assert(opened.kind === 'stream', 'a streamed request is answered by a stream')
+    this.#stream = opened
     this.#phase = 'flowing'
     this.#clocks.opened(this.#deps.ticker.nowMs)
-    const full = this.#forward(controller, answer, answer.first)
-    if (answer.relay.finished || answer.relay.fault) await this.#endReply(controller, answer, false)
+    const full = this.#forward(controller, opened, opened.first)
+    if (opened.relay.finished || opened.relay.fault) await this.#endReply(controller, opened, false)
     if (full) await this.#untilTaken(full)
   }
 
@@ -198,9 +198,9 @@ class Pump implements Watched {
   /** The client has gone: it cancelled, disconnected, or read nothing for too long. */
   async clientLeft(): Promise<void> {
     if (this.#isOver()) return
-    const { pending } = this.#input
+    const { opening } = this.#input
     // The runtime does not call `run` if the client left before it took the response.
-    if (!this.#controller && pending instanceof Promise) void this.#abandon(pending)
+    if (!this.#controller && opening instanceof Promise) void this.#abandon(opening)
     const stream = this.#stream
     if (!stream?.relay.awaitsUsage) return void (await this.#settleLeft())
     this.#stop()
@@ -208,9 +208,9 @@ class Pump implements Watched {
     await this.#deps.pendingSettlements.track(settling, stream.abort)
   }
 
-  async #abandon(pending: Promise<AnswerOutcome>): Promise<void> {
+  async #abandon(opening: Promise<Opened>): Promise<void> {
     try {
-      abortAnswer(await pending)
+      abortOpened(await opening)
     } catch (error) {
       this.#deps.onDefect(error, this.#request.record.id)
     }
@@ -276,8 +276,8 @@ class Pump implements Watched {
   }
 }
 
-function abortAnswer(answer: AnswerOutcome): void {
-  if (typeof answer === 'object' && 'abort' in answer) answer.abort()
+function abortOpened(opened: Opened): void {
+  if (typeof opened === 'object' && 'abort' in opened) opened.abort()
 }
 
 // ── Timing ──

@@ -17,8 +17,6 @@ export interface UsageQuery extends SeriesFilters {
   readonly from: number
   readonly to: number
   readonly groupBy: readonly UsageGroup[]
-  /** Also add up what providers bill to the operator, which takes a quarter longer. */
-  readonly withProviderCosts?: boolean
 }
 
 export interface UsageExport extends UsageQuery {
@@ -34,27 +32,24 @@ export async function* exportUsage(options: UsageExport): AsyncGenerator<string,
 }
 
 /** The sums by group, sorted by their groups, and over all of them. */
-export async function sumUsage({ database, groupBy, withProviderCosts, ...query }: UsageQuery): Promise<UsageSums> {
+export async function sumUsage({ database, groupBy, ...query }: UsageQuery): Promise<UsageSums> {
   const groups = groupBy.map(columnOf)
   const sums = createSums(groups)
-  const texts = [
-    ...groups.map(({ sql }, at) => `${sql} AS g${at}`),
-    ...Object.entries({ ...usageColumns, ...(withProviderCosts && costColumns) }).map(
-      ([name, sql]) => `${sql} AS ${name}`,
-    ),
-  ]
+  const texts = groups.map(({ sql }, at) => `${sql} AS g${at}, `).join('')
   const places = groups.map((_, at) => at + 1).join(', ')
   const end = groups.length === 0 ? ' HAVING COUNT(*) > 0' : ` GROUP BY ${places}`
-  for await (const rows of readPortions<SummedRow>(database, query, `SELECT ${texts.join(', ')}`, end)) {
+  for await (const rows of readPortions<SummedRow>(database, query, `SELECT ${texts}${summed}`, end)) {
     for (const row of rows) sums.add(row)
   }
   return sums
 }
 
 const sumOf = (expression: string) => `CAST(COALESCE(SUM(${expression}), 0) AS BIGINT)`
+const whenCosted = 'CASE WHEN charge IS NOT NULL THEN upstream_cost END'
+const uncosted = 'CASE WHEN upstream_cost IS NULL THEN charge END'
 
 /** Token columns are in the order of `tokenNames`. */
-const usageColumns = {
+const summed = Object.entries({
   requests: 'COUNT(*)',
   failed: 'COUNT(code)',
   estimated: sumOf('estimated'),
@@ -66,18 +61,16 @@ const usageColumns = {
   t4: sumOf('output_tokens'),
   cost: sumOf('charge'),
   saved: sumOf('cache_saved'),
-}
-
-const uncosted = 'CASE WHEN upstream_cost IS NULL THEN charge END'
-const costColumns = {
-  upstream_cost: sumOf('CASE WHEN charge IS NOT NULL THEN upstream_cost END'),
+  upstream_cost: sumOf(whenCosted),
   uncosted: `COUNT(${uncosted})`,
   uncosted_charges: sumOf(uncosted),
-}
+})
+  .map(([name, text]) => `${text} AS ${name}`)
+  .join(', ')
 
 type SummedRow = Readonly<Record<`g${number}`, string | null>> &
-  Readonly<Record<keyof typeof usageColumns | `t${number}`, bigint>> &
-  Readonly<Partial<Record<keyof typeof costColumns, bigint>>>
+  Readonly<Record<`t${number}` | 'requests' | 'failed' | 'estimated' | 'saved' | 'uncosted', bigint>> &
+  Readonly<Record<'cost' | 'upstream_cost' | 'uncosted_charges', bigint>>
 
 /** When the oldest request started that is in the log; undefined = there is none. */
 export async function oldestRequest({ sql }: Database, workspaceId?: WorkspaceId): Promise<number | undefined> {
@@ -157,7 +150,7 @@ export interface UsageSum {
   cost: Nano
   /** Savings by the prompt cache; negative if writing to it cost more. */
   saved: bigint
-  /** The providers' bill to the operator, as far as it is known. This and the rest only `withProviderCosts`. */
+  /** The providers' bill to the operator, as far as it is known. */
   upstreamCost: Nano
   /** Charged requests for which it is not known, and their charges. */
   uncosted: number
@@ -215,9 +208,9 @@ function addRow(sum: UsageSum, row: SummedRow): void {
   for (const at of tokenNames.keys()) sum.tokens[at] = (sum.tokens[at] ?? 0) + Number(row[`t${at}`])
   sum.cost = (sum.cost + row.cost) as Nano
   sum.saved += row.saved
-  sum.upstreamCost = (sum.upstreamCost + (row.upstream_cost ?? 0n)) as Nano
-  sum.uncosted += Number(row.uncosted ?? 0n)
-  sum.uncostedCharges = (sum.uncostedCharges + (row.uncosted_charges ?? 0n)) as Nano
+  sum.upstreamCost = (sum.upstreamCost + row.upstream_cost) as Nano
+  sum.uncosted += Number(row.uncosted)
+  sum.uncostedCharges = (sum.uncostedCharges + row.uncosted_charges) as Nano
 }
 
 function byName([a]: readonly [string, unknown], [b]: readonly [string, unknown]): number {

@@ -4,12 +4,11 @@
 import { randomBytes } from 'node:crypto'
 import { createId, isId, type ProjectId, type WorkspaceId } from '../kernel/ids.ts'
 import { formatUsd, type Nano } from '../kernel/money.ts'
-import { amount, flag, type ItemIn, optional, rowFormat, text, time } from '../store/columns.ts'
-import { type Sql, timeToSql } from '../store/sql.ts'
-import { aliasesColumn, checkAliases, checkModels, listColumn } from './allowlist.ts'
+import { type Sql, timeFromSql, timeToSql } from '../store/sql.ts'
+import { aliasesFromSql, aliasesToSql, checkAliases, checkModels, listFromSql, listToSql } from './allowlist.ts'
 import { appendAudit } from './audit.ts'
 import { deleteGenerationKeys } from './idempotency.ts'
-import { limitsColumn } from './limits.ts'
+import { type Limits, limitsFromSql } from './limits.ts'
 import {
   type Act,
   afterCursor,
@@ -26,27 +25,49 @@ import {
 import { removePeopleOf } from './people.ts'
 import { deleteStoredResponses } from './stored-responses.ts'
 
-const workspaceRow = rowFormat({
-  id: text<WorkspaceId>(),
-  name: text(),
-  createdAt: time,
-  limits: limitsColumn,
+export interface Workspace {
+  readonly id: WorkspaceId
+  readonly name: string
+  readonly createdAt: number
+  readonly limits: Limits
   /** Whether routes on the operator's credentials may be tried after those on its own. */
-  sharesRoutes: flag,
+  readonly sharesRoutes: boolean
   /** undefined = it pays the prices of the catalog. */
-  priceList: optional(text()),
+  readonly priceList: string | undefined
   /** An alert is raised when the balance falls below it. */
-  lowBalance: amount,
-  managedBy: text<ManagedBy>(),
-})
+  readonly lowBalance: Nano
+  readonly managedBy: ManagedBy
+}
 
-export type Workspace = ItemIn<typeof workspaceRow>
+/** As in the schema. */
+const usualLowBalance = 1_000_000_000n as Nano
+
+interface WorkspaceRow {
+  readonly id: WorkspaceId
+  readonly name: string
+  readonly created_at: bigint
+  readonly limits: string | null
+  readonly shares_routes: bigint
+  readonly price_list: string | null
+  readonly low_balance: bigint
+  readonly managed_by: ManagedBy
+}
 
 export async function createWorkspace(sql: Sql, { name }: { readonly name: string }, act: Act): Promise<Workspace> {
   checkName(name)
-  const id = await insertWorkspace(sql, { name, createdAt: act.at, managedBy: managerOf(act) })
+  const managedBy = managerOf(act)
+  const id = await insertWorkspace(sql, { name, createdAt: act.at, managedBy })
   await appendAudit(sql, { ...act, action: 'workspace.create', object: id })
-  return await getWorkspace(sql, id)
+  return {
+    id,
+    name,
+    createdAt: act.at,
+    limits: {},
+    sharesRoutes: false,
+    priceList: undefined,
+    lowBalance: usualLowBalance,
+    managedBy,
+  }
 }
 
 /** `only`: those of a person, who belongs to few; undefined = all. */
@@ -63,13 +84,15 @@ export async function listWorkspaces(
       page,
     )
   }
-  const rows = await sql`SELECT * FROM workspaces WHERE id > ${afterCursor(page)}
+  const rows = await sql<WorkspaceRow>`SELECT * FROM workspaces WHERE id > ${afterCursor(page)}
     ORDER BY id LIMIT ${rowsWanted(page)}`
-  return pageOf(workspaceRow.all(rows), page)
+  return pageOf(rows.map(workspaceFromRow), page)
 }
 
 export async function findWorkspace(sql: Sql, id: string): Promise<Workspace | undefined> {
-  return isId('ws', id) ? workspaceRow.first(await sql`SELECT * FROM workspaces WHERE id = ${id}`) : undefined
+  if (!isId('ws', id)) return undefined
+  const [row] = await sql<WorkspaceRow>`SELECT * FROM workspaces WHERE id = ${id}`
+  return row && workspaceFromRow(row)
 }
 
 export async function getWorkspace(sql: Sql, id: string): Promise<Workspace> {
@@ -106,20 +129,42 @@ export async function updateWorkspace(sql: Sql, id: string, change: WorkspaceCha
   return { ...known, name, sharesRoutes, lowBalance, priceList: priceList ?? undefined }
 }
 
-const projectRow = rowFormat({
-  id: text<ProjectId>(),
-  workspaceId: text<WorkspaceId>(),
-  name: text(),
-  /** Ids and `prefix/*` patterns; undefined = every model. */
-  models: listColumn,
-  /** Further names of models: name → model id. */
-  aliases: aliasesColumn,
-  createdAt: time,
-  limits: limitsColumn,
-  managedBy: text<ManagedBy>(),
-})
+function workspaceFromRow(row: WorkspaceRow): Workspace {
+  return {
+    id: row.id,
+    name: row.name,
+    createdAt: timeFromSql(row.created_at),
+    limits: limitsFromSql(row.limits),
+    sharesRoutes: row.shares_routes === 1n,
+    priceList: row.price_list ?? undefined,
+    lowBalance: row.low_balance as Nano,
+    managedBy: row.managed_by,
+  }
+}
 
-export type Project = ItemIn<typeof projectRow>
+export interface Project {
+  readonly id: ProjectId
+  readonly workspaceId: WorkspaceId
+  readonly name: string
+  /** Ids and `prefix/*` patterns; undefined = every model. */
+  readonly models: readonly string[] | undefined
+  /** Further names of models: name → model id. */
+  readonly aliases: Readonly<Record<string, string>>
+  readonly createdAt: number
+  readonly limits: Limits
+  readonly managedBy: ManagedBy
+}
+
+interface ProjectRow {
+  readonly id: ProjectId
+  readonly workspace_id: WorkspaceId
+  readonly name: string
+  readonly models: string | null
+  readonly aliases: string | null
+  readonly created_at: bigint
+  readonly limits: string | null
+  readonly managed_by: ManagedBy
+}
 
 export interface ProjectInput {
   readonly workspaceId: string
@@ -133,11 +178,28 @@ export async function createProject(sql: Sql, input: ProjectInput, act: Act): Pr
   checkName(name)
   checkModels(models ?? [])
   checkAliases(aliases)
-  const { id: workspaceId } = await getWorkspace(sql, input.workspaceId)
-  const id = await insertProject(sql, { ...input, workspaceId, createdAt: act.at, managedBy: managerOf(act) })
-  const details = { workspace: workspaceId, models: models ?? null, ...(aliases && { aliases }) }
+  const workspace = await getWorkspace(sql, input.workspaceId)
+  const managedBy = managerOf(act)
+  const id = await insertProject(sql, {
+    workspaceId: workspace.id,
+    name,
+    models,
+    aliases,
+    createdAt: act.at,
+    managedBy,
+  })
+  const details = { workspace: workspace.id, models: models ?? null, ...(aliases && { aliases }) }
   await appendAudit(sql, { ...act, action: 'project.create', object: id, details })
-  return await getProject(sql, id)
+  return {
+    id,
+    workspaceId: workspace.id,
+    name,
+    models,
+    aliases: aliases ?? {},
+    createdAt: act.at,
+    limits: {},
+    managedBy,
+  }
 }
 
 export interface ProjectChange {
@@ -159,10 +221,10 @@ export async function updateProject(sql: Sql, id: string, change: ProjectChange,
   checkManager('project', project, act)
   if (name !== undefined) await sql`UPDATE projects SET name = ${name} WHERE id = ${project.id}`
   if (models !== undefined) {
-    await sql`UPDATE projects SET models = ${listColumn.toSql(models ?? undefined)} WHERE id = ${project.id}`
+    await sql`UPDATE projects SET models = ${listToSql(models ?? undefined)} WHERE id = ${project.id}`
   }
   if (aliases !== undefined) {
-    await sql`UPDATE projects SET aliases = ${aliasesColumn.toSql(aliases ?? {})} WHERE id = ${project.id}`
+    await sql`UPDATE projects SET aliases = ${aliasesToSql(aliases ?? undefined)} WHERE id = ${project.id}`
   }
   const details = {
     ...(name === undefined ? {} : { renamed: true }),
@@ -174,15 +236,28 @@ export async function updateProject(sql: Sql, id: string, change: ProjectChange,
 }
 
 export async function listProjects(sql: Sql, workspaceId: WorkspaceId, page: PageQuery): Promise<Page<Project>> {
-  const rows = await sql`SELECT * FROM projects WHERE workspace_id = ${workspaceId}
+  const rows = await sql<ProjectRow>`SELECT * FROM projects WHERE workspace_id = ${workspaceId}
     AND id > ${afterCursor(page)} ORDER BY id LIMIT ${rowsWanted(page)}`
-  return pageOf(projectRow.all(rows), page)
+  return pageOf(rows.map(projectFromRow), page)
 }
 
 export async function getProject(sql: Sql, id: string): Promise<Project> {
-  const project = isId('prj', id) ? projectRow.first(await sql`SELECT * FROM projects WHERE id = ${id}`) : undefined
-  if (!project) throw notFound('project', id)
-  return project
+  const [row] = isId('prj', id) ? await sql<ProjectRow>`SELECT * FROM projects WHERE id = ${id}` : []
+  if (!row) throw notFound('project', id)
+  return projectFromRow(row)
+}
+
+function projectFromRow(row: ProjectRow): Project {
+  return {
+    id: row.id,
+    workspaceId: row.workspace_id,
+    name: row.name,
+    models: listFromSql(row.models),
+    aliases: aliasesFromSql(row.aliases) ?? {},
+    createdAt: timeFromSql(row.created_at),
+    limits: limitsFromSql(row.limits),
+    managedBy: row.managed_by,
+  }
 }
 
 // Takes out of a workspace what may belong to a person: names, keys, addresses, provider keys, kept answers. The rows
@@ -244,8 +319,12 @@ export async function insertWorkspace(sql: Sql, workspace: NewWorkspace): Promis
   return id
 }
 
-export interface NewProject extends ProjectInput {
+export interface NewProject {
   readonly workspaceId: WorkspaceId
+  readonly name: string
+  /** Ids and `prefix/*` patterns; undefined = every model. */
+  readonly models?: readonly string[] | undefined
+  readonly aliases?: Readonly<Record<string, string>> | undefined
   readonly createdAt: number
   readonly managedBy?: ManagedBy
 }
@@ -256,8 +335,8 @@ export async function insertProject(sql: Sql, project: NewProject): Promise<Proj
     id,
     workspace_id: project.workspaceId,
     name: project.name,
-    models: listColumn.toSql(project.models),
-    aliases: aliasesColumn.toSql(project.aliases ?? {}),
+    models: listToSql(project.models),
+    aliases: aliasesToSql(project.aliases),
     created_at: timeToSql(project.createdAt),
     managed_by: project.managedBy ?? 'api',
   }

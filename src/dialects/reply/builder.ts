@@ -117,22 +117,22 @@ export abstract class SseReplyParser implements StreamParser {
   skipped = 0
   usageSoFar: Usage | undefined
   protected id = ''
-  readonly #reader: SseReader
+  /** Not for a whole reply. */
+  #reader: SseReader | undefined
 
   constructor(
     protected readonly reply: ReplyBuilder,
     private readonly form: ReplyForm,
-  ) {
-    this.#reader = new SseReader(form)
-  }
+  ) {}
 
   push(chunk: Uint8Array): readonly ReplyEvent[] {
+    this.#reader ??= new SseReader(this.form)
     for (const event of this.#reader.push(chunk)) this.#read(event)
     return this.take()
   }
 
   end(): readonly ReplyEvent[] {
-    for (const event of this.#reader.end()) this.#read(event)
+    if (this.#reader) for (const event of this.#reader.end()) this.#read(event)
     if (!this.reply.over) this.close()
     return this.take()
   }

@@ -33,7 +33,8 @@ interface OpenCalls {
  * Joins results with the calls that are still open, not with all earlier ids, because some models use one id for every
  * call. A second result for a call is omitted with a warning.
  */
-export function pairTools(turns: readonly Turn[], rule: ToolIdRule, warnings: WarningList): Turn[] {
+export function pairTools(turns: readonly Turn[], rule: ToolIdRule, warnings: WarningList): readonly Turn[] {
+  if (!turns.some(usesTools)) return turns
   const ids = new ToolIds(rule)
   let open = new Map<string, OpenCalls>()
   let pointer = '/messages'
@@ -72,6 +73,10 @@ export function pairTools(turns: readonly Turn[], rule: ToolIdRule, warnings: Wa
   return paired
 }
 
+function usesTools({ blocks }: Turn): boolean {
+  return blocks.some(({ kind }) => kind === 'tool-call' || kind === 'tool-result')
+}
+
 /** Empty if the call already has a result. */
 function pairResult(
   block: ToolResultBlock,
@@ -98,7 +103,7 @@ export function preparedTurns(
   conversation: Conversation,
   { rules, toolIdMax, warnings }: { rules: TargetRules; toolIdMax: number; warnings: WarningList },
   restoreReasoning: (turns: readonly Turn[]) => readonly Turn[] = (turns) => turns,
-): Turn[] {
+): readonly Turn[] {
   reportUnsupported(conversation.unsupported, warnings)
   const last = conversation.turns.at(-1)
   if (last?.role === 'assistant' && !rules.prefill && !last.blocks.some(({ kind }) => kind === 'tool-call')) {
@@ -177,6 +182,8 @@ export function toolNamesIn({ tools, turns, toolChoice }: Conversation): string[
   const chosen = toolChoice?.kind === 'named' ? [toolChoice.name] : []
   return [...tools.map(({ name }) => name), ...called, ...chosen]
 }
+
+const noNames: ReadonlyMap<string, never> = new Map<string, never>()
 
 export class ToolNames {
   readonly #sent = new Map<string, string>()
@@ -272,11 +279,13 @@ export class ArgumentNames {
 
   /** Sent tool name → sent field name → the caller's. */
   get callerNames(): ReadonlyMap<string, ReadonlyMap<string, string>> {
+    if (this.#byTool.size === 0) return noNames
     return new Map([...this.#byTool].map(([tool, names]) => [tool, reversed(names)]))
   }
 }
 
 function reversed(names: SentNames): ReadonlyMap<string, string> {
+  if (names.size === 0) return noNames
   return new Map([...names].flatMap(([name, sent]) => (name === sent ? [] : [[sent, name] as const])))
 }
 
@@ -376,13 +385,14 @@ export function warnSingleCall(conversation: Conversation, warnings: WarningList
 }
 
 /** `count` includes a tool of ours. */
-export function refuseTooMany(count: number, max: number | undefined): void {
-  if (max === undefined || count <= max) return
-  refuseAt('/tools', `This model takes at most ${max} tools; the request has ${count}.`)
+export function refuseTooMany(count: number, most: number | undefined): void {
+  if (most === undefined || count <= most) return
+  refuseAt('/tools', `This model takes at most ${most} tools; the request has ${count}.`)
 }
 
 /** For providers that refuse two tools with one name. */
 export function refuseTwice(tools: readonly Tool[]): void {
+  if (tools.length < 2) return
   const seen = new Set<string>()
   for (const [i, { name, pointer = `/tools/${i}` }] of tools.entries()) {
     if (seen.has(name)) refuseAt(pointer, `The tool ${shownWord(name)} appears twice in \`tools\`.`)
@@ -406,7 +416,9 @@ export function describedGrammar(tool: CustomTool, warnings: WarningList): strin
   return description ? `${description}\n\n${rule}` : rule
 }
 
+const noTools: ReadonlySet<string> = new Set()
+
 /** The caller's names of custom tools. */
 export function customNames(tools: readonly Tool[]): ReadonlySet<string> {
-  return new Set(tools.filter(({ kind }) => kind === 'custom').map(({ name }) => name))
+  return tools.length === 0 ? noTools : new Set(tools.filter(({ kind }) => kind === 'custom').map(({ name }) => name))
 }

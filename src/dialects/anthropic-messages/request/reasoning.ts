@@ -154,7 +154,8 @@ export function isReasoning({ mode }: Thinking, { thinksByDefault }: TargetRules
 // signatures are never changed.
 
 /** The turns with the reasoning that goes back to `issuer`, each block as the issuer wrote it. */
-export function restoreThinking(turns: readonly Turn[], issuer: string, warnings: WarningList): Turn[] {
+export function restoreThinking(turns: readonly Turn[], issuer: string, warnings: WarningList): readonly Turn[] {
+  if (!turns.some(({ role }) => role === 'assistant')) return turns
   const ending = endingThinking(turns)
   const restored = turns.map((turn) => {
     if (turn.role !== 'assistant') return turn

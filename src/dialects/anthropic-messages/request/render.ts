@@ -160,11 +160,13 @@ function outputCap(conversation: Conversation, target: Target, warnings: Warning
   return maxOutputTokens
 }
 
+const encoder = new TextEncoder()
+
 /** A lone surrogate has no UTF-8 bytes; inside JSON it can only be written as an escape. */
 function encode(body: RawJson): Uint8Array<ArrayBuffer> {
   const lone = /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g
   const text = body.isWellFormed() ? body : body.replaceAll(lone, (half) => `\\u${half.charCodeAt(0).toString(16)}`)
-  return new TextEncoder().encode(text)
+  return encoder.encode(text)
 }
 
 // Sampling, stop sequences, end user, tier and output format, as far as the target supports them.
@@ -191,8 +193,8 @@ function renderServing(conversation: Conversation, rules: TargetRules, warnings:
   const tiers: Partial<Record<string, RawJson>> =
     rules.serviceTiers === false ? {} : { auto: '"auto"', standard: '"standard_only"' }
   const tier = serviceTier && tiers[serviceTier]
-  const max = rules.endUserIdMax ?? userIdUsualMax
-  const userId = endUserId && endUserId.length > max ? hashedId(endUserId, max) : endUserId
+  const most = rules.endUserIdMax ?? userIdUsualMax
+  const userId = endUserId && endUserId.length > most ? hashedId(endUserId, most) : endUserId
   return { metadata: userId ? jsonObject({ user_id: jsonString(userId) }) : undefined, service_tier: tier }
 }
 

@@ -7,9 +7,9 @@ import { exactCount, usdText } from '../../catalog/format.ts'
 import type { WorkspacesData } from '../../page-data.ts'
 import { type AnswerOf, callApi, type ItemOf } from '../api.ts'
 import { Field } from '../form.tsx'
-import { useApi, useList } from '../hooks.ts'
+import { useApi } from '../hooks.ts'
 import { type Column, DataTable } from '../table.tsx'
-import { actionsColumn, Card, emptyState, ListView, QueryView, Section, Tiles } from './components.tsx'
+import { Actions, Card, emptyState, QueryView, Section, Tiles } from './components.tsx'
 import { useWorkspaces } from './context.tsx'
 import { dayMs } from './figures.ts'
 import { FormDialog, useOverlay } from './overlay.tsx'
@@ -89,33 +89,13 @@ const marginColumns = (by: string): readonly Column<Group>[] => [
 function PriceLists() {
   const { chosen } = useWorkspaces()
   const paying = useApi('getWorkspace', chosen && { id: chosen.id })
-  const lists = useList('listPriceLists', {})
-  const { open, ask } = useOverlay()
+  const query = useApi('listPriceLists', {})
+  const { open } = useOverlay()
   const onDone = () => {
-    lists.reload()
+    query.reload()
     paying.reload()
   }
-  const remove = ({ name, workspaces }: PriceList) =>
-    ask({
-      title: `Delete ${name}?`,
-      label: 'Delete',
-      intro:
-        workspaces > 0
-          ? 'Workspaces pay by this list. Give them another one first.'
-          : 'Its explicit prices are deleted as well. Past charges keep their prices.',
-      send: () => callApi('deletePriceList', { list: name }),
-      onDone,
-    })
-  const columns: readonly Column<PriceList>[] = [
-    { label: 'Price list', show: ({ name }) => <span class="row-name">{name}</span> },
-    { label: 'Markup', isNumber: true, show: ({ markup_percent }) => `${markup_percent} %` },
-    { label: 'Explicit prices', show: ({ prices }) => Object.keys(prices).join(', ') || 'none' },
-    { label: 'Workspaces', isNumber: true, show: ({ workspaces }) => exactCount(workspaces) },
-    actionsColumn((list) => [
-      { label: 'Change', name: `Change ${list.name}`, run: () => open(<ListDialog {...{ list, onDone }} />) },
-      { label: 'Delete', name: `Delete ${list.name}`, look: 'danger', run: () => remove(list) },
-    ]),
-  ]
+  const lists = query.value?.data ?? []
   return (
     <>
       {chosen && (
@@ -123,10 +103,7 @@ function PriceLists() {
           {(workspace) => (
             <Card
               title={`What ${workspace.name} pays`}
-              action={{
-                label: 'Change',
-                run: () => open(<AssignDialog {...{ workspace, lists: lists.items, onDone }} />),
-              }}
+              action={{ label: 'Change', run: () => open(<AssignDialog {...{ workspace, lists, onDone }} />) }}
             >
               <p>
                 {workspace.price_list === null
@@ -141,17 +118,28 @@ function PriceLists() {
         title="Price lists"
         action={{ label: 'New price list', look: 'primary', run: () => open(<ListDialog onDone={onDone} />) }}
       >
-        <ListView
-          what="price lists"
-          list={lists}
-          caption="Price lists"
-          columns={columns}
-          keyOf={({ name }) => name}
-          empty={emptyState(
-            'No price lists',
-            'All workspaces pay the prices of the catalog. A list adds a markup to them, or a discount.',
+        <QueryView what="price lists" query={query}>
+          {({ data }) => (
+            <DataTable
+              caption="Price lists"
+              columns={listColumns((list) => [
+                { label: 'Change', name: `Change ${list.name}`, run: () => open(<ListDialog {...{ list, onDone }} />) },
+                {
+                  label: 'Delete',
+                  name: `Delete ${list.name}`,
+                  look: 'danger',
+                  run: () => open(<DeleteDialog {...{ list, onDone }} />),
+                },
+              ])}
+              rows={data}
+              keyOf={({ name }) => name}
+              empty={emptyState(
+                'No price lists',
+                'All workspaces pay the prices of the catalog. A list adds a markup to them, or a discount.',
+              )}
+            />
           )}
-        />
+        </QueryView>
         <p class="hint">
           Set the price of a single model in a list with <code>tollgate prices set MODEL --list NAME</code>.
         </p>
@@ -159,6 +147,19 @@ function PriceLists() {
     </>
   )
 }
+
+type RowActions = (list: PriceList) => Parameters<typeof Actions>[0]['actions']
+
+const listColumns = (actions: RowActions): readonly Column<PriceList>[] => [
+  { label: 'Price list', show: ({ name }) => <span class="row-name">{name}</span> },
+  { label: 'Markup', isNumber: true, show: ({ markup_percent }) => `${markup_percent} %` },
+  {
+    label: 'Explicit prices',
+    show: ({ prices }) => Object.keys(prices).join(', ') || 'none',
+  },
+  { label: 'Workspaces', isNumber: true, show: ({ workspaces }) => exactCount(workspaces) },
+  { label: 'Actions', show: (list) => <Actions actions={actions(list)} /> },
+]
 
 interface ListDialogProps {
   /** Absent = a new one. */
@@ -202,6 +203,24 @@ function ListDialog({ list, onDone }: ListDialogProps) {
           body: { markup_percent, ...(below_cost === 'allow' && { allow_below_cost: true }) },
         })
       }
+      onDone={onDone}
+    />
+  )
+}
+
+function DeleteDialog({ list, onDone }: { readonly list: PriceList; onDone(): void }) {
+  return (
+    <FormDialog
+      title={`Delete ${list.name}?`}
+      label="Delete"
+      isDanger
+      intro={
+        list.workspaces > 0
+          ? 'Workspaces pay by this list. Give them another one first.'
+          : 'Its explicit prices are deleted as well. Past charges keep their prices.'
+      }
+      rows={[]}
+      send={() => callApi('deletePriceList', { list: list.name })}
       onDone={onDone}
     />
   )
