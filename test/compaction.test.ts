@@ -54,7 +54,7 @@ test('a provider that compacts gets the body as it was sent, and its usage is ch
   expect(charge.charged).toBe('0.0012')
 })
 
-test('other providers are a 404 before anything is sent', async () => {
+test('a provider without compaction is a 404 before anything is sent', async () => {
   const before = upstream.calls.length
   for (const model of ['test/chat', 'test/messages']) {
     const { status, body } = await post('/responses/compact', { model, input })

@@ -175,7 +175,7 @@ for (const surface of surfaces) {
   })
 }
 
-test('has left the prototypes alone, and the gateway serves', async () => {
+test('no input has changed a prototype, and the gateway still serves', async () => {
   expect(Object.getOwnPropertyNames(Object.prototype)).toEqual(prototypeBefore)
   expect(({} as Record<string, unknown>).polluted).toBeUndefined()
   const defects = gateway.logged().filter(({ level }) => level === 'error')

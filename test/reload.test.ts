@@ -47,7 +47,7 @@ test('limits of the file hold for keys in use as soon as the change is reported'
   }
 })
 
-test('how long a stopping gateway still takes requests is what the file says when it stops', async () => {
+test('a stopping gateway accepts requests for as long as the file says at that moment', async () => {
   // The environment would win over the file; an empty variable counts as not set.
   const env = { TOLLGATE_DRAIN_DELAY_SECONDS: '' }
   const gateway = await startGateway({ env, config: 'server: { drain_delay_seconds: 60 }\n' })

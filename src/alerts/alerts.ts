@@ -9,20 +9,23 @@ import { createId, isId, type PersonId, type WorkspaceId } from '../kernel/ids.t
 import { formatUsd, type Nano } from '../kernel/money.ts'
 import { yieldToEventLoop } from '../kernel/timers.ts'
 import { periodOf, windowAt, windowEnd } from '../ledger/budget.ts'
+import { type ItemIn, json, optional, rowFormat, text, time } from '../store/columns.ts'
 import type { Database } from '../store/database.ts'
 import { type Sql, timeFromSql, timeToSql } from '../store/sql.ts'
 import { limitsFromSql, spendLimits } from '../tenancy/limits.ts'
 import { mailedPeople } from './readers.ts'
 
-export interface Alert {
-  readonly id: string
-  readonly kind: AlertKind
+export const alertRow = rowFormat({
+  id: text(),
+  kind: text<AlertKind>(),
   /** undefined = of the installation. */
-  readonly workspaceId: WorkspaceId | undefined
-  readonly message: string
-  readonly data: Readonly<Record<string, unknown>>
-  readonly createdAt: number
-}
+  workspaceId: optional(text<WorkspaceId>()),
+  message: text(),
+  data: json<Readonly<Record<string, unknown>>>(),
+  createdAt: time,
+})
+
+export type Alert = ItemIn<typeof alertRow>
 
 /** `crossing` identifies what happened: the same one is raised once. */
 export interface NewAlert extends Omit<Alert, 'id' | 'createdAt'> {
@@ -51,11 +54,10 @@ export async function raiseAlert(sql: Sql, alert: NewAlert, { now, hasMail }: Ra
 
 /** undefined = it was raised before. */
 async function insertAlert(sql: Sql, alert: NewAlert, now: number): Promise<string | undefined> {
-  const { crossing, kind, message, workspaceId } = alert
-  const facts = { message, data: JSON.stringify(alert.data), created_at: timeToSql(now) }
-  const row = { id: createId('alr'), crossing, kind, workspace_id: workspaceId ?? null, ...facts }
+  const id = createId('alr')
+  const row = { ...alertRow.write({ ...alert, id, createdAt: now }), crossing: alert.crossing }
   const added = await sql`INSERT INTO alerts ${sql([row])} ON CONFLICT DO NOTHING RETURNING id`
-  return added.length === 0 ? undefined : row.id
+  return added.length === 0 ? undefined : id
 }
 
 /** An alert for one webhook alone; returns its delivery. */
@@ -87,26 +89,6 @@ export async function createDelivery(sql: Sql, { alertId, now, ...to }: NewDeliv
   return row.id
 }
 
-interface AlertRow {
-  readonly id: string
-  readonly kind: AlertKind
-  readonly workspace_id: WorkspaceId | null
-  readonly message: string
-  readonly data: string
-  readonly created_at: bigint
-}
-
-export function alertFromRow(row: AlertRow): Alert {
-  return {
-    id: row.id,
-    kind: row.kind,
-    workspaceId: row.workspace_id ?? undefined,
-    message: row.message,
-    data: JSON.parse(row.data),
-    createdAt: timeFromSql(row.created_at),
-  }
-}
-
 /** Newest first; before `cursor`. */
 export async function listAlerts(
   sql: Sql,
@@ -115,10 +97,10 @@ export async function listAlerts(
   const before = cursor !== undefined && isId('alr', cursor) ? cursor : 'alr_z'
   const count = BigInt(limit + 1)
   const rows = await (workspaceId === undefined
-    ? sql<AlertRow>`SELECT * FROM alerts WHERE id < ${before} ORDER BY id DESC LIMIT ${count}`
-    : sql<AlertRow>`SELECT * FROM alerts WHERE workspace_id = ${workspaceId} AND id < ${before}
+    ? sql`SELECT * FROM alerts WHERE id < ${before} ORDER BY id DESC LIMIT ${count}`
+    : sql`SELECT * FROM alerts WHERE workspace_id = ${workspaceId} AND id < ${before}
         ORDER BY id DESC LIMIT ${count}`)
-  const items = rows.slice(0, limit).map(alertFromRow)
+  const items = alertRow.all(rows.slice(0, limit))
   return { items, nextCursor: rows.length > limit ? items.at(-1)?.id : undefined }
 }
 

@@ -7,79 +7,57 @@ import type { AlertKind } from '../kernel/alert.ts'
 import { type Clock, isoTime } from '../kernel/clock.ts'
 import { createId, type PersonId, type WorkspaceId } from '../kernel/ids.ts'
 import { createGuardedTransport, type EgressGuard, EgressRefusal } from '../providers/egress/egress-guard.ts'
+import { count, type ItemIn, json, optional, rowFormat, text, time } from '../store/columns.ts'
 import type { Database } from '../store/database.ts'
-import { type Sql, timeFromSql, timeToSql } from '../store/sql.ts'
-import { type Alert, alertFromRow, createDelivery } from './alerts.ts'
+import { type Sql, timeToSql } from '../store/sql.ts'
+import { type Alert, alertRow, createDelivery } from './alerts.ts'
 import { alertMail, type Mailer } from './mail.ts'
 
-export interface Webhook {
-  readonly id: string
+const webhookRow = rowFormat({
+  id: text(),
   /** undefined = of the installation: it gets the alerts of all workspaces. */
-  readonly workspaceId: WorkspaceId | undefined
-  readonly url: string
+  workspaceId: optional(text<WorkspaceId>()),
+  url: text(),
   /** undefined = all kinds. */
-  readonly kinds: readonly AlertKind[] | undefined
-  readonly createdAt: number
-}
+  kinds: optional(json<readonly AlertKind[]>()),
+  createdAt: time,
+})
 
-export interface Delivery {
-  readonly id: string
-  readonly alertId: string
-  readonly kind: AlertKind
+export type Webhook = ItemIn<typeof webhookRow>
+
+const deliveryRow = rowFormat({
+  id: text(),
+  alertId: text(),
+  kind: text<AlertKind>(),
   /** The webhook's URL, or an e-mail address. */
-  readonly receiver: string
-  readonly attempts: number
-  readonly createdAt: number
+  receiver: text(),
+  attempts: count,
+  createdAt: time,
   /** undefined = not delivered. */
-  readonly deliveredAt: number | undefined
+  deliveredAt: optional(time),
   /** When it is tried next; undefined = it was delivered or given up. */
-  readonly nextAt: number | undefined
+  nextAt: optional(time),
   /** Why the last attempt failed. */
-  readonly error: string | undefined
-}
+  error: optional(text()),
+})
 
-interface WebhookRow {
-  readonly id: string
-  readonly workspace_id: WorkspaceId | null
-  readonly url: string
-  readonly kinds: string | null
-  readonly created_at: bigint
-}
-
-function webhookFromRow(row: WebhookRow): Webhook {
-  return {
-    id: row.id,
-    workspaceId: row.workspace_id ?? undefined,
-    url: row.url,
-    kinds: row.kinds === null ? undefined : JSON.parse(row.kinds),
-    createdAt: timeFromSql(row.created_at),
-  }
-}
+export type Delivery = ItemIn<typeof deliveryRow>
 
 export async function createWebhook(sql: Sql, hook: Omit<Webhook, 'id'>): Promise<Webhook> {
-  const id = createId('whk')
-  const kinds = hook.kinds === undefined ? null : JSON.stringify(hook.kinds)
-  const row = {
-    id,
-    workspace_id: hook.workspaceId ?? null,
-    url: hook.url,
-    kinds,
-    created_at: timeToSql(hook.createdAt),
-  }
-  await sql`INSERT INTO webhooks ${sql([row])}`
-  return { id, ...hook }
+  const created = { id: createId('whk'), ...hook }
+  await sql`INSERT INTO webhooks ${sql([webhookRow.write(created)])}`
+  return created
 }
 
 export async function listWebhooks(sql: Sql, workspaceId?: WorkspaceId): Promise<readonly Webhook[]> {
   const rows = await (workspaceId === undefined
-    ? sql<WebhookRow>`SELECT * FROM webhooks ORDER BY id`
-    : sql<WebhookRow>`SELECT * FROM webhooks WHERE workspace_id = ${workspaceId} ORDER BY id`)
-  return rows.map(webhookFromRow)
+    ? sql`SELECT * FROM webhooks ORDER BY id`
+    : sql`SELECT * FROM webhooks WHERE workspace_id = ${workspaceId} ORDER BY id`)
+  return webhookRow.all(rows)
 }
 
 export async function findWebhook(sql: Sql, id: string): Promise<Webhook | undefined> {
-  const [row] = await sql<WebhookRow>`SELECT * FROM webhooks WHERE id = ${id}`
-  return row && webhookFromRow(row)
+  return webhookRow.first(await sql`SELECT * FROM webhooks WHERE id = ${id}`)
 }
 
 /** With its deliveries. */
@@ -92,47 +70,21 @@ const listedMax = 100
 
 /** The newest hundred of a webhook, newest first. */
 export async function listDeliveries(sql: Sql, webhookId: string): Promise<readonly Delivery[]> {
-  const rows = await sql<DeliveryRow>`SELECT d.*, a.kind, w.url AS receiver FROM deliveries d
+  const rows = await sql`SELECT d.*, a.kind, w.url AS receiver FROM deliveries d
       JOIN alerts a ON a.id = d.alert_id JOIN webhooks w ON w.id = d.webhook_id
     WHERE d.webhook_id = ${webhookId} ORDER BY d.id DESC LIMIT ${BigInt(listedMax)}`
-  return rows.map(deliveryFromRow)
+  return deliveryRow.all(rows)
 }
 
 /** The newest hundred by webhook and e-mail. Of a workspace: only to its own webhooks and members. */
 export async function listRecentDeliveries(sql: Sql, workspaceId: WorkspaceId | undefined) {
-  const rows = await sql<DeliveryRow>`SELECT d.*, a.kind, COALESCE(w.url, p.email) AS receiver FROM deliveries d
+  const rows = await sql`SELECT d.*, a.kind, COALESCE(w.url, p.email) AS receiver FROM deliveries d
       JOIN alerts a ON a.id = d.alert_id LEFT JOIN webhooks w ON w.id = d.webhook_id
       LEFT JOIN people p ON p.id = d.person_id
     WHERE ${workspaceId ?? ''} = '' OR (a.workspace_id = ${workspaceId ?? ''} AND (w.workspace_id = ${workspaceId ?? ''}
       OR EXISTS (SELECT 1 FROM members m WHERE m.person_id = d.person_id AND m.workspace_id = ${workspaceId ?? ''})))
     ORDER BY d.id DESC LIMIT ${BigInt(listedMax)}`
-  return rows.map(deliveryFromRow)
-}
-
-function deliveryFromRow(row: DeliveryRow): Delivery {
-  return {
-    id: row.id,
-    alertId: row.alert_id,
-    kind: row.kind,
-    receiver: row.receiver,
-    attempts: Number(row.attempts),
-    createdAt: timeFromSql(row.created_at),
-    deliveredAt: row.delivered_at === null ? undefined : timeFromSql(row.delivered_at),
-    nextAt: row.next_at === null ? undefined : timeFromSql(row.next_at),
-    error: row.error ?? undefined,
-  }
-}
-
-interface DeliveryRow {
-  readonly id: string
-  readonly alert_id: string
-  readonly kind: AlertKind
-  readonly receiver: string
-  readonly attempts: bigint
-  readonly created_at: bigint
-  readonly delivered_at: bigint | null
-  readonly next_at: bigint | null
-  readonly error: string | null
+  return deliveryRow.all(rows)
 }
 
 /** Sends the alert of a delivery once more, as a new delivery. undefined = there is none. */
@@ -228,12 +180,10 @@ async function deliver(deps: SenderDependencies, id: string): Promise<void> {
   const { database, clock } = deps
   const [row] = await database.sql<DueRow>`SELECT d.attempts, d.alert_id, d.webhook_id, w.url, p.email FROM deliveries d
       LEFT JOIN webhooks w ON w.id = d.webhook_id LEFT JOIN people p ON p.id = d.person_id WHERE d.id = ${id}`
-  const [stored] = await database.sql<
-    Parameters<typeof alertFromRow>[0]
-  >`SELECT * FROM alerts WHERE id = ${row?.alert_id ?? ''}`
+  const alert = alertRow.first(await database.sql`SELECT * FROM alerts WHERE id = ${row?.alert_id ?? ''}`)
   // Deleted meanwhile.
-  if (!row || !stored) return
-  const fault = await send(deps, id, row, alertFromRow(stored))
+  if (!row || !alert) return
+  const fault = await send(deps, id, row, alert)
   const now = clock.now()
   const wait = waitsMs[Number(row.attempts) - 1]
   const nextAt = fault === undefined || wait === undefined || fault.isFinal ? null : timeToSql(now + wait)

@@ -39,7 +39,7 @@ const testResultSchema = z
 
 export type TestResult = z.input<typeof testResultSchema>
 
-export const historyPeriods = ['24h', '7d'] as const
+export const historyPeriods = ['24h', '7d', '30d'] as const
 
 const historySchema = z
   .object({
@@ -121,12 +121,13 @@ export const providerOperations = {
     answer: listSchema(providerSchema),
   },
   getProviderHistory: {
-    summary: 'Shows how the attempts at each route ended in the last day or week, and the incidents of that time.',
+    summary:
+      'Shows how the attempts at each route ended in the last day, week or 30 days, and the incidents of that time.',
     query: z.strictObject({
       period: z
-        .enum(historyPeriods, must('24h or 7d'))
+        .enum(historyPeriods, must('24h, 7d or 30d'))
         .default('24h')
-        .describe('`24h` has a bucket for each hour, `7d` one for every six hours.'),
+        .describe('`24h` has a bucket for each hour, `7d` one for every six hours, `30d` one for each day (UTC).'),
     }),
     answer: historySchema,
   },

@@ -91,7 +91,7 @@ function catchRefusal(work: () => unknown): Refusal {
   }
 }
 
-test('prints the version and the help, and nothing else behind them', () => {
+test('prints the version or the help, and nothing after it', () => {
   for (const line of ['version', '--version', '-v']) expect(read(line)).toEqual({ kind: 'print', text: '0.1.0\n' })
   for (const line of ['help', '--help', '-h', 'version --help'])
     expect(read(line)).toEqual({ kind: 'print', text: help })

@@ -31,7 +31,7 @@ interface Destination<Name extends OperationName> {
   /** Converts the text; absent = as typed. */
   readonly read?: ReadValue
   /** The value of a switch. */
-  readonly set?: null
+  readonly set?: null | true | readonly []
   /** A part of the path. */
   readonly parameter?: keyof ParametersOf<Name> & string
   /** Takes a name as well as an id. As a parameter it may be absent if only one exists. */
@@ -63,7 +63,9 @@ interface AnswerRow<Name extends OperationName> extends Row<Name> {
   text(answer: AnswerOf<Name>, context: CommandContext, parameters: Parameters): string | Promise<string>
   /** The output of --json; absent = the answer. */
   json?(answer: AnswerOf<Name>, parameters: Parameters): unknown
-  /** Notes and warnings after the answer, on the standard error. */
+  /** What to know or do next, on the standard error; not with --json. */
+  note?(answer: AnswerOf<Name>, context: CommandContext): string
+  /** Further calls after the answer, for notes and warnings on the standard error. */
   after?(context: CommandContext, answer: AnswerOf<Name>, parameters: Parameters): Promise<void> | void
 }
 
@@ -87,6 +89,10 @@ export const projectOption = {
   help: 'the project; without it the only one, or the one called default',
   find: 'project',
 } as const
+/** Narrows a list to a workspace. */
+export function workspaceFilter(help: string) {
+  return { value: 'ID', help, field: 'workspace_id', find: 'workspace' } as const
+}
 export const idempotencyOption = {
   value: 'TEXT',
   help: 'a repeated call with the same text gets the first answer, and nothing is done twice',
@@ -103,6 +109,7 @@ export function answerCommand<const Name extends OperationName>(row: AnswerRow<N
     const text = context.json ? '' : await row.text(answer, context, parameters)
     printResult(context, row.json ? row.json(answer, parameters) : answer, () => text)
     await row.after?.(context, answer, parameters)
+    if (row.note && !context.json) context.terminal.complain(row.note(answer, context))
   })
 }
 

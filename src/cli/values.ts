@@ -10,7 +10,11 @@ import { formatUsd, parseUsd } from '../kernel/money.ts'
 import { usageRefusal } from './refusal.ts'
 
 /** `label` is the argument or option as typed. */
-export type ReadValue = (text: string, label: string, now: number) => string | number | Readonly<Record<string, string>>
+export type ReadValue = (
+  text: string,
+  label: string,
+  now: number,
+) => string | number | boolean | Readonly<Record<string, string>>
 
 /** `25`, `$25.00` → `25.00`, as the API takes it. */
 export function readAmount(text: string, label: string): string {

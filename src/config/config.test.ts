@@ -3,9 +3,17 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { inspect } from 'node:util'
-import { type Config, type ConfigInputs, type LoadedConfig, loadConfig, type RefusedConfig } from './config.ts'
+import {
+  type Config,
+  type ConfigInputs,
+  type LoadedConfig,
+  listSettings,
+  loadConfig,
+  type RefusedConfig,
+} from './config.ts'
 import { formatFault } from './document.ts'
 import { environmentWithRoom } from './environment.ts'
+import { sectionNames, settingsIn } from './schema.ts'
 
 const root = mkdtempSync(join(tmpdir(), 'tollgate-config-'))
 afterAll(() => rmSync(root, { recursive: true }))
@@ -20,15 +28,19 @@ function folder(files: Record<string, string> = {}): string {
 
 type Setup = Partial<ConfigInputs> & { readonly file?: string }
 
-function load({ file, ...inputs }: Setup = {}): LoadedConfig | RefusedConfig {
-  return loadConfig({
+function inputsOf({ file, ...inputs }: Setup = {}): ConfigInputs {
+  return {
     env: {},
     cwd: inputs.cwd ?? folder(file === undefined ? {} : { 'tollgate.yaml': file }),
     stdoutIsTerminal: true,
     providerVariables: ['ACME_API_KEY', 'OTHER_API_KEY'],
     builtInProviderIds: ['acme', 'sandbox'],
     ...inputs,
-  })
+  }
+}
+
+function load(setup: Setup = {}): LoadedConfig | RefusedConfig {
+  return loadConfig(inputsOf(setup))
 }
 
 function loaded(setup: Setup = {}): LoadedConfig {
@@ -110,6 +122,26 @@ test('uses defaults without a file or variables', () => {
 const file = `server: { host: "::1", port: 9000, data: /var/lib/tollgate, log: json, sandbox: off, body_bytes_max: 2048, drain_seconds: 5 }
 limits: { requests_per_minute: 600, concurrent_requests: 50 }
 `
+
+test('lists every setting of the file with a value', () => {
+  const listed = listSettings(inputsOf())
+  if ('faults' in listed) throw new Error('no faults without a file')
+  const names = sectionNames.flatMap((section) => settingsIn(section).map((key) => `${section}.${key}`))
+  expect(names.length).toBeGreaterThan(40)
+  const values = new Map(listed.map(({ name, value }) => [name, value]))
+  expect(names.filter((name) => [undefined, '', 'undefined', '[object Object]'].includes(values.get(name)))).toEqual([])
+  const expected = {
+    'server.port': '8080',
+    'server.sandbox': 'on',
+    'server.drain_seconds': '120',
+    'server.cors_origins': 'none',
+    'limits.tokens_per_minute': 'unlimited',
+    'own_keys.plain_http': 'false',
+    'retries.backoff_ms': '2000',
+    'sign_in.required_group': 'none',
+  }
+  expect(Object.fromEntries(Object.keys(expected).map((name) => [name, values.get(name)]))).toEqual(expected)
+})
 
 test('the file takes precedence over the defaults', () => {
   const { configPath, ...config } = configOf({ file })

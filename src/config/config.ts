@@ -21,7 +21,7 @@ import {
   variable,
 } from './environment.ts'
 import { type FileReading, type FileSettings, readConfigFile } from './file.ts'
-import { type Sections, type ServerSection, sectionsOf } from './schema.ts'
+import { type Sections, type ServerSection, sectionNames, sectionsOf, settingsIn } from './schema.ts'
 
 /** Frozen. */
 export type Config = Readonly<ReturnType<typeof settingsOf> & EnvironmentSettings> & {
@@ -269,70 +269,56 @@ export interface ShownSetting {
   readonly source: string
 }
 
-const shownValues: {
-  readonly [Name in keyof Sections]: {
-    readonly [Key in keyof Required<Sections[Name]>]: (config: Config) => unknown
-  }
+type ShowSetting = (config: Config) => unknown
+
+const limitOf =
+  (name: keyof Config['limits']): ShowSetting =>
+  ({ limits }) =>
+    limits[name] ?? 'unlimited'
+
+/** Settings that are shown otherwise than as the member of the configuration with the same name. */
+const shownOtherwise: {
+  readonly [Name in keyof Sections]?: { readonly [Key in keyof Sections[Name]]?: ShowSetting }
 } = {
   server: {
-    host: ({ host }) => host,
-    port: ({ port }) => port,
     data: ({ dataFolder }) => dataFolder,
     log: ({ logFormat }) => logFormat,
-    sandbox: ({ sandbox }) => onOff(sandbox),
-    body_bytes_max: ({ bodyBytesMax }) => bodyBytesMax,
     drain_seconds: ({ drainMs }) => drainMs / 1000,
     drain_delay_seconds: ({ drainDelayMs: ms }) => (ms === undefined ? 'depends on the database' : ms / 1000),
     public_url: ({ publicUrl }) => publicUrl ?? 'where it listens',
-    requests_retention_days: ({ requestsRetentionDays }) => requestsRetentionDays,
-    store_responses: ({ storeResponses }) => onOff(storeResponses),
-    responses_retention_days: ({ responsesRetentionDays }) => responsesRetentionDays,
     catalog: ({ catalogIsPublic }) => (catalogIsPublic ? 'public' : 'signed-in'),
-    local_models: ({ localModels }) => onOff(localModels),
-    end_users: ({ endUsers }) => endUsers,
-    cors_origins: ({ corsOrigins }) => listed(corsOrigins),
-    provider_choice: ({ providerChoice }) => onOff(providerChoice),
-    trusted_proxies: ({ trustedProxies }) => listed(trustedProxies),
   },
   limits: {
-    requests_per_minute: ({ limits }) => limits.requestsPerMinute ?? 'unlimited',
-    tokens_per_minute: ({ limits }) => limits.tokensPerMinute ?? 'unlimited',
-    concurrent_requests: ({ limits }) => limits.concurrentRequests ?? 'unlimited',
+    requests_per_minute: limitOf('requestsPerMinute'),
+    tokens_per_minute: limitOf('tokensPerMinute'),
+    concurrent_requests: limitOf('concurrentRequests'),
   },
   own_keys: {
     fee_percent: ({ ownKeys }) => ownKeys.feeBasisPoints / 100,
-    base_urls: ({ ownKeys }) => ownKeys.mayBringAddress,
-    allow_hosts: ({ ownKeys }) => listed(ownKeys.allowHosts),
-    plain_http: ({ ownKeys }) => ownKeys.plainHttp,
-  },
-  retries: {
-    attempts: ({ retries }) => retries.attempts,
-    backoff_ms: ({ retries }) => retries.backoffMs,
-    total_ms: ({ retries }) => retries.totalMs,
-  },
-  sessions: {
-    cache_marks: ({ sessions }) => onOff(sessions.cacheMarks),
-    keep_reasoning: ({ sessions }) => onOff(sessions.keepReasoning),
+    base_urls: ({ ownKeys }) => String(ownKeys.mayBringAddress),
+    plain_http: ({ ownKeys }) => String(ownKeys.plainHttp),
   },
   prices: {
     update_from: ({ priceUpdates }) => priceUpdates?.from ?? 'nowhere',
     update_hours: ({ priceUpdates }) => priceUpdates?.hours ?? 24,
   },
-  webhooks: { allow_hosts: ({ webhooks }) => listed(webhooks.allowHosts) },
-  payments: { min: ({ payments }) => payments.min, max: ({ payments }) => payments.max },
   sign_in: {
-    mode: ({ signIn }) => signIn.mode,
-    opening_credit: ({ signIn }) => signIn.openingCredit,
-    provider_name: ({ signIn }) => signIn.providerName,
-    allowed_domains: ({ signIn }) => listed(signIn.allowedDomains),
     required_group: ({ signIn }) => signIn.requiredGroup ?? 'none',
-    group_claim: ({ signIn }) => signIn.groupClaim,
-    roles: ({ signIn }) => listed(signIn.roles.map(({ group, role }) => `${group} = ${role}`)),
+    roles: ({ signIn }) => signIn.roles.map(({ group, role }) => `${group} = ${role}`),
   },
 }
 
-const { server: _, ...shownApart } = shownValues
-const otherSections = Object.keys(shownApart) as (keyof typeof shownApart)[]
+function shownValue(config: Config, section: keyof Sections, key: string): string {
+  const otherwise = shownOtherwise[section]?.[key as never] as ShowSetting | undefined
+  const path = section === 'server' ? [camelCase(key)] : [camelCase(section), camelCase(key)]
+  const value = otherwise ? otherwise(config) : valueAt(config, path)
+  if (Array.isArray(value)) return value.length === 0 ? 'none' : value.join(', ')
+  return typeof value === 'boolean' ? (value ? 'on' : 'off') : String(value)
+}
+
+function camelCase(name: string): string {
+  return name.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase())
+}
 
 export function listSettings(inputs: ConfigInputs): readonly ShownSetting[] | RefusedConfig {
   const loaded = loadConfig(inputs)
@@ -347,12 +333,12 @@ export function shownSettings(config: Config, inputs: ConfigInputs): readonly Sh
   const document = configFileExists ? parseFile(configPath, fileName, inputs) : undefined
   const isSet = (name: string | undefined) => name !== undefined && variable(inputs.env, name) !== undefined
   const section = (name: keyof Sections) =>
-    Object.entries<(config: Config) => unknown>(shownValues[name]).map(([key, of]): ShownSetting => {
+    settingsIn(name).map((key): ShownSetting => {
       const setBy = name === 'server' ? serverVariables[key as keyof ServerSection] : undefined
       const line = valueAt(document?.value, [name, key]) === undefined ? undefined : document?.line([name, key])
       const source =
         setBy !== undefined && isSet(setBy) ? setBy : line === undefined ? 'default' : `${fileName}:${line}`
-      return { name: `${name}.${key}`, value: String(of(config)), source }
+      return { name: `${name}.${key}`, value: shownValue(config, name, key), source }
     })
   return [
     {
@@ -364,7 +350,7 @@ export function shownSettings(config: Config, inputs: ConfigInputs): readonly Sh
     ...Object.entries(secretVariables).map(([name, { otherwise }]) =>
       isSet(name) ? { name, value: 'set', source: name } : { name, value: otherwise, source: 'default' },
     ),
-    ...otherSections.flatMap(section),
+    ...sectionNames.filter((name) => name !== 'server').flatMap(section),
     ...Object.entries(config.aliases).map(([name, model]) => ({
       name: `aliases.${name}`,
       value: model,
@@ -385,14 +371,6 @@ export function shownSettings(config: Config, inputs: ConfigInputs): readonly Sh
       return { name: `models.${id}`, value, source }
     }),
   ]
-}
-
-function onOff(isOn: boolean): string {
-  return isOn ? 'on' : 'off'
-}
-
-function listed(entries: readonly string[]): string {
-  return entries.length === 0 ? 'none' : entries.join(', ')
 }
 
 /** undefined: it is gone or wrong by now, and gives no line numbers. */

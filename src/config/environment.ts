@@ -2,10 +2,11 @@
 // configuration file. They take precedence over the file and pass the same checks. Messages name variables, never values.
 
 import { resolve } from 'node:path'
+import { z } from 'zod'
 import { type FailpointPlan, failpointNames, parseFailpoints } from '../kernel/failpoint.ts'
 import { Secret } from '../kernel/secret.ts'
 import { type ConfigFault, checkSchema, suggestion } from './document.ts'
-import { type ServerSection, serverSchema } from './schema.ts'
+import { onOff, type ServerSection, serverSchema } from './schema.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
@@ -84,27 +85,10 @@ export function errorCode(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : 'unreadable'
 }
 
-/** Variables that also have a name in the file's `server` section. */
-export const serverVariables = {
-  host: 'TOLLGATE_HOST',
-  port: 'TOLLGATE_PORT',
-  data: 'TOLLGATE_DATA',
-  log: 'TOLLGATE_LOG',
-  sandbox: 'TOLLGATE_SANDBOX',
-  body_bytes_max: 'TOLLGATE_BODY_BYTES_MAX',
-  drain_seconds: 'TOLLGATE_DRAIN_SECONDS',
-  drain_delay_seconds: 'TOLLGATE_DRAIN_DELAY_SECONDS',
-  public_url: 'TOLLGATE_PUBLIC_URL',
-  requests_retention_days: 'TOLLGATE_REQUESTS_RETENTION_DAYS',
-  store_responses: 'TOLLGATE_STORE_RESPONSES',
-  responses_retention_days: 'TOLLGATE_RESPONSES_RETENTION_DAYS',
-  catalog: 'TOLLGATE_CATALOG',
-  local_models: 'TOLLGATE_LOCAL_MODELS',
-  end_users: 'TOLLGATE_END_USERS',
-  cors_origins: 'TOLLGATE_CORS_ORIGINS',
-  provider_choice: 'TOLLGATE_PROVIDER_CHOICE',
-  trusted_proxies: 'TOLLGATE_TRUSTED_PROXIES',
-} as const satisfies Record<keyof ServerSection, string>
+/** Each setting of the file's `server` section has a variable: `body_bytes_max` is TOLLGATE_BODY_BYTES_MAX. */
+export const serverVariables = Object.fromEntries(
+  Object.keys(serverSchema.shape).map((key) => [key, `TOLLGATE_${key.toUpperCase()}`]),
+) as Readonly<Record<keyof ServerSection, string>>
 
 interface SecretVariable {
   /** As `tollgate config` shows it while it is not set. */
@@ -252,7 +236,7 @@ function readServerVariables(env: Environment, faults: ConfigFault[], warnings: 
     // Kubernetes sets such variables in every pod next to a service called tollgate.
     if (key === 'port' && text?.startsWith('tcp://')) {
       warnings.push(environmentFault(name, 'is ignored: it is a Kubernetes service link, not a port'))
-    } else if (text !== undefined) section[key] = typedText(key, name, text)
+    } else if (text !== undefined) section[key] = typedText(key as keyof ServerSection, text)
   }
   const checked = checkSchema(serverSchema, section)
   if ('value' in checked) return checked.value
@@ -262,19 +246,12 @@ function readServerVariables(env: Environment, faults: ConfigFault[], warnings: 
   return {}
 }
 
-const numbers = [
-  ...['port', 'body_bytes_max', 'drain_seconds', 'drain_delay_seconds', 'requests_retention_days'],
-  'responses_retention_days',
-]
-const { sandbox, local_models, provider_choice, store_responses } = serverVariables
-const switches: readonly string[] = [sandbox, local_models, provider_choice, store_responses]
-const lists = ['trusted_proxies', 'cors_origins']
-
 /** Anything that is not a number or a switch stays text, which the schema then rejects. */
-function typedText(key: string, name: string, text: string): unknown {
-  if (lists.includes(key)) return text.split(',').map((entry) => entry.trim())
-  if (numbers.includes(key)) return /^[0-9]+(\.[0-9]+)?$/.test(text) ? Number(text) : text
-  if (!switches.includes(name)) return text
+function typedText(key: keyof ServerSection, text: string): unknown {
+  const schema: z.ZodType = serverSchema.shape[key].unwrap()
+  if (schema instanceof z.ZodArray) return text.split(',').map((entry) => entry.trim())
+  if (schema instanceof z.ZodNumber) return /^[0-9]+(\.[0-9]+)?$/.test(text) ? Number(text) : text
+  if (schema !== onOff) return text
   return { true: true, '1': true, false: false, '0': false }[text.toLowerCase()] ?? text.toLowerCase()
 }
 

@@ -12,7 +12,7 @@ function optional<Schema extends z.ZodType>(schema: Schema, meaning: string) {
   return schema.optional().describe(meaning)
 }
 
-const onOff = z.union([z.enum(['on', 'off']), z.boolean()], { error: 'expected on or off' })
+export const onOff = z.union([z.enum(['on', 'off']), z.boolean()], { error: 'expected on or off' })
 const ipRange = z.string().refine((text) => parseIpRange(text) !== undefined, {
   error: 'expected an address or a range whose bits after the prefix are 0, such as 10.0.0.0/8',
 })
@@ -68,6 +68,10 @@ export const serverSchema = z
       onOff,
       'on looks for model servers on the usual ports of this machine at start. Default on.',
     ),
+    end_users: optional(
+      z.enum(['hashed', 'plain', 'off']),
+      'How the end user that a request names is recorded: as a hash, with its id, or not at all. Default hashed.',
+    ),
     cors_origins: optional(
       z.array(
         z.string().regex(/^(\*|https?:\/\/[^\s/?#]+|[a-z][a-z0-9+.-]*:\/\/[^\s/?#]*)$/i, {
@@ -79,10 +83,6 @@ export const serverSchema = z
     provider_choice: optional(
       onOff,
       'off ignores what callers say about providers (provider, :floor, :nitro). Default on.',
-    ),
-    end_users: optional(
-      z.enum(['hashed', 'plain', 'off']),
-      'How the end user that a request names is recorded: as a hash, with its id, or not at all. Default hashed.',
     ),
     trusted_proxies: optional(
       z.array(ipRange),
@@ -233,9 +233,15 @@ const sections = {
 export type ServerSection = z.infer<typeof serverSchema>
 export type Sections = { readonly [Name in keyof typeof sections]: z.infer<(typeof sections)[Name]> }
 
+export const sectionNames = Object.keys(sections) as (keyof Sections)[]
+
+export function settingsIn(section: keyof Sections): readonly string[] {
+  return Object.keys(sections[section].shape)
+}
+
 /** A section that is missing has no settings. */
 export function sectionsOf(file: { readonly [Name in keyof Sections]?: Sections[Name] | null | undefined }): Sections {
-  return Object.fromEntries(Object.keys(sections).map((name) => [name, file[name as keyof Sections] ?? {}])) as Sections
+  return Object.fromEntries(sectionNames.map((name) => [name, file[name] ?? {}])) as Sections
 }
 
 /** A section with nothing below it, as is left when all its lines are commented out, is the same as no section. */

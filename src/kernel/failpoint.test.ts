@@ -21,7 +21,7 @@ test('a plan of another form is none', () => {
     expect(parseFailpoints(text)).toBeUndefined()
 })
 
-test('nothing happens to the first ones, to another place, or to those outside the share', () => {
+test('lets the first passes, other places and passes outside the share go through', () => {
   const rolls = [0.5, 0.4, 0.1]
   let kills = 0
   const reach = createFailpoint([{ name: 'after_hold', action: 'kill', share: 0.3, passes: 2 }], {

@@ -26,6 +26,6 @@ test('reveals the value on request', () => {
   expect(new Secret(value).reveal()).toBe(value)
 })
 
-test('has no property that holds the value', () => {
+test('a secret has no property that holds its value', () => {
   expect(Object.values(new Secret(value))).toEqual([])
 })

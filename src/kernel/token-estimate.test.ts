@@ -49,7 +49,7 @@ test.each(samples)('%s is counted within 15 %% of a real vocabulary', (_, text) 
   expect(counted).toBeLessThanOrEqual(known * 1.15)
 })
 
-test('nothing is nothing, and more text is never fewer tokens', () => {
+test('an empty text has no tokens, and more text never has fewer', () => {
   expect(estimateTokens('')).toBe(0)
   let text = ''
   let before = 0

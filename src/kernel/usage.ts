@@ -68,7 +68,7 @@ interface UnitBucketInfo {
   readonly scale: bigint
   readonly quantity: string
   /** The most of one request. It is held unless the pipeline knows a lower bound (`unitBounds`); more is implausible. */
-  readonly most: number
+  readonly max: number
   /** What happens to requests for them if the price has no row. */
   readonly unpriced: 'refused' | 'free'
   readonly label: string
@@ -143,7 +143,7 @@ export const buckets = {
     scale: 1000n,
     quantity: 'thousand searches',
     // xAI reads at most 50 sources; Anthropic takes a limit from the caller.
-    most: 50,
+    max: 50,
     unpriced: 'refused',
     label: 'Web searches',
     meaning: 'Web searches run by the provider',

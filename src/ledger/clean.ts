@@ -33,11 +33,11 @@ export async function clean(options: CleanOptions): Promise<void> {
 export async function cleanPortions(
   { database, timers }: CleanOptions,
   remove: (sql: Sql) => Promise<number>,
-  most = portionMax,
+  max = portionMax,
 ): Promise<void> {
   for (let portions = 1; portions <= portionsMax; portions++) {
     const removed = await database.transaction(remove)
-    if (removed < most) return
+    if (removed < max) return
     await timers.wait(pauseMs)
   }
 }

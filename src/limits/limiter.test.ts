@@ -35,7 +35,7 @@ test.each(cases)('names the key, the numbers and the wait', (refused, message) =
   expect(limitFailure(refused, 'ci').message).toBe(message)
 })
 
-test('is a 429 with the wait in both headers; a short wait is left to the client', () => {
+test('a refusal is a 429 with the wait in both headers; a short wait is left to the client', () => {
   const failure = limitFailure({ ...requests, scope: project }, 'ci')
   expect([failure.code, failure.status]).toEqual(['LIMIT_EXCEEDED', 429])
   expect(retryHeaders(failure)).toEqual({ 'retry-after': '12', 'retry-after-ms': '11200' })

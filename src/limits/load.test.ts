@@ -149,7 +149,7 @@ function createBench(tokensPerMinute: number) {
   }
 }
 
-test('less than estimated is free again, more is taken, also beyond the limit', () => {
+test('frees tokens that were estimated and not used, and takes those used beyond the estimate or the limit', () => {
   const { reserve, correct, used } = createBench(1000)
   const [a, b] = [reserve(400), reserve(500)]
   correct(a, 100)
@@ -182,7 +182,7 @@ test('two reservations that began together give back no more than one would', ()
   expect(used()).toBe(500)
 })
 
-test('all of the rest is given back, however late, if the bucket was never full in between', () => {
+test('returns the whole rest of a reservation, however late, if the bucket was never full in between', () => {
   const { reserve, correct, used, advance } = createBench(1000)
   const long = reserve(600)
   for (let at = 1; at <= 10; at++) {

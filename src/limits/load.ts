@@ -210,10 +210,10 @@ function dropEmptyMarks(lowMarks: LowMark[]): void {
 
 function joinNearestMarks(lowMarks: LowMark[]): void {
   let nearest = 1
-  let least = Number.POSITIVE_INFINITY
+  let min = Number.POSITIVE_INFINITY
   for (let at = 1; at < lowMarks.length; at++) {
     const difference = (lowMarks[at]?.leastUnits ?? 0) - (lowMarks[at - 1]?.leastUnits ?? 0)
-    if (difference < least) [nearest, least] = [at, difference]
+    if (difference < min) [nearest, min] = [at, difference]
   }
   const [joined] = lowMarks.splice(nearest, 1)
   const older = lowMarks[nearest - 1]

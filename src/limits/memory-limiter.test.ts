@@ -165,7 +165,7 @@ test('the state is that of the scope with the least left, with this request, als
   expect(admitted(limiter.admit([workspace({ concurrentRequests: 5 })], 1)).state).toEqual({})
 })
 
-test('of two scopes with as much left, the state is that of the one that takes longer to reset', () => {
+test('reports the scope that resets later if two have as much left', () => {
   const [two, three] = [key({ requestsPerMinute: 2 }), workspace({ requestsPerMinute: 3 })]
   for (const scopes of [
     [two, three],

@@ -1,5 +1,5 @@
-// One upstream call: the request in the endpoint's dialect, sent, and read until the provider is committed. A streamed
-// answer is committed by its first meaningful event, a whole one by its last byte. Anything that goes wrong before is a
+// One upstream call: the request in the endpoint's dialect, sent, and read until it counts as answered. A streamed
+// answer counts from its first meaningful event, a whole one from its last byte. Anything that goes wrong before is a
 // fault that the client never sees.
 
 import type { RouteTimeouts } from '../catalog/model.ts'
@@ -78,7 +78,7 @@ interface AttemptDependencies {
 }
 
 /** A running attempt. */
-interface Running {
+interface RunningAttempt {
   readonly request: GatewayRequest
   readonly candidate: Candidate
   readonly lane: Lane
@@ -112,7 +112,7 @@ export async function attempt(
   const deadline = new AttemptDeadline(startedMs, answerMs, request, superseded, times.timeouts.connectMs)
   // A whole reply must be complete by then: some hosts send white space while they generate it.
   const readTimes = lane.streamsUpstream || answerMs === times.leftMs ? times : { ...times, leftMs: answerMs }
-  const running: Running = { request, candidate, lane, times: readTimes, deadline, ticker }
+  const running: RunningAttempt = { request, candidate, lane, times: readTimes, deadline, ticker }
   let gotHeaders = false
   let result: Answered | AttemptFault
   ticker.watch(deadline)
@@ -156,7 +156,7 @@ function faultOf(error: unknown, deadline: AttemptDeadline): AttemptFault {
 
 /** Without a promise if the whole answer has arrived. */
 function readAnswer(
-  running: Running,
+  running: RunningAttempt,
   response: UpstreamResponse,
   clock: Clock,
 ): Answered | AttemptFault | Promise<Answered | AttemptFault> {
@@ -166,7 +166,7 @@ function readAnswer(
     return readRefusal(running, response)
   }
   if (isEncoded(response.headers)) return garbled('an encoded answer', deadline)
-  if (lane.streamsUpstream) return openStream(running, response)
+  if (lane.streamsUpstream) return readStream(running, response)
   const body = response.takeWhole?.()
   return body ? relayReply(running, response, body as Uint8Array<ArrayBuffer>) : readReply(running, response)
 }
@@ -178,7 +178,7 @@ function isSuccess({ status }: UpstreamResponse): boolean {
 
 /** Classifies an error response by its status, its headers and as much of its text as arrives in time. */
 async function readRefusal(
-  { request, candidate, lane, deadline }: Running,
+  { request, candidate, lane, deadline }: RunningAttempt,
   response: UpstreamResponse,
 ): Promise<AttemptFault> {
   const body = await readResponseStart(response, faultBytesMax)
@@ -194,13 +194,13 @@ async function readRefusal(
   return canRetry ? { ...fault, isRepeatable: true } : fault
 }
 
-async function readReply(running: Running, response: UpstreamResponse): Promise<WholeReply | AttemptFault> {
+async function readReply(running: RunningAttempt, response: UpstreamResponse): Promise<WholeReply | AttemptFault> {
   const body = await readWhole(running, response)
   return 'class' in body ? body : relayReply(running, response, body)
 }
 
 function relayReply(
-  { request, candidate, lane }: Running,
+  { request, candidate, lane }: RunningAttempt,
   response: UpstreamResponse,
   body: Uint8Array<ArrayBuffer>,
 ): WholeReply | AttemptFault {
@@ -214,7 +214,7 @@ function relayReply(
 
 /** With the idle limit of a stream from its first byte on. */
 async function readWhole(
-  { times, deadline }: Running,
+  { times, deadline }: RunningAttempt,
   response: UpstreamResponse,
 ): Promise<Uint8Array<ArrayBuffer> | AttemptFault> {
   const body = await readResponseBody(response, replyBytesMax, () => deadline.gotBytes(times))
@@ -244,9 +244,9 @@ function collectStream(relay: StreamRelay, stream: Uint8Array): ReturnType<Lane[
   return collectedReply(relay)
 }
 
-async function openStream(running: Running, response: UpstreamResponse): Promise<Answered | AttemptFault> {
+async function readStream(running: RunningAttempt, response: UpstreamResponse): Promise<Answered | AttemptFault> {
   const { lane, times, deadline } = running
-  if (!isEventStream(response) || !response.body) return openWhole(running, response)
+  if (!isEventStream(response) || !response.body) return readWholeAsStream(running, response)
   const reader = response.body.getReader()
   const relay = lane.relayStream()
   const first = new ByteBuffer()
@@ -267,11 +267,11 @@ async function openStream(running: Running, response: UpstreamResponse): Promise
     const isTooMuch = first.length > preludeBytesMax || readBytes > replyBytesMax
     if (isTooMuch && !relay.meaningful) return garbled('an answer without a beginning or an end', deadline)
   }
-  return opened(running, relay, reader, first.take())
+  return streamOf(running, relay, reader, first.take())
 }
 
-function opened(
-  { candidate, lane, times, deadline, ticker }: Running,
+function streamOf(
+  { candidate, lane, times, deadline, ticker }: RunningAttempt,
   relay: StreamRelay,
   reader: OpenStream['reader'],
   first: Uint8Array,
@@ -292,14 +292,17 @@ function opened(
 const ended: OpenStream['reader'] = { read: () => Promise.resolve({ done: true, value: undefined }) }
 
 /** A whole reply in place of a stream. Of several choices only the first could be passed on. */
-async function openWhole(running: Running, response: UpstreamResponse): Promise<Answered | AttemptFault> {
+async function readWholeAsStream(
+  running: RunningAttempt,
+  response: UpstreamResponse,
+): Promise<Answered | AttemptFault> {
   const { request, lane, deadline } = running
   const isJson = response.headers.get('content-type')?.includes('json')
   if (!isJson || request.envelope.choices > 1) return garbled('an answer that is no event stream', deadline)
   const body = await readWhole(running, response)
   if ('class' in body) return body
   const { relay, bytes } = lane.relayWhole(body)
-  return relay.fault ? classifyFault(relay.fault, lane.body) : opened(running, relay, ended, bytes)
+  return relay.fault ? classifyFault(relay.fault, lane.body) : streamOf(running, relay, ended, bytes)
 }
 
 function garbled(what: string, deadline: AttemptDeadline): AttemptFault {

@@ -25,7 +25,7 @@ test('does not call a listener that was removed, or added after the abort', () =
   expect(calls).toEqual([])
 })
 
-test('is followed by the signal for fetch, before and after it aborts', () => {
+test('the signal for fetch follows a cancellation, before and after it aborts', () => {
   const cancellation = new Cancellation()
   const signal = abortSignalOf(cancellation)
   expect(signal.aborted).toBe(false)

@@ -6,16 +6,17 @@ import { assert, Failure } from '../kernel/failure.ts'
 import { tokenCount } from '../kernel/usage.ts'
 import { callEndpoint, isUnreachable } from '../providers/call-endpoint.ts'
 import { describeFault, Exhausted, exhaustedFailure } from '../routing/exhausted.ts'
-import { tryCandidates } from '../routing/failover.ts'
+import { attemptCandidates } from '../routing/failover.ts'
 import { type AttemptFault, attemptFault, classifyFault } from '../routing/faults.ts'
 import type { Candidate } from '../routing/plan.ts'
 import { readResponseBody } from '../wire/read-body.ts'
 import { admit } from './admit.ts'
 import { AttemptDeadline } from './deadline.ts'
 import { countTokensInChunks } from './estimate.ts'
+import { answerHeaders } from './headers.ts'
 import { GatewayRequest } from './request.ts'
 import type { RunDependencies, RunRequest } from './run.ts'
-import { answerHeaders, endFree, endLeft, endRefused } from './settlement.ts'
+import { endClientLeft, endRefused, endUncharged } from './settlement.ts'
 
 interface Count {
   readonly body: Uint8Array<ArrayBuffer>
@@ -37,10 +38,10 @@ export function createCountTokens(deps: RunDependencies): RunRequest {
     const { path: upstreamPath } = counting
     try {
       const refused = await admit(deps, request, counting.readEnvelope, () => 0)
-      if (refused) return request.clientGone.aborted ? endLeft(deps, request) : endRefused(deps, request, refused)
+      if (refused) return request.clientGone.aborted ? endClientLeft(deps, request) : endRefused(deps, request, refused)
       const able = request.plan.ordered.filter(({ dialect }) => dialect.id === surface.id)
       if (upstreamPath === undefined || able.length === 0) return await answerEstimate(request)
-      const outcome = await tryCandidates(withoutLearning, {
+      const outcome = await attemptCandidates(withoutLearning, {
         plan: { ...request.plan, ordered: able },
         streams: false,
         attempt: (candidate) => countAt(candidate, request, upstreamPath),
@@ -48,7 +49,7 @@ export function createCountTokens(deps: RunDependencies): RunRequest {
         isWanted: () => !request.clientGone.aborted,
       })
       if (!(outcome instanceof Exhausted)) return answer(outcome.body, request)
-      if (outcome.clientLeft) return endLeft(deps, request)
+      if (outcome.clientLeft) return endClientLeft(deps, request)
       // A request that no route accepts is refused; if no route could count, the tokens are estimated.
       if (!outcome.isFinal) return await answerEstimate(request)
       return endRefused(deps, request, exhaustedFailure(request.model.id, outcome))
@@ -80,7 +81,7 @@ export function createCountTokens(deps: RunDependencies): RunRequest {
   }
 
   function answer(body: Uint8Array | string, request: GatewayRequest): Response {
-    endFree(deps, request)
+    endUncharged(deps, request)
     const headers = { ...answerHeaders(request, deps.clock), 'content-type': 'application/json' }
     return new Response(body, { headers })
   }

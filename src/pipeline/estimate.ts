@@ -11,7 +11,7 @@ import type { Envelope } from '../dialects/canonical/translation.ts'
 import { yieldToEventLoop } from '../kernel/timers.ts'
 import { estimateTokens } from '../kernel/token-estimate.ts'
 import { totalInputTokens, type Usage } from '../kernel/usage.ts'
-import { findBytes, hasBytes } from '../wire/bytes.ts'
+import { backslash, colon, findBytes, hasBytes, hexDigit, lowerU, space, zero } from '../wire/bytes.ts'
 
 /** Close for text in any script, a little high for JSON. */
 export const bytesPerToken = 4
@@ -33,16 +33,9 @@ const mediaWords = [
 const urlWord = Buffer.from('"url"')
 /** JSON writers do not escape ASCII in names, so a body that does may hide one of the words above. */
 const escapeWord = Buffer.from('\\u00')
-const backslash = 0x5c
-const letterU = 0x75
-const letterA = 0x61
-const zero = 0x30
-const nine = 0x39
 const underscore = 0x5f
 const lowerZ = 0x7a
 const lastAscii = 0x7f
-const colon = 0x3a
-const space = 0x20
 
 /** Whether the request may mark a part for the provider's prompt cache. */
 export function hasCacheMark(body: Uint8Array): boolean {
@@ -72,15 +65,11 @@ function hasEscaped(body: Uint8Array, first: number, last: number): boolean {
   for (let at = found; at < body.length - 5; at++) {
     if (body[at] !== backslash) continue
     at++
-    if (body[at] !== letterU || body[at + 1] !== zero || body[at + 2] !== zero) continue
-    const code = hexDigit(body[at + 3]) * 16 + hexDigit(body[at + 4])
+    if (body[at] !== lowerU || body[at + 1] !== zero || body[at + 2] !== zero) continue
+    const code = hexDigit(body[at + 3] ?? 0) * 16 + hexDigit(body[at + 4] ?? 0)
     if (code >= first && code <= last) return true
   }
   return false
-}
-
-function hexDigit(byte = 0): number {
-  return byte <= nine ? byte - zero : (byte | space) - letterA + 10
 }
 
 function hasUrlValue(body: Uint8Array): boolean {

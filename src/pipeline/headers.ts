@@ -3,9 +3,11 @@
 
 import type { Warning } from '../dialects/canonical/translation.ts'
 import type { Dialect } from '../dialects/dialect.ts'
+import type { Clock } from '../kernel/clock.ts'
 import { type Failure, retryHeaders } from '../kernel/failure.ts'
 import type { RequestId } from '../kernel/ids.ts'
 import type { Candidate } from '../routing/plan.ts'
+import type { GatewayRequest } from './request.ts'
 
 export type AnswerHeaders = Record<string, string>
 
@@ -27,6 +29,22 @@ export function routeHeaders(id: RequestId, candidate: Candidate | undefined, at
 /** Upstream model names may use any script, but the runtime rejects header values beyond Latin-1. */
 function headerText(name: string): string {
   return /^[\x20-\x7e]*$/.test(name) ? name : encodeURI(name.toWellFormed())
+}
+
+/** The headers of an answer. */
+export function answerHeaders(request: GatewayRequest, clock: Clock): AnswerHeaders {
+  const { record, candidate, attempts } = request
+  return withLimits(routeHeaders(record.id, candidate, Math.max(1, attempts.length)), request, clock)
+}
+
+/** Adds the remaining limits of the caller, in the headers of its dialect. */
+export function withLimits(
+  headers: AnswerHeaders,
+  { limits, spend, surface }: GatewayRequest,
+  clock: Clock,
+): AnswerHeaders {
+  if (!limits.requests && !limits.tokens && !spend) return headers
+  return Object.assign(headers, surface.limitHeaders?.({ ...limits, spend }, clock.now()))
 }
 
 export function streamHeaders(headers: AnswerHeaders): AnswerHeaders {

@@ -60,9 +60,9 @@ export function openLane(request: GatewayRequest, candidate: Candidate): Lane | 
   if (envelope.upstreamPath !== undefined && !isPassable) return notCompacting(model.id)
   const isSame = isPassable && !mustStream(envelope, candidate.rules, model.defaultMaxTokens)
   request.record.lane = isSame ? 'bytes' : 'translation'
-  const opened = isSame ? byteLane(request, candidate) : translationLane(request, candidate)
-  if (opened instanceof Failure) return opened
-  const lane = inHostForm(opened, candidate)
+  const plain = isSame ? byteLane(request, candidate) : translationLane(request, candidate)
+  if (plain instanceof Failure) return plain
+  const lane = wrapForHost(plain, candidate)
   if (lane instanceof Failure) return lane
   if (lane.warnings.length > 0 && isStrict(request.http.headers)) return strictRefusal(lane.warnings)
   return lane
@@ -101,7 +101,7 @@ function embeddingsLane(request: GatewayRequest, candidate: Candidate): Lane | F
           usage,
         }
       }
-  const lane = inHostForm(
+  const lane = wrapForHost(
     {
       name: isSame ? 'bytes' : 'translation',
       path: pathOf(candidate, sent.path, false),
@@ -334,21 +334,21 @@ function withMarks(conversation: Conversation, request: GatewayRequest, { rules,
 }
 
 /** A host may accept less than its dialect; what is not sent is one more warning. */
-function inHostForm(opened: Lane, { endpoint }: Candidate): Lane | Failure {
+function wrapForHost(plain: Lane, { endpoint }: Candidate): Lane | Failure {
   const wrapping = endpoint.wrapping && wrappings[endpoint.wrapping]
-  if (!wrapping) return opened
-  const { path, name, headers, body, streamsUpstream, generationMs } = opened
+  if (!wrapping) return plain
+  const { path, name, headers, body, streamsUpstream, generationMs } = plain
   const wrapped = wrapping.wrap({ path, headers, body }, endpoint)
   assert(wrapped, 'every host generates')
   if (wrapped.refused) return wrapped.refused
   const warnings = new WarningList()
-  warnings.addAll(opened.warnings)
+  warnings.addAll(plain.warnings)
   warnings.addAll(wrapped.warnings)
   return {
     ...{ name, streamsUpstream, generationMs, ...wrapped, warnings: warnings.list },
-    relayReply: (reply) => opened.relayReply(reply),
-    relayStream: () => opened.relayStream(),
-    relayWhole: (reply) => opened.relayWhole(reply),
+    relayReply: (reply) => plain.relayReply(reply),
+    relayStream: () => plain.relayStream(),
+    relayWhole: (reply) => plain.relayWhole(reply),
   }
 }
 
@@ -549,7 +549,7 @@ export class TranslatedStream extends TranslatedRelay {
   }
 }
 
-/** Collects all events into a whole reply. Nothing is committed before the last, so any failure can move to another route. */
+/** Collects all events into a whole reply. Nothing is sent before the last, so any failure can move to another route. */
 export class CollectedReply extends TranslatedRelay {
   readonly isWhole = true
   readonly #translated: Translated

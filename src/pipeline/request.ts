@@ -21,8 +21,7 @@ import { buckets, totalInputTokens, type UnitCounts, type Usage } from '../kerne
 import type { Admission, Arrival, LimitStates } from '../limits/limiter.ts'
 import type { FaultClass } from '../routing/faults.ts'
 import type { OfferedModel } from '../routing/offer.ts'
-import type { Candidate } from '../routing/plan.ts'
-import type { HealthPlan } from '../routing/rank.ts'
+import type { Candidate, HealthPlan } from '../routing/plan.ts'
 import { type AttemptRecord, createRecord, type RequestRecord } from '../telemetry/request-record.ts'
 import { hideKeys } from '../tenancy/api-key.ts'
 import type { Caller } from '../tenancy/caller.ts'
@@ -147,7 +146,7 @@ export class GatewayRequest implements RelayContext {
   #estimatedTokens: number | undefined
   #maxInput: number | undefined
   /** null = not computed yet. */
-  #unitsMost: UnitCounts | undefined | null = null
+  #unitsMax: UnitCounts | undefined | null = null
 
   constructor(
     clock: Clock,
@@ -285,7 +284,7 @@ export class GatewayRequest implements RelayContext {
     if (model !== this.model) {
       this.model = model
       this.#maxInput = undefined
-      this.#unitsMost = null
+      this.#unitsMax = null
     }
     this.hold?.serveBy(candidate, model)
   }
@@ -422,20 +421,20 @@ export class GatewayRequest implements RelayContext {
   }
 
   #maxUnits(): UnitCounts | undefined {
-    if (this.#unitsMost === null) {
+    if (this.#unitsMax === null) {
       const priced = pricedUnits(this.model.price)
       const isLong = this.bodyBytes > parsedBytesMax
       const requested = this.mayHaveMoreThanText && !isLong ? this.requestedSearches() : 0
       const maySearch = requested > 0 || (this.mayHaveMoreThanText && isLong) || hasRow(this.model.price, 'web_search')
-      this.#unitsMost =
+      this.#unitsMax =
         priced.length > 0 || maySearch
           ? {
-              ...Object.fromEntries(priced.map(({ count, most }) => [count, most])),
-              ...(maySearch && { webSearches: Math.max(requested, buckets.web_search.most) }),
+              ...Object.fromEntries(priced.map(({ count, max }) => [count, max])),
+              ...(maySearch && { webSearches: Math.max(requested, buckets.web_search.max) }),
             }
           : undefined
     }
-    return this.#unitsMost
+    return this.#unitsMax
   }
 
   /** The most web searches that the request asks the provider to run. */

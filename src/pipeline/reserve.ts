@@ -96,9 +96,9 @@ function dearestHold(request: GatewayRequest, ratios: InputRatios) {
   const { models } = request
   if (models === undefined) return holdFor(request, request.model, ratios)
   const holds = [...new Set(models.values())].map((model) => holdFor(request, model, ratios))
-  const most = holds.reduce((a, b) => (b.usual.amount > a.usual.amount ? b : a))
-  const required = holds.reduce((amount, hold) => (hold.required > amount ? hold.required : amount), most.required)
-  return { ...most, required, factsOf: new Map(holds.map(({ model, facts }) => [model, facts])) }
+  const max = holds.reduce((a, b) => (b.usual.amount > a.usual.amount ? b : a))
+  const required = holds.reduce((amount, hold) => (hold.required > amount ? hold.required : amount), max.required)
+  return { ...max, required, factsOf: new Map(holds.map(({ model, facts }) => [model, facts])) }
 }
 
 function holdFor(request: GatewayRequest, model: OfferedModel, ratios: InputRatios) {
@@ -142,7 +142,7 @@ const unitBounds: { readonly [Name in UnitBucket]?: (request: GatewayRequest) =>
 }
 
 function heldUnits(price: Price, request: GatewayRequest): UnitCounts {
-  const counts = pricedUnits(price).map(({ bucket, count, most }) => [count, unitBounds[bucket]?.(request) ?? most])
+  const counts = pricedUnits(price).map(({ bucket, count, max }) => [count, unitBounds[bucket]?.(request) ?? max])
   return Object.fromEntries(counts)
 }
 
@@ -303,8 +303,8 @@ function widest({ model, factsOf }: DearestModel): { readonly contextTokens: num
   const windows = [...(factsOf?.keys() ?? [model])].map(
     ({ contextTokens }) => contextTokens ?? Number.POSITIVE_INFINITY,
   )
-  const most = Math.max(...windows)
-  return { contextTokens: most === Number.POSITIVE_INFINITY ? undefined : most }
+  const max = Math.max(...windows)
+  return { contextTokens: max === Number.POSITIVE_INFINITY ? undefined : max }
 }
 
 interface Spendable {

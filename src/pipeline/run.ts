@@ -8,10 +8,15 @@ import { Failure } from '../kernel/failure.ts'
 import type { RequestId } from '../kernel/ids.ts'
 import type { Usage } from '../kernel/usage.ts'
 import { Exhausted, exhaustedFailure } from '../routing/exhausted.ts'
-import { type AttemptOptions, type Tries, type TryDependencies, tryCandidates } from '../routing/failover.ts'
+import type { CallBudget } from '../routing/failover.ts'
+import {
+  type AttemptOptions,
+  type Attempts,
+  attemptCandidates,
+  type FailoverDependencies,
+} from '../routing/failover.ts'
 import type { AttemptFault } from '../routing/faults.ts'
 import type { Health } from '../routing/health.ts'
-import type { CallBudget } from '../routing/hedge.ts'
 import type { Candidate } from '../routing/plan.ts'
 import type { StickyRoutes } from '../routing/sticky.ts'
 import type { TraceContext } from '../telemetry/request-record.ts'
@@ -19,30 +24,29 @@ import type { GenerationKeys } from '../tenancy/idempotency.ts'
 import { type AdmitDependencies, admit } from './admit.ts'
 import { type Answered, attempt, isAnswered, type OpenStream, type WholeReply } from './attempt.ts'
 import { clientTimeoutMs, earlyHeadersMs, pauseBetweenAttempts, type Ticker, untilDeadline } from './deadline.ts'
-import { type AnswerHeaders, failureResponse, streamHeaders, warningsHeader } from './headers.ts'
+import { type AnswerHeaders, answerHeaders, failureResponse, streamHeaders, warningsHeader } from './headers.ts'
 import { claimKey, confirmKey, replayHeaders } from './idempotency.ts'
 import { type Connection, GatewayRequest } from './request.ts'
 import { estimateAllTokens, type ReserveDependencies, reserve } from './reserve.ts'
 import {
-  answerHeaders,
   type End,
+  endClientLeft,
   endFailed,
-  endFree,
-  endLeft,
   endRefused,
+  endUncharged,
   goneResponse,
   type Settled,
   type SettlementDependencies,
   settle,
 } from './settlement.ts'
-import { type Opened, type PendingSettlements, streamAnswer } from './stream.ts'
+import { type AnswerOutcome, type PendingSettlements, streamAnswer } from './stream.ts'
 import { createImplausibleWarnings, type MeasuredReply, nothingMeasured } from './usage.ts'
 
 export interface RunDependencies
   extends AdmitDependencies,
     SettlementDependencies,
     ReserveDependencies,
-    TryDependencies {
+    FailoverDependencies {
   readonly health: Health
   readonly retryBudget: CallBudget
   readonly sticky: StickyRoutes
@@ -89,44 +93,44 @@ export function createRunRequest(
       const overtaken = request.claimedKey && (await confirmKey(deps.idempotencyKeys, request))
       if (overtaken) return refuseUnsent(request, overtaken)
       // Nothing has been sent yet, so a client that left during the hold costs nothing.
-      if (request.clientGone.aborted) return endLeft(deps, request)
+      if (request.clientGone.aborted) return endClientLeft(deps, request)
 
       if (!request.envelope.stream) {
-        const opened = commitTo(request, await tryRoutes(request))
-        if (isUnanswered(opened)) return await endUnanswered(opened, request)
-        const reply = opened as WholeReply
+        const answer = acceptAnswer(request, await attemptRoutes(request))
+        if (isUnanswered(answer)) return await endUnanswered(answer, request)
+        const reply = answer as WholeReply
         const headers = wholeHeaders(reply, request)
         request.storedAnswer = reply.body
         request.lastBytes = reply.body
         const settled = await settleAndLearn(request, complete, { ...nothingMeasured, usage: reply.usage })
         return answerWhole(reply, request, headers, settled)
       }
-      const trying = tryRoutes(request).then((outcome) => commitTo(request, outcome))
-      const opened = await untilDeadline(clock.monotonicMs() + earlyHeadersMs(http.headers), trying, ticker)
-      return await answerStreamed(opened === 'not yet' ? trying : opened, request)
+      const trying = attemptRoutes(request).then((outcome) => acceptAnswer(request, outcome))
+      const answer = await untilDeadline(clock.monotonicMs() + earlyHeadersMs(http.headers), trying, ticker)
+      return await answerStreamed(answer === 'not yet' ? trying : answer, request)
     } catch (error) {
       return endRefused(deps, request, deps.onDefect(error, request.record.id))
     }
   }
 
   function refuseUnsent(request: GatewayRequest, failure: Failure): Response {
-    return request.clientGone.aborted ? endLeft(deps, request) : endRefused(deps, request, failure)
+    return request.clientGone.aborted ? endClientLeft(deps, request) : endRefused(deps, request, failure)
   }
 
   /** The stored answer of the first request under the same idempotency key; it costs nothing. */
   function answerStored(body: Buffer, request: GatewayRequest): Response {
     request.record.notes.push('replayed by its idempotency key')
-    endFree(deps, request)
+    endUncharged(deps, request)
     return new Response(body, { headers: replayHeaders(request) })
   }
 
-  /** Tries candidates in turn until one answers. */
-  function tryRoutes(request: GatewayRequest): Promise<Answered | Exhausted> {
-    return tryCandidates(deps, new RouteTries(deps, request))
+  /** Calls the candidates in turn until one answers. */
+  function attemptRoutes(request: GatewayRequest): Promise<Answered | Exhausted> {
+    return attemptCandidates(deps, new RequestAttempts(deps, request))
   }
 
   /** The provider that answered, or why none did. */
-  function commitTo(request: GatewayRequest, outcome: Answered | Exhausted): Opened {
+  function acceptAnswer(request: GatewayRequest, outcome: Answered | Exhausted): AnswerOutcome {
     const { model, record } = request
     if (outcome instanceof Exhausted)
       return outcome.clientLeft ? 'client left' : exhaustedFailure(record.model ?? model.id, outcome)
@@ -158,17 +162,20 @@ export function createRunRequest(
     return new Response(reply.body, { headers })
   }
 
-  async function answerStreamed(opening: Opened | Promise<Opened>, request: GatewayRequest): Promise<Response> {
+  async function answerStreamed(
+    answer: AnswerOutcome | Promise<AnswerOutcome>,
+    request: GatewayRequest,
+  ): Promise<Response> {
     const headers = streamHeaders(answerHeaders(request, clock))
-    if (!(opening instanceof Promise)) {
-      if (isUnanswered(opening)) return await endUnanswered(opening, request)
-      const warnings = warningsOf(opening, request)
+    if (!(answer instanceof Promise)) {
+      if (isUnanswered(answer)) return await endUnanswered(answer, request)
+      const warnings = warningsOf(answer, request)
       if (warnings.length > 0) headers['x-tollgate-warnings'] = warningsHeader(warnings)
     }
     deps.streams.opened()
     const body = streamAnswer(deps, {
       request,
-      opening: opening as OpenStream | Promise<Opened>,
+      pending: answer as OpenStream | Promise<AnswerOutcome>,
       async settle(end, relay) {
         deps.streams.closed()
         request.lastBytes = relay?.terminal
@@ -184,8 +191,8 @@ export function createRunRequest(
   }
 
   /** Ends a request that no provider answered. */
-  async function endUnanswered(opened: Unanswered, request: GatewayRequest): Promise<Response> {
-    if (opened instanceof Failure) return endRefused(deps, request, opened)
+  async function endUnanswered(answer: Unanswered, request: GatewayRequest): Promise<Response> {
+    if (answer instanceof Failure) return endRefused(deps, request, answer)
     await settle(deps, request, { ending: 'client left before content' })
     return goneResponse()
   }
@@ -222,9 +229,9 @@ export function createRunRequest(
   }
 }
 
-/** How the candidates of a request are tried. A class: an object with closures costs five times as much. */
-class RouteTries implements Tries<Answered> {
-  readonly plan: Tries<Answered>['plan']
+/** The calls that may be made for a request. A class: an object with closures costs five times as much. */
+class RequestAttempts implements Attempts<Answered> {
+  readonly plan: Attempts<Answered>['plan']
   readonly streams: boolean
   readonly mayHedge: boolean
 
@@ -272,10 +279,10 @@ class RouteTries implements Tries<Answered> {
 
 const complete: End = { ending: 'complete' }
 
-type Unanswered = Exclude<Opened, Answered>
+type Unanswered = Exclude<AnswerOutcome, Answered>
 
-function isUnanswered(opened: Opened): opened is Unanswered {
-  return opened instanceof Failure || opened === 'client left'
+function isUnanswered(answer: AnswerOutcome): answer is Unanswered {
+  return answer instanceof Failure || answer === 'client left'
 }
 
 /** Whether the plan mixes own and shared routes, which differ in who pays: parallel attempts could be priced wrongly. */

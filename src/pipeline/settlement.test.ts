@@ -13,9 +13,9 @@ import { GatewayRequest } from './request.ts'
 import {
   billedUsage,
   type Ending,
-  endFree,
-  endLeft,
+  endClientLeft,
   endRefused,
+  endUncharged,
   type SettlementDependencies,
   settle,
 } from './settlement.ts'
@@ -121,8 +121,8 @@ test('ends a charged request once: a later error only gets a response', async ()
   const { deps, request, record, counts, requestLines } = start()
   await settle(deps, request, complete, measured)
   expect(endRefused(deps, request, defect).status).toBe(500)
-  expect(endLeft(deps, request).status).toBe(499)
-  endFree(deps, request)
+  expect(endClientLeft(deps, request).status).toBe(499)
+  endUncharged(deps, request)
   expect(await settle(deps, request, { ending: 'ended by us', failure: defect }, measured)).toEqual({
     cost: '0.000000005',
   })

@@ -1,11 +1,11 @@
 // How a request ends: what each ending costs (a table), the charge, and the record. An admitted request ends exactly once,
 // and its hold, its place among the running requests and its idempotency key are given back here, by one of these:
 //
-//   settle      an answer went out, whole or in part: charges or releases the hold, records it
-//   endFailed   no answer: releases, records the failure, and returns it for an error event
-//   endRefused  the same, and returns an error response
-//   endFree     an answer without a charge: a replay under an idempotency key, a count
-//   endLeft     the client left before anything was sent
+//   settle          an answer went out, whole or in part: charges or releases the hold, records it
+//   endFailed       no answer: releases, records the failure, and returns it for an error event
+//   endRefused      the same, and returns an error response
+//   endUncharged    an answer without a charge: a replay under an idempotency key, a count
+//   endClientLeft   the client left before anything was sent
 
 import { priceUsage } from '../catalog/price.ts'
 import type { Clock } from '../kernel/clock.ts'
@@ -21,7 +21,7 @@ import type { RequestLog } from '../telemetry/request-log.ts'
 import { chargedRequestRow, logRequest, type RequestRecord } from '../telemetry/request-record.ts'
 import type { GenerationKeys, KeyedRequest } from '../tenancy/idempotency.ts'
 import type { StoredResponses } from '../tenancy/stored-responses.ts'
-import { type AnswerHeaders, failureResponse, routeHeaders } from './headers.ts'
+import { failureResponse, routeHeaders, withLimits } from './headers.ts'
 import type { GatewayRequest } from './request.ts'
 import { keepResponse } from './stored-response.ts'
 import { type MeasuredReply, nothingMeasured } from './usage.ts'
@@ -168,7 +168,7 @@ function endCharged(deps: SettlementDependencies, request: GatewayRequest): Sett
     record.notes.push(`the charge took ${(record.settleMs / 1000).toFixed(1)} s to commit`)
     deps.requests.write(record)
   }
-  giveBack(request)
+  endAdmission(request)
   report(deps, record)
   return { cost: record.costUsd }
 }
@@ -186,7 +186,7 @@ function endUnconfirmed(
   recordSettleTime(request)
   if (!hasLeft) recordEnd(request, failure.status, failure)
   log.warn('a charge was not confirmed in time; whether it was made is not known yet', { request_id: record.id })
-  giveBack(request)
+  endAdmission(request)
   const endLater = async (): Promise<void> => {
     const known = await end
     if (known === undefined) {
@@ -254,7 +254,7 @@ async function storeAnswer(
 export function endFailed(deps: SettlementDependencies, request: GatewayRequest, failure: Failure): Failure {
   const { mayBeCharged, record, claimedKey } = request
   const sent = mayBeCharged ? chargeUnknown(failure.code, record.id, claimedKey !== undefined) : failure
-  endFree(deps, request, sent.status, sent)
+  endUncharged(deps, request, sent.status, sent)
   return sent
 }
 
@@ -266,8 +266,8 @@ export function endRefused(deps: SettlementDependencies, request: GatewayRequest
 }
 
 /** Ends a request whose client has left and for which nothing was sent upstream. */
-export function endLeft(deps: SettlementDependencies, request: GatewayRequest): Response {
-  endFree(deps, request, clientLeftStatus)
+export function endClientLeft(deps: SettlementDependencies, request: GatewayRequest): Response {
+  endUncharged(deps, request, clientLeftStatus)
   return goneResponse()
 }
 
@@ -277,7 +277,7 @@ export function goneResponse(): Response {
 }
 
 /** Ends a request without a charge, unless it has ended. */
-export function endFree(
+export function endUncharged(
   deps: SettlementDependencies,
   request: GatewayRequest,
   status = 200,
@@ -303,12 +303,12 @@ function release(deps: SettlementDependencies, request: GatewayRequest): void {
       .catch((error) => log.warn('an idempotency key could not be freed', { error: String(error) }))
   }
   requests.write(record)
-  giveBack(request)
+  endAdmission(request)
   report(deps, record)
 }
 
 /** Gives back the connection and the place among the running requests. */
-function giveBack({ connection, admission, record, attempts }: GatewayRequest): void {
+function endAdmission({ connection, admission, record, attempts }: GatewayRequest): void {
   connection.rearm()
   const { usage } = record
   const tokens = usage && totalInputTokens(usage) + usage.outputTokens
@@ -346,18 +346,7 @@ function openAttemptOutcome(status: number, failure: Failure | undefined): strin
   return failure.code === 'INTERNAL' ? 'failed here' : 'shut down'
 }
 
-// ── Headers and errors ──
-
-/** The headers of an answer. */
-export function answerHeaders(request: GatewayRequest, clock: Clock): AnswerHeaders {
-  const { record, candidate, attempts } = request
-  return withLimits(routeHeaders(record.id, candidate, Math.max(1, attempts.length)), request, clock)
-}
-
-function withLimits(headers: AnswerHeaders, { limits, spend, surface }: GatewayRequest, clock: Clock): AnswerHeaders {
-  if (!limits.requests && !limits.tokens && !spend) return headers
-  return Object.assign(headers, surface.limitHeaders?.({ ...limits, spend }, clock.now()))
-}
+// ── Errors ──
 
 function chargeFailed(retryAfterMs: number): Failure {
   const message = 'Tollgate could not record the charge for this answer, so it cannot complete it. Nothing was charged.'

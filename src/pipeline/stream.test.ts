@@ -12,7 +12,7 @@ import type { OpenStream } from './attempt.ts'
 import { createTicker } from './deadline.ts'
 import type { GatewayRequest } from './request.ts'
 import type { End, Ending } from './settlement.ts'
-import { type Opened, PendingSettlements, StreamClocks, streamAnswer } from './stream.ts'
+import { type AnswerOutcome, PendingSettlements, StreamClocks, streamAnswer } from './stream.ts'
 
 // Errors in mid-stream: the provider's and our own are distinguished, and both are settled once.
 
@@ -53,7 +53,7 @@ const request = {
   usageOfPart: () => ({ outputTokens: 0 }),
 } as unknown as GatewayRequest
 
-function answer(opening: OpenStream | Promise<Opened>) {
+function answer(pending: OpenStream | Promise<AnswerOutcome>) {
   const ends: End[] = []
   const defects: unknown[] = []
   const body = streamAnswer(
@@ -68,7 +68,7 @@ function answer(opening: OpenStream | Promise<Opened>) {
     },
     {
       request,
-      opening,
+      pending,
       async settle({ ending, failure, why }) {
         ends.push({ ending, failure, why })
         return {}
@@ -119,12 +119,12 @@ test('does not blame a provider for a defect of ours before the first event', as
 
 test('aborts a provider that opens after the client has left', async () => {
   const aborted = Promise.withResolvers<string>()
-  const opening = Promise.withResolvers<Opened>()
-  const { body, ends } = answer(opening.promise)
+  const pending = Promise.withResolvers<AnswerOutcome>()
+  const { body, ends } = answer(pending.promise)
   const reader = body.getReader()
   await reader.read()
   await reader.cancel()
-  opening.resolve(
+  pending.resolve(
     openStream(
       () => new Promise(() => {}),
       () => aborted.resolve('aborted'),
@@ -170,7 +170,7 @@ test('sends no keep-alives while it awaits the final usage after the client has 
     { ticker, reach: noFailpoint, pendingSettlements, onDefect: () => new Failure('INTERNAL', 'Tollgate failed.') },
     {
       request,
-      opening: { ...stream, relay: { ...relay, awaitsUsage: true } },
+      pending: { ...stream, relay: { ...relay, awaitsUsage: true } },
       async settle({ ending }) {
         ends.push(ending)
         return {}

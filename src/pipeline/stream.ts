@@ -18,7 +18,7 @@ import type { GatewayRequest } from './request.ts'
 import type { End, Settled } from './settlement.ts'
 
 /** The result of a request's attempts. */
-export type Opened = Answered | Failure | 'client left'
+export type AnswerOutcome = Answered | Failure | 'client left'
 
 interface StreamDependencies {
   readonly ticker: Ticker
@@ -31,7 +31,7 @@ interface StreamDependencies {
 interface StreamInput {
   readonly request: GatewayRequest
   /** Open, or still being tried while the client gets keep-alives. */
-  readonly opening: OpenStream | Promise<Opened>
+  readonly pending: OpenStream | Promise<AnswerOutcome>
   /** Called once, before the last bytes are sent. */
   settle(end: End, relay: StreamRelay | undefined): Promise<Settled>
 }
@@ -58,7 +58,7 @@ class Pump implements Watched {
   readonly #clocks: StreamClocks
   #stream: OpenStream | undefined
   #controller: Controller | undefined
-  #phase: 'opening' | 'flowing' | 'ended' = 'opening'
+  #phase: 'waiting' | 'flowing' | 'ended' = 'waiting'
   /** Why we aborted the upstream call, if we did. */
   #abortedFor: Interruption | undefined
   #pendingRead: PendingRead | undefined
@@ -69,7 +69,7 @@ class Pump implements Watched {
     this.#deps = deps
     this.#input = input
     this.#request = input.request
-    if (!(input.opening instanceof Promise)) this.#stream = input.opening
+    if (!(input.pending instanceof Promise)) this.#stream = input.pending
     deps.ticker.watch(this)
     this.#clocks = new StreamClocks(deps.ticker.nowMs)
   }
@@ -103,25 +103,25 @@ class Pump implements Watched {
     await this.#expiring
   }
 
-  /** Waits for a committed provider and forwards the bytes that were read before. */
+  /** Waits for the answer of a provider and forwards the bytes that were read before. */
   async #open(controller: Controller): Promise<void> {
-    const { opening } = this.#input
+    const { pending } = this.#input
     // Headers that are sent early need bytes to travel with.
-    if (opening instanceof Promise) this.#send(controller, keepAliveComment)
-    const opened = opening instanceof Promise ? await opening : opening
+    if (pending instanceof Promise) this.#send(controller, keepAliveComment)
+    const answer = pending instanceof Promise ? await pending : pending
     if (this.#isOver()) {
-      // The client left before the provider was committed; nothing else would end the call.
-      abortOpened(opened)
+      // The client left before a provider had answered; nothing else would end the call.
+      abortAnswer(answer)
       return
     }
-    if (opened === 'client left') return this.clientLeft()
-    if (opened instanceof Failure) return await this.#end(controller, { ending: 'not served', failure: opened })
-    assert(opened.kind === 'stream', 'a streamed request is answered by a stream')
-    this.#stream = opened
+    if (answer === 'client left') return this.clientLeft()
+    if (answer instanceof Failure) return await this.#end(controller, { ending: 'not served', failure: answer })
+    assert(answer.kind === 'stream', 'a streamed request is answered by a stream')
+    this.#stream = answer
     this.#phase = 'flowing'
     this.#clocks.opened(this.#deps.ticker.nowMs)
-    const full = this.#forward(controller, opened, opened.first)
-    if (opened.relay.finished || opened.relay.fault) await this.#endReply(controller, opened, false)
+    const full = this.#forward(controller, answer, answer.first)
+    if (answer.relay.finished || answer.relay.fault) await this.#endReply(controller, answer, false)
     if (full) await this.#untilTaken(full)
   }
 
@@ -198,9 +198,9 @@ class Pump implements Watched {
   /** The client has gone: it cancelled, disconnected, or read nothing for too long. */
   async clientLeft(): Promise<void> {
     if (this.#isOver()) return
-    const { opening } = this.#input
+    const { pending } = this.#input
     // The runtime does not call `run` if the client left before it took the response.
-    if (!this.#controller && opening instanceof Promise) void this.#abandon(opening)
+    if (!this.#controller && pending instanceof Promise) void this.#abandon(pending)
     const stream = this.#stream
     if (!stream?.relay.awaitsUsage) return void (await this.#settleLeft())
     this.#stop()
@@ -208,9 +208,9 @@ class Pump implements Watched {
     await this.#deps.pendingSettlements.track(settling, stream.abort)
   }
 
-  async #abandon(opening: Promise<Opened>): Promise<void> {
+  async #abandon(pending: Promise<AnswerOutcome>): Promise<void> {
     try {
-      abortOpened(await opening)
+      abortAnswer(await pending)
     } catch (error) {
       this.#deps.onDefect(error, this.#request.record.id)
     }
@@ -276,8 +276,8 @@ class Pump implements Watched {
   }
 }
 
-function abortOpened(opened: Opened): void {
-  if (typeof opened === 'object' && 'abort' in opened) opened.abort()
+function abortAnswer(answer: AnswerOutcome): void {
+  if (typeof answer === 'object' && 'abort' in answer) answer.abort()
 }
 
 // ── Timing ──

@@ -103,14 +103,14 @@ describe('a reported count', () => {
     const assumed = { ...bounds, isCapSent: false }
     const long = usage({ inputTokens: 1, outputTokens: 5000 })
     expect(findImplausible(long, assumed, () => 5000)).toBeUndefined()
-    expect(findImplausible(long, assumed, () => 4999)).toMatchObject({ count: 'output', most: 4999 })
+    expect(findImplausible(long, assumed, () => 4999)).toMatchObject({ count: 'output', max: 4999 })
   })
 
   test('does not allow more for searches that were not requested', () => {
     const none = { ...bounds, units: undefined }
     expect(findImplausible(usage({ inputTokens: 1, outputTokens: 5, webSearches: 900 }), none, () => 4)).toBeUndefined()
     const long = usage({ inputTokens: 1001, outputTokens: 5, webSearches: 900 })
-    expect(findImplausible(long, none, () => 4)).toMatchObject({ count: 'input', most: 1000 })
+    expect(findImplausible(long, none, () => 4)).toMatchObject({ count: 'input', max: 1000 })
   })
 
   test('is noted with its numbers', () => {
@@ -129,8 +129,8 @@ test.each([
   [321, 338],
   [1000, 1050],
   [128_000, 134_400],
-])('a cap of %i allows a report of %i', (cap, most) => {
-  expect(withTolerance(cap)).toBe(most)
+])('a cap of %i allows a report of %i', (cap, max) => {
+  expect(withTolerance(cap)).toBe(max)
 })
 
 test.each([

@@ -77,42 +77,42 @@ export interface UsageBounds {
 export interface Implausible {
   readonly count: ImplausibleCount
   readonly reported: number
-  readonly most: number
+  readonly max: number
 }
 
 /** undefined = every count may be true. `outputBytes` is called only where it decides. */
 export function findImplausible(usage: Usage, bounds: UsageBounds, outputBytes: () => number): Implausible | undefined {
   const { outputTokens } = usage
   const input = totalInputTokens(usage)
-  const inputMost = inputMostOf(usage, bounds)
-  if (input > inputMost) return { count: 'input', reported: input, most: inputMost }
-  const outputMost = outputMostOf(usage, bounds, outputTokens > bounds.outputTokens ? outputBytes : none)
-  if (outputTokens > outputMost) return { count: 'output', reported: outputTokens, most: outputMost }
+  const inputMax = inputMaxOf(usage, bounds)
+  if (input > inputMax) return { count: 'input', reported: input, max: inputMax }
+  const outputMax = outputMaxOf(usage, bounds, outputTokens > bounds.outputTokens ? outputBytes : none)
+  if (outputTokens > outputMax) return { count: 'output', reported: outputTokens, max: outputMax }
   if (bounds.units) {
     for (const { count, json } of unitBuckets) {
       if (isUnitPlausible(usage, bounds, count)) continue
-      return { count: json, reported: usage[count] ?? 0, most: bounds.units[count] ?? 0 }
+      return { count: json, reported: usage[count] ?? 0, max: bounds.units[count] ?? 0 }
     }
   }
   const { summaries } = usage
   if (summaries && plausibleSummaries(summaries, bounds).length < summaries.length) {
-    return { count: 'summary', reported: summaries.length, most: summariesMax }
+    return { count: 'summary', reported: summaries.length, max: summariesMax }
   }
   if ((outputTokens > 0 && input > 0) || outputBytes() === 0) return undefined
-  return { count: 'zero', reported: 0, most: 0 }
+  return { count: 'zero', reported: 0, max: 0 }
 }
 
 const none = () => 0
 
 /** The note in the request's record. */
-export function implausibleNote({ count, reported, most }: Implausible): string {
+export function implausibleNote({ count, reported, max }: Implausible): string {
   const unit = unitBuckets.find(({ json }) => json === count)
   if (unit) {
-    return noteOf(`reported ${reported} ${unit.label.toLowerCase()}, and this request allows ${most} at most`)
+    return noteOf(`reported ${reported} ${unit.label.toLowerCase()}, and this request allows ${max} at most`)
   }
   const what: Partial<Record<ImplausibleCount, string>> = {
-    input: `reported ${reported} input tokens, and this request can have ${most} at most`,
-    output: `reported ${reported} output tokens, and this request allows ${most} at most`,
+    input: `reported ${reported} input tokens, and this request can have ${max} at most`,
+    output: `reported ${reported} output tokens, and this request allows ${max} at most`,
     summary: 'reported summaries of the conversation that are more or longer than the request allows',
     zero: 'reported no input or no output tokens, although the answer has content',
   }
@@ -123,13 +123,13 @@ function noteOf(what: string): string {
   return `implausible usage: the provider ${what}; an estimate was charged instead`
 }
 
-function inputMostOf(usage: Usage, bounds: UsageBounds): number {
+function inputMaxOf(usage: Usage, bounds: UsageBounds): number {
   return bounds.inputTokens * roundsOf(usage, bounds)
 }
 
-function outputMostOf(usage: Usage | undefined, bounds: UsageBounds, outputBytes: () => number): number {
-  const most = bounds.outputTokens * roundsOf(usage, bounds)
-  return bounds.isCapSent ? most : Math.max(most, outputBytes())
+function outputMaxOf(usage: Usage | undefined, bounds: UsageBounds, outputBytes: () => number): number {
+  const max = bounds.outputTokens * roundsOf(usage, bounds)
+  return bounds.isCapSent ? max : Math.max(max, outputBytes())
 }
 
 /** How often the model read the request: a model that searches the web reads everything again after each search. */
@@ -168,8 +168,8 @@ function plausibleSummaries(
 export function plausiblePart(usage: Usage, bounds: UsageBounds, outputBytes: () => number): Usage {
   const { summaries, reasoningTokens, audioOutputTokens, outputTokens, ...input } = withoutUnits(usage)
   const kept = plausibleSummaries(summaries ?? [], bounds)
-  const isInput = totalInputTokens(usage) <= inputMostOf(usage, bounds)
-  const isOutput = outputTokens <= outputMostOf(usage, bounds, outputBytes)
+  const isInput = totalInputTokens(usage) <= inputMaxOf(usage, bounds)
+  const isOutput = outputTokens <= outputMaxOf(usage, bounds, outputBytes)
   return {
     ...(isInput ? input : estimatedInput(0)),
     ...(isOutput && reasoningTokens !== undefined && { reasoningTokens }),
@@ -188,8 +188,8 @@ export function estimateUsage(
   estimatedInputTokens: () => number,
 ): Usage {
   const counted = reported && plausiblePart(reported, bounds, () => outputBytes)
-  const most = outputMostOf(counted, bounds, () => outputBytes)
-  const outputTokens = Math.min(most, Math.max(counted?.outputTokens ?? 0, tokensIn(outputBytes)))
+  const max = outputMaxOf(counted, bounds, () => outputBytes)
+  const outputTokens = Math.min(max, Math.max(counted?.outputTokens ?? 0, tokensIn(outputBytes)))
   // Some hosts report zeros until they know.
   if (counted && totalInputTokens(counted) > 0) return withOutput(counted, outputTokens)
   const units = counted && plausibleUnits(counted, bounds)
@@ -199,8 +199,8 @@ export function estimateUsage(
 /** The reported count plus an estimate for the bytes relayed since; the same object if there were none. */
 export function usageSince(counted: Usage, bytes: number, bounds: UsageBounds): Usage {
   if (bytes === 0) return counted
-  const most = outputMostOf(counted, bounds, () => Number.POSITIVE_INFINITY)
-  return withOutput(counted, Math.min(most, counted.outputTokens + tokensIn(bytes)))
+  const max = outputMaxOf(counted, bounds, () => Number.POSITIVE_INFINITY)
+  return withOutput(counted, Math.min(max, counted.outputTokens + tokensIn(bytes)))
 }
 
 function withOutput(counted: Usage, outputTokens: number): Usage {

@@ -113,7 +113,7 @@ const keyFile = {
   universe_domain: 'googleapis.com',
 }
 
-test('of a key file is kept who asks and with what, and nothing of where', () => {
+test('keeps the account and the key of a key file, and none of its addresses', () => {
   const read = readOwnCredential('google-oauth', `${JSON.stringify(keyFile, undefined, 2)}\n`)
   if ('fault' in read) throw new Error(read.fault)
   const { type, project_id, private_key_id, private_key, client_email } = keyFile

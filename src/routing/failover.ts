@@ -7,9 +7,7 @@ import type { Clock } from '../kernel/clock.ts'
 import { Exhausted, type FailedAttempt } from './exhausted.ts'
 import { type AttemptFault, attemptFault, cannotCarry, faultTable, isTransient } from './faults.ts'
 import { effects, type Health } from './health.ts'
-import { type CallBudget, type HedgePair, hedgePair, race } from './hedge.ts'
-import type { Candidate } from './plan.ts'
-import type { HealthPlan } from './rank.ts'
+import type { Candidate, HealthPlan } from './plan.ts'
 import type { RouteState } from './route.ts'
 
 /** On routes that are not known to work, immediate repeats included. */
@@ -39,7 +37,7 @@ export interface RetryRules {
   readonly totalMs: number
 }
 
-export interface TryDependencies {
+export interface FailoverDependencies {
   readonly clock: Clock
   readonly health: Pick<Health, 'begin' | 'state' | 'recordOk' | 'recordFault' | 'recordNothing'>
   readonly retryBudget: Pick<CallBudget, 'earn' | 'spend' | 'level'>
@@ -60,7 +58,8 @@ export interface AttemptOptions {
   readonly superseded?: AbortSignal | undefined
 }
 
-export interface Tries<Answer extends object> {
+/** The calls that may be made for one request. */
+export interface Attempts<Answer extends object> {
   readonly plan: HealthPlan<Candidate>
   /** Whether to measure the time to the first event. */
   readonly streams: boolean
@@ -81,18 +80,18 @@ export interface Tries<Answer extends object> {
   isWanted(): boolean
 }
 
-export async function tryCandidates<Answer extends object>(
-  deps: TryDependencies,
-  tries: Tries<Answer>,
+export async function attemptCandidates<Answer extends object>(
+  deps: FailoverDependencies,
+  attempts: Attempts<Answer>,
 ): Promise<Answer | Exhausted> {
-  const { plan } = tries
+  const { plan } = attempts
   // Requests to a sandbox that fails on purpose do not count as traffic.
   if (!plan.ordered[0]?.provider.ignoresHealth) deps.retryBudget.earn()
-  const pair = tries.mayHedge && deps.hedges ? hedgePair(plan, deps.clock) : undefined
-  const progress = new Progress(deps, tries)
+  const pair = attempts.mayHedge && deps.hedges ? hedgePair(plan, deps.clock) : undefined
+  const progress = new Progress(deps, attempts)
   for (let next = progress.next(); next; next = progress.next()) {
     const { candidate, waitMs, isRepeat, isLast } = next
-    const ended = waitMs > 0 ? await tries.pause?.(waitMs) : undefined
+    const ended = waitMs > 0 ? await attempts.pause?.(waitMs) : undefined
     if (ended) {
       progress.fail(candidate, ended, isLast)
       continue
@@ -104,13 +103,13 @@ export async function tryCandidates<Answer extends object>(
       continue
     }
     if (pair?.first !== candidate || isRepeat) {
-      const outcome = await tryOne(deps, tries, next, begunMs)
-      if (tries.isAnswer(outcome)) return outcome
+      const outcome = await attemptOne(deps, attempts, next, begunMs)
+      if (attempts.isAnswer(outcome)) return outcome
       progress.fail(candidate, outcome, isLast)
       continue
     }
-    for (const { candidate: tried, outcome } of await tryPair(deps, tries, next, begunMs, pair)) {
-      if (tries.isAnswer(outcome)) return outcome
+    for (const { candidate: tried, outcome } of await attemptPair(deps, attempts, next, begunMs, pair)) {
+      if (attempts.isAnswer(outcome)) return outcome
       progress.fail(tried, outcome, isLast)
       if (progress.isFinal) break
     }
@@ -136,8 +135,8 @@ const noneFailed = new Map<Candidate, Failed>()
 
 /** The attempts of one request so far, and the choice of the next. */
 class Progress<Answer extends object> {
-  readonly #deps: TryDependencies
-  readonly #tries: Tries<Answer>
+  readonly #deps: FailoverDependencies
+  readonly #attempts: Attempts<Answer>
   readonly #startedMs: number
   /** The latest time at which an attempt may begin. */
   readonly #lastBeginMs: number
@@ -146,7 +145,7 @@ class Progress<Answer extends object> {
   /** The last call that was made and failed. */
   #last: Failed | undefined
   #plannedNext = 0
-  #attempts = 0
+  #attemptCount = 0
   /** Calls whose request may still be running upstream. */
   #ambiguousCalls = 0
   /** A fault counted against no route, so all of them look healthy however often it occurs. */
@@ -154,11 +153,11 @@ class Progress<Answer extends object> {
   #retries = 0
   #lastRetryMs: number | undefined
 
-  constructor(deps: TryDependencies, tries: Tries<Answer>) {
+  constructor(deps: FailoverDependencies, attempts: Attempts<Answer>) {
     this.#deps = deps
-    this.#tries = tries
+    this.#attempts = attempts
     this.#startedMs = deps.clock.monotonicMs()
-    this.#lastBeginMs = this.#startedMs + requestTotalMs(tries.streams) - minTimeLeftMs
+    this.#lastBeginMs = this.#startedMs + requestTotalMs(attempts.streams) - minTimeLeftMs
   }
 
   next(): Next | undefined {
@@ -174,7 +173,7 @@ class Progress<Answer extends object> {
   fail(candidate: Candidate, fault: AttemptFault, wasLast: boolean): void {
     // A route that could not be called does not count.
     const calls = (this.#failed.get(candidate)?.calls ?? 0) + (fault.failure ? 0 : 1)
-    if (!fault.failure) this.#attempts++
+    if (!fault.failure) this.#attemptCount++
     if (fault.isAmbiguous) this.#ambiguousCalls++
     if (isRouteNeutral(fault)) this.#hadNeutralFault = true
     const { state, waitMs } = this.#deps.health.state(candidate.health)
@@ -192,7 +191,7 @@ class Progress<Answer extends object> {
   exhausted(): Exhausted {
     const failed: FailedAttempt[] = [...this.#failed.values()]
     if (this.isFinal) return new Exhausted(failed)
-    for (const { candidate, state } of this.#tries.plan.excluded) failed.push(skippedAttempt(candidate, state))
+    for (const { candidate, state } of this.#attempts.plan.excluded) failed.push(skippedAttempt(candidate, state))
     return new Exhausted(failed)
   }
 
@@ -209,7 +208,7 @@ class Progress<Answer extends object> {
 
   /** The same route at once: over a new connection if a pooled one was stale, or if the same call may now work. */
   #replay(): Next | undefined {
-    if (this.#last?.calls !== 1 || this.#attempts >= attemptsMax || this.#isLate()) return undefined
+    if (this.#last?.calls !== 1 || this.#attemptCount >= attemptsMax || this.#isLate()) return undefined
     const { candidate, fault } = this.#last
     if (!fault.isStale && !fault.isRepeatable) return undefined
     const isFree = isInGoodHealth(this.#deps, candidate) && !isRouteNeutral(fault)
@@ -219,12 +218,12 @@ class Progress<Answer extends object> {
 
   /** The next candidate of the plan that may be called. */
   #nextRoute(): Next | undefined {
-    const { ordered } = this.#tries.plan
+    const { ordered } = this.#attempts.plan
     while (this.#plannedNext < ordered.length && !this.#hasEnough()) {
       const candidate = ordered[this.#plannedNext++]
       if (!candidate || this.#failed.has(candidate)) continue
       if (candidate.refusal) this.#record({ candidate, fault: cannotCarry(candidate.refusal) })
-      else if (this.#attempts === 0 || this.#mayMoveOn(candidate))
+      else if (this.#attemptCount === 0 || this.#mayMoveOn(candidate))
         return { candidate, waitMs: 0, isFresh: false, isRepeat: false, isLast: !this.#hasAnother() }
       else {
         const state = this.#deps.health.state(candidate.health)
@@ -238,12 +237,12 @@ class Progress<Answer extends object> {
   /** When no other route is left: the one with the fewest calls whose fault may pass, after a wait. */
   #retry(): Next | undefined {
     const { retries, clock, random } = this.#deps
-    if (!this.#tries.pause || this.#attempts >= retries.attempts) return undefined
+    if (!this.#attempts.pause || this.#attemptCount >= retries.attempts) return undefined
     const [best] = [...this.#failed.values()].filter(mayPassSoon).sort((a, b) => (a.calls ?? 0) - (b.calls ?? 0))
     if (!best) return undefined
     const { candidate, fault } = best
     const nowMs = clock.monotonicMs()
-    const clientTimeoutAtMs = this.#startedMs + (this.#tries.clientTimeoutMs ?? Number.POSITIVE_INFINITY)
+    const clientTimeoutAtMs = this.#startedMs + (this.#attempts.clientTimeoutMs ?? Number.POSITIVE_INFINITY)
     this.#lastRetryMs ??= Math.min(nowMs + retries.totalMs, clientTimeoutAtMs, this.#lastBeginMs)
     const leftMs = this.#lastRetryMs - nowMs
     // Other requests may have learned meanwhile that a throttled route must wait longer.
@@ -259,8 +258,8 @@ class Progress<Answer extends object> {
 
   /** Whether a further route of the plan could be tried after the call that is about to be made. */
   #hasAnother(): boolean {
-    const { ordered } = this.#tries.plan
-    const attempts = this.#attempts + 1
+    const { ordered } = this.#attempts.plan
+    const attempts = this.#attemptCount + 1
     for (let at = this.#plannedNext; at < ordered.length; at++) {
       const candidate = ordered[at]
       if (!candidate || candidate.refusal || this.#failed.has(candidate)) continue
@@ -272,14 +271,14 @@ class Progress<Answer extends object> {
   }
 
   #hasEnough(): boolean {
-    if (this.#attempts === 0) return false
-    return this.#attempts >= (this.#hadNeutralFault ? attemptsMax : attemptsMaxHealthy) || this.#isLate()
+    if (this.#attemptCount === 0) return false
+    return this.#attemptCount >= (this.#hadNeutralFault ? attemptsMax : attemptsMaxHealthy) || this.#isLate()
   }
 
   /** Retrying everything while everything fails would make it worse; one more call to a healthy route does not. */
   #mayMoveOn(candidate: Candidate): boolean {
     if (!this.#hadNeutralFault && isInGoodHealth(this.#deps, candidate)) return true
-    return this.#attempts < attemptsMax && this.#spend(candidate)
+    return this.#attemptCount < attemptsMax && this.#spend(candidate)
   }
 
   /** Calls to a provider that ignores health are free. */
@@ -302,7 +301,7 @@ function mayPassSoon({ fault, calls, wasLast }: Failed): boolean {
 }
 
 /** A provider that fails on purpose always counts as healthy. */
-function isInGoodHealth(deps: TryDependencies, { health, provider }: Candidate): boolean {
+function isInGoodHealth(deps: FailoverDependencies, { health, provider }: Candidate): boolean {
   return provider.ignoresHealth || deps.health.state(health).state === 'healthy'
 }
 
@@ -312,56 +311,26 @@ function isRouteNeutral({ class: faultClass, provider, failure }: AttemptFault):
 }
 
 /** One call, recorded in health. */
-async function tryOne<Answer extends object>(
-  { clock, health }: TryDependencies,
-  tries: Tries<Answer>,
+async function attemptOne<Answer extends object>(
+  { clock, health }: FailoverDependencies,
+  attempts: Attempts<Answer>,
   next: Next,
   begunMs: number,
 ): Promise<Answer | AttemptFault> {
   const { candidate } = next
   let outcome: Answer | AttemptFault
   try {
-    outcome = await tries.attempt(candidate, next)
+    outcome = await attempts.attempt(candidate, next)
   } catch (error) {
     // Ends a probe: a defect of ours must not keep the route out.
     health.recordNothing(candidate.health, begunMs)
     throw error
   }
   if (candidate.provider.ignoresHealth) return outcome
-  const tookMs = tries.streams ? clock.monotonicMs() - begunMs : undefined
-  if (tries.isAnswer(outcome)) health.recordOk(candidate.health, begunMs, tookMs)
+  const tookMs = attempts.streams ? clock.monotonicMs() - begunMs : undefined
+  if (attempts.isAnswer(outcome)) health.recordOk(candidate.health, begunMs, tookMs)
   else health.recordFault(candidate.health, begunMs, outcome, tookMs)
   return outcome
-}
-
-interface Called<Answer> {
-  readonly candidate: Candidate
-  readonly outcome: Answer | AttemptFault
-}
-
-/** The first candidate and, if it is slower than usual, a second in parallel. */
-function tryPair<Answer extends object>(
-  deps: TryDependencies,
-  tries: Tries<Answer>,
-  next: Next,
-  begunMs: number,
-  { second, afterMs }: HedgePair,
-): Promise<readonly Called<Answer>[]> {
-  deps.hedges?.earn()
-  const call = async (turn: Next, startMs: number, superseded: AbortSignal): Promise<Called<Answer>> => {
-    return { candidate: turn.candidate, outcome: await tryOne(deps, tries, { ...turn, superseded }, startMs) }
-  }
-  return race<Called<Answer>>({
-    afterMs,
-    runFirst: (superseded) => call(next, begunMs, superseded),
-    runSecond(superseded) {
-      if (!tries.isWanted() || !deps.hedges?.spend() || !deps.retryBudget.spend()) return undefined
-      const startMs = deps.health.begin(second.health, tries.plan.mode)
-      return typeof startMs === 'number' ? call({ ...next, candidate: second }, startMs, superseded) : undefined
-    },
-    hasWon: ({ outcome }) => tries.isAnswer(outcome),
-    discard: ({ outcome }) => (tries.isAnswer(outcome) ? tries.discard?.(outcome) : undefined),
-  })
 }
 
 /** A candidate that was not called, with the reason, for the final error. */
@@ -370,4 +339,197 @@ function skippedAttempt(candidate: Candidate, { state, why = 'failing', waitMs }
   const skippedAs = state === 'parked' ? 'parked' : 'ejected'
   if (waitMs === undefined) return { candidate, fault, skippedAs }
   return { candidate, fault: { ...fault, provider: { ...replyFault(''), retryAfterMs: waitMs } }, skippedAs }
+}
+
+// ── Budgets for extra calls ──
+
+/** Limits the extra calls of the whole process to a share of its requests. */
+export interface CallBudget {
+  /** A request arrived. */
+  earn(): void
+  /** Takes one call from the budget; false = it is empty. */
+  spend(): boolean
+  /** In calls, for the gauge. */
+  level(): number
+  /** How often `spend` returned false. */
+  refused(): number
+}
+
+interface BudgetRules {
+  /** One call for this many requests. Counted in these shares, which add up exactly. */
+  readonly requestsPerCall: number
+  readonly callsMax: number
+  /** The budget of a quiet gateway: it begins with this and is refilled up to it by time, a share every 100 ms. */
+  readonly callsFloor: number
+}
+
+const refillMs = 100
+
+function createBudget(clock: Clock, { requestsPerCall, callsMax, callsFloor }: BudgetRules): CallBudget {
+  const max = callsMax * requestsPerCall
+  const floor = callsFloor * requestsPerCall
+  let level = floor
+  let refilledMs = clock.monotonicMs()
+  let refused = 0
+  const refill = (): void => {
+    const shares = Math.floor((clock.monotonicMs() - refilledMs) / refillMs)
+    refilledMs += shares * refillMs
+    if (level < floor) level = Math.min(floor, level + shares)
+  }
+  return {
+    earn() {
+      if (level < max) level++
+    },
+    spend() {
+      refill()
+      if (level < requestsPerCall) {
+        refused++
+        return false
+      }
+      level -= requestsPerCall
+      return true
+    },
+    level() {
+      refill()
+      return level / requestsPerCall
+    },
+    refused: () => refused,
+  }
+}
+
+/**
+ * A fifth of the requests: when everything fails, trying every request three times would make it worse. The floor: ten
+ * agents whose only route fails twice spend it at once; one agent cannot, because two retries take a second or more. While
+ * everything fails it adds two calls a second to the fifth, however many requests there are.
+ */
+export function createRetryBudget({ clock }: { readonly clock: Clock }): CallBudget {
+  return createBudget(clock, { requestsPerCall: 5, callsMax: 100, callsFloor: 20 })
+}
+
+/** One of twenty requests that could be hedged. */
+export function createHedgeBudget({ clock }: { readonly clock: Clock }): CallBudget {
+  return createBudget(clock, { requestsPerCall: 20, callsMax: 5, callsFloor: 0 })
+}
+
+// ── Hedging ──
+
+// A second route for a request whose first one is slower than usual. Off unless a model enables it, limited by its own
+// budget, and paid for by the operator: the loser is aborted at once and costs the caller nothing.
+
+interface Called<Answer> {
+  readonly candidate: Candidate
+  readonly outcome: Answer | AttemptFault
+}
+
+/** The first candidate and, if it is slower than usual, a second in parallel. */
+function attemptPair<Answer extends object>(
+  deps: FailoverDependencies,
+  attempts: Attempts<Answer>,
+  next: Next,
+  begunMs: number,
+  { second, afterMs }: HedgePair,
+): Promise<readonly Called<Answer>[]> {
+  deps.hedges?.earn()
+  const call = async (turn: Next, startMs: number, superseded: AbortSignal): Promise<Called<Answer>> => {
+    return { candidate: turn.candidate, outcome: await attemptOne(deps, attempts, { ...turn, superseded }, startMs) }
+  }
+  return race<Called<Answer>>({
+    afterMs,
+    runFirst: (superseded) => call(next, begunMs, superseded),
+    runSecond(superseded) {
+      if (!attempts.isWanted() || !deps.hedges?.spend() || !deps.retryBudget.spend()) return undefined
+      const startMs = deps.health.begin(second.health, attempts.plan.mode)
+      return typeof startMs === 'number' ? call({ ...next, candidate: second }, startMs, superseded) : undefined
+    },
+    hasWon: ({ outcome }) => attempts.isAnswer(outcome),
+    discard: ({ outcome }) => (attempts.isAnswer(outcome) ? attempts.discard?.(outcome) : undefined),
+  })
+}
+
+interface HedgePair {
+  readonly first: Candidate
+  readonly second: Candidate
+  /** When the second is called: the first route's p95. */
+  readonly afterMs: number
+}
+
+/** undefined = there is no second route, or too few samples to know what slow means. */
+export function hedgePair({ ordered, mode }: HealthPlan<Candidate>, clock: Clock): HedgePair | undefined {
+  const [first, ...others] = ordered.filter(({ refusal }) => !refusal)
+  if (!first || mode === 'panic') return undefined
+  const figures = first.health.latency.firstEventMs.reliable(clock.monotonicMs())
+  const second = others.find((other) => isElsewhere(first, other))
+  return figures && second && { first, second, afterMs: figures.p95 }
+}
+
+/** Another name at the same host would be just as slow. */
+function isElsewhere(first: Candidate, other: Candidate): boolean {
+  return first.provider.id !== other.provider.id && originOf(first) !== originOf(other)
+}
+
+function originOf({ health }: Candidate): string {
+  return URL.parse(health.baseUrl)?.origin ?? health.baseUrl
+}
+
+/** A race that may have a second runner. */
+export interface Race<Outcome> {
+  readonly afterMs: number
+  /** The signal aborts when the other has won. */
+  runFirst(superseded: AbortSignal): Promise<Outcome>
+  /** undefined = it is not started. */
+  runSecond(superseded: AbortSignal): Promise<Outcome> | undefined
+  readonly hasWon: (outcome: Outcome) => boolean
+  /** Ends an answer that arrived just after the other had won. */
+  readonly discard: (outcome: Outcome) => void
+  /** Replaces real time in tests. `cancelled` aborts when the wait is no longer needed. */
+  readonly wait?: (milliseconds: number, cancelled: AbortSignal) => Promise<void>
+}
+
+/** The winner's outcome, or the outcomes of all runners if none has won, in the order they began. */
+export async function race<Outcome>(runners: Race<Outcome>): Promise<readonly Outcome[]> {
+  const firstLost = new AbortController()
+  const first = runners.runFirst(firstLost.signal)
+  const { afterMs, wait = sleep, hasWon, discard } = runners
+  const waiting = new AbortController()
+  const early = await Promise.race([first.then((outcome) => [outcome]), wait(afterMs, waiting.signal)]).finally(() =>
+    waiting.abort(),
+  )
+  if (early) return early
+  const secondLost = new AbortController()
+  const second = runners.runSecond(secondLost.signal)
+  if (!second) return [await first]
+  const end = (runner: Promise<Outcome>, superseded: AbortController) => {
+    superseded.abort()
+    // A defect in the loser's attempt changes nothing: the caller has an answer.
+    void runner.then(
+      (outcome) => hasWon(outcome) && discard(outcome),
+      () => {},
+    )
+  }
+  try {
+    const lead = await Promise.race([
+      first.then((outcome) => ({ outcome, endOther: () => end(second, secondLost) })),
+      second.then((outcome) => ({ outcome, endOther: () => end(first, firstLost) })),
+    ])
+    if (hasWon(lead.outcome)) {
+      lead.endOther()
+      return [lead.outcome]
+    }
+    const both = await Promise.all([first, second])
+    const winner = both.find(hasWon)
+    return winner === undefined ? both : [winner]
+  } catch (error) {
+    // A defect of ours in one of them: the other's outcome is no longer needed.
+    end(first, firstLost)
+    end(second, secondLost)
+    throw error
+  }
+}
+
+/** Unlike Bun.sleep it leaves no timer behind when it is cancelled; it then never resolves. */
+function sleep(milliseconds: number, cancelled: AbortSignal): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const timer = setTimeout(resolve, milliseconds)
+  cancelled.addEventListener('abort', () => clearTimeout(timer), { once: true })
+  return promise
 }

@@ -5,7 +5,7 @@ import type { Clock } from '../kernel/clock.ts'
 import { onlyRoute } from '../telemetry/request-record.ts'
 import type { AttemptFault, FaultClass } from './faults.ts'
 import { firstEventLimitMs, type Quantiles } from './latency.ts'
-import { type Excluded, type HealthPlan, type PlanPreferences, planWithHealth, type Rankable } from './rank.ts'
+import { type Excluded, type HealthPlan, type PlanPreferences, planWithHealth, type Rankable } from './plan.ts'
 import {
   type Cooldown,
   type CooldownReason,

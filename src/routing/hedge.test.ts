@@ -1,6 +1,6 @@
 import { describe, expect, jest, test } from 'bun:test'
+import { createHedgeBudget, hedgePair, type Race, race } from './failover.ts'
 import { createHealth } from './health.ts'
-import { createHedgeBudget, hedgePair, type Race, race } from './hedge.ts'
 import type { Candidate } from './plan.ts'
 
 const clock = { now: () => 0, monotonicMs: () => 0 }

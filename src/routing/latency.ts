@@ -1,5 +1,6 @@
 // Latency and speed of a route from its recent answers: enough to notice a slow route, to choose a fast one, and to know
-// when to stop waiting. Every figure has the number of samples and the time span behind it.
+// when to stop waiting. Every figure has the number of samples and the time span behind it. The browser
+// loads it with the catalog, so it imports nothing.
 
 const samplesMax = 128
 /** Older samples no longer describe the provider. */

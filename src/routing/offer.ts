@@ -21,6 +21,7 @@ import {
   type WorkspaceCredentials,
 } from '../tenancy/credentials.ts'
 import type { Health } from './health.ts'
+import type { HealthPlan } from './plan.ts'
 import {
   type Candidate,
   candidateRecords,
@@ -29,9 +30,8 @@ import {
   type PlanInput,
   type RequestedFeatures,
   rememberRules,
+  splitSuffix,
 } from './plan.ts'
-import { splitSuffix } from './preferences.ts'
-import type { HealthPlan } from './rank.ts'
 
 /** A model that can be called: it has a price and a provider, of the operator or of a workspace. */
 export interface OfferedModel extends Model {

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { createPrice } from '../catalog/price.ts'
 import type { Pico } from '../kernel/money.ts'
 import type { Quantiles } from './latency.ts'
-import { exclusionReason, type PlanPreferences, planWithHealth, type Rankable, type Rated } from './rank.ts'
+import { exclusionReason, type PlanPreferences, planWithHealth, type Rankable, type Rated } from './plan.ts'
 import { createRoutes, healthy, type RouteState } from './route.ts'
 
 const keys = createRoutes()

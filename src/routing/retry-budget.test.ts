@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { createJumpClock } from '../../test/parts/jump-clock.ts'
-import { type CallBudget, createRetryBudget } from './hedge.ts'
+import { type CallBudget, createRetryBudget } from './failover.ts'
 
 function spendAll(budget: CallBudget): number {
   let spent = 0

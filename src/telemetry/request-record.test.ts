@@ -12,7 +12,7 @@ import {
   type StoredRow,
 } from './request-record.ts'
 
-test('a moment stands before the ids made then, and after those made before', () => {
+test('the first id of a moment sorts before ids made then and after ids made earlier', () => {
   const before = Date.now()
   const id = createId('req')
   const after = Date.now()

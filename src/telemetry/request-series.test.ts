@@ -78,6 +78,20 @@ forEachEngine((_, storeTest) => {
     ])
   })
 
+  storeTest('counts requests by their time to the first event', async ({ database }) => {
+    const times = [undefined, 0, 25, 26, 350, 351, 351, 30_000, 30_001, 90_000]
+    await storeRequests(
+      database,
+      times.map((firstEventMs) => ({ startedAt: noon, firstEventMs })),
+    )
+    // Within 25, 50, 100, 200, 350, 500, 750 ms, 1, 1.5, 2.5, 5, 10, 30 s, and later.
+    const expected = [2n, 1n, 0n, 0n, 1n, 2n, 0n, 0n, 0n, 0n, 0n, 0n, 1n, 2n]
+    const [logged] = await readSeries(database, { ...window, group: 'agent' })
+    expect(logged?.total.firstEvents).toEqual(expected)
+    const [hourly] = await readSeries(database, { ...window, to: noon + hourMs })
+    expect(hourly?.total.firstEvents).toEqual(expected)
+  })
+
   storeTest('groups and filters by model, key, tag, session, agent and cause', async ({ database }) => {
     await fill(database)
     const costs = async (more: Partial<SeriesQuery>) =>

@@ -102,7 +102,7 @@ forEachEngine((engine) => {
     const history = createRouteHistory(store.database)
     const dayMs = 24 * hourMs
     const countAt = async (now: number) => {
-      const [route] = await history.read(now)
+      const [route] = await history.read(now, now - 29 * dayMs)
       return [...(route?.slots.values() ?? [])].reduce((sum, { ok }) => sum + ok, 0)
     }
     const put = (startedAt: number) =>
@@ -114,11 +114,50 @@ forEachEngine((engine) => {
     expect(await countAt(noon)).toBe(2)
     await put(noon + 1)
     expect(await countAt(noon + 60_000)).toBe(3)
-    // The oldest request is now eight days old. The second is not read again, the third is.
+    // The oldest request is now 31 days old. The second is not read again, the third is.
     await store.database.transaction(async (sql) => {
       await sql`DELETE FROM requests`
     })
-    expect(await countAt(noon + 2 * dayMs)).toBe(1)
+    expect(await countAt(noon + 25 * dayMs)).toBe(1)
+  })
+
+  test('reads further back when asked to, and finds the same in what it keeps', async () => {
+    await using store = await engine.openStore(systemClock)
+    const history = createRouteHistory(store.database)
+    const dayMs = 24 * hourMs
+    const minute = 60_000
+    const put = (startedAt: number, outcome: string) => ({
+      ...{ startedAt, attempts: [attempt('acme', outcome)], model: 'acme/large', charge: undefined },
+      ...(outcome !== 'ok' && { status: 502, code: 'PROVIDER_ERROR' }),
+    })
+    const quiet = noon - 20 * dayMs
+    const failing = noon - 10 * dayMs
+    await storeRequests(store.database, [
+      put(quiet, 'ok'),
+      put(quiet + 20 * minute, 'ok'),
+      put(failing, 'ok'),
+      ...[20, 21, 26].map((minutes) => put(failing + minutes * minute, '503')),
+      put(failing + 40 * minute, 'ok'),
+      put(noon - 2 * hourMs, 'ok'),
+    ])
+    const found = async (now: number, from: number) => {
+      const routes = await history.read(now, from)
+      const slots = routes.flatMap((route) => [...route.slots.values()])
+      const sum = (name: 'ok' | 'failed') => slots.reduce((all, slot) => all + slot[name], 0)
+      const incidents = findIncidents(routes, now).map(({ startedAt, lastFailedAt }) => [startedAt, lastFailedAt])
+      return { ok: sum('ok'), failed: sum('failed'), incidents }
+    }
+    const monthAgo = noon - 29 * dayMs
+    const month = { ok: 5, failed: 3, incidents: [[failing + 20 * minute, failing + 26 * minute]] }
+    expect(await found(noon, noon - dayMs)).toEqual({ ok: 1, failed: 0, incidents: [] })
+    expect(await found(noon + 1, monthAgo)).toEqual(month)
+    await store.database.transaction(async (sql) => {
+      await sql`DELETE FROM requests`
+    })
+    expect(await found(noon + minute, monthAgo)).toEqual(month)
+    // Two successful slots of an hour are one.
+    const [route] = await history.read(noon + 2 * minute, monthAgo)
+    expect([...(route?.slots.keys() ?? [])].filter((start) => start < failing)).toEqual([quiet])
   })
 
   test('finds when a provider failed, why, and what became of the requests', async () => {

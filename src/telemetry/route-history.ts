@@ -253,58 +253,84 @@ function merge(incidents: readonly Incident[]): readonly Incident[] {
 }
 
 export interface RouteHistory {
-  /** Slots of five minutes of the last seven days, at most two seconds old. */
-  read(now: number): Promise<readonly RouteSlots[]>
+  /** Slots since the start of an hour within the last thirty days, at most two seconds old. */
+  read(now: number, from: number): Promise<readonly RouteSlots[]>
 }
 
-export const historyDays = 7
 const slotMs = 300_000
+const hourMs = 3_600_000
+const keptMs = 30 * 24 * hourMs
 const freshMs = 2_000
 /** A request is in the log once it has ended; none takes longer than this. */
-const settledAfterMs = 3_600_000
+const settledAfterMs = hourMs
 
-/** Slots that no request can change any more are kept in memory, so that the log is read once. */
+const startOfHour = (time: number) => time - (time % hourMs)
+
+/** Hours that no request can change any more are kept in memory, so that the log is read once. */
 export function createRouteHistory(database: Pick<Database, 'sql'>): RouteHistory {
   let settled: readonly RouteSlots[] = []
+  let settledFrom = 0
   let settledTo = 0
-  let reading: { readonly at: number; readonly routes: Promise<readonly RouteSlots[]> } | undefined
-  const renew = async (now: number): Promise<readonly RouteSlots[]> => {
-    const first = Math.floor((now - historyDays * 86_400_000) / slotMs) * slotMs
-    const from = Math.max(settledTo, first)
-    const fresh = await readRouteHistory(database, { from, to: now + 1, slotMs })
-    const all = join(
-      settled.map((route) => within(route, first, from)),
-      fresh,
-    )
-    settledTo = Math.max(from, Math.floor((now - settledAfterMs) / slotMs) * slotMs)
-    settled = all.map((route) => within(route, first, settledTo))
+  let reading:
+    | { readonly at: number; readonly from: number; readonly routes: Promise<readonly RouteSlots[]> }
+    | undefined
+  const renew = async (now: number, first: number): Promise<readonly RouteSlots[]> => {
+    if (settledTo < first) {
+      settled = []
+      settledFrom = settledTo = first
+    }
+    const earlier =
+      first < settledFrom ? await readRouteHistory(database, { from: first, to: settledFrom, slotMs }) : []
+    const fresh = await readRouteHistory(database, { from: settledTo, to: now + 1, slotMs })
+    const all = join([...earlier, ...settled, ...fresh])
+    settledFrom = Math.max(Math.min(first, settledFrom), startOfHour(now - keptMs))
+    settledTo = Math.max(settledTo, startOfHour(now - settledAfterMs))
+    settled = all.map((route) => mergeQuietHours(within(route, settledFrom, settledTo)))
     return all
   }
   return {
-    async read(now) {
-      if (reading && now - reading.at < freshMs) return await reading.routes
-      // One after the other, because each begins where the last one ended.
-      const before = reading?.routes ?? Promise.resolve([])
-      const routes = before.then(
-        () => renew(now),
-        () => renew(now),
-      )
-      reading = { at: now, routes }
-      routes.catch(() => {
-        reading = undefined
-      })
-      return await routes
+    async read(now, from) {
+      if (!reading || now - reading.at >= freshMs || reading.from > from) {
+        // One after the other, because each begins where the last one ended.
+        const before = reading?.routes ?? Promise.resolve([])
+        const routes = before.then(
+          () => renew(now, from),
+          () => renew(now, from),
+        )
+        reading = { at: now, from, routes }
+        routes.catch(() => {
+          reading = undefined
+        })
+      }
+      const routes = await reading.routes
+      return routes.map((route) => within(route, from, now + 1)).filter(({ slots }) => slots.size > 0)
     },
   }
+}
+
+/** Hours without a failure become one slot: thirty days of every slot would be 8,640 for each route. */
+function mergeQuietHours({ slots, ...route }: RouteSlots): RouteSlots {
+  const hours = Map.groupBy(slots, ([start]) => startOfHour(start))
+  const merged = [...hours].flatMap(([hour, members]): (readonly [number, Slot])[] => {
+    if (members.some(([, { failed }]) => failed > 0)) return members
+    const sum = emptySlot()
+    for (const [, { ok, timed, firstEventMs }] of members) {
+      sum.ok += ok
+      sum.timed += timed
+      sum.firstEventMs += firstEventMs
+    }
+    return [[hour, sum]]
+  })
+  return { ...route, slots: new Map(merged) }
 }
 
 function within({ slots, ...route }: RouteSlots, from: number, to: number): RouteSlots {
   return { ...route, slots: new Map([...slots].filter(([start]) => start >= from && start < to)) }
 }
 
-/** The slots of the two do not overlap. */
-function join(before: readonly RouteSlots[], after: readonly RouteSlots[]): readonly RouteSlots[] {
-  const groups = Map.groupBy([...before, ...after], ({ provider, upstreamModel }) => `${provider} ${upstreamModel}`)
+/** The slots of one route do not overlap. */
+function join(routes: readonly RouteSlots[]): readonly RouteSlots[] {
+  const groups = Map.groupBy(routes, ({ provider, upstreamModel }) => `${provider} ${upstreamModel}`)
   return [...groups.values()].flatMap(([first, ...rest]) => {
     if (!first) return []
     return { ...first, slots: new Map([...first.slots, ...rest.flatMap(({ slots }) => [...slots])]) }

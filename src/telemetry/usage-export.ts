@@ -17,6 +17,8 @@ export interface UsageQuery extends SeriesFilters {
   readonly from: number
   readonly to: number
   readonly groupBy: readonly UsageGroup[]
+  /** Also add up what providers bill to the operator, which takes a quarter longer. */
+  readonly withProviderCosts?: boolean
 }
 
 export interface UsageExport extends UsageQuery {
@@ -32,24 +34,27 @@ export async function* exportUsage(options: UsageExport): AsyncGenerator<string,
 }
 
 /** The sums by group, sorted by their groups, and over all of them. */
-export async function sumUsage({ database, groupBy, ...query }: UsageQuery): Promise<UsageSums> {
+export async function sumUsage({ database, groupBy, withProviderCosts, ...query }: UsageQuery): Promise<UsageSums> {
   const groups = groupBy.map(columnOf)
   const sums = createSums(groups)
-  const texts = groups.map(({ sql }, at) => `${sql} AS g${at}, `).join('')
+  const texts = [
+    ...groups.map(({ sql }, at) => `${sql} AS g${at}`),
+    ...Object.entries({ ...usageColumns, ...(withProviderCosts && costColumns) }).map(
+      ([name, sql]) => `${sql} AS ${name}`,
+    ),
+  ]
   const places = groups.map((_, at) => at + 1).join(', ')
   const end = groups.length === 0 ? ' HAVING COUNT(*) > 0' : ` GROUP BY ${places}`
-  for await (const rows of readPortions<SummedRow>(database, query, `SELECT ${texts}${summed}`, end)) {
+  for await (const rows of readPortions<SummedRow>(database, query, `SELECT ${texts.join(', ')}`, end)) {
     for (const row of rows) sums.add(row)
   }
   return sums
 }
 
 const sumOf = (expression: string) => `CAST(COALESCE(SUM(${expression}), 0) AS BIGINT)`
-const whenCosted = 'CASE WHEN charge IS NOT NULL THEN upstream_cost END'
-const uncosted = 'CASE WHEN upstream_cost IS NULL THEN charge END'
 
 /** Token columns are in the order of `tokenNames`. */
-const summed = Object.entries({
+const usageColumns = {
   requests: 'COUNT(*)',
   failed: 'COUNT(code)',
   estimated: sumOf('estimated'),
@@ -61,16 +66,18 @@ const summed = Object.entries({
   t4: sumOf('output_tokens'),
   cost: sumOf('charge'),
   saved: sumOf('cache_saved'),
-  upstream_cost: sumOf(whenCosted),
+}
+
+const uncosted = 'CASE WHEN upstream_cost IS NULL THEN charge END'
+const costColumns = {
+  upstream_cost: sumOf('CASE WHEN charge IS NOT NULL THEN upstream_cost END'),
   uncosted: `COUNT(${uncosted})`,
   uncosted_charges: sumOf(uncosted),
-})
-  .map(([name, text]) => `${text} AS ${name}`)
-  .join(', ')
+}
 
 type SummedRow = Readonly<Record<`g${number}`, string | null>> &
-  Readonly<Record<`t${number}` | 'requests' | 'failed' | 'estimated' | 'saved' | 'uncosted', bigint>> &
-  Readonly<Record<'cost' | 'upstream_cost' | 'uncosted_charges', bigint>>
+  Readonly<Record<keyof typeof usageColumns | `t${number}`, bigint>> &
+  Readonly<Partial<Record<keyof typeof costColumns, bigint>>>
 
 /** When the oldest request started that is in the log; undefined = there is none. */
 export async function oldestRequest({ sql }: Database, workspaceId?: WorkspaceId): Promise<number | undefined> {
@@ -150,7 +157,7 @@ export interface UsageSum {
   cost: Nano
   /** Savings by the prompt cache; negative if writing to it cost more. */
   saved: bigint
-  /** The providers' bill to the operator, as far as it is known. */
+  /** The providers' bill to the operator, as far as it is known. This and the rest only `withProviderCosts`. */
   upstreamCost: Nano
   /** Charged requests for which it is not known, and their charges. */
   uncosted: number
@@ -208,9 +215,9 @@ function addRow(sum: UsageSum, row: SummedRow): void {
   for (const at of tokenNames.keys()) sum.tokens[at] = (sum.tokens[at] ?? 0) + Number(row[`t${at}`])
   sum.cost = (sum.cost + row.cost) as Nano
   sum.saved += row.saved
-  sum.upstreamCost = (sum.upstreamCost + row.upstream_cost) as Nano
-  sum.uncosted += Number(row.uncosted)
-  sum.uncostedCharges = (sum.uncostedCharges + row.uncosted_charges) as Nano
+  sum.upstreamCost = (sum.upstreamCost + (row.upstream_cost ?? 0n)) as Nano
+  sum.uncosted += Number(row.uncosted ?? 0n)
+  sum.uncostedCharges = (sum.uncostedCharges + (row.uncosted_charges ?? 0n)) as Nano
 }
 
 function byName([a]: readonly [string, unknown], [b]: readonly [string, unknown]): number {

@@ -26,7 +26,7 @@ test('accepts ids and patterns ending in a slash and a star, and nothing else', 
   for (const text of [...wrong, 'openai/*\n', ' openai/*', 'open\u0000ai/*']) expect(parsePattern(text)).toBeUndefined()
 })
 
-test('no list allows everything, an empty one nothing', () => {
+test('a missing list allows every model, an empty one none', () => {
   expect(allowed()).toEqual(models)
   expect(allowed([])).toEqual([])
 })

@@ -3,6 +3,7 @@
 
 import { assert, Failure, invalidRequest } from '../kernel/failure.ts'
 import { type IpRange, isInRange, parseIpAddress, parseIpRange } from '../kernel/ip-range.ts'
+import type { Column } from '../store/columns.ts'
 
 /** An id as itself, `prefix/*` as `prefix/`. An id never ends in a slash, so the two cannot be mixed up. */
 export type Allowlist = ReadonlySet<string>
@@ -47,17 +48,18 @@ function isIn(list: Allowlist, id: string): boolean {
   return false
 }
 
-/** A stored list of models or of allowed addresses; null = no restriction. */
-export function listToSql(list: readonly string[] | undefined): string | null {
-  return list === undefined ? null : JSON.stringify(list)
-}
-
 /** Throws if the list cannot be read: it must not become "every model" or "anywhere". */
 export function listFromSql(json: string | null): readonly string[] | undefined {
   if (json === null) return undefined
   const list: unknown = JSON.parse(json)
   assert(Array.isArray(list) && list.every((entry) => typeof entry === 'string'), 'a stored list holds strings')
   return Object.freeze(list)
+}
+
+/** A stored list of models or of allowed addresses; undefined = no restriction. */
+export const listColumn: Column<readonly string[] | undefined> = {
+  fromSql: (stored) => listFromSql(stored as string | null),
+  toSql: (list) => (list === undefined ? null : JSON.stringify(list)),
 }
 
 const aliasesMax = 200
@@ -74,8 +76,9 @@ export function checkAliases(aliases: Readonly<Record<string, string>> = {}): vo
   }
 }
 
-export function aliasesToSql(aliases: Readonly<Record<string, string>> | undefined): string | null {
-  return aliases === undefined || Object.keys(aliases).length === 0 ? null : JSON.stringify(aliases)
+export const aliasesColumn: Column<Readonly<Record<string, string>>> = {
+  fromSql: (stored) => aliasesFromSql(stored as string | null) ?? {},
+  toSql: (aliases) => (Object.keys(aliases).length === 0 ? null : JSON.stringify(aliases)),
 }
 
 export function aliasesFromSql(json: string | null): Readonly<Record<string, string>> | undefined {

@@ -22,7 +22,7 @@ test('every wrong, missing, added or swapped character is detected', () => {
   }
 })
 
-test('other texts are not keys', () => {
+test('texts of another form are not keys', () => {
   for (const text of ['', 'sk-tg-', 'sk-proj-abc', known.toUpperCase(), `${known}\n`, ` ${known}`, 'ä'.repeat(40)]) {
     expect(hasApiKeyForm(text)).toBe(false)
   }

@@ -3,8 +3,9 @@
 
 import { createHash } from 'node:crypto'
 import { assert } from '../kernel/failure.ts'
+import { count, type ItemIn, json, optional, rowFormat, text, time } from '../store/columns.ts'
 import type { Database } from '../store/database.ts'
-import { type Sql, timeFromSql, timeToSql } from '../store/sql.ts'
+import { type Sql, timeToSql } from '../store/sql.ts'
 import type { Act, Page, PageQuery } from './management.ts'
 
 export interface AuditEntry extends Act {
@@ -16,16 +17,18 @@ export interface AuditEntry extends Act {
   readonly details?: Readonly<Record<string, unknown>>
 }
 
-export interface AuditRow {
-  readonly sequence: number
-  readonly at: number
-  readonly actor: string
-  readonly action: string
-  readonly object: string
-  readonly details: Readonly<Record<string, unknown>>
-  readonly requestId: string | undefined
-  readonly hash: string
-}
+const auditRow = rowFormat({
+  sequence: count,
+  at: time,
+  actor: text(),
+  action: text(),
+  object: text(),
+  details: json<Readonly<Record<string, unknown>>>(),
+  requestId: optional(text()),
+  hash: text(),
+})
+
+export type AuditRow = ItemIn<typeof auditRow>
 
 /** As stored; the hash covers all other columns. */
 export interface StoredAudit {
@@ -93,29 +96,15 @@ export async function listAudit(sql: Sql, page: PageQuery): Promise<Page<AuditRo
   const { limit, cursor } = page
   // An invalid cursor is before the first entry, so the page is empty.
   const before = cursor === undefined ? sequenceMax : /^[0-9]{1,18}$/.test(cursor) ? BigInt(cursor) : 0n
-  const rows = await sql<StoredAudit>`SELECT * FROM audit WHERE sequence < ${before}
+  const rows = await sql`SELECT * FROM audit WHERE sequence < ${before}
     ORDER BY sequence DESC LIMIT ${BigInt(limit + 1)}`
-  const items = rows.slice(0, limit).map(auditFromRow)
+  const items = auditRow.all(rows.slice(0, limit))
   return { items, nextCursor: rows.length > limit ? String(items.at(-1)?.sequence) : undefined }
 }
 
 /** The entries of one object, oldest first. */
 export async function listAuditOf(sql: Sql, object: string): Promise<readonly AuditRow[]> {
-  const rows = await sql<StoredAudit>`SELECT * FROM audit WHERE object = ${object} ORDER BY sequence`
-  return rows.map(auditFromRow)
-}
-
-function auditFromRow(row: StoredAudit): AuditRow {
-  return {
-    sequence: Number(row.sequence),
-    at: timeFromSql(row.at),
-    actor: row.actor,
-    action: row.action,
-    object: row.object,
-    details: JSON.parse(row.details),
-    requestId: row.request_id ?? undefined,
-    hash: row.hash,
-  }
+  return auditRow.all(await sql`SELECT * FROM audit WHERE object = ${object} ORDER BY sequence`)
 }
 
 export interface AuditFinding {

@@ -2,25 +2,27 @@
 // everywhere at once. The caller decides who may open one and how long it lasts.
 
 import type { PersonId, SessionId } from '../kernel/ids.ts'
+import { type ItemIn, optional, rowFormat, text, time } from '../store/columns.ts'
 import type { Database } from '../store/database.ts'
-import { type Sql, timeFromSql, timeToSql } from '../store/sql.ts'
+import { type Sql, timeToSql } from '../store/sql.ts'
 
-export interface ConsoleSession {
-  readonly id: SessionId
+const sessionRow = rowFormat({
+  id: text<SessionId>(),
   /** The browser's name for itself. */
-  readonly client: string
-  readonly openedAt: number
-  readonly usedAt: number
+  client: text(),
+  openedAt: time,
+  usedAt: time,
   /** Fingerprint of the management token with which it was opened; empty for a person. */
-  readonly fingerprint: string
+  fingerprint: text(),
   /** undefined = the installation. */
-  readonly personId: PersonId | undefined
-}
+  personId: optional(text<PersonId>()),
+})
 
-export interface ConsoleLink {
-  readonly expiresAt: number
-  readonly fingerprint: string
-}
+export type ConsoleSession = ItemIn<typeof sessionRow>
+
+const linkRow = rowFormat({ expiresAt: time, fingerprint: text() })
+
+export type ConsoleLink = ItemIn<typeof linkRow>
 
 /** A session has expired if it was opened or last used before these times. */
 export interface SessionAges {
@@ -52,54 +54,33 @@ const sessionsMax = 1000
 const personSessionsMax = 20
 const linksMax = 100
 
-interface SessionRow {
-  readonly id: SessionId
-  readonly client: string
-  readonly opened_at: bigint
-  readonly used_at: bigint
-  readonly fingerprint: string
-  readonly person_id: PersonId | null
-}
-
-interface LinkRow {
-  readonly expires_at: bigint
-  readonly fingerprint: string
-}
-
 export function createConsoleSessions(database: Database): ConsoleSessions {
   const write = <T>(work: (sql: Sql) => Promise<T>): Promise<T> => database.transaction(work)
   return {
-    addLink: (hash, { expiresAt, fingerprint }, now) =>
+    addLink: (hash, link, now) =>
       write(async (sql) => {
         await sql`DELETE FROM console_links WHERE expires_at <= ${timeToSql(now)} OR hash NOT IN
           (SELECT hash FROM console_links ORDER BY expires_at DESC, hash LIMIT ${BigInt(linksMax - 1)})`
-        const row = { hash, expires_at: timeToSql(expiresAt), fingerprint }
-        await sql`INSERT INTO console_links ${sql([row])}`
+        await sql`INSERT INTO console_links ${sql([{ ...linkRow.write(link), hash }])}`
       }),
-    async takeLink(hash) {
-      const [row] = await write(
-        (sql) => sql<LinkRow>`DELETE FROM console_links WHERE hash = ${hash} RETURNING expires_at, fingerprint`,
-      )
-      return row && { expiresAt: timeFromSql(row.expires_at), fingerprint: row.fingerprint }
-    },
-    open: (hash, before, { id, client, openedAt, usedAt, fingerprint, personId }, { openedAfter, usedAfter }) =>
+    takeLink: async (hash) =>
+      linkRow.first(
+        await write((sql) => sql`DELETE FROM console_links WHERE hash = ${hash} RETURNING expires_at, fingerprint`),
+      ),
+    open: (hash, before, session, { openedAfter, usedAfter }) =>
       write(async (sql) => {
         if (before !== undefined) await sql`DELETE FROM console_sessions WHERE hash = ${before}`
         // Counted per person, so that a person cannot push out the sessions of others.
+        const { personId } = session
         const whose = personId ?? ''
         const kept = BigInt((personId === undefined ? sessionsMax : personSessionsMax) - 1)
         await sql`DELETE FROM console_sessions
           WHERE opened_at <= ${timeToSql(openedAfter)} OR used_at <= ${timeToSql(usedAfter)}
           OR (COALESCE(person_id, '') = ${whose} AND hash NOT IN (SELECT hash FROM console_sessions
             WHERE COALESCE(person_id, '') = ${whose} ORDER BY opened_at DESC, hash LIMIT ${kept}))`
-        const times = { opened_at: timeToSql(openedAt), used_at: timeToSql(usedAt) }
-        const row = { hash, id, client, ...times, fingerprint, person_id: personId ?? null }
-        await sql`INSERT INTO console_sessions ${sql([row])}`
+        await sql`INSERT INTO console_sessions ${sql([{ ...sessionRow.write(session), hash }])}`
       }),
-    async find(hash) {
-      const [row] = await database.sql<SessionRow>`SELECT * FROM console_sessions WHERE hash = ${hash}`
-      return row && sessionFromRow(row)
-    },
+    find: async (hash) => sessionRow.first(await database.sql`SELECT * FROM console_sessions WHERE hash = ${hash}`),
     use: (hash, now) =>
       write(async (sql) => {
         await sql`UPDATE console_sessions SET used_at = ${timeToSql(now)} WHERE hash = ${hash}`
@@ -121,17 +102,6 @@ export function createConsoleSessions(database: Database): ConsoleSessions {
   }
 }
 
-function sessionFromRow(row: SessionRow): ConsoleSession {
-  return {
-    id: row.id,
-    client: row.client,
-    openedAt: timeFromSql(row.opened_at),
-    usedAt: timeFromSql(row.used_at),
-    fingerprint: row.fingerprint,
-    personId: row.person_id ?? undefined,
-  }
-}
-
 /** Sessions that can still be used, latest sign-in first. Without a person, the installation's under this fingerprint. */
 export async function listSessions(
   sql: Sql,
@@ -139,10 +109,10 @@ export async function listSessions(
   now: number,
 ): Promise<readonly ConsoleSession[]> {
   const { openedAfter, usedAfter } = sessionAgesAt(now)
-  const rows = await sql<SessionRow>`SELECT * FROM console_sessions WHERE COALESCE(person_id, '') = ${personId ?? ''}
+  const rows = await sql`SELECT * FROM console_sessions WHERE COALESCE(person_id, '') = ${personId ?? ''}
       AND fingerprint = ${personId === undefined ? fingerprint : ''}
       AND opened_at > ${timeToSql(openedAfter)} AND used_at > ${timeToSql(usedAfter)} ORDER BY opened_at DESC, id`
-  return rows.map(sessionFromRow)
+  return sessionRow.all(rows)
 }
 
 /** False = there is none. With a person, only one of theirs is ended. */

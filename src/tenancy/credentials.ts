@@ -5,10 +5,11 @@ import type { Clock } from '../kernel/clock.ts'
 import { assert } from '../kernel/failure.ts'
 import type { WorkspaceId } from '../kernel/ids.ts'
 import { Secret } from '../kernel/secret.ts'
+import { type ItemIn, optional, rowFormat, text, time } from '../store/columns.ts'
 import type { Database } from '../store/database.ts'
-import { type Sql, timeFromSql, timeToSql } from '../store/sql.ts'
+import { type Sql, timeFromSql } from '../store/sql.ts'
 import { LoadingCache } from './loading-cache.ts'
-import { type Belonging, type CredentialId, type Envelope, type KeyRing, openEnvelope, sealSecret } from './sealing.ts'
+import { type CredentialId, type KeyRing, openEnvelope, sealSecret } from './sealing.ts'
 
 export interface NewCredential {
   readonly workspaceId: WorkspaceId
@@ -25,16 +26,18 @@ export interface NewCredential {
 }
 
 /** Everything that can be read of a credential. */
-export interface CredentialSummary {
-  readonly id: CredentialId
-  readonly provider: string
+const summaryRow = rowFormat({
+  id: text<CredentialId>(),
+  provider: text(),
   /** Empty if the secret is so short that four characters would be most of it. */
-  readonly last4: string
-  readonly baseUrl: string | undefined
-  readonly createdAt: number
+  last4: text(),
+  baseUrl: optional(text()),
+  createdAt: time,
   /** When the secret was last replaced. */
-  readonly updatedAt: number
-}
+  updatedAt: time,
+})
+
+export type CredentialSummary = ItemIn<typeof summaryRow>
 
 /** Ready for dispatch. */
 export interface OpenedCredential {
@@ -85,18 +88,10 @@ export async function putCredential(sql: Sql, credential: NewCredential, keys: K
   const id: CredentialId = `cred_${Bun.randomUUIDv7().replaceAll('-', '')}`
   const envelope = sealSecret(apiKey, { id, workspaceId, provider, origin, baseUrl }, keys.current)
   const last4 = name.length < shownLengthMin ? '' : name.slice(-4)
+  const summary = { id, provider, last4, baseUrl, createdAt: storedAt, updatedAt: storedAt }
   const row = {
-    workspace_id: workspaceId,
-    provider,
-    id,
-    origin,
-    base_url: baseUrl ?? null,
-    ciphertext: envelope.ciphertext,
-    wrapped_key: envelope.wrappedKey,
-    key_version: envelope.keyVersion,
-    last4,
-    created_at: timeToSql(storedAt),
-    updated_at: timeToSql(storedAt),
+    ...sealedRow.write({ ...envelope, id, workspaceId, provider, origin, baseUrl }),
+    ...summaryRow.write(summary),
   }
   const [stored] = await sql<{ created_at: bigint }>`
     INSERT INTO credentials ${sql([row])}
@@ -106,7 +101,7 @@ export async function putCredential(sql: Sql, credential: NewCredential, keys: K
       updated_at = excluded.updated_at
     RETURNING created_at`
   assert(stored !== undefined, 'a credential is stored or the statement throws')
-  return { id, provider, last4, baseUrl, createdAt: timeFromSql(stored.created_at), updatedAt: storedAt }
+  return { ...summary, createdAt: timeFromSql(stored.created_at) }
 }
 
 /** false = there was none. Call `forget` of the cache afterwards. */
@@ -116,63 +111,29 @@ export async function deleteCredential(sql: Sql, workspaceId: WorkspaceId, provi
   return deleted.length === 1
 }
 
-interface SummaryRow {
-  readonly id: CredentialId
-  readonly provider: string
-  readonly last4: string
-  readonly base_url: string | null
-  readonly created_at: bigint
-  readonly updated_at: bigint
-}
-
 /** Sorted by provider. */
 export async function listCredentials(sql: Sql, workspaceId: WorkspaceId): Promise<readonly CredentialSummary[]> {
-  const rows = await sql<SummaryRow>`
+  const rows = await sql`
     SELECT id, provider, last4, base_url, created_at, updated_at FROM credentials WHERE workspace_id = ${workspaceId}`
-  return rows
-    .map((row) => ({
-      id: row.id,
-      provider: row.provider,
-      last4: row.last4,
-      baseUrl: row.base_url ?? undefined,
-      createdAt: timeFromSql(row.created_at),
-      updatedAt: timeFromSql(row.updated_at),
-    }))
-    .sort((a, b) => (a.provider < b.provider ? -1 : 1))
+  return summaryRow.all(rows).sort((a, b) => (a.provider < b.provider ? -1 : 1))
 }
 
 /** A stored row, still encrypted, with what it is bound to. */
-export type SealedCredential = Belonging & Envelope
+export const sealedRow = rowFormat({
+  id: text<CredentialId>(),
+  workspaceId: text<WorkspaceId>(),
+  provider: text(),
+  origin: text(),
+  baseUrl: optional(text()),
+  ciphertext: text(),
+  wrappedKey: text(),
+  keyVersion: text(),
+})
 
-export interface SealedRow {
-  readonly id: CredentialId
-  readonly workspace_id: WorkspaceId
-  readonly provider: string
-  readonly origin: string
-  readonly base_url: string | null
-  readonly ciphertext: string
-  readonly wrapped_key: string
-  readonly key_version: string
-}
+export type SealedCredential = ItemIn<typeof sealedRow>
 
 export async function readSealed(sql: Sql, workspaceId: WorkspaceId): Promise<readonly SealedCredential[]> {
-  const rows = await sql<SealedRow>`
-    SELECT id, workspace_id, provider, origin, base_url, ciphertext, wrapped_key, key_version
-    FROM credentials WHERE workspace_id = ${workspaceId}`
-  return rows.map(sealedFromRow)
-}
-
-export function sealedFromRow(row: SealedRow): SealedCredential {
-  return {
-    id: row.id,
-    workspaceId: row.workspace_id,
-    provider: row.provider,
-    origin: row.origin,
-    baseUrl: row.base_url ?? undefined,
-    ciphertext: row.ciphertext,
-    wrappedKey: row.wrapped_key,
-    keyVersion: row.key_version,
-  }
+  return sealedRow.all(await sql`SELECT * FROM credentials WHERE workspace_id = ${workspaceId}`)
 }
 
 function originOf(url: string): string | undefined {

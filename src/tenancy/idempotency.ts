@@ -193,7 +193,7 @@ export function createGenerationKeys(options: GenerationKeysOptions): Generation
       const now = await readKey(database.sql, request)
       return now?.state === 'done' && now.request_id === requestId ? ended(request, now) : { kind: 'spent', requestId }
     }
-    // Only the row that was read: one that was confirmed or renewed since then is judged again.
+    // Only the row that was read: one that was confirmed or renewed since then is checked again.
     await database.transaction((sql) => {
       return sql`DELETE FROM idempotency WHERE scope = ${request.scope} AND key = ${request.key}
         AND request_id = ${requestId} AND state = 'running' AND expires_at = ${found.expires_at}`

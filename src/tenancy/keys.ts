@@ -3,11 +3,12 @@
 
 import { type Failure, invalidRequest } from '../kernel/failure.ts'
 import { createId, isId, type KeyId, type PersonId, type ProjectId, type WorkspaceId } from '../kernel/ids.ts'
-import { type Sql, timeFromSql, timeToSql } from '../store/sql.ts'
-import { checkModels, checkSources, listFromSql, listToSql } from './allowlist.ts'
+import { type ItemIn, optional, rowFormat, text, time } from '../store/columns.ts'
+import { type Sql, timeToSql } from '../store/sql.ts'
+import { checkModels, checkSources, listColumn } from './allowlist.ts'
 import { type ApiKey, type ComputeVerifier, createApiKey, lastFour } from './api-key.ts'
 import { appendAudit } from './audit.ts'
-import { checkLimits, type Limits, limitsFromSql, limitsToSql, shownLimits } from './limits.ts'
+import { checkLimits, type Limits, limitsColumn, limitsToSql, shownLimits } from './limits.ts'
 import {
   type Act,
   afterCursor,
@@ -23,44 +24,29 @@ import {
 } from './management.ts'
 import { getProject } from './workspaces.ts'
 
-export interface KeyInfo {
-  readonly id: KeyId
-  readonly projectId: ProjectId
-  readonly workspaceId: WorkspaceId
-  readonly name: string
-  readonly last4: string
+const keyRow = rowFormat({
+  id: text<KeyId>(),
+  projectId: text<ProjectId>(),
+  workspaceId: text<WorkspaceId>(),
+  name: text(),
+  last4: text(),
   /** Narrows the project's allowlist; undefined = all that the project allows. */
-  readonly models: readonly string[] | undefined
-  readonly limits: Limits
+  models: listColumn,
+  limits: limitsColumn,
   /** Addresses and ranges from which it may be used; undefined = anywhere. */
-  readonly sources: readonly string[] | undefined
-  readonly createdAt: number
+  sources: listColumn,
+  createdAt: time,
   /** undefined = never, also for the next two. */
-  readonly expiresAt: number | undefined
-  readonly revokedAt: number | undefined
+  expiresAt: optional(time),
+  revokedAt: optional(time),
   /** Accurate to a minute or two. */
-  readonly lastUsedAt: number | undefined
-  readonly managedBy: ManagedBy
+  lastUsedAt: optional(time),
+  managedBy: text<ManagedBy>(),
   /** The person who created it; undefined = the installation. */
-  readonly ownerId: PersonId | undefined
-}
+  ownerId: optional(text<PersonId>()),
+})
 
-interface KeyInfoRow {
-  readonly id: KeyId
-  readonly project_id: ProjectId
-  readonly workspace_id: WorkspaceId
-  readonly name: string
-  readonly last4: string
-  readonly models: string | null
-  readonly limits: string | null
-  readonly sources: string | null
-  readonly created_at: bigint
-  readonly expires_at: bigint | null
-  readonly revoked_at: bigint | null
-  readonly last_used_at: bigint | null
-  readonly managed_by: ManagedBy
-  readonly owner_id: PersonId | null
-}
+export type KeyInfo = ItemIn<typeof keyRow>
 
 export interface KeyInput {
   readonly projectId: string
@@ -166,10 +152,10 @@ export interface KeyQuery {
 /** Separate statements, not one with optional conditions, because each uses a different index. */
 export async function listKeys(sql: Sql, query: KeyQuery): Promise<Page<KeyInfo>> {
   const rows = await listRows(sql, query)
-  return pageOf(rows.map(keyFromRow), query.page)
+  return pageOf(keyRow.all(rows), query.page)
 }
 
-function listRows(sql: Sql, { workspaceId, projectId, ownerId, page }: KeyQuery): Promise<KeyInfoRow[]> {
+function listRows(sql: Sql, { workspaceId, projectId, ownerId, page }: KeyQuery): Promise<unknown[]> {
   const after = afterCursor(page)
   const count = rowsWanted(page)
   if (ownerId !== undefined) {
@@ -199,30 +185,11 @@ export async function keysOfOwner(sql: Sql, workspaceId: WorkspaceId, ownerId: P
 
 export async function getKey(sql: Sql, id: string): Promise<KeyInfo> {
   if (!isId('key', id)) throw notFound('key', id)
-  const [row] = await sql<KeyInfoRow>`SELECT k.*, u.last_used_at FROM api_keys k
+  const rows = await sql`SELECT k.*, u.last_used_at FROM api_keys k
     LEFT JOIN key_uses u ON u.key_id = k.id WHERE k.id = ${id}`
-  if (!row) throw notFound('key', id)
-  return keyFromRow(row)
-}
-
-/** Field by field, because the row also has the verifier. */
-function keyFromRow(row: KeyInfoRow): KeyInfo {
-  return {
-    id: row.id,
-    projectId: row.project_id,
-    workspaceId: row.workspace_id,
-    name: row.name,
-    last4: row.last4,
-    models: listFromSql(row.models),
-    limits: limitsFromSql(row.limits),
-    sources: listFromSql(row.sources),
-    createdAt: timeFromSql(row.created_at),
-    expiresAt: timeFromSql(row.expires_at),
-    revokedAt: timeFromSql(row.revoked_at),
-    lastUsedAt: timeFromSql(row.last_used_at),
-    managedBy: row.managed_by,
-    ownerId: row.owner_id ?? undefined,
-  }
+  const key = keyRow.first(rows)
+  if (!key) throw notFound('key', id)
+  return key
 }
 
 export interface NewSecret {
@@ -268,8 +235,8 @@ export async function insertKey(sql: Sql, key: NewKey, computeVerifier: ComputeV
       expires_at, models, limits, sources, managed_by, owner_id)
     VALUES (${id}, ${key.projectId}, (SELECT workspace_id FROM projects WHERE id = ${key.projectId}), ${key.name},
       ${computeVerifier(key.key)}, ${computeVerifier.version}, ${lastFour(key.key)}, ${timeToSql(key.createdAt)},
-      ${key.expiresAt === undefined ? null : timeToSql(key.expiresAt)}, ${listToSql(key.models)},
-      ${limitsToSql(key.limits ?? {})}, ${listToSql(key.sources)},
+      ${key.expiresAt === undefined ? null : timeToSql(key.expiresAt)}, ${listColumn.toSql(key.models)},
+      ${limitsToSql(key.limits ?? {})}, ${listColumn.toSql(key.sources)},
       ${key.managedBy ?? 'api'}, ${key.ownerId ?? null})`
   return id
 }

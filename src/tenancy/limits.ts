@@ -5,6 +5,7 @@ import { isoTime } from '../kernel/clock.ts'
 import { assert, invalidRequest } from '../kernel/failure.ts'
 import { isId, type KeyId, type ProjectId, type WorkspaceId } from '../kernel/ids.ts'
 import { formatUsd, type Nano } from '../kernel/money.ts'
+import type { Column } from '../store/columns.ts'
 import type { Sql } from '../store/sql.ts'
 import { appendAudit } from './audit.ts'
 import { type Act, checkManager, type ManagedBy, notFound } from './management.ts'
@@ -177,6 +178,11 @@ export function limitsFromSql(json: string | null): Limits {
   }
   if (typeof stored.starts_at === 'string') limits.startsAt = Date.parse(stored.starts_at)
   return Object.freeze(limits)
+}
+
+export const limitsColumn: Column<Limits> = {
+  fromSql: (stored) => limitsFromSql(stored as string | null),
+  toSql: limitsToSql,
 }
 
 const places = {

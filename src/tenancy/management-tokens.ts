@@ -4,7 +4,8 @@
 import { type Failure, invalidRequest } from '../kernel/failure.ts'
 import { createId, isId, type PersonId, type TokenId, type WorkspaceId } from '../kernel/ids.ts'
 import { coversRole, type Role } from '../kernel/roles.ts'
-import { type Sql, timeFromSql, timeToSql } from '../store/sql.ts'
+import { type ItemIn, optional, rowFormat, text, time } from '../store/columns.ts'
+import type { Sql } from '../store/sql.ts'
 import { appendAudit } from './audit.ts'
 import {
   type Act,
@@ -18,42 +19,22 @@ import {
 } from './management.ts'
 import { createLinkSecret, type Grant, grantsOf, hashOfSecret } from './people.ts'
 
-export interface ManagementToken extends Grant {
-  readonly id: TokenId
-  readonly personId: PersonId
-  readonly name: string
-  readonly last4: string
-  readonly createdAt: number
-  readonly expiresAt: number
-}
+const tokenRow = rowFormat({
+  id: text<TokenId>(),
+  personId: text<PersonId>(),
+  workspaceId: optional(text<WorkspaceId>()),
+  role: text<Role>(),
+  name: text(),
+  last4: text(),
+  createdAt: time,
+  expiresAt: time,
+})
+
+export type ManagementToken = ItemIn<typeof tokenRow>
 
 export const tokenPrefix = 'tg-mt-'
 const dayMs = 24 * 3_600_000
 const tokensMax = 100
-
-interface TokenRow {
-  readonly id: TokenId
-  readonly person_id: PersonId
-  readonly workspace_id: WorkspaceId | null
-  readonly role: Role
-  readonly name: string
-  readonly last4: string
-  readonly created_at: bigint
-  readonly expires_at: bigint
-}
-
-function tokenFromRow(row: TokenRow): ManagementToken {
-  return {
-    id: row.id,
-    personId: row.person_id,
-    workspaceId: row.workspace_id ?? undefined,
-    role: row.role,
-    name: row.name,
-    last4: row.last4,
-    createdAt: timeFromSql(row.created_at),
-    expiresAt: timeFromSql(row.expires_at),
-  }
-}
 
 export interface TokenInput extends Grant {
   readonly personId: PersonId
@@ -88,18 +69,7 @@ export async function createToken(
     createdAt: act.at,
     expiresAt: act.at + input.days * dayMs,
   }
-  const stored = {
-    id: token.id,
-    hash: hashOfSecret(secret),
-    person_id: personId,
-    workspace_id: workspaceId ?? null,
-    role,
-    name: input.name,
-    last4: token.last4,
-    created_at: timeToSql(token.createdAt),
-    expires_at: timeToSql(token.expiresAt),
-  }
-  await sql`INSERT INTO management_tokens ${sql([stored])}`
+  await sql`INSERT INTO management_tokens ${sql([{ ...tokenRow.write(token), hash: hashOfSecret(secret) }])}`
   const details = { workspace: workspaceId ?? null, role, expires_at: token.expiresAt }
   await appendAudit(sql, { ...act, action: 'token.create', object: token.id, details })
   return { token, secret }
@@ -122,21 +92,22 @@ function tooMuch(role: Role): Failure {
 
 /** undefined = no such token, or it has expired, or its person may no longer do what it may do. */
 export async function findToken(sql: Sql, secret: string, now: number): Promise<ManagementToken | undefined> {
-  const [row] = await sql<TokenRow>`SELECT * FROM management_tokens WHERE hash = ${hashOfSecret(secret)}`
-  const token = row && tokenFromRow(row)
+  const token = tokenRow.first(await sql`SELECT * FROM management_tokens WHERE hash = ${hashOfSecret(secret)}`)
   if (!token || token.expiresAt <= now) return undefined
   return covers(await grantsOf(sql, token.personId), token) ? token : undefined
 }
 
 export async function listTokens(sql: Sql, personId: PersonId, page: PageQuery): Promise<Page<ManagementToken>> {
-  const rows = await sql<TokenRow>`SELECT * FROM management_tokens WHERE person_id = ${personId}
+  const rows = await sql`SELECT * FROM management_tokens WHERE person_id = ${personId}
     AND id > ${afterCursor(page)} ORDER BY id LIMIT ${rowsWanted(page)}`
-  return pageOf(rows.map(tokenFromRow), page)
+  return pageOf(tokenRow.all(rows), page)
 }
 
 export async function revokeToken(sql: Sql, id: string, personId: PersonId | undefined, act: Act): Promise<void> {
-  const [row] = isId('tok', id) ? await sql<TokenRow>`SELECT * FROM management_tokens WHERE id = ${id}` : []
-  if (!row || (personId !== undefined && row.person_id !== personId)) throw notFound('token', id)
-  await sql`DELETE FROM management_tokens WHERE id = ${row.id}`
-  await appendAudit(sql, { ...act, action: 'token.revoke', object: row.id })
+  const token = isId('tok', id)
+    ? tokenRow.first(await sql`SELECT * FROM management_tokens WHERE id = ${id}`)
+    : undefined
+  if (!token || (personId !== undefined && token.personId !== personId)) throw notFound('token', id)
+  await sql`DELETE FROM management_tokens WHERE id = ${token.id}`
+  await appendAudit(sql, { ...act, action: 'token.revoke', object: token.id })
 }

@@ -14,7 +14,8 @@ import {
   type WorkspaceId,
 } from '../kernel/ids.ts'
 import type { Role } from '../kernel/roles.ts'
-import { type Sql, timeFromSql, timeToSql } from '../store/sql.ts'
+import { type ItemIn, optional, rowFormat, text, time } from '../store/columns.ts'
+import { type Sql, timeToSql } from '../store/sql.ts'
 import { appendAudit } from './audit.ts'
 import {
   type Act,
@@ -40,25 +41,31 @@ export interface Grant {
   readonly workspaceId: WorkspaceId | undefined
 }
 
-export interface Member extends Grant {
-  readonly id: MemberId
-  readonly personId: PersonId
-  readonly email: string
-  readonly name: string
-  readonly source: MemberSource
-  readonly createdAt: number
-}
+const memberRow = rowFormat({
+  id: text<MemberId>(),
+  personId: text<PersonId>(),
+  workspaceId: optional(text<WorkspaceId>()),
+  role: text<Role>(),
+  source: text<MemberSource>(),
+  createdAt: time,
+  email: text(),
+  name: text(),
+})
+
+export type Member = ItemIn<typeof memberRow>
 
 export type MemberSource = 'invitation' | 'sign-up' | 'claim'
 
-export interface Invitation {
-  readonly id: InvitationId
-  readonly email: string
-  readonly role: Role
-  readonly workspaceId: WorkspaceId | undefined
-  readonly createdAt: number
-  readonly expiresAt: number
-}
+const invitationRow = rowFormat({
+  id: text<InvitationId>(),
+  email: text(),
+  role: text<Role>(),
+  workspaceId: optional(text<WorkspaceId>()),
+  createdAt: time,
+  expiresAt: time,
+})
+
+export type Invitation = ItemIn<typeof invitationRow>
 
 export const invitationDays = 7
 const invitationMs = invitationDays * 24 * 3_600_000
@@ -111,30 +118,6 @@ export async function grantsOf(sql: Sql, personId: PersonId): Promise<readonly G
   return rows.map(({ role, workspace_id }) => ({ role, workspaceId: workspace_id ?? undefined }))
 }
 
-interface MemberRow {
-  readonly id: MemberId
-  readonly person_id: PersonId
-  readonly workspace_id: WorkspaceId | null
-  readonly role: Role
-  readonly source: MemberSource
-  readonly created_at: bigint
-  readonly email: string
-  readonly name: string
-}
-
-function memberFromRow(row: MemberRow): Member {
-  return {
-    id: row.id,
-    personId: row.person_id,
-    workspaceId: row.workspace_id ?? undefined,
-    role: row.role,
-    source: row.source,
-    createdAt: timeFromSql(row.created_at),
-    email: row.email,
-    name: row.name,
-  }
-}
-
 /** Members of one workspace, or of all, with the operators. */
 export async function listMembers(
   sql: Sql,
@@ -143,20 +126,20 @@ export async function listMembers(
 ): Promise<Page<Member>> {
   const [after, count] = [afterCursor(page), rowsWanted(page)]
   const rows = await (workspaceId === undefined
-    ? sql<MemberRow>`SELECT m.*, p.email, p.name FROM members m JOIN people p ON p.id = m.person_id
+    ? sql`SELECT m.*, p.email, p.name FROM members m JOIN people p ON p.id = m.person_id
         WHERE m.id > ${after} ORDER BY m.id LIMIT ${count}`
-    : sql<MemberRow>`SELECT m.*, p.email, p.name FROM members m JOIN people p ON p.id = m.person_id
+    : sql`SELECT m.*, p.email, p.name FROM members m JOIN people p ON p.id = m.person_id
         WHERE m.workspace_id = ${workspaceId} AND m.id > ${after} ORDER BY m.id LIMIT ${count}`)
-  return pageOf(rows.map(memberFromRow), page)
+  return pageOf(memberRow.all(rows), page)
 }
 
 export async function getMember(sql: Sql, id: string): Promise<Member> {
-  const [row] = isId('mem', id)
-    ? await sql<MemberRow>`SELECT m.*, p.email, p.name FROM members m JOIN people p ON p.id = m.person_id
-        WHERE m.id = ${id}`
+  const rows = isId('mem', id)
+    ? await sql`SELECT m.*, p.email, p.name FROM members m JOIN people p ON p.id = m.person_id WHERE m.id = ${id}`
     : []
-  if (!row) throw notFound('member', id)
-  return memberFromRow(row)
+  const member = memberRow.first(rows)
+  if (!member) throw notFound('member', id)
+  return member
 }
 
 /** Whether the last admin of a workspace, or the last operator, may leave. */
@@ -281,41 +264,12 @@ export async function createInvitation(
   await sql`DELETE FROM invitations WHERE email = ${email} AND role IS NOT NULL
     AND COALESCE(workspace_id, '') = ${workspaceId ?? ''}`
   const secret = createLinkSecret()
-  const id = createId('inv')
-  const expiresAt = act.at + invitationMs
-  const row = {
-    id,
-    hash: hashOfSecret(secret),
-    email,
-    workspace_id: workspaceId ?? null,
-    role,
-    created_at: timeToSql(act.at),
-    expires_at: timeToSql(expiresAt),
-  }
-  await sql`INSERT INTO invitations ${sql([row])}`
+  const times = { createdAt: act.at, expiresAt: act.at + invitationMs }
+  const invitation: Invitation = { id: createId('inv'), email, role, workspaceId, ...times }
+  await sql`INSERT INTO invitations ${sql([{ ...invitationRow.write(invitation), hash: hashOfSecret(secret) }])}`
   const details = { workspace: workspaceId ?? null, role }
-  await appendAudit(sql, { ...act, action: 'invitation.create', object: id, details })
-  return { invitation: { id, email, role, workspaceId, createdAt: act.at, expiresAt }, secret }
-}
-
-interface InvitationRow {
-  readonly id: InvitationId
-  readonly email: string
-  readonly workspace_id: WorkspaceId | null
-  readonly role: Role
-  readonly created_at: bigint
-  readonly expires_at: bigint
-}
-
-function invitationFromRow(row: InvitationRow): Invitation {
-  return {
-    id: row.id,
-    email: row.email,
-    role: row.role,
-    workspaceId: row.workspace_id ?? undefined,
-    createdAt: timeFromSql(row.created_at),
-    expiresAt: timeFromSql(row.expires_at),
-  }
+  await appendAudit(sql, { ...act, action: 'invitation.create', object: invitation.id, details })
+  return { invitation, secret }
 }
 
 /** Invitations that can still be accepted. */
@@ -327,17 +281,17 @@ export async function listInvitations(
 ): Promise<Page<Invitation>> {
   const [after, count, at] = [afterCursor(page), rowsWanted(page), timeToSql(now)]
   const rows = await (workspaceId === undefined
-    ? sql<InvitationRow>`SELECT * FROM invitations WHERE role IS NOT NULL AND expires_at > ${at} AND id > ${after}
+    ? sql`SELECT * FROM invitations WHERE role IS NOT NULL AND expires_at > ${at} AND id > ${after}
         ORDER BY id LIMIT ${count}`
-    : sql<InvitationRow>`SELECT * FROM invitations WHERE workspace_id = ${workspaceId} AND role IS NOT NULL
+    : sql`SELECT * FROM invitations WHERE workspace_id = ${workspaceId} AND role IS NOT NULL
         AND expires_at > ${at} AND id > ${after} ORDER BY id LIMIT ${count}`)
-  return pageOf(rows.map(invitationFromRow), page)
+  return pageOf(invitationRow.all(rows), page)
 }
 
 export async function listInvitationsOf(sql: Sql, email: string, now: number): Promise<readonly Invitation[]> {
-  const rows = await sql<InvitationRow>`SELECT * FROM invitations WHERE email = ${email} AND role IS NOT NULL
+  const rows = await sql`SELECT * FROM invitations WHERE email = ${email} AND role IS NOT NULL
     AND expires_at > ${timeToSql(now)} ORDER BY id`
-  return rows.map(invitationFromRow)
+  return invitationRow.all(rows)
 }
 
 export async function revokeInvitation(sql: Sql, id: string, act: Act): Promise<void> {
@@ -375,12 +329,11 @@ export type OpenLink =
 
 /** Looks at a link without using it; undefined if it does not exist or has expired. */
 export async function findLink(sql: Sql, secret: string, now: number): Promise<OpenLink | undefined> {
-  const [row] = await sql<Omit<InvitationRow, 'role'> & { readonly role: Role | null }>`SELECT * FROM invitations
+  const [row] = await sql<{ role: Role | null; id: InvitationId; email: string }>`SELECT * FROM invitations
     WHERE hash = ${hashOfSecret(secret)} AND expires_at > ${timeToSql(now)}`
   if (!row) return undefined
-  const { role } = row
-  if (role === null) return { kind: 'reset', id: row.id, email: row.email }
-  return { kind: 'invitation', ...invitationFromRow({ ...row, role }) }
+  if (row.role === null) return { kind: 'reset', id: row.id, email: row.email }
+  return { kind: 'invitation', ...invitationRow.read(row) }
 }
 
 /** Removes the link in the transaction that uses it, so that of two simultaneous uses one succeeds. */

@@ -3,10 +3,11 @@
 // show what is done, so an interrupted run is continued by running it again.
 
 import type { KeyId } from '../kernel/ids.ts'
+import { type ItemIn, optional, rowFormat, text, time } from '../store/columns.ts'
 import type { Database } from '../store/database.ts'
-import { type Sql, timeFromSql, timeToSql } from '../store/sql.ts'
+import { type Sql, timeToSql } from '../store/sql.ts'
 import { createVerifier } from './api-key.ts'
-import { type SealedCredential, type SealedRow, sealedFromRow } from './credentials.ts'
+import { type SealedCredential, sealedRow } from './credentials.ts'
 import { type CredentialId, createWrappingKey, rewrap, type WrappingKey } from './sealing.ts'
 import { deriveSubkey, type MasterSecret } from './secrets.ts'
 import { rewrapResponses } from './stored-responses.ts'
@@ -85,10 +86,9 @@ interface Move {
 }
 
 async function readPortion(database: Database, from: WrappingKey, after: string): Promise<readonly SealedCredential[]> {
-  const rows = await database.sql<SealedRow>`
-    SELECT id, workspace_id, provider, origin, base_url, ciphertext, wrapped_key, key_version FROM credentials
+  const rows = await database.sql`SELECT * FROM credentials
     WHERE key_version = ${from.version} AND id > ${after} ORDER BY id LIMIT ${BigInt(portion)}`
-  return rows.map(sealedFromRow)
+  return sealedRow.all(rows)
 }
 
 /** Returns how many were written; rows that changed since they were read are skipped. */
@@ -121,18 +121,18 @@ function countOf([row]: readonly Counted[]): number {
   return Number(row?.n ?? 0n)
 }
 
-export interface WaitingKey {
-  readonly id: KeyId
-  readonly name: string
-  readonly last4: string
+const waitingRow = rowFormat({
+  id: text<KeyId>(),
+  name: text(),
+  last4: text(),
   /** Accurate to a minute or two; undefined = never. */
-  readonly lastUsedAt: number | undefined
-}
+  lastUsedAt: optional(time),
+})
 
 export interface RotationStatus {
   /** Valid keys that would stop working without the previous secret. */
   readonly keys: number
-  readonly firstKeys: readonly WaitingKey[]
+  readonly firstKeys: readonly ItemIn<typeof waitingRow>[]
   /** Replaced secrets that are still valid. */
   readonly overlaps: number
   readonly credentials: number
@@ -147,7 +147,7 @@ export async function readRotationStatus(sql: Sql, current: MasterSecret, now: n
   const at = timeToSql(now)
   const keys = await sql<Counted>`SELECT COUNT(*) AS n FROM api_keys
     WHERE pepper_version <> ${version} AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ${at})`
-  const first = await sql<WaitingRow>`SELECT k.id, k.name, k.last4, u.last_used_at FROM api_keys k
+  const first = await sql`SELECT k.id, k.name, k.last4, u.last_used_at FROM api_keys k
     LEFT JOIN key_uses u ON u.key_id = k.id
     WHERE k.pepper_version <> ${version} AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > ${at})
     ORDER BY k.id LIMIT ${BigInt(shownMax)}`
@@ -155,12 +155,7 @@ export async function readRotationStatus(sql: Sql, current: MasterSecret, now: n
     WHERE r.pepper_version <> ${version} AND r.ends_at > ${at} AND k.revoked_at IS NULL`
   return {
     keys: countOf(keys),
-    firstKeys: first.map(({ id, name, last4, last_used_at }) => ({
-      id,
-      name,
-      last4,
-      lastUsedAt: timeFromSql(last_used_at),
-    })),
+    firstKeys: waitingRow.all(first),
     overlaps: countOf(overlaps),
     credentials: await countNotUnder(sql, createWrappingKey(current)),
     responses: countOf(
@@ -168,11 +163,4 @@ export async function readRotationStatus(sql: Sql, current: MasterSecret, now: n
         WHERE key_version <> ${createWrappingKey(current).version} AND expires_at > ${at}`,
     ),
   }
-}
-
-interface WaitingRow {
-  readonly id: KeyId
-  readonly name: string
-  readonly last4: string
-  readonly last_used_at: bigint | null
 }

@@ -5,6 +5,7 @@
 import { gunzipSync, gzipSync } from 'node:zlib'
 import type { Clock } from '../kernel/clock.ts'
 import type { WorkspaceId } from '../kernel/ids.ts'
+import { rowFormat, text } from '../store/columns.ts'
 import type { Database } from '../store/database.ts'
 import { type Sql, timeToSql } from '../store/sql.ts'
 import { type Binding, type KeyRing, openBytes, rewrapKey, sealBytes, type WrappingKey } from './sealing.ts'
@@ -50,10 +51,10 @@ const level = 1
 
 export function createStoredResponses({ database, clock, keys, isOn, days }: StoredResponsesOptions): StoredResponses {
   const find: StoredResponses['find'] = async (workspaceId, id) => {
-    const [row] = await database.sql<SealedRow>`SELECT ciphertext, wrapped_key, key_version FROM stored_responses
+    const rows = await database.sql`SELECT ciphertext, wrapped_key, key_version FROM stored_responses
       WHERE workspace_id = ${workspaceId} AND id = ${id} AND expires_at > ${timeToSql(clock.now())}`
-    if (!row) return undefined
-    const sealed = { ciphertext: row.ciphertext, wrappedKey: row.wrapped_key, keyVersion: row.key_version }
+    const sealed = envelopeRow.first(rows)
+    if (!sealed) return undefined
     const plain = openBytes(sealed, bindingOf(workspaceId, id), keys)
     // Altered, or of a secret that is gone: nothing can be read from it.
     if (typeof plain === 'string') return undefined
@@ -64,15 +65,8 @@ export function createStoredResponses({ database, clock, keys, isOn, days }: Sto
     async keep(workspaceId, { id, input, response, itemIds = [] }) {
       const plain = gzipSync(JSON.stringify({ input, response }), { level })
       const sealed = sealBytes(plain, bindingOf(workspaceId, id), keys.current)
-      const now = clock.now()
-      const row = {
-        workspace_id: workspaceId,
-        id,
-        ciphertext: sealed.ciphertext,
-        wrapped_key: sealed.wrappedKey,
-        key_version: sealed.keyVersion,
-        expires_at: timeToSql(now + days() * dayMs),
-      }
+      const expires_at = timeToSql(clock.now() + days() * dayMs)
+      const row = { workspace_id: workspaceId, id, ...envelopeRow.write(sealed), expires_at }
       await database.transaction(async (sql) => {
         await sql`INSERT INTO stored_responses ${sql([row])} ON CONFLICT (workspace_id, id) DO UPDATE SET
           ciphertext = excluded.ciphertext, wrapped_key = excluded.wrapped_key, key_version = excluded.key_version,
@@ -112,11 +106,7 @@ export function createStoredResponses({ database, clock, keys, isOn, days }: Sto
   }
 }
 
-interface SealedRow {
-  readonly ciphertext: string
-  readonly wrapped_key: string
-  readonly key_version: string
-}
+const envelopeRow = rowFormat({ ciphertext: text(), wrappedKey: text(), keyVersion: text() })
 
 /** A row copied to another workspace or id does not open. */
 function bindingOf(workspaceId: string, id: string): Binding {

@@ -4,11 +4,12 @@
 import { randomBytes } from 'node:crypto'
 import { createId, isId, type ProjectId, type WorkspaceId } from '../kernel/ids.ts'
 import { formatUsd, type Nano } from '../kernel/money.ts'
-import { type Sql, timeFromSql, timeToSql } from '../store/sql.ts'
-import { aliasesFromSql, aliasesToSql, checkAliases, checkModels, listFromSql, listToSql } from './allowlist.ts'
+import { amount, flag, type ItemIn, optional, rowFormat, text, time } from '../store/columns.ts'
+import { type Sql, timeToSql } from '../store/sql.ts'
+import { aliasesColumn, checkAliases, checkModels, listColumn } from './allowlist.ts'
 import { appendAudit } from './audit.ts'
 import { deleteGenerationKeys } from './idempotency.ts'
-import { type Limits, limitsFromSql } from './limits.ts'
+import { limitsColumn } from './limits.ts'
 import {
   type Act,
   afterCursor,
@@ -25,49 +26,27 @@ import {
 import { removePeopleOf } from './people.ts'
 import { deleteStoredResponses } from './stored-responses.ts'
 
-export interface Workspace {
-  readonly id: WorkspaceId
-  readonly name: string
-  readonly createdAt: number
-  readonly limits: Limits
+const workspaceRow = rowFormat({
+  id: text<WorkspaceId>(),
+  name: text(),
+  createdAt: time,
+  limits: limitsColumn,
   /** Whether routes on the operator's credentials may be tried after those on its own. */
-  readonly sharesRoutes: boolean
+  sharesRoutes: flag,
   /** undefined = it pays the prices of the catalog. */
-  readonly priceList: string | undefined
+  priceList: optional(text()),
   /** An alert is raised when the balance falls below it. */
-  readonly lowBalance: Nano
-  readonly managedBy: ManagedBy
-}
+  lowBalance: amount,
+  managedBy: text<ManagedBy>(),
+})
 
-/** As in the schema. */
-const usualLowBalance = 1_000_000_000n as Nano
-
-interface WorkspaceRow {
-  readonly id: WorkspaceId
-  readonly name: string
-  readonly created_at: bigint
-  readonly limits: string | null
-  readonly shares_routes: bigint
-  readonly price_list: string | null
-  readonly low_balance: bigint
-  readonly managed_by: ManagedBy
-}
+export type Workspace = ItemIn<typeof workspaceRow>
 
 export async function createWorkspace(sql: Sql, { name }: { readonly name: string }, act: Act): Promise<Workspace> {
   checkName(name)
-  const managedBy = managerOf(act)
-  const id = await insertWorkspace(sql, { name, createdAt: act.at, managedBy })
+  const id = await insertWorkspace(sql, { name, createdAt: act.at, managedBy: managerOf(act) })
   await appendAudit(sql, { ...act, action: 'workspace.create', object: id })
-  return {
-    id,
-    name,
-    createdAt: act.at,
-    limits: {},
-    sharesRoutes: false,
-    priceList: undefined,
-    lowBalance: usualLowBalance,
-    managedBy,
-  }
+  return await getWorkspace(sql, id)
 }
 
 /** `only`: those of a person, who belongs to few; undefined = all. */
@@ -84,15 +63,13 @@ export async function listWorkspaces(
       page,
     )
   }
-  const rows = await sql<WorkspaceRow>`SELECT * FROM workspaces WHERE id > ${afterCursor(page)}
+  const rows = await sql`SELECT * FROM workspaces WHERE id > ${afterCursor(page)}
     ORDER BY id LIMIT ${rowsWanted(page)}`
-  return pageOf(rows.map(workspaceFromRow), page)
+  return pageOf(workspaceRow.all(rows), page)
 }
 
 export async function findWorkspace(sql: Sql, id: string): Promise<Workspace | undefined> {
-  if (!isId('ws', id)) return undefined
-  const [row] = await sql<WorkspaceRow>`SELECT * FROM workspaces WHERE id = ${id}`
-  return row && workspaceFromRow(row)
+  return isId('ws', id) ? workspaceRow.first(await sql`SELECT * FROM workspaces WHERE id = ${id}`) : undefined
 }
 
 export async function getWorkspace(sql: Sql, id: string): Promise<Workspace> {
@@ -129,42 +106,20 @@ export async function updateWorkspace(sql: Sql, id: string, change: WorkspaceCha
   return { ...known, name, sharesRoutes, lowBalance, priceList: priceList ?? undefined }
 }
 
-function workspaceFromRow(row: WorkspaceRow): Workspace {
-  return {
-    id: row.id,
-    name: row.name,
-    createdAt: timeFromSql(row.created_at),
-    limits: limitsFromSql(row.limits),
-    sharesRoutes: row.shares_routes === 1n,
-    priceList: row.price_list ?? undefined,
-    lowBalance: row.low_balance as Nano,
-    managedBy: row.managed_by,
-  }
-}
-
-export interface Project {
-  readonly id: ProjectId
-  readonly workspaceId: WorkspaceId
-  readonly name: string
+const projectRow = rowFormat({
+  id: text<ProjectId>(),
+  workspaceId: text<WorkspaceId>(),
+  name: text(),
   /** Ids and `prefix/*` patterns; undefined = every model. */
-  readonly models: readonly string[] | undefined
+  models: listColumn,
   /** Further names of models: name → model id. */
-  readonly aliases: Readonly<Record<string, string>>
-  readonly createdAt: number
-  readonly limits: Limits
-  readonly managedBy: ManagedBy
-}
+  aliases: aliasesColumn,
+  createdAt: time,
+  limits: limitsColumn,
+  managedBy: text<ManagedBy>(),
+})
 
-interface ProjectRow {
-  readonly id: ProjectId
-  readonly workspace_id: WorkspaceId
-  readonly name: string
-  readonly models: string | null
-  readonly aliases: string | null
-  readonly created_at: bigint
-  readonly limits: string | null
-  readonly managed_by: ManagedBy
-}
+export type Project = ItemIn<typeof projectRow>
 
 export interface ProjectInput {
   readonly workspaceId: string
@@ -178,28 +133,11 @@ export async function createProject(sql: Sql, input: ProjectInput, act: Act): Pr
   checkName(name)
   checkModels(models ?? [])
   checkAliases(aliases)
-  const workspace = await getWorkspace(sql, input.workspaceId)
-  const managedBy = managerOf(act)
-  const id = await insertProject(sql, {
-    workspaceId: workspace.id,
-    name,
-    models,
-    aliases,
-    createdAt: act.at,
-    managedBy,
-  })
-  const details = { workspace: workspace.id, models: models ?? null, ...(aliases && { aliases }) }
+  const { id: workspaceId } = await getWorkspace(sql, input.workspaceId)
+  const id = await insertProject(sql, { ...input, workspaceId, createdAt: act.at, managedBy: managerOf(act) })
+  const details = { workspace: workspaceId, models: models ?? null, ...(aliases && { aliases }) }
   await appendAudit(sql, { ...act, action: 'project.create', object: id, details })
-  return {
-    id,
-    workspaceId: workspace.id,
-    name,
-    models,
-    aliases: aliases ?? {},
-    createdAt: act.at,
-    limits: {},
-    managedBy,
-  }
+  return await getProject(sql, id)
 }
 
 export interface ProjectChange {
@@ -221,10 +159,10 @@ export async function updateProject(sql: Sql, id: string, change: ProjectChange,
   checkManager('project', project, act)
   if (name !== undefined) await sql`UPDATE projects SET name = ${name} WHERE id = ${project.id}`
   if (models !== undefined) {
-    await sql`UPDATE projects SET models = ${listToSql(models ?? undefined)} WHERE id = ${project.id}`
+    await sql`UPDATE projects SET models = ${listColumn.toSql(models ?? undefined)} WHERE id = ${project.id}`
   }
   if (aliases !== undefined) {
-    await sql`UPDATE projects SET aliases = ${aliasesToSql(aliases ?? undefined)} WHERE id = ${project.id}`
+    await sql`UPDATE projects SET aliases = ${aliasesColumn.toSql(aliases ?? {})} WHERE id = ${project.id}`
   }
   const details = {
     ...(name === undefined ? {} : { renamed: true }),
@@ -236,28 +174,15 @@ export async function updateProject(sql: Sql, id: string, change: ProjectChange,
 }
 
 export async function listProjects(sql: Sql, workspaceId: WorkspaceId, page: PageQuery): Promise<Page<Project>> {
-  const rows = await sql<ProjectRow>`SELECT * FROM projects WHERE workspace_id = ${workspaceId}
+  const rows = await sql`SELECT * FROM projects WHERE workspace_id = ${workspaceId}
     AND id > ${afterCursor(page)} ORDER BY id LIMIT ${rowsWanted(page)}`
-  return pageOf(rows.map(projectFromRow), page)
+  return pageOf(projectRow.all(rows), page)
 }
 
 export async function getProject(sql: Sql, id: string): Promise<Project> {
-  const [row] = isId('prj', id) ? await sql<ProjectRow>`SELECT * FROM projects WHERE id = ${id}` : []
-  if (!row) throw notFound('project', id)
-  return projectFromRow(row)
-}
-
-function projectFromRow(row: ProjectRow): Project {
-  return {
-    id: row.id,
-    workspaceId: row.workspace_id,
-    name: row.name,
-    models: listFromSql(row.models),
-    aliases: aliasesFromSql(row.aliases) ?? {},
-    createdAt: timeFromSql(row.created_at),
-    limits: limitsFromSql(row.limits),
-    managedBy: row.managed_by,
-  }
+  const project = isId('prj', id) ? projectRow.first(await sql`SELECT * FROM projects WHERE id = ${id}`) : undefined
+  if (!project) throw notFound('project', id)
+  return project
 }
 
 // Takes out of a workspace what may belong to a person: names, keys, addresses, provider keys, kept answers. The rows
@@ -319,12 +244,8 @@ export async function insertWorkspace(sql: Sql, workspace: NewWorkspace): Promis
   return id
 }
 
-export interface NewProject {
+export interface NewProject extends ProjectInput {
   readonly workspaceId: WorkspaceId
-  readonly name: string
-  /** Ids and `prefix/*` patterns; undefined = every model. */
-  readonly models?: readonly string[] | undefined
-  readonly aliases?: Readonly<Record<string, string>> | undefined
   readonly createdAt: number
   readonly managedBy?: ManagedBy
 }
@@ -335,8 +256,8 @@ export async function insertProject(sql: Sql, project: NewProject): Promise<Proj
     id,
     workspace_id: project.workspaceId,
     name: project.name,
-    models: listToSql(project.models),
-    aliases: aliasesToSql(project.aliases),
+    models: listColumn.toSql(project.models),
+    aliases: aliasesColumn.toSql(project.aliases ?? {}),
     created_at: timeToSql(project.createdAt),
     managed_by: project.managedBy ?? 'api',
   }

@@ -45,14 +45,18 @@ export interface ConsolePagesDependencies {
   readonly oidc: (Oidc & { providerName(): string }) | undefined
   /** The address of a person, as the console shows it. */
   nameOf(personId: PersonId): Promise<string>
+  /** A sentence that says where to find the management token. */
   readonly tokenPlace: string
+  /** The gateway's public address, if configured. */
   publicUrl(): string | undefined
   visitOf(request: Request): Visit
+  /** Refuses a wrong management token, and slows down guessing. */
   checkToken(token: string, request: Request): Promise<Failure | undefined>
+  /** Slows down or refuses guessing of sign-in links. */
   slowGuess(request: Request): Promise<Failure | undefined>
   /** An answer of the management API to a read with this request's session; undefined = it was refused. */
   readApi(request: Request, path: string): Promise<unknown>
-  /** `personId`: whose session it is; absent = the installation's. */
+  /** For the audit log. `personId`: whose session it is; absent = the installation's. */
   onSession?(event: SessionEvent, personId?: PersonId): void | Promise<void>
 }
 

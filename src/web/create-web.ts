@@ -1,61 +1,28 @@
 // The gateway's pages: which path shows what, and to whom. Changes only sessions.
 
-import type { Clock } from '../kernel/clock.ts'
 import { Failure } from '../kernel/failure.ts'
-import type { PersonId } from '../kernel/ids.ts'
 import { isStoreUnavailable } from '../store/sql-error.ts'
 import type { Principal } from '../tenancy/principal.ts'
-import type { Accounts } from './accounts.ts'
 import { type Assets, assetsPath, buildAssets } from './assets.ts'
-import { cacheEntries, createCatalogPages } from './catalog/catalog-pages.ts'
+import { type CatalogPagesDependencies, cacheEntries, createCatalogPages } from './catalog/catalog-pages.ts'
 import { createChangeFeed } from './catalog/change-feed.ts'
-import type { CatalogEntry, DatedPrice, RouteDay } from './catalog/entry.ts'
-import { createConsolePages } from './console-pages.ts'
+import { type ConsolePagesDependencies, createConsolePages } from './console-pages.ts'
 import { createDocs } from './docs-pages.ts'
-import type { Oidc } from './oidc.ts'
 import type { PageBudget } from './page-budget.ts'
 import { type ShowPage, themeCookie, themes } from './page-data.ts'
 import { renderDocument } from './pages.js'
 import { assetResponse, eventsResponse, htmlResponse, jsonResponse, pageResponse, redirect } from './responses.ts'
-import { readCookie, type SessionEvent, type Sessions, type Visit } from './session.ts'
+import { readCookie } from './session.ts'
 
-export interface WebDependencies {
-  readonly clock: Clock
+export interface WebDependencies
+  extends ConsolePagesDependencies,
+    Omit<CatalogPagesDependencies, 'isSignedIn' | 'inBudget'> {
   readonly version: string
-  readonly sessions: Sessions
-  readonly accounts: Accounts
-  readonly oidc: (Oidc & { providerName(): string }) | undefined
-  nameOf(personId: PersonId): Promise<string>
-  /** All models by id, as the management API's catalog serves them. */
-  catalog(): readonly CatalogEntry[]
-  /** Ids of the built-in providers for which a workspace may store a key. */
-  keyedProviders(): readonly string[]
-  /** Newest first. */
-  priceHistory(modelId: string): Promise<readonly DatedPrice[]>
-  /** How the attempts at the routes of a model ended in the last 24 hours. */
-  routeDays(modelId: string): Promise<readonly RouteDay[]>
-  /** Ids of the models with the most requests in the last days, first the most used. */
-  usedModels(): Promise<readonly string[]>
   /** Whether the catalog is visible without signing in. */
   isPublic(): boolean
   readonly budget: PageBudget
   /** undefined = unknown. */
   addressOf(request: Request): string | undefined
-  /** The gateway's public address, if configured. */
-  publicUrl(): string | undefined
-  visitOf(request: Request): Visit
-  /** An answer of the management API to a read with this request's session; undefined = it was refused. */
-  readApi(request: Request, path: string): Promise<unknown>
-  /** The date of the built-in prices, YYYY-MM-DD. */
-  readonly builtInDate?: string
-  /** A sentence that says where to find the management token. */
-  readonly tokenPlace: string
-  /** Refuses a wrong management token, and slows down guessing. */
-  checkToken(token: string, request: Request): Promise<Failure | undefined>
-  /** Slows down or refuses guessing of sign-in links. */
-  slowGuess(request: Request): Promise<Failure | undefined>
-  /** For the audit log. */
-  onSession?(event: SessionEvent, personId?: PersonId): void | Promise<void>
 }
 
 export interface Web {

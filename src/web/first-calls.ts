@@ -1,7 +1,8 @@
 // The first API calls of each console page. The server makes them and sends the answers with the document, so that pages
 // open without an empty moment. A call that is missing here is made by the browser.
 
-import { targetOf } from '../api/client.ts'
+import { type CallOf, type QueryValues, targetOf } from '../api/client.ts'
+import type { OperationName } from '../api/endpoints.ts'
 import { isoTime } from '../kernel/clock.ts'
 import { allWorkspaces, type ConsolePlace, may, type SectionName, type Viewer } from './page-data.ts'
 import { dayMs, spendRateDays } from './pages/console/figures.ts'
@@ -34,68 +35,67 @@ export const spendQuery = (now: number, workspaceId: string) => ({
 
 export const alertsListed = 50
 
+function pathOf<Name extends OperationName>(name: Name, call: CallOf<Name>): string {
+  return targetOf(name, call, call.query as QueryValues | undefined).path
+}
+
 /** The paths have to be the ones that `useApi` and `useList` of the page ask for. */
 const bySection: { readonly [Name in SectionName]?: (place: FirstPlace) => readonly string[] } = {
   usage({ workspaceId, viewer, now }) {
     if (now === undefined) return []
-    const series = (from: number, to: number, group: string) =>
-      targetOf('getUsageSeries', {}, usageQuery(from, to, workspaceId, group, 0)).path
-    const spend =
-      workspaceId !== undefined && may(viewer, 'getWallet', workspaceId)
-        ? [targetOf('getStats', {}, spendQuery(now, workspaceId)).path]
-        : []
-    return [series(now - dayMs, now, 'model'), series(now - 2 * dayMs, now - dayMs, 'none'), ...spend]
+    const series = (from: number, until: number, group: string) =>
+      pathOf('getUsageSeries', { query: usageQuery(from, until, workspaceId, group, 0) })
+    const isPaid = workspaceId !== undefined && may(viewer, 'getWallet', workspaceId)
+    return [
+      series(now - dayMs, now, 'model'),
+      series(now - 2 * dayMs, now - dayMs, 'none'),
+      ...(isPaid ? [pathOf('getStats', { query: spendQuery(now, workspaceId) })] : []),
+    ]
   },
   requests({ subject, workspaceId, now }) {
-    if (subject !== '') return [targetOf('getRequest', { id: subject }, {}).path]
+    if (subject !== '') return [pathOf('getRequest', { id: subject })]
     if (now === undefined) return []
     const filters = { workspace_id: workspaceId }
     const period = { ...filters, from: isoTime(now - dayMs), to: isoTime(now) }
     return [
-      targetOf('listRequests', {}, filters).path,
-      targetOf('listKeys', {}, { ...filters, limit: 200 }).path,
-      targetOf('getUsageSeries', {}, period).path,
-      targetOf('getRequestFacets', {}, period).path,
+      pathOf('listRequests', { query: filters }),
+      pathOf('listKeys', { query: { ...filters, limit: 200 } }),
+      pathOf('getUsageSeries', { query: period }),
+      pathOf('getRequestFacets', { query: period }),
     ]
   },
-  settings: () => [targetOf('getConfig', {}, {}).path, targetOf('listAudit', {}, { limit: 50 }).path],
+  settings: () => [pathOf('getConfig', {}), pathOf('listAudit', { query: { limit: 50 } })],
   providers: ({ subject, workspaceId: id }) => [
-    ...(id === undefined || subject !== ''
-      ? []
-      : [targetOf('getWorkspace', { id }, {}).path, targetOf('listCredentials', { id }, {}).path]),
-    targetOf('listProviders', {}, {}).path,
-    targetOf('getProviderHistory', {}, { period: '24h' }).path,
-    ...(subject === '' ? [targetOf('getConfigFile', {}, {}).path] : []),
+    ...(id === undefined || subject !== '' ? [] : [pathOf('getWorkspace', { id }), pathOf('listCredentials', { id })]),
+    pathOf('listProviders', {}),
+    pathOf('getProviderHistory', { query: { period: '24h' } }),
+    ...(subject === '' ? [pathOf('getConfigFile', {})] : []),
   ],
-  margin: ({ workspaceId, now }) => [
+  margin: ({ workspaceId: id, now }) => [
     ...(now === undefined
       ? []
-      : [
-          targetOf('getMargin', {}, { from: isoTime(now - 30 * dayMs), group_by: 'day', workspace_id: workspaceId })
-            .path,
-        ]),
-    ...(workspaceId === undefined ? [] : [targetOf('getWorkspace', { id: workspaceId }, {}).path]),
-    targetOf('listPriceLists', {}, {}).path,
+      : [pathOf('getMargin', { query: { from: isoTime(now - 30 * dayMs), group_by: 'day', workspace_id: id } })]),
+    ...(id === undefined ? [] : [pathOf('getWorkspace', { id })]),
+    pathOf('listPriceLists', {}),
   ],
   alerts: ({ workspaceId: workspace_id, viewer }) => [
-    targetOf('listAlerts', {}, { workspace_id, limit: alertsListed }).path,
+    pathOf('listAlerts', { query: { workspace_id, limit: alertsListed } }),
     ...(may(viewer, 'listWebhooks', workspace_id)
       ? [
-          targetOf('listWebhooks', {}, { workspace_id }).path,
-          targetOf('listRecentDeliveries', {}, { workspace_id }).path,
+          pathOf('listWebhooks', { query: { workspace_id } }),
+          pathOf('listRecentDeliveries', { query: { workspace_id } }),
         ]
       : []),
   ],
-  keys: ({ subject }) => (subject === '' ? [] : [targetOf('getKey', { id: subject }, {}).path]),
+  keys: ({ subject }) => (subject === '' ? [] : [pathOf('getKey', { id: subject })]),
 }
 
 /** Paths of the management API; the first one lists the workspaces. */
 export function firstCalls(place: ConsolePlace, viewer?: Viewer, now?: number): readonly string[] {
-  const workspaces = targetOf('listWorkspaces', {}, { limit: 200 }).path
+  const workspaces = pathOf('listWorkspaces', { query: { limit: 200 } })
   if (!viewer) return [workspaces]
-  const { scope } = place
-  const workspaceId = scope === allWorkspaces ? undefined : scope
+  const workspaceId = place.scope === allWorkspaces ? undefined : place.scope
   const isPaid = workspaceId !== undefined && may(viewer, 'getWallet', workspaceId)
-  const wallet = isPaid ? [targetOf('getWallet', { id: workspaceId }, {}).path] : []
+  const wallet = isPaid ? [pathOf('getWallet', { id: workspaceId })] : []
   return [workspaces, ...wallet, ...(bySection[place.section]?.({ ...place, viewer, workspaceId, now }) ?? [])]
 }

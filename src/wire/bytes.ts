@@ -37,6 +37,11 @@ export function isHex(byte: number): boolean {
   return isDigit(byte) || (lower >= 0x61 && lower <= 0x66)
 }
 
+/** The value of a hexadecimal digit; of any other byte a number that means nothing. */
+export function hexDigit(byte: number): number {
+  return byte <= nine ? byte - zero : (byte | 0x20) - 0x57
+}
+
 // Searching.
 
 /** Buffer's methods work on any Uint8Array, and a view to call them on costs more than the search in a small body. */

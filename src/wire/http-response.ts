@@ -1,7 +1,7 @@
 // HTTP/1.1 responses, from bytes that are cut anywhere. Strict: whatever two readers might understand differently (two
 // lengths, a length and chunks, a bare line feed, a folded header) is a fault and ends the connection.
 
-import { carriageReturn, isHex, lineFeed, space, tab } from './bytes.ts'
+import { carriageReturn, hexDigit, isHex, lineFeed, space, tab } from './bytes.ts'
 
 export class HttpFault extends Error {
   override readonly name: string = 'HttpFault'
@@ -231,7 +231,7 @@ export class ResponseReader {
   #readSize(byte: number): void {
     if (isHex(byte)) {
       if (++this.#count > sizeDigitsMax) throw malformedChunk()
-      this.#remaining = this.#remaining * 16 + (byte <= 0x39 ? byte - 0x30 : (byte | 0x20) - 0x57)
+      this.#remaining = this.#remaining * 16 + hexDigit(byte)
       return
     }
     if (this.#count === 0) throw malformedChunk()

@@ -340,7 +340,7 @@ test('a document read level by level is what JSON.parse makes of it', () => {
   )
 })
 
-test('no level looks at what is below it again', () => {
+test('reading a level does not scan the levels below it again', () => {
   const text = '{"a":{"b":[{"c":"d"},1]}}'
   const body = bytes(text)
   const root = new JsonNode(body, { start: 0, end: body.length }, readJsonEnds(body))

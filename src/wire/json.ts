@@ -13,6 +13,7 @@ import {
   comma,
   dot,
   hasByteOrderMark,
+  hexDigit,
   isDigit,
   isHex,
   lineFeed,
@@ -899,8 +900,4 @@ function escapedBytes(data: Uint8Array, at: number): number {
   if (code < 0x80) return 1
   if (code < 0x800) return 2
   return code >= 0xd800 && code < 0xe000 ? 2 : 3
-}
-
-function hexDigit(byte: number): number {
-  return byte <= 0x39 ? byte - 0x30 : (byte | 0x20) - 0x57
 }

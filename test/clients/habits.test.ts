@@ -23,7 +23,7 @@ function post(path: string, headers: Record<string, string> = {}, body: string |
   return fetch(gateway.url + path, { method: 'POST', headers: sent, body: body as Uint8Array<ArrayBuffer> | string })
 }
 
-test('one request lists all models, with the fields of both APIs', async () => {
+test('GET /v1/models lists all models with the fields of both APIs', async () => {
   const ask = async (query: string) => {
     const headers = { ...bearer(), 'anthropic-version': '2023-06-01' }
     return (await (await fetch(`${gateway.url}/v1/models${query}`, { headers })).json()) as {

@@ -74,7 +74,7 @@ test.each(['test/chat', 'test/messages'])('a gateway that translates passes ever
   expect([code, out.includes('28 passed, 0 failed')]).toEqual([0, true])
 })
 
-test('from a shell, with an exit code', async () => {
+test('the command runs from a shell and exits with a code', async () => {
   const checker = (...args: string[]) =>
     Bun.spawn([process.execPath, join(import.meta.dir, 'checker/run.ts'), ...args], {
       stdio: ['ignore', 'pipe', 'pipe'],

@@ -193,7 +193,7 @@ test('reasoning between text and calls is back in its order', async () => {
   ])
 })
 
-test('another model does not get it', async () => {
+test('reasoning is not sent to another model', async () => {
   const { proofs, history } = await speak(stage, claude)
   expect(await proofs(3)).toEqual([first])
   const gemini = withModel({ ...claude, upstream: 'gemini' }, 'gemini-3.8-flash')

@@ -87,7 +87,7 @@ function follow(response: Response) {
   return { text: read(), isOver: () => isOver, words: () => seen.split('"word"').length - 1 }
 }
 
-test('nor is one whose stream goes on for longer than we let it', async () => {
+test('a route is not blamed for a stream that we end after the maximum time', async () => {
   const clock = createJumpClock()
   upstream = startUpstream(async (call, reply) => {
     const { opening, says } = wordsFor(call)

@@ -186,7 +186,7 @@ describe.each([...wholePaths])('$name', (path) => {
   })
 })
 
-test('all that left has paid what the transfers say, and no more', async () => {
+test('clients that left paid exactly their transfers', async () => {
   const { posted, held } = await till.wallets.read()
   const ids = await till.over(seen)
   const paid = ids.reduce((sum, id) => sum + (till.charges(id)[0]?.amount ?? 0n), 0n)

@@ -38,7 +38,7 @@ test('state is reported in seconds and dollars', async () => {
   expect(value('process_resident_memory_bytes')).toBeGreaterThan(1e6)
 })
 
-test('of several routes under one name the worst is shown', async () => {
+test('shows the worst of several routes with the same labels', async () => {
   const value = await pageOf(openGatewayMetrics())
   expect(value('tollgate_route_state', { model: 'acme/large', provider: 'acme' })).toBe(3)
   expect(value('tollgate_route_state', { model: 'acme/large', provider: 'acme-eu' })).toBe(4)

@@ -2,10 +2,9 @@
 
 import { faultFromError } from '../../src/dialects/canonical/faults.ts'
 import { Exhausted, exhaustedFailure } from '../../src/routing/exhausted.ts'
-import { tryCandidates } from '../../src/routing/failover.ts'
+import { attemptCandidates, createRetryBudget } from '../../src/routing/failover.ts'
 import { type AttemptFault, attemptFault, classifyFault } from '../../src/routing/faults.ts'
 import { createHealth } from '../../src/routing/health.ts'
-import { createRetryBudget } from '../../src/routing/hedge.ts'
 import type { Candidate } from '../../src/routing/plan.ts'
 
 export interface Answer {
@@ -67,7 +66,7 @@ export function startRoutes(fates: Readonly<Record<string, readonly Fate[]>>, op
     return options.leaves ? attemptFault('client left') : undefined
   }
   const run = (tookMs = options.tookMs ?? 0) =>
-    tryCandidates<Answer>(deps, {
+    attemptCandidates<Answer>(deps, {
       plan: health.plan(candidates),
       streams,
       clientTimeoutMs,

@@ -33,7 +33,7 @@ function expectedOf(row: Row) {
   const read = row.cache_read === undefined ? input : pico(row.cache_read)
   const write = row.cache_write === undefined ? input : pico(row.cache_write)
   const writeLong = row.cache_write_1h === undefined ? write : pico(row.cache_write_1h)
-  const dearest = [input, read, write].reduce((most, each) => (each > most ? each : most))
+  const dearest = [input, read, write].reduce((max, each) => (each > max ? each : max))
   const bill =
     BigInt(used.input) * input + BigInt(used.read) * read + BigInt(used.write) * write + BigInt(used.output) * output
   const hold = BigInt(roughTokens) * dearest + BigInt(cap) * output
@@ -49,7 +49,7 @@ function expectedOf(row: Row) {
 const picos = (prices: object) =>
   Object.fromEntries(Object.entries(prices).map(([name, price]) => [name, pico(String(price))]))
 
-test('for every built-in model the five say the same', async () => {
+test('catalog, list, cost, hold and explanation agree for every built-in model', async () => {
   expect(builtInModels.length).toBeGreaterThanOrEqual(150)
   for (const { id, price, tags } of builtInModels) {
     // They answer no prompts; test/clients/embeddings.test.ts has what they cost.

@@ -80,6 +80,6 @@ else {
   })
 }
 
-test('is in the documentation', () => {
+test('the recipe is in the documentation', () => {
   expect(documentedRow(geminiCli, 'gemini')).toBe(renderRow(geminiCli, 'gemini', () => true))
 })

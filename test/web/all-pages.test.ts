@@ -6,7 +6,7 @@ import { isoTime, systemClock } from '../../src/kernel/clock.ts'
 import { seriousFaults, seriousFaultsInBoth } from '../parts/axe.ts'
 import { browserTest, layoutShift, openContext, sidewaysPixels, type WatchedPage, watchPage } from '../parts/browser.ts'
 import { allPages, type ListedThings } from './all-pages.ts'
-import { button, type ConsoleHarness, field, type Made, startConsole } from './console-harness.ts'
+import { type ConsoleHarness, type Made, startConsole } from './console-harness.ts'
 
 let harness: ConsoleHarness
 let things: ListedThings
@@ -18,11 +18,8 @@ let visitor: WatchedPage
 
 beforeAll(async () => {
   harness = await startConsole()
-  const { manage, gateway, browser } = harness
+  const { manage, browser, firstWorkspaceId: workspaceId } = harness
   if (!browser) return
-  const answer: unknown = await manage('GET /api/workspaces')
-  const [workspace] = (answer as { data: readonly Made[] }).data
-  const workspaceId = workspace?.id ?? ''
   const { id: newWorkspaceId } = await manage('POST /api/workspaces', { name: 'new' })
   const project = await manage(`POST /api/workspaces/${workspaceId}/projects`, { name: 'web' })
   const key = await manage(`POST /api/projects/${project.id}/keys`, { name: 'ci' })
@@ -35,15 +32,9 @@ beforeAll(async () => {
   things = { workspaceId, newWorkspaceId, projectId: project.id, keyId: key.id, requestId, topUpId: topUp.id, month }
   operator = await harness.signIn()
   visitor = await watchPage(await openContext(browser, { reducedMotion: 'reduce' }))
-  person = await watchPage(await openContext(browser, { reducedMotion: 'reduce' }))
   const invitation = { email: 'ada@example.com', role: 'admin', workspace_id: workspaceId }
   const { url } = (await manage('POST /api/invitations', invitation)) as Made & { readonly url: string }
-  const { page, go } = person
-  await go(url.replace(/^http:\/\/[^/]+/, gateway.url))
-  await field(page, 'Your name').fill('Ada')
-  await field(page, 'Choose a password').fill('correct horse battery')
-  await button(page, 'Accept and sign in').click()
-  await page.waitForSelector('.console')
+  person = await harness.accept(url, 'Ada', 'correct horse battery')
 })
 afterAll(() => harness.stop())
 

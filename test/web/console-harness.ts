@@ -26,6 +26,10 @@ export interface ConsoleHarness {
   readonly token: string
   /** Calls the management API with the management token; throws on an error. */
   manage(call: string, body?: object, headers?: Record<string, string>): Promise<Made>
+  /** The id of the workspace that every installation starts with. */
+  readonly firstWorkspaceId: string
+  /** The page of someone who opens an invitation in a separate browser and accepts it. */
+  accept(link: string, name: string, password: string): Promise<WatchedPage>
   /** The models that GET /v1/models lists for a key, by id. */
   modelsOf(secret: string): Promise<readonly { readonly id: string; readonly own_key?: boolean }[]>
   readonly browser: Browser | undefined
@@ -100,12 +104,25 @@ export async function startConsole({
     }
     return { ...opened, close }
   }
+  const workspaces: unknown = await manage('GET /api/workspaces')
+  const [first] = (workspaces as { data: readonly Made[] }).data
   return {
     gateway,
     browser,
     token,
     manage,
     signIn,
+    firstWorkspaceId: first?.id ?? '',
+    async accept(link, name, password) {
+      const opened = await watchPage(await openContext(browser, { reducedMotion: 'reduce' }))
+      const { page, go } = opened
+      await go(link.replace(/^http:\/\/[^/]+/, url))
+      await field(page, 'Your name').fill(name)
+      await field(page, 'Choose a password').fill(password)
+      await button(page, 'Accept and sign in').click()
+      await page.waitForSelector('.console')
+      return opened
+    },
     async modelsOf(secret) {
       const response = await fetch(`${url}/v1/models`, { headers: { authorization: `Bearer ${secret}` } })
       const { data } = (await response.json()) as { data: { id: string; own_key?: boolean }[] }
@@ -139,6 +156,10 @@ export async function startConsole({
 export function button(page: Page, name: string) {
   return page.getByRole('button', { name, exact: true })
 }
+
+/** The name of the element with the focus. */
+export const focused = (page: Page) =>
+  page.evaluate('document.activeElement.ariaLabel ?? document.activeElement.textContent')
 
 /** Chooses an action of a row from its menu. */
 export async function act(page: Page, row: string, action: string): Promise<void> {

@@ -3,7 +3,7 @@
 import { afterAll, expect } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { browserTest, type WatchedPage } from '../parts/browser.ts'
-import { hostileTexts, type Made, startConsole } from './console-harness.ts'
+import { hostileTexts, startConsole } from './console-harness.ts'
 
 /** A model's id cannot contain such text; its name, its creator and the provider's name for it can. */
 const hostileModels = hostileTexts.map((text, at) => {
@@ -15,8 +15,7 @@ const hostileModels = hostileTexts.map((text, at) => {
 // One workspace in which every field that users fill in has such a text.
 const harness = await startConsole({ config: `models:\n${hostileModels.join('')}` })
 afterAll(() => harness.stop())
-const answer: unknown = await harness.manage('GET /api/workspaces')
-const workspaceId = (answer as { data: readonly Made[] }).data[0]?.id
+const workspaceId = harness.firstWorkspaceId
 await harness.manage(`PATCH /api/workspaces/${workspaceId}`, { name: hostileTexts[0] })
 for (const text of hostileTexts) {
   const project = await harness.manage(`POST /api/workspaces/${workspaceId}/projects`, { name: text })

@@ -5,15 +5,13 @@ import { afterAll, expect } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
 import type { Page } from 'playwright-core'
 import { seriousFaults } from '../parts/axe.ts'
-import { act, button, field, idsOf, startConsole } from './console-harness.ts'
+import { act, button, field, focused, idsOf, startConsole } from './console-harness.ts'
 
 const harness = await startConsole()
 afterAll(() => harness.stop())
 const { test } = harness
 
 const offeredTo = async (secret: string) => idsOf(await harness.modelsOf(secret))
-
-const focused = (page: Page) => page.evaluate('document.activeElement.ariaLabel ?? document.activeElement.textContent')
 
 test('keys: a new key shows its secret once, and its first request is received', async ({ page }) => {
   await button(page, 'New key').click()

@@ -3,10 +3,9 @@
 
 import { afterAll, expect } from 'bun:test'
 import { readFileSync } from 'node:fs'
-import type { Page } from 'playwright-core'
 import { seriousFaults } from '../parts/axe.ts'
 import { browserTest, openContext } from '../parts/browser.ts'
-import { act, button, field, startConsole } from './console-harness.ts'
+import { act, button, field, focused, startConsole } from './console-harness.ts'
 
 /** Accepts one of the two keys. */
 const upstream = Bun.serve({
@@ -33,8 +32,6 @@ afterAll(async () => {
 })
 
 const { test } = harness
-
-const focused = (page: Page) => page.evaluate('document.activeElement.ariaLabel ?? document.activeElement.textContent')
 
 test('keys: requests are filtered by project, and the exports contain the matching ones', async ({
   page,
@@ -246,7 +243,7 @@ test('keys: an operator sees when a provider failed, why, and what became of the
 }) => {
   // Every other call of its first route fails.
   for (let calls = 0; calls < 5; calls++) expect(await harness.call(key.secret, 'a client', 'sandbox/flaky')).toBe(200)
-  await go(`${harness.gateway.url}/console/providers?period=7d`)
+  await go(`${harness.gateway.url}/console/providers?period=30d`)
   const incident = page.locator('section[aria-label="Incidents"] tbody tr', { hasText: 'sandbox' })
   await incident.filter({ hasText: '503 (3)' }).filter({ hasText: '3 requests answered by another attempt' }).waitFor()
   await page.getByRole('link', { name: 'sandbox', exact: true }).click()

@@ -5,13 +5,13 @@ import { afterAll, expect } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { type AxeScope, seriousFaults, seriousFaultsInBoth } from '../parts/axe.ts'
 import { browserTest, sidewaysPixels } from '../parts/browser.ts'
-import { type Made, startConsole } from './console-harness.ts'
+import { startConsole } from './console-harness.ts'
 
 const harness = await startConsole()
 afterAll(() => harness.stop())
-const answer: unknown = await harness.manage('GET /api/workspaces')
-const [workspace] = (answer as { data: readonly Made[] }).data
-const project = await harness.manage(`POST /api/workspaces/${workspace?.id}/projects`, { name: 'p'.repeat(60) })
+const project = await harness.manage(`POST /api/workspaces/${harness.firstWorkspaceId}/projects`, {
+  name: 'p'.repeat(60),
+})
 const key = await harness.manage(`POST /api/projects/${project.id}/keys`, { name: 'k'.repeat(60) })
 await harness.call(key.secret)
 const messages = [{ role: 'user', content: 'one two three four five six' }]

@@ -243,6 +243,7 @@ test('playground: a conversation is sent whole, its last message is edited and r
   expect(await message.inputValue()).toBe('two')
   await message.fill('three')
   await button(page, 'View code').click()
+  await page.waitForSelector('dialog.sheet[open]')
   const code = await page.textContent('[data-what=request]')
   for (const text of ['"content":"one"', '"role":"assistant"', '"content":"three"']) expect(code).toContain(text)
   expect(code).not.toContain('"content":"two"')

@@ -1,6 +1,6 @@
 // People in the console, in a real browser over the real gateway: the operator invites an admin, who signs in with a password
 // and with the identity provider, creates a project and a key and makes a first call; a member sees what is their own; a
-// viewer can change nothing. With PEOPLE_SHOTS=folder each step is kept as four screenshots: wide and narrow, light and dark.
+// viewer can change nothing.
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Page } from 'playwright-core'
@@ -33,31 +33,7 @@ afterAll(async () => {
 })
 
 /** Opens an invitation in a separate browser, and accepts it. */
-async function accept(link: string, name: string): Promise<Page> {
-  const { page, go } = await watchPage(await openContext(harness.browser, { reducedMotion: 'reduce' }))
-  await go(link)
-  await field(page, 'Your name').fill(name)
-  await field(page, 'Choose a password').fill(password)
-  await shot(page, `accept-${name}`)
-  await button(page, 'Accept and sign in').click()
-  await page.waitForSelector('.console')
-  return page
-}
-
-async function shot(page: Page, name: string): Promise<void> {
-  const folder = Bun.env.PEOPLE_SHOTS
-  const before = page.viewportSize()
-  if (folder === undefined || before === null) return
-  for (const width of [1440, 390]) {
-    await page.setViewportSize({ width, height: 900 })
-    for (const colorScheme of ['light', 'dark'] as const) {
-      await page.emulateMedia({ colorScheme })
-      await page.screenshot({ path: `${folder}/${name}-${width}-${colorScheme}.png`, fullPage: true })
-    }
-  }
-  await page.emulateMedia({ colorScheme: null })
-  await page.setViewportSize(before)
-}
+const accept = async (link: string, name: string) => (await harness.accept(link, name, password)).page
 
 const menuOf = (page: Page) => page.locator('.console-menu a').allInnerTexts()
 
@@ -67,7 +43,6 @@ async function invite(page: Page, email: string, role: string): Promise<string> 
   await field(page, 'Role').selectOption(role)
   await button(page, 'Create invitation').click()
   const link = await page.locator('dialog pre code, dialog pre').first().innerText()
-  await shot(page, `invited-${role}`)
   await button(page, 'Done, I have copied it').click()
   return link.trim()
 }
@@ -90,12 +65,10 @@ browserTest(
     await go(`${harness.gateway.url}/console/people`)
     await operator.locator('summary').click()
     await field(operator, 'Management token').fill(harness.token)
-    await shot(operator, 'sign-in-operator')
     await button(operator, 'Sign in with the token').click()
     await operator.waitForSelector('.console')
     await chooseWorkspace(operator, 'acme')
     await operator.waitForSelector('text=Members of acme')
-    await shot(operator, 'people-operator')
 
     const admin = await accept(await invite(operator, 'ada@example.com', 'admin'), 'Ada')
     expect(await menuOf(admin)).toEqual([
@@ -113,7 +86,6 @@ browserTest(
       'Account',
     ])
     await admin.waitForSelector('text=Getting started')
-    await shot(admin, 'usage-admin')
     // The same person at the identity provider, which leads back to the page that asked for the sign-in.
     await admin.context().clearCookies()
     await admin.goto(`${harness.gateway.url}/console/projects?from=x`)
@@ -134,7 +106,6 @@ browserTest(
     const secret = (await admin.locator('dialog pre').first().innerText()).trim()
     expect(await harness.call(secret)).toBe(200)
     await admin.waitForSelector('dialog .first-request:not(:has-text("waiting"))')
-    await shot(admin, 'first-call-admin')
     await button(admin, 'Done, I have copied it').click()
 
     await admin.goto(`${harness.gateway.url}/console/people`)
@@ -143,7 +114,6 @@ browserTest(
     const viewer = await accept(await invite(admin, 'eve@example.com', 'viewer'), 'Eve')
     await admin.reload()
     await admin.waitForSelector('text=eve@example.com')
-    await shot(admin, 'people-admin')
 
     expect(await menuOf(member)).toEqual([
       'Usage',
@@ -154,19 +124,16 @@ browserTest(
       'Account',
     ])
     await member.waitForSelector('text=No requests in this period')
-    await shot(member, 'usage-member')
     await member.goto(`${harness.gateway.url}/console/keys`)
     await member.waitForSelector('text=No keys yet')
     await button(member, 'New key').waitFor()
     await member.goto(`${harness.gateway.url}/console/account`)
     await button(member, 'New token').click()
     await field(member, 'Name').fill('script')
-    await shot(member, 'new-token-member')
     await button(member, 'Create token').click()
     await member.waitForSelector('text=This token is shown only once')
     await button(member, 'Done, I have copied it').click()
     await member.waitForSelector('.row-name:text-is("script")')
-    await shot(member, 'account-member')
     // Signed in with another browser too, and signed out from here.
     const sent = { email: 'bob@example.com', password }
     const elsewhere = await fetch(`${harness.gateway.url}/console/session`, {
@@ -180,7 +147,6 @@ browserTest(
     expect(elsewhere.status).toBe(200)
     await member.reload()
     await member.waitForSelector('.row-name:text-is("Firefox on Windows")')
-    await shot(member, 'sessions-member')
     await button(member, 'Sign out Firefox on Windows').click()
     await button(member, 'Sign out').click()
     await member.waitForSelector('.row-name:text-is("Firefox on Windows")', { state: 'detached' })
@@ -199,7 +165,6 @@ browserTest(
     for (const path of ['keys', 'projects', 'wallet']) {
       await viewer.goto(`${harness.gateway.url}/console/${path}`)
       await viewer.waitForSelector(path === 'wallet' ? 'text=Available' : '.row-name')
-      await shot(viewer, `${path}-viewer`)
       for (const name of ['New key', 'Rotate', 'Revoke', 'New project', 'Change', 'Top up', 'Correct']) {
         expect([path, name, await button(viewer, name).count()]).toEqual([path, name, 0])
       }
@@ -210,7 +175,6 @@ browserTest(
     await operator.reload()
     await button(operator, 'viewer').click()
     await operator.waitForSelector('text=You are viewing the console as viewer')
-    await shot(operator, 'view-as-viewer')
     expect(await menuOf(operator)).toEqual(['Usage', 'Requests', 'API keys', 'Projects & limits', 'Billing', 'Alerts'])
     await button(operator, 'Stop').click()
     await operator.waitForSelector('.console-menu a:has-text("Settings")')
@@ -221,10 +185,8 @@ browserTest(
     aheadMs = 15 * 60_000
     await correct(operator)
     await operator.waitForSelector('[role=alert]:has-text("within the last 15 minutes")')
-    await shot(operator, 'correction-refused')
     await button(operator, 'Sign in again').click()
     await operator.waitForSelector('[role=status]:has-text("Sign in again.")')
-    await shot(operator, 'sign-in-again')
     await operator.locator('summary').click()
     await field(operator, 'Management token').fill(harness.token)
     await button(operator, 'Sign in with the token').click()
@@ -243,7 +205,6 @@ browserTest(
     await admin.waitForSelector('text=bob@example.com', { state: 'detached' })
     await member.goto(`${harness.gateway.url}/console/keys`)
     await member.waitForSelector('#email')
-    await shot(member, 'sign-in')
     await field(member, 'E-mail address').fill('eve@example.com')
     await field(member, 'Password').fill('not the password')
     await button(member, 'Sign in').click()
@@ -305,7 +266,6 @@ browserTest('a statement, a receipt, and alerts with their bell', async () => {
   await page.reload()
   await page.locator('a', { hasText: 'Receipt' }).first().click()
   await page.waitForSelector('text=Receipt number')
-  await shot(page, 'receipt')
   expect(await page.locator('.paper').innerText()).toContain('invoice 17')
   await page.locator('a', { hasText: 'Back to Billing' }).click()
   await page.waitForSelector('text=Available')
@@ -314,16 +274,13 @@ browserTest('a statement, a receipt, and alerts with their bell', async () => {
   await page.waitForSelector('text=Opening balance')
   const text = await page.locator('.paper').innerText()
   expect(text).toContain('Top-up: invoice 17')
-  await shot(page, 'statement')
   await page.emulateMedia({ media: 'print' })
-  await shot(page, 'statement-printed')
   await page.emulateMedia({ media: 'screen' })
   type Listed = { readonly data?: readonly unknown[] }
   await until(async () => ((await harness.manage('GET /api/alerts')) as Listed).data?.length !== 0)
   await page.goto(`${harness.gateway.url}/console/${workspace.id}/alerts`)
   await page.waitForSelector('.alert-count')
   await page.waitForSelector('text=below $10.00')
-  await shot(page, 'alerts')
   await button(page, 'Mark all as read').click()
   await page.waitForSelector('text=Mark all as read', { state: 'detached' })
 })
@@ -359,7 +316,6 @@ browserTest(
     await page.waitForSelector('[data-row] >> text=delivered')
     const [test] = received
     expect(new Webhook(secret).verify(test?.body ?? '', test?.headers ?? {})).toMatchObject({ type: 'test' })
-    await shot(page, 'webhook')
 
     await row.getByText('Delete').click()
     await button(page, 'Delete webhook').click()
@@ -384,7 +340,6 @@ browserTest('an operator sells at a price list, and sees charges, costs and marg
   await field(page, 'Markup on the catalog prices, in percent').fill('-20')
   await button(page, 'Create price list').click()
   await page.waitForSelector('dialog [role=alert]:has-text("below")')
-  await shot(page, 'price-list-below-cost')
   await field(page, 'Markup on the catalog prices, in percent').fill('20')
   await button(page, 'Create price list').click()
   await page.waitForSelector('.row-name:text-is("retail")')
@@ -409,9 +364,7 @@ browserTest('an operator sells at a price list, and sees charges, costs and marg
   for (const [name, amount] of figures) expect([name, await tile(name).innerText()]).toEqual([name, amount])
   await field(page, 'Group by').selectOption('route')
   await page.waitForSelector('tr:has-text("sandbox echo"):has-text("$0.0000418")')
-  await shot(page, 'margin')
   await page.goto(`${at}/wallet/${isoTime(clock.now()).slice(0, 7)}`)
   await page.waitForSelector('tr:has-text("sandbox/echo, 2 requests"):has-text("−$0.0000418")')
   await page.waitForSelector('tr:has-text("Balance"):has-text("$4.9999582")')
-  await shot(page, 'statement-charges')
 })

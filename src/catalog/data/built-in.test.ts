@@ -18,7 +18,7 @@ test('there are enough models, and enough of them with somewhere to go when a pr
   expect(withAlternative.length).toBeGreaterThanOrEqual(40)
 })
 
-test('no model stands there twice', () => {
+test('no model is listed twice', () => {
   expect(new Set(builtInModels.map(({ id }) => id)).size).toBe(builtInModels.length)
 })
 

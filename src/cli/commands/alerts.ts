@@ -3,15 +3,10 @@
 import type { ItemOf } from '../../api/client.ts'
 import { alertKinds } from '../../kernel/alert.ts'
 import type { CommandDefinition } from '../command.ts'
-import { answerCommand, listCommand, listLimitOption } from '../operation-command.ts'
+import { answerCommand, listCommand, listLimitOption, workspaceFilter } from '../operation-command.ts'
 import { type Columns, cleanText, shownTime } from '../values.ts'
 
-const workspace = {
-  value: 'ID',
-  help: 'only of this workspace; absent = of the installation and all workspaces',
-  find: 'workspace',
-  field: 'workspace_id',
-} as const
+const workspace = workspaceFilter('only of this workspace; absent = of the installation and all workspaces')
 const webhookId = { name: 'ID', prefix: 'whk_', parameter: 'id' } as const
 const listing = 'tollgate webhooks'
 
@@ -73,13 +68,11 @@ not public need webhooks.allow_hosts in the configuration file.`,
     operation: 'createWebhook',
     arguments: [{ name: 'URL', field: 'url' }],
     options: {
-      workspace: { ...workspace, help: 'only alerts of this workspace' },
+      workspace: workspaceFilter('only alerts of this workspace'),
       kinds: { value: 'LIST', isRepeatable: true, help: 'only these kinds, separated by commas', field: 'kinds' },
     },
     text: ({ secret }) => `${secret}\n`,
-    after({ terminal, json }, { id }) {
-      if (!json) terminal.complain(`Webhook ${id} created; above is its secret. Next: tollgate webhooks test ${id}\n`)
-    },
+    note: ({ id }) => `Webhook ${id} created; above is its secret. Next: tollgate webhooks test ${id}\n`,
   }),
   answerCommand({
     words: ['webhooks', 'delete'],

@@ -226,9 +226,7 @@ function priceOption(field: PriceField, value: string, meaning: string, title: s
 const typed = Object.fromEntries(Object.entries(priceOptions).map(([name, { field }]) => [field, `--${name}`]))
 
 const listOption = { value: 'NAME', help: 'the price in this price list; absent = in the catalog' } as const
-const belowCostOption = {
-  'allow-below-cost': { help: 'accepts prices below what a route costs the operator' },
-} as const
+const belowCost = { help: 'accepts prices below what a route costs the operator' } as const
 
 const setPrice: CommandDefinition = {
   words: ['prices', 'set'],
@@ -238,7 +236,7 @@ audio costs as much as text (from a cache: as other audio); without a factor,
 work kept in the United States (inference_geo) has no surcharge. A price in the configuration file can only be changed
 there. ${unitBuckets.map((info) => `Without a price for ${info.unit}, ${unpricedText(info)}.`).join(' ')}`,
   positionals: [{ name: 'MODEL' }],
-  options: { ...priceOptions, free: { help: 'costs nothing' }, list: listOption, ...belowCostOption },
+  options: { ...priceOptions, free: { help: 'costs nothing' }, list: listOption, 'allow-below-cost': belowCost },
   examples: [
     'tollgate prices set acme/large --input 2.50 --output 10 --cache-read 0.25',
     'tollgate prices set acme/large --input 3 --output 12 --list retail',
@@ -335,9 +333,7 @@ const priceHistory = answerCommand({
   options: { list: { ...listOption, field: 'list' } },
   missing: (_context, { model = '' }) => noSuchModel(model),
   text: ({ history }, { terminal }) => renderTable(historyColumns(history), history, terminal),
-  after({ terminal, json, first }, { price }) {
-    if (price === null && !json) terminal.complain(`${cleanText(first)} has no price now.\n`)
-  },
+  note: ({ price }, { first }) => (price === null ? `${cleanText(first)} has no price now.\n` : ''),
 })
 
 function historyColumns(history: ModelPrice['history']): Columns<ModelPrice['history'][number]> {
@@ -421,9 +417,8 @@ a route costs, where that is known, is refused unless you allow it.`,
         field: 'markup_percent',
         isRequired: true,
       },
-      ...belowCostOption,
+      'allow-below-cost': { ...belowCost, field: 'allow_below_cost', set: true },
     },
-    body: ({ isSet }) => (isSet('allow-below-cost') ? { allow_below_cost: true } : {}),
     text: ({ name, markup_percent, workspaces }) =>
       `Price list ${name}: ${markup_percent} % on the catalog, ${workspaces} workspaces\n`,
   }),

@@ -4,17 +4,12 @@ import type { AnswerOf } from '../../api/client.ts'
 import { alertKinds } from '../../kernel/alert.ts'
 import { roles } from '../../kernel/roles.ts'
 import type { CommandDefinition } from '../command.ts'
-import { answerCommand, idempotencyOption, listCommand } from '../operation-command.ts'
+import { answerCommand, idempotencyOption, listCommand, workspaceFilter } from '../operation-command.ts'
 import { usageRefusal } from '../refusal.ts'
 import { cleanText, renderFacts, shownTime } from '../values.ts'
 
 const memberId = { name: 'ID', prefix: 'mem_', parameter: 'id' } as const
-const inWorkspace = {
-  value: 'ID',
-  help: 'only those of this workspace',
-  field: 'workspace_id',
-  find: 'workspace',
-} as const
+const inWorkspace = workspaceFilter('only those of this workspace')
 const listing = 'tollgate people list'
 
 export const peopleCommands: readonly CommandDefinition[] = [
@@ -34,14 +29,13 @@ installation. Needs a personal token, because the installation has no address.`,
     operation: 'updateMe',
     options: {
       kinds: { value: 'LIST', isRepeatable: true, help: 'only these kinds, separated by commas', field: 'alert_kinds' },
-      none: { help: 'no e-mail' },
+      none: { help: 'no e-mail', field: 'alert_kinds', set: [] },
       'by-role': { help: 'what the role suggests', field: 'alert_kinds', set: null },
     },
     check({ isSet }) {
       if ([isSet('kinds'), isSet('none'), isSet('by-role')].filter(Boolean).length === 1) return
       throw usageRefusal('give one of --kinds, --none and --by-role.', 'tollgate account alerts --help')
     },
-    body: ({ isSet }) => (isSet('none') ? { alert_kinds: [] } : {}),
     text: ({ alert_kinds: kinds }) =>
       kinds === null ? 'You get alerts by role.\n' : `You get ${kinds.join(', ') || 'no alerts'} by e-mail.\n`,
   }),
@@ -71,15 +65,13 @@ must be operator.`,
     arguments: [{ name: 'ADDRESS', field: 'email' }],
     options: {
       role: { value: 'ROLE', help: roles.join(', '), field: 'role', isRequired: true },
-      workspace: { value: 'ID', help: 'the workspace', field: 'workspace_id', find: 'workspace' },
+      workspace: workspaceFilter('the workspace'),
       'idempotency-key': idempotencyOption,
     },
     text: ({ url }) => `${url}\n`,
-    after({ terminal, json }, { email, expires_at, is_mailed }) {
-      const done = is_mailed
-        ? `This link is on its way to ${cleanText(email)}`
-        : `Send this link to ${cleanText(email)}`
-      if (!json) terminal.complain(`${done}. It works once, until ${shownTime(expires_at)} UTC.\n`)
+    note({ email, expires_at, is_mailed }) {
+      const done = is_mailed ? 'This link is on its way to' : 'Send this link to'
+      return `${done} ${cleanText(email)}. It works once, until ${shownTime(expires_at)} UTC.\n`
     },
   }),
   answerCommand({

@@ -143,12 +143,12 @@ type HistoryRoute = History['routes'][number]
 
 const history = answerCommand({
   words: ['providers', 'history'],
-  summary: 'shows how attempts at each route ended in the last day or week, and the incidents of that time',
+  summary: 'shows how attempts at each route ended in the last day, week or 30 days, and the incidents of that time',
   details: `From the request log of the running gateway. An incident is a time in which at least half of the attempts at a route
 failed.`,
-  examples: ['tollgate providers history', 'tollgate providers history --period 7d --json'],
+  examples: ['tollgate providers history', 'tollgate providers history --period 30d --json'],
   operation: 'getProviderHistory',
-  options: { period: { value: 'SPAN', help: '24h (the default) or 7d', field: 'period' } },
+  options: { period: { value: 'SPAN', help: '24h (the default), 7d or 30d', field: 'period' } },
   text({ routes, incidents }, { terminal }) {
     if (routes.length === 0) return 'No attempts in this period.\n'
     const shown = `${renderTable(historyColumns, routes, terminal)}\n`

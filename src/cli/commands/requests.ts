@@ -6,7 +6,7 @@ import { isoTime } from '../../kernel/clock.ts'
 import type { CommandContext, CommandDefinition } from '../command.ts'
 import { explainText } from '../explain-text.ts'
 import { projectNames } from '../lookup.ts'
-import { answerCommand, downloadCommand, listCommand, listLimitOption } from '../operation-command.ts'
+import { answerCommand, downloadCommand, listCommand, listLimitOption, workspaceFilter } from '../operation-command.ts'
 import { exitCodes, ifPossible, Refusal, usageRefusal } from '../refusal.ts'
 import {
   type Columns,
@@ -53,14 +53,8 @@ function inputTokens(usage: LoggedRequest['usage']): number | undefined {
   return counts.reduce((sum, count) => sum + (count ?? 0), 0)
 }
 
-const workspace = {
-  value: 'ID',
-  help: 'only requests of this workspace',
-  field: 'workspace_id',
-  find: 'workspace',
-} as const
-
 const filterOptions = {
+  workspace: workspaceFilter('only requests of this workspace'),
   project: { value: 'ID', help: 'only requests of this project', field: 'project_id', find: 'project' },
   key: { value: 'ID', help: 'only requests of this key', field: 'key_id' },
   model: { value: 'ID', help: 'only requests for this model', field: 'model' },
@@ -77,7 +71,6 @@ const listRequests = listCommand({
   examples: ['tollgate requests', 'tollgate requests --key key_… --limit 100', 'tollgate requests --follow'],
   operation: 'listRequests',
   options: {
-    workspace,
     ...filterOptions,
     limit: listLimitOption,
     follow: { help: 'continue until Ctrl-C; with --json one object per line' },
@@ -86,7 +79,7 @@ const listRequests = listCommand({
   follow: (context, call, limit) => (context.isSet('follow') ? follow(context, call, limit) : undefined),
   /** Names the filters, because a mistyped id matches nothing without an error. */
   whenEmpty({ isSet, text }) {
-    const filters = ['workspace', 'project', 'key', 'model', 'session', 'agent', 'user', 'tag'].filter(isSet)
+    const filters = Object.keys(filterOptions).filter(isSet)
     if (filters.length === 0) return 'No requests yet.\n'
     const given = filters.map((name) => `--${name} ${cleanText(text(name) ?? '')}`).join(' ')
     const listing = isSet('model') ? ' Ids of models: tollgate models' : ''
@@ -195,7 +188,6 @@ const usageOptions = {
     read: readTime,
   },
   to: { value: 'TIME', help: 'requests that started before this time (now)', field: 'to', read: readTime },
-  workspace,
   ...filterOptions,
 } as const
 

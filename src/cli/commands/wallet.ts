@@ -152,6 +152,8 @@ const statementCommands: readonly CommandDefinition[] = [
   }),
 ]
 
+const requiredAmount = { value: 'USD', read: readAmount, isRequired: true } as const
+
 const paymentCommands: readonly CommandDefinition[] = [
   answerCommand({
     words: ['wallet', 'pay'],
@@ -161,14 +163,11 @@ const paymentCommands: readonly CommandDefinition[] = [
     arguments: [{ name: 'AMOUNT', field: 'amount', read: readAmount }],
     options: {
       workspace,
-      'save-card': { help: 'keep the card at Stripe, for automatic top-ups' },
+      'save-card': { help: 'keep the card at Stripe, for automatic top-ups', field: 'save_card', set: true },
       'idempotency-key': idempotencyOption,
     },
-    body: (input) => (input.isSet('save-card') ? { save_card: true } : {}),
     text: ({ url }) => `${url}\n`,
-    after({ terminal, json }) {
-      if (!json) terminal.complain('Pay there. Whether it has arrived: tollgate wallet payments\n')
-    },
+    note: () => 'Pay there. Whether it has arrived: tollgate wallet payments\n',
   }),
   listCommand({
     words: ['wallet', 'payments'],
@@ -219,14 +218,10 @@ yet. If Stripe cannot be reached, the refund stays open and is tried again by it
     examples: ['tollgate auto-topup on --below 5 --amount 25 --monthly-max 200'],
     operation: 'putAutoTopUp',
     options: {
-      below: { value: 'USD', help: 'top up when the balance is below this', field: 'threshold', read: readAmount },
-      amount: { value: 'USD', help: 'how much one top-up adds', field: 'amount', read: readAmount },
-      'monthly-max': { value: 'USD', help: 'the most in one month (UTC)', field: 'monthly_max', read: readAmount },
+      below: { ...requiredAmount, help: 'top up when the balance is below this', field: 'threshold' },
+      amount: { ...requiredAmount, help: 'how much one top-up adds', field: 'amount' },
+      'monthly-max': { ...requiredAmount, help: 'the most in one month (UTC)', field: 'monthly_max' },
       workspace,
-    },
-    check({ isSet }) {
-      const missing = ['below', 'amount', 'monthly-max'].find((name) => !isSet(name))
-      if (missing !== undefined) throw usageRefusal(`--${missing} is missing.`)
     },
     text: topUpText,
   }),

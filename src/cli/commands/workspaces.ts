@@ -10,6 +10,7 @@ import {
   idempotencyOption,
   listCommand,
   projectOption,
+  workspaceFilter,
   workspaceOption,
 } from '../operation-command.ts'
 import { listedBy, usageRefusal } from '../refusal.ts'
@@ -50,10 +51,9 @@ const workspaceCommands: readonly CommandDefinition[] = [
     options: { 'idempotency-key': idempotencyOption },
     text: ({ id, name }) => `Workspace "${cleanText(name)}" created: ${id}\n`,
     async after(context, created) {
-      const { api, terminal, json } = context
-      noteNamesakes(context, 'workspace', await namesakesIn(api.list('listWorkspaces', {}), created))
-      if (!json) terminal.complain(`Next: tollgate wallet topup 10 --workspace ${created.id}\n`)
+      noteNamesakes(context, 'workspace', await namesakesIn(context.api.list('listWorkspaces', {}), created))
     },
+    note: ({ id }) => `Next: tollgate wallet topup 10 --workspace ${id}\n`,
   }),
   {
     words: ['workspaces', 'show'],
@@ -97,19 +97,17 @@ const workspaceCommands: readonly CommandDefinition[] = [
         help: 'raise an alert when the balance falls below this; 0 = never',
         field: 'low_balance',
       },
-      'shares-routes': { value: 'YES|NO', help: "whether the operator's provider keys may follow its own" },
+      'shares-routes': {
+        value: 'YES|NO',
+        help: "whether the operator's provider keys may follow its own",
+        field: 'shares_routes',
+        read: readSharing,
+      },
     },
     check({ text, isSet }) {
       if (text('price-list') !== undefined && isSet('no-price-list')) {
         throw usageRefusal('give --price-list or --no-price-list, not both.', 'tollgate workspaces update --help')
       }
-      if (!['yes', 'no', undefined].includes(text('shares-routes'))) {
-        throw usageRefusal('--shares-routes must be yes or no.', 'tollgate workspaces update ws_… --shares-routes yes')
-      }
-    },
-    body({ text }) {
-      const shared = text('shares-routes')
-      return shared === undefined ? {} : { shares_routes: shared === 'yes' }
     },
     listedBy: 'tollgate workspaces',
     text: ({ id, name, price_list }) =>
@@ -146,6 +144,11 @@ running have ended. Earlier backups still contain everything.`,
       `${id} is erased: ${keys} keys, ${credentials} credentials, ${responses} stored responses, ${requests} requests. Its charges and its balance stay.\n`,
   }),
 ]
+
+function readSharing(text: string, label: string): boolean {
+  if (text === 'yes' || text === 'no') return text === 'yes'
+  throw usageRefusal(`${label} must be yes or no.`, 'tollgate workspaces update ws_… --shares-routes yes')
+}
 
 const modelsOption = {
   value: 'LIST',
@@ -244,7 +247,7 @@ const keyCommands: readonly CommandDefinition[] = [
     examples: ['tollgate keys', 'tollgate keys list --project prj_… --json'],
     operation: 'listKeys',
     options: {
-      workspace: { value: 'ID', help: 'only keys of this workspace', field: 'workspace_id', find: 'workspace' },
+      workspace: workspaceFilter('only keys of this workspace'),
       project: { value: 'ID', help: 'only keys of this project', field: 'project_id', find: 'project' },
     },
     async columns({ api, clock }, keys) {

@@ -2,7 +2,16 @@
 // usage.
 
 import type { Usage } from '../../kernel/usage.ts'
-import { carriageReturn, closeBrace, comma, lineFeed, openBrace, openBracket, utf8Text } from '../../wire/bytes.ts'
+import {
+  carriageReturn,
+  closeBrace,
+  comma,
+  lineFeed,
+  lowerN,
+  openBrace,
+  openBracket,
+  utf8Text,
+} from '../../wire/bytes.ts'
 import { type ByteEdit, type JsonSpan, JsonSpans, spliceBytes } from '../../wire/json.ts'
 import { readSseRecord, SseSpans, SseSplitter, sseComment, sseEvent, withoutControlLines } from '../../wire/sse.ts'
 import { type ProviderFault, replyFault } from '../canonical/faults.ts'
@@ -261,7 +270,6 @@ export function createReplyRelay<Content extends string>({
 
 // Edits of a reply: the model's name, and the cost in its usage.
 
-const letterN = 0x6e
 const encoder = new TextEncoder()
 const modelMember = encoder.encode('"model":')
 const separator = Uint8Array.of(comma)
@@ -332,7 +340,7 @@ export function parseSpan(bytes: Uint8Array, span: JsonSpan): unknown {
 
 /** Whether a member exists and is not null. */
 export function isPresent(bytes: Uint8Array, span: JsonSpan): boolean {
-  return span.start >= 0 && bytes[span.start] !== letterN
+  return span.start >= 0 && bytes[span.start] !== lowerN
 }
 
 /** Whether a member exists and is an object. */

@@ -46,7 +46,7 @@ test.each([
   expect(issuerName('acme', 'openai-chat', one)).not.toBe(issuerName('acme', 'openai-chat', other))
 })
 
-test('nor are two hosts of a model, or two of its dialects', () => {
+test('two hosts of a model, and two of its dialects, are different issuers', () => {
   const names = [
     issuerName('acme', 'openai-chat', 'm'),
     issuerName('best', 'openai-chat', 'm'),

@@ -115,8 +115,8 @@ function signedPartOf(block: Turn['blocks'][number], issuer: string): SignedPart
 const usualLevels: readonly Effort[] = ['low', 'medium', 'high']
 
 /** Ranges for targets that can turn thinking off, and for those that cannot (docs of 2026-11). */
-const optionalRange = { least: 512, most: 24_576 }
-const alwaysRange = { least: 128, most: 32_768 }
+const optionalRange = { min: 512, max: 24_576 }
+const alwaysRange = { min: 128, max: 32_768 }
 const dynamicBudget = '-1'
 
 /** The value of thinkingConfig; undefined = omit it. */
@@ -148,12 +148,12 @@ type Dial = Members | undefined
 
 function levelFor(settings: ReasoningSettings, rules: TargetRules, warn: (code: string) => void): Dial {
   const known = (rules.efforts ?? usualLevels).filter((level) => level !== 'none')
-  const [least] = known
-  if (least === undefined) return {}
+  const [min] = known
+  if (min === undefined) return {}
   if (isTurnedOff(settings)) {
     if (rules.thinksByDefault === false) return {}
     warn('reasoning_not_disabled')
-    return { thinkingLevel: jsonString(least) }
+    return { thinkingLevel: jsonString(min) }
   }
   const wanted = wantedEffort(settings)
   if (wanted === undefined) return {}
@@ -169,16 +169,16 @@ function budgetFor(settings: ReasoningSettings, rules: TargetRules, warn: (code:
     return undefined
   }
   const canBeOff = rules.thinking.includes('disabled')
-  const { least, most } = canBeOff ? optionalRange : alwaysRange
+  const { min, max } = canBeOff ? optionalRange : alwaysRange
   if (isOff) {
     if (canBeOff) return { thinkingBudget: '0' }
     if (rules.thinksByDefault === false) return undefined
     warn('reasoning_not_disabled')
-    return { thinkingBudget: String(least) }
+    return { thinkingBudget: String(min) }
   }
   const wanted = settings.budgetTokens ?? (settings.effort && budgetOfEffort[settings.effort])
   if (wanted === undefined) return settings.mode === undefined ? {} : { thinkingBudget: dynamicBudget }
-  const given = Math.min(Math.max(Math.floor(wanted), least), most)
+  const given = Math.min(Math.max(Math.floor(wanted), min), max)
   if (settings.budgetTokens !== undefined && given !== settings.budgetTokens) warn('reasoning_budget_clamped')
   return { thinkingBudget: String(given) }
 }

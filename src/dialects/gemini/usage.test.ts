@@ -27,7 +27,7 @@ test('omits counts that are not reported, and counts no output before the answer
   })
 })
 
-test('more cached than there is leaves no negative count', () => {
+test('a cache count above the input leaves no negative count', () => {
   expect(readUsage({ promptTokenCount: 3, cachedContentTokenCount: 9 })).toMatchObject({
     inputTokens: 0,
     cacheReadTokens: 3,

@@ -13,7 +13,7 @@ test('a refusal names the status that the provider sent', () => {
   expect(messageFor(405)).toBe('Provider acme refused the request (405): no')
 })
 
-test('one inside a 200 is what it would have been', () => {
+test('a refusal inside a 200 is reported as a 400', () => {
   expect(messageFor(undefined)).toBe('Provider acme refused the request (400): no')
 })
 

@@ -49,7 +49,7 @@ test('pitfall 85: a plain < at the beginning is held no longer than it must', ()
   expect(read(...text('<'))).toEqual(steps`text | +< | .`)
 })
 
-test('other blocks pass', () => {
+test('blocks other than text pass unchanged', () => {
   const events = [...thinking(['<think>'], 's'), ...call('1', 'f', '"<think>"')]
   expect(read(...events)).toEqual(noted(events))
 })

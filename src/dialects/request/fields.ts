@@ -103,10 +103,10 @@ export class RequestFields {
     return wrongType(this.pointer(name), 'a number', value)
   }
 
-  numberWithin(name: string, least: number, most: number): number | undefined {
+  numberWithin(name: string, min: number, max: number): number | undefined {
     const value = this.optionalNumber(name)
-    if (value === undefined || (value >= least && value <= most)) return value
-    return this.refuse(name, `\`${name}\` must be from ${least} to ${most}.`)
+    if (value === undefined || (value >= min && value <= max)) return value
+    return this.refuse(name, `\`${name}\` must be from ${min} to ${max}.`)
   }
 
   optionalWord<Word extends string>(name: string, words: readonly Word[]): Word | undefined {
@@ -233,12 +233,12 @@ export class EnvelopeFields extends RequestFields {
     return member !== undefined && memberKind(this.body, member) === 'array' && !isEmptyList(this.body, member)
   }
 
-  optionalInteger(name: string, least: number, most = Number.MAX_SAFE_INTEGER): number | undefined {
+  optionalInteger(name: string, min: number, max = Number.MAX_SAFE_INTEGER): number | undefined {
     const value = this.value(name)
     if (value === undefined) return undefined
     if (typeof value !== 'number') return wrongType(`/${name}`, 'a whole number', value)
-    if (Number.isInteger(value) && value >= least && value <= most) return value
-    const range = most === Number.MAX_SAFE_INTEGER ? `of at least ${least}` : `from ${least} to ${most}`
+    if (Number.isInteger(value) && value >= min && value <= max) return value
+    const range = max === Number.MAX_SAFE_INTEGER ? `of at least ${min}` : `from ${min} to ${max}`
     return this.refuse(name, `\`${name}\` must be a whole number ${range}.`)
   }
 
@@ -329,10 +329,10 @@ function providerPreferences(fields: EnvelopeFields): ProviderPreferences | unde
   }
 }
 
-function namesIn(fields: RequestFields, name: string, most: number): readonly string[] | undefined {
+function namesIn(fields: RequestFields, name: string, max: number): readonly string[] | undefined {
   const list = fields.optionalList(name)
   if (list === undefined) return undefined
-  if (list.length > most) fields.refuse(name, `\`${name}\` has ${list.length} entries; at most ${most}.`)
+  if (list.length > max) fields.refuse(name, `\`${name}\` has ${list.length} entries; at most ${max}.`)
   return list.map((each) =>
     typeof each === 'string' && each !== '' ? each : fields.refuse(name, `\`${name}\` must be a list of names.`),
   )

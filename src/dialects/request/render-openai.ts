@@ -106,10 +106,10 @@ function endUserMember(conversation: Conversation, { form, rules, warnings }: Op
     return {}
   }
   const name = rules.endUserIdName ?? form.endUserName
-  const most = rules.endUserIdMax ?? (name === 'user' ? 64 : 128)
+  const max = rules.endUserIdMax ?? (name === 'user' ? 64 : 128)
   // Email addresses should not be shared.
-  const isSent = endUserId.length <= most && !endUserId.includes('@')
-  return { [name]: jsonString(isSent ? endUserId : hashedId(endUserId, most)) }
+  const isSent = endUserId.length <= max && !endUserId.includes('@')
+  return { [name]: jsonString(isSent ? endUserId : hashedId(endUserId, max)) }
 }
 
 function cacheKey({ promptCacheKey }: Conversation, { rules, warnings }: OpenaiRendering): RawJson | undefined {

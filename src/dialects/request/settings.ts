@@ -81,18 +81,18 @@ function clampedTemperature(temperature: number, { rules, warnings, temperatureM
 /** `least`: the provider refuses a lower cap. */
 export function renderOutputCap(
   conversation: Conversation,
-  { maxOutputTokens: most = Number.POSITIVE_INFINITY, defaultOutputCap }: Target,
+  { maxOutputTokens: max = Number.POSITIVE_INFINITY, defaultOutputCap }: Target,
   warnings: WarningList,
-  least = 1,
+  min = 1,
 ): RawJson | undefined {
   const { outputCap } = conversation
   const pointer = pointerTo(conversation, 'outputCap')
   if (outputCap === 0)
     return refuseAt(pointer, 'The output cap must be at least 1: this model cannot generate nothing.')
   if (outputCap === undefined) return jsonNumber(defaultOutputCap)
-  if (outputCap > most) warnings.add('max_tokens_clamped', pointer)
-  else if (outputCap < least) warnings.add('max_tokens_raised', pointer)
-  return String(outputCap > most ? most : Math.max(outputCap, least))
+  if (outputCap > max) warnings.add('max_tokens_clamped', pointer)
+  else if (outputCap < min) warnings.add('max_tokens_raised', pointer)
+  return String(outputCap > max ? max : Math.max(outputCap, min))
 }
 
 /**
@@ -101,10 +101,10 @@ export function renderOutputCap(
  */
 export function splitStop(
   stop: readonly string[],
-  most: number,
+  max: number,
 ): { readonly sent: readonly string[]; readonly matched: readonly string[] } {
   const filled = stop.filter((sequence) => sequence !== '')
-  return filled.length <= most ? { sent: filled, matched: [] } : { sent: [], matched: filled }
+  return filled.length <= max ? { sent: filled, matched: [] } : { sent: [], matched: filled }
 }
 
 /** Warns about hints for which a provider has no field. */

@@ -385,9 +385,9 @@ export function warnSingleCall(conversation: Conversation, warnings: WarningList
 }
 
 /** `count` includes a tool of ours. */
-export function refuseTooMany(count: number, most: number | undefined): void {
-  if (most === undefined || count <= most) return
-  refuseAt('/tools', `This model takes at most ${most} tools; the request has ${count}.`)
+export function refuseTooMany(count: number, max: number | undefined): void {
+  if (max === undefined || count <= max) return
+  refuseAt('/tools', `This model takes at most ${max} tools; the request has ${count}.`)
 }
 
 /** For providers that refuse two tools with one name. */

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { paramOf, pointerStep, WarningList } from './fields.ts'
 
-test('one entry per code and field name, with the first place', () => {
+test('lists each code and field name once, with its first pointer', () => {
   const warnings = new WarningList()
   warnings.add('cache_control_dropped', '/messages/0/content/1/cache_control')
   warnings.add('cache_control_dropped', '/messages/7/cache_control')
@@ -15,7 +15,7 @@ test('one entry per code and field name, with the first place', () => {
   ])
 })
 
-test('every dropped cache mark is named, further ones behind all other warnings', () => {
+test('lists every dropped cache mark, further ones after all other warnings', () => {
   const warnings = new WarningList()
   for (const pointer of ['/tools/0/cache_control', '/messages/1/content/0/cache_control', '/tools/0/cache_control']) {
     warnings.add('cache_mark_dropped', pointer)

@@ -2,6 +2,7 @@
 // src/api/endpoints.ts. A workspace that is not the principal's is answered like one that does not exist.
 
 import { needsRecentSignIn, operatorFields, scopeOf } from '../../api/endpoints.ts'
+import type { IdKind } from '../../api/operation.ts'
 import { Failure, invalidRequest } from '../../kernel/failure.ts'
 import type { PersonId, WorkspaceId } from '../../kernel/ids.ts'
 import type { Sql } from '../../store/sql.ts'
@@ -60,12 +61,12 @@ interface Place {
   readonly ownerId?: PersonId | null
 }
 
-async function placeOf(sql: Sql, kind: NonNullable<Match['route']['kind']>, id: string): Promise<Place | undefined> {
+async function placeOf(sql: Sql, kind: IdKind, id: string): Promise<Place | undefined> {
   if (kind === 'workspace') return { workspaceId: id as WorkspaceId }
   const [row] = await findPlace(sql, kind, id)
   if (!row) return undefined
-  const workspaceId = row.workspace_id ?? undefined
-  return 'owner_id' in row ? { workspaceId, ownerId: row.owner_id ?? null } : { workspaceId }
+  const { workspace_id, owner_id } = row
+  return { workspaceId: workspace_id ?? undefined, ...(owner_id !== undefined && { ownerId: owner_id }) }
 }
 
 interface PlaceRow {
@@ -73,28 +74,28 @@ interface PlaceRow {
   readonly owner_id?: PersonId | null
 }
 
-async function findPlace(sql: Sql, kind: string, id: string): Promise<PlaceRow[]> {
+const tables: Readonly<Partial<Record<IdKind, string>>> = {
+  project: 'projects',
+  member: 'members',
+  webhook: 'webhooks',
+  payment: 'payments',
+  invitation: 'invitations',
+}
+
+async function findPlace(sql: Sql, kind: IdKind, id: string): Promise<PlaceRow[]> {
+  const table = tables[kind]
+  if (table !== undefined) return await sql`SELECT workspace_id FROM ${sql(table)} WHERE id = ${id}`
   switch (kind) {
-    case 'project':
-      return await sql`SELECT workspace_id FROM projects WHERE id = ${id}`
     case 'key':
       return await sql`SELECT workspace_id, owner_id FROM api_keys WHERE id = ${id}`
     case 'request':
       return await sql`SELECT r.workspace_id, k.owner_id FROM requests r LEFT JOIN api_keys k ON k.id = r.key_id
         WHERE r.id = ${id}`
-    case 'member':
-      return await sql`SELECT workspace_id FROM members WHERE id = ${id}`
-    case 'webhook':
-      return await sql`SELECT workspace_id FROM webhooks WHERE id = ${id}`
     case 'delivery':
       // By e-mail: to a member of the alert's workspace. Others must not see the deliveries to operators.
       return await sql`SELECT COALESCE(w.workspace_id, m.workspace_id) AS workspace_id FROM deliveries d
           JOIN alerts a ON a.id = d.alert_id LEFT JOIN webhooks w ON w.id = d.webhook_id
           LEFT JOIN members m ON m.person_id = d.person_id AND m.workspace_id = a.workspace_id WHERE d.id = ${id}`
-    case 'payment':
-      return await sql`SELECT workspace_id FROM payments WHERE id = ${id}`
-    case 'invitation':
-      return await sql`SELECT workspace_id FROM invitations WHERE id = ${id}`
     default:
       return []
   }

@@ -55,8 +55,9 @@ export function answerAs<Schema extends z.ZodObject>(schema: Schema) {
   })
   return (object: SourcesOf<z.input<Schema>>): z.input<Schema> => {
     const values = object as Readonly<Record<string, unknown>>
-    const answered = members.map(({ name, from, isTime }) => [name, shown(values[from], isTime)])
-    return Object.fromEntries(answered) as z.input<Schema>
+    const answer: Record<string, unknown> = {}
+    for (const { name, from, isTime } of members) answer[name] = shown(values[from], isTime)
+    return answer as z.input<Schema>
   }
 }
 

@@ -60,6 +60,7 @@ test('shows how attempts ended, and what became of requests while a route failed
   for (const [period, buckets] of [
     ['24h', 24],
     ['7d', 28],
+    ['30d', 30],
   ] as const) {
     const { routes, incidents } = await ask('GET', `/api/providers/history?period=${period}`)
     const sums = routes.map((route: { buckets: readonly ([number, number] | null)[] }) => {

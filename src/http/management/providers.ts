@@ -66,7 +66,7 @@ export function providerHandlers(deps: RouteDependencies) {
     },
     listProviders: async () => listAnswer(providers.list()),
     getProviderHistory: async ({ query: { period }, act }) =>
-      historyAnswer(await routeHistory.read(act.at), period, act.at),
+      historyAnswer((from) => routeHistory.read(act.at, from), period, act.at),
     async testProvider({ provider, act }) {
       const probe = await providers.test(provider)
       if (probe === undefined) throw new Failure('NOT_FOUND', `The provider ${provider} is not enabled.`)
@@ -92,19 +92,17 @@ const hourMs = 3_600_000
 const periods = {
   '24h': { count: 24, bucketMs: hourMs },
   '7d': { count: 28, bucketMs: 6 * hourMs },
+  '30d': { count: 30, bucketMs: 24 * hourMs },
 } as const satisfies Record<(typeof historyPeriods)[number], object>
 
-function historyAnswer(
-  all: readonly RouteSlots[],
+async function historyAnswer(
+  read: (from: number) => Promise<readonly RouteSlots[]>,
   period: keyof typeof periods,
   now: number,
-): AnswerOf<'getProviderHistory'> {
+): Promise<AnswerOf<'getProviderHistory'>> {
   const { count, bucketMs } = periods[period]
   const from = Math.floor(now / bucketMs) * bucketMs - (count - 1) * bucketMs
-  const routes = all.flatMap(({ slots, ...route }) => {
-    const shown = [...slots].filter(([start]) => start >= from)
-    return shown.length === 0 ? [] : { ...route, slots: new Map(shown) }
-  })
+  const routes = await read(from)
   return {
     from: isoTime(from),
     to: isoTime(now),

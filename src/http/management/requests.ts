@@ -5,6 +5,7 @@ import { fileTypeOf, listAnswer } from '../../api/fields.ts'
 import {
   facetValuesMax,
   type LoggedRequest,
+  requestSchema,
   seriesIntervals,
   seriesMax,
   statsGroupsMax,
@@ -42,7 +43,7 @@ import { keysOfOwner } from '../../tenancy/keys.ts'
 import { notFound } from '../../tenancy/management.ts'
 import type { Reach } from '../../tenancy/principal.ts'
 import { type CsvValue, csvLine } from '../../wire/csv.ts'
-import { everyPage, given, pageOf, transferAnswer } from './answers.ts'
+import { answerAs, everyPage, given, pageOf, transferAnswer } from './answers.ts'
 import type { RequestFilters, RequestLog, RouteDependencies } from './dependencies.ts'
 import type { Call, Handlers } from './route.ts'
 
@@ -53,23 +54,25 @@ const usageSpanMs = 30 * dayMs
 
 export function requestHandlers({ database, clock, requests, tail }: RouteDependencies) {
   const follow = createFollowRequests(tail)
+  /** Without `from`, the time of this length before the end. */
+  const periodOf = (
+    { from, to = clock.now() }: { from?: number | undefined; to?: number | undefined },
+    spanMs: number,
+  ) => ({
+    from: from ?? Math.max(0, to - spanMs),
+    to,
+  })
   const usageQuery = async (query: Call<'getUsage'>['query'], reach: Reach): Promise<UsageQuery> => {
-    const { to = clock.now(), from = Math.max(0, to - usageSpanMs), group_by: groupBy } = query
-    return {
-      database,
-      from,
-      to,
-      groupBy,
-      ...(await reachedBy(database, query, reach)),
-    }
+    const { group_by: groupBy } = query
+    return { database, ...periodOf(query, usageSpanMs), groupBy, ...(await reachedBy(database, query, reach)) }
   }
   const reportOf = async <Sums>(
     { query, reach }: Pick<Call<'getUsage'>, 'query' | 'reach'>,
     answerOf: (sum: UsageSum) => Sums,
+    more: Pick<UsageQuery, 'withProviderCosts'> = {},
   ) => {
-    const wanted = await usageQuery(query, reach)
-    const { from, to, groupBy } = wanted
-    if (from >= to) throw invalidRequest('`from` must be before `to`.', 'from')
+    const wanted = { ...(await usageQuery(query, reach)), ...more }
+    const { from, to, groupBy } = checkPeriod(wanted)
     const [logFrom, sums] = await Promise.all([oldestRequest(database, reach.workspaceId), sumUsage(wanted)])
     const groups = [...sums.list()].sort(byCost)
     const shown = groups.slice(0, usageGroupsMax).map(async (sum) => ({
@@ -107,8 +110,7 @@ export function requestHandlers({ database, clock, requests, tail }: RouteDepend
       },
     },
     async getRequestFacets({ query, reach }) {
-      const { to = clock.now(), from = Math.max(0, to - usageSpanMs) } = query
-      if (from >= to) throw invalidRequest('`from` must be before `to`.', 'from')
+      const { from, to } = checkPeriod(periodOf(query, usageSpanMs))
       const filters = await reachedBy(database, query, reach)
       const { total, facets } = await countFacets(database, { ...filters, from, to })
       const answerOf = async (name: FacetName) => {
@@ -135,9 +137,7 @@ export function requestHandlers({ database, clock, requests, tail }: RouteDepend
       return found
     },
     async getStats({ query, reach }) {
-      const to = query.to ?? clock.now()
-      const from = query.from ?? Math.max(0, to - dayMs)
-      if (from >= to) throw invalidRequest('`from` must be before `to`.', 'from')
+      const { from, to } = checkPeriod(periodOf(query, dayMs))
       if (to - from > statsDaysMax * dayMs) {
         throw invalidRequest(`At most ${statsDaysMax} days can be summed up at once.`, 'from')
       }
@@ -168,9 +168,7 @@ export function requestHandlers({ database, clock, requests, tail }: RouteDepend
       },
     },
     async getUsageSeries({ query, reach }) {
-      const to = query.to ?? clock.now()
-      const from = query.from ?? Math.max(0, to - dayMs)
-      if (from >= to) throw invalidRequest('`from` must be before `to`.', 'from')
+      const { from, to } = checkPeriod(periodOf(query, dayMs))
       const interval = query.interval ?? usualInterval(to - from)
       const stepMs = seriesIntervals[interval]
       if ((to - from) / stepMs > seriesPointsMax) {
@@ -201,8 +199,13 @@ export function requestHandlers({ database, clock, requests, tail }: RouteDepend
       }
     },
     getUsage: (call) => reportOf(call, usageAnswerOf),
-    getMargin: (call) => reportOf(call, marginAnswerOf),
+    getMargin: (call) => reportOf(call, marginAnswerOf, { withProviderCosts: true }),
   } satisfies Partial<Handlers>
+}
+
+function checkPeriod<Period extends { readonly from: number; readonly to: number }>(period: Period): Period {
+  if (period.from < period.to) return period
+  throw invalidRequest('`from` must be before `to`.', 'from')
 }
 
 /** The maximum of a series: a year by the day, a month by the hour. */
@@ -341,50 +344,22 @@ export function createRequestReader({
   }
 }
 
+const requestFrom = answerAs(requestSchema)
+const candidateAnswer = answerAs(requestSchema.shape.candidates.element)
+const attemptAnswer = answerAs(requestSchema.shape.attempts.element)
+
 function requestAnswer(request: StoredRequest): LoggedRequest {
-  return {
-    id: request.id,
-    started_at: isoTime(request.startedAt),
-    workspace_id: request.workspaceId,
-    project_id: request.projectId,
-    key_id: request.keyId,
-    path: request.path,
-    stream: request.stream,
-    model: request.model ?? null,
-    requested_model: request.requestedModel ?? null,
-    status: request.status,
-    code: request.code ?? null,
-    cause: causeText(request) ?? null,
-    reason: request.reason ?? null,
-    provider: request.provider ?? null,
-    upstream_model: request.upstreamModel ?? null,
-    lane: request.lane ?? null,
-    candidates: request.candidates.map(({ provider, upstreamModel, why }) => ({
-      provider,
-      upstream_model: upstreamModel,
-      why: why ?? null,
-    })),
-    attempts: request.attempts.map(({ provider, upstreamModel, outcome, startMs, ms }) => ({
-      provider,
-      upstream_model: upstreamModel,
-      outcome,
-      start_ms: startMs ?? null,
-      ms,
-    })),
-    warnings: request.warnings,
-    notes: request.notes,
-    usage: request.usage ? usageAnswer(request.usage) : null,
-    price_version: request.priceVersion ?? null,
-    cost: usdOrNull(request.charge),
-    held: usdOrNull(request.held),
-    first_event_ms: request.firstEventMs ?? null,
-    total_ms: request.totalMs,
-    client: request.client ?? null,
-    session: request.session ?? null,
-    agent: request.agent ?? null,
-    end_user: request.endUser === undefined ? null : shownEndUser(request.endUser),
+  const { charge, usage, endUser } = request
+  return requestFrom({
+    ...request,
+    cause: causeText(request),
+    candidates: request.candidates.map((each) => candidateAnswer({ ...each, why: each.why })),
+    attempts: request.attempts.map((each) => attemptAnswer({ ...each, startMs: each.startMs })),
+    usage: usage && usageAnswer(usage),
+    cost: charge,
+    endUser: endUser === undefined ? undefined : shownEndUser(endUser),
     tags: { ...request.tags },
-  }
+  })
 }
 
 /** As `causeColumn` groups it; undefined = success. */

@@ -83,7 +83,7 @@ async function moveGuarded(sql: Sql, move: WalletMove): Promise<MoveOutcome> {
   const taken = charged + sumOf(demands, 'posted')
   const wanted = sumOf(demands, 'held')
   // Enough for any order of the demands: all of them are taken, and each still finds its own margin free.
-  const requiredFree = wanted + demands.reduce((most, demand) => larger(most, demand.requiredFree - demand.amount), 0n)
+  const requiredFree = wanted + demands.reduce((max, demand) => larger(max, demand.requiredFree - demand.amount), 0n)
   const [row] = await sql<BalanceRow>`UPDATE balances SET posted = posted - ${taken}, held = held - ${freed} + ${wanted}
     WHERE account_id = ${wallet} AND posted - ${taken} - (held - ${freed}) >= ${requiredFree} RETURNING posted, held`
   if (row) return grantAll(demands, row)

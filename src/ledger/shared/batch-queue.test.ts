@@ -228,7 +228,7 @@ test('an operation that is tried alone has a separate batch', () => {
   expect(take(['hold a', 'hold b!', 'hold c'])).toEqual({ batch: ['hold a'], left: ['hold b', 'hold c'], answered: [] })
 })
 
-test('no more than 256 at a time', () => {
+test('commits at most 256 operations at a time', () => {
   const { batch, left } = take(Array.from({ length: 300 }, (_, n) => `hold ${n}`))
   expect([batch.length, left.length, left[0]]).toEqual([256, 44, 'hold 256'])
 })

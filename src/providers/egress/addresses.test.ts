@@ -31,7 +31,7 @@ test('accepts only plain literals as an address', () => {
   }
 })
 
-test('reads ranges, and no range with bits behind its prefix', () => {
+test('reads ranges, and refuses bits after the prefix', () => {
   const private24 = parsePlainRange('10.1.2.0/24')
   expect(private24).toEqual({ family: 4, prefix: 0x0a0102n, freeBits: 8n })
   expect(parsePlainRange('10.1.2.3')).toEqual({ family: 4, prefix: 0x0a010203n, freeBits: 0n })

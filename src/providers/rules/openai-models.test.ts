@@ -85,7 +85,7 @@ test.each(rows)('%s takes a system message anywhere and 128 tools, at a reseller
   expect([facts(model), facts(`openai/${model}`)]).toMatchObject([shared, shared])
 })
 
-test('other models are not known to, not even under a name that begins alike', () => {
+test('other models have neither, not even with a similar name', () => {
   for (const model of ['openai/gpt-oss-120b', 'Qwen/Qwen3.6-27B', 'gemma-3-27b-it', 'any']) {
     expect([facts(model).midSystem, facts(model).toolsMax]).toEqual([undefined, undefined])
   }

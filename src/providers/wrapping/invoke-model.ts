@@ -82,7 +82,7 @@ function eventText({ headers, payload }: EventFrame): string {
 }
 
 interface HostError {
-  /** The dialect's word for what the host calls an exception, so that it is judged like the dialect's own errors. */
+  /** The dialect's word for what the host calls an exception, so that it is classified like the dialect's own errors. */
   readonly type: string
   /** In place of the host's, where that would blame the caller; absent = the host's. */
   readonly status?: number

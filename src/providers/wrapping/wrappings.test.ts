@@ -335,7 +335,7 @@ test('one changed byte anywhere is found', () => {
   }
 })
 
-test('other kinds of headers are passed over', () => {
+test('skips headers of other types', () => {
   // true, a byte of 8 bits, and a time of 64 bits, in front of a text.
   const headers = Buffer.concat([
     Buffer.from([1, 0x61, 0]),

@@ -14,15 +14,20 @@ import { snippetsFor } from './snippets.ts'
 
 export interface CatalogPagesDependencies {
   readonly clock: Clock
+  /** All models by id, as the management API's catalog serves them. */
   catalog(): readonly CatalogEntry[]
+  /** Ids of the built-in providers for which a workspace may store a key. */
   keyedProviders(): readonly string[]
+  /** The gateway's public address, if configured. */
   publicUrl(): string | undefined
   visitOf(request: Request): Visit
+  /** The date of the built-in prices, YYYY-MM-DD. */
   readonly builtInDate?: string
   /** Newest first; empty for an unknown model. */
   priceHistory(modelId: string): Promise<readonly DatedPrice[]>
+  /** How the attempts at the routes of a model ended in the last 24 hours. */
   routeDays(modelId: string): Promise<readonly RouteDay[]>
-  /** Ids of the models with the most requests, first the most used. */
+  /** Ids of the models with the most requests in the last days, first the most used. */
   usedModels(): Promise<readonly string[]>
   isSignedIn(request: Request): Promise<boolean>
   /** Runs within the page budget; a Response says that the gateway is too busy. */
@@ -34,19 +39,13 @@ const suggestionsMax = 3
 export function createCatalogPages(deps: CatalogPagesDependencies, show: ShowPage) {
   const { catalog, publicUrl, visitOf, builtInDate, inBudget } = deps
   const historyIn = cachePriceHistory(deps.priceHistory)
-  const usedModels = cacheUsedModels(deps.usedModels, deps.clock)
-  const routeDays = cacheRouteDays(deps.routeDays, deps.clock)
+  const usedModels = cacheLists(deps.usedModels, deps.clock)
+  const routeDays = cacheLists(deps.routeDays, deps.clock)
   const today = () => isoTime(deps.clock.now()).slice(0, 10)
-  // Started within the budget, because SQLite reads on this thread; wrapped in an object, so that the budget does not wait
-  // for the database.
-  const historyFor = async (request: Request, entries: readonly CatalogEntry[], id: string) => {
-    const started = await inBudget(request, () => ({ history: historyIn(entries, id) }))
-    return started instanceof Response ? started : await started.history
-  }
   const list = async (request: Request, params: URLSearchParams): Promise<Response> => {
     const entries = catalog()
     const isSignedIn = await deps.isSignedIn(request)
-    const used = await usedModels()
+    const used = await usedModels('')
     const asked = parseQuery(params)
     // Unknown models would take up places in the comparison.
     const query = { ...asked, m: asked.m.filter((id) => entries.some((entry) => entry.id === id)) }
@@ -74,6 +73,8 @@ export function createCatalogPages(deps: CatalogPagesDependencies, show: ShowPag
       maxOutputTokens: entry.max_output_tokens ?? undefined,
       isEmbedder: isEmbedder(entry),
     })
+    // Started within the budget, because SQLite reads on this thread; wrapped in an object, so that the budget does not wait
+    // for the database.
     const started = await inBudget(request, () => ({ history: historyIn(entries, id), days: routeDays(id) }))
     if (started instanceof Response) return started
     const [history, days] = await Promise.all([started.history, started.days])
@@ -102,8 +103,8 @@ export function createCatalogPages(deps: CatalogPagesDependencies, show: ShowPag
 
   /** Loaded by open pages when a price changes. */
   const history = async (request: Request, params: URLSearchParams): Promise<Response> => {
-    const found = await historyFor(request, catalog(), params.get('model') ?? '')
-    return found instanceof Response ? found : jsonResponse(request, { history: found })
+    const started = await inBudget(request, () => ({ history: historyIn(catalog(), params.get('model') ?? '') }))
+    return started instanceof Response ? started : jsonResponse(request, { history: await started.history })
   }
 
   return (request: Request, path: string): Promise<Response> | Response => {
@@ -183,35 +184,18 @@ export function cachePriceHistory(
 
 const figuresFreshMs = 60_000
 
-/** Read once a minute. Without the database the last known order stays. */
-export function cacheUsedModels(
-  read: CatalogPagesDependencies['usedModels'],
+/** Lists that are read once a minute for each key. Without the database the last known one stays. */
+export function cacheLists<Item>(
+  read: (key: string) => Promise<readonly Item[]>,
   clock: Clock,
-): CatalogPagesDependencies['usedModels'] {
-  let reading: Promise<readonly string[]> = Promise.resolve([])
-  let readAt = Number.NEGATIVE_INFINITY
-  return () => {
+): (key: string) => Promise<readonly Item[]> {
+  const known = new Map<string, { readonly at: number; readonly list: Promise<readonly Item[]> }>()
+  return (key) => {
     const now = clock.monotonicMs()
-    if (now - readAt < figuresFreshMs) return reading
-    const before = reading
-    readAt = now
-    reading = read().catch(() => before)
-    return reading
-  }
-}
-
-/** Read once a minute for each model. Without the database nothing is known. */
-export function cacheRouteDays(
-  read: CatalogPagesDependencies['routeDays'],
-  clock: Clock,
-): CatalogPagesDependencies['routeDays'] {
-  const known = new Map<string, { readonly at: number; readonly days: Promise<readonly RouteDay[]> }>()
-  return (modelId) => {
-    const now = clock.monotonicMs()
-    const cached = known.get(modelId)
-    if (cached && now - cached.at < figuresFreshMs) return cached.days
-    const days = read(modelId).catch(() => [])
-    known.set(modelId, { at: now, days })
-    return days
+    const before = known.get(key)
+    if (before && now - before.at < figuresFreshMs) return before.list
+    const list = read(key).catch(() => before?.list ?? [])
+    known.set(key, { at: now, list })
+    return list
   }
 }

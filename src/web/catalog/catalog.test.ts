@@ -2,8 +2,17 @@ import { describe, expect, test } from 'bun:test'
 import { createJumpClock } from '../../../test/parts/jump-clock.ts'
 import { sandboxEntries } from '../../../test/parts/web.ts'
 import { priceUsage } from '../../catalog/price.ts'
-import { cachePriceHistory, cacheUsedModels } from './catalog-pages.ts'
-import { blendedPrice, type CatalogEntry, type CatalogRoute, hasNewPrice, isNew } from './entry.ts'
+import { cacheLists, cachePriceHistory } from './catalog-pages.ts'
+import {
+  blendedPrice,
+  type CatalogEntry,
+  type CatalogRoute,
+  hasNewPrice,
+  isNew,
+  isOwnKeyOnly,
+  usableEntries,
+  withOwnKeyModels,
+} from './entry.ts'
 import { exactCount, roundPrice, shortCount, usd } from './format.ts'
 import {
   describeSources,
@@ -18,7 +27,6 @@ import {
 } from './query.ts'
 import { parseSample, priceOf, usageOf } from './sample-cost.ts'
 import { hasEnoughSamples, missingFigureText, modelStatus, orderRoutes } from './status.ts'
-import { isOwnKeyOnly, usableEntries, withOwnKeyModels } from './usable-models.ts'
 
 const row = { input: '1.00', output: '2.00', cache_read: '0.10', cache_write: '1.25', cache_write_1h: '2.00' }
 
@@ -223,15 +231,15 @@ test('a model is new for 30 days, and its price for the day', () => {
 test('the most used models are read once a minute, and stay known when the database fails', async () => {
   const clock = createJumpClock()
   let reads = 0
-  const used = cacheUsedModels(async () => {
+  const used = cacheLists(async () => {
     if (++reads === 2) throw new Error('not now')
     return [`acme/m${reads}`]
   }, clock)
-  expect([await used(), await used()]).toEqual([['acme/m1'], ['acme/m1']])
+  expect([await used(''), await used('')]).toEqual([['acme/m1'], ['acme/m1']])
   clock.jump(61)
-  expect(await used()).toEqual(['acme/m1'])
+  expect(await used('')).toEqual(['acme/m1'])
   clock.jump(61)
-  expect(await used()).toEqual(['acme/m3'])
+  expect(await used('')).toEqual(['acme/m3'])
 })
 
 describe('the order of routes', () => {

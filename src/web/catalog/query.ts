@@ -2,11 +2,10 @@
 // values are ignored. The server and the page use the same code.
 
 import { type Pico, parsePrice } from '../../kernel/money.ts'
-import { blendedPrice, type CatalogEntry, sourceFile } from './entry.ts'
+import { blendedPrice, type CatalogEntry, isOwnKeyOnly, sourceFile } from './entry.ts'
 import { type FacetCounts, type FacetName, facetNames, facets } from './facets.ts'
 import { countOf } from './format.ts'
 import { busiestFigures, hasEnoughSamples } from './status.ts'
-import { isOwnKeyOnly } from './usable-models.ts'
 
 /** In the order of the menu. */
 export const sortNames = {

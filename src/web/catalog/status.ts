@@ -1,8 +1,7 @@
 // The status of models and routes as text, the order in which routes are tried, and which measurements are shown.
 
 import { outlierLimitMs, samplesMin } from '../../routing/latency.ts'
-import type { CatalogEntry, CatalogRoute, Figures } from './entry.ts'
-import { isOwnKeyOnly } from './usable-models.ts'
+import { type CatalogEntry, type CatalogRoute, type Figures, isOwnKeyOnly } from './entry.ts'
 
 export type StatusLevel = 'ok' | 'warning' | 'error' | 'off'
 
@@ -102,7 +101,7 @@ export interface OrderedRoute {
 const outlierFactor = 0.5
 
 /**
- * The order in which the router would try the routes now. It follows routing/rank.ts, which draws lots
+ * The order in which the router would try the routes now. It follows routing/plan.ts, which draws lots
  * among routes of the same priority; for those the share is given instead of a place.
  */
 export function orderRoutes(routes: readonly CatalogRoute[]): readonly OrderedRoute[] {

@@ -1,5 +1,5 @@
 /** @jsxImportSource preact */
-// Components that the catalog and the console share: buttons, badges, banners, empty states, skeletons, menus, tabs,
+// Components that the catalog and the console share: buttons, banners, skeletons, menus, tabs,
 // choices, meters, side panels, code to copy, facts, errors, the status indicator, dialogs, and the list of keyboard shortcuts
 // with helpers for handling keys. Their styles are in styles/components.css.
 
@@ -7,7 +7,7 @@ import type { ButtonHTMLAttributes, ComponentChildren, RefObject } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { ShownStatus } from '../catalog/status.ts'
 import { type ApiError, signInAgain } from './api.ts'
-import { useUniqueId } from './hooks.ts'
+import { useTimeout, useUniqueId } from './hooks.ts'
 import { Icon, type IconName } from './icons.tsx'
 import type { LiveState } from './live-catalog.ts'
 
@@ -20,62 +20,20 @@ export function Button({ look = '', ...attributes }: ButtonProps) {
   return <button type="button" class={`button ${look}`.trimEnd()} {...attributes} />
 }
 
-export type Tone = 'ok' | 'warn' | 'danger' | 'accent'
-
-/** A short word about a thing: `sandbox`, `limit reached`. */
-export function Badge({ tone, title, children }: BadgeProps) {
-  return (
-    <span class={tone ? `badge ${tone}` : 'badge'} title={title}>
-      {children}
-    </span>
-  )
-}
-
-export interface BadgeProps {
-  readonly tone?: Tone
-  /** The sentence behind the word. */
-  readonly title?: string
-  readonly children: ComponentChildren
-}
-
-const bannerIcons = { info: 'info', ok: 'success', warn: 'warning', error: 'error' } as const satisfies Record<
-  string,
-  IconName
->
-
 export interface BannerProps {
-  readonly tone?: keyof typeof bannerIcons
   readonly children: ComponentChildren
   /** A button or link at its end. */
-  readonly action?: ComponentChildren
+  readonly action: ComponentChildren
 }
 
-/** A message across the page, for example that a workspace can no longer pay. */
-export function Banner({ tone = 'info', children, action }: BannerProps) {
+/** A warning across the page, for example that a workspace can no longer pay. */
+export function Banner({ children, action }: BannerProps) {
   return (
-    <div class={`banner ${tone}`} role={tone === 'error' ? 'alert' : 'status'}>
-      <Icon name={bannerIcons[tone]} />
+    <div class="banner" role="status">
+      <Icon name="warning" />
       <div class="banner-text">{children}</div>
       {action}
     </div>
-  )
-}
-
-export interface EmptyStateProps {
-  readonly title: string
-  readonly icon?: IconName
-  /** The next step. */
-  readonly children: ComponentChildren
-}
-
-/** In place of an empty list. */
-export function EmptyState({ title, icon, children }: EmptyStateProps) {
-  return (
-    <section class="empty stack tight">
-      {icon && <Icon name={icon} size={24} />}
-      <h2>{title}</h2>
-      {typeof children === 'string' ? <p class="muted">{children}</p> : children}
-    </section>
   )
 }
 
@@ -116,13 +74,21 @@ export interface MenuProps {
   readonly look?: string
   /** Opens toward the end of the line instead of its start. */
   readonly isStart?: boolean
-  /** Above the items, such as a search field. */
+  /** Above the items. */
   readonly head?: ComponentChildren
+  /** A field that finds items by words of their labels. */
+  readonly search?: { readonly label: string; readonly placeholder: string; readonly none?: string } | undefined
 }
 
+/** So that a long list opens at once. */
+const listedMax = 50
+
 /** A button that opens a list of actions or links. Arrow keys move, Esc and a click elsewhere close. */
-export function Menu({ name, items, children, look = 'icon-button', isStart = false, head }: MenuProps) {
+export function Menu({ name, items, children, look = 'icon-button', isStart = false, head, search }: MenuProps) {
   const [isOpen, setOpen] = useState(false)
+  const [typed, setTyped] = useState('')
+  const words = typed.toLowerCase().split(/\s+/)
+  const found = items.filter(({ label }) => words.every((word) => label.toLowerCase().includes(word)))
   const menu = useRef<HTMLDivElement>(null)
   const trigger = useRef<HTMLButtonElement>(null)
   useEffect(() => {
@@ -136,6 +102,7 @@ export function Menu({ name, items, children, look = 'icon-button', isStart = fa
   }, [isOpen])
   const close = () => {
     setOpen(false)
+    setTyped('')
     trigger.current?.focus()
   }
   const onKeyDown = (event: KeyboardEvent) => {
@@ -168,8 +135,19 @@ export function Menu({ name, items, children, look = 'icon-button', isStart = fa
       {isOpen && (
         <div class={isStart ? 'menu-list start' : 'menu-list'}>
           {head}
+          {search && (
+            <input
+              type="search"
+              class="menu-search"
+              aria-label={search.label}
+              placeholder={search.placeholder}
+              value={typed}
+              onInput={({ currentTarget }) => setTyped(currentTarget.value)}
+            />
+          )}
+          {found.length === 0 && search?.none && <p class="menu-head">{search.none}</p>}
           <div role="menu" aria-label={name}>
-            {items.map((item) => (
+            {found.slice(0, search ? listedMax : undefined).map((item) => (
               <MenuRow key={`${item.label} ${item.href ?? ''}`} item={item} onDone={close} />
             ))}
           </div>
@@ -358,11 +336,7 @@ export interface CopyButtonProps {
 /** Copies a text and confirms it for a moment. */
 export function CopyButton({ text, what, label }: CopyButtonProps) {
   const [state, setState] = useState<'ready' | 'copied' | 'failed'>('ready')
-  useEffect(() => {
-    if (state === 'ready') return
-    const timer = setTimeout(() => setState('ready'), copiedShownMs)
-    return () => clearTimeout(timer)
-  }, [state])
+  useTimeout(() => setState('ready'), state === 'ready' ? undefined : copiedShownMs, state)
   const copy = async () => setState((await copyText(text)) ? 'copied' : 'failed')
   const shown = { ready: label, copied: 'copied', failed: 'select and copy by hand' }[state]
   return (
@@ -450,7 +424,13 @@ export function ErrorNotice({ error, retry }: { readonly error: ApiError; retry?
 export type Fact = readonly [label: string, value: ComponentChildren]
 
 /** Names and values. */
-export function Facts({ class: name, facts }: { readonly class: string; readonly facts: readonly Fact[] }) {
+export function Facts({
+  class: name = 'facts-grid',
+  facts,
+}: {
+  readonly class?: string
+  readonly facts: readonly Fact[]
+}) {
   return (
     <dl class={name}>
       {facts.map(([label, value]) => (

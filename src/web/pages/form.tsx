@@ -2,7 +2,7 @@
 // Fields and forms. A form is a list of rows: it keeps what is typed and sends the body that its rows describe.
 
 import type { ComponentChildren, TargetedSubmitEvent } from 'preact'
-import { useState } from 'preact/hooks'
+import { useEffect, useState } from 'preact/hooks'
 import type { CallOptions } from './api.ts'
 import { Button, ErrorNotice } from './components.tsx'
 import { useIdempotencyKey, useSubmit, useUniqueId } from './hooks.ts'
@@ -67,6 +67,14 @@ export function Field(props: FieldProps) {
       )}
     </div>
   )
+}
+
+/** A text field whose value is used when it is left or confirmed, so that half a name is not searched for. */
+export function CommittedField({ value, attributes, onChange, ...field }: FieldProps) {
+  const [text, setText] = useState(value)
+  useEffect(() => setText(value), [value])
+  const commit = ({ currentTarget }: Edited) => onChange(currentTarget.value.trim())
+  return <Field {...field} value={text} attributes={{ ...attributes, onChange: commit }} onChange={setText} />
 }
 
 export interface CheckboxProps {

@@ -1,4 +1,4 @@
-// The console's data hooks: a query, a list with pages, a change, an idempotency key, and filters kept in the address.
+// The console's data hooks: a query, a list with pages, a change, a timer, an idempotency key, and filters kept in the address.
 
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 import { systemClock } from '../../kernel/clock.ts'
@@ -118,7 +118,7 @@ export interface List<Item, First = unknown> extends Query<First> {
   add(item: Item): void
 }
 
-const idOf = (item: unknown) => (item as { readonly id?: string }).id
+export const idOf = (item: unknown) => (item as { readonly id: string }).id
 
 /**
  * A list of the API, with further pages on demand; a new first page starts over. A call of undefined loads nothing yet.
@@ -189,6 +189,15 @@ export function useSubmit(): Submit {
       void finish()
     },
   }
+}
+
+/** Runs something after a while, again whenever `since` changes; undefined = not now. */
+export function useTimeout(run: () => void, afterMs: number | undefined, since?: unknown): void {
+  useEffect(() => {
+    if (afterMs === undefined) return
+    const timer = setTimeout(run, afterMs)
+    return () => clearTimeout(timer)
+  }, [afterMs, since])
 }
 
 /**

@@ -29,8 +29,6 @@ export interface DataTableProps<Row> {
   keyOf(row: Row): string
   /** Makes the first column a link; undefined = no link. */
   hrefOf?(row: Row): string | undefined
-  /** Rows of a group follow each other under its name; an empty name has no heading. */
-  groupOf?(row: Row): string
   /** Rows that matter less. */
   isDim?(row: Row): boolean
   /** In place of a table without rows. */
@@ -38,7 +36,7 @@ export interface DataTableProps<Row> {
 }
 
 export function DataTable<Row>(props: DataTableProps<Row>) {
-  const { caption, columns, rows, keyOf, hrefOf, groupOf = () => '', isDim } = props
+  const { caption, columns, rows, keyOf, hrefOf, isDim } = props
   const [head, ...rest] = columns
   if (!head || (rows.length === 0 && props.empty !== undefined)) return <>{props.empty}</>
   return (
@@ -53,29 +51,20 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
           ))}
         </tr>
       </thead>
-      {[...Map.groupBy(rows, groupOf)].map(([group, members]) => (
-        <tbody key={group}>
-          {group !== '' && (
-            <tr class="group">
-              <th scope="rowgroup" colSpan={columns.length}>
-                {group}
-              </th>
-            </tr>
-          )}
-          {members.map((row) => (
-            <tr key={keyOf(row)} data-row={keyOf(row)} class={isDim?.(row) ? 'dim' : undefined}>
-              <th scope="row" class={cellClass(head)}>
-                <Cell column={head} row={row} href={hrefOf?.(row)} />
-              </th>
-              {rest.map((column) => (
-                <td key={column.label} data-label={column.label} class={cellClass(column)}>
-                  <Cell column={column} row={row} />
-                </td>
-              ))}
-            </tr>
-          ))}
-        </tbody>
-      ))}
+      <tbody>
+        {rows.map((row) => (
+          <tr key={keyOf(row)} data-row={keyOf(row)} class={isDim?.(row) ? 'dim' : undefined}>
+            <th scope="row" class={cellClass(head)}>
+              <Cell column={head} row={row} href={hrefOf?.(row)} />
+            </th>
+            {rest.map((column) => (
+              <td key={column.label} data-label={column.label} class={cellClass(column)}>
+                <Cell column={column} row={row} />
+              </td>
+            ))}
+          </tr>
+        ))}
+      </tbody>
     </table>
   )
 }

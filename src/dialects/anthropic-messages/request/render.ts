@@ -193,8 +193,8 @@ function renderServing(conversation: Conversation, rules: TargetRules, warnings:
   const tiers: Partial<Record<string, RawJson>> =
     rules.serviceTiers === false ? {} : { auto: '"auto"', standard: '"standard_only"' }
   const tier = serviceTier && tiers[serviceTier]
-  const most = rules.endUserIdMax ?? userIdUsualMax
-  const userId = endUserId && endUserId.length > most ? hashedId(endUserId, most) : endUserId
+  const max = rules.endUserIdMax ?? userIdUsualMax
+  const userId = endUserId && endUserId.length > max ? hashedId(endUserId, max) : endUserId
   return { metadata: userId ? jsonObject({ user_id: jsonString(userId) }) : undefined, service_tier: tier }
 }
 

@@ -98,7 +98,7 @@ describe('pitfall 127: what is outside of them', () => {
   })
 })
 
-test('beside a reference nothing stands but what begins with a dollar sign', () => {
+test('keeps only keywords that begin with a dollar sign beside a reference', () => {
   expect(narrowed({ $ref: '#/$defs/A', description: 'D', $defs: { A: { type: 'string' } } }).schema).toEqual({
     description: 'D',
     $defs: { A: { type: 'string' } },

@@ -75,7 +75,7 @@ describe('meaningful chunks', () => {
     expect(bytesOf(spoken)).toBe('hello you'.length)
   })
 
-  test('a picture is output: it is not waited behind', () => {
+  test('an image in a chunk is meaningful output', () => {
     const picture = chunk({ images: [{ type: 'image_url', image_url: { url: 'data:image/png;base64,iVBORw0KGgo=' } }] })
     expect(isMeaningfulChunk(picture)).toBe(true)
     expect(isMeaningfulChunk(chunk({ images: [] }))).toBe(false)

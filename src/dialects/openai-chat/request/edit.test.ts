@@ -57,7 +57,7 @@ describe('a host that refuses end users', () => {
     expect(edited(`{"model":"m",${plain},"user":"u"}`, {})).toBe(`{"model":"up",${plain},"user":"u"}`)
   })
 
-  test('a cap that is added stands behind what was cut', () => {
+  test('an added cap follows the removed members', () => {
     const edits = { upstreamModel: 'up', defaultOutputCap: 7, rules }
     const body = envelopeOf(`{"model":"m",${plain},"user":"u"}`)
     expect(new TextDecoder().decode(editRequest(body, edits).body)).toBe(`{"model":"up",${plain},"max_tokens":7}`)

@@ -257,7 +257,7 @@ describe('assistant messages', () => {
     ])
   })
 
-  test('a call that stands in the content as well is one call', () => {
+  test('a call that is also in the content is one call', () => {
     const part = { type: 'tool_use', id: 'c1', name: 'f', input: { a: 1 } }
     const blocks = assistant({ content: [{ type: 'text', text: 'so' }, part], tool_calls: [call] })
     expect(blocks).toMatchObject([text('so'), { kind: 'tool-call', id: 'c1', arguments: call.function.arguments }])

@@ -185,7 +185,7 @@ describe('endings', () => {
     expect(read('')).toEqual(['fail a stream without an end'])
   })
 
-  test('nothing counts behind the end', () => {
+  test('events after the end are ignored', () => {
     expect(read(created, completed(), textDelta(0, 'a'), sent('error', { message: 'late' }))).toEqual([
       'start resp_1',
       'end end completed',

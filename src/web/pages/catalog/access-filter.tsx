@@ -4,7 +4,7 @@
 
 import type { TargetedSubmitEvent } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
-import type { UsableModel } from '../../catalog/usable-models.ts'
+import type { UsableModel } from '../../catalog/entry.ts'
 import { ApiError, callForAll, type ListAnswer, readJson, targetOfCall } from '../api.ts'
 import { Button } from '../components.tsx'
 import { Field } from '../form.tsx'

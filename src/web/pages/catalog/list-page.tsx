@@ -4,7 +4,14 @@
 
 import type { TargetedMouseEvent } from 'preact'
 import { useEffect, useMemo, useState } from 'preact/hooks'
-import { blendedPrice, type CatalogEntry, creatorOf, modelPath } from '../../catalog/entry.ts'
+import {
+  blendedPrice,
+  type CatalogEntry,
+  creatorOf,
+  isOwnKeyOnly,
+  modelPath,
+  usableEntries,
+} from '../../catalog/entry.ts'
 import { exactCount, roundPrice, shortCount } from '../../catalog/format.ts'
 import {
   type CatalogQuery,
@@ -18,7 +25,6 @@ import {
   viewOf,
 } from '../../catalog/query.ts'
 import { modelStatus } from '../../catalog/status.ts'
-import { isOwnKeyOnly, usableEntries } from '../../catalog/usable-models.ts'
 import type { ListData } from '../../page-data.ts'
 import {
   Button,
@@ -84,7 +90,7 @@ export function ListPage({ view: first, state, query: initialQuery, builtInDate,
         <Facets query={query} counts={view.facets} matching={view.matching} open={open} />
         <div class="catalog-list">
           <Chips query={query} open={open} />
-          <div class="result-line">
+          <div class="result-line between">
             <p class="result-count" role="status">
               {view.matching === view.total ? `${view.total} models` : `${view.matching} of ${view.total} models`}
             </p>
@@ -228,7 +234,7 @@ function ModelCell({ entry, today, isCompared, isFull, toggleCompared }: Row) {
         disabled={isFull}
         onChange={toggleCompared}
       />
-      <span class={`monogram tint-${tintOf(creator)}`} aria-hidden="true">
+      <span class={`monogram series-${tintOf(creator)}`} aria-hidden="true">
         {creator.slice(0, 1)}
       </span>
       {isOwnKeyOnly(entry) ? (

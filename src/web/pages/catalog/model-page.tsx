@@ -55,7 +55,7 @@ export function ModelPage({ entry: initial, state, sample, snippets, days, today
             This model was just removed from the catalog.
           </p>
         )}
-        <Facts class="facts-grid" facts={factsOf(entry)} />
+        <Facts facts={factsOf(entry)} />
       </header>
       <Part title="Pricing">
         <div class="price-columns">

@@ -4,10 +4,17 @@
 import { Fragment } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { WholeBucket } from '../../../kernel/usage.ts'
-import { type CatalogEntry, type Figures, hasNewPrice, isNew, isSandbox, type RouteDay } from '../../catalog/entry.ts'
+import {
+  type CatalogEntry,
+  type Figures,
+  hasNewPrice,
+  isNew,
+  isOwnKeyOnly,
+  isSandbox,
+  type RouteDay,
+} from '../../catalog/entry.ts'
 import { exactCount, shortMs } from '../../catalog/format.ts'
 import { busiestFigures, hasEnoughSamples, missingFigureText, spanText } from '../../catalog/status.ts'
-import { isOwnKeyOnly } from '../../catalog/usable-models.ts'
 
 export interface BadgesProps {
   readonly entry: CatalogEntry

@@ -1,16 +1,16 @@
 /** @jsxImportSource preact */
 // One's own account: roles, password, sessions and personal management tokens. The secret of a token is shown once.
 
-import { type AlertKind, alertKinds } from '../../../kernel/alert.ts'
-import { coversRole } from '../../../kernel/roles.ts'
+import type { AlertKind } from '../../../kernel/alert.ts'
+import { coversRole, workspaceRoles } from '../../../kernel/roles.ts'
 import type { ConsoleData } from '../../page-data.ts'
 import { type AnswerOf, callApi, type ItemOf } from '../api.ts'
 import { Button, CodeBlock, ErrorNotice } from '../components.tsx'
 import { Checkbox } from '../form.tsx'
 import { useApi, useList, useSubmit } from '../hooks.ts'
 import type { Column } from '../table.tsx'
-import { kindLabels } from './alerts-page.tsx'
-import { Actions, Card, emptyState, ListView, QueryView, Section } from './components.tsx'
+import { AlertKindChoice } from './alerts-page.tsx'
+import { actionsColumn, Card, emptyState, ListSection, QueryView } from './components.tsx'
 import { Ago, useWorkspaces } from './context.tsx'
 import { FormDialog, OnceDialog, useOverlay } from './overlay.tsx'
 
@@ -57,7 +57,6 @@ function AlertMails({ kinds, onDone }: { readonly kinds: readonly AlertKind[] | 
   const submit = useSubmit()
   const put = (alert_kinds: AlertKind[] | null) =>
     submit.run(() => callApi('updateMe', { body: { alert_kinds } }), onDone)
-  const offered = alertKinds.filter((kind) => kind !== 'test')
   return (
     <Card title="Alerts by e-mail">
       <Checkbox
@@ -65,38 +64,26 @@ function AlertMails({ kinds, onDone }: { readonly kinds: readonly AlertKind[] | 
         isChecked={kinds === null}
         onChange={(isChecked) => put(isChecked ? null : [])}
       />
-      {kinds !== null &&
-        offered.map((kind) => (
-          <Checkbox
-            key={kind}
-            label={kindLabels[kind]}
-            isChecked={kinds.includes(kind)}
-            onChange={(isChecked) => put(offered.filter((each) => (each === kind ? isChecked : kinds.includes(each))))}
-          />
-        ))}
+      {kinds !== null && <AlertKindChoice chosen={kinds} onChange={put} />}
       <p class="hint">Sent if the operator has configured a mail server.</p>
       {submit.error && <ErrorNotice error={submit.error} />}
     </Card>
   )
 }
 
-const toSignIn = () => location.assign('/console')
+export const toSignIn = () => location.assign('/console')
 
 function Sessions({ me: { person } }: { readonly me: Me }) {
-  const { open } = useOverlay()
+  const { open, ask } = useOverlay()
   const change = () => open(<PasswordDialog />)
   const end = () =>
-    open(
-      <FormDialog
-        title="Sign out everywhere?"
-        label="Sign out everywhere"
-        isDanger
-        rows={[]}
-        intro="All your browsers are signed out, including this one. Your tokens and API keys do not change."
-        send={() => callApi('endSessions', { body: {} })}
-        onDone={toSignIn}
-      />,
-    )
+    ask({
+      title: 'Sign out everywhere?',
+      label: 'Sign out everywhere',
+      intro: 'All your browsers are signed out, including this one. Your tokens and API keys do not change.',
+      send: () => callApi('endSessions', { body: {} }),
+      onDone: toSignIn,
+    })
   return (
     <Card title="Sign-in">
       <p>A session ends after 12 hours without use, and after 7 days at the latest.</p>
@@ -119,19 +106,15 @@ type Session = ItemOf<'listSessions'>
 /** Every browser in which the person is signed in. */
 function SessionList() {
   const list = useList('listSessions', {})
-  const { open } = useOverlay()
+  const { ask } = useOverlay()
   const end = ({ id, client }: Session) =>
-    open(
-      <FormDialog
-        title="Sign this browser out?"
-        label="Sign out"
-        isDanger
-        rows={[]}
-        intro={`${browserName(client)} has to sign in again.`}
-        send={() => callApi('endSession', { id })}
-        onDone={list.reload}
-      />,
-    )
+    ask({
+      title: 'Sign this browser out?',
+      label: 'Sign out',
+      intro: `${browserName(client)} has to sign in again.`,
+      send: () => callApi('endSession', { id }),
+      onDone: list.reload,
+    })
   const columns: readonly Column<Session>[] = [
     {
       label: 'Browser',
@@ -140,39 +123,25 @@ function SessionList() {
     },
     { label: 'Signed in', show: ({ opened_at }) => <Ago at={opened_at} /> },
     { label: 'Last used', show: ({ used_at }) => <Ago at={used_at} /> },
-    {
-      label: 'Actions',
-      show: (session) =>
-        session.is_current ? null : (
-          <Actions
-            actions={[
-              {
-                label: 'Sign out',
-                name: `Sign out ${browserName(session.client)}`,
-                look: 'danger',
-                run: () => end(session),
-              },
-            ]}
-          />
-        ),
-    },
+    actionsColumn((session) => {
+      const name = `Sign out ${browserName(session.client)}`
+      return session.is_current ? [] : [{ label: 'Sign out', name, look: 'danger', run: () => end(session) }]
+    }),
   ]
   return (
-    <Section title="Sessions">
-      <ListView
-        what="sessions"
-        list={list}
-        caption="Sessions, latest sign-in first"
-        columns={columns}
-        keyOf={({ id }) => id}
-        empty={emptyState('No sessions', 'You are signed in nowhere else.')}
-      />
-    </Section>
+    <ListSection
+      title="Sessions"
+      what="sessions"
+      list={list}
+      caption="Sessions, latest sign-in first"
+      columns={columns}
+      empty={emptyState('No sessions', 'You are signed in nowhere else.')}
+    />
   )
 }
 
 /** `Firefox on Windows`, as far as the browser says. */
-export function browserName(client: string): string {
+function browserName(client: string): string {
   const names = [/Edg\//, /OPR\//, /Firefox\//, /Chrome\//, /Safari\//]
   const browser = ['Edge', 'Opera', 'Firefox', 'Chrome', 'Safari'][names.findIndex((name) => name.test(client))]
   const system = /iPhone|iPad|Android|Windows|Mac OS X|Linux/.exec(client)?.[0].replace('Mac OS X', 'macOS')
@@ -212,11 +181,18 @@ function PasswordDialog() {
 
 function Tokens({ me, address }: { readonly me: Me; readonly address: string }) {
   const list = useList('listTokens', { query: { limit: 50 } })
-  const { open } = useOverlay()
-  const { workspaces = [] } = useWorkspaces()
-  const nameOf = (id: string | null) =>
-    id === null ? 'all workspaces' : (workspaces.find((workspace) => workspace.id === id)?.name ?? id)
-  const create = () => open(<TokenDialog me={me} address={address} workspaces={workspaces} onDone={list.reload} />)
+  const { open, ask } = useOverlay()
+  const { nameOf } = useWorkspaces()
+  const create = () => open(<TokenDialog me={me} address={address} onDone={list.reload} />)
+  const revoke = ({ id, name }: Token) =>
+    ask({
+      title: `Revoke ${name}?`,
+      label: 'Revoke token',
+      cancelLabel: 'Keep token',
+      intro: 'Scripts that use it are refused at once. This cannot be undone.',
+      send: () => callApi('revokeToken', { id }),
+      onDone: list.reload,
+    })
   const columns: readonly Column<Token>[] = [
     {
       label: 'Token',
@@ -225,58 +201,44 @@ function Tokens({ me, address }: { readonly me: Me; readonly address: string }) 
     },
     { label: 'Role', show: ({ role }) => role, note: ({ workspace_id }) => nameOf(workspace_id) },
     { label: 'Expires', show: ({ expires_at }) => <Ago at={expires_at} /> },
-    {
-      label: 'Actions',
-      show: ({ id, name }) => (
-        <Actions
-          actions={[
-            {
-              label: 'Revoke',
-              name: `Revoke ${name}`,
-              look: 'danger',
-              run: () => open(<RevokeDialog id={id} name={name} onDone={list.reload} />),
-            },
-          ]}
-        />
-      ),
-    },
+    actionsColumn((token) => [
+      { label: 'Revoke', name: `Revoke ${token.name}`, look: 'danger', run: () => revoke(token) },
+    ]),
   ]
   return (
-    <Section title="Personal tokens" action={{ label: 'New token', look: 'primary', run: create }}>
+    <ListSection
+      title="Personal tokens"
+      action={{ label: 'New token', look: 'primary', run: create }}
+      what="tokens"
+      list={list}
+      caption="Personal tokens"
+      columns={columns}
+      empty={emptyState('No tokens yet', 'A token does at most what you may do, and expires.')}
+    >
       <p class="hint">
         For scripts that call the management API or the command line as you. Programs that call models use API keys.
       </p>
-      <ListView
-        what="tokens"
-        list={list}
-        caption="Personal tokens"
-        columns={columns}
-        keyOf={({ id }) => id}
-        empty={emptyState('No tokens yet', 'A token does at most what you may do, and expires.')}
-      />
-    </Section>
+    </ListSection>
   )
 }
 
 interface TokenDialogProps {
   readonly me: Me
   readonly address: string
-  readonly workspaces: readonly { readonly id: string; readonly name: string }[]
   onDone(): void
 }
 
-const roles = ['admin', 'member', 'viewer'] as const
-
-function TokenDialog({ me, address, workspaces, onDone }: TokenDialogProps) {
+function TokenDialog({ me, address, onDone }: TokenDialogProps) {
   const { open } = useOverlay()
-  const grants = me.is_operator
-    ? workspaces.flatMap(({ id, name }) => roles.map((role) => ({ id, name, role })))
-    : me.workspaces.flatMap(({ id, name, role: own }) =>
-        roles.filter((role) => coversRole(own, role)).map((role) => ({ id, name, role })),
-      )
+  const { workspaces = [] } = useWorkspaces()
+  const held = me.is_operator ? workspaces.map(({ id, name }) => ({ id, name, role: 'admin' as const })) : me.workspaces
   const options = [
     ...(me.is_operator ? [{ value: 'operator', label: 'operator of all workspaces' }] : []),
-    ...grants.map(({ id, name, role }) => ({ value: `${role} ${id}`, label: `${role} of ${name}` })),
+    ...held.flatMap(({ id, name, role: own }) =>
+      workspaceRoles
+        .filter((role) => coversRole(own, role))
+        .map((role) => ({ value: `${role} ${id}`, label: `${role} of ${name}` })),
+    ),
   ]
   return (
     <FormDialog
@@ -314,27 +276,6 @@ function TokenDialog({ me, address, workspaces, onDone }: TokenDialogProps) {
           </OnceDialog>,
         )
       }}
-    />
-  )
-}
-
-interface RevokeProps {
-  readonly id: string
-  readonly name: string
-  onDone(): void
-}
-
-function RevokeDialog({ id, name, onDone }: RevokeProps) {
-  return (
-    <FormDialog
-      title={`Revoke ${name}?`}
-      label="Revoke token"
-      isDanger
-      cancelLabel="Keep token"
-      intro="Scripts that use it are refused at once. This cannot be undone."
-      rows={[]}
-      send={() => callApi('revokeToken', { id })}
-      onDone={onDone}
     />
   )
 }

@@ -1,19 +1,18 @@
 /** @jsxImportSource preact */
 // Alerts: the list, the webhooks that receive them, what was sent to whom, and the number of unread ones for the menu.
 
-import { useEffect } from 'preact/hooks'
 import { isAllowed } from '../../../api/endpoints.ts'
 import { type AlertKind, alertKinds } from '../../../kernel/alert.ts'
 import { countOf } from '../../catalog/format.ts'
 import { alertsListed } from '../../first-calls.ts'
 import { allWorkspaces, type ConsoleData } from '../../page-data.ts'
-import { type AnswerOf, callApi, callForPage, type ItemOf } from '../api.ts'
+import { callApi, callForPage, type ItemOf } from '../api.ts'
 import { Button, ErrorNotice, Status } from '../components.tsx'
 import { Checkbox } from '../form.tsx'
-import { type List, type Query, useApi, useList, useQuery, useSubmit } from '../hooks.ts'
+import { type List, useList, useQuery, useSubmit, useTimeout } from '../hooks.ts'
 import { Icon } from '../icons.tsx'
-import { type Column, DataTable } from '../table.tsx'
-import { Actions, emptyState, ListView, QueryView, Section } from './components.tsx'
+import type { Column } from '../table.tsx'
+import { actionsColumn, emptyState, ListSection } from './components.tsx'
 import { Ago, useMay, useViewer, useWorkspaces } from './context.tsx'
 import { useConsolePath, usePlace } from './navigation.ts'
 import { FormDialog, OnceDialog, useOverlay } from './overlay.tsx'
@@ -22,7 +21,7 @@ type Alert = ItemOf<'listAlerts'>
 type Delivery = ItemOf<'listRecentDeliveries'>
 type Webhook = ItemOf<'listWebhooks'>
 
-export const kindLabels: Readonly<Record<AlertKind, string>> = {
+const kindLabels: Readonly<Record<AlertKind, string>> = {
   'balance.low': 'Low balance',
   'limit.reached': 'Spend limit at 75, 90 and 100 %',
   'provider.down': 'Provider down',
@@ -44,11 +43,7 @@ function useUnread() {
     const pages = await Promise.all(calls.map((call) => callForPage('listAlerts', call, undefined)))
     return pages.flatMap(({ data }) => data).filter(({ is_unread }) => is_unread)
   })
-  const { reload } = query
-  useEffect(() => {
-    const timer = setInterval(reload, pollMs)
-    return () => clearInterval(timer)
-  }, [reload])
+  useTimeout(query.reload, query.isLoading ? undefined : pollMs)
   return query.value ?? []
 }
 
@@ -74,7 +69,7 @@ export function AlertBell() {
 }
 
 export function AlertsView(_: ConsoleData) {
-  const { chosen, workspaces = [], isDecided } = useWorkspaces()
+  const { chosen, workspaces = [], isDecided, nameOf } = useWorkspaces()
   const { isOperator } = useViewer()
   const may = useMay()
   const id = chosen?.id
@@ -84,19 +79,18 @@ export function AlertsView(_: ConsoleData) {
   // Where several workspaces are listed one by one, their alerts are marked together.
   const markRead = () =>
     newest && submit.run(() => callApi('markAlertsRead', { body: { until: newest.id } }), list.reload)
-  const nameOf = (of: string | null) => workspaces.find((workspace) => workspace.id === of)?.name
   const columns: readonly Column<Alert>[] = [
     {
       label: 'Alert',
       show: ({ message, is_unread }) => (is_unread ? <strong>{message}</strong> : message),
       note: ({ kind, workspace_id, is_unread }) =>
-        [is_unread ? 'unread' : undefined, kindLabels[kind], nameOf(workspace_id)].filter(Boolean).join(' · '),
+        [is_unread && 'unread', kindLabels[kind], workspace_id && nameOf(workspace_id)].filter(Boolean).join(' · '),
     },
     { label: 'Time', show: ({ created_at }) => <Ago at={created_at} /> },
   ]
   return (
     <>
-      <Section
+      <ListSection
         title="Alerts"
         action={
           newest !== undefined && (
@@ -105,31 +99,26 @@ export function AlertsView(_: ConsoleData) {
             </Button>
           )
         }
+        what="alerts"
+        list={list}
+        caption="Alerts, newest first"
+        columns={columns}
+        empty={emptyState(
+          'No alerts',
+          <>
+            Low balances, spend limits, providers that fail and changed prices appear here.
+            {chosen && workspaces.length > 1 && (
+              <>
+                {' '}
+                <a href={`/console/${allWorkspaces}/alerts`}>Alerts of all workspaces</a>
+              </>
+            )}
+          </>,
+        )}
       >
         {submit.error && <ErrorNotice error={submit.error} />}
-        <ListView
-          what="alerts"
-          list={list}
-          caption="Alerts, newest first"
-          columns={columns}
-          keyOf={(alert) => alert.id}
-          empty={emptyState(
-            'No alerts',
-            <>
-              Low balances, spend limits, providers that fail and changed prices appear here.
-              {chosen && workspaces.length > 1 && (
-                <>
-                  {' '}
-                  <a href={`/console/${allWorkspaces}/alerts`}>Alerts of all workspaces</a>
-                </>
-              )}
-            </>,
-          )}
-        />
-      </Section>
-      {isDecided && (id !== undefined || isOperator) && may('listWebhooks', id) && (
-        <Receivers workspace={chosen} nameOf={nameOf} />
-      )}
+      </ListSection>
+      {isDecided && (id !== undefined || isOperator) && may('listWebhooks', id) && <Receivers workspace={chosen} />}
     </>
   )
 }
@@ -137,96 +126,92 @@ export function AlertsView(_: ConsoleData) {
 interface ReceiversProps {
   /** undefined = all of them. */
   readonly workspace: { readonly id: string; readonly name: string } | undefined
-  nameOf(workspaceId: string | null): string | undefined
 }
 
 /** The webhooks, and what was sent to them and by e-mail. */
-function Receivers({ workspace, nameOf }: ReceiversProps) {
+function Receivers({ workspace }: ReceiversProps) {
   const query = { workspace_id: workspace?.id }
-  const webhooks = useApi('listWebhooks', { query })
   const deliveries = useList('listRecentDeliveries', { query })
   const isSending = deliveries.items.some(({ attempts, next_at }) => attempts === 0 && next_at !== null)
-  useEffect(() => {
-    if (!isSending || deliveries.isLoading) return
-    const timer = setTimeout(deliveries.reload, sendingPollMs)
-    return () => clearTimeout(timer)
-  }, [isSending, deliveries.isLoading])
+  useTimeout(deliveries.reload, isSending && !deliveries.isLoading ? sendingPollMs : undefined)
   return (
     <>
-      <Webhooks workspace={workspace} nameOf={nameOf} query={webhooks} onSent={deliveries.reload} />
+      <Webhooks workspace={workspace} onSent={deliveries.reload} />
       <Deliveries list={deliveries} />
     </>
   )
 }
 
-interface WebhooksProps extends ReceiversProps {
-  readonly query: Query<AnswerOf<'listWebhooks'>>
-  onSent(): void
-}
-
-function Webhooks({ workspace, nameOf, query, onSent }: WebhooksProps) {
-  const { open } = useOverlay()
+function Webhooks({ workspace, onSent }: ReceiversProps & { onSent(): void }) {
+  const list = useList('listWebhooks', { query: { workspace_id: workspace?.id } })
+  const { nameOf } = useWorkspaces()
+  const { open, ask } = useOverlay()
   const submit = useSubmit()
-  const onDone = query.reload
-  const create = () => open(<WebhookDialog workspace={workspace} onDone={onDone} />)
+  const create = () => open(<WebhookDialog workspace={workspace} onDone={list.reload} />)
   const test = ({ id }: Webhook) => submit.run(() => callApi('testWebhook', { id }), onSent)
   const remove = ({ id, url }: Webhook) =>
-    open(
-      <FormDialog
-        title="Delete this webhook?"
-        label="Delete webhook"
-        isDanger
-        cancelLabel="Keep webhook"
-        intro={`${url} gets no more alerts, and the record of its deliveries is deleted. This cannot be undone.`}
-        rows={[]}
-        send={() => callApi('deleteWebhook', { id })}
-        onDone={() => {
-          onDone()
-          onSent()
-        }}
-      />,
-    )
+    ask({
+      title: 'Delete this webhook?',
+      label: 'Delete webhook',
+      cancelLabel: 'Keep webhook',
+      intro: `${url} gets no more alerts, and the record of its deliveries is deleted. This cannot be undone.`,
+      send: () => callApi('deleteWebhook', { id }),
+      onDone: () => {
+        list.reload()
+        onSent()
+      },
+    })
   const columns: readonly Column<Webhook>[] = [
     { label: 'Webhook', show: ({ url }) => <code class="wrap">{url}</code> },
-    ...(workspace ? [] : [{ label: 'Workspace', show: (row: Webhook) => nameOf(row.workspace_id) ?? 'all' }]),
+    ...(workspace
+      ? []
+      : [{ label: 'Workspace', show: ({ workspace_id: id }: Webhook) => (id === null ? 'all' : nameOf(id)) }]),
     {
       label: 'Alerts',
       show: ({ kinds }) => (kinds === null ? 'all' : kinds.map((kind) => kindLabels[kind]).join(', ')),
     },
     { label: 'Created', show: ({ created_at }) => <Ago at={created_at} /> },
-    {
-      label: 'Actions',
-      show: (row) => (
-        <Actions
-          actions={[
-            { label: 'Send test', name: `Send a test to ${row.url}`, run: () => test(row) },
-            { label: 'Delete', name: `Delete ${row.url}`, look: 'danger', run: () => remove(row) },
-          ]}
-        />
-      ),
-    },
+    actionsColumn((row) => [
+      { label: 'Send test', name: `Send a test to ${row.url}`, run: () => test(row) },
+      { label: 'Delete', name: `Delete ${row.url}`, look: 'danger', run: () => remove(row) },
+    ]),
   ]
   return (
-    <Section title="Webhooks" action={{ label: 'New webhook', look: 'primary', run: create }}>
+    <ListSection
+      title="Webhooks"
+      action={{ label: 'New webhook', look: 'primary', run: create }}
+      what="webhooks"
+      list={list}
+      caption="Webhooks"
+      columns={columns}
+      empty={emptyState('No webhooks yet', 'A webhook receives alerts as signed HTTP requests.')}
+    >
       {submit.error && <ErrorNotice error={submit.error} />}
-      <QueryView what="webhooks" query={query}>
-        {({ data }) => (
-          <DataTable
-            caption="Webhooks"
-            columns={columns}
-            rows={data}
-            keyOf={({ id }) => id}
-            empty={emptyState('No webhooks yet', 'A webhook receives alerts as signed HTTP requests.')}
-          />
-        )}
-      </QueryView>
-    </Section>
+    </ListSection>
   )
 }
 
 const offeredKinds = alertKinds.filter((kind) => kind !== 'test')
 
-function WebhookDialog({ workspace, onDone }: Pick<ReceiversProps, 'workspace'> & { onDone(): void }) {
+interface AlertKindChoiceProps {
+  readonly chosen: readonly string[]
+  onChange(kinds: AlertKind[]): void
+}
+
+export function AlertKindChoice({ chosen, onChange }: AlertKindChoiceProps) {
+  const toggled = (kind: AlertKind, isChecked: boolean) =>
+    offeredKinds.filter((each) => (each === kind ? isChecked : chosen.includes(each)))
+  return offeredKinds.map((kind) => (
+    <Checkbox
+      key={kind}
+      label={kindLabels[kind]}
+      isChecked={chosen.includes(kind)}
+      onChange={(isChecked) => onChange(toggled(kind, isChecked))}
+    />
+  ))
+}
+
+function WebhookDialog({ workspace, onDone }: ReceiversProps & { onDone(): void }) {
   const { open } = useOverlay()
   return (
     <FormDialog
@@ -246,27 +231,13 @@ function WebhookDialog({ workspace, onDone }: Pick<ReceiversProps, 'workspace'> 
         open(<OnceDialog title={`Webhook ${url}`} what="secret" value={secret} advice={advice} />)
       }}
     >
-      {({ kinds = '' }, change) => {
-        const chosen = kinds.split(',')
-        return (
-          <fieldset class="stack tight">
-            <legend>Alerts</legend>
-            {offeredKinds.map((kind) => (
-              <Checkbox
-                key={kind}
-                label={kindLabels[kind]}
-                isChecked={chosen.includes(kind)}
-                onChange={(isChecked) =>
-                  change({
-                    kinds: offeredKinds.filter((each) => (each === kind ? isChecked : chosen.includes(each))).join(),
-                  })
-                }
-              />
-            ))}
-            <p class="hint">With none chosen, it gets all of them.</p>
-          </fieldset>
-        )
-      }}
+      {({ kinds = '' }, change) => (
+        <fieldset class="stack tight">
+          <legend>Alerts</legend>
+          <AlertKindChoice chosen={kinds.split(',')} onChange={(next) => change({ kinds: next.join() })} />
+          <p class="hint">With none chosen, it gets all of them.</p>
+        </fieldset>
+      )}
     </FormDialog>
   )
 }
@@ -291,27 +262,23 @@ function Deliveries({ list }: { readonly list: List<Delivery> }) {
       note: ({ attempts, error }) =>
         attempts === 0 ? '' : `${countOf(attempts, 'attempt')}${error ? `: ${error}` : ''}`,
     },
-    {
-      label: 'Actions',
-      show: ({ id, receiver }) => (
-        <Actions actions={[{ label: 'Send again', name: `Send again to ${receiver}`, run: () => replay(id) }]} />
-      ),
-    },
+    actionsColumn(({ id, receiver }) => [
+      { label: 'Send again', name: `Send again to ${receiver}`, run: () => replay(id) },
+    ]),
   ]
   return (
-    <Section title="Deliveries">
+    <ListSection
+      title="Deliveries"
+      what="deliveries"
+      list={list}
+      caption="The last hundred deliveries, newest first"
+      columns={columns}
+      empty={emptyState(
+        'Nothing was sent yet',
+        'Alerts are sent to webhooks, and by e-mail if the operator has configured a mail server.',
+      )}
+    >
       {submit.error && <ErrorNotice error={submit.error} />}
-      <ListView
-        what="deliveries"
-        list={list}
-        caption="The last hundred deliveries, newest first"
-        columns={columns}
-        keyOf={({ id }) => id}
-        empty={emptyState(
-          'Nothing was sent yet',
-          'Alerts are sent to webhooks, and by e-mail if the operator has configured a mail server.',
-        )}
-      />
-    </Section>
+    </ListSection>
   )
 }

@@ -182,7 +182,6 @@ function WorkspaceBilling({ id }: { readonly id: string }) {
               list={{ ...list, error: undefined, items: withBalances(wallet.balance, list.items) }}
               caption="Transfers, newest first"
               columns={columns}
-              keyOf={(row) => row.id}
               empty={emptyState(
                 'No transfers yet',
                 may('topUp', id)

@@ -6,9 +6,9 @@ import type { ComponentChildren, VNode } from 'preact'
 import { type CatalogEntry, isEmbedder, isSandbox } from '../../catalog/entry.ts'
 import { headlineUsd, usdText } from '../../catalog/format.ts'
 import type { RequestItem } from '../api.ts'
-import { Button, CodeBlock, EmptyState, ErrorNotice, Menu, Skeleton, Status } from '../components.tsx'
-import { type List, type Query, useApi } from '../hooks.ts'
-import { DataTable, type DataTableProps } from '../table.tsx'
+import { Button, CodeBlock, ErrorNotice, Menu, Skeleton, Status } from '../components.tsx'
+import { idOf, type List, type Query, useApi } from '../hooks.ts'
+import { type Column, DataTable, type DataTableProps } from '../table.tsx'
 
 export interface QueryViewProps<Value> {
   /** For screen readers: `keys` */
@@ -28,20 +28,22 @@ export function QueryView<Value>({ what, query, children }: QueryViewProps<Value
   )
 }
 
-export interface ListViewProps<Item> extends Omit<DataTableProps<Item>, 'rows'> {
+export interface ListViewProps<Item> extends Omit<DataTableProps<Item>, 'rows' | 'keyOf'> {
   /** For screen readers: `requests` */
   readonly what: string
   readonly list: List<Item>
+  /** Absent = the item's id. */
+  keyOf?(item: Item): string
 }
 
 /** Shows a list as a table, that it loads, that it is empty, or why it failed; and a button for older items. */
-export function ListView<Item>({ what, list, ...table }: ListViewProps<Item>) {
+export function ListView<Item>({ what, list, keyOf = idOf, ...table }: ListViewProps<Item>) {
   const { items, error, isLoading, reload, hasMore, isLoadingMore, moreError, loadMore } = list
   return (
     <>
       {error && <ErrorNotice error={error} retry={reload} />}
       {items.length === 0 && isLoading && <Skeleton what={what} />}
-      {(items.length > 0 || !(isLoading || error)) && <DataTable {...table} rows={items} />}
+      {(items.length > 0 || !(isLoading || error)) && <DataTable {...table} keyOf={keyOf} rows={items} />}
       {moreError && <ErrorNotice error={moreError} retry={loadMore} />}
       {hasMore && (
         <p>
@@ -56,7 +58,12 @@ export function ListView<Item>({ what, list, ...table }: ListViewProps<Item>) {
 
 /** In place of an empty list; the content says what to do next. */
 export function emptyState(title: string, content: ComponentChildren) {
-  return <EmptyState title={title}>{content}</EmptyState>
+  return (
+    <section class="empty stack tight">
+      <h2>{title}</h2>
+      {typeof content === 'string' ? <p class="muted">{content}</p> : content}
+    </section>
+  )
 }
 
 export interface SectionProps {
@@ -80,6 +87,20 @@ export function Section({ title, note, action, isCard = false, children }: Secti
       </div>
       {children}
     </section>
+  )
+}
+
+export interface ListSectionProps<Item> extends ListViewProps<Item>, Pick<SectionProps, 'title' | 'action'> {
+  /** Above the list. */
+  readonly children?: ComponentChildren
+}
+
+export function ListSection<Item>({ title, action, children, ...list }: ListSectionProps<Item>) {
+  return (
+    <Section title={title} action={action ?? false}>
+      {children}
+      <ListView {...list} />
+    </Section>
   )
 }
 
@@ -134,6 +155,11 @@ export function Actions({ actions }: { readonly actions: readonly Action[] }) {
       {label}
     </Button>
   ))
+}
+
+/** The last column of a table. */
+export function actionsColumn<Row>(actionsOf: (row: Row) => readonly Action[]): Column<Row> {
+  return { label: 'Actions', show: (row) => <Actions actions={actionsOf(row)} /> }
 }
 
 /** The actions of a row behind "⋯". */

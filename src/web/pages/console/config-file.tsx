@@ -2,12 +2,11 @@
 // What operators declare in the configuration file: providers, models with their prices and routes, and aliases. The
 // gateway writes the file after checking it, and each change is in effect at once.
 
-import type { ComponentChildren } from 'preact'
 import { type AnswerOf, type CallOf, callApi } from '../api.ts'
 import type { FieldRow, Values } from '../form.tsx'
 import type { Query } from '../hooks.ts'
 import { type Column, DataTable } from '../table.tsx'
-import { Actions, emptyState, QueryView, Section } from './components.tsx'
+import { actionsColumn, emptyState, QueryView, Section } from './components.tsx'
 import { FormDialog, useOverlay } from './overlay.tsx'
 
 type ConfigFile = AnswerOf<'getConfigFile'>
@@ -23,25 +22,22 @@ interface ConfigFileProps {
 }
 
 export function ConfigFileSections({ query, onChanged }: ConfigFileProps) {
-  const { open } = useOverlay()
+  const { open, ask } = useOverlay()
+  const isWritable = query.value?.read_only === null
   const done = () => {
     query.reload()
     onChanged()
   }
   const send = (change: Change) => callApi('updateConfigFile', { body: { ...change, digest: query.value?.digest } })
-  const remove = (what: string, change: Change) =>
-    open(
-      <FormDialog
-        title={`Remove ${what}?`}
-        label="Remove"
-        isDanger
-        cancelLabel="Keep"
-        rows={[]}
-        intro="From the next request on, the gateway no longer uses it. Requests that are running finish."
-        send={() => send(change)}
-        onDone={done}
-      />,
-    )
+  const remove = (id: string, change: Change) =>
+    ask({
+      title: `Remove ${id}?`,
+      label: 'Remove',
+      cancelLabel: 'Keep',
+      intro: 'From the next request on, the gateway no longer uses it. Requests that are running finish.',
+      send: () => send(change),
+      onDone: done,
+    })
   const editProvider = (entry: Entry | undefined) =>
     open(
       <FormDialog
@@ -99,21 +95,21 @@ export function ConfigFileSections({ query, onChanged }: ConfigFileProps) {
         onDone={done}
       />,
     )
-  const actionsOf = (name: string, edit: (() => void) | undefined, change: Change) => (
-    <Actions
-      actions={[
-        ...(edit ? [{ label: 'Edit', name: `Edit ${name}`, run: edit }] : []),
-        { label: 'Remove', name: `Remove ${name}`, look: 'danger', run: () => remove(name, change) },
-      ]}
-    />
-  )
-  const ifWritable = (file: ConfigFile, action: { readonly label: string; run(): void }) =>
-    file.read_only === null ? { action } : {}
   const withActions = (
-    file: ConfigFile,
     columns: readonly Column<Entry>[],
-    show: (entry: Entry) => ComponentChildren,
-  ) => (file.read_only === null ? [...columns, { label: 'Actions', show }] : columns)
+    member: 'providers' | 'models' | 'aliases',
+    edit?: (entry: Entry) => void,
+  ) => {
+    const actions = actionsColumn<Entry>((entry) => {
+      const id = text(entry.id)
+      const run = () => remove(id, { [member]: { [id]: null } })
+      return [
+        ...(edit ? [{ label: 'Edit', name: `Edit ${id}`, run: () => edit(entry) }] : []),
+        { label: 'Remove', name: `Remove ${id}`, look: 'danger', run },
+      ]
+    })
+    return isWritable ? [...columns, actions] : columns
+  }
   return (
     <QueryView what="configuration file" query={query}>
       {(file) => (
@@ -125,13 +121,11 @@ export function ConfigFileSections({ query, onChanged }: ConfigFileProps) {
           )}
           <Section
             title="Declared providers"
-            {...ifWritable(file, { label: 'Add provider', run: () => editProvider(undefined) })}
+            action={isWritable && { label: 'Add provider', run: () => editProvider(undefined) }}
           >
             <DataTable
               caption="Providers in the configuration file"
-              columns={withActions(file, providerColumns, (entry) =>
-                actionsOf(text(entry.id), () => editProvider(entry), { providers: { [text(entry.id)]: null } }),
-              )}
+              columns={withActions(providerColumns, 'providers', editProvider)}
               rows={file.providers}
               keyOf={({ id }) => text(id)}
               empty={emptyState(
@@ -142,13 +136,11 @@ export function ConfigFileSections({ query, onChanged }: ConfigFileProps) {
           </Section>
           <Section
             title="Declared models"
-            {...ifWritable(file, { label: 'Add model', run: () => editModel(undefined) })}
+            action={isWritable && { label: 'Add model', run: () => editModel(undefined) }}
           >
             <DataTable
               caption="Models in the configuration file"
-              columns={withActions(file, modelColumns, (entry) =>
-                actionsOf(text(entry.id), () => editModel(entry), { models: { [text(entry.id)]: null } }),
-              )}
+              columns={withActions(modelColumns, 'models', editModel)}
               rows={file.models}
               keyOf={({ id }) => text(id)}
               empty={emptyState(
@@ -157,12 +149,10 @@ export function ConfigFileSections({ query, onChanged }: ConfigFileProps) {
               )}
             />
           </Section>
-          <Section title="Aliases" {...ifWritable(file, { label: 'Add alias', run: addAlias })}>
+          <Section title="Aliases" action={isWritable && { label: 'Add alias', run: addAlias }}>
             <DataTable
               caption="Aliases in the configuration file"
-              columns={withActions(file, aliasColumns, ({ id }) =>
-                actionsOf(text(id), undefined, { aliases: { [text(id)]: null } }),
-              )}
+              columns={withActions(aliasColumns, 'aliases')}
               rows={Object.entries(file.aliases).map(([id, model]) => ({ id, model }))}
               keyOf={({ id }) => text(id)}
               empty={emptyState('No aliases', 'An alias is another name for a model, which callers can use at once.')}

@@ -44,8 +44,7 @@ import {
   WorkspaceProvider,
   ZoneProvider,
 } from './context.tsx'
-import { KeyView } from './key-page.tsx'
-import { KeysView } from './keys-page.tsx'
+import { KeysView, KeyView } from './keys-page.tsx'
 import { MarginView } from './margin-page.tsx'
 import { PlaceContext, useConsolePath, useNavigation } from './navigation.ts'
 import { Dialog, OverlayProvider, useOverlay } from './overlay.tsx'
@@ -202,21 +201,20 @@ function PayBanner() {
   const id = current && may('getWallet', current.id) ? current.id : undefined
   const { value } = useApi('getWallet', id === undefined ? undefined : { id })
   if (current === undefined || value === undefined) return null
-  const link = <a href={to('wallet')}>Billing</a>
-  if ((parseUsd(value.available) ?? 0n) <= 0n) {
-    return (
-      <Banner tone="warn" action={link}>
-        <strong>{current.name} has no funds available.</strong> Requests that cost money are refused with status 402.
-      </Banner>
-    )
-  }
-  if ((parseUsd(value.balance) ?? 0n) >= (parseUsd(current.low_balance) ?? 0n)) return null
+  const isEmpty = (parseUsd(value.available) ?? 0n) <= 0n
+  if (!isEmpty && (parseUsd(value.balance) ?? 0n) >= (parseUsd(current.low_balance) ?? 0n)) return null
+  const [state, effect] = isEmpty
+    ? ['has no funds available.', 'Requests that cost money are refused with status 402.']
+    : [
+        `has ${usdText(value.available)} left,`,
+        `which is less than ${usdText(current.low_balance)}. Requests are refused once it is used up.`,
+      ]
   return (
-    <Banner tone="warn" action={link}>
+    <Banner action={<a href={to('wallet')}>Billing</a>}>
       <strong>
-        {current.name} has {usdText(value.available)} left,
+        {current.name} {state}
       </strong>{' '}
-      which is less than {usdText(current.low_balance)}. Requests are refused once it is used up.
+      {effect}
     </Banner>
   )
 }

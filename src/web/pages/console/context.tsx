@@ -42,6 +42,8 @@ export interface Workspaces {
   readonly current: Workspace | undefined
   /** Whether the choice is known: pages must not show all workspaces for a moment first. */
   readonly isDecided: boolean
+  /** null = all workspaces; the id of an unknown one. */
+  nameOf(id: string | null): string
   choose(id: string): void
 }
 
@@ -50,6 +52,7 @@ const WorkspaceContext = createContext<Workspaces>({
   chosen: undefined,
   current: undefined,
   isDecided: false,
+  nameOf: String,
   choose() {},
 })
 
@@ -68,8 +71,10 @@ export function WorkspaceProvider({ children }: Children) {
   const current = chosen ?? (workspaces?.length === 1 ? workspaces[0] : undefined)
   // After an error the page's own calls most likely fail too, and say why.
   const isDecided = value !== undefined || error !== undefined
+  const nameOf = (id: string | null) =>
+    id === null ? 'all workspaces' : (workspaces?.find((workspace) => workspace.id === id)?.name ?? id)
   return (
-    <WorkspaceContext.Provider value={{ workspaces, chosen, current, isDecided, choose }}>
+    <WorkspaceContext.Provider value={{ workspaces, chosen, current, isDecided, nameOf, choose }}>
       {children}
     </WorkspaceContext.Provider>
   )
@@ -84,32 +89,21 @@ export function WorkspaceMenu() {
   const { workspaces = [], chosen, current, choose } = useWorkspaces()
   const { isOperator } = useViewer()
   const may = useMay()
-  const [typed, setTyped] = useState('')
   const payer = current && may('getWallet', current.id) ? current.id : undefined
   const wallet = useApi('getWallet', payer === undefined ? undefined : { id: payer }).value
-  const wanted = typed.trim().toLowerCase()
-  const items = workspaces
-    .filter(({ name }) => name.toLowerCase().includes(wanted))
-    .map(({ id, name }) => ({ label: name, isChosen: id === chosen?.id, run: () => choose(id) }))
+  const items = workspaces.map(({ id, name }) => ({
+    label: name,
+    isChosen: id === chosen?.id,
+    run: () => choose(id),
+  }))
   const all = { label: 'All workspaces', isChosen: !chosen, run: () => choose('') }
   return (
     <Menu
       name="Workspaces"
       look="workspace-button"
       isStart
-      items={isOperator && wanted === '' ? [all, ...items] : items}
-      head={
-        workspaces.length > 8 && (
-          <input
-            type="search"
-            class="menu-search"
-            aria-label="Find a workspace"
-            placeholder="Find a workspace"
-            value={typed}
-            onInput={({ currentTarget }) => setTyped(currentTarget.value)}
-          />
-        )
-      }
+      items={isOperator ? [all, ...items] : items}
+      search={workspaces.length > 8 ? { label: 'Find a workspace', placeholder: 'Find a workspace' } : undefined}
     >
       <span class="visually-hidden">Workspace:</span>
       <span class="workspace-monogram" aria-hidden="true">

@@ -23,8 +23,6 @@ export function isoTimeOf(text: string): string {
   return time >= 0 && time <= lastTime ? new Date(time).toISOString() : ''
 }
 
-const tagHint = 'One tag per line, with its amount: team=web=100.00'
-
 /** In the order in which pages list them. */
 export const limitKinds = [
   { name: 'requests_per_minute', label: 'Requests per minute', kind: 'whole', unit: ' requests/min' },
@@ -40,22 +38,19 @@ export const limitKinds = [
     unit: '',
     hint: 'Empty = they apply at once.',
   },
-  { name: 'user_spend_per_day', label: 'Spend of each end user per day, USD', kind: 'decimal', unit: '/day per user' },
-  {
-    name: 'user_spend_per_week',
-    label: 'Spend of each end user per week, USD',
-    kind: 'decimal',
-    unit: '/week per user',
-  },
-  {
-    name: 'user_spend_per_month',
-    label: 'Spend of each end user per month, USD',
-    kind: 'decimal',
-    unit: '/month per user',
-  },
-  { name: 'tag_spend_per_day', label: 'Spend by tag per day, USD', kind: 'pairs', unit: '/day', hint: tagHint },
-  { name: 'tag_spend_per_week', label: 'Spend by tag per week, USD', kind: 'pairs', unit: '/week', hint: tagHint },
-  { name: 'tag_spend_per_month', label: 'Spend by tag per month, USD', kind: 'pairs', unit: '/month', hint: tagHint },
+  ...(['day', 'week', 'month'] as const).map((period) => ({
+    name: `user_spend_per_${period}` as const,
+    label: `Spend of each end user per ${period}, USD`,
+    kind: 'decimal' as const,
+    unit: `/${period} per user`,
+  })),
+  ...(['day', 'week', 'month'] as const).map((period) => ({
+    name: `tag_spend_per_${period}` as const,
+    label: `Spend by tag per ${period}, USD`,
+    kind: 'pairs' as const,
+    unit: `/${period}`,
+    hint: 'One tag per line, with its amount: team=web=100.00',
+  })),
 ] as const satisfies readonly { name: keyof Limits; label: string; kind: string; unit: string; hint?: string }[]
 
 export type LimitName = (typeof limitKinds)[number]['name']

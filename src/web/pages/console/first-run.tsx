@@ -54,64 +54,46 @@ export function FirstSteps({ workspaceId, now }: FirstStepsProps) {
     if (progress && !isAllDone) reload()
   }, [now])
   if (!progress || isAllDone) return null
-  const steps = [
-    ...(hasFunds === undefined
-      ? []
-      : [
-          {
-            isDone: hasFunds,
-            label: 'Add funds',
-            how: 'Requests are paid from the workspace’s balance.',
-            action: (
-              <a class="button" href={to('wallet')}>
-                Add funds
-              </a>
-            ),
-          },
-        ]),
+  const run = () => open(<CreateAndRunDialog workspaceId={workspaceId} onDone={() => reload()} />)
+  const added = ({ provider }: { readonly provider: string }) => {
+    reload()
+    open(<ProviderAddedDialog workspaceId={workspaceId} provider={provider} />)
+  }
+  const add = () => open(<PutKeyDialog workspaceId={workspaceId} provider="" onDone={added} />)
+  const all = [
+    {
+      isDone: hasFunds,
+      label: 'Add funds',
+      how: 'Requests are paid from the workspace’s balance.',
+      action: (
+        <a class="button" href={to('wallet')}>
+          Add funds
+        </a>
+      ),
+    },
     {
       isDone: hasKey && hasRequest,
       label: 'Send a request',
       how: 'Creates a key, shows it once, and sends a first request from this page. The sandbox needs no provider.',
       action: (
-        <Button
-          // Without funds the request would be refused.
-          look={hasFunds === false ? 'quiet' : ''}
-          onClick={() => open(<CreateAndRunDialog workspaceId={workspaceId} onDone={() => reload()} />)}
-        >
+        // Without funds the request would be refused.
+        <Button look={hasFunds === false ? 'quiet' : ''} onClick={run}>
           Create key and run
         </Button>
       ),
     },
-    ...(hasProvider === undefined
-      ? []
-      : [
-          {
-            isDone: hasProvider,
-            label: 'Add a provider',
-            how: 'Stores the API key of a provider for this workspace, tests it, and shows the models it unlocks.',
-            action: (
-              <Button
-                look="quiet"
-                onClick={() =>
-                  open(
-                    <PutKeyDialog
-                      workspaceId={workspaceId}
-                      provider=""
-                      onDone={({ provider }) => {
-                        reload()
-                        open(<ProviderAddedDialog workspaceId={workspaceId} provider={provider} />)
-                      }}
-                    />,
-                  )
-                }
-              >
-                Add provider
-              </Button>
-            ),
-          },
-        ]),
+    {
+      isDone: hasProvider,
+      label: 'Add a provider',
+      how: 'Stores the API key of a provider for this workspace, tests it, and shows the models it unlocks.',
+      action: (
+        <Button look="quiet" onClick={add}>
+          Add provider
+        </Button>
+      ),
+    },
   ]
+  const steps = all.filter(({ isDone }) => isDone !== undefined)
   return (
     <Card title="Getting started" note={`${steps.filter(({ isDone }) => isDone).length} of ${steps.length} done`}>
       <ol class="plain steps">

@@ -1,13 +1,16 @@
 /** @jsxImportSource preact */
-// The API keys of a workspace: their state, last use, spend and limits; creating, rotating and revoking them. A secret is
-// shown once, in the dialog that follows its creation.
+// The API keys of a workspace: their state, last use, spend and limits; creating, rotating and revoking them; and the page of
+// one key. A secret is shown once, in the dialog that follows its creation.
 
-import { useEffect, useState } from 'preact/hooks'
+import { useState } from 'preact/hooks'
 import { isReached } from '../../../api/spend-state.ts'
 import { isoTime, systemClock } from '../../../kernel/clock.ts'
+import { allowsModel, createAllowlist } from '../../../tenancy/allowlist.ts'
+import { isEmbedder, usableEntries } from '../../catalog/entry.ts'
 import { usdText } from '../../catalog/format.ts'
+import { snippetsFor } from '../../catalog/snippets.ts'
 import type { StatusLevel } from '../../catalog/status.ts'
-import { sectionPath, type WorkspacesData } from '../../page-data.ts'
+import { type ConsoleData, sectionPath, type WorkspacesData } from '../../page-data.ts'
 import {
   callApi,
   callForAll,
@@ -17,15 +20,28 @@ import {
   type RequestItem,
   type Workspace,
 } from '../api.ts'
-import { Button, CodeBlock, CopyButton, ErrorNotice, Status } from '../components.tsx'
-import { useApi, useQuery } from '../hooks.ts'
+import { Button, CodeBlock, CopyButton, ErrorNotice, Facts, Status, Tabs } from '../components.tsx'
+import { Field } from '../form.tsx'
+import { useApi, useQuery, useTimeout } from '../hooks.ts'
 import { type Column, DataTable } from '../table.tsx'
-import { type Action, curlText, emptyState, exampleModel, helloBody, QueryView, RowMenu } from './components.tsx'
+import {
+  type Action,
+  Actions,
+  Card,
+  curlText,
+  DetailHead,
+  emptyState,
+  exampleModel,
+  helloBody,
+  QueryView,
+  RowMenu,
+} from './components.tsx'
 import { Ago, Moment, useMay, useWorkspaces } from './context.tsx'
 import { dayMs, limitKinds } from './figures.ts'
 import { holdersOf, LimitsDialog, LimitsList } from './limits.tsx'
-import { useConsolePath } from './navigation.ts'
+import { useConsolePath, useTitle } from './navigation.ts'
 import { FormDialog, OnceDialog, useOverlay } from './overlay.tsx'
+import { RecentRequests, UsageCard } from './usage-card.tsx'
 import { playgroundKeyName, projectYaml, readProjectsOf } from './workspace-data.ts'
 
 export interface Row {
@@ -78,7 +94,7 @@ function useSecretDialog(address: string, reload: () => void) {
 }
 
 /** What the viewer may do with a key. */
-export function useKeyActions(address: string, reload: () => void): (apiKey: Key) => readonly Action[] {
+function useKeyActions(address: string, reload: () => void): (apiKey: Key) => readonly Action[] {
   const { open } = useOverlay()
   const may = useMay()
   const showSecret = useSecretDialog(address, reload)
@@ -181,7 +197,7 @@ const workspaceColumn: Column<Row> = { label: 'Workspace', show: ({ workspace })
 
 const levels: Readonly<Record<Key['status'], StatusLevel>> = { active: 'ok', expired: 'warning', revoked: 'error' }
 
-export function KeyStatus({ apiKey, project, workspace }: Pick<Row, 'apiKey' | 'project' | 'workspace'>) {
+function KeyStatus({ apiKey, project, workspace }: KeyOwners) {
   const { status } = apiKey
   const states = holdersOf(apiKey, project, workspace).flatMap(({ spend = [] }) => spend)
   if (status === 'active' && states.some(isReached)) return <Status level="warning" text="limit reached" />
@@ -238,13 +254,13 @@ export const keyColumns: readonly Column<Row>[] = [
 ]
 
 /** A key's own `last_used_at` can be a minute behind the request log. */
-export function lastUseOf({ last_used_at }: Key, request: RequestItem | undefined): string | null {
+function lastUseOf({ last_used_at }: Key, request: RequestItem | undefined): string | null {
   if (!request || last_used_at === null) return request?.started_at ?? last_used_at
   return request.started_at > last_used_at ? request.started_at : last_used_at
 }
 
 /** A browser's user agent is too long to show. */
-export function shortClient(client: string): string {
+function shortClient(client: string): string {
   return client.startsWith('Mozilla/') ? 'a browser' : client
 }
 
@@ -429,12 +445,8 @@ const pollMs = 2_000
 function FirstRequest({ keyId }: { readonly keyId: string }) {
   const { value, isLoading, reload } = useApi('listRequests', { query: { key_id: keyId, limit: 1 } })
   const request = value?.data[0]
-  useEffect(() => {
-    // An error does not stop the polling: the gateway may be restarting.
-    if (request || isLoading) return
-    const timer = setTimeout(reload, pollMs)
-    return () => clearTimeout(timer)
-  }, [request, isLoading])
+  // An error does not stop the polling: the gateway may be restarting.
+  useTimeout(reload, request || isLoading ? undefined : pollMs)
   if (!request) {
     return (
       <p role="status" class="first-request inset">
@@ -452,5 +464,142 @@ function FirstRequest({ keyId }: { readonly keyId: string }) {
       </a>
       {client && <small>from {client}</small>}
     </p>
+  )
+}
+
+/** One key: its limits, usage, newest requests, and code that calls the models it may use. */
+export function KeyView({ subject, address }: ConsoleData) {
+  const key = useApi('getKey', { id: subject })
+  return (
+    <QueryView what="the key" query={key}>
+      {(apiKey) => <KeyDetails apiKey={apiKey} address={address} onChange={key.reload} />}
+    </QueryView>
+  )
+}
+
+interface KeyDetailsProps {
+  readonly apiKey: Key
+  readonly address: string
+  onChange(): void
+}
+
+function KeyDetails({ apiKey, address, onChange }: KeyDetailsProps) {
+  const to = useConsolePath()
+  useTitle(apiKey.name)
+  const { project_id, workspace_id } = apiKey
+  const owners = useQuery(`${project_id} ${workspace_id}`, () =>
+    Promise.all([callApi('getProject', { id: project_id }), callApi('getWorkspace', { id: workspace_id })]),
+  )
+  const [project, workspace] = owners.value ?? []
+  const reload = () => {
+    onChange()
+    owners.reload()
+  }
+  const actions = useKeyActions(address, reload)(apiKey)
+  return (
+    <>
+      <DetailHead
+        trail={[
+          ['API keys', to('keys')],
+          ...(project ? ([[project.name, to(`projects/${project.id}`)]] as const) : []),
+        ]}
+        title={apiKey.name}
+        action={
+          <span class="row">
+            <Actions actions={actions} />
+          </span>
+        }
+      >
+        {apiKey.managed_by === 'file' && <p class="hint">Managed by a file: change its limits there.</p>}
+      </DetailHead>
+      <KeyFacts apiKey={apiKey} project={project} workspace={workspace} />
+      <Card title="Limits">
+        <QueryView what="limits" query={owners}>
+          {([ofProject, ofWorkspace]) => <LimitsList holders={holdersOf(apiKey, ofProject, ofWorkspace)} />}
+        </QueryView>
+        <p class="hint">The tightest limit of key, project and workspace applies. Days and months are in UTC.</p>
+      </Card>
+      <UsageCard kind="key" id={apiKey.id} />
+      <RecentRequests kind="key" id={apiKey.id} />
+      <KeyCode apiKey={apiKey} address={address} />
+    </>
+  )
+}
+
+type KeyOwners = Pick<Row, 'apiKey' | 'project' | 'workspace'>
+
+function KeyFacts({ apiKey, project, workspace }: KeyOwners) {
+  const { id, last4, created_at, expires_at, models, sources } = apiKey
+  const request = useApi('listRequests', { query: { key_id: id, limit: 1 } }).value?.data[0]
+  const usedAt = lastUseOf(apiKey, request)
+  return (
+    <Facts
+      facts={[
+        ['Status', <KeyStatus key="status" apiKey={apiKey} project={project} workspace={workspace} />],
+        ['Secret', <code key="secret">sk-tg-…{last4}</code>],
+        [
+          'Last used',
+          <>
+            {usedAt === null ? 'never' : <Ago at={usedAt} />}
+            {request?.client && <> by {<span title={request.client}>{shortClient(request.client)}</span>}</>}
+          </>,
+        ],
+        ['Created', <Moment key="created" at={created_at} isDay />],
+        [
+          'Expires',
+          expires_at === null ? (
+            'never'
+          ) : (
+            <>
+              <Moment at={expires_at} isDay /> ({<Ago at={expires_at} />})
+            </>
+          ),
+        ],
+        ['Allowed models', models === null ? 'all project models' : <code key="models">{models.join(', ')}</code>],
+        ['Allowed IP addresses', sources === null ? 'any' : sources.join(', ')],
+      ]}
+    />
+  )
+}
+
+/** Code for one of the models that the key may call now, for each client. */
+function KeyCode({ apiKey, address }: Pick<KeyDetailsProps, 'apiKey' | 'address'>) {
+  const catalog = useApi('getCatalog', {}).value?.data
+  const offered = useApi('listProjectModels', { id: apiKey.project_id }).value?.data
+  const [chosen, setChosen] = useState('')
+  if (!catalog || !offered || apiKey.status !== 'active') return null
+  const lists = apiKey.models === null ? [] : [createAllowlist(apiKey.models)]
+  const models = usableEntries(catalog, offered).filter((model) => !isEmbedder(model) && allowsModel(lists, model.id))
+  const model = models.find(({ id }) => id === chosen) ?? exampleModel(models)
+  if (!model) return null
+  const snippets = snippetsFor({ address, modelId: model.id, maxOutputTokens: model.max_output_tokens ?? undefined })
+  return (
+    <Card
+      title="Code"
+      action={
+        <Field
+          label="Model"
+          value={model.id}
+          options={models.map(({ id }) => ({ value: id, label: id }))}
+          onChange={setChosen}
+        />
+      }
+    >
+      <p class="hint">
+        Set <code>TOLLGATE_KEY</code> to the secret of this key.
+      </p>
+      <Tabs
+        name="Clients"
+        tabs={snippets.map(({ client, install, code }) => ({
+          label: client,
+          content: (
+            <>
+              {install !== '' && <CodeBlock code={install} what="install command" />}
+              <CodeBlock code={code} what={`code for ${client}`} />
+            </>
+          ),
+        }))}
+      />
+    </Card>
   )
 }

@@ -7,9 +7,9 @@ import { exactCount, usdText } from '../../catalog/format.ts'
 import type { WorkspacesData } from '../../page-data.ts'
 import { type AnswerOf, callApi, type ItemOf } from '../api.ts'
 import { Field } from '../form.tsx'
-import { useApi } from '../hooks.ts'
+import { useApi, useList } from '../hooks.ts'
 import { type Column, DataTable } from '../table.tsx'
-import { Actions, Card, emptyState, QueryView, Section, Tiles } from './components.tsx'
+import { actionsColumn, Card, emptyState, ListView, QueryView, Section, Tiles } from './components.tsx'
 import { useWorkspaces } from './context.tsx'
 import { dayMs } from './figures.ts'
 import { FormDialog, useOverlay } from './overlay.tsx'
@@ -89,13 +89,33 @@ const marginColumns = (by: string): readonly Column<Group>[] => [
 function PriceLists() {
   const { chosen } = useWorkspaces()
   const paying = useApi('getWorkspace', chosen && { id: chosen.id })
-  const query = useApi('listPriceLists', {})
-  const { open } = useOverlay()
+  const lists = useList('listPriceLists', {})
+  const { open, ask } = useOverlay()
   const onDone = () => {
-    query.reload()
+    lists.reload()
     paying.reload()
   }
-  const lists = query.value?.data ?? []
+  const remove = ({ name, workspaces }: PriceList) =>
+    ask({
+      title: `Delete ${name}?`,
+      label: 'Delete',
+      intro:
+        workspaces > 0
+          ? 'Workspaces pay by this list. Give them another one first.'
+          : 'Its explicit prices are deleted as well. Past charges keep their prices.',
+      send: () => callApi('deletePriceList', { list: name }),
+      onDone,
+    })
+  const columns: readonly Column<PriceList>[] = [
+    { label: 'Price list', show: ({ name }) => <span class="row-name">{name}</span> },
+    { label: 'Markup', isNumber: true, show: ({ markup_percent }) => `${markup_percent} %` },
+    { label: 'Explicit prices', show: ({ prices }) => Object.keys(prices).join(', ') || 'none' },
+    { label: 'Workspaces', isNumber: true, show: ({ workspaces }) => exactCount(workspaces) },
+    actionsColumn((list) => [
+      { label: 'Change', name: `Change ${list.name}`, run: () => open(<ListDialog {...{ list, onDone }} />) },
+      { label: 'Delete', name: `Delete ${list.name}`, look: 'danger', run: () => remove(list) },
+    ]),
+  ]
   return (
     <>
       {chosen && (
@@ -103,7 +123,10 @@ function PriceLists() {
           {(workspace) => (
             <Card
               title={`What ${workspace.name} pays`}
-              action={{ label: 'Change', run: () => open(<AssignDialog {...{ workspace, lists, onDone }} />) }}
+              action={{
+                label: 'Change',
+                run: () => open(<AssignDialog {...{ workspace, lists: lists.items, onDone }} />),
+              }}
             >
               <p>
                 {workspace.price_list === null
@@ -118,28 +141,17 @@ function PriceLists() {
         title="Price lists"
         action={{ label: 'New price list', look: 'primary', run: () => open(<ListDialog onDone={onDone} />) }}
       >
-        <QueryView what="price lists" query={query}>
-          {({ data }) => (
-            <DataTable
-              caption="Price lists"
-              columns={listColumns((list) => [
-                { label: 'Change', name: `Change ${list.name}`, run: () => open(<ListDialog {...{ list, onDone }} />) },
-                {
-                  label: 'Delete',
-                  name: `Delete ${list.name}`,
-                  look: 'danger',
-                  run: () => open(<DeleteDialog {...{ list, onDone }} />),
-                },
-              ])}
-              rows={data}
-              keyOf={({ name }) => name}
-              empty={emptyState(
-                'No price lists',
-                'All workspaces pay the prices of the catalog. A list adds a markup to them, or a discount.',
-              )}
-            />
+        <ListView
+          what="price lists"
+          list={lists}
+          caption="Price lists"
+          columns={columns}
+          keyOf={({ name }) => name}
+          empty={emptyState(
+            'No price lists',
+            'All workspaces pay the prices of the catalog. A list adds a markup to them, or a discount.',
           )}
-        </QueryView>
+        />
         <p class="hint">
           Set the price of a single model in a list with <code>tollgate prices set MODEL --list NAME</code>.
         </p>
@@ -147,19 +159,6 @@ function PriceLists() {
     </>
   )
 }
-
-type RowActions = (list: PriceList) => Parameters<typeof Actions>[0]['actions']
-
-const listColumns = (actions: RowActions): readonly Column<PriceList>[] => [
-  { label: 'Price list', show: ({ name }) => <span class="row-name">{name}</span> },
-  { label: 'Markup', isNumber: true, show: ({ markup_percent }) => `${markup_percent} %` },
-  {
-    label: 'Explicit prices',
-    show: ({ prices }) => Object.keys(prices).join(', ') || 'none',
-  },
-  { label: 'Workspaces', isNumber: true, show: ({ workspaces }) => exactCount(workspaces) },
-  { label: 'Actions', show: (list) => <Actions actions={actions(list)} /> },
-]
 
 interface ListDialogProps {
   /** Absent = a new one. */
@@ -203,24 +202,6 @@ function ListDialog({ list, onDone }: ListDialogProps) {
           body: { markup_percent, ...(below_cost === 'allow' && { allow_below_cost: true }) },
         })
       }
-      onDone={onDone}
-    />
-  )
-}
-
-function DeleteDialog({ list, onDone }: { readonly list: PriceList; onDone(): void }) {
-  return (
-    <FormDialog
-      title={`Delete ${list.name}?`}
-      label="Delete"
-      isDanger
-      intro={
-        list.workspaces > 0
-          ? 'Workspaces pay by this list. Give them another one first.'
-          : 'Its explicit prices are deleted as well. Past charges keep their prices.'
-      }
-      rows={[]}
-      send={() => callApi('deletePriceList', { list: list.name })}
       onDone={onDone}
     />
   )

@@ -6,7 +6,7 @@ import { type ComponentChildren, createContext, Fragment } from 'preact'
 import { useContext, useEffect, useMemo, useState } from 'preact/hooks'
 import { Button, CloseButton, CodeBlock, useModal } from '../components.tsx'
 import { type FieldRow, Form, type FormProps } from '../form.tsx'
-import { useUniqueId } from '../hooks.ts'
+import { useTimeout, useUniqueId } from '../hooks.ts'
 
 export interface Undoable {
   /** `Project web changed.` */
@@ -20,12 +20,14 @@ export interface Undoable {
 export interface Overlay {
   /** Replaces an open dialog. */
   open(dialog: ComponentChildren): void
+  /** Asks before a change that takes no input, most of which cannot be undone. */
+  ask<Value>(question: Question<Value>): void
   close(): void
   /** Reports a change and offers to undo it. */
   offerUndo(change: Undoable): void
 }
 
-const OverlayContext = createContext<Overlay>({ open() {}, close() {}, offerUndo() {} })
+const OverlayContext = createContext<Overlay>({ open() {}, ask() {}, close() {}, offerUndo() {} })
 
 export function useOverlay(): Overlay {
   return useContext(OverlayContext)
@@ -34,14 +36,15 @@ export function useOverlay(): Overlay {
 export function OverlayProvider({ children }: { readonly children: ComponentChildren }) {
   const [dialog, setDialog] = useState<{ readonly content: ComponentChildren; readonly key: number } | undefined>()
   const [change, offerUndo] = useState<Undoable | undefined>()
-  const overlay = useMemo(
-    () => ({
-      open: (content: ComponentChildren) => setDialog((before) => ({ content, key: (before?.key ?? 0) + 1 })),
+  const overlay = useMemo((): Overlay => {
+    const open = (content: ComponentChildren) => setDialog((before) => ({ content, key: (before?.key ?? 0) + 1 }))
+    return {
+      open,
+      ask: (question) => open(<FormDialog isDanger {...question} rows={[]} />),
       close: () => setDialog(undefined),
       offerUndo,
-    }),
-    [],
-  )
+    }
+  }, [])
   return (
     <OverlayContext.Provider value={overlay}>
       {children}
@@ -120,7 +123,13 @@ export interface FormDialogProps<Row extends FieldRow, Value> extends Omit<FormP
   readonly undo?: Omit<Undoable, 'onUndone'>
 }
 
-/** A form to create or change something, or without fields a question. Closes when it is done; undoing is done as well. */
+/** `isDanger` unless it says otherwise. */
+export type Question<Value> = Pick<
+  FormDialogProps<never, Value>,
+  'title' | 'intro' | 'label' | 'cancelLabel' | 'isDanger' | 'send' | 'onDone'
+>
+
+/** A form to create or change something. Closes when it is done; undoing is done as well. */
 export function FormDialog<const Row extends FieldRow, Value>(props: FormDialogProps<Row, Value>) {
   const { title, undo, onDone, ...form } = props
   const { close, offerUndo } = useOverlay()
@@ -143,11 +152,7 @@ function Toast({ change }: { readonly change: Undoable | undefined }) {
   const [shown, setShown] = useState<{ readonly text: string; readonly change?: Undoable } | undefined>(undefined)
   const [isHeld, setHeld] = useState(false)
   useEffect(() => change && setShown({ text: change.text, change }), [change])
-  useEffect(() => {
-    if (!shown || isHeld) return
-    const timer = setTimeout(() => setShown(undefined), toastMs)
-    return () => clearTimeout(timer)
-  }, [shown, isHeld])
+  useTimeout(() => setShown(undefined), shown && !isHeld ? toastMs : undefined, shown)
   const undo = async ({ undo: call, onUndone }: Undoable) => {
     setShown({ text: 'Undoing …' })
     setHeld(false)

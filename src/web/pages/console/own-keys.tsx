@@ -7,9 +7,9 @@ import { useEffect, useState } from 'preact/hooks'
 import { type AnswerOf, callApi, type ItemOf, readJson, type Workspace } from '../api.ts'
 import { Button, ErrorNotice, Status } from '../components.tsx'
 import { Checkbox } from '../form.tsx'
-import { useApi, useQuery, useSubmit, useUniqueId } from '../hooks.ts'
-import { type Column, DataTable } from '../table.tsx'
-import { Actions, emptyState, QueryView, Section } from './components.tsx'
+import { useApi, useList, useQuery, useSubmit, useUniqueId } from '../hooks.ts'
+import type { Column } from '../table.tsx'
+import { actionsColumn, emptyState, ListView, QueryView, Section } from './components.tsx'
 import { Moment, useViewer } from './context.tsx'
 import { FormDialog, useOverlay } from './overlay.tsx'
 
@@ -17,22 +17,18 @@ type Credential = ItemOf<'listCredentials'>
 
 export function OwnKeys({ workspaceId: id }: { readonly workspaceId: string }) {
   const workspace = useApi('getWorkspace', { id })
-  const keys = useApi('listCredentials', { id })
-  const { open } = useOverlay()
+  const keys = useList('listCredentials', { id })
+  const { open, ask } = useOverlay()
   const put = (provider: string) => open(<PutKeyDialog workspaceId={id} provider={provider} onDone={keys.reload} />)
   const remove = (provider: string) =>
-    open(
-      <FormDialog
-        title={`Delete the key for ${provider}?`}
-        label="Delete key"
-        isDanger
-        cancelLabel="Keep key"
-        rows={[]}
-        intro="From the next request, the models it served use the operator’s routes, if there are any."
-        send={() => callApi('deleteCredential', { id, provider })}
-        onDone={keys.reload}
-      />,
-    )
+    ask({
+      title: `Delete the key for ${provider}?`,
+      label: 'Delete key',
+      cancelLabel: 'Keep key',
+      intro: 'From the next request, the models it served use the operator’s routes, if there are any.',
+      send: () => callApi('deleteCredential', { id, provider }),
+      onDone: keys.reload,
+    })
   const columns: readonly Column<Credential>[] = [
     { label: 'Provider', show: ({ provider }) => <span class="row-name">{provider}</span> },
     { label: 'Key', show: ({ last4 }) => <code>…{last4}</code> },
@@ -49,34 +45,23 @@ export function OwnKeys({ workspaceId: id }: { readonly workspaceId: string }) {
       ),
     },
     { label: 'Stored', show: ({ updated_at }) => <Moment at={updated_at} /> },
-    {
-      label: 'Actions',
-      show: ({ provider }) => (
-        <Actions
-          actions={[
-            { label: 'Replace', name: `Replace the key for ${provider}`, run: () => put(provider) },
-            { label: 'Delete', name: `Delete the key for ${provider}`, look: 'danger', run: () => remove(provider) },
-          ]}
-        />
-      ),
-    },
+    actionsColumn(({ provider }) => [
+      { label: 'Replace', name: `Replace the key for ${provider}`, run: () => put(provider) },
+      { label: 'Delete', name: `Delete the key for ${provider}`, look: 'danger', run: () => remove(provider) },
+    ]),
   ]
   return (
     <Section title="Your provider keys (BYOK)" action={{ label: 'Add key', look: 'primary', run: () => put('') }}>
-      <QueryView what="provider keys" query={keys}>
-        {({ data }) => (
-          <DataTable
-            caption="Your provider keys"
-            columns={columns}
-            rows={data}
-            keyOf={(row) => row.id}
-            empty={emptyState(
-              'No provider keys yet',
-              'Requests for models that your own provider key serves use that key and cost nothing here.',
-            )}
-          />
+      <ListView
+        what="provider keys"
+        list={keys}
+        caption="Your provider keys"
+        columns={columns}
+        empty={emptyState(
+          'No provider keys yet',
+          'Requests for models that your own provider key serves use that key and cost nothing here.',
         )}
-      </QueryView>
+      />
       <QueryView what="the setting for other routes" query={workspace}>
         {(value) => <Fallback workspace={value} onSaved={workspace.reload} />}
       </QueryView>

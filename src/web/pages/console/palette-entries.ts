@@ -7,9 +7,9 @@ export interface PaletteEntry {
   readonly kind: 'page' | 'action' | 'workspace' | 'project' | 'model' | 'key' | 'request'
   readonly label: string
   /** Beside the label, smaller. */
-  readonly note: string
-  /** Where it leads; empty = it only runs. */
-  readonly href: string
+  readonly note?: string
+  /** Either leads somewhere or does something. */
+  readonly href?: string
   run?(): void
 }
 
@@ -19,8 +19,7 @@ interface Named {
 }
 
 export interface PaletteSources {
-  /** undefined = not signed in, or outside of the console. */
-  readonly viewer: Viewer | undefined
+  readonly viewer: Viewer
   readonly scope: string
   readonly actions: readonly PaletteEntry[]
   readonly models: readonly Named[]
@@ -32,19 +31,18 @@ export interface PaletteSources {
 const entriesMax = 30
 
 function pagesFor({ viewer, scope }: PaletteSources): readonly PaletteEntry[] {
-  const sections = viewer ? consoleSections.filter(({ name }) => isVisible(name, viewer)) : []
   return [
-    ...sections.map(({ name, label, key }) => ({
-      kind: 'page' as const,
-      label,
-      note: `g ${key}`,
-      href: sectionPath(name, scope),
-    })),
-    { kind: 'page', label: 'Models', note: 'public catalog', href: '/' },
-    { kind: 'page', label: 'Documentation', note: 'guides and reference', href: '/docs' },
-    { kind: 'page', label: 'API reference', note: 'management API', href: '/docs/api' },
-    ...(viewer ? [] : [{ kind: 'page' as const, label: 'Console', note: 'usage, keys, billing', href: '/console' }]),
+    ...consoleSections
+      .filter(({ name }) => isVisible(name, viewer))
+      .map(({ name, label, key }) => entry('page', label, sectionPath(name, scope), `g ${key}`)),
+    entry('page', 'Models', '/', 'public catalog'),
+    entry('page', 'Documentation', '/docs', 'guides and reference'),
+    entry('page', 'API reference', '/docs/api', 'management API'),
   ]
+}
+
+function entry(kind: PaletteEntry['kind'], label: string, href: string, note?: string): PaletteEntry {
+  return { kind, label, href, ...(note !== undefined && { note }) }
 }
 
 /** What matches the typed text, best first; pages and actions where nothing is typed. */
@@ -52,29 +50,14 @@ export function paletteEntries(typed: string, sources: PaletteSources): readonly
   const text = typed.trim()
   const { scope, actions, models, keys, projects, workspaces } = sources
   const first = [...pagesFor(sources), ...actions]
+  const requests = sectionPath('requests', scope)
   if (text === '') return first
   const all: readonly PaletteEntry[] = [
     ...first,
-    ...workspaces.map(
-      ({ id, name }): PaletteEntry => ({
-        kind: 'workspace',
-        label: name,
-        note: 'switch to it',
-        href: sectionPath('usage', id),
-      }),
-    ),
-    ...projects.map(
-      ({ name }): PaletteEntry => ({ kind: 'project', label: name, note: '', href: sectionPath('projects', scope) }),
-    ),
-    ...keys.map(
-      ({ id, name, last4 }): PaletteEntry => ({
-        kind: 'key',
-        label: name,
-        note: `…${last4}, its requests`,
-        href: `${sectionPath('requests', scope)}?key=${id}`,
-      }),
-    ),
-    ...models.map(({ id, name }): PaletteEntry => ({ kind: 'model', label: id, note: name, href: modelPath(id) })),
+    ...workspaces.map(({ id, name }) => entry('workspace', name, sectionPath('usage', id), 'switch to it')),
+    ...projects.map(({ name }) => entry('project', name, sectionPath('projects', scope))),
+    ...keys.map(({ id, name, last4 }) => entry('key', name, `${requests}?key=${id}`, `…${last4}, its requests`)),
+    ...models.map(({ id, name }) => entry('model', id, modelPath(id), name)),
   ]
   const words = text.toLowerCase().split(/\s+/)
   const found = all
@@ -82,20 +65,20 @@ export function paletteEntries(typed: string, sources: PaletteSources): readonly
     .filter(({ rank }) => rank > 0)
     .sort((a, b) => b.rank - a.rank)
     .map(({ entry }) => entry)
-  return [...requestEntry(text, scope), ...found].slice(0, entriesMax)
+  return [...requestEntry(text, requests), ...found].slice(0, entriesMax)
 }
 
-function requestEntry(text: string, scope: string): readonly PaletteEntry[] {
+function requestEntry(text: string, requests: string): readonly PaletteEntry[] {
   if (!/^req_[0-9A-Za-z]{26}$/.test(text)) return []
   const id = `req_${text.slice('req_'.length).toUpperCase()}`
-  return [{ kind: 'request', label: id, note: 'open this request', href: `${sectionPath('requests', scope)}/${id}` }]
+  return [entry('request', id, `${requests}/${id}`, 'open this request')]
 }
 
 /**
  * 0 = a word is missing. Every word counts, more where it starts a word of the label than in the middle of one:
  * `claude op` finds Opus before a model whose name only contains those letters.
  */
-function rankOf({ label, note, kind }: PaletteEntry, words: readonly string[]): number {
+function rankOf({ label, note = '', kind }: PaletteEntry, words: readonly string[]): number {
   const name = label.toLowerCase()
   const parts = name.split(/[^\p{L}\p{N}]+/u)
   const more = `${note.toLowerCase()} ${kind}`

@@ -1,14 +1,15 @@
 /** @jsxImportSource preact */
-// Keyboard navigation of the console: what its command palette (⌘K or Ctrl K) offers, `g` and a letter for a page, j and k
+// Keyboard navigation of the console: its command palette (⌘K or Ctrl K), `g` and a letter for a page, j and k
 // between rows, u to undo, and pasting a request id to open it.
 
-import { useEffect, useRef } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import type { OperationName } from '../../../api/endpoints.ts'
 import { systemClock } from '../../../kernel/clock.ts'
+import { countOf } from '../../catalog/format.ts'
 import { allWorkspaces, consoleSections, type SectionName, sectionPath, themes } from '../../page-data.ts'
-import { handleCommonKey, isTyping, type Shortcuts, useShortcuts } from '../components.tsx'
+import { handleCommonKey, isTyping, type Shortcuts, useModal, useShortcuts } from '../components.tsx'
 import { useApi } from '../hooks.ts'
-import { PaletteButton, PaletteDialog } from '../palette-dialog.tsx'
+import { Icon } from '../icons.tsx'
 import { setTheme } from '../shell.tsx'
 import { useMay, useViewer, useWorkspaces, useZone } from './context.tsx'
 import { navigate, usePlace } from './navigation.ts'
@@ -55,44 +56,49 @@ export function useConsoleShortcuts(): void {
   }, [])
 }
 
+/** The button that opens the command palette, which ⌘K and Ctrl K do too. */
 export function Palette({ onSignOut }: { onSignOut(): void }) {
   const viewer = useViewer()
   const { scope } = usePlace()
   const { workspaces = [], current } = useWorkspaces()
   const may = useMay()
   const { setZone } = useZone()
-  const pressed = (
-    label: string,
-    needs: OperationName,
-    section: SectionName,
-    press: string,
-  ): readonly PaletteEntry[] =>
-    may(needs, current?.id)
-      ? [{ kind: 'action', label, note: current?.name ?? '', href: '', run: () => pressOn(section, press) }]
-      : []
-  const actions: readonly PaletteEntry[] = [
-    ...pressed('Create key', 'createKey', 'keys', 'New key'),
-    ...pressed('Create project', 'createProject', 'projects', 'New project'),
-    ...(may('topUp', current?.id)
-      ? [{ kind: 'action' as const, label: 'Add funds', note: current?.name ?? '', href: sectionPath('wallet', scope) }]
-      : []),
-    ...themes.map(
-      (theme): PaletteEntry => ({
-        kind: 'action',
-        label: `Theme: ${theme}`,
-        note: '',
-        href: '',
-        run: () => setTheme(theme),
-      }),
-    ),
-    { kind: 'action', label: 'Show times in UTC', note: '', href: '', run: () => setZone('utc') },
-    { kind: 'action', label: 'Show local times', note: '', href: '', run: () => setZone('local') },
-    { kind: 'action', label: 'Sign out', note: viewer.actor, href: '', run: onSignOut },
+  const action = (label: string, run: () => void, note = ''): PaletteEntry => ({ kind: 'action', label, note, run })
+  const toFunds = () => navigate(sectionPath('wallet', scope))
+  const ofWorkspace: readonly (readonly [needs: OperationName, label: string, run: () => void])[] = [
+    ['createKey', 'Create key', () => pressOn('keys', 'New key')],
+    ['createProject', 'Create project', () => pressOn('projects', 'New project')],
+    ['topUp', 'Add funds', toFunds],
   ]
+  const actions = [
+    ...ofWorkspace
+      .filter(([needs]) => may(needs, current?.id))
+      .map(([, label, run]) => action(label, run, current?.name)),
+    ...themes.map((theme) => action(`Theme: ${theme}`, () => setTheme(theme))),
+    action('Show times in UTC', () => setZone('utc')),
+    action('Show local times', () => setZone('local')),
+    action('Sign out', onSignOut, viewer.actor),
+  ]
+  const [isOpen, setOpen] = useState(false)
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent) => {
+      if (event.key.toLowerCase() !== 'k' || !(event.ctrlKey || event.metaKey) || event.altKey || event.shiftKey) return
+      event.preventDefault()
+      // Not over a sheet: navigating away would lose its input, or a secret that is shown once.
+      if (document.querySelector('dialog[open]') === null) setOpen(true)
+    }
+    document.addEventListener('keydown', onKey)
+    return () => document.removeEventListener('keydown', onKey)
+  }, [])
   return (
-    <PaletteButton>
-      {(onClose) => <ConsolePalette {...{ onClose, actions, viewer, scope, workspaces }} />}
-    </PaletteButton>
+    <>
+      <button type="button" class="palette-button needs-script" onClick={() => setOpen(true)}>
+        <Icon name="search" />
+        <span>Search …</span>
+        <kbd>Ctrl K</kbd>
+      </button>
+      {isOpen && <PaletteDialog {...{ actions, viewer, scope, workspaces }} onClose={() => setOpen(false)} />}
+    </>
   )
 }
 
@@ -110,20 +116,96 @@ function pressOn(section: SectionName, label: string): void {
   if (press()) watch.disconnect()
 }
 
-/** Loads what it can find when it opens. */
-function ConsolePalette({
-  onClose,
-  ...sources
-}: { onClose(): void } & Omit<PaletteSources, 'models' | 'keys' | 'projects'>) {
+interface PaletteDialogProps extends Omit<PaletteSources, 'models' | 'keys' | 'projects'> {
+  onClose(): void
+}
+
+const listId = 'palette-list'
+const optionId = (at: number) => `palette-${at}`
+
+/** Loads what it can find when it opens. A list box driven from its text field, so that the field keeps the focus. */
+function PaletteDialog({ onClose, ...sources }: PaletteDialogProps) {
   const models = useApi('getCatalog', {}).value?.data ?? []
   const id = sources.scope === allWorkspaces ? undefined : sources.scope
   const keys = useApi('listKeys', { query: { limit: 200, workspace_id: id } }).value?.data ?? []
   const projects = useApi('listProjects', id === undefined ? undefined : { id }).value?.data ?? []
+  const dialog = useModal()
+  const [typed, setTyped] = useState('')
+  const [at, setAt] = useState(0)
+  const entries = paletteEntries(typed, { ...sources, models, keys, projects })
+  const selected = entries[Math.min(at, entries.length - 1)]
+  const move = (to: number) => {
+    const next = Math.max(0, Math.min(entries.length - 1, to))
+    setAt(next)
+    document.getElementById(optionId(next))?.scrollIntoView({ block: 'nearest' })
+  }
+  const onKeyDown = (event: KeyboardEvent) => {
+    const steps: Readonly<Record<string, number>> = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: entries.length }
+    const to = steps[event.key]
+    if (event.key === 'Enter' && selected) choose(selected)
+    else if (to === undefined || ((event.key === 'Home' || event.key === 'End') && typed !== '')) return
+    else move(to)
+    event.preventDefault()
+  }
+  const choose = ({ href, run }: PaletteEntry) => {
+    onClose()
+    if (run) run()
+    else if (href !== undefined) navigate(href)
+  }
+  const cancel = (event: Event) => {
+    event.preventDefault()
+    onClose()
+  }
   return (
-    <PaletteDialog
-      onClose={onClose}
-      entriesOf={(typed) => paletteEntries(typed, { ...sources, models, keys, projects })}
-      go={navigate}
-    />
+    // biome-ignore lint/a11y/useKeyWithClickEvents: Esc closes it too
+    <dialog
+      class="palette"
+      ref={dialog}
+      aria-label="Go to"
+      onCancel={cancel}
+      onClick={({ target }) => target === dialog.current && onClose()}
+    >
+      <input
+        type="text"
+        role="combobox"
+        aria-label="Page, action, model, key or request id"
+        aria-expanded="true"
+        aria-controls={listId}
+        aria-autocomplete="list"
+        aria-activedescendant={selected && optionId(entries.indexOf(selected))}
+        placeholder="Search pages, actions, models, keys, req_…"
+        autocomplete="off"
+        spellcheck={false}
+        value={typed}
+        onInput={({ currentTarget }) => {
+          setTyped(currentTarget.value)
+          setAt(0)
+        }}
+        onKeyDown={onKeyDown}
+      />
+      <div id={listId} role="listbox" aria-label="Results" class="palette-list">
+        {entries.map((entry, index) => (
+          // biome-ignore lint/a11y/useKeyWithClickEvents: the text field handles the keys
+          // biome-ignore lint/a11y/useFocusableInteractive: the field keeps the focus and names the option
+          <div
+            key={`${entry.kind} ${entry.label} ${entry.href ?? ''}`}
+            id={optionId(index)}
+            role="option"
+            class="between"
+            aria-selected={entry === selected}
+            data-href={entry.href}
+            onClick={() => choose(entry)}
+          >
+            <span>{entry.label}</span>
+            <small>{entry.note ? `${entry.kind} · ${entry.note}` : entry.kind}</small>
+          </div>
+        ))}
+      </div>
+      <p role="status" class="hint">
+        {entries.length === 0
+          ? 'No results.'
+          : `${countOf(entries.length, 'result')}. Arrow keys select, Enter opens, Esc closes.`}
+      </p>
+    </dialog>
   )
 }

@@ -6,9 +6,9 @@ import { usdText } from '../../catalog/format.ts'
 import { type AnswerOf, callApi, type ItemOf } from '../api.ts'
 import { Button, ErrorNotice } from '../components.tsx'
 import { Checkbox, Field, Form } from '../form.tsx'
-import { useApi, useIdempotencyKey, useSubmit } from '../hooks.ts'
+import { useApi, useIdempotencyKey, useList, useSubmit, useTimeout } from '../hooks.ts'
 import type { Column } from '../table.tsx'
-import { Card, ListView, Section } from './components.tsx'
+import { Card, ListSection } from './components.tsx'
 import { Moment, useMay, useWorkspaces } from './context.tsx'
 
 type Payment = ItemOf<'listPayments'>
@@ -21,16 +21,12 @@ const pollMs = 3000
 export function Payments({ id, onPaid }: { readonly id: string; onPaid(): void }) {
   const may = useMay()
   const settings = useApi('getPaymentSettings', { id })
-  const payments = useApi('listPayments', { id, query: { limit: 20 } })
+  const payments = useList('listPayments', { id, query: { limit: 20 } })
   const returned = useReturned()
-  const list = payments.value?.data ?? []
+  const list = payments.items
   const awaited = list.find((payment) => payment.id === returned.id)
   const isOpen = awaited?.state === 'open' && !returned.isCancelled
-  useEffect(() => {
-    if (!isOpen) return
-    const timer = setInterval(payments.reload, pollMs)
-    return () => clearInterval(timer)
-  }, [isOpen, payments.reload])
+  useTimeout(payments.reload, isOpen && !payments.isLoading ? pollMs : undefined)
   useEffect(() => {
     if (awaited?.state === 'paid') onPaid()
   }, [awaited?.state])
@@ -45,24 +41,13 @@ export function Payments({ id, onPaid }: { readonly id: string; onPaid(): void }
       {may('createCheckout', id) && <PayCard id={id} settings={settings.value} />}
       {may('putAutoTopUp', id) && <AutoTopUp id={id} settings={settings.value} onChange={settings.reload} />}
       {list.length > 0 && (
-        <Section title="Card payments">
-          <ListView
-            what="payments"
-            list={{
-              ...payments,
-              items: list,
-              hasMore: false,
-              isLoadingMore: false,
-              moreError: undefined,
-              loadMore() {},
-              add() {},
-            }}
-            caption="Card payments, newest first"
-            columns={columns}
-            keyOf={(payment) => payment.id}
-            empty={null}
-          />
-        </Section>
+        <ListSection
+          title="Card payments"
+          what="payments"
+          list={{ ...payments, hasMore: false }}
+          caption="Card payments, newest first"
+          columns={columns}
+        />
       )}
       {may('refundPayment', id) && <Refund payments={list} onDone={onPaid} />}
     </>

@@ -8,9 +8,9 @@ import { callApi, callForAll, type ItemOf } from '../api.ts'
 import { Button } from '../components.tsx'
 import { useQuery } from '../hooks.ts'
 import { type Column, DataTable } from '../table.tsx'
-import { type Action, Actions, Card, emptyState, QueryView, Section } from './components.tsx'
+import { type Action, actionsColumn, Card, emptyState, QueryView, Section } from './components.tsx'
 import { Ago, Moment, useViewer, useWorkspaces } from './context.tsx'
-import { FormDialog, OnceDialog, type Overlay, useOverlay } from './overlay.tsx'
+import { FormDialog, OnceDialog, useOverlay } from './overlay.tsx'
 
 type Member = ItemOf<'listMembers'>
 type Invitation = ItemOf<'listInvitations'>
@@ -37,13 +37,39 @@ async function readPeople(id: string | undefined) {
 
 export function PeopleView({ address }: ConsoleData) {
   const { isOperator } = useViewer()
-  const { workspaces, chosen, isDecided } = useWorkspaces()
+  const { chosen, isDecided, nameOf } = useWorkspaces()
   const query = useQuery(isDecided ? `people ${chosen?.id}` : undefined, () => readPeople(chosen?.id))
-  const { open } = useOverlay()
-  const onDone = query.reload
-  const nameOf = (id: string | null) =>
-    id === null ? 'all workspaces' : (workspaces?.find((workspace) => workspace.id === id)?.name ?? id)
-  const invite = () => open(<InviteDialog workspace={chosen} address={address} onDone={onDone} />)
+  const { open, ask } = useOverlay()
+  const actionsOf = useMemberActions(address, query.reload)
+  const invite = () => open(<InviteDialog workspace={chosen} address={address} onDone={query.reload} />)
+  const withdraw = ({ id, email }: Invitation) =>
+    ask({
+      title: `Withdraw the invitation of ${email}?`,
+      label: 'Withdraw',
+      intro: 'The link that they received stops working.',
+      send: () => callApi('revokeInvitation', { id }),
+      onDone: query.reload,
+    })
+  const memberColumns: readonly Column<Member>[] = [
+    {
+      label: 'Person',
+      show: ({ name, email }) => <span class="row-name">{name === '' ? email : name}</span>,
+      note: ({ email }) => email,
+    },
+    { label: 'Role', show: ({ role }) => role, note: ({ role }) => roleHints[role] },
+    ...(chosen ? [] : [{ label: 'Workspace', show: ({ workspace_id }: Member) => nameOf(workspace_id) }]),
+    { label: 'Since', show: ({ created_at: at }) => <Moment at={at} isDay />, note: ({ source }) => `by ${source}` },
+    actionsColumn(actionsOf),
+  ]
+  const invitationColumns: readonly Column<Invitation>[] = [
+    { label: 'Address', show: ({ email }) => <span class="row-name">{email}</span> },
+    { label: 'Role', show: ({ role }) => role, note: ({ workspace_id }) => nameOf(workspace_id) },
+    { label: 'Expires', show: ({ expires_at }) => <Ago at={expires_at} /> },
+    actionsColumn((invitation) => {
+      const name = `Withdraw the invitation of ${invitation.email}`
+      return [{ label: 'Withdraw', name, look: 'danger', run: () => withdraw(invitation) }]
+    }),
+  ]
   return (
     <>
       <QueryView what="people" query={query}>
@@ -51,17 +77,11 @@ export function PeopleView({ address }: ConsoleData) {
           <>
             <Section
               title={chosen ? `Members of ${chosen.name}` : 'Everyone'}
-              action={{
-                label: chosen ? 'Invite someone' : 'Invite an operator',
-                look: 'primary',
-                run: invite,
-              }}
+              action={{ label: chosen ? 'Invite someone' : 'Invite an operator', look: 'primary', run: invite }}
             >
               <DataTable
                 caption="Members"
-                columns={memberColumns(chosen === undefined, nameOf, (member) =>
-                  memberActions(member, { open, address, onDone }),
-                )}
+                columns={memberColumns}
                 rows={members}
                 keyOf={({ id }) => id}
                 empty={emptyState('No people yet', 'Invite someone by e-mail address and send them the link.')}
@@ -71,14 +91,7 @@ export function PeopleView({ address }: ConsoleData) {
               <Section title="Open invitations">
                 <DataTable
                   caption="Open invitations"
-                  columns={invitationColumns(nameOf, (invitation) => [
-                    {
-                      label: 'Withdraw',
-                      name: `Withdraw the invitation of ${invitation.email}`,
-                      look: 'danger',
-                      run: () => open(<WithdrawDialog invitation={invitation} onDone={onDone} />),
-                    },
-                  ])}
+                  columns={invitationColumns}
                   rows={invitations}
                   keyOf={({ id }) => id}
                 />
@@ -92,53 +105,48 @@ export function PeopleView({ address }: ConsoleData) {
   )
 }
 
-function memberColumns(
-  isEveryone: boolean,
-  nameOf: (id: string | null) => string,
-  actionsOf: (member: Member) => readonly Action[],
-): readonly Column<Member>[] {
-  return [
-    {
-      label: 'Person',
-      show: ({ name, email }) => <span class="row-name">{name === '' ? email : name}</span>,
-      note: ({ email }) => email,
-    },
-    { label: 'Role', show: ({ role }) => role, note: ({ role }) => roleHints[role] },
-    ...(isEveryone ? [{ label: 'Workspace', show: ({ workspace_id }: Member) => nameOf(workspace_id) }] : []),
-    {
-      label: 'Since',
-      show: ({ created_at }) => <Moment at={created_at} isDay />,
-      note: ({ source }) => `by ${source}`,
-    },
-    { label: 'Actions', show: (member) => <Actions actions={actionsOf(member)} /> },
-  ]
-}
-
-function memberActions(
-  member: Member,
-  { open, address, onDone }: Pick<Overlay, 'open'> & { readonly address: string; onDone(): void },
-): readonly Action[] {
-  const { email, role } = member
-  const change = () => open(<RoleDialog member={member} onDone={onDone} />)
-  const reset = () => open(<ResetDialog member={member} address={address} />)
-  const remove = () => open(<RemoveDialog member={member} onDone={onDone} />)
-  return [
-    ...(role === 'operator' ? [] : [{ label: 'Role', name: `Change the role of ${email}`, run: change }]),
-    { label: 'Reset password', name: `Reset password of ${email}`, run: reset },
-    { label: 'Remove', name: `Remove ${email}`, look: 'danger', run: remove },
-  ]
-}
-
-function invitationColumns(
-  nameOf: (id: string | null) => string,
-  actionsOf: (invitation: Invitation) => readonly Action[],
-): readonly Column<Invitation>[] {
-  return [
-    { label: 'Address', show: ({ email }) => <span class="row-name">{email}</span> },
-    { label: 'Role', show: ({ role }) => role, note: ({ workspace_id }) => nameOf(workspace_id) },
-    { label: 'Expires', show: ({ expires_at }) => <Ago at={expires_at} /> },
-    { label: 'Actions', show: (invitation) => <Actions actions={actionsOf(invitation)} /> },
-  ]
+function useMemberActions(address: string, onDone: () => void): (member: Member) => readonly Action[] {
+  const { open, ask } = useOverlay()
+  return ({ id, email, role }) => {
+    const change = () =>
+      open(
+        <FormDialog
+          title={`Role of ${email}`}
+          label="Change role"
+          initial={{ role }}
+          intro="The new role applies from their next click on."
+          rows={[{ name: 'role', label: 'Role', options: roleOptions, isRequired: true }]}
+          send={(body) => callApi('updateMember', { id, body })}
+          onDone={onDone}
+        />,
+      )
+    const reset = () =>
+      ask({
+        title: `Reset the password of ${email}?`,
+        label: 'Create link',
+        isDanger: false,
+        intro: 'You get a link with which they set a new password. Their old password works until they do.',
+        send: () => callApi('createResetLink', { id, body: {} }),
+        onDone: ({ url }) =>
+          open(
+            <LinkDialog title={`New password of ${email}`} {...{ url, address }} text="It works once, for a day." />,
+          ),
+      })
+    const remove = () =>
+      ask({
+        title: `Remove ${email}?`,
+        label: 'Remove',
+        cancelLabel: 'Keep',
+        intro: 'Their sessions, personal tokens and the API keys they created here end at once. This cannot be undone.',
+        send: () => callApi('removeMember', { id }),
+        onDone,
+      })
+    return [
+      ...(role === 'operator' ? [] : [{ label: 'Role', name: `Change the role of ${email}`, run: change }]),
+      { label: 'Reset password', name: `Reset password of ${email}`, run: reset },
+      { label: 'Remove', name: `Remove ${email}`, look: 'danger', run: remove },
+    ]
+  }
 }
 
 interface InviteProps {
@@ -188,71 +196,6 @@ function LinkDialog({ title, url, address, text }: LinkDialogProps) {
   const link = address + url.slice(url.indexOf('/console?'))
   const advice = `Send it to the person over a channel that only they read. ${text}`
   return <OnceDialog title={title} what="link" value={link} advice={advice} />
-}
-
-interface MemberDialogProps {
-  readonly member: Member
-  onDone(): void
-}
-
-function RoleDialog({ member: { id, email, role }, onDone }: MemberDialogProps) {
-  return (
-    <FormDialog
-      title={`Role of ${email}`}
-      label="Change role"
-      initial={{ role }}
-      intro="The new role applies from their next click on."
-      rows={[{ name: 'role', label: 'Role', options: roleOptions, isRequired: true }]}
-      send={(body) => callApi('updateMember', { id, body })}
-      onDone={onDone}
-    />
-  )
-}
-
-function RemoveDialog({ member: { id, email }, onDone }: MemberDialogProps) {
-  return (
-    <FormDialog
-      title={`Remove ${email}?`}
-      label="Remove"
-      isDanger
-      cancelLabel="Keep"
-      intro="Their sessions, personal tokens and the API keys they created here end at once. This cannot be undone."
-      rows={[]}
-      send={() => callApi('removeMember', { id })}
-      onDone={onDone}
-    />
-  )
-}
-
-function ResetDialog({ member: { id, email }, address }: { readonly member: Member; readonly address: string }) {
-  const { open } = useOverlay()
-  return (
-    <FormDialog
-      title={`Reset the password of ${email}?`}
-      label="Create link"
-      intro="You get a link with which they set a new password. Their old password works until they do."
-      rows={[]}
-      send={() => callApi('createResetLink', { id, body: {} })}
-      onDone={({ url }) =>
-        open(<LinkDialog title={`New password of ${email}`} {...{ url, address }} text="It works once, for a day." />)
-      }
-    />
-  )
-}
-
-function WithdrawDialog({ invitation, onDone }: { readonly invitation: Invitation; onDone(): void }) {
-  const { id, email } = invitation
-  return (
-    <FormDialog
-      title={`Withdraw the invitation of ${email}?`}
-      label="Withdraw"
-      isDanger
-      rows={[]}
-      intro="The link that they received stops working."
-      send={() => callApi('revokeInvitation', { id })}
-      onDone={onDone}
-    />
-  )
 }
 
 const viewAsCookie = 'tollgate-view-as'

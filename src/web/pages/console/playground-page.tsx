@@ -6,13 +6,12 @@ import type { ComponentChildren, TargetedSubmitEvent } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { isoTime, systemClock } from '../../../kernel/clock.ts'
 import { formatUsd, parsePrice, picoToNano } from '../../../kernel/money.ts'
-import { type CatalogEntry, isEmbedder } from '../../catalog/entry.ts'
+import { type CatalogEntry, isEmbedder, withOwnKeyModels } from '../../catalog/entry.ts'
 import { countOf, usdText } from '../../catalog/format.ts'
-import { withOwnKeyModels } from '../../catalog/usable-models.ts'
 import type { ConsoleData } from '../../page-data.ts'
 import { ApiError, callApi } from '../api.ts'
 import { Button, CodeBlock, ErrorNotice, Menu, Tabs } from '../components.tsx'
-import { Checkbox, Field } from '../form.tsx'
+import { Checkbox, Field, type FieldLook } from '../form.tsx'
 import { useAddressQuery, useApi, useQuery, useSubmit } from '../hooks.ts'
 import { Icon } from '../icons.tsx'
 import { AnswerCard } from './answer-card.tsx'
@@ -105,19 +104,15 @@ interface ModelMenuProps {
   onChoose(id: string): void
 }
 
-/** So that the list of a large catalog opens at once. */
-const listedMax = 50
-
 /** A list of models with their prices, found by typing words of their ids. */
 function ModelMenu({ label, models, chosen, none, onChoose }: ModelMenuProps) {
-  const [typed, setTyped] = useState('')
-  const words = typed.toLowerCase().split(/\s+/)
-  const found = models.filter(({ id }) => words.every((word) => id.toLowerCase().includes(word)))
+  const items = models.map((model) => ({
+    label: model.id,
+    note: priceNote(model),
+    isChosen: model.id === chosen?.id,
+    run: () => onChoose(model.id),
+  }))
   const noneItem = { label: none ?? '', isChosen: chosen === undefined, run: () => onChoose('') }
-  const choose = (id: string) => {
-    setTyped('')
-    onChoose(id)
-  }
   return (
     <div class="field wide">
       <span class="label" aria-hidden="true">
@@ -127,28 +122,12 @@ function ModelMenu({ label, models, chosen, none, onChoose }: ModelMenuProps) {
         name={label}
         look="model-button"
         isStart
-        items={[
-          ...(none !== undefined && typed === '' ? [noneItem] : []),
-          ...found.slice(0, listedMax).map((model) => ({
-            label: model.id,
-            note: priceNote(model),
-            isChosen: model.id === chosen?.id,
-            run: () => choose(model.id),
-          })),
-        ]}
-        head={
-          <>
-            <input
-              type="search"
-              class="menu-search"
-              aria-label="Search models"
-              placeholder={`Search ${countOf(models.length, 'model')}`}
-              value={typed}
-              onInput={({ currentTarget }) => setTyped(currentTarget.value)}
-            />
-            {found.length === 0 && <p class="menu-head">No models match.</p>}
-          </>
-        }
+        items={none === undefined ? items : [noneItem, ...items]}
+        search={{
+          label: 'Search models',
+          placeholder: `Search ${countOf(models.length, 'model')}`,
+          none: 'No models match.',
+        }}
       >
         <span class="visually-hidden">{label}:</span>
         <span class="model-button-name">{chosen?.id ?? none}</span>
@@ -523,43 +502,23 @@ const effortOptions = [
 
 function SettingsFields({ settings, outputMax, isReasoning, children, change }: SettingsFieldsProps) {
   const sampling = { type: 'number', min: 0, step: 0.05, placeholder: 'default' }
+  const field = (name: keyof Settings, label: string, look: Omit<FieldLook, 'label'>) => (
+    <Field label={label} value={settings[name]} {...look} onChange={(value) => change({ [name]: value })} />
+  )
   return (
     <section class="card stack playground-settings" aria-label="Settings">
-      <Field
-        label="System prompt"
-        kind="lines"
-        value={settings.system}
-        attributes={{ rows: 3, spellcheck: true, placeholder: 'none' }}
-        onChange={(system) => change({ system })}
-      />
+      {field('system', 'System prompt', {
+        kind: 'lines',
+        attributes: { rows: 3, spellcheck: true, placeholder: 'none' },
+      })}
       <div class="playground-numbers">
-        <Field
-          label="Max output tokens"
-          value={settings.maxTokens}
-          attributes={{ type: 'number', min: 1, max: outputMax, required: true }}
-          onChange={(maxTokens) => change({ maxTokens })}
-        />
-        <Field
-          label="Temperature"
-          value={settings.temperature}
-          attributes={{ ...sampling, max: 2 }}
-          onChange={(temperature) => change({ temperature })}
-        />
-        <Field
-          label="Top p"
-          value={settings.topP}
-          attributes={{ ...sampling, max: 1 }}
-          onChange={(topP) => change({ topP })}
-        />
+        {field('maxTokens', 'Max output tokens', {
+          attributes: { type: 'number', min: 1, max: outputMax, required: true },
+        })}
+        {field('temperature', 'Temperature', { attributes: { ...sampling, max: 2 } })}
+        {field('topP', 'Top p', { attributes: { ...sampling, max: 1 } })}
       </div>
-      {isReasoning && (
-        <Field
-          label="Reasoning effort"
-          value={settings.effort}
-          options={effortOptions}
-          onChange={(effort) => change({ effort })}
-        />
-      )}
+      {isReasoning && field('effort', 'Reasoning effort', { options: effortOptions })}
       {children}
     </section>
   )

@@ -3,9 +3,8 @@
 
 import { useState } from 'preact/hooks'
 import { allowsModel, createAllowlist, parsePattern } from '../../../tenancy/allowlist.ts'
-import type { CatalogEntry } from '../../catalog/entry.ts'
+import { type CatalogEntry, withOwnKeyModels } from '../../catalog/entry.ts'
 import { countOf } from '../../catalog/format.ts'
-import { withOwnKeyModels } from '../../catalog/usable-models.ts'
 import { type ConsoleData, sectionPath, type WorkspacesData } from '../../page-data.ts'
 import { callApi, callForAll, type Key, type Project, type Workspace } from '../api.ts'
 import { Button, CopyButton, Facts } from '../components.tsx'
@@ -80,14 +79,13 @@ export function ProjectsView({ workspaceId }: WorkspacesData) {
   const query = useQuery(workspaceId ?? 'all', () => readProjects(workspaceId, may('listCredentials', workspaceId)))
   return (
     <QueryView what="projects" query={query}>
-      {(data) => <ProjectList data={data} workspaceId={workspaceId} onDone={query.reload} />}
+      {(data) => <ProjectList {...{ data, workspaceId, onDone: query.reload }} />}
     </QueryView>
   )
 }
 
-interface ProjectListProps {
+interface ProjectListProps extends Pick<WorkspacesData, 'workspaceId'> {
   readonly data: ProjectsData
-  readonly workspaceId: string | undefined
   onDone(): void
 }
 
@@ -216,7 +214,6 @@ function ProjectDetails({ row, data, keys, onDone }: ProjectDetailsProps) {
         }
       />
       <Facts
-        class="facts-grid"
         facts={[
           ['Models', modelsText(row)],
           [

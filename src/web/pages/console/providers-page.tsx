@@ -14,19 +14,19 @@ import { CopyButton, Facts, LiveStatus, Segments, Skeleton, Status } from '../co
 import { type Query, useAddressQuery, useApi } from '../hooks.ts'
 import { useLiveCatalog } from '../live-catalog.ts'
 import { type Column, DataTable } from '../table.tsx'
-import { Actions, Amount, DetailHead, emptyState, QueryView, Section } from './components.tsx'
+import { Amount, actionsColumn, DetailHead, emptyState, QueryView, Section } from './components.tsx'
 import { ConfigFileSections } from './config-file.tsx'
 import { Moment, useViewer, WorkspaceContent } from './context.tsx'
 import { dayMs, type Stats, sumOf } from './figures.ts'
 import { useConsolePath } from './navigation.ts'
-import { FormDialog, useOverlay } from './overlay.tsx'
+import { useOverlay } from './overlay.tsx'
 import { KeyTest, OwnKeys } from './own-keys.tsx'
 import { modelYaml } from './workspace-data.ts'
 
 export function ProvidersView() {
   const { isOperator } = useViewer()
   const to = useConsolePath()
-  const { open } = useOverlay()
+  const { ask } = useOverlay()
   const catalog = useLiveCatalog([], '', (all) => all)
   const history = useHistory()
   const spent = useSpent()
@@ -34,27 +34,22 @@ export function ProvidersView() {
   const file = useApi('getConfigFile', isOperator ? {} : undefined)
   const disabled = file.value?.disabled_providers ?? []
   const setDisabled = (id: string, isDisabled: boolean) =>
-    open(
-      <FormDialog
-        title={`${isDisabled ? 'Disable' : 'Enable'} ${id}?`}
-        label={isDisabled ? 'Disable' : 'Enable'}
-        isDanger={isDisabled}
-        rows={[]}
-        intro={
-          isDisabled
-            ? 'From the next request on, the gateway does not call it, nor with workspaces’ own keys. Requests that are running finish.'
-            : 'From the next request on, the gateway calls it again.'
-        }
-        send={() => {
-          const body = { disabled_providers: { [id]: isDisabled }, digest: file.value?.digest }
-          return callApi('updateConfigFile', { body })
-        }}
-        onDone={() => {
-          file.reload()
-          listed.reload()
-        }}
-      />,
-    )
+    ask({
+      title: `${isDisabled ? 'Disable' : 'Enable'} ${id}?`,
+      label: isDisabled ? 'Disable' : 'Enable',
+      isDanger: isDisabled,
+      intro: isDisabled
+        ? 'From the next request on, the gateway does not call it, nor with workspaces’ own keys. Requests that are running finish.'
+        : 'From the next request on, the gateway calls it again.',
+      send: () => {
+        const body = { disabled_providers: { [id]: isDisabled }, digest: file.value?.digest }
+        return callApi('updateConfigFile', { body })
+      },
+      onDone: () => {
+        file.reload()
+        listed.reload()
+      },
+    })
   const routes = routesByProvider(catalog.entries)
   const ids = new Set([
     ...routes.map(({ provider }) => provider),
@@ -121,38 +116,43 @@ export function ProvidersView() {
 }
 
 const historyHint =
-  'Status is learned from real requests. Each bar is a part of the period: the red part of its attempts failed, gray means no traffic.'
+  'Status is learned from real requests. Each bar is a part of the period (an hour, six hours, a day in UTC): the red part of its attempts failed, gray means no traffic.'
 
 const isSandboxRoute = ({ route }: RouteRow) => route.rehearsal
 
 type History = AnswerOf<'getProviderHistory'>
 type Incident = History['incidents'][number]
 
+/** The number of buckets in each. */
+const periods = [
+  { value: '24h', label: '24 hours', count: 24 },
+  { value: '7d', label: '7 days', count: 28 },
+  { value: '30d', label: '30 days', count: 30 },
+] as const
+type Period = (typeof periods)[number]
+
 interface ShownHistory extends Query<History> {
-  readonly period: '24h' | '7d'
-  choose(period: '24h' | '7d'): void
+  readonly period: Period
+  choose(period: Period['value']): void
 }
 
 /** Operators only: it counts the requests of all workspaces. */
 function useHistory(): ShownHistory {
   const { isOperator } = useViewer()
   const [{ period: asked }, change] = useAddressQuery(['period'])
-  const period = asked === '7d' ? '7d' : '24h'
-  const query = useApi('getProviderHistory', isOperator ? { query: { period } } : undefined, { keepPrevious: true })
+  const period = periods.find(({ value }) => value === asked) ?? periods[0]
+  const call = isOperator ? { query: { period: period.value } } : undefined
+  const query = useApi('getProviderHistory', call, { keepPrevious: true })
   return { ...query, period, choose: (next) => change({ period: next === '24h' ? '' : next }) }
 }
 
 function PeriodChoice({ history: { period, choose } }: { readonly history: ShownHistory }) {
-  const options = [
-    { value: '24h', label: '24 hours' },
-    { value: '7d', label: '7 days' },
-  ] as const
-  return <Segments name="Period" value={period} options={options} onChange={choose} />
+  return <Segments name="Period" value={period.value} options={periods} onChange={choose} />
 }
 
 /** Of one route, or of all routes of the provider. */
 function sumBuckets({ value, period }: ShownHistory, provider: string, model?: string): AttemptBuckets {
-  const empty: AttemptBuckets = Array.from({ length: period === '24h' ? 24 : 28 }, () => null)
+  const empty: AttemptBuckets = Array.from({ length: period.count }, () => null)
   const routes = (value?.routes ?? []).filter(
     (route) => route.provider === provider && (model === undefined || route.upstream_model === model),
   )
@@ -170,7 +170,7 @@ function sumBuckets({ value, period }: ShownHistory, provider: string, model?: s
 function Incidents({ history, provider }: { readonly history: ShownHistory; readonly provider?: string }) {
   const columns = provider === undefined ? incidentColumns : incidentColumns.slice(1)
   return (
-    <Section title="Incidents" note={history.period === '24h' ? 'last 24 hours' : 'last 7 days'}>
+    <Section title="Incidents" note={`last ${history.period.label}`}>
       <QueryView what="incidents" query={history}>
         {({ incidents }) => (
           <DataTable
@@ -281,7 +281,6 @@ export function ProviderView({ subject: id }: ConsoleData) {
         action={isOperator ? <PeriodChoice history={history} /> : <LiveStatus state={live} />}
       />
       <Facts
-        class="facts-grid"
         facts={[
           ['Status', <Status key="status" {...providerStatus(found, entries.length > 0)} />],
           ...(provider
@@ -418,13 +417,11 @@ function ProviderSource({ provider: { origin, source } }: { readonly provider: P
 
 const disabledStatus = { level: 'off', text: 'disabled' } as const
 
-const switchColumn = (setDisabled: (id: string, isDisabled: boolean) => void): Column<ProviderRow> => ({
-  label: 'Actions',
-  show: ({ id, isDisabled }) => {
+const switchColumn = (setDisabled: (id: string, isDisabled: boolean) => void): Column<ProviderRow> =>
+  actionsColumn(({ id, isDisabled }) => {
     const label = isDisabled ? 'Enable' : 'Disable'
-    return <Actions actions={[{ label, name: `${label} ${id}`, run: () => setDisabled(id, !isDisabled) }]} />
-  },
-})
+    return [{ label, name: `${label} ${id}`, run: () => setDisabled(id, !isDisabled) }]
+  })
 
 const providerColumns: readonly ViewerColumn<ProviderRow>[] = [
   { label: 'Provider', isWhole: true, show: ({ id }) => id, note: ({ provider }) => provider?.address },

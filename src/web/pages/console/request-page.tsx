@@ -37,7 +37,7 @@ function Details({ request, address }: { readonly request: RequestDetails; reado
           {reason}
         </p>
       )}
-      <Facts class="facts-grid" facts={factsOf(request)} />
+      <Facts facts={factsOf(request)} />
       <div class="request-columns">
         <Card title="Attempts">
           <Attempts {...request} />

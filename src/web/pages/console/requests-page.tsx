@@ -8,7 +8,7 @@ import { exactCount, shortMs } from '../../catalog/format.ts'
 import type { ConsoleData } from '../../page-data.ts'
 import { type CallOf, type RequestItem, targetOfCall } from '../api.ts'
 import { Button, LiveStatus, SidePanel } from '../components.tsx'
-import { Checkbox, Field } from '../form.tsx'
+import { Checkbox, CommittedField, Field } from '../form.tsx'
 import { type AddressQuery, firstTime, useAddressQuery, useApi, useList } from '../hooks.ts'
 import { Icon } from '../icons.tsx'
 import { followEvents, type LiveState } from '../live-catalog.ts'
@@ -20,41 +20,30 @@ import { useConsolePath } from './navigation.ts'
 import { RequestView } from './request-page.tsx'
 import { intervalMs, startsOf } from './usage-explorer.tsx'
 
-const filterNames = [
-  ...([
-    'model',
-    'outcome',
-    'project',
-    'key',
-    'session',
-    'agent',
-    'user',
-    'tag',
-    'from',
-    'to',
-    'live',
-    'provider',
-    'cause',
-    'request',
-  ] as const),
-]
-type Filters = AddressQuery<(typeof filterNames)[number]>
+/** Names in the address, and the parameters of the API. */
+const parameters = {
+  project: 'project_id',
+  key: 'key_id',
+  model: 'model',
+  outcome: 'outcome',
+  session: 'session',
+  agent: 'agent',
+  user: 'end_user',
+  tag: 'tag',
+  provider: 'provider',
+  cause: 'cause',
+} as const
+type FilterName = keyof typeof parameters
+const filterNames = Object.keys(parameters) as FilterName[]
+type Filters = AddressQuery<FilterName | 'from' | 'to' | 'live' | 'request'>
 
 export function RequestsView({ address, isOperator, now }: ConsoleData) {
-  const [query, change] = useAddressQuery(filterNames)
+  const [query, change] = useAddressQuery([...filterNames, 'from', 'to', 'live', 'request'])
   const { chosen, isDecided } = useWorkspaces()
-  const outcome = outcomes.find(({ value }) => value === query.outcome)?.value
+  const outcome = outcomes.find(({ value }) => value === query.outcome)?.value || undefined
   const named = {
-    project_id: query.project || undefined,
-    key_id: query.key || undefined,
-    model: query.model || undefined,
-    outcome: outcome || undefined,
-    session: query.session || undefined,
-    agent: query.agent || undefined,
-    end_user: query.user || undefined,
-    tag: query.tag || undefined,
-    provider: query.provider || undefined,
-    cause: query.cause || undefined,
+    ...Object.fromEntries(filterNames.map((name) => [parameters[name], query[name] || undefined])),
+    outcome,
   }
   const period = { from: isoTimeOf(query.from) || undefined, to: isoTimeOf(query.to) || undefined }
   const shared = { workspace_id: chosen?.id, ...named }
@@ -115,7 +104,6 @@ export function RequestsView({ address, isOperator, now }: ConsoleData) {
           list={list}
           caption="Requests, newest first"
           columns={withKeys(useKeyNames(chosen?.id, isDecided))}
-          keyOf={({ id }) => id}
           hrefOf={({ id }) => to(`requests/${id}`)}
           empty={
             isFiltered
@@ -379,19 +367,15 @@ function RequestFilters({ query, live, change }: RequestFiltersProps) {
 /** A text field with suggestions: models that were removed from the catalog still have requests. */
 function ModelField({ model, onChoose }: { readonly model: string; onChoose(model: string): void }) {
   const models = useApi('getCatalog', {}).value?.data ?? []
-  const [text, setText] = useState(model)
-  useEffect(() => setText(model), [model])
-  const choose = ({ currentTarget }: { readonly currentTarget: HTMLInputElement }) =>
-    onChoose(currentTarget.value.trim())
   const list = 'request-models'
   return (
     <>
-      <Field
+      <CommittedField
         label="Model"
-        value={text}
+        value={model}
         isWide
-        attributes={{ type: 'search', 'data-search': true, list, placeholder: 'all', onChange: choose }}
-        onChange={setText}
+        attributes={{ type: 'search', 'data-search': true, list, placeholder: 'all' }}
+        onChange={onChoose}
       />
       <datalist id={list}>
         {models.map(({ id }) => (

@@ -6,7 +6,8 @@ import { callApi, callForAll, type ItemOf, signOut, signOutEverywhere, type Work
 import { Button, CodeBlock, ErrorNotice } from '../components.tsx'
 import { useApi, useList, useQuery, useSubmit } from '../hooks.ts'
 import { type Column, DataTable } from '../table.tsx'
-import { Actions, Card, emptyState, ListView, QueryView, Section } from './components.tsx'
+import { toSignIn } from './account-page.tsx'
+import { Actions, Card, emptyState, ListSection, QueryView } from './components.tsx'
 import { Moment, useTimeFormats } from './context.tsx'
 import { auditLines } from './figures.ts'
 import { FormDialog, useOverlay } from './overlay.tsx'
@@ -75,24 +76,19 @@ function WorkspaceDialog({ workspace }: { readonly workspace: Workspace | undefi
   )
 }
 
-const toSignIn = () => location.assign('/console')
-
 function SessionCard({ signedIn }: { readonly signedIn: string }) {
-  const { open } = useOverlay()
+  const { ask } = useOverlay()
   const { isBusy, error, run } = useSubmit()
   const askAndSignOut = () =>
-    open(
-      <FormDialog
-        title="Sign out everywhere?"
-        label="Sign out everywhere"
-        isDanger
-        cancelLabel="Stay signed in"
-        rows={[]}
-        intro="All browsers are signed out at once, including this one, and unused sign-in links stop working. API keys and the management token do not change."
-        send={signOutEverywhere}
-        onDone={toSignIn}
-      />,
-    )
+    ask({
+      title: 'Sign out everywhere?',
+      label: 'Sign out everywhere',
+      cancelLabel: 'Stay signed in',
+      intro:
+        'All browsers are signed out at once, including this one, and unused sign-in links stop working. API keys and the management token do not change.',
+      send: signOutEverywhere,
+      onDone: toSignIn,
+    })
   return (
     <Card title="Session">
       <p>You are signed in {signedIn}. A session ends after 12 hours without use, and after 7 days at the latest.</p>
@@ -173,19 +169,16 @@ function AuditLog() {
   const people = useApi('listMembers', { query: { limit: 200 } }).value?.data ?? []
   const nameOf = (actor: string) => people.find(({ person_id }) => person_id === actor)?.email ?? actor
   return (
-    <Section
+    <ListSection
       title="Audit log"
       action={<span class="hint">Each entry contains the hash of the previous one, so tampering is detectable.</span>}
-    >
-      <ListView
-        what="changes"
-        list={list}
-        caption="Changes, newest first"
-        columns={auditColumns(nameOf)}
-        keyOf={({ sequence }) => String(sequence)}
-        empty={emptyState('No changes yet', 'Created keys, projects, top-ups and other changes are listed here.')}
-      />
-    </Section>
+      what="changes"
+      list={list}
+      caption="Changes, newest first"
+      columns={auditColumns(nameOf)}
+      keyOf={({ sequence }) => String(sequence)}
+      empty={emptyState('No changes yet', 'Created keys, projects, top-ups and other changes are listed here.')}
+    />
   )
 }
 

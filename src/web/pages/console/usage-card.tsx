@@ -7,24 +7,13 @@ import { isoTime } from '../../../kernel/clock.ts'
 import { exactCount } from '../../catalog/format.ts'
 import { withQuery } from '../api.ts'
 import { Facts, Segments } from '../components.tsx'
-import { useApi } from '../hooks.ts'
-import { DataTable } from '../table.tsx'
-import { Amount, Card, QueryView } from './components.tsx'
+import { useApi, useList } from '../hooks.ts'
+import { Amount, Card, ListView, QueryView } from './components.tsx'
 import { useTimeFormats } from './context.tsx'
 import { dayMs } from './figures.ts'
-import { navigate, useConsolePath } from './navigation.ts'
+import { useConsolePath } from './navigation.ts'
 import { requestColumns } from './requests-page.tsx'
-import { UsageChart } from './usage-chart.tsx'
-import {
-  chartSeries,
-  intervalMs,
-  metrics,
-  metricText,
-  ranges,
-  startsOf,
-  type UsageSeries,
-  useNow,
-} from './usage-explorer.tsx'
+import { metrics, ranges, SeriesChart, useNow } from './usage-explorer.tsx'
 
 interface OwnerProps {
   readonly kind: 'key' | 'project'
@@ -64,7 +53,6 @@ export function UsageCard({ kind, id }: OwnerProps) {
         {(usage) => (
           <>
             <Facts
-              class="facts-grid"
               facts={[
                 ['Spend', <Amount key="spend" usd={usage.total.cost} />],
                 ['Requests', exactCount(usage.total.requests)],
@@ -75,7 +63,9 @@ export function UsageCard({ kind, id }: OwnerProps) {
             {usage.total.requests > 0 && (
               <>
                 <Segments name="Metric" value={metric.value} options={shownMetrics} onChange={setChosen} />
-                <SmallChart {...{ usage, metric, offsetMinutes }} filter={{ [kind]: id }} />
+                <div class="small-chart">
+                  <SeriesChart {...{ usage, metric, offsetMinutes }} group="model" filter={{ [kind]: id }} />
+                </div>
               </>
             )}
           </>
@@ -92,62 +82,23 @@ export function UsageCard({ kind, id }: OwnerProps) {
 
 const shortRanges = ranges.map(({ value }) => ({ value, label: value }))
 
-interface SmallChartProps {
-  readonly usage: UsageSeries
-  readonly metric: (typeof metrics)[number]
-  readonly offsetMinutes: number
-  readonly filter: Readonly<Record<string, string>>
-}
-
-function SmallChart({ usage, metric, offsetMinutes, filter }: SmallChartProps) {
-  const { hour, day } = useTimeFormats()
-  const stepMs = intervalMs[usage.interval]
-  const [from, to] = [Date.parse(usage.from), Date.parse(usage.to)]
-  const starts = startsOf(from, to, stepMs, offsetMinutes)
-  const open = (start: number) =>
-    navigate(
-      withQuery('/console/requests', {
-        ...filter,
-        from: isoTime(Math.max(from, start)),
-        to: isoTime(Math.min(to, start + stepMs)),
-      }),
-    )
-  return (
-    <div class="small-chart">
-      <UsageChart
-        {...{ starts, stepMs, from, to }}
-        series={chartSeries(usage, metric, 'model', starts)}
-        isStacked
-        before={undefined}
-        when={usage.interval === '1d' ? day : hour}
-        text={(value) => metricText(metric.value, value)}
-        onOpen={open}
-      />
-    </div>
-  )
-}
-
 const recentLabels = ['Time', 'Outcome', 'Model', 'Duration', 'Cost']
 const recentColumns = requestColumns.filter(({ label }) => recentLabels.includes(label))
 
 export function RecentRequests({ kind, id }: OwnerProps) {
   const to = useConsolePath()
-  const query = useApi('listRequests', { query: { [`${kind}_id`]: id, limit: 10 } })
+  const list = useList('listRequests', { query: { [`${kind}_id`]: id, limit: 10 } })
   return (
     <Card title="Recent requests" action={<a href={withQuery(to('requests'), { [kind]: id })}>All requests</a>}>
-      <QueryView what="requests" query={query}>
-        {({ data }) => (
-          <DataTable
-            caption="Its newest requests"
-            class="data-table request-table"
-            columns={recentColumns}
-            rows={data}
-            keyOf={(row) => row.id}
-            hrefOf={(row) => to(`requests/${row.id}`)}
-            empty={<p class="muted">No requests yet.</p>}
-          />
-        )}
-      </QueryView>
+      <ListView
+        what="requests"
+        list={{ ...list, hasMore: false }}
+        caption="Its newest requests"
+        class="data-table request-table"
+        columns={recentColumns}
+        hrefOf={(row) => to(`requests/${row.id}`)}
+        empty={<p class="muted">No requests yet.</p>}
+      />
     </Card>
   )
 }

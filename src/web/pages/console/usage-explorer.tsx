@@ -3,7 +3,7 @@
 // Everything shown comes from GET /api/usage/series; choices are in the address.
 
 import { useEffect, useState } from 'preact/hooks'
-import { systemClock } from '../../../kernel/clock.ts'
+import { isoTime, systemClock } from '../../../kernel/clock.ts'
 import { csvLine } from '../../../wire/csv.ts'
 import { exactCount, shortCount, shortMs } from '../../catalog/format.ts'
 import { type AnswerOf, withQuery } from '../api.ts'
@@ -93,23 +93,10 @@ export interface UsageExplorerProps {
 }
 
 export function UsageExplorer(props: UsageExplorerProps) {
-  const { usage, previous, metric, group, offsetMinutes, filter } = props
+  const { usage, metric, group, filter } = props
   const { hour, day, moment, zoneName } = useTimeFormats()
-  const stepMs = intervalMs[usage.interval]
-  const [from, to] = [Date.parse(usage.from), Date.parse(usage.to)]
-  const starts = startsOf(from, to, stepMs, offsetMinutes)
   const when = usage.interval === '1d' ? day : hour
-  const series = chartSeries(usage, metric, group, starts)
-  const before = previous && shifted(previous, metric.value, starts, from - Date.parse(previous.from))
-  const open = (start: number) =>
-    navigate(
-      withQuery('/console/requests', {
-        ...filter,
-        from: new Date(Math.max(from, start)).toISOString(),
-        to: new Date(Math.min(to, start + stepMs)).toISOString(),
-      }),
-    )
-  const save = () => saveFile(csvOf(starts, series, metric.label), `usage-${metric.value}.csv`)
+  const save = () => saveFile(csvOf(props), `usage-${metric.value}.csv`)
   return (
     <figure class="chart card stack">
       <figcaption class="between">
@@ -121,12 +108,7 @@ export function UsageExplorer(props: UsageExplorerProps) {
           </Button>
         </div>
       </figcaption>
-      <UsageChart
-        {...{ starts, stepMs, series, before, from, to, when }}
-        isStacked={metric.isSum}
-        text={(value) => metricText(metric.value, value)}
-        onOpen={open}
-      />
+      <SeriesChart {...props} />
       <p class="hint">
         {moment(usage.from)} to {moment(usage.to)}, {zoneName}. Hatched intervals are partial; the dashed line is the
         period before. Click an interval to see its requests.
@@ -152,6 +134,36 @@ export function UsageExplorer(props: UsageExplorerProps) {
   )
 }
 
+type SeriesChartProps = Pick<UsageExplorerProps, 'usage' | 'metric' | 'group' | 'offsetMinutes' | 'filter'> &
+  Partial<Pick<UsageExplorerProps, 'previous'>>
+
+/** A metric over time by group; a click on an interval leads to its requests. */
+export function SeriesChart({ usage, previous, metric, group, offsetMinutes, filter }: SeriesChartProps) {
+  const { hour, day } = useTimeFormats()
+  const stepMs = intervalMs[usage.interval]
+  const [from, to] = [Date.parse(usage.from), Date.parse(usage.to)]
+  const starts = startsOf(from, to, stepMs, offsetMinutes)
+  const open = (start: number) =>
+    navigate(
+      withQuery('/console/requests', {
+        ...filter,
+        from: isoTime(Math.max(from, start)),
+        to: isoTime(Math.min(to, start + stepMs)),
+      }),
+    )
+  return (
+    <UsageChart
+      {...{ starts, stepMs, from, to }}
+      series={chartSeries(usage, metric, group, starts)}
+      before={previous && shifted(previous, metric.value, starts, from - Date.parse(previous.from))}
+      isStacked={metric.isSum}
+      when={usage.interval === '1d' ? day : hour}
+      text={(value) => metricText(metric.value, value)}
+      onOpen={open}
+    />
+  )
+}
+
 /** The starts of all intervals that the window touches. */
 export function startsOf(from: number, to: number, stepMs: number, offsetMinutes: number): readonly number[] {
   const offset = offsetMinutes * 60_000
@@ -167,7 +179,7 @@ function valuesOf(points: readonly Point[], metric: Metric, starts: readonly num
   })
 }
 
-export function chartSeries(
+function chartSeries(
   usage: UsageSeries,
   metric: Metric,
   group: string,
@@ -200,11 +212,12 @@ function shifted(previous: UsageSeries, name: Metric['value'], starts: readonly 
   return starts.map((_, at) => sums.get(at) ?? null)
 }
 
-function csvOf(starts: readonly number[], series: readonly ChartSeries[], label: string): string {
-  const head = csvLine(['start', ...series.map((each) => `${label}: ${each.label}`)])
-  const lines = starts.map((start, at) =>
-    csvLine([new Date(start).toISOString(), ...series.map(({ values }) => values[at] ?? null)]),
-  )
+function csvOf({ usage, metric, group, offsetMinutes }: SeriesChartProps): string {
+  const [from, to] = [Date.parse(usage.from), Date.parse(usage.to)]
+  const starts = startsOf(from, to, intervalMs[usage.interval], offsetMinutes)
+  const series = chartSeries(usage, metric, group, starts)
+  const head = csvLine(['start', ...series.map((each) => `${metric.label}: ${each.label}`)])
+  const lines = starts.map((start, at) => csvLine([isoTime(start), ...series.map(({ values }) => values[at] ?? null)]))
   return `${[head, ...lines].join('\r\n')}\r\n`
 }
 

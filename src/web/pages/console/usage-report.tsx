@@ -6,7 +6,7 @@ import { useEffect, useState } from 'preact/hooks'
 import { isoTime, systemClock } from '../../../kernel/clock.ts'
 import { exactCount } from '../../catalog/format.ts'
 import { type AnswerOf, type CallOf, withQuery } from '../api.ts'
-import { Field } from '../form.tsx'
+import { CommittedField, Field } from '../form.tsx'
 import { useApi } from '../hooks.ts'
 import { type Column, DataTable } from '../table.tsx'
 import { Amount, Card, QueryView } from './components.tsx'
@@ -67,7 +67,14 @@ export function UsageReport({ days, filters, by, onChoose }: UsageReportProps) {
       action={
         <>
           <Field label="Attribute to" value={group.value} options={groups} onChange={onChoose} />
-          {group.value === 'tag' && <TagField tag={tag} onChoose={(name) => onChoose(`tag:${name}`)} />}
+          {group.value === 'tag' && (
+            <CommittedField
+              label="Tag name"
+              value={tag}
+              attributes={{ placeholder: 'team' }}
+              onChange={(name) => onChoose(`tag:${name}`)}
+            />
+          )}
         </>
       }
     >
@@ -79,17 +86,6 @@ export function UsageReport({ days, filters, by, onChoose }: UsageReportProps) {
         <p class="hint">Name a tag that clients send in x-tollgate-tags, such as team.</p>
       )}
     </Card>
-  )
-}
-
-/** Applied when it is left or confirmed, so that half a name is not searched for. */
-function TagField({ tag, onChoose }: { readonly tag: string; onChoose(tag: string): void }) {
-  const [text, setText] = useState(tag)
-  useEffect(() => setText(tag), [tag])
-  const choose = ({ currentTarget }: { readonly currentTarget: HTMLInputElement }) =>
-    onChoose(currentTarget.value.trim())
-  return (
-    <Field label="Tag name" value={text} attributes={{ placeholder: 'team', onChange: choose }} onChange={setText} />
   )
 }
 
