@@ -4,43 +4,41 @@
 import { z } from 'zod'
 import type { endpoints, Method, OperationName } from './endpoints.ts'
 
-export const idPrefixes = {
-  workspace: 'ws',
-  project: 'prj',
-  key: 'key',
-  request: 'req',
-  webhook: 'whk',
-  delivery: 'dlv',
-  member: 'mem',
-  invitation: 'inv',
-  token: 'tok',
-  session: 'ses',
-  payment: 'pay',
+/** By what a path has before `{id}`: the kind of object, and the prefix of its ids. */
+const idsInPaths = {
+  workspaces: ['workspace', 'ws'],
+  projects: ['project', 'prj'],
+  keys: ['key', 'key'],
+  requests: ['request', 'req'],
+  webhooks: ['webhook', 'whk'],
+  deliveries: ['delivery', 'dlv'],
+  members: ['member', 'mem'],
+  invitations: ['invitation', 'inv'],
+  tokens: ['token', 'tok'],
+  'me/sessions': ['session', 'ses'],
+  payments: ['payment', 'pay'],
 } as const
 
+type IdsInPaths = typeof idsInPaths
+type IdRow = IdsInPaths[keyof IdsInPaths]
+
 /** The kind of object that an `{id}` in a path names. */
-export type IdKind = keyof typeof idPrefixes
+export type IdKind = IdRow[0]
 
-export type IdOf = { readonly [Kind in IdKind]: `${(typeof idPrefixes)[Kind]}_${string}` }
+type IdPrefixes = { readonly [Row in IdRow as Row[0]]: Row[1] }
+export const idPrefixes = Object.fromEntries(Object.values(idsInPaths)) as unknown as IdPrefixes
 
-/** By what a path has before `{id}`. */
-export const kindsInPaths = {
-  workspaces: 'workspace',
-  projects: 'project',
-  keys: 'key',
-  requests: 'request',
-  webhooks: 'webhook',
-  deliveries: 'delivery',
-  members: 'member',
-  invitations: 'invitation',
-  tokens: 'token',
-  'me/sessions': 'session',
-  payments: 'payment',
-} as const satisfies Readonly<Record<string, IdKind>>
+export type IdOf = { readonly [Kind in IdKind]: `${IdPrefixes[Kind]}_${string}` }
 
-type KindIn<Path> = Path extends `/api/${infer Before extends keyof typeof kindsInPaths}/{id}${string}`
-  ? (typeof kindsInPaths)[Before]
+type KindIn<Path> = Path extends `/api/${infer Before extends keyof IdsInPaths}/{id}${string}`
+  ? IdsInPaths[Before][0]
   : undefined
+
+/** undefined = the path has no `{id}`. */
+export function kindIn(path: string): IdKind | undefined {
+  const before = /^\/api\/(.+)\/\{id\}/.exec(path)?.[1]
+  return before === undefined ? undefined : idsInPaths[before as keyof IdsInPaths][0]
+}
 
 export interface Definition {
   readonly summary: string

@@ -4,7 +4,7 @@
 import { alertOperations } from './alerts.ts'
 import { catalogOperations } from './catalog.ts'
 import { endpoints, type OperationName } from './endpoints.ts'
-import { type Definition, kindsInPaths, type Operation } from './operation.ts'
+import { type Definition, kindIn, type Operation } from './operation.ts'
 import { peopleOperations } from './people.ts'
 import { keyOperations, projectOperations } from './projects.ts'
 import { credentialOperations, providerOperations } from './providers.ts'
@@ -36,7 +36,5 @@ export const operations = Object.fromEntries(
 
 function operationOf(name: OperationName, definition: Definition): Operation {
   const [method, path] = endpoints[name]
-  const before = /^\/api\/(.+)\/\{id\}/.exec(path)?.[1]
-  const kind = before === undefined ? undefined : kindsInPaths[before as keyof typeof kindsInPaths]
-  return { name, method, path, kind, status: 200, ...definition }
+  return { name, method, path, kind: kindIn(path), status: 200, ...definition }
 }

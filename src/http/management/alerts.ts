@@ -20,7 +20,7 @@ import type { Sql } from '../../store/sql.ts'
 import { appendAudit } from '../../tenancy/audit.ts'
 import { notFound } from '../../tenancy/management.ts'
 import { getWorkspace } from '../../tenancy/workspaces.ts'
-import { answerAs, pageOf } from './answers.ts'
+import { answerAs, pageAnswer, pageOf } from './answers.ts'
 import type { RouteDependencies } from './dependencies.ts'
 import type { Handlers } from './route.ts'
 
@@ -28,15 +28,9 @@ export function alertHandlers({ database, webhooks }: RouteDependencies) {
   return {
     async listAlerts({ query, reach }) {
       const workspaceId = reach.workspaceId ?? query.workspace_id
-      const { items, nextCursor } = await listAlerts(database.sql, {
-        ...pageOf(query),
-        workspaceId,
-      })
+      const page = await listAlerts(database.sql, { ...pageOf(query), workspaceId })
       const read = await readUntil(database.sql, reach.principal.personId ?? 'installation')
-      return listAnswer(
-        items.map((alert) => alertAnswer({ ...alert, isUnread: alert.id > read })),
-        nextCursor,
-      )
+      return pageAnswer(page, (alert) => alertAnswer({ ...alert, isUnread: alert.id > read }))
     },
     markAlertsRead: {
       async write(sql, { body: { until }, reach }) {

@@ -1,6 +1,5 @@
 // Serves the management API: matches the route, authorises the caller, checks the input, runs the handler and answers.
 
-import { createHash } from 'node:crypto'
 import { listAnswer } from '../../api/fields.ts'
 import { openApiDocument } from '../../api/open-api.ts'
 import { operations } from '../../api/operations.ts'
@@ -36,7 +35,7 @@ import {
 } from './route.ts'
 import { walletHandlers } from './wallet.ts'
 import { keyHandlers, limitHandlers, projectHandlers, workspaceHandlers } from './workspaces.ts'
-import { runWrite } from './writes.ts'
+import { digestOf, runWrite } from './writes.ts'
 
 export interface ManagementDependencies extends RouteDependencies, AuthorizeDependencies {
   /** Limits the work done for callers without a token. */
@@ -110,7 +109,7 @@ export function createManagementApi(deps: ManagementDependencies): ManagementApi
     if (running.has(once)) throw stillRunning()
     running.add(once)
     try {
-      return await run(route, call, { scope, bodySha256: sha256(JSON.stringify(json)) })
+      return await run(route, call, { scope, bodySha256: digestOf(json) })
     } finally {
       running.delete(once)
     }
@@ -244,10 +243,6 @@ async function readInput(request: Request, { route }: Match): Promise<Input> {
 
 function answerOf({ status }: Route, value: unknown): StoredAnswer {
   return { status, body: status === 204 ? '' : JSON.stringify(value) }
-}
-
-function sha256(text: string): string {
-  return createHash('sha256').update(text).digest('hex')
 }
 
 function stillRunning(): Failure {

@@ -1,7 +1,6 @@
 // Handlers of the wallet: reading it, top-ups, corrections and card payments. A correction is a new transfer with a
 // reason; existing transfers never change.
 
-import { createHash } from 'node:crypto'
 import type { AnswerOf, ItemOf } from '../../api/client.ts'
 import { fileTypeOf, listAnswer } from '../../api/fields.ts'
 import { checkoutSchema, receiptSchema } from '../../api/wallet.ts'
@@ -23,7 +22,7 @@ import type { CheckoutSession } from '../payments/stripe-checkout.ts'
 import { answerAs, given, pageAnswer, pageOf, transferAnswer, walletAnswer } from './answers.ts'
 import type { RouteDependencies } from './dependencies.ts'
 import type { Call, Handlers } from './route.ts'
-import { auditMove, moveFailure, runWrite } from './writes.ts'
+import { auditMove, digestOf, moveFailure, runWrite, tooLittleAvailable } from './writes.ts'
 
 export function walletHandlers(deps: RouteDependencies) {
   const { database, ledger } = deps
@@ -46,7 +45,7 @@ export function walletHandlers(deps: RouteDependencies) {
     async correctWallet({ id, body: { amount, direction, reason }, act, idempotencyKey }) {
       const correction: Correction = { workspaceId: id, amount, direction, reason, ...given({ idempotencyKey }) }
       const outcome = await ledger.correct(correction)
-      if (outcome.kind === 'insufficient') throw tooLittleAvailable(outcome, amount)
+      if (outcome.kind === 'insufficient') throw cannotTake(outcome, amount)
       if (outcome.kind !== 'corrected') throw moveFailure(outcome, amount, { done: 'corrected', does: 'corrects' })
       const details = { direction, amount: formatUsd(amount), reason }
       await auditMove(deps, { ...act, action: 'wallet.correct', object: id, details }, outcome)
@@ -173,10 +172,6 @@ function paymentAnswer(row: PaymentRow): ItemOf<'listPayments'> {
   return { ...shown, created_at: isoTime(timeFromSql(created_at)) }
 }
 
-function digestOf(content: unknown): string {
-  return createHash('sha256').update(JSON.stringify(content)).digest('hex')
-}
-
 async function statementOf(
   { database }: RouteDependencies,
   id: WorkspaceId,
@@ -224,14 +219,13 @@ async function* statementPieces(statement: AnswerOf<'getStatement'>): AsyncGener
   for (const [at, line] of lines.entries()) yield `${csvLine(line)},${amounts[at]}\r\n`
 }
 
-/** Has the values of every 402. Not retried automatically: a person decides how much to take. */
-function tooLittleAvailable({ posted, held }: Insufficient, amount: Nano): Failure {
-  const available = formatUsd((posted > held ? posted - held : 0n) as Nano)
-  const of = held > 0n ? `: the balance is $${formatUsd(posted)}, and running requests hold $${formatUsd(held)}` : ''
-  const message = `Cannot take $${formatUsd(amount)}; $${available} is available${of}. A wallet never goes below zero; take at most $${available}.`
-  const amounts = { balance: formatUsd(posted), held: formatUsd(held), needed: formatUsd(amount) }
-  const reason = posted < amount ? 'empty' : 'in_flight'
-  return new Failure('INSUFFICIENT_BALANCE', message, { shouldRetry: false, metadata: { reason, ...amounts } })
+function cannotTake(outcome: Insufficient, amount: Nano): Failure {
+  const [posted, held] = [formatUsd(outcome.posted), formatUsd(outcome.held)]
+  const of = outcome.held > 0n ? `: the balance is $${posted}, and running requests hold $${held}` : ''
+  return tooLittleAvailable(outcome, amount, (available) => {
+    const rest = `A wallet never goes below zero; take at most $${available}.`
+    return `Cannot take $${formatUsd(amount)}; $${available} is available${of}. ${rest}`
+  })
 }
 
 /** Thrown to roll back the lookup of an earlier answer. */

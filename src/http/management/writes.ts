@@ -1,10 +1,11 @@
 // How handlers change things: a transaction that runs once per idempotency key, and what all operations that move money
 // by hand have in common.
 
+import { createHash } from 'node:crypto'
 import { Failure, invalidRequest, unreachable } from '../../kernel/failure.ts'
 import type { RequestId } from '../../kernel/ids.ts'
 import { formatUsd, type Nano } from '../../kernel/money.ts'
-import type { Unavailable } from '../../ledger/account.ts'
+import type { Insufficient, Unavailable } from '../../ledger/account.ts'
 import type { Transfer } from '../../ledger/transfer.ts'
 import type { Database } from '../../store/database.ts'
 import type { Sql } from '../../store/sql.ts'
@@ -44,6 +45,11 @@ function keyReused(): Failure {
   return invalidRequest('This Idempotency-Key was used for another request. Use a new one.', 'Idempotency-Key')
 }
 
+/** Of the body of a request under an idempotency key. */
+export function digestOf(content: unknown): string {
+  return createHash('sha256').update(JSON.stringify(content)).digest('hex')
+}
+
 export interface MoveDependencies {
   readonly database: Database
   /** Logs the details under the request id and returns what the caller is shown. */
@@ -68,6 +74,18 @@ export async function auditMove(
   } catch (error) {
     onDefect(error, entry.requestId)
   }
+}
+
+/** Has the values of every 402. Not retried automatically: a person decides how much to take. */
+export function tooLittleAvailable(
+  { posted, held }: Insufficient,
+  amount: Nano,
+  messageOf: (available: string) => string,
+): Failure {
+  const available = formatUsd((posted > held ? posted - held : 0n) as Nano)
+  const amounts = { balance: formatUsd(posted), held: formatUsd(held), needed: formatUsd(amount) }
+  const metadata = { reason: posted < amount ? 'empty' : 'in_flight', ...amounts }
+  return new Failure('INSUFFICIENT_BALANCE', messageOf(available), { shouldRetry: false, metadata })
 }
 
 export type RefusedMove =

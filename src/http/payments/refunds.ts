@@ -9,6 +9,7 @@ import { formatUsd, type Nano } from '../../kernel/money.ts'
 import type { Insufficient } from '../../ledger/account.ts'
 import { type Sql, timeToSql } from '../../store/sql.ts'
 import { notFound } from '../../tenancy/management.ts'
+import { tooLittleAvailable } from '../management/writes.ts'
 import { notCommitted, type PaymentDependencies, returnedIdOf } from './apply-event.ts'
 import { findPayment, type PaymentRow } from './payments.ts'
 import { errorOf, isKeyUsedUp, keyOf, replyFields, type StripeReply, Unreached } from './stripe-api.ts'
@@ -75,7 +76,9 @@ export function createRefunds(deps: PaymentDependencies): Refunds {
     if (taken.kind === 'unavailable') throw notCommitted(taken.retryAfterMs)
     if (taken.kind !== 'corrected') {
       await end(id, 'failed', 'the wallet has less')
-      throw taken.kind === 'insufficient' ? tooLittle(taken, amount) : invalidRequest('The wallet cannot be corrected.')
+      throw taken.kind === 'insufficient'
+        ? cannotRefund(taken, amount)
+        : invalidRequest('The wallet cannot be corrected.')
     }
     await reach('in_topup')
     const reply = await ask(refund, payment, isFirst && refund.failed_keys === 0n)
@@ -152,17 +155,9 @@ async function getRefund(sql: Sql, id: string): Promise<RefundRow> {
   return row
 }
 
-/** Has the values of every 402. Not retried automatically: a person decides how much to refund. */
-function tooLittle({ posted, held }: Insufficient, amount: Nano): Failure {
-  const available = formatUsd((posted > held ? posted - held : 0n) as Nano)
-  const message = `Cannot refund $${formatUsd(amount)}: $${available} is available, and a wallet never goes below zero. Refund at most $${available}.`
-  const metadata = {
-    reason: posted < amount ? 'empty' : 'in_flight',
-    balance: formatUsd(posted),
-    held: formatUsd(held),
-  }
-  return new Failure('INSUFFICIENT_BALANCE', message, {
-    shouldRetry: false,
-    metadata: { ...metadata, needed: formatUsd(amount) },
+function cannotRefund(outcome: Insufficient, amount: Nano): Failure {
+  return tooLittleAvailable(outcome, amount, (available) => {
+    const rest = `a wallet never goes below zero. Refund at most $${available}.`
+    return `Cannot refund $${formatUsd(amount)}: $${available} is available, and ${rest}`
   })
 }

@@ -99,14 +99,7 @@ const text = z.string().optional().catch(undefined)
 /** Not its message, which may quote the key. */
 const errorSchema = z.object({ error: z.object({ type: text, code: text, decline_code: text, param: text }) })
 
-export interface StripeError {
-  readonly type?: string | undefined
-  readonly code?: string | undefined
-  readonly decline_code?: string | undefined
-  readonly param?: string | undefined
-}
-
-export function errorOf({ json }: StripeReply): StripeError {
+export function errorOf({ json }: StripeReply): Partial<z.output<typeof errorSchema>['error']> {
   return errorSchema.safeParse(json).data?.error ?? {}
 }
 
