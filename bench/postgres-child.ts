@@ -8,7 +8,7 @@ import { createLedger } from '../src/ledger/create-ledger.ts'
 import type { Charge } from '../src/ledger/ledger.ts'
 import { openDatabase } from '../src/store/open-database.ts'
 import type { RequestRow } from '../src/store/request-rows.ts'
-import { chargedRequestRow, createRecord } from '../src/telemetry/request-record.ts'
+import { chargedRequestRow, RequestRecord } from '../src/telemetry/request-record.ts'
 
 export interface ChildPlan {
   readonly url: string
@@ -30,7 +30,7 @@ const cost = 3_000_000n as Nano
 
 /** The request's row, which the gateway writes with every charge. */
 function rowOf(id: RequestId, charge: Charge): RequestRow {
-  const record = createRecord(id, systemClock.now(), '/v1/chat/completions')
+  const record = new RequestRecord(id, systemClock.now(), '/v1/chat/completions')
   const caller = { workspaceId: charge.workspaceId, projectId: 'prj_1', keyId: 'key_1' } as const
   return chargedRequestRow({ ...record, caller, model: 'bench/model', status: 200, lane: 'bytes', held }, charge)
 }

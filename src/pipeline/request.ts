@@ -22,7 +22,7 @@ import type { Admission, Arrival, LimitStates } from '../limits/limiter.ts'
 import type { FaultClass } from '../routing/faults.ts'
 import type { OfferedModel } from '../routing/offer.ts'
 import type { Candidate, HealthPlan } from '../routing/plan.ts'
-import { type AttemptRecord, createRecord, type RequestRecord } from '../telemetry/request-record.ts'
+import { type AttemptRecord, RequestRecord } from '../telemetry/request-record.ts'
 import { hideKeys } from '../tenancy/api-key.ts'
 import type { Caller } from '../tenancy/caller.ts'
 import type { KeyedRequest } from '../tenancy/idempotency.ts'
@@ -157,7 +157,7 @@ export class GatewayRequest implements RelayContext {
   ) {
     this.#clock = clock
     // Paths of Gemini's API name the model.
-    this.record = createRecord(createId('req'), clock.now(), hideKeys(path), surface.id)
+    this.record = new RequestRecord(createId('req'), clock.now(), hideKeys(path), surface.id)
     this.record.attempts = this.attempts
     this.startedMs = clock.monotonicMs()
   }

@@ -3,7 +3,7 @@ import { tokenCounts } from '../../test/parts/token-counts.ts'
 import type { Usage } from '../kernel/usage.ts'
 import type { Candidate } from '../routing/plan.ts'
 import type { LogFields } from '../telemetry/log.ts'
-import { createRecord, type RequestRecord } from '../telemetry/request-record.ts'
+import { RequestRecord } from '../telemetry/request-record.ts'
 import {
   createImplausibleWarnings,
   estimateUsage,
@@ -249,7 +249,7 @@ describe('the operator', () => {
     }
   }
   const record: RequestRecord = {
-    ...createRecord('req_1', 0, '/v1/messages'),
+    ...new RequestRecord('req_1', 0, '/v1/messages'),
     model: 'acme/model',
     notes: ['ended with "stop"', 'implausible usage: …'],
     implausibleUsage: 'output',

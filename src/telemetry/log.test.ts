@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { createTestClock } from '../../test/parts/ledger.ts'
 import { createId } from '../kernel/ids.ts'
 import { createLog } from './log.ts'
-import { createRecord, logRequest } from './request-record.ts'
+import { logRequest, RequestRecord } from './request-record.ts'
 
 function openLog() {
   const texts: string[] = []
@@ -21,7 +21,7 @@ const shown = String.raw`a\u001b[31m\u000a12:00:00  200  forged\u000d\u009b2J\u2
 
 test('a request is one line, whatever the caller sends', () => {
   const { log, written } = openLog()
-  const record = createRecord(createId('req'), 0, '/v1/messages')
+  const record = new RequestRecord(createId('req'), 0, '/v1/messages')
   logRequest(log, Object.assign(record, { status: 404, model: forged, code: 'NOT_FOUND', reason: forged }))
   const lines = written().split('\n')
   expect(lines).toHaveLength(2)

@@ -63,15 +63,12 @@ export interface TraceContext {
 /** The implausible part of the usage that a provider reported; `zero`: it counted nothing for an answer with content. */
 export type ImplausibleCount = 'input' | 'output' | UnitName | 'summary' | 'zero'
 
+const noList: readonly never[] = []
+
 /** Filled in as the request goes; every field that stays undefined was never known. */
-export interface RequestRecord {
-  readonly id: RequestId
-  readonly startedAt: number
-  readonly path: string
-  /** The dialect of the caller. */
-  readonly surface: string | undefined
+export class RequestRecord {
   /** 499: the client left before the end. */
-  status: number
+  status = 0
   /** The code of a failure, also of one that was sent inside a stream. */
   code: string | undefined
   /** Detail beyond the code; undefined = none. */
@@ -82,14 +79,14 @@ export interface RequestRecord {
   model: string | undefined
   /** The requested name, if it is no model that the client may use. Not `model`: sums have a row for each of those. */
   requestedModel: string | undefined
-  candidates: readonly CandidateRecord[]
-  attempts: AttemptRecord[]
+  candidates: readonly CandidateRecord[] = noList
+  attempts: AttemptRecord[] = []
   lane: 'bytes' | 'translation' | undefined
   /** Codes of what the translation dropped or approximated. */
-  warnings: readonly string[]
+  warnings: readonly string[] = noList
   /** Oddities of the provider's reply, and how they were handled. */
-  notes: string[]
-  stream: boolean
+  notes: string[] = []
+  stream = false
   usage: Usage | undefined
   /** The first count that was not billed as reported; a note says which numbers it was. */
   implausibleUsage: ImplausibleCount | undefined
@@ -113,62 +110,26 @@ export interface RequestRecord {
   /** A hash; if the operator wants it recorded, followed by a space and the id that was sent. */
   endUser: string | undefined
   /** Sorted, `name=value`. */
-  tags: readonly string[]
+  tags: readonly string[] = noList
   firstEventMs: number | undefined
   /** Until its charge is durable, or it ended without one; in the row, until the commit begins. */
-  totalMs: number
+  totalMs = 0
   /** How much of it was waiting for the charge to become durable, which the end of an answer waits for. */
-  settleMs: number
+  settleMs = 0
   /** How much of it was waiting for providers. */
-  waitedMs: number
+  waitedMs = 0
   /** The limit that refused it, such as `key requests`. */
   limitSource: string | undefined
   /** Where traces are kept. */
   trace: TraceContext | undefined
-}
 
-const noList: readonly never[] = []
-
-export function createRecord(id: RequestId, startedAt: number, path: string, surface?: string): RequestRecord {
-  return {
-    id,
-    startedAt,
-    path,
-    surface,
-    status: 0,
-    code: undefined,
-    cause: undefined,
-    reason: undefined,
-    caller: undefined,
-    model: undefined,
-    requestedModel: undefined,
-    candidates: noList,
-    attempts: [],
-    lane: undefined,
-    warnings: noList,
-    notes: [],
-    stream: false,
-    usage: undefined,
-    implausibleUsage: undefined,
-    costUsd: undefined,
-    balance: undefined,
-    priceVersion: undefined,
-    held: undefined,
-    charge: undefined,
-    upstreamCost: undefined,
-    cacheSaved: undefined,
-    client: undefined,
-    session: undefined,
-    agent: undefined,
-    endUser: undefined,
-    tags: noList,
-    firstEventMs: undefined,
-    totalMs: 0,
-    settleMs: 0,
-    waitedMs: 0,
-    limitSource: undefined,
-    trace: undefined,
-  }
+  constructor(
+    readonly id: RequestId,
+    readonly startedAt: number,
+    readonly path: string,
+    /** The dialect of the caller. */
+    readonly surface?: string,
+  ) {}
 }
 
 // ── The line in the log ──
@@ -239,18 +200,14 @@ function rounded(milliseconds: number): number {
 // Ids of requests ascend with time, so a moment is a place among them: rows are read and deleted by id, without an index on
 // times.
 
+/** Fields that are in other columns, in the line of the log, or in metrics only. */
+type NotLogged =
+  | ('surface' | 'caller' | 'implausibleUsage' | 'costUsd' | 'balance')
+  | ('cacheSaved' | 'settleMs' | 'waitedMs' | 'limitSource' | 'trace')
+
 /** A record as it was stored. */
 export interface LoggedRequest
-  extends Readonly<
-    Pick<
-      RequestRecord,
-      'id' | 'startedAt' | 'path' | 'stream' | 'model' | 'status' | 'code' | 'reason' | 'candidates' | 'warnings'
-    > &
-      Pick<RequestRecord, 'usage' | 'priceVersion' | 'held' | 'charge' | 'firstEventMs' | 'totalMs' | 'client'> &
-      Pick<RequestRecord, 'cause' | 'requestedModel'> &
-      Pick<RequestRecord, 'session' | 'agent' | 'endUser' | 'upstreamCost'> &
-      RecordedCaller
-  > {
+  extends Readonly<Omit<RequestRecord, NotLogged | 'lane' | 'attempts' | 'notes' | 'tags'> & RecordedCaller> {
   /** Provider of the last attempt. */
   readonly provider: string | undefined
   readonly upstreamModel: string | undefined

@@ -3,7 +3,7 @@ import { forEachEngine } from '../../test/parts/engines.ts'
 import { createId, firstIdAt, type KeyId, type ProjectId, type RequestId, type WorkspaceId } from '../kernel/ids.ts'
 import type { Database } from '../store/database.ts'
 import { createRequestLog, listRequests, type RequestQuery } from './request-log.ts'
-import { createRecord } from './request-record.ts'
+import { RequestRecord } from './request-record.ts'
 
 import { createRequestTail } from './request-tail.ts'
 
@@ -26,7 +26,7 @@ async function write(database: Database, sketches: readonly Sketch[]): Promise<r
   }
   const log = createRequestLog({ database, onLost })
   const ids = sketches.map(({ at, model, code, workspaceId = one, keyId = a }) => {
-    const record = createRecord(firstIdAt(at), at, '/v1/messages')
+    const record = new RequestRecord(firstIdAt(at), at, '/v1/messages')
     record.caller = { workspaceId, keyId, projectId: project }
     record.model = model ?? 'acme/large'
     record.code = code

@@ -3,7 +3,7 @@
 import type { KeyId, ProjectId, RequestId, WorkspaceId } from '../../src/kernel/ids.ts'
 import type { Nano } from '../../src/kernel/money.ts'
 import type { Usage } from '../../src/kernel/usage.ts'
-import { createRecord, type RequestRecord } from '../../src/telemetry/request-record.ts'
+import { RequestRecord } from '../../src/telemetry/request-record.ts'
 import { tokenCounts } from '../parts/token-counts.ts'
 
 export const usageOf = (inputTokens: number, outputTokens: number): Usage => ({
@@ -14,7 +14,7 @@ export const usageOf = (inputTokens: number, outputTokens: number): Usage => ({
 /** A streamed chat that acme answered after 240 ms, of which its call took 200, and that ended after 1,250 ms. */
 export function answeredRequest(facts: Partial<RequestRecord> = {}): RequestRecord {
   return {
-    ...createRecord(
+    ...new RequestRecord(
       'req_00000000000000000000000001' as RequestId,
       1_700_000_000_000,
       '/v1/chat/completions',
@@ -38,7 +38,7 @@ export function answeredRequest(facts: Partial<RequestRecord> = {}): RequestReco
 /** Without a key that anybody knows. */
 export function refusedRequest(facts: Partial<RequestRecord> = {}): RequestRecord {
   return {
-    ...createRecord(
+    ...new RequestRecord(
       'req_00000000000000000000000002' as RequestId,
       1_700_000_000_000,
       '/v1/messages',

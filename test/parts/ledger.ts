@@ -9,7 +9,7 @@ import type { Charge, HoldRequest, Ledger, Settlement, Timers } from '../../src/
 import { verify } from '../../src/ledger/verify.ts'
 import type { Database } from '../../src/store/database.ts'
 import type { RequestRow } from '../../src/store/request-rows.ts'
-import { chargedRequestRow, createRecord } from '../../src/telemetry/request-record.ts'
+import { chargedRequestRow, RequestRecord } from '../../src/telemetry/request-record.ts'
 
 export interface TestClock extends Clock {
   advance(milliseconds: number): void
@@ -103,7 +103,7 @@ interface ChargedFacts {
 export function chargedRowOf(id: RequestId, charge: Charge, facts: ChargedFacts = {}): RequestRow {
   const { startedAt = 0, totalMs = 0, keyId = 'key_1', priceVersion, usage = '{}', estimated = false } = facts
   const caller = { workspaceId: charge.workspaceId, projectId: 'prj_1', keyId } as const
-  const record = { ...createRecord(id, startedAt, '/v1/messages'), caller, status: 200, totalMs, priceVersion }
+  const record = { ...new RequestRecord(id, startedAt, '/v1/messages'), caller, status: 200, totalMs, priceVersion }
   return { ...chargedRequestRow(record, charge), usage, estimated: estimated ? 1 : 0 }
 }
 

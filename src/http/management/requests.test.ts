@@ -14,7 +14,7 @@ import { walletOf } from '../../ledger/account.ts'
 import type { Transfer, TransferKind } from '../../ledger/transfer.ts'
 import type { Database } from '../../store/database.ts'
 import { createRequestLog, listRequests } from '../../telemetry/request-log.ts'
-import { chargedRequestRow, createRecord, type LoggedRequest } from '../../telemetry/request-record.ts'
+import { chargedRequestRow, type LoggedRequest, RequestRecord } from '../../telemetry/request-record.ts'
 import type { RequestTail, TailListener } from '../../telemetry/request-tail.ts'
 import { textStream } from '../responses.ts'
 import { createRequestReader } from './requests.ts'
@@ -260,7 +260,7 @@ forEachEngine((engine) => {
       ])
       for (let turn = 0; turn < 12; turn++) {
         for (const [projectId, ofProject] of keys) {
-          const record = createRecord(createId('req'), clock.now(), '/v1/messages')
+          const record = new RequestRecord(createId('req'), clock.now(), '/v1/messages')
           const keyId = ofProject[turn % ofProject.length] ?? 'key_'
           record.caller = { workspaceId: workspace as WorkspaceId, projectId, keyId }
           record.status = turn % 4 === 0 ? 429 : 200
@@ -345,7 +345,7 @@ async function openPlace(management: TestManagement): Promise<Place> {
 async function writeRequest(management: TestManagement, { workspace, project, key }: Place, code?: string) {
   const { database, clock } = management
   const log = createRequestLog({ database, onLost: (_count, error) => void management.defects.push(error) })
-  const record = createRecord(createId('req'), clock.now() - 60_000, '/v1/chat/completions')
+  const record = new RequestRecord(createId('req'), clock.now() - 60_000, '/v1/chat/completions')
   record.caller = { workspaceId: workspace, projectId: project, keyId: key }
   record.model = 'acme/large'
   record.status = code === undefined ? 200 : 429
