@@ -99,8 +99,11 @@ export function Checkbox({ label, isChecked, attributes, onChange }: CheckboxPro
   )
 }
 
-/** Attributes of the inputs that a form converts. Browsers show the title beside a value they reject. */
+/** Attributes of inputs by kind. Browsers show the title beside a value they reject. */
 const formats = {
+  name: { maxLength: 100 },
+  /** A reason or reference. */
+  remark: { maxLength: 200 },
   moment: { type: 'datetime-local' },
   date: { type: 'date' },
   decimal: {

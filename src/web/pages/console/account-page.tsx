@@ -246,13 +246,7 @@ function TokenDialog({ me, address, onDone }: TokenDialogProps) {
       label="Create token"
       initial={{ grant: options.at(-1)?.value ?? '', days: '90' }}
       rows={[
-        {
-          name: 'name',
-          label: 'Name',
-          hint: 'What will use the token.',
-          isRequired: true,
-          attributes: { maxLength: 100 },
-        },
+        { name: 'name', label: 'Name', kind: 'name', hint: 'What will use the token.', isRequired: true },
         { name: 'grant', label: 'Role', options, isRequired: true },
         {
           name: 'days',

@@ -243,12 +243,7 @@ const topUpRows = [
     kind: 'decimal',
     isRequired: true,
   },
-  {
-    name: 'reference',
-    label: 'Reference',
-    hint: 'Optional, for example an invoice number.',
-    attributes: { maxLength: 200 },
-  },
+  { name: 'reference', label: 'Reference', kind: 'remark', hint: 'Optional, for example an invoice number.' },
 ] as const
 
 const correctionRows = [
@@ -271,9 +266,9 @@ const correctionRows = [
   {
     name: 'reason',
     label: 'Reason',
+    kind: 'remark',
     hint: 'Recorded in the ledger and in the audit log.',
     isRequired: true,
-    attributes: { maxLength: 200 },
   },
 ] as const
 

@@ -147,7 +147,7 @@ function CreateAndRunDialog({ workspaceId: id, onDone }: CreateAndRunProps) {
                 label="Create key and run"
                 initial={{ name: 'first key', model: exampleModel(models)?.id ?? '', prompt: 'Say hello.' }}
                 rows={[
-                  { name: 'name', label: 'Name of the key', isRequired: true, attributes: { maxLength: 100 } },
+                  { name: 'name', label: 'Name of the key', kind: 'name', isRequired: true },
                   {
                     name: 'model',
                     label: 'Model',

@@ -288,13 +288,7 @@ function NewKeyDialog({ projects, onDone }: NewKeyProps) {
       fold="Limits, expiry and restrictions"
       initial={{ project: projects[0]?.id ?? '' }}
       rows={[
-        {
-          name: 'name',
-          label: 'Name',
-          hint: 'Who or what will use the key.',
-          isRequired: true,
-          attributes: { maxLength: 100 },
-        },
+        { name: 'name', label: 'Name', kind: 'name', hint: 'Who or what will use the key.', isRequired: true },
         {
           name: 'project',
           label: 'Project',

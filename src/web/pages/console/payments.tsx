@@ -218,9 +218,9 @@ const refundRows = [
   {
     name: 'reason',
     label: 'Reason of the refund',
+    kind: 'remark',
     hint: 'Recorded in the ledger and in the audit log.',
     isRequired: true,
-    attributes: { maxLength: 200 },
   },
 ] as const
 

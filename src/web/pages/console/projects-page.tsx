@@ -338,7 +338,7 @@ function ProjectDialog({ workspaceId, project, entries, isComplete, onDone }: Pr
       label={project ? 'Save' : 'Create project'}
       initial={{ name: before.name, aliases: pairLines(before.aliases) }}
       rows={[
-        { name: 'name', label: 'Name', isRequired: true, attributes: { maxLength: 100 } },
+        { name: 'name', label: 'Name', kind: 'name', isRequired: true },
         {
           name: 'aliases',
           label: 'Further names of models',

@@ -64,7 +64,7 @@ function WorkspaceDialog({ workspace }: { readonly workspace: Workspace | undefi
       title={workspace ? `Rename ${workspace.name}` : 'New workspace'}
       label={workspace ? 'Rename' : 'Create workspace'}
       initial={{ name: workspace?.name ?? '' }}
-      rows={[{ name: 'name', label: 'Name', isRequired: true, attributes: { maxLength: 100 } }]}
+      rows={[{ name: 'name', label: 'Name', kind: 'name', isRequired: true }]}
       send={(body, options) =>
         workspace
           ? callApi('updateWorkspace', { id: workspace.id, body })
