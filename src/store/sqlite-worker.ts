@@ -85,8 +85,12 @@ function toFault(thrown: unknown): WriterFault {
   return { message, code, errno: 0 }
 }
 
-/** As much as SQLite's own automatic checkpoint, which would run inside COMMIT, before the answer. */
-const checkpointPages = 1000n
+/**
+ * 16 MB. Pages that changed often since the last checkpoint are copied once. The index of the log has blocks of 4,062 pages,
+ * and a reader searches each, so a longer log would slow reads down. SQLite's own checkpoint would run inside COMMIT, before
+ * the answer.
+ */
+const checkpointPages = 4000n
 /** The length of the log is checked after this many answers. A commit writes about ten pages. */
 const checkpointEvery = 16
 let answeredSince = 0

@@ -32,7 +32,7 @@ const bounds: Readonly<Record<string, Bound>> = {
   'reads of a request by itself': { of: alone('any', 'reads'), atLeast: 0, atMost: 0.5 },
   // The charge is in the row of the request (1).
   'commits of a request by itself': { of: alone('any', 'commits'), atLeast: 0.9, atMost: 1.5 },
-  // A commit is a sync of the log (1), and every hundredth or so a checkpoint.
+  // A commit is a sync of the log (1), and every five hundredth or so a checkpoint.
   'syncs of a request by itself': { of: alone('any', 'syncs'), atLeast: 0.9, atMost: 1.5 },
   // Six to nine pages of three tables and their indexes (25–36 KB); another index or table is two pages and more.
   'bytes to the database of a request by itself': {
