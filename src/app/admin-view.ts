@@ -21,7 +21,7 @@ import { explainPlan, ownProviders, type PlanExplanation } from '../routing/offe
 import { type ProbedDialects, probeProvider } from '../routing/probe-provider.ts'
 import { createAllowlist } from '../tenancy/allowlist.ts'
 import type { Caller } from '../tenancy/caller.ts'
-import { type CredentialCache, deleteCredential, listCredentials, putCredential } from '../tenancy/credentials.ts'
+import { type CredentialCache, putCredential } from '../tenancy/credentials.ts'
 import type { Project } from '../tenancy/workspaces.ts'
 import type { Auth } from './auth.ts'
 import type { CatalogSnapshot, LiveCatalog } from './live-catalog.ts'
@@ -222,8 +222,6 @@ export function credentialAdmin(
     destinationOf: (provider, baseUrl) => destinationOf(catalog.current, provider, baseUrl),
     read: (provider, text) => readOwnCredential(endpointOf(catalog.current, provider)?.auth ?? 'none', text),
     put: (sql, credential) => putCredential(sql, credential, keyRing),
-    delete: deleteCredential,
-    list: listCredentials,
     forget: forgetCredentials,
   }
 }

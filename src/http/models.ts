@@ -9,7 +9,7 @@ import { listedId, plainId } from '../routing/offer.ts'
 import type { Caller } from '../tenancy/caller.ts'
 import type { CredentialCache } from '../tenancy/credentials.ts'
 import { createdAt, googleItem, liteLlmItem, openRouterFields } from './model-shapes.ts'
-import { admitCaller, type CallerDependencies, queryOf } from './request.ts'
+import { admitCaller, type CallerDependencies, decodeModelId, queryOf } from './request.ts'
 import { jsonResponse, refuse } from './responses.ts'
 
 export interface ModelsDependencies extends CallerDependencies {
@@ -52,7 +52,7 @@ interface Admitted {
 /** All models in one page; a requested page size is ignored. */
 function googleAnswer({ caller, offer }: Admitted, encodedId: string): object | Failure {
   if (encodedId === '') return { models: offer.list(caller).map(googleItem) }
-  const model = offer.find(caller, decodeId(encodedId))
+  const model = offer.find(caller, decodeModelId(encodedId))
   return model instanceof Failure ? model : googleItem(model)
 }
 
@@ -63,7 +63,7 @@ function listOf({ caller, offer }: Admitted, request: Request): object | Failure
 }
 
 function itemOf({ caller, offer }: Admitted, request: Request, encodedId: string): object | Failure {
-  const model = offer.find(caller, decodeId(encodedId))
+  const model = offer.find(caller, decodeModelId(encodedId))
   if (model instanceof Failure) return model
   return isPaged(request) ? pagedItem(model, offer) : modelItem(model, offer)
 }
@@ -82,15 +82,6 @@ async function admit(
 
 function isPaged(request: Request): boolean {
   return request.headers.has('anthropic-version')
-}
-
-function decodeId(encoded: string): string {
-  try {
-    return decodeURIComponent(encoded)
-  } catch {
-    // Not percent-encoded, so not the id of a model either; it is reported as an unknown one.
-    return encoded
-  }
 }
 
 /** `own_key` is only there if a credential of the workspace is used. */

@@ -23,6 +23,16 @@ export function pathOf(url: string): string {
   return url.slice(start)
 }
 
+/** The id of a model in a path, whose slash may be sent as %2F. */
+export function decodeModelId(sent: string): string {
+  try {
+    return decodeURIComponent(sent)
+  } catch {
+    // Not percent-encoded, so not the id of a model either; it is reported as an unknown one.
+    return sent
+  }
+}
+
 export function queryOf(url: string): URLSearchParams {
   const mark = url.indexOf('?')
   return new URLSearchParams(mark < 0 ? '' : url.slice(mark + 1))

@@ -23,7 +23,7 @@ import { createRouteHistory } from '../../src/telemetry/route-history.ts'
 import { createVerifier } from '../../src/tenancy/api-key.ts'
 import { type Authenticator, createAuthenticator } from '../../src/tenancy/authenticate.ts'
 import { noChanges } from '../../src/tenancy/changes.ts'
-import { deleteCredential, listCredentials, putCredential } from '../../src/tenancy/credentials.ts'
+import { putCredential } from '../../src/tenancy/credentials.ts'
 import { createIdempotency } from '../../src/tenancy/idempotency.ts'
 import { createPasswords } from '../../src/tenancy/people.ts'
 import { principalOfToken } from '../../src/tenancy/principal.ts'
@@ -266,8 +266,6 @@ function testCredentials(forgotten: string[]): Credentials {
     },
     read: (_provider, text) => readOwnCredential('bearer', text),
     put: (sql, credential) => putCredential(sql, credential, keys),
-    delete: deleteCredential,
-    list: listCredentials,
     forget: (workspaceId) => void forgotten.push(workspaceId),
   }
 }

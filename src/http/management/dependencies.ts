@@ -106,9 +106,6 @@ export interface Credentials {
   /** Parses a credential into its stored form; a fault if it is not one of this provider. */
   read(provider: string, text: string): OwnCredential | CredentialFault
   put(sql: Sql, credential: NewCredential): Promise<CredentialSummary>
-  /** False: there was none. */
-  delete(sql: Sql, workspaceId: WorkspaceId, provider: string): Promise<boolean>
-  list(sql: Sql, workspaceId: WorkspaceId): Promise<readonly CredentialSummary[]>
   /** After a change was committed. */
   forget(workspaceId: WorkspaceId): void
 }

@@ -10,7 +10,7 @@ import { Secret } from '../../kernel/secret.ts'
 import type { Probe, ProbeVerdict } from '../../routing/probe-provider.ts'
 import { findIncidents, type RouteSlots } from '../../telemetry/route-history.ts'
 import { appendAudit } from '../../tenancy/audit.ts'
-import type { NewCredential } from '../../tenancy/credentials.ts'
+import { deleteCredential, listCredentials, type NewCredential } from '../../tenancy/credentials.ts'
 import { credentialAnswer } from './answers.ts'
 import type { RouteDependencies } from './dependencies.ts'
 import type { Handlers } from './route.ts'
@@ -22,10 +22,10 @@ export function providerHandlers(deps: RouteDependencies) {
   const { database, credentials, providers, configFile, routeHistory } = deps
   return {
     async listCredentials({ id }) {
-      return listAnswer((await credentials.list(database.sql, id)).map(credentialAnswer))
+      return listAnswer((await listCredentials(database.sql, id)).map(credentialAnswer))
     },
     async getCredential({ id, provider }) {
-      const found = (await credentials.list(database.sql, id)).find((credential) => credential.provider === provider)
+      const found = (await listCredentials(database.sql, id)).find((credential) => credential.provider === provider)
       if (!found) throw noCredential(provider)
       return credentialAnswer(found)
     },
@@ -56,7 +56,7 @@ export function providerHandlers(deps: RouteDependencies) {
     },
     deleteCredential: {
       async write(sql, { id, provider, act }) {
-        if (!(await credentials.delete(sql, id, provider))) throw noCredential(provider)
+        if (!(await deleteCredential(sql, id, provider))) throw noCredential(provider)
         await appendAudit(sql, { ...act, action: 'credential.delete', object: id, details: { provider } })
       },
       committed: ({ id }) => credentials.forget(id),

@@ -11,6 +11,7 @@ import { nearestNames } from '../../kernel/nearest.ts'
 import type { Sql } from '../../store/sql.ts'
 import type { Act } from '../../tenancy/management.ts'
 import type { Reach } from '../../tenancy/principal.ts'
+import { decodeModelId } from '../request.ts'
 
 /** A file of any length, sent while it is read. */
 export interface Download {
@@ -112,7 +113,7 @@ export function createMatchRoute(routes: readonly Route[]): MatchRoute {
       )
     }
     const sentAs = (name: string) => sent[match.parts.indexOf(name)] ?? ''
-    const model = [sentAs('{creator}'), sentAs('{model}')].filter(Boolean).map(decoded).join('/')
+    const model = [sentAs('{creator}'), sentAs('{model}')].filter(Boolean).map(decodeModelId).join('/')
     return { route: match.route, id: sentAs('{id}'), provider: sentAs('{provider}'), model, list: sentAs('{list}') }
   }
 }
@@ -121,15 +122,6 @@ const matchesAnything: ReadonlySet<string> = new Set(['{id}', '{creator}', '{mod
 
 function spellings(path: string): readonly string[] {
   return path.includes('{model}') ? [path, path.replace('{model}', '{creator}/{model}')] : [path]
-}
-
-function decoded(sent: string): string {
-  try {
-    return decodeURIComponent(sent)
-  } catch {
-    // Not percent-encoded, so not the id of a model either; it is reported as an unknown one.
-    return sent
-  }
 }
 
 function fits(part: string, sent: string | undefined): boolean {

@@ -7,6 +7,7 @@ import type { WorkspaceId } from '../../kernel/ids.ts'
 import type { Sql } from '../../store/sql.ts'
 import { forgetRequests } from '../../telemetry/retention.ts'
 import { appendAudit, listAuditOf } from '../../tenancy/audit.ts'
+import { listCredentials } from '../../tenancy/credentials.ts'
 import { createKey, getKey, listKeys, revokeKey, rotateKey } from '../../tenancy/keys.ts'
 import { putLimits } from '../../tenancy/limits.ts'
 import type { Page, PageQuery } from '../../tenancy/management.ts'
@@ -179,7 +180,7 @@ export function limitHandlers({ invalidate, ledger }: RouteDependencies) {
 }
 
 async function* exportPieces(
-  { database, ledger, credentials, requests, storedResponses }: RouteDependencies,
+  { database, ledger, requests, storedResponses }: RouteDependencies,
   workspace: Workspace,
   now: number,
 ): AsyncGenerator<string> {
@@ -196,7 +197,7 @@ async function* exportPieces(
     objects.push(key.id)
     yield line('key', await keyAnswers.one(sql, key, now))
   }
-  for (const each of await credentials.list(sql, id)) yield line('credential', credentialAnswer(each))
+  for (const each of await listCredentials(sql, id)) yield line('credential', credentialAnswer(each))
   for await (const transfer of everyItem((page) => transfersOf(ledger, id, page))) {
     yield line('transfer', transferAnswer(transfer, id))
   }
