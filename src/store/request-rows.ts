@@ -5,71 +5,62 @@
 import { insertList, portionsOf, templateOf } from './insert-rows.ts'
 import type { Engine, Sql, SqlValue } from './sql.ts'
 
-/** A request and its charge, as in the schema. Every integer is below 2^53: an amount is at most 10^15 nano-dollars. */
-export type RequestRow = {
-  readonly id: string
-  readonly started_at: number
-  readonly workspace_id: string
-  readonly project_id: string
-  readonly key_id: string
-  readonly path: string
-  readonly stream: number
-  readonly model: string | null
-  readonly status: number
-  readonly code: string | null
-  readonly cause: string | null
-  readonly reason: string | null
-  readonly provider: string | null
-  readonly upstream_model: string | null
-  readonly lane: string | null
-  readonly attempt_start_ms: number | null
-  readonly attempt_ms: number | null
-  readonly first_event_ms: number | null
-  readonly total_ms: number
-  readonly client: string | null
-  readonly session: string | null
-  readonly agent: string | null
-  readonly end_user: string | null
-  readonly tags: string | null
-  readonly details: string | null
-  readonly held: number | null
-  readonly charge: number | null
-  readonly written_off: number | null
-  readonly upstream_cost: number | null
-  readonly price_version: string | null
-  readonly input_tokens: number | null
-  readonly cache_read_tokens: number | null
-  readonly cache_write_tokens: number | null
-  readonly cache_write_1h_tokens: number | null
-  readonly output_tokens: number | null
-  readonly cache_saved: number | null
-  readonly usage: string | null
-  readonly estimated: number
-  readonly budgets: string | null
+/** A request and its charge, as in the schema; `?` = it may be NULL. The values of a row are written in this order. */
+const columns = {
+  id: 'text',
+  started_at: 'integer',
+  workspace_id: 'text',
+  project_id: 'text',
+  key_id: 'text',
+  path: 'text',
+  stream: 'integer',
+  model: 'text?',
+  status: 'integer',
+  code: 'text?',
+  cause: 'text?',
+  reason: 'text?',
+  provider: 'text?',
+  upstream_model: 'text?',
+  lane: 'text?',
+  attempt_start_ms: 'integer?',
+  attempt_ms: 'integer?',
+  first_event_ms: 'integer?',
+  total_ms: 'integer',
+  client: 'text?',
+  session: 'text?',
+  agent: 'text?',
+  end_user: 'text?',
+  tags: 'text?',
+  details: 'text?',
+  held: 'integer?',
+  charge: 'integer?',
+  written_off: 'integer?',
+  upstream_cost: 'integer?',
+  price_version: 'text?',
+  input_tokens: 'integer?',
+  cache_read_tokens: 'integer?',
+  cache_write_tokens: 'integer?',
+  cache_write_1h_tokens: 'integer?',
+  output_tokens: 'integer?',
+  cache_saved: 'integer?',
+  usage: 'text?',
+  estimated: 'integer',
+  budgets: 'text?',
+} as const
+
+interface ColumnValues {
+  readonly text: string
+  readonly 'text?': string | null
+  /** Below 2^53: an amount is at most 10^15 nano-dollars. */
+  readonly integer: number
+  readonly 'integer?': number | null
 }
 
-/** The order in which the values of a row are sent to the thread that writes. */
-export const requestColumns = [
-  ...(['id', 'started_at', 'workspace_id', 'project_id', 'key_id', 'path', 'stream', 'model', 'status'] as const),
-  ...(['code', 'cause', 'reason', 'provider', 'upstream_model', 'lane', 'attempt_start_ms', 'attempt_ms'] as const),
-  ...([
-    'first_event_ms',
-    'total_ms',
-    'client',
-    'session',
-    'agent',
-    'end_user',
-    'tags',
-    'details',
-    'held',
-    'charge',
-    'written_off',
-    'upstream_cost',
-    'price_version',
-  ] as const),
-  ...(['input_tokens', 'cache_read_tokens', 'cache_write_tokens', 'cache_write_1h_tokens', 'output_tokens'] as const),
-  ...(['cache_saved', 'usage', 'estimated', 'budgets'] as const),
-] satisfies (keyof RequestRow)[]
+export type RequestRow = {
+  readonly [Name in keyof typeof columns]: ColumnValues[(typeof columns)[Name]]
+}
+
+export const requestColumns = Object.keys(columns) as readonly (keyof RequestRow)[]
 
 export type RowValue = string | number | null
 export type RequestValues = readonly RowValue[]
@@ -136,8 +127,8 @@ export function addFigures(sum: Figures, more: Figures): void {
   sum.cacheReadTokens += more.cacheReadTokens
   sum.outputTokens += more.outputTokens
   sum.charge += more.charge
-  for (const [place, count] of more.firstEvents.entries()) {
-    if (count !== 0n) sum.firstEvents[place] = (sum.firstEvents[place] ?? 0n) + count
+  for (const [index, count] of more.firstEvents.entries()) {
+    if (count !== 0n) sum.firstEvents[index] = (sum.firstEvents[index] ?? 0n) + count
   }
 }
 
@@ -153,8 +144,8 @@ export function figuresFromRow(row: Readonly<Record<string, bigint>>): Figures {
   }
 }
 
-/** The place of each value in a row. */
-const at = Object.fromEntries(requestColumns.map((name, place) => [name, place])) as Record<keyof RequestRow, number>
+/** The index of each value in a row. */
+const at = Object.fromEntries(requestColumns.map((name, index) => [name, index])) as Record<keyof RequestRow, number>
 const [requestsAt, errorsAt, inputAt, cacheReadAt, outputAt, chargeAt, firstEventsAt] = [5, 6, 7, 8, 9, 10, 11] as const
 const noCounts = figureColumns.map(() => 0)
 
@@ -176,8 +167,8 @@ export class HourSums {
     hour[chargeAt] = BigInt(hour[chargeAt] ?? 0) + BigInt(request[at.charge] ?? 0)
     const firstEventMs = request[at.first_event_ms]
     if (typeof firstEventMs !== 'number') return
-    const place = firstEventBounds.findIndex((most) => firstEventMs <= most)
-    increase(hour, firstEventsAt + (place < 0 ? firstEventBounds.length : place), 1)
+    const index = firstEventBounds.findIndex((bound) => firstEventMs <= bound)
+    increase(hour, firstEventsAt + (index < 0 ? firstEventBounds.length : index), 1)
   }
 
   /** A request that was added before is an error after all (1), or none (-1). */
@@ -204,8 +195,8 @@ export class HourSums {
   }
 }
 
-function increase(hour: HourValue[], place: number, by: number): void {
-  hour[place] = Number(hour[place]) + by
+function increase(hour: HourValue[], index: number, by: number): void {
+  hour[index] = Number(hour[index]) + by
 }
 
 export async function writeHours(sql: Sql, engine: Engine, sums: HourSums): Promise<void> {

@@ -39,8 +39,8 @@ export interface BatchStatement {
 }
 
 const marks = (count: number) => Array(count).fill('?').join(', ')
-const place = (name: keyof RequestRow) => requestColumns.indexOf(name)
-const [workspaceAt, chargeAt, budgetsAt] = [place('workspace_id'), place('charge'), place('budgets')]
+const indexOf = (name: keyof RequestRow) => requestColumns.indexOf(name)
+const [workspaceAt, chargeAt, budgetsAt] = [indexOf('workspace_id'), indexOf('charge'), indexOf('budgets')]
 
 const texts = {
   begin: 'BEGIN IMMEDIATE',
