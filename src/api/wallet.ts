@@ -67,7 +67,7 @@ export const paymentSettingsSchema = z.object({
   }),
 })
 
-const refundSchema = z.object({
+export const refundSchema = z.object({
   id: z.string(),
   payment_id: z.string(),
   amount: usd,

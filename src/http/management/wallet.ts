@@ -1,9 +1,9 @@
 // Handlers of the wallet: reading it, top-ups, corrections and card payments. A correction is a new transfer with a
 // reason; existing transfers never change.
 
-import type { AnswerOf, ItemOf } from '../../api/client.ts'
+import type { AnswerOf } from '../../api/client.ts'
 import { fileTypeOf, listAnswer } from '../../api/fields.ts'
-import { checkoutSchema, receiptSchema } from '../../api/wallet.ts'
+import { checkoutSchema, paymentSchema, receiptSchema, refundSchema } from '../../api/wallet.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import { assert, Failure } from '../../kernel/failure.ts'
 import type { RefundId, WorkspaceId } from '../../kernel/ids.ts'
@@ -12,12 +12,12 @@ import type { Insufficient } from '../../ledger/account.ts'
 import type { Correction } from '../../ledger/fund.ts'
 import { readStatement, signedAmount } from '../../ledger/statement.ts'
 import { listFundings } from '../../ledger/transfer.ts'
-import { type Sql, timeFromSql } from '../../store/sql.ts'
+import type { Sql } from '../../store/sql.ts'
 import { appendAudit } from '../../tenancy/audit.ts'
 import { notFound } from '../../tenancy/management.ts'
 import { getWorkspace } from '../../tenancy/workspaces.ts'
 import { type CsvValue, csvLine } from '../../wire/csv.ts'
-import { findPayment, listPayments, type PaymentRow } from '../payments/payments.ts'
+import { findPayment, listPayments } from '../payments/payments.ts'
 import type { CheckoutSession } from '../payments/stripe-checkout.ts'
 import { answerAs, given, pageAnswer, pageOf, transferAnswer, walletAnswer } from './answers.ts'
 import type { RouteDependencies } from './dependencies.ts'
@@ -145,31 +145,20 @@ function paymentHandlers(deps: RouteDependencies) {
       })
       // A repeated request continues the refund of the first.
       const refund = await refunds.run(body as RefundId)
-      return {
-        id: refund.id,
-        payment_id: id,
-        amount: formatUsd(refund.amount),
-        state: refund.state,
-        failure: refund.failure,
-        created_at: isoTime(timeFromSql(refund.created_at)),
-      }
+      return refundAnswer(refund)
     },
   } satisfies Partial<Handlers>
 }
 
 const receiptAnswer = answerAs(receiptSchema)
+const paymentAnswer = answerAs(paymentSchema)
+const refundAnswer = answerAs(refundSchema)
 
 function noPayments(): Failure {
   return new Failure(
     'NOT_FOUND',
     'This gateway takes no payments. Set STRIPE_SECRET_KEY and STRIPE_WEBHOOK_SECRET and restart it; see docs/operate/payments.md.',
   )
-}
-
-function paymentAnswer(row: PaymentRow): ItemOf<'listPayments'> {
-  const { id, kind, amount, state, payment_intent, failure, created_at } = row
-  const shown = { id, kind, amount: formatUsd(amount), state, payment_intent, failure }
-  return { ...shown, created_at: isoTime(timeFromSql(created_at)) }
 }
 
 async function statementOf(

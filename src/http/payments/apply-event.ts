@@ -12,7 +12,7 @@ import { writeOffIdOf } from '../../ledger/fund.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 import { readPayment } from '../../ledger/transfer.ts'
 import type { Database } from '../../store/database.ts'
-import type { Sql } from '../../store/sql.ts'
+import { type Sql, timeToSql } from '../../store/sql.ts'
 import type { Log, LogFields } from '../../telemetry/log.ts'
 import { appendAudit, appendAuditOnce } from '../../tenancy/audit.ts'
 import { findWorkspace } from '../../tenancy/workspaces.ts'
@@ -108,7 +108,7 @@ async function credit(deps: PaymentDependencies, payment: Payment, event: EventC
   const details = { amount: formatUsd(amount), payment: paymentId, ...asked }
   await auditMove(deps, { ...act, details }, outcome)
   if (payment.savesCard && payment.intent !== undefined) {
-    const failure = await saveCard(deps, payment.intent, { workspaceId, at: row?.created_at ?? 0n })
+    const failure = await saveCard(deps, payment.intent, { workspaceId, at: row?.createdAt ?? 0 })
     if (failure) return failure
   }
   if (outcome.repeated) return 'already_credited'
@@ -141,7 +141,7 @@ const cardSchema = z.object({
 async function saveCard(
   { api, database, log }: PaymentDependencies,
   intent: string,
-  { workspaceId, at }: { readonly workspaceId: WorkspaceId; readonly at: bigint },
+  { workspaceId, at }: { readonly workspaceId: WorkspaceId; readonly at: number },
 ): Promise<Failure | undefined> {
   if (!api) return undefined
   const reply = await api.get(`/v1/payment_intents/${intent}?expand[]=payment_method`)
@@ -156,9 +156,9 @@ async function saveCard(
   const row = { workspace_id: workspaceId, is_on: 0n, threshold: 0n, amount: 0n, month_max: 0n }
   await database.transaction(async (sql) => {
     await sql`INSERT INTO auto_topups ${sql([row])} ON CONFLICT DO NOTHING`
-    await sql`UPDATE auto_topups SET customer = ${customer}, payment_method = ${method.id}, card = ${card}, card_at = ${at},
+    await sql`UPDATE auto_topups SET customer = ${customer}, payment_method = ${method.id}, card = ${card}, card_at = ${timeToSql(at)},
         failures = 0
-      WHERE workspace_id = ${workspaceId} AND card_at <= ${at}`
+      WHERE workspace_id = ${workspaceId} AND card_at <= ${timeToSql(at)}`
   })
   return undefined
 }
@@ -180,10 +180,10 @@ export async function endPayment(deps: PaymentDependencies, ownId: string, code:
   await database.transaction(async (sql) => {
     const found = await findPayment(sql, ownId)
     // Locked in the order in which an automatic top-up begins.
-    if (found?.kind === 'automatic') await lockTopUp(sql, found.workspace_id)
+    if (found?.kind === 'automatic') await lockTopUp(sql, found.workspaceId)
     const row = await endUnpaid(sql, ownId as PaymentId, code === 'expired' ? 'it expired' : why)
     if (row?.kind !== 'automatic') return
-    const { workspace_id: workspaceId } = row
+    const { workspaceId } = row
     const [topUp] = await sql<{ failures: bigint }>`UPDATE auto_topups SET failures = failures + 1
       WHERE workspace_id = ${workspaceId} RETURNING failures`
     const isOff = finalCodes[code] !== undefined || (topUp?.failures ?? 0n) >= BigInt(failuresMax)
@@ -257,7 +257,7 @@ async function moveBack(
     if (payment || (await isOurs(deps, moved.intent))) return tooEarly()
     return 'ignored'
   }
-  const { workspace_id: workspaceId } = payment
+  const { workspaceId } = payment
   const isOwn = moved.refundId !== undefined && (await isOwnRefund(database.sql, moved.refundId))
   // What was asked for here was taken before Stripe was asked.
   if (isOwn && moved.direction === 'take') return 'already_corrected'

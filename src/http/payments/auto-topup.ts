@@ -7,9 +7,10 @@ import { noFailpoint } from '../../kernel/failpoint.ts'
 import { Failure, invalidRequest } from '../../kernel/failure.ts'
 import { createId, type PaymentId, type WorkspaceId } from '../../kernel/ids.ts'
 import { formatUsd, type Nano } from '../../kernel/money.ts'
+import { amount, count, flag, type ItemIn, optional, rowFormat, text } from '../../store/columns.ts'
 import { type Sql, timeToSql } from '../../store/sql.ts'
 import { applyReading, endPayment, lockTopUp, type PaymentDependencies, reportFailure } from './apply-event.ts'
-import { insertPayment, type PaymentRow } from './payments.ts'
+import { insertPayment, type PaymentRow, paymentRow } from './payments.ts'
 import { errorOf, isKeyUsedUp, keyOf, replyFields, type StripeReply, Unreached } from './stripe-api.ts'
 import { type AmountBounds, checkAmount } from './stripe-checkout.ts'
 import {
@@ -28,13 +29,21 @@ export interface AutoTopUpTerms {
   readonly monthMax: Nano
 }
 
-export interface AutoTopUpState extends AutoTopUpTerms {
-  readonly isOn: boolean
+const topUpRow = rowFormat({
+  isOn: flag,
   /** Why the gateway turned it off. */
-  readonly stopped: string | undefined
-  readonly failures: number
+  stopped: optional(text()),
+  threshold: amount,
+  amount,
+  monthMax: amount,
+  failures: count,
+  customer: optional(text()),
+  paymentMethod: optional(text()),
   /** `visa 4242`; undefined = no card is saved. */
-  readonly card: string | undefined
+  card: optional(text()),
+})
+
+export interface AutoTopUpState extends ItemIn<typeof topUpRow> {
   /** By automatic top-ups, also those that are not paid yet. */
   readonly spentThisMonth: Nano
 }
@@ -47,19 +56,6 @@ export interface AutoTopUps {
   turnOn(sql: Sql, workspaceId: WorkspaceId, terms: AutoTopUpTerms): Promise<void>
   turnOff(sql: Sql, workspaceId: WorkspaceId): Promise<void>
   round(): Promise<void>
-}
-
-interface TopUpRow {
-  readonly workspace_id: WorkspaceId
-  readonly is_on: bigint
-  readonly stopped: string | null
-  readonly threshold: Nano
-  readonly amount: Nano
-  readonly month_max: Nano
-  readonly failures: bigint
-  readonly customer: string | null
-  readonly payment_method: string | null
-  readonly card: string | null
 }
 
 /** After a payment that failed, before the next one. */
@@ -78,15 +74,16 @@ export function createAutoTopUps(
       // The order matters: a payment is credited before it stops being open. So a replica that finds none open, and reads the
       // balance after that, reads one that has the last payment in it.
       await lockTopUp(sql, workspaceId)
-      const [row] = await sql<TopUpRow>`SELECT * FROM auto_topups t WHERE workspace_id = ${workspaceId} AND is_on = 1
+      const rows = await sql`SELECT * FROM auto_topups t WHERE workspace_id = ${workspaceId} AND is_on = 1
         AND payment_method IS NOT NULL AND NOT EXISTS (SELECT 1 FROM payments p WHERE p.workspace_id = t.workspace_id
           AND p.kind = 'automatic' AND (p.state = 'open'
             OR (p.state = 'failed' AND p.created_at > ${timeToSql(clock.now() - retryMs)})))`
       const [balance] = await sql<{ posted: Nano }>`SELECT posted FROM balances
         WHERE account_id = ${`wallet:${workspaceId}`}`
+      const row = topUpRow.first(rows)
       if (!row || !balance || balance.posted >= row.threshold) return
       const now = clock.now()
-      const { amount, month_max: monthMax } = row
+      const { amount, monthMax } = row
       if ((await spentSince(sql, workspaceId, monthStart(now))) + amount > monthMax) {
         const crossing = `topup:month:${workspaceId}:${monthStart(now)}:${monthMax}`
         const why = `its limit of $${formatUsd(monthMax)} a month is used up`
@@ -101,20 +98,18 @@ export function createAutoTopUps(
   const lease = async (id: PaymentId): Promise<PaymentRow | undefined> =>
     await database.transaction(async (sql) => {
       const now = clock.now()
-      const [row] =
-        await sql<PaymentRow>`UPDATE payments SET next_at = ${timeToSql(now + leaseMs)}, attempts = attempts + 1
+      const rows = await sql`UPDATE payments SET next_at = ${timeToSql(now + leaseMs)}, attempts = attempts + 1
         WHERE id = ${id} AND state = 'open' AND next_at <= ${timeToSql(now)} RETURNING *`
-      return row
+      return paymentRow.first(rows)
     })
 
   const perform = async (id: PaymentId): Promise<void> => {
     const payment = await lease(id)
     if (!payment || !api) return
     await reach('in_topup')
-    const [topUp] = await database.sql<TopUpRow>`SELECT * FROM auto_topups WHERE workspace_id = ${payment.workspace_id}`
-    const { customer, payment_method: method } = topUp ?? {}
+    const { customer, paymentMethod: method } = (await readTopUp(database.sql, payment.workspaceId)) ?? {}
     if (!customer || !method) return await endPayment(deps, id, 'resource_missing')
-    const found = payment.attempts > 1n ? await find(payment, customer) : undefined
+    const found = payment.attempts > 1 ? await find(payment, customer) : undefined
     if (found === 'unknown') return
     const reply =
       found ?? (await api.post('/v1/payment_intents', intentForm(payment, { customer, method }), keyOf(payment)))
@@ -127,7 +122,7 @@ export function createAutoTopUps(
    * error uses one up, possibly after the payment was made. A lease is over by now, so no attempt is still running.
    */
   const find = async (payment: PaymentRow, customer: string): Promise<StripeReply | 'unknown' | undefined> => {
-    const since = payment.created_at / 1000n - 3600n
+    const since = Math.floor(payment.createdAt / 1000) - 3600
     const query = new URLSearchParams({ customer, 'created[gte]': String(since), limit: '100' })
     const reply = await api?.get(`/v1/payment_intents?${query}`)
     const list = !reply || reply instanceof Unreached ? undefined : listSchema.safeParse(reply.json).data
@@ -139,7 +134,7 @@ export function createAutoTopUps(
     return json === undefined ? undefined : { status: 200, json, stripeRequestId: undefined }
   }
 
-  const conclude = async ({ id, failed_keys: failed }: PaymentRow, reply: StripeReply | Unreached): Promise<void> => {
+  const conclude = async ({ id, failedKeys }: PaymentRow, reply: StripeReply | Unreached): Promise<void> => {
     const intent = reply instanceof Unreached ? undefined : intentOf(reply)
     if (intent) {
       await database.transaction((sql) => sql`UPDATE payments SET payment_intent = ${intent.id} WHERE id = ${id}`)
@@ -152,7 +147,8 @@ export function createAutoTopUps(
     }
     if (isKeyUsedUp(reply)) {
       await database.transaction(
-        (sql) => sql`UPDATE payments SET failed_keys = ${failed + 1n} WHERE id = ${id} AND failed_keys = ${failed}`,
+        (sql) => sql`UPDATE payments SET failed_keys = failed_keys + 1
+          WHERE id = ${id} AND failed_keys = ${BigInt(failedKeys)}`,
       )
     }
     const isFinal = !(reply instanceof Unreached) && !isKeyUsedUp(reply) && [400, 402, 404].includes(reply.status)
@@ -165,12 +161,8 @@ export function createAutoTopUps(
   return {
     bounds,
     async read(sql, workspaceId) {
-      const [row] = await sql<TopUpRow>`SELECT * FROM auto_topups WHERE workspace_id = ${workspaceId}`
-      if (!row) return undefined
-      const { threshold, amount, month_max: monthMax, is_on, stopped, card, failures } = row
-      const spentThisMonth = await spentSince(sql, workspaceId, monthStart(clock.now()))
-      const state = { isOn: is_on === 1n, stopped: stopped ?? undefined, card: card ?? undefined }
-      return { threshold, amount, monthMax, spentThisMonth, failures: Number(failures), ...state }
+      const row = await readTopUp(sql, workspaceId)
+      return row && { ...row, spentThisMonth: await spentSince(sql, workspaceId, monthStart(clock.now())) }
     },
     async turnOn(sql, workspaceId, { threshold, amount, monthMax }) {
       if (!api) throw new Failure('NOT_FOUND', 'Automatic top-ups need STRIPE_SECRET_KEY, which is not set.')
@@ -200,6 +192,10 @@ export function createAutoTopUps(
   }
 }
 
+async function readTopUp(sql: Sql, workspaceId: WorkspaceId) {
+  return topUpRow.first(await sql`SELECT * FROM auto_topups WHERE workspace_id = ${workspaceId}`)
+}
+
 const listSchema = z.object({ data: z.array(z.unknown()) })
 
 /** Also of a declined payment, whose error has it. */
@@ -210,7 +206,7 @@ function intentOf({ status, json }: StripeReply): Intent | undefined {
 }
 
 function intentForm(
-  { id, workspace_id, amount }: PaymentRow,
+  { id, workspaceId, amount }: PaymentRow,
   { customer, method }: { readonly customer: string; readonly method: string },
 ) {
   return {
@@ -224,7 +220,7 @@ function intentForm(
     // Nobody is there to confirm it.
     error_on_requires_action: 'true',
     description: 'Tollgate credit, automatic top-up',
-    [`metadata[${workspaceMetadata}]`]: workspace_id,
+    [`metadata[${workspaceMetadata}]`]: workspaceId,
     [`metadata[${paymentMetadata}]`]: id,
     [`metadata[${automaticMetadata}]`]: 'yes',
   }

@@ -3,22 +3,24 @@
 
 import { createId, type PaymentId, type WorkspaceId } from '../../kernel/ids.ts'
 import type { Nano } from '../../kernel/money.ts'
+import { amount, count, type ItemIn, optional, rowFormat, text, time } from '../../store/columns.ts'
 import type { Database } from '../../store/database.ts'
 import { type Sql, timeToSql } from '../../store/sql.ts'
 
-export interface PaymentRow {
-  readonly id: PaymentId
-  readonly workspace_id: WorkspaceId
-  readonly kind: 'checkout' | 'automatic'
-  readonly amount: Nano
-  readonly state: 'open' | 'paid' | 'failed'
-  readonly payment_id: string | null
-  readonly payment_intent: string | null
-  readonly failure: string | null
-  readonly created_at: bigint
-  readonly attempts: bigint
-  readonly failed_keys: bigint
-}
+export const paymentRow = rowFormat({
+  id: text<PaymentId>(),
+  workspaceId: text<WorkspaceId>(),
+  kind: text<'checkout' | 'automatic'>(),
+  amount,
+  state: text<'open' | 'paid' | 'failed'>(),
+  paymentIntent: optional(text()),
+  failure: optional(text()),
+  createdAt: time,
+  attempts: count,
+  failedKeys: count,
+})
+
+export type PaymentRow = ItemIn<typeof paymentRow>
 
 export async function insertPayment(
   sql: Sql,
@@ -34,13 +36,11 @@ export async function insertPayment(
 }
 
 export async function findPayment(sql: Sql, id: string): Promise<PaymentRow | undefined> {
-  const [row] = await sql<PaymentRow>`SELECT * FROM payments WHERE id = ${id}`
-  return row
+  return paymentRow.first(await sql`SELECT * FROM payments WHERE id = ${id}`)
 }
 
 export async function findPaymentOfIntent(sql: Sql, intent: string): Promise<PaymentRow | undefined> {
-  const [row] = await sql<PaymentRow>`SELECT * FROM payments WHERE payment_intent = ${intent}`
-  return row
+  return paymentRow.first(await sql`SELECT * FROM payments WHERE payment_intent = ${intent}`)
 }
 
 /** Newest first. */
@@ -48,14 +48,15 @@ export async function listPayments(
   sql: Sql,
   { workspaceId, limit, cursor }: { workspaceId: WorkspaceId; limit: number; cursor?: string },
 ): Promise<readonly PaymentRow[]> {
-  return await sql<PaymentRow>`SELECT * FROM payments WHERE workspace_id = ${workspaceId} AND id < ${cursor ?? 'pay_z'}
+  const rows = await sql`SELECT * FROM payments WHERE workspace_id = ${workspaceId} AND id < ${cursor ?? 'pay_z'}
     ORDER BY id DESC LIMIT ${BigInt(limit)}`
+  return paymentRow.all(rows)
 }
 
 export async function endUnpaid(sql: Sql, id: PaymentId, failure: string): Promise<PaymentRow | undefined> {
-  const [row] = await sql<PaymentRow>`UPDATE payments SET state = 'failed', failure = ${failure}, next_at = NULL
+  const rows = await sql`UPDATE payments SET state = 'failed', failure = ${failure}, next_at = NULL
     WHERE id = ${id} AND state = 'open' RETURNING *`
-  return row
+  return paymentRow.first(rows)
 }
 
 export interface Paid {
@@ -72,8 +73,9 @@ export interface Paid {
 export async function markPaid(database: Database, paid: Paid, now: number): Promise<PaymentRow | undefined> {
   const { workspaceId, kind, amount, paymentId, intent } = paid
   return await database.transaction(async (sql) => {
-    const [row] = await sql<PaymentRow>`SELECT * FROM payments
+    const found = await sql`SELECT * FROM payments
       WHERE workspace_id = ${workspaceId} AND (id = ${paid.id ?? ''} OR payment_id = ${paymentId})`
+    const row = paymentRow.first(found)
     if (row) {
       await sql`UPDATE payments SET state = 'paid', amount = ${amount}, payment_id = ${paymentId},
           payment_intent = ${intent ?? null}, failure = NULL, next_at = NULL

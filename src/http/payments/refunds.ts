@@ -7,25 +7,28 @@ import { Failure, invalidRequest } from '../../kernel/failure.ts'
 import { createId, type PaymentId, type RefundId } from '../../kernel/ids.ts'
 import { formatUsd, type Nano } from '../../kernel/money.ts'
 import type { Insufficient } from '../../ledger/account.ts'
+import { amount, count, type ItemIn, optional, rowFormat, text, time } from '../../store/columns.ts'
 import { type Sql, timeToSql } from '../../store/sql.ts'
 import { notFound } from '../../tenancy/management.ts'
 import { tooLittleAvailable } from '../management/writes.ts'
 import { notCommitted, type PaymentDependencies, returnedIdOf } from './apply-event.ts'
-import { findPayment, type PaymentRow } from './payments.ts'
+import { findPayment, type PaymentRow, paymentRow } from './payments.ts'
 import { errorOf, isKeyUsedUp, keyOf, replyFields, type StripeReply, Unreached } from './stripe-api.ts'
 import { nanoPerCent, refundMetadata } from './stripe-event.ts'
 
-export interface RefundRow {
-  readonly id: RefundId
-  readonly payment_id: PaymentId
-  readonly amount: Nano
-  readonly reason: string
+const refundRow = rowFormat({
+  id: text<RefundId>(),
+  paymentId: text<PaymentId>(),
+  amount,
+  reason: text(),
   /** `open`: Stripe has not confirmed it yet; it is tried again. */
-  readonly state: 'open' | 'done' | 'failed'
-  readonly failure: string | null
-  readonly created_at: bigint
-  readonly failed_keys: bigint
-}
+  state: text<'open' | 'done' | 'failed'>(),
+  failure: optional(text()),
+  createdAt: time,
+  failedKeys: count,
+})
+
+export type RefundRow = ItemIn<typeof refundRow>
 
 export interface Refunds {
   /** Records what is to be done, for `run`. Without an amount: what was not refunded yet. Throws a Failure. */
@@ -49,7 +52,7 @@ export function createRefunds(deps: PaymentDependencies): Refunds {
   /** Looks for the refund of an earlier attempt, whose idempotency key Stripe may have forgotten or may be used up. */
   const ask = async (refund: RefundRow, payment: PaymentRow, isFirst: boolean): Promise<StripeReply | Unreached> => {
     if (!api) return new Unreached('no secret key')
-    const intent = payment.payment_intent ?? ''
+    const intent = payment.paymentIntent ?? ''
     if (!isFirst) {
       const reply = await api.get(`/v1/refunds?payment_intent=${intent}&limit=100`)
       const list = reply instanceof Unreached ? undefined : listSchema.safeParse(reply.json).data
@@ -67,11 +70,11 @@ export function createRefunds(deps: PaymentDependencies): Refunds {
 
   const proceed = async (id: RefundId, isFirst: boolean): Promise<RefundRow> => {
     const refund = await getRefund(database.sql, id)
-    const payment = await findPayment(database.sql, refund.payment_id)
+    const payment = await findPayment(database.sql, refund.paymentId)
     if (refund.state !== 'open' || !payment) return refund
-    const { workspace_id: workspaceId } = payment
+    const { workspaceId } = payment
     const { amount } = refund
-    const reason = `Refund of ${payment.payment_intent}: ${refund.reason}`
+    const reason = `Refund of ${payment.paymentIntent}: ${refund.reason}`
     const taken = await ledger.correct({ workspaceId, amount, direction: 'take', reason, paymentId: id })
     if (taken.kind === 'unavailable') throw notCommitted(taken.retryAfterMs)
     if (taken.kind !== 'corrected') {
@@ -81,17 +84,17 @@ export function createRefunds(deps: PaymentDependencies): Refunds {
         : invalidRequest('The wallet cannot be corrected.')
     }
     await reach('in_topup')
-    const reply = await ask(refund, payment, isFirst && refund.failed_keys === 0n)
+    const reply = await ask(refund, payment, isFirst && refund.failedKeys === 0)
     await reach('in_topup')
     const status = reply instanceof Unreached ? undefined : refundSchema.safeParse(reply.json).data?.status
     const isMade = !(reply instanceof Unreached) && reply.status === 200 && status !== undefined
     if (isMade && status !== 'failed' && status !== 'canceled') return await end(id, 'done', null)
     const isRefused = !(reply instanceof Unreached) && !isKeyUsedUp(reply) && [400, 402, 404].includes(reply.status)
     if (!isMade && !isRefused) {
-      const failed = refund.failed_keys
       if (isKeyUsedUp(reply)) {
         await database.transaction(
-          (sql) => sql`UPDATE refunds SET failed_keys = ${failed + 1n} WHERE id = ${id} AND failed_keys = ${failed}`,
+          (sql) => sql`UPDATE refunds SET failed_keys = failed_keys + 1
+            WHERE id = ${id} AND failed_keys = ${BigInt(refund.failedKeys)}`,
         )
       }
       log.warn('a refund is not confirmed by Stripe; it is tried again', { refund: id, ...replyFields(reply) })
@@ -109,9 +112,10 @@ export function createRefunds(deps: PaymentDependencies): Refunds {
   return {
     async begin(sql, paymentId, { amount, reason }) {
       // Locked, so that two refunds at once cannot exceed the payment.
-      const [payment] = await sql<PaymentRow>`UPDATE payments SET state = state WHERE id = ${paymentId} RETURNING *`
+      const locked = await sql`UPDATE payments SET state = state WHERE id = ${paymentId} RETURNING *`
+      const payment = paymentRow.first(locked)
       if (!payment) throw notFound('payment', paymentId)
-      if (payment.state !== 'paid' || payment.payment_intent === null || !api) {
+      if (payment.state !== 'paid' || payment.paymentIntent === undefined || !api) {
         throw invalidRequest('This payment was not made through Stripe, or not paid, so it cannot be refunded here.')
       }
       const [sum] = await sql<{ refunded: bigint | null }>`SELECT CAST(SUM(amount) AS BIGINT) AS refunded FROM refunds
@@ -150,9 +154,9 @@ const refundSchema = z.object({ status: z.string(), metadata: z.record(z.string(
 const listSchema = z.object({ data: z.array(refundSchema) })
 
 async function getRefund(sql: Sql, id: string): Promise<RefundRow> {
-  const [row] = await sql<RefundRow>`SELECT * FROM refunds WHERE id = ${id}`
-  if (!row) throw notFound('refund', id)
-  return row
+  const refund = refundRow.first(await sql`SELECT * FROM refunds WHERE id = ${id}`)
+  if (!refund) throw notFound('refund', id)
+  return refund
 }
 
 function cannotRefund(outcome: Insufficient, amount: Nano): Failure {

@@ -81,8 +81,8 @@ async function call(url: string, init: RequestInit): Promise<StripeReply> {
 }
 
 /** The idempotency key of the next attempt, given how many are used up. */
-export function keyOf({ id, failed_keys }: { readonly id: string; readonly failed_keys: bigint }): string {
-  return failed_keys === 0n ? id : `${id}-${failed_keys}`
+export function keyOf({ id, failedKeys }: { readonly id: string; readonly failedKeys: number }): string {
+  return failedKeys === 0 ? id : `${id}-${failedKeys}`
 }
 
 /**
