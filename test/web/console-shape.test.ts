@@ -4,7 +4,7 @@
 import { afterAll, expect } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { type AxeScope, seriousFaults, seriousFaultsInBoth } from '../parts/axe.ts'
-import { browserTest, sidewaysPixels } from '../parts/browser.ts'
+import { browserTest, openContext, sidewaysPixels } from '../parts/browser.ts'
 import { startConsole } from './console-harness.ts'
 
 const harness = await startConsole()
@@ -90,6 +90,46 @@ browserTest('on a phone the menu shows the current page, and the palette fits', 
   await page.waitForSelector('.palette')
   await check(page, { within: '.palette' })
   await close()
+})
+
+/** Links and buttons of cards and facts that are lower than 44 px; a link may fill its card. */
+const lowTargets = `[...document.querySelectorAll('main :is(.data-table, .facts-grid, .breadcrumbs) :is(a, button)')]
+  .filter((target) => {
+    const fillsCard = getComputedStyle(target, '::after').position === 'absolute'
+    const { width, height } = (fillsCard ? target.closest('tr') : target).getBoundingClientRect()
+    return width > 0 && height < 44
+  })
+  .map((target) => target.outerHTML)`
+
+browserTest('on a phone cards are short, open wherever they are touched, and have large targets', async () => {
+  const phone = {
+    viewport: { width: 390, height: 844 },
+    hasTouch: true,
+    isMobile: true,
+    reducedMotion: 'reduce',
+  } as const
+  const context = await openContext(harness.browser, phone)
+  const { page, go } = await harness.signIn('/console/wallet', { context })
+  const heightOf = async (selector: string) => (await page.locator(selector).first().boundingBox())?.height ?? 0
+  await page.waitForSelector('.transfer-table tr[data-row]')
+  // Type and amount, time and balance, reference.
+  expect(await heightOf('.transfer-table tr[data-row]')).toBeLessThan(90)
+  expect(await page.evaluate(lowTargets)).toEqual([])
+  await go(`${harness.gateway.url}/console/requests/${flaky}`)
+  await page.waitForSelector('.waterfall')
+  // Name and outcome, timeline and times.
+  expect(await heightOf('.waterfall tbody tr')).toBeLessThan(70)
+  expect(await page.evaluate(lowTargets)).toEqual([])
+  await go(`${harness.gateway.url}/console/keys`)
+  const used = page.locator('tr[data-row]', { hasText: 'first-key' }).locator('td[data-label="This month"]')
+  await used.waitFor()
+  // The label beside the value.
+  expect(await heightOf('td[data-label="This month"]')).toBeLessThan(30)
+  expect(await page.evaluate(lowTargets)).toEqual([])
+  const { x = 0, y = 0 } = (await used.boundingBox()) ?? {}
+  await page.touchscreen.tap(x + 5, y + 5)
+  await page.waitForSelector('h1:text-is("first-key")')
+  await context.close()
 })
 
 browserTest('the outcome of an interrupted request fits its column at any width', async () => {

@@ -1,5 +1,6 @@
 /** @jsxImportSource preact */
-// The table of all pages. On a narrow screen every row is a card with each column's label above its value.
+// The table of all pages. On a narrow screen every row is a card with each column's label above its value, on a phone
+// beside it.
 
 import type { ComponentChildren } from 'preact'
 

@@ -180,6 +180,7 @@ function WorkspaceBilling({ id }: { readonly id: string }) {
             <ListView
               what="transfers"
               list={{ ...list, error: undefined, items: withBalances(wallet.balance, list.items) }}
+              class="data-table transfer-table"
               caption="Transfers, newest first"
               columns={columns}
               empty={emptyState(

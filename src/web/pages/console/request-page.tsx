@@ -260,7 +260,7 @@ const spanColumns = (most: number): readonly Column<Span>[] => [
         ))}
         <rect
           class={look}
-          x={(from / most) * barWidth}
+          x={Math.min((from / most) * barWidth, barWidth - 2)}
           y="2"
           width={Math.max(2, ((to - from) / most) * barWidth)}
           height={barHeight - 4}
