@@ -47,7 +47,6 @@ const dialling: Readonly<Record<string, string>> = {
   'src/providers/local.ts': 'local model servers',
   'src/store/postgres.ts': 'the database',
   'src/store/redis.ts': 'limits, and what else replicas share',
-  'src/store/sqlite.ts': 'opens a file',
   'src/telemetry/otlp.ts': 'traces and metrics',
   'src/web/oidc.ts': 'the identity provider',
 }
