@@ -11,12 +11,7 @@ import type { Route } from './route.ts'
 import { managementRoutes } from './serve.ts'
 
 // Only the rows are read here; nothing of what they would need is called.
-const checkout: NonNullable<RouteDependencies['checkout']> = async () => ({
-  id: 'unused',
-  url: 'unused',
-  payment_id: 'unused',
-})
-const routes = managementRoutes({ checkout } as RouteDependencies)
+const routes = managementRoutes({} as RouteDependencies)
 const pathTo = ({ path, kind }: Route) =>
   path
     .replace('{id}', kind === undefined ? '' : createId(idPrefixes[kind]))
@@ -34,7 +29,7 @@ const asInstallation: Readonly<Partial<Record<Route['name'], number>>> = {
 
 forEachEngine((engine) => {
   test('T3: serves each operation with the token only, not without one, with an API key or with a wrong token', async () => {
-    await using management = await openManagement(engine, { checkout, pause: async () => {} })
+    await using management = await openManagement(engine, { pause: async () => {} })
     const workspace = await management.make('/api/workspaces', { name: 'acme' })
     const project = await management.make(`/api/workspaces/${workspace.id}/projects`, { name: 'web' })
     const { secret: apiKey } = await management.make(`/api/projects/${project.id}/keys`, { name: 'k' })
@@ -67,7 +62,7 @@ forEachEngine((engine) => {
 /** Ids of a kind that exist are of no use under another kind's path. */
 forEachEngine((engine) => {
   test('T2: answers alike for an id of another kind, a malformed id and an unknown id', async () => {
-    await using management = await openManagement(engine, { checkout })
+    await using management = await openManagement(engine)
     const workspace = await management.make('/api/workspaces', { name: 'acme' })
     const project = await management.make(`/api/workspaces/${workspace.id}/projects`, { name: 'web' })
     const key = await management.make(`/api/projects/${project.id}/keys`, { name: 'k' })
@@ -138,7 +133,7 @@ forEachEngine((engine) => {
   })
 
   test('keeps a silent connection open only while it works for the operator', async () => {
-    await using management = await openManagement(engine, { checkout, pause: async () => {} })
+    await using management = await openManagement(engine, { pause: async () => {} })
     await management.ask('GET', '/api/workspaces', { token: null })
     expect(management.sockets.filter((each) => each.endsWith('kept open'))).toEqual([])
     await management.ask('GET', '/api/workspaces')
