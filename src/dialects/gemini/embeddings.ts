@@ -113,11 +113,11 @@ export const embeddings: Embeddings = {
     }
     return { vectors, usage: readUsage(reply) }
   },
-  renderReply({ vectors, usage }, { embeddings: asked }, { quotedUsd }) {
+  renderReply({ vectors, usage }, { embeddings: asked }, context) {
     const all = vectors.map((values) => ({ values }))
     return jsonObject({
       ...(asked?.isBatch ? { embeddings: JSON.stringify(all) } : { embedding: JSON.stringify(all[0]) }),
-      usageMetadata: renderUsage(usage, quotedUsd(usage)),
+      usageMetadata: renderUsage(usage, context.quotedUsd(usage)),
     })
   },
   /** Each request of a batch repeats the name of the model. */
