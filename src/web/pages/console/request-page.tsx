@@ -222,6 +222,8 @@ function noChargeText({ cost, usage, code }: RequestDetails): string {
 }
 
 const [barWidth, barHeight] = [600, 14]
+/** Some pixels where the timeline is narrow. */
+const barMin = barWidth / 40
 
 interface Span {
   readonly name: string
@@ -260,9 +262,9 @@ const spanColumns = (most: number): readonly Column<Span>[] => [
         ))}
         <rect
           class={look}
-          x={Math.min((from / most) * barWidth, barWidth - 2)}
+          x={Math.min((from / most) * barWidth, barWidth - barMin)}
           y="2"
-          width={Math.max(2, ((to - from) / most) * barWidth)}
+          width={Math.max(barMin, ((to - from) / most) * barWidth)}
           height={barHeight - 4}
         />
       </svg>
