@@ -60,5 +60,5 @@ function configuration(upstreamUrl: string, emptyFile: string): string {
 function versionOf(program: string): string {
   const go = Bun.which('go')
   const output = go ? Bun.spawnSync([go, 'version', '-m', program]).stdout.toString() : ''
-  return `bifrost ${/mod\s+\S+\s+(\S+)/.exec(output)?.[1] ?? 'of unknown version'}`
+  return `bifrost ${/vcs\.revision=(\w{9})/.exec(output)?.[1] ?? 'of unknown version'}`
 }
