@@ -162,7 +162,8 @@ export class Oracle {
     if (request.state === 'ended') this.violate(`M3: ${request.id} was charged after it had ended without a charge`)
     if (request.isUncharged) this.violate(`M3: ${request.id} was charged after it was reported as not charged`)
     if (repeated && request.asked.length < 1) this.violate(`M3: ${request.id} has a charge that was not requested`)
-    const fault = this.chargeFault(request, found, request.isUnclear ? undefined : demand)
+    // A repeated charge was decided before this call, when the wallet may have had less or more.
+    const fault = this.chargeFault(request, found, repeated || request.isUnclear ? undefined : demand)
     if (fault) this.violate(fault)
     request.end(found)
   }
