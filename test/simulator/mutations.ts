@@ -107,7 +107,7 @@ export const mutations: readonly Mutation[] = [
     edits: [
       {
         file: 'ledger/embedded/embedded-ledger.ts',
-        from: /this\.budgets\.free\(hold\.budgetNames, hold\.amount\)/,
+        from: /this\.budgets\.free\(budgetNames, amount\)/,
         to: '',
       },
     ],

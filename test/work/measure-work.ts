@@ -140,8 +140,9 @@ async function measureHeap({ gateway, ask }: Scene, lines: readonly string[]) {
   const middle = (heapRounds - 1) / 2
   const heapGrowthBytes = per(1000, ({ bytes }) => bytes)[middle] ?? Number.NaN
   const objectGrowth = per(1000, ({ objects }) => objects)[middle] ?? Number.NaN
-  const [leastAllocated = Number.NaN] = per(1, ({ allocated }) => allocated)
-  return { heapGrowthBytes, objectGrowth, allocatedBytes: leastAllocated, sinceStart }
+  // Lines of a busy machine's log may arrive in the next round, so single rounds have too little or too much.
+  const allocated = per(1, (growth) => growth.allocated)[middle] ?? Number.NaN
+  return { heapGrowthBytes, objectGrowth, allocatedBytes: allocated, sinceStart }
 }
 
 /** Three times, and the least of them: now and then the gateway does its own housekeeping in between. */
