@@ -5,8 +5,7 @@
 import { readPriceSource } from '../catalog/price-source.ts'
 import { updatePrices } from '../http/management/catalog.ts'
 import type { RouteDependencies } from '../http/management/dependencies.ts'
-import type { Base } from './open-storage.ts'
-import { errorFields } from './open-storage.ts'
+import { type Base, errorFields } from './open-storage.ts'
 
 export interface PriceUpdateDependencies
   extends Pick<Base, 'source' | 'clock' | 'log'>,

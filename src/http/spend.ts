@@ -2,8 +2,7 @@
 // (`claude gateway --help` of 2.1.325, 2026-11). It shows the amounts beside the percentage from the headers.
 
 import type { Dialect } from '../dialects/dialect.ts'
-import type { Clock } from '../kernel/clock.ts'
-import { isoTime } from '../kernel/clock.ts'
+import { type Clock, isoTime } from '../kernel/clock.ts'
 import { Failure } from '../kernel/failure.ts'
 import type { Nano } from '../kernel/money.ts'
 import { type SpendState, spendState } from '../ledger/budget.ts'

@@ -8,11 +8,11 @@ import { Failure } from '../kernel/failure.ts'
 import type { RequestId } from '../kernel/ids.ts'
 import type { Usage } from '../kernel/usage.ts'
 import { Exhausted, exhaustedFailure } from '../routing/exhausted.ts'
-import type { CallBudget } from '../routing/failover.ts'
 import {
   type AttemptOptions,
   type Attempts,
   attemptCandidates,
+  type CallBudget,
   type FailoverDependencies,
 } from '../routing/failover.ts'
 import type { AttemptFault } from '../routing/faults.ts'

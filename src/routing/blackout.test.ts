@@ -3,8 +3,7 @@
 import { expect, test } from 'bun:test'
 import { createJumpClock } from '../../test/parts/jump-clock.ts'
 import { attemptFault } from './faults.ts'
-import type { HealthNotice } from './health.ts'
-import { createHealth } from './health.ts'
+import { createHealth, type HealthNotice } from './health.ts'
 import type { RouteHealth } from './route.ts'
 
 function createBench() {

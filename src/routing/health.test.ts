@@ -4,10 +4,8 @@ import { faultFromError, faultFromBody as messages } from '../dialects/canonical
 import { readFault as gemini } from '../dialects/gemini/errors.ts'
 import { readFault as chat } from '../dialects/openai-chat/errors.ts'
 import { type AttemptFault, attemptFault, classifyFault, type FaultClass } from './faults.ts'
-import type { HealthNotice } from './health.ts'
-import { createHealth } from './health.ts'
-import type { RouteHealth, RouteNames } from './route.ts'
-import { healthy } from './route.ts'
+import { createHealth, type HealthNotice } from './health.ts'
+import { healthy, type RouteHealth, type RouteNames } from './route.ts'
 
 const names: RouteNames = {
   providerId: 'acme',

@@ -21,11 +21,11 @@ import {
   type WorkspaceCredentials,
 } from '../tenancy/credentials.ts'
 import type { Health } from './health.ts'
-import type { HealthPlan } from './plan.ts'
 import {
   type Candidate,
   candidateRecords,
   candidatesOf,
+  type HealthPlan,
   type OwnProvider,
   type PlanInput,
   type RequestedFeatures,

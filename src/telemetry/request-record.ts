@@ -3,8 +3,7 @@
 
 import { type Tags, tagsFromText } from '../kernel/attribution.ts'
 import { isoTime } from '../kernel/clock.ts'
-import type { FailureCause } from '../kernel/failure.ts'
-import { assert } from '../kernel/failure.ts'
+import { assert, type FailureCause } from '../kernel/failure.ts'
 import type { KeyId, ProjectId, RequestId, WorkspaceId } from '../kernel/ids.ts'
 import { formatUsd, type Nano } from '../kernel/money.ts'
 import { totalInputTokens, type UnitName, type Usage } from '../kernel/usage.ts'

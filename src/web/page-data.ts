@@ -1,8 +1,7 @@
 // The data of each page. It is plain JSON: the server renders with it and the browser hydrates with the same. Everyone who can
 // open a page can read its data. Also the list of the console's pages.
 
-import type { OperationName } from '../api/endpoints.ts'
-import { isAllowed } from '../api/endpoints.ts'
+import { isAllowed, type OperationName } from '../api/endpoints.ts'
 import type { WorkspaceRole } from '../kernel/roles.ts'
 import type { CatalogEntry, DatedPrice, RouteDay } from './catalog/entry.ts'
 import type { CatalogQuery, ListView } from './catalog/query.ts'

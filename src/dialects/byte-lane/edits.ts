@@ -3,12 +3,12 @@
 // names.
 
 import { type Failure, invalidRequest } from '../../kernel/failure.ts'
-import type { JsonSpan } from '../../wire/json.ts'
 import {
   type ByteEdit,
   JsonFault,
   type JsonMember,
   type JsonMembers,
+  type JsonSpan,
   memberKind,
   memberText,
   readJsonElements,

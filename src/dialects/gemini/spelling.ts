@@ -1,8 +1,7 @@
 // Google's parser takes each name of its API in two spellings, `toolConfig` and `tool_config`, and Google's Python client
 // sends both. Here they are written the first way before anything else reads a body; the rest of it stays as it is.
 
-import type { JsonSpan } from '../../wire/json.ts'
-import { type ByteEdit, readJsonElements, spliceBytes } from '../../wire/json.ts'
+import { type ByteEdit, type JsonSpan, readJsonElements, spliceBytes } from '../../wire/json.ts'
 import { byteEdit, objectAt } from '../byte-lane/edits.ts'
 
 /** https://ai.google.dev/api/generate-content and https://ai.google.dev/api/embeddings, 2026-11 */

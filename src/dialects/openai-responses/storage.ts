@@ -1,8 +1,15 @@
 // Stored responses in the form of this API: continuing one, and reading one from a reply.
 
 import { hasBytes, utf8Text } from '../../wire/bytes.ts'
-import type { JsonSpan } from '../../wire/json.ts'
-import { JsonFault, type JsonMember, memberKind, memberText, readJsonMembers, spliceBytes } from '../../wire/json.ts'
+import {
+  JsonFault,
+  type JsonMember,
+  type JsonSpan,
+  memberKind,
+  memberText,
+  readJsonMembers,
+  spliceBytes,
+} from '../../wire/json.ts'
 import { readSseRecord } from '../../wire/sse.ts'
 import { byteEdit, elementsOf, objectAt, removeMembers, removeSpans, textAt } from '../byte-lane/edits.ts'
 import { isRecord, parseJson, parseRecord, recordOf, textOf } from '../canonical/json.ts'

@@ -5,8 +5,7 @@ import { type Conversation, pointerTo, type RawJson, type Sampling, type TextBlo
 import { jsonNumber, type Members } from '../canonical/json.ts'
 import type { TargetRules } from '../canonical/target-rules.ts'
 import type { Target } from '../canonical/translation.ts'
-import type { WarningList } from './fields.ts'
-import { refuseAt } from './fields.ts'
+import { refuseAt, type WarningList } from './fields.ts'
 
 export interface SettingsContext {
   readonly rules: TargetRules

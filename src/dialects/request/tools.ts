@@ -19,8 +19,7 @@ import {
 } from '../canonical/conversation.ts'
 import { isRecord, jsonArray, jsonMembers, jsonString, parseJson, recordOf, textOf } from '../canonical/json.ts'
 import type { TargetRules } from '../canonical/target-rules.ts'
-import type { WarningList } from './fields.ts'
-import { refuseAt, refusePrefill, reportUnsupported, shownCallId, shownWord } from './fields.ts'
+import { refuseAt, refusePrefill, reportUnsupported, shownCallId, shownWord, type WarningList } from './fields.ts'
 import { SchemaBudget } from './schema.ts'
 
 /** The calls of one assistant turn that share an id, in order. */

@@ -35,8 +35,7 @@ import {
 import { listTransfers, readTransfersOf } from '../transfer.ts'
 import { readBudget } from './balances.ts'
 import { type BatchQueue, createBatchQueue, settleRetryMs as retryMs } from './batch-queue.ts'
-import type { SharedOperation } from './holds.ts'
-import { awaitHolds, clearEnded, reapHolds } from './holds.ts'
+import { awaitHolds, clearEnded, reapHolds, type SharedOperation } from './holds.ts'
 import { describeSkew, heartbeatMs, joinReplicas } from './replica.ts'
 
 const probeMs = 1000

@@ -1,8 +1,7 @@
 // The sandbox's embedding model: the same text always has the same vector, and texts that share words have similar ones.
 // Each word adds +1 or -1 at a place that its hash decides; the vector is then scaled to length 1. docs/sandbox.md
 
-import type { EmbeddingsReply, EmbeddingsRequest } from '../../dialects/canonical/embeddings.ts'
-import { inputUsage } from '../../dialects/canonical/embeddings.ts'
+import { type EmbeddingsReply, type EmbeddingsRequest, inputUsage } from '../../dialects/canonical/embeddings.ts'
 import { countTokens } from './tokens.ts'
 
 export const embedModel = 'embed'

@@ -7,8 +7,7 @@ import { removeMembers } from '../../dialects/byte-lane/edits.ts'
 import { isRecord } from '../../dialects/canonical/json.ts'
 import type { Warning } from '../../dialects/canonical/translation.ts'
 import { pointerStep, WarningList } from '../../dialects/request/fields.ts'
-import type { Failure } from '../../kernel/failure.ts'
-import { assert } from '../../kernel/failure.ts'
+import { assert, type Failure } from '../../kernel/failure.ts'
 import { hasBytes, utf8Text } from '../../wire/bytes.ts'
 import {
   type ByteEdit,

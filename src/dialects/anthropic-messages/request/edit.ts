@@ -3,8 +3,7 @@
 // Everything else is forwarded byte for byte.
 
 import { hasBytes, openBracket } from '../../../wire/bytes.ts'
-import type { JsonSpan } from '../../../wire/json.ts'
-import { type ByteEdit, type JsonMembers, memberKind, readJsonElements } from '../../../wire/json.ts'
+import { type ByteEdit, type JsonMembers, type JsonSpan, memberKind, readJsonElements } from '../../../wire/json.ts'
 import {
   BodyEdits,
   type EditedRequest,

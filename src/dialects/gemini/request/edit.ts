@@ -5,12 +5,12 @@
 // passes only if all names in it are known here; others are translated.
 
 import { hasBytes } from '../../../wire/bytes.ts'
-import type { JsonSpan } from '../../../wire/json.ts'
 import {
   type ByteEdit,
   insertMember,
   type JsonMember,
   type JsonMembers,
+  type JsonSpan,
   memberKind,
   memberValue,
 } from '../../../wire/json.ts'

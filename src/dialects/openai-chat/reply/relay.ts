@@ -2,8 +2,7 @@
 // the usage record, and that record itself if the caller did not ask for it.
 
 import { openBrace, utf8Text } from '../../../wire/bytes.ts'
-import type { ByteEdit } from '../../../wire/json.ts'
-import { JsonSpans, JsonTextMeter } from '../../../wire/json.ts'
+import { type ByteEdit, JsonSpans, JsonTextMeter } from '../../../wire/json.ts'
 import { sseEvent } from '../../../wire/sse.ts'
 import {
   costEdit,

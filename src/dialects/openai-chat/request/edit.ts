@@ -2,13 +2,13 @@
 // byte, including key order, number spelling and unknown fields.
 
 import { hasBytes } from '../../../wire/bytes.ts'
-import type { JsonSpan } from '../../../wire/json.ts'
 import {
   type ByteEdit,
   insertMember,
   JsonFault,
   type JsonMember,
   type JsonMembers,
+  type JsonSpan,
   memberKind,
   readJsonValueMembers,
 } from '../../../wire/json.ts'

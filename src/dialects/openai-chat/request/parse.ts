@@ -2,13 +2,15 @@
 // checks nothing that depends on the model.
 
 import type { Failure } from '../../../kernel/failure.ts'
-import type { RawJson, Tool, ToolChoice } from '../../canonical/conversation.ts'
 import {
   type Conversation,
   efforts,
   type Pointers,
+  type RawJson,
   type ReasoningSettings,
   type Sampling,
+  type Tool,
+  type ToolChoice,
 } from '../../canonical/conversation.ts'
 import { isRecord } from '../../canonical/json.ts'
 import type { Envelope, ParsedRequest } from '../../canonical/translation.ts'

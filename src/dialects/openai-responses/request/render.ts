@@ -17,8 +17,7 @@ import type {
 import { filledObject, jsonArray, jsonObject, jsonString, type Members, rawJsonAt } from '../../canonical/json.ts'
 import type { TargetRules } from '../../canonical/target-rules.ts'
 import { noHeaders, type RenderedRequest, type Target } from '../../canonical/translation.ts'
-import type { FoundMark, MarkRules } from '../../request/cache-marks.ts'
-import { chooseMarks } from '../../request/cache-marks.ts'
+import { chooseMarks, type FoundMark, type MarkRules } from '../../request/cache-marks.ts'
 import { readRequest, refuseAt, refuseEmpty, WarningList } from '../../request/fields.ts'
 import { refuseAudio, refuseMediaUrl } from '../../request/media.ts'
 import {
