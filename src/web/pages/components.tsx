@@ -288,19 +288,14 @@ export interface SidePanelProps {
 
 /** Details of a row over the right side of the page. Esc and a click beside it close it. */
 export function SidePanel({ title, children, action, onClose }: SidePanelProps) {
-  const dialog = useModal()
+  const dialog = useModal(onClose)
   const titleId = useUniqueId()
-  const cancel = (event: Event) => {
-    event.preventDefault()
-    onClose()
-  }
   return (
     // biome-ignore lint/a11y/useKeyWithClickEvents: Esc closes it too
     <dialog
       class="side-panel"
       ref={dialog}
       aria-labelledby={titleId}
-      onCancel={cancel}
       onClick={({ target }) => target === dialog.current && onClose()}
     >
       <div class="sheet-head between">
@@ -477,14 +472,24 @@ export function LiveStatus({ state }: { readonly state: LiveState }) {
   )
 }
 
-/** Opens a dialog over the page when the component mounts; the focus returns when it unmounts. */
-export function useModal(): RefObject<HTMLDialogElement> {
+/**
+ * Opens a dialog over the page when the component mounts; the focus returns when it unmounts. Esc calls `onDismiss`; without
+ * it the dialog stays. Browsers let a page prevent that once and close it the next time, so it is opened again.
+ */
+export function useModal(onDismiss: (() => void) | undefined): RefObject<HTMLDialogElement> {
   const dialog = useRef<HTMLDialogElement>(null)
+  const dismiss = useRef(onDismiss)
+  dismiss.current = onDismiss
   useEffect(() => {
     const before = document.activeElement
     const opened = dialog.current
+    const stay = (event: Event) => dismiss.current ?? event.preventDefault()
+    const closed = () => (dismiss.current ? dismiss.current() : opened?.showModal())
+    opened?.addEventListener('cancel', stay)
+    opened?.addEventListener('close', closed)
     opened?.showModal()
     return () => {
+      opened?.removeEventListener('close', closed)
       opened?.close()
       if (before instanceof HTMLElement && before.isConnected) before.focus()
     }

@@ -62,17 +62,13 @@ export interface DialogProps {
 }
 
 export function Dialog({ title, children, isSticky = false }: DialogProps) {
-  const dialog = useModal()
   const { close } = useOverlay()
+  const dialog = useModal(isSticky ? undefined : close)
   const titleId = useUniqueId()
   // Otherwise the close button would have the focus.
   useEffect(() => dialog.current?.querySelector<HTMLElement>('input, select, textarea')?.focus(), [])
-  const cancel = (event: Event) => {
-    event.preventDefault()
-    if (!isSticky) close()
-  }
   return (
-    <dialog class="sheet" ref={dialog} aria-labelledby={titleId} onCancel={cancel}>
+    <dialog class="sheet" ref={dialog} aria-labelledby={titleId}>
       <div class="sheet-head between">
         <h2 id={titleId}>{title}</h2>
         {!isSticky && <CloseButton onClick={close} />}

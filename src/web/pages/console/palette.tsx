@@ -129,7 +129,7 @@ function PaletteDialog({ onClose, ...sources }: PaletteDialogProps) {
   const id = sources.scope === allWorkspaces ? undefined : sources.scope
   const keys = useApi('listKeys', { query: { limit: 200, workspace_id: id } }).value?.data ?? []
   const projects = useApi('listProjects', id === undefined ? undefined : { id }).value?.data ?? []
-  const dialog = useModal()
+  const dialog = useModal(onClose)
   const [typed, setTyped] = useState('')
   const [at, setAt] = useState(0)
   const entries = paletteEntries(typed, { ...sources, models, keys, projects })
@@ -152,17 +152,12 @@ function PaletteDialog({ onClose, ...sources }: PaletteDialogProps) {
     if (run) run()
     else if (href !== undefined) navigate(href)
   }
-  const cancel = (event: Event) => {
-    event.preventDefault()
-    onClose()
-  }
   return (
     // biome-ignore lint/a11y/useKeyWithClickEvents: Esc closes it too
     <dialog
       class="palette"
       ref={dialog}
       aria-label="Go to"
-      onCancel={cancel}
       onClick={({ target }) => target === dialog.current && onClose()}
     >
       <input
