@@ -479,7 +479,7 @@ export class GatewayRequest implements RelayContext {
   }
 }
 
-/** What the renderer of a reply is told about its request. */
+/** What the renderer of a reply needs to know about its request. */
 class ReplyContext implements RenderContext {
   readonly model: string
   readonly requestId: RequestId
