@@ -63,7 +63,7 @@ interface AnswerRow<Name extends OperationName> extends Row<Name> {
   text(answer: AnswerOf<Name>, context: CommandContext, parameters: Parameters): string | Promise<string>
   /** The output of --json; absent = the answer. */
   json?(answer: AnswerOf<Name>, parameters: Parameters): unknown
-  /** What to know or do next, on the standard error; not with --json. */
+  /** A hint for the user, written to standard error; omitted with --json. */
   note?(answer: AnswerOf<Name>, context: CommandContext): string
   /** Further calls after the answer, for notes and warnings on the standard error. */
   after?(context: CommandContext, answer: AnswerOf<Name>, parameters: Parameters): Promise<void> | void

@@ -121,10 +121,10 @@ export function retryHeaders(failure: Failure): Record<string, string> {
 
 // ── Bugs ──
 
-// A failed assertion is a bug in Tollgate. It ends the one request it
-// happened in with a 500 and never the process: code that calls back into several requests, such as a group commit, catches
-// what one of them throws and goes on with the others. The one exception is the wallet book of the embedded ledger: if it
-// contradicts the database, the gateway takes no new requests, finishes the running ones and exits (decision 0024).
+// A failed assertion is a bug in Tollgate. The request in which it happens gets a 500; the process goes on. Code that calls
+// back into several requests, such as a group commit, catches the error of one and continues with the others. There is one
+// exception: if the wallets in memory contradict the database, the gateway takes no new requests, finishes the running ones
+// and exits (decision 0024).
 
 export function assert(condition: unknown, message: string): asserts condition {
   if (!condition) throw new Error(`assertion failed: ${message}`)

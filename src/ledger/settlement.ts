@@ -1,4 +1,4 @@
-// What both engines share of settling: the amount due, the row that is written with the charge, the result of a request
+// Settling, the parts that both engines share: the amount due, the row that is written with the charge, the result of a request
 // that was settled before, whether commits work at the moment, and counts for the metrics.
 
 import type { Clock } from '../kernel/clock.ts'

@@ -48,7 +48,7 @@ export interface RowFormat<Item> {
   write(item: Item): Readonly<Record<string, SqlValue>>
 }
 
-/** What a format reads a row as. */
+/** The type of the objects of a format. */
 export type ItemIn<Format> = Format extends RowFormat<infer Item> ? Item : never
 
 /** By the names of the object's members: `createdAt` is the column `created_at`. */

@@ -153,7 +153,7 @@ function allowlistsOf(row: KeyRow, allowlistOf: (json: string | null) => Allowli
   return Object.freeze([row.project_models, row.key_models].map(allowlistOf).filter(isList))
 }
 
-/** Each row has texts of its own; the keys of one project share theirs. */
+/** Lets the keys of one project share the same strings in memory. */
 function createTextPool(): <Text extends string>(text: Text) => Text {
   const textsMax = 10_000
   const texts = new Map<string, string>()

@@ -29,7 +29,7 @@ type Camel<Name extends string> = Name extends `${infer Head}_${infer Tail}`
   ? `${Head}${Capitalize<Camel<Tail>>}`
   : Name
 
-/** What a member of an answer is made from: null from undefined, a time from epoch milliseconds, USD from an amount. */
+/** The stored value of an answer's member: undefined becomes null, epoch milliseconds a time, and an amount USD. */
 type SourceOf<Name, Value> = null extends Value
   ? SourceOf<Name, NonNullable<Value>> | undefined
   : Name extends 'at' | `${string}_at`

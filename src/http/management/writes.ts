@@ -45,7 +45,7 @@ function keyReused(): Failure {
   return invalidRequest('This Idempotency-Key was used for another request. Use a new one.', 'Idempotency-Key')
 }
 
-/** Of the body of a request under an idempotency key. */
+/** The hash of a body, by which a repeated idempotency key is recognised as the same request. */
 export function digestOf(content: unknown): string {
   return createHash('sha256').update(JSON.stringify(content)).digest('hex')
 }
