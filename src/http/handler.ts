@@ -276,7 +276,7 @@ function unknownPath(request: Request, { storesResponses }: Pick<HandlerDependen
     return new Failure('NOT_FOUND', message)
   }
   const near = nearestNames(path, knownPaths, 1)
-  const hint = near.length > 0 ? ` Did you mean ${near[0]}?` : ` Served are ${knownPaths.join(', ')}.`
+  const hint = near.length > 0 ? ` Did you mean ${near[0]}?` : ` Served paths: ${knownPaths.join(', ')}.`
   return new Failure('NOT_FOUND', `Nothing is served at ${request.method} ${shown}.${hint}`)
 }
 
@@ -298,13 +298,14 @@ function corsHeaders(request: Request, origins: readonly string[]): Record<strin
   return { 'access-control-allow-origin': origin, vary: 'origin', 'access-control-expose-headers': exposed }
 }
 
-/** Paths with `/v1`, and the same without it. */
+const publicPaths = [...surfaceList.flatMap(({ paths }) => Object.values(paths ?? {})), '/models', '/model/info']
+
+/** Paths below `/v1`, the same without it, and those that name a model. */
 function isPublicApi({ url }: Request): boolean {
-  const path = pathOf(url)
-  return (
-    path.startsWith('/v1/') ||
-    /^\/(chat\/completions|messages|responses|models|model\/info)(\/|$)/.test(publicPath(path))
-  )
+  const sentPath = pathOf(url)
+  if (sentPath.startsWith('/v1/') || surfaceList.some(({ matchPath }) => matchPath?.(sentPath))) return true
+  const path = publicPath(sentPath)
+  return publicPaths.some((each) => path === each || path.startsWith(`${each}/`))
 }
 
 /** Answers preflights, and lets pages of the allowed origins read answers. Costs nothing while there are no origins. */
@@ -324,7 +325,7 @@ function preflight(request: Request, headers: Record<string, string>): Response 
     status: 204,
     headers: {
       ...headers,
-      'access-control-allow-methods': 'GET, POST, OPTIONS',
+      'access-control-allow-methods': 'GET, POST, DELETE, OPTIONS',
       'access-control-allow-headers': asked ?? 'authorization, content-type',
       'access-control-max-age': preflightSeconds,
     },

@@ -86,6 +86,14 @@ async function ask({ path, headers, body }: TestSurface, key: string, more: obje
 
 const shown = ({ status, body, headers }: Reply) => [status, body.model, headers.get('x-tollgate-cost')]
 
+/** What pages may call: each path of the four APIs, with `/v1` and without where both are served. */
+const publicPaths = [
+  ...['/chat/completions', '/embeddings', '/messages', '/messages/count_tokens', '/models', '/model/info'],
+  ...['/responses', '/responses/input_tokens', '/responses/compact', '/responses/resp_1/input_items'],
+]
+  .flatMap((path) => [path, `/v1${path}`])
+  .concat('/v1beta/models', '/v1beta/models/acme/large:generateContent', '/v1alpha/models/acme/large:embedContent')
+
 forEachEngine((engine) => {
   let key: string
   let projectId: string
@@ -210,11 +218,17 @@ forEachEngine((engine) => {
     const call = (path: string, origin: string, method = 'OPTIONS') =>
       fetch(url + path, { method, headers: { origin, 'access-control-request-headers': 'x-api-key' } })
     const app = 'https://app.example.com'
-    const preflight = await call('/v1/chat/completions', app)
-    expect([preflight.status, preflight.headers.get('access-control-allow-origin')]).toEqual([204, app])
-    expect(preflight.headers.get('access-control-allow-headers')).toBe('x-api-key')
-    const answer = await call('/v1/models', app, 'GET')
-    expect([answer.status, answer.headers.get('access-control-allow-origin')]).toEqual([401, app])
+    for (const path of publicPaths) {
+      const preflight = await call(path, app)
+      const allowed = ['origin', 'headers', 'methods'].map((name) =>
+        preflight.headers.get(`access-control-allow-${name}`),
+      )
+      expect([path, preflight.status, ...allowed]).toEqual([path, 204, app, 'x-api-key', 'GET, POST, DELETE, OPTIONS'])
+    }
+    for (const path of ['/v1/models', '/v1beta/models']) {
+      const answer = await call(path, app, 'GET')
+      expect([path, answer.status, answer.headers.get('access-control-allow-origin')]).toEqual([path, 401, app])
+    }
     for (const [path, origin] of [
       ['/v1/models', 'https://other.example.com'],
       ['/api/workspaces', app],
