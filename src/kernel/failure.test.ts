@@ -11,37 +11,40 @@ import {
   readError,
 } from '../../test/parts/official-clients.ts'
 import { anthropicMessages } from '../dialects/anthropic-messages/index.ts'
+import { gemini } from '../dialects/gemini/index.ts'
 import { openaiChat } from '../dialects/openai-chat/index.ts'
 import { Failure, type FailureCode, failureTable, retryHeaders } from './failure.ts'
 
-// The table, as the contract has it, against the two dialects that render it, the clients that read it, and the page
-// that explains it.
+// The table, as the contract has it, against the dialects that render it, the clients that read it, and the page that
+// explains it. The responses surface renders errors as the chat surface does.
 
 interface Expected {
   readonly status: number | undefined
+  /** A name of google.rpc.Code, by Google's mapping of HTTP statuses. */
+  readonly gemini: string
   readonly chat: string
-  readonly message: string
+  readonly messages: string
   /** Whether official clients retry it by themselves. */
   readonly retried: boolean
 }
 
 const expected: Readonly<Record<FailureCode, Expected>> = {
-  INVALID_REQUEST: row(400, 'invalid_request_error'),
-  UNAUTHORIZED: row(401, 'authentication_error'),
-  INSUFFICIENT_BALANCE: { ...row(402, 'insufficient_quota'), message: 'billing_error' },
-  FORBIDDEN: row(403, 'permission_error'),
-  NOT_FOUND: row(404, 'not_found_error'),
-  METHOD_NOT_ALLOWED: row(405, 'invalid_request_error'),
-  PAYLOAD_TOO_LARGE: { ...row(413, 'invalid_request_error'), message: 'request_too_large' },
-  UNSUPPORTED_MEDIA_TYPE: row(415, 'invalid_request_error'),
-  LIMIT_EXCEEDED: { ...row(429, 'rate_limit_error'), retried: true },
-  INTERNAL: { ...row(500, 'api_error'), retried: true },
-  OVERLOADED: { ...row(503, 'overloaded_error'), retried: true },
-  STREAM_INTERRUPTED: row(undefined, 'api_error'),
+  INVALID_REQUEST: row(400, 'INVALID_ARGUMENT', 'invalid_request_error'),
+  UNAUTHORIZED: row(401, 'UNAUTHENTICATED', 'authentication_error'),
+  INSUFFICIENT_BALANCE: { ...row(402, 'FAILED_PRECONDITION', 'insufficient_quota'), messages: 'billing_error' },
+  FORBIDDEN: row(403, 'PERMISSION_DENIED', 'permission_error'),
+  NOT_FOUND: row(404, 'NOT_FOUND', 'not_found_error'),
+  METHOD_NOT_ALLOWED: row(405, 'UNIMPLEMENTED', 'invalid_request_error'),
+  PAYLOAD_TOO_LARGE: { ...row(413, 'INVALID_ARGUMENT', 'invalid_request_error'), messages: 'request_too_large' },
+  UNSUPPORTED_MEDIA_TYPE: row(415, 'INVALID_ARGUMENT', 'invalid_request_error'),
+  LIMIT_EXCEEDED: { ...row(429, 'RESOURCE_EXHAUSTED', 'rate_limit_error'), retried: true },
+  INTERNAL: { ...row(500, 'INTERNAL', 'api_error'), retried: true },
+  OVERLOADED: { ...row(503, 'UNAVAILABLE', 'overloaded_error'), retried: true },
+  STREAM_INTERRUPTED: row(undefined, 'INTERNAL', 'api_error'),
 }
 
-function row(status: number | undefined, type: string): Expected {
-  return { status, chat: type, message: type, retried: false }
+function row(status: number | undefined, gemini: string, type: string): Expected {
+  return { status, gemini, chat: type, messages: type, retried: false }
 }
 
 const codes = Object.keys(failureTable) as FailureCode[]
@@ -50,8 +53,8 @@ const requestId = 'req_01M7EF904RE8QRFH844FE2HEQF'
 test('the table is the one of the contract', () => {
   expect<string[]>(codes.toSorted()).toEqual(Object.keys(expected).toSorted())
   for (const code of codes) {
-    const { status, chat, message } = expected[code]
-    expect<object>({ code, ...failureTable[code] }).toEqual({ code, status, chatType: chat, messageType: message })
+    const { status, gemini: geminiStatus, chat: chatType, messages: messagesType } = expected[code]
+    expect<object>({ code, ...failureTable[code] }).toEqual({ code, status, geminiStatus, chatType, messagesType })
   }
 })
 
@@ -137,7 +140,7 @@ for (const name of [...chatClientNames, ...messageClientNames]) {
         exception: expectedException(name, status),
         status,
         code,
-        type: isChatClient(name) ? types.chat : types.message,
+        type: isChatClient(name) ? types.chat : types.messages,
         text: `What ${code} says.`,
         requestId,
       })
@@ -164,15 +167,11 @@ describe('docs/errors.md', async () => {
     expect(page.match(/^## .*/gm)?.toSorted()).toEqual(codes.map((code) => `## ${code}`).toSorted())
   })
 
-  test('tells how many there are', () => {
-    expect(codes).toHaveLength(12)
-    expect(page).toContain('one of the twelve codes below')
-  })
-
   test.each(codes)('%s: says status, types and retries, and shows both bodies as they are sent', (code) => {
     const section = sections.get(code) ?? ''
     const { status, retried, ...types } = expected[code]
-    const line = `${status ?? 'in a stream'} · chat \`${types.chat}\` · message \`${types.message}\` · ${retried ? '' : 'not '}retried`
+    const names = `chat \`${types.chat}\` · messages \`${types.messages}\` · Gemini \`${types.gemini}\``
+    const line = `${status ?? 'in a stream'} · ${names} · ${retried ? '' : 'not '}retried`
     expect(section.split('\n')[1]).toBe(line)
     for (const label of ['**Cause**', '**What to do**']) expect(section).toContain(label)
 
@@ -186,6 +185,8 @@ describe('docs/errors.md', async () => {
     expect(openaiChat.renderFailure(new Failure(code, error.message, facts), requestId)).toBe(chatBody)
     const shown = new Failure(code, JSON.parse(messageBody).error.message, facts)
     expect(anthropicMessages.renderFailure(shown, requestId)).toBe(messageBody)
+    const { error: geminiError } = JSON.parse(gemini.renderFailure(shown, requestId))
+    expect(geminiError).toMatchObject({ code: status ?? 500, status: types.gemini, details: [{ reason: code }] })
   })
 
   test.each(codes)('%s: has its exceptions in the table', (code) => {

@@ -1,30 +1,36 @@
 // Everything that can go wrong for a caller, in one table: the code of the public vocabulary, its HTTP status, and the
-// type each dialect's official clients read. A new failure is a new row here and an anchor in docs/errors.md.
-// Bugs in Tollgate are assertions, at the end of this file.
+// words that the official clients of each surface read. A new failure is a row here, a row of its test, and a section in
+// docs/errors.md. Bugs in Tollgate are assertions, at the end of this file.
 
 interface FailureRow {
   /** undefined: only ever sent inside a stream whose status is already out. */
   readonly status: number | undefined
-  /** `error.type` on the chat surface. */
+  /** `error.status` on the gemini surface: a name of google.rpc.Code. */
+  readonly geminiStatus: string
+  /** `error.type` on the chat and responses surfaces. */
   readonly chatType: string
-  /** `error.type` on the message surface. */
-  readonly messageType: string
+  /** `error.type` on the messages surface. */
+  readonly messagesType: string
+}
+
+function row(status: number | undefined, geminiStatus: string, chatType: string, messagesType = chatType): FailureRow {
+  return { status, geminiStatus, chatType, messagesType }
 }
 
 export const failureTable = {
-  INVALID_REQUEST: { status: 400, chatType: 'invalid_request_error', messageType: 'invalid_request_error' },
-  UNAUTHORIZED: { status: 401, chatType: 'authentication_error', messageType: 'authentication_error' },
-  INSUFFICIENT_BALANCE: { status: 402, chatType: 'insufficient_quota', messageType: 'billing_error' },
-  FORBIDDEN: { status: 403, chatType: 'permission_error', messageType: 'permission_error' },
-  NOT_FOUND: { status: 404, chatType: 'not_found_error', messageType: 'not_found_error' },
-  METHOD_NOT_ALLOWED: { status: 405, chatType: 'invalid_request_error', messageType: 'invalid_request_error' },
-  PAYLOAD_TOO_LARGE: { status: 413, chatType: 'invalid_request_error', messageType: 'request_too_large' },
-  UNSUPPORTED_MEDIA_TYPE: { status: 415, chatType: 'invalid_request_error', messageType: 'invalid_request_error' },
-  LIMIT_EXCEEDED: { status: 429, chatType: 'rate_limit_error', messageType: 'rate_limit_error' },
-  INTERNAL: { status: 500, chatType: 'api_error', messageType: 'api_error' },
-  OVERLOADED: { status: 503, chatType: 'overloaded_error', messageType: 'overloaded_error' },
-  STREAM_INTERRUPTED: { status: undefined, chatType: 'api_error', messageType: 'api_error' },
-} as const satisfies Record<string, FailureRow>
+  INVALID_REQUEST: row(400, 'INVALID_ARGUMENT', 'invalid_request_error'),
+  UNAUTHORIZED: row(401, 'UNAUTHENTICATED', 'authentication_error'),
+  INSUFFICIENT_BALANCE: row(402, 'FAILED_PRECONDITION', 'insufficient_quota', 'billing_error'),
+  FORBIDDEN: row(403, 'PERMISSION_DENIED', 'permission_error'),
+  NOT_FOUND: row(404, 'NOT_FOUND', 'not_found_error'),
+  METHOD_NOT_ALLOWED: row(405, 'UNIMPLEMENTED', 'invalid_request_error'),
+  PAYLOAD_TOO_LARGE: row(413, 'INVALID_ARGUMENT', 'invalid_request_error', 'request_too_large'),
+  UNSUPPORTED_MEDIA_TYPE: row(415, 'INVALID_ARGUMENT', 'invalid_request_error'),
+  LIMIT_EXCEEDED: row(429, 'RESOURCE_EXHAUSTED', 'rate_limit_error'),
+  INTERNAL: row(500, 'INTERNAL', 'api_error'),
+  OVERLOADED: row(503, 'UNAVAILABLE', 'overloaded_error'),
+  STREAM_INTERRUPTED: row(undefined, 'INTERNAL', 'api_error'),
+} as const
 
 export type FailureCode = keyof typeof failureTable
 

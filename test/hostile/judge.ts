@@ -98,7 +98,7 @@ function expectError({ surface: { name } }: Path, status: number | undefined, te
   expect(row).toBeDefined()
   if (status !== undefined) expect(row.status).toBe(status as never)
   expect(error.code).not.toBe('INTERNAL')
-  expect(error.type).toBe(name === 'messages' ? row.messageType : row.chatType)
+  expect(error.type).toBe(name === 'messages' ? row.messagesType : row.chatType)
   if (name === 'messages') expect(data.type).toBe('error')
   expect(error.message.length).toBeLessThan(5_000)
   expect(text).not.toContain('upstream-secret')

@@ -28,7 +28,7 @@ export function renderFailure(failure: Failure, requestId: RequestId): string {
   const isOwn = refusal === undefined || refusal.dialect === 'anthropic-messages'
   const error = {
     // Claude Code shows the message of this type as it is, and does not retry.
-    type: isSpendLimit ? 'billing_error' : failureTable[failure.code].messageType,
+    type: isSpendLimit ? 'billing_error' : failureTable[failure.code].messagesType,
     message: withCapability(failure, refusal ? refusalMessage(failure.message, refusal) : failure.message),
     code: failure.code,
     ...(details === undefined || !isOwn ? {} : { details }),

@@ -1,7 +1,7 @@
 // Errors are google.rpc.Status objects: `{"error": {code, message, status, details: […]}}`, sometimes inside a list.
 // The status word is the type. The reason in the details, if there is one, is the finer code.
 
-import type { Failure, FailureCode } from '../../kernel/failure.ts'
+import { type Failure, failureTable } from '../../kernel/failure.ts'
 import type { HeaderReader } from '../../wire/http-response.ts'
 import { retryAfterMs } from '../../wire/retry-after.ts'
 import { sseEvent } from '../../wire/sse.ts'
@@ -65,21 +65,6 @@ function ownAccountStatus(status: number | undefined, code: string | undefined, 
 
 // Our errors. `code` is the HTTP status here, so the code of our vocabulary is the reason in the details.
 
-const statusWords: Readonly<Record<FailureCode, string>> = {
-  INVALID_REQUEST: 'INVALID_ARGUMENT',
-  UNAUTHORIZED: 'UNAUTHENTICATED',
-  INSUFFICIENT_BALANCE: 'FAILED_PRECONDITION',
-  FORBIDDEN: 'PERMISSION_DENIED',
-  NOT_FOUND: 'NOT_FOUND',
-  METHOD_NOT_ALLOWED: 'UNIMPLEMENTED',
-  PAYLOAD_TOO_LARGE: 'INVALID_ARGUMENT',
-  UNSUPPORTED_MEDIA_TYPE: 'INVALID_ARGUMENT',
-  LIMIT_EXCEEDED: 'RESOURCE_EXHAUSTED',
-  INTERNAL: 'INTERNAL',
-  OVERLOADED: 'UNAVAILABLE',
-  STREAM_INTERRUPTED: 'INTERNAL',
-}
-
 const typeUrl = 'type.googleapis.com/google.rpc'
 
 export function renderFailure(failure: Failure): string {
@@ -95,7 +80,8 @@ export function renderFailure(failure: Failure): string {
   // Gemini CLI waits as long as this says.
   const retry = { '@type': `${typeUrl}.RetryInfo`, retryDelay: `${Math.ceil((retryAfterMs ?? 0) / 1000)}s` }
   const details = retryAfterMs === undefined ? [info] : [info, retry]
-  return JSON.stringify({ error: { code: status, message: errorMessage(failure), status: statusWords[code], details } })
+  const { geminiStatus } = failureTable[code]
+  return JSON.stringify({ error: { code: status, message: errorMessage(failure), status: geminiStatus, details } })
 }
 
 export function renderStreamFailure(failure: Failure): Uint8Array {
