@@ -8,7 +8,7 @@ import { type Base, openingCredit, openStorage } from './app/open-storage.ts'
 import { createPipeline } from './app/pipeline.ts'
 import type { Config } from './config/config.ts'
 import { surfaces } from './dialects/registry.ts'
-import { createHandler, type Handler, refusePath, withCors } from './http/handler.ts'
+import { createHandler, refusePath, type Shutdown } from './http/handler.ts'
 import { ListenFault, listen } from './http/listen.ts'
 import { createModelInfoRoute, createModelsRoute } from './http/models.ts'
 import { createClientAddresses } from './http/request.ts'
@@ -72,8 +72,6 @@ export interface AppDependencies extends Base {
 const idleSeconds = 60
 /** A load balancer in front of several replicas needs a moment to notice that one is leaving. */
 const sharedDrainDelayMs = 5_000
-/** Never late. */
-const stillClock: Clock = { now: () => 0, monotonicMs: () => 0 }
 
 /** Throws a StartRefusal for what the operator can mend. */
 export async function startApp(deps: AppDependencies): Promise<App> {
@@ -89,7 +87,7 @@ export async function startApp(deps: AppDependencies): Promise<App> {
 }
 
 async function start(deps: AppDependencies): Promise<App> {
-  const { source, clock, loopClock = stillClock, log, wrapLedger, requestLogFlushMs, sharesPort = false } = deps
+  const { source, clock, loopClock, log, wrapLedger, requestLogFlushMs, sharesPort = false } = deps
   const base = { source, clock, log }
   // An unreachable database is not a defect: the caller can retry.
   const onDefect = (error: unknown, id: RequestId): Failure =>
@@ -105,8 +103,7 @@ async function start(deps: AppDependencies): Promise<App> {
     onPriceChange: () => void catalogLoaded.promise.then((loaded) => loaded.reload()),
     onAccessChange: () => admin?.web.accessChanged(),
   })
-  // The socket counts the running requests and knows the client's address; it is opened last.
-  let running = (): number => 0
+  // The socket knows the client's address; it is opened last.
   let socketAddress = (_: Request): string | undefined => undefined
   const { addressOf, forwardedProtoOf } = createClientAddresses(
     () => source.current.trustedProxies,
@@ -130,12 +127,10 @@ async function start(deps: AppDependencies): Promise<App> {
   admin = createAdmin({ ...base, ...parts })
   const { web, sessions, management, payments } = admin
 
-  // While leaving, requests are still accepted until a load balancer had time to notice; while draining, none are.
-  let leaving = false
-  let draining = false
-  const shedding = createShedding({ clock: loopClock, random: randomUnit, running: () => running() })
+  const shutdown: { phase: Shutdown['phase'] } = { phase: 'serving' }
+  const shedding = createShedding({ clock: loopClock, random: randomUnit })
   const { authenticate, credentials, limiter } = auth
-  const listing = { authenticate, credentials, limiter, offer: () => catalog.current.offer }
+  const listing = { authenticate, credentials, limiter, catalog }
   const handler = createHandler({
     generate: pipeline.generate,
     countTokens: pipeline.countTokens,
@@ -144,38 +139,30 @@ async function start(deps: AppDependencies): Promise<App> {
     models: createModelsRoute(listing),
     modelInfo: createModelInfoRoute(listing),
     spend: createSpendRoute({ authenticate, ledger, clock }),
-    storesResponses: () => pipeline.storedResponses.isOn(),
     storedResponses: createStoredResponsesRoute({
-      ...{ authenticate, limiter, storedResponses: pipeline.storedResponses },
+      ...{ authenticate, limiter, storedResponses: pipeline.storedResponses, settings: source },
     }),
     management,
     metrics: pipeline.metrics,
     pages: web.handle,
     notFound: web.notFound,
     payments,
-    refusal: () => (draining ? shuttingDown() : undefined),
+    settings: source,
+    shutdown,
     overloaded: shedding.refusal,
     degraded: () => auth.degraded(),
-    unreadiness: () => {
-      if (leaving) return shuttingDown()
-      return ledger.admits() ? undefined : cannotCharge(1000)
-    },
+    unreadiness: () => (ledger.admits() ? undefined : cannotCharge(1000)),
     onDefect,
     addressOf,
     idleSeconds,
   })
   const { host, port, localModels } = source.current
-  /** A proxy that reuses connections must not find one closed just as it sends the next request. */
-  const untilLeaving = (plain: Handler): Handler => {
-    const handle = withCors(plain, () => source.current.corsOrigins)
-    return (request, socket) => (leaving ? lastOnItsConnection(handle(request, socket)) : handle(request, socket))
-  }
   const listening = listen({
     host,
     port,
     idleSeconds,
-    handler: untilLeaving(handler),
-    exact: Object.fromEntries(Object.entries(handler.exact).map(([path, each]) => [path, untilLeaving(each)])),
+    handler,
+    exact: handler.exact,
     refusePath,
     sharesPort,
     onDefect(error) {
@@ -184,7 +171,6 @@ async function start(deps: AppDependencies): Promise<App> {
     },
   })
   if (listening instanceof ListenFault) throw refusedPort(source.current, listening)
-  running = listening.running
   socketAddress = listening.socketAddress
   if (localModels) void catalog.findLocalServers([Number(new URL(listening.url).port)])
 
@@ -198,15 +184,14 @@ async function start(deps: AppDependencies): Promise<App> {
     providers: () => catalog.current.providers,
     modelCount: (providerId) => catalog.current.modelCount(providerId),
     shortenDrain() {
-      draining = true
+      shutdown.phase = 'draining'
       listening.shortenDrain()
     },
     async stop() {
-      leaving = true
       const { drainMs, drainDelayMs } = source.current
       const delayMs = drainDelayMs ?? (storage.database.engine === 'postgres' ? sharedDrainDelayMs : 0)
-      draining = delayMs === 0
-      if (!draining) setTimeout(() => (draining = true), delayMs).unref()
+      shutdown.phase = delayMs === 0 ? 'draining' : 'leaving'
+      if (delayMs > 0) setTimeout(() => (shutdown.phase = 'draining'), delayMs).unref()
       web.close()
       const drained = await listening.stop({ delayMs, drainMs }, () => pipeline.ticker.expireAll())
       shedding.close()
@@ -220,16 +205,6 @@ async function start(deps: AppDependencies): Promise<App> {
       return drained
     },
   }
-}
-
-async function lastOnItsConnection(answer: Response | Promise<Response>): Promise<Response> {
-  const response = await answer
-  response.headers.set('connection', 'close')
-  return response
-}
-
-function shuttingDown(): Failure {
-  return new Failure('OVERLOADED', 'Tollgate is shutting down. Retry in a moment.', { retryAfterMs: 1000 })
 }
 
 /** A bug in Tollgate: the details go to the log, not to the caller. */

@@ -127,10 +127,10 @@ const anyone: Caller = {
 
 export async function modelsOf(
   snapshot: CatalogSnapshot,
-  credentials: Pick<CredentialCache, 'open'>,
+  credentials: Pick<CredentialCache, 'find'>,
   { workspaceId, models }: Project,
 ): Promise<readonly OfferedModel[]> {
-  const own = await credentials.open(workspaceId)
+  const own = await credentials.find(workspaceId)
   // Which models there are does not depend on the prices.
   const offer = snapshot.offer.with(own, undefined)
   const allow = models === undefined ? [] : [createAllowlist(models)]
@@ -168,7 +168,7 @@ const shownLengthMin = 8
 /** Lists providers and tests the operator's and the workspaces' keys with the same calls that requests make. */
 export function providerAdmin(
   catalog: LiveCatalog,
-  credentials: Pick<CredentialCache, 'open'>,
+  credentials: Pick<CredentialCache, 'find'>,
   dialects: ProbedDialects,
 ): RouteDependencies['providers'] {
   return {
@@ -178,7 +178,7 @@ export function providerAdmin(
       return provider && (await probeProvider(provider, dialects))
     },
     async testOwn(workspaceId, id) {
-      const credential = (await credentials.open(workspaceId)).get(id)
+      const credential = (await credentials.find(workspaceId)).get(id)
       if (!credential) throw new Failure('NOT_FOUND', `The workspace has no credential for the provider ${id}.`)
       if ('fault' in credential) {
         const message = `The key for ${id} cannot be decrypted with the current master secret. Store it again.`

@@ -71,7 +71,7 @@ export function createAuth(deps: AuthDependencies): Auth {
     if (change.kind === 'price') return deps.onPriceChange()
     // Every replica watches its own configuration file.
     if (change.kind === 'config') return
-    if (change.kind === 'credential') credentials.forget(change.id)
+    if (change.kind === 'credential') credentials.delete(change.id)
     else authenticator.invalidate(change.id)
     onAccessChange()
   }

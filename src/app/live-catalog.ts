@@ -90,7 +90,7 @@ const defaultRetryMs = 2000
 export async function createLiveCatalog(deps: CatalogDependencies): Promise<LiveCatalog> {
   const { source, log, health, retryMs = defaultRetryMs } = deps
   let local: readonly LocalServer[] = []
-  let current = await createSnapshot(source.current, local, deps)
+  const first = await createSnapshot(source.current, local, deps)
   let reloading: Promise<unknown> = Promise.resolve()
   let retry: ReturnType<typeof setTimeout> | undefined
   let isStale = false
@@ -98,9 +98,9 @@ export async function createLiveCatalog(deps: CatalogDependencies): Promise<Live
   let onFresh = Promise.withResolvers<void>()
 
   const load = async (): Promise<void> => {
-    const before = current.providers
-    current = await createSnapshot(source.current, local, deps)
-    for (const provider of current.providers.values()) {
+    const before = live.current.providers
+    live.current = await createSnapshot(source.current, local, deps)
+    for (const provider of live.current.providers.values()) {
       if (isAnotherAccount(before.get(provider.id), provider)) {
         health.renewCredential({ providerId: provider.id, credentialId: platformCredential })
       }
@@ -142,10 +142,8 @@ export async function createLiveCatalog(deps: CatalogDependencies): Promise<Live
     if (!(await reload())) await onFresh.promise
     return true
   })
-  return {
-    get current() {
-      return current
-    },
+  const live: LiveCatalog & { current: CatalogSnapshot } = {
+    current: first,
     reload,
     async findLocalServers(exceptPorts) {
       const configured = source.current.providers.flatMap(({ baseUrl }) => loopbackPort(baseUrl))
@@ -162,6 +160,7 @@ export async function createLiveCatalog(deps: CatalogDependencies): Promise<Live
       clearTimeout(retry)
     },
   }
+  return live
 }
 
 /** Health readings of one key or address say nothing about another. */

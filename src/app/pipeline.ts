@@ -110,7 +110,6 @@ export async function createPipeline(deps: PipelineDependencies): Promise<Pipeli
   })
   const storedResponses = createStoredResponses({
     ...{ database, clock, keys: auth.keyRing },
-    isOn: () => source.current.storeResponses,
     days: () => source.current.responsesRetentionDays,
   })
   const shared = {
@@ -145,22 +144,8 @@ export async function createPipeline(deps: PipelineDependencies): Promise<Pipeli
     ratios: new InputRatios(),
     idempotencyKeys,
     storedResponses,
-    offer: () => catalog.current.offer,
-    get allowsProviderChoice() {
-      return source.current.providerChoice
-    },
-    get bodyBytesMax() {
-      return source.current.bodyBytesMax
-    },
-    get sessions() {
-      return source.current.sessions
-    },
-    get endUsers() {
-      return source.current.endUsers
-    },
-    get retries() {
-      return source.current.retries
-    },
+    catalog,
+    settings: source,
   }
   return {
     generate: createRunRequest(shared),
@@ -240,14 +225,16 @@ function createObservers(deps: PipelineDependencies, { ledger, health, retryBudg
     now: () => storeNow(database, clock),
     onFault: (error) => log.warn('cannot move hours to the usage sums', { error: String(error) }),
   })
+  const exporter = otlp
+  const observeBoth = (record: RequestRecord): void => {
+    metrics.observeRequest(record)
+    exporter?.observeRequest(record)
+  }
   return {
-    observe(record: RequestRecord): void {
-      metrics.observeRequest(record)
-      otlp?.observeRequest(record)
-    },
+    observe: exporter ? observeBoth : metrics.observeRequest,
     /** undefined = traces are not exported. */
     beginTrace: otlp?.beginTrace,
-    streams: { opened: () => metrics.streamOpened(), closed: () => metrics.streamClosed() },
+    streams: { opened: metrics.streamOpened, closed: metrics.streamClosed },
     metrics: createMetricsRoute({ registry: metrics.registry, adminToken, clock, addressOf }),
     async close(): Promise<void> {
       await otlp?.close()

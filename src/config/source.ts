@@ -68,7 +68,6 @@ export function createConfigSource(options: ConfigSourceOptions): ConfigSource {
   const { initial, load, report } = options
   const listeners: ConfigListener[] = []
   const refusalListeners: (() => void)[] = []
-  let current = initial.config
   const closers = new Map<string, () => void>()
 
   const reload = async (): Promise<void> => {
@@ -79,12 +78,12 @@ export function createConfigSource(options: ConfigSourceOptions): ConfigSource {
       report({ kind: 'refused', faults: outcome.faults, warnings: fromFile(outcome.warnings) })
       return
     }
-    if (current.configFileExists && !outcome.config.configFileExists) {
-      report({ kind: 'deleted', configPath: current.configPath })
+    if (source.current.configFileExists && !outcome.config.configFileExists) {
+      report({ kind: 'deleted', configPath: source.current.configPath })
       return
     }
-    const { config, needsRestart } = keepFixedSettings(current, outcome.config)
-    current = config
+    const { config, needsRestart } = keepFixedSettings(source.current, outcome.config)
+    source.current = config
     const pending = listeners.flatMap((listener) => listener(config) ?? [])
     // A listener that could not apply it has logged that itself.
     if (pending.length > 0 && !(await Promise.all(pending)).every(Boolean)) return
@@ -101,16 +100,14 @@ export function createConfigSource(options: ConfigSourceOptions): ConfigSource {
     }
     for (const [path, digest] of keyFiles) if (!closers.has(path)) closers.set(path, watchFile(path, digest))
   }
-  const close = watchFile(current.configPath, initial.fileDigest)
+  const close = watchFile(initial.config.configPath, initial.fileDigest)
   watchKeys(initial.keyFiles)
 
-  return {
-    get current() {
-      return current
-    },
+  const source: ConfigSource & { current: Config } = {
+    current: initial.config,
     onChange: (listener) => void listeners.push(listener),
     onRefused: (listener) => void refusalListeners.push(listener),
-    settings: () => options.describe?.(current) ?? [],
+    settings: () => options.describe?.(source.current) ?? [],
     reload,
     editor: createConfigEditor({
       path: initial.config.configPath,
@@ -125,6 +122,7 @@ export function createConfigSource(options: ConfigSourceOptions): ConfigSource {
       for (const each of [close, ...closers.values()]) each()
     },
   }
+  return source
 }
 
 /** The environment cannot have changed; its warnings were printed at the start. */

@@ -20,12 +20,12 @@ const dependencies: HandlerDependencies = {
   modelInfo: defect,
   spend: defect,
   storedResponses: () => undefined,
-  storesResponses: () => false,
+  settings: { current: { corsOrigins: [], storeResponses: false } },
   management: () => undefined,
   metrics: defect,
   pages: () => undefined,
   payments: undefined,
-  refusal: () => undefined,
+  shutdown: { phase: 'serving' },
   unreadiness: () => undefined,
   degraded: () => undefined,
   onDefect(error, id) {
@@ -37,7 +37,7 @@ const dependencies: HandlerDependencies = {
 }
 const handler = createHandler(dependencies)
 
-const socket = { timeout() {} }
+const socket = { pendingRequests: 1, timeout() {} }
 
 const calls: readonly [method: string, path: string, shape: 'chat' | 'message', headers?: Record<string, string>][] = [
   ['GET', '/v1/models', 'chat'],
@@ -128,8 +128,9 @@ test('GET of a path that names a model without an operation shows the model, in 
 test.each([
   [false, 'responses are not stored here'],
   [true, 'Nothing is served at GET /v1/responses/a/b.'],
-])('an unknown path below /v1/responses, with storing on: %p', async (isOn, message) => {
-  const handle = createHandler({ ...dependencies, storesResponses: () => isOn })
+])('an unknown path below /v1/responses, with storing on: %p', async (storeResponses, message) => {
+  const settings = { current: { corsOrigins: [], storeResponses } }
+  const handle = createHandler({ ...dependencies, settings })
   const response = await handle(new Request('http://gateway/v1/responses/a/b'), socket)
   expect(response.status).toBe(404)
   expect(await response.text()).toContain(message)

@@ -9,6 +9,7 @@ import { nearestNames } from '../kernel/nearest.ts'
 import { requestIdHeaders } from '../pipeline/headers.ts'
 import type { Connection } from '../pipeline/request.ts'
 import type { RunRequest } from '../pipeline/run.ts'
+import { hideKeys } from '../tenancy/api-key.ts'
 import { metricsPath } from './metrics.ts'
 import { type StripePayments, webhookPath } from './payments/stripe.ts'
 import { pathOf, publicPath, segmentsMax } from './request.ts'
@@ -17,6 +18,8 @@ import { spendPath } from './spend.ts'
 
 /** The part of the runtime's server that the handler needs. */
 export interface SocketControl {
+  /** The number of requests being answered. */
+  readonly pendingRequests: number
   timeout(request: Request, seconds: number): void
 }
 
@@ -38,8 +41,7 @@ export interface HandlerDependencies {
     address: string | undefined,
     path: string,
   ): Response | Promise<Response> | undefined
-  /** Whether callers can have responses stored. */
-  storesResponses(): boolean
+  readonly settings: { readonly current: HandlerSettings }
   /** Serves /api; undefined = not one of its paths. */
   management(
     request: Request,
@@ -54,10 +56,9 @@ export interface HandlerDependencies {
   metrics(request: Request): Promise<Response>
   /** undefined = no payment provider is configured, and then its path does not exist. */
   readonly payments: Pick<StripePayments, 'webhook'> | undefined
-  /** Why no new generation is accepted, for example during shutdown. */
-  refusal(): Failure | undefined
+  readonly shutdown: Shutdown
   /** Why the gateway is too busy for a new generation. Probes are answered all the same. */
-  overloaded?(): Failure | undefined
+  overloaded?(running: number): Failure | undefined
   /** For `/readyz`: why a load balancer should send no requests here, although they would still be tried. */
   unreadiness(): Failure | undefined
   /** For probes: what is degraded although everything is served. */
@@ -68,6 +69,17 @@ export interface HandlerDependencies {
   addressOf(request: Request): string | undefined
   /** How long a connection may be idle between requests. */
   readonly idleSeconds: number
+}
+
+/** Leaving: requests are still accepted until a load balancer had time to notice. Draining: none are. */
+export interface Shutdown {
+  readonly phase: 'serving' | 'leaving' | 'draining'
+}
+
+interface HandlerSettings {
+  readonly corsOrigins: readonly string[]
+  /** Whether callers can have responses stored. */
+  readonly storeResponses: boolean
 }
 
 export type Handler = (request: Request, server: SocketControl) => Response | Promise<Response>
@@ -88,6 +100,7 @@ const knownPaths = [
 ]
 
 export function createHandler(deps: HandlerDependencies): PathHandler {
+  const { settings, shutdown } = deps
   const guard = async (surface: Dialect, run: () => Promise<Response>): Promise<Response> => {
     try {
       return await run()
@@ -102,19 +115,20 @@ export function createHandler(deps: HandlerDependencies): PathHandler {
       if (request.method !== 'POST') {
         return isWebSocket(request) ? useHttp(surface) : refuse(surface, wrongMethod(request.method, 'POST'))
       }
-      const unready = deps.refusal() ?? deps.overloaded?.()
-      if (unready) return withClose(refuse(surface, unready))
-      return run(request, surface, exactPath ?? pathOf(request.url), new ClientSocket(request, server, deps))
+      const refusal = shutdown.phase === 'draining' ? shuttingDown() : deps.overloaded?.(server.pendingRequests)
+      if (refusal) return withClose(refuse(surface, refusal))
+      // A key can stand in place of the model that some paths name.
+      return run(request, surface, exactPath ?? hideKeys(pathOf(request.url)), new ClientSocket(request, server, deps))
     }
   const exact: Record<string, Handler> = {}
   const routes: Record<string, Handler> = {
     '/healthz': () => plainText(200, 'ok'),
-    '/readyz': () => readiness(deps.refusal() ?? deps.unreadiness(), deps.degraded()),
+    '/readyz': () => readiness(shutdown.phase === 'serving' ? deps.unreadiness() : shuttingDown(), deps.degraded()),
   }
   for (const { dialect, paths } of surfaceList) {
     if (!paths) continue
     const generatePath = `/v1${paths.generate}`
-    exact[generatePath] = operationHandler(deps.generate, dialect, generatePath)
+    exact[generatePath] = outermost(operationHandler(deps.generate, dialect, generatePath), deps)
     for (const operation of operations) {
       const path = paths[operation]
       if (path !== undefined) routes[path] = operationHandler(deps[operation], dialect)
@@ -125,7 +139,7 @@ export function createHandler(deps: HandlerDependencies): PathHandler {
     return (request) =>
       request.method === 'GET'
         ? guard(surface, () => deps.models(request, surface, deps.addressOf(request), encodedModel))
-        : refuse(surface, unknownPath(request, deps))
+        : refuse(surface, unknownPath(request, settings.current))
   }
   const handle: Handler = (request, server) => {
     const sentPath = pathOf(request.url)
@@ -161,9 +175,24 @@ export function createHandler(deps: HandlerDependencies): PathHandler {
     const managed = deps.management(request, sentPath, new ClientSocket(request, server, deps))
     if (managed) return managed
     if (deps.notFound && isForPeople(request)) return withRequestId(deps.notFound(request))
-    return refuse(surfaceOf(request), unknownPath(request, deps))
+    return refuse(surfaceOf(request), unknownPath(request, settings.current))
   }
-  return Object.assign(handle, { exact })
+  return Object.assign(outermost(handle, deps), { exact })
+}
+
+/** While leaving, a proxy that reuses connections must not find one closed just as it sends the next request. */
+function outermost(inner: Handler, { settings, shutdown }: HandlerDependencies): Handler {
+  const handle = withCors(inner, settings)
+  return (request, server) =>
+    shutdown.phase === 'serving' ? handle(request, server) : lastOnItsConnection(handle(request, server))
+}
+
+async function lastOnItsConnection(answer: Response | Promise<Response>): Promise<Response> {
+  return withClose(await answer)
+}
+
+function shuttingDown(): Failure {
+  return new Failure('OVERLOADED', 'Tollgate is shutting down. Retry in a moment.', { retryAfterMs: 1000 })
 }
 
 /** A browser that opens an address; programs do not ask for HTML. */
@@ -264,10 +293,10 @@ function unplainPath(request: Request): Failure {
   return invalidRequest(message)
 }
 
-function unknownPath(request: Request, { storesResponses }: Pick<HandlerDependencies, 'storesResponses'>): Failure {
+function unknownPath(request: Request, { storeResponses }: HandlerSettings): Failure {
   const path = pathOf(request.url)
   const shown = path.length > 200 ? `${path.slice(0, 200)}…` : path
-  if (publicPath(path).startsWith('/responses/') && !storesResponses()) {
+  if (publicPath(path).startsWith('/responses/') && !storeResponses) {
     const message = `${shown} is not served: responses are not stored here. Send the whole conversation to /v1/responses.`
     return new Failure('NOT_FOUND', message)
   }
@@ -309,10 +338,10 @@ function isPublicApi({ url }: Request): boolean {
 }
 
 /** Answers preflights, and lets pages of the allowed origins read answers. Costs nothing while there are no origins. */
-export function withCors(handler: Handler, origins: () => readonly string[]): Handler {
+function withCors(handler: Handler, settings: HandlerDependencies['settings']): Handler {
   return (request, server) => {
-    const allowed = origins()
-    const headers = allowed.length === 0 ? undefined : corsHeaders(request, allowed)
+    const { corsOrigins } = settings.current
+    const headers = corsOrigins.length === 0 ? undefined : corsHeaders(request, corsOrigins)
     if (!headers) return handler(request, server)
     if (request.method === 'OPTIONS') return preflight(request, headers)
     return allow(handler(request, server), headers)

@@ -13,8 +13,6 @@ export interface Listening {
   stop(times: StopTimes, onOverdue: () => void): Promise<boolean>
   /** Shortens a running stop to a few seconds, after a second signal. */
   shortenDrain(): void
-  /** The number of requests being answered. */
-  running(): number
   /** The address of the connection of a request being answered. */
   socketAddress(request: Request): string | undefined
 }
@@ -84,7 +82,6 @@ export function listen(options: ListenOptions): Listening | ListenFault {
       return false
     },
     shortenDrain: () => void setTimeout(() => shortened.resolve(false), shortDrainMs).unref(),
-    running: () => server.pendingRequests,
     socketAddress: (request) => server.requestIP(request)?.address,
   }
 }

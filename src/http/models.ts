@@ -12,8 +12,8 @@ import { admitCaller, type CallerDependencies, decodeModelId, queryOf } from './
 import { jsonResponse, refuse } from './responses.ts'
 
 export interface ModelsDependencies extends CallerDependencies {
-  readonly credentials: Pick<CredentialCache, 'open'>
-  offer(): Offer
+  readonly credentials: Pick<CredentialCache, 'find'>
+  readonly catalog: { readonly current: { readonly offer: Offer } }
 }
 
 /** Also the default, so that one request shows every model. */
@@ -73,10 +73,11 @@ async function admit(
   request: Request,
   address: string | undefined,
 ): Promise<Admitted | Failure> {
-  const { credentials, offer } = deps
+  const { credentials, catalog } = deps
   const caller = await admitCaller(deps, request, address)
   if (caller instanceof Failure) return caller
-  return { caller, offer: offer().with(await credentials.open(caller.workspaceId), caller.priceList) }
+  const own = await credentials.find(caller.workspaceId)
+  return { caller, offer: catalog.current.offer.with(own, caller.priceList) }
 }
 
 function isPaged(request: Request): boolean {

@@ -9,7 +9,7 @@ function start(facts: Partial<SheddingDependencies> = {}) {
   let nowMs = 0
   let workedMs = 0
   const clock = { now: () => nowMs, monotonicMs: () => nowMs }
-  const usual = { clock, random: () => 0.5, running: () => 10, rssBytes: () => gigabyte, memoryBytesMax: 4 * gigabyte }
+  const usual = { clock, random: () => 0.5, rssBytes: () => gigabyte, memoryBytesMax: 4 * gigabyte }
   const shedding = createShedding({ ...usual, workedMs: () => workedMs, coreShare: 1, ...facts })
   return {
     shedding,
@@ -32,7 +32,7 @@ const retryAfter = (failure: Failure | undefined) => failure?.facts.retryAfterMs
 test('accepts an ordinary load', () => {
   const { shedding, pass } = start()
   pass(1000)
-  expect(shedding.refusal()).toBeUndefined()
+  expect(shedding.refusal(10)).toBeUndefined()
   shedding.close()
 })
 
@@ -40,10 +40,10 @@ describe('the event loop', () => {
   test('may stall for a quarter of the time, as for garbage collection or one large request', () => {
     const { shedding, pass } = start({ random: () => 0 })
     for (let n = 0; n < 12; n++) pass(1, 104)
-    expect(shedding.refusal()).toBeUndefined()
+    expect(shedding.refusal(10)).toBeUndefined()
     pass(1, 104)
     // 13 × 104 ms of 5,000.
-    expect(shedding.refusal()).toMatchObject({ code: 'OVERLOADED', status: 503 })
+    expect(shedding.refusal(10)).toMatchObject({ code: 'OVERLOADED', status: 503 })
     shedding.close()
   })
 
@@ -54,7 +54,7 @@ describe('the event loop', () => {
       for (let n = 0; n < stalls; n++) pass(0, 500)
       let refused = 0
       // 100 callers, each with another draw.
-      for (draw = 0.005; draw < 1; draw += 0.01) if (shedding.refusal()) refused++
+      for (draw = 0.005; draw < 1; draw += 0.01) if (shedding.refusal(10)) refused++
       shedding.close()
       return refused
     }
@@ -64,23 +64,23 @@ describe('the event loop', () => {
   test('may always be a tenth of a second late', () => {
     const { shedding, pass } = start()
     for (let n = 0; n < 50; n++) pass(1, 100)
-    expect(shedding.refusal()).toBeUndefined()
+    expect(shedding.refusal(10)).toBeUndefined()
     shedding.close()
   })
 
   test('may be delayed by other programs or by a pause of the machine', () => {
     const { shedding, pass } = start()
     for (let n = 0; n < 50; n++) pass(1, 980, 0.249)
-    expect(shedding.refusal()).toBeUndefined()
+    expect(shedding.refusal(10)).toBeUndefined()
     for (let n = 0; n < 4; n++) pass(1, 980, 0.25)
-    expect(shedding.refusal()).toMatchObject({ code: 'OVERLOADED' })
+    expect(shedding.refusal(10)).toMatchObject({ code: 'OVERLOADED' })
     shedding.close()
   })
 
   test('refuses requests in a container that uses up its tenth of a core', () => {
     const { shedding, pass } = start({ coreShare: 0.1 })
     for (let n = 0; n < 4; n++) pass(1, 980, 0.09)
-    expect(shedding.refusal()).toMatchObject({ code: 'OVERLOADED' })
+    expect(shedding.refusal(10)).toMatchObject({ code: 'OVERLOADED' })
     shedding.close()
   })
 
@@ -88,9 +88,9 @@ describe('the event loop', () => {
     const { shedding, pass } = start()
     pass(0, 3750)
     pass(249)
-    expect(shedding.refusal()).toBeDefined()
+    expect(shedding.refusal(10)).toBeDefined()
     pass(1)
-    expect(shedding.refusal()).toBeUndefined()
+    expect(shedding.refusal(10)).toBeUndefined()
     shedding.close()
   })
 })
@@ -99,21 +99,19 @@ test('refuses requests above 85 % of the memory limit, checked once a second', (
   let rss = 3.4 * gigabyte
   const { shedding, pass } = start({ rssBytes: () => rss })
   pass(1)
-  expect(shedding.refusal()).toBeUndefined()
+  expect(shedding.refusal(10)).toBeUndefined()
   rss = 3.41 * gigabyte
   pass(50)
-  expect(shedding.refusal()).toBeUndefined()
+  expect(shedding.refusal(10)).toBeUndefined()
   pass(1)
-  expect(shedding.refusal()?.message).toContain('memory')
+  expect(shedding.refusal(10)?.message).toContain('memory')
   shedding.close()
 })
 
 test('refuses requests above the limit of running ones', () => {
-  let running = 500
-  const { shedding } = start({ running: () => running, runningMax: 500 })
-  expect(shedding.refusal()).toBeUndefined()
-  running++
-  expect(shedding.refusal()).toMatchObject({ code: 'OVERLOADED' })
+  const { shedding } = start({ runningMax: 500 })
+  expect(shedding.refusal(500)).toBeUndefined()
+  expect(shedding.refusal(501)).toMatchObject({ code: 'OVERLOADED' })
   shedding.close()
 })
 
@@ -124,7 +122,7 @@ test('tells refused clients to retry in one to three seconds', () => {
     [0.9999, 3000],
   ] as const) {
     const { shedding } = start({ random: () => draw, runningMax: 1 })
-    expect(retryAfter(shedding.refusal())).toBe(waitMs)
+    expect(retryAfter(shedding.refusal(10))).toBe(waitMs)
     shedding.close()
   }
 })

@@ -8,19 +8,18 @@ import type { Clock } from '../kernel/clock.ts'
 import { Failure } from '../kernel/failure.ts'
 
 export interface Shedding {
-  /** Why a new generation is refused now; undefined = it is accepted. */
-  refusal(): Failure | undefined
+  /** Why a new generation is refused now, while so many requests are answered; undefined = it is accepted. */
+  refusal(running: number): Failure | undefined
   /** Reads the clock and, once a second, the memory. */
   sample(): void
   close(): void
 }
 
 export interface SheddingDependencies {
-  readonly clock: Clock
+  /** Measures the delay of the event loop; absent = no request is refused for it. */
+  readonly clock?: Clock | undefined
   /** A number in [0, 1). */
   random(): number
-  /** The number of requests being answered. */
-  running(): number
   readonly runningMax?: number
   rssBytes?(): number
   readonly memoryBytesMax?: number
@@ -52,11 +51,14 @@ const memoryShare = 0.85
 const retryMinMs = 1_000
 const retrySpreadMs = 2_000
 
+/** Never late. */
+const stillClock: Clock = { now: () => 0, monotonicMs: () => 0 }
+
 /** Each takes up to 100 KB; more than this is a malfunction rather than traffic. */
 const runningMaxDefault = 10_000
 
 export function createShedding(deps: SheddingDependencies): Shedding {
-  const { clock, random, running, runningMax = runningMaxDefault } = deps
+  const { clock = stillClock, random, runningMax = runningMaxDefault } = deps
   const { rssBytes = () => process.memoryUsage.rss(), memoryBytesMax = memoryLimit() } = deps
   const { workedMs = processWorkedMs, coreShare = readCoreShare() } = deps
   const stalls = new Stalls()
@@ -81,17 +83,17 @@ export function createShedding(deps: SheddingDependencies): Shedding {
   const timer = setInterval(sample, sampleMs)
   timer.unref()
 
-  function cause(): string | undefined {
+  function cause(running: number): string | undefined {
     const excess = (stalls.share - lateShareMin) / (lateShareMax - lateShareMin)
     if (excess > 0 && random() < excess) return 'is too busy'
     if (rss > memoryBytesMax * memoryShare) return 'is short of memory'
-    return running() > runningMax ? 'has too many requests running' : undefined
+    return running > runningMax ? 'has too many requests running' : undefined
   }
 
   return {
     sample,
-    refusal() {
-      const why = cause()
+    refusal(running) {
+      const why = cause(running)
       if (why === undefined) return undefined
       const retryAfterMs = Math.round(retryMinMs + random() * retrySpreadMs)
       return new Failure('OVERLOADED', `Tollgate ${why} to take this request. Retry in a moment.`, { retryAfterMs })

@@ -8,6 +8,7 @@ import { jsonResponse, refuse, wrongMethod } from './responses.ts'
 
 export interface StoredResponsesDependencies extends CallerDependencies {
   readonly storedResponses: StoredResponses
+  readonly settings: { readonly current: { readonly storeResponses: boolean } }
 }
 
 const pathForm = /^\/responses\/([\w-]{1,128})(\/input_items|\/cancel)?$/
@@ -17,7 +18,7 @@ const noStore = { 'cache-control': 'no-store' }
 /** `path` is without /v1. undefined = not one of these paths, or nothing is stored here. */
 export function createStoredResponsesRoute(deps: StoredResponsesDependencies) {
   return (request: Request, surface: Dialect, address: string | undefined, path: string) => {
-    const [, id, part = ''] = (deps.storedResponses.isOn() && pathForm.exec(path)) || []
+    const [, id, part = ''] = (deps.settings.current.storeResponses && pathForm.exec(path)) || []
     if (id === undefined) return undefined
     const { method } = request
     const allow = { '': 'GET, DELETE', '/input_items': 'GET', '/cancel': 'POST' }[part] ?? ''

@@ -30,14 +30,15 @@ function createBench() {
   const deps = {
     authenticate: () => caller,
     limiter,
-    bodyBytesMax: 1_000_000,
-    storedResponses: { isOn: () => false },
+    settings: { current: { bodyBytesMax: 1_000_000, storeResponses: false } },
     bodyRoom: room,
     random: () => 0.5,
-    offer() {
-      throw new Error('a defect')
+    catalog: {
+      get current() {
+        throw new Error('a defect')
+      },
     },
-    credentials: { open: () => new Map() },
+    credentials: { find: () => new Map() },
   } as unknown as AdmitDependencies
   const log = createLog({ format: 'json', clock: systemClock, write: () => {} })
   const connection = { keepOpen() {}, rearm() {}, drop() {}, address: () => undefined }

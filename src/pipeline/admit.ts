@@ -25,26 +25,31 @@ import { prepareStoring, withPrevious } from './stored-response.ts'
 
 export interface AdmitDependencies {
   authenticate(headers: Headers): Caller | Failure | Promise<Caller | Failure>
-  readonly credentials: Pick<CredentialCache, 'open'>
+  readonly credentials: Pick<CredentialCache, 'find'>
   readonly limiter: Limiter
   readonly health: Pick<Health, 'plan'>
   readonly retryBudget: Pick<CallBudget, 'level'>
   readonly sticky: Pick<StickyRoutes, 'find'>
-  /** The offer of the current configuration. */
-  offer(): Offer
-  /** Whether callers may choose among the providers of a model. */
-  readonly allowsProviderChoice: boolean
-  readonly bodyBytesMax: number
+  readonly catalog: { readonly current: { readonly offer: Offer } }
+  readonly settings: { readonly current: AdmitSettings }
   readonly storedResponses: StoredResponses
-  readonly endUsers: EndUserMode
   /** Memory for all bodies that are being read. */
   readonly bodyRoom: BodyRoom
   readonly deriveCacheKey: DeriveCacheKey
   readonly tagContent: TagContent
-  readonly sessions: SessionSettings
   readonly keptReasoning: KeptReasoning
   /** A number in [0, 1). */
   random(): number
+}
+
+/** The configuration as far as it is read here; it can change between two requests. */
+interface AdmitSettings {
+  /** Whether callers may choose among the providers of a model. */
+  readonly providerChoice: boolean
+  readonly bodyBytesMax: number
+  readonly storeResponses: boolean
+  readonly endUsers: EndUserMode
+  readonly sessions: SessionSettings
 }
 
 /** Reads the envelope of the kind of call. */
@@ -69,6 +74,7 @@ export async function admit(
 ): Promise<Failure | undefined> {
   const { record, surface, http } = request
   const { headers } = http
+  const settings = deps.settings.current
   // A cached key is authenticated without a promise.
   const authenticating = deps.authenticate(headers)
   const caller = authenticating instanceof Promise ? await authenticating : authenticating
@@ -88,32 +94,32 @@ export async function admit(
 
   const refused = refusedMediaType(headers) ?? refusedEncoding(headers)
   if (refused) return refused
-  const body = await readBody(http, { bytesMax: deps.bodyBytesMax, room: deps.bodyRoom })
+  const body = await readBody(http, { bytesMax: settings.bodyBytesMax, room: deps.bodyRoom })
   if (body instanceof BodyFault) return bodyFailure(body, deps)
-  const whole = deps.storedResponses.isOn() ? await withPrevious(deps.storedResponses, request, body) : body
+  const whole = settings.storeResponses ? await withPrevious(deps.storedResponses, request, body) : body
   if (whole instanceof Failure) return whole
-  if (whole.length > deps.bodyBytesMax) return bodyFailure(new BodyFault('too-large'), deps)
+  if (whole.length > settings.bodyBytesMax) return bodyFailure(new BodyFault('too-large'), deps)
   const envelope = readEnvelope(whole, headers, http.url)
   if (envelope instanceof Failure) return envelope
   request.envelope = envelope
-  const unstorable = envelope.wantsStore ? prepareStoring(deps.storedResponses, request) : undefined
+  const unstorable = envelope.wantsStore && settings.storeResponses ? prepareStoring(request) : undefined
   if (unstorable) return unstorable
   request.bodyBytes = envelope.body.length
   record.stream = envelope.stream
   request.session = readSession(headers, envelope, surface)
   request.deriveCacheKey = deps.deriveCacheKey
   request.tagContent = deps.tagContent
-  request.sessionSettings = deps.sessions
-  if (surface.losesReasoning && request.session && deps.sessions.keepReasoning) {
+  request.sessionSettings = settings.sessions
+  if (surface.losesReasoning && request.session && settings.sessions.keepReasoning) {
     const { workspaceId } = caller
     request.keptReasoning = { store: deps.keptReasoning, workspaceId, sessionId: request.session.id }
   }
 
-  const misattributed = readAttribution(request, deps.endUsers)
+  const misattributed = readAttribution(request, settings.endUsers)
   if (misattributed) return misattributed
 
-  const opened = deps.credentials.open(caller.workspaceId)
-  const offer = deps.offer().with(opened instanceof Promise ? await opened : opened, caller.priceList)
+  const opened = deps.credentials.find(caller.workspaceId)
+  const offer = deps.catalog.current.offer.with(opened instanceof Promise ? await opened : opened, caller.priceList)
   const resolved = resolveModels(offer, caller, envelope)
   if (resolved instanceof Failure) {
     record.requestedModel = shorten(envelope.model)
@@ -190,17 +196,18 @@ function chooseCandidates(
   resolved: Resolved,
 ): readonly [Choice, ...Choice[]] | Failure {
   const { caller, surface, envelope } = request
-  const preferences = deps.allowsProviderChoice ? envelope.providers : undefined
+  const { providerChoice } = deps.settings.current
+  const preferences = providerChoice ? envelope.providers : undefined
   const choices: Choice[] = []
   for (const { model, policy: suffix } of resolved) {
     const all = offer.candidates(model, surface, caller, envelope)
     const candidates = preferences ? wantedCandidates(all, preferences, model.id) : all
     if (candidates instanceof Failure) return candidates
-    const wanted = deps.allowsProviderChoice ? (suffix ?? (preferences && policyOf(preferences))) : undefined
+    const wanted = providerChoice ? (suffix ?? (preferences && policyOf(preferences))) : undefined
     choices.push({ candidates, policy: wanted ?? model.routing })
   }
   if (envelope.providers || resolved.some(hasPolicy)) {
-    request.warnings = preferenceWarnings(deps.allowsProviderChoice, envelope)
+    request.warnings = preferenceWarnings(providerChoice, envelope)
     if (request.warnings.length > 0 && isStrict(request.http.headers)) return strictRefusal(request.warnings)
   }
   if (resolved.length > 1) {
@@ -234,7 +241,7 @@ function planRoutes(
 }
 
 function planAmong(
-  { health, retryBudget, sticky, allowsProviderChoice }: AdmitDependencies,
+  { health, retryBudget, sticky, settings }: AdmitDependencies,
   request: GatewayRequest,
   [{ candidates }, ...others]: readonly [Choice, ...Choice[]],
   policy: RoutingPolicy,
@@ -246,7 +253,7 @@ function planAmong(
     const probes = retryBudget.level() >= 1 ? 'on' : 'off'
     const first = health.plan(candidates, { sticky: route, conversation: key, probes, policy })
     const rest = others.map((each) => health.plan(each.candidates, { probes, policy: each.policy }))
-    const order = allowsProviderChoice ? request.envelope.providers?.order : undefined
+    const order = settings.current.providerChoice ? request.envelope.providers?.order : undefined
     const plans = order ? [first, ...rest].map((each) => inOrder(each, order)) : [first, ...rest]
     request.plan = plans.length === 1 && plans[0] ? plans[0] : joinPlans(plans)
   }
@@ -277,13 +284,13 @@ function refusedEncoding(headers: Headers): Failure | undefined {
   return new Failure('UNSUPPORTED_MEDIA_TYPE', `Send the body as it is, without Content-Encoding; got ${got}.`)
 }
 
-function bodyFailure({ reason }: BodyFault, { bodyBytesMax, random }: AdmitDependencies): Failure {
+function bodyFailure({ reason }: BodyFault, { settings, random }: AdmitDependencies): Failure {
   if (reason === 'aborted') return invalidRequest('The body ended before it was complete.')
   if (reason === 'no-room') {
     const why = 'Tollgate is being sent too many large requests at once to take this one. Retry in a moment.'
     return new Failure('OVERLOADED', why, { retryAfterMs: Math.round(retryMinMs + random() * retrySpreadMs) })
   }
-  const message = `The body is larger than this gateway takes (${formatBytes(bodyBytesMax)}). Send less.`
+  const message = `The body is larger than this gateway takes (${formatBytes(settings.current.bodyBytesMax)}). Send less.`
   return new Failure('PAYLOAD_TOO_LARGE', message)
 }
 

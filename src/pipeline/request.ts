@@ -23,7 +23,6 @@ import type { FaultClass } from '../routing/faults.ts'
 import type { OfferedModel } from '../routing/offer.ts'
 import type { Candidate, HealthPlan } from '../routing/plan.ts'
 import { type AttemptRecord, RequestRecord } from '../telemetry/request-record.ts'
-import { hideKeys } from '../tenancy/api-key.ts'
 import type { Caller } from '../tenancy/caller.ts'
 import type { KeyedRequest } from '../tenancy/idempotency.ts'
 import { hasBytes } from '../wire/bytes.ts'
@@ -156,8 +155,7 @@ export class GatewayRequest implements RelayContext {
     readonly connection: Connection,
   ) {
     this.#clock = clock
-    // Paths of Gemini's API name the model.
-    this.record = new RequestRecord(createId('req'), clock.now(), hideKeys(path), surface.id)
+    this.record = new RequestRecord(createId('req'), clock.now(), path, surface.id)
     this.record.attempts = this.attempts
     this.startedMs = clock.monotonicMs()
   }

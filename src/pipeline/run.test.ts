@@ -51,31 +51,37 @@ const deps: RunDependencies = {
     sharesRoutes: false,
     priceList: undefined,
   }),
-  offer() {
-    throw new Error('internal detail')
+  catalog: {
+    get current(): never {
+      throw new Error('internal detail')
+    },
   },
-  bodyBytesMax: 1000,
+  settings: {
+    current: {
+      providerChoice: true,
+      bodyBytesMax: 1000,
+      storeResponses: false,
+      endUsers: 'hashed',
+      sessions: { cacheMarks: true, keepReasoning: true },
+      retries: { attempts: 3, backoffMs: 0, totalMs: 8000 },
+    },
+  },
   storedResponses: {
-    isOn: () => false,
     keep: async () => {},
     find: async () => undefined,
     remove: async () => false,
     findByItem: async () => undefined,
     async *list() {},
   },
-  allowsProviderChoice: true,
-  endUsers: 'hashed',
   ledger: {} as Ledger,
   health: createHealth({ clock: systemClock, random: () => 0 }),
   retryBudget: createRetryBudget({ clock: systemClock }),
-  retries: { attempts: 3, backoffMs: 0, totalMs: 8000 },
   deriveCacheKey: () => 'key',
   tagContent: () => ({ tag: () => '', isValid: () => false }),
-  sessions: { cacheMarks: true, keepReasoning: true },
   keptReasoning: createKeptReasoning({ clock: systemClock, secret: new Uint8Array(32) }),
   sticky: createStickyRoutes({ clock: systemClock }),
   limiter: createMemoryLimiter(systemClock),
-  credentials: { open: () => new Map() },
+  credentials: { find: () => new Map() },
   idempotencyKeys: {} as GenerationKeys,
   random: () => 0,
   bodyRoom: createBodyRoom(1024 * 1024),

@@ -47,6 +47,7 @@ export interface RunDependencies
     SettlementDependencies,
     ReserveDependencies,
     FailoverDependencies {
+  readonly settings: AdmitDependencies['settings'] & FailoverDependencies['settings']
   readonly health: Health
   readonly retryBudget: CallBudget
   readonly sticky: StickyRoutes

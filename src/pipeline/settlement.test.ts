@@ -81,7 +81,6 @@ function start() {
       leaveUnresolved: () => void counts.left++,
     },
     storedResponses: {
-      isOn: () => false,
       keep: async () => {},
       find: async () => undefined,
       remove: async () => false,

@@ -50,9 +50,9 @@ const unknownItem =
   'There is no stored item with this id. Its response was not sent with `store: true`, has expired or was deleted. Send the item itself.'
 
 /** Remembers what is stored with the response, because a large body is released while it is answered. */
-export function prepareStoring(stored: StoredResponses, request: GatewayRequest): Failure | undefined {
+export function prepareStoring(request: GatewayRequest): Failure | undefined {
   const { envelope, surface } = request
-  if (!surface.storage || !stored.isOn()) return undefined
+  if (!surface.storage) return undefined
   const input = surface.storage.inputItems(envelope)
   if (input.length > storedBytesMax) {
     const message = `\`store\`: this conversation is too large to be stored (${storedBytesMax / 1024 / 1024} MiB). Send \`store: false\`.`

@@ -41,7 +41,7 @@ export interface FailoverDependencies {
   readonly clock: Clock
   readonly health: Pick<Health, 'begin' | 'state' | 'recordOk' | 'recordFault' | 'recordNothing'>
   readonly retryBudget: Pick<CallBudget, 'earn' | 'spend' | 'level'>
-  readonly retries: RetryRules
+  readonly settings: { readonly current: { readonly retries: RetryRules } }
   /** Absent = hedging is off. */
   readonly hedges?: Pick<CallBudget, 'earn' | 'spend'>
   /** A number in [0, 1). */
@@ -236,7 +236,8 @@ class Progress<Answer extends object> {
 
   /** When no other route is left: the one with the fewest calls whose fault may pass, after a wait. */
   #retry(): Next | undefined {
-    const { retries, clock, random } = this.#deps
+    const { settings, clock, random } = this.#deps
+    const { retries } = settings.current
     if (!this.#attempts.pause || this.#attemptCount >= retries.attempts) return undefined
     const [best] = [...this.#failed.values()].filter(mayPassSoon).sort((a, b) => (a.calls ?? 0) - (b.calls ?? 0))
     if (!best) return undefined

@@ -44,7 +44,9 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
   const computePrevious = previousPepper && createVerifier(previousPepper)
   const rehash = createRehash(database, computeVerifier.version)
   const findKey = createFindKey(database, keyLimits, rehash)
-  const cache = createKeyCache(clock, cacheTtlMs)
+  const cache = createKeyCache(clock, cacheTtlMs, (text) =>
+    findKey(computeVerifier(text as ApiKey), computePrevious?.(text as ApiKey)),
+  )
 
   function judgeNow(key: ApiKey, stored: StoredKey | undefined): Verdict {
     const verdict = judge(key, stored, clock.now())
@@ -58,7 +60,7 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
     const known = cache.peek(text)
     if (known !== undefined) return judgeNow(text as ApiKey, known)
     if (!hasApiKeyForm(text)) return malformed()
-    const found = cache.find(text, () => findKey(computeVerifier(text), computePrevious?.(text)))
+    const found = cache.find(text)
     if (!(found instanceof Promise)) return judgeNow(text, found)
     return found.then((stored) => judgeNow(text, stored), storeFailure)
   }

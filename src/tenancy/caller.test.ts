@@ -131,8 +131,8 @@ function createCacheBench() {
     asked.push({ verifier, answer: resolve, fail: reject })
     return promise
   }
-  const cache = createKeyCache(clock, ttlMs)
-  const find = (verifier: string) => cache.find(verifier, () => load(verifier))
+  const cache = createKeyCache(clock, ttlMs, load)
+  const find = (verifier: string) => cache.find(verifier)
   const invalidate = (id: KeyId | ProjectId | WorkspaceId) => cache.deleteWhere((key) => isKeyOf(key, id))
   /** Looks the key up and answers the query that this must cause. */
   async function fill(verifier: string, key: StoredKey | undefined) {

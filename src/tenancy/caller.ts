@@ -190,9 +190,13 @@ const unknownMax = 10_000
 /** By the text of the key. Unknown keys are bounded separately: a flood of invented ones cannot push out those in use. */
 export type KeyCache = LoadingCache<string, StoredKey | undefined>
 
-export function createKeyCache(clock: Clock, ttlMs: number): KeyCache {
+export function createKeyCache(
+  clock: Clock,
+  ttlMs: number,
+  load: (text: string) => Promise<StoredKey | undefined>,
+): KeyCache {
   const separate = { max: unknownMax, has: (key: StoredKey | undefined) => key === undefined }
-  return new LoadingCache({ clock, ttlMs, max: cachedMax, separate })
+  return new LoadingCache({ clock, ttlMs, max: cachedMax, load, separate })
 }
 
 /** Whether the key has this id, or belongs to this project or workspace. */

@@ -236,36 +236,36 @@ forEachEngine((engine) => {
     const { id } = await bench.put(one, 'acme', 'sk-of-one')
     await bench.put(one, 'other', 'sk-other-of-one')
     await bench.put(two, 'acme', 'sk-of-two')
-    const credentials = await bench.cache.open(one)
+    const credentials = await bench.cache.find(one)
     expect(revealed(credentials)).toEqual({ acme: 'sk-of-one', other: 'sk-other-of-one' })
     const { apiKey: _, ...rest } = credentials.get('acme') as OpenedCredential
     expect(rest).toEqual({ id, baseUrl: undefined, origin: acmeOrigin })
-    expect(revealed(await bench.cache.open(two))).toEqual({ acme: 'sk-of-two' })
+    expect(revealed(await bench.cache.find(two))).toEqual({ acme: 'sk-of-two' })
   })
 
   benchTest('a cached workspace needs no promise and no query, also without credentials', async (bench) => {
     const [one, two] = bench.workspaces
     await bench.put(one, 'acme', 'sk-of-one')
-    await Promise.all([bench.cache.open(one), bench.cache.open(one), bench.cache.open(two)])
+    await Promise.all([bench.cache.find(one), bench.cache.find(one), bench.cache.find(two)])
     expect(bench.counts.queries).toBe(2)
     bench.advance(4999)
-    expect(revealed(bench.cache.open(one) as WorkspaceCredentials)).toEqual({ acme: 'sk-of-one' })
-    expect(bench.cache.open(two)).toEqual(new Map())
+    expect(revealed(bench.cache.find(one) as WorkspaceCredentials)).toEqual({ acme: 'sk-of-one' })
+    expect(bench.cache.find(two)).toEqual(new Map())
     expect(bench.counts.queries).toBe(2)
   })
 
   benchTest('a change here is seen at once after forget, one made elsewhere within five seconds', async (bench) => {
     const [one] = bench.workspaces
     await bench.put(one, 'acme', 'sk-first')
-    await bench.cache.open(one)
+    await bench.cache.find(one)
     await bench.put(one, 'acme', 'sk-second')
-    bench.cache.forget(one)
-    expect(revealed(await bench.cache.open(one))).toEqual({ acme: 'sk-second' })
+    bench.cache.delete(one)
+    expect(revealed(await bench.cache.find(one))).toEqual({ acme: 'sk-second' })
     await bench.remove(one, 'acme')
     bench.advance(4999)
-    expect(revealed(await bench.cache.open(one))).toEqual({ acme: 'sk-second' })
+    expect(revealed(await bench.cache.find(one))).toEqual({ acme: 'sk-second' })
     bench.advance(1)
-    expect(revealed(await bench.cache.open(one))).toEqual({})
+    expect(revealed(await bench.cache.find(one))).toEqual({})
   })
 
   benchTest('the result of a query that ran while the credential changed is not cached', async (bench) => {
@@ -273,15 +273,15 @@ forEachEngine((engine) => {
     await bench.put(one, 'acme', 'sk-first')
     const { promise, resolve } = Promise.withResolvers<void>()
     bench.delay.until = promise
-    const early = bench.cache.open(one)
+    const early = bench.cache.find(one)
     // The same statement, answered: the one of the cache was sent before it.
     await bench.database.sql`SELECT id FROM credentials`
     bench.delay.until = Promise.resolve()
     await bench.put(one, 'acme', 'sk-second')
-    bench.cache.forget(one)
+    bench.cache.delete(one)
     resolve()
     await early
-    expect(revealed(await bench.cache.open(one))).toEqual({ acme: 'sk-second' })
+    expect(revealed(await bench.cache.find(one))).toEqual({ acme: 'sk-second' })
   })
 
   benchTest('K1: a row copied to another workspace or provider does not decrypt there', async (bench) => {
@@ -295,17 +295,17 @@ forEachEngine((engine) => {
       (sql) => sql`UPDATE credentials SET ciphertext = ${row?.ciphertext ?? ''}, wrapped_key = ${row?.wrapped_key ?? ''}
         WHERE workspace_id = ${two} AND provider = 'acme'`,
     )
-    expect(revealed(await bench.cache.open(two))).toEqual({ acme: 'altered', other: 'sk-other-of-two' })
-    expect(revealed(await bench.cache.open(one))).toEqual({ acme: 'sk-canary-of-one' })
+    expect(revealed(await bench.cache.find(two))).toEqual({ acme: 'altered', other: 'sk-other-of-two' })
+    expect(revealed(await bench.cache.find(one))).toEqual({ acme: 'sk-canary-of-one' })
     // The whole row, its id too, given to the other workspace.
     await bench.remove(two, 'acme')
     await bench.database.transaction(
       (sql) => sql`UPDATE credentials SET workspace_id = ${two} WHERE workspace_id = ${one}`,
     )
-    bench.cache.forget(one)
-    bench.cache.forget(two)
-    expect(revealed(await bench.cache.open(two))).toEqual({ acme: 'altered', other: 'sk-other-of-two' })
-    expect(revealed(await bench.cache.open(one))).toEqual({})
+    bench.cache.delete(one)
+    bench.cache.delete(two)
+    expect(revealed(await bench.cache.find(two))).toEqual({ acme: 'altered', other: 'sk-other-of-two' })
+    expect(revealed(await bench.cache.find(one))).toEqual({})
   })
 
   benchTest('S6: a row whose address was changed in the database does not decrypt', async (bench) => {
@@ -313,18 +313,18 @@ forEachEngine((engine) => {
     const columns = ['base_url', 'origin'] as const
     for (const column of columns) {
       await bench.put(one, 'acme', 'sk-canary-of-one')
-      bench.cache.forget(one)
-      expect(revealed(await bench.cache.open(one))).toEqual({ acme: 'sk-canary-of-one' })
+      bench.cache.delete(one)
+      expect(revealed(await bench.cache.find(one))).toEqual({ acme: 'sk-canary-of-one' })
       await bench.database.transaction((sql) => sql`UPDATE credentials SET ${sql(column)} = 'https://evil.test'`)
-      bench.cache.forget(one)
-      expect(revealed(await bench.cache.open(one))).toEqual({ acme: 'altered' })
+      bench.cache.delete(one)
+      expect(revealed(await bench.cache.find(one))).toEqual({ acme: 'altered' })
     }
   })
 
   benchTest('a credential under an unknown master secret is reported as such', async (bench) => {
     const [one] = bench.workspaces
     const { id } = await bench.put(one, 'acme', 'sk-of-one')
-    expect(await bench.strangersCache.open(one)).toEqual(new Map([['acme', { id, fault: 'unknown_secret' }]]))
+    expect(await bench.strangersCache.find(one)).toEqual(new Map([['acme', { id, fault: 'unknown_secret' }]]))
   })
 
   benchTest('K5: opened secrets are kept for a minute at most', async (bench) => {
@@ -337,7 +337,7 @@ forEachEngine((engine) => {
   benchTest('K4: nothing of an opened credential is printed but its last four characters', async (bench) => {
     const [one] = bench.workspaces
     await bench.put(one, 'acme', 'sk-canary-0123456789-1a2b')
-    const credentials = await bench.cache.open(one)
+    const credentials = await bench.cache.find(one)
     for (const text of [inspect(credentials, { depth: 9 }), JSON.stringify([...credentials]), inspect(bench.cache)]) {
       expect(text).not.toContain('canary')
     }

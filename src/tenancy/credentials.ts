@@ -80,7 +80,7 @@ export function mayBeSentTo(credential: OpenedCredential, url: string): boolean 
 /** In a shorter secret, four characters would be more than half. */
 const shownLengthMin = 8
 
-/** Replaces the workspace's credential for this provider, if there is one. Call `forget` of the cache afterwards. */
+/** Replaces the workspace's credential for this provider, if there is one. Call `delete` of the cache afterwards. */
 export async function putCredential(sql: Sql, credential: NewCredential, keys: KeyRing): Promise<CredentialSummary> {
   const { workspaceId, provider, apiKey, name = apiKey.reveal(), origin, baseUrl, storedAt } = credential
   assert(apiKey.reveal() !== '', 'a stored key is not empty')
@@ -104,7 +104,7 @@ export async function putCredential(sql: Sql, credential: NewCredential, keys: K
   return { ...summary, createdAt: timeFromSql(stored.created_at) }
 }
 
-/** false = there was none. Call `forget` of the cache afterwards. */
+/** false = there was none. Call `delete` of the cache afterwards. */
 export async function deleteCredential(sql: Sql, workspaceId: WorkspaceId, provider: string): Promise<boolean> {
   const deleted = await sql`
     DELETE FROM credentials WHERE workspace_id = ${workspaceId} AND provider = ${provider} RETURNING id`
@@ -152,26 +152,22 @@ export interface CredentialCacheOptions {
   readonly ttlMs?: number
 }
 
-/** The only place that keeps decrypted secrets, for a few seconds. */
-export interface CredentialCache {
-  /** A promise only if the database has to be queried; it rejects as the database does. */
-  open(workspaceId: WorkspaceId): WorkspaceCredentials | Promise<WorkspaceCredentials>
-  /** Call after a credential was written or deleted here, once that is committed. */
-  forget(workspaceId: WorkspaceId): void
-}
+/**
+ * The only place that keeps decrypted secrets, for a few seconds. Call `delete` after a credential was written or deleted
+ * here, once that is committed.
+ */
+export type CredentialCache = LoadingCache<WorkspaceId, WorkspaceCredentials>
 
 export function createCredentialCache(options: CredentialCacheOptions): CredentialCache {
   const { database, keys, clock, ttlMs = 5000 } = options
   assert(ttlMs <= ttlLimitMs, 'opened secrets are kept for a minute at most')
-  const cache = new LoadingCache<WorkspaceId, WorkspaceCredentials>({ clock, ttlMs, max: workspacesMax })
-  const load = async (workspaceId: WorkspaceId): Promise<WorkspaceCredentials> => {
-    const sealed = await readSealed(database.sql, workspaceId)
-    return new Map(sealed.map((credential) => [credential.provider, openCredential(credential, keys)]))
-  }
-  return {
-    open: (workspaceId) => cache.peek(workspaceId) ?? cache.find(workspaceId, () => load(workspaceId)),
-    forget: (workspaceId) => cache.delete(workspaceId),
-  }
+  return new LoadingCache({
+    ...{ clock, ttlMs, max: workspacesMax },
+    async load(workspaceId) {
+      const sealed = await readSealed(database.sql, workspaceId)
+      return new Map(sealed.map((credential) => [credential.provider, openCredential(credential, keys)]))
+    },
+  })
 }
 
 function openCredential(sealed: SealedCredential, keys: KeyRing): OpenedCredential | BrokenCredential {

@@ -2,11 +2,12 @@
 
 import type { Clock } from '../kernel/clock.ts'
 
-export interface LoadingCacheOptions<Value> {
+export interface LoadingCacheOptions<Key, Value> {
   readonly clock: Clock
   /** How long a change made by another replica may go unnoticed. */
   readonly ttlMs: number
   readonly max: number
+  load(key: Key): Promise<Value>
   /** Values that have a bound of their own, so that many of them cannot push out the others. */
   readonly separate?: { readonly max: number; has(value: Value): boolean }
 }
@@ -17,14 +18,14 @@ interface Entry<Value> {
 }
 
 export class LoadingCache<Key, Value> {
-  readonly #options: LoadingCacheOptions<Value>
+  readonly #options: LoadingCacheOptions<Key, Value>
   /** In the order of loading: the first is the oldest. */
   readonly #entries = new Map<Key, Entry<Value>>()
   readonly #separate = new Map<Key, Entry<Value>>()
   /** One query per key at a time, however many requests wait for it. */
   readonly #loading = new Map<Key, Promise<Value>>()
 
-  constructor(options: LoadingCacheOptions<Value>) {
+  constructor(options: LoadingCacheOptions<Key, Value>) {
     this.#options = options
   }
 
@@ -34,11 +35,11 @@ export class LoadingCache<Key, Value> {
     return entry && this.#isFresh(entry) ? entry.value : undefined
   }
 
-  /** A promise only if the value has to be loaded. */
-  find(key: Key, load: () => Promise<Value>): Value | Promise<Value> {
+  /** A promise only if the value has to be loaded; it rejects as `load` does. */
+  find(key: Key): Value | Promise<Value> {
     const entry = this.#entries.get(key) ?? this.#separate.get(key)
     if (entry && this.#isFresh(entry)) return entry.value
-    return this.#loading.get(key) ?? this.#load(key, load)
+    return this.#loading.get(key) ?? this.#load(key)
   }
 
   delete(key: Key): void {
@@ -52,10 +53,11 @@ export class LoadingCache<Key, Value> {
     for (const [key, { value }] of this.#entries) if (matches(value)) this.#entries.delete(key)
   }
 
-  #load(key: Key, load: () => Promise<Value>): Promise<Value> {
+  #load(key: Key): Promise<Value> {
     // The age counts from the query: what is read may have changed before the result arrives.
     const loadedMs = this.#options.clock.monotonicMs()
-    const loading = load()
+    const loading = this.#options
+      .load(key)
       .then((value) => {
         // Not cached if it was deleted meanwhile: the value may be older than the change.
         if (this.#loading.get(key) === loading) this.#put(key, { value, loadedMs })

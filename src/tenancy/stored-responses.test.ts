@@ -17,7 +17,6 @@ const stored = { id: 'resp_1', input: '["what"]', response: '{"id":"resp_1"}' }
 const openWith = (database: Database, ...secrets: readonly [MasterSecret, MasterSecret?]) =>
   createStoredResponses({
     ...{ database, clock: createJumpClock(), keys: createKeyRing(...secrets) },
-    isOn: () => true,
     days: () => 1,
   })
 

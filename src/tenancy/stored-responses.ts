@@ -22,8 +22,6 @@ export interface StoredResponse {
 }
 
 export interface StoredResponses {
-  /** Whether the operator has switched it on. */
-  isOn(): boolean
   /** Replaces one of the same id. */
   keep(workspaceId: WorkspaceId, stored: StoredResponse): Promise<void>
   find(workspaceId: WorkspaceId, id: string): Promise<StoredResponse | undefined>
@@ -39,7 +37,6 @@ export interface StoredResponsesOptions {
   readonly database: Database
   readonly clock: Clock
   readonly keys: KeyRing
-  isOn(): boolean
   days(): number
 }
 
@@ -49,7 +46,7 @@ const dayMs = 24 * 60 * 60 * 1000
 /** A third of the time of the default level, for a few percent in size. */
 const level = 1
 
-export function createStoredResponses({ database, clock, keys, isOn, days }: StoredResponsesOptions): StoredResponses {
+export function createStoredResponses({ database, clock, keys, days }: StoredResponsesOptions): StoredResponses {
   const find: StoredResponses['find'] = async (workspaceId, id) => {
     const rows = await database.sql`SELECT ciphertext, wrapped_key, key_version FROM stored_responses
       WHERE workspace_id = ${workspaceId} AND id = ${id} AND expires_at > ${timeToSql(clock.now())}`
@@ -61,7 +58,6 @@ export function createStoredResponses({ database, clock, keys, isOn, days }: Sto
     return { id, ...(JSON.parse(gunzipSync(plain).toString()) as Pick<StoredResponse, 'input' | 'response'>) }
   }
   return {
-    isOn,
     async keep(workspaceId, { id, input, response, itemIds = [] }) {
       const plain = gzipSync(JSON.stringify({ input, response }), { level })
       const sealed = sealBytes(plain, bindingOf(workspaceId, id), keys.current)

@@ -58,7 +58,8 @@ export function startRoutes(fates: Readonly<Record<string, readonly Fate[]>>, op
   const calls: string[] = []
   const lasts: string[] = []
   const waits: { milliseconds: number; state: string }[] = []
-  const deps = { clock, health, retryBudget: budget, random, retries: { attempts, backoffMs: 2000, totalMs: 8000 } }
+  const settings = { current: { retries: { attempts, backoffMs: 2000, totalMs: 8000 } } }
+  const deps = { clock, health, retryBudget: budget, random, settings }
   const state = () => candidates.map(({ health: key }) => health.state(key).state).join(' ')
   const pause = async (milliseconds: number) => {
     waits.push({ milliseconds, state: state() })
