@@ -4,8 +4,7 @@ import { createSecureContext, createServer as createTlsServer } from 'node:tls'
 import { inspect } from 'node:util'
 import { createJumpClock } from '../../../test/parts/jump-clock.ts'
 import { StartRefusal } from '../../store/start-refusal.ts'
-import { sendByFetch } from '../call-endpoint.ts'
-import { type Send, sendBySocket } from '../http-client.ts'
+import { type Send, sendByFetch, sendBySocket } from '../call-endpoint.ts'
 import {
   createEgressGuard,
   createGuardedTransport,
