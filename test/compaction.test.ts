@@ -2,7 +2,8 @@
 // 404 elsewhere, which says nothing about the health of a route.
 
 import { afterAll, expect, test } from 'bun:test'
-import { startGateway, stopAll, upstreamConfig } from './parts/gateway.ts'
+import { post as postTo } from './parts/ask.ts'
+import { responsesConfig, startGateway, stopAll } from './parts/gateway.ts'
 import { manage } from './parts/manage.ts'
 import { startUpstream } from './parts/upstream.ts'
 import { answerHello } from './parts/upstream-words.ts'
@@ -19,18 +20,11 @@ const upstream = startUpstream(async (call, reply) => {
   if (compacts) return await reply.send(200, json, JSON.stringify(compacted))
   await reply.send(404, json, JSON.stringify({ error: { message: 'Not Found', type: 'invalid_request_error' } }))
 })
-const config = `${upstreamConfig(upstream.url).replace(
-  'models:',
-  `  - { id: respondent, dialect: openai-responses, base_url: "${upstream.url}/v1", api_key: upstream-secret }\nmodels:`,
-)}
-  - { id: test/responses, price: { input: "1.00", output: "2.00" }, max_output_tokens: 8000, default_max_tokens: 4000, routes: [{ provider: respondent, model: up }] }
-`
-const gateway = await startGateway({ config })
+const gateway = await startGateway({ config: responsesConfig(upstream.url) })
 afterAll(() => stopAll(gateway, upstream))
 
 const post = async (path: string, body: object) => {
-  const headers = { authorization: `Bearer ${gateway.key}`, 'content-type': 'application/json' }
-  const response = await fetch(`${gateway.url}/v1${path}`, { method: 'POST', headers, body: JSON.stringify(body) })
+  const response = await postTo(gateway, `/v1${path}`, body)
   // biome-ignore lint/suspicious/noExplicitAny: answers of every kind.
   return { status: response.status, headers: response.headers, body: (await response.json()) as any }
 }
@@ -46,7 +40,7 @@ test('a provider that compacts gets the body as it was sent, and its usage is ch
   expect(status).toBe(200)
   const call = upstream.calls.at(-1)
   expect(call?.path).toBe('/v1/responses/compact')
-  expect(call?.json()).toEqual({ model: 'up', input, instructions: 'x' })
+  expect(call?.json()).toEqual({ model: 'upstream-responses-1', input, instructions: 'x' })
   // 1000 × 1 µ$ + 100 × 2 µ$
   expect(body).toMatchObject({ ...compacted, usage: { ...compacted.usage, cost: 0.0012 } })
   expect(headers.get('x-tollgate-cost')).toBe('0.0012')

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { type Gateway, startGateway, upstreamConfig } from '../parts/gateway.ts'
+import { type Gateway, startGateway, stopAll, upstreamConfig } from '../parts/gateway.ts'
 import { startUpstream, type Upstream, type UpstreamReply } from '../parts/upstream.ts'
 
 // The headers of every kind of answer, as a whole: what must be there is, and nothing else comes through.
@@ -11,10 +11,7 @@ beforeEach(async () => {
   upstream = startUpstream(() => {})
   gateway = await startGateway({ config: upstreamConfig(upstream.url) })
 })
-afterEach(async () => {
-  await gateway.stop()
-  upstream.stop()
-})
+afterEach(() => stopAll(gateway, upstream))
 
 const idPattern = /^req_[0-9A-HJKMNP-TV-Z]{26}$/
 

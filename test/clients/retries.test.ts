@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeEach, describe, expect, spyOn, test } from 'bun:test'
 import type { Ledger } from '../../src/ledger/ledger.ts'
-import { type Gateway, startGateway, upstreamConfig } from '../parts/gateway.ts'
+import { type Gateway, startGateway, stopAll, upstreamConfig } from '../parts/gateway.ts'
 import { createJumpClock, type JumpClock } from '../parts/jump-clock.ts'
 import {
   type ClientName,
@@ -40,10 +40,7 @@ beforeEach(async () => {
   unknownCharges = 0
   gateway = await startGateway({ config: upstreamConfig(upstream.url), clock, wrapLedger })
 })
-afterEach(async () => {
-  await gateway.stop()
-  upstream.stop()
-})
+afterEach(() => stopAll(gateway, upstream))
 
 /** Every wait that was asked for, in milliseconds. */
 let waits: number[] = []

@@ -2,6 +2,7 @@
 // an hour, for the same workspace and session, unless that is switched off.
 
 import { afterAll, describe, expect, test } from 'bun:test'
+import { stopAll } from '../parts/gateway.ts'
 import { manage } from '../parts/manage.ts'
 import { type DialectName, openStage, type Pair, replyPairs, type Stage, withModel } from './cells.ts'
 import { listOf, membersOf } from './checker/violation.ts'
@@ -13,10 +14,7 @@ import { answerWith } from './reply-cells.ts'
 
 const stage = await openStage(() => {})
 const without = await openStage(() => {}, 'sessions: { keep_reasoning: off }\n')
-afterAll(async () => {
-  await stage.stop()
-  await without.stop()
-})
+afterAll(() => stopAll(stage, without))
 
 const first = 'EqQBCgIYAhIMfirst=='
 const second = 'EqQBCgIYAhIMsecond=='

@@ -2,6 +2,7 @@
 // workspace: on both surfaces, for answers and for counts.
 
 import { afterAll, beforeEach, expect, test } from 'bun:test'
+import { stopAll } from '../parts/gateway.ts'
 import { chat, messages, type TestSurface } from '../parts/surfaces.ts'
 import { startUpstream } from '../parts/upstream.ts'
 import { wordsFor } from '../parts/upstream-words.ts'
@@ -25,10 +26,7 @@ const tenancy = await startTenancy({ config: config(upstream.url) })
 beforeEach(() => {
   upstream.calls.length = 0
 })
-afterAll(async () => {
-  await tenancy[Symbol.asyncDispose]()
-  upstream.stop()
-})
+afterAll(() => stopAll(tenancy, upstream))
 
 const counts: TestSurface = { ...messages, path: '/v1/messages/count_tokens' }
 const paths: readonly [says: string, surface: TestSurface, model: string, tier: object][] = [

@@ -1,7 +1,7 @@
 // A provider quotes the request that it refuses. Whatever a caller writes, only its own request is refused.
 
 import { afterAll, describe, expect, test } from 'bun:test'
-import { upstreamConfig } from '../parts/gateway.ts'
+import { stopAll, upstreamConfig } from '../parts/gateway.ts'
 import { bothSurfaces, chat, messages, type TestSurface } from '../parts/surfaces.ts'
 import { startUpstream, type UpstreamCall, type UpstreamReply } from '../parts/upstream.ts'
 import { wordsFor } from '../parts/upstream-words.ts'
@@ -26,10 +26,7 @@ function answer(call: UpstreamCall, reply: UpstreamReply): void | Promise<void> 
 
 const upstream = startUpstream(answer)
 const tenancy = await startTenancy({ config: upstreamConfig(upstream.url) })
-afterAll(async () => {
-  await tenancy[Symbol.asyncDispose]()
-  upstream.stop()
-})
+afterAll(() => stopAll(tenancy, upstream))
 
 const said = (role: string) => ({ messages: [{ role, content: 'x' }] })
 const file = (id: string) => ({

@@ -3,6 +3,7 @@
 
 import { afterAll, describe, expect, test } from 'bun:test'
 import { type Answer, allPaths, openTill, type Path } from '../money/till.ts'
+import { stopAll } from '../parts/gateway.ts'
 import { startUpstream } from '../parts/upstream.ts'
 import { bodyTricks } from './body-tricks.ts'
 import { formTricks } from './form-tricks.ts'
@@ -27,10 +28,7 @@ const pathsPerProvider = Math.max(
 )
 const till = await openTill({ models: pathsPerProvider * tricks.length + 1, retries: '{ attempts: 1 }' })
 await expectGood()
-afterAll(async () => {
-  await till[Symbol.asyncDispose]()
-  canary.stop()
-})
+afterAll(() => stopAll(till, canary))
 
 /** A good provider is called on every path, over connections that a hostile one may have left behind. */
 async function expectGood(): Promise<void> {

@@ -1,23 +1,19 @@
 // Audio that a model reads or generates has separate prices where the model has them: charged by what the provider
 // counted, the same on both surfaces, streamed or not, held for before anything is sent, and explained.
 
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { ask } from '../parts/ask.ts'
-import { type Gateway, startGateway } from '../parts/gateway.ts'
+import { afterAll, describe, expect, test } from 'bun:test'
+import { stopAll } from '../parts/gateway.ts'
 import { bothSurfaces } from '../parts/surfaces.ts'
-import { startUpstream, type Upstream } from '../parts/upstream.ts'
 import { say } from './provider-words.ts'
-import { expectPaid, openTill, streamedPaths, type Till, wholePaths } from './till.ts'
+import { type Explained, expectPaid, openTill, streamedPaths, type Till, wholePaths } from './till.ts'
 
 const text = 'input: "1.00", output: "2.00", cache_read: "0.10"'
 const paths = [...streamedPaths, ...wholePaths].filter(({ provider }) => provider === 'chat')
 
 const till = await openTill({ price: `{ ${text}, audio_input: "10.00", audio_output: "20.00" }` })
 const unpriced = await openTill({ price: `{ ${text} }` })
-afterAll(async () => {
-  await till[Symbol.asyncDispose]()
-  await unpriced[Symbol.asyncDispose]()
-})
+const cached = await openTill({ price: `{ ${text}, audio_input: "10.00", audio_cache_read: "1.00" }` })
+afterAll(() => stopAll(till, unpriced, cached))
 
 /** 1,000 in, of which 200 from a cache and 300 audio; 100 out, of which 60 audio. */
 const usage = {
@@ -26,11 +22,6 @@ const usage = {
   total_tokens: 1100,
   prompt_tokens_details: { cached_tokens: 200, audio_tokens: 300 },
   completion_tokens_details: { audio_tokens: 60 },
-}
-
-interface Explained {
-  readonly usage: object
-  readonly charge: { readonly lines: readonly { readonly kind: string; readonly tokens: number }[] }
 }
 
 describe.each(paths)('$name', (path) => {
@@ -96,52 +87,22 @@ describe.each(paths.filter(({ surface }) => surface.name === 'chat'))('the amoun
   })
 })
 
-describe('a provider that counts by modality', () => {
-  let upstream: Upstream
-  let gateway: Gateway
-  const usageMetadata = {
-    ...{ promptTokenCount: 1000, cachedContentTokenCount: 200, candidatesTokenCount: 100, totalTokenCount: 1100 },
-    promptTokensDetails: [
-      { modality: 'TEXT', tokenCount: 600 },
-      { modality: 'AUDIO', tokenCount: 400 },
-    ],
-    cacheTokensDetails: [{ modality: 'AUDIO', tokenCount: 100 }],
-  }
-  const reply = {
-    candidates: [{ content: { role: 'model', parts: [{ text: 'heard' }] }, finishReason: 'STOP', index: 0 }],
-    usageMetadata,
-  }
-  beforeAll(async () => {
-    upstream = startUpstream(async (call, answer) => {
-      if (call.path.includes(':generateContent')) return await answer.json(200, reply)
-      await answer.startStream()
-      await answer.chunk(`data: ${JSON.stringify(reply)}\n\n`)
-      await answer.finish()
-    })
-    const price = `{ ${text}, audio_input: "10.00", audio_cache_read: "1.00" }`
-    gateway = await startGateway({
-      config: `
-providers:
-  - { id: g, dialect: gemini, base_url: "${upstream.url}/v1beta", api_key: k }
-models:
-  - { id: till/gemini, price: ${price}, max_output_tokens: 1000, routes: [{ provider: g, model: up }] }
-`,
-    })
-  })
-  afterAll(async () => {
-    await gateway.stop()
-    upstream.stop()
-  })
+/** A provider that counts by modality. */
+const byModality = {
+  ...{ promptTokenCount: 1000, cachedContentTokenCount: 200, candidatesTokenCount: 100, totalTokenCount: 1100 },
+  promptTokensDetails: [
+    { modality: 'TEXT', tokenCount: 600 },
+    { modality: 'AUDIO', tokenCount: 400 },
+  ],
+  cacheTokensDetails: [{ modality: 'AUDIO', tokenCount: 100 }],
+}
 
-  test.each(bothSurfaces.flatMap((surface) => [false, true].map((stream) => ({ surface, stream }))))(
-    'is paid alike on each surface, streamed or not: $surface.name, $stream',
-    async ({ surface, stream }) => {
-      const members = { model: 'till/gemini', max_tokens: 100, stream, messages: [{ role: 'user', content: 'hi' }] }
-      const options = stream && surface.name === 'chat' ? { stream_options: { include_usage: true } } : {}
-      const body = JSON.stringify({ ...members, ...options })
-      const answer = await ask({ url: gateway.url, key: gateway.key }, surface, body)
-      // 500 × 1 + 300 × 10 + 100 × 0.1 + 100 × 1 + 100 × 2 micro-dollars
-      expect(await answer.text()).toMatch(/"cost":0\.00381\D/)
-    },
-  )
-})
+test.each(bothSurfaces.flatMap((surface) => [false, true].map((stream) => ({ surface, stream }))))(
+  'a provider that counts by modality is paid alike on each surface, streamed or not: $surface.name, $stream',
+  async ({ surface, stream }) => {
+    cached.upstream.handle((call, reply) => say(call, reply, { texts: ['heard'], usage: byModality }))
+    const answer = await cached.ask({ name: 'by modality', surface, provider: 'gemini', stream }, { max_tokens: 100 })
+    // 500 × 1 + 300 × 10 + 100 × 0.1 + 100 × 1 + 100 × 2 micro-dollars
+    expect(answer.text).toMatch(/"cost":0\.00381\D/)
+  },
+)

@@ -3,11 +3,22 @@
 
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { ask } from '../parts/ask.ts'
+import { stopAll } from '../parts/gateway.ts'
 import { createJumpClock } from '../parts/jump-clock.ts'
 import { startUpstream, type UpstreamCall, type UpstreamReply } from '../parts/upstream.ts'
 import { wantsStream } from '../parts/upstream-words.ts'
-import { type DialectName, dialectOf, say, usageIn, type Words, wordsOf } from './provider-words.ts'
-import { allPaths, expectPaid, expectUnpaid, lastError, openTill, streamedPaths, type Till, terminal } from './till.ts'
+import { answerWith, type DialectName, dialectOf, usageIn, type Words, wordsOf } from './provider-words.ts'
+import {
+  allPaths,
+  expectPaid,
+  expectUnpaid,
+  helloCharge,
+  lastError,
+  openTill,
+  streamedPaths,
+  type Till,
+  terminal,
+} from './till.ts'
 import { usd } from './wallets.ts'
 
 const spare = startUpstream(() => {})
@@ -17,21 +28,9 @@ const till = await openTill({ models: 130 })
 const spared = await openTill({ models: 110, spare, clock })
 // The whole process shares a budget of retries, which time brings back.
 beforeEach(() => clock.jump(60))
-afterAll(async () => {
-  await till[Symbol.asyncDispose]()
-  await spared[Symbol.asyncDispose]()
-  spare.stop()
-})
+afterAll(() => stopAll(till, spared, spare))
 
 const usageAtStart = { input_tokens: 3, output_tokens: 1 }
-
-/** Five bytes, two tokens; the input is 3 as Messages reported it, or the estimate of "hi": 8. */
-const delivered: Record<DialectName, bigint> = {
-  chat: 8n * 350n + 2n * 1_050n,
-  messages: 3n * 350n + 2n * 1_050n,
-  responses: 8n * 350n + 2n * 1_050n,
-  gemini: 8n * 350n + 2n * 1_050n,
-}
 
 const errorRecords: Record<DialectName, string> = {
   gemini: 'data: {"error":{"code":503,"message":"fell over","status":"UNAVAILABLE"}}\n\n',
@@ -63,11 +62,11 @@ describe.each([...streamedPaths])('row 6, after content: $name', (path) => {
     const text = await response.text()
     expect(lastError(text)).toMatchObject({
       code: 'STREAM_INTERRUPTED',
-      metadata: { cost: usd(delivered[path.provider]) },
+      metadata: { cost: usd(helloCharge[path.provider]) },
     })
     expect(text).not.toMatch(terminal)
     const requestId = response.headers.get('request-id') ?? ''
-    await expectPaid(till, { requestId }, delivered[path.provider], 'estimated')
+    await expectPaid(till, { requestId }, helloCharge[path.provider], 'estimated')
     const line = await till.line(requestId)
     expect(line).toMatchObject({ status: 200n, code: 'STREAM_INTERRUPTED' })
     const isCut = how.endsWith('the connection')
@@ -256,9 +255,7 @@ describe.each([...allPaths])('row 8, an empty answer that ends: $name', (path) =
 
   test.each(waysFor(path.provider))('%s: another provider is called and paid', async (how) => {
     spared.upstream.handle(sayNothing(how))
-    spare.handle((call, reply) =>
-      say(call, reply, { texts: ['hello'], usage: usageIn(path.provider, { input: 7, output: 1 }) }),
-    )
+    spare.handle(answerWith({ input: 7, output: 1 }))
     const answer = await spared.ask(path, spared.fresh(path))
     expect(answer.status).toBe(200)
     await expectPaid(spared, answer, 3_500n)
@@ -270,9 +267,7 @@ describe.each([...allPaths])('row 9, failed attempts before success: $name', (pa
     'one that $name costs nothing beside the one that answers',
     async ({ act }) => {
       spared.upstream.handle(act)
-      spare.handle((call, reply) =>
-        say(call, reply, { texts: ['hello'], usage: usageIn(path.provider, { input: 7, output: 1 }) }),
-      )
+      spare.handle(answerWith({ input: 7, output: 1 }))
       const before = await spared.wallets.read()
       const answer = await spared.ask(path, spared.fresh(path))
       expect(answer.status).toBe(200)

@@ -1,15 +1,16 @@
 // Promise M4 from outside: a thousand requests at once on a wallet that can pay for seven. Seven are served, the others
 // get 402, and the remainder is exact: with one process, and with three on one PostgreSQL.
 
-import { afterAll, describe, expect, test } from 'bun:test'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { describe, expect, test } from 'bun:test'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { ask } from '../parts/ask.ts'
+import { startCrashGateway } from '../parts/crash-gateway.ts'
+import { createThrowAwayFolder } from '../parts/engines.ts'
 import { findPostgresPrograms, sharedPostgres } from '../parts/postgres.ts'
 import { bothSurfaces } from '../parts/surfaces.ts'
 import { startUpstream, type Upstream } from '../parts/upstream.ts'
-import { dialectOf, say, usageIn } from './provider-words.ts'
+import { answerWith } from './provider-words.ts'
 import { openTill } from './till.ts'
 import { createWallets } from './wallets.ts'
 
@@ -25,9 +26,7 @@ const remainder = 450_000_000n
 const prompt = 'x'.repeat(600)
 
 function answerAll(upstream: Upstream): void {
-  upstream.handle((call, reply) =>
-    say(call, reply, { texts: ['hello'], usage: usageIn(dialectOf(call), { input: 100, output: 50 }) }),
-  )
+  upstream.handle(answerWith({ input: 100, output: 50 }))
 }
 
 /**
@@ -56,7 +55,7 @@ function expectSeven(statuses: readonly number[]): void {
 }
 
 test('on SQLite, in one process', async () => {
-  await using till = await openTill({ price, more: size })
+  await using till = await openTill({ price, size })
   answerAll(till.upstream)
   expectSeven(await burst([{ url: till.gateway.url, key: till.gateway.key }]))
   expect(await till.wallets.read()).toEqual({ posted: remainder, held: 0n })
@@ -65,41 +64,6 @@ test('on SQLite, in one process', async () => {
 })
 
 const launcher = join(import.meta.dir, '..', '..', 'bin', 'tollgate')
-const children: Bun.Subprocess[] = []
-const folders: string[] = []
-afterAll(() => {
-  for (const child of children) child.kill('SIGKILL')
-  for (const folder of folders) rmSync(folder, { recursive: true, force: true })
-})
-
-/** A gateway as a separate process, once it listens. */
-async function startProcess(config: string, env: Record<string, string>) {
-  const folder = mkdtempSync(join(tmpdir(), 'tollgate-burst-'))
-  folders.push(folder)
-  writeFileSync(join(folder, 'tollgate.yaml'), config)
-  const child = Bun.spawn([launcher], {
-    cwd: folder,
-    env: { PATH: process.env.PATH ?? '', HOME: folder, TOLLGATE_PORT: '0', TOLLGATE_LOG: 'json', ...env },
-    stdin: 'ignore',
-    stdout: 'pipe',
-    stderr: 'inherit',
-  })
-  children.push(child)
-  const listening = Promise.withResolvers<string>()
-  let text = ''
-  void (async () => {
-    const decoder = new TextDecoder()
-    // Read to the end, or the process would come to wait for its reader.
-    for await (const bytes of child.stdout) {
-      if (text.length > 100_000) continue
-      text += decoder.decode(bytes, { stream: true })
-      const url = /listening on (http:\/\/[0-9.:]+)/.exec(text)?.[1]
-      if (url !== undefined) listening.resolve(url)
-    }
-    listening.reject(new Error(`did not start: ${text}`))
-  })()
-  return { url: await listening.promise, dataFolder: join(folder, 'data'), child }
-}
 
 describe.skipIf(findPostgresPrograms() === undefined)('on postgres', () => {
   test('on PostgreSQL, in three processes', async () => {
@@ -112,20 +76,23 @@ models:
   - { id: till/chat-0, price: ${price}, ${size}, routes: [{ provider: chatty, model: up }] }
   - { id: till/messages-0, price: ${price}, ${size}, routes: [{ provider: messy, model: up }] }
 `
-    const env = {
-      DATABASE_URL: await (await sharedPostgres()).createDatabase(),
-      TOLLGATE_SECRET: 'the-same-secret-for-all-three-of-them-0123456789',
+    using folder = createThrowAwayFolder()
+    const configPath = join(folder.path, 'tollgate.yaml')
+    writeFileSync(configPath, config)
+    const databaseUrl = await (await sharedPostgres()).createDatabase()
+    const env = { TOLLGATE_SECRET: 'the-same-secret-for-all-three-of-them-0123456789' }
+    const start = (name: string) => {
+      const dataFolder = join(folder.path, name)
+      mkdirSync(dataFolder)
+      return startCrashGateway({ dataFolder, databaseUrl, configPath }, { command: [launcher], env })
     }
-    const first = await startProcess(config, env)
-    const others = await Promise.all([startProcess(config, env), startProcess(config, env)])
-    const key = readFileSync(join(first.dataFolder, 'first-key'), 'utf8').trim()
-    expectSeven(await burst([first, ...others].map(({ url }) => ({ url, key }))))
-    expect(await createWallets(first).read()).toEqual({ posted: remainder, held: 0n })
+    const first = await start('first')
+    const all = [first, ...(await Promise.all([start('second'), start('third')]))]
+    expectSeven(await burst(all.map(({ url }) => ({ url, key: first.key }))))
+    const wallets = createWallets({ url: first.url, dataFolder: join(folder.path, 'first') })
+    expect(await wallets.read()).toEqual({ posted: remainder, held: 0n })
     expect(upstream.calls).toHaveLength(7)
-    for (const { child } of [first, ...others]) {
-      child.kill('SIGTERM')
-      expect(await child.exited).toBe(0)
-    }
+    for (const gateway of all) expect(await gateway.stop()).toBe(0)
     upstream.stop()
   })
 })

@@ -6,9 +6,7 @@ import { readRecomputeCharge } from '../../src/catalog/price-versions.ts'
 import { verify } from '../../src/ledger/verify.ts'
 import { openDatabase } from '../../src/store/open-database.ts'
 import { manage } from '../parts/manage.ts'
-import { connect } from '../parts/raw-client.ts'
-import { requestBytes } from '../parts/surfaces.ts'
-import { say, usageIn, wordsOf } from './provider-words.ts'
+import { answerWith, wordsOf } from './provider-words.ts'
 import { expectPaid, openTill, type Path, streamedPaths, wholePaths } from './till.ts'
 import type { Purse } from './wallets.ts'
 
@@ -28,9 +26,7 @@ async function leave(path: Path, model: object, purse?: Purse): Promise<string> 
     await reply.startStream()
     await reply.chunk(wordsOf('messages').opening({ usage }) + wordsOf('messages').text('t01.'))
   })
-  const connection = await connect(till.gateway.url)
-  const body = till.bodyFor(path, { ...model, messages, max_tokens: 100 })
-  await connection.send(requestBytes(path.surface, { key: purse?.key ?? till.gateway.key, body }))
+  const connection = await till.send(path, { ...model, messages, max_tokens: 100 }, purse)
   await connection.until('t01.')
   connection.leave()
   return (await till.over(before + 1)).at(-1) ?? ''
@@ -62,13 +58,10 @@ test("counts of a workspace's own endpoint do not raise the holds of others", as
   const model = till.fresh(path)
   const purse = await till.wallets.open()
   const provider = model.model.replace('till/', '')
-  await manage(till.gateway, 'PUT', `/api/workspaces/${purse.workspaceId}/credentials/${provider}-0`, {
-    api_key: 'own',
-  })
+  const credential = `/api/workspaces/${purse.workspaceId}/credentials/${provider}-0`
+  await manage(till.gateway, 'PUT', credential, { api_key: 'own' })
   const heldAfter = async (input: number, who?: Purse): Promise<bigint> => {
-    till.upstream.handle((call, reply) =>
-      say(call, reply, { texts: ['a'], usage: usageIn('chat', { input, output: 1 }) }),
-    )
+    till.upstream.handle(answerWith({ input, output: 1 }, ['a']))
     const { requestId } = await till.ask(path, { ...model, messages }, who ? { purse: who } : {})
     return (await till.line(requestId)).held ?? -1n
   }

@@ -3,20 +3,11 @@
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { createJumpClock, type JumpClock, passTimeUntil } from '../parts/jump-clock.ts'
-import { connect, type RawConnection } from '../parts/raw-client.ts'
-import { requestBytes } from '../parts/surfaces.ts'
+import type { RawConnection } from '../parts/raw-client.ts'
 import type { UpstreamCall, UpstreamReply } from '../parts/upstream.ts'
-import { type DialectName, dialectOf, wordsOf } from './provider-words.ts'
-import { expectPaid, lastError, openTill, type Path, streamedPaths, type Till, terminal } from './till.ts'
+import { dialectOf, wordsOf } from './provider-words.ts'
+import { expectPaid, helloCharge, lastError, openTill, type Path, streamedPaths, type Till, terminal } from './till.ts'
 import { usd } from './wallets.ts'
-
-/** "hello", two tokens; the input is 3 as Messages reported it, or the estimate of "hi": 8. */
-const delivered: Record<DialectName, bigint> = {
-  chat: 8n * 350n + 2n * 1_050n,
-  messages: 3n * 350n + 2n * 1_050n,
-  responses: 8n * 350n + 2n * 1_050n,
-  gemini: 8n * 350n + 2n * 1_050n,
-}
 
 interface Running {
   readonly connection: RawConnection
@@ -33,8 +24,7 @@ async function begin(till: Till, path: Path, members: object): Promise<Running> 
     await reply.chunk(words.opening({ usage: { input_tokens: 3, output_tokens: 1 } }) + words.text('hello'))
     begun.resolve({ call, reply })
   })
-  const connection = await connect(till.gateway.url)
-  await connection.send(requestBytes(path.surface, { key: till.gateway.key, body: till.bodyFor(path, members) }))
+  const connection = await till.send(path, members)
   await connection.until('hello')
   return { connection, ...(await begun.promise) }
 }
@@ -63,9 +53,9 @@ describe('the clock', () => {
       clock.jump(59)
       const { id, error } = await endOf(running)
       await running.call.closed
-      const metadata = { cost: usd(delivered[path.provider]) }
+      const metadata = { cost: usd(helloCharge[path.provider]) }
       expect(error).toMatchObject({ code: 'STREAM_INTERRUPTED', metadata })
-      await expectPaid(till, { requestId: id }, delivered[path.provider], 'estimated')
+      await expectPaid(till, { requestId: id }, helloCharge[path.provider], 'estimated')
     })
 
     test('an answer beyond its deadline is cut off, and what came of it is paid', async () => {
@@ -80,7 +70,7 @@ describe('the clock', () => {
       const { id, error } = await endOf(running)
       await running.call.closed
       // Four more tokens of four bytes each, and one that was cut in the five bytes before: 21 bytes.
-      const charge = delivered[path.provider] + 4n * 1_050n
+      const charge = helloCharge[path.provider] + 4n * 1_050n
       expect(error).toMatchObject({ code: 'STREAM_INTERRUPTED', metadata: { cost: usd(charge) } })
       await expectPaid(till, { requestId: id }, charge, 'estimated')
     })
@@ -92,11 +82,8 @@ describe('a client that takes nothing', () => {
   let till: Till
   beforeAll(async () => {
     clock = createJumpClock()
-    till = await openTill({
-      clock,
-      models: 5,
-      route: 'timeouts: { total_ms: 3600000, idle_ms: 3600000, content_idle_ms: 3600000 }',
-    })
+    const route = 'timeouts: { total_ms: 3600000, idle_ms: 3600000, content_idle_ms: 3600000 }'
+    till = await openTill({ clock, models: 5, route })
   })
   afterAll(() => till[Symbol.asyncDispose]())
 
@@ -123,8 +110,8 @@ describe('a client that takes nothing', () => {
     const [id = ''] = (await till.over(seen + 1)).slice(seen)
     expect((await till.line(id)).status).toBe(499n)
     const [charge] = till.charges(id)
-    expect(charge?.amount).toBeGreaterThan(delivered[path.provider])
-    expect(charge?.amount).toBeLessThanOrEqual(delivered[path.provider] + BigInt(sent / 4) * 1_050n)
+    expect(charge?.amount).toBeGreaterThan(helloCharge[path.provider])
+    expect(charge?.amount).toBeLessThanOrEqual(helloCharge[path.provider] + BigInt(sent / 4) * 1_050n)
     running.connection.leave()
   })
 })
@@ -133,8 +120,8 @@ test.each([...streamedPaths])('$name: what runs when the gateway stops is paid a
   const till = await openTill({ server: '{ drain_seconds: 0 }' })
   const running = await begin(till, path, {})
   const [ended] = await Promise.all([endOf(running), till.gateway.app.stop()])
-  expect(ended.error).toMatchObject({ code: 'STREAM_INTERRUPTED', metadata: { cost: usd(delivered[path.provider]) } })
-  expect(till.charges(ended.id)).toMatchObject([{ amount: delivered[path.provider], isEstimated: true }])
-  expect((await till.line(ended.id)).charge).toBe(delivered[path.provider])
+  expect(ended.error).toMatchObject({ code: 'STREAM_INTERRUPTED', metadata: { cost: usd(helloCharge[path.provider]) } })
+  expect(till.charges(ended.id)).toMatchObject([{ amount: helloCharge[path.provider], isEstimated: true }])
+  expect((await till.line(ended.id)).charge).toBe(helloCharge[path.provider])
   till.close()
 })

@@ -1,32 +1,91 @@
 // A hold that follows its answer: more is held while it streams, and where no more is to be had the answer ends with an
-// error that says so, paid as far as it got (row 10 of docs/reference/charges.md).
+// error that says so, paid as far as it got (row 10 of docs/reference/charges.md): for lack of money, or because the
+// ledger went away, which is not said to be an empty wallet.
 
 import { afterAll, describe, expect, test } from 'bun:test'
-import { addressed } from '../parts/surfaces.ts'
-import { growStream } from './growing-stream.ts'
-import { usageIn, wordsOf } from './provider-words.ts'
-import { lastError, openTill, streamedPaths, terminal } from './till.ts'
-import { usd } from './wallets.ts'
+import { unavailable } from '../../src/ledger/account.ts'
+import type { Ledger } from '../../src/ledger/ledger.ts'
+import { ask } from '../parts/ask.ts'
+import { stopAll } from '../parts/gateway.ts'
+import type { UpstreamCall, UpstreamReply } from '../parts/upstream.ts'
+import { answerWith, dialectOf, usageIn, wordsOf } from './provider-words.ts'
+import {
+  costly,
+  lastError,
+  nanosIn,
+  nanosOut,
+  openTill,
+  type Path,
+  streamedPaths,
+  type Till,
+  terminal,
+} from './till.ts'
+import { type Purse, usd } from './wallets.ts'
 
-/** A tenth of a cent in, a cent out; no prompt counts for more than the thousand tokens that the model takes. */
-const price = '{ input: "1000", output: "10000" }'
-const nanosIn = 1_000_000n
-const nanosOut = 10_000_000n
-const strictInput = 1000n * nanosIn
+/** The part of the ledger that does not answer, as a shared database can. */
+const gone = { extensions: false, settlements: false, isRefusing: false }
 
-const till = await openTill({
-  price,
-  more: 'context_tokens: 1000, max_output_tokens: 64000, default_max_tokens: 64000',
-})
-afterAll(() => till[Symbol.asyncDispose]())
+function wrapLedger(real: Ledger): Ledger {
+  return {
+    ...real,
+    extend: (requestId, more) => (gone.extensions ? Promise.resolve(unavailable) : real.extend(requestId, more)),
+    async settle(settlement) {
+      if (gone.isRefusing) throw new Error('the database refused it')
+      if (!gone.settlements) return await real.settle(settlement)
+      // As after thirty seconds of trying.
+      await real.release(settlement.requestId)
+      return unavailable
+    },
+  }
+}
+
+const till = await openTill({ ...costly, wrapLedger })
+afterAll(() => stopAll(till))
+
+interface Growing {
+  readonly call: UpstreamCall
+  readonly reply: UpstreamReply
+  /** Sends this many bytes of text, and waits until the client has them. */
+  send(bytes: number): Promise<void>
+  /** All that the client got, up to its end. */
+  rest(): Promise<string>
+}
+
+/** A stream whose provider says as much as the test wants it to. The first byte of its text has passed. */
+async function growStream(till: Till, path: Path, purse: Purse): Promise<Growing> {
+  const arrived = Promise.withResolvers<{ call: UpstreamCall; reply: UpstreamReply }>()
+  till.upstream.handle(async (call, reply) => {
+    const words = wordsOf(dialectOf(call))
+    await reply.startStream()
+    await reply.chunk(words.opening({ usage: { input_tokens: 9, output_tokens: 1 } }) + words.text('x'))
+    arrived.resolve({ call, reply })
+  })
+  const connection = await till.send(path, { max_tokens: 20_000 }, purse)
+  const { call, reply } = await arrived.promise
+  const { text } = wordsOf(dialectOf(call))
+  let sent = 1
+  return {
+    call,
+    reply,
+    async send(bytes) {
+      const mark = `[${sent}]`
+      sent += bytes
+      await reply.chunk(text('x'.repeat(bytes - mark.length) + mark))
+      await connection.until(mark)
+    },
+    async rest() {
+      const response = await connection.response()
+      connection.leave()
+      return response === 'closed' ? '' : response.body
+    },
+  }
+}
 
 describe.each([...streamedPaths])('$name, a hold that grows', (path) => {
   // Three bytes are taken for a token: 75 % of 4,096 tokens are 9,216 bytes.
-  const members = { max_tokens: 20_000 }
-
   test('by 4,096 tokens when three quarters are used, up to the cap', async () => {
     const purse = await till.wallets.open('100000.00')
-    const stream = await growStream(till, path, members, purse)
+    const stream = await growStream(till, path, purse)
     const held = async () => (await till.wallets.read(purse.workspaceId)).held
     const atFirst = await held()
     await stream.send(9_000)
@@ -53,19 +112,15 @@ describe.each([...streamedPaths])('$name, a hold that grows', (path) => {
   test('not at all, because others hold the rest: ends with an error that says so, and is paid as far as it got', async () => {
     // Enough for 19,900 tokens by itself; but another one holds what lies beyond the first slice.
     const purse = await till.wallets.open('200.00')
-    const stream = await growStream(till, path, members, purse)
+    const stream = await growStream(till, path, purse)
     const { held: first } = await till.wallets.read(purse.workspaceId)
-    expect(first).toBe(strictInput + 4096n * nanosOut)
+    expect(first).toBe(1000n * nanosIn + 4096n * nanosOut)
     const other = Promise.withResolvers<void>()
     till.upstream.handle(() => other.resolve())
     const holding = new AbortController()
-    const sent = addressed(path.surface, till.bodyFor({ ...path, stream: false }, { max_tokens: 15_700 }))
-    const blocked = fetch(till.gateway.url + sent.path, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${purse.key}`, 'content-type': 'application/json', ...path.surface.headers },
-      body: sent.body,
-      signal: holding.signal,
-    }).catch(() => undefined)
+    const body = till.bodyFor({ ...path, stream: false }, { max_tokens: 15_700 })
+    const payer = { url: till.gateway.url, key: purse.key }
+    const blocked = ask(payer, path.surface, body, {}, holding.signal).catch(() => undefined)
     await other.promise
     // 200.00 − 41.96 − 1.00 − 157.00 leaves 0.04: no slice is that small.
     await stream.send(9_300)
@@ -87,5 +142,77 @@ describe.each([...streamedPaths])('$name, a hold that grows', (path) => {
       expect(posted).toBe(200_000_000_000n - charge)
       if (held === 0n) break
     }
+  })
+})
+
+/** The error in the last event of a stream, by the surface's own rules; it must be the only error in it. */
+function lastEvent({ surface }: Path, text: string): { readonly error: Record<string, unknown> } {
+  const event = text.trimEnd().split('\n\n').at(-1) ?? ''
+  const lines = event.split('\n')
+  const name = { chat: undefined, messages: 'error', responses: 'response.failed', gemini: undefined }[surface.name]
+  if (name) expect(lines.shift()).toBe(`event: ${name}`)
+  expect(lines).toHaveLength(1)
+  const data = JSON.parse(lines[0]?.replace(/^data: /, '') ?? '')
+  expect(data.type).toBe(name)
+  const error = lastError(text)
+  expect(error).toMatchObject(surface.name === 'gemini' ? { status: 'UNAVAILABLE' } : { type: 'overloaded_error' })
+  expect(text.match(/"error":(?!null)/g)).toHaveLength(1)
+  return { error }
+}
+
+/** 12,401 bytes of text; 4,096 tokens of three bytes were held for, 12,288 bytes, and no more can be. */
+async function streamUntilOver(path: Path) {
+  const purse = await till.wallets.open('100000.00')
+  const stream = await growStream(till, path, purse)
+  gone.extensions = true
+  await stream.send(9_300)
+  // The held part is passed on, whether more can be held or not.
+  await stream.send(2_900)
+  expect(stream.call.isClosed()).toBe(false)
+  await stream.reply.chunk(wordsOf(path.provider).text('y'.repeat(200)))
+  const text = await stream.rest()
+  await stream.call.closed
+  return { text, purse }
+}
+
+describe.each([...streamedPaths])('$name, while no ledger answers', (path) => {
+  test('ends when what is held is used up, says why, and is paid as far as it got', async () => {
+    Object.assign(gone, { extensions: false, settlements: false })
+    const { text, purse } = await streamUntilOver(path)
+    expect(text).not.toMatch(/\[DONE\]|message_stop|finish_reason":"|stop_reason":"/)
+    const { error } = lastEvent(path, text)
+    expect(error).toMatchObject({ code: 'OVERLOADED' })
+    expect(error.message).toContain('cannot reach its ledger')
+    expect(error.message).toContain('The answer ends here')
+    // 3,101 tokens of four bytes passed; the prompt is 9 as reported by Messages, or the estimate of "hi".
+    const charge = (path.provider === 'messages' ? 9n : 8n) * nanosIn + 3101n * nanosOut
+    expect(error.metadata).toMatchObject({ cost: usd(charge) })
+    expect(await till.wallets.read(purse.workspaceId)).toEqual({ posted: 100_000_000_000_000n - charge, held: 0n })
+  })
+
+  test('and cannot be charged either: says so, and costs nothing', async () => {
+    Object.assign(gone, { extensions: false, settlements: true })
+    const { text, purse } = await streamUntilOver(path)
+    expect(text).not.toMatch(/\[DONE\]|message_stop/)
+    const { error } = lastEvent(path, text)
+    expect(error).toMatchObject({ code: 'OVERLOADED' })
+    expect(error.message).toContain('Nothing was charged')
+    expect(await till.wallets.read(purse.workspaceId)).toEqual({ posted: 100_000_000_000_000n, held: 0n })
+  })
+})
+
+describe.each([...streamedPaths])('$name, whose settlement is refused', (path) => {
+  test('ends with an error and is over: its key has its place back', async () => {
+    Object.assign(gone, { extensions: false, settlements: false, isRefusing: true })
+    // A place that is not given back would refuse the second.
+    const purse = await till.wallets.open('100000.00', { concurrent_requests: 1 })
+    till.upstream.handle(answerWith({ input: 9, output: 2 }))
+    for (let n = 0; n < 2; n++) {
+      const { status, text, requestId } = await till.ask(path, { max_tokens: 20 }, { purse })
+      expect([status, text]).toEqual([200, expect.stringMatching(/"(code|reason)":"INTERNAL"/)])
+      expect(text).not.toMatch(/\[DONE\]|message_stop/)
+      expect(await till.line(requestId)).toMatchObject({ status: 500n, code: 'INTERNAL', charge: null })
+    }
+    gone.isRefusing = false
   })
 })

@@ -5,64 +5,32 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { ask } from '../parts/ask.ts'
 import { forEachEngine, type Place } from '../parts/engines.ts'
-import { type Gateway, startGateway } from '../parts/gateway.ts'
+import { stopAll } from '../parts/gateway.ts'
 import { adminHeaders } from '../parts/manage.ts'
-import { addressed, inWordsOf } from '../parts/surfaces.ts'
-import { startUpstream, type Upstream } from '../parts/upstream.ts'
-import { say, usageIn, wordsOf } from './provider-words.ts'
-import { allPaths, type Path, streamedPaths } from './till.ts'
-import { tillConfig } from './till-config.ts'
-import { createWallets, nanos, type Wallets } from './wallets.ts'
+import { answerWith, usageIn, wordsOf } from './provider-words.ts'
+import { allPaths, type Explained, openTill, type Path, streamedPaths, type Till } from './till.ts'
+import { nanos, type Purse } from './wallets.ts'
 
 /** $5.00 and $200.00 per million: 5,000 and 200,000 nano-dollars a token. */
 const price = '{ input: "5", output: "200" }'
 
-interface Explained {
-  readonly notes: readonly string[]
-  readonly usage: { readonly input_tokens: number; readonly output_tokens: number; readonly source: string }
-  readonly charge: { readonly total: string } | null
-}
-
 forEachEngine((engine) => {
   let place: Place
-  let upstream: Upstream
-  let gateway: Gateway
-  let wallets: Wallets
+  let till: Till
   beforeAll(async () => {
     place = await engine.createPlace()
-    upstream = startUpstream(() => {})
     // Neither the context window nor the longest answer of the model is known.
-    const config = tillConfig(upstream.url, { price, models: 3 }).replaceAll('context_tokens: 100000, ', '')
-    gateway = await startGateway({ config, env: place.url === undefined ? {} : { DATABASE_URL: place.url } })
-    wallets = createWallets(gateway)
+    till = await openTill({ price, models: 3, size: '', databaseUrl: place.url })
   })
-  afterAll(async () => {
-    await gateway.stop()
-    upstream.stop()
-    place[Symbol.dispose]()
-  })
+  afterAll(() => stopAll(till, place))
 
-  const bodyOf = ({ surface, provider, stream }: Path, members: object): string =>
-    JSON.stringify({
-      model: `till/${provider}-0`,
-      ...inWordsOf(surface, {
-        messages: [{ role: 'user', content: 'hi' }],
-        max_tokens: 16,
-        ...(stream && { stream, ...(surface.name === 'chat' && { stream_options: { include_usage: true } }) }),
-        ...members,
-      }),
-    })
-
-  async function call(path: Path, key = gateway.key, members: object = {}) {
-    const response = await ask({ url: gateway.url, key }, path.surface, bodyOf(path, members))
-    const text = await response.text()
-    return { response, text, requestId: response.headers.get('request-id') ?? '' }
-  }
+  const capped = { max_tokens: 16 }
+  const call = (path: Path, purse?: Purse) => till.ask(path, capped, purse ? { purse } : {})
 
   /** Once the record is written. */
   async function explained(requestId: string): Promise<Explained> {
     for (;;) {
-      const found = await wallets.explain(requestId).catch(() => undefined)
+      const found = await till.wallets.explain(requestId).catch(() => undefined)
       if (found) return found as Explained
       await Bun.sleep(5)
     }
@@ -70,65 +38,58 @@ forEachEngine((engine) => {
 
   describe.each([...allPaths])('$name', (path) => {
     test('190,000 output tokens for "ok" with a cap of 16 cost the estimate, within a limit of $1.00 a day', async () => {
-      const usage = usageIn(path.provider, { input: 9, output: 190_000 })
       const usageAtStart = usageIn(path.provider, { input: 9, output: 1 })
-      upstream.handle((received, reply) => say(received, reply, { texts: ['ok'], usage, usageAtStart }))
-      const purse = await wallets.open('100.00', { spend_per_day: '1.00' })
-      const { response, text, requestId } = await call(path, purse.key)
-      expect(response.status).toBe(200)
+      till.upstream.handle(answerWith({ input: 9, output: 190_000 }, ['ok'], { usageAtStart }))
+      const purse = await till.wallets.open('100.00', { spend_per_day: '1.00' })
+      const { status, text, requestId } = await call(path, purse)
+      expect(status).toBe(200)
       // The plausible input as reported, and one token for two bytes: 9 × 5,000 + 1 × 200,000
       expect(text).toContain('"cost":0.000245')
       expect(text).not.toContain('190000')
       const { notes, usage: billed, charge } = await explained(requestId)
       expect(billed).toMatchObject({ input_tokens: 9, output_tokens: 1, source: 'estimated' })
-      expect(nanos(charge?.total ?? '')).toBe(245_000n)
-      expect(await wallets.read(purse.workspaceId)).toEqual({ posted: 100_000_000_000n - 245_000n, held: 0n })
+      expect(nanos(charge.total)).toBe(245_000n)
+      expect(await till.wallets.read(purse.workspaceId)).toEqual({ posted: 100_000_000_000n - 245_000n, held: 0n })
       // 16 for the cap and 16 of tolerance.
       expect(notes).toEqual([
         'implausible usage: the provider reported 190000 output tokens, and this request allows 32 at most; an estimate was charged instead',
       ])
       // The limit has room for the next request.
-      upstream.handle((received, reply) =>
-        say(received, reply, { texts: ['ok'], usage: usageIn(path.provider, { input: 9, output: 1 }) }),
-      )
-      expect((await call(path, purse.key)).response.status).toBe(200)
+      till.upstream.handle(answerWith({ input: 9, output: 1 }, ['ok']))
+      expect((await call(path, purse)).status).toBe(200)
     })
 
     test('an estimate of a long answer stops at the bound', async () => {
       // 4,000 bytes are 1,000 tokens, and 32 are allowed.
-      const usage = usageIn(path.provider, { input: 9, output: 190_000 })
-      upstream.handle((received, reply) => say(received, reply, { texts: ['long'.repeat(1000)], usage }))
+      till.upstream.handle(answerWith({ input: 9, output: 190_000 }, ['long'.repeat(1000)]))
       const { requestId } = await call(path)
       // 9 × 5,000 + 32 × 200,000 is more than was held, which is the most that an estimate costs beside known input.
       const { usage: billed, charge } = await explained(requestId)
       expect(billed.output_tokens).toBe(32)
-      expect(nanos(charge?.total ?? '')).toBeLessThanOrEqual(45_000n + 32n * 200_000n)
+      expect(nanos(charge.total)).toBeLessThanOrEqual(45_000n + 32n * 200_000n)
     })
 
     test('190,000 input tokens for "hi" cost the estimate', async () => {
-      const usage = usageIn(path.provider, { input: 190_000, output: 2 })
-      upstream.handle((received, reply) => say(received, reply, { texts: ['ok'], usage }))
+      till.upstream.handle(answerWith({ input: 190_000, output: 2 }, ['ok']))
       const { requestId } = await call(path)
       // "hi" is eight tokens with what surrounds it: 8 × 5,000 + 2 × 200,000
       const { notes, usage: billed, charge } = await explained(requestId)
       expect(billed).toMatchObject({ input_tokens: 8, output_tokens: 2, source: 'estimated' })
-      expect(nanos(charge?.total ?? '')).toBe(440_000n)
+      expect(nanos(charge.total)).toBe(440_000n)
       expect(notes.join()).toContain('reported 190000 input tokens')
     })
 
     test('cached input counts as input', async () => {
-      const usage = usageIn(path.provider, { input: 1, read: 190_000, output: 2 })
-      upstream.handle((received, reply) => say(received, reply, { texts: ['ok'], usage }))
+      till.upstream.handle(answerWith({ input: 1, read: 190_000, output: 2 }, ['ok']))
       const { usage: billed } = await explained((await call(path)).requestId)
       expect(billed).toMatchObject({ input_tokens: 8, output_tokens: 2, source: 'estimated' })
     })
 
     test('a report within the tolerance is billed as it is', async () => {
-      const usage = usageIn(path.provider, { input: 9, output: 32 })
-      upstream.handle((received, reply) => say(received, reply, { texts: ['ok'], usage }))
+      till.upstream.handle(answerWith({ input: 9, output: 32 }, ['ok']))
       const { notes, usage: billed, charge } = await explained((await call(path)).requestId)
       expect(billed).toMatchObject({ input_tokens: 9, output_tokens: 32, source: 'reported' })
-      expect(nanos(charge?.total ?? '')).toBe(45_000n + 6_400_000n)
+      expect(nanos(charge.total)).toBe(45_000n + 6_400_000n)
       expect(notes).toEqual([])
     })
   })
@@ -141,10 +102,8 @@ forEachEngine((engine) => {
         [64, 'reported'],
         [65, 'estimated'],
       ])('two choices may have twice as much: %i is %s', async (output, source) => {
-        upstream.handle((received, reply) =>
-          say(received, reply, { texts: ['ok'], usage: usageIn('chat', { input: 9, output }) }),
-        )
-        const { requestId } = await call(path, undefined, { n: 2 })
+        till.upstream.handle(answerWith({ input: 9, output }, ['ok']))
+        const { requestId } = await till.ask(path, { ...capped, n: 2 })
         expect((await explained(requestId)).usage.source).toBe(source)
       })
     },
@@ -157,7 +116,7 @@ forEachEngine((engine) => {
       const seen = Promise.withResolvers<void>()
       const isOver = Promise.withResolvers<void>()
       let cut = () => {}
-      upstream.handle(async (_, reply) => {
+      till.upstream.handle(async (_, reply) => {
         await reply.startStream()
         await reply.chunk(countedStart(path, 190_000))
         cut = () => reply.cut()
@@ -165,14 +124,13 @@ forEachEngine((engine) => {
         await isOver.promise
       })
       const leaving = new AbortController()
-      const headers = { authorization: `Bearer ${gateway.key}`, 'content-type': 'application/json' }
-      const sent = addressed(path.surface, bodyOf(path, { model }))
-      const response = await fetch(gateway.url + sent.path, {
-        method: 'POST',
-        headers: { ...headers, ...path.surface.headers },
-        body: sent.body,
-        signal: leaving.signal,
-      })
+      const response = await ask(
+        till.gateway,
+        path.surface,
+        till.bodyFor(path, { ...capped, model }),
+        {},
+        leaving.signal,
+      )
       const reader = response.body?.getReader()
       let text = ''
       while (!text.includes('ok')) text += new TextDecoder().decode((await reader?.read())?.value)
@@ -197,9 +155,9 @@ forEachEngine((engine) => {
   })
 
   test('the operator sees every case in a metric, and one warning for each route', async () => {
-    const headers = adminHeaders(gateway.dataFolder)
+    const headers = adminHeaders(till.gateway.dataFolder)
     const counted = async (): Promise<number> => {
-      const text = await (await fetch(`${gateway.url}/metrics`, { headers })).text()
+      const text = await (await fetch(`${till.gateway.url}/metrics`, { headers })).text()
       const lines = text.split('\n').filter((line) => line.startsWith('tollgate_implausible_usage_total{'))
       return lines
         .filter((line) => line.includes('model="till/chat-0"') && line.includes('count="output"'))
@@ -208,13 +166,12 @@ forEachEngine((engine) => {
     const [path] = allPaths.filter(({ surface, provider }) => surface.name === 'chat' && provider === 'chat')
     if (!path) throw new Error('no such path')
     const before = await counted()
-    const usage = usageIn('chat', { input: 9, output: 190_000 })
     for (let i = 0; i < 3; i++) {
-      upstream.handle((received, reply) => say(received, reply, { texts: ['ok'], usage }))
+      till.upstream.handle(answerWith({ input: 9, output: 190_000 }, ['ok']))
       await explained((await call(path)).requestId)
     }
     expect((await counted()) - before).toBe(3)
-    const warned = gateway.logged().filter(({ message }) => String(message).includes('implausible usage'))
+    const warned = till.gateway.logged().filter(({ message }) => String(message).includes('implausible usage'))
     expect(warned.map(({ level }) => level)).toEqual(warned.map(() => 'warn'))
     const byProvider = Object.groupBy(warned, ({ provider }) => String(provider))
     expect(byProvider['chat-0-0']).toHaveLength(1)

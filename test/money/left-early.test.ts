@@ -2,8 +2,6 @@
 // and for nothing it was not; the provider is cut off at once. Both surfaces, both lanes, streamed or not.
 
 import { afterAll, describe, expect, test } from 'bun:test'
-import { connect, type RawConnection } from '../parts/raw-client.ts'
-import { requestBytes } from '../parts/surfaces.ts'
 import type { UpstreamCall, UpstreamReply } from '../parts/upstream.ts'
 import { wantsStream } from '../parts/upstream-words.ts'
 import { dialectOf, usageIn, wordsOf } from './provider-words.ts'
@@ -22,12 +20,6 @@ const usageAtStart = { input_tokens: 3, output_tokens: 1 }
 /** On Messages the input is known from the start: 3 × 350. On Chat it is estimated: "hi" with its overhead, 8 × 350. */
 function price({ provider }: Path, output: number): bigint {
   return (provider === 'messages' ? 1_050n : 2_800n) + BigInt(output) * 1_050n
-}
-
-async function send(path: Path): Promise<RawConnection> {
-  const connection = await connect(till.gateway.url)
-  await connection.send(requestBytes(path.surface, { key: till.gateway.key, body: till.bodyFor(path) }))
-  return connection
 }
 
 /** The next call, once the provider has done that to it. */
@@ -54,7 +46,7 @@ describe.each([...streamedPaths])('$name', (path) => {
       await reply.chunk(words.opening({ usage: usageAtStart }))
       for (let at = 1; at <= k; at++) await reply.chunk(words.text(token(at)))
     })
-    const connection = await send(path)
+    const connection = await till.send(path)
     await connection.until(token(k))
     connection.leave()
     await (await called).closed
@@ -73,7 +65,7 @@ describe.each([...streamedPaths])('$name', (path) => {
         await reply.chunk(words.opening({ usage: usageAtStart }))
         while (sent < 99) await reply.chunk(words.text(token(++sent)))
       })
-      const connection = await send(path)
+      const connection = await till.send(path)
       await connection.until(token(k))
       connection.leave()
       await (await called).closed
@@ -94,7 +86,7 @@ describe.each([...streamedPaths])('$name', (path) => {
       await reply.startStream()
       await reply.chunk(words.opening({ usage, usageAtStart }) + words.text(token(1)) + ending)
     })
-    const connection = await send(path)
+    const connection = await till.send(path)
     await connection.until(token(1))
     connection.leave()
     await (await called).closed
@@ -116,7 +108,7 @@ describe.each([...streamedPaths])('$name', (path) => {
       (call, reply) =>
         silences[when]?.(reply, wordsOf(dialectOf(call)).opening({ usage: usageAtStart })) ?? Promise.reject(),
     )
-    const connection = await send(path)
+    const connection = await till.send(path)
     const call = await called
     connection.leave()
     await call.closed
@@ -141,7 +133,7 @@ describe('chat from chat (bytes), left between the end of the answer and its cou
       await reply.chunk(count)
       await reply.finish()
     })
-    const connection = await send(path)
+    const connection = await till.send(path)
     await connection.until('"finish_reason":"stop"')
     connection.leave()
     // The gateway has noticed by the time it has nothing more to send to this client.
@@ -157,7 +149,7 @@ describe('chat from chat (bytes), left between the end of the answer and its cou
       await reply.startStream()
       await reply.chunk(opening({ usage }) + text(token(1)) + finish)
     })
-    const connection = await send(path)
+    const connection = await till.send(path)
     await connection.until('"finish_reason":"stop"')
     connection.leave()
     await (await called).closed
@@ -178,7 +170,7 @@ describe.each([...wholePaths])('$name', (path) => {
       const whole = JSON.stringify(words.whole({ texts: [token(1)], usage: usageAtStart }))
       await reply.write(`HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 9999\r\n\r\n${whole}`)
     })
-    const connection = await send(path)
+    const connection = await till.send(path)
     const call = await called
     connection.leave()
     await call.closed
@@ -210,8 +202,7 @@ test('left while the hold is made: no provider is called and nothing is paid, on
   for (const [at, path] of allPaths.entries()) {
     holding = Promise.withResolvers<void>()
     left = Promise.withResolvers<void>()
-    const connection = await connect(slow.gateway.url)
-    await connection.send(requestBytes(path.surface, { key: slow.gateway.key, body: slow.bodyFor(path) }))
+    const connection = await slow.send(path)
     await holding.promise
     connection.halfClose()
     // The runtime closes its side once it has noticed.

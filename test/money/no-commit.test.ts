@@ -6,16 +6,13 @@ import { Database } from 'bun:sqlite'
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { createJumpClock, passTimeUntil } from '../parts/jump-clock.ts'
-import { say, usageIn } from './provider-words.ts'
+import { answerWith } from './provider-words.ts'
 import { allPaths, openTill } from './till.ts'
 
 test('row 14: an answer that cannot be charged within thirty seconds ends with an error, on every path, and is not charged later', async () => {
   const clock = createJumpClock()
   const till = await openTill({ clock })
-  till.upstream.handle((call, reply) => {
-    const dialect = call.path.endsWith('/chat/completions') ? 'chat' : 'messages'
-    return say(call, reply, { texts: ['hello'], usage: usageIn(dialect, { input: 7, output: 1 }) })
-  })
+  till.upstream.handle(answerWith({ input: 7, output: 1 }))
   // Once before, so that what is tested is not the first start.
   const [usual] = allPaths
   if (usual) expect((await till.ask(usual)).status).toBe(200)
@@ -64,10 +61,7 @@ test('the time that a commit takes is part of the duration, and named on the rec
       },
     }),
   })
-  till.upstream.handle((call, reply) => {
-    const dialect = call.path.endsWith('/chat/completions') ? 'chat' : 'messages'
-    return say(call, reply, { texts: ['hello'], usage: usageIn(dialect, { input: 7, output: 1 }) })
-  })
+  till.upstream.handle(answerWith({ input: 7, output: 1 }))
   const asked = Promise.all(allPaths.map((path) => till.ask(path)))
   while (settling < allPaths.length) await Bun.sleep(5)
   clock.jump(6)

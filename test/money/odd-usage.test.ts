@@ -4,7 +4,7 @@
 
 import { afterAll, describe, expect, test } from 'bun:test'
 import { addressed } from '../parts/surfaces.ts'
-import { type DialectName, say, usageIn, wordsOf } from './provider-words.ts'
+import { answerWith, type DialectName, say, wordsOf } from './provider-words.ts'
 import { allPaths, expectPaid, openTill, type Path, streamedPaths } from './till.ts'
 import { usd } from './wallets.ts'
 
@@ -95,9 +95,7 @@ describe.each([...allPaths])('$name', (path) => {
 
   test('the largest usage that can be true is billed as it is', async () => {
     const input = mostInput(path)
-    till.upstream.handle((call, reply) =>
-      say(call, reply, { texts, usage: usageIn(path.provider, { input, output: 116 }) }),
-    )
+    till.upstream.handle(answerWith({ input, output: 116 }, texts))
     const answer = await till.ask(path, capped)
     // Beyond a thousand tokens of input: 700 each, and 116 × 1,575
     await expectPaid(till, answer, BigInt(input) * 700n + 182_700n)
@@ -109,9 +107,7 @@ describe.each([...allPaths])('$name', (path) => {
     ['output', { input: 0, output: 1 }],
   ])('one token of %s more is not', async (_, more) => {
     const input = mostInput(path) + more.input
-    till.upstream.handle((call, reply) =>
-      say(call, reply, { texts, usage: usageIn(path.provider, { input, output: 116 + more.output }) }),
-    )
+    till.upstream.handle(answerWith({ input, output: 116 + more.output }, texts))
     const { requestId } = await till.ask(path, capped)
     expect(till.charges(requestId)).toMatchObject([{ isEstimated: true }])
     expect((await till.line(requestId)).notes).toContain('implausible usage')
@@ -120,17 +116,13 @@ describe.each([...allPaths])('$name', (path) => {
   test.each(['length', 'end'] as const)(
     'an answer that stops with %s is complete and paid as reported',
     async (stop) => {
-      till.upstream.handle((call, reply) =>
-        say(call, reply, { texts, stop, usage: usageIn(path.provider, { input: 7, output: 1 }) }),
-      )
+      till.upstream.handle(answerWith({ input: 7, output: 1 }, texts, { stop }))
       await expectPaid(till, await till.ask(path), 3_500n)
     },
   )
 
   test('an answer that is empty, and ends properly, costs what it was reported to', async () => {
-    till.upstream.handle((call, reply) =>
-      say(call, reply, { texts: [], usage: usageIn(path.provider, { input: 7, output: 0 }) }),
-    )
+    till.upstream.handle(answerWith({ input: 7, output: 0 }, []))
     const answer = await till.ask(path)
     expect(answer.status).toBe(200)
     // 7 × 350
@@ -153,9 +145,7 @@ describe.each(streamedPaths.filter(({ provider }) => provider === 'messages'))('
 
   test('usage: zeros at the start and the truth at the end', async () => {
     const usageAtStart = { input_tokens: 0, output_tokens: 0 }
-    till.upstream.handle((call, reply) =>
-      say(call, reply, { texts, usageAtStart, usage: usageIn('messages', { input: 7, output: 1 }) }),
-    )
+    till.upstream.handle(answerWith({ input: 7, output: 1 }, texts, { usageAtStart }))
     await expectPaid(till, await till.ask(path), 3_500n)
   })
 })

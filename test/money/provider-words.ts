@@ -79,6 +79,15 @@ export async function say(call: UpstreamCall, reply: UpstreamReply, said: Said):
   await reply.finish()
 }
 
+/** A provider that always answers with these texts and this usage. */
+export function answerWith(
+  used: Buckets,
+  texts: readonly string[] = ['hello'],
+  more: Partial<Said> = {},
+): (call: UpstreamCall, reply: UpstreamReply) => Promise<void> {
+  return (call, reply) => say(call, reply, { texts, usage: usageIn(dialectOf(call), used), ...more })
+}
+
 export interface Words {
   /** Legal, but nothing a client would show. */
   opening(said: Pick<Said, 'usage' | 'usageAtStart'>): string

@@ -2,8 +2,7 @@
 // many bytes that was, and only what has passed since is estimated.
 
 import { afterAll, describe, expect, test } from 'bun:test'
-import { connect, type RawConnection } from '../parts/raw-client.ts'
-import { requestBytes } from '../parts/surfaces.ts'
+import type { RawConnection } from '../parts/raw-client.ts'
 import type { UpstreamReply } from '../parts/upstream.ts'
 import { type DialectName, usageIn, wordsOf } from './provider-words.ts'
 import { costIn, expectPaid, openTill, type Path, streamedPaths } from './till.ts'
@@ -51,9 +50,7 @@ async function begin(path: Path): Promise<Running> {
     )
     begun.resolve(reply)
   })
-  const connection = await connect(till.gateway.url)
-  const body = till.bodyFor(path, till.fresh(path))
-  await connection.send(requestBytes(path.surface, { key: till.gateway.key, body }))
+  const connection = await till.send(path, till.fresh(path))
   await connection.until(text)
   const id = async (): Promise<string> => (await till.over(before + 1)).at(-1) ?? ''
   return { connection, reply: await begun.promise, id: id() }
@@ -102,9 +99,7 @@ test('charges an answer of only hidden reasoning once its count was reported', a
       .split(/(?=event: message_stop)/)
     await reply.chunk(wordsOf('messages').opening({ usage: { input_tokens: 3, output_tokens: 1 } }) + delta)
   })
-  const connection = await connect(till.gateway.url)
-  const body = till.bodyFor(path, till.fresh(path))
-  await connection.send(requestBytes(path.surface, { key: till.gateway.key, body }))
+  const connection = await till.send(path, till.fresh(path))
   await connection.until('"cost"')
   connection.leave()
   const [requestId = ''] = (await till.over(before + 1)).slice(before)

@@ -11,21 +11,15 @@ import {
   messageClientNames,
   readError,
 } from '../parts/official-clients.ts'
-import type { UpstreamCall, UpstreamReply } from '../parts/upstream.ts'
-import { dialectOf, say, usageIn } from './provider-words.ts'
-import { openTill } from './till.ts'
+import { answerWith } from './provider-words.ts'
+import { costly, openTill } from './till.ts'
 import type { Purse } from './wallets.ts'
 
-/** A tenth of a cent in, a cent out, at most a thousand tokens in: $1.00 for the largest prompt. */
-const till = await openTill({
-  price: '{ input: "1000", output: "10000" }',
-  more: 'context_tokens: 1000, max_output_tokens: 64000, default_max_tokens: 64000',
-})
+/** The largest prompt costs $1.00. */
+const till = await openTill(costly)
 afterAll(() => till[Symbol.asyncDispose]())
 
-function answer(call: UpstreamCall, reply: UpstreamReply): Promise<void> {
-  return say(call, reply, { texts: ['hello'], usage: usageIn(dialectOf(call), { input: 9, output: 2 }) })
-}
+const answer = answerWith({ input: 9, output: 2 })
 
 interface Sender {
   send(stream: boolean, maxTokens?: number): PromiseLike<unknown>
@@ -81,12 +75,8 @@ describe.each([...chatClientNames, ...messageClientNames])('%s', (name) => {
       expect(error.headers?.get('x-should-retry')).toBe('false')
       expect(error.headers?.get('retry-after')).toBeNull()
       // $1.00 for the prompt and 256 cents
-      expect(await metadataOf(name, send(stream))).toEqual({
-        reason: 'empty',
-        balance: '0.50',
-        held: '0.00',
-        needed: '3.56',
-      })
+      const wallet = { reason: 'empty', balance: '0.50', held: '0.00', needed: '3.56' }
+      expect(await metadataOf(name, send(stream))).toEqual(wallet)
       expect(till.upstream.calls).toHaveLength(calls)
     },
   )

@@ -2,14 +2,10 @@
 // figure: the usage object, the header, the request log and the transfer.
 
 import { afterAll, describe, expect, test } from 'bun:test'
-import { ask } from '../parts/ask.ts'
 import { forEachEngine } from '../parts/engines.ts'
-import { startGateway } from '../parts/gateway.ts'
-import { startUpstream } from '../parts/upstream.ts'
-import { type Buckets, say, usageIn } from './provider-words.ts'
-import { allPaths, costIn, expectPaid, openTill, type Path } from './till.ts'
-import { tillConfig } from './till-config.ts'
-import { createWallets, usd } from './wallets.ts'
+import { answerWith, type Buckets } from './provider-words.ts'
+import { allPaths, expectPaid, openTill, type Path } from './till.ts'
+import { usd } from './wallets.ts'
 
 const till = await openTill()
 afterAll(() => till[Symbol.asyncDispose]())
@@ -60,10 +56,7 @@ function isSaid({ used }: Row, { provider }: Path): boolean {
 
 describe.each([...allPaths])('$name', (path) => {
   test.each(rows.filter((row) => isSaid(row, path)))('$name', async ({ used, costs }) => {
-    till.upstream.handle((call, reply) => {
-      const usage = usageIn(path.provider, used)
-      return say(call, reply, { texts: ['hello'], usage })
-    })
+    till.upstream.handle(answerWith(used))
     const before = await till.wallets.read()
     const answer = await till.ask(path)
     expect(answer.status).toBe(200)
@@ -80,7 +73,7 @@ test.each(allPaths.filter(({ surface, stream }) => surface.name === 'chat' && st
   async (path) => {
     till.upstream.handle((call, reply) => {
       expect(call.json()).toMatchObject(path.provider === 'chat' ? { stream_options: { include_usage: true } } : {})
-      return say(call, reply, { texts: ['hello'], usage: usageIn(path.provider, { input: 7, output: 1 }) })
+      return answerWith({ input: 7, output: 1 })(call, reply)
     })
     const answer = await till.ask(path, { stream_options: undefined })
     expect(answer.text).not.toContain('"usage"')
@@ -91,25 +84,15 @@ test.each(allPaths.filter(({ surface, stream }) => surface.name === 'chat' && st
 forEachEngine((engine) => {
   test('every path is quoted and charged the same figure', async () => {
     using place = await engine.createPlace()
-    const upstream = startUpstream(() => {})
-    const env = place.url === undefined ? {} : { DATABASE_URL: place.url }
-    const gateway = await startGateway({ config: tillConfig(upstream.url, {}), env })
-    const wallets = createWallets(gateway)
-    try {
-      for (const path of allPaths) {
-        // Gemini counts no cache writes: 5 × 437.5 less, 17,508.4, rounded up.
-        const isCounted = path.provider !== 'gemini'
-        const costs = isCounted ? 19_696n : 17_509n
-        const usage = usageIn(path.provider, { input: 11, read: 3, output: 13, ...(isCounted && { write: 5 }) })
-        upstream.handle((call, reply) => say(call, reply, { texts: ['hello'], usage }))
-        const before = await wallets.read()
-        const response = await ask(gateway, path.surface, till.bodyFor(path))
-        expect([path.name, costIn(await response.text())]).toEqual([path.name, usd(costs)])
-        expect([path.name, before.posted - (await wallets.read()).posted]).toEqual([path.name, costs])
-      }
-    } finally {
-      await gateway.stop()
-      upstream.stop()
+    await using shared = await openTill({ databaseUrl: place.url })
+    for (const path of allPaths) {
+      // Gemini counts no cache writes: 5 × 437.5 less, 17,508.4, rounded up.
+      const isCounted = path.provider !== 'gemini'
+      const costs = isCounted ? 19_696n : 17_509n
+      shared.upstream.handle(answerWith({ input: 11, read: 3, output: 13, ...(isCounted && { write: 5 }) }))
+      const before = await shared.wallets.read()
+      expect([path.name, (await shared.ask(path)).cost]).toEqual([path.name, usd(costs)])
+      expect([path.name, before.posted - (await shared.wallets.read()).posted]).toEqual([path.name, costs])
     }
   })
 })

@@ -3,26 +3,30 @@
 
 import { afterAll, describe, expect, test } from 'bun:test'
 import { addressed } from '../parts/surfaces.ts'
-import type { UpstreamCall } from '../parts/upstream.ts'
-import { say, usageIn } from './provider-words.ts'
-import { allPaths, errorMetadata, expectPaid, openTill, type Path, streamedPaths, wholePaths } from './till.ts'
+import { answerWith, usageIn } from './provider-words.ts'
+import {
+  allPaths,
+  costly,
+  errorMetadata,
+  expectPaid,
+  nanosIn,
+  nanosOut,
+  openTill,
+  type Path,
+  streamedPaths,
+  wholePaths,
+} from './till.ts'
 import { type Purse, usd } from './wallets.ts'
 
-/** A tenth of a cent in, a cent out; no prompt counts for more than the thousand tokens that the model takes. */
-const price = '{ input: "1000", output: "10000" }'
-const nanosIn = 1_000_000n
-const nanosOut = 10_000_000n
 const strictInput = 1000n * nanosIn
 
-const till = await openTill({
-  price,
-  more: 'context_tokens: 1000, max_output_tokens: 64000, default_max_tokens: 64000',
-})
+const till = await openTill(costly)
 afterAll(() => till[Symbol.asyncDispose]())
 
-/** The output cap that the provider got. */
-function capOf(call: UpstreamCall): unknown {
-  const { max_tokens, max_completion_tokens, max_output_tokens, generationConfig } = call.json()
+/** The output cap that the provider got last. */
+function lastCap(): unknown {
+  const { max_tokens, max_completion_tokens, max_output_tokens, generationConfig } =
+    till.upstream.calls.at(-1)?.json() ?? {}
   const { maxOutputTokens } = (generationConfig ?? {}) as { maxOutputTokens?: number }
   return max_tokens ?? max_completion_tokens ?? max_output_tokens ?? maxOutputTokens
 }
@@ -40,18 +44,10 @@ describe.each([...allPaths])('$name', (path) => {
   test('a cap beyond the balance is lowered to what it pays for, and the end is an honest length', async () => {
     // $1.00 for the largest prompt, and 700 tokens for the other $7.00
     const purse = await till.wallets.open('8.00')
-    let cap: unknown
-    till.upstream.handle((call, reply) => {
-      cap = capOf(call)
-      return say(call, reply, {
-        texts: ['hello'],
-        stop: 'length',
-        usage: usageIn(path.provider, { input: 9, output: 700 }),
-      })
-    })
+    till.upstream.handle(answerWith({ input: 9, output: 700 }, ['hello'], { stop: 'length' }))
     const answer = await till.ask(path, large, { purse })
     expect(answer.status).toBe(200)
-    expect(cap).toBe(700)
+    expect(lastCap()).toBe(700)
     expect(answer.headers.get('x-tollgate-warnings')).toStartWith('max_tokens_lowered_by_balance=700')
     expect(answer.text).toContain(cutOff(path))
     await expectPaid(till, answer, 9n * nanosIn + 700n * nanosOut, 'reported', purse)
@@ -59,20 +55,14 @@ describe.each([...allPaths])('$name', (path) => {
 
   test('a cap within the balance is left alone', async () => {
     const purse = await till.wallets.open('8.00')
-    let cap: unknown
-    till.upstream.handle((call, reply) => {
-      cap = capOf(call)
-      return say(call, reply, { texts: ['hello'], usage: usageIn(path.provider, { input: 9, output: 2 }) })
-    })
+    till.upstream.handle(answerWith({ input: 9, output: 2 }))
     const answer = await till.ask(path, { max_tokens: 700 }, { purse })
-    expect(cap).toBe(700)
+    expect(lastCap()).toBe(700)
     expect(answer.headers.get('x-tollgate-warnings')).toBeNull()
   })
 
   test('the last nano-dollar counts: 256 tokens can be asked for, 255 are not worth a call', async () => {
-    till.upstream.handle((call, reply) =>
-      say(call, reply, { texts: ['hello'], usage: usageIn(path.provider, { input: 9, output: 2 }) }),
-    )
+    till.upstream.handle(answerWith({ input: 9, output: 2 }))
     const enough = await till.wallets.open('3.56')
     expect((await till.ask(path, large, { purse: enough })).headers.get('x-tollgate-warnings')).toContain('=256')
     const calls = till.upstream.calls.length
@@ -101,9 +91,7 @@ describe.each([...allPaths])('$name', (path) => {
     else expect(needed).toBe('641.00')
     expect(till.upstream.calls).toHaveLength(calls)
     // It is what it says: so much is enough.
-    till.upstream.handle((call, reply) =>
-      say(call, reply, { texts: ['hello'], usage: usageIn(path.provider, { input: 9, output: 2 }) }),
-    )
+    till.upstream.handle(answerWith({ input: 9, output: 2 }))
     const enough = await till.wallets.open(needed)
     const answer = await till.ask(path, large, { purse: enough, ...strictly })
     expect([answer.status, answer.headers.get('x-tollgate-warnings')]).toEqual([200, null])
@@ -115,13 +103,9 @@ test.each(allPaths.filter(({ surface }) => surface.name === 'chat'))(
   '$name: a cap that the caller did not send is lowered just so',
   async (path) => {
     const purse = await till.wallets.open('8.00')
-    let cap: unknown
-    till.upstream.handle((call, reply) => {
-      cap = capOf(call)
-      return say(call, reply, { texts: ['hello'], usage: usageIn(path.provider, { input: 9, output: 2 }) })
-    })
+    till.upstream.handle(answerWith({ input: 9, output: 2 }))
     const answer = await till.ask(path, {}, { purse })
-    expect(cap).toBe(700)
+    expect(lastCap()).toBe(700)
     expect(answer.headers.get('x-tollgate-warnings')).toStartWith('max_tokens_lowered_by_balance=700')
   },
 )
@@ -132,9 +116,7 @@ describe.each(allPaths.filter(({ surface, provider }) => surface.name === 'messa
     const thinking = { thinking: { type: 'enabled', budget_tokens: 1024 } }
 
     test('the cap does not fall below a budget for thinking and one token to say something', async () => {
-      till.upstream.handle((call, reply) =>
-        say(call, reply, { texts: ['hello'], usage: usageIn(path.provider, { input: 9, output: 2 }) }),
-      )
+      till.upstream.handle(answerWith({ input: 9, output: 2 }))
       // $1.00 and 1,025 cents
       const enough = await till.wallets.open('11.25')
       const answer = await till.ask(path, { ...large, ...thinking }, { purse: enough })
@@ -152,7 +134,7 @@ async function heldWhile(path: Path, members: object, purse: Purse): Promise<big
   const arrived = Promise.withResolvers<() => void>()
   till.upstream.handle(async (call, reply) => {
     await new Promise<void>((goOn) => arrived.resolve(goOn))
-    await say(call, reply, { texts: ['hello'], usage: usageIn(path.provider, { input: 9, output: 2 }) })
+    await answerWith({ input: 9, output: 2 })(call, reply)
   })
   const asking = till.ask(path, members, { purse })
   const goOn = await arrived.promise
@@ -207,16 +189,12 @@ describe('the amount held', () => {
     const answer = await till.ask(path, members, { purse })
     await expectPaid(till, answer, 9n * nanosIn + 60n * nanosOut, 'reported', purse)
     // $1.00 for the prompt and $9.00 for three times 300 tokens; or $7.70 for three times 256, with two cents to spare.
-    let cap: unknown
-    till.upstream.handle((call, reply) => {
-      cap = capOf(call)
-      return say(call, reply, { texts: ['hello'], usage: usageIn('chat', { input: 9, output: 2 }) })
-    })
+    till.upstream.handle(answerWith({ input: 9, output: 2 }))
     const small = await till.wallets.open('10.00')
     await till.ask(path, members, { purse: small })
-    expect(cap).toBe(300)
+    expect(lastCap()).toBe(300)
     const smaller = await till.wallets.open('8.70')
     await till.ask(path, members, { purse: smaller })
-    expect(cap).toBe(256)
+    expect(lastCap()).toBe(256)
   })
 })

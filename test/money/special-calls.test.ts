@@ -3,16 +3,14 @@
 
 import { afterAll, describe, expect, test } from 'bun:test'
 import { ask } from '../parts/ask.ts'
+import { stopAll } from '../parts/gateway.ts'
 import { chat, messages } from '../parts/surfaces.ts'
-import { say, usageIn } from './provider-words.ts'
+import { answerWith } from './provider-words.ts'
 import { allPaths, expectPaid, openTill, streamedPaths, wholePaths } from './till.ts'
 
 const till = await openTill()
 const free = await openTill({ price: 'free' })
-afterAll(async () => {
-  await till[Symbol.asyncDispose]()
-  await free[Symbol.asyncDispose]()
-})
+afterAll(() => stopAll(till, free))
 
 const ownSurface = [...streamedPaths, ...wholePaths].filter(({ surface, provider }) => surface.name === provider)
 
@@ -40,8 +38,7 @@ test.each(ownSurface.filter(({ stream }) => stream))(
 
 describe.each([...allPaths])('row 18, a free model: $name', (path) => {
   test('costs nothing, also to an empty wallet, and leaves a transfer of nothing', async () => {
-    const usage = usageIn(path.provider, { input: 4_000, output: 100 })
-    free.upstream.handle((call, reply) => say(call, reply, { texts: ['hello'], usage }))
+    free.upstream.handle(answerWith({ input: 4_000, output: 100 }))
     const purse = await free.wallets.open()
     const answer = await free.ask(path, {}, { purse })
     expect(answer.status).toBe(200)

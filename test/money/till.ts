@@ -5,14 +5,65 @@ import { Database } from 'bun:sqlite'
 import { expect } from 'bun:test'
 import { rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import type { Clock } from '../../src/kernel/clock.ts'
+import type { Ledger } from '../../src/ledger/ledger.ts'
 import { requestFromRow, type StoredRow } from '../../src/telemetry/request-record.ts'
 import { ask } from '../parts/ask.ts'
-import { type Gateway, startGateway } from '../parts/gateway.ts'
-import { chat, gemini, inWordsOf, messages, responses, type TestSurface } from '../parts/surfaces.ts'
+import { allDialects, type Gateway, startGateway } from '../parts/gateway.ts'
+import { connect, type RawConnection } from '../parts/raw-client.ts'
+import { chat, gemini, inWordsOf, messages, requestBytes, responses, type TestSurface } from '../parts/surfaces.ts'
 import { startUpstream, type Upstream } from '../parts/upstream.ts'
 import type { DialectName } from './provider-words.ts'
-import { type TillOptions, tillConfig } from './till-config.ts'
 import { createWallets, type Purse, type Wallets } from './wallets.ts'
+
+/** Per token: 350 nano-dollars in, 2.8 read, 437.5 written, 700 written for an hour, 1,050 out; twice or so beyond 1,000. */
+const usualPrice = `{ input: "0.35", output: "1.05", cache_read: "0.0028", cache_write: "0.4375", cache_write_1h: "0.70",
+      over: { "1000": { input: "0.70", output: "1.575", cache_read: "0.0056", cache_write: "0.875", cache_write_1h: "1.40" } } }`
+
+export interface TillOptions {
+  /** YAML of a price, as in the configuration file. */
+  readonly price?: string
+  /** Members of all models that bound their prompts and answers. */
+  readonly size?: string
+  /** More members of the only route. */
+  readonly route?: string
+  /** YAML of the section of the configuration file. */
+  readonly server?: string
+  /** The same. */
+  readonly retries?: string
+  readonly clock?: Clock
+  /** The ledger as the gateway shall see it. */
+  wrapLedger?(real: Ledger): Ledger
+  /** A second provider of each dialect, asked when the first one fails. */
+  readonly spare?: Upstream
+  /** PostgreSQL, where the charges and lines below cannot be read; absent = SQLite. */
+  readonly databaseUrl?: string | undefined
+  /** How many models of each dialect there are, each at a separate provider; 1 unless tests are about failures. */
+  readonly models?: number
+}
+
+/** Priced models in each dialect, each at separate providers: `chat-3-1` is the second one of `till/chat-3`. */
+function tillConfig(
+  url: string,
+  { price = usualPrice, size = 'context_tokens: 100000', route = '', server, retries, spare, models = 1 }: TillOptions,
+): string {
+  const providers: string[] = []
+  const entries: string[] = []
+  for (const [name, dialect] of Object.entries(allDialects)) {
+    for (let model = 0; model < models; model++) {
+      const routes = [url, ...(spare ? [spare.url] : [])].map((base, at) => {
+        const id = `${name}-${model}-${at}`
+        const baseUrl = name === 'messages' ? base : `${base}/v1`
+        providers.push(`  - { id: ${id}, dialect: ${dialect}, base_url: "${baseUrl}", api_key: upstream-secret }`)
+        return `{ provider: ${id}, model: up, priority: ${at}${route === '' ? '' : `, ${route}`} }`
+      })
+      const members = size === '' ? '' : `${size}, `
+      entries.push(`  - { id: till/${name}-${model}, price: ${price}, ${members}routes: [${routes.join(', ')}] }`)
+    }
+  }
+  const sections = Object.entries({ server, retries }).flatMap(([name, yaml]) => (yaml ? `${name}: ${yaml}\n` : []))
+  return `${sections.join('')}providers:\n${providers.join('\n')}\nmodels:\n${entries.join('\n')}\n`
+}
 
 /** One way through the gateway: the bytes of a dialect pass as they are where surface and provider speak the same. */
 export interface Path {
@@ -44,6 +95,21 @@ export const wholePaths: readonly Path[] = streamedPaths.map(({ surface, provide
   pathOf(surface, provider, false),
 )
 export const allPaths: readonly Path[] = [...streamedPaths, ...wholePaths]
+
+/** Callers of Messages whose provider speaks it too: what only Anthropic has gets through. */
+export const messagesPaths: readonly Path[] = allPaths.filter(
+  ({ surface, provider }) => surface.name === 'messages' && provider === 'messages',
+)
+
+/** A request as the management API explains it. */
+export interface Explained {
+  readonly notes: readonly string[]
+  readonly usage: { readonly input_tokens: number; readonly output_tokens: number; readonly source: string }
+  readonly charge: {
+    readonly total: string
+    readonly lines: readonly { kind: string; tokens: number; price_per_million: string; amount: string }[]
+  }
+}
 
 export interface Charge {
   readonly amount: bigint
@@ -86,6 +152,8 @@ export interface Till extends AsyncDisposable {
   /** A model, as a member of a body, whose provider has no past: what failed before is not asked again for a while. */
   fresh(path: Path): { readonly model: string }
   ask(path: Path, members?: object, more?: AskMore): Promise<Answer>
+  /** Sends a request over a connection that a test can leave or stop reading. */
+  send(path: Path, members?: object, purse?: Purse): Promise<RawConnection>
   /** The charges of a request: none or one. */
   charges(requestId: string): readonly Charge[]
   /** All transfers that left the wallet. */
@@ -99,10 +167,15 @@ export interface Till extends AsyncDisposable {
 
 export async function openTill(options: TillOptions = {}): Promise<Till> {
   const upstream = startUpstream(() => {})
-  const { clock, wrapLedger } = options
+  const { clock, wrapLedger, databaseUrl } = options
   const config = tillConfig(upstream.url, options)
-  const gateway = await startGateway({ config, ...(clock && { clock }), ...(wrapLedger && { wrapLedger }) })
-  const books = new Database(join(gateway.dataFolder, 'tollgate.db'), { readonly: true, safeIntegers: true })
+  const env = databaseUrl === undefined ? {} : { DATABASE_URL: databaseUrl }
+  const gateway = await startGateway({ config, env, ...(clock && { clock }), ...(wrapLedger && { wrapLedger }) })
+  let opened: Database | undefined
+  const books = () => {
+    opened ??= new Database(join(gateway.dataFolder, 'tollgate.db'), { readonly: true, safeIntegers: true })
+    return opened
+  }
   const bodyFor: Till['bodyFor'] = ({ surface, provider, stream }, members = {}) =>
     JSON.stringify({
       model: `till/${provider}-0`,
@@ -127,11 +200,17 @@ export async function openTill(options: TillOptions = {}): Promise<Till> {
       const asked = { url: gateway.url, key: purse?.key ?? gateway.key }
       return await readAnswer(await ask(asked, path.surface, bodyFor(path, members), headers))
     },
-    charges: (requestId) => chargesOf(books, requestId),
-    chargeCount: () => books.query<{ id: string }, []>(`SELECT id FROM transfers WHERE kind = 'charge'`).all().length,
+    async send(path, members, purse) {
+      const connection = await connect(gateway.url)
+      const body = bodyFor(path, members)
+      await connection.send(requestBytes(path.surface, { key: purse?.key ?? gateway.key, body }))
+      return connection
+    },
+    charges: (requestId) => chargesOf(books(), requestId),
+    chargeCount: () => books().query<{ id: string }, []>(`SELECT id FROM transfers WHERE kind = 'charge'`).all().length,
     async line(requestId) {
       for (;;) {
-        const row = books.query<StoredRow, [string]>('SELECT * FROM requests WHERE id = ?').get(requestId)
+        const row = books().query<StoredRow, [string]>('SELECT * FROM requests WHERE id = ?').get(requestId)
         if (row) {
           const { notes, attempts } = requestFromRow(row)
           return { ...row, notes: JSON.stringify(notes), attempts: JSON.stringify(attempts) }
@@ -148,12 +227,12 @@ export async function openTill(options: TillOptions = {}): Promise<Till> {
     },
     wallets: createWallets(gateway),
     close() {
-      books.close()
+      opened?.close()
       upstream.stop()
       rmSync(dirname(gateway.dataFolder), { recursive: true, force: true })
     },
     async [Symbol.asyncDispose]() {
-      books.close()
+      opened?.close()
       await gateway.stop()
       upstream.stop()
     },
@@ -185,6 +264,22 @@ export function lastError(text: string): { readonly code: unknown; readonly mess
   if (info) return { ...error, code: info.reason, metadata: info.metadata }
   return data.type === 'response.failed' ? { ...error, code: error.metadata.code } : error
 }
+
+/** "hello", two tokens; the input is 3 as Messages reported it, or the estimate of "hi": 8. */
+export const helloCharge: Readonly<Record<DialectName, bigint>> = {
+  chat: 8n * 350n + 2n * 1_050n,
+  messages: 3n * 350n + 2n * 1_050n,
+  responses: 8n * 350n + 2n * 1_050n,
+  gemini: 8n * 350n + 2n * 1_050n,
+}
+
+/** A tenth of a cent in, a cent out; no prompt counts for more than the thousand tokens that the model takes. */
+export const costly = {
+  price: '{ input: "1000", output: "10000" }',
+  size: 'context_tokens: 1000, max_output_tokens: 64000, default_max_tokens: 64000',
+}
+export const nanosIn = 1_000_000n
+export const nanosOut = 10_000_000n
 
 /** How a whole stream ends, on any surface. */
 export const terminal = /\[DONE\]|message_stop|response\.completed|finishReason/

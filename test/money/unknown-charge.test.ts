@@ -9,13 +9,10 @@ import { unavailable } from '../../src/ledger/account.ts'
 import type { Ledger, Settlement, SettleOutcome } from '../../src/ledger/ledger.ts'
 import { ask } from '../parts/ask.ts'
 import { forEachEngine } from '../parts/engines.ts'
-import { type Gateway, startGateway } from '../parts/gateway.ts'
-import { inWordsOf } from '../parts/surfaces.ts'
-import { startUpstream, type Upstream } from '../parts/upstream.ts'
-import { dialectOf, say, usageIn } from './provider-words.ts'
-import { allPaths, lastError, type Path, terminal } from './till.ts'
-import { tillConfig } from './till-config.ts'
-import { createWallets, usd, type Wallets } from './wallets.ts'
+import { stopAll } from '../parts/gateway.ts'
+import { answerWith } from './provider-words.ts'
+import { allPaths, lastError, openTill, type Path, type Till, terminal } from './till.ts'
+import { usd } from './wallets.ts'
 
 /** 7 × 350 + 2 × 1,050 nano-dollars. */
 const charge = 4_550n
@@ -56,42 +53,26 @@ async function errorOf(path: Path, response: Response): Promise<CallerError> {
 }
 
 forEachEngine((engine) => {
-  let gateway: Gateway
-  let upstream: Upstream
-  let wallets: Wallets
+  let till: Till
   beforeAll(async () => {
-    upstream = startUpstream((call, reply) =>
-      say(call, reply, { texts: ['hello'], usage: usageIn(dialectOf(call), { input: 7, output: 2 }) }),
-    )
-    const { url } = await engine.createPlace()
-    const env: Record<string, string> = url === undefined ? {} : { DATABASE_URL: url }
-    gateway = await startGateway({ config: tillConfig(upstream.url, {}), env, wrapLedger })
-    wallets = createWallets(gateway)
+    till = await openTill({ databaseUrl: (await engine.createPlace()).url, wrapLedger })
+    till.upstream.handle(answerWith({ input: 7, output: 2 }))
   })
-  afterAll(async () => {
-    await gateway.stop()
-    upstream.stop()
-  })
+  afterAll(() => stopAll(till))
 
   let keys = 0
-  function send(path: Path, key: string | undefined): Promise<Response> {
-    const { surface, provider, stream } = path
-    const body = {
-      model: `till/${provider}-0`,
-      ...inWordsOf(surface, { messages: [{ role: 'user', content: 'hi' }] }),
-      ...(surface.name === 'messages' && { max_tokens: 100 }),
-      ...(stream && { stream, ...(surface.name === 'chat' && { stream_options: { include_usage: true } }) }),
-    }
-    return ask(gateway, surface, body, key === undefined ? {} : { 'idempotency-key': key })
-  }
+  const send = (path: Path, key: string | undefined): Promise<Response> =>
+    ask(till.gateway, path.surface, till.bodyFor(path), key === undefined ? {} : { 'idempotency-key': key })
 
   const requestLines = (requestId: string) =>
-    gateway.logged().filter(({ message, request_id }) => message === 'request' && request_id === requestId)
+    till.gateway.logged().filter(({ message, request_id }) => message === 'request' && request_id === requestId)
 
   /** The record of a request once it is over, as GET /api/requests/{id} shows it. */
   async function recordOf(requestId: string): Promise<Record<string, unknown>> {
     for (;;) {
-      const found = (await wallets.explain(requestId).catch(() => undefined)) as Record<string, unknown> | undefined
+      const found = (await till.wallets.explain(requestId).catch(() => undefined)) as
+        | Record<string, unknown>
+        | undefined
       if (found?.status !== 200 && found !== undefined) return found
       await Bun.sleep(5)
     }
@@ -101,6 +82,7 @@ forEachEngine((engine) => {
     describe.each(['with an idempotency key', 'without one'] as const)('%s', (keyed) => {
       test.each(['made', 'not made'] as const)('a charge that turns out to be %s', async (known) => {
         const key = keyed === 'with an idempotency key' ? `key ${++keys}` : undefined
+        const { upstream, wallets } = till
         const before = await wallets.read()
         const calls = upstream.calls.length
         stall = Promise.withResolvers()

@@ -1,13 +1,16 @@
 // Searches of the web that a provider runs are on its bill one by one, beside the tokens: held for, charged by what was
 // reported, kept with the charge, and explained. Models without a price for them do not search.
 
-import { describe, expect, test } from 'bun:test'
+import { afterAll, describe, expect, test } from 'bun:test'
+import { ask } from '../parts/ask.ts'
+import { stopAll } from '../parts/gateway.ts'
 import { say, usageIn, wordsOf } from './provider-words.ts'
-import { allPaths, expectPaid } from './till.ts'
-import { type Explained, messagesPaths, useTwoTills } from './two-tills.ts'
+import { allPaths, type Explained, expectPaid, messagesPaths, openTill } from './till.ts'
 
 /** $10.00 per thousand: 10,000,000 nano-dollars each. */
-const { priced, unpriced } = useTwoTills('web_search: "10.00"')
+const priced = await openTill({ price: '{ input: "1.00", output: "2.00", web_search: "10.00" }' })
+const unpriced = await openTill({ price: '{ input: "1.00", output: "2.00" }' })
+afterAll(() => stopAll(priced, unpriced))
 const search = { type: 'web_search_20250305', name: 'web_search', max_uses: 3 }
 
 const searched = (count: number) => ({
@@ -15,15 +18,15 @@ const searched = (count: number) => ({
   server_tool_use: { web_search_requests: count, web_fetch_requests: 0 },
 })
 
-describe.each(messagesPaths)('$name', (path) => {
+describe.each([...messagesPaths])('$name', (path) => {
   test('each search that was reported is charged, and the charge says how many', async () => {
-    priced().upstream.handle((call, reply) => say(call, reply, { texts: ['found'], usage: searched(2) }))
-    const answer = await priced().ask(path, { tools: [search] })
+    priced.upstream.handle((call, reply) => say(call, reply, { texts: ['found'], usage: searched(2) }))
+    const answer = await priced.ask(path, { tools: [search] })
     // 1000 × 1 µ$ + 100 × 2 µ$ + 2 × 1 ¢
     expect(answer.cost).toBe('0.0212')
-    await expectPaid(priced(), answer, 21_200_000n)
-    expect(priced().charges(answer.requestId)[0]?.usage).toMatchObject({ webSearches: 2 })
-    const { usage, charge } = (await priced().wallets.explain(answer.requestId)) as Explained
+    await expectPaid(priced, answer, 21_200_000n)
+    expect(priced.charges(answer.requestId)[0]?.usage).toMatchObject({ webSearches: 2 })
+    const { usage, charge } = (await priced.wallets.explain(answer.requestId)) as Explained
     expect(usage).toMatchObject({ web_searches: 2 })
     expect(charge.lines).toContainEqual({
       kind: 'web_search',
@@ -34,25 +37,25 @@ describe.each(messagesPaths)('$name', (path) => {
   })
 
   test('a model without a price for searches refuses them before anything is sent', async () => {
-    const before = unpriced().upstream.calls.length
-    expect((await unpriced().ask(path, { tools: [search] })).status).toBe(400)
-    expect(unpriced().upstream.calls.length).toBe(before)
+    const before = unpriced.upstream.calls.length
+    expect((await unpriced.ask(path, { tools: [search] })).status).toBe(400)
+    expect(unpriced.upstream.calls.length).toBe(before)
   })
 
   test('a count that no answer can have is not believed', async () => {
-    priced().upstream.handle((call, reply) => say(call, reply, { texts: ['found'], usage: searched(1_000_000) }))
-    const answer = await priced().ask(path, { tools: [search] })
-    const [charge] = priced().charges(answer.requestId)
+    priced.upstream.handle((call, reply) => say(call, reply, { texts: ['found'], usage: searched(1_000_000) }))
+    const answer = await priced.ask(path, { tools: [search] })
+    const [charge] = priced.charges(answer.requestId)
     expect(charge?.isEstimated).toBe(true)
     // Whatever it came to, it was held for: three searches, and the tokens.
     expect(charge?.amount).toBeLessThan(30_000_000n + 1_000_000n)
   })
 
   test('the highest cost of the searches is held before anything is sent', async () => {
-    priced().upstream.handle((call, reply) => say(call, reply, { texts: ['found'], usage: searched(0) }))
+    priced.upstream.handle((call, reply) => say(call, reply, { texts: ['found'], usage: searched(0) }))
     const held = async (tools: object[]) => {
-      const answer = await priced().ask(path, { tools, max_tokens: 10 })
-      return (await priced().line(answer.requestId)).held ?? 0n
+      const answer = await priced.ask(path, { tools, max_tokens: 10 })
+      return (await priced.line(answer.requestId)).held ?? 0n
     }
     // The tool that runs at the provider may fill the context, with or without a limit on its searches.
     const limited = await held([search])
@@ -61,15 +64,12 @@ describe.each(messagesPaths)('$name', (path) => {
   })
 
   test('refuses a wallet that cannot pay for them, and sends nothing', async () => {
-    priced().upstream.handle(
-      (call, reply) => say(call, reply, { texts: ['found'], usage: searched(0) }),
-      'stay unasked',
-    )
-    const purse = await priced().wallets.open('0.12')
-    const before = priced().upstream.calls.length
+    priced.upstream.handle((call, reply) => say(call, reply, { texts: ['found'], usage: searched(0) }), 'stay unasked')
+    const purse = await priced.wallets.open('0.12')
+    const before = priced.upstream.calls.length
     const many = { ...search, max_uses: 50 }
-    expect((await priced().ask(path, { tools: [many], max_tokens: 10 }, { purse })).status).toBe(402)
-    expect(priced().upstream.calls.length).toBe(before)
+    expect((await priced.ask(path, { tools: [many], max_tokens: 10 }, { purse })).status).toBe(402)
+    expect(priced.upstream.calls.length).toBe(before)
   })
 })
 
@@ -78,7 +78,7 @@ test('a client that leaves after a search has been run pays for it', async () =>
   const block = { type: 'server_tool_use', id: 'srv_1', name: 'web_search', input: {} }
   const event = (data: { type: string }) => `event: ${data.type}\ndata: ${JSON.stringify(data)}\n\n`
   const ran = Promise.withResolvers<void>()
-  priced().upstream.handle(async (_, reply) => {
+  priced.upstream.handle(async (_, reply) => {
     await reply.startStream()
     await reply.chunk(event(start))
     await reply.chunk(event({ type: 'content_block_start', index: 0, content_block: block } as { type: string }))
@@ -87,27 +87,17 @@ test('a client that leaves after a search has been run pays for it', async () =>
   })
   const [path] = messagesPaths.filter(({ stream }) => stream)
   if (!path) throw new Error('no such path')
-  const before = priced()
-    .gateway.logged()
-    .filter(({ message }) => message === 'request').length
+  const before = (await priced.over(0)).length
   const leaving = new AbortController()
-  const response = await fetch(priced().gateway.url + path.surface.path, {
-    method: 'POST',
-    headers: {
-      authorization: `Bearer ${priced().gateway.key}`,
-      'content-type': 'application/json',
-      ...path.surface.headers,
-    },
-    body: priced().bodyFor(path, { tools: [search] }),
-    signal: leaving.signal,
-  })
+  const body = priced.bodyFor(path, { tools: [search] })
+  const response = await ask(priced.gateway, path.surface, body, {}, leaving.signal)
   const reader = response.body?.getReader()
   let seen = ''
   while (!seen.includes('content_block_stop')) seen += new TextDecoder().decode((await reader?.read())?.value)
   leaving.abort()
-  const ids = await priced().over(before + 1)
+  const ids = await priced.over(before + 1)
   ran.resolve()
-  expect(priced().charges(ids.at(-1) ?? '')[0]?.usage).toMatchObject({ webSearches: 1 })
+  expect(priced.charges(ids.at(-1) ?? '')[0]?.usage).toMatchObject({ webSearches: 1 })
 })
 
 /** The usage of Responses has no count: the items of the answer are counted, but for pages that were opened. */
@@ -128,7 +118,7 @@ const itemRecords = searchItems
 const responsesPaths = allPaths.filter(({ provider }) => provider === 'responses')
 
 test.each(responsesPaths)('$name: each search in the answer is charged', async (path) => {
-  const till = priced()
+  const till = priced
   till.upstream.handle(async (_, reply) => {
     const words = wordsOf('responses')
     const said = { texts: ['found'], usage: usageIn('responses', { input: 1000, output: 100 }) }
@@ -146,7 +136,7 @@ test.each(responsesPaths)('$name: each search in the answer is charged', async (
 })
 
 test('a search that has run is charged also if the answer breaks off', async () => {
-  const till = priced()
+  const till = priced
   const path = responsesPaths.find(({ surface, stream }) => surface.name === 'responses' && stream)
   if (!path) throw new Error('no such path')
   till.upstream.handle(async (_, reply) => {
@@ -168,7 +158,7 @@ describe.each(allPaths.filter(({ surface }) => surface.name === 'responses'))(
   '$name: a search that no provider gets',
   (path) => {
     test('is not held for', async () => {
-      const till = unpriced()
+      const till = unpriced
       till.upstream.handle((call, reply) => say(call, reply, { texts: ['hi'], usage: undefined }))
       const held = async (tools: object[]) => {
         const answer = await till.ask(path, { tools, max_output_tokens: 10 })

@@ -1,4 +1,4 @@
-// One request to a gateway, as JSON, with its first key.
+// Requests to a gateway, as JSON, with a key.
 
 import { addressed, type TestSurface } from './surfaces.ts'
 
@@ -7,16 +7,29 @@ export interface Asked {
   readonly key: string
 }
 
-export function ask(
+export function post(
   { url, key }: Asked,
-  surface: TestSurface,
+  path: string,
   body: object | string,
   headers: Readonly<Record<string, string>> = {},
+  signal: AbortSignal | null = null,
+): Promise<Response> {
+  return fetch(url + path, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', ...headers },
+    body: typeof body === 'string' ? body : JSON.stringify(body),
+    signal,
+  })
+}
+
+/** A generation. Tests write `model` and `stream` as members for every surface. */
+export function ask(
+  asked: Asked,
+  surface: Pick<TestSurface, 'name' | 'path' | 'headers'>,
+  body: object | string,
+  headers: Readonly<Record<string, string>> = {},
+  signal?: AbortSignal,
 ): Promise<Response> {
   const sent = addressed(surface, typeof body === 'string' ? body : JSON.stringify(body))
-  return fetch(url + sent.path, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', ...surface.headers, ...headers },
-    body: sent.body,
-  })
+  return post(asked, sent.path, sent.body, { ...surface.headers, ...headers }, signal)
 }

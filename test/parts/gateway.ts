@@ -117,8 +117,14 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
 }
 
 /** Stops what a test file started, one after the other: a gateway before the providers behind it. */
-export async function stopAll(...started: readonly { stop(): unknown }[]): Promise<void> {
-  for (const each of started) await each.stop()
+export async function stopAll(
+  ...started: readonly ({ stop(): unknown } | AsyncDisposable | Disposable)[]
+): Promise<void> {
+  for (const each of started) {
+    if ('stop' in each) await each.stop()
+    else if (Symbol.asyncDispose in each) await each[Symbol.asyncDispose]()
+    else each[Symbol.dispose]()
+  }
 }
 
 /** The log lines of requests, once there are this many: the last one is written when its charge is durable. */

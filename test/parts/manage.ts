@@ -8,9 +8,12 @@ export interface Managed {
   readonly dataFolder: string
 }
 
+export function adminToken(dataFolder: string): string {
+  return readFileSync(join(dataFolder, 'admin-token'), 'utf8').trim()
+}
+
 export function adminHeaders(dataFolder: string): Readonly<Record<string, string>> {
-  const token = readFileSync(join(dataFolder, 'admin-token'), 'utf8').trim()
-  return { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
+  return { authorization: `Bearer ${adminToken(dataFolder)}`, 'content-type': 'application/json' }
 }
 
 /** Returns the text of a successful call and throws on any other. */

@@ -38,6 +38,9 @@ export const chatWords: Words = {
   }),
 }
 
+/** The whole answer of a Chat Completions provider with another usage. */
+export const chatAnswer = (usage: object): object => ({ ...JSON.parse(chatWords.whole), usage })
+
 function event(type: string, fields: object): string {
   return `event: ${type}\ndata: ${JSON.stringify({ type, ...fields })}\n\n`
 }

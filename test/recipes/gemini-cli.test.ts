@@ -2,6 +2,7 @@
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { type DialectName, openStage, type Stage } from '../conformance/cells.ts'
+import { stopAll } from '../parts/gateway.ts'
 import {
   answer,
   Desk,
@@ -39,10 +40,7 @@ else {
       await desk.connect(models[dialect])
       task = await desk.run('-p', 'Change the answer in note.txt to 43.')
     })
-    afterAll(async () => {
-      desk[Symbol.dispose]()
-      await stage.stop()
-    })
+    afterAll(() => stopAll(desk, stage))
 
     test('reads two files at once, edits one, runs a command and answers', () => {
       expect(`${task.exitCode} ${task.printed}`).toStartWith('0 {')

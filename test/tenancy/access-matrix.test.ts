@@ -2,6 +2,7 @@
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createId } from '../../src/kernel/ids.ts'
+import { chat } from '../parts/surfaces.ts'
 import { createStepClock } from './step-clock.ts'
 import { startTenancy, type Tenancy, type Tenant, until } from './tenancy.ts'
 
@@ -85,14 +86,8 @@ const asInstallation: Readonly<Record<string, number>> = {
 async function freshIds(): Promise<Readonly<Record<Exclude<Kind, keyof typeof people>, string>>> {
   const { workspaceId, projectId, keyId, key }: Tenant = await tenancy.tenant({ credit: '1' })
   await tenancy.must('PUT', `/api/workspaces/${workspaceId}/credentials/groq`, { api_key: 'gsk-of-the-tenant' })
-  const { url } = tenancy.gateway
-  const answer = await fetch(`${url}/v1/chat/completions`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
-    body: '{"model":"sandbox/echo","messages":[{"role":"user","content":"hi"}]}',
-  })
+  const answer = await tenancy.generate(chat, key, 'sandbox/echo')
   const request = answer.headers.get('x-request-id') ?? ''
-  await answer.text()
   await until(async () => (await tenancy.api('GET', `/api/requests/${request}`)).status === 200)
   return { workspace: workspaceId, project: projectId, key: keyId, request }
 }

@@ -4,32 +4,30 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { verify } from '../../src/ledger/verify.ts'
 import { openDatabase } from '../../src/store/open-database.ts'
+import { ask } from '../parts/ask.ts'
 import { forEachEngine, type Place } from '../parts/engines.ts'
+import { stopAll } from '../parts/gateway.ts'
 import { chat, inWordsOf, messages, responses, type TestSurface } from '../parts/surfaces.ts'
 import { startUpstream, type Upstream } from '../parts/upstream.ts'
+import { chatAnswer } from '../parts/upstream-words.ts'
 import { createStepClock, type StepClock } from './step-clock.ts'
-import { failureOf, type Reply, replyOf, startTenancy, type Tenancy, until } from './tenancy.ts'
+import {
+  acmeConfig,
+  failureOf,
+  outputPriced,
+  type Reply,
+  replyOf,
+  startTenancy,
+  type Tenancy,
+  until,
+} from './tenancy.ts'
 
 let upstream: Upstream
 let tenancy: Tenancy
 let clock: StepClock
 let place: Place
 
-/** Input costs nothing; 50 tokens of output are $0.00005, and a cap of 100 holds $0.0001. */
-const config = (url: string) => `
-providers:
-  - { id: acme, dialect: openai-chat, base_url: "${url}/v1", api_key: key-of-the-operator }
-models:
-  - { id: acme/large, price: { input: "0", output: "1.00" }, max_output_tokens: 1000, routes: [{ provider: acme, model: l }] }
-`
-
-const answer = {
-  id: 'c',
-  object: 'chat.completion',
-  model: 'up',
-  choices: [{ index: 0, message: { role: 'assistant', content: 'hello' }, finish_reason: 'stop' }],
-  usage: { prompt_tokens: 3, completion_tokens: 50, total_tokens: 53 },
-}
+const answer = chatAnswer({ prompt_tokens: 3, completion_tokens: 50, total_tokens: 53 })
 
 interface For {
   readonly user?: string
@@ -38,19 +36,9 @@ interface For {
 
 async function call(key: string, { user, tags }: For = {}, surface: TestSurface = chat): Promise<Reply> {
   const named = surface.name === 'messages' ? { metadata: { user_id: user } } : { user }
-  return await replyOf(
-    await fetch(tenancy.gateway.url + surface.path, {
-      method: 'POST',
-      headers: {
-        ...{ authorization: `Bearer ${key}`, 'content-type': 'application/json', ...surface.headers },
-        ...(tags && { 'x-tollgate-tags': tags }),
-      },
-      body: JSON.stringify({
-        ...inWordsOf(surface, { model: 'acme/large', max_tokens: 100, messages: [{ role: 'user', content: 'hi' }] }),
-        ...(user && named),
-      }),
-    }),
-  )
+  const members = { model: 'acme/large', max_tokens: 100, messages: [{ role: 'user', content: 'hi' }] }
+  const body = { ...inWordsOf(surface, members), ...(user && named) }
+  return await replyOf(await ask({ ...tenancy.gateway, key }, surface, body, tags ? { 'x-tollgate-tags': tags } : {}))
 }
 
 async function callsUntilRefused(key: string, wanted: For): Promise<readonly [admitted: number, refused: Reply]> {
@@ -83,17 +71,11 @@ forEachEngine((engine) => {
     upstream = startUpstream((_, reply) => reply.json(200, answer))
     clock = createStepClock('2027-01-15T08:00:00Z')
     place = await engine.createPlace()
-    tenancy = await startTenancy({
-      engine: { ...engine, createPlace: async () => place },
-      config: config(upstream.url),
-      clock,
-    })
+    const config = acmeConfig(upstream.url, outputPriced)
+    tenancy = await startTenancy({ engine: { ...engine, createPlace: async () => place }, config, clock })
   })
 
-  afterAll(async () => {
-    await tenancy[Symbol.asyncDispose]()
-    upstream.stop()
-  })
+  afterAll(() => stopAll(tenancy, upstream))
 
   test('each end user of a project has the limit by itself, on every surface that names one, and others are not affected', async () => {
     const { projectId, workspaceId, key } = await tenancy.tenant({ credit: '1' })

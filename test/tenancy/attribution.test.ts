@@ -2,34 +2,25 @@
 // amounts are worked out by hand.
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { ask } from '../parts/ask.ts'
 import { forEachEngine } from '../parts/engines.ts'
-import { addressed, allSurfaces, chat, inWordsOf, messages, responses, type TestSurface } from '../parts/surfaces.ts'
+import { stopAll } from '../parts/gateway.ts'
+import { allSurfaces, chat, inWordsOf, messages, responses, type TestSurface } from '../parts/surfaces.ts'
 import { startUpstream, type Upstream } from '../parts/upstream.ts'
-import { type Reply, replyOf, startTenancy, type Tenancy, type Tenant, until } from './tenancy.ts'
+import { chatAnswer } from '../parts/upstream-words.ts'
+import { acmeConfig, type Reply, replyOf, startTenancy, type Tenancy, type Tenant, until } from './tenancy.ts'
 
 let upstream: Upstream
 let tenancy: Tenancy
 
-const config = (url: string) => `
-providers:
-  - { id: acme, dialect: openai-chat, base_url: "${url}/v1", api_key: key-of-the-operator }
-models:
-  - { id: acme/large, price: { input: "1.00", cache_read: "0.10", output: "2.00" }, max_output_tokens: 1000, routes: [{ provider: acme, model: l }] }
-`
+const config = (url: string) =>
+  acmeConfig(url, { large: 'price: { input: "1.00", cache_read: "0.10", output: "2.00" }, max_output_tokens: 1000' })
 
 /** 60 × $1.00 + 40 × $0.10 + 50 × $2.00 a million = $0.000164; without the cache $0.0002. */
-const answer = {
-  id: 'c',
-  object: 'chat.completion',
-  model: 'up',
-  choices: [{ index: 0, message: { role: 'assistant', content: 'hello' }, finish_reason: 'stop' }],
-  usage: {
-    prompt_tokens: 100,
-    completion_tokens: 50,
-    total_tokens: 150,
-    prompt_tokens_details: { cached_tokens: 40 },
-  },
-}
+const answer = chatAnswer({
+  ...{ prompt_tokens: 100, completion_tokens: 50, total_tokens: 150 },
+  prompt_tokens_details: { cached_tokens: 40 },
+})
 
 /** Where each API names its end user. Gemini's has no place for it. */
 const userIn: Readonly<Record<TestSurface['name'], object>> = {
@@ -47,14 +38,7 @@ async function call(
 ): Promise<Reply> {
   const content = 'Explain prompt caches. '.repeat(20)
   const asked = { model: 'acme/large', max_tokens: 100, messages: [{ role: 'user', content }], ...members }
-  const { path, body } = addressed(surface, JSON.stringify(inWordsOf(surface, asked)))
-  return await replyOf(
-    await fetch(tenancy.gateway.url + path, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', ...surface.headers, ...headers },
-      body,
-    }),
-  )
+  return await replyOf(await ask({ ...tenancy.gateway, key }, surface, inWordsOf(surface, asked), headers))
 }
 
 const idOf = ({ headers }: Reply) => headers.get('x-request-id') ?? ''
@@ -77,10 +61,7 @@ forEachEngine((engine) => {
     tenancy = await startTenancy({ engine, config: config(upstream.url) })
   })
 
-  afterAll(async () => {
-    await tenancy[Symbol.asyncDispose]()
-    upstream.stop()
-  })
+  afterAll(() => stopAll(tenancy, upstream))
 
   test('records session, agent, end user and tags on every surface, and sends none of the tags upstream', async () => {
     const tenant = await tenancy.tenant({ credit: '1' })

@@ -1,10 +1,11 @@
 // Borders between tenants that hold because something is not believed or not offered: records, addresses, fields.
 
 import { afterAll, expect, test } from 'bun:test'
-import { readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { addressed, allSurfaces, inWordsOf, type TestSurface } from '../parts/surfaces.ts'
-import { failureOf, startTenancy, type Tenancy } from './tenancy.ts'
+import { writeFileSync } from 'node:fs'
+import { ask as askGateway, post } from '../parts/ask.ts'
+import { adminToken } from '../parts/manage.ts'
+import { allSurfaces, inWordsOf, type TestSurface } from '../parts/surfaces.ts'
+import { failureOf, replyOf, startTenancy, type Tenancy } from './tenancy.ts'
 
 const tenancy = await startTenancy()
 
@@ -57,11 +58,9 @@ const forwarded = (address: string): Record<string, string> => ({
   'fastly-client-ip': address,
 })
 
-async function ask(at: Tenancy, key: string, surface: TestSurface, headers: Record<string, string>) {
+async function ask({ gateway }: Tenancy, key: string, surface: TestSurface, headers: Record<string, string>) {
   const members = { model: 'sandbox/echo', max_tokens: 50, messages: [{ role: 'user', content: 'hi' }] }
-  const { path, body } = addressed(surface, JSON.stringify(inWordsOf(surface, members)))
-  const sent = { authorization: `Bearer ${key}`, ...surface.headers, ...headers }
-  return await at.api('POST', path, JSON.parse(body), sent)
+  return await replyOf(await askGateway({ ...gateway, key }, surface, inWordsOf(surface, members), headers))
 }
 
 test('R4: the address of a client is that of its socket, whatever the headers say', async () => {
@@ -100,14 +99,9 @@ test('R4: a trusted proxy names the client address, and changes of the list appl
 
 test('R4: X-Forwarded-Proto makes a session cookie secure only if a trusted proxy sends it', async () => {
   const cookie = async ({ gateway }: Pick<Tenancy, 'gateway'>): Promise<string | null> => {
-    const token = readFileSync(join(gateway.dataFolder, 'admin-token'), 'utf8').trim()
-    const headers = {
-      'content-type': 'application/json',
-      'sec-fetch-site': 'same-origin',
-      'x-forwarded-proto': 'https',
-    }
-    const sent = { method: 'POST', headers, body: JSON.stringify({ token }) }
-    return (await fetch(`${gateway.url}/console/session`, sent)).headers.get('set-cookie')
+    const headers = { 'sec-fetch-site': 'same-origin', 'x-forwarded-proto': 'https' }
+    const body = { token: adminToken(gateway.dataFolder) }
+    return (await post(gateway, '/console/session', body, headers)).headers.get('set-cookie')
   }
   expect(await cookie(tenancy)).toMatch(/^tollgate-\d+=[^;]+(?!.*Secure)/)
   await using proxied = await startTenancy({ env: { TOLLGATE_TRUSTED_PROXIES: '127.0.0.1' } })

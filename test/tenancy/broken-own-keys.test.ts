@@ -7,6 +7,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { SQL } from 'bun'
 import { forEachEngine, type Place } from '../parts/engines.ts'
+import { stopAll } from '../parts/gateway.ts'
 import { serviceAccount, writeServiceAccount } from '../parts/service-account.ts'
 import { allSurfaces, chat, messages } from '../parts/surfaces.ts'
 import { startUpstream, type Upstream } from '../parts/upstream.ts'
@@ -72,12 +73,7 @@ forEachEngine((engine) => {
   beforeEach(() => {
     upstream.calls.length = 0
   })
-  afterAll(async () => {
-    await tenancy[Symbol.asyncDispose]()
-    operators[Symbol.dispose]()
-    place[Symbol.dispose]()
-    upstream.stop()
-  })
+  afterAll(() => stopAll(tenancy, operators, place, upstream))
 
   test('a key that cannot be decrypted fails the request, and the operator’s is not used', async () => {
     const { workspaceId, key, credentials } = await ownTenant('acme', 'key-of-the-tenant')

@@ -5,6 +5,7 @@ import { Database } from 'bun:sqlite'
 import { afterAll, expect, test } from 'bun:test'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { stopAll } from '../parts/gateway.ts'
 import { createJumpClock } from '../parts/jump-clock.ts'
 import { addressed, allSurfaces, chat, inWordsOf, messages, type TestSurface } from '../parts/surfaces.ts'
 import { startUpstream, type UpstreamCall, type UpstreamReply } from '../parts/upstream.ts'
@@ -59,10 +60,7 @@ const tenancy = await startTenancy({
   },
 })
 
-afterAll(async () => {
-  await tenancy[Symbol.asyncDispose]()
-  upstream.stop()
-})
+afterAll(() => stopAll(tenancy, upstream))
 
 function note(reply: Reply): Reply {
   answered.push(`${reply.status} ${JSON.stringify([...reply.headers])} ${reply.text}`)

@@ -2,11 +2,12 @@
 
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { forEachEngine } from '../parts/engines.ts'
+import { stopAll } from '../parts/gateway.ts'
 import { allSurfaces, chat, messages, type TestSurface } from '../parts/surfaces.ts'
 import { startUpstream, type Upstream, type UpstreamHandler, type UpstreamReply } from '../parts/upstream.ts'
 import { chatWords, wordsFor } from '../parts/upstream-words.ts'
 import { createStepClock } from './step-clock.ts'
-import { ask, failureOf, startTenancy, type Tenancy, type Tenant } from './tenancy.ts'
+import { acmeConfig, ask, failureOf, startTenancy, type Tenancy, type Tenant } from './tenancy.ts'
 
 /** What only a complete stream has. */
 const terminalOf: Readonly<Record<TestSurface['name'], string>> = {
@@ -18,14 +19,6 @@ const terminalOf: Readonly<Record<TestSurface['name'], string>> = {
 const clock = createStepClock('2027-01-15T08:00:00Z')
 let upstream: Upstream
 let tenancy: Tenancy
-
-const config = (url: string) => `
-providers:
-  - { id: acme, dialect: openai-chat, base_url: "${url}/v1", api_key: key-of-the-operator }
-models:
-  - { id: acme/large, price: free, routes: [{ provider: acme, model: l }] }
-  - { id: acme/small, price: free, routes: [{ provider: acme, model: s }] }
-`
 
 const answers: UpstreamHandler = (call, reply) =>
   reply.send(200, { 'content-type': 'application/json' }, wordsFor(call).whole)
@@ -64,15 +57,13 @@ const changes: Readonly<Record<string, (tenant: Tenant) => Promise<unknown>>> = 
 forEachEngine((engine) => {
   beforeAll(async () => {
     upstream = startUpstream(answers)
-    tenancy = await startTenancy({ engine, config: config(upstream.url), clock })
+    const config = acmeConfig(upstream.url, { large: 'price: free', small: 'price: free' })
+    tenancy = await startTenancy({ engine, config, clock })
   })
 
   beforeEach(() => upstream.handle(answers, 'stay unasked'))
 
-  afterAll(async () => {
-    await tenancy[Symbol.asyncDispose]()
-    upstream.stop()
-  })
+  afterAll(() => stopAll(tenancy, upstream))
 
   for (const [change, make] of Object.entries(changes)) {
     for (const surface of allSurfaces) {

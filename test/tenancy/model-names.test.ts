@@ -2,7 +2,9 @@
 // surfaces, billed alike. All amounts are worked out by hand.
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { post } from '../parts/ask.ts'
 import { forEachEngine } from '../parts/engines.ts'
+import { stopAll } from '../parts/gateway.ts'
 import { startUpstream, type Upstream } from '../parts/upstream.ts'
 import { type Reply, replyOf, startTenancy, type Tenancy } from './tenancy.ts'
 
@@ -76,12 +78,7 @@ let tenancy: Tenancy
 const down = new Set<string>()
 
 async function ask({ path, headers, body }: TestSurface, key: string, more: object, extra = {}): Promise<Reply> {
-  const response = await fetch(tenancy.gateway.url + path, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', ...headers, ...extra },
-    body: JSON.stringify({ ...body, ...more }),
-  })
-  return await replyOf(response)
+  return await replyOf(await post({ ...tenancy.gateway, key }, path, { ...body, ...more }, { ...headers, ...extra }))
 }
 
 const shown = ({ status, body, headers }: Reply) => [status, body.model, headers.get('x-tollgate-cost')]
@@ -110,10 +107,7 @@ forEachEngine((engine) => {
     ;({ key, projectId, workspaceId } = await tenancy.tenant({ credit: '1' }))
   })
 
-  afterAll(async () => {
-    await tenancy[Symbol.asyncDispose]()
-    upstream.stop()
-  })
+  afterAll(() => stopAll(tenancy, upstream))
 
   describe.each(surfaces)('on $name', (surface) => {
     test('a bare name, an alias and a suffix find the model, whose id the answer has', async () => {

@@ -2,10 +2,11 @@
 
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { forEachEngine } from '../parts/engines.ts'
+import { stopAll } from '../parts/gateway.ts'
 import { allSurfaces, chat } from '../parts/surfaces.ts'
 import { startUpstream, type Upstream, type UpstreamHandler } from '../parts/upstream.ts'
 import { wordsFor } from '../parts/upstream-words.ts'
-import { failureOf, startTenancy, type Tenancy } from './tenancy.ts'
+import { acmeConfig, failureOf, startTenancy, type Tenancy } from './tenancy.ts'
 
 let upstream: Upstream
 let free: Tenancy
@@ -28,13 +29,12 @@ const refusesOwn: UpstreamHandler = (call, reply) =>
     ? reply.json(401, { error: { message: `Incorrect API key provided: ${ownKey}`, type: 'invalid_request_error' } })
     : answers(call, reply)
 
-const config = (url: string, fees: string) => `
-providers:
-  - { id: acme, dialect: openai-chat, base_url: "${url}/v1", api_key: ${operatorsKey} }
-models:
-  - { id: acme/large, price: { input: "3.00", output: "15.00" }, max_output_tokens: 1000, routes: [{ provider: acme, model: l }] }
-own_keys: { ${fees} }
-`
+const config = (url: string, fees: string) =>
+  acmeConfig(
+    url,
+    { large: 'price: { input: "3.00", output: "15.00" }, max_output_tokens: 1000' },
+    `own_keys: { ${fees} }`,
+  )
 
 async function ownTenant(tenancy: Tenancy, credit?: string) {
   const tenant = await tenancy.tenant(credit === undefined ? {} : { credit })
@@ -69,11 +69,7 @@ forEachEngine((engine) => {
     upstream.calls.length = 0
   })
 
-  afterAll(async () => {
-    await free[Symbol.asyncDispose]()
-    await charging[Symbol.asyncDispose]()
-    upstream.stop()
-  })
+  afterAll(() => stopAll(free, charging, upstream))
 
   test('without a fee an empty wallet may be used; the request is recorded and costs nothing', async () => {
     const { workspaceId, key } = await ownTenant(free)

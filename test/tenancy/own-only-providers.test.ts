@@ -3,6 +3,7 @@
 
 import { afterAll, expect, test } from 'bun:test'
 import { builtInProviders } from '../../src/providers/data/built-in.ts'
+import { stopAll } from '../parts/gateway.ts'
 import { serviceAccount } from '../parts/service-account.ts'
 import { allSurfaces } from '../parts/surfaces.ts'
 import { startUpstream } from '../parts/upstream.ts'
@@ -22,10 +23,7 @@ const upstream = startUpstream((call, reply) =>
   reply.send(200, { 'content-type': 'application/json' }, wordsFor(call).whole),
 )
 const tenancy = await startTenancy({ config })
-afterAll(async () => {
-  await tenancy[Symbol.asyncDispose]()
-  upstream.stop()
-})
+afterAll(() => stopAll(tenancy, upstream))
 
 test('a workspace’s Azure resource serves every surface, for that workspace only', async () => {
   const { workspaceId, key } = await tenancy.tenant()

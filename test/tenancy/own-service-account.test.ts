@@ -3,6 +3,7 @@
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { forEachEngine } from '../parts/engines.ts'
+import { stopAll } from '../parts/gateway.ts'
 import { serviceAccount, writeServiceAccount } from '../parts/service-account.ts'
 import { allSurfaces } from '../parts/surfaces.ts'
 import { startUpstream, type Upstream } from '../parts/upstream.ts'
@@ -41,12 +42,7 @@ forEachEngine((engine) => {
     }
     tenancy = await startTenancy({ engine, env, config })
   })
-  afterAll(async () => {
-    await tenancy[Symbol.asyncDispose]()
-    operators[Symbol.dispose]()
-    upstream.stop()
-    trap.stop()
-  })
+  afterAll(() => stopAll(tenancy, operators, upstream, trap))
 
   test('is stored whole, never shown, and serves every surface with one token', async () => {
     const { workspaceId, key } = await tenancy.tenant()

@@ -2,34 +2,26 @@
 // client that waits for the returned time is admitted. The clock moves only when a test says so.
 
 import { afterAll, expect, test } from 'bun:test'
+import { stopAll } from '../parts/gateway.ts'
 import { connect } from '../parts/raw-client.ts'
 import { allSurfaces, chat, messages } from '../parts/surfaces.ts'
 import { startUpstream } from '../parts/upstream.ts'
 import { wordsFor } from '../parts/upstream-words.ts'
 import { createStepClock } from './step-clock.ts'
-import { failureOf, type Reply, startTenancy, until } from './tenancy.ts'
+import { acmeConfig, failureOf, type Reply, startTenancy, until } from './tenancy.ts'
 
 const clock = createStepClock('2027-01-15T08:00:00Z')
 /** While set, the provider keeps its callers waiting. */
 let gate: PromiseWithResolvers<void> | undefined
 
-const config = (url: string) => `
-providers:
-  - { id: acme, dialect: openai-chat, base_url: "${url}/v1", api_key: key-of-the-operator }
-models:
-  - { id: acme/large, price: free, max_output_tokens: 1000, routes: [{ provider: acme, model: l }] }
-`
-
 const upstream = startUpstream(async (call, reply) => {
   await gate?.promise
   await reply.send(200, { 'content-type': 'application/json' }, wordsFor(call).whole)
 })
-const tenancy = await startTenancy({ config: config(upstream.url), clock })
+const config = acmeConfig(upstream.url, { large: 'price: free, max_output_tokens: 1000' })
+const tenancy = await startTenancy({ config, clock })
 
-afterAll(async () => {
-  await tenancy[Symbol.asyncDispose]()
-  upstream.stop()
-})
+afterAll(() => stopAll(tenancy, upstream))
 
 const call = (key: string, more: object = {}) =>
   tenancy.generate(chat, key, 'acme/large', { max_tokens: 1000, ...more })
@@ -213,4 +205,50 @@ test('a request takes its slot before its body is read', async () => {
   gone.leave()
   await until(async () => (await call(key)).status === 200)
   slow.leave()
+})
+
+// The headers about the caller's limits, on each surface in its own form.
+const limitHeadersOf = (headers: Headers) =>
+  Object.fromEntries([...headers].filter(([name]) => name.includes('ratelimit')))
+
+test('the chat surface returns limit, remaining and reset of requests, also when refused', async () => {
+  const { key } = await tenancy.tenant({ credit: '1', with: { limits: { requests_per_minute: 2 } } })
+  const first = await tenancy.generate(chat, key, 'sandbox/echo')
+  const all = (remaining: string, reset: string) => ({
+    'x-ratelimit-limit-requests': '2',
+    'x-ratelimit-remaining-requests': remaining,
+    'x-ratelimit-reset-requests': reset,
+  })
+  // One request is half of a minute's worth.
+  expect([first.status, limitHeadersOf(first.headers)]).toEqual([200, all('1', '30s')])
+  const second = await tenancy.generate(chat, key, 'sandbox/echo', { stream: true })
+  expect([second.status, limitHeadersOf(second.headers)]).toEqual([200, all('0', '1m0s')])
+  const third = await tenancy.generate(chat, key, 'sandbox/echo')
+  expect([third.status, limitHeadersOf(third.headers)]).toEqual([429, all('0', '1m0s')])
+})
+
+test('the message surface returns the same, with the reset as a time', async () => {
+  // The time in the header has whole seconds.
+  clock.pass(1000 - (clock.now() % 1000))
+  const { key } = await tenancy.tenant({ credit: '1', with: { limits: { requests_per_minute: 2 } } })
+  const reply = await tenancy.generate(messages, key, 'sandbox/echo')
+  const reset = new Date(clock.now() + 30_000).toISOString().replace('.000Z', 'Z')
+  expect([reply.status, limitHeadersOf(reply.headers)]).toEqual([
+    200,
+    {
+      'anthropic-ratelimit-requests-limit': '2',
+      'anthropic-ratelimit-requests-remaining': '1',
+      'anthropic-ratelimit-requests-reset': reset,
+    },
+  ])
+})
+
+test('the headers are of the tightest scope, and absent without limits', async () => {
+  const { workspaceId, projectId, key } = await tenancy.tenant({ credit: '1' })
+  expect(limitHeadersOf((await tenancy.generate(chat, key, 'sandbox/echo')).headers)).toEqual({})
+  await tenancy.must('PUT', `/api/workspaces/${workspaceId}/limits`, { requests_per_minute: 10 })
+  await tenancy.must('PUT', `/api/projects/${projectId}/limits`, { requests_per_minute: 4 })
+  const { headers } = await tenancy.generate(chat, key, 'sandbox/echo')
+  expect(headers.get('x-ratelimit-limit-requests')).toBe('4')
+  expect(headers.get('x-ratelimit-remaining-requests')).toBe('3')
 })

@@ -2,13 +2,13 @@
 // setting off, which is the default, nothing is stored and nothing refers to anything stored.
 
 import { describe, expect, test } from 'bun:test'
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { openDatabase } from '../../src/store/open-database.ts'
+import { createWallets } from '../money/wallets.ts'
+import { post } from '../parts/ask.ts'
 import { forEachEngine, type Place, type TestEngine } from '../parts/engines.ts'
-import { type Gateway, startGateway, upstreamConfig } from '../parts/gateway.ts'
+import { type Gateway, responsesConfig, startGateway, stopAll, upstreamConfig } from '../parts/gateway.ts'
 import { createJumpClock } from '../parts/jump-clock.ts'
-import { manage } from '../parts/manage.ts'
+import { adminHeaders, manage } from '../parts/manage.ts'
 import { createResponseClient } from '../parts/official-clients.ts'
 import { startUpstream, type UpstreamHandler } from '../parts/upstream.ts'
 import { answerHello, responsesWords, wantsStream } from '../parts/upstream-words.ts'
@@ -55,12 +55,7 @@ interface Answer {
 async function setUp(engine: TestEngine, env: Record<string, string> = on, clock = createJumpClock()): Promise<Setup> {
   const place = await engine.createPlace()
   const upstream = startUpstream(answerWholeItems)
-  const config = `${upstreamConfig(upstream.url).replace(
-    'models:',
-    `  - { id: respondent, dialect: openai-responses, base_url: "${upstream.url}/v1", api_key: upstream-secret }\nmodels:`,
-  )}
-  - { id: test/responses, price: { input: "1.00", output: "2.00" }, max_output_tokens: 8000, routes: [{ provider: respondent, model: up }] }
-`
+  const config = responsesConfig(upstream.url)
   const database = place.url === undefined ? {} : { DATABASE_URL: place.url }
   const gateway = await startGateway({ config, clock, env: { ...env, ...database } })
   const call = async (method: string, path: string, key = gateway.key, body?: object): Promise<Answer> => {
@@ -81,17 +76,8 @@ async function setUp(engine: TestEngine, env: Record<string, string> = on, clock
     upstream,
     call,
     ask: (body, key) => call('POST', '', key, body),
-    async otherKey() {
-      const { id } = await manage(gateway, 'POST', '/api/workspaces', { name: 'other' })
-      await manage(gateway, 'POST', `/api/workspaces/${id}/topups`, { amount: '5.00' })
-      const project = await manage(gateway, 'POST', `/api/workspaces/${id}/projects`, { name: 'p' })
-      return (await manage(gateway, 'POST', `/api/projects/${project.id}/keys`, { name: 'k' })).secret
-    },
-    async [Symbol.asyncDispose]() {
-      await gateway.stop()
-      upstream.stop()
-      place[Symbol.dispose]()
-    },
+    otherKey: async () => (await createWallets(gateway).open('5.00')).key,
+    [Symbol.asyncDispose]: () => stopAll(gateway, upstream, place),
   }
 }
 
@@ -241,11 +227,9 @@ forEachEngine((engine) => {
   test('the export of a workspace has its stored responses', async () => {
     await using setup = await setUp(engine)
     const { id } = (await setup.ask({ model: 'test/chat', store: true, input: canary })).body
-    const token = readFileSync(join(setup.gateway.dataFolder, 'admin-token'), 'utf8').trim()
     const { data } = await manage(setup.gateway, 'GET', '/api/workspaces')
-    const response = await fetch(`${setup.gateway.url}/api/workspaces/${data[0].id}/export`, {
-      headers: { authorization: `Bearer ${token}` },
-    })
+    const headers = adminHeaders(setup.gateway.dataFolder)
+    const response = await fetch(`${setup.gateway.url}/api/workspaces/${data[0].id}/export`, { headers })
     const lines = (await response.text())
       .trim()
       .split('\n')
@@ -261,9 +245,7 @@ forEachEngine((engine) => {
     const long = `${canary} `.repeat(200)
     const { id } = (await ask({ model: 'test/chat', store: true, input: long })).body
     const count = async (body: object) => {
-      const headers = { authorization: `Bearer ${gateway.key}`, 'content-type': 'application/json' }
-      const init = { method: 'POST', headers, body: JSON.stringify({ model: 'test/chat', ...body }) }
-      const response = await fetch(`${gateway.url}/v1/responses/input_tokens`, init)
+      const response = await post(gateway, '/v1/responses/input_tokens', { model: 'test/chat', ...body })
       return ((await response.json()) as { input_tokens: number }).input_tokens
     }
     expect(await count({ input: 'and?', previous_response_id: id })).toBeGreaterThan(await count({ input: long }))
@@ -338,11 +320,11 @@ forEachEngine((engine) => {
       const env = { ...on, DATABASE_URL: setup.place.url ?? '' }
       const replica = await startGateway({ config: upstreamConfig(setup.upstream.url), env })
       try {
-        const headers = { authorization: `Bearer ${setup.gateway.key}`, 'content-type': 'application/json' }
+        const headers = { authorization: `Bearer ${setup.gateway.key}` }
         const read = await fetch(`${replica.url}/v1/responses/${id}`, { headers })
         expect(((await read.json()) as { id: string }).id).toBe(id)
-        const body = JSON.stringify({ model: 'test/chat', previous_response_id: id, input: 'and?' })
-        const continued = await fetch(`${replica.url}/v1/responses`, { method: 'POST', headers, body })
+        const body = { model: 'test/chat', previous_response_id: id, input: 'and?' }
+        const continued = await post({ ...replica, key: setup.gateway.key }, '/v1/responses', body)
         expect(continued.status).toBe(200)
       } finally {
         await replica.stop()

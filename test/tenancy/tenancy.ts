@@ -2,11 +2,11 @@
 // asked goes over the wire; nothing here reaches into the app.
 
 import { expect } from 'bun:test'
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { ask as askGateway } from '../parts/ask.ts'
 import type { TestEngine } from '../parts/engines.ts'
 import { type Gateway, type GatewayOptions, startGateway } from '../parts/gateway.ts'
-import { addressed, chat, inWordsOf, messages, type TestSurface } from '../parts/surfaces.ts'
+import { adminToken } from '../parts/manage.ts'
+import { chat, inWordsOf, messages, type TestSurface } from '../parts/surfaces.ts'
 
 export interface Reply {
   readonly status: number
@@ -60,8 +60,7 @@ export async function startTenancy({ engine, ...options }: TenancyOptions = {}):
   const place = await engine?.createPlace()
   const database = place?.url === undefined ? {} : { DATABASE_URL: place.url }
   const gateway = await startGateway({ ...options, env: { ...options.env, ...database } })
-  const token =
-    options.env?.TOLLGATE_ADMIN_TOKEN ?? readFileSync(join(gateway.dataFolder, 'admin-token'), 'utf8').trim()
+  const token = options.env?.TOLLGATE_ADMIN_TOKEN ?? adminToken(gateway.dataFolder)
   const { url } = gateway
 
   const api: Tenancy['api'] = async (method, path, body, headers = { authorization: `Bearer ${token}` }) => {
@@ -103,13 +102,22 @@ export async function startTenancy({ engine, ...options }: TenancyOptions = {}):
 export function ask(url: string, surface: TestSurface, key: string, model: string, more: object = {}) {
   const cap = surface.name === 'messages' ? { max_tokens: 50 } : {}
   const members = inWordsOf(surface, { model, ...cap, messages: [{ role: 'user', content: 'hi' }], ...more })
-  const { path, body } = addressed(surface, JSON.stringify(members))
-  return fetch(url + path, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', ...surface.headers },
-    body,
-  })
+  return askGateway({ url, key }, surface, members)
 }
+
+/** The provider `acme` at an address. `models`: members of each entry beside its id and its route, by name: `acme/large`. */
+export function acmeConfig(url: string, models: Readonly<Record<string, string>>, more = ''): string {
+  const entries = Object.entries(models).map(
+    ([name, members]) => `  - { id: acme/${name}, ${members}, routes: [{ provider: acme, model: ${name[0]} }] }\n`,
+  )
+  return `providers:
+  - { id: acme, dialect: openai-chat, base_url: "${url}/v1", api_key: key-of-the-operator }
+models:
+${entries.join('')}${more}`
+}
+
+/** Input costs nothing; 50 tokens of output are $0.00005, and a cap of 100 holds $0.0001. */
+export const outputPriced = { large: 'price: { input: "0", output: "1.00" }, max_output_tokens: 1000' }
 
 export async function replyOf(response: Response): Promise<Reply> {
   // A feed has no end; that it was opened is all there is to see.

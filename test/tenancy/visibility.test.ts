@@ -4,19 +4,16 @@ import { afterAll, expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createThrowAwayFolder } from '../parts/engines.ts'
+import { stopAll } from '../parts/gateway.ts'
 import { allSurfaces, chat, messages } from '../parts/surfaces.ts'
 import { startUpstream } from '../parts/upstream.ts'
 import { chatWords, wordsFor } from '../parts/upstream-words.ts'
-import { failureOf, startTenancy } from './tenancy.ts'
+import { acmeConfig, failureOf, startTenancy } from './tenancy.ts'
 
 /** `groq` is built in and has no key here: only a workspace can open it. */
-const config = (url: string) => `
-providers:
-  - { id: acme, dialect: openai-chat, base_url: "${url}/v1", api_key: key-of-the-operator }
-models:
-  - { id: acme/small, price: free, routes: [{ provider: acme, model: s }] }
-  - { id: acme/large, price: free, routes: [{ provider: acme, model: l }] }
-  - { id: other/one, price: free, routes: [{ provider: acme, model: o }] }
+const config = (
+  url: string,
+) => `${acmeConfig(url, { small: 'price: free', large: 'price: free' })}  - { id: other/one, price: free, routes: [{ provider: acme, model: o }] }
   - { id: own/model, price: free, routes: [{ provider: groq, model: g }] }
 own_keys: { base_urls: true, allow_hosts: ["127.0.0.1"] }
 `
@@ -29,11 +26,7 @@ const platform = startUpstream((call, reply) =>
 const own = startUpstream((_, reply) => reply.send(200, { 'content-type': 'application/json' }, chatWords.whole))
 const tenancy = await startTenancy({ config: config(platform.url), env: { TOLLGATE_SANDBOX: 'off' } })
 
-afterAll(async () => {
-  await tenancy[Symbol.asyncDispose]()
-  platform.stop()
-  own.stop()
-})
+afterAll(() => stopAll(tenancy, platform, own))
 
 /**
  * Asks everywhere at once; every place must agree, and what is not seen must read like what does not exist. `off`: models
@@ -147,9 +140,9 @@ test('the public catalog names the configuration file without its path', async (
   await using elsewhere = await startTenancy({ env: { TOLLGATE_SANDBOX: 'off', TOLLGATE_CONFIG: path } })
   const catalog = await elsewhere.api('GET', '/api/catalog', undefined, {})
   expect(catalog.text).not.toContain(folder.path)
-  // The fifth line is that of the first model.
+  // The fourth line is that of the first model.
   expect(catalog.body.data.find(({ id }: { id: string }) => id === 'acme/small')).toMatchObject({
-    source: 'elsewhere.yaml:5',
-    price_source: 'elsewhere.yaml:5',
+    source: 'elsewhere.yaml:4',
+    price_source: 'elsewhere.yaml:4',
   })
 })

@@ -4,6 +4,7 @@
 import { afterAll, expect } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { browserTest, openContext, watchPage } from '../parts/browser.ts'
+import { stopAll } from '../parts/gateway.ts'
 import { eventOf, type StripeObject, signedEvent, startStripe } from '../parts/stripe.ts'
 import { until } from '../tenancy/tenancy.ts'
 import { button, field, startConsole } from './console-harness.ts'
@@ -15,10 +16,7 @@ const harness = await startConsole({
   stripeUrl: stripe.url,
 })
 
-afterAll(async () => {
-  await harness.stop()
-  await stripe[Symbol.asyncDispose]()
-})
+afterAll(() => stopAll(harness, stripe))
 
 /** For looking at; kept only where PAYMENT_SHOTS names a folder. */
 async function shot(page: Page, name: string): Promise<void> {

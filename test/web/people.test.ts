@@ -7,6 +7,7 @@ import type { Page } from 'playwright-core'
 import { Webhook } from 'standardwebhooks'
 import { isoTime, systemClock } from '../../src/kernel/clock.ts'
 import { browserTest, openContext, watchPage } from '../parts/browser.ts'
+import { stopAll } from '../parts/gateway.ts'
 import { followToCallback, type IdentityProvider, startIdentityProvider } from '../parts/identity-provider.ts'
 import { until } from '../tenancy/tenancy.ts'
 import { button, type ConsoleHarness, chooseWorkspace, field, startConsole } from './console-harness.ts'
@@ -27,10 +28,7 @@ beforeAll(async () => {
   await provider.serve(harness.gateway.url)
 })
 
-afterAll(async () => {
-  await harness.stop()
-  await provider.stop()
-})
+afterAll(() => stopAll(harness, provider))
 
 /** Opens an invitation in a separate browser, and accepts it. */
 const accept = async (link: string, name: string) => (await harness.accept(link, name, password)).page
