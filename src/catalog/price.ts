@@ -13,6 +13,7 @@ import {
 } from '../kernel/money.ts'
 import {
   type Bucket,
+  buckets,
   type FactorName,
   factorNames,
   factors,
@@ -255,14 +256,21 @@ export function cacheSavings(price: Price, usage: Usage): bigint {
   return priceUsage(price, uncached) - priceUsage(price, usage)
 }
 
+/** Every input bucket beside `input` and its parts concerns a cache. */
+const cacheBuckets = tokenBuckets.filter(
+  ({ bucket, side, partOf }) => side === 'input' && (partOf ?? bucket) !== 'input',
+)
+
+/** Parts of the cached tokens, such as audio, become the same parts of the plain input. */
 function withoutCache<Counts extends TokenCounts>(counts: Counts): Counts {
-  const audio = (counts.audioInputTokens ?? 0) + (counts.audioCacheReadTokens ?? 0)
-  return {
-    ...counts,
-    inputTokens: totalInputTokens(counts),
-    ...{ cacheReadTokens: 0, cacheWriteTokens: 0, cacheWriteLongTokens: 0, audioCacheReadTokens: 0 },
-    ...(audio > 0 && { audioInputTokens: audio }),
+  const plain: { -readonly [Count in keyof TokenCounts]: number } = { ...counts, inputTokens: totalInputTokens(counts) }
+  for (const { count, partOf, fallback } of cacheBuckets) {
+    const tokens = counts[count] ?? 0
+    if (partOf && fallback && tokens > 0)
+      plain[buckets[fallback].count] = (plain[buckets[fallback].count] ?? 0) + tokens
+    plain[count] = 0
   }
+  return { ...counts, ...plain }
 }
 
 /** Usage that a request may have beside its tokens. */

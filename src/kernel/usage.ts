@@ -1,5 +1,5 @@
 // The usage of a generation, by bucket: the table below names every quantity that is counted and priced. Prices, holds,
-// charges, receipts, the API, the command line and the pages iterate over it. Absent is not zero: an optional count that
+// charges, receipts, the API, exports, the command line and the pages iterate over it. Absent is not zero: an optional count that
 // was not reported is undefined.
 
 export interface TokenCounts {
@@ -77,7 +77,7 @@ interface UnitBucketInfo {
 
 /**
  * To add a price dimension, add its count to TokenCounts or UnitCounts, a row here, and the lines in a dialect's usage.ts
- * that read it. Holds assume that any request may use a bucket; pipeline code may rule it out (`conditionalBuckets`) or know
+ * that read it. A token bucket that is not part of another one also has a column in the request log. Holds assume that any request may use a bucket; pipeline code may rule it out (`conditionalBuckets`) or know
  * how many units can be used (`unitBounds`).
  */
 export const buckets = {
@@ -199,21 +199,39 @@ export const factorNames = Object.keys(factors) as FactorName[]
 /** A larger count is a provider's mistake or an attack. It would not overflow, but it must not be billed. */
 export const tokensMax = 2 ** 31
 
-export function totalInputTokens(usage: TokenCounts): number {
-  return usage.inputTokens + usage.cacheReadTokens + usage.cacheWriteTokens + usage.cacheWriteLongTokens
+/** Cached or not. */
+export function totalInputTokens(usage: WholeCounts): number {
+  let total = 0
+  for (const count of wholeInputCounts) total += usage[count]
+  return total
+}
+
+type WholeCount = (typeof buckets)[WholeBucket]['count']
+type WholeCounts = Readonly<Record<WholeCount, number>>
+const wholeInputCounts = wholeBuckets
+  .filter(({ side }) => side === 'input')
+  .map(({ count }) => count) as readonly WholeCount[]
+
+/** The same of a usage in JSON. A gateway of another version may leave a count out. */
+export function totalInputInJson(usage: { readonly [Name in WholeBucket as `${Name}_tokens`]?: number }): number {
+  return wholeBuckets.reduce(
+    (sum, { bucket, side }) => sum + (side === 'input' ? (usage[`${bucket}_tokens`] ?? 0) : 0),
+    0,
+  )
+}
+
+/** Zero in every bucket, to spread into a usage. */
+export const noTokens = Object.fromEntries(wholeBuckets.map(({ count }) => [count, 0])) as WholeCounts
+
+/** The fields of a usage that count tokens of each side, parts included. */
+export const countsOfSide: Readonly<Record<'input' | 'output', readonly string[]>> = {
+  input: tokenBuckets.flatMap(({ side, count }) => (side === 'input' ? count : [])),
+  output: tokenBuckets.flatMap(({ side, count }) => (side === 'output' ? count : [])),
 }
 
 /** A usage of which only the input is known, as an estimate. */
 export function estimatedInput(inputTokens: number): Usage {
-  return {
-    inputTokens,
-    cacheReadTokens: 0,
-    cacheWriteTokens: 0,
-    cacheWriteLongTokens: 0,
-    outputTokens: 0,
-    cacheReported: 'none',
-    source: 'estimated',
-  }
+  return { ...noTokens, inputTokens, cacheReported: 'none', source: 'estimated' }
 }
 
 /** Units from an untrusted count, to spread into a usage. */
@@ -274,7 +292,7 @@ export function countsWithCache(
   const cacheReadTokens = Math.min(input, reads)
   const cacheWriteTokens = Math.min(input - cacheReadTokens, writes)
   const inputTokens = input - cacheReadTokens - cacheWriteTokens
-  return { inputTokens, cacheReadTokens, cacheWriteTokens, cacheWriteLongTokens: 0, outputTokens: output }
+  return { ...noTokens, inputTokens, cacheReadTokens, cacheWriteTokens, outputTokens: output }
 }
 
 /** `cacheReported` for counts that may be missing, to spread into a usage. */

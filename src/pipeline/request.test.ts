@@ -72,13 +72,12 @@ describe('usage', () => {
     ])
   })
 
-  test('falls back to the input at the start if the final input is implausible', () => {
+  test('falls back to the input at the start, with its parts, if the final input is implausible', () => {
     const { request, notes } = openRequest()
-    expect(request.quoteUsage(reported(190_000, 7), reported(3, 1), () => 4)).toMatchObject({
-      inputTokens: 3,
-      outputTokens: 7,
-      source: 'estimated',
-    })
+    const final = { ...reported(190_000, 7), audioInputTokens: 3, audioOutputTokens: 2 }
+    const usage = request.quoteUsage(final, reported(3, 1), () => 4)
+    expect(usage).toMatchObject({ inputTokens: 3, outputTokens: 7, audioOutputTokens: 2, source: 'estimated' })
+    expect(usage.audioInputTokens).toBeUndefined()
     expect(notes).toHaveLength(1)
   })
 

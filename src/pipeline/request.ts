@@ -49,6 +49,7 @@ import {
   plausiblePart,
   type UsageBounds,
   usageSince,
+  withInputOf,
   withTolerance,
 } from './usage.ts'
 
@@ -454,8 +455,7 @@ export class GatewayRequest implements RelayContext {
   #withInputAtStart(reported: Usage, atStart: Usage | undefined): Usage {
     const counted = this.#plausibleStart(reported)
     if (!atStart || (counted && totalInputTokens(counted) > 0)) return reported
-    const { inputTokens, cacheReadTokens, cacheWriteTokens, cacheWriteLongTokens } = atStart
-    return { ...reported, inputTokens, cacheReadTokens, cacheWriteTokens, cacheWriteLongTokens }
+    return withInputOf(reported, atStart)
   }
 
   /** Once per request: hosts that count in every chunk are wrong in every chunk. */

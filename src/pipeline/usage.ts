@@ -6,7 +6,9 @@ import type { StreamRelay } from '../dialects/byte-lane/relay.ts'
 import type { Envelope } from '../dialects/canonical/translation.ts'
 import type { Clock } from '../kernel/clock.ts'
 import {
+  countsOfSide,
   estimatedInput,
+  noTokens,
   type TokenCounts,
   totalInputTokens,
   type UnitCounts,
@@ -149,12 +151,6 @@ function plausibleUnits(usage: Usage, bounds: UsageBounds): UnitCounts {
   return Object.fromEntries(reported.map(({ count }) => [count, usage[count]]))
 }
 
-function withoutUnits(usage: Usage): Usage {
-  if (unitBuckets.every(({ count }) => usage[count] === undefined)) return usage
-  const counted = Object.entries(usage).filter(([name]) => !unitBuckets.some(({ count }) => count === name))
-  return Object.fromEntries(counted) as unknown as Usage
-}
-
 function plausibleSummaries(
   summaries: readonly TokenCounts[],
   { inputTokens, summaryTokens }: UsageBounds,
@@ -166,18 +162,31 @@ function plausibleSummaries(
 
 /** Drops implausible counts, as if they had not been reported. */
 export function plausiblePart(usage: Usage, bounds: UsageBounds, outputBytes: () => number): Usage {
-  const { summaries, reasoningTokens, audioOutputTokens, outputTokens, ...input } = withoutUnits(usage)
-  const kept = plausibleSummaries(summaries ?? [], bounds)
   const isInput = totalInputTokens(usage) <= inputMaxOf(usage, bounds)
-  const isOutput = outputTokens <= outputMaxOf(usage, bounds, outputBytes)
+  const isOutput = usage.outputTokens <= outputMaxOf(usage, bounds, outputBytes)
+  const summaries = plausibleSummaries(usage.summaries ?? [], bounds)
+  const dropped: readonly string[] = [
+    ...(isInput ? [] : countsOfSide.input),
+    ...(isOutput ? [] : [...countsOfSide.output, 'reasoningTokens']),
+    ...unitBuckets.flatMap(({ count }) => (isUnitPlausible(usage, bounds, count) ? [] : count)),
+    ...(summaries.length > 0 ? [] : ['summaries']),
+  ]
   return {
-    ...(isInput ? input : estimatedInput(0)),
-    ...(isOutput && reasoningTokens !== undefined && { reasoningTokens }),
-    ...(isOutput && audioOutputTokens !== undefined && { audioOutputTokens }),
-    ...plausibleUnits(usage, bounds),
-    ...(kept.length > 0 && { summaries: kept }),
-    outputTokens: isOutput ? outputTokens : 0,
+    ...noTokens,
+    ...fieldsOf(usage, (name) => !dropped.includes(name)),
+    ...(!isInput && ({ cacheReported: 'none', source: 'estimated' } as const)),
+    ...(summaries.length > 0 && { summaries }),
   }
+}
+
+function fieldsOf(usage: Usage, isWanted: (name: string) => boolean): Usage {
+  return Object.fromEntries(Object.entries(usage).filter(([name]) => isWanted(name))) as unknown as Usage
+}
+
+/** A report with the input of another one. */
+export function withInputOf(reported: Usage, other: Usage): Usage {
+  const isInput = (name: string) => countsOfSide.input.includes(name)
+  return { ...fieldsOf(reported, (name) => !isInput(name)), ...fieldsOf(other, isInput) }
 }
 
 /** An estimate from the relayed bytes and the plausible part of `reported`; never above the bounds. */

@@ -6,6 +6,7 @@ import { shownEndUser, tagsFromText } from '../kernel/attribution.ts'
 import { isoTime } from '../kernel/clock.ts'
 import type { WorkspaceId } from '../kernel/ids.ts'
 import { formatUsd, type Nano, zeroNano } from '../kernel/money.ts'
+import { wholeBuckets } from '../kernel/usage.ts'
 import type { Database } from '../store/database.ts'
 import { timeFromSql } from '../store/sql.ts'
 import { csvLine as csvCells } from '../wire/csv.ts'
@@ -51,19 +52,22 @@ export async function sumUsage({ database, groupBy, withProviderCosts, ...query 
   return sums
 }
 
+type TokenName = (typeof tokenNames)[number]
+
 const sumOf = (expression: string) => `CAST(COALESCE(SUM(${expression}), 0) AS BIGINT)`
 
-/** Token columns are in the order of `tokenNames`. */
+const tokenNames = wholeBuckets.map(({ bucket }) => `${bucket}_tokens` as const)
+const inputNames = wholeBuckets.flatMap(({ bucket, side }) => (side === 'input' ? (`${bucket}_tokens` as const) : []))
+/** The column `input_tokens` includes the other input; a sum does not. */
+const plainInput = ['input_tokens', ...inputNames.filter((name) => name !== 'input_tokens')].join(' - ')
+
 const usageColumns = {
   requests: 'COUNT(*)',
   failed: 'COUNT(code)',
   estimated: sumOf('estimated'),
-  // Cached tokens are counted separately.
-  t0: sumOf('input_tokens - cache_read_tokens - cache_write_tokens - cache_write_1h_tokens'),
-  t1: sumOf('cache_read_tokens'),
-  t2: sumOf('cache_write_tokens'),
-  t3: sumOf('cache_write_1h_tokens'),
-  t4: sumOf('output_tokens'),
+  ...(Object.fromEntries(
+    tokenNames.map((name) => [name, sumOf(name === 'input_tokens' ? plainInput : name)]),
+  ) as Record<TokenName, string>),
   cost: sumOf('charge'),
   saved: sumOf('cache_saved'),
 }
@@ -76,7 +80,7 @@ const costColumns = {
 }
 
 type SummedRow = Readonly<Record<`g${number}`, string | null>> &
-  Readonly<Record<keyof typeof usageColumns | `t${number}`, bigint>> &
+  Readonly<Record<keyof typeof usageColumns, bigint>> &
   Readonly<Partial<Record<keyof typeof costColumns, bigint>>>
 
 /** When the oldest request started that is in the log; undefined = there is none. */
@@ -117,8 +121,6 @@ interface GroupColumn {
 /** `tag:NAME`: by the value of that tag. */
 export type UsageGroup = keyof typeof groupColumns | `tag:${string}`
 
-const tokenNames = ['input', 'cache_read', 'cache_write', 'cache_write_1h', 'output'].map((name) => `${name}_tokens`)
-
 const dayMs = 86_400_000
 const groupColumns = {
   day: {
@@ -152,8 +154,7 @@ export interface UsageSum {
   failed: number
   /** Charged by estimated usage. */
   estimated: number
-  /** In the order of `tokenNames`. */
-  readonly tokens: number[]
+  readonly tokens: Record<TokenName, number>
   cost: Nano
   /** Savings by the prompt cache; negative if writing to it cost more. */
   saved: bigint
@@ -173,8 +174,13 @@ export interface UsageSums {
 }
 
 /** All input, and the part of it that was read from a cache or written to one. */
-export function inputOf({ tokens: [input = 0, read = 0, write = 0, writeLong = 0, output = 0] }: UsageSum) {
-  return { input: input + read + write + writeLong, cacheRead: read, cacheWrite: write + writeLong, output }
+export function inputOf({ tokens }: UsageSum) {
+  return {
+    input: inputNames.reduce((sum, name) => sum + tokens[name], 0),
+    cacheRead: tokens.cache_read_tokens,
+    cacheWrite: tokens.cache_write_tokens + tokens.cache_write_1h_tokens,
+    output: tokens.output_tokens,
+  }
 }
 
 function createSums(groups: readonly GroupColumn[]): UsageSums {
@@ -187,7 +193,7 @@ function createSums(groups: readonly GroupColumn[]): UsageSums {
       { name: 'requests', value: (sum) => sum.requests },
       { name: 'failed_requests', value: (sum) => sum.failed },
       { name: 'estimated_requests', value: (sum) => sum.estimated },
-      ...tokenNames.map((name, at) => ({ name, value: (sum: UsageSum) => sum.tokens[at] ?? 0 })),
+      ...tokenNames.map((name) => ({ name, value: (sum: UsageSum) => sum.tokens[name] })),
       { name: 'cost_usd', value: (sum) => formatUsd(sum.cost) },
       { name: 'cache_saved_usd', value: (sum) => formatUsd(sum.saved as Nano) },
     ],
@@ -212,7 +218,7 @@ function addRow(sum: UsageSum, row: SummedRow): void {
   sum.requests += Number(row.requests)
   sum.failed += Number(row.failed)
   sum.estimated += Number(row.estimated)
-  for (const at of tokenNames.keys()) sum.tokens[at] = (sum.tokens[at] ?? 0) + Number(row[`t${at}`])
+  for (const name of tokenNames) sum.tokens[name] += Number(row[name])
   sum.cost = (sum.cost + row.cost) as Nano
   sum.saved += row.saved
   sum.upstreamCost = (sum.upstreamCost + (row.upstream_cost ?? 0n)) as Nano
@@ -230,7 +236,7 @@ function emptySum(groups: UsageSum['groups']): UsageSum {
     requests: 0,
     failed: 0,
     estimated: 0,
-    tokens: tokenNames.map(() => 0),
+    tokens: Object.fromEntries(tokenNames.map((name) => [name, 0])) as Record<TokenName, number>,
     cost: zeroNano,
     saved: 0n,
     upstreamCost: zeroNano,

@@ -3,6 +3,7 @@
 import type { AnswerOf, CallOf, ItemOf } from '../../api/client.ts'
 import { tagsText } from '../../kernel/attribution.ts'
 import { isoTime } from '../../kernel/clock.ts'
+import { totalInputInJson } from '../../kernel/usage.ts'
 import type { CommandContext, CommandDefinition } from '../command.ts'
 import { explainText } from '../explain-text.ts'
 import { projectNames } from '../lookup.ts'
@@ -31,7 +32,7 @@ const columns: readonly TitledColumn<LoggedRequest>[] = [
   ['MODEL', shownModel],
   ['VIA', ({ provider }) => provider],
   ['TRIES', ({ attempts }) => attempts.length, 'right'],
-  ['IN', ({ usage }) => shownCount(inputTokens(usage)), 'right'],
+  ['IN', ({ usage }) => shownCount(usage ? totalInputInJson(usage) : undefined), 'right'],
   ['OUT', ({ usage }) => shownCount(usage?.output_tokens), 'right'],
   ['TTFT', ({ first_event_ms }) => shownMs(first_event_ms), 'right'],
   ['TOTAL', ({ total_ms }) => shownMs(total_ms), 'right'],
@@ -43,14 +44,6 @@ const columns: readonly TitledColumn<LoggedRequest>[] = [
 function shownModel({ model, path }: LoggedRequest): string {
   if (model === null) return path
   return path.endsWith('/count_tokens') ? `${model} (count_tokens)` : model
-}
-
-/** Cached or not. */
-function inputTokens(usage: LoggedRequest['usage']): number | undefined {
-  if (!usage) return undefined
-  const counts = [usage.input_tokens, usage.cache_read_tokens, usage.cache_write_tokens, usage.cache_write_1h_tokens]
-  // A gateway of another version may leave a count out.
-  return counts.reduce((sum, count) => sum + (count ?? 0), 0)
 }
 
 const filterOptions = {

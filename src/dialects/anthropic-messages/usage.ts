@@ -2,7 +2,15 @@
 // again, cumulative, in message_delta. Hosts differ in which event carries the cache counts, so for each member the
 // last value that is not null counts.
 
-import { cacheReport, type TokenCounts, tokenCount, type Usage, unitReport } from '../../kernel/usage.ts'
+import {
+  cacheReport,
+  noTokens,
+  type TokenCounts,
+  tokenCount,
+  type Usage,
+  unitReport,
+  wholeBuckets,
+} from '../../kernel/usage.ts'
 import type { RawJson } from '../canonical/conversation.ts'
 import { isRecord, jsonNumber, jsonObject, type Members, recordOf } from '../canonical/json.ts'
 
@@ -34,8 +42,7 @@ function isCompaction(iteration: unknown): iteration is UsageMembers {
 }
 
 function countsOf(usage: Usage): TokenCounts {
-  const { inputTokens, cacheReadTokens, cacheWriteTokens, cacheWriteLongTokens, outputTokens } = usage
-  return { inputTokens, cacheReadTokens, cacheWriteTokens, cacheWriteLongTokens, outputTokens }
+  return Object.fromEntries(wholeBuckets.map(({ count }) => [count, usage[count]])) as unknown as TokenCounts
 }
 
 function readCounts(members: UsageMembers): Usage | undefined {
@@ -50,6 +57,7 @@ function readCounts(members: UsageMembers): Usage | undefined {
   const reads = tokenCount(members.cache_read_input_tokens)
   const reasoning = tokenCount(recordOf(members.output_tokens_details).thinking_tokens)
   return {
+    ...noTokens,
     inputTokens: input,
     cacheReadTokens: reads ?? 0,
     cacheWriteTokens: Math.max(0, (writes ?? 0) - (long ?? 0)),

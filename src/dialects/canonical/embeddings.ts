@@ -1,7 +1,7 @@
 // Embeddings: what a dialect implements to ask for vectors or to answer with them, and the form between dialects.
 
 import type { Failure } from '../../kernel/failure.ts'
-import type { Usage } from '../../kernel/usage.ts'
+import { noTokens, type Usage } from '../../kernel/usage.ts'
 import type { EditedRequest, RequestEdits } from '../byte-lane/edits.ts'
 import type { RelayReply } from '../byte-lane/relay.ts'
 import type { ProviderFault } from './faults.ts'
@@ -51,8 +51,7 @@ export interface Embeddings extends UpstreamEmbeddings {
 /** The counts of a reply that has input only; undefined if none were counted. */
 export function inputUsage(tokens: number | undefined): Usage | undefined {
   if (tokens === undefined || tokens === 0) return undefined
-  const nothing = { cacheReadTokens: 0, cacheWriteTokens: 0, cacheWriteLongTokens: 0, outputTokens: 0 }
-  return { inputTokens: tokens, ...nothing, cacheReported: 'none', source: 'reported' }
+  return { ...noTokens, inputTokens: tokens, cacheReported: 'none', source: 'reported' }
 }
 
 /** Little-endian 32-bit floats, as OpenAI's clients ask for them. */

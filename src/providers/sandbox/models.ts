@@ -4,7 +4,7 @@
 import type { Tool } from '../../dialects/canonical/conversation.ts'
 import { parseJson, recordOf } from '../../dialects/canonical/json.ts'
 import type { ReplyEvent, Stop } from '../../dialects/canonical/reply.ts'
-import type { Usage } from '../../kernel/usage.ts'
+import { noTokens, type Usage } from '../../kernel/usage.ts'
 import type { Passage, Prompt } from './prompt.ts'
 import { exampleOf } from './schema-example.ts'
 import { countTokens, splitFragments, splitWords, takeTokens } from './tokens.ts'
@@ -279,6 +279,7 @@ function sumTokens(passages: readonly Passage[]): number {
 function inputUsage(total: number, cached: CachedTokens | undefined) {
   const { read, writtenShort, writtenLong } = cached ?? { read: 0, writtenShort: 0, writtenLong: 0 }
   return {
+    ...noTokens,
     inputTokens: total - read - writtenShort - writtenLong,
     cacheReadTokens: read,
     cacheWriteTokens: writtenShort,

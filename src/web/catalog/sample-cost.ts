@@ -2,7 +2,7 @@
 // code. The conversion is exact.
 
 import { type Price, readPrice } from '../../catalog/price.ts'
-import { tokensMax, type Usage } from '../../kernel/usage.ts'
+import { noTokens, tokensMax, type Usage } from '../../kernel/usage.ts'
 import type { CatalogEntry } from './entry.ts'
 
 /** undefined = no price. */
@@ -42,10 +42,9 @@ function wholeNumber(query: URLSearchParams, { name, max }: SampleField): number
 export function usageOf({ in: input, cached, out }: Sample): Usage {
   const cacheReadTokens = Math.floor((input * cached) / 100)
   return {
+    ...noTokens,
     inputTokens: input - cacheReadTokens,
     cacheReadTokens,
-    cacheWriteTokens: 0,
-    cacheWriteLongTokens: 0,
     outputTokens: out,
     source: 'estimated',
   }

@@ -4,6 +4,7 @@
 import type { TargetedSubmitEvent } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import { isoTime } from '../../../kernel/clock.ts'
+import { totalInputInJson } from '../../../kernel/usage.ts'
 import { exactCount, shortMs } from '../../catalog/format.ts'
 import type { ConsoleData } from '../../page-data.ts'
 import { type CallOf, type RequestItem, targetOfCall } from '../api.ts'
@@ -137,7 +138,7 @@ export const requestColumns: readonly Column<RequestItem>[] = [
   {
     label: 'Tokens',
     isNumber: true,
-    show: ({ usage }) => (usage ? exactCount(inputTokens(usage)) : '–'),
+    show: ({ usage }) => (usage ? exactCount(totalInputInJson(usage)) : '–'),
     note: ({ usage }) => usage && `${exactCount(usage.output_tokens)} out`,
   },
   {
@@ -268,10 +269,6 @@ const facetFields = [
   { name: 'provider', label: 'Provider' },
   { name: 'agent', label: 'Client' },
 ] as const
-
-function inputTokens(usage: NonNullable<RequestItem['usage']>): number {
-  return usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens + usage.cache_write_1h_tokens
-}
 
 interface LiveRequestsOptions {
   /** undefined = not live. */
