@@ -2,13 +2,8 @@
 // charge; the others here, in the background and in batches, because nothing waits for them and losing the last second of
 // them in a crash loses no money.
 
-import {
-  type AttributionFilters,
-  hasAttributionFilter,
-  passesAttribution,
-  tagsFromText,
-} from '../kernel/attribution.ts'
-import { firstIdAt, type KeyId, type ProjectId, type RequestId, type WorkspaceId } from '../kernel/ids.ts'
+import { hasAttributionFilter, passesAttribution, tagsFromText } from '../kernel/attribution.ts'
+import { firstIdAt, type KeyId, type ProjectId, type RequestId } from '../kernel/ids.ts'
 import { yieldToEventLoop } from '../kernel/timers.ts'
 import type { Database } from '../store/database.ts'
 import { templateOf } from '../store/insert-rows.ts'
@@ -23,6 +18,7 @@ import {
   requestRow,
   type StoredRow,
 } from './request-record.ts'
+import type { RequestFilters } from './request-series.ts'
 
 export interface RequestLog {
   /** Queues a request that was not charged, or a correction of one that was: see `writeRequests`. */
@@ -111,18 +107,7 @@ export async function findRequest(sql: Sql, id: RequestId): Promise<LoggedReques
   return row && requestFromRow(row)
 }
 
-export interface RequestQuery extends AttributionFilters {
-  readonly workspaceId?: WorkspaceId
-  readonly projectId?: ProjectId
-  readonly keyId?: KeyId
-  /** Only requests with one of these keys. */
-  readonly keyIds?: readonly KeyId[]
-  readonly model?: string
-  readonly provider?: string
-  /** `ok`, or as it is recorded, or the code in lower case. */
-  readonly cause?: string
-  /** `failed`: with a code, also of a failure inside a stream. */
-  readonly outcome?: 'ok' | 'failed'
+export interface RequestQuery extends RequestFilters {
   /** When they started, epoch milliseconds; `to` is exclusive. */
   readonly from?: number
   readonly to?: number

@@ -1,5 +1,5 @@
 // Requests summed up by time and by group, for charts, histograms and facets. Windows are exact to the millisecond: whole
-// hours come from the hourly sums where those have the group, the rest from the log. The database adds up portions of the
+// hours and days come from the sums where those have the group, the rest from the log. The database adds up portions of the
 // log, so that neither the memory nor the time between two portions grows with it.
 
 import { type AttributionFilters, shownEndUser, tagsFromText } from '../kernel/attribution.ts'
@@ -17,9 +17,9 @@ import {
   grainMs,
   noFigures,
 } from '../store/request-rows.ts'
-import { type SqlValue, timeToSql } from '../store/sql.ts'
+import { type Sql, type SqlValue, timeToSql } from '../store/sql.ts'
 
-export interface SeriesFilters extends AttributionFilters {
+export interface RequestFilters extends AttributionFilters {
   readonly workspaceId?: WorkspaceId
   readonly projectId?: ProjectId
   readonly keyId?: KeyId
@@ -27,6 +27,7 @@ export interface SeriesFilters extends AttributionFilters {
   readonly keyIds?: readonly KeyId[]
   readonly model?: string
   readonly provider?: string
+  /** `failed`: with a code, also of a failure inside a stream. */
   readonly outcome?: 'ok' | 'failed'
   /** As `causeColumn` has it. */
   readonly cause?: string
@@ -53,7 +54,7 @@ const columns = {
 /** `tag:NAME`: by the value of that tag. */
 export type SeriesGroup = keyof typeof columns | `tag:${string}`
 
-export interface SeriesQuery extends SeriesFilters {
+export interface SeriesQuery extends RequestFilters {
   /** Epoch milliseconds; `to` is exclusive. */
   readonly from: number
   readonly to: number
@@ -126,22 +127,39 @@ async function addHours({ sql }: LogDatabase, query: SeriesQuery, [from, to]: Sp
   const { stepMs, offsetMs, workspaceId = allWorkspaces } = query
   const group = query.group as keyof typeof hourlyGroups
   const place = `(start_at + ${offsetMs}) / ${stepMs} AS place`
-  const texts = [
-    `SELECT ${place}, subject, ${sums} FROM request_sums WHERE grain = 'hour' AND series = '${hourlyGroups[group]}'
-      AND workspace_id = `,
-    ' AND start_at >= ',
-    ' AND start_at < ',
-    ` GROUP BY 1, 2 UNION ALL SELECT ${place}, ${columns[group]} AS subject, ${sums} FROM request_hours WHERE CAST(`,
-    ` AS TEXT) IN ('', workspace_id) AND start_at >= `,
-    ' AND start_at < ',
-    ' GROUP BY 1, 2',
+  const isDaily = stepMs % grainMs.day === 0 && offsetMs % grainMs.day === 0
+  const [days, before, after] = isDaily ? daysAndHours(from, to) : [noSpan, [from, to] as const, noSpan]
+  const ofSums = (grain: keyof typeof grainMs, [start, end]: Span): Piece => [
+    `SELECT ${place}, subject, ${sums} FROM request_sums WHERE grain = '${grain}' AND series = '${hourlyGroups[group]}'
+      AND workspace_id = ? AND start_at >= ? AND start_at < ? GROUP BY 1, 2 UNION ALL `,
+    ...[workspaceId, timeToSql(start), timeToSql(end)],
   ]
-  const values = [workspaceId, timeToSql(from), timeToSql(to)]
-  const rows = await sql<SummedRow>(templateOf(texts), ...values, ...values)
+  const rows = await run<SummedRow>(sql, [
+    ...[ofSums('day', days), ofSums('hour', before), ofSums('hour', after)],
+    [
+      `SELECT ${place}, ${columns[group]} AS subject, ${sums} FROM request_hours
+        WHERE CAST(? AS TEXT) IN ('', workspace_id) AND start_at >= ? AND start_at < ? GROUP BY 1, 2`,
+      ...[workspaceId, timeToSql(from), timeToSql(to)],
+    ],
+  ])
   for (const row of rows) {
     const figures = figuresFromRow(row)
     for (const sum of sumsOf(row.subject, Number(row.place))) addFigures(sum, figures)
   }
+}
+
+const noSpan: Span = [0, 0]
+
+/** The whole days of a span of hours, and the hours before and after them. */
+export function daysAndHours(from: number, to: number): readonly [days: Span, before: Span, after: Span] {
+  const firstDay = Math.ceil(from / grainMs.day) * grainMs.day
+  const lastDay = Math.floor(to / grainMs.day) * grainMs.day
+  if (firstDay >= lastDay) return [noSpan, [from, to], noSpan]
+  return [
+    [firstDay, lastDay],
+    [from, firstDay],
+    [lastDay, to],
+  ]
 }
 
 type SummedRow = { readonly subject: string | null; readonly place: bigint } & Readonly<Record<string, bigint>>
@@ -198,11 +216,18 @@ async function addLogged(database: LogDatabase, query: SeriesQuery, sumsOf: Sums
   }
 }
 
+/** A part of a statement, with a `?` for every value. */
 type Piece = readonly [text: string, ...values: readonly SqlValue[]]
 
-/** Conditions, each a text with a `?` for every value. */
-function conditionsOf(query: SeriesFilters): readonly Piece[] {
-  const { workspaceId, projectId, keyId, keyIds, model, provider, session, agent, endUser, tag, outcome, cause } = query
+function run<Row>(sql: Sql, pieces: readonly Piece[]): Promise<Row[]> {
+  const text = pieces.map(([piece]) => piece).join('')
+  return sql<Row>(templateOf(text.split('?')), ...pieces.flatMap(([, ...values]) => values))
+}
+
+const and: Piece = [' AND ']
+
+function conditionsOf(query: RequestFilters): readonly Piece[] {
+  const { workspaceId, projectId, keyId, model, provider, session, agent, endUser, tag, outcome, cause } = query
   const equal = Object.entries({
     workspace_id: workspaceId,
     key_id: keyId,
@@ -214,8 +239,6 @@ function conditionsOf(query: SeriesFilters): readonly Piece[] {
     [causeColumn]: cause,
   }).flatMap(([column, value]): Piece[] => (value === undefined ? [] : [[`${column} = ?`, value]]))
   const others: (Piece | false)[] = [
-    keyIds !== undefined &&
-      (keyIds.length === 0 ? ['1 = 0'] : [`key_id IN (${keyIds.map(() => '?').join(', ')})`, ...keyIds]),
     endUser !== undefined && ['? IN (end_user, SUBSTR(end_user, 1, 23), SUBSTR(end_user, 25))', endUser],
     // Not LIKE, which ignores case on one of the engines.
     tag !== undefined && [`REPLACE(',' || tags || ',', ?, '') <> ',' || tags || ','`, `,${tag},`],
@@ -224,35 +247,34 @@ function conditionsOf(query: SeriesFilters): readonly Piece[] {
   return [...equal, ...others.filter((piece) => piece !== false)]
 }
 
-/** Rows of each portion of the log; `select` ends before FROM and `end` follows the conditions. */
+/** Rows of each portion of the log, of several keys along each; `select` ends before FROM and `end` follows the conditions. */
 export async function* readPortions<Row>(
-  { sql, engine }: LogDatabase,
-  { from, to, ...filters }: SeriesFilters & { readonly from: number; readonly to: number },
+  database: LogDatabase,
+  { keyIds, ...query }: RequestFilters & { readonly from: number; readonly to: number },
   select: string,
   end: string,
 ): AsyncGenerator<readonly Row[]> {
-  const run = <Found>(pieces: readonly Piece[]): Promise<Found[]> => {
-    const texts = pieces
-      .map(([text]) => text)
-      .join('')
-      .split('?')
-    return sql<Found>(templateOf(texts), ...pieces.flatMap(([, ...values]) => values))
+  if (keyIds) {
+    const wanted = query.keyId === undefined ? keyIds : keyIds.filter((id) => id === query.keyId)
+    for (const keyId of wanted) yield* readPortions<Row>(database, { ...query, keyId }, select, end)
+    return
   }
-  const conditions = conditionsOf(filters).flatMap((piece): Piece[] => [piece, [' AND ']])
-  const indexed = conditionsOf({
-    ...(filters.keyId ? { keyId: filters.keyId } : filters.workspaceId && { workspaceId: filters.workspaceId }),
-  })
-  const along = indexed.flatMap((piece): Piece[] => [piece, [' AND ']])
+  const { sql, engine } = database
+  const { from, to, ...filters } = query
+  const conditions = conditionsOf(filters).flatMap((piece) => [piece, and])
+  // Each has an index with the id.
+  const indexed = (['keyId', 'workspaceId', 'model'] as const).find((name) => filters[name] !== undefined)
+  const along = conditionsOf(indexed ? { [indexed]: filters[indexed] } : {}).flatMap((piece) => [piece, and])
   const last = firstIdAt(to + marginMs)
   let after: string = firstIdAt(Math.max(0, Math.floor(from) - marginMs))
   for (;;) {
     // The index alone answers this.
-    const [upper] = await run<{ id: string }>([
+    const [upper] = await run<{ id: string }>(sql, [
       ['SELECT id FROM requests WHERE '],
       ...along,
       ['id > ? AND id < ? ORDER BY id LIMIT 1 OFFSET ?', after, last, portions[engine] - 1n],
     ])
-    yield await run<Row>([
+    yield await run<Row>(sql, [
       [`${select} FROM requests WHERE `],
       ...conditions,
       [
@@ -277,7 +299,7 @@ export type Facets = Readonly<Record<FacetName, ReadonlyMap<string, number>>>
 /** How many requests there are of each value; those without one are left out. */
 export async function countFacets(
   database: LogDatabase,
-  query: SeriesFilters & { readonly from: number; readonly to: number },
+  query: RequestFilters & { readonly from: number; readonly to: number },
 ): Promise<{ readonly total: number; readonly facets: Facets }> {
   const facets = Object.fromEntries(facetNames.map((name) => [name, new Map<string, number>()])) as Record<
     FacetName,
@@ -313,7 +335,7 @@ export async function countFacets(
   }
   // Without filters the hourly sums have these.
   for (const group of isFiltered ? [] : (['model', 'key', 'project'] as const)) {
-    const span = { from, to, ...(workspaceId && { workspaceId }), stepMs: facetStepMs, offsetMs: 0 }
+    const span = { from, to, ...(workspaceId && { workspaceId }), stepMs: wholeStepMs, offsetMs: 0 }
     for (const { value, total: sum } of await readSeries(database, { ...span, group })) {
       if (value !== null) facets[group].set(value, Number(sum.requests))
     }
@@ -321,5 +343,5 @@ export async function countFacets(
   return { total, facets }
 }
 
-/** Whole hours, and longer than any window. */
-const facetStepMs = 10_000 * grainMs.hour
+/** Whole days, and longer than any window: for sums by group alone. */
+export const wholeStepMs = 10_000 * grainMs.day

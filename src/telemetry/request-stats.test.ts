@@ -11,7 +11,8 @@ import type { Database } from '../store/database.ts'
 import { type Figures, grainMs } from '../store/request-rows.ts'
 import { createRequestLog } from './request-log.ts'
 import { chargedRequestRow } from './request-record.ts'
-import { createFolding, daysAndHours, firstEventsOf, readStats, type StatGroup } from './request-stats.ts'
+import { daysAndHours } from './request-series.ts'
+import { createFolding, firstEventsOf, readStats, type StatGroup } from './request-stats.ts'
 
 const hourMs = grainMs.hour
 /** The start of an hour. */
@@ -242,25 +243,24 @@ test('a quantile lies between the bounds of its count, in proportion', () => {
 describe('a span is read as whole days and the hours around them', () => {
   const midnight = Date.UTC(2026, 10, 12)
   const at = (hours: number) => midnight + hours * hourMs
-  const lengths = (from: number, to: number, now: number) =>
-    daysAndHours({ from: at(from), to: at(to), now: at(now) }).map(([start, end]) => (end - start) / hourMs)
+  const lengths = (from: number, to: number) =>
+    daysAndHours(at(from), at(to)).map(([start, end]) => (end - start) / hourMs)
 
   test.each([
-    // From, to and now in hours after midnight; the hours read by the day, before the days and after them.
-    [14, 61, 100, [24, 10, 13]],
-    [14, 61, 60, [48, 10, 0]],
-    [0, 48, 100, [48, 0, 0]],
-    [11, 12, 100, [0, 1, 0]],
-    [11, 12, 11, [0, 1, 0]],
-    [11, 36, 100, [0, 25, 0]],
-  ])('from %d to %d at %d', (from, to, now, expected) => {
-    expect(lengths(from, to, now)).toEqual(expected)
+    // From and to in hours after midnight; the hours read by the day, before the days and after them.
+    [14, 61, [24, 10, 13]],
+    [14, 72, [48, 10, 0]],
+    [0, 48, [48, 0, 0]],
+    [11, 12, [0, 1, 0]],
+    [11, 36, [0, 25, 0]],
+  ])('from %d to %d', (from, to, expected) => {
+    expect(lengths(from, to)).toEqual(expected)
   })
 
   test('and every hour counts once, wherever the span begins and ends', () => {
     for (let from = 0; from < 24 * 5; from += 7) {
       for (let to = from + 1; to <= 24 * 8; to += 5) {
-        const [days, before, after] = daysAndHours({ from: at(from), to: at(to), now: at(24 * 9) })
+        const [days, before, after] = daysAndHours(at(from), at(to))
         const pieces = [before, days, after].filter(([start, end]) => start < end)
         expect(pieces[0]?.[0]).toBe(at(from))
         expect(pieces.at(-1)?.[1]).toBe(at(to))

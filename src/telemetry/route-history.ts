@@ -1,12 +1,8 @@
 // How the attempts at each route ended, from the request log: the model page shows it by the hour, the provider history by
 // slots of five minutes, from which it also finds incidents. The database adds up portions of the log.
 
-import { firstIdAt } from '../kernel/ids.ts'
-import { yieldToEventLoop } from '../kernel/timers.ts'
-import type { Database } from '../store/database.ts'
-import { templateOf } from '../store/insert-rows.ts'
-import { timeToSql } from '../store/sql.ts'
 import type { AttemptRecord } from './request-record.ts'
+import { type LogDatabase, readPortions } from './request-series.ts'
 
 /** The attempts at a route that belong to requests which began in a span of time. */
 export interface Slot {
@@ -54,14 +50,9 @@ interface Row {
   readonly first_event_ms: bigint
 }
 
-/** A few milliseconds on the embedded database. */
-const portion = 2_000n
-/** An id is made a moment before its request's time is taken. */
-const marginMs = 60_000
-
 export async function readRouteHistory(
-  { sql }: Pick<Database, 'sql'>,
-  { model, from, to, slotMs }: RouteHistoryQuery,
+  database: LogDatabase,
+  { slotMs, from, to, ...query }: RouteHistoryQuery,
 ): Promise<readonly RouteSlots[]> {
   const routes = new Map<string, RouteSlots>()
   const slotOf = ({ provider, upstreamModel }: Outcome, start: number): Slot => {
@@ -72,40 +63,16 @@ export async function readRouteHistory(
     route.slots.set(start, slot)
     return slot
   }
-  // The index by model answers the first form, the ids the second.
-  const [within, values] = model === undefined ? [['WHERE id > '], []] : [['WHERE model = ', ' AND id > '], [model]]
-  const last = firstIdAt(to + marginMs)
-  for (let after: string = firstIdAt(Math.max(0, from - marginMs)); ; ) {
-    const [upper] = await sql<{ id: string }>(
-      templateOf([
-        `SELECT id FROM requests ${within[0]}`,
-        ...within.slice(1),
-        ' AND id < ',
-        ' ORDER BY id LIMIT 1 OFFSET ',
-        '',
-      ]),
-      ...[...values, after, last, portion - 1n],
-    )
-    // Only requests with a failed attempt have `attempts` in their details; each of those is a row.
-    const rows = await sql<Row>(
-      templateOf([
-        `SELECT provider, upstream_model, started_at / ${slotMs} AS slot, ${failedDetails} AS details,
-          CASE WHEN code IS NULL AND status < 400 THEN 1 ELSE 0 END AS rescued, MIN(started_at) AS first_at,
-          MAX(started_at) AS last_at, COUNT(*) AS requests, COUNT(first_event_ms) AS timed,
-          CAST(COALESCE(SUM(first_event_ms), 0) AS BIGINT) AS first_event_ms FROM requests ${within[0]}`,
-        ...within.slice(1),
-        ' AND id <= ',
-        ' AND started_at >= ',
-        ' AND started_at < ',
-        ' AND provider IS NOT NULL GROUP BY 1, 2, 3, 4, 5',
-      ]),
-      ...[...values, after, upper?.id ?? last, timeToSql(from), timeToSql(to)],
-    )
+  // Only requests with a failed attempt have `attempts` in their details; each of those is a row.
+  const select = `SELECT provider, upstream_model, started_at / ${slotMs} AS slot, ${failedDetails} AS details,
+    CASE WHEN code IS NULL AND status < 400 THEN 1 ELSE 0 END AS rescued, MIN(started_at) AS first_at,
+    MAX(started_at) AS last_at, COUNT(*) AS requests, COUNT(first_event_ms) AS timed,
+    CAST(COALESCE(SUM(first_event_ms), 0) AS BIGINT) AS first_event_ms`
+  const end = ' AND provider IS NOT NULL GROUP BY 1, 2, 3, 4, 5'
+  for await (const rows of readPortions<Row>(database, { ...query, from, to }, select, end)) {
     for (const row of rows) addRow(row, (outcome) => slotOf(outcome, Number(row.slot) * slotMs))
-    if (!upper) return [...routes.values()]
-    after = upper.id
-    await yieldToEventLoop()
   }
+  return [...routes.values()]
 }
 
 const failedDetails = `CASE WHEN REPLACE(details, '"attempts":', '') <> details THEN details END`
@@ -267,7 +234,7 @@ const settledAfterMs = hourMs
 const startOfHour = (time: number) => time - (time % hourMs)
 
 /** Hours that no request can change any more are kept in memory, so that the log is read once. */
-export function createRouteHistory(database: Pick<Database, 'sql'>): RouteHistory {
+export function createRouteHistory(database: LogDatabase): RouteHistory {
   let settled: readonly RouteSlots[] = []
   let settledFrom = 0
   let settledTo = 0

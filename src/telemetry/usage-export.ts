@@ -10,9 +10,9 @@ import { wholeBuckets } from '../kernel/usage.ts'
 import type { Database } from '../store/database.ts'
 import { timeFromSql } from '../store/sql.ts'
 import { csvLine as csvCells } from '../wire/csv.ts'
-import { type LogDatabase, readPortions, type SeriesFilters } from './request-series.ts'
+import { type LogDatabase, type RequestFilters, readPortions } from './request-series.ts'
 
-export interface UsageQuery extends SeriesFilters {
+export interface UsageQuery extends RequestFilters {
   readonly database: LogDatabase
   /** Epoch milliseconds; `to` is exclusive. */
   readonly from: number

@@ -10,14 +10,14 @@ import type { ExplainedRequest, LoggedRequest } from '../../api/requests.ts'
 import type { Setting } from '../../api/system.ts'
 import type { Model } from '../../catalog/model.ts'
 import type { PriceInForce } from '../../catalog/price-versions.ts'
-import type { AttributionFilters } from '../../kernel/attribution.ts'
 import type { Clock } from '../../kernel/clock.ts'
-import type { KeyId, ProjectId, RequestId, WorkspaceId } from '../../kernel/ids.ts'
+import type { RequestId, WorkspaceId } from '../../kernel/ids.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 import type { CredentialFault, OwnCredential } from '../../providers/signing.ts'
 import type { PlanExplanation } from '../../routing/offer.ts'
 import type { Probe } from '../../routing/probe-provider.ts'
 import type { Sql } from '../../store/sql.ts'
+import type { RequestFilters } from '../../telemetry/request-series.ts'
 import type { RequestTail } from '../../telemetry/request-tail.ts'
 import type { RouteHistory } from '../../telemetry/route-history.ts'
 import type { ComputeVerifier } from '../../tenancy/api-key.ts'
@@ -121,18 +121,6 @@ export interface RequestLog {
   /** Newest first. An unknown id has no requests. */
   list(query: RequestQuery): Promise<Page<LoggedRequest>>
   find(id: RequestId): Promise<ExplainedRequest | undefined>
-}
-
-export interface RequestFilters extends AttributionFilters {
-  readonly workspaceId?: WorkspaceId
-  /** Only requests with one of these keys. */
-  readonly keyIds?: readonly KeyId[]
-  readonly projectId?: ProjectId
-  readonly keyId?: KeyId
-  readonly model?: string
-  readonly provider?: string
-  readonly cause?: string
-  readonly outcome?: 'ok' | 'failed'
 }
 
 export interface RequestQuery extends PageQuery, RequestFilters {

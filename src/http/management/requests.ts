@@ -27,8 +27,15 @@ import type { Database } from '../../store/database.ts'
 import { addFigures, type Figures, noFigures } from '../../store/request-rows.ts'
 import type { RequestLog as StoredLog } from '../../telemetry/request-log.ts'
 import type { LoggedRequest as StoredRequest } from '../../telemetry/request-record.ts'
-import { countFacets, type FacetName, facetNames, readSeries, type Series } from '../../telemetry/request-series.ts'
-import { firstEventsOf, readStats, readStatsOfKeys } from '../../telemetry/request-stats.ts'
+import {
+  countFacets,
+  type FacetName,
+  facetNames,
+  type RequestFilters,
+  readSeries,
+  type Series,
+} from '../../telemetry/request-series.ts'
+import { firstEventsOf, readStats } from '../../telemetry/request-stats.ts'
 import type { RequestTail } from '../../telemetry/request-tail.ts'
 import {
   exportUsage,
@@ -44,7 +51,7 @@ import { notFound } from '../../tenancy/management.ts'
 import type { Reach } from '../../tenancy/principal.ts'
 import { type CsvValue, csvLine } from '../../wire/csv.ts'
 import { answerAs, everyPage, given, pageOf, transferAnswer } from './answers.ts'
-import type { RequestFilters, RequestLog, RouteDependencies } from './dependencies.ts'
+import type { RequestLog, RouteDependencies } from './dependencies.ts'
 import type { Call, Handlers } from './route.ts'
 
 const dayMs = 86_400_000
@@ -144,9 +151,7 @@ export function requestHandlers({ database, clock, requests, tail }: RouteDepend
       const { group } = query
       const workspaceId = reach.workspaceId ?? query.workspace_id
       const keyIds = await ownKeys(database, reach)
-      const stats = await (keyIds
-        ? readStatsOfKeys(database, clock, { from, to, group, keyIds })
-        : readStats(database, clock, { from, to, group, ...given({ workspaceId }) }))
+      const stats = await readStats(database, clock, { from, to, group, ...given({ workspaceId, keyIds }) })
       const groups = stats.groups.slice(0, statsGroupsMax).map(async ({ id, figures }) => {
         return { id, name: await nameOf(database, group, id), ...sumsAnswer(figures) }
       })
