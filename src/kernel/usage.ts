@@ -295,11 +295,15 @@ export function countsWithCache(
   return { ...noTokens, inputTokens, cacheReadTokens, cacheWriteTokens, outputTokens: output }
 }
 
-/** `cacheReported` for counts that may be missing, to spread into a usage. */
-export function cacheReport(
+/** Which of these counts the provider reported, to spread into its usage. */
+export function countReport(
   reads: number | undefined,
   writes: number | undefined,
-): { readonly cacheReported?: 'none' | 'reads' } {
-  if (writes !== undefined) return {}
-  return { cacheReported: reads === undefined ? 'none' : 'reads' }
+  reasoning: number | undefined,
+): Pick<Usage, 'reasoningTokens' | 'cacheReported' | 'source'> {
+  return {
+    ...(reasoning !== undefined && { reasoningTokens: reasoning }),
+    ...(writes === undefined && { cacheReported: reads === undefined ? 'none' : 'reads' }),
+    source: 'reported',
+  }
 }

@@ -229,9 +229,7 @@ function hostedToolsOf({ model, mayHaveMoreThanText }: GatewayRequest): HostedTo
 const noMapping: ReplyMapping = {
   toolNames: new Map(),
   customTools: new Set(),
-  jsonTool: undefined,
   stop: [],
-  singleToolCall: false,
 }
 
 function translationLane(request: GatewayRequest, candidate: Candidate): Lane | Failure {
@@ -242,7 +240,7 @@ function translationLane(request: GatewayRequest, candidate: Candidate): Lane | 
   const recalled = withRecalled(parsed.conversation, request.recalled, { dialect: candidate.dialect.id, issuer })
   const keyed = withCacheKey(affordable(recalled, request), request, candidate)
   const conversation = withMarks(keyed, request, candidate)
-  const wholeTokens = wholeReplyTokens(conversation, streamed)
+  const wholeTokens = request.envelope.stream ? undefined : wholeReplyTokens(conversation, streamed)
   const target = wholeTokens === undefined ? streamed : whole
   const rendered = candidate.dialect.translation.renderRequest(conversation, target)
   if (rendered instanceof Failure) return rendered
@@ -299,12 +297,12 @@ const wholeOutputMax = 8_000
 const tokenMs = 40
 
 /**
- * The maximum tokens of a whole reply, if one is requested upstream: the caller wants one and it cannot be long.
+ * The maximum tokens of a whole reply that the caller wants, if one is requested upstream: it cannot be long.
  * Stop sequences need a stream: if the gateway matches them itself, it ends the call there.
  */
-function wholeReplyTokens({ stream, stop, outputCap }: Conversation, target: Target): number | undefined {
+function wholeReplyTokens({ stop, outputCap }: Conversation, target: Target): number | undefined {
   const { defaultOutputCap, maxOutputTokens = Number.POSITIVE_INFINITY, rules } = target
-  if (stream || stop.length > 0 || rules.capExcludesReasoning) return undefined
+  if (stop.length > 0 || rules.capExcludesReasoning) return undefined
   const cap = Math.min(outputCap ?? defaultOutputCap ?? maxOutputTokens, maxOutputTokens)
   return cap <= Math.min(wholeOutputMax, rules.unstreamedOutputMax ?? wholeOutputMax) ? cap : undefined
 }

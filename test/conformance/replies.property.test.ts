@@ -16,9 +16,7 @@ import { meaningOf, type ReadReply, readReply, withValues } from './replies/read
 const mapping: ReplyMapping = {
   toolNames: new Map(),
   customTools: new Set(),
-  jsonTool: undefined,
   stop: [],
-  singleToolCall: false,
 }
 
 describe.each([

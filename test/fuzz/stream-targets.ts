@@ -22,9 +22,7 @@ import { type FuzzTarget, insist } from './target.ts'
 const mapping = {
   toolNames: new Map(),
   customTools: new Set<string>(),
-  jsonTool: undefined,
   stop: ['END'],
-  singleToolCall: false,
 }
 
 export function checkCounts(usage: Usage | undefined): void {

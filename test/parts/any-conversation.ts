@@ -175,12 +175,6 @@ const conversationsOf = (life: Life): fc.Arbitrary<Conversation> =>
       system,
       turns: [...rounds.flatMap(turnsOf), { role: 'user', blocks: last }],
       tools: offered,
-      serviceTier: undefined,
-      verbosity: undefined,
-      promptCacheKey: undefined,
-      automaticCache: undefined,
-      stream: true,
-      wantsStreamUsage: true,
       unsupported: [],
     }))
 

@@ -26,11 +26,7 @@ export function refusedParse(body: string | object): { param: string | undefined
   return refusal(parseResult(body))
 }
 
-export const emptyConversation: Conversation = conversation({
-  outputCap: undefined,
-  stream: false,
-  wantsStreamUsage: false,
-})
+export const emptyConversation: Conversation = conversation({ outputCap: undefined })
 
 export const targetWith = targetOf('up-1', 'acme/openai-chat')
 const chat = rendererOf(renderRequest, targetWith)

@@ -3,21 +3,21 @@
 import { type ContextOverflow, type Failure, failureTable, type ProviderRefusal } from '../../kernel/failure.ts'
 import type { RequestId } from '../../kernel/ids.ts'
 import { sseEvent } from '../../wire/sse.ts'
-import { faultInSuccess, type ProviderFault } from '../canonical/faults.ts'
+import { faultInSuccess, type ProviderFault, statusesOf } from '../canonical/faults.ts'
 
 /** HTTP statuses for error types inside a 200 (docs of 2026-11). */
-const statuses: ReadonlyMap<string, number> = new Map([
-  ['invalid_request_error', 400],
-  ['authentication_error', 401],
-  ['billing_error', 402],
-  ['permission_error', 403],
-  ['not_found_error', 404],
-  ['request_too_large', 413],
-  ['rate_limit_error', 429],
-  ['api_error', 500],
-  ['timeout_error', 504],
-  ['overloaded_error', 529],
-])
+const statuses = statusesOf({
+  400: ['invalid_request_error'],
+  401: ['authentication_error'],
+  402: ['billing_error'],
+  403: ['permission_error'],
+  404: ['not_found_error'],
+  413: ['request_too_large'],
+  429: ['rate_limit_error'],
+  500: ['api_error'],
+  504: ['timeout_error'],
+  529: ['overloaded_error'],
+})
 
 export function readErrorObject(error: unknown): ProviderFault {
   return faultInSuccess(error, statuses)

@@ -3,7 +3,7 @@
 // last value that is not null counts.
 
 import {
-  cacheReport,
+  countReport,
   noTokens,
   type TokenCounts,
   tokenCount,
@@ -63,11 +63,9 @@ function readCounts(members: UsageMembers): Usage | undefined {
     cacheWriteTokens: Math.max(0, (writes ?? 0) - (long ?? 0)),
     cacheWriteLongTokens: long ?? 0,
     outputTokens: output,
-    ...(reasoning === undefined ? {} : { reasoningTokens: reasoning }),
     ...unitReport('webSearches', recordOf(members.server_tool_use).web_search_requests),
     ...(members.inference_geo === 'us' ? { isUsOnly: true } : {}),
-    ...cacheReport(reads, writes),
-    source: 'reported',
+    ...countReport(reads, writes, reasoning),
   }
 }
 

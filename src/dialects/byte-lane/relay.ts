@@ -134,6 +134,8 @@ export abstract class RecordRelay implements StreamRelay {
   /** Reads a record with one data line, then passes, edits or finishes it, or withholds it by doing nothing. */
   protected abstract read(record: Uint8Array): void
 
+  protected abstract renderUsage(usage: Usage, cost: string): string
+
   /** Called if the provider closed without a terminal marker. Finishes if the dialect does not need one. */
   protected onClose(): void {}
 
@@ -156,6 +158,26 @@ export abstract class RecordRelay implements StreamRelay {
     // Completes a final CRLF of which only the CR has arrived, because its LF will not be awaited.
     const isSplit = record.at(-1) === carriageReturn && record.at(-2) === lineFeed
     this.terminal = isSplit ? Buffer.concat([record, lineEnd]) : record
+  }
+
+  /**
+   * Takes what the provider reported about the whole reply, and returns the edit that writes its cost: into the
+   * provider's usage at `span` if that is charged, otherwise with our usage in its place or at the end of the object.
+   */
+  protected quote(
+    record: Uint8Array,
+    span: JsonSpan,
+    reported: Usage | undefined,
+    atStart: Usage | undefined,
+    objectEnd = record.length,
+    name = 'usage',
+  ): ByteEdit {
+    const usage = this.context.quoteUsage(reported, atStart, () => this.outputBytes)
+    const cost = this.context.quotedUsd(usage)
+    this.usage = usage
+    this.bytesAtReport = this.outputBytes
+    if (usage === reported && isObject(record, span)) return costEdit(record, span, cost)
+    return usageEdit(record, span, this.renderUsage(usage, cost), objectEnd, name)
   }
 
   readonly #onRecord = (record: Uint8Array): void => {

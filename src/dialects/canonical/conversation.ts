@@ -171,26 +171,24 @@ export interface Conversation {
   readonly system: readonly TextBlock[]
   readonly turns: readonly Turn[]
   readonly tools: readonly Tool[]
-  readonly toolChoice: ToolChoice | undefined
-  readonly parallelTools: boolean | undefined
+  readonly toolChoice?: ToolChoice | undefined
+  readonly parallelTools?: boolean | undefined
   /** Set if the caller's response format has room for only one call, although the caller did not ask for this. */
   readonly oneCallByForm?: boolean
   readonly sampling: Sampling
   readonly outputCap: number | undefined
   readonly stop: readonly string[]
-  readonly reasoning: ReasoningSettings | undefined
-  readonly outputFormat: OutputFormat | undefined
-  readonly endUserId: string | undefined
+  readonly reasoning?: ReasoningSettings | undefined
+  readonly outputFormat?: OutputFormat | undefined
+  readonly endUserId?: string | undefined
   /** fast costs more and economy less than standard. */
-  readonly serviceTier: 'auto' | 'standard' | 'fast' | 'economy' | undefined
-  readonly verbosity: 'low' | 'medium' | 'high' | undefined
+  readonly serviceTier?: 'auto' | 'standard' | 'fast' | 'economy' | undefined
+  readonly verbosity?: 'low' | 'medium' | 'high' | undefined
   /** Groups requests for a provider's implicit prompt cache. */
-  readonly promptCacheKey: string | undefined
+  readonly promptCacheKey?: string | undefined
   readonly promptCacheOptions?: PromptCacheOptions | undefined
   /** Cache the whole request where possible, without individual marks. */
-  readonly automaticCache: CacheMark | undefined
-  readonly stream: boolean
-  readonly wantsStreamUsage: boolean
+  readonly automaticCache?: CacheMark | undefined
   /** Requested features that have no place above. */
   readonly unsupported: readonly UnsupportedField[]
   /** JSON pointers to where the caller wrote some of the above. */

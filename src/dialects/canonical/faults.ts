@@ -4,7 +4,7 @@
 import type { ContextOverflow } from '../../kernel/failure.ts'
 import type { HeaderReader } from '../../wire/http-response.ts'
 import { retryAfterMs } from '../../wire/retry-after.ts'
-import { isRecord, parseJson, recordOf, textOf, wordOf } from './json.ts'
+import { isRecord, listOf, parseJson, recordOf, textOf, wordOf } from './json.ts'
 
 /** A provider's error, in its own words. Untrusted. */
 export interface ProviderFault {
@@ -62,32 +62,24 @@ export function faultInSuccess(error: unknown, statuses: ReadonlyMap<string, num
   return { ...fault, status }
 }
 
-/** HTTP statuses for codes and types of both OpenAI dialects (reference and SDKs, 2026-11). */
-export const openaiStatuses: ReadonlyMap<string, number> = new Map([
-  ['invalid_request_error', 400],
-  ['invalid_prompt', 400],
-  ['bio_policy', 400],
-  ['cyber_policy', 400],
-  ['misalignment_policy_violation', 400],
-  ['content_filter', 400],
-  ['content_policy_violation', 400],
-  ['context_length_exceeded', 400],
-  ['invalid_encrypted_content', 400],
-  ['invalid_api_key', 401],
-  ['authentication_error', 401],
-  ['permission_error', 403],
-  ['model_not_found', 404],
-  ['insufficient_quota', 429],
-  ['rate_limit_exceeded', 429],
-  ['rate_limit_error', 429],
-  ['rate_limit', 429],
-  ['tokens', 429],
-  ['requests', 429],
-  ['server_error', 500],
-  ['vector_store_timeout', 500],
-  ['server_is_overloaded', 503],
-  ['overloaded_error', 503],
-])
+/** The HTTP status of each code or type. */
+export function statusesOf(words: Readonly<Record<number, readonly string[]>>): ReadonlyMap<string, number> {
+  return new Map(Object.entries(words).flatMap(([status, list]) => list.map((word) => [word, Number(status)] as const)))
+}
+
+/** In both OpenAI dialects (reference and SDKs, 2026-11). */
+export const openaiStatuses = statusesOf({
+  400: [
+    ...['invalid_request_error', 'invalid_prompt', 'bio_policy', 'cyber_policy', 'misalignment_policy_violation'],
+    ...['content_filter', 'content_policy_violation', 'context_length_exceeded', 'invalid_encrypted_content'],
+  ],
+  401: ['invalid_api_key', 'authentication_error'],
+  403: ['permission_error'],
+  404: ['model_not_found'],
+  429: ['insufficient_quota', 'rate_limit_exceeded', 'rate_limit_error', 'rate_limit', 'tokens', 'requests'],
+  500: ['server_error', 'vector_store_timeout'],
+  503: ['server_is_overloaded', 'overloaded_error'],
+})
 
 /**
  * OpenRouter only says that a provider failed. The provider's message is in `metadata.raw`, as text or as JSON in a
@@ -130,8 +122,7 @@ function wordsOf(error: unknown, depth = 0): string | undefined {
 
 /** FastAPI names the location of each error: `["body", "temperature"]`. */
 function locationOf(loc: unknown): string {
-  const steps: unknown[] = Array.isArray(loc) ? loc : []
-  const named = steps.filter((step) => typeof step === 'string' || typeof step === 'number')
+  const named = listOf(loc).filter((step) => typeof step === 'string' || typeof step === 'number')
   return named.length > 0 ? `${named.join('.')}: ` : ''
 }
 
@@ -179,8 +170,7 @@ export function retryDelayMs(details: unknown): number | undefined {
 }
 
 function detailOf(details: unknown, type: string): Record<string, unknown> {
-  const list: unknown[] = Array.isArray(details) ? details : []
-  return recordOf(list.find((detail) => textOf(recordOf(detail)['@type']).endsWith(`/${type}`)))
+  return recordOf(listOf(details).find((detail) => textOf(recordOf(detail)['@type']).endsWith(`/${type}`)))
 }
 
 // Messages that say that a prompt exceeds the context window, with the token counts they give. Each host words this

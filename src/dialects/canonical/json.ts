@@ -29,6 +29,11 @@ export function recordOf(value: unknown): Record<string, unknown> {
   return isRecord(value) ? value : {}
 }
 
+/** [] for anything but a list. */
+export function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : []
+}
+
 /** undefined if the text is not JSON; JSON itself has no such value. */
 export function parseJson(text: string): unknown {
   try {

@@ -12,6 +12,8 @@ import type { TargetRules } from './target-rules.ts'
 /** For dialects that need none. The same object each time, so that what follows from it is computed once. */
 export const noHeaders: Readonly<Record<string, string>> = Object.freeze({})
 
+const encoder = new TextEncoder()
+
 /** The facts read from a request body before routing. The messages themselves are not read. */
 export interface Envelope {
   readonly body: Uint8Array<ArrayBuffer>
@@ -112,6 +114,15 @@ export interface RenderedRequest {
   readonly mapping: ReplyMapping
 }
 
+export function renderedRequest(
+  body: RawJson,
+  warnings: readonly Warning[],
+  mapping: ReplyMapping,
+  headers: RenderedRequest['headers'] = noHeaders,
+): RenderedRequest {
+  return { body: encoder.encode(body), headers, warnings, mapping }
+}
+
 /** How a reply must be mapped back, because the rendering of its request changed names or emulated features. */
 export interface ReplyMapping {
   /** Upstream tool name → the caller's, where they differ. */
@@ -121,11 +132,11 @@ export interface ReplyMapping {
   /** The caller's names of custom tools that were sent as functions with one string argument, `input`. */
   readonly customTools: ReadonlySet<string>
   /** Upstream name of the hidden tool that emulates a JSON output format. */
-  readonly jsonTool: string | undefined
+  readonly jsonTool?: string | undefined
   /** Stop sequences that the target cannot match itself. */
   readonly stop: readonly string[]
   /** Pass on only the first tool call of the reply. */
-  readonly singleToolCall: boolean
+  readonly singleToolCall?: boolean
 }
 
 /**

@@ -7,7 +7,7 @@ import { JsonSpans, spliceBytes } from '../../wire/json.ts'
 import { isPresent, parseSpan, type RelayReply, usageEdit } from '../byte-lane/relay.ts'
 import { type Embeddings, type EmbeddingsRequest, inputUsage } from '../canonical/embeddings.ts'
 import { replyFault } from '../canonical/faults.ts'
-import { isRecord, jsonObject, parseRecord, recordOf } from '../canonical/json.ts'
+import { isRecord, jsonObject, listOf, parseRecord, recordOf } from '../canonical/json.ts'
 import type { Envelope } from '../canonical/translation.ts'
 import { envelopeOf, parseBody, type RequestFields, readFields, readRequest, refuseAt } from '../request/fields.ts'
 import { readCallPath } from './envelope.ts'
@@ -52,7 +52,7 @@ function parseRequest(envelope: Envelope): EmbeddingsRequest | Failure {
 }
 
 function textIn(request: RequestFields): string {
-  const content = request.optionalObject('content') ?? request.missing('content')
+  const content = request.requiredObject('content')
   return content
     .objects('parts')
     .map(
@@ -124,7 +124,7 @@ export const embeddings: Embeddings = {
   editRequest({ body, embeddings: asked }, { upstreamModel }) {
     const json = recordOf(parseRecord(utf8Text(body, 0, body.length)))
     const model = `models/${upstreamModel}`
-    const requests = Array.isArray(json.requests) ? json.requests.map((each) => ({ ...recordOf(each), model })) : []
+    const requests = listOf(json.requests).map((each) => ({ ...recordOf(each), model }))
     const edited = asked?.isBatch ? { ...json, requests } : { ...json, model }
     const verb = asked?.isBatch ? 'batchEmbedContents' : 'embedContent'
     return { path: `/${model}:${verb}`, body: encoder.encode(JSON.stringify(edited)), warnings: [] }

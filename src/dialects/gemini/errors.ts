@@ -5,29 +5,24 @@ import { type Failure, failureTable } from '../../kernel/failure.ts'
 import type { HeaderReader } from '../../wire/http-response.ts'
 import { retryAfterMs } from '../../wire/retry-after.ts'
 import { sseEvent } from '../../wire/sse.ts'
-import { faultFromError, type ProviderFault, reasonIn } from '../canonical/faults.ts'
+import { faultFromError, type ProviderFault, reasonIn, statusesOf } from '../canonical/faults.ts'
 import { isRecord, parseJson, recordOf, textOf, wordOf } from '../canonical/json.ts'
 import { errorMessage } from '../reply/openai.ts'
 
 /** HTTP statuses for status words inside a 200 (google.rpc.Code, 2026-11). */
-const statusOfWord: ReadonlyMap<string, number> = new Map([
-  ['INVALID_ARGUMENT', 400],
-  ['FAILED_PRECONDITION', 400],
-  ['OUT_OF_RANGE', 400],
-  ['UNAUTHENTICATED', 401],
-  ['PERMISSION_DENIED', 403],
-  ['NOT_FOUND', 404],
-  ['ALREADY_EXISTS', 409],
-  ['ABORTED', 409],
-  ['RESOURCE_EXHAUSTED', 429],
-  ['CANCELLED', 499],
-  ['INTERNAL', 500],
-  ['UNKNOWN', 500],
-  ['DATA_LOSS', 500],
-  ['UNIMPLEMENTED', 501],
-  ['UNAVAILABLE', 503],
-  ['DEADLINE_EXCEEDED', 504],
-])
+const statusOfWord = statusesOf({
+  400: ['INVALID_ARGUMENT', 'FAILED_PRECONDITION', 'OUT_OF_RANGE'],
+  401: ['UNAUTHENTICATED'],
+  403: ['PERMISSION_DENIED'],
+  404: ['NOT_FOUND'],
+  409: ['ALREADY_EXISTS', 'ABORTED'],
+  429: ['RESOURCE_EXHAUSTED'],
+  499: ['CANCELLED'],
+  500: ['INTERNAL', 'UNKNOWN', 'DATA_LOSS'],
+  501: ['UNIMPLEMENTED'],
+  503: ['UNAVAILABLE'],
+  504: ['DEADLINE_EXCEEDED'],
+})
 
 const textMax = 4096
 

@@ -12,17 +12,9 @@ const names = [
   ...['responseMimeType', 'responseSchema', 'responseJsonSchema', '_responseJsonSchema', 'responseModalities'],
   ...['responseLogprobs', 'mediaResolution', 'thinkingConfig', 'thinkingBudget', 'thinkingLevel', 'includeThoughts'],
   ...['functionDeclarations', 'parametersJsonSchema', 'functionCallingConfig', 'allowedFunctionNames'],
-  ...[
-    'googleSearch',
-    'googleSearchRetrieval',
-    'urlContext',
-    'codeExecution',
-    'googleMaps',
-    'fileSearch',
-    'computerUse',
-  ],
-  ...['inlineData', 'fileData', 'functionCall', 'functionResponse', 'thoughtSignature', 'videoMetadata'],
-  ...['mimeType', 'fileUri', 'displayName'],
+  ...['googleSearch', 'googleSearchRetrieval', 'urlContext', 'codeExecution', 'googleMaps', 'fileSearch'],
+  ...['computerUse', 'inlineData', 'fileData', 'functionCall', 'functionResponse', 'thoughtSignature'],
+  ...['videoMetadata', 'mimeType', 'fileUri', 'displayName'],
   ...['anyOf', 'propertyOrdering', 'minItems', 'maxItems', 'minLength', 'maxLength', 'minProperties', 'maxProperties'],
 ]
 const camelOf: ReadonlyMap<string, string> = new Map(

@@ -10,7 +10,7 @@
 
 import {
   audioReport,
-  cacheReport,
+  countReport,
   countsWithCache,
   tokenCount,
   totalInputTokens,
@@ -35,9 +35,7 @@ export function readUsage(value: unknown): Usage | undefined {
       cacheRead: audioIn(value.cacheTokensDetails),
       output: audioIn(value.candidatesTokensDetails),
     }),
-    ...(thoughts === undefined ? {} : { reasoningTokens: thoughts }),
-    ...cacheReport(reads, undefined),
-    source: 'reported',
+    ...countReport(reads, undefined, thoughts),
   }
 }
 

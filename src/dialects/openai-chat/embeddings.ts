@@ -14,7 +14,16 @@ import {
   inputUsage,
 } from '../canonical/embeddings.ts'
 import { replyFault } from '../canonical/faults.ts'
-import { isRecord, jsonArray, jsonNumber, jsonObject, jsonString, parseRecord, recordOf } from '../canonical/json.ts'
+import {
+  isRecord,
+  jsonArray,
+  jsonNumber,
+  jsonObject,
+  jsonString,
+  listOf,
+  parseRecord,
+  recordOf,
+} from '../canonical/json.ts'
 import type { Envelope, RenderContext } from '../canonical/translation.ts'
 import {
   envelopeOf,
@@ -57,7 +66,7 @@ function parseRequest(envelope: Envelope): EmbeddingsRequest | Failure {
 
 function readInputs(input: unknown): EmbeddingsRequest['inputs'] {
   if (typeof input === 'string') return [input]
-  const list = Array.isArray(input) ? (input as unknown[]) : []
+  const list = listOf(input)
   if (isTokens(list)) return [list]
   if (list.length > inputsMax) {
     refuseAt('/input', `\`input\` has ${list.length} entries; at most ${inputsMax} fit into one request.`)
@@ -126,7 +135,7 @@ export const embeddings: Embeddings = {
   parseReply(body) {
     const reply = parseRecord(utf8Text(body, 0, body.length))
     if (isRecord(reply?.error)) return { fault: readErrorObject(reply.error) }
-    const data = Array.isArray(reply?.data) ? reply.data.map(recordOf) : []
+    const data = listOf(reply?.data).map(recordOf)
     const vectors = data.map(({ embedding }) => embedding)
     if (vectors.length === 0 || !vectors.every(isVector)) return { fault: replyFault('a reply without vectors') }
     return { vectors, usage: readUsage(reply?.usage) }

@@ -16,7 +16,7 @@
 
 import {
   audioReport,
-  cacheReport,
+  countReport,
   countsWithCache,
   tokenCount,
   totalInputTokens,
@@ -24,7 +24,7 @@ import {
   unitReport,
 } from '../../kernel/usage.ts'
 import type { RawJson } from '../canonical/conversation.ts'
-import { filledObject, isRecord, jsonNumber, jsonObject, recordOf } from '../canonical/json.ts'
+import { filledObject, isRecord, jsonNumber, jsonObject, listOf, recordOf } from '../canonical/json.ts'
 
 export function readUsage(value: unknown): Usage | undefined {
   if (!isRecord(value)) return undefined
@@ -45,17 +45,14 @@ export function readUsage(value: unknown): Usage | undefined {
   return {
     ...counts,
     ...audioReport(counts, { prompt: promptDetails.audio_tokens, output: outputDetails.audio_tokens }),
-    ...(reasoning === undefined ? {} : { reasoningTokens: reasoning }),
     ...unitReport('webSearches', recordOf(value.server_tool_use).web_search_requests ?? value.num_sources_used),
-    ...cacheReport(reads, writes),
-    source: 'reported',
+    ...countReport(reads, writes, reasoning),
   }
 }
 
 /** The usage in a chunk: beside the choices, in the last choice, or in `x_groq`. */
 export function usageIn(chunk: Readonly<Record<string, unknown>>): unknown {
-  const choices: unknown[] = Array.isArray(chunk.choices) ? chunk.choices : []
-  return chunk.usage ?? recordOf(choices.find(isRecord)).usage ?? recordOf(chunk.x_groq).usage
+  return chunk.usage ?? recordOf(listOf(chunk.choices).find(isRecord)).usage ?? recordOf(chunk.x_groq).usage
 }
 
 // Writing usage: prompt_tokens includes cache reads and writes. Counts that were not reported are omitted.

@@ -12,7 +12,7 @@ import {
 } from '../../wire/json.ts'
 import { readSseRecord } from '../../wire/sse.ts'
 import { byteEdit, elementsOf, objectAt, removeMembers, removeSpans, textAt } from '../byte-lane/edits.ts'
-import { isRecord, parseJson, parseRecord, recordOf, textOf } from '../canonical/json.ts'
+import { isRecord, listOf, parseJson, parseRecord, recordOf, textOf } from '../canonical/json.ts'
 import type { Envelope } from '../canonical/translation.ts'
 import type { ResponseStorage, StoredConversation } from '../dialect.ts'
 
@@ -110,10 +110,6 @@ function itemsOf(body: Uint8Array, input: JsonMember): string {
   if (text === '') return ''
   const content = [{ type: 'input_text', text }]
   return text === undefined ? written : JSON.stringify({ type: 'message', role: 'user', content })
-}
-
-function listOf(value: unknown): readonly unknown[] {
-  return Array.isArray(value) ? value : []
 }
 
 /** Reasoning that did not come encrypted is only known by its id, at a provider that has not stored it. */

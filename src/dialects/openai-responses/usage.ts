@@ -1,7 +1,7 @@
 // Usage in Responses: input_tokens includes cached and cache-written tokens, output_tokens includes reasoning.
 
 import {
-  cacheReport,
+  countReport,
   countsWithCache,
   tokenCount,
   totalInputTokens,
@@ -23,9 +23,7 @@ export function readUsage(value: unknown): Usage | undefined {
   const reasoning = tokenCount(recordOf(value.output_tokens_details).reasoning_tokens)
   return {
     ...countsWithCache(input, output, { reads, writes }),
-    ...(reasoning === undefined ? {} : { reasoningTokens: reasoning }),
-    ...cacheReport(reads, writes),
-    source: 'reported',
+    ...countReport(reads, writes, reasoning),
   }
 }
 

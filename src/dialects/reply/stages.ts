@@ -215,15 +215,12 @@ export class MatchStop implements ReplyStage {
   /** The sequence that ended the reply. Once set, the upstream call should be cancelled. */
   matched: string | undefined
   readonly #sequences: readonly string[]
-  /** A match may start in this many characters before the end of the text so far. */
-  readonly #holdMax: number
   #isText = false
   #hasCalls = false
   #held = ''
 
   constructor(sequences: readonly string[]) {
     this.#sequences = sequences.filter((sequence) => sequence !== '')
-    this.#holdMax = Math.max(0, ...this.#sequences.map(({ length }) => length - 1))
   }
 
   push(event: ReplyEvent): readonly ReplyEvent[] {
@@ -250,7 +247,7 @@ export class MatchStop implements ReplyStage {
     const known = this.#held + text
     const found = this.#firstMatch(known)
     if (!found) {
-      const passed = known.length - this.#heldLength(known)
+      const passed = known.length - startAtEnd(known, this.#sequences)
       this.#held = known.slice(passed)
       return textDelta(known.slice(0, passed))
     }
@@ -278,15 +275,16 @@ export class MatchStop implements ReplyStage {
     }
     return first
   }
+}
 
-  /** How many characters at the end could be the start of a sequence. */
-  #heldLength(text: string): number {
-    for (let length = Math.min(this.#holdMax, text.length); length > 0; length--) {
-      const end = text.slice(-length)
-      if (this.#sequences.some((sequence) => sequence.startsWith(end))) return length
-    }
-    return 0
-  }
+/** How many characters at the end could be the start of a sequence. */
+function startAtEnd(text: string, sequences: readonly string[]): number {
+  const lengths = sequences.map((sequence) => {
+    let length = Math.min(sequence.length - 1, text.length)
+    while (!sequence.startsWith(text.slice(text.length - length))) length--
+    return length
+  })
+  return Math.max(0, ...lengths)
 }
 
 function textDelta(text: string): readonly ReplyEvent[] {
@@ -391,7 +389,7 @@ export class ThinkTags implements ReplyStage {
 
   #readThinking(events: ReplyEvent[], isEnd: boolean): void {
     const at = this.#held.indexOf(closeTag)
-    const end = at >= 0 ? at : this.#held.length - (isEnd ? 0 : tagPrefixAtEnd(this.#held))
+    const end = at >= 0 ? at : this.#held.length - (isEnd ? 0 : startAtEnd(this.#held, [closeTag]))
     const written = this.#held.slice(0, end)
     // Skips reasoning of only whitespace: some models write an empty pair of tags.
     const text = this.#isOpen ? written : written.trimStart()
@@ -409,12 +407,4 @@ export class ThinkTags implements ReplyStage {
     this.#isOpen = true
     events.push(delta)
   }
-}
-
-/** How many characters at the end could be the start of the closing tag. */
-function tagPrefixAtEnd(text: string): number {
-  for (let length = Math.min(closeTag.length - 1, text.length); length > 0; length--) {
-    if (closeTag.startsWith(text.slice(-length))) return length
-  }
-  return 0
 }

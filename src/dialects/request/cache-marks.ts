@@ -23,33 +23,21 @@ const marksMax = 4
 const breakpoints = { short: '{"mode":"explicit"}', long: '{"mode":"explicit","ttl":"30m"}' }
 const cacheControls = { short: '{"type":"ephemeral"}', long: '{"type":"ephemeral","ttl":"1h"}' }
 
-export function readCacheControl(fields: RequestFields): CacheMark | undefined {
-  const control = fields.optionalObject('cache_control')
-  return control && { life: control.optionalText('ttl') === '1h' ? 'long' : 'short', pointer: control.at }
-}
-
 /** Spread into a block. */
 export function markOf(fields: RequestFields): { readonly cacheMark?: CacheMark } {
-  const cacheMark = readCacheControl(fields)
-  return cacheMark ? { cacheMark } : {}
+  const control = fields.optionalObject('cache_control')
+  if (!control) return {}
+  return { cacheMark: { life: control.optionalText('ttl') === '1h' ? 'long' : 'short', pointer: control.at } }
 }
 
-/** OpenAI's breakpoint, or `cache_control`, which other gateways introduced. */
-export function readBreakpoint(fields: RequestFields, { warnings }: ParseContext): CacheMark | undefined {
+/** The same for OpenAI's breakpoint, or `cache_control`, which other gateways introduced. */
+export function breakpointOf(fields: RequestFields, { warnings }: ParseContext): { readonly cacheMark?: CacheMark } {
   const breakpoint = fields.optionalObject('prompt_cache_breakpoint')
-  if (breakpoint) {
-    const ttl = breakpoint.optionalText('ttl')
-    // No other provider caches for 12 hours.
-    if (ttl === '12h') warnings.add('cache_life_shortened', breakpoint.pointer('ttl'))
-    return { life: ttl === undefined ? 'short' : 'long', pointer: breakpoint.at }
-  }
-  return readCacheControl(fields)
-}
-
-/** Spread into a block. */
-export function breakpointOf(fields: RequestFields, context: ParseContext): { readonly cacheMark?: CacheMark } {
-  const cacheMark = readBreakpoint(fields, context)
-  return cacheMark ? { cacheMark } : {}
+  if (!breakpoint) return markOf(fields)
+  const ttl = breakpoint.optionalText('ttl')
+  // No other provider caches for 12 hours.
+  if (ttl === '12h') warnings.add('cache_life_shortened', breakpoint.pointer('ttl'))
+  return { cacheMark: { life: ttl === undefined ? 'short' : 'long', pointer: breakpoint.at } }
 }
 
 export function readCacheOptions(body: RequestFields, context: ParseContext): PromptCacheOptions | undefined {

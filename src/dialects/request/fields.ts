@@ -44,6 +44,11 @@ export function readRequest<Value>(parse: () => Value): Value | Failure {
   }
 }
 
+/** A function that may refuse at any point, as one that returns the failure. */
+export function refusing<Arguments extends unknown[], Value>(run: (...given: Arguments) => Value) {
+  return (...given: Arguments): Value | Failure => readRequest(() => run(...given))
+}
+
 export function refuse(failure: Failure): never {
   throw new Refused(failure)
 }
@@ -119,6 +124,10 @@ export class RequestFields {
   optionalObject(name: string): RequestFields | undefined {
     const value = this.value(name)
     return value === undefined ? undefined : RequestFields.of(value, this.pointer(name))
+  }
+
+  requiredObject(name: string): RequestFields {
+    return this.optionalObject(name) ?? this.missing(name)
   }
 
   optionalList(name: string): readonly unknown[] | undefined {

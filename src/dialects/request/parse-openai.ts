@@ -47,7 +47,7 @@ export function parseFormat(
     const name = `${isNested ? 'response' : 'output'} format ${shownWord(type)}`
     return format.refuse('type', `The ${name} is not available for this model.`)
   }
-  const wanted = isNested ? (format.optionalObject(type) ?? format.missing(type)) : format
+  const wanted = isNested ? format.requiredObject(type) : format
   wanted.warnUnknown(isNested ? nestedMembers : flatMembers, context.warnings)
   const schema = wanted.optionalObject('schema')
   // In Chat Completions, any JSON is accepted without a schema.

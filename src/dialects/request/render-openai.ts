@@ -19,19 +19,22 @@ import {
 } from '../canonical/conversation.ts'
 import { filledArray, jsonArray, jsonObject, jsonString, type Members } from '../canonical/json.ts'
 import type { TargetRules } from '../canonical/target-rules.ts'
-import { type CacheMarks, warnCacheOptions } from './cache-marks.ts'
-import { refuseAt, type WarningList } from './fields.ts'
+import type { Target } from '../canonical/translation.ts'
+import { chooseMarks, type FoundMark, type MarkRules, warnCacheOptions } from './cache-marks.ts'
+import { refuseAt, WarningList } from './fields.ts'
 import { refuseMediaUrl } from './media.ts'
-import { functionParameters, isStrictSchema, type SchemaBudget } from './schema.ts'
+import { functionParameters, isStrictSchema, SchemaBudget } from './schema.ts'
 import { acceptsSampling, hashedId, renderSampling, type SamplingRow } from './settings.ts'
 import {
   customNames,
   describedGrammar,
   isForced,
   offeredTools,
+  preparedTurns,
   refuseTooMany,
-  type ToolNames,
+  ToolNames,
   type ToolOffer,
+  toolNamesIn,
   wantsSingleCall,
 } from './tools.ts'
 
@@ -47,6 +50,7 @@ export interface OpenaiForm {
   readonly midSystem: boolean
   /** If the target has no rule. */
   readonly toolsMax?: number
+  readonly toolIdMax: number
   readonly textType: string
   readonly image: (url: string) => Members
   /** The parts of a document by value or by URL. */
@@ -57,15 +61,34 @@ export interface OpenaiForm {
   readonly canRestrict: (rules: TargetRules) => boolean
   readonly grammar: (grammar: RawJson) => RawJson
   readonly sampling: readonly SamplingRow[]
+  /** Whether a tool or block can carry its cache mark. */
+  readonly canCarry: (found: FoundMark, rules: TargetRules) => boolean
 }
 
-export interface OpenaiRendering {
-  readonly form: OpenaiForm
-  readonly rules: TargetRules
-  readonly warnings: WarningList
-  readonly names: ToolNames
-  readonly schemas: SchemaBudget
-  readonly marks: CacheMarks
+export type OpenaiRendering = ReturnType<typeof openRendering>
+
+const toolNameMaxDefault = 64
+
+/** The turns to render, and what rendering them needs. */
+export function openRendering(
+  form: OpenaiForm,
+  conversation: Conversation,
+  { rules, issuer }: Target,
+  restoreReasoning?: (turns: readonly Turn[], issuer: string, warnings: WarningList) => readonly Turn[],
+) {
+  const warnings = new WarningList()
+  const turns = preparedTurns(conversation, { rules, toolIdMax: rules.toolIdMax ?? form.toolIdMax, warnings }, (all) =>
+    restoreReasoning ? restoreReasoning(all, issuer, warnings) : all,
+  )
+  const names = new ToolNames(toolNamesIn(conversation), rules.toolNameMax ?? toolNameMaxDefault)
+  const markRules: MarkRules = {
+    isAccepted: rules.cacheStyle === 'breakpoint',
+    // Hosts with a style cache implicitly.
+    isImplicit: rules.cacheStyle !== undefined,
+    canCarry: (found) => form.canCarry(found, rules),
+  }
+  const marks = chooseMarks({ ...conversation, turns }, markRules, warnings)
+  return { form, rules, issuer, warnings, turns, names, marks, schemas: new SchemaBudget() }
 }
 
 /** An entry with a type, in either nesting. */
@@ -174,7 +197,7 @@ export function renderFormat(conversation: Conversation, { form, rules, warnings
 const customToolParameters =
   '{"type":"object","properties":{"input":{"type":"string"}},"required":["input"],"additionalProperties":false}'
 
-/** Returns members of the body, and what the reply must be mapped back by. */
+/** Returns members of the body, and how the calls of the reply are mapped back. */
 export function renderTools(conversation: Conversation, rendering: OpenaiRendering) {
   const { form, rules, warnings } = rendering
   const offer = offeredTools(conversation, form.canRestrict(rules), warnings)
@@ -190,8 +213,11 @@ export function renderTools(conversation: Conversation, rendering: OpenaiRenderi
       tool_choice: tools.length === 0 ? undefined : renderChoice(offer, rendering),
       parallel_tool_calls: isSingle && hasFlag ? 'false' : undefined,
     },
-    customTools: form.takesCustom(rules) ? new Set<string>() : customNames(tools),
-    singleToolCall: isSingle && !hasFlag,
+    mapping: {
+      toolNames: rendering.names.callerNames,
+      customTools: form.takesCustom(rules) ? new Set<string>() : customNames(tools),
+      singleToolCall: isSingle && !hasFlag,
+    },
   }
 }
 
@@ -277,7 +303,8 @@ export interface TurnWriter {
   inlinedSystem(text: string, blocks: readonly TextBlock[], pointer: string): void
 }
 
-export function writeTurns(turns: readonly Turn[], writer: TurnWriter, rendering: OpenaiRendering): void {
+export function writeTurns(writer: TurnWriter, rendering: OpenaiRendering): void {
+  const { turns } = rendering
   for (let at = 0, end = 0; at < turns.length; at = end) {
     const isAssistant = turns[at]?.role === 'assistant'
     end = at + 1

@@ -6,7 +6,16 @@
 
 import { JsonNode } from '../../wire/json.ts'
 import type { FunctionTool, RawJson } from '../canonical/conversation.ts'
-import { isRecord, jsonArray, jsonMembers, jsonObject, jsonString, parseJson, recordOf } from '../canonical/json.ts'
+import {
+  isRecord,
+  jsonArray,
+  jsonMembers,
+  jsonObject,
+  jsonString,
+  listOf,
+  parseJson,
+  recordOf,
+} from '../canonical/json.ts'
 import type { WarningList } from './fields.ts'
 
 /** Per schema; far above what any provider compiles. */
@@ -233,8 +242,8 @@ function addProperties(properties: Map<string, RawJson[]>, schema: Schema): void
 }
 
 function requiredOf(schema: Schema): Set<string> {
-  const names: unknown = JSON.parse(schema.get('required')?.text ?? '[]')
-  return new Set(Array.isArray(names) ? names.filter((name) => typeof name === 'string') : [])
+  const names = listOf(JSON.parse(schema.get('required')?.text ?? '[]'))
+  return new Set(names.filter((name) => typeof name === 'string'))
 }
 
 function noteOn(name: 'oneOf' | 'anyOf', branches: readonly Schema[]): string {
@@ -326,7 +335,7 @@ function isStrictMember(name: string, value: unknown): boolean {
 
 /** No additional properties, and all properties required. */
 function isClosed({ properties, required, additionalProperties }: ParsedSchema): boolean {
-  const needed = new Set<unknown>(Array.isArray(required) ? required : [])
+  const needed = new Set(listOf(required))
   return (
     additionalProperties === false && isRecord(properties) && Object.keys(properties).every((name) => needed.has(name))
   )

@@ -30,7 +30,7 @@ export interface Prompt {
   /** The tools that the tool choice allows. */
   readonly tools: readonly Tool[]
   /** How the reply is written; see ParsedRequest. */
-  readonly form?: Pick<RenderContext, 'callForms' | 'echo'>
+  readonly form?: Pick<RenderContext, 'callForms' | 'echo' | 'wantsStreamUsage'>
 }
 
 export function readPrompt(conversation: Conversation, model: string, outputCap: number | undefined): Prompt {

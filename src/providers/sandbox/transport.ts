@@ -133,7 +133,7 @@ export function createSandboxTransport({ clock, delay = timerDelay }: SandboxPar
       call: (index) => `${wire.callIdPrefix}${digest}${index}`,
     })
     const context = renderContext(prompt, requestId, clock)
-    if (prompt.conversation.stream) {
+    if (prompt.stream) {
       return new Response(streamBody(streamItems(wire, reply, context), { delay, signal }), {
         headers: { ...named, 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache' },
       })
@@ -161,7 +161,8 @@ function parsePrompt({ dialect, checksBlocks }: Wire, body: Uint8Array<ArrayBuff
   const fault =
     checkToolResults(conversation) ??
     (checksBlocks ? (checkTexts(conversation) ?? checkThinking(conversation)) : undefined)
-  return fault ?? { ...readPrompt(conversation, envelope.model, envelope.outputCap), form: { callForms, echo } }
+  const { model, outputCap, stream, wantsStreamUsage } = envelope
+  return fault ?? { ...readPrompt(conversation, model, outputCap), stream, form: { callForms, echo, wantsStreamUsage } }
 }
 
 function embedPrompt(embedding: Embeddings, body: Uint8Array<ArrayBuffer>, target: string) {
@@ -198,7 +199,7 @@ function renderContext(prompt: Prompt, requestId: string, clock: Clock): RenderC
     model: prompt.model,
     requestId: requestId as RequestId,
     createdSeconds: Math.floor(clock.now() / 1000),
-    wantsStreamUsage: prompt.conversation.wantsStreamUsage,
+    wantsStreamUsage: true,
     estimatedInputTokens: prompt.tokens,
     ...prompt.form,
     quotedUsd: noCost,

@@ -4,15 +4,7 @@
 import { closeBrace, utf8Text } from '../../../wire/bytes.ts'
 import { JsonSpans, JsonTextMeter, spliceBytes } from '../../../wire/json.ts'
 import { sseEvent } from '../../../wire/sse.ts'
-import {
-  costEdit,
-  createReplyRelay,
-  isObject,
-  modelEdit,
-  parseSpan,
-  RecordRelay,
-  usageEdit,
-} from '../../byte-lane/relay.ts'
+import { createReplyRelay, isObject, modelEdit, parseSpan, RecordRelay } from '../../byte-lane/relay.ts'
 import { recordOf } from '../../canonical/json.ts'
 import { readErrorObject } from '../errors.ts'
 import { countsOutput, mergeUsage, readUsage, renderDeltaUsage, renderUsage, type UsageMembers } from '../usage.ts'
@@ -29,6 +21,7 @@ export class MessagesStreamRelay extends RecordRelay {
   #usageSeen: UsageMembers = {}
   #searches = 0
   #started = false
+  protected readonly renderUsage = renderDeltaUsage
 
   /** Before message_start only a comment is legal. */
   override keepAlive(): Uint8Array {
@@ -116,15 +109,7 @@ export class MessagesStreamRelay extends RecordRelay {
     const said = isObject(record, usage) ? parseSpan(record, usage) : undefined
     this.#merge(said)
     const reported = countsOutput(said) ? readUsage(this.#usageSeen) : undefined
-    const final = this.context.quoteUsage(reported, atStart, () => this.outputBytes)
-    this.usage = final
-    this.bytesAtReport = this.outputBytes
-    const cost = this.context.quotedUsd(final)
-    const edit =
-      final === reported
-        ? costEdit(record, usage, cost)
-        : usageEdit(record, usage, renderDeltaUsage(final, cost), this.sse.dataEnd)
-    this.pass(spliceBytes(record, [edit]))
+    this.pass(spliceBytes(record, [this.quote(record, usage, reported, atStart, this.sse.dataEnd)]))
   }
 
   #merge(usage: unknown): void {

@@ -12,7 +12,7 @@ import type {
   Turn,
   UserBlock,
 } from '../../canonical/conversation.ts'
-import { isRecord, recordOf, textOf } from '../../canonical/json.ts'
+import { isRecord, listOf, recordOf, textOf } from '../../canonical/json.ts'
 import { markOf } from '../../request/cache-marks.ts'
 import { type ParseContext, type RequestFields, shownWord, textBlocks } from '../../request/fields.ts'
 import { knownMediaType, readMediaUrl } from '../../request/media.ts'
@@ -181,8 +181,7 @@ function inputText(block: RequestFields, context: ParseContext): string {
 function inWords(block: RequestFields, type: string, context: ParseContext): string {
   const name = block.value('name')
   if (type.endsWith('_tool_use') && typeof name === 'string') return `[${name} ${inputText(block, context)}]`
-  const results = block.value('content')
-  const titles = (Array.isArray(results) ? results : []).map((result: unknown) => {
+  const titles = listOf(block.value('content')).map((result) => {
     const { title, url } = recordOf(result)
     return typeof url === 'string' ? `\n${textOf(title)} ${url}` : ''
   })
@@ -234,7 +233,7 @@ function parseImage(fields: RequestFields, { warnings }: ParseContext): MediaBlo
   if (fields.value('transformations') !== undefined) {
     warnings.add('transformations_dropped', fields.pointer('transformations'))
   }
-  const source = fields.optionalObject('source') ?? fields.missing('source')
+  const source = fields.requiredObject('source')
   const media = parseMedia(source)
   if (media.kind === 'data' && media.mediaType === 'application/pdf') {
     return { kind: 'document', source: media, ...markOf(fields) }
@@ -265,7 +264,7 @@ function parseMedia(source: RequestFields): MediaSource {
 
 function parseDocument(fields: RequestFields, context: ParseContext): ContentBlock[] {
   warnCitations(fields, context)
-  const source = fields.optionalObject('source') ?? fields.missing('source')
+  const source = fields.requiredObject('source')
   const named = { title: fields.optionalText('title'), context: fields.optionalText('context') }
   const type = source.text('type')
   const textName = type === 'text' ? 'data' : typeof source.value('content') === 'string' ? 'content' : undefined

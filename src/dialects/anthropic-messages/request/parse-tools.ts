@@ -98,13 +98,13 @@ export function parseToolChange(block: RequestFields, context: ParseContext): To
     return block.refuse('type', `A ${shownWord(type)} block in a system message is not available for this model.`)
   }
   context.warnings.add(`${type}_merged`, block.at)
-  const subject = block.optionalObject('tool') ?? block.missing('tool')
+  const subject = block.requiredObject('tool')
   const subjectType = subject.text('type')
   if (subjectType === 'tool_reference') {
     return [{ kind: type === 'tool_addition' ? 'offer' : 'withdraw', name: subject.text('name') }]
   }
   if (subjectType !== 'tool_definition') return []
-  const tool = parseTool(subject.optionalObject('definition') ?? subject.missing('definition'), context)
+  const tool = parseTool(subject.requiredObject('definition'), context)
   return tool ? [{ kind: 'define', name: tool.name, tool }] : []
 }
 

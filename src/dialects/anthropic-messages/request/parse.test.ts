@@ -53,7 +53,6 @@ describe('settings', () => {
     expect(request.sampling).toEqual({ temperature: 0.5, topP: 0.9, topK: 5 })
     expect(request.automaticCache).toEqual({ life: 'long', pointer: '/cache_control' })
     expect(request.outputCap).toBe(100)
-    expect(request.stream).toBe(true)
     expect(request.warnings).toEqual([])
     expect(request.unsupported).toEqual([])
   })

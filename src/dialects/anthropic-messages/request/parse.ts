@@ -11,7 +11,7 @@ import {
   type TextBlock,
 } from '../../canonical/conversation.ts'
 import type { Envelope, ParsedRequest } from '../../canonical/translation.ts'
-import { readCacheControl } from '../../request/cache-marks.ts'
+import { markOf } from '../../request/cache-marks.ts'
 import {
   collectUnsupported,
   type OwnField,
@@ -61,11 +61,7 @@ export function parseRequest(envelope: Envelope): ParsedRequest | Failure {
         // An empty id identifies no one.
         endUserId: fields.optionalObject('metadata')?.optionalText('user_id') || undefined,
         serviceTier: parseServiceTier(fields),
-        verbosity: undefined,
-        promptCacheKey: undefined,
-        automaticCache: readCacheControl(fields),
-        stream: envelope.stream,
-        wantsStreamUsage: envelope.wantsStreamUsage,
+        automaticCache: markOf(fields).cacheMark,
         unsupported: context.unsupported,
         pointers: pointersOf(fields, config),
       },
@@ -92,7 +88,7 @@ function parseSystem(fields: RequestFields, context: ParseContext): TextBlock[] 
 
 function parseToolChoice(body: RequestFields): Pick<Conversation, 'toolChoice' | 'parallelTools'> {
   const fields = body.optionalObject('tool_choice')
-  if (!fields) return { toolChoice: undefined, parallelTools: undefined }
+  if (!fields) return {}
   const parallelTools = fields.optionalBoolean('disable_parallel_tool_use') ? false : undefined
   const type = fields.optionalWord('type', ['auto', 'any', 'tool', 'none']) ?? fields.missing('type')
   if (type === 'tool') return { toolChoice: { kind: 'named', name: fields.text('name') }, parallelTools }
@@ -115,7 +111,7 @@ function parseReasoning(body: RequestFields, config: RequestFields | undefined):
 
 function parseOutputFormat(format: RequestFields, context: ParseContext): OutputFormat {
   format.optionalWord('type', ['json_schema'])
-  const schema = format.optionalObject('schema') ?? format.missing('schema')
+  const schema = format.requiredObject('schema')
   const written = context.rawText(schema.at)
   return { kind: 'json-schema', name: undefined, description: undefined, schema: written, strict: undefined }
 }

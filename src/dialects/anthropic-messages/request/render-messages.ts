@@ -41,6 +41,10 @@ function textBlock(text: string, mark?: CacheMark): WireBlock {
   return { type: 'text', text, markable: true, mark }
 }
 
+function wireBlock(type: string, members: Members, mark?: CacheMark): WireBlock {
+  return { type, members, markable: true, mark }
+}
+
 function isBlank({ text }: WireBlock): boolean {
   return text !== undefined && text.trim() === ''
 }
@@ -196,12 +200,10 @@ function renderBlock(block: UserBlock | AssistantBlock, pointer: string, context
       return [renderToolCall(block, pointer, context)]
     case 'thinking': {
       const members = { thinking: jsonString(block.text), signature: jsonString(block.signature ?? '') }
-      return [{ type: 'thinking', members, markable: false, mark: undefined }]
+      return [{ ...wireBlock('thinking', members), markable: false }]
     }
     case 'sealed-thinking':
-      return [
-        { type: 'redacted_thinking', members: { data: jsonString(block.data) }, markable: false, mark: undefined },
-      ]
+      return [{ ...wireBlock('redacted_thinking', { data: jsonString(block.data) }), markable: false }]
   }
 }
 
@@ -216,28 +218,19 @@ function renderToolResult(result: ToolResultBlock, pointer: string, context: His
   if (content.length === 0 && result.isError) content.push(textBlock('[tool error]'))
   const [only] = content
   const text = content.length === 1 ? only?.text : undefined
-  return {
-    type: 'tool_result',
-    members: {
-      tool_use_id: jsonString(result.callId),
-      content: text === undefined ? filledArray(content.map(writeBlock)) : jsonString(text),
-      is_error: result.isError ? 'true' : undefined,
-    },
-    markable: true,
-    mark,
+  const members = {
+    tool_use_id: jsonString(result.callId),
+    content: text === undefined ? filledArray(content.map(writeBlock)) : jsonString(text),
+    is_error: result.isError ? 'true' : undefined,
   }
+  return wireBlock('tool_result', members, mark)
 }
 
 function renderToolCall(call: ToolCallBlock, pointer: string, context: HistoryContext): WireBlock {
   const { warnings, names, argumentNames } = context
   const name = names.sent(call.name)
   const input = argumentNames.inCall(name, callInput(call, pointer, warnings))
-  return {
-    type: 'tool_use',
-    members: { id: jsonString(call.id), name: jsonString(name), input },
-    markable: true,
-    mark: call.cacheMark,
-  }
+  return wireBlock('tool_use', { id: jsonString(call.id), name: jsonString(name), input }, call.cacheMark)
 }
 
 // System text: one block per block of the caller's, because joining them would move cache marks.
@@ -270,7 +263,7 @@ function renderImage(image: ImageBlock, rules: TargetRules, pointer: string): Wi
   if (mediaType !== undefined && !imageTypes.includes(mediaType)) {
     refuseAt(pointer, `An image of type \`${mediaType}\` is not supported; send JPEG, PNG, GIF or WebP.`)
   }
-  return { type: 'image', members: { source: renderSource(source, mediaType) }, markable: true, mark: cacheMark }
+  return wireBlock('image', { source: renderSource(source, mediaType) }, cacheMark)
 }
 
 function renderDocument(document: DocumentBlock, rules: TargetRules, pointer: string): WireBlock {
@@ -279,7 +272,7 @@ function renderDocument(document: DocumentBlock, rules: TargetRules, pointer: st
   // An empty document is refused, like an empty text.
   if (rendered === undefined) return textBlock('', cacheMark)
   const members = { source: rendered, title: jsonString(title || undefined), context: jsonString(context || undefined) }
-  return { type: 'document', members, markable: true, mark: cacheMark }
+  return wireBlock('document', members, cacheMark)
 }
 
 /** undefined = it is empty. */

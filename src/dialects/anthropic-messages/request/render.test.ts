@@ -441,7 +441,7 @@ describe('around the request', () => {
   })
 
   test('it always streams, with the model’s upstream name, and the messages come last', () => {
-    const { json, body } = renderMessagesBody({ stream: false, stop: ['x'], endUserId: 'u' })
+    const { json, body } = renderMessagesBody({ stop: ['x'], endUserId: 'u' })
     expect(body.stream).toBe(true)
     expect(body.model).toBe('claude-upstream')
     expect(Object.keys(body).at(-1)).toBe('messages')

@@ -1,7 +1,6 @@
 // Renders a Conversation as a Messages body. A pure function of conversation and target, without clock or randomness:
 // the same history always gives the same bytes, on which prompt caches and signed thinking depend.
 
-import type { Failure } from '../../../kernel/failure.ts'
 import {
   type CacheMark,
   type Conversation,
@@ -17,14 +16,15 @@ import {
   filledObject,
   jsonObject,
   jsonString,
+  listOf,
   type Members,
   parseJson,
   recordOf,
 } from '../../canonical/json.ts'
 import type { TargetRules } from '../../canonical/target-rules.ts'
-import type { RenderedRequest, Target } from '../../canonical/translation.ts'
+import { type RenderedRequest, type ReplyMapping, renderedRequest, type Target } from '../../canonical/translation.ts'
 import { limitMarks, writeCacheControl } from '../../request/cache-marks.ts'
-import { readRequest, refuseAt, reportUnsupported, shownWord, WarningList } from '../../request/fields.ts'
+import { refuseAt, refusing, reportUnsupported, shownWord, WarningList } from '../../request/fields.ts'
 import { schemasIn, toolSchema } from '../../request/schema.ts'
 import { hashedId, renderSampling, type SamplingRow, warnHints } from '../../request/settings.ts'
 import {
@@ -61,9 +61,7 @@ const bindingBeta = 'thinking-binding-controls-2026-08-01'
 /** Every host knows this version, and no later one supports sampling settings. One object, so that it is prepared once. */
 const plainHeaders = Object.freeze({ 'anthropic-version': '2023-06-01' })
 
-export function renderRequest(conversation: Conversation, target: Target): RenderedRequest | Failure {
-  return readRequest(() => render(conversation, target))
-}
+export const renderRequest = refusing(render)
 
 function render(conversation: Conversation, target: Target): RenderedRequest {
   const { rules } = target
@@ -127,19 +125,15 @@ function render(conversation: Conversation, target: Target): RenderedRequest {
     cache_control: writeCacheControl(automatic),
     messages: writeMessages(messages),
   })
-  return {
-    body: encode(body),
-    headers: dropStale ? { ...plainHeaders, 'anthropic-beta': bindingBeta } : plainHeaders,
-    warnings: warnings.list,
-    mapping: {
-      toolNames: names.callerNames,
-      argumentNames: context.argumentNames.callerNames,
-      customTools: customNames(offer.tools),
-      jsonTool: output.tool?.name,
-      stop: stop.matched,
-      singleToolCall: false,
-    },
+  const mapping: ReplyMapping = {
+    toolNames: names.callerNames,
+    argumentNames: context.argumentNames.callerNames,
+    customTools: customNames(offer.tools),
+    jsonTool: output.tool?.name,
+    stop: stop.matched,
   }
+  const headers = dropStale ? { ...plainHeaders, 'anthropic-beta': bindingBeta } : plainHeaders
+  return renderedRequest(withEscapedHalves(body), warnings.list, mapping, headers)
 }
 
 function renderHistory(conversation: Conversation, target: Target, context: HistoryContext): WireMessage[] {
@@ -160,13 +154,10 @@ function outputCap(conversation: Conversation, target: Target, warnings: Warning
   return maxOutputTokens
 }
 
-const encoder = new TextEncoder()
-
 /** A lone surrogate has no UTF-8 bytes; inside JSON it can only be written as an escape. */
-function encode(body: RawJson): Uint8Array<ArrayBuffer> {
+function withEscapedHalves(body: RawJson): RawJson {
   const lone = /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g
-  const text = body.isWellFormed() ? body : body.replaceAll(lone, (half) => `\\u${half.charCodeAt(0).toString(16)}`)
-  return encoder.encode(text)
+  return body.isWellFormed() ? body : body.replaceAll(lone, (half) => `\\u${half.charCodeAt(0).toString(16)}`)
 }
 
 // Sampling, stop sequences, end user, tier and output format, as far as the target supports them.
@@ -395,7 +386,7 @@ function costOf(schema: RawJson): { optional: number; unions: number } {
   let optional = 0
   let unions = 0
   for (const { properties, required, anyOf, type } of schemasIn(parseJson(schema), holders)) {
-    const needed = new Set<unknown>(Array.isArray(required) ? required : [])
+    const needed = new Set(listOf(required))
     optional += Object.keys(recordOf(properties)).filter((name) => !needed.has(name)).length
     if (anyOf !== undefined || Array.isArray(type)) unions++
   }

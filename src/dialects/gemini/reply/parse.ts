@@ -4,7 +4,7 @@
 import { ByteBuffer, utf8Text } from '../../../wire/bytes.ts'
 import { JsonNode } from '../../../wire/json.ts'
 import { type ProviderFault, replyFault } from '../../canonical/faults.ts'
-import { isRecord, parseJson, rawJsonAt, recordOf, textOf } from '../../canonical/json.ts'
+import { isRecord, listOf, parseJson, rawJsonAt, recordOf, textOf } from '../../canonical/json.ts'
 import type { ReplyEvent, Stop } from '../../canonical/reply.ts'
 import { writeSignature } from '../../canonical/signature.ts'
 import type { StreamParser, Target } from '../../canonical/translation.ts'
@@ -86,7 +86,7 @@ class GeminiStreamParser extends SseReplyParser {
     if ('blockReason' in feedback) {
       this.#blocked = blockedStop(textOf(feedback.blockReason), textOf(feedback.blockReasonMessage))
     }
-    const candidates: unknown[] = Array.isArray(record.candidates) ? record.candidates : []
+    const candidates = listOf(record.candidates)
     const place = candidates.findIndex(isRecord)
     if (place < 0) return
     this.start()
@@ -290,6 +290,5 @@ function startsBare(chunk: Uint8Array): boolean | undefined {
 }
 
 export function hasEnded({ candidates, promptFeedback }: Record<string, unknown>): boolean {
-  const [first]: unknown[] = Array.isArray(candidates) ? candidates : []
-  return textOf(recordOf(first).finishReason) !== '' || 'blockReason' in recordOf(promptFeedback)
+  return textOf(recordOf(listOf(candidates)[0]).finishReason) !== '' || 'blockReason' in recordOf(promptFeedback)
 }

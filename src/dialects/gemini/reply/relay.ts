@@ -6,7 +6,6 @@ import type { Usage } from '../../../kernel/usage.ts'
 import { type JsonSpan, JsonSpans, spliceBytes } from '../../../wire/json.ts'
 import {
   costEdit,
-  isObject,
   isPresent,
   modelEdit,
   parseSpan,
@@ -16,7 +15,7 @@ import {
   usageEdit,
 } from '../../byte-lane/relay.ts'
 import { type ProviderFault, replyFault } from '../../canonical/faults.ts'
-import { isRecord, recordOf, textOf } from '../../canonical/json.ts'
+import { isRecord, listOf, recordOf, textOf } from '../../canonical/json.ts'
 import { readErrorObject } from '../errors.ts'
 import { readUsage, renderUsage } from '../usage.ts'
 import { finishFault, hasEnded } from './parse.ts'
@@ -29,6 +28,7 @@ export class GeminiStreamRelay extends RecordRelay {
   /** Waits for the next record or the end. */
   #last: Uint8Array | undefined
   #usageAtStart: Usage | undefined
+  protected readonly renderUsage = renderUsage
 
   get awaitsUsage(): boolean {
     return !this.finished && this.#last !== undefined
@@ -78,15 +78,7 @@ export class GeminiStreamRelay extends RecordRelay {
     const { dataStart, dataEnd } = this.sse
     this.#json.read(record, dataStart, dataEnd)
     const { usageMetadata } = this.#json.of
-    const reported = this.usageSoFar
-    const usage = this.context.quoteUsage(reported, this.#usageAtStart, () => this.outputBytes)
-    const cost = this.context.quotedUsd(usage)
-    this.usage = usage
-    this.bytesAtReport = this.outputBytes
-    const isReported = usage === reported && isObject(record, usageMetadata)
-    const edit = isReported
-      ? costEdit(record, usageMetadata, cost)
-      : usageEdit(record, usageMetadata, renderUsage(usage, cost), dataEnd, 'usageMetadata')
+    const edit = this.quote(record, usageMetadata, this.usageSoFar, this.#usageAtStart, dataEnd, 'usageMetadata')
     this.finish(spliceBytes(record, [edit]))
   }
 }
@@ -107,7 +99,7 @@ export const relayReply: RelayReply = (body, context) => {
   const usage = context.quoteUsage(reported, undefined, () => outputBytes(reply.candidates))
   const cost = context.quotedUsd(usage)
   const edit =
-    reported && usage === reported
+    usage === reported
       ? costEdit(body, usageMetadata, cost)
       : usageEdit(body, usageMetadata, renderUsage(usage, cost), body.length, 'usageMetadata')
   return { body: spliceReply(body, modelEdit(body, modelVersion, context.modelJson, 0, modelMember), edit), usage }
@@ -115,20 +107,14 @@ export const relayReply: RelayReply = (body, context) => {
 
 /** The model has ended in a way that is not a reply. */
 function faultIn(candidates: unknown): ProviderFault | undefined {
-  const [first]: unknown[] = Array.isArray(candidates) ? candidates : []
-  const { finishReason, finishMessage } = recordOf(first)
+  const { finishReason, finishMessage } = recordOf(listOf(candidates)[0])
   return finishFault(textOf(finishReason), textOf(finishMessage))
 }
 
 /** Bytes of generated text, thoughts and calls. */
 function outputBytes(candidates: unknown): number {
-  const list: unknown[] = Array.isArray(candidates) ? candidates : []
-  let bytes = 0
-  for (const candidate of list) {
-    const { parts } = recordOf(recordOf(candidate).content)
-    for (const part of Array.isArray(parts) ? parts : []) if (isRecord(part)) bytes += partBytes(part)
-  }
-  return bytes
+  const parts = listOf(candidates).flatMap((candidate) => listOf(recordOf(recordOf(candidate).content).parts))
+  return parts.reduce((bytes: number, part) => bytes + partBytes(recordOf(part)), 0)
 }
 
 function partBytes({ text, functionCall }: Record<string, unknown>): number {

@@ -58,7 +58,6 @@ function parseConversation(body: RequestFields, envelope: Envelope, context: Par
     turns: parseContents(body, context),
     tools: parseTools(body, context),
     toolChoice: parseChoice(body),
-    parallelTools: undefined,
     sampling: {
       temperature: config?.optionalNumber('temperature'),
       topP: config?.optionalNumber('topP'),
@@ -71,10 +70,7 @@ function parseConversation(body: RequestFields, envelope: Envelope, context: Par
     stop: (config?.optionalList('stopSequences') ?? []).filter((each) => typeof each === 'string'),
     reasoning: config && parseThinking(config),
     outputFormat: config && parseFormat(config, context),
-    ...{ endUserId: undefined, verbosity: undefined, promptCacheKey: undefined, automaticCache: undefined },
     serviceTier: tierOf(body),
-    stream: envelope.stream,
-    wantsStreamUsage: true,
     unsupported: context.unsupported,
     pointers: {
       system: '/systemInstruction',

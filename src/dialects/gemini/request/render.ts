@@ -1,7 +1,6 @@
 // Renders a Conversation as a generateContent body. A pure function of conversation and target: the same history always
 // gives the same bytes. The part that grows from turn to turn comes last, so the bytes before it stay the same.
 
-import type { Failure } from '../../../kernel/failure.ts'
 import {
   type AssistantBlock,
   type ContentBlock,
@@ -20,9 +19,9 @@ import {
 } from '../../canonical/conversation.ts'
 import { filledArray, filledObject, jsonArray, jsonObject, jsonString, type Members } from '../../canonical/json.ts'
 import type { TargetRules } from '../../canonical/target-rules.ts'
-import { noHeaders, type RenderedRequest, type Target } from '../../canonical/translation.ts'
+import { type RenderedRequest, renderedRequest, type Target } from '../../canonical/translation.ts'
 import { chooseMarks, warnCacheOptions } from '../../request/cache-marks.ts'
-import { readRequest, refuseAt, refuseEmpty, shownWord, WarningList } from '../../request/fields.ts'
+import { refuseAt, refuseEmpty, refusing, shownWord, WarningList } from '../../request/fields.ts'
 import { endingOf, knownMediaType, refuseMediaUrl } from '../../request/media.ts'
 import { SchemaBudget } from '../../request/schema.ts'
 import {
@@ -63,9 +62,7 @@ interface Rendering {
   readonly schemas: SchemaBudget
 }
 
-export function renderRequest(conversation: Conversation, target: Target): RenderedRequest | Failure {
-  return readRequest(() => render(conversation, target))
-}
+export const renderRequest = refusing(render)
 
 function render(conversation: Conversation, target: Target): RenderedRequest {
   const { rules } = target
@@ -102,18 +99,10 @@ function render(conversation: Conversation, target: Target): RenderedRequest {
     serviceTier: renderServiceTier(conversation, rendering),
     contents: jsonArray(contents),
   })
-  return {
-    body: new TextEncoder().encode(body),
-    headers: noHeaders,
-    warnings: warnings.list,
-    mapping: {
-      toolNames: names.callerNames,
-      customTools: tools.customTools,
-      jsonTool: format.hiddenTool?.name,
-      stop: stop.matched,
-      singleToolCall: tools.singleToolCall,
-    },
-  }
+  const { customTools, singleToolCall } = tools
+  const jsonTool = format.hiddenTool?.name
+  const mapping = { toolNames: names.callerNames, customTools, jsonTool, stop: stop.matched, singleToolCall }
+  return renderedRequest(body, warnings.list, mapping)
 }
 
 function renderSystem({ system }: Conversation): RawJson | undefined {

@@ -1,7 +1,7 @@
 // Parses a Chat Completions stream or whole reply. Blocks are implied by the deltas. The reply ends once, after usage had
 // a chance to arrive, and only if the provider ended it.
 
-import { isRecord, rawJsonAt, recordOf, textOf } from '../../canonical/json.ts'
+import { isRecord, listOf, rawJsonAt, recordOf, textOf } from '../../canonical/json.ts'
 import type { ReplyEvent, Stop } from '../../canonical/reply.ts'
 import { writeSignature } from '../../canonical/signature.ts'
 import type { StreamParser, Target } from '../../canonical/translation.ts'
@@ -63,7 +63,7 @@ class ChatStreamParser extends SseReplyParser {
 
   protected read(chunk: Record<string, unknown>, _event: string, json: string): void {
     if (this.id === '') this.id = textOf(chunk.id)
-    const choices: unknown[] = Array.isArray(chunk.choices) ? chunk.choices : []
+    const choices = listOf(chunk.choices)
     const place = choices.findIndex(isRecord)
     const choice = recordOf(choices[place])
     this.usageSoFar = readUsage(usageIn(chunk)) ?? this.usageSoFar
@@ -176,7 +176,7 @@ function readPart(part: unknown): DeltaPiece {
 }
 
 function readDetails(delta: Record<string, unknown>): Record<string, unknown>[] {
-  return Array.isArray(delta.reasoning_details) ? delta.reasoning_details.filter(isRecord) : []
+  return listOf(delta.reasoning_details).filter(isRecord)
 }
 
 /** `rawArguments` returns the text of arguments that a host sent as an object instead of a string. */
@@ -185,8 +185,7 @@ function readCalls(
   rawArguments: (place: readonly (string | number)[]) => string,
 ): CallFragment[] {
   const isLegacy = isRecord(delta.function_call)
-  const listed: unknown[] = Array.isArray(delta.tool_calls) ? delta.tool_calls : []
-  const entries = isLegacy ? [{ function: delta.function_call }] : listed
+  const entries = isLegacy ? [{ function: delta.function_call }] : listOf(delta.tool_calls)
   return entries.flatMap((value, place) => {
     if (!isRecord(value)) return []
     const entry: Record<string, unknown> = value
@@ -421,7 +420,7 @@ function readStop(finish: string, hasCalls: boolean, refusal: string, sequence: 
 
 /** undefined if the reply has choices and all have ended. */
 function incompleteReply({ choices }: Record<string, unknown>): string | undefined {
-  const list: unknown[] = Array.isArray(choices) ? choices : []
+  const list = listOf(choices)
   if (list.length === 0) return 'a reply without choices'
   const hasEnded = (choice: unknown) => isRecord(choice) && choice.finish_reason !== 'error' && isRecord(choice.message)
   return list.every(hasEnded) ? undefined : 'a reply without an end'

@@ -2,10 +2,9 @@
 // the usage record, and that record itself if the caller did not ask for it.
 
 import { openBrace, utf8Text } from '../../../wire/bytes.ts'
-import { type ByteEdit, JsonSpans, JsonTextMeter } from '../../../wire/json.ts'
+import { JsonSpans, JsonTextMeter } from '../../../wire/json.ts'
 import { sseEvent } from '../../../wire/sse.ts'
 import {
-  costEdit,
   createReplyRelay,
   isObject,
   isPresent,
@@ -13,9 +12,8 @@ import {
   parseSpan,
   RecordRelay,
   spliceReply,
-  usageEdit,
 } from '../../byte-lane/relay.ts'
-import { isRecord, jsonArray, jsonMembers, jsonObject, parseRecord, recordOf } from '../../canonical/json.ts'
+import { isRecord, jsonArray, jsonMembers, jsonObject, listOf, parseRecord, recordOf } from '../../canonical/json.ts'
 import { readErrorObject } from '../errors.ts'
 import { readUsage, renderUsage, usageIn } from '../usage.ts'
 
@@ -29,6 +27,7 @@ export class ChatStreamRelay extends RecordRelay {
   #seen = 0
   /** Choices that have ended. */
   readonly #ended = new Set<unknown>()
+  protected readonly renderUsage = renderUsage
 
   protected read(record: Uint8Array): void {
     const { dataStart, dataEnd } = this.sse
@@ -71,7 +70,10 @@ export class ChatStreamRelay extends RecordRelay {
     }
     this.#last = record
     if (!isObject(record, usage)) return this.#passNamed(record, dataStart)
-    const edit = this.#readUsage(record)
+    // Some hosts report usage in every chunk; the last one is the total.
+    const reported = readUsage(parseSpan(record, usage))
+    const edit = this.quote(record, usage, reported, this.usageSoFar)
+    this.usageSoFar = reported ?? this.usageSoFar
     // The extra record, which only the gateway asked for.
     if (isEmptyList(record, choices) && !this.context.wantsStreamUsage) return
     this.pass(spliceReply(record, modelEdit(record, model, this.context.modelJson, dataStart), edit))
@@ -86,19 +88,6 @@ export class ChatStreamRelay extends RecordRelay {
     if (choices.start < 0) return this.pass(record)
     const { start, end, bytes } = modelEdit(record, model, modelJson, dataStart)
     this.passEdited(record, start, end, bytes)
-  }
-
-  /** Keeps the reported usage and returns the edit that adds its cost, or replaces it with a plausible one. */
-  #readUsage(record: Uint8Array): ByteEdit {
-    const span = this.#json.of.usage
-    const reported = readUsage(parseSpan(record, span))
-    const usage = this.context.quoteUsage(reported, this.usageSoFar, () => this.outputBytes)
-    const cost = this.context.quotedUsd(usage)
-    // Some hosts report usage in every chunk; the last one is the total.
-    this.usage = usage
-    this.bytesAtReport = this.outputBytes
-    this.usageSoFar = reported ?? this.usageSoFar
-    return usage === reported ? costEdit(record, span, cost) : usageEdit(record, span, renderUsage(usage, cost))
   }
 
   /** Strict clients discard a reply without a finish_reason, although its provider ended it. */
@@ -189,8 +178,8 @@ export function isMeaningfulChunk(json: string): boolean {
 
 /** Whether a choice has output or has ended. */
 function hasMeaning(choices: unknown, member: 'delta' | 'message'): boolean {
-  const list: unknown[] = Array.isArray(choices) ? choices : []
-  return list.filter(isRecord).some((choice) => {
+  return listOf(choices).some((value) => {
+    const choice = recordOf(value)
     const content = recordOf(choice[member])
     return isEnding(choice.finish_reason) || outputNames.some((name) => isFilled(content[name]))
   })
@@ -198,8 +187,8 @@ function hasMeaning(choices: unknown, member: 'delta' | 'message'): boolean {
 
 /** The indexes of the choices with a finish reason. */
 function endedChoices(choices: unknown): unknown[] {
-  const list: unknown[] = Array.isArray(choices) ? choices : []
-  return list.flatMap((choice) => (isRecord(choice) && isEnding(choice.finish_reason) ? [choice.index ?? 0] : []))
+  const ended = listOf(choices).filter((choice) => isEnding(recordOf(choice).finish_reason))
+  return ended.map((choice) => recordOf(choice).index ?? 0)
 }
 
 /** `error` is not an end: with nothing before it, there is no answer. */

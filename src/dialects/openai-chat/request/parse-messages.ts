@@ -15,7 +15,7 @@ import type {
 } from '../../canonical/conversation.ts'
 import { isRecord, recordOf } from '../../canonical/json.ts'
 import { isOwnSignature, writeSignature } from '../../canonical/signature.ts'
-import { breakpointOf, readBreakpoint } from '../../request/cache-marks.ts'
+import { breakpointOf } from '../../request/cache-marks.ts'
 import { type ParseContext, type RequestFields, shownWord, wrongType } from '../../request/fields.ts'
 import { mediaByContent, mediaByUrl, readMediaUrl } from '../../request/media.ts'
 import { audioBlock, parseFileData } from '../../request/parse-openai.ts'
@@ -121,7 +121,7 @@ function marked<Block extends { readonly kind: string }>(
   message: RequestFields,
   context: ParseContext,
 ): Block[] {
-  const cacheMark = readBreakpoint(message, context)
+  const { cacheMark } = breakpointOf(message, context)
   const last = cacheMark ? blocks.findLastIndex(({ kind }) => !unmarkable.has(kind)) : -1
   return blocks.map((block, i) => (i === last ? { ...block, cacheMark } : block))
 }
@@ -194,7 +194,7 @@ function parseProof(call: RequestFields, message: RequestFields, context: ParseC
 function parseCall(call: RequestFields, context: ParseContext): ToolCallBlock {
   const id = call.filledText('id')
   const type = call.optionalWord('type', ['function', 'custom']) ?? 'function'
-  const detail = call.optionalObject(type) ?? call.missing(type)
+  const detail = call.requiredObject(type)
   return {
     kind: 'tool-call',
     id,
@@ -286,13 +286,13 @@ function parseImageUrl(part: RequestFields, { warnings }: ParseContext): MediaBl
   if (typeof part.value('image_url') === 'string') {
     return mediaByUrl(part.text('image_url'), part.pointer('image_url'))
   }
-  const image = part.optionalObject('image_url') ?? part.missing('image_url')
+  const image = part.requiredObject('image_url')
   if ((image.optionalText('detail') ?? 'auto') !== 'auto') warnings.add('detail_dropped', image.pointer('detail'))
   return mediaByUrl(image.text('url'), image.pointer('url'))
 }
 
 function parseFile(part: RequestFields): MediaBlock {
-  const file = part.optionalObject('file') ?? part.missing('file')
+  const file = part.requiredObject('file')
   if (file.optionalText('file_id') !== undefined) {
     return file.refuse('file_id', 'Files by id are kept by one provider and not available here; send `file_data`.')
   }
@@ -303,7 +303,7 @@ function parseFile(part: RequestFields): MediaBlock {
 const audioFormats: ReadonlySet<string> = new Set(['wav', 'mp3', 'aiff', 'aac', 'ogg', 'flac'])
 
 function parseAudio(part: RequestFields): DocumentBlock {
-  const audio = part.optionalObject('input_audio') ?? part.missing('input_audio')
+  const audio = part.requiredObject('input_audio')
   const format = audio.text('format').toLowerCase()
   if (!audioFormats.has(format)) {
     return audio.refuse('format', `The audio format ${shownWord(format)} is not supported; send wav or mp3.`)
@@ -313,7 +313,7 @@ function parseAudio(part: RequestFields): DocumentBlock {
 
 /** An image or document in the form of Messages. */
 function parseSource(part: RequestFields): MediaBlock {
-  const source = part.optionalObject('source') ?? part.missing('source')
+  const source = part.requiredObject('source')
   const title = part.optionalText('title')
   const named = { title, context: part.optionalText('context') }
   const kind = part.text('type') === 'image' ? 'image' : 'document'

@@ -14,7 +14,7 @@ import {
 } from '../../canonical/conversation.ts'
 import { isRecord } from '../../canonical/json.ts'
 import type { Envelope, ParsedRequest } from '../../canonical/translation.ts'
-import { breakpointOf, readBreakpoint } from '../../request/cache-marks.ts'
+import { breakpointOf } from '../../request/cache-marks.ts'
 import {
   collectUnsupported,
   type OwnField,
@@ -53,9 +53,7 @@ function parseConversation(body: RequestFields, envelope: Envelope, context: Par
     outputFormat: parseFormat(body.optionalObject('response_format'), true, context),
     ...parseServing(body, context),
     verbosity: body.optionalWord('verbosity', ['low', 'medium', 'high']),
-    automaticCache: readBreakpoint(body, context),
-    stream: envelope.stream,
-    wantsStreamUsage: envelope.wantsStreamUsage,
+    automaticCache: breakpointOf(body, context).cacheMark,
     unsupported: context.unsupported,
     pointers: pointersOf(body, reasoning?.pointer),
   }
@@ -290,7 +288,7 @@ function choiceOf(body: RequestFields, parallelTools: boolean | undefined): Pars
   if (value === undefined) return { toolChoice: undefined, parallelTools }
   if (typeof value === 'string') return { toolChoice: choiceOfWord(body, name, value), parallelTools }
   if (typeof value !== 'object') return wrongType(body.pointer(name), 'a string or an object', value)
-  const choice = body.optionalObject(name) ?? body.missing(name)
+  const choice = body.requiredObject(name)
   const single = choice.optionalBoolean('disable_parallel_tool_use')
   return { toolChoice: choiceOfObject(choice), parallelTools: parallelTools ?? (single ? false : undefined) }
 }

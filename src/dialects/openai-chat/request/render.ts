@@ -1,7 +1,6 @@
 // Renders a Conversation as a Chat Completions body. A stream is requested with usage, because the gateway reads it. The
 // part that grows from turn to turn comes last, so the bytes before it stay the same.
 
-import type { Failure } from '../../../kernel/failure.ts'
 import {
   type AssistantBlock,
   type ContentBlock,
@@ -14,14 +13,13 @@ import {
   type TextBlock,
   type ToolCallBlock,
   type ToolResultBlock,
-  type Turn,
 } from '../../canonical/conversation.ts'
 import { filledArray, jsonArray, jsonObject, jsonString, type Members, parseJson } from '../../canonical/json.ts'
 import { blobFor, readSignature } from '../../canonical/signature.ts'
 import type { TargetRules } from '../../canonical/target-rules.ts'
-import { noHeaders, type RenderedRequest, type Target } from '../../canonical/translation.ts'
-import { chooseMarks, type FoundMark, type MarkRules } from '../../request/cache-marks.ts'
-import { readRequest, refuseAt, refuseEmpty, WarningList } from '../../request/fields.ts'
+import { type RenderedRequest, renderedRequest, type Target } from '../../canonical/translation.ts'
+import type { FoundMark } from '../../request/cache-marks.ts'
+import { refuseAt, refuseEmpty, refusing } from '../../request/fields.ts'
 import { isAudio } from '../../request/media.ts'
 import { fitEffort, isThinking, proofOf } from '../../request/reasoning.ts'
 import {
@@ -33,6 +31,7 @@ import {
   message,
   type OpenaiForm,
   type OpenaiRendering,
+  openRendering,
   renderFormat,
   renderParts,
   renderTools,
@@ -44,34 +43,20 @@ import {
   textMembers,
   writeTurns,
 } from '../../request/render-openai.ts'
-import { SchemaBudget } from '../../request/schema.ts'
 import { renderOutputCap, splitStop, withInstruction } from '../../request/settings.ts'
-import { preparedTurns, ToolNames, toolNamesIn } from '../../request/tools.ts'
 
-const toolNameMaxDefault = 64
-const toolIdMaxDefault = 40
 const stopMaxDefault = 4
 
-interface Rendering extends OpenaiRendering {
-  readonly issuer: string
-}
-
-export function renderRequest(conversation: Conversation, target: Target): RenderedRequest | Failure {
-  return readRequest(() => render(conversation, target))
-}
+export const renderRequest = refusing(render)
 
 function render(conversation: Conversation, target: Target): RenderedRequest {
-  const { rules, issuer } = target
-  const warnings = new WarningList()
-  const turns = preparedTurns(conversation, { rules, toolIdMax: rules.toolIdMax ?? toolIdMaxDefault, warnings })
-  const names = new ToolNames(toolNamesIn(conversation), rules.toolNameMax ?? toolNameMaxDefault)
-  const marks = chooseMarks({ ...conversation, turns }, markRules(rules), warnings)
-  const rendering: Rendering = { form: chatForm, rules, issuer, warnings, names, marks, schemas: new SchemaBudget() }
+  const rendering = openRendering(chatForm, conversation, target)
+  const { rules, warnings } = rendering
   const { format, instruction } = renderFormat(conversation, rendering)
   const effort = renderEffort(conversation, rendering)
   const tools = renderTools(conversation, rendering)
   const stop = splitStop(conversation.stop, rules.stopMax ?? stopMaxDefault)
-  const messages = renderMessages(withInstruction(conversation.system, instruction), turns, rendering)
+  const messages = renderMessages(withInstruction(conversation.system, instruction), rendering)
   if (messages.length === 0) refuseEmpty(conversation)
   const body = jsonObject({
     model: jsonString(target.upstreamModel),
@@ -87,22 +72,11 @@ function render(conversation: Conversation, target: Target): RenderedRequest {
     ...tools.members,
     messages: jsonArray(messages),
   })
-  return {
-    body: new TextEncoder().encode(body),
-    headers: noHeaders,
-    warnings: warnings.list,
-    mapping: {
-      toolNames: names.callerNames,
-      customTools: tools.customTools,
-      jsonTool: undefined,
-      stop: stop.matched,
-      singleToolCall: tools.singleToolCall,
-    },
-  }
+  return renderedRequest(body, warnings.list, { ...tools.mapping, stop: stop.matched })
 }
 
 /** The effort to send; undefined = none. */
-function renderEffort(conversation: Conversation, rendering: Rendering): Effort | undefined {
+function renderEffort(conversation: Conversation, rendering: OpenaiRendering): Effort | undefined {
   const { rules, warnings } = rendering
   const wanted = fitEffort(conversation, rendering)
   if (conversation.tools.length === 0 || rules.toolsWithReasoning !== false || wanted === 'none') return wanted
@@ -112,7 +86,7 @@ function renderEffort(conversation: Conversation, rendering: Rendering): Effort 
   return 'none'
 }
 
-// How the dialect writes what it shares with Responses, and the marks that a target can place.
+// How the dialect writes what it shares with Responses.
 
 const chatForm: OpenaiForm = {
   isNested: true,
@@ -120,12 +94,14 @@ const chatForm: OpenaiForm = {
   endUserName: 'user',
   knowsTiers: false,
   midSystem: false,
+  toolIdMax: 40,
   textType: 'text',
   image: (url) => ({ type: '"image_url"', image_url: jsonObject({ url: jsonString(url) }) }),
   document: documentParts,
   takesCustom: ({ customTools }) => customTools === true,
   canRestrict: ({ allowedTools }) => allowedTools === true,
   grammar: (grammar) => grammar,
+  canCarry,
   sampling: [
     { setting: 'temperature', member: 'temperature' },
     { setting: 'topP', member: 'top_p' },
@@ -154,17 +130,8 @@ function documentParts(document: DocumentBlock, source: MediaSource, rules: Targ
   return context === undefined ? [part] : [part, textMembers(context, { textType: 'text' })]
 }
 
-/** The marks that the target can place. */
-function markRules(rules: TargetRules): MarkRules {
-  return {
-    isAccepted: rules.cacheStyle === 'breakpoint',
-    // Hosts with a style cache implicitly.
-    isImplicit: rules.cacheStyle !== undefined,
-    canCarry: ({ within, block }) => within !== 'tools' && within !== 'tool-result' && canMark(block),
-  }
-}
-
-function canMark(block: FoundMark['block']): boolean {
+function canCarry({ within, block }: FoundMark): boolean {
+  if (within === 'tools' || within === 'tool-result') return false
   if (block.kind === 'tool-result') return block.content.length > 0 || block.isError
   return block.kind !== 'tool-call' && (block.kind !== 'text' || block.text !== '')
 }
@@ -175,14 +142,10 @@ function canMark(block: FoundMark['block']): boolean {
 /** Inserted between a tool message and a user message for hosts whose templates require it. */
 const bridge = '{"role":"assistant","content":"OK."}'
 
-function renderMessages(
-  system: readonly TextBlock[],
-  turns: readonly Turn[],
-  rendering: Rendering,
-): readonly RawJson[] {
+function renderMessages(system: readonly TextBlock[], rendering: OpenaiRendering): readonly RawJson[] {
   const messages = new MessageList(rendering)
   messages.system(system)
-  writeTurns(turns, messages, rendering)
+  writeTurns(messages, rendering)
   return messages.end()
 }
 
@@ -191,7 +154,7 @@ class MessageList implements TurnWriter {
   #said: SaidTurn[] = []
   #lastSpoken: string | undefined
 
-  constructor(private readonly rendering: Rendering) {}
+  constructor(private readonly rendering: OpenaiRendering) {}
 
   end(): readonly RawJson[] {
     this.#pushSaid()
@@ -289,7 +252,7 @@ function renderUserContent(turns: readonly SaidTurn[], usesMarks: boolean): RawJ
 /** undefined if the message would be empty. */
 function renderAssistant(
   blocks: readonly AssistantBlock[],
-  rendering: Rendering,
+  rendering: OpenaiRendering,
   pointer: string,
 ): RawJson | undefined {
   const calls = blocks.filter((block) => block.kind === 'tool-call')
@@ -313,14 +276,14 @@ function renderAssistant(
   })
 }
 
-function renderSaid(blocks: readonly AssistantBlock[], rendering: Rendering): RawJson | undefined {
+function renderSaid(blocks: readonly AssistantBlock[], rendering: OpenaiRendering): RawJson | undefined {
   const texts = blocks.flatMap((block) => (block.kind === 'text' && block.text !== '' ? [block] : []))
   if (texts.length === 0) return undefined
   if (!texts.some((block) => rendering.marks.keeps(block))) return jsonString(texts.map(({ text }) => text).join(''))
   return jsonArray(texts.flatMap((block) => renderParts(block, rendering, '')))
 }
 
-function renderCall(call: ToolCallBlock, { names, rules }: Rendering): RawJson {
+function renderCall(call: ToolCallBlock, { names, rules }: OpenaiRendering): RawJson {
   const id = jsonString(call.id)
   const name = jsonString(names.sent(call.name))
   if (call.custom && rules.customTools) {
@@ -331,7 +294,10 @@ function renderCall(call: ToolCallBlock, { names, rules }: Rendering): RawJson {
 }
 
 /** Hosts that want reasoning back refuse a message without the field, so it is sent empty if there is none. */
-function echoOf(blocks: readonly AssistantBlock[], { rules }: Rendering): { field: string; text: string } | undefined {
+function echoOf(
+  blocks: readonly AssistantBlock[],
+  { rules }: OpenaiRendering,
+): { field: string; text: string } | undefined {
   const echo = rules.reasoningEcho
   if (!echo || (echo.when === 'tool-turns' && !blocks.some(({ kind }) => kind === 'tool-call'))) return undefined
   const texts = blocks.flatMap((block) => (block.kind === 'thinking' && block.text !== '' ? [block.text] : []))
@@ -339,7 +305,7 @@ function echoOf(blocks: readonly AssistantBlock[], { rules }: Rendering): { fiel
 }
 
 /** Reasoning that this host issued goes back unchanged. The data may be forged, so only lists are spliced in. */
-function restoredDetails(blocks: readonly AssistantBlock[], { issuer }: Rendering): RawJson | undefined {
+function restoredDetails(blocks: readonly AssistantBlock[], { issuer }: OpenaiRendering): RawJson | undefined {
   const entries = blocks.flatMap((block) => {
     const blob = (isThinking(block) && blobFor(issuer, proofOf(block))) || ''
     const list = parseJson(blob)
@@ -348,7 +314,11 @@ function restoredDetails(blocks: readonly AssistantBlock[], { issuer }: Renderin
   return filledArray(entries)
 }
 
-function warnDropped(blocks: readonly AssistantBlock[], { rules, issuer, warnings }: Rendering, pointer: string): void {
+function warnDropped(
+  blocks: readonly AssistantBlock[],
+  { rules, issuer, warnings }: OpenaiRendering,
+  pointer: string,
+): void {
   for (const block of blocks) {
     if (!isThinking(block)) continue
     const own = readSignature(proofOf(block) ?? '')
@@ -363,7 +333,7 @@ function warnDropped(blocks: readonly AssistantBlock[], { rules, issuer, warning
 // user message after all tool messages of the batch.
 
 /** `media`: parts for the user message, starting with the call they belong to. */
-function renderToolResult(result: ToolResultBlock, rendering: Rendering, pointer: string) {
+function renderToolResult(result: ToolResultBlock, rendering: OpenaiRendering, pointer: string) {
   const media = result.content.filter((block) => textIn(block) === undefined)
   const text = resultText(result)
   // Hosts that forward to Claude refuse an empty part, but not an empty string.

@@ -4,7 +4,7 @@
 // A provider may interleave the pieces of several items. The output is whole items in the order in which they started;
 // the first unfinished one streams.
 
-import { isRecord, rawJsonAt, recordOf, textOf } from '../../canonical/json.ts'
+import { isRecord, listOf, rawJsonAt, recordOf, textOf } from '../../canonical/json.ts'
 import type { ReplyBlock, Stop } from '../../canonical/reply.ts'
 import type { StreamParser, Target } from '../../canonical/translation.ts'
 import { ArgumentScan, ReplyBuilder, SseReplyParser } from '../../reply/builder.ts'
@@ -344,7 +344,7 @@ class OutputItem {
 }
 
 function piecesOf(item: Fields, rawArguments: () => string | undefined): Piece[] {
-  const parts = Array.isArray(item.content) ? item.content.map(recordOf) : []
+  const parts = listOf(item.content).map(recordOf)
   switch (item.type) {
     case 'message':
       return parts.map(({ type, text, refusal }) =>

@@ -6,7 +6,6 @@ import { utf8Text } from '../../../wire/bytes.ts'
 import { type JsonSpan, JsonSpans, JsonTextMeter } from '../../../wire/json.ts'
 import { readSseRecord, sseEvent } from '../../../wire/sse.ts'
 import {
-  costEdit,
   createReplyRelay,
   isObject,
   modelEdit,
@@ -14,7 +13,6 @@ import {
   RecordRelay,
   type RelayReply,
   spliceReply,
-  usageEdit,
 } from '../../byte-lane/relay.ts'
 import { isRecord, parseJson, parseRecord, recordOf, textOf } from '../../canonical/json.ts'
 import type { EventNumbering } from '../../canonical/translation.ts'
@@ -34,6 +32,7 @@ export class ResponsesStreamRelay extends RecordRelay {
   /** Only of a response that is stored: some servers leave the output out of the last event. */
   readonly #items: unknown[] = []
   #searches = 0
+  protected readonly renderUsage = renderUsage
 
   get numbering(): EventNumbering {
     return { responseId: this.#responseId, next: this.#nextNumber }
@@ -136,14 +135,7 @@ export class ResponsesStreamRelay extends RecordRelay {
     const reported = isObject(record, usage)
       ? withSearches(readUsage(parseSpan(record, usage)), this.#searches)
       : undefined
-    const final = this.context.quoteUsage(reported, this.usageSoFar, () => this.outputBytes)
-    this.usage = final
-    this.bytesAtReport = this.outputBytes
-    const cost = this.context.quotedUsd(final)
-    const edit =
-      final === reported
-        ? costEdit(record, usage, cost)
-        : usageEdit(record, usage, renderUsage(final, cost), response.end)
+    const edit = this.quote(record, usage, reported, this.usageSoFar, response.end)
     this.finish(spliceReply(record, modelEdit(record, model, this.context.modelJson, response.start), edit))
   }
 

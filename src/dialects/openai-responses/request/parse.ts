@@ -93,9 +93,6 @@ function parseConversation(
     outputFormat: parseFormat(text?.optionalObject('format'), false, context),
     ...parseServing(body, context),
     verbosity: text?.optionalWord('verbosity', ['low', 'medium', 'high']),
-    automaticCache: undefined,
-    stream: envelope.stream,
-    wantsStreamUsage: true,
     unsupported: context.unsupported,
     pointers: {
       system: '/instructions',
@@ -324,7 +321,7 @@ function parseFile(part: RequestFields): MediaBlock {
 const audioMembers: ReadonlySet<string> = new Set(['format', 'data'])
 
 function parseAudio(part: RequestFields, { warnings }: ParseContext): DocumentBlock {
-  const audio = part.optionalObject('input_audio') ?? part.missing('input_audio')
+  const audio = part.requiredObject('input_audio')
   audio.warnUnknown(audioMembers, warnings)
   return audioBlock(audio, audio.optionalWord('format', ['wav', 'mp3']) ?? audio.missing('format'))
 }
@@ -351,7 +348,7 @@ function parseCall(item: RequestFields, text: string, custom: boolean): ToolCall
 }
 
 function parseShellCall(item: RequestFields, context: ParseContext): ToolCallBlock {
-  const action = item.optionalObject('action') ?? item.missing('action')
+  const action = item.requiredObject('action')
   const id = item.filledText('call_id')
   return { kind: 'tool-call', id, name: 'local_shell', arguments: context.rawText(action.at), custom: false }
 }
@@ -485,7 +482,7 @@ function parseToolChoice(body: RequestFields, { warnings }: ParseContext): ToolC
     return { kind: body.optionalWord('tool_choice', ['none', 'auto', 'required']) ?? 'auto' }
   }
   if (typeof value !== 'object') return wrongType('/tool_choice', 'a string or an object', value)
-  const choice = body.optionalObject('tool_choice') ?? body.missing('tool_choice')
+  const choice = body.requiredObject('tool_choice')
   choice.warnUnknown(choiceMembers, warnings)
   const type = choice.text('type')
   if (type === 'function' || type === 'custom') return { kind: 'named', name: namedIn(choice) }

@@ -1,7 +1,6 @@
 // Renders a Conversation as a Responses body. A pure function of conversation and target: the same history always gives
 // the same bytes. The part that grows from turn to turn comes last, so the bytes before it stay the same.
 
-import type { Failure } from '../../../kernel/failure.ts'
 import type {
   AssistantBlock,
   ContentBlock,
@@ -16,9 +15,9 @@ import type {
 } from '../../canonical/conversation.ts'
 import { filledObject, jsonArray, jsonObject, jsonString, type Members, rawJsonAt } from '../../canonical/json.ts'
 import type { TargetRules } from '../../canonical/target-rules.ts'
-import { noHeaders, type RenderedRequest, type Target } from '../../canonical/translation.ts'
-import { chooseMarks, type FoundMark, type MarkRules } from '../../request/cache-marks.ts'
-import { readRequest, refuseAt, refuseEmpty, WarningList } from '../../request/fields.ts'
+import { type RenderedRequest, renderedRequest, type Target } from '../../canonical/translation.ts'
+import type { FoundMark } from '../../request/cache-marks.ts'
+import { refuseAt, refuseEmpty, refusing } from '../../request/fields.ts'
 import { refuseAudio, refuseMediaUrl } from '../../request/media.ts'
 import {
   anyObjectFormat,
@@ -30,6 +29,7 @@ import {
   message,
   type OpenaiForm,
   type OpenaiRendering,
+  openRendering,
   renderFormat,
   renderParts,
   renderTools,
@@ -40,43 +40,26 @@ import {
   textMembers,
   writeTurns,
 } from '../../request/render-openai.ts'
-import { SchemaBudget } from '../../request/schema.ts'
 import { renderOutputCap, withInstruction } from '../../request/settings.ts'
-import { preparedTurns, ToolNames, toolNamesIn } from '../../request/tools.ts'
 import { reasons, renderReasoning, restoreThinking } from '../reasoning.ts'
 
-const toolNameMaxDefault = 64
-const toolIdMaxDefault = 64
 /** The provider refuses a lower cap. */
 const outputCapMin = 16
 
-interface Rendering extends OpenaiRendering {
-  /** Ids of calls sent as custom tool calls, whose results have their own type. */
-  readonly customCalls: ReadonlySet<string>
-}
+/** `customCalls`: ids of calls sent as custom tool calls, whose results have their own type. */
+type Rendering = OpenaiRendering & { readonly customCalls: ReadonlySet<string> }
 
-export function renderRequest(conversation: Conversation, target: Target): RenderedRequest | Failure {
-  return readRequest(() => render(conversation, target))
-}
+export const renderRequest = refusing(render)
 
 function render(conversation: Conversation, target: Target): RenderedRequest {
-  const { rules } = target
-  const warnings = new WarningList()
-  const turns = preparedTurns(
-    conversation,
-    { rules, toolIdMax: rules.toolIdMax ?? toolIdMaxDefault, warnings },
-    (all) => restoreThinking(all, target.issuer, warnings),
-  )
-  const names = new ToolNames(toolNamesIn(conversation), rules.toolNameMax ?? toolNameMaxDefault)
-  const marks = chooseMarks({ ...conversation, turns }, markRules(rules), warnings)
-  const customCalls = customCallsIn(turns, target)
-  const schemas = new SchemaBudget()
-  const rendering: Rendering = { form: responsesForm, rules, warnings, names, marks, customCalls, schemas }
+  const opened = openRendering(responsesForm, conversation, target, restoreThinking)
+  const rendering: Rendering = { ...opened, customCalls: customCallsIn(opened.turns, target) }
+  const { rules, warnings } = rendering
   const { format, instruction } = renderFormat(conversation, rendering)
   const { reasoning, effort } = renderReasoning(conversation, rendering)
   const tools = renderTools(conversation, rendering)
   const system = withInstruction(conversation.system, instruction)
-  const prompt = renderPrompt(system, turns, format === anyObjectFormat, rendering) ?? refuseEmpty(conversation)
+  const prompt = renderPrompt(system, format === anyObjectFormat, rendering) ?? refuseEmpty(conversation)
   const body = jsonObject({
     model: jsonString(target.upstreamModel),
     stream: String(!target.wantsWhole),
@@ -92,19 +75,9 @@ function render(conversation: Conversation, target: Target): RenderedRequest {
     instructions: prompt.instructions,
     input: jsonArray(prompt.input),
   })
-  return {
-    body: new TextEncoder().encode(body),
-    headers: noHeaders,
-    warnings: warnings.list,
-    mapping: {
-      toolNames: names.callerNames,
-      customTools: tools.customTools,
-      jsonTool: undefined,
-      // The dialect has no stop sequences.
-      stop: conversation.stop.filter((sequence) => sequence !== ''),
-      singleToolCall: tools.singleToolCall,
-    },
-  }
+  // The dialect has no stop sequences.
+  const stop = conversation.stop.filter((sequence) => sequence !== '')
+  return renderedRequest(body, warnings.list, { ...tools.mapping, stop })
 }
 
 function customCallsIn(turns: readonly Turn[], { rules }: Target): ReadonlySet<string> {
@@ -114,13 +87,8 @@ function customCallsIn(turns: readonly Turn[], { rules }: Target): ReadonlySet<s
 }
 
 /** The system prompt goes into `instructions`, or into an input message where that is required. undefined if empty. */
-function renderPrompt(
-  system: readonly TextBlock[],
-  turns: readonly Turn[],
-  isAnyObject: boolean,
-  rendering: Rendering,
-) {
-  const items = renderMessages(turns, rendering)
+function renderPrompt(system: readonly TextBlock[], isAnyObject: boolean, rendering: Rendering) {
+  const items = renderMessages(rendering)
   const text = joinedText(system)
   if (text === '' && items.length === 0) return undefined
   // A message is required for marks, which are on message parts; for JSON output, which the input must mention; and if
@@ -139,6 +107,7 @@ const responsesForm: OpenaiForm = {
   knowsTiers: true,
   midSystem: true,
   toolsMax: 128,
+  toolIdMax: 64,
   textType: 'input_text',
   // `detail` is required by the dialect.
   image: (url) => ({ type: '"input_image"', image_url: jsonString(url), detail: '"auto"' }),
@@ -146,6 +115,7 @@ const responsesForm: OpenaiForm = {
   takesCustom: ({ customTools }) => customTools !== false,
   canRestrict: ({ allowedTools }) => allowedTools !== false,
   grammar: renderGrammar,
+  canCarry,
   sampling: [
     { setting: 'topK' },
     { setting: 'frequencyPenalty' },
@@ -180,18 +150,10 @@ function documentParts(document: DocumentBlock, source: MediaSource, rules: Targ
   return about.length === 0 ? [file] : [file, textMembers(about.join('\n\n'), { textType: 'input_text' })]
 }
 
-/** The marks that the target can place. */
-function markRules(rules: TargetRules): MarkRules {
-  return {
-    isAccepted: rules.cacheStyle === 'breakpoint',
-    // Hosts with a style cache implicitly.
-    isImplicit: rules.cacheStyle !== undefined,
-    canCarry({ within, block }) {
-      // Only input parts carry marks: not what the model wrote and called, nor system text inlined into a tag.
-      if (within === 'tools' || within === 'assistant') return false
-      return (within !== 'system' || rules.midSystem !== false) && isMarkable(block)
-    },
-  }
+/** Only input parts carry marks: not what the model wrote and called, nor system text inlined into a tag. */
+function canCarry({ within, block }: FoundMark, rules: TargetRules): boolean {
+  if (within === 'tools' || within === 'assistant') return false
+  return (within !== 'system' || rules.midSystem !== false) && isMarkable(block)
 }
 
 function isMarkable(block: FoundMark['block']): boolean {
@@ -202,10 +164,9 @@ function isMarkable(block: FoundMark['block']): boolean {
 // Renders turns as input items. Each item depends only on its own turn and those before it, so a growing conversation
 // keeps its prefix.
 
-function renderMessages(turns: readonly Turn[], rendering: Rendering): RawJson[] {
+function renderMessages(rendering: Rendering): RawJson[] {
   const items: RawJson[] = []
   writeTurns(
-    turns,
     {
       assistant: (blocks) => void items.push(...renderAssistant(blocks, rendering)),
       result(result, pointer) {
